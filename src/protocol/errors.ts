@@ -1,0 +1,106 @@
+/** The closed catalogue of errors. `code → [status, legacyCode, message]`; nothing outside this table leaves the server. */
+export const ERRORS = {
+  SVC_VALIDATION_FAILED: [400, "VALIDATION_FAILED", "The request is not valid."],
+  SVC_INVALID_CURSOR: [400, "INVALID_CURSOR", "The cursor cannot be read. Start again without one."],
+  SVC_WEBHOOK_URL_REFUSED: [400, "VALIDATION_FAILED", "This URL cannot receive webhooks."],
+  SVC_INVALID_ONE_TIME_TOKEN: [400, "VALIDATION_FAILED", "The link is invalid, expired or was used already."],
+
+  SVC_AUTH_ERROR: [401, "UNAUTHORIZED", "A valid credential is required."],
+  SVC_TOKEN_EXPIRED: [401, "UNAUTHORIZED", "The token has expired. Mint a new one."],
+  SVC_TOKEN_REVOKED: [401, "UNAUTHORIZED", "The token was revoked."],
+  SVC_INVALID_CREDENTIALS: [401, "UNAUTHORIZED", "E-mail address or password is wrong."],
+  SVC_OAUTH_ERROR: [401, "UNAUTHORIZED", "The sign-in with this provider failed."],
+
+  SVC_PERMISSION_DENIED: [403, "FORBIDDEN", "The credential does not permit this."],
+  SVC_ORIGIN_NOT_ALLOWED: [403, "FORBIDDEN", "The project does not allow this browser origin."],
+  SVC_EMAIL_NOT_VERIFIED: [403, "FORBIDDEN", "Verify the e-mail address first."],
+  SVC_REGISTRATION_CLOSED: [403, "FORBIDDEN", "Registration is closed on this server. Ask for an invitation."],
+  SVC_USAGE_LIMIT_EXCEEDED: [403, "FORBIDDEN", "The included RTC minutes of this month are used up."],
+  SVC_MUTED: [403, "FORBIDDEN", "You are muted in this conversation."],
+  SVC_BANNED: [403, "FORBIDDEN", "You are banned from this conversation."],
+
+  SVC_ROUTE_NOT_FOUND: [404, "NOT_FOUND", "There is no such route."],
+  SVC_PROJECT_NOT_FOUND: [404, "NOT_FOUND", "There is no such project."],
+  SVC_ROOM_NOT_FOUND: [404, "NOT_FOUND", "There is no such room."],
+  SVC_PARTICIPANT_NOT_FOUND: [404, "NOT_FOUND", "There is no such participant in the room."],
+  SVC_TRACK_NOT_FOUND: [404, "NOT_FOUND", "The participant publishes no such track."],
+  SVC_RTC_TOKEN_NOT_FOUND: [404, "NOT_FOUND", "There is no such RTC token."],
+  SVC_CHAT_TOKEN_NOT_FOUND: [404, "NOT_FOUND", "There is no such chat token."],
+  SVC_RTC_SERVER_NOT_FOUND: [404, "NOT_FOUND", "There is no such media server."],
+  SVC_CONVERSATION_NOT_FOUND: [404, "NOT_FOUND", "There is no such conversation."],
+  SVC_MEMBER_NOT_FOUND: [404, "NOT_FOUND", "There is no such member."],
+  SVC_MESSAGE_NOT_FOUND: [404, "NOT_FOUND", "There is no such message."],
+  SVC_ATTACHMENT_NOT_FOUND: [404, "NOT_FOUND", "There is no such attachment."],
+  SVC_STREAM_NOT_FOUND: [404, "NOT_FOUND", "There is no such live stream."],
+  SVC_HOST_NOT_FOUND: [404, "NOT_FOUND", "The live stream has no such host."],
+  SVC_CONNECTION_NOT_FOUND: [404, "NOT_FOUND", "There is no such connection."],
+  SVC_ERROR_NOT_FOUND: [404, "NOT_FOUND", "There is no such error record."],
+  SVC_WEBHOOK_NOT_FOUND: [404, "NOT_FOUND", "There is no such webhook endpoint."],
+  SVC_DELIVERY_NOT_FOUND: [404, "NOT_FOUND", "There is no such delivery."],
+  SVC_API_KEY_NOT_FOUND: [404, "NOT_FOUND", "There is no such API key."],
+  SVC_USER_NOT_FOUND: [404, "NOT_FOUND", "There is no such user."],
+
+  SVC_METHOD_NOT_ALLOWED: [405, "METHOD_NOT_ALLOWED", "The route exists, but not with this method."],
+  SVC_UNSUPPORTED_MEDIA_TYPE: [415, "UNSUPPORTED_MEDIA_TYPE", "Send the body as application/json."],
+
+  SVC_CONFLICT: [409, "CONFLICT", "This is taken already."],
+  SVC_ROOM_CLOSED: [409, "CONFLICT", "The room is closed."],
+  SVC_STREAM_INVALID_STATE: [409, "CONFLICT", "The live stream is not in a state that allows this."],
+  SVC_CONVERSATION_ARCHIVED: [409, "CONFLICT", "The conversation is archived. Re-open it first."],
+  SVC_MESSAGE_DELETED: [409, "CONFLICT", "The message was deleted."],
+  SVC_ATTACHMENT_NOT_READY: [409, "CONFLICT", "The upload is not complete."],
+  SVC_REACTION_LIMIT_REACHED: [409, "CONFLICT", "The message holds as many reactions as it can."],
+  SVC_LAST_OWNER: [409, "CONFLICT", "A project keeps at least one owner."],
+  SVC_IDEMPOTENCY_IN_PROGRESS: [409, "CONFLICT", "The first request with this Idempotency-Key is still running."],
+
+  SVC_PAYLOAD_TOO_LARGE: [413, "PAYLOAD_TOO_LARGE", "The body is too large."],
+  SVC_ATTACHMENT_TOO_LARGE: [413, "PAYLOAD_TOO_LARGE", "The attachment is too large."],
+  SVC_IDEMPOTENCY_KEY_REUSED: [422, "CONFLICT", "This Idempotency-Key was used with another body."],
+
+  SVC_RATE_LIMITED: [429, "RATE_LIMITED", "Too many requests. Try again later."],
+  SVC_SLOW_MODE: [429, "RATE_LIMITED", "The conversation is in slow mode. Try again later."],
+
+  SVC_INTERNAL_ERROR: [500, "INTERNAL_ERROR", "Something went wrong on the server."],
+  SVC_NO_RTC_CAPACITY: [503, "UNAVAILABLE", "No media server has room for this."],
+  SVC_RTC_SERVER_UNREACHABLE: [503, "UNAVAILABLE", "The media server does not answer."],
+  SVC_SHUTTING_DOWN: [503, "UNAVAILABLE", "The server is shutting down."],
+} as const satisfies Record<`SVC_${string}`, readonly [status: number, legacyCode: string, message: string]>;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+export type FieldProblem = { field: string; message: string };
+
+/** Fields that some errors add to the envelope. */
+export type ErrorExtra = {
+  details?: FieldProblem[];
+  retryAfterSeconds?: number;
+  status?: string;
+  [field: string]: unknown;
+};
+
+export class ApiError extends Error {
+  readonly status: number;
+  readonly legacyCode: string;
+
+  /** `message` replaces the catalogue's sentence; it is shown to the caller, so it never holds a secret. */
+  constructor(
+    readonly code: ErrorCode,
+    message?: string,
+    readonly extra: ErrorExtra = {},
+  ) {
+    const [status, legacyCode, text] = ERRORS[code];
+    super(message ?? text);
+    this.name = "ApiError";
+    this.status = status;
+    this.legacyCode = legacyCode;
+  }
+}
+
+export function invalid(field: string, message: string): ApiError {
+  return new ApiError("SVC_VALIDATION_FAILED", `${field}: ${message}`, { details: [{ field, message }] });
+}
+
+/** WebSocket error frames use the same codes without the prefix. */
+export function frameCode(code: ErrorCode): string {
+  return code.slice("SVC_".length);
+}
