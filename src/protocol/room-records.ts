@@ -1,0 +1,81 @@
+/** What a room holds, as the wire shows it: shared by REST, the RTC socket, the media plane and the browser SDK. */
+import { type Static, Type } from "@sinclair/typebox";
+
+export const literals = <const T extends string>(values: readonly T[]) =>
+  Type.Union(values.map((value) => Type.Literal(value)));
+
+export const IDENTITY_PATTERN = "^[A-Za-z0-9._@:+=|-]{1,128}$";
+
+export const Identity = Type.String({ pattern: IDENTITY_PATTERN });
+
+export const TrackKind = literals(["audio", "video"]);
+export type TrackKind = Static<typeof TrackKind>;
+
+export const TrackSource = literals(["camera", "microphone", "screenShare", "screenShareAudio", "other"]);
+export type TrackSource = Static<typeof TrackSource>;
+
+export const Track = Type.Object({
+  id: Type.String(),
+  kind: TrackKind,
+  source: TrackSource,
+  name: Type.Union([Type.String(), Type.Null()]),
+  muted: Type.Boolean(),
+  simulcast: Type.Boolean(),
+  /** As negotiated, e.g. `opus`, `VP8`, `H264`; null until the first packet has arrived. */
+  codec: Type.Union([Type.String(), Type.Null()]),
+});
+export type Track = Static<typeof Track>;
+
+/** Resolved: every field is present. `publishAudio`/`publishVideo` narrow `publish` when exactly one of them is set. */
+export const Permissions = Type.Object({
+  join: Type.Boolean(),
+  subscribe: Type.Boolean(),
+  publish: Type.Boolean(),
+  publishAudio: Type.Boolean(),
+  publishVideo: Type.Boolean(),
+  publishData: Type.Boolean(),
+});
+export type Permissions = Static<typeof Permissions>;
+
+/** The rule of the spec in one place: with `publish`, one of the two flags restricts to its kind; neither or both allow both. */
+export function mayPublish(permissions: Permissions, kind: TrackKind): boolean {
+  if (!permissions.publish) return false;
+  if (permissions.publishAudio === permissions.publishVideo) return true;
+  return kind === "audio" ? permissions.publishAudio : permissions.publishVideo;
+}
+
+export const ConnectionState = literals(["CONNECTING", "CONNECTED", "RECONNECTING", "DISCONNECTED", "FAILED"]);
+export type ConnectionState = Static<typeof ConnectionState>;
+
+export const Participant = Type.Object({
+  identity: Identity,
+  connectionId: Type.String(),
+  state: ConnectionState,
+  permissions: Permissions,
+  metadata: Type.Union([Type.String(), Type.Null()]),
+  joinedAt: Type.String(),
+  tracks: Type.Array(Track),
+});
+export type Participant = Static<typeof Participant>;
+
+/** Simulcast layers by the names viewers use; on the wire the rids are `q`, `h`, `f`. */
+export const Layer = literals(["low", "medium", "high"]);
+export type Layer = Static<typeof Layer>;
+export const LAYER_RIDS = { low: "q", medium: "h", high: "f" } as const satisfies Record<Layer, string>;
+
+export const Quality = literals(["excellent", "good", "poor", "lost"]);
+export type Quality = Static<typeof Quality>;
+
+export const IceServer = Type.Object({
+  urls: Type.Array(Type.String()),
+  username: Type.Optional(Type.String()),
+  credential: Type.Optional(Type.String()),
+});
+export type IceServer = Static<typeof IceServer>;
+
+export const Speaker = Type.Object({
+  identity: Identity,
+  /** 0 is silence, 1 as loud as it gets. */
+  level: Type.Number({ minimum: 0, maximum: 1 }),
+});
+export type Speaker = Static<typeof Speaker>;
