@@ -1,0 +1,20 @@
+import { email, lengthBetween, mailbox, smtpUrl } from "./checks.ts";
+import { boolean, choice, integer, optional, secret, text } from "./variable.ts";
+
+export const accountVariables = {
+  REGISTRATION: choice(
+    "first-user",
+    ["first-user", "open", "closed"],
+    "Who may register: only the first account (others by invitation), everyone, or nobody.",
+  ),
+  ADMIN_EMAIL: optional(email, "Operator account made at the first start on an empty database. Needs ADMIN_PASSWORD."),
+  ADMIN_PASSWORD: secret(lengthBetween(10, 200), "Password of the account of ADMIN_EMAIL."),
+  SMTP_URL: secret(smtpUrl, "Mail server. Unset: nobody must verify an address, and links go to the log."),
+  MAIL_FROM: text("Stoa <stoa@localhost>", mailbox, "Sender of mails."),
+  USAGE_INCLUDED_MINUTES: integer(
+    20_000,
+    { min: 1, max: 1_000_000_000 },
+    "Participant-minutes an account may use in a calendar month.",
+  ),
+  USAGE_ENFORCE_LIMIT: boolean(false, "Refuse new tokens once USAGE_INCLUDED_MINUTES are used."),
+};

@@ -1,0 +1,22 @@
+import { integer } from "./variable.ts";
+
+const perWindow = { min: 1, max: 1_000_000 };
+
+export const chatVariables = {
+  CHAT_MAX_TEXT_LENGTH: integer(4000, { min: 1, max: 100_000 }, "Characters (code points) in a message."),
+  CHAT_MAX_METADATA_BYTES: integer(4096, { min: 1, max: 65_536 }, "Bytes of a message's metadata as JSON."),
+  CHAT_MAX_FRAME_BYTES: integer(65_536, { min: 1024, max: 1_048_576 }, "Bytes of a frame on the chat socket."),
+  CHAT_MAX_REACTIONS_PER_MESSAGE: integer(200, { min: 1, max: 10_000 }, "Reactions (user and emoji) on a message."),
+  CHAT_MAX_ROOM_SUBSCRIPTIONS: integer(20, { min: 1, max: 10_000 }, "Conversations joined on one chat connection."),
+  CHAT_MAX_HISTORY_PAGE_SIZE: integer(100, { min: 1, max: 1000 }, "Messages on a page of history."),
+  CHAT_TOKEN_DEFAULT_TTL_SECONDS: integer(3600, { min: 60, max: 21_600 }, "Lifetime of a chat token that names none."),
+  CHAT_TOKEN_MAX_TTL_SECONDS: integer(21_600, { min: 60, max: 21_600 }, "Longest lifetime of a chat token."),
+  CHAT_PRESENCE_TTL_SECONDS: integer(45, { min: 1, max: 86_400 }, "Silence after which a user counts as offline."),
+  CHAT_TYPING_TTL_SECONDS: integer(7, { min: 1, max: 3600 }, "Seconds after which a typing indicator ends by itself."),
+  CHAT_RETENTION_DAYS: integer(0, { min: 0, max: 36_500 }, "Days for which messages are kept; 0 keeps them."),
+  CHAT_SEND_RATE_LIMIT: integer(30, perWindow, "Messages sent by one user in a window."),
+  CHAT_REACTION_RATE_LIMIT: integer(60, perWindow, "Reactions by one user in a window."),
+  CHAT_TYPING_RATE_LIMIT: integer(120, perWindow, "Typing signals by one user in a window."),
+  CHAT_SUBSCRIBE_RATE_LIMIT: integer(60, perWindow, "Conversations joined by one user in a window."),
+  CHAT_CONNECTION_RATE_LIMIT: integer(30, perWindow, "Chat connections from one IP address in a window."),
+};

@@ -1,0 +1,71 @@
+import ipaddr from "ipaddr.js";
+
+/** What the texts of the configuration must look like, each with the words an operator reads when it does not. */
+
+function parsesAsUrl(value: string, protocols: readonly string[]): boolean {
+  const url = URL.canParse(value) ? new URL(value) : undefined;
+  return url !== undefined && protocols.includes(url.protocol);
+}
+
+export const anyText = { expected: "a text", accepts: (value: string) => value.length > 0 };
+
+export const path = { expected: "a path", accepts: (value: string) => value.length > 0 && !value.includes("\0") };
+
+/** A host name or address to bind: no scheme, no port. */
+export const host = {
+  expected: "a host name or an IP address",
+  accepts: (value: string) => ipaddr.isValid(value) || /^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/.test(value),
+};
+
+export const name = {
+  expected: "1 to 128 characters of A-Z a-z 0-9 . _ -",
+  accepts: (value: string) => /^[A-Za-z0-9._-]{1,128}$/.test(value),
+};
+
+/** Without a path: the service answers at the root, and every address it prints or signs is built on this one. */
+export const origin = {
+  expected: "an http or https address without a path, such as https://rtc.example.com",
+  accepts(value: string): boolean {
+    if (!parsesAsUrl(value, ["http:", "https:"])) return false;
+    const url = new URL(value);
+    return url.pathname === "/" && url.search === "" && url.hash === "" && url.username === "" && url.password === "";
+  },
+};
+
+export const httpUrl = {
+  expected: "an http or https address",
+  accepts: (value: string) => parsesAsUrl(value, ["http:", "https:"]),
+};
+
+export const smtpUrl = {
+  expected: "an smtp:// or smtps:// address",
+  accepts: (value: string) => parsesAsUrl(value, ["smtp:", "smtps:"]),
+};
+
+export const turnUrl = {
+  expected: "turn: or turns: addresses",
+  accepts: (value: string) => /^turns?:[^\s,]+$/.test(value),
+};
+
+export const addressRange = {
+  expected: "IP addresses or CIDR ranges",
+  accepts: (value: string) => ipaddr.isValid(value) || ipaddr.isValidCIDR(value),
+};
+
+export const email = {
+  expected: "an e-mail address",
+  accepts: (value: string) => value.length <= 254 && /^[^\s@<>]+@[^\s@<>]+$/.test(value),
+};
+
+/** As it stands in a From header: an address, or a name followed by the address in angle brackets. */
+export const mailbox = {
+  expected: "an e-mail address, or Name <address>",
+  accepts: (value: string) => /^([^\r\n<>]+ )?<?[^\s@<>]+@[^\s@<>]+>?$/.test(value),
+};
+
+export function lengthBetween(min: number, max: number) {
+  return {
+    expected: `${min} to ${max} characters`,
+    accepts: (value: string) => [...value].length >= min && [...value].length <= max,
+  };
+}

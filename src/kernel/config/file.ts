@@ -1,0 +1,29 @@
+import { readFileSync } from "node:fs";
+
+/** One setting of a configuration file: the key as it was written, and the variables it may mean, most likely first. */
+export type FileSetting = { names: readonly string[]; key: string; value: unknown };
+
+/**
+ * Tables are for the reader: `CHAT_MAX_TEXT_LENGTH`, `[limits] chat_max_text_length` and `[chat] max_text_length`
+ * are the same variable, and `[oauth.google] client_id` is OAUTH_GOOGLE_CLIENT_ID.
+ */
+export function settingsOf(table: Readonly<Record<string, unknown>>, path: readonly string[] = []): FileSetting[] {
+  return Object.entries(table).flatMap(([key, value]): FileSetting[] => {
+    const keys = [...path, key];
+    if (isTable(value)) return settingsOf(value, keys);
+    return [{ names: [variableName(keys), variableName([key])], key: keys.join("."), value }];
+  });
+}
+
+export function readConfigFile(path: string): Readonly<Record<string, unknown>> {
+  const parsed: unknown = Bun.TOML.parse(readFileSync(path, "utf8"));
+  return isTable(parsed) ? parsed : {};
+}
+
+function variableName(keys: readonly string[]): string {
+  return keys.join("_").replaceAll("-", "_").toUpperCase();
+}
+
+function isTable(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Date);
+}

@@ -1,0 +1,88 @@
+import { type FileSetting, settingsOf } from "./file.ts";
+import { isOAuthName, readProviders } from "./oauth.ts";
+import { relationProblems } from "./relations.ts";
+import { isKnown, looksLikeOurs, unknownName } from "./unknown-names.ts";
+import { type Config, flagOf, isVariableName, VARIABLE_NAMES, VARIABLES, type VariableName } from "./variables.ts";
+
+export type Source = "flag" | "environment" | "file" | "default";
+
+export type Sources = Readonly<Record<VariableName, Source>>;
+
+export type ConfigInput = {
+  /** By variable name: `--chat-max-text-length 10` arrives as CHAT_MAX_TEXT_LENGTH. */
+  flags?: Readonly<Record<string, unknown>>;
+  env?: Readonly<Record<string, string | undefined>>;
+  /** The parsed TOML. */
+  file?: Readonly<Record<string, unknown>>;
+};
+
+/** Wrong configuration: every problem at once, so that one start shows all there is to mend. */
+export class ConfigError extends Error {
+  constructor(readonly problems: readonly string[]) {
+    super(problems.join("\n"));
+    this.name = "ConfigError";
+  }
+}
+
+type Setting = { value: unknown; source: Exclude<Source, "default">; shown: string };
+
+/** Flag before environment before file before default. Throws a ConfigError that names every problem. */
+export function loadConfig({ flags = {}, env = {}, file = {} }: ConfigInput): { config: Config; sources: Sources } {
+  const problems: string[] = [];
+  const settings = new Map<string, Setting>();
+
+  addFile(settings, settingsOf(file), problems);
+  for (const [name, value] of Object.entries(env)) {
+    // An empty variable is how compose files and shells say "not set".
+    if (value === undefined || value === "") continue;
+    if (isKnown(name)) settings.set(name, { value, source: "environment", shown: name });
+    else if (looksLikeOurs(name)) problems.push(unknownName([name], name, "environment"));
+  }
+  for (const [name, value] of Object.entries(flags)) {
+    if (value === undefined) continue;
+    if (isKnown(name)) settings.set(name, { value, source: "flag", shown: flagOf(name) });
+    else problems.push(unknownName([name], flagOf(name), "flag"));
+  }
+
+  const values: Record<string, unknown> = {};
+  const sources = {} as Record<VariableName, Source>;
+  for (const name of VARIABLE_NAMES) {
+    const setting = settings.get(name);
+    sources[name] = setting?.source ?? "default";
+    if (setting === undefined) {
+      values[name] = VARIABLES[name].fallback;
+      continue;
+    }
+    const reading = VARIABLES[name].read(setting.value);
+    if (reading.ok) values[name] = reading.value;
+    else problems.push(outOfRange(name, setting, reading.expected));
+  }
+
+  const oauth = readProviders(valuesOf(settings));
+  problems.push(...oauth.problems);
+  const config = Object.freeze({ ...values, OAUTH: oauth.providers }) as Config;
+  if (problems.length === 0) problems.push(...relationProblems(config));
+  if (problems.length > 0) throw new ConfigError(problems);
+  return { config, sources };
+}
+
+function addFile(settings: Map<string, Setting>, found: readonly FileSetting[], problems: string[]): void {
+  for (const { names, key, value } of found) {
+    const name = names.find(isKnown);
+    if (name === undefined) problems.push(unknownName(names, key, "file"));
+    else if (settings.has(name)) problems.push(`${name} is set twice in the file, the second time as ${key}.`);
+    else settings.set(name, { value, source: "file", shown: key });
+  }
+}
+
+function outOfRange(name: VariableName, { value, source, shown }: Setting, expected: string): string {
+  const display = VARIABLES[name].secret ? "[secret]" : JSON.stringify(value);
+  const origin = shown === name ? source : `${source} ${shown}`;
+  return `${name} = ${display} (${origin}): must be ${expected}.`;
+}
+
+function valuesOf(settings: ReadonlyMap<string, Setting>): Map<string, unknown> {
+  const values = new Map<string, unknown>();
+  for (const [name, { value }] of settings) if (!isVariableName(name) && isOAuthName(name)) values.set(name, value);
+  return values;
+}

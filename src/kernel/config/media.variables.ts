@@ -1,0 +1,52 @@
+import { availableParallelism } from "node:os";
+import { host, lengthBetween, name, turnUrl } from "./checks.ts";
+import { integer, list, secret, text } from "./variable.ts";
+
+export const mediaVariables = {
+  PUBLIC_IP: list(
+    ["auto"],
+    host,
+    "Addresses or names under which clients reach the media port; auto takes those of this machine.",
+  ),
+  MEDIA_UDP_PORT: integer(
+    7001,
+    { min: 0, max: 65_535 },
+    "UDP (and fallback TCP) port of the first media worker; worker n uses this port + n. 0 takes free ones.",
+  ),
+  MEDIA_WORKERS: integer(
+    Math.max(1, availableParallelism() - 1),
+    { min: 1, max: 256, fallbackText: "cores − 1, at least 1" },
+    "Media worker threads.",
+  ),
+  SFU_NODE_NAME: text("local", name, "Name of this media node in the fleet."),
+  SFU_REGION: text("local", name, "Region of this media node."),
+  SFU_REGISTRATION_SECRET: secret(
+    lengthBetween(16, 512),
+    "Secret with which media nodes register. Unset: generated once into DATA_DIR.",
+  ),
+  SFU_HEARTBEAT_TIMEOUT_SECONDS: integer(
+    30,
+    { min: 1, max: 3600 },
+    "Seconds without a heartbeat after which a media node counts as unhealthy.",
+  ),
+  TURN_URLS: list([], turnUrl, "TURN servers handed to clients. Needs TURN_SECRET."),
+  TURN_SECRET: secret(lengthBetween(1, 512), "Shared secret of the TURN servers (static-auth-secret)."),
+  SIGNALING_MAX_PARTICIPANTS_PER_ROOM: integer(50, { min: 1, max: 10_000 }, "Participants in one room."),
+  SIGNALING_MAX_MESSAGE_BYTES: integer(16_384, { min: 1024, max: 65_536 }, "Size of a signaling frame."),
+  SIGNALING_MAX_MESSAGES_PER_WINDOW: integer(
+    100,
+    { min: 1, max: 1_000_000 },
+    "Signaling messages of one connection in a window.",
+  ),
+  SIGNALING_MAX_CONNECTIONS_PER_WINDOW: integer(
+    20,
+    { min: 1, max: 1_000_000 },
+    "Signaling connection attempts of one IP address in a window.",
+  ),
+  RTC_TOKEN_DEFAULT_TTL_SECONDS: integer(600, { min: 30, max: 21_600 }, "Lifetime of an RTC token that names none."),
+  CONNECTION_RETENTION_DAYS: integer(
+    30,
+    { min: 0, max: 36_500 },
+    "Days for which connection records and classified errors are kept; 0 keeps them.",
+  ),
+};

@@ -1,0 +1,49 @@
+import { httpUrl } from "./checks.ts";
+
+export type OAuthProvider = {
+  /** Absent only for github, which is no OpenID Connect issuer. */
+  readonly issuer: string | undefined;
+  readonly clientId: string;
+  readonly clientSecret: string;
+};
+
+/** By the provider's name in lower case, as it stands in /v1/auth/oauth/{provider}. */
+export type OAuthProviders = Readonly<Record<string, OAuthProvider>>;
+
+export const OAUTH_FIELDS = ["ISSUER", "CLIENT_ID", "CLIENT_SECRET"] as const;
+
+const PATTERN = /^OAUTH_([A-Z0-9]{1,32})_(ISSUER|CLIENT_ID|CLIENT_SECRET)$/;
+
+const KNOWN_ISSUERS: Readonly<Record<string, string>> = { google: "https://accounts.google.com" };
+
+export function isOAuthName(name: string): boolean {
+  return PATTERN.test(name);
+}
+
+/** Turns OAUTH_<NAME>_… values into providers; what is missing or wrong is reported, never half applied. */
+export function readProviders(values: ReadonlyMap<string, unknown>): { providers: OAuthProviders; problems: string[] } {
+  const providers: Record<string, OAuthProvider> = {};
+  const problems: string[] = [];
+  const names = new Set([...values.keys()].flatMap((name) => PATTERN.exec(name)?.[1] ?? []));
+  for (const name of names) {
+    const field = (suffix: string) => {
+      const value = values.get(`OAUTH_${name}_${suffix}`);
+      return typeof value === "string" && value.trim() !== "" ? value.trim() : undefined;
+    };
+    const provider = name.toLowerCase();
+    const issuer = field("ISSUER") ?? KNOWN_ISSUERS[provider];
+    const clientId = field("CLIENT_ID");
+    const clientSecret = field("CLIENT_SECRET");
+    if (clientId === undefined) problems.push(`OAUTH_${name}_CLIENT_ID is missing for the provider ${provider}.`);
+    if (clientSecret === undefined)
+      problems.push(`OAUTH_${name}_CLIENT_SECRET is missing for the provider ${provider}.`);
+    if (issuer === undefined && provider !== "github") {
+      problems.push(`OAUTH_${name}_ISSUER is missing for the provider ${provider}.`);
+    }
+    if (issuer !== undefined && !httpUrl.accepts(issuer)) {
+      problems.push(`OAUTH_${name}_ISSUER = ${JSON.stringify(issuer)}: must be ${httpUrl.expected}.`);
+    }
+    if (clientId !== undefined && clientSecret !== undefined) providers[provider] = { issuer, clientId, clientSecret };
+  }
+  return { providers, problems };
+}

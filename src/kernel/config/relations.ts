@@ -1,0 +1,24 @@
+import type { Config, VariableName } from "./variables.ts";
+
+/** Variables that make sense only together. */
+export function relationProblems(config: Config): string[] {
+  const problems: string[] = [];
+  const isSet = (name: VariableName) => {
+    const value = config[name];
+    return Array.isArray(value) ? value.length > 0 : value !== undefined;
+  };
+  const requires = (name: VariableName, others: readonly VariableName[]) => {
+    for (const other of others) if (isSet(name) && !isSet(other)) problems.push(`${name} is set, but ${other} is not.`);
+  };
+
+  requires("TLS_CERT", ["TLS_KEY"]);
+  requires("TLS_KEY", ["TLS_CERT"]);
+  requires("ADMIN_EMAIL", ["ADMIN_PASSWORD"]);
+  requires("ADMIN_PASSWORD", ["ADMIN_EMAIL"]);
+  requires("TURN_URLS", ["TURN_SECRET"]);
+  requires("STORAGE_S3_BUCKET", ["STORAGE_S3_ACCESS_KEY_ID", "STORAGE_S3_SECRET_ACCESS_KEY"]);
+  requires("STORAGE_S3_ENDPOINT", ["STORAGE_S3_BUCKET"]);
+  requires("STORAGE_S3_ACCESS_KEY_ID", ["STORAGE_S3_BUCKET"]);
+  requires("STORAGE_S3_SECRET_ACCESS_KEY", ["STORAGE_S3_BUCKET"]);
+  return problems;
+}

@@ -1,0 +1,24 @@
+import { addressRange, host, lengthBetween, origin, path } from "./checks.ts";
+import { choice, integer, list, optional, secret, text } from "./variable.ts";
+
+export const serveVariables = {
+  HOST: text("127.0.0.1", host, "Address to listen on. 0.0.0.0 or :: listens on every interface."),
+  PORT: integer(
+    7000,
+    { min: 0, max: 65_535 },
+    "TCP port of the API, the sockets and the dashboard. 0 takes a free one.",
+  ),
+  DATA_DIR: text("./stoa-data", path, "Directory of the database, attachments and generated secrets."),
+  PUBLIC_URL: optional(origin, "Address under which clients reach this server. Unset: the host of each request."),
+  TRUSTED_PROXIES: list([], addressRange, "Proxies whose x-forwarded-for and x-forwarded-proto are believed."),
+  TLS_CERT: optional(path, "Certificate chain (PEM) to serve https directly. Needs TLS_KEY."),
+  TLS_KEY: optional(path, "Private key (PEM) of TLS_CERT."),
+  STOA_SECRET: secret(lengthBetween(32, 512), "Master secret of all tokens. Unset: generated once into DATA_DIR."),
+  LOG_LEVEL: choice(
+    "info",
+    ["trace", "debug", "info", "warn", "error", "fatal", "silent"],
+    "Least severe level logged.",
+  ),
+  LOG_FORMAT: choice("auto", ["auto", "json", "pretty"], "auto is pretty on a terminal and JSON lines otherwise."),
+  METRICS_TOKEN: secret(lengthBetween(16, 512), "Bearer token of /metrics. Unset: /metrics answers loopback only."),
+};

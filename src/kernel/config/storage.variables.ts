@@ -1,0 +1,13 @@
+import { anyText, httpUrl } from "./checks.ts";
+import { integer, optional, secret, text } from "./variable.ts";
+
+export const storageVariables = {
+  STORAGE_MAX_ATTACHMENT_BYTES: integer(26_214_400, { min: 1, max: 5_368_709_120 }, "Bytes of an attachment."),
+  STORAGE_UPLOAD_URL_TTL_SECONDS: integer(900, { min: 1, max: 604_800 }, "Lifetime of a signed upload URL."),
+  STORAGE_DOWNLOAD_URL_TTL_SECONDS: integer(900, { min: 1, max: 604_800 }, "Lifetime of a signed download URL."),
+  STORAGE_S3_BUCKET: optional(anyText, "Bucket for attachments. Unset: they are kept in DATA_DIR."),
+  STORAGE_S3_ENDPOINT: optional(httpUrl, "Address of the S3-compatible service."),
+  STORAGE_S3_REGION: text("us-east-1", anyText, "Region of the bucket."),
+  STORAGE_S3_ACCESS_KEY_ID: optional(anyText, "Access key of the bucket."),
+  STORAGE_S3_SECRET_ACCESS_KEY: secret(anyText, "Secret of the access key."),
+};

@@ -1,0 +1,19 @@
+import { loadConfig } from "./load.ts";
+import type { Config } from "./variables.ts";
+
+/** Defaults on free loopback ports with a silent log, one media worker, and what the test changes, range-checked. */
+export function testConfig(overrides: Partial<Config> = {}): Config {
+  const { OAUTH, ...flags } = overrides;
+  const { config } = loadConfig({
+    flags: {
+      HOST: "127.0.0.1",
+      PORT: 0,
+      MEDIA_UDP_PORT: 0,
+      MEDIA_WORKERS: 1,
+      PUBLIC_IP: ["127.0.0.1"],
+      LOG_LEVEL: "silent",
+      ...flags,
+    },
+  });
+  return OAUTH === undefined ? config : { ...config, OAUTH };
+}

@@ -1,0 +1,39 @@
+import { isOAuthName } from "./oauth.ts";
+import { nearest } from "./suggest.ts";
+import { isVariableName, VARIABLE_NAMES } from "./variables.ts";
+
+/** Prefixes that hardly anything but Stoa uses: a name that begins like this is meant for us. */
+const OUR_PREFIXES = ["STOA_", "SIGNALING_", "CHAT_", "SFU_", "RATE_LIMIT_", "RTC_TOKEN_", "STORAGE_S3_", "WEBHOOK_"];
+
+/** Read by install.sh and the launcher, not by the server. */
+const FOR_THE_INSTALLER = ["STOA_VERSION", "STOA_BASE_URL", "STOA_INSTALL_DIR"];
+
+/** Kubernetes gives every pod such variables for each service: one called "stoa" or "chat" must not stop the start. */
+const KUBERNETES_SERVICE = /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT|PORT_\d+_(TCP|UDP)(_(PROTO|PORT|ADDR))?)$/;
+
+export function isKnown(name: string): boolean {
+  return isVariableName(name) || isOAuthName(name);
+}
+
+/** The environment is full of other programs' names: only those that look like ours are held against the operator. */
+export function looksLikeOurs(name: string): boolean {
+  if (FOR_THE_INSTALLER.includes(name) || KUBERNETES_SERVICE.test(name)) return false;
+  if (OUR_PREFIXES.some((prefix) => name.startsWith(prefix))) return true;
+  // A short name is near to many words: two edits turn SMTP_URL into HTTP_URL.
+  const tolerance = name.length >= 12 ? 2 : name.length >= 8 ? 1 : 0;
+  // The length is compared first because this runs for every variable of the environment at each start.
+  const best = nearest(
+    name,
+    VARIABLE_NAMES.filter((candidate) => Math.abs(candidate.length - name.length) <= tolerance),
+  );
+  return best !== undefined && best.distance <= tolerance;
+}
+
+/** `names`: the ways in which what was written can be read as a variable's name. */
+export function unknownName(names: readonly string[], shown: string, source: string): string {
+  const best = names
+    .flatMap((name) => nearest(name, VARIABLE_NAMES) ?? [])
+    .toSorted((a, b) => a.distance - b.distance)
+    .find(({ name, distance }) => distance <= Math.max(2, Math.floor(name.length / 3)));
+  return `${shown} (${source}) is not a variable of Stoa.${best === undefined ? "" : ` Did you mean ${best.name}?`}`;
+}

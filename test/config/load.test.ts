@@ -1,0 +1,139 @@
+import { describe, expect, test } from "bun:test";
+import { ConfigError, type ConfigInput, loadConfig, testConfig } from "../../src/kernel/config/index.ts";
+
+function problemsOf(input: ConfigInput): readonly string[] {
+  try {
+    loadConfig(input);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+describe("[11] precedence", () => {
+  const file = { PORT: 1, limits: { chat_max_text_length: 11 }, chat: { typing_ttl_seconds: 12 } };
+
+  test("flag before environment before file before default, each with its source", () => {
+    const { config, sources } = loadConfig({
+      flags: { PORT: "3" },
+      env: { PORT: "2", CHAT_TYPING_TTL_SECONDS: "9" },
+      file,
+    });
+    expect([config.PORT, sources.PORT]).toEqual([3, "flag"]);
+    expect([config.CHAT_TYPING_TTL_SECONDS, sources.CHAT_TYPING_TTL_SECONDS]).toEqual([9, "environment"]);
+    expect([config.CHAT_MAX_TEXT_LENGTH, sources.CHAT_MAX_TEXT_LENGTH]).toEqual([11, "file"]);
+    expect([config.HOST, sources.HOST]).toEqual(["127.0.0.1", "default"]);
+  });
+
+  test("a table may name the group or be the beginning of the variable's name", () => {
+    const { config } = loadConfig({
+      file: { chat: { "max-text-length": 7 }, oauth: { google: { client_id: "a", client_secret: "b" } } },
+    });
+    expect(config.CHAT_MAX_TEXT_LENGTH).toBe(7);
+    expect(config.OAUTH).toEqual({
+      google: { issuer: "https://accounts.google.com", clientId: "a", clientSecret: "b" },
+    });
+  });
+
+  test("an empty environment variable counts as not set", () => {
+    expect(loadConfig({ env: { PORT: "", STOA_SECRET: "" } }).sources.PORT).toBe("default");
+  });
+
+  test("the same variable twice in one file is refused", () => {
+    expect(problemsOf({ file: { PORT: 1, serve: { port: 2 } } })).toEqual([
+      "PORT is set twice in the file, the second time as serve.port.",
+    ]);
+  });
+});
+
+describe("[11] values out of range stop the start", () => {
+  test.each([
+    ["CHAT_MAX_TEXT_LENGTH", "0", '"0" (environment): must be an integer from 1 to 100000.'],
+    ["WEBHOOK_BACKOFF_BASE_MS", "99", '"99" (environment): must be an integer from 100 to 3600000.'],
+    ["RTC_TOKEN_DEFAULT_TTL_SECONDS", "21601", '"21601" (environment): must be an integer from 30 to 21600.'],
+    ["PORT", "7000.5", '"7000.5" (environment): must be an integer from 0 to 65535.'],
+    ["PORT", "0x10", '"0x10" (environment): must be an integer from 0 to 65535.'],
+    ["USAGE_ENFORCE_LIMIT", "maybe", '"maybe" (environment): must be true or false.'],
+    ["REGISTRATION", "opened", '"opened" (environment): must be one of first-user, open, closed.'],
+    ["TRUSTED_PROXIES", "10.0.0.0/33", "(environment): must be a list of IP addresses or CIDR ranges"],
+    ["PUBLIC_URL", "https://example.com/stoa", "(environment): must be an http or https address without a path"],
+  ])("%s=%s", (name, value, message) => {
+    const problems = problemsOf({ env: { [name]: value } });
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toStartWith(`${name} = `);
+    expect(problems[0]).toContain(message);
+  });
+
+  test("both edges of a range are accepted", () => {
+    const { config } = loadConfig({ env: { WEBHOOK_BACKOFF_BASE_MS: "100", RTC_TOKEN_DEFAULT_TTL_SECONDS: "21600" } });
+    expect([config.WEBHOOK_BACKOFF_BASE_MS, config.RTC_TOKEN_DEFAULT_TTL_SECONDS]).toEqual([100, 21_600]);
+  });
+
+  test("every problem is told at once, with the place it came from", () => {
+    expect(problemsOf({ flags: { PORT: "x" }, file: { chat: { max_text_length: true } } })).toEqual([
+      'PORT = "x" (flag --port): must be an integer from 0 to 65535.',
+      "CHAT_MAX_TEXT_LENGTH = true (file chat.max_text_length): must be an integer from 1 to 100000.",
+    ]);
+  });
+
+  test("a secret is never shown, not even a wrong one", () => {
+    const problems = problemsOf({ env: { STOA_SECRET: "hunter2", SMTP_URL: "http://user:pass@mail" } });
+    expect(problems).toHaveLength(2);
+    expect(problems.join()).not.toMatch(/hunter2|pass@/);
+    expect(problems[0]).toBe("STOA_SECRET = [secret] (environment): must be 32 to 512 characters.");
+  });
+
+  test("what belongs together comes together", () => {
+    expect(problemsOf({ env: { TLS_CERT: "a.pem" } })).toEqual(["TLS_CERT is set, but TLS_KEY is not."]);
+    expect(problemsOf({ env: { ADMIN_EMAIL: "a@b.c" } })).toEqual(["ADMIN_EMAIL is set, but ADMIN_PASSWORD is not."]);
+    expect(problemsOf({ env: { OAUTH_ACME_CLIENT_ID: "a", OAUTH_ACME_CLIENT_SECRET: "b" } })).toEqual([
+      "OAUTH_ACME_ISSUER is missing for the provider acme.",
+    ]);
+  });
+});
+
+describe("[11] names that do not exist stop the start with the nearest name", () => {
+  test("in the environment, when they look like ours", () => {
+    expect(problemsOf({ env: { CHAT_MAX_TEXT_LENGHT: "5" } })).toEqual([
+      "CHAT_MAX_TEXT_LENGHT (environment) is not a variable of Stoa. Did you mean CHAT_MAX_TEXT_LENGTH?",
+    ]);
+    expect(problemsOf({ env: { TRUSTED_PROXYS: "::1" } })[0]).toContain("Did you mean TRUSTED_PROXIES?");
+    expect(problemsOf({ env: { SFU_NOTHING_OF_THE_KIND: "1" } })).toEqual([
+      "SFU_NOTHING_OF_THE_KIND (environment) is not a variable of Stoa.",
+    ]);
+  });
+
+  test("the environment of other programs is left alone", () => {
+    const env = {
+      PATH: "/bin",
+      HOSTNAME: "a",
+      HTTP_URL: "b",
+      AWS_REGION: "c",
+      STOA_VERSION: "1.0.0",
+      STOA_SERVICE_HOST: "10.0.0.1",
+      CHAT_PORT_7000_TCP_ADDR: "10.0.0.1",
+    };
+    expect(problemsOf({ env })).toEqual([]);
+  });
+
+  test("in the file and among the flags, always", () => {
+    expect(problemsOf({ file: { chat: { max_text_lenght: 5 } } })).toEqual([
+      "chat.max_text_lenght (file) is not a variable of Stoa. Did you mean CHAT_MAX_TEXT_LENGTH?",
+    ]);
+    expect(problemsOf({ flags: { PROT: "5" } })).toEqual([
+      "--prot (flag) is not a variable of Stoa. Did you mean PORT?",
+    ]);
+  });
+});
+
+test("testConfig takes typed overrides, on free ports and without a log", () => {
+  const config = testConfig({ CHAT_MAX_TEXT_LENGTH: 3, TRUSTED_PROXIES: ["::1"] });
+  expect([config.PORT, config.MEDIA_UDP_PORT, config.LOG_LEVEL, config.CHAT_MAX_TEXT_LENGTH]).toEqual([
+    0,
+    0,
+    "silent",
+    3,
+  ]);
+  expect(() => testConfig({ CHAT_MAX_TEXT_LENGTH: 0 })).toThrow(ConfigError);
+});
