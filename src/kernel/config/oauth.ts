@@ -47,3 +47,9 @@ export function readProviders(values: ReadonlyMap<string, unknown>): { providers
   }
   return { providers, problems };
 }
+
+/** `--oauth-acme-client-id=…` names OAUTH_ACME_CLIENT_ID. */
+export function oauthNameOfFlag(argument: string): string | undefined {
+  const name = argument.split("=")[0]?.replace(/^--/, "").replaceAll("-", "_").toUpperCase() ?? "";
+  return argument.startsWith("--") && isOAuthName(name) ? name : undefined;
+}

@@ -1,0 +1,72 @@
+import { type Command, Option } from "commander";
+import {
+  type Config,
+  flagOf,
+  GROUPS,
+  loadConfig,
+  readConfigFile,
+  type Sources,
+  VARIABLES,
+  type VariableName,
+} from "../kernel/config/index.ts";
+import { OAUTH_FIELDS, oauthNameOfFlag } from "../kernel/config/oauth.ts";
+import { CommandFailure } from "./failure.ts";
+
+type ParsedOptions = { config?: string } & Record<string, unknown>;
+
+/** Gives a command every variable of the configuration as a flag, in the groups of the documentation. */
+export function addConfigOptions(
+  command: Command,
+  argv: readonly string[],
+  shown: "all" | readonly VariableName[],
+): Command {
+  command.addOption(new Option("--config <file>", "TOML file with settings").helpGroup("Options:"));
+  for (const { title, names } of GROUPS) {
+    for (const name of names) {
+      const option = variableOption(name).helpGroup(`${title}:`);
+      if (shown !== "all" && !shown.includes(name)) option.hideHelp();
+      command.addOption(option);
+    }
+  }
+  for (const name of oauthNames(argv)) command.addOption(new Option(`${flagOf(name)} <text>`).hideHelp());
+  return command;
+}
+
+/** The configuration as this command line, the environment and the file of `--config` give it. */
+export function configFrom(options: ParsedOptions): { config: Config; sources: Sources } {
+  const flags: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(options)) {
+    const name = variableOfKey(key);
+    if (Object.hasOwn(VARIABLES, name) || name.startsWith("OAUTH_")) flags[name] = value;
+  }
+  return loadConfig({ flags, env: process.env, file: options.config === undefined ? {} : readFile(options.config) });
+}
+
+function readFile(path: string): Readonly<Record<string, unknown>> {
+  try {
+    return readConfigFile(path);
+  } catch (error) {
+    throw new CommandFailure(`cannot read ${path}: ${error instanceof Error ? error.message : String(error)}`, true);
+  }
+}
+
+function variableOption(name: VariableName): Option {
+  const { type, description, fallbackText, fallback, secret } = VARIABLES[name];
+  const placeholder = type === "boolean" ? "[true|false]" : secret ? "<secret>" : `<${type}>`;
+  const shownDefault = fallbackText ?? (Array.isArray(fallback) ? fallback.join(",") : String(fallback ?? ""));
+  return new Option(
+    `${flagOf(name)} ${placeholder}`,
+    shownDefault === "" ? description : `${description} [${shownDefault}]`,
+  );
+}
+
+/** Providers have names of the user's choosing, so their flags exist only once the command line names them. */
+function oauthNames(argv: readonly string[]): Set<string> {
+  const google = OAUTH_FIELDS.map((field) => `OAUTH_GOOGLE_${field}`);
+  return new Set([...google, ...argv.flatMap((argument) => oauthNameOfFlag(argument) ?? [])]);
+}
+
+/** Commander's camelCase key of a flag, back to the variable: chatMaxTextLength is CHAT_MAX_TEXT_LENGTH. */
+function variableOfKey(key: string): string {
+  return key.replaceAll(/([A-Z])/g, "_$1").toUpperCase();
+}

@@ -1,0 +1,34 @@
+import { Command } from "commander";
+import { VERSION } from "../kernel/version.ts";
+import { completionCommand } from "./completion.ts";
+import { configCommand } from "./config.ts";
+import { versionCommand } from "./version.ts";
+
+const EXAMPLES = `
+Examples:
+  stoa dev                          try it: an account, a project and a key, on this machine only
+  stoa serve --host 0.0.0.0         run it for others
+  stoa config print --sources       what is set, and where
+`;
+
+/** Every command, in the order of the help. `argv` is looked at only for options whose names the user makes up. */
+export function createProgram(argv: readonly string[]): Command {
+  const program = new Command("stoa")
+    .description("Real-time communications in one file: rooms, chat and live streams.")
+    .version(`stoa ${VERSION}`, "-v, --version", "print the version")
+    .helpCommand(true)
+    .showHelpAfterError("Run with --help for the options.")
+    .addHelpText("after", EXAMPLES)
+    .exitOverride();
+  program.addCommand(configCommand(argv)).addCommand(versionCommand()).addCommand(completionCommand(program));
+  overrideExits(program);
+  return program;
+}
+
+/** Commander hands its settings to subcommands made by `.command()`, not to those that are added. */
+function overrideExits(command: Command): void {
+  for (const child of command.commands) {
+    child.copyInheritedSettings(command);
+    overrideExits(child);
+  }
+}

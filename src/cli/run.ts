@@ -1,0 +1,34 @@
+import { CommanderError } from "commander";
+import { ConfigError } from "../kernel/config/index.ts";
+import { CommandFailure } from "./failure.ts";
+import { createProgram } from "./program.ts";
+
+const FAILURE = 1;
+const WRONG_USAGE = 2;
+
+/** Runs the command line. Sets the exit code instead of exiting, so that everything written is flushed first. */
+export async function run(argv: readonly string[]): Promise<void> {
+  try {
+    await createProgram(argv).parseAsync(argv, { from: "user" });
+  } catch (error) {
+    process.exitCode = report(error);
+  }
+}
+
+function report(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USAGE; // commander has printed it
+  if (error instanceof ConfigError) {
+    const [first, ...rest] = error.problems;
+    console.error(
+      rest.length === 0 ? `stoa: ${first}` : ["stoa: the configuration is wrong:", ...error.problems].join("\n  "),
+    );
+    console.error("Run `stoa config doc` for every variable and its range.");
+    return WRONG_USAGE;
+  }
+  if (error instanceof CommandFailure) {
+    console.error(`stoa: ${error.message}`);
+    return error.wrongUsage ? WRONG_USAGE : FAILURE;
+  }
+  console.error(error instanceof Error ? `stoa: ${error.message}\n${error.stack ?? ""}` : `stoa: ${String(error)}`);
+  return FAILURE;
+}

@@ -1,0 +1,81 @@
+import { expect, test } from "bun:test";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { VARIABLE_NAMES } from "../../src/kernel/config/index.ts";
+import { stoa } from "./stoa.ts";
+
+test("[11] config check accepts what is right and exits 2 for what is not", async () => {
+  expect(await stoa(["config", "check"])).toEqual({ code: 0, out: "The configuration is right.\n", err: "" });
+  const wrong = await stoa(["config", "check", "--port", "70000"], { env: { CHAT_MAX_TEXT_LENGHT: "1" } });
+  expect(wrong.code).toBe(2);
+  expect(wrong.out).toBe("");
+  expect(wrong.err).toContain('PORT = "70000" (flag --port): must be an integer from 0 to 65535.');
+  expect(wrong.err).toContain("Did you mean CHAT_MAX_TEXT_LENGTH?");
+});
+
+test("[11] an unknown flag exits 2 and names the nearest", async () => {
+  const { code, err } = await stoa(["config", "check", "--chat-max-text-lenght", "5"]);
+  expect(code).toBe(2);
+  expect(err).toContain("Did you mean --chat-max-text-length?");
+});
+
+test("[11] config print shows every variable, its source, and no secret", async () => {
+  const file = join(mkdtempSync(join(tmpdir(), "stoa-config-")), "stoa.toml");
+  writeFileSync(file, "[limits]\nchat_max_text_length = 17\n[rate_limit]\nauth_login = 18\n");
+  const secret = "0123456789abcdef0123456789abcdef";
+  const { code, out } = await stoa(
+    [
+      "config",
+      "print",
+      "--sources",
+      "--json",
+      "--config",
+      file,
+      "--usage-enforce-limit",
+      "--trusted-proxies",
+      "::1,10.0.0.0/8",
+    ],
+    { env: { STOA_SECRET: secret, OAUTH_GITHUB_CLIENT_ID: "id", OAUTH_GITHUB_CLIENT_SECRET: "s3cret" } },
+  );
+  expect(code).toBe(0);
+  const printed = JSON.parse(out);
+  expect(Object.keys(printed)).toEqual([...VARIABLE_NAMES, "OAUTH"]);
+  expect(printed.CHAT_MAX_TEXT_LENGTH).toEqual({ value: 17, source: "file" });
+  expect(printed.RATE_LIMIT_AUTH_LOGIN).toEqual({ value: 18, source: "file" });
+  expect(printed.USAGE_ENFORCE_LIMIT).toEqual({ value: true, source: "flag" });
+  expect(printed.TRUSTED_PROXIES).toEqual({ value: ["::1", "10.0.0.0/8"], source: "flag" });
+  expect(printed.STOA_SECRET).toEqual({ value: "[secret]", source: "environment" });
+  expect(printed.PORT).toEqual({ value: 7000, source: "default" });
+  expect(printed.OAUTH).toEqual(["github"]);
+  expect(out).not.toContain(secret);
+  expect(out).not.toContain("s3cret");
+});
+
+test("[11] a file that is missing or no TOML exits 2", async () => {
+  const file = join(mkdtempSync(join(tmpdir(), "stoa-config-")), "stoa.toml");
+  expect((await stoa(["config", "check", "--config", file])).err).toContain(`cannot read ${file}`);
+  writeFileSync(file, "port = = 1");
+  const { code, err } = await stoa(["config", "check", "--config", file]);
+  expect([code, err.includes(`cannot read ${file}`)]).toEqual([2, true]);
+});
+
+test("[11] a provider of the user's own naming can be given by flags", async () => {
+  const { out } = await stoa([
+    "config",
+    "print",
+    "--json",
+    "--oauth-acme-issuer",
+    "https://id.example.com",
+    "--oauth-acme-client-id=a",
+    "--oauth-acme-client-secret=b",
+  ]);
+  expect(JSON.parse(out).OAUTH).toEqual(["acme"]);
+});
+
+test("[11] version, and exit 2 for a command that does not exist", async () => {
+  const version = await stoa(["version", "--json"]);
+  expect(JSON.parse(version.out).version).toMatch(/^\d+\.\d+\.\d+/);
+  const unknown = await stoa(["sevre"]);
+  expect([unknown.code, unknown.out]).toEqual([2, ""]);
+});
