@@ -1,0 +1,34 @@
+import { Database } from "bun:sqlite";
+import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
+
+export type Db = BunSQLiteDatabase & { $client: Database };
+
+export type Durability = "FULL" | "OFF";
+
+/** One connection with the pragmas that the whole product relies on. */
+export function openDatabase(path: string, options: { durability?: Durability; readonly?: boolean } = {}): Db {
+  const client = new Database(path, options.readonly ? { readonly: true } : { create: true });
+  applyPragmas(client, options.durability ?? "FULL", options.readonly ?? false);
+  return drizzle({ client }) as Db;
+}
+
+function applyPragmas(client: Database, durability: Durability, readonly: boolean): void {
+  // First, or switching the journal mode itself fails with SQLITE_BUSY while another process holds the file.
+  client.run("PRAGMA busy_timeout = 5000");
+  if (!readonly) client.run("PRAGMA journal_mode = WAL");
+  // FULL: in WAL mode NORMAL survives a killed process but loses the last commits on power failure.
+  client.run(`PRAGMA synchronous = ${durability}`);
+  client.run("PRAGMA foreign_keys = ON");
+  client.run("PRAGMA temp_store = MEMORY");
+  client.run("PRAGMA cache_size = -32768");
+  client.run("PRAGMA mmap_size = 268435456");
+}
+
+/** Folds the write-ahead log back into the file, so that a copy of it alone is whole. */
+export function closeDatabase(db: Db): void {
+  try {
+    db.$client.run("PRAGMA wal_checkpoint(TRUNCATE)");
+  } finally {
+    db.$client.close();
+  }
+}

@@ -1,0 +1,120 @@
+import type { Database } from "bun:sqlite";
+
+/**
+ * Group commit. Everything that waits for durability runs as a synchronous unit of work; all units that arrive while
+ * one commit is under way share the next, so that one fsync serves many callers. Order of arrival is kept, and an
+ * error in one unit rolls back that unit alone.
+ */
+export type Writer = {
+  /** Runs `work` in the next shared transaction; resolves once it is on disk. */
+  write<T>(work: () => NotPromise<T>): Promise<T>;
+  /** Inside a unit of work: runs when it is on disk, before its caller goes on. Never runs when the unit fails. */
+  afterCommit(callback: () => void): void;
+  readonly inUnit: boolean;
+  /** Waits until everything handed in so far has been committed. */
+  drain(): Promise<void>;
+};
+
+// An async callback would leave the transaction at its first await.
+type NotPromise<T> = T extends PromiseLike<unknown> ? never : T;
+
+type Unit = {
+  work: () => unknown;
+  resolve: (value: never) => void;
+  reject: (error: unknown) => void;
+  callbacks: (() => void)[];
+  outcome: { ok: true; value: unknown } | { ok: false; error: unknown } | null;
+};
+
+/** Bounds how long one commit may hold the thread. */
+const UNITS_PER_COMMIT = 512;
+
+export function createWriter(client: Database, onCallbackError: (error: unknown) => void): Writer {
+  const begin = client.prepare("BEGIN IMMEDIATE");
+  const commit = client.prepare("COMMIT");
+  const savepoint = client.prepare("SAVEPOINT unit");
+  const release = client.prepare("RELEASE unit");
+  const undo = client.prepare("ROLLBACK TO unit");
+
+  let queue: Unit[] = [];
+  let scheduled = false;
+  let current: Unit | null = null;
+  let idle: (() => void)[] = [];
+
+  function schedule(): void {
+    if (scheduled) return;
+    scheduled = true;
+    setImmediate(flush);
+  }
+
+  function flush(): void {
+    scheduled = false;
+    const units = queue.splice(0, UNITS_PER_COMMIT);
+    if (units.length > 0) {
+      try {
+        runTogether(units);
+      } catch (error) {
+        // The transaction as a whole failed (disk full, I/O error): nobody's work is on disk.
+        if (client.inTransaction) client.run("ROLLBACK");
+        for (const unit of units) unit.outcome = { ok: false, error };
+      }
+      units.forEach(settle);
+    }
+    if (queue.length > 0) schedule();
+    else for (const done of idle.splice(0)) done();
+  }
+
+  function runTogether(units: Unit[]): void {
+    begin.run();
+    for (const unit of units) {
+      savepoint.run();
+      current = unit;
+      try {
+        const value = unit.work();
+        if (value instanceof Promise) throw new TypeError("a unit of work must be synchronous");
+        unit.outcome = { ok: true, value };
+        release.run();
+      } catch (error) {
+        // Some errors make SQLite abandon the whole transaction on its own.
+        if (!client.inTransaction) throw error;
+        undo.run();
+        release.run();
+        unit.outcome = { ok: false, error };
+      } finally {
+        current = null;
+      }
+    }
+    commit.run();
+  }
+
+  function settle(unit: Unit): void {
+    if (!unit.outcome?.ok) {
+      unit.reject(unit.outcome?.error);
+      return;
+    }
+    for (const callback of unit.callbacks) {
+      try {
+        callback();
+      } catch (error) {
+        onCallbackError(error);
+      }
+    }
+    unit.resolve(unit.outcome.value as never);
+  }
+
+  return {
+    write: (work) =>
+      new Promise((resolve, reject) => {
+        queue.push({ work, resolve: resolve as (value: never) => void, reject, callbacks: [], outcome: null });
+        schedule();
+      }),
+    afterCommit(callback) {
+      if (!current) throw new Error("afterCommit needs a unit of work");
+      current.callbacks.push(callback);
+    },
+    get inUnit() {
+      return current !== null;
+    },
+    drain: () => (queue.length === 0 && !scheduled ? Promise.resolve() : new Promise((done) => idle.push(done))),
+  };
+}

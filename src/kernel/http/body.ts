@@ -1,0 +1,65 @@
+import { ApiError, type ErrorCode } from "../../protocol/errors.ts";
+
+export const MAX_BODY_BYTES = 1024 * 1024;
+
+/** A body that could not be read. Judged after the credential, so that a stranger gets 401 and learns nothing else. */
+export class UnreadableBody {
+  constructor(
+    readonly code: ErrorCode,
+    readonly problem?: string,
+  ) {}
+}
+
+const rawBodies = new WeakMap<Request, string>();
+
+/** The body's text as it arrived; what an idempotency key is compared by. */
+export function rawBody(request: Request): string {
+  return rawBodies.get(request) ?? "";
+}
+
+/** Replaces the framework's parser: JSON only, bounded, and never throwing. */
+export async function parseBody(request: Request, contentType: string): Promise<unknown> {
+  if (Number(request.headers.get("content-length") ?? 0) > MAX_BODY_BYTES) {
+    return new UnreadableBody("SVC_PAYLOAD_TOO_LARGE");
+  }
+  const text = await readText(request);
+  if (text === null) return new UnreadableBody("SVC_PAYLOAD_TOO_LARGE");
+  rawBodies.set(request, text);
+  // An empty body is an empty object: every field may be optional, and validation names those that are not.
+  if (text === "") return {};
+  if (!/^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(contentType)) {
+    return new UnreadableBody("SVC_UNSUPPORTED_MEDIA_TYPE");
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    return new UnreadableBody("SVC_VALIDATION_FAILED", "The body is not valid JSON.");
+  }
+}
+
+async function readText(request: Request): Promise<string | null> {
+  if (!request.body) return "";
+  if (request.headers.has("content-length")) return request.text();
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of request.body) {
+    size += chunk.byteLength;
+    if (size > MAX_BODY_BYTES) return null;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+export function requireReadable(body: unknown): void {
+  if (body instanceof UnreadableBody) throw new ApiError(body.code, body.problem);
+}
+
+/** The framework drops unknown fields; where the spec wants them refused, look at the body before it does. */
+export function refuseUnknownFields(allowed: readonly string[]): (context: { body: unknown }) => void {
+  return ({ body }) => {
+    const unknown = Object.keys((body as object | null) ?? {}).filter((field) => !allowed.includes(field));
+    if (unknown.length === 0) return;
+    const details = unknown.map((field) => ({ field, message: "unknown field" }));
+    throw new ApiError("SVC_VALIDATION_FAILED", `Unknown field: ${unknown.join(", ")}`, { details });
+  };
+}

@@ -1,0 +1,106 @@
+import { Elysia } from "elysia";
+import type { Counter, Histogram } from "prom-client";
+import { ApiError } from "../../protocol/errors.ts";
+import type { Now } from "../clock.ts";
+import { type Log, pathOf } from "../log.ts";
+import type { Metrics } from "../metrics.ts";
+import { parseBody } from "./body.ts";
+import { corsHeaders, preflight } from "./cors.ts";
+import { toApiError } from "./failure.ts";
+import { adoptRequestId, type ClientIp, type RequestInfo } from "./request-info.ts";
+
+export type EnvelopeDeps = {
+  now: Now;
+  log: Log;
+  metrics: Metrics;
+  newRequestId: () => string;
+  clientIp: ClientIp;
+  /** Methods that the path of an unmatched request does exist with. */
+  methodsOf: (path: string) => string[];
+};
+
+export type Envelope = { plugin: ReturnType<typeof createPlugin>; infoOf: (request: Request) => RequestInfo };
+
+/** What every answer has in common: request id, CORS, error envelope, a log line, a figure. */
+export function createEnvelope(deps: EnvelopeDeps): Envelope {
+  const infos = new WeakMap<Request, RequestInfo>();
+  const infoOf = (request: Request) => {
+    const info = infos.get(request);
+    if (!info) throw new Error("the request did not pass the envelope");
+    return info;
+  };
+  return { plugin: createPlugin(deps, infos, infoOf), infoOf };
+}
+
+function createPlugin(deps: EnvelopeDeps, infos: WeakMap<Request, RequestInfo>, infoOf: Envelope["infoOf"]) {
+  const { now, log, metrics, newRequestId, clientIp, methodsOf } = deps;
+  const requests: Counter = metrics.counter("stoa_http_requests_total", "HTTP requests by route and status", [
+    "method",
+    "route",
+    "status",
+  ]);
+  const seconds: Histogram = metrics.histogram(
+    "stoa_http_request_seconds",
+    "Time to answer by route",
+    [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10],
+    ["route"],
+  );
+
+  return (
+    new Elysia({ name: "envelope" })
+      // `onRequest`, not `derive`: it also runs for unknown routes and unreadable bodies.
+      .onRequest(({ request, set, server }) => {
+        const { headers } = request;
+        const info: RequestInfo = {
+          id: adoptRequestId(headers.get("x-request-id"), newRequestId),
+          ip: clientIp(request, server),
+          userAgent: headers.get("user-agent"),
+          origin: headers.get("origin"),
+          startedAt: now(),
+        };
+        infos.set(request, info);
+        set.headers["x-request-id"] = info.id;
+        if (info.origin !== null) {
+          corsHeaders(set.headers, info.origin);
+          if (request.method === "OPTIONS" && headers.has("access-control-request-method")) {
+            return preflight(request, info.id, info.origin);
+          }
+        }
+      })
+      .onParse({ as: "global" }, ({ request, contentType }) => parseBody(request, contentType))
+      .onError({ as: "global" }, ({ error, code, path, request, set }) => {
+        let failure = toApiError(code, error);
+        if (failure.code === "SVC_ROUTE_NOT_FOUND") {
+          const allow = methodsOf(path);
+          if (allow.length > 0 && !allow.includes(request.method)) {
+            failure = new ApiError("SVC_METHOD_NOT_ALLOWED");
+            set.headers.allow = allow.join(", ");
+          }
+        }
+        const requestId = infos.get(request)?.id ?? newRequestId();
+        if (failure.status >= 500) log.error({ err: error, requestId, path }, "request failed");
+        if (failure.status === 401) set.headers["www-authenticate"] = "Bearer";
+        if (failure.extra.retryAfterSeconds !== undefined) {
+          set.headers["retry-after"] = String(failure.extra.retryAfterSeconds);
+        }
+        set.headers["x-request-id"] = requestId;
+        set.headers["content-type"] = "application/json";
+        set.status = failure.status;
+        const { legacyCode, message, extra } = failure;
+        return { ...extra, code: failure.code, legacyCode, message, requestId, path };
+      })
+      .onAfterResponse({ as: "global" }, ({ request, set, route }) => {
+        const info = infoOf(request);
+        const status = typeof set.status === "number" ? set.status : 200;
+        const ms = now() - info.startedAt;
+        requests.inc({ method: request.method, route: route ?? "unmatched", status: String(status) });
+        seconds.observe({ route: route ?? "unmatched" }, ms / 1000);
+        if (log.isLevelEnabled("debug")) {
+          log.debug(
+            { requestId: info.id, method: request.method, path: pathOf(request.url), status, ms, ip: info.ip },
+            "request",
+          );
+        }
+      })
+  );
+}

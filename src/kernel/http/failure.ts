@@ -1,0 +1,34 @@
+import { ApiError, type FieldProblem } from "../../protocol/errors.ts";
+
+type FrameworkValidation = { all?: { path?: string; message?: string; summary?: string }[]; type?: string };
+
+/** The one place where an exception becomes an answer. Anything unforeseen is a 500 without a word of detail. */
+export function toApiError(code: string | number, error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  switch (code) {
+    case "NOT_FOUND":
+      return new ApiError("SVC_ROUTE_NOT_FOUND");
+    case "PARSE":
+    case "INVALID_COOKIE_SIGNATURE":
+      return new ApiError("SVC_VALIDATION_FAILED", "The request cannot be read.");
+    case "VALIDATION": {
+      const failure = error as FrameworkValidation;
+      // A response that breaks its own schema is our fault, not the caller's.
+      if (failure.type === "response") return new ApiError("SVC_INTERNAL_ERROR");
+      return validationError(failure);
+    }
+    default:
+      return new ApiError("SVC_INTERNAL_ERROR");
+  }
+}
+
+function validationError(failure: FrameworkValidation): ApiError {
+  const seen = new Map<string, FieldProblem>();
+  for (const { path = "", message, summary } of failure.all ?? []) {
+    const field = path.replace(/^\//, "").replaceAll("/", ".") || "body";
+    if (!seen.has(field)) seen.set(field, { field, message: message ?? summary ?? "is not valid" });
+  }
+  const details = [...seen.values()];
+  const first = details[0];
+  return new ApiError("SVC_VALIDATION_FAILED", first && `${first.field}: ${first.message}`, { details });
+}

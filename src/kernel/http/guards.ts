@@ -1,0 +1,144 @@
+import { Elysia } from "elysia";
+import { ENVIRONMENTS, type Environment, type ProjectRole } from "../../protocol/enums.ts";
+import { ApiError, invalid } from "../../protocol/errors.ts";
+import { PERMISSIONS, type Permission } from "../../protocol/permissions.ts";
+import { sameSecret } from "../secrets.ts";
+import { requireReadable } from "./body.ts";
+import type { ApiKeyCaller, ChatTokenCaller, NodeCaller, RtcTokenCaller, SessionCaller } from "./callers.ts";
+import { type OriginPolicy, originAllowed, sameOrigin } from "./origins.ts";
+import type { RequestInfo } from "./request-info.ts";
+
+/** How features answer "whose credential is this?". Each throws the 401 that fits. */
+export type Verifiers = {
+  apiKey(key: string): ApiKeyCaller;
+  session(token: string): Promise<SessionCaller>;
+  chatToken(token: string): Promise<ChatTokenCaller>;
+  rtcToken(token: string): Promise<RtcTokenCaller>;
+  sfuSecret: string;
+  originPolicy(projectId: string): OriginPolicy;
+  /** Role of a user in a project; null for a stranger, to whom the project does not exist. */
+  roleIn(projectId: string, userId: string): ProjectRole | null;
+};
+
+export type GuardDeps = Verifiers & { infoOf: (request: Request) => RequestInfo; publicUrl: string | undefined };
+
+/**
+ * Plugins that put `caller` and `info` into the context. They are scoped `derive`s, which run before validation:
+ * whoever holds no credential gets 401 and learns nothing about the body.
+ */
+export function createGuards(deps: GuardDeps) {
+  const { infoOf } = deps;
+
+  const bearer = (authorization: string | undefined): string => {
+    const match = /^Bearer ([\x21-\x7e]+)$/i.exec(authorization ?? "");
+    if (!match?.[1]) throw new ApiError("SVC_AUTH_ERROR");
+    return match[1];
+  };
+
+  const judgeOrigin = (projectId: string, info: RequestInfo) => {
+    if (info.origin !== null && !originAllowed(info.origin, deps.originPolicy(projectId))) {
+      throw new ApiError("SVC_ORIGIN_NOT_ALLOWED");
+    }
+  };
+
+  const signedIn = async (request: Request, authorization: string | undefined) => {
+    const info = infoOf(request);
+    const token = bearer(authorization);
+    if (!sameOrigin(info.origin, request, deps.publicUrl)) throw new ApiError("SVC_ORIGIN_NOT_ALLOWED");
+    return { caller: await deps.session(token), info };
+  };
+
+  return {
+    /** Routes that take no credential. */
+    open: new Elysia({ name: "guard:open" }).derive({ as: "scoped" }, ({ request, body }) => {
+      requireReadable(body);
+      return { info: infoOf(request) };
+    }),
+
+    /** Routes of the sign-in pages: no credential yet, but only from our own pages. */
+    ownPage: new Elysia({ name: "guard:own-page" }).derive({ as: "scoped" }, ({ request, body }) => {
+      const info = infoOf(request);
+      if (!sameOrigin(info.origin, request, deps.publicUrl)) throw new ApiError("SVC_ORIGIN_NOT_ALLOWED");
+      requireReadable(body);
+      return { info };
+    }),
+
+    apiKey: new Elysia({ name: "guard:api-key" }).derive({ as: "scoped" }, ({ request, headers, body }) => {
+      const info = infoOf(request);
+      const caller = deps.apiKey(bearer(headers.authorization));
+      judgeOrigin(caller.projectId, info);
+      requireReadable(body);
+      return { caller, info };
+    }),
+
+    /** Chat routes: an API key acts as a server, a chat token as one user. */
+    chat: new Elysia({ name: "guard:chat" }).derive({ as: "scoped" }, async ({ request, headers, body }) => {
+      const info = infoOf(request);
+      const credential = bearer(headers.authorization);
+      const caller: ApiKeyCaller | ChatTokenCaller = credential.startsWith("svk_")
+        ? deps.apiKey(credential)
+        : await deps.chatToken(credential);
+      judgeOrigin(caller.projectId, info);
+      requireReadable(body);
+      return { caller, info };
+    }),
+
+    rtcToken: new Elysia({ name: "guard:rtc-token" }).derive({ as: "scoped" }, async ({ request, headers, body }) => {
+      const info = infoOf(request);
+      const caller = await deps.rtcToken(bearer(headers.authorization));
+      judgeOrigin(caller.projectId, info);
+      requireReadable(body);
+      return { caller, info };
+    }),
+
+    node: new Elysia({ name: "guard:node" }).derive({ as: "scoped" }, ({ request, headers, body }) => {
+      if (!sameSecret(bearer(headers.authorization), deps.sfuSecret)) throw new ApiError("SVC_AUTH_ERROR");
+      requireReadable(body);
+      const caller: NodeCaller = { kind: "node" };
+      return { caller, info: infoOf(request) };
+    }),
+
+    session: new Elysia({ name: "guard:session" }).derive({ as: "scoped" }, async ({ request, headers, body }) => {
+      const asking = await signedIn(request, headers.authorization);
+      requireReadable(body);
+      return asking;
+    }),
+
+    operator: new Elysia({ name: "guard:operator" }).derive({ as: "scoped" }, async ({ request, headers, body }) => {
+      const asking = await signedIn(request, headers.authorization);
+      if (!asking.caller.isOperator) throw new ApiError("SVC_PERMISSION_DENIED");
+      requireReadable(body);
+      return asking;
+    }),
+
+    /** `/v1/projects/:projectId/…`: a member of that project; anyone else finds nothing there. */
+    member: new Elysia({ name: "guard:member" }).derive(
+      { as: "scoped" },
+      async ({ request, headers, body, params, query }) => {
+        const asking = await signedIn(request, headers.authorization);
+        const { projectId = "" } = params as { projectId?: string };
+        const role = deps.roleIn(projectId, asking.caller.userId);
+        if (role === null) throw new ApiError("SVC_PROJECT_NOT_FOUND");
+        requireReadable(body);
+        return { ...asking, role, projectId, environment: environmentOf(query.environment) };
+      },
+    ),
+  };
+}
+
+export type Guards = ReturnType<typeof createGuards>;
+
+function environmentOf(given: string | undefined): Environment {
+  if (given === undefined) return "DEVELOPMENT";
+  if (!(ENVIRONMENTS as readonly string[]).includes(given)) {
+    throw invalid("environment", `must be one of ${ENVIRONMENTS.join(", ")}`);
+  }
+  return given as Environment;
+}
+
+/** A route's `transform`, so that it runs before validation and, listed first, before the limiter. */
+export function permit(permission: Permission): (context: { role: ProjectRole }) => void {
+  return ({ role }) => {
+    if (!PERMISSIONS[role].includes(permission)) throw new ApiError("SVC_PERMISSION_DENIED");
+  };
+}

@@ -1,0 +1,138 @@
+import { eq, lte, sql } from "drizzle-orm";
+import { ApiError, invalid } from "../../protocol/errors.ts";
+import type { Now } from "../clock.ts";
+import type { Db } from "../db/open.ts";
+import type { Writer } from "../db/writer.ts";
+import { pathOf } from "../log.ts";
+import { rawBody } from "./body.ts";
+import type { Caller } from "./callers.ts";
+import { idempotencyKeys } from "./idempotency.table.ts";
+
+const MINT_WINDOW_MS = 5 * 60_000;
+const CREATE_WINDOW_MS = 24 * 3_600_000;
+
+export type IdempotentContext = {
+  request: Request;
+  caller: Caller;
+  set: { status?: number | string; headers: Record<string, string | number | string[] | undefined> };
+};
+
+type Kept = { bodyHash: string; status: number; body: string; expiresAt: number };
+
+export type Idempotency = {
+  /** Creates a record: `work` is a unit of work, and the replay is stored in its transaction. Answers 201. */
+  create<T>(context: IdempotentContext, work: () => T): Promise<T>;
+  /** Mints a credential: replayed from memory only, never written to disk. Answers 201. */
+  mint<T>(context: IdempotentContext, work: () => T | Promise<T>): Promise<T>;
+  /** Forgets what is past its window; called by a job. */
+  sweep(): void;
+};
+
+export function createIdempotency(db: Db, { write }: Writer, now: Now): Idempotency {
+  const find = db.select().from(idempotencyKeys).where(eq(idempotencyKeys.id, sql.placeholder("id"))).prepare();
+  const put = db
+    .insert(idempotencyKeys)
+    .values({
+      id: sql.placeholder("id"),
+      bodyHash: sql.placeholder("bodyHash"),
+      status: sql.placeholder("status"),
+      body: sql.placeholder("body"),
+      expiresAt: sql.placeholder("expiresAt"),
+    })
+    .onConflictDoUpdate({
+      target: idempotencyKeys.id,
+      set: {
+        bodyHash: sql`excluded.body_hash`,
+        status: sql`excluded.status`,
+        body: sql`excluded.body`,
+        expiresAt: sql`excluded.expires_at`,
+      },
+    })
+    .prepare();
+  const expire = db.delete(idempotencyKeys).where(lte(idempotencyKeys.expiresAt, sql.placeholder("at"))).prepare();
+  const minted = new Map<string, Kept | "running">();
+
+  function replay<T>({ set }: IdempotentContext, kept: Kept, bodyHash: string): T {
+    if (kept.bodyHash !== bodyHash) throw new ApiError("SVC_IDEMPOTENCY_KEY_REUSED");
+    set.status = kept.status;
+    set.headers["idempotent-replayed"] = "true";
+    return JSON.parse(kept.body) as T;
+  }
+
+  /** A unit may answer with another status than 201 (an add that changed nothing); that status is remembered too. */
+  const keep = (context: IdempotentContext, bodyHash: string, result: unknown, windowMs: number): Kept => ({
+    bodyHash,
+    status: typeof context.set.status === "number" ? context.set.status : 201,
+    body: JSON.stringify(result),
+    expiresAt: now() + windowMs,
+  });
+
+  return {
+    create(context, work) {
+      context.set.status = 201;
+      const claim = claimOf(context);
+      if (!claim) return write(work as () => never);
+      const { id, bodyHash } = claim;
+      return write((() => {
+        const kept = find.get({ id });
+        if (kept && kept.expiresAt > now()) return replay(context, kept, bodyHash);
+        const result = work();
+        put.run({ id, ...keep(context, bodyHash, result, CREATE_WINDOW_MS) });
+        return result;
+      }) as () => never);
+    },
+
+    async mint(context, work) {
+      context.set.status = 201;
+      const claim = claimOf(context);
+      if (!claim) return work();
+      const { id, bodyHash } = claim;
+      const kept = minted.get(id);
+      if (kept === "running") throw new ApiError("SVC_IDEMPOTENCY_IN_PROGRESS", undefined, { retryAfterSeconds: 1 });
+      if (kept && kept.expiresAt > now()) return replay(context, kept, bodyHash);
+      minted.set(id, "running");
+      try {
+        const result = await work();
+        minted.set(id, keep(context, bodyHash, result, MINT_WINDOW_MS));
+        return result;
+      } catch (error) {
+        minted.delete(id);
+        throw error;
+      }
+    },
+
+    sweep() {
+      const at = now();
+      for (const [id, kept] of minted) if (kept !== "running" && kept.expiresAt <= at) minted.delete(id);
+      void write(() => void expire.run({ at }));
+    },
+  };
+}
+
+function claimOf({ request, caller }: IdempotentContext): { id: string; bodyHash: string } | null {
+  const key = request.headers.get("idempotency-key");
+  if (key === null) return null;
+  if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
+    throw invalid("Idempotency-Key", "must be 1-255 visible ASCII characters");
+  }
+  const scope = [credentialOf(caller), request.method, pathOf(request.url), key].join("\n");
+  return { id: sha256(scope), bodyHash: sha256(rawBody(request)) };
+}
+
+function credentialOf(caller: Caller): string {
+  switch (caller.kind) {
+    case "apiKey":
+      return `key ${caller.keyId}`;
+    case "session":
+      return `user ${caller.userId}`;
+    case "chatToken":
+    case "rtcToken":
+      return `token ${caller.tokenId}`;
+    case "node":
+      return "node";
+  }
+}
+
+function sha256(text: string): string {
+  return new Bun.CryptoHasher("sha256").update(text).digest("base64url");
+}

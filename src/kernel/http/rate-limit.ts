@@ -1,0 +1,79 @@
+import { ApiError } from "../../protocol/errors.ts";
+import type { Now } from "../clock.ts";
+import type { Config } from "../config/config.ts";
+import type { Caller } from "./callers.ts";
+import type { RequestInfo } from "./request-info.ts";
+
+export type Verdict = { allowed: boolean; limit: number; remaining: number; resetSeconds: number };
+
+/** Fixed windows in memory, one per budget and key. */
+export type RateLimiter = { take(budget: string, key: string, limit: number): Verdict };
+
+const SWEEP_AT = 10_000;
+
+export function createRateLimiter(now: Now, windowSeconds: number): RateLimiter {
+  const windows = new Map<string, { count: number; endsAt: number }>();
+  const windowMs = windowSeconds * 1000;
+  return {
+    take(budget, key, limit) {
+      const at = now();
+      if (windows.size > SWEEP_AT) for (const [id, window] of windows) if (window.endsAt <= at) windows.delete(id);
+      const id = `${budget} ${key}`;
+      let window = windows.get(id);
+      if (!window || window.endsAt <= at) {
+        window = { count: 0, endsAt: at + windowMs };
+        windows.set(id, window);
+      }
+      window.count += 1;
+      return {
+        allowed: window.count <= limit,
+        limit,
+        remaining: Math.max(0, limit - window.count),
+        resetSeconds: Math.max(1, Math.ceil((window.endsAt - at) / 1000)),
+      };
+    },
+  };
+}
+
+type BudgetVariable = Extract<keyof Config, `RATE_LIMIT_${string}`>;
+/** A budget is named by its variable without the prefix: `RTC_TOKENS` is `RATE_LIMIT_RTC_TOKENS`. */
+export type Budget = Exclude<BudgetVariable extends `RATE_LIMIT_${infer Name}` ? Name : never, "WINDOW_SECONDS">;
+
+type LimitedContext = {
+  info: RequestInfo;
+  caller?: Caller;
+  set: { headers: Record<string, string | number | string[] | undefined> };
+};
+
+/** A route's `transform`: after the credential, before validation; failed requests count as well. */
+export function createRateLimit(limiter: RateLimiter, config: Config) {
+  return (budget: Budget) => {
+    const limit = config[`RATE_LIMIT_${budget}`];
+    return ({ info, caller, set }: LimitedContext): void => {
+      const verdict = limiter.take(budget, identityOf(caller, info), limit);
+      set.headers["ratelimit-limit"] = String(verdict.limit);
+      set.headers["ratelimit-remaining"] = String(verdict.remaining);
+      set.headers["ratelimit-reset"] = String(verdict.resetSeconds);
+      if (!verdict.allowed) {
+        throw new ApiError("SVC_RATE_LIMITED", undefined, { retryAfterSeconds: verdict.resetSeconds });
+      }
+    };
+  };
+}
+
+export type RateLimit = ReturnType<typeof createRateLimit>;
+
+/** The most specific identity the request carries; never combined with the address. */
+function identityOf(caller: Caller | undefined, info: RequestInfo): string {
+  switch (caller?.kind) {
+    case "apiKey":
+      return `key:${caller.publicId}`;
+    case "session":
+      return `user:${caller.userId}`;
+    case "rtcToken":
+    case "chatToken":
+      return `token:${caller.tokenId}`;
+    default:
+      return `ip:${info.ip}`;
+  }
+}

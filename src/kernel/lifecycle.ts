@@ -1,0 +1,38 @@
+import type { Log } from "./log.ts";
+
+type Part = { name: string; stop: (reason: string, deadline: number) => void | Promise<void> };
+
+/** Parts are started in order and stopped in reverse; one that fails to stop does not keep the others running. */
+export type Lifecycle = {
+  /** Registers how a part that has just started is stopped again. */
+  started(name: string, stop: Part["stop"]): void;
+  readonly draining: boolean;
+  /** Idempotent: a second call waits for the first. `deadline` is a time in milliseconds. */
+  stop(reason: string, deadline: number): Promise<void>;
+};
+
+export function createLifecycle(log: Log): Lifecycle {
+  const parts: Part[] = [];
+  let stopping: Promise<void> | null = null;
+
+  async function stopAll(reason: string, deadline: number): Promise<void> {
+    for (const part of parts.reverse()) {
+      try {
+        await part.stop(reason, deadline);
+      } catch (error) {
+        log.error({ err: error, part: part.name }, "part did not stop cleanly");
+      }
+    }
+  }
+
+  return {
+    started: (name, stop) => void parts.push({ name, stop }),
+    get draining() {
+      return stopping !== null;
+    },
+    stop(reason, deadline) {
+      stopping ??= stopAll(reason, deadline);
+      return stopping;
+    },
+  };
+}

@@ -1,0 +1,58 @@
+import pino, { type Logger } from "pino";
+
+export type Log = Logger;
+
+/** Names under which a secret could travel; their values never reach a line, at two levels of nesting. */
+const SECRET_FIELDS = [
+  "authorization",
+  "cookie",
+  "password",
+  "secret",
+  "token",
+  "accessToken",
+  "refreshToken",
+  "resumeToken",
+  "key",
+  "clientSecret",
+];
+const redactedPaths = SECRET_FIELDS.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]);
+
+export type LogOptions = {
+  level: string;
+  format: "json" | "pretty";
+  /** Where lines go; standard error by default, so that `--json` output stays clean. */
+  write?: (line: string) => void;
+};
+
+/** In-process streams only: a pino transport starts a thread that hangs in a compiled binary. */
+export function createLog({ level, format, write = (line) => void process.stderr.write(line) }: LogOptions): Log {
+  const stream = { write: format === "pretty" ? (line: string) => write(prettyLine(line)) : write };
+  return pino(
+    {
+      level,
+      base: undefined,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      redact: { paths: redactedPaths, censor: "[redacted]" },
+    },
+    stream,
+  );
+}
+
+const COLOURS: Record<string, string> = { error: "31", fatal: "31", warn: "33", info: "36", debug: "90", trace: "90" };
+
+function prettyLine(line: string): string {
+  const { level, time, msg = "", ...rest } = JSON.parse(line) as Record<string, unknown>;
+  const colour = COLOURS[String(level)] ?? "0";
+  const fields = Object.entries(rest)
+    .map(([name, value]) => ` ${name}=${typeof value === "string" ? value : JSON.stringify(value)}`)
+    .join("");
+  return `${String(time).slice(11, 19)} \x1b[${colour}m${String(level).padEnd(5)}\x1b[0m ${String(msg)}\x1b[90m${fields}\x1b[0m\n`;
+}
+
+/** Log injection: a caller's text cannot start a line of its own, and a URL loses its query (tokens travel there). */
+export function pathOf(url: string): string {
+  const start = url.indexOf("/", url.indexOf("//") + 2);
+  const end = url.search(/[?#]/);
+  return start < 0 ? "/" : url.slice(start, end < 0 ? undefined : end);
+}

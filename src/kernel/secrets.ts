@@ -1,0 +1,49 @@
+import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** Each purpose has a key of its own, so that no credential passes for another. */
+export type KeyPurpose = "session" | "chat-token" | "rtc-token" | "api-key" | "storage-url" | "one-time" | "cursor" | "resume";
+
+export type Keyring = {
+  key(purpose: KeyPurpose): Uint8Array;
+  /** HMAC-SHA-256 in hex; what the database keeps in place of a secret. */
+  digest(purpose: KeyPurpose, text: string): string;
+  /** Tells two master secrets apart without revealing either. */
+  readonly fingerprint: string;
+};
+
+export function createKeyring(masterSecret: string): Keyring {
+  const keys = new Map<KeyPurpose, Uint8Array>();
+  const key = (purpose: KeyPurpose) => {
+    const known = keys.get(purpose);
+    if (known) return known;
+    const made = new Uint8Array(hkdfSync("sha256", masterSecret, "", `stoa ${purpose}`, 32));
+    keys.set(purpose, made);
+    return made;
+  };
+  return {
+    key,
+    digest: (purpose, text) => new Bun.CryptoHasher("sha256", key(purpose)).update(text).digest("hex"),
+    fingerprint: createHmac("sha256", masterSecret).update("stoa fingerprint").digest("hex").slice(0, 32),
+  };
+}
+
+/** A secret of the installation: as given, or made once and kept beside the database. */
+export function secretFromFile(dataDir: string, name: string): string {
+  const path = join(dataDir, name);
+  if (existsSync(path)) {
+    chmodSync(path, 0o600);
+    return readFileSync(path, "utf8").trim();
+  }
+  const secret = randomBytes(32).toString("base64url");
+  writeFileSync(path, `${secret}\n`, { mode: 0o600, flag: "wx" });
+  return secret;
+}
+
+/** Constant time for equal lengths; the length of our own secrets is no secret. */
+export function sameSecret(given: string, expected: string): boolean {
+  const a = Buffer.from(given);
+  const b = Buffer.from(expected);
+  return a.length === b.length && timingSafeEqual(a, b);
+}

@@ -1,0 +1,24 @@
+/** Closed sets of the wire; each is a const tuple so that schemas, types and tests share one list. */
+export const ENVIRONMENTS = ["DEVELOPMENT", "PRODUCTION"] as const;
+export type Environment = (typeof ENVIRONMENTS)[number];
+
+export const PROJECT_ROLES = ["OWNER", "ADMIN", "DEVELOPER", "VIEWER"] as const;
+export type ProjectRole = (typeof PROJECT_ROLES)[number];
+
+export const CHAT_SCOPES = ["chat:read", "chat:send", "chat:moderate", "chat:manage"] as const;
+export type ChatScope = (typeof CHAT_SCOPES)[number];
+
+export const AUDIT_ACTIONS = [
+  "project.created",
+  "project.updated",
+  "project.archived",
+  "api_key.created",
+  "api_key.revoked",
+  "member.added",
+  "member.removed",
+  "member.role_changed",
+  "webhook.created",
+  "webhook.updated",
+  "webhook.deleted",
+] as const;
+export type AuditActionName = (typeof AUDIT_ACTIONS)[number];

@@ -1,0 +1,21 @@
+/** Prefix of each kind of public id; the rest is 24 base62 characters (a request id: 24 hex). */
+export const ID_PREFIX = {
+  request: "req_",
+  conversation: "conv_",
+  message: "msg_",
+  attachment: "att_",
+  audit: "aud_",
+  event: "evt_",
+  stream: "stream_",
+} as const;
+
+export type PublicIdKind = keyof typeof ID_PREFIX;
+
+/** Names of rooms, conversations and servers. */
+export const NAME_PATTERN = "^[A-Za-z0-9._-]{1,128}$";
+/** Identities are the developer's own strings: participants, users, hosts, senders, connection ids. */
+export const IDENTITY_PATTERN = "^[A-Za-z0-9._@:+=|-]{1,128}$";
+/** `type/subtype` in the tokens of RFC 6838. */
+export const MIME_PATTERN = "^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}$";
+export const UUID_PATTERN = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$";
+export const REQUEST_ID_PATTERN = /^[A-Za-z0-9_-]{1,64}$/;

@@ -1,0 +1,26 @@
+import type { ProjectRole } from "./enums.ts";
+
+const READ = [
+  "project:read",
+  "members:read",
+  "api-keys:read",
+  "rooms:read",
+  "streams:read",
+  "chat:read",
+  "webhooks:read",
+  "observability:read",
+  "usage:read",
+] as const;
+const MANAGE = ["rooms:manage", "streams:manage", "api-keys:manage", "webhooks:manage"] as const;
+const ADMINISTER = ["project:update", "members:manage", "audit:read"] as const;
+const OWN = ["project:archive", "owners:manage"] as const;
+
+export type Permission = (typeof READ | typeof MANAGE | typeof ADMINISTER | typeof OWN)[number];
+
+/** What each project role may do; the dashboard shows and hides by the same table. */
+export const PERMISSIONS: Record<ProjectRole, readonly Permission[]> = {
+  VIEWER: READ,
+  DEVELOPER: [...READ, ...MANAGE],
+  ADMIN: [...READ, ...MANAGE, ...ADMINISTER],
+  OWNER: [...READ, ...MANAGE, ...ADMINISTER, ...OWN],
+};
