@@ -11,10 +11,13 @@ export type Bus<Facts> = {
 
 type Listener = (fact: never) => void;
 
-export function createBus<Facts>(unit: {
-  readonly inUnit: boolean;
-  afterCommit(callback: () => void): void;
-}, onListenerError: (error: unknown) => void): Bus<Facts> {
+export function createBus<Facts>(
+  unit: {
+    readonly inUnit: boolean;
+    afterCommit(callback: () => void): void;
+  },
+  onListenerError: (error: unknown) => void,
+): Bus<Facts> {
   const inside = new Map<keyof Facts, Set<Listener>>();
   const after = new Map<keyof Facts, Set<Listener>>();
 

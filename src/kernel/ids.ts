@@ -24,7 +24,6 @@ export function randomIds(): Ids {
   return {
     uuid: () => Bun.randomUUIDv7(),
     publicId: (kind) =>
-      ID_PREFIX[kind] +
-      (kind === "request" ? crypto.getRandomValues(new Uint8Array(12)).toHex() : randomBase62(24)),
+      ID_PREFIX[kind] + (kind === "request" ? crypto.getRandomValues(new Uint8Array(12)).toHex() : randomBase62(24)),
   };
 }

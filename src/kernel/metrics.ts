@@ -30,7 +30,6 @@ export function createMetrics(): Metrics {
         },
       });
     },
-    histogram: (name, help, buckets, labelNames = []) =>
-      new Histogram({ name, help, buckets, labelNames, registers }),
+    histogram: (name, help, buckets, labelNames = []) => new Histogram({ name, help, buckets, labelNames, registers }),
   };
 }

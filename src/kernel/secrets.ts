@@ -3,7 +3,15 @@ import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** Each purpose has a key of its own, so that no credential passes for another. */
-export type KeyPurpose = "session" | "chat-token" | "rtc-token" | "api-key" | "storage-url" | "one-time" | "cursor" | "resume";
+export type KeyPurpose =
+  | "session"
+  | "chat-token"
+  | "rtc-token"
+  | "api-key"
+  | "storage-url"
+  | "one-time"
+  | "cursor"
+  | "resume";
 
 export type Keyring = {
   key(purpose: KeyPurpose): Uint8Array;

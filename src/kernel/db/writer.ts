@@ -36,10 +36,10 @@ export function createWriter(client: Database, onCallbackError: (error: unknown)
   const release = client.prepare("RELEASE unit");
   const undo = client.prepare("ROLLBACK TO unit");
 
-  let queue: Unit[] = [];
+  const queue: Unit[] = [];
   let scheduled = false;
   let current: Unit | null = null;
-  let idle: (() => void)[] = [];
+  const idle: (() => void)[] = [];
 
   function schedule(): void {
     if (scheduled) return;

@@ -1,6 +1,7 @@
 type Headers_ = Record<string, string | number | string[] | undefined>;
 
-const EXPOSED = "x-request-id, link, location, retry-after, ratelimit-limit, ratelimit-remaining, ratelimit-reset, idempotent-replayed";
+const EXPOSED =
+  "x-request-id, link, location, retry-after, ratelimit-limit, ratelimit-remaining, ratelimit-reset, idempotent-replayed";
 
 /**
  * Any origin may read an answer: no cookie authorises anything outside /v1/auth, and whether an origin may *use* a

@@ -29,7 +29,11 @@ export type Idempotency = {
 };
 
 export function createIdempotency(db: Db, { write }: Writer, now: Now): Idempotency {
-  const find = db.select().from(idempotencyKeys).where(eq(idempotencyKeys.id, sql.placeholder("id"))).prepare();
+  const find = db
+    .select()
+    .from(idempotencyKeys)
+    .where(eq(idempotencyKeys.id, sql.placeholder("id")))
+    .prepare();
   const put = db
     .insert(idempotencyKeys)
     .values({
@@ -49,7 +53,10 @@ export function createIdempotency(db: Db, { write }: Writer, now: Now): Idempote
       },
     })
     .prepare();
-  const expire = db.delete(idempotencyKeys).where(lte(idempotencyKeys.expiresAt, sql.placeholder("at"))).prepare();
+  const expire = db
+    .delete(idempotencyKeys)
+    .where(lte(idempotencyKeys.expiresAt, sql.placeholder("at")))
+    .prepare();
   const minted = new Map<string, Kept | "running">();
 
   function replay<T>({ set }: IdempotentContext, kept: Kept, bodyHash: string): T {

@@ -1,6 +1,6 @@
 import { ApiError } from "../../protocol/errors.ts";
 import type { Now } from "../clock.ts";
-import type { Config } from "../config/config.ts";
+import type { Config } from "../config/index.ts";
 import type { Caller } from "./callers.ts";
 import type { RequestInfo } from "./request-info.ts";
 

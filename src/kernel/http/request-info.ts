@@ -3,12 +3,18 @@ import ipaddr from "ipaddr.js";
 import { REQUEST_ID_PATTERN } from "../../protocol/ids.ts";
 
 /** What is known of a request before anyone looks at its credential; audit entries and log lines are made of it. */
-export type RequestInfo = { id: string; ip: string; userAgent: string | null; origin: string | null; startedAt: number };
+export type RequestInfo = {
+  id: string;
+  ip: string;
+  userAgent: string | null;
+  origin: string | null;
+  startedAt: number;
+};
 
 export type ClientIp = (request: Request, server: Server<unknown> | null) => string;
 
 /** The socket's address; `x-forwarded-for` counts only when it comes from a trusted proxy, read from the right. */
-export function createClientIp(trustedProxies: string[]): ClientIp {
+export function createClientIp(trustedProxies: readonly string[]): ClientIp {
   const trusted = trustedProxies.map((entry) => parseRange(entry));
   const isTrusted = (address: string) =>
     ipaddr.isValid(address) && trusted.some(([range, bits]) => inRange(ipaddr.process(address), range, bits));

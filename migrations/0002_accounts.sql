@@ -1,0 +1,9 @@
+CREATE TABLE users (
+  id TEXT PRIMARY KEY,
+  email TEXT NOT NULL UNIQUE COLLATE NOCASE,
+  name TEXT,
+  password_hash TEXT,
+  email_verified INTEGER NOT NULL DEFAULT 0,
+  is_operator INTEGER NOT NULL DEFAULT 0,
+  created_at INTEGER NOT NULL
+) STRICT;

@@ -1,0 +1,59 @@
+import { Elysia } from "elysia";
+import { createEnvelope } from "./kernel/http/envelope.ts";
+import { createGuards } from "./kernel/http/guards.ts";
+import { healthRoutes, type Readiness } from "./kernel/http/health.ts";
+import type { Http } from "./kernel/http/http.ts";
+import { createIdempotency } from "./kernel/http/idempotency.ts";
+import { createRateLimit, createRateLimiter } from "./kernel/http/rate-limit.ts";
+import { createClientIp } from "./kernel/http/request-info.ts";
+import { createMethodsOf } from "./kernel/http/route-table.ts";
+import { projectKeyRoutes } from "./projects/project.key-routes.ts";
+import { ApiError } from "./protocol/errors.ts";
+import type { Runtime } from "./runtime.ts";
+import type { Services } from "./services.ts";
+
+export type AppDeps = { runtime: Runtime; services: Services; readiness: Readiness; sfuSecret: string };
+
+/** The table of contents: every feature's routes, in the order of the spec. */
+export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) {
+  const { config, db, ids, log, metrics, now, writer } = runtime;
+  const { projects, apiKeys } = services;
+
+  const envelope = createEnvelope({
+    now,
+    log,
+    metrics,
+    newRequestId: () => ids.publicId("request"),
+    clientIp: createClientIp(config.TRUSTED_PROXIES),
+    methodsOf: createMethodsOf(() => app.routes),
+  });
+  const { infoOf } = envelope;
+  const guards = createGuards({
+    infoOf,
+    publicUrl: config.PUBLIC_URL,
+    sfuSecret,
+    apiKey: apiKeys.verify,
+    session: () => Promise.reject(new ApiError("SVC_AUTH_ERROR")),
+    chatToken: () => Promise.reject(new ApiError("SVC_AUTH_ERROR")),
+    rtcToken: () => Promise.reject(new ApiError("SVC_AUTH_ERROR")),
+    originPolicy: projects.originPolicy,
+    roleIn: projects.roleIn,
+  });
+  const limiter = createRateLimiter(now, config.RATE_LIMIT_WINDOW_SECONDS);
+  const http: Http = {
+    guards,
+    infoOf,
+    rateLimit: createRateLimit(limiter, config),
+    idempotency: createIdempotency(db, writer, now),
+  };
+
+  const app = new Elysia({
+    serve: { idleTimeout: 120, maxRequestBodySize: config.STORAGE_MAX_ATTACHMENT_BYTES + 1024 },
+  })
+    .use(envelope.plugin)
+    .use(healthRoutes({ readiness, metrics, metricsToken: config.METRICS_TOKEN, infoOf }))
+    .use(projectKeyRoutes(http, projects));
+  return app;
+}
+
+export type App = ReturnType<typeof createApp>;

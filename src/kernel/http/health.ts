@@ -1,0 +1,63 @@
+import { Elysia } from "elysia";
+import { ApiError } from "../../protocol/errors.ts";
+import type { Metrics } from "../metrics.ts";
+import { sameSecret } from "../secrets.ts";
+import type { RequestInfo } from "./request-info.ts";
+
+/** Null when the part is ready, otherwise the reason why not. */
+export type ReadinessCheck = () => string | null;
+
+export type Readiness = {
+  add(name: string, check: ReadinessCheck): void;
+  /** Reasons by part; empty when everything is ready. */
+  reasons(): Record<string, string>;
+};
+
+export function createReadiness(): Readiness {
+  const checks = new Map<string, ReadinessCheck>();
+  return {
+    add: (name, check) => void checks.set(name, check),
+    reasons() {
+      const reasons: Record<string, string> = {};
+      for (const [name, check] of checks) {
+        const reason = check();
+        if (reason !== null) reasons[name] = reason;
+      }
+      return reasons;
+    },
+  };
+}
+
+const LOOPBACK = new Set(["127.0.0.1", "::1"]);
+
+export function healthRoutes(deps: {
+  readiness: Readiness;
+  metrics: Metrics;
+  metricsToken: string | undefined;
+  infoOf: (request: Request) => RequestInfo;
+}) {
+  const { readiness, metrics, metricsToken, infoOf } = deps;
+  return new Elysia({ tags: ["health"] })
+    .get("/healthz", () => ({ status: "ok" }), { detail: { summary: "The process answers" } })
+    .get(
+      "/readyz",
+      ({ set }) => {
+        const reasons = readiness.reasons();
+        const ready = Object.keys(reasons).length === 0;
+        if (!ready) set.status = 503;
+        return { status: ready ? "ready" : "unavailable", reasons };
+      },
+      { detail: { summary: "Database and media are ready, and the server is not draining" } },
+    )
+    .get(
+      "/metrics",
+      async ({ request, headers, set }) => {
+        const given = /^Bearer (.+)$/i.exec(headers.authorization ?? "")?.[1] ?? "";
+        const may = metricsToken === undefined ? LOOPBACK.has(infoOf(request).ip) : sameSecret(given, metricsToken);
+        if (!may) throw new ApiError(metricsToken === undefined ? "SVC_PERMISSION_DENIED" : "SVC_AUTH_ERROR");
+        set.headers["content-type"] = metrics.registry.contentType;
+        return metrics.registry.metrics();
+      },
+      { detail: { summary: "Prometheus metrics; loopback only unless METRICS_TOKEN is set" } },
+    );
+}

@@ -1,0 +1,12 @@
+import type { Guards } from "./guards.ts";
+import type { Idempotency } from "./idempotency.ts";
+import type { RateLimit } from "./rate-limit.ts";
+import type { RequestInfo } from "./request-info.ts";
+
+/** What every feature's routes are made from. */
+export type Http = {
+  guards: Guards;
+  rateLimit: RateLimit;
+  idempotency: Idempotency;
+  infoOf: (request: Request) => RequestInfo;
+};

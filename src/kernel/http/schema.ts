@@ -1,0 +1,29 @@
+import { t } from "elysia";
+import { ENVIRONMENTS } from "../../protocol/enums.ts";
+import { IDENTITY_PATTERN, NAME_PATTERN } from "../../protocol/ids.ts";
+
+/** Schemas that several features share. */
+export const Timestamp = t.String({ format: "date-time", description: "ISO 8601, UTC, milliseconds" });
+export const NullableTimestamp = t.Union([Timestamp, t.Null()]);
+export const Environment = oneOf(ENVIRONMENTS);
+export const Name = t.String({
+  pattern: NAME_PATTERN,
+  description: "1-128 letters, digits, `-`, `_`, `.`",
+  error: "must be 1-128 letters, digits, '-', '_' or '.'",
+});
+export const Identity = t.String({
+  pattern: IDENTITY_PATTERN,
+  description: "1-128 characters of A-Z a-z 0-9 . _ @ : + = | -",
+  error: "must be 1-128 characters of A-Z a-z 0-9 . _ @ : + = | -",
+});
+export const EnvironmentQuery = { environment: t.Optional(Environment) };
+
+export function oneOf<const T extends readonly [string, ...string[]]>(values: T) {
+  return t.UnionEnum(values as unknown as [T[number], ...T[number][]], {
+    error: `must be one of ${values.join(", ")}`,
+  });
+}
+
+export function nullable<T extends Parameters<typeof t.Union>[0][number]>(schema: T) {
+  return t.Union([schema, t.Null()]);
+}

@@ -1,0 +1,36 @@
+import type { Db } from "./db/open.ts";
+import type { Keyring } from "./secrets.ts";
+
+export class SecretMismatch extends Error {
+  override readonly name = "SecretMismatch";
+  constructor() {
+    super(
+      "This data was made with another STOA_SECRET: API keys and sessions in it would all stop working. " +
+        "Set the old secret again, or start once with --rotate-secret to accept that.",
+    );
+  }
+}
+
+/** Facts about the installation itself, kept in the database so that they travel with a backup. */
+export function installationValue(db: Db, name: string, make: () => string): string {
+  const row = db.$client.query<{ value: string }, [string]>("SELECT value FROM installation WHERE name = ?").get(name);
+  if (row) return row.value;
+  const value = make();
+  setInstallationValue(db, name, value);
+  return value;
+}
+
+export function setInstallationValue(db: Db, name: string, value: string): void {
+  db.$client.run("INSERT INTO installation VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", [
+    name,
+    value,
+  ]);
+}
+
+/** A changed master secret would silently void every credential; it takes a flag to do that. */
+export function checkSecret(db: Db, keyring: Keyring, rotate: boolean): void {
+  const known = installationValue(db, "secret-fingerprint", () => keyring.fingerprint);
+  if (known === keyring.fingerprint) return;
+  if (!rotate) throw new SecretMismatch();
+  setInstallationValue(db, "secret-fingerprint", keyring.fingerprint);
+}

@@ -1,0 +1,66 @@
+import { randomBytes } from "node:crypto";
+import { iso } from "../kernel/clock.ts";
+import { randomBase62 } from "../kernel/ids.ts";
+import type { Environment } from "../protocol/enums.ts";
+import { ApiError } from "../protocol/errors.ts";
+import type { Runtime } from "../runtime.ts";
+import { apiKeyStore } from "./api-key.store.ts";
+import type { ApiKeyRow } from "./api-key.table.ts";
+import { createApiKeyVerifier, ENVIRONMENT_IN_KEY } from "./api-key.verify.ts";
+
+export type ApiKeyService = ReturnType<typeof apiKeyService>;
+
+/** Mutations are units of work: call them inside `write`. */
+export function apiKeyService(runtime: Runtime) {
+  const { db, bus, ids, keyring, now } = runtime;
+  const store = apiKeyStore(db);
+  return {
+    verify: createApiKeyVerifier(runtime, store),
+
+    list: store.list,
+    show: present,
+
+    /** The only time that the whole key is known. */
+    create(projectId: string, input: { name: string; environment: Environment }) {
+      const publicId = randomBase62(16);
+      const secret = randomBytes(32).toString("base64url");
+      const row: ApiKeyRow = {
+        id: ids.uuid(),
+        projectId,
+        publicId,
+        secretDigest: keyring.digest("api-key", secret),
+        name: input.name,
+        environment: input.environment,
+        lastUsedAt: null,
+        createdAt: now(),
+        revokedAt: null,
+      };
+      store.insert(row);
+      return { ...present(row), key: `svk_${ENVIRONMENT_IN_KEY[row.environment]}_${publicId}.${secret}` };
+    },
+
+    /** True when it was still in use; repeating changes nothing. */
+    revoke(projectId: string, keyId: string): { revoked: boolean; key: ApiKeyRow } {
+      const key = store.find(projectId, keyId);
+      if (!key) throw new ApiError("SVC_API_KEY_NOT_FOUND");
+      if (key.revokedAt !== null) return { revoked: false, key };
+      store.revoke(key.id, now());
+      bus.announce("apiKeyRevoked", { publicId: key.publicId, projectId });
+      return { revoked: true, key };
+    },
+  };
+}
+
+function present(row: ApiKeyRow) {
+  return {
+    id: row.id,
+    projectId: row.projectId,
+    publicId: row.publicId,
+    name: row.name,
+    environment: row.environment,
+    status: row.revokedAt === null ? ("ACTIVE" as const) : ("REVOKED" as const),
+    lastUsedAt: iso(row.lastUsedAt),
+    createdAt: iso(row.createdAt),
+    revokedAt: iso(row.revokedAt),
+  };
+}

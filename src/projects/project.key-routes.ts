@@ -1,0 +1,14 @@
+import { Elysia } from "elysia";
+import { documented } from "../kernel/http/docs.ts";
+import type { Http } from "../kernel/http/http.ts";
+import { Project } from "./project.schema.ts";
+import type { ProjectService } from "./project.service.ts";
+
+/** The project as its own API key reads it. */
+export const projectKeyRoutes = ({ guards }: Http, projects: ProjectService) =>
+  new Elysia({ tags: ["project"] })
+    .use(guards.apiKey)
+    .get("/v1/project", ({ caller }) => projects.show(caller.projectId, caller.environment), {
+      ...documented("The key's own project", ["SVC_ORIGIN_NOT_ALLOWED"]),
+      response: Project,
+    });

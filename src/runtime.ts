@@ -1,0 +1,95 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { assetFolder } from "./kernel/assets.ts";
+import { type Bus, createBus } from "./kernel/bus.ts";
+import { type Now, systemNow } from "./kernel/clock.ts";
+import type { Config } from "./kernel/config/index.ts";
+import { migrate, readMigrations } from "./kernel/db/migrate.ts";
+import { closeDatabase, type Db, openDatabase } from "./kernel/db/open.ts";
+import { createWriter, type Writer } from "./kernel/db/writer.ts";
+import { type Ids, randomIds } from "./kernel/ids.ts";
+import { checkSecret } from "./kernel/installation.ts";
+import { createJwt, type Jwt } from "./kernel/jwt.ts";
+import { createLog, type Log } from "./kernel/log.ts";
+import { createMetrics, type Metrics } from "./kernel/metrics.ts";
+import { createKeyring, type Keyring, secretFromFile } from "./kernel/secrets.ts";
+import type { Facts } from "./protocol/facts.ts";
+
+/** What every feature is made from: one plain object, handed to each factory. */
+export type Runtime = {
+  config: Config;
+  db: Db;
+  /** Runs a synchronous unit of work in the next shared transaction; resolves once it is on disk. */
+  write: Writer["write"];
+  writer: Writer;
+  bus: Bus<Facts>;
+  now: Now;
+  ids: Ids;
+  log: Log;
+  metrics: Metrics;
+  keyring: Keyring;
+  jwt: Jwt;
+  /** Injected for webhooks and OAuth. */
+  fetch: typeof fetch;
+};
+
+export type RuntimeOptions = {
+  now?: Now;
+  ids?: Ids;
+  fetch?: typeof fetch;
+  logWrite?: (line: string) => void;
+  /** Tests that need no disk keep the database in memory. */
+  inMemory?: boolean;
+  rotateSecret?: boolean;
+};
+
+export function createRuntime(config: Config, options: RuntimeOptions = {}): Runtime {
+  const now = options.now ?? systemNow;
+  const pretty = config.LOG_FORMAT === "pretty" || (config.LOG_FORMAT === "auto" && process.stderr.isTTY);
+  const log = createLog({ level: config.LOG_LEVEL, format: pretty ? "pretty" : "json", write: options.logWrite });
+  const db = openMigrated(config, options, now, log);
+  const keyring = createKeyring(config.STOA_SECRET ?? generatedSecret(config, options, "secret"));
+  checkSecret(db, keyring, options.rotateSecret ?? false);
+  const writer = createWriter(db.$client, (err) => log.error({ err }, "after commit"));
+  return {
+    config,
+    db,
+    writer,
+    write: writer.write,
+    bus: createBus<Facts>(writer, (err) => log.error({ err }, "bus listener")),
+    now,
+    ids: options.ids ?? randomIds(),
+    log,
+    metrics: createMetrics(),
+    keyring,
+    jwt: createJwt(keyring, now),
+    fetch: options.fetch ?? fetch,
+  };
+}
+
+export async function closeRuntime(runtime: Runtime): Promise<void> {
+  await runtime.writer.drain();
+  closeDatabase(runtime.db);
+}
+
+/** `name` in the data directory, or one that lives as long as the test. */
+export function generatedSecret(config: Config, options: RuntimeOptions, name: string): string {
+  return options.inMemory ? crypto.randomUUID() : secretFromFile(config.DATA_DIR, name);
+}
+
+export function databasePath(config: Config): string {
+  return join(config.DATA_DIR, "stoa.db");
+}
+
+function openMigrated(config: Config, options: RuntimeOptions, now: Now, log: Log): Db {
+  if (!options.inMemory) mkdirSync(config.DATA_DIR, { recursive: true, mode: 0o700 });
+  const db = openDatabase(options.inMemory ? ":memory:" : databasePath(config));
+  const snapshot = () => {
+    const path = join(config.DATA_DIR, `before-migration-${now()}.db`);
+    db.$client.run("VACUUM INTO ?", [path]);
+    log.info({ path }, "database copied before migrating");
+  };
+  const done = migrate(db, readMigrations(assetFolder("migrations")), now(), options.inMemory ? undefined : snapshot);
+  if (done.length > 0) log.info({ migrations: done }, "database migrated");
+  return db;
+}

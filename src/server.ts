@@ -1,0 +1,59 @@
+import { createApp } from "./app.ts";
+import type { Config } from "./kernel/config/index.ts";
+import { createReadiness } from "./kernel/http/health.ts";
+import { createLifecycle } from "./kernel/lifecycle.ts";
+import type { Runtime } from "./runtime.ts";
+import { closeRuntime, createRuntime, generatedSecret, type RuntimeOptions } from "./runtime.ts";
+import { createServices, type Services } from "./services.ts";
+
+export type RunningServer = {
+  url: string;
+  runtime: Runtime;
+  services: Services;
+  /** Drains for at most `graceMs`, then closes what is left. */
+  stop(reason: string, graceMs?: number): Promise<void>;
+};
+
+/** Starts the parts in order; `stop` stops them in reverse. */
+export async function start(config: Config, options: RuntimeOptions = {}): Promise<RunningServer> {
+  const runtime = createRuntime(config, options);
+  const { log, now } = runtime;
+  const lifecycle = createLifecycle(log);
+  lifecycle.started("database", () => closeRuntime(runtime));
+
+  const readiness = createReadiness();
+  readiness.add("lifecycle", () => (lifecycle.draining ? "draining" : null));
+  readiness.add("database", () => databaseProblem(runtime));
+
+  const services = createServices(runtime);
+  const sfuSecret = config.SFU_REGISTRATION_SECRET ?? generatedSecret(config, options, "sfu-secret");
+  const app = createApp({ runtime, services, readiness, sfuSecret });
+
+  app.listen({ hostname: config.HOST, port: config.PORT });
+  const { server } = app;
+  if (!server) throw new Error("the HTTP server did not start");
+  lifecycle.started("http", async (_reason, deadline) => {
+    const closed = server.stop();
+    await Promise.race([closed, Bun.sleep(Math.max(0, deadline - now()))]);
+    await server.stop(true);
+  });
+
+  const host = config.HOST.includes(":") ? `[${config.HOST}]` : config.HOST;
+  const url = `http://${host}:${server.port}`;
+  log.info({ url }, "listening");
+  return {
+    url,
+    runtime,
+    services,
+    stop: (reason, graceMs = 30_000) => lifecycle.stop(reason, now() + graceMs),
+  };
+}
+
+function databaseProblem({ db }: Runtime): string | null {
+  try {
+    db.$client.query("SELECT 1").get();
+    return null;
+  } catch {
+    return "the database does not answer";
+  }
+}

@@ -1,0 +1,79 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createApp } from "../../src/app.ts";
+import { type Config, testConfig } from "../../src/kernel/config/index.ts";
+import { createReadiness } from "../../src/kernel/http/health.ts";
+import type { Environment } from "../../src/protocol/enums.ts";
+import { closeRuntime, createRuntime, type Runtime } from "../../src/runtime.ts";
+import { createServices, type Services } from "../../src/services.ts";
+import { type FakeClock, fakeClock } from "./clock.ts";
+
+export type Reply = { status: number; headers: Headers; body: Record<string, unknown>; text: string };
+
+export type TestServer = {
+  runtime: Runtime;
+  services: Services;
+  clock: FakeClock;
+  /** Lines of the log, for assertions about what must not stand there. */
+  logLines: string[];
+  call(method: string, path: string, options?: CallOptions): Promise<Reply>;
+  /** A project with an owner, and a key of each environment asked for. */
+  project(options?: { environment?: Environment; name?: string }): Promise<TestProject>;
+  close(): Promise<void>;
+};
+
+export type CallOptions = { key?: string; body?: unknown; raw?: string; headers?: Record<string, string> };
+export type TestProject = { projectId: string; ownerId: string; key: string };
+
+/** The whole application in memory, without a socket: fake clock, silent network, requests handed to it directly. */
+export function testServer(overrides: Partial<Config> = {}): TestServer {
+  const clock = fakeClock();
+  const logLines: string[] = [];
+  const dataDir = mkdtempSync(join(tmpdir(), "stoa-test-"));
+  const config = testConfig({ DATA_DIR: dataDir, LOG_LEVEL: "debug", LOG_FORMAT: "json", ...overrides });
+  const runtime = createRuntime(config, { inMemory: true, now: clock.now, logWrite: (line) => logLines.push(line) });
+  const services = createServices(runtime);
+  const app = createApp({ runtime, services, readiness: createReadiness(), sfuSecret: "test-sfu-secret" });
+
+  const call: TestServer["call"] = async (method, path, { key, body, raw, headers = {} } = {}) => {
+    const request = new Request(`http://localhost${path}`, {
+      method,
+      headers: {
+        ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+        ...(body === undefined && raw === undefined ? {} : { "content-type": "application/json" }),
+        ...headers,
+      },
+      body: raw ?? (body === undefined ? undefined : JSON.stringify(body)),
+    });
+    const response = await app.handle(request);
+    const text = await response.text();
+    const json = response.headers.get("content-type")?.includes("json") && text !== "";
+    return { status: response.status, headers: response.headers, body: json ? JSON.parse(text) : {}, text };
+  };
+
+  return {
+    runtime,
+    services,
+    clock,
+    logLines,
+    call,
+    async project({ environment = "DEVELOPMENT", name = "test" } = {}) {
+      const ownerId = runtime.ids.uuid();
+      return runtime.write(() => {
+        runtime.db.$client.run("INSERT INTO users (id, email, created_at) VALUES (?, ?, ?)", [
+          ownerId,
+          `${ownerId}@example.com`,
+          clock.now(),
+        ]);
+        const { id: projectId } = services.projects.create(ownerId, { name });
+        const { key } = services.apiKeys.create(projectId, { name: "test", environment });
+        return { projectId, ownerId, key };
+      });
+    },
+    async close() {
+      await closeRuntime(runtime);
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
