@@ -1,0 +1,55 @@
+import { existsSync, readdirSync, rmSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+
+export const PLATFORMS = [
+  "linux-x64",
+  "linux-arm64",
+  "linux-x64-musl",
+  "linux-arm64-musl",
+  "darwin-x64",
+  "darwin-arm64",
+] as const;
+
+export type Platform = (typeof PLATFORMS)[number];
+
+export function thisPlatform(): Platform {
+  const musl = process.platform === "linux" && readdirSync("/lib").some((file) => file.startsWith("ld-musl-"));
+  const name = `${process.platform}-${process.arch}${musl ? "-musl" : ""}`;
+  const platform = PLATFORMS.find((candidate) => candidate === name);
+  if (platform === undefined) throw new Error(`there is no build for ${name}`);
+  return platform;
+}
+
+type BinaryOptions = { root: string; platform: Platform; webDir: string; outfile: string };
+
+/** One file with everything in it: code with bytecode (it starts four times as fast), workers, migrations, web assets. */
+export async function buildBinary({ root, platform, webDir, outfile }: BinaryOptions): Promise<void> {
+  const result = await Bun.build({
+    // A worker is found in the binary only when it is an entry point of its own.
+    entrypoints: [join(root, "src/main.ts"), ...workers(root)],
+    root: join(root, "src"),
+    target: "bun",
+    format: "esm",
+    minify: true,
+    bytecode: true,
+    sourcemap: "inline",
+    compile: {
+      ...(platform === thisPlatform() ? {} : { target: `bun-${platform}` as Bun.Build.CompileTarget }),
+      outfile,
+      // Each folder is embedded under its base name.
+      assets: [join(root, "migrations"), webDir].filter((folder) => existsSync(folder)),
+      // The current directory belongs to the user: a .env lying there must not configure the server.
+      autoloadDotenv: false,
+      autoloadBunfig: false,
+    },
+  });
+  if (!result.success) throw new AggregateError(result.logs, "the binary could not be built");
+  // The map is inside the binary; the copies that Bun leaves beside it are no part of a release.
+  for (const file of readdirSync(dirname(outfile))) {
+    if (file.endsWith(".map") || file.startsWith(`${basename(outfile)}.`)) rmSync(join(dirname(outfile), file));
+  }
+}
+
+function workers(root: string): string[] {
+  return [...new Bun.Glob("src/**/{worker,*.worker}.ts").scanSync({ cwd: root, absolute: true })].sort();
+}

@@ -1,0 +1,42 @@
+import { existsSync, mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+
+/**
+ * Bundles the dashboard, the playground, the SDK and the page of the API reference into one folder, which the server
+ * serves from disk in a checkout and from inside the binary otherwise. Files under assets/ carry their hash.
+ */
+export async function buildWeb(root: string, outdir: string): Promise<void> {
+  rmSync(outdir, { recursive: true, force: true });
+  mkdirSync(outdir, { recursive: true });
+  await buildPages(join(root, "web"), outdir);
+  await buildSdk(join(root, "web/sdk/index.ts"), outdir);
+  await packReference(join(root, "node_modules/@scalar/api-reference/dist/browser/standalone.js"), outdir);
+  await Bun.write(join(outdir, ".built"), "");
+}
+
+async function buildPages(web: string, outdir: string): Promise<void> {
+  const pages = ["dashboard/index.html", "playground/index.html"].map((page) => join(web, page)).filter(existsSync);
+  if (pages.length === 0) return;
+  await Bun.build({
+    entrypoints: pages,
+    root: web,
+    outdir,
+    target: "browser",
+    minify: true,
+    splitting: true,
+    publicPath: "/",
+    naming: { entry: "[dir]/[name].[ext]", chunk: "assets/[name]-[hash].[ext]", asset: "assets/[name]-[hash].[ext]" },
+    define: { "process.env.NODE_ENV": '"production"' },
+  });
+}
+
+async function buildSdk(entry: string, outdir: string): Promise<void> {
+  if (!existsSync(entry)) return;
+  await Bun.build({ entrypoints: [entry], outdir, naming: "sdk.js", target: "browser", format: "esm", minify: true });
+}
+
+/** 4 MB of script for one page: kept compressed, and served as it is. */
+async function packReference(script: string, outdir: string): Promise<void> {
+  if (!existsSync(script)) return;
+  await Bun.write(join(outdir, "api-reference.js.gz"), Bun.gzipSync(await Bun.file(script).bytes(), { level: 9 }));
+}

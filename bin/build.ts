@@ -1,0 +1,45 @@
+/**
+ * bin/build              web assets, then dist/stoa for this machine
+ * bin/build --all        the same for every platform of a release
+ * bin/build --web-only   only the web assets, for running from a checkout
+ *
+ * Beside the binaries stands dist/checksums.txt, which install.sh verifies a download with.
+ */
+import { linkSync, mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { buildBinary, PLATFORMS, thisPlatform } from "./build-binary.ts";
+import { buildWeb } from "./build-web.ts";
+
+const { values } = parseArgs({ options: { all: { type: "boolean" }, "web-only": { type: "boolean" } } });
+
+const root = join(import.meta.dir, "..");
+const dist = join(root, "dist");
+mkdirSync(dist, { recursive: true });
+
+await step("web assets", () => buildWeb(root, join(dist, "web")));
+
+if (values["web-only"] !== true) {
+  const checksums: string[] = [];
+  for (const platform of values.all === true ? PLATFORMS : [thisPlatform()]) {
+    const file = `stoa-${platform}`;
+    await step(file, () => buildBinary({ root, platform, webDir: join(dist, "web"), outfile: join(dist, file) }));
+    checksums.push(`${await sha256(join(dist, file))}  ${file}\n`);
+  }
+  await Bun.write(join(dist, "checksums.txt"), checksums.join(""));
+  // A second name for the same bytes, so that scripts need not know the platform.
+  rmSync(join(dist, "stoa"), { force: true });
+  linkSync(join(dist, `stoa-${thisPlatform()}`), join(dist, "stoa"));
+}
+
+async function step(name: string, build: () => Promise<void>): Promise<void> {
+  const startedAt = performance.now();
+  await build();
+  console.error(`stoa: built ${name} in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
+}
+
+async function sha256(path: string): Promise<string> {
+  const hasher = new Bun.CryptoHasher("sha256");
+  for await (const chunk of Bun.file(path).stream()) hasher.update(chunk);
+  return hasher.digest("hex");
+}
