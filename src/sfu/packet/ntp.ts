@@ -1,0 +1,62 @@
+// NTP time as RTCP and abs-send-time carry it. Unix milliseconds may have a fraction: it is kept to 2⁻³² s.
+
+const UNIX_TO_NTP_SECONDS = 2_208_988_800;
+const FRACTION = 2 ** 32;
+
+export interface NtpTime {
+  /** Seconds since 1900, 32 bits. */
+  seconds: number;
+  /** Units of 2⁻³² seconds. */
+  fraction: number;
+}
+
+export function ntpFromMs(unixMs: number): NtpTime {
+  let seconds = Math.floor(unixMs / 1000);
+  let fraction = Math.round(((unixMs - seconds * 1000) / 1000) * FRACTION);
+  if (fraction === FRACTION) {
+    seconds += 1;
+    fraction = 0;
+  }
+  return { seconds: (seconds + UNIX_TO_NTP_SECONDS) % FRACTION, fraction };
+}
+
+/** The 32-bit seconds roll over in 2036; the era is the one that puts the time after 1968. */
+export function ntpToMs(seconds: number, fraction: number): number {
+  const era = seconds < 0x80000000 ? FRACTION : 0;
+  return (seconds + era - UNIX_TO_NTP_SECONDS) * 1000 + (fraction / FRACTION) * 1000;
+}
+
+/** The middle 32 bits (16.16 seconds), as in LSR and DLSR. */
+export function compactNtp(seconds: number, fraction: number): number {
+  return (((seconds & 0xffff) << 16) | (fraction >>> 16)) >>> 0;
+}
+
+export function compactNtpFromMs(unixMs: number): number {
+  const { seconds, fraction } = ntpFromMs(unixMs);
+  return compactNtp(seconds, fraction);
+}
+
+/** A difference in compact units (1/65536 s) as milliseconds. */
+export function compactToMs(compact: number): number {
+  return (compact * 1000) / 65536;
+}
+
+export function msToCompact(ms: number): number {
+  return Math.max(0, Math.min(0xffffffff, Math.round((ms * 65536) / 1000)));
+}
+
+/** RFC 3550 §6.4.1: now − LSR − DLSR. Undefined when the peer has seen no report of ours, or the result is absurd. */
+export function roundTripMs(nowMs: number, lastSenderReport: number, delaySinceLast: number): number | undefined {
+  if (lastSenderReport === 0) return undefined;
+  const compact = (compactNtpFromMs(nowMs) - lastSenderReport - delaySinceLast) | 0;
+  const ms = compactToMs(compact);
+  // A clock tick of rounding makes a loopback round trip slightly negative.
+  if (ms < -2 || ms > 60_000) return undefined;
+  return Math.max(0, ms);
+}
+
+/** abs-send-time: 24 bits, 6.18 seconds. */
+export function absSendTime(unixMs: number): number {
+  const seconds = unixMs / 1000;
+  return Math.floor((seconds % 64) * 262_144) & 0xffffff;
+}

@@ -1,0 +1,15 @@
+// What a protection profile does to one packet. Everything happens in place; the caller's buffer has room for
+// the overhead. Indices, windows and SSRCs are the business of `srtp.ts`.
+
+export interface SrtpCipher {
+  readonly rtpOverhead: number;
+  readonly rtcpOverhead: number;
+  /** Returns the protected length. */
+  encryptRtp(data: Uint8Array, headerLength: number, length: number, roc: number, sequenceNumber: number): number;
+  /** Returns the plain length, or −1 when authentication fails: then `data` is unchanged. */
+  decryptRtp(data: Uint8Array, headerLength: number, length: number, roc: number, sequenceNumber: number): number;
+  encryptRtcp(data: Uint8Array, length: number, index: number): number;
+  decryptRtcp(data: Uint8Array, length: number, index: number): number;
+  /** Where the E flag and SRTCP index lie in a protected packet of that length. */
+  rtcpIndexOffset(length: number): number;
+}

@@ -1,0 +1,57 @@
+// Packets for the tests of this folder.
+
+export function hex(text: string): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(Buffer.from(text.replace(/\s/g, ""), "hex"));
+}
+
+/** The packet in a buffer with room to grow. */
+export function withRoom(packet: Uint8Array, room = 64): Uint8Array<ArrayBuffer> {
+  const out = new Uint8Array(packet.length + room);
+  out.set(packet);
+  return out;
+}
+
+export interface PacketShape {
+  sequenceNumber?: number;
+  timestamp?: number;
+  ssrc?: number;
+  payloadType?: number;
+  marker?: boolean;
+  csrcs?: number;
+  /** Raw words of a one-byte extension block, zero-filled. */
+  extensionWords?: number;
+  /** Elements of a one-byte extension block. */
+  extensions?: { id: number; data: Uint8Array }[];
+  payload?: Uint8Array | number;
+  padding?: number;
+}
+
+export function rtpPacket(shape: PacketShape = {}): Uint8Array<ArrayBuffer> {
+  const { csrcs = 0, extensions = [], payload = 30, padding = 0 } = shape;
+  const body =
+    typeof payload === "number" ? Uint8Array.from({ length: payload }, (_, i) => (i * 31 + 7) & 0xff) : payload;
+  const elements: number[] = [];
+  for (const { id, data } of extensions) elements.push((id << 4) | (data.length - 1), ...data);
+  while (elements.length & 3) elements.push(0);
+  const words = shape.extensionWords ?? elements.length / 4;
+  const hasExtension = words > 0;
+  const bytes: number[] = [
+    0x80 | (padding > 0 ? 0x20 : 0) | (hasExtension ? 0x10 : 0) | csrcs,
+    (shape.marker ? 0x80 : 0) | (shape.payloadType ?? 96),
+    ...be(shape.sequenceNumber ?? 1, 2),
+    ...be(shape.timestamp ?? 0, 4),
+    ...be(shape.ssrc ?? 0x11223344, 4),
+  ];
+  for (let i = 0; i < csrcs; i++) bytes.push(...be(i + 1, 4));
+  if (hasExtension) {
+    bytes.push(0xbe, 0xde, ...be(words, 2));
+    for (let i = 0; i < words * 4; i++) bytes.push(elements[i] ?? 0);
+  }
+  bytes.push(...body);
+  for (let i = 0; i < padding; i++) bytes.push(i === padding - 1 ? padding : 0);
+  return Uint8Array.from(bytes);
+}
+
+function be(value: number, size: number): number[] {
+  return Array.from({ length: size }, (_, i) => Math.floor(value / 256 ** (size - 1 - i)) & 0xff);
+}
