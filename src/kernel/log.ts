@@ -42,15 +42,27 @@ export function createLog({ level, format, write = (line) => void process.stderr
 const COLOURS: Record<string, string> = { error: "31", fatal: "31", warn: "33", info: "36", debug: "90", trace: "90" };
 
 function prettyLine(line: string): string {
-  const { level, time, msg = "", ...rest } = JSON.parse(line) as Record<string, unknown>;
+  const { level, time, msg = "", err, ...rest } = JSON.parse(line) as Record<string, unknown>;
   const colour = COLOURS[String(level)] ?? "0";
   const fields = Object.entries(rest)
-    .map(([name, value]) => ` ${name}=${typeof value === "string" ? value : JSON.stringify(value)}`)
+    .map(([name, value]) => ` ${name}=${typeof value === "string" ? printable(value) : JSON.stringify(value)}`)
     .join("");
-  return `${String(time).slice(11, 19)} \x1b[${colour}m${String(level).padEnd(5)}\x1b[0m ${String(msg)}\x1b[90m${fields}\x1b[0m\n`;
+  const head = `${String(time).slice(11, 19)} \x1b[${colour}m${String(level).padEnd(5)}\x1b[0m ${printable(String(msg))}`;
+  return `${head}\x1b[90m${fields}${stackLines(err)}\x1b[0m\n`;
 }
 
-/** Log injection: a caller's text cannot start a line of its own, and a URL loses its query (tokens travel there). */
+/** A caller's text neither starts a line of its own nor moves the cursor of the terminal that shows it. */
+function printable(text: string): string {
+  return /[^\x20-\x7e\xa0-\uffff]/.test(text) ? JSON.stringify(text).slice(1, -1) : text;
+}
+
+function stackLines(err: unknown): string {
+  const { stack, message } = (err ?? {}) as { stack?: string; message?: string };
+  const lines = (stack ?? message ?? "").split("\n").filter((line) => line !== "");
+  return lines.map((line) => `\n    ${printable(line)}`).join("");
+}
+
+/** A URL without its query: tokens travel there. */
 export function pathOf(url: string): string {
   const start = url.indexOf("/", url.indexOf("//") + 2);
   const end = url.search(/[?#]/);

@@ -1,0 +1,20 @@
+import { expect, test } from "bun:test";
+import { createLifecycle } from "../../src/kernel/lifecycle.ts";
+import { createLog } from "../../src/kernel/log.ts";
+
+test("parts stop in reverse, once, and one that fails does not keep the others running", async () => {
+  const lines: string[] = [];
+  const lifecycle = createLifecycle(createLog({ level: "error", format: "json", write: (line) => lines.push(line) }));
+  const stopped: string[] = [];
+  lifecycle.started("database", () => void stopped.push("database"));
+  lifecycle.started("broken", () => {
+    throw new Error("will not");
+  });
+  lifecycle.started("http", async (reason) => void stopped.push(`http: ${reason}`));
+  expect(lifecycle.draining).toBe(false);
+  const both = Promise.all([lifecycle.stop("SIGTERM", 0), lifecycle.stop("again", 0)]);
+  expect(lifecycle.draining).toBe(true);
+  await both;
+  expect(stopped).toEqual(["http: SIGTERM", "database"]);
+  expect(lines.join()).toContain("broken");
+});

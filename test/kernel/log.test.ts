@@ -1,0 +1,37 @@
+import { expect, test } from "bun:test";
+import { createLog, pathOf } from "../../src/kernel/log.ts";
+
+function lines(format: "json" | "pretty", speak: (log: ReturnType<typeof createLog>) => void): string[] {
+  const out: string[] = [];
+  speak(createLog({ level: "info", format, write: (line) => out.push(line) }));
+  return out;
+}
+
+test("secrets do not reach a line, at any of the depths that code logs at", () => {
+  for (const format of ["json", "pretty"] as const) {
+    const [line = ""] = lines(format, (log) =>
+      log.info({
+        token: "s3cret",
+        body: { password: "s3cret", user: { accessToken: "s3cret" } },
+        headers: { authorization: "Bearer s3cret", cookie: "stoa_refresh=s3cret" },
+      }),
+    );
+    expect(line).not.toContain("s3cret");
+    expect(line).toContain("[redacted]");
+  }
+});
+
+test("a caller's text cannot start a line of its own", () => {
+  for (const format of ["json", "pretty"] as const) {
+    const [line = ""] = lines(format, (log) =>
+      log.info({ agent: 'x\n{"level":"error","msg":"forged"}' }, "hello\nworld"),
+    );
+    expect(line.trimEnd().split("\n")).toHaveLength(1);
+  }
+});
+
+test("the path of a URL has no query and no fragment", () => {
+  expect(pathOf("http://localhost:7000/v1/rtc?token=s3cret")).toBe("/v1/rtc");
+  expect(pathOf("http://localhost/a#b?c")).toBe("/a");
+  expect(pathOf("http://localhost")).toBe("/");
+});

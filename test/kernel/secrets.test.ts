@@ -1,0 +1,63 @@
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { testConfig } from "../../src/kernel/config/index.ts";
+import { createJwt, type TokenKind } from "../../src/kernel/jwt.ts";
+import { createKeyring, sameSecret, secretFromFile } from "../../src/kernel/secrets.ts";
+import { closeRuntime, createRuntime } from "../../src/runtime.ts";
+import { fakeClock } from "../harness/clock.ts";
+
+test("[5] a token of one kind is no token of another", async () => {
+  const clock = fakeClock();
+  const jwt = createJwt(createKeyring("a".repeat(32)), clock.now);
+  const kinds: TokenKind[] = ["session", "chat-token", "rtc-token"];
+  for (const made of kinds) {
+    const token = await jwt.sign(made, "id-1", { sub: "x" }, clock.now() + 60_000);
+    for (const read of kinds) {
+      if (made === read) expect(await jwt.verify(read, token)).toMatchObject({ jti: "id-1", sub: "x" });
+      else expect(jwt.verify(read, token)).rejects.toMatchObject({ code: "SVC_AUTH_ERROR" });
+    }
+  }
+});
+
+test("[5] expiry, another master secret, a changed byte and `alg: none` are refused", async () => {
+  const clock = fakeClock();
+  const jwt = createJwt(createKeyring("a".repeat(32)), clock.now);
+  const token = await jwt.sign("chat-token", "id-1", {}, clock.now() + 60_000);
+  const [header = "", payload = "", signature = ""] = token.split(".");
+  const none = Buffer.from('{"alg":"none"}').toString("base64url");
+  for (const bad of [`${header}.${payload}.${signature.slice(0, -2)}AA`, `${none}.${payload}.`, "x", ""]) {
+    expect(jwt.verify("chat-token", bad)).rejects.toMatchObject({ code: "SVC_AUTH_ERROR" });
+  }
+  const other = createJwt(createKeyring("b".repeat(32)), clock.now);
+  expect(other.verify("chat-token", token)).rejects.toMatchObject({ code: "SVC_AUTH_ERROR" });
+  clock.advance(60_000);
+  expect(jwt.verify("chat-token", token)).rejects.toMatchObject({ code: "SVC_TOKEN_EXPIRED" });
+});
+
+test("a generated secret is made once, and nobody else may read it", () => {
+  const folder = mkdtempSync(join(tmpdir(), "stoa-secret-"));
+  const secret = secretFromFile(folder, "secret");
+  expect(secret.length).toBeGreaterThanOrEqual(43);
+  expect(secretFromFile(folder, "secret")).toBe(secret);
+  expect(statSync(join(folder, "secret")).mode & 0o777).toBe(0o600);
+  rmSync(folder, { recursive: true });
+});
+
+test("secrets of other lengths and contents differ", () => {
+  expect(sameSecret("abc", "abc")).toBe(true);
+  expect(sameSecret("abc", "abd")).toBe(false);
+  expect(sameSecret("", "abc")).toBe(false);
+});
+
+test("another STOA_SECRET than the data was made with stops the start, unless it is meant", async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "stoa-secret-"));
+  const open = (secret: string, rotateSecret = false) =>
+    createRuntime(testConfig({ DATA_DIR: dataDir, STOA_SECRET: secret }), { rotateSecret });
+  await closeRuntime(open("a".repeat(32)));
+  expect(() => open("b".repeat(32))).toThrow(/another STOA_SECRET/);
+  await closeRuntime(open("b".repeat(32), true));
+  await closeRuntime(open("b".repeat(32)));
+  rmSync(dataDir, { recursive: true });
+});

@@ -1,0 +1,128 @@
+import { Database } from "bun:sqlite";
+import { afterAll, beforeEach, expect, test } from "bun:test";
+import { createWriter, type Writer } from "../../src/kernel/db/writer.ts";
+
+const client = new Database(":memory:");
+afterAll(() => client.close());
+let commits = 0;
+let writer: Writer;
+const callbackErrors: unknown[] = [];
+
+beforeEach(() => {
+  client.run("DROP TABLE IF EXISTS notes");
+  client.run("CREATE TABLE notes (n INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT");
+  commits = 0;
+  callbackErrors.length = 0;
+  const counted = new Proxy(client, {
+    get(target, name) {
+      const value = Reflect.get(target, name);
+      if (name !== "prepare") return typeof value === "function" ? value.bind(target) : value;
+      return (sql: string) => {
+        const statement = target.prepare(sql);
+        if (sql !== "COMMIT") return statement;
+        return {
+          run() {
+            commits += 1;
+            return statement.run();
+          },
+        };
+      };
+    },
+  });
+  writer = createWriter(counted, (error) => callbackErrors.push(error));
+});
+
+const insert = (n: number, text: string | null = "x") => client.run("INSERT INTO notes VALUES (?, ?)", [n, text]);
+const numbers = () =>
+  client
+    .query<{ n: number }, []>("SELECT n FROM notes ORDER BY n")
+    .all()
+    .map(({ n }) => n);
+
+test("units that arrive together share one commit and keep their order", async () => {
+  const order: number[] = [];
+  await Promise.all(
+    Array.from({ length: 100 }, (_, n) =>
+      writer.write(() => {
+        order.push(n);
+        insert(n);
+      }),
+    ),
+  );
+  expect(order).toEqual(Array.from({ length: 100 }, (_, n) => n));
+  expect(numbers()).toHaveLength(100);
+  expect(commits).toBe(1);
+});
+
+test("an error in one unit rolls back that unit alone, whole", async () => {
+  const failing = writer.write(() => {
+    insert(2);
+    insert(3, null);
+  });
+  const results = await Promise.allSettled([writer.write(() => insert(1)), failing, writer.write(() => insert(4))]);
+  expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+  expect(numbers()).toEqual([1, 4]);
+});
+
+test("a promise resolves with the unit's value, after its callbacks, after the commit", async () => {
+  const seen: string[] = [];
+  const value = await writer.write(() => {
+    insert(1);
+    writer.afterCommit(() => seen.push(client.inTransaction ? "inside" : "after"));
+    return "value";
+  });
+  seen.push("resolved");
+  expect([value, ...seen]).toEqual(["value", "after", "resolved"]);
+});
+
+test("callbacks of a failed unit never run, and a throwing callback harms nobody", async () => {
+  let ran = false;
+  const failed = writer.write(() => {
+    writer.afterCommit(() => {
+      ran = true;
+    });
+    throw new Error("no");
+  });
+  const fine = writer.write(() => {
+    writer.afterCommit(() => {
+      throw new Error("listener");
+    });
+    insert(1);
+  });
+  await expect(failed).rejects.toThrow("no");
+  await fine;
+  expect(ran).toBe(false);
+  expect(callbackErrors).toHaveLength(1);
+});
+
+test("an asynchronous unit is refused and leaves nothing behind", async () => {
+  const work = (async () => {
+    insert(7);
+    await null;
+  }) as unknown as () => void;
+  await expect(writer.write(work)).rejects.toThrow("synchronous");
+  expect(numbers()).toEqual([]);
+});
+
+test("a unit that makes SQLite abandon the transaction fails everybody in it, and nothing is half there", async () => {
+  const results = await Promise.allSettled([
+    writer.write(() => insert(1)),
+    writer.write(() => client.run("INSERT OR ROLLBACK INTO notes VALUES (1, 'again')")),
+    writer.write(() => insert(2)),
+  ]);
+  expect(results.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+  expect(numbers()).toEqual([]);
+  await writer.write(() => insert(3));
+  expect(numbers()).toEqual([3]);
+});
+
+test("afterCommit outside a unit is a mistake that shows", () => {
+  expect(() => writer.afterCommit(() => {})).toThrow("unit of work");
+});
+
+test("drain waits for what was handed in", async () => {
+  void writer.write(() => insert(1));
+  await writer.drain();
+  expect(numbers()).toEqual([1]);
+  await writer.drain();
+});
