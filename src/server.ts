@@ -29,7 +29,8 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   const sfuSecret = config.SFU_REGISTRATION_SECRET ?? generatedSecret(config, options, "sfu-secret");
   const app = createApp({ runtime, services, readiness, sfuSecret });
 
-  app.listen({ hostname: config.HOST, port: config.PORT });
+  // Elysia shares the port by default: a second server on the same port would silently take half of the requests.
+  app.listen({ hostname: config.HOST, port: config.PORT, reusePort: false });
   const { server } = app;
   if (!server) throw new Error("the HTTP server did not start");
   lifecycle.started("http", async (_reason, deadline) => {

@@ -2,6 +2,8 @@ import { Command } from "commander";
 import { VERSION } from "../kernel/version.ts";
 import { completionCommand } from "./completion.ts";
 import { configCommand } from "./config.ts";
+import { migrateCommand } from "./migrate.ts";
+import { serveCommand } from "./serve.ts";
 import { versionCommand } from "./version.ts";
 
 const EXAMPLES = `
@@ -20,7 +22,12 @@ export function createProgram(argv: readonly string[]): Command {
     .showHelpAfterError("Run with --help for the options.")
     .addHelpText("after", EXAMPLES)
     .exitOverride();
-  program.addCommand(configCommand(argv)).addCommand(versionCommand()).addCommand(completionCommand(program));
+  program
+    .addCommand(serveCommand(argv))
+    .addCommand(migrateCommand(argv))
+    .addCommand(configCommand(argv))
+    .addCommand(versionCommand())
+    .addCommand(completionCommand(program));
   overrideExits(program);
   return program;
 }

@@ -23,3 +23,35 @@ export async function stoa(
   ]);
   return { code, out, err };
 }
+
+export type RunningStoa = {
+  url: string;
+  /** Everything written to standard output up to the line that told the address. */
+  out: string;
+  child: Bun.Subprocess<"ignore", "pipe", "pipe">;
+};
+
+/** Starts `stoa serve` or `stoa dev` and waits until its output shows the first address. */
+export async function startStoa(
+  command: readonly string[],
+  options: { env?: Record<string, string>; cwd?: string } = {},
+): Promise<RunningStoa> {
+  const child = Bun.spawn([...command], {
+    env: { PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...options.env },
+    cwd: options.cwd ?? ROOT,
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const decoder = new TextDecoder();
+  let out = "";
+  for await (const chunk of child.stdout) {
+    out += decoder.decode(chunk, { stream: true });
+    const url = /http:\/\/127\.0\.0\.1:\d+/.exec(out)?.[0];
+    if (url !== undefined && out.endsWith("\n")) return { url, out, child };
+  }
+  throw new Error(`it ended with ${await child.exited} before it listened: ${await new Response(child.stderr).text()}`);
+}
+
+/** The command line from source, to be handed to `startStoa`. */
+export const FROM_SOURCE: readonly string[] = [process.execPath, "--no-env-file", join(ROOT, "src/main.ts")];

@@ -1,0 +1,46 @@
+import type { Config } from "../kernel/config/index.ts";
+import { MigrationRefused } from "../kernel/db/migrate.ts";
+import { SecretMismatch } from "../kernel/installation.ts";
+import { createRuntime, type Runtime, type RuntimeOptions } from "../runtime.ts";
+import { type RunningServer, start } from "../server.ts";
+import { CommandFailure } from "./failure.ts";
+
+/** Starts the server, with what can go wrong on the operator's side told in a sentence. */
+export async function boot(config: Config, options: RuntimeOptions = {}): Promise<RunningServer> {
+  try {
+    return await start(config, options);
+  } catch (error) {
+    throw explained(error, config);
+  }
+}
+
+/** Opens the data for a command that needs no server. */
+export function openData(config: Config): Runtime {
+  try {
+    return createRuntime(config);
+  } catch (error) {
+    throw explained(error, config);
+  }
+}
+
+function explained(error: unknown, config: Config): unknown {
+  if (error instanceof SecretMismatch) return new CommandFailure(error.message, true);
+  if (error instanceof MigrationRefused) return new CommandFailure(error.message);
+  if (!(error instanceof Error && "code" in error)) return error;
+  switch (error.code) {
+    case "EADDRINUSE":
+      return new CommandFailure(`port ${config.PORT} of ${config.HOST} is taken. Choose another with --port.`);
+    case "EADDRNOTAVAIL":
+      return new CommandFailure(`${config.HOST} is no address of this machine. Choose another with --host.`);
+    case "EACCES":
+    case "EPERM":
+    case "EROFS":
+    case "ENOENT":
+    case "ENOTDIR":
+    case "SQLITE_CANTOPEN":
+    case "SQLITE_READONLY":
+      return new CommandFailure(`${config.DATA_DIR} cannot be written: ${error.message}`);
+    default:
+      return error;
+  }
+}

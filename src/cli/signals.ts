@@ -1,0 +1,23 @@
+import type { RunningServer } from "../server.ts";
+
+const DRAIN_MS = 30_000;
+
+/**
+ * Starts a server and runs it until SIGTERM or SIGINT, then drains; a second signal does not wait any longer. SIGHUP is
+ * ignored, so that closing the terminal a server was started from does not take it down.
+ */
+export async function runUntilSignal(begin: () => Promise<RunningServer>): Promise<never> {
+  process.on("SIGHUP", () => {});
+  // Listened for from the beginning: a signal that arrives while starting must not be lost, nor kill without a drain.
+  const signal = new Promise<string>((resolve) => {
+    const onSignal = (name: NodeJS.Signals) => {
+      process.off("SIGTERM", onSignal).off("SIGINT", onSignal);
+      process.once("SIGTERM", () => process.exit(1)).once("SIGINT", () => process.exit(1));
+      resolve(name);
+    };
+    process.on("SIGTERM", onSignal).on("SIGINT", onSignal);
+  });
+  const server = await begin();
+  await server.stop(await signal, DRAIN_MS);
+  process.exit(0);
+}

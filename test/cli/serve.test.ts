@@ -1,0 +1,86 @@
+import { afterEach, expect, test } from "bun:test";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { FROM_SOURCE, type RunningStoa, startStoa, stoa } from "./stoa.ts";
+
+const dataDir = mkdtempSync(join(tmpdir(), "stoa-serve-"));
+const servers: RunningStoa[] = [];
+
+afterEach(() => {
+  for (const { child } of servers.splice(0)) child.kill("SIGKILL");
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+async function serve(...args: string[]): Promise<RunningStoa> {
+  const server = await startStoa([
+    ...FROM_SOURCE,
+    "serve",
+    "--port",
+    "0",
+    "--media-udp-port",
+    "0",
+    "--data-dir",
+    dataDir,
+    ...args,
+  ]);
+  servers.push(server);
+  return server;
+}
+
+test("[10] serve answers /healthz and /readyz, prints its address and neither key nor secret", async () => {
+  const { url, out } = await serve();
+  expect((await fetch(`${url}/healthz`)).status).toBe(200);
+  expect((await fetch(`${url}/readyz`)).status).toBe(200);
+  expect(out).toContain(url);
+  expect(out).not.toContain("svk_");
+});
+
+test("[11] SIGHUP is ignored; SIGTERM ends it with exit 0", async () => {
+  const { url, child } = await serve();
+  child.kill("SIGHUP");
+  expect((await fetch(`${url}/healthz`)).status).toBe(200);
+  child.kill("SIGTERM");
+  expect(await child.exited).toBe(0);
+});
+
+test("[11] a port that is taken is told in a sentence, exit 1", async () => {
+  const { url } = await serve();
+  const { port } = new URL(url);
+  const second = await stoa(["serve", "--port", port, "--media-udp-port", "0", "--data-dir", join(dataDir, "second")]);
+  expect(second.code).toBe(1);
+  expect(second.err).toContain(`port ${port} of 127.0.0.1 is taken. Choose another with --port.`);
+  expect(second.err).not.toContain("    at ");
+});
+
+test("[14] another STOA_SECRET exits 2 and explains, --rotate-secret accepts it", async () => {
+  const secret = (letter: string) => ({ env: { STOA_SECRET: letter.repeat(32) } });
+  expect((await stoa(["migrate", "--data-dir", dataDir], secret("a"))).code).toBe(0);
+  const refused = await stoa(["serve", "--data-dir", dataDir, "--port", "0"], secret("b"));
+  expect(refused.code).toBe(2);
+  expect(refused.err).toContain("--rotate-secret");
+  expect(refused.err).not.toContain("b".repeat(32));
+  const { child } = await startStoa(
+    [...FROM_SOURCE, "serve", "--rotate-secret", "--port", "0", "--media-udp-port", "0", "--data-dir", dataDir],
+    secret("b"),
+  );
+  child.kill("SIGTERM");
+  expect(await child.exited).toBe(0);
+  expect((await stoa(["migrate", "--data-dir", dataDir], secret("b"))).code).toBe(0);
+});
+
+test("[11] wrong configuration stops the start before anything is written", async () => {
+  const { code, err } = await stoa(["serve", "--data-dir", dataDir, "--chat-max-text-length", "0"]);
+  expect(code).toBe(2);
+  expect(err).toContain("CHAT_MAX_TEXT_LENGTH");
+  expect(existsSync(dataDir)).toBe(false);
+});
+
+test("[11] a data directory that cannot be made is told in a sentence", async () => {
+  const blocked = join(mkdtempSync(join(tmpdir(), "stoa-blocked-")), "file");
+  writeFileSync(blocked, "");
+  const { code, err } = await stoa(["migrate", "--data-dir", join(blocked, "data")]);
+  expect(code).toBe(1);
+  expect(err).toContain("cannot be written");
+  expect(err).not.toContain("    at ");
+});
