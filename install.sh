@@ -1,0 +1,230 @@
+#!/bin/sh
+# Installs Stoa. Everything is inside main(), called on the last line, so that a script cut off in transit does nothing.
+set -eu
+
+usage() {
+  cat <<'USAGE'
+Usage: install.sh [--service] [--print-service] [--uninstall] [--help]
+
+Installs the `stoa` command. Inside a checkout it is built from source; otherwise a release for this platform is
+fetched, and installed only if its SHA-256 stands in the release's checksums.txt. Nothing is started.
+
+  --service        also write a hardened systemd unit (needs root)
+  --print-service  print that unit and do nothing else
+  --uninstall      remove the command and the unit; data stays
+
+Environment:
+  STOA_BASE_URL     where releases are: an https address or a local folder
+  STOA_VERSION      the release to take, a folder below STOA_BASE_URL (default: STOA_BASE_URL itself)
+  STOA_INSTALL_DIR  where the command goes (default: /usr/local/bin for root, ~/.local/bin otherwise)
+USAGE
+}
+
+say() { printf '%s\n' "$*"; }
+die() {
+  printf 'install.sh: %s\n' "$*" >&2
+  exit 1
+}
+have() { command -v "$1" >/dev/null 2>&1; }
+
+unit_dir=/etc/systemd/system
+data_dir=/var/lib/stoa
+
+platform() {
+  case $(uname -s) in
+    Linux) os=linux ;;
+    Darwin) os=darwin ;;
+    *) die "there is no release for $(uname -s)" ;;
+  esac
+  case $(uname -m) in
+    x86_64 | amd64) arch=x64 ;;
+    aarch64 | arm64) arch=arm64 ;;
+    *) die "there is no release for $(uname -m)" ;;
+  esac
+  libc=
+  if [ "$os" = linux ] && ls /lib/ld-musl-* >/dev/null 2>&1; then libc=-musl; fi
+  printf '%s-%s%s' "$os" "$arch" "$libc"
+}
+
+# fetch SOURCE FILE: from a folder, or by https; plain http only from this machine itself.
+fetch() {
+  case $1 in
+    https://* | http://127.0.0.1:* | http://localhost:*)
+      if have curl; then
+        curl --fail --silent --show-error --location --proto-redir =https --connect-timeout 20 --output "$2" "$1"
+      elif have wget; then
+        wget --quiet --timeout=20 --output-document="$2" "$1"
+      else
+        die "neither curl nor wget is here"
+      fi
+      ;;
+    http://*) die "$1 is not encrypted; use https" ;;
+    *) cp "${1#file://}" "$2" ;;
+  esac
+}
+
+sha256() {
+  if have sha256sum; then
+    sha256sum "$1" | cut -d ' ' -f 1
+  elif have shasum; then
+    shasum -a 256 "$1" | cut -d ' ' -f 1
+  elif have openssl; then
+    openssl dgst -sha256 -r "$1" | cut -d ' ' -f 1
+  else
+    die "no tool to compute a SHA-256 is here (sha256sum, shasum or openssl)"
+  fi
+}
+
+# Whatever cannot be verified is not installed: no list, no entry, two entries and another sum all end here.
+verify() {
+  expected=$(awk -v name="$2" '$2 == name || $2 == "*" name { print $1 }' "$3")
+  case $expected in *[!0-9a-f]*) expected= ;; esac
+  [ ${#expected} -eq 64 ] || die "checksums.txt names no single SHA-256 of $2; nothing was installed"
+  actual=$(sha256 "$1")
+  [ "$actual" = "$expected" ] || die "the SHA-256 of $2 is $actual, but checksums.txt says $expected; nothing was installed"
+}
+
+# Prints the checkout this script stands in (or, when it is read from a pipe, the current directory), if it is one.
+checkout() {
+  here=.
+  if [ -f "$0" ]; then here=$(dirname "$0"); fi
+  here=$(CDPATH='' cd -- "$here" && pwd)
+  if [ -x "$here/bin/build" ] && grep -q '"name": "stoa"' "$here/package.json" 2>/dev/null; then printf '%s' "$here"; fi
+}
+
+# obtain FOLDER: puts a binary that may be trusted there, as "stoa".
+obtain() {
+  root=$(checkout)
+  if [ -z "${STOA_BASE_URL:-}" ] && [ -n "$root" ]; then
+    say "building from $root"
+    "$root/bin/build"
+    cp "$root/dist/stoa" "$1/stoa"
+    return
+  fi
+  [ -n "${STOA_BASE_URL:-}" ] || die "set STOA_BASE_URL to where the releases are, or run this inside a checkout"
+  base=${STOA_BASE_URL%/}${STOA_VERSION:+/$STOA_VERSION}
+  name=stoa-$(platform)
+  say "fetching $base/$name"
+  fetch "$base/checksums.txt" "$1/checksums.txt" || die "$base/checksums.txt cannot be read; nothing was installed"
+  fetch "$base/$name" "$1/stoa" || die "$base/$name cannot be read; nothing was installed"
+  verify "$1/stoa" "$name" "$1/checksums.txt"
+}
+
+install_dir() {
+  if [ -n "${STOA_INSTALL_DIR:-}" ]; then
+    printf '%s' "$STOA_INSTALL_DIR"
+  elif [ "$(id -u)" = 0 ]; then
+    printf '/usr/local/bin'
+  else
+    printf '%s/.local/bin' "$HOME"
+  fi
+}
+
+install_binary() {
+  dir=$(install_dir)
+  mkdir -p "$dir"
+  dir=$(CDPATH='' cd -- "$dir" && pwd)
+  work=$(mktemp -d)
+  trap 'rm -rf "$work" "$dir/.stoa.$$"' EXIT INT TERM HUP
+  obtain "$work"
+  chmod 755 "$work/stoa"
+  version=$("$work/stoa" version) || die "the binary does not run on this machine; nothing was installed"
+  # In the same folder first: only then is the last step a rename, which a running server and a power cut both survive.
+  cp "$work/stoa" "$dir/.stoa.$$"
+  mv -f "$dir/.stoa.$$" "$dir/stoa"
+  say "installed $version as $dir/stoa"
+  case ":$PATH:" in *":$dir:"*) ;; *) say "$dir is not in your PATH" ;; esac
+}
+
+# No MemoryDenyWriteExecute: a JavaScript engine writes the code it runs. AF_NETLINK lists this machine's addresses.
+print_service() {
+  cat <<UNIT
+[Unit]
+Description=Stoa, real-time communications
+After=network-online.target
+Wants=network-online.target
+
+[Service]
+Type=exec
+User=stoa
+Group=stoa
+Environment=DATA_DIR=$data_dir
+EnvironmentFile=-/etc/stoa/environment
+ExecStartPre=$1 config check
+ExecStart=$1 serve
+Restart=on-failure
+RestartSec=2
+RestartPreventExitStatus=2
+TimeoutStopSec=45
+LimitNOFILE=1048576
+StateDirectory=stoa
+StateDirectoryMode=0700
+UMask=0077
+AmbientCapabilities=CAP_NET_BIND_SERVICE
+CapabilityBoundingSet=CAP_NET_BIND_SERVICE
+NoNewPrivileges=yes
+LockPersonality=yes
+PrivateDevices=yes
+PrivateTmp=yes
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHome=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectProc=invisible
+ProtectSystem=strict
+RemoveIPC=yes
+RestrictAddressFamilies=AF_INET AF_INET6 AF_NETLINK AF_UNIX
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+SystemCallArchitectures=native
+SystemCallErrorNumber=EPERM
+SystemCallFilter=@system-service
+
+[Install]
+WantedBy=multi-user.target
+UNIT
+}
+
+install_service() {
+  [ "$(id -u)" = 0 ] || die "--service needs root"
+  [ -d "$unit_dir" ] || die "there is no $unit_dir: is this systemd?"
+  id stoa >/dev/null 2>&1 || useradd --system --user-group --home-dir "$data_dir" --shell /usr/sbin/nologin stoa
+  print_service "$(install_dir)/stoa" >"$unit_dir/.stoa.service.$$"
+  mv -f "$unit_dir/.stoa.service.$$" "$unit_dir/stoa.service"
+  if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
+  say "wrote $unit_dir/stoa.service; settings go into /etc/stoa/environment, one NAME=value a line"
+  say "start it with: systemctl enable --now stoa"
+}
+
+uninstall() {
+  dir=$(install_dir)
+  if [ -f "$unit_dir/stoa.service" ] && [ "$(id -u)" = 0 ]; then
+    if [ -d /run/systemd/system ]; then systemctl disable --now stoa || true; fi
+    rm -f "$unit_dir/stoa.service"
+    say "removed $unit_dir/stoa.service; data stays in $data_dir"
+  fi
+  [ -e "$dir/stoa" ] || die "there is no $dir/stoa"
+  rm -f "$dir/stoa"
+  say "removed $dir/stoa"
+}
+
+main() {
+  service=
+  for argument in "$@"; do
+    case $argument in
+      --help | -h) usage && exit 0 ;;
+      --print-service) print_service "$(install_dir)/stoa" && exit 0 ;;
+      --uninstall) uninstall && exit 0 ;;
+      --service) service=yes ;;
+      *) usage >&2 && exit 2 ;;
+    esac
+  done
+  install_binary
+  if [ -n "$service" ]; then install_service; else say "next: stoa dev, or stoa serve"; fi
+}
+
+main "$@"

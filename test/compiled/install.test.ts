@@ -1,0 +1,188 @@
+import { afterAll, beforeEach, describe, expect, test } from "bun:test";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { thisPlatform } from "../../bin/build-binary.ts";
+
+const SCRIPT = readFileSync(join(import.meta.dir, "../../install.sh"), "utf8");
+const NAME = `stoa-${thisPlatform()}`;
+/** Stands in for the binary: the installer only asks it for its version. */
+const BINARY = "#!/bin/sh\necho stoa 9.9.9\n";
+const OLD = "#!/bin/sh\necho stoa 1.0.0\n";
+
+const work = mkdtempSync(join(tmpdir(), "stoa-install-"));
+const release = join(work, "release");
+const target = join(work, "bin");
+afterAll(() => rmSync(work, { recursive: true, force: true }));
+
+beforeEach(() => {
+  rmSync(work, { recursive: true, force: true });
+  mkdirSync(release, { recursive: true });
+  mkdirSync(target);
+  writeFileSync(join(work, "install.sh"), SCRIPT);
+  writeFileSync(join(release, NAME), BINARY);
+  writeFileSync(join(release, "checksums.txt"), `${sha256(BINARY)}  ${NAME}\n${"0".repeat(64)}  stoa-other\n`);
+});
+
+const sha256 = (text: string) => new Bun.CryptoHasher("sha256").update(text).digest("hex");
+
+async function install(args: string[], env: Record<string, string> = {}, script = join(work, "install.sh")) {
+  const child = Bun.spawn(["sh", script, ...args], {
+    cwd: work,
+    env: { PATH: process.env.PATH ?? "", HOME: work, STOA_INSTALL_DIR: target, ...env },
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [code, out, err] = await Promise.all([
+    child.exited,
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  return { code, out, err };
+}
+
+const installed = () => readFileSync(join(target, "stoa"), "utf8");
+
+describe("install.sh takes a release", () => {
+  test("from a folder, and leaves nothing but the command behind", async () => {
+    const { code, out } = await install([], { STOA_BASE_URL: release });
+    expect(code).toBe(0);
+    expect(out).toContain(`installed stoa 9.9.9 as ${join(target, "stoa")}`);
+    expect(installed()).toBe(BINARY);
+    expect(statSync(join(target, "stoa")).mode & 0o777).toBe(0o755);
+    expect(readdirSync(target)).toEqual(["stoa"]);
+  });
+
+  test("of the version asked for, by http from this machine", async () => {
+    const server = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: ({ url }) => new Response(Bun.file(join(release, new URL(url).pathname.replace("/v9/", "")))),
+    });
+    const base = { STOA_BASE_URL: `http://127.0.0.1:${server.port}`, STOA_VERSION: "v9" };
+    const { code } = await install([], base);
+    await server.stop(true);
+    expect(code).toBe(0);
+    expect(installed()).toBe(BINARY);
+  });
+
+  test("over an older one, which is replaced in one step", async () => {
+    writeFileSync(join(target, "stoa"), OLD);
+    expect((await install([], { STOA_BASE_URL: release })).code).toBe(0);
+    expect(installed()).toBe(BINARY);
+  });
+});
+
+describe("install.sh fails closed and keeps what was installed", () => {
+  beforeEach(() => writeFileSync(join(target, "stoa"), OLD));
+
+  async function refused(env: Record<string, string>, reason: string): Promise<void> {
+    const { code, out, err } = await install([], env);
+    expect(code).toBe(1);
+    expect(err).toContain(reason);
+    expect(out).not.toContain("installed");
+    expect(installed()).toBe(OLD);
+    expect(readdirSync(target)).toEqual(["stoa"]);
+  }
+
+  test("another checksum", async () => {
+    writeFileSync(join(release, NAME), `${BINARY}# changed\n`);
+    await refused({ STOA_BASE_URL: release }, "but checksums.txt says");
+  });
+
+  test("no checksums.txt", async () => {
+    rmSync(join(release, "checksums.txt"));
+    await refused({ STOA_BASE_URL: release }, "checksums.txt cannot be read; nothing was installed");
+  });
+
+  test("no entry for this platform", async () => {
+    writeFileSync(join(release, "checksums.txt"), `${sha256(BINARY)}  stoa-other\n`);
+    await refused({ STOA_BASE_URL: release }, `names no single SHA-256 of ${NAME}`);
+  });
+
+  test("two entries for this platform", async () => {
+    const other = `${"a".repeat(64)}  ${NAME}\n`;
+    writeFileSync(join(release, "checksums.txt"), `${sha256(BINARY)}  ${NAME}\n${other}`);
+    await refused({ STOA_BASE_URL: release }, `names no single SHA-256 of ${NAME}`);
+  });
+
+  test("a checksum of another length", async () => {
+    writeFileSync(join(release, "checksums.txt"), `${sha256(BINARY).slice(0, 40)}  ${NAME}\n`);
+    await refused({ STOA_BASE_URL: release }, `names no single SHA-256 of ${NAME}`);
+  });
+
+  test.each([
+    ["with the length told", `content-length: ${BINARY.length}\r\n`],
+    ["with no length told", ""],
+  ])("a download cut off, %s", async (_, length) => {
+    const checksums = readFileSync(join(release, "checksums.txt"), "utf8");
+    const server = createServer((socket) =>
+      socket.once("data", (request) => {
+        const whole = request.toString().includes("checksums.txt");
+        const body = whole ? checksums : BINARY.slice(0, -6);
+        socket.end(`HTTP/1.1 200 OK\r\nconnection: close\r\n${whole ? "" : length}\r\n${body}`);
+      }),
+    );
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const address = server.address();
+    const port = typeof address === "object" ? address?.port : undefined;
+    await refused({ STOA_BASE_URL: `http://127.0.0.1:${port}` }, "nothing was installed");
+    server.close();
+  });
+
+  test("plain http to another machine", () => refused({ STOA_BASE_URL: "http://192.0.2.1/stoa" }, "is not encrypted"));
+
+  test("nowhere to take it from", () => refused({}, "set STOA_BASE_URL"));
+
+  test("a binary that does not run here", async () => {
+    const broken = "#!/bin/sh\nexit 1\n";
+    writeFileSync(join(release, NAME), broken);
+    writeFileSync(join(release, "checksums.txt"), `${sha256(broken)}  ${NAME}\n`);
+    await refused({ STOA_BASE_URL: release }, "does not run on this machine");
+  });
+});
+
+test("install.sh cut off anywhere in transit installs nothing", async () => {
+  const lines = SCRIPT.split("\n");
+  for (let kept = 1; kept < lines.length - 2; kept += 23) {
+    writeFileSync(join(work, "cut.sh"), lines.slice(0, kept).join("\n"));
+    await install([], { STOA_BASE_URL: release }, join(work, "cut.sh"));
+    expect(existsSync(join(target, "stoa"))).toBe(false);
+  }
+});
+
+test("install.sh --uninstall removes the command, --help and wrong usage install nothing", async () => {
+  await install([], { STOA_BASE_URL: release });
+  expect((await install(["--uninstall"])).code).toBe(0);
+  expect(existsSync(join(target, "stoa"))).toBe(false);
+  expect((await install(["--uninstall"])).code).toBe(1);
+  expect((await install(["--help"], { STOA_BASE_URL: release })).code).toBe(0);
+  expect((await install(["--serivce"], { STOA_BASE_URL: release })).code).toBe(2);
+  expect(existsSync(join(target, "stoa"))).toBe(false);
+});
+
+test("the systemd unit is well formed, never runs as root and outlasts a drain", async () => {
+  writeFileSync(join(target, "stoa"), BINARY);
+  chmodSync(join(target, "stoa"), 0o755);
+  const { out } = await install(["--print-service"]);
+  expect(out).toContain(`ExecStart=${join(target, "stoa")} serve\n`);
+  expect(out).toContain("User=stoa\n");
+  expect(out).toContain("NoNewPrivileges=yes\n");
+  expect(out).not.toContain("MemoryDenyWriteExecute");
+  expect(Number(/TimeoutStopSec=(\d+)/.exec(out)?.[1])).toBeGreaterThan(30);
+  if (Bun.which("systemd-analyze") === null) return;
+  writeFileSync(join(work, "stoa.service"), out);
+  const verify = Bun.spawn(["systemd-analyze", "verify", join(work, "stoa.service")], { stderr: "pipe" });
+  expect([await new Response(verify.stderr).text(), await verify.exited]).toEqual(["", 0]);
+});
