@@ -12,8 +12,6 @@ export interface FanOutTransport {
   srtp: SrtpSender;
   address: string;
   port: number;
-  /** Hands out and remembers transport-wide sequence numbers; undefined when not negotiated. */
-  sent: { next(bytes: number, nowMs: number): number } | undefined;
   /** A connection over TCP takes its packets itself; UDP goes to the batch. The bytes are only lent. */
   deliver: ((packet: Uint8Array) => void) | undefined;
 }
@@ -32,19 +30,14 @@ export interface FanOutTarget {
   prefixLength: number;
   /** RTX (RFC 4588): the original sequence number goes before the payload. −1: not a retransmission over RTX. */
   originalSequenceNumber: number;
-  /** −1: take the next. A plain retransmission must repeat every byte, so it names the number and time it had. */
-  repeatTransportSequence: number;
-  repeatSentAtMs: number;
+  /** Transport-wide sequence number; ignored when the extensions have none. */
+  transportSequence: number;
+  /** Wall clock for abs-send-time. A retransmission without RTX repeats number and time: see `SrtpSender`. */
+  sentAtMs: number;
 }
 
 /** Protects `packet` for the first `count` targets and appends to `batch`, which sends itself when full. */
-export type FanOut = (
-  packet: RtpView,
-  targets: readonly FanOutTarget[],
-  count: number,
-  batch: SendBatch,
-  nowMs: number,
-) => void;
+export type FanOut = (packet: RtpView, targets: readonly FanOutTarget[], count: number, batch: SendBatch) => void;
 
 /** Extensions we add or widen, the RTX number, and the tag: what a packet may grow by. */
 const MAX_GROWTH = 320 + SRTP_MAX_OVERHEAD;
@@ -61,12 +54,12 @@ export function createTarget(transport: FanOutTransport, extensions: OutgoingExt
     prefix: new Uint8Array(8),
     prefixLength: 0,
     originalSequenceNumber: -1,
-    repeatTransportSequence: -1,
-    repeatSentAtMs: -1,
+    transportSequence: 0,
+    sentAtMs: 0,
   };
 }
 
-export const fanOut: FanOut = (packet, targets, count, batch, nowMs) => {
+export const fanOut: FanOut = (packet, targets, count, batch) => {
   const { payloadOffset, payloadLength } = packet;
   if (packet.length > SEND_SLOT_BYTES - MAX_GROWTH) return;
   const payload = packet.data.subarray(payloadOffset, payloadOffset + payloadLength);
@@ -75,8 +68,10 @@ export const fanOut: FanOut = (packet, targets, count, batch, nowMs) => {
     const { transport } = target;
     const out = batch.slot();
     writeFixedHeader(out, target);
-    let at = writeExtensions(out, target, packet, nowMs);
-    const headerLength = at;
+    const { extensions, sentAtMs, transportSequence } = target;
+    const headerLength = extensions.write(out, RTP_HEADER_BYTES, packet, sentAtMs, transportSequence);
+    if (headerLength > RTP_HEADER_BYTES) out[0] = 0x90;
+    let at = headerLength;
     if (target.originalSequenceNumber >= 0) {
       writeUint16(out, at, target.originalSequenceNumber);
       at += 2;
@@ -95,16 +90,4 @@ function writeFixedHeader(out: Uint8Array, target: FanOutTarget): void {
   writeUint16(out, 2, target.sequenceNumber);
   writeUint32(out, 4, target.timestamp);
   writeUint32(out, 8, target.ssrc);
-}
-
-function writeExtensions(out: Uint8Array, target: FanOutTarget, packet: RtpView, nowMs: number): number {
-  const { extensions, transport } = target;
-  let transportSequence = target.repeatTransportSequence;
-  if (transportSequence < 0 && extensions.hasTransportSequence && transport.sent !== undefined) {
-    transportSequence = transport.sent.next(packet.length, nowMs);
-  }
-  const stampMs = target.repeatSentAtMs < 0 ? nowMs : target.repeatSentAtMs;
-  const end = extensions.write(out, RTP_HEADER_BYTES, packet, stampMs, transportSequence);
-  if (end > RTP_HEADER_BYTES) out[0] = 0x90;
-  return end;
 }

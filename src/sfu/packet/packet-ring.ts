@@ -1,0 +1,74 @@
+// The last second of one published layer, to answer NACKs from: shared by all its subscriptions. It keeps the
+// buffers it is given (plain, after SRTP), so a datagram's buffer must not be used again by the receiver.
+
+import type { RtpView } from "./rtp.ts";
+
+const KEEP_MS = 1_000;
+const FIRST_CAPACITY = 64;
+const MAX_CAPACITY = 2_048;
+
+export class PacketRing {
+  #data: (Uint8Array | undefined)[] = new Array<Uint8Array | undefined>(FIRST_CAPACITY).fill(undefined);
+  #length = new Uint16Array(FIRST_CAPACITY);
+  #extended = new Float64Array(FIRST_CAPACITY).fill(-1);
+  #arrivedAt = new Float64Array(FIRST_CAPACITY);
+
+  get capacity(): number {
+    return this.#data.length;
+  }
+
+  /** `extended` is the layer's sequence number, unwrapped by its `SequenceExtender`. */
+  put(extended: number, data: Uint8Array, length: number, nowMs: number): void {
+    let slot = extended & (this.#data.length - 1);
+    while (this.#isLive(slot, nowMs) && this.#extended[slot] !== extended && this.#data.length < MAX_CAPACITY) {
+      this.#grow();
+      slot = extended & (this.#data.length - 1);
+    }
+    // A straggler must not push out a newer packet.
+    if (this.#isLive(slot, nowMs) && (this.#extended[slot] as number) > extended) return;
+    this.#data[slot] = data;
+    this.#length[slot] = length;
+    this.#extended[slot] = extended;
+    this.#arrivedAt[slot] = nowMs;
+  }
+
+  /** Parses the packet into `view`; false when it is not here, or older than a second. */
+  read(extended: number, nowMs: number, view: RtpView): boolean {
+    const slot = extended & (this.#data.length - 1);
+    const data = this.#data[slot];
+    if (data === undefined || this.#extended[slot] !== extended || !this.#isLive(slot, nowMs)) return false;
+    return view.parse(data, this.#length[slot]);
+  }
+
+  /** Lets go of buffers too old to be sent; call now and then for layers that have stopped. */
+  sweep(nowMs: number): void {
+    for (let slot = 0; slot < this.#data.length; slot++) {
+      if (this.#data[slot] !== undefined && !this.#isLive(slot, nowMs)) this.#data[slot] = undefined;
+    }
+  }
+
+  #isLive(slot: number, nowMs: number): boolean {
+    return this.#data[slot] !== undefined && nowMs - (this.#arrivedAt[slot] as number) <= KEEP_MS;
+  }
+
+  #grow(): void {
+    const { length: old } = this.#data;
+    const size = old * 2;
+    const data = new Array<Uint8Array | undefined>(size).fill(undefined);
+    const length = new Uint16Array(size);
+    const extended = new Float64Array(size).fill(-1);
+    const arrivedAt = new Float64Array(size);
+    for (let slot = 0; slot < old; slot++) {
+      if (this.#data[slot] === undefined) continue;
+      const to = (this.#extended[slot] as number) & (size - 1);
+      data[to] = this.#data[slot];
+      length[to] = this.#length[slot] as number;
+      extended[to] = this.#extended[slot] as number;
+      arrivedAt[to] = this.#arrivedAt[slot] as number;
+    }
+    this.#data = data;
+    this.#length = length;
+    this.#extended = extended;
+    this.#arrivedAt = arrivedAt;
+  }
+}

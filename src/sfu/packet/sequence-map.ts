@@ -1,0 +1,74 @@
+// Incoming to outgoing sequence numbers of one subscription. What is not forwarded leaves no gap, what is lost
+// leaves one, and a late packet gets the very number that was left free for it.
+
+const CAPACITY = 1024;
+const MASK = CAPACITY - 1;
+
+export class SequenceMap {
+  /** outgoing = extended − offset. Per packet, because every drop changes it for those that follow. */
+  readonly #offsets = new Float64Array(CAPACITY);
+  readonly #expected = new Uint8Array(CAPACITY);
+  #base = 0;
+  #highest = -1;
+  #offset = 0;
+  #lastOutgoing: number;
+
+  /** `first` is the first outgoing number: 1000 … 32767, so that the rollover counter of SRTP is not put to the test. */
+  constructor(first: number) {
+    this.#lastOutgoing = first - 1;
+  }
+
+  /** The highest number sent, never wrapped: the caller cuts it to 16 bits. */
+  get lastOutgoing(): number {
+    return this.#lastOutgoing;
+  }
+
+  /** Starts over at the packet `extended` of another layer or source: it will go out next in line. */
+  switchTo(extended: number): void {
+    this.#base = extended;
+    this.#highest = extended - 1;
+    this.#offset = extended - (this.#lastOutgoing + 1);
+    this.#expected.fill(0);
+  }
+
+  isLate(extended: number): boolean {
+    return extended <= this.#highest;
+  }
+
+  /** The outgoing number, unwrapped, or −1: a duplicate, too old, or of before the switch. */
+  forward(extended: number): number {
+    if (extended > this.#highest) {
+      this.#expectUpTo(extended);
+      this.#highest = extended;
+      this.#lastOutgoing = extended - this.#offset;
+      return this.#lastOutgoing;
+    }
+    if (!this.#isExpected(extended)) return -1;
+    const slot = extended & MASK;
+    this.#expected[slot] = 0;
+    return extended - (this.#offsets[slot] as number);
+  }
+
+  /** Leaves the packet out. False when its number has already been left free for it: then it has to be sent. */
+  drop(extended: number): boolean {
+    if (extended <= this.#highest) return !this.#isExpected(extended);
+    this.#expectUpTo(extended);
+    this.#highest = extended;
+    this.#offset += 1;
+    return true;
+  }
+
+  #isExpected(extended: number): boolean {
+    if (extended < this.#base || this.#highest - extended >= CAPACITY) return false;
+    return this.#expected[extended & MASK] === 1;
+  }
+
+  #expectUpTo(extended: number): void {
+    const from = Math.max(this.#highest + 1, extended - CAPACITY);
+    for (let missing = from; missing < extended; missing++) {
+      this.#offsets[missing & MASK] = this.#offset;
+      this.#expected[missing & MASK] = 1;
+    }
+    this.#expected[extended & MASK] = 0;
+  }
+}
