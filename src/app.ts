@@ -5,10 +5,13 @@ import { healthRoutes, type Readiness } from "./kernel/http/health.ts";
 import type { Http } from "./kernel/http/http.ts";
 import { createIdempotency } from "./kernel/http/idempotency.ts";
 import { createRateLimit, createRateLimiter } from "./kernel/http/rate-limit.ts";
-import { createClientIp } from "./kernel/http/request-info.ts";
+import { createClientIp, createPublicUrl } from "./kernel/http/request-info.ts";
 import { createMethodsOf } from "./kernel/http/route-table.ts";
 import { projectKeyRoutes } from "./projects/project.key-routes.ts";
 import { ApiError } from "./protocol/errors.ts";
+import { roomDashboardRoutes } from "./rooms/room.dashboard-routes.ts";
+import { roomRoutes } from "./rooms/room.routes.ts";
+import { rtcTokenRoutes } from "./rooms/rtc-token.routes.ts";
 import type { Runtime } from "./runtime.ts";
 import type { Services } from "./services.ts";
 
@@ -17,7 +20,7 @@ export type AppDeps = { runtime: Runtime; services: Services; readiness: Readine
 /** The table of contents: every feature's routes, in the order of the spec. */
 export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) {
   const { config, db, ids, log, metrics, now, writer } = runtime;
-  const { projects, apiKeys } = services;
+  const { projects, apiKeys, rooms, rtcTokens, liveRooms } = services;
 
   const envelope = createEnvelope({
     now,
@@ -25,6 +28,7 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
     metrics,
     newRequestId: () => ids.publicId("request"),
     clientIp: createClientIp(config.TRUSTED_PROXIES),
+    publicUrl: createPublicUrl(config.PUBLIC_URL, config.TRUSTED_PROXIES),
     methodsOf: createMethodsOf(() => app.routes),
   });
   const { infoOf } = envelope;
@@ -35,7 +39,7 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
     apiKey: apiKeys.verify,
     session: () => Promise.reject(new ApiError("SVC_AUTH_ERROR")),
     chatToken: () => Promise.reject(new ApiError("SVC_AUTH_ERROR")),
-    rtcToken: () => Promise.reject(new ApiError("SVC_AUTH_ERROR")),
+    rtcToken: rtcTokens.verify,
     originPolicy: projects.originPolicy,
     roleIn: projects.roleIn,
   });
@@ -52,7 +56,10 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
   })
     .use(envelope.plugin)
     .use(healthRoutes({ readiness, metrics, metricsToken: config.METRICS_TOKEN, infoOf }))
-    .use(projectKeyRoutes(http, projects));
+    .use(projectKeyRoutes(http, projects))
+    .use(roomRoutes(http, runtime, { rooms, liveRooms }))
+    .use(rtcTokenRoutes(http, runtime, rtcTokens))
+    .use(roomDashboardRoutes(http, runtime, { rooms, rtcTokens, liveRooms }));
   return app;
 }
 

@@ -1,12 +1,18 @@
 import { apiKeyService } from "./projects/api-key.service.ts";
 import { projectService } from "./projects/project.service.ts";
+import { noLiveRooms } from "./rooms/live-rooms.ts";
+import { roomService } from "./rooms/room.service.ts";
+import { rtcTokenService } from "./rooms/rtc-token.service.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** Every feature's rules, wired together once; what a feature needs of another is handed to it here. */
 export function createServices(runtime: Runtime) {
   const projects = projectService(runtime);
   const apiKeys = apiKeyService(runtime);
-  return { projects, apiKeys };
+  const rooms = roomService(runtime);
+  const rtcTokens = rtcTokenService(runtime, { rooms, mayMint: () => true });
+  const liveRooms = noLiveRooms();
+  return { projects, apiKeys, rooms, rtcTokens, liveRooms };
 }
 
 export type Services = ReturnType<typeof createServices>;

@@ -7,7 +7,7 @@ import type { Metrics } from "../metrics.ts";
 import { parseBody } from "./body.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { toApiError } from "./failure.ts";
-import { adoptRequestId, type ClientIp, type RequestInfo } from "./request-info.ts";
+import { adoptRequestId, type ClientIp, type PublicUrl, type RequestInfo } from "./request-info.ts";
 
 export type EnvelopeDeps = {
   now: Now;
@@ -15,6 +15,7 @@ export type EnvelopeDeps = {
   metrics: Metrics;
   newRequestId: () => string;
   clientIp: ClientIp;
+  publicUrl: PublicUrl;
   /** Methods that the path of an unmatched request does exist with. */
   methodsOf: (path: string) => string[];
 };
@@ -33,7 +34,7 @@ export function createEnvelope(deps: EnvelopeDeps): Envelope {
 }
 
 function createPlugin(deps: EnvelopeDeps, infos: WeakMap<Request, RequestInfo>, infoOf: Envelope["infoOf"]) {
-  const { now, log, metrics, newRequestId, clientIp, methodsOf } = deps;
+  const { now, log, metrics, newRequestId, clientIp, publicUrl, methodsOf } = deps;
   const requests: Counter = metrics.counter("stoa_http_requests_total", "HTTP requests by route and status", [
     "method",
     "route",
@@ -57,6 +58,7 @@ function createPlugin(deps: EnvelopeDeps, infos: WeakMap<Request, RequestInfo>, 
           userAgent: headers.get("user-agent"),
           origin: headers.get("origin"),
           startedAt: now(),
+          publicUrl: publicUrl(request, server),
         };
         infos.set(request, info);
         set.headers["x-request-id"] = info.id;

@@ -9,18 +9,31 @@ export type RequestInfo = {
   userAgent: string | null;
   origin: string | null;
   startedAt: number;
+  /** Scheme and host under which this client reaches the server, for the addresses in an answer. */
+  publicUrl: string;
 };
+
+export type PublicUrl = (request: Request, server: Server<unknown> | null) => string;
+
+/** PUBLIC_URL, or what the request itself says; `x-forwarded-proto` counts only from a trusted proxy. */
+export function createPublicUrl(publicUrl: string | undefined, trustedProxies: readonly string[]): PublicUrl {
+  if (publicUrl !== undefined) return () => publicUrl;
+  const isTrusted = createTrust(trustedProxies);
+  return (request, server) => {
+    const url = new URL(request.url);
+    const forwarded = isTrusted(socketAddress(request, server)) ? request.headers.get("x-forwarded-proto") : null;
+    const protocol = forwarded === "https" || forwarded === "http" ? `${forwarded}:` : url.protocol;
+    return `${protocol}//${request.headers.get("host") ?? url.host}`;
+  };
+}
 
 export type ClientIp = (request: Request, server: Server<unknown> | null) => string;
 
 /** The socket's address; `x-forwarded-for` counts only when it comes from a trusted proxy, read from the right. */
 export function createClientIp(trustedProxies: readonly string[]): ClientIp {
-  const trusted = trustedProxies.map((entry) => parseRange(entry));
-  const isTrusted = (address: string) =>
-    ipaddr.isValid(address) && trusted.some(([range, bits]) => inRange(ipaddr.process(address), range, bits));
-
+  const isTrusted = createTrust(trustedProxies);
   return (request, server) => {
-    const socket = normal(server?.requestIP(request)?.address ?? "127.0.0.1");
+    const socket = socketAddress(request, server);
     if (!isTrusted(socket)) return socket;
     const hops = (request.headers.get("x-forwarded-for") ?? "").split(",").map((hop) => hop.trim());
     for (const hop of hops.reverse()) {
@@ -29,6 +42,16 @@ export function createClientIp(trustedProxies: readonly string[]): ClientIp {
     }
     return socket;
   };
+}
+
+function createTrust(trustedProxies: readonly string[]): (address: string) => boolean {
+  const trusted = trustedProxies.map((entry) => parseRange(entry));
+  return (address) =>
+    ipaddr.isValid(address) && trusted.some(([range, bits]) => inRange(ipaddr.process(address), range, bits));
+}
+
+function socketAddress(request: Request, server: Server<unknown> | null): string {
+  return normal(server?.requestIP(request)?.address ?? "127.0.0.1");
 }
 
 type Address = ReturnType<typeof ipaddr.process>;

@@ -1,0 +1,57 @@
+import { Elysia, t } from "elysia";
+import { documented } from "../kernel/http/docs.ts";
+import type { Http } from "../kernel/http/http.ts";
+import { pageQuery } from "../kernel/http/pages.ts";
+import type { Runtime } from "../runtime.ts";
+import type { LiveRooms } from "./live-rooms.ts";
+import { roomPage } from "./room.page.ts";
+import { CreateRoom, Participants, Room } from "./room.schema.ts";
+import type { RoomService } from "./room.service.ts";
+
+export const roomRoutes = (
+  { guards, idempotency }: Http,
+  { write }: Runtime,
+  { rooms, liveRooms }: { rooms: RoomService; liveRooms: LiveRooms },
+) =>
+  new Elysia({ prefix: "/v1/rooms", tags: ["rooms"] })
+    .use(guards.apiKey)
+    .get(
+      "",
+      (context) => {
+        const { projectId, environment } = context.caller;
+        return roomPage(context, context.query, { rooms, liveRooms }, { projectId, environment, status: "ACTIVE" });
+      },
+      {
+        ...documented("The project's active rooms", ["SVC_INVALID_CURSOR"]),
+        query: t.Object(pageQuery),
+        response: t.Array(Room),
+      },
+    )
+    .post("", (context) => idempotency.create(context, () => rooms.show(rooms.create(context.caller, context.body))), {
+      ...documented("Create a room", ["SVC_CONFLICT", "SVC_IDEMPOTENCY_KEY_REUSED"]),
+      body: CreateRoom,
+      response: { 201: Room },
+    })
+    .get(
+      "/:id",
+      async ({ caller, params }) => {
+        const row = rooms.find({ ...caller, roomId: params.id });
+        return rooms.show(row, (await liveRooms.presence([row.id])).get(row.id));
+      },
+      { ...documented("One room", ["SVC_ROOM_NOT_FOUND"]), response: Room },
+    )
+    .delete("/:id", ({ caller, params }) => write(() => rooms.show(rooms.close({ ...caller, roomId: params.id }))), {
+      ...documented("Close the room; everyone in it is disconnected", ["SVC_ROOM_NOT_FOUND"]),
+      response: Room,
+    })
+    .get(
+      "/:id/participants",
+      ({ caller, params }) => liveRooms.participants(rooms.find({ ...caller, roomId: params.id }).id),
+      {
+        ...documented("Who is in the room now, as the media server sees it", [
+          "SVC_ROOM_NOT_FOUND",
+          "SVC_RTC_SERVER_UNREACHABLE",
+        ]),
+        response: Participants,
+      },
+    );

@@ -1,0 +1,33 @@
+import { t } from "elysia";
+import { Environment, Name, NullableTimestamp, nullable, oneOf, Timestamp } from "../kernel/http/schema.ts";
+import { Participant as ParticipantRecord } from "../protocol/room-records.ts";
+
+export const RoomStatus = oneOf(["ACTIVE", "CLOSED"]);
+
+export const CreateRoom = t.Object({
+  name: Name,
+  region: t.Optional(
+    t.String({ minLength: 1, maxLength: 64, description: "Where its media should run; a preference, not a promise" }),
+  ),
+});
+
+/** The wire's own schema; the framework cannot infer the type of its unions, so it is told. */
+export const Participant = t.Unsafe<ParticipantRecord>(ParticipantRecord);
+
+const room = {
+  id: t.String(),
+  projectId: t.String(),
+  environment: Environment,
+  name: t.String(),
+  region: nullable(t.String()),
+  status: RoomStatus,
+  participantCount: nullable(t.Integer({ description: "null: the room's media node does not answer" })),
+  serverName: nullable(t.String({ description: "null: nobody is in the room, so no node holds it" })),
+  createdAt: Timestamp,
+  updatedAt: Timestamp,
+  closedAt: NullableTimestamp,
+};
+
+export const Room = t.Object(room);
+export const RoomWithParticipants = t.Object({ ...room, participants: t.Array(Participant) });
+export const Participants = t.Array(Participant);

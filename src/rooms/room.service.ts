@@ -1,0 +1,90 @@
+import { iso } from "../kernel/clock.ts";
+import type { Environment } from "../protocol/enums.ts";
+import { ApiError } from "../protocol/errors.ts";
+import type { Facts } from "../protocol/facts.ts";
+import type { Runtime } from "../runtime.ts";
+import { roomStore } from "./room.store.ts";
+import type { RoomRow } from "./room.table.ts";
+
+export type RoomService = ReturnType<typeof roomService>;
+
+/** A room as someone of this project sees it. Without `environment` (a session, by id) either one is found. */
+export type RoomRef = { projectId: string; environment?: Environment; roomId: string };
+
+export type CloseReason = Facts["roomClosed"]["reason"];
+
+/** What is known of a room besides its row: who is in it now, and where. */
+export type RoomPresence = { participantCount: number | null; serverName: string | null };
+
+const NOBODY: RoomPresence = { participantCount: 0, serverName: null };
+
+/** Mutations are units of work: call them inside `write`. */
+export function roomService({ db, bus, ids, now }: Runtime) {
+  const store = roomStore(db);
+
+  function find({ projectId, environment, roomId }: RoomRef): RoomRow {
+    const row = store.find(roomId);
+    const theirs = row?.projectId === projectId && (environment === undefined || row.environment === environment);
+    if (!row || !theirs) throw new ApiError("SVC_ROOM_NOT_FOUND");
+    return row;
+  }
+
+  return {
+    list: store.list,
+    find,
+
+    /** By id alone: for credentials that name their room, like an RTC token. */
+    byId: store.find,
+
+    findActive(ref: RoomRef): RoomRow {
+      const row = find(ref);
+      if (row.status === "CLOSED") throw new ApiError("SVC_ROOM_CLOSED");
+      return row;
+    },
+
+    create(owner: { projectId: string; environment: Environment }, input: { name: string; region?: string }): RoomRow {
+      const { projectId, environment } = owner;
+      if (store.findActive(projectId, environment, input.name)) {
+        throw new ApiError("SVC_CONFLICT", "A room of this name is active.");
+      }
+      const at = now();
+      const row: RoomRow = {
+        id: ids.uuid(),
+        projectId,
+        environment,
+        name: input.name,
+        region: input.region ?? null,
+        status: "ACTIVE",
+        createdAt: at,
+        updatedAt: at,
+        closedAt: null,
+      };
+      store.insert(row);
+      return row;
+    },
+
+    /** Ends the room and frees its name. Closing it again changes nothing. */
+    close(ref: RoomRef, reason: CloseReason = "closed"): RoomRow {
+      const row = find(ref);
+      if (row.status === "CLOSED") return row;
+      const at = now();
+      store.close(row.id, at);
+      bus.announce("roomClosed", { roomId: row.id, projectId: row.projectId, environment: row.environment, reason });
+      return { ...row, status: "CLOSED", updatedAt: at, closedAt: at };
+    },
+
+    show: (row: RoomRow, presence: RoomPresence = NOBODY) => ({
+      id: row.id,
+      projectId: row.projectId,
+      environment: row.environment,
+      name: row.name,
+      region: row.region,
+      status: row.status,
+      participantCount: presence.participantCount,
+      serverName: presence.serverName,
+      createdAt: iso(row.createdAt),
+      updatedAt: iso(row.updatedAt),
+      closedAt: iso(row.closedAt),
+    }),
+  };
+}

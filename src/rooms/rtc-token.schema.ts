@@ -1,0 +1,37 @@
+import { t } from "elysia";
+import { Identity, nullable, Timestamp } from "../kernel/http/schema.ts";
+import { IceServer, Permissions } from "../protocol/room-records.ts";
+
+/** What a participant may do; fields that are left out take the default. */
+export const RtcTokenPermissions = t.Object({
+  join: t.Optional(t.Boolean({ default: true, description: "May join the room" })),
+  subscribe: t.Optional(t.Boolean({ default: true, description: "May receive other participants' tracks" })),
+  publish: t.Optional(t.Boolean({ default: false, description: "May publish tracks" })),
+  publishAudio: t.Optional(t.Boolean({ default: false, description: "With `publish`: restricts to audio" })),
+  publishVideo: t.Optional(t.Boolean({ default: false, description: "With `publish`: restricts to video" })),
+  publishData: t.Optional(t.Boolean({ default: false, description: "May send and receive data messages" })),
+});
+
+export const MintRtcToken = t.Object({
+  participantIdentity: Identity,
+  permissions: t.Optional(RtcTokenPermissions),
+  ttlSeconds: t.Optional(t.Integer({ minimum: 30, maximum: 21_600 })),
+  // Counted in code points by the service; this bound only keeps it from counting megabytes.
+  metadata: t.Optional(t.String({ maxLength: 2_048, description: "At most 1024 characters, handed to every client" })),
+});
+
+export const MintTestToken = t.Object({ participantIdentity: t.Optional(Identity) });
+
+export const RtcToken = t.Object({
+  token: t.String(),
+  tokenId: t.String(),
+  endpoint: t.String({ description: "Address of the signaling socket" }),
+  iceServers: t.Array(IceServer),
+  roomId: t.String(),
+  roomName: t.String(),
+  participantIdentity: t.String(),
+  permissions: Permissions,
+  metadata: nullable(t.String()),
+  expiresAt: Timestamp,
+  createdAt: Timestamp,
+});

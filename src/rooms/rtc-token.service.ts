@@ -1,0 +1,127 @@
+import { iso } from "../kernel/clock.ts";
+import { ApiError, invalid } from "../protocol/errors.ts";
+import type { Permissions } from "../protocol/room-records.ts";
+import type { Runtime } from "../runtime.ts";
+import { iceServersFor } from "./ice-servers.ts";
+import { resolvePermissions } from "./permissions.ts";
+import type { RoomRef, RoomService } from "./room.service.ts";
+import type { RoomRow } from "./room.table.ts";
+import { rtcTokenStore } from "./rtc-token.store.ts";
+import { createRtcTokenVerifier } from "./rtc-token.verify.ts";
+
+export type RtcTokenService = ReturnType<typeof rtcTokenService>;
+
+export type MintRtcToken = {
+  participantIdentity: string;
+  permissions?: Partial<Permissions>;
+  ttlSeconds?: number;
+  metadata?: string;
+};
+
+/** A token that is on record but not signed yet: signing waits, and a unit of work must not. */
+export type RtcGrant = {
+  tokenId: string;
+  room: RoomRow;
+  participantIdentity: string;
+  permissions: Permissions;
+  metadata: string | null;
+  createdAt: number;
+  expiresAt: number;
+};
+
+export type RtcTokenDeps = {
+  rooms: RoomService;
+  /** Whether the project's account may still mint; usage decides. */
+  mayMint: (projectId: string) => boolean;
+};
+
+export const METADATA_MAX_CHARACTERS = 1024;
+/** A session outlives its token, and revoking the token must still find it. */
+const KEEP_EXPIRED_MS = 7 * 24 * 3_600_000;
+
+/** Mutations are units of work: call them inside `write`. */
+export function rtcTokenService(runtime: Runtime, { rooms, mayMint }: RtcTokenDeps) {
+  const { db, bus, config, ids, jwt, now } = runtime;
+  const store = rtcTokenStore(db);
+
+  function revoke(tokenId: string, roomId: string): void {
+    store.revoke(tokenId, now());
+    bus.announce("rtcTokenRevoked", { tokenId, roomId });
+  }
+
+  return {
+    verify: createRtcTokenVerifier(runtime, store),
+
+    /** Puts the token on record; `sign` then makes the answer of it. */
+    mint(ref: RoomRef, input: MintRtcToken): RtcGrant {
+      const room = rooms.findActive(ref);
+      if (!mayMint(room.projectId)) throw new ApiError("SVC_USAGE_LIMIT_EXCEEDED");
+      // Whole seconds, like the signature's: the answer and the token name the same moments.
+      const createdAt = Math.floor(now() / 1000) * 1000;
+      const ttlSeconds = input.ttlSeconds ?? config.RTC_TOKEN_DEFAULT_TTL_SECONDS;
+      const grant: RtcGrant = {
+        tokenId: ids.uuid(),
+        room,
+        participantIdentity: input.participantIdentity,
+        permissions: resolvePermissions(input.permissions),
+        metadata: checkedMetadata(input.metadata ?? null),
+        createdAt,
+        expiresAt: createdAt + ttlSeconds * 1000,
+      };
+      store.insert({ ...grant, id: grant.tokenId, roomId: room.id });
+      return grant;
+    },
+
+    /** `publicUrl` is where this client reaches the server. */
+    async sign(grant: RtcGrant, publicUrl: string) {
+      const { tokenId, room, participantIdentity, permissions, metadata, createdAt, expiresAt } = grant;
+      const claims = {
+        sub: participantIdentity,
+        projectId: room.projectId,
+        environment: room.environment,
+        roomId: room.id,
+        permissions,
+        metadata,
+      };
+      return {
+        token: await jwt.sign("rtc-token", tokenId, claims, expiresAt),
+        tokenId,
+        endpoint: `${publicUrl.replace(/^http/, "ws")}/v1/rtc`,
+        iceServers: iceServersFor(config, participantIdentity, expiresAt),
+        roomId: room.id,
+        roomName: room.name,
+        participantIdentity,
+        permissions,
+        metadata,
+        expiresAt: iso(expiresAt),
+        createdAt: iso(createdAt),
+      };
+    },
+
+    /** Ends the token and whoever joined with it. Again: no effect. */
+    revoke(ref: RoomRef, tokenId: string): void {
+      const room = rooms.find(ref);
+      const row = store.find(tokenId);
+      if (row?.roomId !== room.id) throw new ApiError("SVC_RTC_TOKEN_NOT_FOUND");
+      if (row.revokedAt === null) revoke(tokenId, room.id);
+    },
+
+    /** Every token with which this identity could still come (back) into the room. */
+    revokeIdentity(ref: RoomRef, identity: string): void {
+      const room = rooms.find(ref);
+      for (const tokenId of store.usable(room.id, identity, now())) revoke(tokenId, room.id);
+    },
+
+    /** Forgets tokens that are long over; called by a job. */
+    sweep: () => store.removeExpired(now() - KEEP_EXPIRED_MS),
+  };
+}
+
+/** Characters are code points; an empty string counts as absent. */
+export function checkedMetadata(metadata: string | null): string | null {
+  if (metadata === null || metadata === "") return null;
+  if (metadata.length > METADATA_MAX_CHARACTERS && [...metadata].length > METADATA_MAX_CHARACTERS) {
+    throw invalid("metadata", `must have at most ${METADATA_MAX_CHARACTERS} characters`);
+  }
+  return metadata;
+}

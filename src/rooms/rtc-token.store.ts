@@ -1,0 +1,52 @@
+import { and, eq, gt, isNull, lte, sql } from "drizzle-orm";
+import type { Db } from "../kernel/db/open.ts";
+import { type RtcTokenRow, rtcTokens } from "./rtc-token.table.ts";
+
+export function rtcTokenStore(db: Db) {
+  const byId = db
+    .select()
+    .from(rtcTokens)
+    .where(eq(rtcTokens.id, sql.placeholder("id")))
+    .prepare();
+  const usable = db
+    .select({ id: rtcTokens.id })
+    .from(rtcTokens)
+    .where(
+      and(
+        eq(rtcTokens.roomId, sql.placeholder("roomId")),
+        eq(rtcTokens.participantIdentity, sql.placeholder("identity")),
+        isNull(rtcTokens.revokedAt),
+        gt(rtcTokens.expiresAt, sql.placeholder("at")),
+      ),
+    )
+    .prepare();
+  const insert = db
+    .insert(rtcTokens)
+    .values({
+      id: sql.placeholder("id"),
+      roomId: sql.placeholder("roomId"),
+      participantIdentity: sql.placeholder("participantIdentity"),
+      createdAt: sql.placeholder("createdAt"),
+      expiresAt: sql.placeholder("expiresAt"),
+    })
+    .prepare();
+  const revoke = db
+    .update(rtcTokens)
+    .set({ revokedAt: sql`${sql.placeholder("at")}` })
+    .where(eq(rtcTokens.id, sql.placeholder("id")))
+    .prepare();
+  const expire = db
+    .delete(rtcTokens)
+    .where(lte(rtcTokens.expiresAt, sql.placeholder("at")))
+    .prepare();
+
+  return {
+    find: (id: string): RtcTokenRow | undefined => byId.get({ id }),
+    /** Ids of the tokens with which this identity could still join. */
+    usable: (roomId: string, identity: string, at: number): string[] =>
+      usable.all({ roomId, identity, at }).map(({ id }) => id),
+    insert: (row: Omit<RtcTokenRow, "revokedAt">) => void insert.run(row),
+    revoke: (id: string, at: number) => void revoke.run({ id, at }),
+    removeExpired: (at: number) => void expire.run({ at }),
+  };
+}

@@ -1,0 +1,163 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { testServer } from "../harness/server.ts";
+
+const server = testServer();
+afterAll(server.close);
+
+const { key, projectId } = await server.project();
+const stranger = await server.project();
+const create = (name: string, options = {}) => server.call("POST", "/v1/rooms", { key, body: { name }, ...options });
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+describe("[4.1] POST /v1/rooms", () => {
+  test("answers 201 with the whole room", async () => {
+    const { status, body } = await create("first");
+    expect(status).toBe(201);
+    expect(body).toEqual({
+      id: expect.stringMatching(UUID),
+      projectId,
+      environment: "DEVELOPMENT",
+      name: "first",
+      region: null,
+      status: "ACTIVE",
+      participantCount: 0,
+      serverName: null,
+      createdAt: "2026-03-01T12:00:00.000Z",
+      updatedAt: "2026-03-01T12:00:00.000Z",
+      closedAt: null,
+    });
+  });
+
+  test("a name is 1-128 letters, digits, -, _ and .", async () => {
+    for (const good of ["x", "A-z_0.9", "n".repeat(128)]) expect((await create(good)).status).toBe(201);
+    for (const bad of ["", "n".repeat(129), "has space", "slash/", "ümlaut", "new\nline", "x\n"]) {
+      const { status, body } = await create(bad);
+      expect([bad, status, body.code]).toEqual([bad, 400, "SVC_VALIDATION_FAILED"]);
+      expect(body.details).toEqual([{ field: "name", message: expect.any(String) }]);
+    }
+    expect((await server.call("POST", "/v1/rooms", { key, body: {} })).status).toBe(400);
+    expect((await server.call("POST", "/v1/rooms", { key, body: { name: 7 } })).status).toBe(400);
+  });
+
+  test("an active name is taken within its project and environment, and nowhere else", async () => {
+    await create("taken");
+    const again = await create("taken");
+    expect([again.status, again.body.code, again.body.legacyCode]).toEqual([409, "SVC_CONFLICT", "CONFLICT"]);
+    expect((await create("Taken")).status).toBe(201);
+    expect((await create("taken", { key: stranger.key })).status).toBe(201);
+    const production = await server.runtime.write(() =>
+      server.services.apiKeys.create(projectId, { name: "live", environment: "PRODUCTION" }),
+    );
+    expect((await create("taken", { key: production.key })).status).toBe(201);
+  });
+
+  test("an Idempotency-Key replays the room and creates it once", async () => {
+    const headers = { "idempotency-key": "room-1" };
+    const first = await create("once", { headers });
+    const second = await create("once", { headers });
+    expect(second.status).toBe(201);
+    expect(second.body).toEqual(first.body);
+    expect(second.headers.get("idempotent-replayed")).toBe("true");
+    expect(first.headers.get("idempotent-replayed")).toBeNull();
+    expect((await create("another", { headers })).status).toBe(422);
+  });
+});
+
+describe("[4.1] GET /v1/rooms", () => {
+  test("lists the active rooms of this project and environment, newest first", async () => {
+    const mine = await server.project();
+    const names = ["one", "two", "three"];
+    const ids: unknown[] = [];
+    for (const name of names) ids.push((await create(name, { key: mine.key })).body.id);
+    await server.call("DELETE", `/v1/rooms/${ids[1]}`, { key: mine.key });
+    const { status, text } = await server.call("GET", "/v1/rooms", { key: mine.key });
+    expect(status).toBe(200);
+    expect(JSON.parse(text).map((room: { id: string }) => room.id)).toEqual([ids[2], ids[0]]);
+  });
+
+  test("limit takes 1-200 and the link leads through all pages", async () => {
+    const mine = await server.project();
+    for (const name of ["a", "b", "c"]) await create(name, { key: mine.key });
+    const seen: string[] = [];
+    let path: string | undefined = "/v1/rooms?limit=2";
+    while (path !== undefined) {
+      const { text, headers } = await server.call("GET", path, { key: mine.key });
+      seen.push(...JSON.parse(text).map((room: { name: string }) => room.name));
+      path = /<([^>]+)>; rel="next"/.exec(headers.get("link") ?? "")?.[1];
+    }
+    expect(seen).toEqual(["c", "b", "a"]);
+    for (const [limit, status] of [
+      [0, 400],
+      [1, 200],
+      [200, 200],
+      [201, 400],
+    ]) {
+      expect((await server.call("GET", `/v1/rooms?limit=${limit}`, { key })).status).toBe(Number(status));
+    }
+    const { body } = await server.call("GET", "/v1/rooms?cursor=nonsense", { key });
+    expect(body.code).toBe("SVC_INVALID_CURSOR");
+  });
+});
+
+describe("[4.1] one room", () => {
+  test("is read by its own project and environment, and 404 for anyone else", async () => {
+    const { body: room } = await create("mine");
+    expect((await server.call("GET", `/v1/rooms/${room.id}`, { key })).body).toEqual(room);
+    const production = await server.runtime.write(() =>
+      server.services.apiKeys.create(projectId, { name: "live", environment: "PRODUCTION" }),
+    );
+    for (const other of [stranger.key, production.key]) {
+      for (const [method, path] of [
+        ["GET", `/v1/rooms/${room.id}`],
+        ["DELETE", `/v1/rooms/${room.id}`],
+        ["GET", `/v1/rooms/${room.id}/participants`],
+        ["DELETE", `/v1/rooms/${room.id}/rtc-tokens/x`],
+      ] as const) {
+        const { status, body } = await server.call(method, path, { key: other });
+        expect([method, status, body.code, body.legacyCode]).toEqual([method, 404, "SVC_ROOM_NOT_FOUND", "NOT_FOUND"]);
+      }
+      const mint = await server.call("POST", `/v1/rooms/${room.id}/rtc-tokens`, {
+        key: other,
+        body: { participantIdentity: "eve" },
+      });
+      expect(mint.body.code).toBe("SVC_ROOM_NOT_FOUND");
+    }
+    expect((await server.call("GET", "/v1/rooms/unknown", { key })).status).toBe(404);
+    expect((await server.call("GET", `/v1/rooms/${room.id}`)).status).toBe(401);
+  });
+
+  test("DELETE closes it, frees its name, and answers the same again", async () => {
+    const { body: room } = await create("closing");
+    server.clock.advance(1_000);
+    const closed = await server.call("DELETE", `/v1/rooms/${room.id}`, { key });
+    expect(closed.status).toBe(200);
+    expect(closed.body).toEqual({
+      ...room,
+      status: "CLOSED",
+      updatedAt: "2026-03-01T12:00:01.000Z",
+      closedAt: "2026-03-01T12:00:01.000Z",
+    });
+    server.clock.advance(1_000);
+    expect((await server.call("DELETE", `/v1/rooms/${room.id}`, { key })).body).toEqual(closed.body);
+    expect((await server.call("GET", `/v1/rooms/${room.id}`, { key })).body).toEqual(closed.body);
+    const { status, body } = await create("closing");
+    expect(status).toBe(201);
+    expect(body.id).not.toBe(room.id);
+  });
+
+  test("closing announces the room once", async () => {
+    const facts: unknown[] = [];
+    const stop = server.runtime.bus.on("roomClosed", (fact) => facts.push(fact));
+    const { body: room } = await create("announced");
+    await server.call("DELETE", `/v1/rooms/${room.id}`, { key });
+    await server.call("DELETE", `/v1/rooms/${room.id}`, { key });
+    stop();
+    expect(facts).toEqual([{ roomId: room.id, projectId, environment: "DEVELOPMENT", reason: "closed" }]);
+  });
+
+  test("participants of a room that nobody has joined are an empty list", async () => {
+    const { body: room } = await create("empty");
+    const { status, text } = await server.call("GET", `/v1/rooms/${room.id}/participants`, { key });
+    expect([status, text]).toEqual([200, "[]"]);
+  });
+});
