@@ -1,4 +1,5 @@
 import { Elysia } from "elysia";
+import { assetFolder } from "./kernel/assets.ts";
 import { createEnvelope } from "./kernel/http/envelope.ts";
 import { createGuards } from "./kernel/http/guards.ts";
 import { healthRoutes, type Readiness } from "./kernel/http/health.ts";
@@ -7,6 +8,8 @@ import { createIdempotency } from "./kernel/http/idempotency.ts";
 import { createRateLimit, createRateLimiter } from "./kernel/http/rate-limit.ts";
 import { createClientIp, createPublicUrl } from "./kernel/http/request-info.ts";
 import { createMethodsOf } from "./kernel/http/route-table.ts";
+import { webRoutes } from "./kernel/http/web-assets.ts";
+import { VERSION } from "./kernel/version.ts";
 import { projectKeyRoutes } from "./projects/project.key-routes.ts";
 import { ApiError } from "./protocol/errors.ts";
 import { roomDashboardRoutes } from "./rooms/room.dashboard-routes.ts";
@@ -59,7 +62,14 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
     .use(projectKeyRoutes(http, projects))
     .use(roomRoutes(http, runtime, { rooms, liveRooms }))
     .use(rtcTokenRoutes(http, runtime, rtcTokens))
-    .use(roomDashboardRoutes(http, runtime, { rooms, rtcTokens, liveRooms }));
+    .use(roomDashboardRoutes(http, runtime, { rooms, rtcTokens, liveRooms }))
+    .use(
+      webRoutes({
+        folder: assetFolder("dist/web"),
+        version: VERSION,
+        connectOrigins: config.STORAGE_S3_ENDPOINT === undefined ? [] : [new URL(config.STORAGE_S3_ENDPOINT).origin],
+      }),
+    );
   return app;
 }
 
