@@ -13,6 +13,7 @@ import { createJwt, type Jwt } from "./kernel/jwt.ts";
 import { createLog, type Log } from "./kernel/log.ts";
 import { createMetrics, type Metrics } from "./kernel/metrics.ts";
 import { createKeyring, type Keyring, secretFromFile } from "./kernel/secrets.ts";
+import { systemTimers, type Timers } from "./kernel/timers.ts";
 import type { Facts } from "./protocol/facts.ts";
 
 /** What every feature is made from: one plain object, handed to each factory. */
@@ -24,6 +25,7 @@ export type Runtime = {
   writer: Writer;
   bus: Bus<Facts>;
   now: Now;
+  timers: Timers;
   ids: Ids;
   log: Log;
   metrics: Metrics;
@@ -35,6 +37,7 @@ export type Runtime = {
 
 export type RuntimeOptions = {
   now?: Now;
+  timers?: Timers;
   ids?: Ids;
   fetch?: typeof fetch;
   logWrite?: (line: string) => void;
@@ -58,6 +61,7 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
     write: writer.write,
     bus: createBus<Facts>(writer, (err) => log.error({ err }, "bus listener")),
     now,
+    timers: options.timers ?? systemTimers,
     ids: options.ids ?? randomIds(),
     log,
     metrics: createMetrics(),

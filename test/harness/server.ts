@@ -32,7 +32,12 @@ export function testServer(overrides: Partial<Config> = {}): TestServer {
   const logLines: string[] = [];
   const dataDir = mkdtempSync(join(tmpdir(), "stoa-test-"));
   const config = testConfig({ DATA_DIR: dataDir, LOG_LEVEL: "debug", LOG_FORMAT: "json", ...overrides });
-  const runtime = createRuntime(config, { inMemory: true, now: clock.now, logWrite: (line) => logLines.push(line) });
+  const runtime = createRuntime(config, {
+    inMemory: true,
+    now: clock.now,
+    timers: clock,
+    logWrite: (line) => logLines.push(line),
+  });
   const services = createServices(runtime);
   const app = createApp({ runtime, services, readiness: createReadiness(), sfuSecret: "test-sfu-secret" });
 
