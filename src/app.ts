@@ -1,4 +1,6 @@
 import { Elysia } from "elysia";
+import { authRoutes } from "./accounts/auth.routes.ts";
+import { meRoutes } from "./accounts/me.routes.ts";
 import { assetFolder } from "./kernel/assets.ts";
 import { createEnvelope } from "./kernel/http/envelope.ts";
 import { createGuards } from "./kernel/http/guards.ts";
@@ -23,7 +25,7 @@ export type AppDeps = { runtime: Runtime; services: Services; readiness: Readine
 /** The table of contents: every feature's routes, in the order of the spec. */
 export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) {
   const { config, db, ids, log, metrics, now, writer } = runtime;
-  const { projects, apiKeys, rooms, rtcTokens, liveRooms } = services;
+  const { accounts, sessions, projects, apiKeys, rooms, rtcTokens, liveRooms } = services;
 
   const envelope = createEnvelope({
     now,
@@ -40,7 +42,7 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
     publicUrl: config.PUBLIC_URL,
     sfuSecret,
     apiKey: apiKeys.verify,
-    session: () => Promise.reject(new ApiError("SVC_AUTH_ERROR")),
+    session: sessions.verify,
     chatToken: () => Promise.reject(new ApiError("SVC_AUTH_ERROR")),
     rtcToken: rtcTokens.verify,
     originPolicy: projects.originPolicy,
@@ -59,6 +61,8 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
   })
     .use(envelope.plugin)
     .use(healthRoutes({ readiness, metrics, metricsToken: config.METRICS_TOKEN, infoOf }))
+    .use(authRoutes(http, accounts))
+    .use(meRoutes(http, accounts))
     .use(projectKeyRoutes(http, projects))
     .use(roomRoutes(http, runtime, { rooms, liveRooms }))
     .use(rtcTokenRoutes(http, runtime, rtcTokens))

@@ -26,6 +26,7 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   readiness.add("database", () => databaseProblem(runtime));
 
   const services = createServices(runtime);
+  await services.accounts.createConfiguredOperator();
   const sfuSecret = config.SFU_REGISTRATION_SECRET ?? generatedSecret(config, options, "sfu-secret");
   const app = createApp({ runtime, services, readiness, sfuSecret });
 

@@ -1,3 +1,7 @@
+import { accountService } from "./accounts/account.service.ts";
+import { createPasswords } from "./accounts/passwords.ts";
+import { sessionService } from "./accounts/session.service.ts";
+import { userService } from "./accounts/user.service.ts";
 import { apiKeyService } from "./projects/api-key.service.ts";
 import { projectService } from "./projects/project.service.ts";
 import { noLiveRooms } from "./rooms/live-rooms.ts";
@@ -7,12 +11,15 @@ import type { Runtime } from "./runtime.ts";
 
 /** Every feature's rules, wired together once; what a feature needs of another is handed to it here. */
 export function createServices(runtime: Runtime) {
+  const users = userService(runtime);
+  const sessions = sessionService(runtime);
+  const accounts = accountService(runtime, { users, sessions, passwords: createPasswords() });
   const projects = projectService(runtime);
   const apiKeys = apiKeyService(runtime);
   const rooms = roomService(runtime);
   const rtcTokens = rtcTokenService(runtime, { rooms, mayMint: () => true });
   const liveRooms = noLiveRooms();
-  return { projects, apiKeys, rooms, rtcTokens, liveRooms };
+  return { users, sessions, accounts, projects, apiKeys, rooms, rtcTokens, liveRooms };
 }
 
 export type Services = ReturnType<typeof createServices>;

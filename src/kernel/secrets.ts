@@ -11,7 +11,8 @@ export type KeyPurpose =
   | "storage-url"
   | "one-time"
   | "cursor"
-  | "resume";
+  | "resume"
+  | "refresh-token";
 
 export type Keyring = {
   key(purpose: KeyPurpose): Uint8Array;

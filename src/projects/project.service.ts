@@ -30,6 +30,11 @@ export function projectService({ db, ids, now, bus }: Runtime) {
     /** The project as its API key sees it. */
     show: (projectId: string, environment: Environment) => ({ ...present(find(projectId)), environment }),
 
+    /** Makes a user a member; callers have checked that nobody forbids it. */
+    join(projectId: string, userId: string, role: ProjectRole): void {
+      store.insertMember({ projectId, userId, role, addedAt: now() });
+    },
+
     create(ownerId: string, input: { name: string; description?: string }) {
       const at = now();
       const row: ProjectRow = {

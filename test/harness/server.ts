@@ -4,10 +4,12 @@ import { join } from "node:path";
 import { createApp } from "../../src/app.ts";
 import { type Config, testConfig } from "../../src/kernel/config/index.ts";
 import { createReadiness } from "../../src/kernel/http/health.ts";
-import type { Environment } from "../../src/protocol/enums.ts";
 import { closeRuntime, createRuntime, type Runtime } from "../../src/runtime.ts";
 import { createServices, type Services } from "../../src/services.ts";
 import { type FakeClock, fakeClock } from "./clock.ts";
+import { createPeople, type People } from "./people.ts";
+
+export type { TestProject, TestSession } from "./people.ts";
 
 export type Reply = { status: number; headers: Headers; body: Record<string, unknown>; text: string };
 
@@ -18,13 +20,10 @@ export type TestServer = {
   /** Lines of the log, for assertions about what must not stand there. */
   logLines: string[];
   call(method: string, path: string, options?: CallOptions): Promise<Reply>;
-  /** A project with an owner, and a key of each environment asked for. */
-  project(options?: { environment?: Environment; name?: string }): Promise<TestProject>;
   close(): Promise<void>;
-};
+} & People;
 
 export type CallOptions = { key?: string; body?: unknown; raw?: string; headers?: Record<string, string> };
-export type TestProject = { projectId: string; ownerId: string; key: string };
 
 /** The whole application in memory, without a socket: fake clock, silent network, requests handed to it directly. */
 export function testServer(overrides: Partial<Config> = {}): TestServer {
@@ -63,19 +62,7 @@ export function testServer(overrides: Partial<Config> = {}): TestServer {
     clock,
     logLines,
     call,
-    async project({ environment = "DEVELOPMENT", name = "test" } = {}) {
-      const ownerId = runtime.ids.uuid();
-      return runtime.write(() => {
-        runtime.db.$client.run("INSERT INTO users (id, email, created_at) VALUES (?, ?, ?)", [
-          ownerId,
-          `${ownerId}@example.com`,
-          clock.now(),
-        ]);
-        const { id: projectId } = services.projects.create(ownerId, { name });
-        const { key } = services.apiKeys.create(projectId, { name: "test", environment });
-        return { projectId, ownerId, key };
-      });
-    },
+    ...createPeople(runtime, services),
     async close() {
       await closeRuntime(runtime);
       rmSync(dataDir, { recursive: true, force: true });

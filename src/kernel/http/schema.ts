@@ -27,3 +27,12 @@ export function oneOf<const T extends readonly [string, ...string[]]>(values: T)
 export function nullable<T extends Parameters<typeof t.Union>[0][number]>(schema: T) {
   return t.Union([schema, t.Null()]);
 }
+
+/** Free text, counted in code points as people count characters; half of a surrogate pair is no text. */
+export function textOf(min: number, max: number) {
+  return t.String({
+    pattern: `^(?:[\\uD800-\\uDBFF][\\uDC00-\\uDFFF]|[^\\uD800-\\uDFFF]){${min},${max}}$`,
+    description: `${min}-${max} characters`,
+    error: `must be ${min}-${max} characters`,
+  });
+}

@@ -1,0 +1,37 @@
+import { t } from "elysia";
+import { nullable, Timestamp, textOf } from "../kernel/http/schema.ts";
+
+export const Email = t.String({
+  pattern: "^\\s*[^\\s@<>]+@[^\\s@<>]+\\.?[^\\s@<>]*\\s*$",
+  maxLength: 254,
+  description: "An e-mail address of at most 254 characters",
+  error: "must be an e-mail address of at most 254 characters",
+});
+export const Password = textOf(10, 200);
+export const PersonName = textOf(0, 80);
+
+export const User = t.Object({
+  id: t.String(),
+  email: t.String(),
+  name: nullable(t.String()),
+  emailVerified: t.Boolean(),
+  isOperator: t.Boolean(),
+  createdAt: Timestamp,
+});
+
+/** What a sign-in answers; the refresh token travels in its cookie. */
+export const SignedIn = t.Object({
+  user: User,
+  accessToken: t.String({ description: "Send it as `Authorization: Bearer`" }),
+  expiresIn: t.Integer({ description: "Seconds" }),
+});
+
+export const Session = t.Object({
+  id: t.String(),
+  ipAddress: t.String(),
+  userAgent: nullable(t.String()),
+  current: t.Boolean({ description: "The session that asks" }),
+  createdAt: Timestamp,
+  refreshedAt: Timestamp,
+  expiresAt: Timestamp,
+});

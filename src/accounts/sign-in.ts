@@ -1,0 +1,21 @@
+import type { RequestInfo } from "../kernel/http/request-info.ts";
+import type { AccountService } from "./account.service.ts";
+import { clearedRefreshCookie, refreshCookie } from "./refresh-cookie.ts";
+
+type Answered = { set: { headers: Record<string, string | number | string[] | undefined> }; info: RequestInfo };
+
+type Opened = Awaited<ReturnType<AccountService["login"]>>;
+
+const overHttps = ({ info }: Answered) => info.publicUrl.startsWith("https:");
+
+/** How a sign-in leaves the server: the access token in the body, the refresh token in its cookie alone. */
+export function signInAnswer(context: Answered, { refreshToken, ...answer }: Opened) {
+  const { headers } = context.set;
+  headers["set-cookie"] = refreshCookie(refreshToken, overHttps(context));
+  headers["cache-control"] = "no-store";
+  return answer;
+}
+
+export function signOutAnswer(context: Answered): void {
+  context.set.headers["set-cookie"] = clearedRefreshCookie(overHttps(context));
+}

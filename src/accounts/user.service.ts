@@ -1,0 +1,71 @@
+import { iso } from "../kernel/clock.ts";
+import { ApiError } from "../protocol/errors.ts";
+import type { Runtime } from "../runtime.ts";
+import { userStore } from "./user.store.ts";
+import type { UserRow } from "./user.table.ts";
+
+export type NewUser = { email: string; name?: string; passwordHash: string | null; emailVerified: boolean };
+
+export type UserService = ReturnType<typeof userService>;
+
+/** Mutations are units of work: call them inside `write`. */
+export function userService({ db, ids, now }: Runtime) {
+  const store = userStore(db);
+
+  function get(id: string): UserRow {
+    const row = store.find(id);
+    if (!row) throw new ApiError("SVC_USER_NOT_FOUND");
+    return row;
+  }
+
+  return {
+    get,
+    findByEmail: (email: string) => store.findByEmail(normalEmail(email)),
+    /** No account exists yet: the installation has no operator. */
+    isEmpty: store.isEmpty,
+    show,
+
+    /** The first account of an installation is its operator. */
+    create(input: NewUser & { isOperator?: boolean }): UserRow {
+      const email = normalEmail(input.email);
+      if (store.findByEmail(email)) throw new ApiError("SVC_CONFLICT", "An account with this address exists already.");
+      const row: UserRow = {
+        id: ids.uuid(),
+        email,
+        name: input.name?.trim() || null,
+        passwordHash: input.passwordHash,
+        emailVerified: input.emailVerified,
+        isOperator: input.isOperator ?? store.isEmpty(),
+        createdAt: now(),
+      };
+      store.insert(row);
+      return row;
+    },
+
+    rename(id: string, name: string | null): UserRow {
+      store.update(id, { name: name?.trim() || null });
+      return get(id);
+    },
+
+    update(id: string, change: Partial<Omit<UserRow, "id">>): UserRow {
+      store.update(id, change);
+      return get(id);
+    },
+  };
+}
+
+function show(row: UserRow) {
+  return {
+    id: row.id,
+    email: row.email,
+    name: row.name,
+    emailVerified: row.emailVerified,
+    isOperator: row.isOperator,
+    createdAt: iso(row.createdAt),
+  };
+}
+
+/** Mail servers that tell `A@` from `a@` are extinct; people who type either are not. */
+function normalEmail(email: string): string {
+  return email.trim().toLowerCase();
+}

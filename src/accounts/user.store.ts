@@ -1,0 +1,27 @@
+import { eq, sql } from "drizzle-orm";
+import type { Db } from "../kernel/db/open.ts";
+import { type UserRow, users } from "./user.table.ts";
+
+export function userStore(db: Db) {
+  const byId = db
+    .select()
+    .from(users)
+    .where(eq(users.id, sql.placeholder("id")))
+    .prepare();
+  const byEmail = db
+    .select()
+    .from(users)
+    .where(eq(users.email, sql.placeholder("email")))
+    .prepare();
+  const any = db.select({ id: users.id }).from(users).limit(1).prepare();
+
+  return {
+    find: (id: string): UserRow | undefined => byId.get({ id }),
+    /** `email` in its normal form. */
+    findByEmail: (email: string): UserRow | undefined => byEmail.get({ email }),
+    isEmpty: (): boolean => any.get() === undefined,
+    insert: (row: UserRow) => void db.insert(users).values(row).run(),
+    update: (id: string, change: Partial<Omit<UserRow, "id">>) =>
+      void db.update(users).set(change).where(eq(users.id, id)).run(),
+  };
+}

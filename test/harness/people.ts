@@ -1,0 +1,42 @@
+import type { Environment, ProjectRole } from "../../src/protocol/enums.ts";
+import type { Runtime } from "../../src/runtime.ts";
+import type { Services } from "../../src/services.ts";
+
+export type TestProject = { projectId: string; ownerId: string; key: string };
+/** `token` goes where a key goes: `call(method, path, { key: token })`. */
+export type TestSession = { token: string; userId: string; email: string; projectId: string };
+export type SessionOptions = { projectId?: string; role?: ProjectRole; operator?: boolean };
+
+export type People = {
+  /** A project with an owner, and a key of the environment asked for. */
+  project(options?: { environment?: Environment; name?: string }): Promise<TestProject>;
+  /** Somebody signed in: by default a stranger; with `role` a member of `projectId`, or of a new project. */
+  session(options?: SessionOptions): Promise<TestSession>;
+};
+
+/** Makes accounts without the price of a password hash. */
+export function createPeople({ write, ids }: Runtime, services: Services): People {
+  const { users, sessions, projects, apiKeys } = services;
+  const newUser = (isOperator: boolean) =>
+    users.create({ email: `${ids.uuid()}@example.com`, passwordHash: null, emailVerified: true, isOperator });
+
+  return {
+    project: ({ environment = "DEVELOPMENT", name = "test" } = {}) =>
+      write(() => {
+        const { id: ownerId } = newUser(false);
+        const { id: projectId } = projects.create(ownerId, { name });
+        const { key } = apiKeys.create(projectId, { name: "test", environment });
+        return { projectId, ownerId, key };
+      }),
+
+    async session({ projectId, role, operator = false } = {}) {
+      const { user, session, joined } = await write(() => {
+        const user = newUser(operator);
+        const joined = role === undefined ? "" : (projectId ?? projects.create(newUser(false).id, { name: "test" }).id);
+        if (role !== undefined) projects.join(joined, user.id, role);
+        return { user, joined, session: sessions.start(user.id, { ip: "127.0.0.1", userAgent: null }).session };
+      });
+      return { token: await sessions.accessToken(session), userId: user.id, email: user.email, projectId: joined };
+    },
+  };
+}
