@@ -2,9 +2,11 @@
 // RTP timestamp moved to the viewer's line, so that lips and sound stay together.
 
 import type { Forwarder } from "./forwarder.ts";
-import { ntpFromMs, ntpToMs } from "./ntp.ts";
-import type { SenderReport } from "./rtcp.ts";
+import { compactNtp, compactToMs, ntpFromMs, ntpToMs } from "./ntp.ts";
+import type { ReportBlock, SenderReport } from "./rtcp.ts";
 import type { ClockReference } from "./timestamp-map.ts";
+
+const MAX_REMEMBERED = 8;
 
 /** A publisher's sender report as it came in. */
 export interface ReceivedReport {
@@ -19,7 +21,7 @@ export function receivedReport(report: SenderReport, nowMs: number): ReceivedRep
 
 /**
  * The report to send now, or undefined when there is nothing to derive it from. Both clocks are moved on by the time
- * since the publisher's report came in: browsers take a report's NTP time for the moment it was sent.
+ * since the publisher's report came in, as if the publisher had sent it now.
  */
 export function deriveSenderReport(
   forwarder: Forwarder,
@@ -40,4 +42,30 @@ export function deriveSenderReport(
     packetCount: forwarder.packets % 0x100000000,
     octetCount: forwarder.octets % 0x100000000,
   };
+}
+
+/**
+ * Round trips to a viewer from its receiver reports. The NTP time in our reports is the publisher's, so the moment a
+ * report was sent has to be remembered: it cannot be read back from the report.
+ */
+export class SentReports {
+  readonly #compact: number[] = [];
+  readonly #sentAtMs: number[] = [];
+
+  remember(ntpSeconds: number, ntpFraction: number, nowMs: number): void {
+    this.#compact.push(compactNtp(ntpSeconds, ntpFraction));
+    this.#sentAtMs.push(nowMs);
+    if (this.#compact.length > MAX_REMEMBERED) {
+      this.#compact.shift();
+      this.#sentAtMs.shift();
+    }
+  }
+
+  /** Undefined when the report block answers none of the remembered reports. */
+  roundTripMs(block: ReportBlock, nowMs: number): number | undefined {
+    if (block.lastSenderReport === 0) return undefined;
+    const sentAtMs = this.#sentAtMs[this.#compact.lastIndexOf(block.lastSenderReport)];
+    if (sentAtMs === undefined) return undefined;
+    return Math.max(0, nowMs - sentAtMs - compactToMs(block.delaySinceLastSenderReport));
+  }
 }

@@ -1,0 +1,160 @@
+// What the path to one viewer carries, in bits/s: delay gradient and loss from transport-wide feedback (a small Google
+// congestion control), or the viewer's own REMB when that is all there is. The estimate can only see what is sent, so
+// going up is tried: by a probe, or by a trial.
+
+import { ProbeMeasurement, type ProbePlan, TRIAL_MS, UpgradeSchedule } from "./probe.ts";
+import { RateMeter } from "./rate-meter.ts";
+import { Trendline } from "./trendline.ts";
+import type { SentPackets, TransportFeedback } from "./twcc-feedback.ts";
+
+export interface EstimatorOptions {
+  startBitrate?: number;
+  minBitrate?: number;
+  maxBitrate?: number;
+}
+
+const DECREASE = 0.85;
+const GROWTH_PER_SECOND = 1.08;
+const HOLD_AFTER_DECREASE_MS = 300;
+const HIGH_LOSS = 0.1;
+const LOW_LOSS = 0.02;
+const LOSS_WINDOW_PACKETS = 20;
+const FEEDBACK_TIMEOUT_MS = 2_000;
+const CONGESTED_MS = 1_000;
+
+export class BandwidthEstimator {
+  readonly #min: number;
+  readonly #max: number;
+  readonly #trend = new Trendline();
+  readonly #acknowledged = new RateMeter();
+  readonly #schedule = new UpgradeSchedule();
+  #estimate: number;
+  #lastFeedbackMs = Number.NEGATIVE_INFINITY;
+  #lastDecreaseMs = Number.NEGATIVE_INFINITY;
+  #lossReported = 0;
+  #lossLost = 0;
+  #probe: ProbeMeasurement | undefined;
+  #probeId = 0;
+  #trialUntilMs = Number.NEGATIVE_INFINITY;
+  #trialBitrate = 0;
+
+  constructor(options: EstimatorOptions = {}) {
+    this.#min = options.minBitrate ?? 50_000;
+    this.#max = options.maxBitrate ?? 50_000_000;
+    this.#estimate = options.startBitrate ?? 1_000_000;
+  }
+
+  /** What may be sent now: the estimate, or more while a trial is on. */
+  budget(nowMs: number): number {
+    return nowMs < this.#trialUntilMs ? Math.max(this.#estimate, this.#trialBitrate) : this.#estimate;
+  }
+
+  get estimate(): number {
+    return this.#estimate;
+  }
+
+  isCongested(nowMs: number): boolean {
+    return nowMs - this.#lastDecreaseMs < CONGESTED_MS;
+  }
+
+  onFeedback(feedback: TransportFeedback, sent: SentPackets, nowMs: number): void {
+    const sinceMs = Math.min(nowMs - this.#lastFeedbackMs, 1_000);
+    this.#lastFeedbackMs = nowMs;
+    sent.match(feedback, nowMs, ({ sentAtMs, arrivedAtMs, bytes, probe }) => {
+      this.#lossReported += 1;
+      if (probe !== 0 && probe === this.#probe?.plan.id) this.#probe.add(sentAtMs, arrivedAtMs, bytes);
+      if (Number.isNaN(arrivedAtMs)) {
+        this.#lossLost += 1;
+        return;
+      }
+      this.#acknowledged.add(bytes, arrivedAtMs);
+      // A probe is meant to queue for a moment: it says nothing about the media.
+      if (probe === 0) this.#trend.add(sentAtMs, arrivedAtMs);
+    });
+    this.#finishProbe(nowMs);
+    if (this.#trend.signal === "overuse") this.#decrease(this.#acknowledged.latestBitsPerSecond() * DECREASE, nowMs);
+    else this.#weighLoss(nowMs);
+    if (this.#trend.signal === "normal" && !this.#holds(nowMs)) this.#grow(sinceMs);
+  }
+
+  #weighLoss(nowMs: number): void {
+    if (this.#lossReported < LOSS_WINDOW_PACKETS) return;
+    const ratio = this.#lossLost / this.#lossReported;
+    this.#lossReported = 0;
+    this.#lossLost = 0;
+    this.onLoss(ratio, nowMs);
+  }
+
+  /** From receiver reports when there is no transport-wide feedback; 0 … 1. */
+  onLoss(ratio: number, nowMs: number): void {
+    if (ratio > HIGH_LOSS) this.#decrease(this.#estimate * (1 - 0.5 * ratio), nowMs);
+  }
+
+  /** Taken as it is while no transport-wide feedback comes, and not at all beside it. */
+  onRemb(bitrate: number, nowMs: number): void {
+    if (nowMs - this.#lastFeedbackMs < FEEDBACK_TIMEOUT_MS) return;
+    if (bitrate < this.#estimate * 0.9) this.#noteCongestion(nowMs);
+    this.#estimate = this.#clamp(bitrate);
+  }
+
+  #decrease(to: number, nowMs: number): void {
+    if (this.#holds(nowMs)) return;
+    this.#noteCongestion(nowMs);
+    if (to > 0) this.#estimate = this.#clamp(Math.min(this.#estimate, to));
+  }
+
+  #noteCongestion(nowMs: number): void {
+    this.#lastDecreaseMs = nowMs;
+    if (nowMs < this.#trialUntilMs) {
+      this.#trialUntilMs = nowMs;
+      this.#schedule.failed(nowMs);
+    }
+  }
+
+  #holds(nowMs: number): boolean {
+    return nowMs - this.#lastDecreaseMs < HOLD_AFTER_DECREASE_MS;
+  }
+
+  /** Never far beyond what has been shown to arrive: the rest is for probes to find out. */
+  #grow(elapsedMs: number): void {
+    const ceiling = this.#acknowledged.latestBitsPerSecond() * 1.5 + 10_000;
+    if (this.#estimate >= ceiling) return;
+    const ratio = this.#lossReported > 0 ? this.#lossLost / this.#lossReported : 0;
+    if (ratio > LOW_LOSS * 2.5) return;
+    const grown = this.#estimate * GROWTH_PER_SECOND ** (elapsedMs / 1000) + 1_000 * (elapsedMs / 1000);
+    this.#estimate = this.#clamp(Math.min(grown, ceiling));
+  }
+
+  #clamp(bitrate: number): number {
+    return Math.max(this.#min, Math.min(this.#max, bitrate));
+  }
+
+  /**
+   * Somebody could use `wanted` bits/s, more than the estimate. Returns a probe to send, or undefined: not now, or
+   * (without transport-wide feedback) `budget` allows it for a while to see what happens.
+   */
+  requestUpgrade(wanted: number, nowMs: number): ProbePlan | undefined {
+    this.#finishProbe(nowMs);
+    if (wanted <= this.#estimate || this.#probe !== undefined || nowMs < this.#trialUntilMs) return undefined;
+    if (this.isCongested(nowMs) || !this.#schedule.isDue(nowMs)) return undefined;
+    this.#schedule.begun(nowMs);
+    if (nowMs - this.#lastFeedbackMs > FEEDBACK_TIMEOUT_MS) {
+      this.#trialUntilMs = nowMs + TRIAL_MS;
+      this.#trialBitrate = wanted;
+      return undefined;
+    }
+    this.#probeId = (this.#probeId % 255) + 1;
+    this.#probe = new ProbeMeasurement(this.#probeId, Math.min(wanted * 1.2, this.#max), nowMs);
+    return this.#probe.plan;
+  }
+
+  #finishProbe(nowMs: number): void {
+    if (this.#probe === undefined || !this.#probe.isOver(nowMs)) return;
+    const result = this.#probe.result();
+    const enough = result !== undefined && result >= this.#probe.plan.bitrate * 0.8;
+    this.#probe = undefined;
+    if (result !== undefined && result > this.#estimate) this.#estimate = this.#clamp(result);
+    if (enough) this.#schedule.succeeded(nowMs);
+    else this.#schedule.failed(nowMs);
+  }
+}

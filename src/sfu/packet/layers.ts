@@ -1,0 +1,177 @@
+// Which layer of each subscription one viewer gets: never more than fits its bandwidth. Audio first, then by
+// priority, screens before cameras; everybody gets the lowest layer before anybody gets a higher one, and what does
+// not fit is paused rather than squeezed.
+
+export const NO_LAYER = -1;
+
+export interface LayerFigures {
+  /** Measured bits/s; 0 when nothing arrives. */
+  bitrate: number;
+  /** 0 when not known yet. */
+  height: number;
+  /** Packets arrive: the publisher is encoding it. */
+  live: boolean;
+}
+
+export interface LayerRequest {
+  id: string;
+  kind: "audio" | "screen" | "camera";
+  /** Lowest first. Audio has one. */
+  layers: readonly LayerFigures[];
+  /** What the viewer shows: no layer larger than needed for it. */
+  maxHeight?: number;
+  /** The viewer insists on at most this layer. */
+  maxLayer?: number;
+  paused: boolean;
+  /** Higher is served first. */
+  priority: number;
+}
+
+export type LayerReason = "optimal" | "bandwidth" | "paused" | "unavailable";
+
+export interface LayerDecision {
+  id: string;
+  /** NO_LAYER: nothing is sent. */
+  layer: number;
+  /** What it would be with bandwidth and encoding to spare: the publisher is to encode this one. */
+  desired: number;
+  reason: LayerReason;
+}
+
+export interface LayerPlan {
+  decisions: LayerDecision[];
+  /** Bits/s of what was chosen. */
+  used: number;
+  /** The budget at which one more step would be possible; undefined when everybody has what they want. */
+  nextStep: number | undefined;
+}
+
+/** Going up needs room to spare, staying does not: a budget on the edge must not flicker. */
+const UPGRADE_MARGIN = 1.15;
+const STAY_MARGIN = 0.97;
+const UPGRADE_HOLD_MS = 2_000;
+/** Until a layer has been measured. */
+const NOMINAL_AUDIO = 40_000;
+const NOMINAL_VIDEO = [150_000, 500_000, 1_500_000] as const;
+
+interface Candidate {
+  request: LayerRequest;
+  /** Live layers up to the desired one, lowest first. */
+  usable: number[];
+  desired: number;
+  /** Position in `usable`; −1: nothing yet. */
+  step: number;
+  before: number;
+  mayRise: boolean;
+}
+
+export class LayerChooser {
+  readonly #before = new Map<string, { layer: number; loweredAtMs: number }>();
+
+  forget(id: string): void {
+    this.#before.delete(id);
+  }
+
+  choose(requests: readonly LayerRequest[], budget: number, nowMs: number): LayerPlan {
+    const candidates = requests.map((request) => this.#candidate(request, nowMs));
+    const inOrder = candidates.filter((c) => c.usable.length > 0).sort(byRank);
+    let used = 0;
+    let charged = 0;
+    let nextStep: number | undefined;
+    const raise = (candidate: Candidate): boolean => {
+      if (candidate.step + 1 >= candidate.usable.length) return false;
+      const now = candidate.step < 0 ? 0 : bitrateOf(candidate.request, candidate.usable[candidate.step] as number);
+      const layer = candidate.usable[candidate.step + 1] as number;
+      const cost = Math.max(0, bitrateOf(candidate.request, layer) - now);
+      const rises = layer > candidate.before;
+      const charge = cost * (candidate.request.kind === "audio" ? 1 : rises ? UPGRADE_MARGIN : STAY_MARGIN);
+      const fits = candidate.request.kind === "audio" || (charged + charge <= budget && (!rises || candidate.mayRise));
+      if (!fits) {
+        nextStep ??= charged + cost * UPGRADE_MARGIN;
+        return false;
+      }
+      candidate.step += 1;
+      used += cost;
+      charged += charge;
+      return true;
+    };
+    for (const candidate of inOrder) raise(candidate);
+    for (const group of groupByRank(inOrder)) {
+      let rising = group.filter((c) => c.step >= 0);
+      while (rising.length > 0) rising = rising.filter(raise);
+    }
+    return { decisions: candidates.map((candidate) => this.#decide(candidate, nowMs)), used, nextStep };
+  }
+
+  #candidate(request: LayerRequest, nowMs: number): Candidate {
+    const known = this.#before.get(request.id);
+    const desired = request.paused ? NO_LAYER : desiredLayer(request);
+    const live = request.layers.map((_, i) => i).filter((i) => request.layers[i]?.live);
+    let usable = desired === NO_LAYER ? [] : live.filter((i) => i <= desired);
+    // Better a layer larger than asked for than none at all.
+    if (desired !== NO_LAYER && usable.length === 0) usable = live.slice(0, 1);
+    return {
+      request,
+      usable,
+      desired,
+      step: -1,
+      before: known?.layer ?? Number.POSITIVE_INFINITY,
+      mayRise: known === undefined || nowMs - known.loweredAtMs >= UPGRADE_HOLD_MS,
+    };
+  }
+
+  #decide({ request, usable, desired, step }: Candidate, nowMs: number): LayerDecision {
+    const layer = step < 0 ? NO_LAYER : (usable[step] as number);
+    const known = this.#before.get(request.id);
+    const reason: LayerReason =
+      request.paused || desired === NO_LAYER
+        ? "paused"
+        : usable.length === 0
+          ? "unavailable"
+          : step + 1 < usable.length
+            ? "bandwidth"
+            : "optimal";
+    const lowered = known !== undefined && layer < known.layer && reason === "bandwidth";
+    const loweredAtMs = lowered ? nowMs : (known?.loweredAtMs ?? Number.NEGATIVE_INFINITY);
+    if (request.paused) this.#before.delete(request.id);
+    else this.#before.set(request.id, { layer, loweredAtMs });
+    return { id: request.id, layer, desired, reason };
+  }
+}
+
+/** The lowest layer that fills the viewer's tile, or the highest there is. */
+function desiredLayer({ layers, maxHeight, maxLayer }: LayerRequest): number {
+  const top = Math.min(layers.length - 1, maxLayer ?? layers.length - 1);
+  if (maxHeight === undefined) return top;
+  if (maxHeight <= 0) return NO_LAYER;
+  for (let i = 0; i < top; i++) {
+    const height = layers[i]?.height ?? 0;
+    if (height > 0 && height >= maxHeight) return i;
+  }
+  return top;
+}
+
+function bitrateOf(request: LayerRequest, layer: number): number {
+  const measured = request.layers[layer]?.bitrate ?? 0;
+  if (measured > 0) return measured;
+  return request.kind === "audio" ? NOMINAL_AUDIO : (NOMINAL_VIDEO[layer] ?? NOMINAL_VIDEO[2]);
+}
+
+const KIND_RANK = { audio: 0, screen: 1, camera: 2 } as const;
+
+function byRank(a: Candidate, b: Candidate): number {
+  const audio = Number(b.request.kind === "audio") - Number(a.request.kind === "audio");
+  if (audio !== 0) return audio;
+  if (a.request.priority !== b.request.priority) return b.request.priority - a.request.priority;
+  return KIND_RANK[a.request.kind] - KIND_RANK[b.request.kind];
+}
+
+function groupByRank(inOrder: readonly Candidate[]): Candidate[][] {
+  const groups: Candidate[][] = [];
+  for (const candidate of inOrder) {
+    const last = groups.at(-1);
+    if (last?.[0] !== undefined && byRank(last[0], candidate) === 0) last.push(candidate);
+    else groups.push([candidate]);
+  }
+  return groups;
+}

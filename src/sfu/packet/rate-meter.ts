@@ -1,0 +1,48 @@
+// Bits per second over the last half second (or as told), in buckets: no entry per packet.
+
+const BUCKETS = 16;
+
+export class RateMeter {
+  readonly #bucketMs: number;
+  readonly #windowBuckets: number;
+  readonly #bytes = new Float64Array(BUCKETS);
+  readonly #index = new Float64Array(BUCKETS).fill(-1);
+  #first = -1;
+  #latest = -1;
+
+  constructor(windowMs = 500) {
+    this.#windowBuckets = 10;
+    this.#bucketMs = windowMs / this.#windowBuckets;
+  }
+
+  add(bytes: number, nowMs: number): void {
+    const index = Math.floor(nowMs / this.#bucketMs);
+    const slot = ((index % BUCKETS) + BUCKETS) % BUCKETS;
+    if (this.#index[slot] !== index) {
+      this.#index[slot] = index;
+      this.#bytes[slot] = 0;
+    }
+    this.#bytes[slot] = (this.#bytes[slot] as number) + bytes;
+    if (this.#first < 0) this.#first = index;
+    if (index > this.#latest) this.#latest = index;
+  }
+
+  /** The bucket still filling is left out. */
+  bitsPerSecond(nowMs: number): number {
+    if (this.#first < 0) return 0;
+    const now = Math.floor(nowMs / this.#bucketMs);
+    const from = Math.max(this.#first, now - this.#windowBuckets);
+    if (now <= from) return 0;
+    let bytes = 0;
+    for (let index = from; index < now; index++) {
+      const slot = ((index % BUCKETS) + BUCKETS) % BUCKETS;
+      if (this.#index[slot] === index) bytes += this.#bytes[slot] as number;
+    }
+    return (bytes * 8000) / ((now - from) * this.#bucketMs);
+  }
+
+  /** As of the newest packet: for clocks that are not ours. */
+  latestBitsPerSecond(): number {
+    return this.bitsPerSecond(this.#latest * this.#bucketMs);
+  }
+}

@@ -1,0 +1,122 @@
+// Is a queue building up on the way to the viewer? The delay gradient of Google congestion control: packets sent
+// together form a group, and a line is fitted through how much later each group arrives than it should.
+
+export type DelaySignal = "normal" | "overuse" | "underuse";
+
+const GROUP_MS = 5;
+const WINDOW = 20;
+const SMOOTHING = 0.9;
+const GAIN = 4;
+const MAX_DELTAS = 60;
+const OVERUSE_MS = 10;
+const MIN_THRESHOLD = 6;
+const MAX_THRESHOLD = 600;
+const K_UP = 0.0087;
+const K_DOWN = 0.039;
+/** A spike this far beyond the threshold is no evidence about it. */
+const MAX_ADAPT = 15;
+
+interface Group {
+  firstSentMs: number;
+  lastSentMs: number;
+  lastArrivedMs: number;
+}
+
+export class Trendline {
+  #group: Group | undefined;
+  #previous: Group | undefined;
+  readonly #times: number[] = [];
+  readonly #delays: number[] = [];
+  #accumulated = 0;
+  #smoothed = 0;
+  #deltas = 0;
+  #threshold = 12.5;
+  #thresholdAt = -1;
+  #overSince = -1;
+  #overCount = 0;
+  #lastTrend = 0;
+  signal: DelaySignal = "normal";
+
+  /** Call with every packet that arrived, in the order it was sent. */
+  add(sentMs: number, arrivedMs: number): void {
+    const group = this.#group;
+    if (group === undefined) {
+      this.#group = { firstSentMs: sentMs, lastSentMs: sentMs, lastArrivedMs: arrivedMs };
+      return;
+    }
+    if (sentMs - group.firstSentMs <= GROUP_MS) {
+      group.lastSentMs = Math.max(group.lastSentMs, sentMs);
+      group.lastArrivedMs = Math.max(group.lastArrivedMs, arrivedMs);
+      return;
+    }
+    const { lastSentMs, lastArrivedMs } = group;
+    const previous = this.#previous;
+    this.#previous = group;
+    this.#group = { firstSentMs: sentMs, lastSentMs: sentMs, lastArrivedMs: arrivedMs };
+    if (previous === undefined) return;
+    this.#update(lastArrivedMs - previous.lastArrivedMs, lastSentMs - previous.lastSentMs, lastArrivedMs);
+  }
+
+  #update(arrivalDelta: number, sendDelta: number, arrivedMs: number): void {
+    this.#deltas = Math.min(this.#deltas + 1, 1_000);
+    this.#accumulated += arrivalDelta - sendDelta;
+    this.#smoothed = SMOOTHING * this.#smoothed + (1 - SMOOTHING) * this.#accumulated;
+    this.#times.push(arrivedMs);
+    this.#delays.push(this.#smoothed);
+    if (this.#times.length > WINDOW) {
+      this.#times.shift();
+      this.#delays.shift();
+    }
+    if (this.#times.length === WINDOW) this.#detect(slope(this.#times, this.#delays), sendDelta, arrivedMs);
+  }
+
+  #detect(trend: number, sendDelta: number, nowMs: number): void {
+    const modified = Math.min(this.#deltas, MAX_DELTAS) * trend * GAIN;
+    if (modified > this.#threshold) {
+      this.#overSince = this.#overSince < 0 ? sendDelta / 2 : this.#overSince + sendDelta;
+      this.#overCount += 1;
+      if (this.#overSince > OVERUSE_MS && this.#overCount > 1 && trend >= this.#lastTrend) {
+        this.#overSince = 0;
+        this.#overCount = 0;
+        this.signal = "overuse";
+      }
+    } else {
+      this.#overSince = -1;
+      this.#overCount = 0;
+      this.signal = modified < -this.#threshold ? "underuse" : "normal";
+    }
+    this.#lastTrend = trend;
+    this.#adapt(modified, nowMs);
+  }
+
+  /** The threshold follows the gradient slowly, so that flows competing with us do not starve this one. */
+  #adapt(modified: number, nowMs: number): void {
+    const size = Math.abs(modified);
+    const elapsed = this.#thresholdAt < 0 ? 0 : Math.min(nowMs - this.#thresholdAt, 100);
+    this.#thresholdAt = nowMs;
+    if (size > this.#threshold + MAX_ADAPT) return;
+    const k = size < this.#threshold ? K_DOWN : K_UP;
+    this.#threshold += k * (size - this.#threshold) * Math.max(0, elapsed);
+    this.#threshold = Math.max(MIN_THRESHOLD, Math.min(MAX_THRESHOLD, this.#threshold));
+  }
+}
+
+function slope(times: readonly number[], delays: readonly number[]): number {
+  const origin = times[0] as number;
+  let sumTime = 0;
+  let sumDelay = 0;
+  for (let i = 0; i < times.length; i++) {
+    sumTime += (times[i] as number) - origin;
+    sumDelay += delays[i] as number;
+  }
+  const meanTime = sumTime / times.length;
+  const meanDelay = sumDelay / times.length;
+  let numerator = 0;
+  let denominator = 0;
+  for (let i = 0; i < times.length; i++) {
+    const time = (times[i] as number) - origin - meanTime;
+    numerator += time * ((delays[i] as number) - meanDelay);
+    denominator += time * time;
+  }
+  return denominator === 0 ? 0 : numerator / denominator;
+}
