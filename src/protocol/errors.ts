@@ -55,6 +55,7 @@ export const ERRORS = {
 
   SVC_PAYLOAD_TOO_LARGE: [413, "PAYLOAD_TOO_LARGE", "The body is too large."],
   SVC_ATTACHMENT_TOO_LARGE: [413, "PAYLOAD_TOO_LARGE", "The attachment is too large."],
+  SVC_RANGE_NOT_SATISFIABLE: [416, "RANGE_NOT_SATISFIABLE", "The file has no such range of bytes."],
   SVC_IDEMPOTENCY_KEY_REUSED: [422, "CONFLICT", "This Idempotency-Key was used with another body."],
 
   SVC_RATE_LIMITED: [429, "RATE_LIMITED", "Too many requests. Try again later."],

@@ -1,6 +1,8 @@
 import { ApiError, type ErrorCode } from "../../protocol/errors.ts";
 
 export const MAX_BODY_BYTES = 1024 * 1024;
+/** Below it bodies are files of any type and size; their route streams them. */
+export const UPLOAD_PATH = "/v1/storage/";
 
 /** A body that could not be read. Judged after the credential, so that a stranger gets 401 and learns nothing else. */
 export class UnreadableBody {
@@ -18,7 +20,8 @@ export function rawBody(request: Request): string {
 }
 
 /** Replaces the framework's parser: JSON only, bounded, and never throwing. */
-export async function parseBody(request: Request, contentType: string): Promise<unknown> {
+export async function parseBody(request: Request, path: string, contentType: string): Promise<unknown> {
+  if (path.startsWith(UPLOAD_PATH)) return null;
   if (Number(request.headers.get("content-length") ?? 0) > MAX_BODY_BYTES) {
     return new UnreadableBody("SVC_PAYLOAD_TOO_LARGE");
   }

@@ -1,7 +1,8 @@
 type Headers_ = Record<string, string | number | string[] | undefined>;
 
 const EXPOSED =
-  "x-request-id, link, location, retry-after, ratelimit-limit, ratelimit-remaining, ratelimit-reset, idempotent-replayed";
+  "x-request-id, link, location, retry-after, ratelimit-limit, ratelimit-remaining, ratelimit-reset, idempotent-replayed, " +
+  "content-disposition, content-range, accept-ranges, etag";
 
 /**
  * Any origin may read an answer: no cookie authorises anything outside /v1/auth, and whether an origin may *use* a

@@ -69,7 +69,7 @@ function createPlugin(deps: EnvelopeDeps, infos: WeakMap<Request, RequestInfo>, 
           }
         }
       })
-      .onParse({ as: "global" }, ({ request, contentType }) => parseBody(request, contentType))
+      .onParse({ as: "global" }, ({ request, path, contentType }) => parseBody(request, path, contentType))
       .onError({ as: "global" }, ({ error, code, path, request, set }) => {
         let failure = toApiError(code, error);
         if (failure.code === "SVC_ROUTE_NOT_FOUND") {

@@ -1,0 +1,37 @@
+/** Types that a browser shows or plays without ever running anything in them. SVG, HTML, XML and PDF are not among them. */
+const HARMLESS_INLINE = new Set([
+  "image/png",
+  "image/jpeg",
+  "image/gif",
+  "image/webp",
+  "image/avif",
+  "image/bmp",
+  "audio/mpeg",
+  "audio/mp4",
+  "audio/aac",
+  "audio/ogg",
+  "audio/opus",
+  "audio/flac",
+  "audio/wav",
+  "audio/webm",
+  "video/mp4",
+  "video/ogg",
+  "video/webm",
+  "video/quicktime",
+]);
+
+/** Path separators, controls, and the marks that turn `gpj.exe` around when it is displayed. */
+const UNSAFE_IN_FILENAME = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069/\\]/gu;
+
+/** RFC 6266: an ASCII name for old clients, the whole one in UTF-8 for the others. */
+export function contentDisposition({ filename, mimeType }: { filename: string; mimeType: string }): string {
+  const kind = HARMLESS_INLINE.has(mimeType.toLowerCase()) ? "inline" : "attachment";
+  const name = filename.toWellFormed().replace(UNSAFE_IN_FILENAME, "_");
+  const plain = name.replace(/[^\x20-\x7e]|["%]/gu, "_");
+  return `${kind}; filename="${plain}"; filename*=UTF-8''${encodeExtended(name)}`;
+}
+
+/** RFC 8187: `encodeURIComponent` leaves ' ( ) * as they are, which this grammar does not. */
+function encodeExtended(text: string): string {
+  return encodeURIComponent(text).replace(/['()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
+}

@@ -1,0 +1,66 @@
+import type { Config } from "../kernel/config/index.ts";
+import { contentDisposition } from "./content-headers.ts";
+import type { Storage } from "./storage.ts";
+
+/** Hashing means reading the object once; past this size that would keep `complete` waiting too long. */
+const HASH_UP_TO_BYTES = 128 * 1024 * 1024;
+
+/** An S3-compatible bucket: clients send to it and read from it directly. Null unless one is configured. */
+export function s3Storage(config: Config, newKey: () => string): Storage | null {
+  const { STORAGE_S3_BUCKET: bucket } = config;
+  if (bucket === undefined) return null;
+  const client = new Bun.S3Client({
+    bucket,
+    endpoint: config.STORAGE_S3_ENDPOINT,
+    region: config.STORAGE_S3_REGION,
+    accessKeyId: config.STORAGE_S3_ACCESS_KEY_ID,
+    secretAccessKey: config.STORAGE_S3_SECRET_ACCESS_KEY,
+  });
+
+  const keyOf = ({ objectKey }: { objectKey: string | null }) => {
+    if (objectKey === null) throw new Error("an object in the bucket always has a key");
+    return objectKey;
+  };
+
+  return {
+    newObjectKey: () => `attachments/${newKey()}`,
+
+    signUpload: (file, _publicUrl, ttlSeconds) => ({
+      url: client.presign(keyOf(file), { method: "PUT", expiresIn: ttlSeconds }),
+      headers: { "content-type": file.mimeType },
+    }),
+
+    // The type and disposition are part of the signature: what the uploader claimed to the bucket has no say.
+    signDownload: (file, _publicUrl, ttlSeconds) =>
+      client.presign(keyOf(file), {
+        method: "GET",
+        expiresIn: ttlSeconds,
+        type: file.mimeType,
+        contentDisposition: contentDisposition(file),
+      }),
+
+    async verify(objectKey, size) {
+      const found = await sizeOf(client, objectKey);
+      if (found !== size) return null;
+      return { sha256: size <= HASH_UP_TO_BYTES ? await hashOf(client, objectKey) : null };
+    },
+
+    remove: (objectKey) => client.delete(objectKey),
+  };
+}
+
+async function sizeOf(client: Bun.S3Client, objectKey: string): Promise<number | null> {
+  try {
+    return (await client.stat(objectKey)).size;
+  } catch (error) {
+    const { code } = error as { code?: string };
+    if (code === "NoSuchKey" || code === "NotFound") return null;
+    throw error;
+  }
+}
+
+async function hashOf(client: Bun.S3Client, objectKey: string): Promise<string> {
+  const hasher = new Bun.CryptoHasher("sha256");
+  for await (const chunk of client.file(objectKey).stream()) hasher.update(chunk);
+  return hasher.digest("hex");
+}

@@ -1,0 +1,26 @@
+/** Where the bytes of a file lie. A row remembers it, so that files outlive a change of configuration. */
+export type Location = "disk" | "s3";
+
+export type StoredFile = {
+  /** Public id; what the address of a file on this server is made of. */
+  id: string;
+  /** Name of the bytes in their place; null until the disk has received any. */
+  objectKey: string | null;
+  filename: string;
+  mimeType: string;
+  size: number;
+};
+
+export type SignedUpload = { url: string; headers: Record<string, string> };
+
+/** The seam between attachments and their bytes: this server's disk, or a bucket. */
+export type Storage = {
+  /** The key that is known before the first byte; null where each upload gets a key of its own. */
+  newObjectKey(): string | null;
+  signUpload(file: StoredFile, publicUrl: string, ttlSeconds: number): SignedUpload;
+  signDownload(file: StoredFile, publicUrl: string, ttlSeconds: number): string;
+  /** Null until exactly `size` bytes have arrived. The hash is null where it was taken on arrival or is too dear. */
+  verify(objectKey: string, size: number): Promise<{ sha256: string | null } | null>;
+  /** Repeating it, or removing what was never there, is no error. */
+  remove(objectKey: string): Promise<void>;
+};

@@ -1,0 +1,135 @@
+import { createHash, createHmac } from "node:crypto";
+
+export type S3Credentials = { accessKeyId: string; secretAccessKey: string; region: string; bucket: string };
+type Stored = { bytes: Uint8Array; type: string };
+
+export type S3TestServer = {
+  endpoint: string;
+  objects: Map<string, Stored>;
+  /** `METHOD key → status` of every request, in order. */
+  requests: string[];
+  stop(): Promise<void>;
+};
+
+/** A bucket in memory that, like the real one, believes nobody whose Signature V4 does not fit the request. */
+export function s3TestServer(credentials: S3Credentials, now: () => number = Date.now): S3TestServer {
+  const objects = new Map<string, Stored>();
+  const requests: string[] = [];
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    async fetch(request) {
+      const url = new URL(request.url);
+      const [, bucket = "", ...rest] = url.pathname.split("/");
+      const key = decodeURIComponent(rest.join("/"));
+      const body = new Uint8Array(await request.arrayBuffer());
+      const response = await answer(request, url, bucket, key, body);
+      requests.push(`${request.method} ${key} → ${response.status}`);
+      return response;
+    },
+  });
+
+  async function answer(request: Request, url: URL, bucket: string, key: string, body: Uint8Array<ArrayBuffer>) {
+    const problem = refusal(request, url, body, credentials, now());
+    if (problem) return failure(403, problem);
+    if (bucket !== credentials.bucket) return failure(404, "NoSuchBucket");
+    if (request.method === "PUT") {
+      objects.set(key, { bytes: body, type: request.headers.get("content-type") ?? "binary/octet-stream" });
+      return new Response(null, { headers: { etag: `"${createHash("md5").update(body).digest("hex")}"` } });
+    }
+    if (request.method === "DELETE") {
+      objects.delete(key);
+      return new Response(null, { status: 204 });
+    }
+    const stored = objects.get(key);
+    if (!stored) return failure(404, "NoSuchKey");
+    const headers: Record<string, string> = {
+      "content-type": url.searchParams.get("response-content-type") ?? stored.type,
+      "content-length": String(stored.bytes.byteLength),
+      "last-modified": new Date(now()).toUTCString(),
+      etag: '"x"',
+    };
+    const disposition = url.searchParams.get("response-content-disposition");
+    if (disposition !== null) headers["content-disposition"] = disposition;
+    return new Response(request.method === "HEAD" ? null : new Uint8Array(stored.bytes), { headers });
+  }
+
+  return {
+    endpoint: `http://127.0.0.1:${server.port}`,
+    objects,
+    requests,
+    stop: () => server.stop(true),
+  };
+}
+
+function failure(status: number, code: string): Response {
+  return new Response(
+    `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code><Message>${code}</Message></Error>`,
+    {
+      status,
+      headers: { "content-type": "application/xml" },
+    },
+  );
+}
+
+/** Null when the request is signed as AWS documents it, in the query or in the header; otherwise the error's code. */
+export function refusal(
+  request: Request,
+  url: URL,
+  body: Uint8Array,
+  credentials: S3Credentials,
+  now: number,
+): string | null {
+  const query = [...url.searchParams];
+  const presigned = url.searchParams.get("X-Amz-Signature");
+  const inHeader = /^AWS4-HMAC-SHA256 Credential=([^,]+), ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})$/.exec(
+    request.headers.get("authorization") ?? "",
+  );
+  if (presigned === null && !inHeader) return "AccessDenied";
+  const credential = presigned === null ? inHeader?.[1] : url.searchParams.get("X-Amz-Credential");
+  const signedHeaders = (presigned === null ? inHeader?.[2] : url.searchParams.get("X-Amz-SignedHeaders")) ?? "";
+  const date = (presigned === null ? request.headers.get("x-amz-date") : url.searchParams.get("X-Amz-Date")) ?? "";
+  const payload = presigned === null ? (request.headers.get("x-amz-content-sha256") ?? "") : "UNSIGNED-PAYLOAD";
+
+  const scope = `${date.slice(0, 8)}/${credentials.region}/s3/aws4_request`;
+  if (credential !== `${credentials.accessKeyId}/${scope}`) return "InvalidAccessKeyId";
+  if (!signedHeaders.split(";").includes("host")) return "AccessDenied";
+  const age = now - Date.parse(date.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, "$1-$2-$3T$4:$5:$6Z"));
+  const lifetime = presigned === null ? 900 : Number(url.searchParams.get("X-Amz-Expires"));
+  if (!(age >= -60_000 && age < lifetime * 1000)) return "RequestTimeTooSkewed";
+  if (!["UNSIGNED-PAYLOAD", sha256(body)].includes(payload)) return "XAmzContentSHA256Mismatch";
+
+  const canonical = [
+    request.method,
+    url.pathname,
+    query
+      .filter(([name]) => name !== "X-Amz-Signature")
+      .map(([name, value]) => `${uriEncode(name)}=${uriEncode(value)}`)
+      .sort()
+      .join("&"),
+    ...signedHeaders.split(";").map((name) => `${name}:${headerOf(request, url, name)}`),
+    "",
+    signedHeaders,
+    payload,
+  ].join("\n");
+  const expected = signature(credentials, date, scope, canonical);
+  return expected === (presigned ?? inHeader?.[3]) ? null : "SignatureDoesNotMatch";
+}
+
+function signature({ secretAccessKey, region }: S3Credentials, date: string, scope: string, canonical: string): string {
+  const hmac = (key: string | Buffer, text: string) => createHmac("sha256", key).update(text).digest();
+  const key = hmac(hmac(hmac(hmac(`AWS4${secretAccessKey}`, date.slice(0, 8)), region), "s3"), "aws4_request");
+  return hmac(key, ["AWS4-HMAC-SHA256", date, scope, sha256(canonical)].join("\n")).toString("hex");
+}
+
+function headerOf(request: Request, url: URL, name: string): string {
+  return (request.headers.get(name) ?? (name === "host" ? url.host : "")).trim().replace(/ +/g, " ");
+}
+
+function uriEncode(text: string): string {
+  return encodeURIComponent(text).replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
+}
+
+function sha256(data: string | Uint8Array): string {
+  return createHash("sha256").update(data).digest("hex");
+}
