@@ -1,7 +1,9 @@
 import { Command } from "commander";
 import { VERSION } from "../kernel/version.ts";
+import { adminCommand } from "./admin.ts";
 import { completionCommand } from "./completion.ts";
 import { configCommand } from "./config.ts";
+import { devCommand } from "./dev.ts";
 import { migrateCommand } from "./migrate.ts";
 import { serveCommand } from "./serve.ts";
 import { versionCommand } from "./version.ts";
@@ -24,6 +26,8 @@ export function createProgram(argv: readonly string[]): Command {
     .exitOverride();
   program
     .addCommand(serveCommand(argv))
+    .addCommand(devCommand(argv))
+    .addCommand(adminCommand(argv))
     .addCommand(migrateCommand(argv))
     .addCommand(configCommand(argv))
     .addCommand(versionCommand())

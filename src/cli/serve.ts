@@ -1,7 +1,11 @@
+import { existsSync } from "node:fs";
 import { Command } from "commander";
+import type { Config } from "../kernel/config/index.ts";
 import { VERSION } from "../kernel/version.ts";
+import type { RunningServer } from "../server.ts";
 import { reachableUrls } from "./addresses.ts";
 import { addConfigOptions, configFrom } from "./config-options.ts";
+import { devDataPath } from "./dev-data.ts";
 import { runUntilSignal } from "./signals.ts";
 
 export function serveCommand(argv: readonly string[]): Command {
@@ -13,15 +17,32 @@ export function serveCommand(argv: readonly string[]): Command {
       const { boot } = await import("./boot.ts");
       await runUntilSignal(async () => {
         const server = await boot(config, { rotateSecret: options.rotateSecret });
-        const urls = config.PUBLIC_URL === undefined ? reachableUrls(server.url, config.HOST) : [config.PUBLIC_URL];
-        console.log(greeting(urls, config.DATA_DIR));
+        console.log(greeting(server, config).join("\n"));
         return server;
       });
     });
   return addConfigOptions(serve, argv, "all");
 }
 
-function greeting(urls: readonly string[], dataDir: string): string {
-  const lines = [`Stoa ${VERSION}   data ${dataDir}`, ...urls.map((url) => `  Listening   ${url}`)];
-  return lines.join("\n");
+function greeting({ url, services }: RunningServer, config: Config): string[] {
+  const urls = reachableUrls(url, config.HOST);
+  const home = config.PUBLIC_URL ?? urls[0] ?? url;
+  const lines = [
+    `Stoa ${VERSION}   data in ${config.DATA_DIR}`,
+    ...urls.map((reachable) => `  Listening  ${reachable}`),
+  ];
+  if (config.PUBLIC_URL !== undefined) lines.push(`  Public     ${config.PUBLIC_URL}`);
+  if (services.users.isEmpty()) lines.push(firstStep(home, config));
+  if (existsSync(devDataPath(config.DATA_DIR))) {
+    lines.push(
+      `  Careful: \`stoa dev\` made this data, and ${devDataPath(config.DATA_DIR)} holds a password and a key to it.`,
+    );
+  }
+  return lines;
+}
+
+function firstStep(home: string, { REGISTRATION }: Config): string {
+  return REGISTRATION === "closed"
+    ? "  Next: make the operator account with `stoa admin create`."
+    : `  Next: open ${home}/ to create the operator account.`;
 }

@@ -1,0 +1,77 @@
+import { Command } from "commander";
+import ipaddr from "ipaddr.js";
+import { VERSION } from "../kernel/version.ts";
+import { addConfigOptions, configFrom } from "./config-options.ts";
+import type { DevData } from "./dev-data.ts";
+import { CommandFailure } from "./failure.ts";
+import { runUntilSignal } from "./signals.ts";
+
+export function devCommand(argv: readonly string[]): Command {
+  const dev = new Command("dev")
+    .description("run the server on this machine only, with an account, a project and a key to try it with")
+    .option("--json", "print what was made as one JSON object")
+    .action(async (options) => {
+      const { config } = configFrom(options);
+      if (!isLoopback(config.HOST)) {
+        throw new CommandFailure(
+          `dev listens on loopback only, not on ${config.HOST}. Use \`stoa serve\` for others.`,
+          true,
+        );
+      }
+      const { boot } = await import("./boot.ts");
+      const { ensureDevData } = await import("./dev-data.ts");
+      await runUntilSignal(async () => {
+        const server = await boot(config);
+        try {
+          const facts = factsOf(server.url, config.DATA_DIR, await ensureDevData(server));
+          console.log(options.json === true ? JSON.stringify(facts) : welcome(facts));
+          return server;
+        } catch (error) {
+          await server.stop("not for development", 0);
+          throw error;
+        }
+      });
+    });
+  return addConfigOptions(dev, argv, "all");
+}
+
+type Facts = ReturnType<typeof factsOf>;
+
+function factsOf(url: string, dataDir: string, { email, password, projectId, apiKey }: DevData) {
+  return {
+    version: VERSION,
+    url,
+    dataDir,
+    dashboardUrl: `${url}/`,
+    docsUrl: `${url}/docs`,
+    playgroundUrl: `${url}/playground`,
+    email,
+    password,
+    projectId,
+    environment: "DEVELOPMENT",
+    apiKey,
+    // Room names are unique: with the time in it, the line works every time it is pasted.
+    curl: `curl -X POST ${url}/v1/rooms -H 'authorization: Bearer ${apiKey}' -H 'content-type: application/json' -d '{"name":"hello-'$(date +%s)'"}'`,
+  };
+}
+
+function welcome(facts: Facts): string {
+  return `
+  Stoa ${facts.version} for development, on this machine only. Data in ${facts.dataDir}
+
+  API         ${facts.url}/v1
+  Docs        ${facts.docsUrl}
+  Dashboard   ${facts.dashboardUrl}
+              ${facts.email}, password ${facts.password}
+  Playground  ${facts.playgroundUrl}   a room, in as many tabs as you like
+  API key     ${facts.apiKey}
+
+  Make a room:
+
+${facts.curl}
+`;
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || (ipaddr.isValid(host) && ipaddr.process(host).range() === "loopback");
+}
