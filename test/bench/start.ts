@@ -1,4 +1,4 @@
-/** start of the compiled binary to /readyz on an existing database, and its memory when idle */
+/** start: the compiled binary to /readyz on an existing database, and its memory when idle */
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";

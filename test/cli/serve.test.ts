@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { FROM_SOURCE, type RunningStoa, startStoa, stoa } from "./stoa.ts";
@@ -28,6 +29,32 @@ async function serve(...args: string[]): Promise<RunningStoa> {
   return server;
 }
 
+/** A request that has begun and cannot be answered before `finish` sends its body. */
+async function slowRequest(url: string): Promise<{ finish(): Promise<string>; socket: Socket }> {
+  const socket = connect({ host: "127.0.0.1", port: Number(new URL(url).port) });
+  await new Promise((resolve) => socket.once("connect", resolve));
+  const head =
+    "POST /v1/auth/login HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n";
+  await new Promise((resolve) => socket.write(`${head}{`, resolve));
+  return {
+    socket,
+    finish: () =>
+      new Promise((resolve) => {
+        socket.once("data", (data) => resolve(data.toString().split("\r\n")[0] ?? ""));
+        socket.write("}");
+      }),
+  };
+}
+
+/** Draining has begun once nobody new is let in. */
+async function untilRefused(url: string): Promise<void> {
+  for (;;) {
+    const reached = await fetch(`${url}/healthz`, { headers: { connection: "close" } }).catch(() => undefined);
+    if (reached === undefined) return;
+    await reached.text();
+  }
+}
+
 test("[10] serve answers /healthz and /readyz, prints its address and neither key nor secret", async () => {
   const { url, out } = await serve();
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
@@ -36,12 +63,27 @@ test("[10] serve answers /healthz and /readyz, prints its address and neither ke
   expect(out).not.toContain("svk_");
 });
 
-test("[11] SIGHUP is ignored; SIGTERM ends it with exit 0", async () => {
+test("[11] SIGHUP is ignored; SIGTERM lets a running request finish and exits 0", async () => {
   const { url, child } = await serve();
   child.kill("SIGHUP");
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
+  const request = await slowRequest(url);
   child.kill("SIGTERM");
+  await untilRefused(url);
+  expect(child.exitCode).toBeNull();
+  expect(await request.finish()).toStartWith("HTTP/1.1 400");
+  request.socket.destroy();
   expect(await child.exited).toBe(0);
+});
+
+test("[11] a second signal does not wait for what is still running", async () => {
+  const { url, child } = await serve();
+  const request = await slowRequest(url);
+  child.kill("SIGINT");
+  await untilRefused(url);
+  child.kill("SIGINT");
+  expect(await child.exited).toBe(1);
+  request.socket.destroy();
 });
 
 test("[11] a port that is taken is told in a sentence, exit 1", async () => {

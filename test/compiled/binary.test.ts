@@ -73,3 +73,14 @@ test("[10] serve migrates its database, gets ready, drains on SIGTERM and starts
   expect(readdirSync(join(cwd, "data")).filter((file) => file.endsWith("-wal"))).toEqual([]);
   expect(readdirSync(home)).toEqual([]);
 });
+
+test("[11] dev --json prints a key that works", async () => {
+  const { out, url } = await start("dev", "--json", "--data-dir", "dev-data");
+  const { apiKey } = JSON.parse(out);
+  const room = await fetch(`${url}/v1/rooms`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
+    body: JSON.stringify({ name: "hello" }),
+  });
+  expect(room.status).toBe(201);
+});

@@ -1,0 +1,64 @@
+import type { Socket } from "bun";
+
+export type Load = {
+  url: string;
+  headers: Record<string, string>;
+  connections: number;
+  pipelined: number;
+  durationMs: number;
+};
+
+/**
+ * Requests per second of one GET, over connections that are kept full. Every answer to the same request has the same
+ * length, so counting bytes counts answers: parsing them would cost this process more than some servers spend on them.
+ */
+export async function requestsPerSecond(load: Load): Promise<{ requests: number; perSecond: number }> {
+  const { hostname, port, pathname } = new URL(load.url);
+  const head = Object.entries({ host: hostname, ...load.headers }).map(([name, value]) => `${name}: ${value}\r\n`);
+  const request = `GET ${pathname} HTTP/1.1\r\n${head.join("")}\r\n`;
+  const answerBytes = await lengthOfAnswer(hostname, Number(port), request);
+
+  let received = 0;
+  const data = (socket: Socket<{ pending: number }>, chunk: Uint8Array) => {
+    received += chunk.byteLength;
+    const { data: state } = socket;
+    state.pending += chunk.byteLength;
+    const answered = Math.floor(state.pending / answerBytes);
+    state.pending -= answered * answerBytes;
+    if (answered > 0) socket.write(request.repeat(answered));
+  };
+  const startedAt = performance.now();
+  const sockets = await Promise.all(
+    Array.from({ length: load.connections }, () =>
+      Bun.connect({
+        hostname,
+        port: Number(port),
+        data: { pending: 0 },
+        socket: { data, open: (socket) => void socket.write(request.repeat(load.pipelined)) },
+      }),
+    ),
+  );
+  await Bun.sleep(load.durationMs);
+  const requests = Math.floor(received / answerBytes);
+  const seconds = (performance.now() - startedAt) / 1000;
+  for (const socket of sockets) socket.terminate();
+  return { requests, perSecond: requests / seconds };
+}
+
+/** Of a single answer, which must be a 200: a bench of refusals would be a fast one. */
+async function lengthOfAnswer(hostname: string, port: number, request: string): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  const socket = await Bun.connect({
+    hostname,
+    port,
+    socket: {
+      open: (opened) => void opened.write(request),
+      data(_, chunk) {
+        const text = chunk.toString();
+        if (text.startsWith("HTTP/1.1 200")) resolve(chunk.byteLength);
+        else reject(new Error(text));
+      },
+    },
+  });
+  return promise.finally(() => socket.end());
+}
