@@ -1,6 +1,7 @@
 import { Elysia } from "elysia";
 import { authRoutes } from "./accounts/auth.routes.ts";
 import { meRoutes } from "./accounts/me.routes.ts";
+import { auditRoutes } from "./audit/audit.routes.ts";
 import { assetFolder } from "./kernel/assets.ts";
 import { createEnvelope } from "./kernel/http/envelope.ts";
 import { createGuards } from "./kernel/http/guards.ts";
@@ -12,7 +13,11 @@ import { createClientIp, createPublicUrl } from "./kernel/http/request-info.ts";
 import { createMethodsOf } from "./kernel/http/route-table.ts";
 import { webRoutes } from "./kernel/http/web-assets.ts";
 import { VERSION } from "./kernel/version.ts";
+import { apiKeyRoutes } from "./projects/api-key.routes.ts";
+import { memberRoutes } from "./projects/member.routes.ts";
+import { projectDashboardRoutes } from "./projects/project.dashboard-routes.ts";
 import { projectKeyRoutes } from "./projects/project.key-routes.ts";
+import { projectRoutes } from "./projects/project.routes.ts";
 import { ApiError } from "./protocol/errors.ts";
 import { roomDashboardRoutes } from "./rooms/room.dashboard-routes.ts";
 import { roomRoutes } from "./rooms/room.routes.ts";
@@ -25,7 +30,7 @@ export type AppDeps = { runtime: Runtime; services: Services; readiness: Readine
 /** The table of contents: every feature's routes, in the order of the spec. */
 export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) {
   const { config, db, ids, log, metrics, now, writer } = runtime;
-  const { accounts, sessions, projects, apiKeys, rooms, rtcTokens, liveRooms } = services;
+  const { users, accounts, sessions, projects, members, apiKeys, audit, rooms, rtcTokens, liveRooms } = services;
 
   const envelope = createEnvelope({
     now,
@@ -46,7 +51,8 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
     chatToken: () => Promise.reject(new ApiError("SVC_AUTH_ERROR")),
     rtcToken: rtcTokens.verify,
     originPolicy: projects.originPolicy,
-    roleIn: projects.roleIn,
+    roleIn: members.roleIn,
+    isArchived: projects.isArchived,
   });
   const limiter = createRateLimiter(now, config.RATE_LIMIT_WINDOW_SECONDS);
   const http: Http = {
@@ -64,6 +70,11 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
     .use(authRoutes(http, accounts))
     .use(meRoutes(http, accounts))
     .use(projectKeyRoutes(http, projects))
+    .use(projectRoutes(http, projects))
+    .use(projectDashboardRoutes(http, runtime, projects))
+    .use(memberRoutes(http, runtime, { members, users }))
+    .use(apiKeyRoutes(http, runtime, apiKeys))
+    .use(auditRoutes(http, audit))
     .use(roomRoutes(http, runtime, { rooms, liveRooms }))
     .use(rtcTokenRoutes(http, runtime, rtcTokens))
     .use(roomDashboardRoutes(http, runtime, { rooms, rtcTokens, liveRooms }))

@@ -2,7 +2,9 @@ import { accountService } from "./accounts/account.service.ts";
 import { createPasswords } from "./accounts/passwords.ts";
 import { sessionService } from "./accounts/session.service.ts";
 import { userService } from "./accounts/user.service.ts";
+import { auditService } from "./audit/audit.service.ts";
 import { apiKeyService } from "./projects/api-key.service.ts";
+import { memberService } from "./projects/member.service.ts";
 import { projectService } from "./projects/project.service.ts";
 import { noLiveRooms } from "./rooms/live-rooms.ts";
 import { roomService } from "./rooms/room.service.ts";
@@ -14,12 +16,14 @@ export function createServices(runtime: Runtime) {
   const users = userService(runtime);
   const sessions = sessionService(runtime);
   const accounts = accountService(runtime, { users, sessions, passwords: createPasswords() });
-  const projects = projectService(runtime);
+  const members = memberService(runtime);
+  const projects = projectService(runtime, members);
   const apiKeys = apiKeyService(runtime);
+  const audit = auditService(runtime);
   const rooms = roomService(runtime);
   const rtcTokens = rtcTokenService(runtime, { rooms, mayMint: () => true });
   const liveRooms = noLiveRooms();
-  return { users, sessions, accounts, projects, apiKeys, rooms, rtcTokens, liveRooms };
+  return { users, sessions, accounts, members, projects, apiKeys, audit, rooms, rtcTokens, liveRooms };
 }
 
 export type Services = ReturnType<typeof createServices>;

@@ -3,6 +3,7 @@ import { iso } from "../kernel/clock.ts";
 import { randomBase62 } from "../kernel/ids.ts";
 import type { Environment } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
+import { type Author, COMMAND_LINE } from "../protocol/facts.ts";
 import type { Runtime } from "../runtime.ts";
 import { apiKeyStore } from "./api-key.store.ts";
 import type { ApiKeyRow } from "./api-key.table.ts";
@@ -14,6 +15,22 @@ export type ApiKeyService = ReturnType<typeof apiKeyService>;
 export function apiKeyService(runtime: Runtime) {
   const { db, bus, ids, keyring, now } = runtime;
   const store = apiKeyStore(db);
+
+  const record = (
+    action: "api_key.created" | "api_key.revoked",
+    { id, publicId, projectId, environment }: ApiKeyRow,
+    author: Author,
+  ) =>
+    bus.announce("audit", {
+      ...author,
+      environment,
+      action,
+      projectId,
+      resourceId: id,
+      metadata: { publicId },
+      at: now(),
+    });
+
   return {
     verify: createApiKeyVerifier(runtime, store),
 
@@ -21,7 +38,7 @@ export function apiKeyService(runtime: Runtime) {
     show: present,
 
     /** The only time that the whole key is known. */
-    create(projectId: string, input: { name: string; environment: Environment }) {
+    create(projectId: string, input: { name: string; environment: Environment }, author: Author = COMMAND_LINE) {
       const publicId = randomBase62(16);
       const secret = randomBytes(32).toString("base64url");
       const row: ApiKeyRow = {
@@ -36,16 +53,18 @@ export function apiKeyService(runtime: Runtime) {
         revokedAt: null,
       };
       store.insert(row);
+      record("api_key.created", row, author);
       return { ...present(row), key: `svk_${ENVIRONMENT_IN_KEY[row.environment]}_${publicId}.${secret}` };
     },
 
     /** True when it was still in use; repeating changes nothing. */
-    revoke(projectId: string, keyId: string): { revoked: boolean; key: ApiKeyRow } {
+    revoke(projectId: string, keyId: string, author: Author = COMMAND_LINE): { revoked: boolean; key: ApiKeyRow } {
       const key = store.find(projectId, keyId);
       if (!key) throw new ApiError("SVC_API_KEY_NOT_FOUND");
       if (key.revokedAt !== null) return { revoked: false, key };
       store.revoke(key.id, now());
       bus.announce("apiKeyRevoked", { publicId: key.publicId, projectId });
+      record("api_key.revoked", key, author);
       return { revoked: true, key };
     },
   };

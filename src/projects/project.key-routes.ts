@@ -8,7 +8,7 @@ import type { ProjectService } from "./project.service.ts";
 export const projectKeyRoutes = ({ guards }: Http, projects: ProjectService) =>
   new Elysia({ tags: ["project"] })
     .use(guards.apiKey)
-    .get("/v1/project", ({ caller }) => projects.show(caller.projectId, caller.environment), {
+    .get("/v1/project", ({ caller }) => projects.showToKey(caller.projectId, caller.environment), {
       ...documented("The key's own project", ["SVC_ORIGIN_NOT_ALLOWED"]),
-      response: Project,
+      response: { 200: Project },
     });

@@ -1,15 +1,17 @@
 import { iso } from "../kernel/clock.ts";
-import type { OriginPolicy } from "../kernel/http/origins.ts";
+import { normalOrigin, type OriginPolicy } from "../kernel/http/origins.ts";
 import type { Environment, ProjectRole } from "../protocol/enums.ts";
-import { ApiError } from "../protocol/errors.ts";
+import { ApiError, invalid } from "../protocol/errors.ts";
+import { type Author, COMMAND_LINE } from "../protocol/facts.ts";
 import type { Runtime } from "../runtime.ts";
-import { projectStore } from "./project.store.ts";
+import type { MemberService } from "./member.service.ts";
+import { type ProjectChange, projectStore } from "./project.store.ts";
 import type { ProjectRow } from "./project.table.ts";
 
 export type ProjectService = ReturnType<typeof projectService>;
 
 /** Mutations are units of work: call them inside `write`. */
-export function projectService({ db, ids, now, bus }: Runtime) {
+export function projectService({ db, ids, now, bus }: Runtime, members: MemberService) {
   const store = projectStore(db);
   const known = new Map<string, ProjectRow>();
   bus.on("projectChanged", ({ projectId }) => void known.delete(projectId));
@@ -21,26 +23,45 @@ export function projectService({ db, ids, now, bus }: Runtime) {
     return row;
   }
 
+  /** Writes what differs and records its names; the same values again change nothing. */
+  function change(projectId: string, wanted: ProjectChange, author: Author): ProjectRow {
+    const row = store.find(projectId);
+    if (!row) throw new ApiError("SVC_PROJECT_NOT_FOUND");
+    const fields = (Object.keys(wanted) as (keyof ProjectChange)[]).filter(
+      (field) => wanted[field] !== undefined && !Bun.deepEquals(wanted[field], row[field]),
+    );
+    if (fields.length === 0) return row;
+    const at = now();
+    const changes = { ...Object.fromEntries(fields.map((field) => [field, wanted[field]])), updatedAt: at };
+    store.update(projectId, changes);
+    bus.announce("projectChanged", { projectId });
+    bus.announce("audit", {
+      ...author,
+      action: "project.updated",
+      projectId,
+      resourceId: projectId,
+      metadata: { fields },
+      at,
+    });
+    return { ...row, ...changes };
+  }
+
   return {
     originPolicy: (projectId: string): OriginPolicy => find(projectId),
+    isArchived: (projectId: string): boolean => find(projectId).status === "ARCHIVED",
+    find,
 
-    roleIn: (projectId: string, userId: string): ProjectRole | null =>
-      store.findMember(projectId, userId)?.role ?? null,
-
+    listOf: store.listOf,
+    show: (row: ProjectRow, role: ProjectRole) => ({ ...present(row), role }),
     /** The project as its API key sees it. */
-    show: (projectId: string, environment: Environment) => ({ ...present(find(projectId)), environment }),
+    showToKey: (projectId: string, environment: Environment) => ({ ...present(find(projectId)), environment }),
 
-    /** Makes a user a member; callers have checked that nobody forbids it. */
-    join(projectId: string, userId: string, role: ProjectRole): void {
-      store.insertMember({ projectId, userId, role, addedAt: now() });
-    },
-
-    create(ownerId: string, input: { name: string; description?: string }) {
+    create(ownerId: string, input: { name: string; description?: string | null }, author: Author = COMMAND_LINE) {
       const at = now();
       const row: ProjectRow = {
         id: ids.uuid(),
         name: input.name,
-        description: input.description ?? null,
+        description: input.description || null,
         status: "ACTIVE",
         allowedOrigins: [],
         allowLocalhostOrigins: true,
@@ -48,8 +69,47 @@ export function projectService({ db, ids, now, bus }: Runtime) {
         updatedAt: at,
       };
       store.insert(row);
-      store.insertMember({ projectId: row.id, userId: ownerId, role: "OWNER", addedAt: at });
+      members.join(row.id, ownerId, "OWNER");
+      const { id } = row;
+      bus.announce("audit", {
+        ...author,
+        action: "project.created",
+        projectId: id,
+        resourceId: id,
+        metadata: {},
+        at,
+      });
       return { ...present(row), role: "OWNER" as const };
+    },
+
+    update: (projectId: string, { name, description }: { name?: string; description?: string | null }, by: Author) =>
+      change(projectId, { name, description: description === undefined ? undefined : description || null }, by),
+
+    /** The list as a whole is replaced; each entry is kept as a browser would send it. */
+    setOrigins(projectId: string, wanted: { allowedOrigins: string[]; allowLocalhostOrigins?: boolean }, by: Author) {
+      const origins = wanted.allowedOrigins.map((text, index) => {
+        const origin = normalOrigin(text.trim());
+        if (origin === null) throw invalid(`allowedOrigins.${index}`, "must be an origin such as https://example.com");
+        return origin;
+      });
+      const { allowLocalhostOrigins } = wanted;
+      return change(projectId, { allowedOrigins: [...new Set(origins)], allowLocalhostOrigins }, by);
+    },
+
+    /** Its keys stop, its data stays. Repeating changes nothing. */
+    archive(projectId: string, author: Author): void {
+      if (store.find(projectId)?.status === "ARCHIVED") return;
+      const at = now();
+      store.update(projectId, { status: "ARCHIVED", updatedAt: at });
+      bus.announce("projectChanged", { projectId });
+      bus.announce("audit", {
+        ...author,
+        action: "project.archived",
+        projectId,
+        resourceId: projectId,
+        metadata: {},
+        at,
+      });
     },
   };
 }

@@ -1,6 +1,4 @@
-import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { users } from "../accounts/user.table.ts";
-import type { ProjectRole } from "../protocol/enums.ts";
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 
 export const projects = sqliteTable("projects", {
   id: text("id").primaryKey(),
@@ -13,20 +11,4 @@ export const projects = sqliteTable("projects", {
   updatedAt: integer("updated_at").notNull(),
 });
 
-export const projectMembers = sqliteTable(
-  "project_members",
-  {
-    projectId: text("project_id")
-      .notNull()
-      .references(() => projects.id),
-    userId: text("user_id")
-      .notNull()
-      .references(() => users.id),
-    role: text("role").$type<ProjectRole>().notNull(),
-    addedAt: integer("added_at").notNull(),
-  },
-  (table) => [primaryKey({ columns: [table.projectId, table.userId] })],
-);
-
 export type ProjectRow = typeof projects.$inferSelect;
-export type ProjectMemberRow = typeof projectMembers.$inferSelect;

@@ -22,3 +22,5 @@ export const AUDIT_ACTIONS = [
   "webhook.deleted",
 ] as const;
 export type AuditActionName = (typeof AUDIT_ACTIONS)[number];
+export const AUDIT_RESOURCE_TYPES = ["project", "api_key", "member", "webhook"] as const;
+export type AuditResourceType = (typeof AUDIT_RESOURCE_TYPES)[number];

@@ -12,15 +12,22 @@ export type WebhookFact = {
   };
 }[WebhookEventType];
 
+/** Who acts, and by which request: both are null for the command line. */
+export type Author = {
+  actor: { id: string; email: string } | null;
+  request: { id: string; ip: string; userAgent: string | null } | null;
+  /** The one that the request chose; keys and webhooks have an environment of their own. */
+  environment: Environment;
+};
+
+export const COMMAND_LINE: Author = { actor: null, request: null, environment: "DEVELOPMENT" };
+
 /** An administrative action. `metadata` names what changed, never a new value and never a secret. */
-export type AuditFact = {
+export type AuditFact = Author & {
   action: AuditActionName;
   projectId: string;
-  environment: Environment | null;
-  actor: { id: string; email: string };
   resourceId: string;
   metadata: Record<string, unknown>;
-  request: { id: string; ip: string; userAgent: string | null };
   at: number;
 };
 

@@ -16,7 +16,7 @@ export type People = {
 
 /** Makes accounts without the price of a password hash. */
 export function createPeople({ write, ids }: Runtime, services: Services): People {
-  const { users, sessions, projects, apiKeys } = services;
+  const { users, sessions, members, projects, apiKeys } = services;
   const newUser = (isOperator: boolean) =>
     users.create({ email: `${ids.uuid()}@example.com`, passwordHash: null, emailVerified: true, isOperator });
 
@@ -33,7 +33,7 @@ export function createPeople({ write, ids }: Runtime, services: Services): Peopl
       const { user, session, joined } = await write(() => {
         const user = newUser(operator);
         const joined = role === undefined ? "" : (projectId ?? projects.create(newUser(false).id, { name: "test" }).id);
-        if (role !== undefined) projects.join(joined, user.id, role);
+        if (role !== undefined) members.join(joined, user.id, role);
         return { user, joined, session: sessions.start(user.id, { ip: "127.0.0.1", userAgent: null }).session };
       });
       return { token: await sessions.accessToken(session), userId: user.id, email: user.email, projectId: joined };

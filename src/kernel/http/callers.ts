@@ -1,4 +1,5 @@
 import type { ChatScope, Environment } from "../../protocol/enums.ts";
+import type { Author } from "../../protocol/facts.ts";
 import type { RequestInfo } from "./request-info.ts";
 
 /** Who is asking. One shape per kind of credential; `kind` tells them apart. */
@@ -56,5 +57,12 @@ export type NodeCaller = { kind: "node" };
 
 export type Caller = ApiKeyCaller | SessionCaller | ChatTokenCaller | RtcTokenCaller | NodeCaller;
 
-/** A caller together with the request it came with, for audit and logs. */
-export type Asking<C extends Caller = Caller> = { caller: C; info: RequestInfo };
+/** The half of an audit entry that says who acts; a dashboard route's context is enough. */
+export function authorOf(asking: { caller: SessionCaller; info: RequestInfo; environment?: Environment }): Author {
+  const { caller, info, environment = "DEVELOPMENT" } = asking;
+  return {
+    actor: { id: caller.userId, email: caller.email },
+    request: { id: info.id, ip: info.ip, userAgent: info.userAgent },
+    environment,
+  };
+}

@@ -18,6 +18,7 @@ export type Verifiers = {
   originPolicy(projectId: string): OriginPolicy;
   /** Role of a user in a project; null for a stranger, to whom the project does not exist. */
   roleIn(projectId: string, userId: string): ProjectRole | null;
+  isArchived(projectId: string): boolean;
 };
 
 export type GuardDeps = Verifiers & { infoOf: (request: Request) => RequestInfo; publicUrl: string | undefined };
@@ -120,7 +121,8 @@ export function createGuards(deps: GuardDeps) {
         const role = deps.roleIn(projectId, asking.caller.userId);
         if (role === null) throw new ApiError("SVC_PROJECT_NOT_FOUND");
         requireReadable(body);
-        return { ...asking, role, projectId, environment: environmentOf(query.environment) };
+        const archived = deps.isArchived(projectId);
+        return { ...asking, role, projectId, archived, environment: environmentOf(query.environment) };
       },
     ),
   };
@@ -137,8 +139,10 @@ function environmentOf(given: string | undefined): Environment {
 }
 
 /** A route's `transform`, so that it runs before validation and, listed first, before the limiter. */
-export function permit(permission: Permission): (context: { role: ProjectRole }) => void {
-  return ({ role }) => {
+export function permit(permission: Permission): (context: { role: ProjectRole; archived: boolean }) => void {
+  const changes = !permission.endsWith(":read") && permission !== "project:archive";
+  return ({ role, archived }) => {
     if (!PERMISSIONS[role].includes(permission)) throw new ApiError("SVC_PERMISSION_DENIED");
+    if (archived && changes) throw new ApiError("SVC_CONFLICT", "The project is archived.");
   };
 }

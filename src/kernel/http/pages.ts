@@ -3,6 +3,8 @@ import { decodeCursor, encodeCursor, type Position } from "../cursor.ts";
 
 export const DEFAULT_LIMIT = 100;
 export const MAX_LIMIT = 200;
+/** Sorts after every id: where a list that shows the newest first begins. */
+export const NEWEST = "~";
 
 /** Query of every list route; spread it into a route's own query schema. */
 export const pageQuery = {

@@ -1,0 +1,40 @@
+import { and, desc, eq, lt, sql } from "drizzle-orm";
+import type { Db } from "../kernel/db/open.ts";
+import type { AuditActionName } from "../protocol/enums.ts";
+import { type AuditRow, auditEntries } from "./audit.table.ts";
+
+export type AuditFilter = { action?: AuditActionName; actorId?: string; resourceId?: string };
+
+export function auditStore(db: Db) {
+  const given = (name: string, column: typeof auditEntries.action | typeof auditEntries.actorId) =>
+    sql`(${sql.placeholder(name)} IS NULL OR ${column} = ${sql.placeholder(name)})`;
+  const newest = db
+    .select()
+    .from(auditEntries)
+    .where(
+      and(
+        eq(auditEntries.projectId, sql.placeholder("projectId")),
+        lt(auditEntries.id, sql.placeholder("before")),
+        given("action", auditEntries.action),
+        given("actorId", auditEntries.actorId),
+        sql`(${sql.placeholder("resourceId")} IS NULL OR ${auditEntries.resourceId} = ${sql.placeholder("resourceId")})`,
+      ),
+    )
+    .orderBy(desc(auditEntries.id))
+    .limit(sql.placeholder("limit"))
+    .prepare();
+
+  return {
+    insert: (row: AuditRow) => void db.insert(auditEntries).values(row).run(),
+    /** Newest first; `before` is the last id of the page before (ids sort by time). */
+    list: (projectId: string, filter: AuditFilter, before: string, limit: number): AuditRow[] =>
+      newest.all({
+        projectId,
+        before,
+        limit,
+        action: filter.action ?? null,
+        actorId: filter.actorId ?? null,
+        resourceId: filter.resourceId ?? null,
+      }),
+  };
+}

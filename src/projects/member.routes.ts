@@ -1,0 +1,103 @@
+import { Elysia, t } from "elysia";
+import { Email } from "../accounts/account.schema.ts";
+import type { UserService } from "../accounts/user.service.ts";
+import { authorOf } from "../kernel/http/callers.ts";
+import { documented } from "../kernel/http/docs.ts";
+import { permit } from "../kernel/http/guards.ts";
+import type { Http } from "../kernel/http/http.ts";
+import { NEWEST, page, pageQuery } from "../kernel/http/pages.ts";
+import { EnvironmentQuery } from "../kernel/http/schema.ts";
+import { ApiError } from "../protocol/errors.ts";
+import type { Runtime } from "../runtime.ts";
+import { Member, ProjectRole } from "./member.schema.ts";
+import { type MemberService, requireOwnerFor } from "./member.service.ts";
+
+export const memberRoutes = (
+  { guards }: Http,
+  { write }: Runtime,
+  { members, users }: { members: MemberService; users: UserService },
+) =>
+  new Elysia({ prefix: "/v1/projects/:projectId/members", tags: ["members"] })
+    .use(guards.member)
+    .get(
+      "",
+      (context) =>
+        page(context, context.query, {
+          name: "members",
+          shape: ["number", "string"],
+          read: (after, limit) =>
+            members.list(
+              context.projectId,
+              Number(after?.[0] ?? Number.MAX_SAFE_INTEGER),
+              String(after?.[1] ?? NEWEST),
+              limit,
+            ),
+          position: (member) => [member.addedAt, member.userId],
+          show: members.show,
+        }),
+      {
+        ...documented("Members of the project", ["SVC_PROJECT_NOT_FOUND", "SVC_INVALID_CURSOR"]),
+        transform: permit("members:read"),
+        query: t.Object(pageQuery),
+        response: { 200: t.Array(Member) },
+      },
+    )
+    .post(
+      "",
+      async (context) => {
+        const { projectId, role: by, body, set } = context;
+        const { added, member } = await write(() => {
+          requireOwnerFor(by, body.role);
+          const user = users.findByEmail(body.email);
+          if (!user) throw new ApiError("SVC_USER_NOT_FOUND");
+          return members.add(projectId, user.id, body.role, authorOf(context));
+        });
+        set.status = added ? 201 : 200;
+        return members.show(member);
+      },
+      {
+        ...documented("Add a member", ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED", "SVC_CONFLICT"]),
+        transform: permit("members:manage"),
+        query: t.Object(EnvironmentQuery),
+        body: t.Object({ email: Email, role: ProjectRole }),
+        response: { 200: Member, 201: Member },
+      },
+    )
+    .patch(
+      "/:userId",
+      async (context) => {
+        const { projectId, params, role: by, body } = context;
+        return members.show(
+          await write(() => members.changeRole(projectId, params.userId, body.role, by, authorOf(context))),
+        );
+      },
+      {
+        ...documented("Change a member's role", [
+          "SVC_PROJECT_NOT_FOUND",
+          "SVC_PERMISSION_DENIED",
+          "SVC_CONFLICT",
+          "SVC_MEMBER_NOT_FOUND",
+          "SVC_LAST_OWNER",
+        ]),
+        transform: permit("members:manage"),
+        query: t.Object(EnvironmentQuery),
+        body: t.Object({ role: ProjectRole }),
+        response: { 200: Member },
+      },
+    )
+    .delete(
+      "/:userId",
+      async (context) => {
+        const { projectId, params, role: by } = context;
+        await write(() => members.remove(projectId, params.userId, by, authorOf(context)));
+        context.set.status = 204;
+      },
+      {
+        ...documented(
+          "Remove a member",
+          ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED", "SVC_MEMBER_NOT_FOUND", "SVC_LAST_OWNER"],
+          "Members may remove themselves, whatever their role.",
+        ),
+        query: t.Object(EnvironmentQuery),
+      },
+    );

@@ -1,0 +1,94 @@
+import { iso } from "../kernel/clock.ts";
+import type { ProjectRole } from "../protocol/enums.ts";
+import { ApiError } from "../protocol/errors.ts";
+import type { Author } from "../protocol/facts.ts";
+import { PERMISSIONS } from "../protocol/permissions.ts";
+import type { Runtime } from "../runtime.ts";
+import { type Member, memberStore } from "./member.store.ts";
+
+export type MemberService = ReturnType<typeof memberService>;
+
+/** Mutations are units of work: call them inside `write`. `by` is whose role decides what may be granted. */
+export function memberService({ db, bus, now }: Runtime) {
+  const store = memberStore(db);
+
+  function find(projectId: string, userId: string): Member {
+    const member = store.find(projectId, userId);
+    if (!member) throw new ApiError("SVC_MEMBER_NOT_FOUND");
+    return member;
+  }
+
+  /** The usage, the archive and the last word belong to an owner: there is always one. */
+  function keepAnOwner({ projectId, role }: Member): void {
+    if (role === "OWNER" && store.ownerCount(projectId) === 1) throw new ApiError("SVC_LAST_OWNER");
+  }
+
+  const record = (
+    action: "member.added" | "member.removed" | "member.role_changed",
+    { projectId, userId }: { projectId: string; userId: string },
+    metadata: Record<string, unknown>,
+    author: Author,
+  ) => bus.announce("audit", { ...author, action, projectId, resourceId: userId, metadata, at: now() });
+
+  return {
+    roleIn: store.roleIn,
+    list: store.list,
+    show,
+
+    /** Without a rule or a record: for the owner of a new project. */
+    join: (projectId: string, userId: string, role: ProjectRole) =>
+      store.insert({ projectId, userId, role, addedAt: now() }),
+
+    /** `added` is false for somebody who has that role already. */
+    add(projectId: string, userId: string, role: ProjectRole, author: Author): { added: boolean; member: Member } {
+      const present = store.find(projectId, userId);
+      if (present) {
+        if (present.role === role) return { added: false, member: present };
+        throw new ApiError("SVC_CONFLICT", `This user is a member already, as ${present.role}.`);
+      }
+      store.insert({ projectId, userId, role, addedAt: now() });
+      record("member.added", { projectId, userId }, { role }, author);
+      return { added: true, member: find(projectId, userId) };
+    },
+
+    changeRole(projectId: string, userId: string, role: ProjectRole, by: ProjectRole, author: Author): Member {
+      const member = find(projectId, userId);
+      requireOwnerFor(by, member.role, role);
+      if (member.role === role) return member;
+      keepAnOwner(member);
+      store.setRole(projectId, userId, role);
+      record("member.role_changed", member, { fields: ["role"] }, author);
+      return { ...member, role };
+    },
+
+    remove(projectId: string, userId: string, by: ProjectRole, author: Author): void {
+      const member = find(projectId, userId);
+      const leaves = author.actor?.id === userId;
+      if (!leaves) {
+        if (!PERMISSIONS[by].includes("members:manage")) throw new ApiError("SVC_PERMISSION_DENIED");
+        requireOwnerFor(by, member.role);
+      }
+      keepAnOwner(member);
+      store.delete(projectId, userId);
+      record("member.removed", member, {}, author);
+    },
+  };
+}
+
+/** Only an owner makes, changes or removes an owner. */
+export function requireOwnerFor(by: ProjectRole, ...roles: ProjectRole[]): void {
+  if (roles.includes("OWNER") && !PERMISSIONS[by].includes("owners:manage")) {
+    throw new ApiError("SVC_PERMISSION_DENIED");
+  }
+}
+
+function show(member: Member) {
+  return {
+    userId: member.userId,
+    email: member.email,
+    name: member.name,
+    role: member.role,
+    capabilities: [...PERMISSIONS[member.role]],
+    addedAt: iso(member.addedAt),
+  };
+}
