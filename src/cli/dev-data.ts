@@ -28,7 +28,7 @@ export async function ensureDevData({ runtime, services }: RunningServer): Promi
   const password = known?.password ?? randomPassword();
   const owner = users.findByEmail(email) ?? (await accounts.createOperator({ email, password, name: "Developer" }));
   const { projectId, apiKey } = await runtime.write(() => {
-    const kept = known !== undefined && isActive(() => projects.show(known.projectId, "DEVELOPMENT"));
+    const kept = known !== undefined && isActive(() => projects.find(known.projectId));
     const projectId = kept ? known.projectId : projects.create(owner.id, { name: "Development" }).id;
     const { key } = apiKeys.create(projectId, { name: "stoa dev", environment: "DEVELOPMENT" });
     return { projectId, apiKey: key };
