@@ -146,7 +146,8 @@ export const DataChannelFrame = Type.Object({
   payload: Type.String(),
 });
 export type DataChannelFrame = Static<typeof DataChannelFrame>;
-export type DataChannelDelivery = { from: string; topic?: string; payload: string };
+/** `from` is null when the server itself speaks. */
+export type DataChannelDelivery = { from: string | null; topic?: string; payload: string };
 /** Labels of the two channels a client opens: ordered and retransmitted, or neither. */
 export const DATA_CHANNELS = { reliable: "reliable", lossy: "lossy" } as const;
 

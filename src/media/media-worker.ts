@@ -1,0 +1,141 @@
+/** One Worker of the embedded node: its calls, its events, and its return after a crash. */
+import type { FromWorker, ToWorker, WorkerCall, WorkerSettings } from "../sfu/worker-protocol.ts";
+import { MediaError, type MediaEvent, type MediaMethod, type MediaRequest, type MediaResponse } from "./node.ts";
+
+/** A worker that dies again and again must not spin. */
+const RESTART_DELAYS_MS = [0, 250, 1_000, 4_000];
+/** One that lived this long starts from the first delay. */
+const STABLE_AFTER_MS = 30_000;
+const CLOSE_TIMEOUT_MS = 2_000;
+
+export type MediaWorkerEvents = {
+  onEvent(event: MediaEvent): void;
+  onCrash(): void;
+  log: { info(details: object, message: string): void; error(details: object, message: string): void };
+};
+
+type Pending = { resolve(response: unknown): void; reject(error: Error): void };
+
+export class MediaWorker {
+  readonly index: number;
+  readonly #settings: WorkerSettings;
+  readonly #events: MediaWorkerEvents;
+  readonly #pending = new Map<number, Pending>();
+  #worker: Worker;
+  #ready: PromiseWithResolvers<void>;
+  #nextId = 1;
+  #startedAtMs = 0;
+  #crashes = 0;
+  #closing: PromiseWithResolvers<void> | null = null;
+
+  constructor(index: number, settings: WorkerSettings, events: MediaWorkerEvents) {
+    this.index = index;
+    this.#settings = { ...settings };
+    this.#events = events;
+    this.#ready = Promise.withResolvers();
+    this.#worker = this.#spawn();
+  }
+
+  /** Resolves when the sockets are bound; rejects when they cannot be. */
+  get ready(): Promise<void> {
+    return this.#ready.promise;
+  }
+
+  get port(): number {
+    return this.#settings.port;
+  }
+
+  #spawn(): Worker {
+    const worker = new Worker(workerUrl());
+    this.#startedAtMs = performance.now();
+    worker.onmessage = ({ data }: MessageEvent<FromWorker>) => this.#received(data);
+    worker.onerror = (event) => {
+      this.#events.log.error({ worker: this.index, error: event.message }, "media worker failed");
+      this.#lost(worker);
+    };
+    worker.addEventListener("close", () => this.#lost(worker));
+    worker.postMessage({ type: "start", settings: this.#settings } satisfies ToWorker);
+    return worker;
+  }
+
+  #received(message: FromWorker): void {
+    switch (message.type) {
+      case "started":
+        // A restarted worker must come back under the port that clients know.
+        this.#settings.port = message.port;
+        this.#events.log.info({ worker: this.index, ...message }, "media worker listens");
+        this.#ready.resolve();
+        break;
+      case "refused":
+        this.#ready.reject(new Error(`The media worker cannot start: ${message.message}`));
+        break;
+      case "event":
+        this.#events.onEvent(message.event);
+        break;
+      case "answer":
+        this.#take(message.id)?.resolve(message.response);
+        break;
+      case "error":
+        this.#take(message.id)?.reject(
+          message.code ? new MediaError(message.code, message.message) : new Error(message.message),
+        );
+        break;
+      case "closed":
+        this.#closing?.resolve();
+        break;
+    }
+  }
+
+  #take(id: number): Pending | undefined {
+    const pending = this.#pending.get(id);
+    this.#pending.delete(id);
+    return pending;
+  }
+
+  #lost(worker: Worker): void {
+    if (worker !== this.#worker) return;
+    this.#closing?.resolve();
+    for (const { reject } of this.#pending.values())
+      reject(new MediaError("RTC_SERVER_UNREACHABLE", "The media worker has died."));
+    this.#pending.clear();
+    if (this.#closing) return;
+    if (performance.now() - this.#startedAtMs > STABLE_AFTER_MS) this.#crashes = 0;
+    const delayMs = RESTART_DELAYS_MS[Math.min(this.#crashes++, RESTART_DELAYS_MS.length - 1)] ?? 0;
+    this.#ready = Promise.withResolvers();
+    this.#ready.promise.catch(() => {});
+    worker.terminate();
+    setTimeout(() => {
+      if (!this.#closing) this.#worker = this.#spawn();
+    }, delayMs);
+    this.#events.onCrash();
+  }
+
+  async call<M extends MediaMethod>(method: M, request: MediaRequest<M>): Promise<MediaResponse<M>> {
+    await this.#ready.promise;
+    const id = this.#nextId++;
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    this.#pending.set(id, { resolve, reject });
+    this.#worker.postMessage({ type: "call", id, method, request } as WorkerCall);
+    return (await promise) as MediaResponse<M>;
+  }
+
+  crash(): void {
+    this.#worker.postMessage({ type: "crash" } satisfies ToWorker);
+  }
+
+  async close(): Promise<void> {
+    if (this.#closing) return this.#closing.promise;
+    this.#closing = Promise.withResolvers();
+    this.#worker.postMessage({ type: "close" } satisfies ToWorker);
+    const timeout = setTimeout(() => this.#closing?.resolve(), CLOSE_TIMEOUT_MS);
+    await this.#closing.promise;
+    clearTimeout(timeout);
+    this.#worker.terminate();
+  }
+}
+
+/** In the compiled binary every module lives in the entry point at the root; the worker keeps its place below it. */
+function workerUrl(): URL {
+  const compiled = import.meta.url.includes("/$bunfs/") || import.meta.url.includes("/~BUN/");
+  return new URL(compiled ? "./sfu/worker.js" : "../sfu/worker.ts", import.meta.url);
+}

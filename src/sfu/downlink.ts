@@ -1,0 +1,257 @@
+/** What one participant receives: its sections, the tracks on them, and how much of each its path can carry. */
+import { MediaError, type ParticipantSnapshot } from "../media/node.ts";
+import type { DeliveryReason, SubscribedSection, SubscriptionChange } from "../protocol/signaling.ts";
+import type { PublishedLayer } from "./layer.ts";
+import { OutgoingSection } from "./outgoing-section.ts";
+import { BandwidthEstimator } from "./packet/bandwidth-estimator.ts";
+import { roundTripMs } from "./packet/ntp.ts";
+import type { RtcpPacket } from "./packet/rtcp.ts";
+import { SentPackets, TransportFeedback } from "./packet/twcc-feedback.ts";
+import type { Participant, ParticipantHost } from "./participant.ts";
+import type { Publication } from "./publication.ts";
+import type { Room } from "./room.ts";
+import type { AnsweredSection, OutgoingStream } from "./sdp/answer.ts";
+import { ReportSender } from "./sender-reports.ts";
+import { DEFAULT_WISH, layerNumber, Subscription, type Wish } from "./subscription.ts";
+
+const DEFAULT_RTT_MS = 100;
+const ALLOCATE_INTERVAL_MS = 100;
+
+export class Downlink {
+  bytesOut = 0;
+  readonly #host: ParticipantHost;
+  readonly #room: Room;
+  readonly #owner: Participant;
+  readonly #sections = new Map<string, OutgoingSection>();
+  readonly #bySsrc = new Map<number, OutgoingSection>();
+  /** By track. */
+  readonly #subscriptions = new Map<string, Subscription>();
+  readonly #reports: ReportSender;
+  readonly #feedback = new TransportFeedback();
+  #sent = new SentPackets();
+  #estimator = new BandwidthEstimator();
+  #automatic = false;
+  #rttMs: number | null = null;
+  #allocatedMs = 0;
+
+  constructor(host: ParticipantHost, room: Room, owner: Participant) {
+    this.#host = host;
+    this.#room = room;
+    this.#owner = owner;
+    this.#reports = new ReportSender((packet) => owner.connection?.sendRtcp(packet));
+  }
+
+  get outgoingStreams(): ReadonlyMap<string, OutgoingStream> {
+    return new Map([...this.#sections].map(([mid, section]) => [mid, section.stream]));
+  }
+
+  get rttMs(): number | null {
+    return this.#rttMs;
+  }
+
+  negotiated(sections: readonly AnsweredSection[]): void {
+    for (const section of sections) {
+      if (!section.sends || section.kind === "application") continue;
+      const known = this.#sections.get(section.mid);
+      if (known) known.renegotiated(section);
+      else {
+        const outgoing = new OutgoingSection(section, section.kind);
+        this.#sections.set(section.mid, outgoing);
+        this.#bySsrc.set(outgoing.stream.ssrc, outgoing);
+      }
+    }
+  }
+
+  /** The whole of what the client wants; a track that went away meanwhile is no error, its end was announced. */
+  subscribe(wanted: readonly SubscribedSection[] | "auto"): void {
+    this.#automatic = wanted === "auto";
+    if (wanted === "auto") {
+      this.fillAutomatically();
+      return;
+    }
+    const tracks = new Set(wanted.map((section) => section.trackId));
+    for (const [trackId, subscription] of this.#subscriptions) if (!tracks.has(trackId)) this.#end(subscription);
+    for (const { mid, trackId, ...viewing } of wanted) {
+      const publication = this.#room.publication(trackId);
+      if (publication) this.#place(publication, this.#section(mid), { ...DEFAULT_WISH, ...defined(viewing) });
+    }
+    this.allocate(this.#host.now());
+  }
+
+  update(changes: readonly SubscriptionChange[]): void {
+    if (!this.#owner.permissions.subscribe)
+      throw new MediaError("PERMISSION_DENIED", "This token does not permit subscribing.");
+    const unknown: string[] = [];
+    for (const { trackId, mid, ...viewing } of changes) {
+      const publication = this.#room.publication(trackId);
+      const existing = this.#subscriptions.get(trackId);
+      if (mid === null) {
+        if (existing) this.#end(existing);
+      } else if (!publication) unknown.push(trackId);
+      else this.#place(publication, this.#section(mid), { ...(existing?.wish ?? DEFAULT_WISH), ...defined(viewing) });
+    }
+    this.allocate(this.#host.now());
+    if (unknown.length > 0) throw new MediaError("TRACK_NOT_FOUND", `There is no track ${unknown[0]} in the room.`);
+  }
+
+  #section(mid: string): OutgoingSection {
+    const section = this.#sections.get(mid);
+    if (!section) throw new MediaError("NEGOTIATION_FAILED", `The connection has no receiving section ${mid}.`);
+    return section;
+  }
+
+  #place(publication: Publication, section: OutgoingSection, wish: Wish): void {
+    if (publication.kind !== section.kind) {
+      throw new MediaError(
+        "NEGOTIATION_FAILED",
+        `Section ${section.mid} carries ${section.kind}, the track is ${publication.kind}.`,
+      );
+    }
+    if (publication.identity === this.#owner.self.identity) return;
+    const existing = this.#subscriptions.get(publication.trackId);
+    const occupant = this.#occupant(section);
+    if (occupant && occupant !== existing) this.#end(occupant);
+    if (existing) {
+      existing.wish = wish;
+      if (existing.section !== section) existing.moveTo(section);
+      return;
+    }
+    const subscription = new Subscription(publication, section, wish, this.#sent, (delivery) =>
+      this.#owner.emit({ type: "subscriptionChanged", trackId: publication.trackId, ...delivery }),
+    );
+    this.#subscriptions.set(publication.trackId, subscription);
+    const transport = this.#owner.connection?.transport;
+    if (transport) subscription.start(transport);
+  }
+
+  #occupant(section: OutgoingSection): Subscription | undefined {
+    for (const subscription of this.#subscriptions.values()) if (subscription.section === section) return subscription;
+    return undefined;
+  }
+
+  #end(subscription: Subscription): void {
+    subscription.end();
+    this.bytesOut += subscription.bytesOut;
+    this.#subscriptions.delete(subscription.publication.trackId);
+  }
+
+  /** WHEP: free sections take the room's tracks in the order they were published. */
+  fillAutomatically(): void {
+    if (!this.#automatic || !this.#owner.permissions.subscribe) return;
+    for (const publication of this.#room.publications()) {
+      if (this.#subscriptions.has(publication.trackId) || publication.identity === this.#owner.self.identity) continue;
+      const free = [...this.#sections.values()].find((s) => s.kind === publication.kind && !this.#occupant(s));
+      if (free) this.#place(publication, free, DEFAULT_WISH);
+    }
+    this.allocate(this.#host.now());
+  }
+
+  trackEnded(publication: Publication): void {
+    const subscription = this.#subscriptions.get(publication.trackId);
+    if (subscription) this.#end(subscription);
+  }
+
+  unsubscribeAll(_reason: DeliveryReason): void {
+    for (const subscription of [...this.#subscriptions.values()]) this.#end(subscription);
+  }
+
+  /** DTLS is up: keyframes are asked for now, not earlier; an earlier one would be gone by the time it can be sent. */
+  connected(): void {
+    const transport = this.#owner.connection?.transport;
+    if (!transport) return;
+    for (const subscription of this.#subscriptions.values()) subscription.start(transport);
+    this.allocate(this.#host.now());
+  }
+
+  reset(): void {
+    this.unsubscribeAll("requested");
+    this.#sections.clear();
+    this.#bySsrc.clear();
+    this.#sent = new SentPackets();
+    this.#estimator = new BandwidthEstimator();
+    this.#rttMs = null;
+  }
+
+  receiveRtcp(packets: readonly RtcpPacket[], nowMs: number): void {
+    for (const packet of packets) {
+      switch (packet.type) {
+        case "nack":
+          this.bytesOut +=
+            this.#bySsrc
+              .get(packet.mediaSsrc)
+              ?.repair(packet.lost, this.#sent, this.#rttMs ?? DEFAULT_RTT_MS, this.#host.udp, nowMs) ?? 0;
+          break;
+        case "pli":
+          this.#keyframe(packet.mediaSsrc);
+          break;
+        case "fir":
+          for (const { ssrc } of packet.requests) this.#keyframe(ssrc);
+          break;
+        case "rr":
+        case "sr":
+          for (const report of packet.reports) {
+            const rtt = roundTripMs(nowMs, report.lastSenderReport, report.delaySinceLastSenderReport);
+            if (rtt !== undefined && this.#bySsrc.has(report.ssrc)) this.#rttMs = rtt;
+          }
+          break;
+        case "remb":
+          this.#estimator.onRemb(packet.bitrate, nowMs);
+          break;
+        case "transport-feedback":
+          if (this.#feedback.parse(packet.data)) this.#estimator.onFeedback(this.#feedback, this.#sent, nowMs);
+          break;
+      }
+    }
+  }
+
+  #keyframe(ssrc: number): void {
+    const section = this.#bySsrc.get(ssrc);
+    if (section) this.#occupant(section)?.askKeyframe();
+  }
+
+  tick(nowMs: number): void {
+    if (this.#subscriptions.size === 0 || !this.#owner.connection?.isReady) return;
+    this.#reports.tick(this.#subscriptions.values(), nowMs);
+    if (nowMs - this.#allocatedMs >= ALLOCATE_INTERVAL_MS) this.allocate(nowMs);
+  }
+
+  allocate(nowMs: number): void {
+    this.#allocatedMs = nowMs;
+    for (const subscription of this.#subscriptions.values()) {
+      const { publication, wish } = subscription;
+      if (wish.paused || publication.muted || !publication.audible) subscription.setLayer(null, "requested");
+      else {
+        const layer = chooseLayer(publication.liveLayers(nowMs), wish);
+        subscription.setLayer(layer, layer ? "requested" : "source");
+      }
+    }
+  }
+
+  describe(): ParticipantSnapshot["subscriptions"] {
+    return [...this.#subscriptions.values()].map((subscription) => ({
+      trackId: subscription.publication.trackId,
+      mid: subscription.section.mid,
+      layer: subscription.currentLayer,
+      paused: subscription.currentLayer === null,
+    }));
+  }
+
+  stats(): { rttMs: number | null; availableOutBps: number | null } {
+    return {
+      rttMs: this.#rttMs,
+      availableOutBps: this.#subscriptions.size > 0 ? Math.round(this.#estimator.estimate) : null,
+    };
+  }
+}
+
+function chooseLayer(live: readonly PublishedLayer[], wish: Wish): PublishedLayer | null {
+  if (wish.layer !== "auto") {
+    const most = layerNumber(wish.layer);
+    return live.find((layer) => layer.index <= most) ?? live.at(-1) ?? null;
+  }
+  return live[0] ?? null;
+}
+
+function defined<T extends object>(values: T): Partial<T> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Partial<T>;
+}

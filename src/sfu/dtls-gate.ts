@@ -1,0 +1,138 @@
+/**
+ * Stands in front of the DTLS engine: joins fragments, hands messages over in their order, and holds encrypted records
+ * until they can be opened. A browser's ClientHello always comes in two fragments; without this, one swapped pair of packets
+ * ends the handshake.
+ */
+
+const RECORD_HEADER = 13;
+const MESSAGE_HEADER = 12;
+const HANDSHAKE = 22;
+const ALERT = 21;
+const APPLICATION_DATA = 23;
+const CLIENT_HELLO = 1;
+/** A certificate chain of a browser is under 2 KB. */
+const MAX_MESSAGE_BYTES = 16_384;
+const MAX_AHEAD = 8;
+const MAX_HELD = 32;
+
+export type GateOutput = {
+  /** A datagram of whole records. */
+  deliver(records: Buffer): void;
+  /** Encrypted handshake records can be opened: the client's key exchange has been read. */
+  hasKeys(): boolean;
+  isConnected(): boolean;
+};
+
+type Partial = { type: number; body: Buffer; have: Uint8Array; missing: number };
+
+export class DtlsGate {
+  readonly #out: GateOutput;
+  readonly #partial = new Map<number, Partial>();
+  #next = 0;
+  #lastHello: { sequence: number; record: Buffer } | null = null;
+  #held: Buffer[] = [];
+
+  constructor(out: GateOutput) {
+    this.#out = out;
+  }
+
+  receive(datagram: Buffer): void {
+    let at = 0;
+    while (at + RECORD_HEADER <= datagram.length) {
+      const length = datagram.readUInt16BE(at + 11);
+      const end = at + RECORD_HEADER + length;
+      if (end > datagram.length) return;
+      this.#record(datagram.subarray(at, end));
+      at = end;
+    }
+  }
+
+  /** What waited for the handshake. */
+  release(): void {
+    const held = this.#held;
+    this.#held = [];
+    for (const record of held) this.#encrypted(record);
+  }
+
+  #record(record: Buffer): void {
+    const epoch = record.readUInt16BE(3);
+    if (epoch > 0) this.#encrypted(record);
+    // Once keys exist nothing unencrypted counts: a forged plain alert would otherwise end the connection.
+    else if (record[0] === HANDSHAKE && !this.#out.isConnected()) this.#plainHandshake(record.subarray(RECORD_HEADER));
+  }
+
+  #encrypted(record: Buffer): void {
+    const ready = record[0] === HANDSHAKE ? this.#out.hasKeys() && this.#next > 0 : this.#out.isConnected();
+    if (ready) this.#out.deliver(record);
+    else if (
+      this.#held.length < MAX_HELD &&
+      (record[0] === HANDSHAKE || record[0] === APPLICATION_DATA || record[0] === ALERT)
+    ) {
+      this.#held.push(Buffer.from(record));
+    }
+  }
+
+  #plainHandshake(fragments: Buffer): void {
+    let at = 0;
+    while (at + MESSAGE_HEADER <= fragments.length) {
+      const length = fragments.readUIntBE(at + 1, 3);
+      const sequence = fragments.readUInt16BE(at + 4);
+      const offset = fragments.readUIntBE(at + 6, 3);
+      const size = fragments.readUIntBE(at + 9, 3);
+      const start = at + MESSAGE_HEADER;
+      at = start + size;
+      if (at > fragments.length || offset + size > length || length > MAX_MESSAGE_BYTES) return;
+      if (sequence < this.#next) this.#repeated(sequence);
+      else if (sequence <= this.#next + MAX_AHEAD) {
+        this.#collect(fragments[start - MESSAGE_HEADER] ?? 0, sequence, length, offset, fragments.subarray(start, at));
+      }
+    }
+    this.#deliverComplete();
+  }
+
+  /** The server's flight was lost: the same hello again makes the engine send it again. An older one must not restart it. */
+  #repeated(sequence: number): void {
+    if (this.#lastHello?.sequence === sequence && this.#next === sequence + 1)
+      this.#out.deliver(this.#lastHello.record);
+  }
+
+  #collect(type: number, sequence: number, length: number, offset: number, fragment: Buffer): void {
+    let partial = this.#partial.get(sequence);
+    if (!partial) {
+      partial = { type, body: Buffer.alloc(length), have: new Uint8Array(length), missing: length };
+      this.#partial.set(sequence, partial);
+    }
+    if (partial.type !== type || partial.body.length !== length) return;
+    fragment.copy(partial.body, offset);
+    for (let i = offset; i < offset + fragment.length; i++) {
+      if (partial.have[i]) continue;
+      partial.have[i] = 1;
+      partial.missing--;
+    }
+  }
+
+  #deliverComplete(): void {
+    for (let message = this.#partial.get(this.#next); message?.missing === 0; message = this.#partial.get(this.#next)) {
+      const record = wholeRecord(message.type, this.#next, message.body);
+      if (message.type === CLIENT_HELLO) this.#lastHello = { sequence: this.#next, record };
+      this.#partial.delete(this.#next);
+      this.#next++;
+      this.#out.deliver(record);
+    }
+    if (this.#held.length > 0) this.release();
+  }
+}
+
+function wholeRecord(type: number, sequence: number, body: Buffer): Buffer {
+  const record = Buffer.alloc(RECORD_HEADER + MESSAGE_HEADER + body.length);
+  record[0] = HANDSHAKE;
+  record.writeUInt16BE(0xfefd, 1);
+  record.writeUInt16BE(sequence, 9);
+  record.writeUInt16BE(MESSAGE_HEADER + body.length, 11);
+  record[RECORD_HEADER] = type;
+  record.writeUIntBE(body.length, RECORD_HEADER + 1, 3);
+  record.writeUInt16BE(sequence, RECORD_HEADER + 4);
+  record.writeUIntBE(body.length, RECORD_HEADER + 9, 3);
+  body.copy(record, RECORD_HEADER + MESSAGE_HEADER);
+  return record;
+}

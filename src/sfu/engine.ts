@@ -1,0 +1,213 @@
+/** The packet engine of one worker: its socket, its rooms, its clock. Every call of a MediaNode ends here. */
+import { createHash, X509Certificate } from "node:crypto";
+import {
+  MediaError,
+  type MediaEvent,
+  type MediaMethod,
+  type MediaResponse,
+  type NodeLoad,
+  type ParticipantRef,
+  type RoomRef,
+} from "../media/node.ts";
+import { IceAgent, plainAddress } from "./ice.ts";
+import type { Participant, ParticipantHost } from "./participant.ts";
+import { Room } from "./room.ts";
+import type { SocketTuning } from "./socket-options.ts";
+import { TcpPort } from "./tcp.ts";
+import { type Impair, UdpPort } from "./udp.ts";
+import { createCertificate, type DtlsCertificate } from "./werift-hooks.ts";
+import type { WorkerCall, WorkerSettings } from "./worker-protocol.ts";
+
+/** Requests for lost packets are due after 10 ms; everything else has more time. */
+const TICK_MS = 20;
+/** Tries to find a port that is free for UDP and TCP alike. */
+const PORT_ATTEMPTS = 20;
+
+/** Only tests have these. */
+export type EngineHooks = { impairIn?: Impair; impairOut?: Impair };
+
+export class Engine {
+  readonly #rooms = new Map<string, Room>();
+  readonly #udp: UdpPort;
+  readonly #tcp: TcpPort | null;
+  readonly #agent: IceAgent;
+  readonly #host: ParticipantHost;
+  readonly #timer: Timer;
+  #tickedAtMs = 0;
+  #sample: { atMs: number; bytesIn: number; bytesOut: number } | null = null;
+
+  static async start(
+    settings: WorkerSettings,
+    emit: (event: MediaEvent) => void,
+    hooks: EngineHooks = {},
+  ): Promise<Engine> {
+    const certificate = await createCertificate();
+    for (let attempt = 1; ; attempt++) {
+      let engine: Engine | null = null;
+      const udp = await UdpPort.bind({
+        hostname: settings.hostname,
+        port: settings.port,
+        onDatagram: (data, port, address) => engine?.receive(data, port, address),
+        ...hooks,
+      });
+      try {
+        engine = new Engine(settings, certificate, udp, emit);
+        return engine;
+      } catch (error) {
+        udp.close();
+        if (settings.port !== 0 || attempt === PORT_ATTEMPTS) throw error;
+      }
+    }
+  }
+
+  private constructor(
+    settings: WorkerSettings,
+    certificate: DtlsCertificate,
+    udp: UdpPort,
+    emit: (event: MediaEvent) => void,
+  ) {
+    this.#udp = udp;
+    this.#agent = new IceAgent({ sendUdp: (data, port, address) => udp.send(data, port, address) });
+    this.#tcp = settings.tcp
+      ? TcpPort.listen({
+          hostname: settings.hostname,
+          port: udp.port,
+          onPacket: (data, connection) =>
+            this.#agent.receive(data, connection.port, connection.address, connection, this.#host.now()),
+          onClosed: (connection) => this.#agent.tcpClosed(connection),
+        })
+      : null;
+    this.#host = {
+      agent: this.#agent,
+      udp,
+      certificate,
+      srtpProfiles: settings.srtpProfiles,
+      now: () => performance.timeOrigin + performance.now(),
+      candidates: candidatesOf(settings, udp.port),
+      fingerprint: fingerprintOf(certificate),
+      emit,
+      newId: () => crypto.randomUUID(),
+    };
+    this.#timer = setInterval(() => this.#tick(this.#host.now()), TICK_MS);
+  }
+
+  get port(): number {
+    return this.#udp.port;
+  }
+
+  get tuning(): SocketTuning {
+    return this.#udp.tuning;
+  }
+
+  receive(data: Buffer, port: number, address: string): void {
+    const nowMs = this.#host.now();
+    this.#agent.receive(data, port, address, null, nowMs);
+    // Under load Bun's timers starve behind the socket: time passes here too.
+    if (nowMs - this.#tickedAtMs > 2 * TICK_MS) this.#tick(nowMs);
+  }
+
+  #tick(nowMs: number): void {
+    this.#tickedAtMs = nowMs;
+    for (const room of this.#rooms.values()) room.tick(nowMs);
+    this.#udp.schedule();
+  }
+
+  /** Serves one call; what it throws goes back to the caller. */
+  call(call: WorkerCall): MediaResponse<MediaMethod> {
+    switch (call.method) {
+      case "openRoom":
+        if (!this.#rooms.has(call.request.roomId))
+          this.#rooms.set(call.request.roomId, new Room(this.#host, call.request));
+        return;
+      case "closeRoom":
+        this.#rooms.get(call.request.roomId)?.close();
+        this.#rooms.delete(call.request.roomId);
+        return;
+      case "addParticipant":
+        return this.#room(call.request).add(call.request);
+      case "removeParticipant":
+        return this.#rooms.get(call.request.roomId)?.remove(call.request.participantId);
+      case "setPermissions":
+        return this.#participant(call.request).setPermissions(call.request.permissions);
+      case "negotiate":
+        return this.#participant(call.request).negotiate(call.request);
+      case "updateSubscriptions":
+        return this.#participant(call.request).downlink.update(call.request.tracks);
+      case "setTrackMuted":
+        return this.#participant(call.request).uplink.setMuted(call.request.trackId, call.request.muted);
+      case "unpublish":
+        return this.#participant(call.request).uplink.unpublish(call.request.trackId);
+      case "sendData":
+        return this.#room(call.request).sendData(call.request);
+      case "room":
+        return this.#rooms.get(call.request.roomId)?.snapshot() ?? null;
+      case "rooms":
+        return [...this.#rooms].map(([roomId, room]) => ({ roomId, participants: room.size }));
+      case "load":
+        return this.#load();
+    }
+  }
+
+  #room({ roomId }: RoomRef): Room {
+    const room = this.#rooms.get(roomId);
+    if (!room) throw new MediaError("ROOM_NOT_FOUND", "The room is not open on this node.");
+    return room;
+  }
+
+  #participant(ref: ParticipantRef): Participant {
+    const participant = this.#room(ref).find(ref.participantId);
+    if (!participant) throw new MediaError("PARTICIPANT_NOT_FOUND", "The participant is not in the room.");
+    return participant;
+  }
+
+  #load(): NodeLoad {
+    const nowMs = this.#host.now();
+    const { bytesIn, bytesOut, packetsIn, packetsOut, dropped } = this.#udp.counters;
+    const before = this.#sample ?? { atMs: nowMs - 1, bytesIn, bytesOut };
+    const seconds = Math.max(0.001, (nowMs - before.atMs) / 1_000);
+    this.#sample = { atMs: nowMs, bytesIn, bytesOut };
+    let participants = 0;
+    const refused: Record<string, number> = { ...this.#agent.refusals, sendBufferFull: dropped };
+    for (const room of this.#rooms.values()) {
+      participants += room.size;
+      for (const [reason, count] of Object.entries(room.refusals())) refused[reason] = (refused[reason] ?? 0) + count;
+    }
+    return {
+      rooms: this.#rooms.size,
+      participants,
+      cpuPercent: null,
+      memoryPercent: null,
+      networkInBps: ((bytesIn - before.bytesIn) * 8) / seconds,
+      networkOutBps: ((bytesOut - before.bytesOut) * 8) / seconds,
+      packetsIn,
+      packetsOut,
+      refused,
+    };
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+    for (const room of this.#rooms.values()) room.close();
+    this.#rooms.clear();
+    this.#tcp?.close();
+    this.#udp.close();
+  }
+}
+
+/** UDP before TCP, in the order the addresses were given. */
+function candidatesOf(settings: WorkerSettings, port: number): string[] {
+  const udp = settings.announce.map(
+    (address, i) => `${i + 1} 1 udp ${2_130_706_431 - i} ${plainAddress(address)} ${port} typ host`,
+  );
+  if (!settings.tcp) return udp;
+  const tcp = settings.announce.map(
+    (address, i) => `${i + 101} 1 tcp ${1_671_430_143 - i} ${plainAddress(address)} ${port} typ host tcptype passive`,
+  );
+  return [...udp, ...tcp];
+}
+
+function fingerprintOf(certificate: DtlsCertificate): { algorithm: string; value: string } {
+  const digest = createHash("sha256").update(new X509Certificate(certificate.certPem).raw).digest();
+  const value = [...digest].map((byte) => byte.toString(16).padStart(2, "0").toUpperCase()).join(":");
+  return { algorithm: "sha-256", value };
+}

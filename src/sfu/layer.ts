@@ -1,0 +1,74 @@
+/** One stream a publisher sends: the only one of a track, or one of its simulcast layers. */
+import type { Layer } from "../protocol/room-records.ts";
+import { NackGenerator } from "./packet/nack-generator.ts";
+import { PacketRing } from "./packet/packet-ring.ts";
+import { RateMeter } from "./packet/rate-meter.ts";
+import { Reception } from "./packet/reception.ts";
+import type { ReceivedReport } from "./packet/sender-report.ts";
+
+/** Keyframes are large: one request serves everyone who asks within this time. */
+const KEYFRAME_INTERVAL_MS = 500;
+/** A layer the publisher has stopped encoding falls silent; video of one frame a second must not count as stopped. */
+const LIVE_FOR_MS = 2_000;
+
+export const LAYER_NAMES = ["low", "medium", "high"] as const satisfies readonly Layer[];
+const RID_INDEX: Record<string, number> = { q: 0, h: 1, f: 2 };
+
+/** Position of a rid among the three layers: by its well-known name, else by its place in the offer. */
+export function layerIndex(rid: string | null, rids: readonly string[]): number {
+  if (rid === null) return 0;
+  return RID_INDEX[rid] ?? Math.max(0, rids.indexOf(rid));
+}
+
+export class PublishedLayer {
+  readonly index: number;
+  readonly rid: string | null;
+  /** 0 until the first packet. */
+  ssrc = 0;
+  reception: Reception | null = null;
+  readonly ring = new PacketRing();
+  readonly nack = new NackGenerator();
+  readonly rate = new RateMeter();
+  /** From the newest keyframe; 0 when the codec does not say. */
+  height = 0;
+  lastPacketMs = 0;
+  senderReport: ReceivedReport | null = null;
+  #keyframeAskedMs = Number.NEGATIVE_INFINITY;
+  #keyframeWanted = false;
+
+  constructor(index: number, rid: string | null) {
+    this.index = index;
+    this.rid = rid;
+  }
+
+  isLive(nowMs: number): boolean {
+    return this.ssrc !== 0 && nowMs - this.lastPacketMs < LIVE_FOR_MS;
+  }
+
+  /** The first packet, or the same stream under another SSRC: numbers start anew. */
+  restart(ssrc: number, clockRate: number): void {
+    this.ssrc = ssrc;
+    this.reception = new Reception(ssrc, clockRate);
+    this.nack.reset();
+    this.senderReport = null;
+  }
+
+  askKeyframe(): void {
+    this.#keyframeWanted = true;
+  }
+
+  keyframeArrived(sequenceNumber: number, height: number): void {
+    this.#keyframeWanted = false;
+    if (height > 0) this.height = height;
+    this.nack.keyframeReceived(sequenceNumber);
+  }
+
+  /** True when a request is to be sent now. */
+  takeKeyframeRequest(nowMs: number): boolean {
+    if (this.nack.takeKeyframeRequest()) this.#keyframeWanted = true;
+    if (!this.#keyframeWanted || nowMs - this.#keyframeAskedMs < KEYFRAME_INTERVAL_MS) return false;
+    this.#keyframeAskedMs = nowMs;
+    this.#keyframeWanted = false;
+    return true;
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * A section on which the server sends: its SSRC, numbers and history live as long as the connection, whatever tracks pass
+ * through it one after another. A browser takes a restart of the numbers for a fault.
+ */
+import { randomBytes } from "node:crypto";
+import type { TrackKind } from "../protocol/room-records.ts";
+import { createTarget, type FanOutTarget, type FanOutTransport, fanOut } from "./packet/fan-out.ts";
+import { Forwarder, firstSequence } from "./packet/forwarder.ts";
+import { NackResponder } from "./packet/nack-responder.ts";
+import { RtpView } from "./packet/rtp.ts";
+import { OutgoingExtensions } from "./packet/rtp-extensions.ts";
+import { RtxStream } from "./packet/rtx.ts";
+import { mediaCodecOf, type Publication } from "./publication.ts";
+import type { AnsweredSection, OutgoingStream } from "./sdp/answer.ts";
+import { matchCodec, type NegotiatedCodec } from "./sdp/codecs.ts";
+import { type NegotiatedExtensions, PASSED_URIS, type PassedName } from "./sdp/extensions.ts";
+import type { UdpPort } from "./udp.ts";
+
+const PASSED = ["audioLevel", ...(Object.keys(PASSED_URIS) as PassedName[])] as const;
+
+/** Hands out transport-wide sequence numbers. */
+export type TransportSequence = { next(bytes: number, nowMs: number): number };
+
+export class OutgoingSection {
+  readonly mid: string;
+  readonly kind: TrackKind;
+  readonly stream: OutgoingStream;
+  /** Null until a track was attached and the connection is up. */
+  target: FanOutTarget | null = null;
+  forwarder: Forwarder | null = null;
+  readonly responder: NackResponder | null;
+  senderReportDueMs = 0;
+  readonly #rtx: RtxStream;
+  #codecs: NegotiatedCodec[];
+  #extensions: NegotiatedExtensions;
+  #codec: NegotiatedCodec | null = null;
+  #repairTarget: FanOutTarget | null = null;
+  readonly #view = new RtpView();
+
+  constructor(section: AnsweredSection, kind: TrackKind) {
+    this.mid = section.mid;
+    this.kind = kind;
+    this.stream = { ssrc: randomSsrc(), rtxSsrc: randomSsrc() };
+    this.responder = kind === "video" ? new NackResponder() : null;
+    this.#rtx = new RtxStream(this.stream.rtxSsrc, firstSequence(Math.random));
+    this.#codecs = section.codecs;
+    this.#extensions = section.extensions;
+  }
+
+  renegotiated(section: AnsweredSection): void {
+    this.#codecs = section.codecs;
+    this.#extensions = section.extensions;
+  }
+
+  get usesTransportSequence(): boolean {
+    return this.#extensions.transportSequence > 0;
+  }
+
+  get clockRate(): number {
+    return this.#codec?.clockRate ?? 90_000;
+  }
+
+  /** The publication's present codec and extensions, translated to this viewer's. False: this viewer cannot read it. */
+  attach(publication: Publication, transport: FanOutTransport): boolean {
+    const codec = publication.codec && matchCodec(publication.codec, this.#codecs);
+    this.#codec = codec;
+    if (!codec) {
+      this.target = null;
+      return false;
+    }
+    const source = { codec: mediaCodecOf(codec), payloadType: codec.payloadType, clockRate: codec.clockRate };
+    if (this.forwarder) this.forwarder.switchSource(source);
+    else {
+      this.forwarder = new Forwarder({
+        ssrc: this.stream.ssrc,
+        ...source,
+        firstSequence: firstSequence(Math.random),
+        firstTimestamp: randomSsrc(),
+      });
+    }
+    this.responder?.clear();
+    for (const layer of publication.layers) {
+      if (layer.senderReport) this.forwarder.setSenderReport(layer.index, layer.senderReport.reference);
+    }
+    const extensions = new OutgoingExtensions({
+      mid: { id: this.#extensions.mid, value: this.mid },
+      absSendTimeId: this.#extensions.absSendTime,
+      transportSequenceId: this.#extensions.transportSequence,
+      passThrough: PASSED.flatMap((name) => {
+        const from = publication.extensions[name];
+        const to = this.#extensions[name];
+        return from > 0 && to > 0 ? [{ from, to }] : [];
+      }),
+    });
+    this.target = createTarget(transport, extensions);
+    this.#repairTarget = createTarget(transport, extensions);
+    return true;
+  }
+
+  detach(): void {
+    this.forwarder?.setTarget(-1);
+    this.target = null;
+    this.responder?.clear();
+  }
+
+  /** Sends again what the viewer misses, over RTX when it was negotiated. Returns how many bytes that took. */
+  repair(lost: readonly number[], sequence: TransportSequence, rttMs: number, udp: UdpPort, nowMs: number): number {
+    const target = this.#repairTarget;
+    const rtxPayloadType = this.#codec?.rtxPayloadType ?? null;
+    if (!target || !this.responder || !this.target) return 0;
+    const rtx = rtxPayloadType === null ? undefined : { stream: this.#rtx, payloadType: rtxPayloadType };
+    target.ssrc = this.stream.ssrc;
+    let bytes = 0;
+    for (const sequenceNumber of lost) {
+      if (!this.responder.answer(sequenceNumber, nowMs, rttMs, this.#view, target, rtx)) continue;
+      if (rtx) {
+        target.sentAtMs = nowMs;
+        if (this.usesTransportSequence) target.transportSequence = sequence.next(this.#view.length, nowMs);
+      }
+      fanOut(this.#view, [target], 1, udp.batch);
+      bytes += this.#view.length;
+    }
+    udp.schedule();
+    return bytes;
+  }
+}
+
+function randomSsrc(): number {
+  return Math.max(1, randomBytes(4).readUInt32BE(0));
+}

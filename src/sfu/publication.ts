@@ -1,0 +1,155 @@
+/** A published track: its layers, and the subscriptions that get what arrives on them. */
+import type { Track, TrackKind, TrackSource } from "../protocol/room-records.ts";
+import type { PublishedSection } from "../protocol/signaling.ts";
+import { LAYER_NAMES, layerIndex, PublishedLayer } from "./layer.ts";
+import { type MediaCodec, startsKeyframe } from "./packet/codec/keyframe.ts";
+import { Vp8Descriptor } from "./packet/codec/vp8.ts";
+import { type FanOutTarget, fanOut } from "./packet/fan-out.ts";
+import type { SourcePacket } from "./packet/forwarder.ts";
+import { RtpView } from "./packet/rtp.ts";
+import type { NegotiatedCodec } from "./sdp/codecs.ts";
+import type { NegotiatedExtensions } from "./sdp/extensions.ts";
+import type { Subscription } from "./subscription.ts";
+import type { UdpPort } from "./udp.ts";
+
+export type PublicationOptions = PublishedSection & {
+  trackId: string;
+  identity: string;
+  rids: readonly string[];
+  extensions: NegotiatedExtensions;
+  udp: UdpPort;
+};
+
+export class Publication {
+  readonly trackId: string;
+  readonly clientTrackId: string;
+  readonly identity: string;
+  readonly mid: string;
+  readonly kind: TrackKind;
+  readonly source: TrackSource;
+  readonly name: string | null;
+  readonly layers: readonly PublishedLayer[];
+  readonly extensions: NegotiatedExtensions;
+  /** Null until the first packet; changes when the publisher switches codecs. */
+  codec: NegotiatedCodec | null = null;
+  /** Known to the room: its first packet has arrived. */
+  announced = false;
+  muted = false;
+  /** Among the loudest voices; video always is. */
+  audible = true;
+  readonly subscriptions: Subscription[] = [];
+  readonly #udp: UdpPort;
+  readonly #rids: readonly string[];
+  readonly #targets: FanOutTarget[] = [];
+  readonly #packet: SourcePacket;
+
+  constructor(options: PublicationOptions) {
+    this.trackId = options.trackId;
+    this.clientTrackId = options.clientTrackId;
+    this.identity = options.identity;
+    this.mid = options.mid;
+    this.kind = options.kind;
+    this.source = options.source;
+    this.name = options.name ?? null;
+    this.extensions = options.extensions;
+    this.#udp = options.udp;
+    this.#rids = options.rids;
+    const rids = options.rids.length > 0 ? options.rids : [null];
+    this.layers = rids.map((rid) => new PublishedLayer(layerIndex(rid, options.rids), rid));
+    this.#packet = { view: new RtpView(), layer: 0, extended: 0, keyframe: false, vp8: new Vp8Descriptor() };
+  }
+
+  get isSimulcast(): boolean {
+    return this.#rids.length > 1;
+  }
+
+  get mediaCodec(): MediaCodec {
+    return mediaCodecOf(this.codec);
+  }
+
+  layerOf(rid: string | null): PublishedLayer | undefined {
+    return this.layers.find((layer) => layer.rid === rid);
+  }
+
+  layerAt(index: number): PublishedLayer | undefined {
+    return this.layers.find((layer) => layer.index === index);
+  }
+
+  /** Highest first. */
+  liveLayers(nowMs: number): PublishedLayer[] {
+    return this.layers.filter((layer) => layer.isLive(nowMs)).sort((a, b) => b.index - a.index);
+  }
+
+  /** Names what viewers get; a track without simulcast has one layer, and that is the best there is. */
+  layerName(index: number): (typeof LAYER_NAMES)[number] {
+    return this.isSimulcast ? (LAYER_NAMES[index] ?? "high") : "high";
+  }
+
+  /** A packet of the layer, plain, at `view`, with its sequence number unwrapped. The buffer is kept to send it again. */
+  receive(layer: PublishedLayer, view: RtpView, extended: number, codec: NegotiatedCodec, nowMs: number): void {
+    if (this.codec?.payloadType !== codec.payloadType) this.#changeCodec(codec);
+    layer.lastPacketMs = nowMs;
+    layer.rate.add(view.length, nowMs);
+    layer.ring.put(extended, view.data, view.length, nowMs);
+    const packet = this.#packet;
+    packet.view = view;
+    packet.layer = layer.index;
+    packet.extended = extended;
+    packet.keyframe = startsKeyframe(this.mediaCodec, view, packet.vp8);
+    if (packet.keyframe && this.kind === "video")
+      layer.keyframeArrived(view.sequenceNumber, this.codec?.codec === "VP8" ? packet.vp8.height : 0);
+    if (this.muted) return;
+    this.#forward(packet, layer, nowMs);
+  }
+
+  #forward(packet: SourcePacket, layer: PublishedLayer, nowMs: number): void {
+    const targets = this.#targets;
+    let count = 0;
+    for (const subscription of this.subscriptions) {
+      const target = subscription.forward(packet, layer, nowMs);
+      if (target) targets[count++] = target;
+    }
+    if (count === 0) return;
+    fanOut(packet.view, targets, count, this.#udp.batch);
+    this.#udp.schedule();
+  }
+
+  #changeCodec(codec: NegotiatedCodec): void {
+    this.codec = codec;
+    for (const subscription of this.subscriptions) subscription.sourceChanged();
+  }
+
+  /** The publisher's clock of a layer, for the viewers' lines. */
+  reported(layer: PublishedLayer): void {
+    const report = layer.senderReport;
+    if (!report) return;
+    for (const { section } of this.subscriptions) section.forwarder?.setSenderReport(layer.index, report.reference);
+  }
+
+  describe(): Track {
+    return {
+      id: this.trackId,
+      kind: this.kind,
+      source: this.source,
+      name: this.name,
+      muted: this.muted,
+      simulcast: this.isSimulcast,
+      codec: this.codec?.codec ?? null,
+    };
+  }
+}
+
+export function mediaCodecOf(codec: NegotiatedCodec | null): MediaCodec {
+  switch (codec?.codec) {
+    case "VP8":
+      return "vp8";
+    case "VP9":
+      return "vp9";
+    case "H264":
+      return "h264";
+    case "AV1":
+      return "av1";
+    default:
+      return "audio";
+  }
+}

@@ -1,0 +1,46 @@
+/** Header extensions: those the packet path reads or writes itself, and those it carries from publisher to viewer. */
+import { EXTENSION_URI, type ExtensionIds } from "../packet/rtp-extensions.ts";
+import type { OfferedSection } from "./offer.ts";
+
+/** Carried unread: a phone's orientation, AV1's dependency descriptor, the publisher's wish for a short playout delay. */
+export const PASSED_URIS = {
+  orientation: "urn:3gpp:video-orientation",
+  dependencyDescriptor: "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension",
+  playoutDelay: "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay",
+} as const;
+
+export type PassedName = keyof typeof PASSED_URIS;
+/** 0 means not negotiated. */
+export type NegotiatedExtensions = ExtensionIds & Record<PassedName, number>;
+
+const ALL = { ...EXTENSION_URI, ...PASSED_URIS } as const;
+const NAMES = Object.keys(ALL) as (keyof typeof ALL)[];
+
+export function noExtensions(): NegotiatedExtensions {
+  return {
+    mid: 0,
+    rid: 0,
+    repairedRid: 0,
+    absSendTime: 0,
+    transportSequence: 0,
+    audioLevel: 0,
+    orientation: 0,
+    dependencyDescriptor: 0,
+    playoutDelay: 0,
+  };
+}
+
+export function negotiateExtensions(section: OfferedSection): NegotiatedExtensions {
+  const negotiated = noExtensions();
+  for (const name of NAMES) negotiated[name] = section.extensions.get(ALL[name]) ?? 0;
+  return negotiated;
+}
+
+/** Rids only make sense on what the client sends. */
+export function extensionLines(extensions: NegotiatedExtensions, section: { receives: boolean }): string[] {
+  return NAMES.flatMap((name) => {
+    const id = extensions[name];
+    if (id === 0 || (!section.receives && (name === "rid" || name === "repairedRid"))) return [];
+    return [`a=extmap:${id} ${ALL[name]}`];
+  });
+}

@@ -1,0 +1,54 @@
+/** Socket options Bun does not offer, set through libc where it can be reached. Everything works without, only less well. */
+import { dlopen, FFIType, ptr } from "bun:ffi";
+
+const LINUX = { solSocket: 1, rcvBuf: 8, sndBuf: 7, rcvBufForce: 33, sndBufForce: 32 };
+const DARWIN = { solSocket: 0xffff, rcvBuf: 0x1002, sndBuf: 0x1001, rcvBufForce: null, sndBufForce: null };
+/** Linux: (IPPROTO_IP, IP_RECVERR) and (IPPROTO_IPV6, IPV6_RECVERR). */
+const RECVERR = [
+  [0, 11],
+  [41, 25],
+] as const;
+
+const LIBC: Record<string, readonly string[]> = {
+  linux: ["libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so.1"],
+  darwin: ["libSystem.B.dylib"],
+};
+
+function openLibc() {
+  for (const name of LIBC[process.platform] ?? []) {
+    try {
+      return dlopen(name, {
+        setsockopt: { args: [FFIType.i32, FFIType.i32, FFIType.i32, FFIType.ptr, FFIType.u32], returns: FFIType.i32 },
+      });
+    } catch {
+      // The next name, or none: a libc that cannot be opened is not an error.
+    }
+  }
+  return null;
+}
+
+export type SocketTuning = {
+  /** False: sends may fail after a peer has gone, and must be retried (see `udp.ts`). */
+  icmpErrorsSilenced: boolean;
+  buffersRaised: boolean;
+};
+
+/**
+ * Bun asks the kernel to report ICMP errors on the socket (IP_RECVERR); on a shared one, a peer that closed its port then
+ * makes the next send, to anybody, fail. Buffers: the default of 212 KB drops packets at 10,000 a second.
+ */
+export function tuneUdpSocket(fd: number, bufferBytes: number): SocketTuning {
+  const libc = openLibc();
+  if (!libc) return { icmpErrorsSilenced: false, buffersRaised: false };
+  const set = (level: number, option: number, value: number) =>
+    libc.symbols.setsockopt(fd, level, option, ptr(new Int32Array([value])), 4) === 0;
+  const numbers = process.platform === "darwin" ? DARWIN : LINUX;
+  const raise = (force: number | null, plain: number) =>
+    (force !== null && set(numbers.solSocket, force, bufferBytes)) || set(numbers.solSocket, plain, bufferBytes);
+  const silenced =
+    process.platform !== "linux" || RECVERR.map(([level, option]) => set(level, option, 0)).some(Boolean);
+  const received = raise(numbers.rcvBufForce, numbers.rcvBuf);
+  const sent = raise(numbers.sndBufForce, numbers.sndBuf);
+  libc.close();
+  return { icmpErrorsSilenced: silenced, buffersRaised: received && sent };
+}

@@ -1,0 +1,131 @@
+/** One track on its way to one viewer: what the viewer wants of it, what it gets, and why. */
+import type { Layer } from "../protocol/room-records.ts";
+import type { DeliveryReason, LayerChoice } from "../protocol/signaling.ts";
+import { LAYER_NAMES, type PublishedLayer } from "./layer.ts";
+import type { OutgoingSection, TransportSequence } from "./outgoing-section.ts";
+import type { FanOutTarget, FanOutTransport } from "./packet/fan-out.ts";
+import { PAUSED, type SourcePacket } from "./packet/forwarder.ts";
+import { RateMeter } from "./packet/rate-meter.ts";
+import type { Publication } from "./publication.ts";
+
+export type Wish = { paused: boolean; maxHeight: number | null; layer: LayerChoice; priority: number };
+
+export const DEFAULT_WISH: Wish = { paused: false, maxHeight: null, layer: "auto", priority: 0 };
+
+export type Delivery = { layer: Layer | null; paused: boolean; reason: DeliveryReason };
+
+export class Subscription {
+  readonly publication: Publication;
+  section: OutgoingSection;
+  wish: Wish;
+  readonly rate = new RateMeter();
+  bytesOut = 0;
+  readonly #sequence: TransportSequence;
+  readonly #onDelivery: (delivery: Delivery) => void;
+  #transport: FanOutTransport | null = null;
+  #reason: DeliveryReason = "requested";
+  #reported: Delivery | null = null;
+  #switches = 0;
+
+  constructor(
+    publication: Publication,
+    section: OutgoingSection,
+    wish: Wish,
+    sequence: TransportSequence,
+    onDelivery: (delivery: Delivery) => void,
+  ) {
+    this.publication = publication;
+    this.section = section;
+    this.wish = wish;
+    this.#sequence = sequence;
+    this.#onDelivery = onDelivery;
+    publication.subscriptions.push(this);
+  }
+
+  /** The connection is up: packets may flow. */
+  start(transport: FanOutTransport): void {
+    this.#transport = transport;
+    this.sourceChanged();
+  }
+
+  /** The publication's first packet, or another codec. */
+  sourceChanged(): void {
+    if (!this.#transport || !this.publication.codec) return;
+    if (!this.section.attach(this.publication, this.#transport)) this.#reason = "source";
+    this.#switches = this.section.forwarder?.switches ?? 0;
+  }
+
+  moveTo(section: OutgoingSection): void {
+    this.section.detach();
+    this.section = section;
+    this.sourceChanged();
+  }
+
+  /** Which layer to deliver from now on; null pauses. A keyframe is asked for when one is needed. */
+  setLayer(layer: PublishedLayer | null, reason: DeliveryReason): void {
+    const forwarder = this.section.target ? this.section.forwarder : null;
+    this.#reason = forwarder ? reason : "source";
+    if (forwarder) {
+      const index = layer?.index ?? PAUSED;
+      if (forwarder.targetLayer !== index) forwarder.setTarget(index);
+      if (forwarder.wantsKeyframe) layer?.askKeyframe();
+    }
+    this.#report();
+  }
+
+  get currentLayer(): Layer | null {
+    const index = this.section.target ? (this.section.forwarder?.currentLayer ?? PAUSED) : PAUSED;
+    return index === PAUSED ? null : this.publication.layerName(index);
+  }
+
+  /** Null: not for this viewer. */
+  forward(packet: SourcePacket, layer: PublishedLayer, nowMs: number): FanOutTarget | null {
+    const { section } = this;
+    const { target, forwarder } = section;
+    if (!target || !forwarder?.forward(packet, target, nowMs)) return null;
+    const bytes = packet.view.length;
+    if (section.usesTransportSequence) target.transportSequence = this.#sequence.next(bytes, nowMs);
+    section.responder?.record(target, layer.ring, packet.extended);
+    this.bytesOut += bytes;
+    if (forwarder.switches !== this.#switches) {
+      this.#switches = forwarder.switches;
+      if (section.senderReportDueMs > nowMs) section.senderReportDueMs = nowMs;
+      this.#report();
+    }
+    return target;
+  }
+
+  /** The viewer cannot decode any more. */
+  askKeyframe(): void {
+    const index = this.section.forwarder?.targetLayer ?? PAUSED;
+    if (index !== PAUSED) this.publication.layerAt(index)?.askKeyframe();
+  }
+
+  end(): void {
+    this.section.detach();
+    const { subscriptions } = this.publication;
+    const at = subscriptions.indexOf(this);
+    if (at >= 0) subscriptions.splice(at, 1);
+  }
+
+  /** Viewers are told when what they get changes, once it has really changed. */
+  #report(): void {
+    if (this.publication.kind !== "video") return;
+    const target = this.section.target ? (this.section.forwarder?.targetLayer ?? PAUSED) : PAUSED;
+    const layer = this.currentLayer;
+    if (target !== PAUSED && layer === null) return;
+    const delivery: Delivery = {
+      layer: target === PAUSED ? null : layer,
+      paused: target === PAUSED,
+      reason: this.#reason,
+    };
+    const before = this.#reported;
+    if (before?.layer === delivery.layer && before.paused === delivery.paused) return;
+    this.#reported = delivery;
+    this.#onDelivery(delivery);
+  }
+}
+
+export function layerNumber(layer: Layer): number {
+  return LAYER_NAMES.indexOf(layer);
+}

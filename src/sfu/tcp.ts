@@ -1,0 +1,141 @@
+/** ICE-TCP, passive (RFC 6544): for clients whose network lets no UDP through. Packets travel in RFC 4571 frames. */
+
+const MAX_FRAME_BYTES = 2_048;
+/** Media waiting for a slow connection; what comes later is lost, whole frames at a time. */
+const MAX_PENDING_BYTES = 256 * 1_024;
+/** A connection that has not shown a valid check by then is closed. */
+const AUTHENTICATE_WITHIN_MS = 10_000;
+const MAX_CONNECTIONS = 2_000;
+
+export type TcpOptions = {
+  hostname: string;
+  port: number;
+  onPacket(data: Buffer, connection: TcpConnection): void;
+  onClosed(connection: TcpConnection): void;
+};
+
+type State = { connection: TcpConnection };
+
+export class TcpConnection {
+  readonly address: string;
+  readonly port: number;
+  /** Set by the first valid check. */
+  authenticated = false;
+  readonly #socket: Bun.Socket<State>;
+  #incoming: Buffer = Buffer.alloc(0);
+  #pending: Buffer[] = [];
+  #pendingBytes = 0;
+
+  constructor(socket: Bun.Socket<State>) {
+    this.#socket = socket;
+    this.address = socket.remoteAddress;
+    this.port = socket.remotePort;
+  }
+
+  /** Bytes are copied. */
+  send(packet: Uint8Array): void {
+    if (this.#pendingBytes > MAX_PENDING_BYTES) return;
+    const frame = Buffer.alloc(2 + packet.length);
+    frame.writeUInt16BE(packet.length, 0);
+    frame.set(packet, 2);
+    if (this.#pending.length > 0) this.#wait(frame);
+    else {
+      const written = this.#write(frame);
+      if (written < frame.length) this.#wait(frame.subarray(written));
+    }
+  }
+
+  #write(data: Buffer): number {
+    const written = this.#socket.write(data);
+    return written < 0 ? data.length : written;
+  }
+
+  #wait(frame: Buffer): void {
+    this.#pending.push(frame);
+    this.#pendingBytes += frame.length;
+  }
+
+  drained(): void {
+    while (this.#pending.length > 0) {
+      const frame = this.#pending[0] as Buffer;
+      const written = this.#write(frame);
+      this.#pendingBytes -= written;
+      if (written < frame.length) {
+        this.#pending[0] = frame.subarray(written);
+        return;
+      }
+      this.#pending.shift();
+    }
+  }
+
+  /** False: the stream is not what it claims to be. */
+  receive(data: Buffer, onPacket: (packet: Buffer) => void): boolean {
+    let rest = this.#incoming.length > 0 ? Buffer.concat([this.#incoming, data]) : data;
+    while (rest.length >= 2) {
+      const length = rest.readUInt16BE(0);
+      if (length > MAX_FRAME_BYTES) return false;
+      if (rest.length < 2 + length) break;
+      onPacket(Buffer.from(rest.subarray(2, 2 + length)));
+      rest = rest.subarray(2 + length);
+    }
+    this.#incoming = Buffer.from(rest);
+    return true;
+  }
+
+  close(): void {
+    this.#socket.end();
+  }
+}
+
+export class TcpPort {
+  readonly #listener: Bun.TCPSocketListener<State>;
+  readonly #connections: Set<TcpConnection>;
+
+  static listen(options: TcpOptions): TcpPort {
+    const connections = new Set<TcpConnection>();
+    const listener = Bun.listen<State>({
+      hostname: options.hostname,
+      port: options.port,
+      socket: {
+        open(socket) {
+          const connection = new TcpConnection(socket);
+          socket.data = { connection };
+          if (connections.size >= MAX_CONNECTIONS) {
+            connection.close();
+            return;
+          }
+          connections.add(connection);
+          setTimeout(() => {
+            if (!connection.authenticated) connection.close();
+          }, AUTHENTICATE_WITHIN_MS).unref();
+        },
+        data(socket, data) {
+          const { connection } = socket.data;
+          const sound = connection.receive(data, (packet) => options.onPacket(packet, connection));
+          if (!sound) connection.close();
+        },
+        drain: (socket) => socket.data.connection.drained(),
+        close(socket) {
+          connections.delete(socket.data.connection);
+          options.onClosed(socket.data.connection);
+        },
+        error: (socket) => socket.data?.connection.close(),
+      },
+    });
+    return new TcpPort(listener, connections);
+  }
+
+  private constructor(listener: Bun.TCPSocketListener<State>, connections: Set<TcpConnection>) {
+    this.#listener = listener;
+    this.#connections = connections;
+  }
+
+  get connections(): number {
+    return this.#connections.size;
+  }
+
+  close(): void {
+    for (const connection of this.#connections) connection.close();
+    this.#listener.stop(true);
+  }
+}

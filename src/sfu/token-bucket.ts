@@ -1,0 +1,25 @@
+/** Allows `perSecond` on average and `burst` at once. */
+export class TokenBucket {
+  readonly #perSecond: number;
+  readonly #burst: number;
+  readonly #now: () => number;
+  #tokens: number;
+  #at: number;
+
+  constructor(perSecond: number, burst: number, now: () => number) {
+    this.#perSecond = perSecond;
+    this.#burst = burst;
+    this.#now = now;
+    this.#tokens = burst;
+    this.#at = now();
+  }
+
+  take(count: number): boolean {
+    const now = this.#now();
+    this.#tokens = Math.min(this.#burst, this.#tokens + ((now - this.#at) / 1_000) * this.#perSecond);
+    this.#at = now;
+    if (this.#tokens < count) return false;
+    this.#tokens -= count;
+    return true;
+  }
+}

@@ -1,0 +1,33 @@
+/** What the main thread and a media worker say to each other: calls of a MediaNode, their answers, and events. */
+import type { MediaErrorCode, MediaEvent, MediaMethod, MediaRequest } from "../media/node.ts";
+import type { SrtpProfile } from "./packet/srtp.ts";
+
+export type WorkerSettings = {
+  /** Address to bind: `::` for both families. */
+  hostname: string;
+  /** 0: any free one, the same for UDP and TCP. */
+  port: number;
+  /** IP addresses clients can reach this machine under; they become the candidates. */
+  announce: string[];
+  tcp: boolean;
+  srtpProfiles: SrtpProfile[];
+};
+
+export type WorkerCall = {
+  [M in MediaMethod]: { type: "call"; id: number; method: M; request: MediaRequest<M> };
+}[MediaMethod];
+
+export type ToWorker =
+  | { type: "start"; settings: WorkerSettings }
+  | WorkerCall
+  /** For tests of what happens when a worker dies. */
+  | { type: "crash" }
+  | { type: "close" };
+
+export type FromWorker =
+  | { type: "started"; port: number; buffersRaised: boolean; icmpErrorsSilenced: boolean }
+  | { type: "refused"; message: string }
+  | { type: "answer"; id: number; response: unknown }
+  | { type: "error"; id: number; code: MediaErrorCode | null; message: string }
+  | { type: "event"; event: MediaEvent }
+  | { type: "closed" };

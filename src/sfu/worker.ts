@@ -1,0 +1,53 @@
+/** Entry point of a media worker: a socket, an engine, and the messages of the main thread. */
+import { MediaError } from "../media/node.ts";
+import { Engine } from "./engine.ts";
+import type { FromWorker, ToWorker, WorkerCall, WorkerSettings } from "./worker-protocol.ts";
+
+declare const self: Worker;
+
+/** All state lives in this closure: one worker, one engine. */
+function serve(): void {
+  let engine: Engine | null = null;
+  const post = (message: FromWorker) => self.postMessage(message);
+
+  const call = (request: WorkerCall) => {
+    const { id } = request;
+    try {
+      if (!engine) throw new MediaError("RTC_SERVER_UNREACHABLE", "The media worker has not started.");
+      post({ type: "answer", id, response: engine.call(request) });
+    } catch (error) {
+      const code = error instanceof MediaError ? error.code : null;
+      post({ type: "error", id, code, message: error instanceof Error ? error.message : String(error) });
+    }
+  };
+
+  const start = async (settings: WorkerSettings) => {
+    try {
+      engine = await Engine.start(settings, (event) => post({ type: "event", event }));
+      post({ type: "started", port: engine.port, ...engine.tuning });
+    } catch (error) {
+      post({ type: "refused", message: error instanceof Error ? error.message : String(error) });
+    }
+  };
+
+  self.onmessage = ({ data }: MessageEvent<ToWorker>) => {
+    switch (data.type) {
+      case "start":
+        void start(data.settings);
+        break;
+      case "call":
+        call(data);
+        break;
+      case "crash":
+        throw new Error("The media worker was told to crash.");
+      case "close":
+        engine?.close();
+        post({ type: "closed" });
+        break;
+    }
+  };
+}
+
+// werift drops promises of its own; what one peer sends must not end the calls of all others.
+process.on("unhandledRejection", () => {});
+serve();

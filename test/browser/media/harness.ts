@@ -1,0 +1,117 @@
+/** A media node of its own, a page per participant, and a bridge between them in place of the signaling socket. */
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { EmbeddedMedia, type EmbeddedMediaOptions } from "../../../src/media/embedded.ts";
+import type { MediaEvent, MediaNode } from "../../../src/media/node.ts";
+import type { Permissions } from "../../../src/protocol/room-records.ts";
+
+export const ALL: Permissions = {
+  join: true,
+  subscribe: true,
+  publish: true,
+  publishAudio: false,
+  publishVideo: false,
+  publishData: true,
+};
+
+const CHROMIUM_ARGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+  "--use-fake-device-for-media-stream",
+  "--use-fake-ui-for-media-stream",
+  "--autoplay-policy=no-user-gesture-required",
+  "--disable-background-timer-throttling",
+  "--disable-renderer-backgrounding",
+];
+
+export async function launchBrowser(args: string[] = []): Promise<Browser> {
+  return chromium.launch({
+    executablePath: process.env.CHROMIUM_PATH ?? "/usr/bin/chromium",
+    headless: true,
+    args: [...CHROMIUM_ARGS, ...args],
+  });
+}
+
+export function startMedia(options: Partial<EmbeddedMediaOptions> = {}): Promise<EmbeddedMedia> {
+  return EmbeddedMedia.start({
+    workers: 1,
+    port: 0,
+    hostname: "127.0.0.1",
+    announce: ["127.0.0.1"],
+    tcp: true,
+    log: { info: () => {}, error: () => {} },
+    ...options,
+  });
+}
+
+export type Bridge = { url: string; events: MediaEvent[]; stop(): Promise<void> };
+
+type Joined = { roomId: string; participantId: string };
+
+/** Serves the page; its socket speaks the methods of the media node, for the participant it joined as. */
+export async function startBridge(media: MediaNode): Promise<Bridge> {
+  const built = await Bun.build({ entrypoints: [`${import.meta.dir}/page.ts`], target: "browser" });
+  const script = (await built.outputs[0]?.text()) ?? "";
+  const events: MediaEvent[] = [];
+  const sockets = new Map<string, Bun.ServerWebSocket<Joined>>();
+  const server = Bun.serve<Joined, never>({
+    hostname: "127.0.0.1",
+    port: 0,
+    async fetch(request, self) {
+      const url = new URL(request.url);
+      if (url.pathname === "/page.js") return new Response(script, { headers: { "content-type": "text/javascript" } });
+      if (url.pathname !== "/bridge") {
+        return new Response('<!doctype html><body><script type="module" src="/page.js"></script>', {
+          headers: { "content-type": "text/html" },
+        });
+      }
+      const roomId = url.searchParams.get("room") ?? "room";
+      const identity = url.searchParams.get("identity") ?? "someone";
+      const participantId = `${identity}-${crypto.randomUUID()}`;
+      const permissions: Permissions = { ...ALL, ...JSON.parse(url.searchParams.get("permissions") ?? "{}") };
+      await media.openRoom({ roomId });
+      await media.addParticipant({ roomId, participantId, identity, permissions });
+      return self.upgrade(request, { data: { roomId, participantId } }) ? undefined : new Response(null, { status: 400 });
+    },
+    websocket: {
+      open: (socket) => void sockets.set(socket.data.participantId, socket),
+      close: (socket) => void sockets.delete(socket.data.participantId),
+      async message(socket, text) {
+        const { id, method, request } = JSON.parse(String(text));
+        try {
+          const call = media[method as "negotiate"] as (request: object) => Promise<unknown>;
+          const response = await call.call(media, { ...socket.data, ...request });
+          socket.send(JSON.stringify({ id, response: response ?? null }));
+        } catch (error) {
+          socket.send(JSON.stringify({ id, error: String(error) }));
+        }
+      },
+    },
+  });
+  const off = media.onEvent((event) => {
+    events.push(event);
+    for (const socket of sockets.values()) socket.send(JSON.stringify({ event }));
+  });
+  return {
+    url: `http://127.0.0.1:${server.port}/`,
+    events,
+    async stop() {
+      off();
+      await server.stop(true);
+    },
+  };
+}
+
+export async function join(browser: Browser | BrowserContext, bridge: Bridge, identity: string, room = "room", permissions: Partial<Permissions> = {}): Promise<Page> {
+  const page = await browser.newPage();
+  page.on("pageerror", (error) => console.error(identity, error));
+  await page.goto(bridge.url);
+  await page.waitForFunction(() => typeof window.join === "function");
+  const query = new URLSearchParams({ room, identity, permissions: JSON.stringify(permissions) });
+  await page.evaluate((text) => window.join(text), query.toString());
+  return page;
+}
