@@ -75,7 +75,9 @@ export async function startBridge(media: MediaNode): Promise<Bridge> {
       const permissions: Permissions = { ...ALL, ...JSON.parse(url.searchParams.get("permissions") ?? "{}") };
       await media.openRoom({ roomId });
       await media.addParticipant({ roomId, participantId, identity, permissions });
-      return self.upgrade(request, { data: { roomId, participantId } }) ? undefined : new Response(null, { status: 400 });
+      return self.upgrade(request, { data: { roomId, participantId } })
+        ? undefined
+        : new Response(null, { status: 400 });
     },
     websocket: {
       open: (socket) => void sockets.set(socket.data.participantId, socket),
@@ -106,7 +108,13 @@ export async function startBridge(media: MediaNode): Promise<Bridge> {
   };
 }
 
-export async function join(browser: Browser | BrowserContext, bridge: Bridge, identity: string, room = "room", permissions: Partial<Permissions> = {}): Promise<Page> {
+export async function join(
+  browser: Browser | BrowserContext,
+  bridge: Bridge,
+  identity: string,
+  room = "room",
+  permissions: Partial<Permissions> = {},
+): Promise<Page> {
   const page = await browser.newPage();
   page.on("pageerror", (error) => console.error(identity, error));
   await page.goto(bridge.url);

@@ -2,10 +2,23 @@
 import type { MediaEvent, NegotiateAnswer } from "../../../src/media/node.ts";
 import type { SubscriptionChange } from "../../../src/protocol/signaling.ts";
 
-type Published = { transceiver: RTCRtpTransceiver; clientTrackId: string; kind: "audio" | "video"; source: string; active: boolean };
+type Published = {
+  transceiver: RTCRtpTransceiver;
+  clientTrackId: string;
+  kind: "audio" | "video";
+  source: string;
+  active: boolean;
+};
 
 export type PublishOptions = {
-  video?: { width: number; height: number; frameRate?: number; layers?: number; codec?: string; maxBitrate?: number } | null;
+  video?: {
+    width: number;
+    height: number;
+    frameRate?: number;
+    layers?: number;
+    codec?: string;
+    maxBitrate?: number;
+  } | null;
   audio?: boolean;
 };
 
@@ -65,10 +78,17 @@ class Page {
         const transceiver = this.pc.addTransceiver(track, {
           direction: "sendonly",
           streams: [stream],
-          sendEncodings: kind === "video" ? encodings(options.video?.layers ?? 1, frameRate, options.video?.maxBitrate) : [{}],
+          sendEncodings:
+            kind === "video" ? encodings(options.video?.layers ?? 1, frameRate, options.video?.maxBitrate) : [{}],
         });
         if (kind === "video" && options.video?.codec) prefer(transceiver, options.video.codec);
-        this.#published.push({ transceiver, clientTrackId, kind, source: kind === "audio" ? "microphone" : source, active: true });
+        this.#published.push({
+          transceiver,
+          clientTrackId,
+          kind,
+          source: kind === "audio" ? "microphone" : source,
+          active: true,
+        });
       }
       ids.push(clientTrackId);
     }
@@ -140,7 +160,8 @@ class Page {
   }
 
   async updateSubscription(change: SubscriptionChange): Promise<void> {
-    if (change.mid === null) for (const [mid, trackId] of this.subscribed) if (trackId === change.trackId) this.subscribed.delete(mid);
+    if (change.mid === null)
+      for (const [mid, trackId] of this.subscribed) if (trackId === change.trackId) this.subscribed.delete(mid);
     await this.call("updateSubscriptions", { tracks: [change] });
   }
 
@@ -156,7 +177,11 @@ class Page {
   }
 
   /** Resolves with the value of `check` once it is neither false nor undefined. */
-  async until<T>(check: () => Promise<T | false | undefined> | T | false | undefined, what: string, timeoutMs = 10_000): Promise<T> {
+  async until<T>(
+    check: () => Promise<T | false | undefined> | T | false | undefined,
+    what: string,
+    timeoutMs = 10_000,
+  ): Promise<T> {
     const deadline = performance.now() + timeoutMs;
     for (;;) {
       const value = await check();
@@ -174,9 +199,17 @@ class Page {
     }
   }
 
-  event<T extends MediaEvent["type"]>(type: T, matches: (event: Extract<MediaEvent, { type: T }>) => boolean = () => true, timeoutMs?: number) {
+  event<T extends MediaEvent["type"]>(
+    type: T,
+    matches: (event: Extract<MediaEvent, { type: T }>) => boolean = () => true,
+    timeoutMs?: number,
+  ) {
     return this.until(
-      () => this.events.find((e): e is Extract<MediaEvent, { type: T }> => e.type === type && matches(e as Extract<MediaEvent, { type: T }>)),
+      () =>
+        this.events.find(
+          (e): e is Extract<MediaEvent, { type: T }> =>
+            e.type === type && matches(e as Extract<MediaEvent, { type: T }>),
+        ),
       type,
       timeoutMs,
     );
@@ -187,10 +220,14 @@ class Page {
   }
 
   decoding(mid: string, frames = 10, timeoutMs = 15_000): Promise<Record<string, number>> {
-    return this.until(async () => {
-      const stats = await this.inbound(mid);
-      return (stats.framesDecoded ?? 0) >= frames ? stats : undefined;
-    }, `${frames} frames on ${mid}`, timeoutMs);
+    return this.until(
+      async () => {
+        const stats = await this.inbound(mid);
+        return (stats.framesDecoded ?? 0) >= frames ? stats : undefined;
+      },
+      `${frames} frames on ${mid}`,
+      timeoutMs,
+    );
   }
 }
 
@@ -209,7 +246,9 @@ function encodings(layers: number, maxFramerate: number, maxBitrate?: number): R
 
 function prefer(transceiver: RTCRtpTransceiver, name: string): void {
   const { codecs = [] } = RTCRtpReceiver.getCapabilities("video") ?? {};
-  const rest = codecs.filter((codec) => codec.mimeType.toLowerCase() === `video/${name.toLowerCase()}` || codec.mimeType === "video/rtx");
+  const rest = codecs.filter(
+    (codec) => codec.mimeType.toLowerCase() === `video/${name.toLowerCase()}` || codec.mimeType === "video/rtx",
+  );
   transceiver.setCodecPreferences(rest);
 }
 

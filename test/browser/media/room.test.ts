@@ -33,8 +33,14 @@ describe("a room of real browsers", () => {
     for (const [i, page] of pages.entries()) {
       const other = ["ben", "ann"][i] ?? "";
       const seen = await page.evaluate(async (identity) => {
-        const audio = await window.page.event("trackPublished", (e) => e.identity === identity && e.track.kind === "audio");
-        const video = await window.page.event("trackPublished", (e) => e.identity === identity && e.track.kind === "video");
+        const audio = await window.page.event(
+          "trackPublished",
+          (e) => e.identity === identity && e.track.kind === "audio",
+        );
+        const video = await window.page.event(
+          "trackPublished",
+          (e) => e.identity === identity && e.track.kind === "video",
+        );
         const audioMid = await window.page.subscribe(audio.track.id, "audio");
         const videoMid = await window.page.subscribe(video.track.id, "video");
         const frames = await window.page.decoding(videoMid, 20);
@@ -42,12 +48,23 @@ describe("a room of real browsers", () => {
           const stats = await window.page.inbound(audioMid);
           return (stats.totalAudioEnergy ?? 0) > 0 ? stats : undefined;
         }, "sound");
-        return { frames: frames.framesDecoded, height: frames.frameHeight, energy: sound.totalAudioEnergy, track: video.track };
+        return {
+          frames: frames.framesDecoded,
+          height: frames.frameHeight,
+          energy: sound.totalAudioEnergy,
+          track: video.track,
+        };
       }, other);
       expect(seen.frames).toBeGreaterThanOrEqual(20);
       expect(seen.height).toBe(360);
       expect(seen.energy).toBeGreaterThan(0);
-      expect(seen.track).toMatchObject({ kind: "video", source: "camera", muted: false, simulcast: false, codec: "VP8" });
+      expect(seen.track).toMatchObject({
+        kind: "video",
+        source: "camera",
+        muted: false,
+        simulcast: false,
+        codec: "VP8",
+      });
     }
     await Promise.all(pages.map((page) => page.close()));
   }, 60_000);
