@@ -2,6 +2,8 @@ import { Elysia } from "elysia";
 import { authRoutes } from "./accounts/auth.routes.ts";
 import { meRoutes } from "./accounts/me.routes.ts";
 import { auditRoutes } from "./audit/audit.routes.ts";
+import { fleetNodeRoutes } from "./fleet/fleet.node-routes.ts";
+import { fleetRoutes } from "./fleet/fleet.routes.ts";
 import { assetFolder } from "./kernel/assets.ts";
 import { createEnvelope } from "./kernel/http/envelope.ts";
 import { createGuards } from "./kernel/http/guards.ts";
@@ -30,7 +32,7 @@ export type AppDeps = { runtime: Runtime; services: Services; readiness: Readine
 /** The table of contents: every feature's routes, in the order of the spec. */
 export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) {
   const { config, db, ids, log, metrics, now, writer } = runtime;
-  const { users, accounts, sessions, projects, members, apiKeys, audit, rooms, rtcTokens, liveRooms } = services;
+  const { users, accounts, sessions, projects, members, apiKeys, audit } = services;
 
   const envelope = createEnvelope({
     now,
@@ -49,7 +51,7 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
     apiKey: apiKeys.verify,
     session: sessions.verify,
     chatToken: () => Promise.reject(new ApiError("SVC_AUTH_ERROR")),
-    rtcToken: rtcTokens.verify,
+    rtcToken: services.rtcTokens.verify,
     originPolicy: projects.originPolicy,
     roleIn: members.roleIn,
     isArchived: projects.isArchived,
@@ -75,9 +77,11 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
     .use(memberRoutes(http, runtime, { members, users }))
     .use(apiKeyRoutes(http, runtime, apiKeys))
     .use(auditRoutes(http, audit))
-    .use(roomRoutes(http, runtime, { rooms, liveRooms }))
-    .use(rtcTokenRoutes(http, runtime, rtcTokens))
-    .use(roomDashboardRoutes(http, runtime, { rooms, rtcTokens, liveRooms }))
+    .use(roomRoutes(http, runtime, services))
+    .use(rtcTokenRoutes(http, runtime, services))
+    .use(roomDashboardRoutes(http, runtime, services))
+    .use(fleetRoutes(http, runtime, services))
+    .use(fleetNodeRoutes(http, runtime, services))
     .use(
       webRoutes({
         folder: assetFolder("dist/web"),

@@ -3,6 +3,7 @@ import { createPasswords } from "./accounts/passwords.ts";
 import { sessionService } from "./accounts/session.service.ts";
 import { userService } from "./accounts/user.service.ts";
 import { auditService } from "./audit/audit.service.ts";
+import { fleetService } from "./fleet/fleet.service.ts";
 import { apiKeyService } from "./projects/api-key.service.ts";
 import { memberService } from "./projects/member.service.ts";
 import { projectService } from "./projects/project.service.ts";
@@ -22,8 +23,9 @@ export function createServices(runtime: Runtime) {
   const audit = auditService(runtime);
   const rooms = roomService(runtime);
   const rtcTokens = rtcTokenService(runtime, { rooms, mayMint: () => true });
+  const fleet = fleetService(runtime);
   const liveRooms = noLiveRooms();
-  return { users, sessions, accounts, members, projects, apiKeys, audit, rooms, rtcTokens, liveRooms };
+  return { users, sessions, accounts, members, projects, apiKeys, audit, rooms, rtcTokens, liveRooms, fleet };
 }
 
 export type Services = ReturnType<typeof createServices>;

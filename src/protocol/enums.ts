@@ -5,6 +5,9 @@ export type Environment = (typeof ENVIRONMENTS)[number];
 export const PROJECT_ROLES = ["OWNER", "ADMIN", "DEVELOPER", "VIEWER"] as const;
 export type ProjectRole = (typeof PROJECT_ROLES)[number];
 
+export const RTC_SERVER_STATUSES = ["HEALTHY", "DRAINING", "UNHEALTHY"] as const;
+export type RtcServerStatus = (typeof RTC_SERVER_STATUSES)[number];
+
 export const CHAT_SCOPES = ["chat:read", "chat:send", "chat:moderate", "chat:manage"] as const;
 export type ChatScope = (typeof CHAT_SCOPES)[number];
 

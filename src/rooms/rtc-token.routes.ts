@@ -8,7 +8,7 @@ import type { RtcTokenService } from "./rtc-token.service.ts";
 export const rtcTokenRoutes = (
   { guards, idempotency, rateLimit }: Http,
   { write }: Runtime,
-  rtcTokens: RtcTokenService,
+  { rtcTokens }: { rtcTokens: RtcTokenService },
 ) =>
   new Elysia({ prefix: "/v1/rooms/:id/rtc-tokens", tags: ["rooms"] })
     .use(guards.apiKey)

@@ -1,0 +1,29 @@
+import { Elysia } from "elysia";
+import { documented } from "../kernel/http/docs.ts";
+import type { Http } from "../kernel/http/http.ts";
+import type { Runtime } from "../runtime.ts";
+import type { FleetService } from "./fleet.service.ts";
+import { Heartbeat, HeartbeatAnswer, RegisterServer, RtcServer } from "./server.schema.ts";
+
+/** What a media node itself calls, with the SFU secret. */
+export const fleetNodeRoutes = ({ guards }: Http, { write }: Runtime, { fleet }: { fleet: FleetService }) =>
+  new Elysia({ prefix: "/v1/rtc/servers", tags: ["fleet: nodes"] })
+    .use(guards.node)
+    .post(
+      "/register",
+      async ({ body, set }) => {
+        const { created, server } = await write(() => fleet.register(body));
+        set.status = created ? 201 : 200;
+        return server;
+      },
+      {
+        ...documented("A media node registers; a known name reclaims its row"),
+        body: RegisterServer,
+        response: { 200: RtcServer, 201: RtcServer },
+      },
+    )
+    .put("/:name/heartbeat", ({ params, body }) => write(() => fleet.beat(params.name, body)), {
+      ...documented("A media node reports that it lives, and its load", ["SVC_RTC_SERVER_NOT_FOUND"]),
+      body: Heartbeat,
+      response: HeartbeatAnswer,
+    });

@@ -1,0 +1,133 @@
+import { iso } from "../kernel/clock.ts";
+import { ApiError } from "../protocol/errors.ts";
+import type { Runtime } from "../runtime.ts";
+import type { Candidate } from "./allocation.ts";
+import { fleetMetrics, statusOf } from "./server.status.ts";
+import { serverStore } from "./server.store.ts";
+import type { ServerRow } from "./server.table.ts";
+
+export type FleetService = ReturnType<typeof fleetService>;
+
+export type RegisterServer = {
+  name: string;
+  region: string;
+  publicHost: string;
+  internalUrl: string;
+  capacity?: number;
+  version?: string;
+};
+
+export type Heartbeat = {
+  activeRooms: number;
+  activeParticipants: number;
+  cpuPercent?: number;
+  memoryPercent?: number;
+  networkInBps?: number;
+  networkOutBps?: number;
+};
+
+/** Mutations are units of work: call them inside `write`. */
+export function fleetService({ db, config, now, metrics }: Runtime) {
+  const store = serverStore(db);
+  const timeoutSeconds = config.SFU_HEARTBEAT_TIMEOUT_SECONDS;
+  const totals = () => fleetMetrics(store.all(), timeoutSeconds, now());
+  metrics.gaugeOf("stoa_rtc_servers_healthy", "Media nodes that take new rooms", () => totals().healthy);
+  metrics.gaugeOf("stoa_rtc_servers_unhealthy", "Media nodes past their heartbeat timeout", () => totals().unhealthy);
+
+  function find(name: string): ServerRow {
+    const row = store.find(name);
+    if (!row) throw new ApiError("SVC_RTC_SERVER_NOT_FOUND");
+    return row;
+  }
+
+  const show = (row: ServerRow) => ({
+    name: row.name,
+    region: row.region,
+    publicHost: row.publicHost,
+    internalUrl: row.internalUrl,
+    capacity: row.capacity,
+    version: row.version,
+    status: statusOf(row, timeoutSeconds, now()),
+    activeRooms: row.activeRooms,
+    activeParticipants: row.activeParticipants,
+    cpuPercent: row.cpuPercent,
+    memoryPercent: row.memoryPercent,
+    networkInBps: row.networkInBps,
+    networkOutBps: row.networkOutBps,
+    registeredAt: iso(row.registeredAt),
+    lastHeartbeatAt: iso(row.lastHeartbeatAt),
+  });
+
+  function setDraining(name: string, draining: boolean) {
+    const row = find(name);
+    store.setDraining(name, draining);
+    return show({ ...row, draining });
+  }
+
+  return {
+    list: store.list,
+    find,
+    show,
+    metrics: totals,
+
+    /** A known name is the same node after a restart: it keeps its drain and starts its figures anew. */
+    register(input: RegisterServer) {
+      const known = store.find(input.name);
+      const at = now();
+      const row: ServerRow = {
+        name: input.name,
+        region: input.region,
+        publicHost: input.publicHost,
+        internalUrl: input.internalUrl,
+        capacity: input.capacity ?? null,
+        version: input.version || null,
+        draining: known?.draining ?? false,
+        activeRooms: null,
+        activeParticipants: null,
+        cpuPercent: null,
+        memoryPercent: null,
+        networkInBps: null,
+        networkOutBps: null,
+        registeredAt: known?.registeredAt ?? at,
+        lastHeartbeatAt: known?.lastHeartbeatAt ?? null,
+        seenAt: at,
+      };
+      store.put(row);
+      return { created: known === undefined, server: show(row) };
+    },
+
+    beat(name: string, heartbeat: Heartbeat) {
+      const row = find(name);
+      const { activeRooms, activeParticipants, cpuPercent, memoryPercent, networkInBps, networkOutBps } = heartbeat;
+      const figures = {
+        activeRooms,
+        activeParticipants,
+        cpuPercent: cpuPercent ?? null,
+        memoryPercent: memoryPercent ?? null,
+        networkInBps: networkInBps ?? null,
+        networkOutBps: networkOutBps ?? null,
+      };
+      store.beat(name, figures, now());
+      return {
+        status: row.draining ? ("DRAINING" as const) : ("HEALTHY" as const),
+        draining: row.draining,
+      };
+    },
+
+    drain: (name: string) => setDraining(name, true),
+    undrain: (name: string) => setDraining(name, false),
+
+    /** Every node as the allocator sees it; `placedOn` counts rooms placed since the node's last report. */
+    candidates: (placedOn: (name: string) => number): Candidate[] =>
+      store.all().map((row) => ({
+        name: row.name,
+        region: row.region,
+        status: statusOf(row, timeoutSeconds, now()),
+        capacity: row.capacity,
+        rooms: Math.max(row.activeRooms ?? 0, placedOn(row.name)),
+        participants: row.activeParticipants,
+        cpuPercent: row.cpuPercent,
+        memoryPercent: row.memoryPercent,
+      })),
+  };
+}

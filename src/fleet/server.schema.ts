@@ -1,0 +1,67 @@
+import { t } from "elysia";
+import { NullableTimestamp, nullable, oneOf, Timestamp } from "../kernel/http/schema.ts";
+import { RTC_SERVER_STATUSES } from "../protocol/enums.ts";
+
+const text = (minLength: number, maxLength: number, description: string) =>
+  t.String({ minLength, maxLength, description });
+
+export const RegisterServer = t.Object({
+  name: t.String({
+    // Both words are paths of their own under /v1/rtc/servers.
+    pattern: "^(?!(?:metrics|register)$)[A-Za-z0-9._-]{1,128}$",
+    description: "Stable and unique across the fleet; a node that restarts reclaims its row",
+    error: "must be 1-128 letters, digits, '-', '_' or '.', and neither 'metrics' nor 'register'",
+  }),
+  region: text(1, 64, "Free-form; the allocator prefers it, no more"),
+  publicHost: text(1, 255, "Host that clients reach for media"),
+  internalUrl: text(1, 255, "Base URL for calls from server to server"),
+  capacity: t.Optional(t.Integer({ minimum: 1, maximum: 100_000, description: "Rooms it can hold: a ceiling" })),
+  version: t.Optional(text(0, 64, "Build identifier")),
+});
+
+const percent = t.Optional(t.Number({ minimum: 0, maximum: 100 }));
+const bitsPerSecond = t.Optional(t.Number({ minimum: 0 }));
+
+export const Heartbeat = t.Object({
+  activeRooms: t.Integer({ minimum: 0 }),
+  activeParticipants: t.Integer({ minimum: 0 }),
+  cpuPercent: percent,
+  memoryPercent: percent,
+  networkInBps: bitsPerSecond,
+  networkOutBps: bitsPerSecond,
+});
+
+export const RtcServerStatus = oneOf(RTC_SERVER_STATUSES);
+export const HeartbeatAnswer = t.Object({ status: RtcServerStatus, draining: t.Boolean() });
+
+const figure = nullable(t.Number());
+
+export const RtcServer = t.Object({
+  name: t.String(),
+  region: t.String(),
+  publicHost: t.String(),
+  internalUrl: t.String(),
+  capacity: figure,
+  version: nullable(t.String()),
+  status: RtcServerStatus,
+  activeRooms: figure,
+  activeParticipants: figure,
+  cpuPercent: figure,
+  memoryPercent: figure,
+  networkInBps: figure,
+  networkOutBps: figure,
+  registeredAt: Timestamp,
+  lastHeartbeatAt: NullableTimestamp,
+});
+
+export const FleetMetrics = t.Object({
+  servers: t.Integer(),
+  healthy: t.Integer(),
+  draining: t.Integer(),
+  unhealthy: t.Integer(),
+  capacity: figure,
+  activeRooms: figure,
+  activeParticipants: figure,
+  networkInBps: figure,
+  networkOutBps: figure,
+});

@@ -1,0 +1,25 @@
+import { integer, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
+
+export const rtcServers = sqliteTable("rtc_servers", {
+  name: text("name").primaryKey(),
+  region: text("region").notNull(),
+  publicHost: text("public_host").notNull(),
+  internalUrl: text("internal_url").notNull(),
+  /** Rooms it can hold; null is as many as come. */
+  capacity: integer("capacity"),
+  version: text("version"),
+  draining: integer("draining", { mode: "boolean" }).notNull().default(false),
+  /** Figures of the last heartbeat; null until one has come since it registered. */
+  activeRooms: integer("active_rooms"),
+  activeParticipants: integer("active_participants"),
+  cpuPercent: real("cpu_percent"),
+  memoryPercent: real("memory_percent"),
+  networkInBps: real("network_in_bps"),
+  networkOutBps: real("network_out_bps"),
+  registeredAt: integer("registered_at").notNull(),
+  lastHeartbeatAt: integer("last_heartbeat_at"),
+  /** The later of registration and heartbeat: the last sign of life. */
+  seenAt: integer("seen_at").notNull(),
+});
+
+export type ServerRow = typeof rtcServers.$inferSelect;
