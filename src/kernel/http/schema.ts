@@ -19,9 +19,12 @@ export const Identity = t.String({
 export const EnvironmentQuery = { environment: t.Optional(Environment) };
 
 export function oneOf<const T extends readonly [string, ...string[]]>(values: T) {
-  return t.UnionEnum(values as unknown as [T[number], ...T[number][]], {
+  const schema = t.UnionEnum(values as unknown as [T[number], ...T[number][]], {
     error: `must be one of ${values.join(", ")}`,
   });
+  // The framework makes the first value the default: a field left out would be filled in, a PATCH would change it.
+  delete (schema as { default?: unknown }).default;
+  return schema;
 }
 
 export function nullable<T extends Parameters<typeof t.Union>[0][number]>(schema: T) {

@@ -1,0 +1,72 @@
+import { afterAll, expect, test } from "bun:test";
+import { testServer } from "../harness/server.ts";
+
+const server = testServer();
+afterAll(server.close);
+
+const { projectId, key } = await server.project();
+const { token } = await server.session({ projectId, role: "ADMIN" });
+
+const setOrigins = (body: unknown) =>
+  server.call("PATCH", `/v1/projects/${projectId}/allowed-origins`, { key: token, body });
+const from = async (origin: string) => (await server.call("GET", "/v1/project", { key, headers: { origin } })).status;
+
+test("[4.6] the list is replaced as a whole, each origin as a browser sends it", async () => {
+  const { status, body } = await setOrigins({
+    allowedOrigins: ["HTTPS://App.Example.com/", "https://app.example.com:443", "http://10.0.0.1:8080"],
+  });
+  expect(status).toBe(200);
+  expect(body).toMatchObject({
+    allowedOrigins: ["https://app.example.com", "http://10.0.0.1:8080"],
+    allowLocalhostOrigins: true,
+  });
+  expect((await setOrigins({ allowedOrigins: ["https://b.example"] })).body.allowedOrigins).toEqual([
+    "https://b.example",
+  ]);
+});
+
+test("[4.6] what is no origin is refused by its place in the list, and changes nothing", async () => {
+  await setOrigins({ allowedOrigins: ["https://kept.example"] });
+  for (const bad of [
+    "example.com",
+    "ftp://a.example",
+    "https://a.example/path",
+    "https://u:p@a.example",
+    "null",
+    "*",
+    "",
+  ]) {
+    const { status, body } = await setOrigins({ allowedOrigins: ["https://ok.example", bad] });
+    expect([bad, status, body.details]).toEqual([
+      bad,
+      400,
+      [{ field: "allowedOrigins.1", message: expect.any(String) }],
+    ]);
+  }
+  expect((await setOrigins({})).status).toBe(400);
+  expect((await setOrigins({ allowedOrigins: "https://a.example" })).status).toBe(400);
+  const many = Array.from({ length: 101 }, (_, i) => `https://a${i}.example`);
+  expect((await setOrigins({ allowedOrigins: many })).status).toBe(400);
+  expect((await server.call("GET", "/v1/project", { key })).body.allowedOrigins).toEqual(["https://kept.example"]);
+  expect((await setOrigins({ allowedOrigins: many.slice(1) })).status).toBe(200);
+});
+
+test("[4.6] an empty list allows any origin; a list allows itself, and localhost unless switched off", async () => {
+  await setOrigins({ allowedOrigins: [], allowLocalhostOrigins: true });
+  expect(await from("https://anywhere.example")).toBe(200);
+
+  await setOrigins({ allowedOrigins: ["https://a.example"] });
+  expect(await from("https://a.example")).toBe(200);
+  expect(await from("https://anywhere.example")).toBe(403);
+  expect(await from("https://a.example:8443")).toBe(403);
+  expect(await from("http://a.example")).toBe(403);
+  expect(await from("null")).toBe(403);
+  for (const local of ["http://localhost:5173", "https://127.0.0.1", "http://[::1]:3000"]) {
+    expect(await from(local)).toBe(200);
+  }
+  expect(await from("http://localhost.evil.example")).toBe(403);
+
+  await setOrigins({ allowedOrigins: ["https://a.example"], allowLocalhostOrigins: false });
+  expect(await from("http://localhost:5173")).toBe(403);
+  expect((await server.call("GET", "/v1/project", { key })).status).toBe(200);
+});
