@@ -1,0 +1,163 @@
+/** What a conversation holds, as the wire shows it: shared by REST, the chat socket, webhooks and the browser SDK. */
+import { type Static, Type } from "@sinclair/typebox";
+import { literals } from "./room-records.ts";
+
+export const CONVERSATION_TYPES = ["CHANNEL", "DIRECT", "ROOM"] as const;
+export const CONVERSATION_STATUSES = ["ACTIVE", "ARCHIVED"] as const;
+export const CHAT_MEMBER_ROLES = ["MEMBER", "MODERATOR", "ADMIN"] as const;
+export const CHAT_MEMBER_STATUSES = ["ACTIVE", "LEFT", "BANNED"] as const;
+export const MESSAGE_TYPES = ["text", "attachment", "system", "event"] as const;
+/** `offline` is announced, never listed. */
+export const PRESENCE_STATUSES = ["online", "away", "offline"] as const;
+export const ATTACHMENT_STATUSES = ["PENDING", "UPLOADED", "EXPIRED"] as const;
+
+export type ConversationType = (typeof CONVERSATION_TYPES)[number];
+export type ConversationStatus = (typeof CONVERSATION_STATUSES)[number];
+export type ChatMemberRole = (typeof CHAT_MEMBER_ROLES)[number];
+export type ChatMemberStatus = (typeof CHAT_MEMBER_STATUSES)[number];
+export type MessageType = (typeof MESSAGE_TYPES)[number];
+export type PresenceStatus = (typeof PRESENCE_STATUSES)[number];
+export type AttachmentStatus = (typeof ATTACHMENT_STATUSES)[number];
+
+/** User ids listed per emoji; `count` is always whole. */
+export const REACTION_USERS_SHOWN = 50;
+/** Slow mode, in seconds between two messages of one member. */
+export const MAX_SLOW_MODE_SECONDS = 120;
+
+const Text = Type.String();
+const NullableText = Type.Union([Type.String(), Type.Null()]);
+const NullableInteger = Type.Union([Type.Integer(), Type.Null()]);
+/** The developer's own JSON: kept, returned, never interpreted. */
+export const Metadata = Type.Record(Type.String(), Type.Unknown());
+export type Metadata = Static<typeof Metadata>;
+const NullableMetadata = Type.Union([Metadata, Type.Null()]);
+
+export const Conversation = Type.Object({
+  id: Text,
+  uuid: Text,
+  name: Text,
+  type: literals(CONVERSATION_TYPES),
+  status: literals(CONVERSATION_STATUSES),
+  roomId: NullableText,
+  retentionDays: NullableInteger,
+  metadata: NullableMetadata,
+  slowModeSeconds: Type.Integer(),
+  memberCount: Type.Integer(),
+  lastSeq: Type.Integer(),
+  lastMessageAt: NullableText,
+  createdAt: Text,
+  updatedAt: Text,
+  /** For a chat token: what its user has not read. */
+  unreadCount: Type.Optional(Type.Integer()),
+});
+export type Conversation = Static<typeof Conversation>;
+
+export const ConversationMember = Type.Object({
+  userId: Text,
+  role: literals(CHAT_MEMBER_ROLES),
+  status: literals(CHAT_MEMBER_STATUSES),
+  mutedUntil: NullableText,
+  metadata: NullableMetadata,
+  joinedAt: Text,
+  leftAt: NullableText,
+});
+export type ConversationMember = Static<typeof ConversationMember>;
+
+export const Attachment = Type.Object({
+  id: Text,
+  conversationId: Text,
+  filename: Text,
+  mimeType: Text,
+  size: Type.Integer(),
+  sha256: NullableText,
+  status: literals(ATTACHMENT_STATUSES),
+  uploaderId: NullableText,
+  metadata: NullableMetadata,
+  createdAt: Text,
+});
+export type Attachment = Static<typeof Attachment>;
+
+export const ReactionSummary = Type.Object({
+  emoji: Text,
+  count: Type.Integer(),
+  userIds: Type.Array(Text, { maxItems: REACTION_USERS_SHOWN }),
+});
+export type ReactionSummary = Static<typeof ReactionSummary>;
+
+export const Message = Type.Object({
+  id: Text,
+  /** Of its creation; later changes carry a `seq` of their own. */
+  seq: Type.Integer(),
+  conversationId: Text,
+  /** Null: the server itself. */
+  senderId: NullableText,
+  type: literals(MESSAGE_TYPES),
+  text: NullableText,
+  replyTo: NullableText,
+  threadRootId: NullableText,
+  replyCount: Type.Integer(),
+  clientMessageId: NullableText,
+  attachment: Type.Union([Attachment, Type.Null()]),
+  metadata: NullableMetadata,
+  reactions: Type.Array(ReactionSummary),
+  pinned: Type.Boolean(),
+  edited: Type.Boolean(),
+  editedAt: NullableText,
+  deleted: Type.Boolean(),
+  deletedAt: NullableText,
+  createdAt: Text,
+  updatedAt: Text,
+  cursor: Text,
+});
+export type Message = Static<typeof Message>;
+
+export const MessagePage = Type.Object({
+  data: Type.Array(Message),
+  nextCursor: NullableText,
+  previousCursor: NullableText,
+  hasMore: Type.Boolean(),
+});
+export type MessagePage = Static<typeof MessagePage>;
+
+export const Reaction = Type.Object({
+  messageId: Text,
+  emoji: Text,
+  userId: Text,
+  reactions: Type.Array(ReactionSummary),
+});
+export type Reaction = Static<typeof Reaction>;
+
+export const ReadReceipt = Type.Object({
+  userId: Text,
+  lastReadMessageId: NullableText,
+  lastReadSeq: NullableInteger,
+  lastReadAt: NullableText,
+});
+export type ReadReceipt = Static<typeof ReadReceipt>;
+
+export const ReadState = Type.Object({ ...ReadReceipt.properties, unreadCount: Type.Integer() });
+export type ReadState = Static<typeof ReadState>;
+
+export const Unread = Type.Object({
+  userId: Text,
+  total: Type.Integer(),
+  conversations: Type.Array(Type.Object({ conversationId: Text, unreadCount: Type.Integer() })),
+});
+export type Unread = Static<typeof Unread>;
+
+export const Presence = Type.Object({ userId: Text, status: literals(PRESENCE_STATUSES), at: Text });
+export type Presence = Static<typeof Presence>;
+
+export const Typing = Type.Object({ userId: Text, startedAt: Text, expiresAt: Text });
+export type Typing = Static<typeof Typing>;
+
+export const ChatToken = Type.Object({
+  token: Text,
+  tokenId: Text,
+  userId: Text,
+  scopes: Type.Array(Text),
+  conversations: Type.Union([Type.Array(Text), Type.Null()]),
+  endpoint: Text,
+  expiresAt: Text,
+});
+export type ChatToken = Static<typeof ChatToken>;

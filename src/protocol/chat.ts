@@ -1,0 +1,144 @@
+/** The chat socket `GET /v1/chat/ws`: every frame a client may send, every frame the server sends, and the close codes. */
+import { type Static, type TObject, type TProperties, Type } from "@sinclair/typebox";
+import type { ChatEvent } from "./chat-events.ts";
+import { type Conversation, type Message, Metadata, type Presence, type ReadState, type Typing } from "./chat-records.ts";
+
+export const CHAT_CLOSE_CODES = {
+  frameTooLarge: 1009,
+  malformed: 4400,
+  unauthorized: 4401,
+  forbidden: 4403,
+  slow: 4408,
+  tooManyConnections: 4429,
+  tokenExpired: 4440,
+  restart: 4500,
+} as const;
+export type ChatCloseCode = (typeof CHAT_CLOSE_CODES)[keyof typeof CHAT_CLOSE_CODES];
+
+/** Codes of error frames that REST does not have; the others are those of `errors.ts` without their prefix. */
+export const CHAT_ERROR_CODES = ["INVALID_MESSAGE", "UNKNOWN_TYPE", "NOT_IN_ROOM", "TOO_MANY_SUBSCRIPTIONS"] as const;
+export type ChatErrorCode = (typeof CHAT_ERROR_CODES)[number];
+
+/** Missed events that one `room.join` replays; past it the client reads history again. */
+export const MAX_REPLAYED_EVENTS = 300;
+/** What a socket may leave unread before it is closed as slow. */
+export const MAX_BUFFERED_BYTES = 1024 * 1024;
+export const MALFORMED_FRAMES_ALLOWED = 3;
+export const TOKEN_EXPIRING_SECONDS = 60;
+/** Users listed in the answer to a join; `presenceCount` is always whole, and REST lists all. */
+export const MAX_PRESENCE_IN_ACK = 100;
+
+const RequestId = Type.String({ minLength: 1, maxLength: 64 });
+const Room = Type.String({ minLength: 1, maxLength: 128 });
+const MessageId = Type.String({ minLength: 1, maxLength: 64 });
+const Emoji = Type.String({ minLength: 1, maxLength: 256 });
+
+function request<T extends string, P extends TProperties>(type: T, properties: P) {
+  return Type.Object({ type: Type.Literal(type), id: Type.Optional(RequestId), ...properties });
+}
+
+export const ChatClientFrames = {
+  "room.join": request("room.join", {
+    room: Room,
+    since: Type.Optional(Type.Integer({ minimum: 0 })),
+    epoch: Type.Optional(Type.String({ maxLength: 64 })),
+  }),
+  "room.leave": request("room.leave", { room: Room }),
+  "message.send": request("message.send", {
+    room: Room,
+    text: Type.Optional(Type.String()),
+    messageType: Type.Optional(Type.String()),
+    replyTo: Type.Optional(Type.String({ maxLength: 64 })),
+    clientMessageId: Type.Optional(Type.String({ maxLength: 128 })),
+    attachmentId: Type.Optional(Type.String({ maxLength: 64 })),
+    metadata: Type.Optional(Metadata),
+    clientSentAt: Type.Optional(Type.Number({ minimum: 0 })),
+  }),
+  "message.update": request("message.update", {
+    messageId: MessageId,
+    text: Type.Optional(Type.String()),
+    metadata: Type.Optional(Metadata),
+  }),
+  "message.delete": request("message.delete", { messageId: MessageId }),
+  "reaction.add": request("reaction.add", { messageId: MessageId, emoji: Emoji }),
+  "reaction.remove": request("reaction.remove", { messageId: MessageId, emoji: Emoji }),
+  "read.mark": request("read.mark", { messageId: MessageId }),
+  "typing.start": request("typing.start", { room: Room }),
+  "typing.stop": request("typing.stop", { room: Room }),
+  "presence.set": request("presence.set", { status: Type.Union([Type.Literal("online"), Type.Literal("away")]) }),
+  "token.refresh": request("token.refresh", { token: Type.String({ minLength: 1, maxLength: 16_384 }) }),
+  ping: request("ping", {}),
+} as const satisfies Record<string, TObject>;
+
+export type ChatClientFrameType = keyof typeof ChatClientFrames;
+export type ChatClientFrameOf<T extends ChatClientFrameType> = Static<(typeof ChatClientFrames)[T]>;
+export type ChatClientFrame = { [T in ChatClientFrameType]: ChatClientFrameOf<T> }[ChatClientFrameType];
+
+// ---------------------------------------------------------------- server → client: answers
+
+export type RoomJoinAck = {
+  room: Conversation;
+  role: string;
+  /** The last event that the answer includes; the next push carries `seq + 1`. */
+  seq: number;
+  epoch: string;
+  /** False: too much was missed, or the log was replaced; read history again. */
+  recovered: boolean;
+  events: ChatEvent[];
+  presence: Presence[];
+  presenceCount: number;
+  typing: Typing[];
+  readState: ReadState;
+};
+
+export type ChatAckBody<T extends ChatClientFrameType> = T extends "room.join"
+  ? RoomJoinAck
+  : T extends "message.send"
+    ? { message: Message; deduplicated: boolean }
+    : T extends "message.update" | "message.delete"
+      ? { message: Message }
+      : T extends "read.mark"
+        ? { readState: ReadState }
+        : T extends "token.refresh"
+          ? { expiresAt: string; scopes: string[] }
+          : Record<never, never>;
+export type ChatAck<T extends ChatClientFrameType = ChatClientFrameType> = { type: "ack"; id: string } & ChatAckBody<T>;
+
+export type ChatErrorFrame = {
+  type: "error";
+  id?: string;
+  code: string;
+  message: string;
+  retryAfterSeconds?: number;
+};
+export type ChatPong = { type: "pong"; id?: string };
+
+// ---------------------------------------------------------------- server → client: pushes without `seq`
+
+export type ChatConnected = {
+  type: "connected";
+  connectionId: string;
+  userId: string;
+  scopes: string[];
+  expiresAt: string;
+  heartbeatSeconds: number;
+  serverTime: string;
+  limits: { maxFrameBytes: number; maxTextLength: number; maxMetadataBytes: number; maxSubscriptions: number };
+};
+
+/** State that is true now and never replayed. */
+export type ChatSignal =
+  | { type: "presence"; conversationId: string; userId: string; status: string; at: string }
+  | { type: "typing.started"; conversationId: string; userId: string; startedAt: string; expiresAt: string }
+  | { type: "typing.stopped"; conversationId: string; userId: string }
+  | { type: "read"; conversationId: string; userId: string; messageId: string; seq: number; at: string }
+  | { type: "stream.updated"; conversationId: string; streamId: string; status: string; viewerCount: number | null };
+
+export type ChatServerFrame =
+  | ChatConnected
+  | ChatAck
+  | ChatErrorFrame
+  | ChatPong
+  | ChatEvent
+  | ChatSignal
+  | { type: "token.expiring"; expiresAt: string };
