@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 import { authRoutes } from "./accounts/auth.routes.ts";
 import { meRoutes } from "./accounts/me.routes.ts";
 import { auditRoutes } from "./audit/audit.routes.ts";
+import { chatRoutes } from "./chat/chat.routes.ts";
 import { fleetNodeRoutes } from "./fleet/fleet.node-routes.ts";
 import { fleetRoutes } from "./fleet/fleet.routes.ts";
 import { assetFolder } from "./kernel/assets.ts";
@@ -20,7 +21,6 @@ import { memberRoutes } from "./projects/member.routes.ts";
 import { projectDashboardRoutes } from "./projects/project.dashboard-routes.ts";
 import { projectKeyRoutes } from "./projects/project.key-routes.ts";
 import { projectRoutes } from "./projects/project.routes.ts";
-import { ApiError } from "./protocol/errors.ts";
 import { roomDashboardRoutes } from "./rooms/room.dashboard-routes.ts";
 import { roomRoutes } from "./rooms/room.routes.ts";
 import { rtcTokenRoutes } from "./rooms/rtc-token.routes.ts";
@@ -50,7 +50,7 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
     sfuSecret,
     apiKey: apiKeys.verify,
     session: sessions.verify,
-    chatToken: () => Promise.reject(new ApiError("SVC_AUTH_ERROR")),
+    chatToken: services.chat.tokens.verify,
     rtcToken: services.rtcTokens.verify,
     originPolicy: projects.originPolicy,
     roleIn: members.roleIn,
@@ -82,6 +82,7 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
     .use(roomDashboardRoutes(http, runtime, services))
     .use(fleetRoutes(http, runtime, services))
     .use(fleetNodeRoutes(http, runtime, services))
+    .use(chatRoutes(http, runtime, services))
     .use(
       webRoutes({
         folder: assetFolder("dist/web"),

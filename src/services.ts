@@ -3,10 +3,12 @@ import { createPasswords } from "./accounts/passwords.ts";
 import { sessionService } from "./accounts/session.service.ts";
 import { userService } from "./accounts/user.service.ts";
 import { auditService } from "./audit/audit.service.ts";
+import { chatService } from "./chat/chat.service.ts";
 import { fleetService } from "./fleet/fleet.service.ts";
 import { apiKeyService } from "./projects/api-key.service.ts";
 import { memberService } from "./projects/member.service.ts";
 import { projectService } from "./projects/project.service.ts";
+import { ApiError } from "./protocol/errors.ts";
 import { noLiveRooms } from "./rooms/live-rooms.ts";
 import { roomService } from "./rooms/room.service.ts";
 import { rtcTokenService } from "./rooms/rtc-token.service.ts";
@@ -25,7 +27,14 @@ export function createServices(runtime: Runtime) {
   const rtcTokens = rtcTokenService(runtime, { rooms, mayMint: () => true });
   const fleet = fleetService(runtime);
   const liveRooms = noLiveRooms();
-  return { users, sessions, accounts, members, projects, apiKeys, audit, rooms, rtcTokens, liveRooms, fleet };
+  const chat = chatService(runtime, {
+    isArchived: projects.isArchived,
+    requireOpenRoom: (tenant, roomId) => void rooms.findActive({ ...tenant, roomId }),
+    claimAttachment: () => {
+      throw new ApiError("SVC_ATTACHMENT_NOT_FOUND");
+    },
+  });
+  return { users, sessions, accounts, members, projects, apiKeys, audit, rooms, rtcTokens, liveRooms, fleet, chat };
 }
 
 export type Services = ReturnType<typeof createServices>;

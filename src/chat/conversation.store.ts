@@ -6,7 +6,6 @@ import type { Tenant } from "./tenant.ts";
 
 const UUID = new RegExp(UUID_PATTERN, "i");
 
-
 export function conversationStore({ $client: client }: Db) {
   const columns = columnsOf(conversations);
   const one = (where: string) =>
@@ -75,15 +74,7 @@ export function conversationStore({ $client: client }: Db) {
       listOfUser.all(userId, projectId, environment, before, status, within && JSON.stringify(within), limit),
 
     save: (row: ConversationRow) =>
-      void save.run(
-        row.id,
-        row.name,
-        row.status,
-        row.retentionDays,
-        row.metadata,
-        row.slowModeSeconds,
-        row.updatedAt,
-      ),
+      void save.run(row.id, row.name, row.status, row.retentionDays, row.metadata, row.slowModeSeconds, row.updatedAt),
 
     countMembers: (id: string, difference: number) => void countMembers.run(id, difference),
     nextSeq: (id: string): number => taken(nextSeq.get(id)).seq,

@@ -1,6 +1,11 @@
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import { projects } from "../projects/project.table.ts";
-import type { ChatMemberRole, ChatMemberStatus, ConversationStatus, ConversationType } from "../protocol/chat-records.ts";
+import type {
+  ChatMemberRole,
+  ChatMemberStatus,
+  ConversationStatus,
+  ConversationType,
+} from "../protocol/chat-records.ts";
 import type { Environment } from "../protocol/enums.ts";
 
 export const conversations = sqliteTable(

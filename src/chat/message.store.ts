@@ -45,15 +45,15 @@ export function messageStore({ $client: client }: Db) {
   const walks = new Map<string, ReturnType<typeof select>>();
   function walk({ direction, senderId, threadRootId, includeDeleted }: HistoryQuery) {
     const where = [
-      "conversation_id = ?1",
-      direction === "older" ? "seq < ?2" : "seq > ?2",
-      ...(senderId === undefined ? [] : ["sender_id = ?4"]),
-      ...(threadRootId === undefined ? [] : ["thread_root_id = ?5"]),
+      "conversation_id = ?",
+      direction === "older" ? "seq < ?" : "seq > ?",
+      ...(senderId === undefined ? [] : ["sender_id = ?"]),
+      ...(threadRootId === undefined ? [] : ["thread_root_id = ?"]),
       ...(includeDeleted ? [] : ["deleted_at IS NULL"]),
     ].join(" AND ");
     const known = walks.get(where);
     if (known) return known;
-    const made = select(`WHERE ${where} ORDER BY seq ${direction === "older" ? "DESC" : "ASC"} LIMIT ?3`);
+    const made = select(`WHERE ${where} ORDER BY seq ${direction === "older" ? "DESC" : "ASC"} LIMIT ?`);
     walks.set(where, made);
     return made;
   }
@@ -65,9 +65,10 @@ export function messageStore({ $client: client }: Db) {
     insert: inserter<MessageRow | Omit<MessageRow, "id">>(client, messages),
     /** In the order walked: newest first toward older ones, oldest first toward newer. */
     history(query: HistoryQuery): MessageRow[] {
-      const { conversationId, from, limit, senderId = null, threadRootId = null } = query;
+      const { conversationId, from, limit, senderId, threadRootId } = query;
       const start = from ?? (query.direction === "older" ? Number.MAX_SAFE_INTEGER : 0);
-      return walk(query).all(conversationId, start, limit, senderId, threadRootId);
+      const filters = [senderId, threadRootId].filter((value) => value !== undefined);
+      return walk(query).all(conversationId, start, ...filters, limit);
     },
     replies: (rootId: string, afterSeq: number, includeDeleted: boolean, limit: number): MessageRow[] =>
       thread.all(rootId, afterSeq, includeDeleted ? 1 : 0, limit),

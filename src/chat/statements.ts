@@ -24,7 +24,5 @@ export function inserter<Row extends object>(client: Database, table: SQLiteTabl
      VALUES (${entries.map(() => "?").join(", ")})`,
   );
   return (row) =>
-    Number(
-      statement.run(...properties.map((property) => (row[property] ?? null) as SQLQueryBindings)).lastInsertRowid,
-    );
+    Number(statement.run(...properties.map((property) => (row[property] ?? null) as SQLQueryBindings)).lastInsertRowid);
 }

@@ -1,6 +1,9 @@
 /** What a conversation holds, as the wire shows it: shared by REST, the chat socket, webhooks and the browser SDK. */
 import { type Static, Type } from "@sinclair/typebox";
-import { literals } from "./room-records.ts";
+
+/** A union of strings whose type survives where a union of unknown length would not. */
+export const literals = <const T extends readonly string[]>(values: T) =>
+  Type.Unsafe<T[number]>(Type.Union(values.map((value) => Type.Literal(value))));
 
 export const CONVERSATION_TYPES = ["CHANNEL", "DIRECT", "ROOM"] as const;
 export const CONVERSATION_STATUSES = ["ACTIVE", "ARCHIVED"] as const;

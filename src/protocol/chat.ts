@@ -1,7 +1,14 @@
 /** The chat socket `GET /v1/chat/ws`: every frame a client may send, every frame the server sends, and the close codes. */
 import { type Static, type TObject, type TProperties, Type } from "@sinclair/typebox";
 import type { ChatEvent } from "./chat-events.ts";
-import { type Conversation, type Message, Metadata, type Presence, type ReadState, type Typing } from "./chat-records.ts";
+import {
+  type Conversation,
+  type Message,
+  Metadata,
+  type Presence,
+  type ReadState,
+  type Typing,
+} from "./chat-records.ts";
 
 export const CHAT_CLOSE_CODES = {
   frameTooLarge: 1009,

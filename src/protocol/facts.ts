@@ -1,3 +1,4 @@
+import type { ChatEvent } from "./chat-events.ts";
 import type { AuditActionName, Environment } from "./enums.ts";
 import type { WebhookEventData, WebhookEventType } from "./webhook-events.ts";
 
@@ -40,5 +41,18 @@ export type Facts = {
   apiKeyRevoked: { publicId: string; projectId: string };
   rtcTokenRevoked: { tokenId: string; roomId: string };
   chatTokenRevoked: { tokenId: string };
+  /** A durable event of a conversation; `on` it is fanned out, `within` it can be indexed. */
+  chatEvent: {
+    conversation: { id: string; publicId: string; projectId: string; environment: Environment };
+    event: ChatEvent;
+  };
+  /** Its text, metadata and attachment must be gone everywhere, in what is queued as well. Ids are public ones. */
+  messageDeleted: {
+    messageId: string;
+    conversationId: string;
+    projectId: string;
+    environment: Environment;
+    attachmentId: string | null;
+  };
   roomClosed: { roomId: string; projectId: string; environment: Environment; reason: "closed" | "stream_ended" };
 };

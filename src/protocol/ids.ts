@@ -7,6 +7,7 @@ export const ID_PREFIX = {
   audit: "aud_",
   event: "evt_",
   stream: "stream_",
+  chatToken: "ctk_",
 } as const;
 
 export type PublicIdKind = keyof typeof ID_PREFIX;

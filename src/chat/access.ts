@@ -1,0 +1,85 @@
+import type { ChatMemberRole } from "../protocol/chat-records.ts";
+import type { ChatScope } from "../protocol/enums.ts";
+import { ApiError, type ErrorCode } from "../protocol/errors.ts";
+import type { ConversationStore } from "./conversation.store.ts";
+import type { ConversationRow, MemberRow } from "./conversation.table.ts";
+import type { MemberStore } from "./member.store.ts";
+import type { MessageStore } from "./message.store.ts";
+import type { MessageRow } from "./message.table.ts";
+import type { ChatCaller } from "./tenant.ts";
+
+const SCOPES_OF_ROLE: Record<ChatMemberRole, readonly ChatScope[]> = {
+  MEMBER: ["chat:read", "chat:send"],
+  MODERATOR: ["chat:read", "chat:send", "chat:moderate"],
+  ADMIN: ["chat:read", "chat:send", "chat:moderate", "chat:manage"],
+};
+
+/** One caller in one conversation. `userId` is null for a server: it may do everything, for anyone. */
+export type Access =
+  | { kind: "server"; conversation: ConversationRow; userId: null; member: null }
+  | { kind: "user"; conversation: ConversationRow; userId: string; member: MemberRow; scopes: readonly ChatScope[] };
+
+export type MessageAccess = { access: Access; message: MessageRow };
+
+export type AccessRules = ReturnType<typeof accessRules>;
+
+export function accessRules(stores: {
+  conversations: ConversationStore;
+  members: MemberStore;
+  messages: MessageStore;
+}) {
+  const { conversations, members, messages } = stores;
+
+  /** What is not theirs does not exist for them: `missing` is the 404 that fits the route. */
+  function enter(
+    caller: ChatCaller,
+    conversation: ConversationRow | null,
+    scope: ChatScope,
+    missing: ErrorCode,
+  ): Access {
+    const theirs = conversation?.projectId === caller.projectId && conversation.environment === caller.environment;
+    if (!conversation || !theirs) throw new ApiError(missing);
+    if (caller.kind === "apiKey") return { kind: "server", conversation, userId: null, member: null };
+
+    const named = caller.conversations === null || caller.conversations.includes(conversation.id);
+    const member = named ? members.find(conversation.id, caller.userId) : null;
+    if (!member || member.status === "LEFT") throw new ApiError(missing);
+    if (member.status === "BANNED") throw new ApiError("SVC_BANNED");
+    const scopes = SCOPES_OF_ROLE[member.role].filter((held) => caller.scopes.includes(held));
+    const access: Access = { kind: "user", conversation, userId: caller.userId, member, scopes };
+    requireScope(access, scope);
+    return access;
+  }
+
+  return {
+    /** `reference` is a conv_ id, a uuid, an RTC room id or a name. */
+    conversation: (caller: ChatCaller, reference: string, scope: ChatScope): Access =>
+      enter(caller, conversations.resolve(caller, reference), scope, "SVC_CONVERSATION_NOT_FOUND"),
+
+    message(caller: ChatCaller, messageId: string, scope: ChatScope): MessageAccess {
+      const message = messages.find(messageId);
+      if (!message) throw new ApiError("SVC_MESSAGE_NOT_FOUND");
+      const conversation = conversations.find(message.conversationId);
+      return { access: enter(caller, conversation, scope, "SVC_MESSAGE_NOT_FOUND"), message };
+    },
+  };
+}
+
+export function holds(access: Access, scope: ChatScope): boolean {
+  return access.kind === "server" || access.scopes.includes(scope);
+}
+
+export function requireScope(access: Access, scope: ChatScope): void {
+  if (!holds(access, scope)) throw new ApiError("SVC_PERMISSION_DENIED", `This needs ${scope} in the conversation.`);
+}
+
+/** An archived conversation is read, not written. */
+export function requireActive({ conversation }: Access): void {
+  if (conversation.status === "ARCHIVED") throw new ApiError("SVC_CONVERSATION_ARCHIVED");
+}
+
+export function requireUnmuted(access: Access, now: number): void {
+  const { mutedUntil = null } = access.member ?? {};
+  if (mutedUntil === null || mutedUntil <= now) return;
+  throw new ApiError("SVC_MUTED", undefined, { retryAfterSeconds: Math.ceil((mutedUntil - now) / 1000) });
+}

@@ -1,0 +1,27 @@
+import type { RateLimiter } from "../kernel/http/rate-limit.ts";
+import { ApiError } from "../protocol/errors.ts";
+import type { Runtime } from "../runtime.ts";
+import type { ChatCaller } from "./tenant.ts";
+
+export type Budgets = ReturnType<typeof chatBudgets>;
+
+/** What one user may do in a window, over socket and REST together. Servers are exempt. */
+export function chatBudgets({ config }: Runtime, limiter: RateLimiter) {
+  const budget = (name: string, limit: number) => (caller: ChatCaller) => {
+    if (caller.kind === "apiKey") return;
+    const { projectId, environment, userId } = caller;
+    spend(name, `${projectId} ${environment} ${userId}`, limit);
+  };
+  function spend(name: string, key: string, limit: number): void {
+    const { allowed, resetSeconds } = limiter.take(name, key, limit);
+    if (!allowed) throw new ApiError("SVC_RATE_LIMITED", undefined, { retryAfterSeconds: resetSeconds });
+  }
+  return {
+    send: budget("chat send", config.CHAT_SEND_RATE_LIMIT),
+    react: budget("chat react", config.CHAT_REACTION_RATE_LIMIT),
+    type: budget("chat type", config.CHAT_TYPING_RATE_LIMIT),
+    join: budget("chat join", config.CHAT_SUBSCRIBE_RATE_LIMIT),
+    /** Throws when this address has opened too many sockets. */
+    connect: (ip: string) => spend("chat connect", ip, config.CHAT_CONNECTION_RATE_LIMIT),
+  };
+}

@@ -1,0 +1,230 @@
+import { iso } from "../kernel/clock.ts";
+import type { Attachment, Message, MessageType, Metadata } from "../protocol/chat-records.ts";
+import { ApiError, invalid } from "../protocol/errors.ts";
+import type { Runtime } from "../runtime.ts";
+import { type Access, holds, type MessageAccess, requireActive, requireScope, requireUnmuted } from "./access.ts";
+import type { ConversationStore } from "./conversation.store.ts";
+import type { ConversationRow } from "./conversation.table.ts";
+import type { EventLog } from "./event-log.ts";
+import { fits, given, storedMetadata } from "./limits.ts";
+import type { MessageStore } from "./message.store.ts";
+import type { MessageRow } from "./message.table.ts";
+import type { ReactionStore } from "./reaction.store.ts";
+import { showMessage } from "./show.ts";
+
+export type SendMessage = {
+  text?: string;
+  type?: string;
+  replyTo?: string;
+  clientMessageId?: string;
+  attachmentId?: string;
+  metadata?: Metadata;
+  /** Honoured for servers only: a user always sends as themselves. */
+  senderId?: string;
+};
+
+export type EditMessage = { text?: string; metadata?: Metadata | null };
+
+/** Takes an uploaded attachment of this conversation for a message; throws when it is not there, or not ready. */
+export type ClaimAttachment = (
+  conversation: ConversationRow,
+  attachmentId: string,
+  claim: { messageId: string; senderId: string | null },
+) => Attachment;
+
+export type MessageDeps = {
+  store: MessageStore;
+  conversations: ConversationStore;
+  reactions: ReactionStore;
+  log: EventLog;
+  claimAttachment: ClaimAttachment;
+};
+
+const USER_TYPES: readonly string[] = ["text", "attachment"];
+const SERVER_TYPES: readonly string[] = [...USER_TYPES, "system", "event"];
+
+export type MessageService = ReturnType<typeof messageService>;
+
+/** Mutations are units of work: call them inside `write`. */
+export function messageService({ bus, config, ids, now }: Runtime, deps: MessageDeps) {
+  const { store, conversations, reactions, log, claimAttachment } = deps;
+  const { CHAT_MAX_TEXT_LENGTH, CHAT_MAX_METADATA_BYTES } = config;
+  const show = (conversation: ConversationRow, row: MessageRow): Message => showMessage(conversation, row, reactions);
+
+  /** Half a surrogate pair cannot be stored as UTF-8; what is acknowledged is what will be read. */
+  function checkedText(text: string | undefined): string | null {
+    const checked = given(text)?.toWellFormed() ?? null;
+    if (checked !== null && !fits(checked, CHAT_MAX_TEXT_LENGTH)) {
+      throw invalid("text", `must have at most ${CHAT_MAX_TEXT_LENGTH} characters`);
+    }
+    return checked;
+  }
+
+  function typeOf(access: Access, input: SendMessage, text: string | null): MessageType {
+    const attached = given(input.attachmentId) !== null;
+    const type = given(input.type) ?? (attached ? "attachment" : "text");
+    if (!SERVER_TYPES.includes(type)) throw invalid("type", `must be one of ${SERVER_TYPES.join(", ")}`);
+    if (access.kind === "user" && !USER_TYPES.includes(type)) {
+      throw new ApiError("SVC_PERMISSION_DENIED", `Only a server sends messages of type ${type}.`);
+    }
+    if (type === "attachment" && !attached) throw invalid("attachmentId", "is required for an attachment");
+    if (type === "text" && text === null) throw invalid("text", "is required");
+    return type as MessageType;
+  }
+
+  function requireSlowModeKept(access: Access, at: number): void {
+    const { slowModeSeconds, id } = access.conversation;
+    if (slowModeSeconds === 0 || access.kind === "server" || access.member.role !== "MEMBER") return;
+    const last = store.lastSentAt(id, access.userId);
+    const waitMs = last === null ? 0 : last + slowModeSeconds * 1000 - at;
+    if (waitMs > 0) throw new ApiError("SVC_SLOW_MODE", undefined, { retryAfterSeconds: Math.ceil(waitMs / 1000) });
+  }
+
+  /** The message replied to must stand in the same conversation; its thread is joined. */
+  function threadOf(conversation: ConversationRow, replyTo: string | null): string | null {
+    if (replyTo === null) return null;
+    const parent = store.find(replyTo);
+    if (parent?.conversationId !== conversation.id) throw new ApiError("SVC_MESSAGE_NOT_FOUND");
+    if (parent.deletedAt !== null) throw new ApiError("SVC_MESSAGE_DELETED");
+    return parent.threadRootId ?? parent.publicId;
+  }
+
+  function threadAfter(rootId: string | null, difference: number) {
+    const replyCount = rootId === null ? null : store.countReplies(rootId, difference);
+    return rootId === null || replyCount === null ? {} : { thread: { rootId, replyCount } };
+  }
+
+  return {
+    store,
+    show,
+
+    /** Stores a message once per `clientMessageId`; a retry gives the original. */
+    send(access: Access, input: SendMessage): { message: Message; deduplicated: boolean } {
+      const { conversation } = access;
+      const at = now();
+      const text = checkedText(input.text);
+      const type = typeOf(access, input, text);
+      const senderId = access.kind === "server" ? given(input.senderId) : access.userId;
+      const clientMessageId = given(input.clientMessageId);
+      const known = clientMessageId === null ? null : store.findByClientId(conversation.id, senderId, clientMessageId);
+      if (known) return { message: show(conversation, known), deduplicated: true };
+
+      requireActive(access);
+      requireUnmuted(access, at);
+      requireSlowModeKept(access, at);
+      const metadata = storedMetadata(input.metadata, CHAT_MAX_METADATA_BYTES);
+      const replyTo = given(input.replyTo);
+      const threadRootId = threadOf(conversation, replyTo);
+      const publicId = ids.publicId("message");
+      const attachmentId = given(input.attachmentId);
+      const attachment =
+        attachmentId === null ? null : claimAttachment(conversation, attachmentId, { messageId: publicId, senderId });
+
+      const row: Omit<MessageRow, "id"> = {
+        publicId,
+        conversationId: conversation.id,
+        ...conversations.nextMessage(conversation.id, at),
+        senderId,
+        type,
+        text,
+        replyTo,
+        threadRootId,
+        replyCount: 0,
+        clientMessageId,
+        attachment: attachment && JSON.stringify(attachment),
+        metadata,
+        reactionCount: 0,
+        pinnedAt: null,
+        createdAt: at,
+        updatedAt: at,
+        editedAt: null,
+        deletedAt: null,
+        deletedBy: null,
+      };
+      const id = store.insert(row);
+      const message = show(conversation, { ...row, id });
+      const thread = threadAfter(threadRootId, 1);
+      log.recordAs(row.seq, conversation, "message", at, publicId, { message, ...thread });
+      const { projectId, environment } = conversation;
+      bus.announce("webhook", {
+        type: "message.created",
+        projectId,
+        environment,
+        at,
+        data: { message, seq: row.seq },
+      });
+      return { message, deduplicated: false };
+    },
+
+    /** Only the sender, or a server, rewrites a message; moderators delete. */
+    edit({ access, message }: MessageAccess, input: EditMessage): Message {
+      if (access.kind === "user" && message.senderId !== access.userId) throw new ApiError("SVC_PERMISSION_DENIED");
+      requireActive(access);
+      if (message.deletedAt !== null) throw new ApiError("SVC_MESSAGE_DELETED");
+      const at = now();
+      requireUnmuted(access, at);
+      const text = checkedText(input.text);
+      if (text === null && input.metadata === undefined) throw invalid("text", "or metadata is required");
+      const { conversation } = access;
+      const row: MessageRow = {
+        ...message,
+        text: text ?? message.text,
+        metadata:
+          input.metadata === undefined ? message.metadata : storedMetadata(input.metadata, CHAT_MAX_METADATA_BYTES),
+        editedAt: at,
+        updatedAt: at,
+      };
+      store.edit(row, at);
+      const shown = show(conversation, row);
+      const { seq } = log.record(conversation, "message.updated", at, row.publicId, { message: shown });
+      const { projectId, environment } = conversation;
+      bus.announce("webhook", { type: "message.updated", projectId, environment, at, data: { message: shown, seq } });
+      return shown;
+    },
+
+    /** Leaves a tombstone: text, metadata, attachment and reactions are gone, everywhere. Again: the same answer. */
+    delete({ access, message }: MessageAccess): Message {
+      if (access.kind === "user" && message.senderId !== access.userId) requireScope(access, "chat:moderate");
+      const { conversation } = access;
+      if (message.deletedAt !== null) return show(conversation, message);
+      requireActive(access);
+      const at = now();
+      store.tombstone(message.id, at, access.userId);
+      reactions.clear(message.id);
+      conversations.uncountMessage(conversation.id);
+      const { publicId: messageId, senderId } = message;
+      const deletion = { messageId, senderId, deletedAt: iso(at), deletedBy: access.userId };
+      const thread = threadAfter(message.threadRootId, -1);
+      const { seq } = log.record(conversation, "message.deleted", at, messageId, { ...deletion, ...thread });
+      const { projectId, environment, publicId: conversationId } = conversation;
+      const attachmentId = message.attachment === null ? null : (JSON.parse(message.attachment) as Attachment).id;
+      bus.announce("messageDeleted", { messageId, conversationId, projectId, environment, attachmentId });
+      bus.announce("webhook", {
+        type: "message.deleted",
+        projectId,
+        environment,
+        at,
+        data: { ...deletion, conversationId, seq },
+      });
+      const row = store.find(messageId);
+      return show(conversation, row ?? message);
+    },
+
+    /** Pinned messages stay findable; pinning is moderating. */
+    pin({ access, message }: MessageAccess, pinned: boolean): Message {
+      requireScope(access, "chat:moderate");
+      requireActive(access);
+      if (message.deletedAt !== null) throw new ApiError("SVC_MESSAGE_DELETED");
+      const { conversation } = access;
+      if ((message.pinnedAt !== null) === pinned) return show(conversation, message);
+      const at = now();
+      const row: MessageRow = { ...message, pinnedAt: pinned ? at : null, updatedAt: at };
+      store.pin(row.id, row.pinnedAt, at);
+      const shown = show(conversation, row);
+      log.record(conversation, "message.updated", at, row.publicId, { message: shown });
+      return shown;
+    },
+
+    mayModerate: (access: Access) => holds(access, "chat:moderate"),
+  };
+}

@@ -1,0 +1,48 @@
+import type { ChatTokenCaller } from "../kernel/http/callers.ts";
+import type { ChatScope, Environment } from "../protocol/enums.ts";
+import { ApiError } from "../protocol/errors.ts";
+import type { Runtime } from "../runtime.ts";
+import type { ChatTokenStore } from "./token.store.ts";
+
+export type ChatTokenVerifier = (token: string) => Promise<ChatTokenCaller>;
+
+const CACHED_TOKENS = 10_000;
+
+/**
+ * Signature and expiry are in the token; what was revoked before its time is kept in memory, so that a request costs
+ * no query. A token that was verified once is remembered, since clients send the same one again and again.
+ */
+export function createChatTokenVerifier(
+  { bus, jwt, now }: Runtime,
+  store: ChatTokenStore,
+  isArchived: (projectId: string) => boolean,
+): ChatTokenVerifier {
+  const revoked = new Set(store.revoked(now()).map(({ id }) => id));
+  const verified = new Map<string, ChatTokenCaller>();
+  bus.on("chatTokenRevoked", ({ tokenId }) => void revoked.add(tokenId));
+
+  async function read(token: string): Promise<ChatTokenCaller> {
+    const claims = await jwt.verify("chat-token", token);
+    const caller: ChatTokenCaller = {
+      kind: "chatToken",
+      tokenId: claims.jti,
+      projectId: String(claims.projectId),
+      environment: claims.environment as Environment,
+      userId: String(claims.sub),
+      scopes: claims.scopes as ChatScope[],
+      conversations: (claims.conversations ?? null) as string[] | null,
+      expiresAt: claims.exp * 1000,
+    };
+    if (verified.size >= CACHED_TOKENS) verified.clear();
+    verified.set(token, caller);
+    return caller;
+  }
+
+  return async (token) => {
+    const caller = verified.get(token) ?? (await read(token));
+    if (caller.expiresAt <= now()) throw new ApiError("SVC_TOKEN_EXPIRED");
+    if (revoked.has(caller.tokenId)) throw new ApiError("SVC_TOKEN_REVOKED");
+    if (isArchived(caller.projectId)) throw new ApiError("SVC_AUTH_ERROR");
+    return caller;
+  };
+}
