@@ -1,5 +1,7 @@
+import { readFileSync } from "node:fs";
 import { createApp } from "./app.ts";
 import type { Config } from "./kernel/config/index.ts";
+import { watchForeignCommits } from "./kernel/db/foreign-commits.ts";
 import { createReadiness } from "./kernel/http/health.ts";
 import { createLifecycle } from "./kernel/lifecycle.ts";
 import type { Runtime } from "./runtime.ts";
@@ -21,6 +23,11 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   const lifecycle = createLifecycle(log);
   lifecycle.started("database", () => closeRuntime(runtime));
 
+  const unwatch = watchForeignCommits(runtime.db.$client, runtime.timers, () =>
+    runtime.bus.announce("changedElsewhere", {}),
+  );
+  lifecycle.started("foreign commits", unwatch);
+
   const readiness = createReadiness();
   readiness.add("lifecycle", () => (lifecycle.draining ? "draining" : null));
   readiness.add("database", () => databaseProblem(runtime));
@@ -31,7 +38,7 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   const app = createApp({ runtime, services, readiness, sfuSecret });
 
   // Elysia shares the port by default: a second server on the same port would silently take half of the requests.
-  app.listen({ hostname: config.HOST, port: config.PORT, reusePort: false });
+  app.listen({ hostname: config.HOST, port: config.PORT, reusePort: false, tls: tlsOf(config) });
   const { server } = app;
   if (!server) throw new Error("the HTTP server did not start");
   lifecycle.started("http", async (_reason, deadline) => {
@@ -41,7 +48,7 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   });
 
   const host = config.HOST.includes(":") ? `[${config.HOST}]` : config.HOST;
-  const url = `http://${host}:${server.port}`;
+  const url = `${config.TLS_CERT === undefined ? "http" : "https"}://${host}:${server.port}`;
   log.info({ url }, "listening");
   return {
     url,
@@ -49,6 +56,11 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
     services,
     stop: (reason, graceMs = 30_000) => lifecycle.stop(reason, now() + graceMs),
   };
+}
+
+function tlsOf({ TLS_CERT, TLS_KEY }: Config): { cert: string; key: string } | undefined {
+  if (TLS_CERT === undefined || TLS_KEY === undefined) return undefined;
+  return { cert: readFileSync(TLS_CERT, "utf8"), key: readFileSync(TLS_KEY, "utf8") };
 }
 
 function databaseProblem({ db }: Runtime): string | null {

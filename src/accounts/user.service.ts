@@ -21,6 +21,8 @@ export function userService({ db, ids, now }: Runtime) {
   return {
     get,
     findByEmail: (email: string) => store.findByEmail(normalEmail(email)),
+    /** The first one, to whom the command line gives what it makes. */
+    findOperator: store.findOperator,
     /** No account exists yet: the installation has no operator. */
     isEmpty: store.isEmpty,
     show,

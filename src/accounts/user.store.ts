@@ -13,12 +13,14 @@ export function userStore(db: Db) {
     .from(users)
     .where(eq(users.email, sql.placeholder("email")))
     .prepare();
+  const operator = db.select().from(users).where(eq(users.isOperator, true)).orderBy(users.id).limit(1).prepare();
   const any = db.select({ id: users.id }).from(users).limit(1).prepare();
 
   return {
     find: (id: string): UserRow | undefined => byId.get({ id }),
     /** `email` in its normal form. */
     findByEmail: (email: string): UserRow | undefined => byEmail.get({ email }),
+    findOperator: (): UserRow | undefined => operator.get(),
     isEmpty: (): boolean => any.get() === undefined,
     insert: (row: UserRow) => void db.insert(users).values(row).run(),
     update: (id: string, change: Partial<Omit<UserRow, "id">>) =>

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import type { Config } from "../kernel/config/index.ts";
 import { MigrationRefused } from "../kernel/db/migrate.ts";
 import { SecretMismatch } from "../kernel/installation.ts";
@@ -7,6 +8,10 @@ import { CommandFailure } from "./failure.ts";
 
 /** Starts the server, with what can go wrong on the operator's side told in a sentence. */
 export async function boot(config: Config, options: RuntimeOptions = {}): Promise<RunningServer> {
+  for (const name of ["TLS_CERT", "TLS_KEY"] as const) {
+    const path = config[name];
+    if (path !== undefined && !existsSync(path)) throw new CommandFailure(`${name}: there is no file ${path}`, true);
+  }
   try {
     return await start(config, options);
   } catch (error) {

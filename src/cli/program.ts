@@ -4,6 +4,7 @@ import { adminCommand } from "./admin.ts";
 import { completionCommand } from "./completion.ts";
 import { configCommand } from "./config.ts";
 import { devCommand } from "./dev.ts";
+import { keysCommand } from "./keys.ts";
 import { migrateCommand } from "./migrate.ts";
 import { serveCommand } from "./serve.ts";
 import { versionCommand } from "./version.ts";
@@ -28,6 +29,7 @@ export function createProgram(argv: readonly string[]): Command {
     .addCommand(serveCommand(argv))
     .addCommand(devCommand(argv))
     .addCommand(adminCommand(argv))
+    .addCommand(keysCommand(argv))
     .addCommand(migrateCommand(argv))
     .addCommand(configCommand(argv))
     .addCommand(versionCommand())

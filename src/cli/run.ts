@@ -6,12 +6,12 @@ import { createProgram } from "./program.ts";
 const FAILURE = 1;
 const WRONG_USAGE = 2;
 
-/** Runs the command line. Sets the exit code instead of exiting, so that everything written is flushed first. */
+/** Runs the command line. A failure exits at once: what was started before it must not keep the process alive. */
 export async function run(argv: readonly string[]): Promise<void> {
   try {
     await createProgram(argv).parseAsync(argv, { from: "user" });
   } catch (error) {
-    process.exitCode = report(error);
+    process.exit(report(error));
   }
 }
 

@@ -19,6 +19,7 @@ export function createApiKeyVerifier(
 ): (key: string) => ApiKeyCaller {
   const rows = new Map<string, { row: ApiKeyRow; touchedAt: number }>();
   bus.on("apiKeyRevoked", ({ publicId }) => void rows.delete(publicId));
+  bus.on("changedElsewhere", () => rows.clear());
   bus.on("projectChanged", ({ projectId }) => {
     for (const [publicId, { row }] of rows) if (row.projectId === projectId) rows.delete(publicId);
   });

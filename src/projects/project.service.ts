@@ -15,6 +15,7 @@ export function projectService({ db, ids, now, bus }: Runtime, members: MemberSe
   const store = projectStore(db);
   const known = new Map<string, ProjectRow>();
   bus.on("projectChanged", ({ projectId }) => void known.delete(projectId));
+  bus.on("changedElsewhere", () => known.clear());
 
   function find(projectId: string): ProjectRow {
     const row = known.get(projectId) ?? store.find(projectId);
@@ -52,6 +53,8 @@ export function projectService({ db, ids, now, bus }: Runtime, members: MemberSe
     find,
 
     listOf: store.listOf,
+    /** Every project in use, whoever it belongs to: for the command line. */
+    listActive: store.listActive,
     show: (row: ProjectRow, role: ProjectRole) => ({ ...present(row), role }),
     /** The project as its API key sees it. */
     showToKey: (projectId: string, environment: Environment) => ({ ...present(find(projectId)), environment }),

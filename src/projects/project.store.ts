@@ -27,7 +27,10 @@ export function projectStore(db: Db) {
     .limit(sql.placeholder("limit"))
     .prepare();
 
+  const active = db.select().from(projects).where(eq(projects.status, "ACTIVE")).orderBy(desc(projects.id)).prepare();
+
   return {
+    listActive: (): ProjectRow[] => active.all(),
     find: (id: string): ProjectRow | undefined => byId.get({ id }),
     /** Newest first; `before` is the last id of the page before (ids sort by time). */
     listOf: (

@@ -38,6 +38,8 @@ export type Facts = {
   audit: AuditFact;
   /** A project was archived or its origins, name or keys changed: caches drop what they hold of it. */
   projectChanged: { projectId: string };
+  /** Another process wrote to the database: caches drop everything. */
+  changedElsewhere: Record<string, never>;
   apiKeyRevoked: { publicId: string; projectId: string };
   rtcTokenRevoked: { tokenId: string; roomId: string };
   chatTokenRevoked: { tokenId: string };

@@ -126,3 +126,44 @@ test("[11] a data directory that cannot be made is told in a sentence", async ()
   expect(err).toContain("cannot be written");
   expect(err).not.toContain("    at ");
 });
+
+test("[11] TLS_CERT and TLS_KEY serve https; a missing file is told in a sentence", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "stoa-tls-"));
+  const [cert, key] = [join(folder, "cert.pem"), join(folder, "key.pem")];
+  const subject = ["-subj", "/CN=localhost", "-days", "2"];
+  const made = Bun.spawn(
+    [
+      "openssl",
+      "req",
+      "-x509",
+      "-newkey",
+      "ec",
+      "-pkeyopt",
+      "ec_paramgen_curve:P-256",
+      "-nodes",
+      "-keyout",
+      key,
+      "-out",
+      cert,
+      ...subject,
+    ],
+    { stderr: "ignore" },
+  );
+  expect(await made.exited).toBe(0);
+  const { url } = await serve("--tls-cert", cert, "--tls-key", key);
+  expect(url).toStartWith("https://");
+  expect((await fetch(`${url}/readyz`, { tls: { rejectUnauthorized: false } })).status).toBe(200);
+  const missing = await stoa([
+    "serve",
+    "--port",
+    "0",
+    "--data-dir",
+    dataDir,
+    "--tls-cert",
+    "absent.pem",
+    "--tls-key",
+    key,
+  ]);
+  expect([missing.code, missing.err.includes("    at ")]).toEqual([2, false]);
+  expect(missing.err).toContain("absent.pem");
+});
