@@ -26,6 +26,8 @@ import { roomRoutes } from "./rooms/room.routes.ts";
 import { rtcTokenRoutes } from "./rooms/rtc-token.routes.ts";
 import type { Runtime } from "./runtime.ts";
 import type { Services } from "./services.ts";
+import { deliveryRoutes } from "./webhooks/delivery.routes.ts";
+import { webhookRoutes } from "./webhooks/webhook.routes.ts";
 
 export type AppDeps = { runtime: Runtime; services: Services; readiness: Readiness; sfuSecret: string };
 
@@ -83,6 +85,8 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
     .use(fleetRoutes(http, runtime, services))
     .use(fleetNodeRoutes(http, runtime, services))
     .use(chatRoutes(http, runtime, services))
+    .use(webhookRoutes(http, runtime, services))
+    .use(deliveryRoutes(http, runtime, services))
     .use(
       webRoutes({
         folder: assetFolder("dist/web"),

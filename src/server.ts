@@ -1,5 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createApp } from "./app.ts";
+import { createJobs } from "./jobs/index.ts";
+import { startJobs } from "./jobs/scheduler.ts";
 import type { Config } from "./kernel/config/index.ts";
 import { watchForeignCommits } from "./kernel/db/foreign-commits.ts";
 import { createReadiness } from "./kernel/http/health.ts";
@@ -34,6 +36,9 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
 
   const services = createServices(runtime);
   await services.accounts.createConfiguredOperator();
+  services.webhookDispatcher.start();
+  lifecycle.started("webhooks", (_reason, deadline) => services.webhookDispatcher.stop(deadline));
+  lifecycle.started("jobs", startJobs(createJobs(services), runtime));
   const sfuSecret = config.SFU_REGISTRATION_SECRET ?? generatedSecret(config, options, "sfu-secret");
   const app = createApp({ runtime, services, readiness, sfuSecret });
 

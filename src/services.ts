@@ -13,6 +13,7 @@ import { noLiveRooms } from "./rooms/live-rooms.ts";
 import { roomService } from "./rooms/room.service.ts";
 import { rtcTokenService } from "./rooms/rtc-token.service.ts";
 import type { Runtime } from "./runtime.ts";
+import { createWebhooks } from "./webhooks/create.ts";
 
 /** Every feature's rules, wired together once; what a feature needs of another is handed to it here. */
 export function createServices(runtime: Runtime) {
@@ -34,7 +35,21 @@ export function createServices(runtime: Runtime) {
       throw new ApiError("SVC_ATTACHMENT_NOT_FOUND");
     },
   });
-  return { users, sessions, accounts, members, projects, apiKeys, audit, rooms, rtcTokens, liveRooms, fleet, chat };
+  return {
+    users,
+    sessions,
+    accounts,
+    members,
+    projects,
+    apiKeys,
+    audit,
+    rooms,
+    rtcTokens,
+    liveRooms,
+    fleet,
+    chat,
+    ...createWebhooks(runtime),
+  };
 }
 
 export type Services = ReturnType<typeof createServices>;

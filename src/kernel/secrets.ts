@@ -12,7 +12,8 @@ export type KeyPurpose =
   | "one-time"
   | "cursor"
   | "resume"
-  | "refresh-token";
+  | "refresh-token"
+  | "webhook-secret";
 
 export type Keyring = {
   key(purpose: KeyPurpose): Uint8Array;

@@ -27,3 +27,12 @@ export const AUDIT_ACTIONS = [
 export type AuditActionName = (typeof AUDIT_ACTIONS)[number];
 export const AUDIT_RESOURCE_TYPES = ["project", "api_key", "member", "webhook"] as const;
 export type AuditResourceType = (typeof AUDIT_RESOURCE_TYPES)[number];
+
+export const WEBHOOK_STATUSES = ["ACTIVE", "DISABLED"] as const;
+export type WebhookStatus = (typeof WEBHOOK_STATUSES)[number];
+
+export const WEBHOOK_DISABLED_REASONS = ["manual", "consecutive_failures", "gone"] as const;
+export type WebhookDisabledReason = (typeof WEBHOOK_DISABLED_REASONS)[number];
+
+export const DELIVERY_STATUSES = ["PENDING", "DELIVERED", "FAILED"] as const;
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];

@@ -36,6 +36,8 @@ export type AuditFact = Author & {
 export type Facts = {
   webhook: WebhookFact;
   audit: AuditFact;
+  /** An endpoint has deliveries that may be due: new ones, a redelivery, or it was enabled again. */
+  webhookDeliveriesDue: { endpointId: string };
   /** A project was archived or its origins, name or keys changed: caches drop what they hold of it. */
   projectChanged: { projectId: string };
   /** Another process wrote to the database: caches drop everything. */

@@ -17,6 +17,9 @@ export const WEBHOOK_EVENT_TYPES = [
   "participant.left",
 ] as const;
 
+/** Sent on request to try an endpoint out; in no filter, and caused by nothing else. */
+export const WEBHOOK_TEST_TYPE = "webhook.test";
+
 export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number];
 
 type StreamPresence = { streamId: string; identity: string; at: string };

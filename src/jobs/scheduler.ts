@@ -1,0 +1,36 @@
+import { every } from "../kernel/timers.ts";
+import type { Runtime } from "../runtime.ts";
+
+/** Work that comes back by itself. Each has a file of its own beside this one. */
+export type Job = {
+  name: string;
+  everyMs: number;
+  /** Does what is due at `now`; not called again before it has ended. */
+  runDue(now: number): void | Promise<void>;
+};
+
+/** Each job at its own pace; one that fails is tried again at its next turn. The answer stops them all. */
+export function startJobs(jobs: readonly Job[], { log, now, timers }: Runtime): () => Promise<void> {
+  const running = new Set<Promise<void>>();
+
+  async function run(job: Job): Promise<void> {
+    try {
+      await job.runDue(now());
+    } catch (err) {
+      log.error({ err, job: job.name }, "job failed");
+    }
+  }
+
+  const stops = jobs.map((job) =>
+    every(timers, job.everyMs, async () => {
+      const turn = run(job);
+      running.add(turn);
+      await turn;
+      running.delete(turn);
+    }),
+  );
+  return async () => {
+    for (const stop of stops) stop();
+    await Promise.all(running);
+  };
+}

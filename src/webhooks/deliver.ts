@@ -1,0 +1,85 @@
+import { iso } from "../kernel/clock.ts";
+import type { Runtime } from "../runtime.ts";
+import { attempt, type Outcome } from "./attempt.ts";
+import type { PendingDelivery } from "./delivery.store.ts";
+import { judge } from "./schedule.ts";
+import { openSecret } from "./secret.ts";
+import { signatureHeaders } from "./signature.ts";
+import type { WebhookStores } from "./stores.ts";
+import type { EndpointRow } from "./webhook.table.ts";
+
+export type Delivered = { answered: boolean; nextAttemptAt: number | null };
+
+type Recorded = Exclude<Outcome, { kind: "abandoned" }>;
+
+/** One attempt of one delivery, from signing to the written outcome. */
+export function createDelivery(
+  runtime: Runtime,
+  { endpoints, events, deliveries }: WebhookStores,
+  random: () => number,
+) {
+  const { config, keyring, log, metrics, now, write } = runtime;
+  const attempts = metrics.counter("stoa_webhook_attempts_total", "Webhook delivery attempts by outcome", ["outcome"]);
+
+  /** The old secret signs as well until its time is over. */
+  function secretsOf(endpoint: EndpointRow): string[] {
+    const sealed = [endpoint.sealedSecret];
+    const { sealedPreviousSecret: previous, previousSecretUntil: until } = endpoint;
+    if (previous !== null && until !== null && until > now()) sealed.push(previous);
+    return sealed.map((text) => openSecret(keyring, text)).filter((secret) => secret !== null);
+  }
+
+  async function send(endpoint: EndpointRow, eventId: string, controller: AbortController): Promise<Outcome> {
+    const secrets = secretsOf(endpoint);
+    if (secrets.length === 0) {
+      return { kind: "unreachable", error: "the signing secret cannot be read; rotate it", durationMs: 0 };
+    }
+    const event = events.body(eventId);
+    if (!event) return { kind: "abandoned" };
+    return attempt(runtime, {
+      url: endpoint.url,
+      headers: signatureHeaders(secrets, eventId, event.body, now()),
+      body: event.body,
+      timeoutMs: config.WEBHOOK_TIMEOUT_MS,
+      controller,
+    });
+  }
+
+  /** A unit of work. Delivery or endpoint may be gone by now; then there is nothing left to say. */
+  function record(endpointId: string, deliveryId: string, startedAt: number, outcome: Recorded): number | null {
+    const delivery = deliveries.get(deliveryId);
+    const endpoint = endpoints.get(endpointId);
+    if (!delivery || !endpoint) return null;
+    const at = now();
+    const attemptsInRound = delivery.attemptCount - delivery.roundStart;
+    const { consecutiveFailures } = endpoint;
+    const verdict = judge(outcome, { attemptsInRound, consecutiveFailures }, config, at, random());
+    const { status, nextAttemptAt } = verdict;
+    const statusCode = outcome.kind === "answered" ? outcome.statusCode : null;
+    deliveries.record(
+      deliveryId,
+      { at: iso(startedAt), statusCode, durationMs: outcome.durationMs, error: outcome.error },
+      { status, nextAttemptAt, deliveredAt: status === "DELIVERED" ? at : null },
+    );
+    if (status === "DELIVERED") endpoints.recordSuccess(endpointId, at);
+    else endpoints.recordFailure(endpointId, verdict.consecutiveFailures);
+    if (verdict.disable !== null && endpoint.status === "ACTIVE") {
+      endpoints.disable(endpointId, verdict.disable, at);
+      log.warn({ webhookId: endpointId, reason: verdict.disable }, "webhook endpoint disabled");
+    }
+    return nextAttemptAt;
+  }
+
+  return async (
+    endpoint: EndpointRow,
+    { id, eventId }: PendingDelivery,
+    controller: AbortController,
+  ): Promise<Delivered> => {
+    const startedAt = now();
+    const outcome = await send(endpoint, eventId, controller);
+    if (outcome.kind === "abandoned") return { answered: false, nextAttemptAt: null };
+    attempts.inc({ outcome: outcome.error === null ? "delivered" : outcome.kind });
+    const nextAttemptAt = await write(() => record(endpoint.id, id, startedAt, outcome));
+    return { answered: outcome.kind === "answered", nextAttemptAt };
+  };
+}

@@ -1,0 +1,137 @@
+import { iso } from "../kernel/clock.ts";
+import { ApiError, invalid } from "../protocol/errors.ts";
+import { WEBHOOK_TEST_TYPE } from "../protocol/webhook-events.ts";
+import type { Runtime } from "../runtime.ts";
+import type { ListedDelivery } from "./delivery.store.ts";
+import type { Missed } from "./event.store.ts";
+import { eventBody } from "./outbox.ts";
+import type { WebhookStores } from "./stores.ts";
+import type { WebhookService } from "./webhook.service.ts";
+import type { EndpointRow } from "./webhook.table.ts";
+
+const KEPT_MS = 30 * 24 * 3_600_000;
+/** Bounds how long one unit of work holds the writer. */
+const BATCH = 500;
+
+export type DeliveryService = ReturnType<typeof deliveryService>;
+
+/** Unless they say otherwise, mutations are units of work: call them inside `write`. */
+export function deliveryService(runtime: Runtime, stores: WebhookStores, webhooks: WebhookService) {
+  const { bus, ids, now, write } = runtime;
+  const { events, deliveries } = stores;
+
+  function find(projectId: string, webhookId: string, deliveryId: string): ListedDelivery {
+    const row = deliveries.find(webhooks.find(projectId, webhookId).id, deliveryId);
+    if (!row) throw new ApiError("SVC_DELIVERY_NOT_FOUND");
+    return row;
+  }
+
+  /** While an endpoint is disabled nothing is sent to it but tests. */
+  function requireActive(endpoint: EndpointRow): void {
+    if (endpoint.status === "ACTIVE") return;
+    throw new ApiError("SVC_CONFLICT", "The endpoint is disabled. Enable it first.", { status: endpoint.status });
+  }
+
+  /** A unit of work; returns the last event looked at, null at the end. */
+  function recoverBatch(endpoint: EndpointRow, range: { since: number; until: number; afterId: string }) {
+    const missed = events.missedBy(endpoint, range, BATCH);
+    const wanted = missed.filter(({ type }) => wants(endpoint, type));
+    const at = now();
+    for (const event of wanted) {
+      if (event.deliveryId !== null) deliveries.reopen(event.deliveryId, at);
+      else deliveries.insert({ id: ids.uuid(), endpointId: endpoint.id, eventId: event.id, forced: false, at });
+    }
+    if (wanted.length > 0) bus.announce("webhookDeliveriesDue", { endpointId: endpoint.id });
+    const last: Missed | undefined = missed.length === BATCH ? missed.at(-1) : undefined;
+    return { recovered: wanted.length, last };
+  }
+
+  return {
+    list: deliveries.list,
+    show: present,
+
+    /** With the body as it is sent. */
+    read(projectId: string, webhookId: string, deliveryId: string) {
+      const row = find(projectId, webhookId, deliveryId);
+      return { ...present(row), body: events.body(row.delivery.eventId)?.body ?? "" };
+    },
+
+    /** Reaches the endpoint whatever its filter and status. */
+    test(projectId: string, webhookId: string) {
+      const endpoint = webhooks.find(projectId, webhookId);
+      const at = now();
+      const eventId = ids.publicId("event");
+      const event = { type: WEBHOOK_TEST_TYPE, projectId, environment: endpoint.environment, at };
+      events.insert({
+        id: eventId,
+        projectId,
+        environment: endpoint.environment,
+        type: WEBHOOK_TEST_TYPE,
+        body: eventBody(eventId, { ...event, data: { webhookId } }),
+        messageId: null,
+        createdAt: at,
+        queuedAt: at,
+      });
+      const id = ids.uuid();
+      deliveries.insert({ id, endpointId: endpoint.id, eventId, forced: true, at });
+      bus.announce("webhookDeliveriesDue", { endpointId: endpoint.id });
+      return present(find(projectId, webhookId, id));
+    },
+
+    /** The same event and the same bytes, with all attempts again. */
+    redeliver(projectId: string, webhookId: string, deliveryId: string) {
+      const { delivery } = find(projectId, webhookId, deliveryId);
+      const endpoint = webhooks.find(projectId, webhookId);
+      if (!delivery.forced) requireActive(endpoint);
+      deliveries.reopen(delivery.id, now());
+      bus.announce("webhookDeliveriesDue", { endpointId: endpoint.id });
+      return present(find(projectId, webhookId, deliveryId));
+    },
+
+    /** Sends again what failed, and what happened while the endpoint was disabled. Makes its own units of work. */
+    async recover(projectId: string, webhookId: string, range: { since: string; until?: string }) {
+      const until = range.until === undefined ? now() : Date.parse(range.until);
+      let since = Date.parse(range.since);
+      if (since > until) throw invalid("until", "must not be before since");
+      let afterId = "";
+      let recovered = 0;
+      for (;;) {
+        const batch = await write(() => {
+          const endpoint = webhooks.find(projectId, webhookId);
+          requireActive(endpoint);
+          return recoverBatch(endpoint, { since, until, afterId });
+        });
+        recovered += batch.recovered;
+        if (!batch.last) return { recovered };
+        since = batch.last.createdAt;
+        afterId = batch.last.id;
+      }
+    },
+
+    /** Forgets events and their deliveries after 30 days. Makes its own units of work. */
+    async prune(at: number): Promise<void> {
+      while (await write(() => events.prune(at - KEPT_MS, BATCH))) {
+        // Another batch.
+      }
+    },
+  };
+}
+
+function wants({ events }: EndpointRow, type: string): boolean {
+  return events.length === 0 || (events as string[]).includes(type);
+}
+
+function present({ delivery, eventType }: ListedDelivery) {
+  return {
+    id: delivery.id,
+    eventId: delivery.eventId,
+    eventType,
+    status: delivery.status,
+    attempts: delivery.attempts,
+    attemptCount: delivery.attemptCount,
+    nextAttemptAt: iso(delivery.nextAttemptAt),
+    lastError: delivery.lastError,
+    createdAt: iso(delivery.createdAt),
+    deliveredAt: iso(delivery.deliveredAt),
+  };
+}

@@ -1,0 +1,50 @@
+import { iso } from "../kernel/clock.ts";
+import type { WebhookFact } from "../protocol/facts.ts";
+import type { Runtime } from "../runtime.ts";
+import type { EventStore } from "./event.store.ts";
+import type { WebhookStores } from "./stores.ts";
+
+/** Writes each event into the transaction of the change that caused it: neither exists without the other. */
+export function keepOutbox({ bus, ids }: Runtime, { endpoints, events }: WebhookStores): void {
+  bus.within("webhook", (fact) => {
+    if (fact.type === "message.deleted") {
+      scrub(events, fact.data.messageId, fact.data.deletedAt);
+    }
+    const { type, projectId, environment } = fact;
+    if (!endpoints.isWanted({ type, projectId, environment })) return;
+    const id = ids.publicId("event");
+    events.insert({
+      id,
+      projectId,
+      environment,
+      type,
+      body: eventBody(id, fact),
+      messageId: messageOf(fact),
+      createdAt: fact.at,
+      queuedAt: null,
+    });
+  });
+}
+
+/** Made once: retries and redeliveries send these very bytes. */
+export function eventBody(
+  id: string,
+  event: { type: string; projectId: string; environment: string; at: number; data: object },
+): string {
+  const { type, projectId, environment, at, data } = event;
+  return JSON.stringify({ id, type, projectId, environment, createdAt: iso(at), data });
+}
+
+function messageOf(fact: WebhookFact): string | null {
+  if (fact.type !== "message.created" && fact.type !== "message.updated") return null;
+  return String(fact.data.message.id);
+}
+
+/** A deleted message's content is gone everywhere, from events that still wait or can be sent again too. */
+function scrub(events: EventStore, messageId: string, deletedAt: string): void {
+  for (const { id, body } of events.ofMessage(messageId)) {
+    const event = JSON.parse(body) as { data: { message: Record<string, unknown> } };
+    Object.assign(event.data.message, { text: null, metadata: null, attachment: null, deleted: true, deletedAt });
+    events.rewrite(id, JSON.stringify(event));
+  }
+}

@@ -1,0 +1,162 @@
+import { iso } from "../kernel/clock.ts";
+import type { AuditActionName, Environment, WebhookStatus } from "../protocol/enums.ts";
+import { ApiError } from "../protocol/errors.ts";
+import type { Author } from "../protocol/facts.ts";
+import type { WebhookEventType } from "../protocol/webhook-events.ts";
+import type { Runtime } from "../runtime.ts";
+import type { EndpointChange } from "./endpoint.store.ts";
+import { newSecret, sealSecret } from "./secret.ts";
+import type { WebhookStores } from "./stores.ts";
+import { refusalOf } from "./url-check.ts";
+import type { EndpointRow } from "./webhook.table.ts";
+
+const ROTATION_OVERLAP_SECONDS = 86_400;
+
+export type NewWebhook = {
+  url: string;
+  environment?: Environment;
+  events?: WebhookEventType[];
+  description?: string | null;
+};
+export type WebhookChange = {
+  url?: string;
+  events?: WebhookEventType[];
+  description?: string | null;
+  status?: WebhookStatus;
+};
+
+export type WebhookService = ReturnType<typeof webhookService>;
+
+/** Mutations are units of work: call them inside `write`. */
+export function webhookService(runtime: Runtime, { endpoints }: WebhookStores) {
+  const { bus, config, ids, keyring, now } = runtime;
+
+  function find(projectId: string, webhookId: string): EndpointRow {
+    const row = endpoints.find(projectId, webhookId);
+    if (!row) throw new ApiError("SVC_WEBHOOK_NOT_FOUND");
+    return row;
+  }
+
+  function requireGoodUrl(url: string, environment: Environment): void {
+    const message = refusalOf(url, environment, config.WEBHOOK_ALLOW_PRIVATE);
+    if (message === null) return;
+    throw new ApiError("SVC_WEBHOOK_URL_REFUSED", `url: ${message}`, { details: [{ field: "url", message }] });
+  }
+
+  /** Names of what changed, never a value: a URL may carry a secret of its own. */
+  function audit(action: AuditActionName, row: EndpointRow, by: Author, metadata: Record<string, unknown> = {}): void {
+    const { id: resourceId, projectId, environment } = row;
+    bus.announce("audit", { ...by, action, projectId, environment, resourceId, metadata, at: now() });
+  }
+
+  function change(row: EndpointRow, changes: EndpointChange, by: Author, fields: string[]): EndpointRow {
+    const changed = { ...row, ...changes, updatedAt: now() };
+    endpoints.update(row.id, { ...changes, updatedAt: changed.updatedAt });
+    audit("webhook.updated", row, by, { fields });
+    return changed;
+  }
+
+  return {
+    find,
+    list: endpoints.list,
+    show: present,
+
+    create(projectId: string, input: NewWebhook, by: Author) {
+      const environment = input.environment ?? "DEVELOPMENT";
+      requireGoodUrl(input.url, environment);
+      const secret = newSecret();
+      const at = now();
+      const row: EndpointRow = {
+        id: ids.uuid(),
+        projectId,
+        environment,
+        url: input.url,
+        description: input.description || null,
+        events: [...new Set(input.events)],
+        status: "ACTIVE",
+        disabledReason: null,
+        consecutiveFailures: 0,
+        sealedSecret: sealSecret(keyring, secret),
+        sealedPreviousSecret: null,
+        previousSecretUntil: null,
+        lastDeliveryAt: null,
+        createdAt: at,
+        updatedAt: at,
+      };
+      endpoints.insert(row);
+      audit("webhook.created", row, by);
+      return { ...present(row), secret };
+    },
+
+    update(projectId: string, webhookId: string, input: WebhookChange, by: Author) {
+      const row = find(projectId, webhookId);
+      const fields = Object.keys(input);
+      if (fields.length === 0) return present(row);
+      if (input.url !== undefined) requireGoodUrl(input.url, row.environment);
+      const changed = change(
+        row,
+        {
+          ...(input.url === undefined ? {} : { url: input.url }),
+          ...(input.events === undefined ? {} : { events: [...new Set(input.events)] }),
+          ...(input.description === undefined ? {} : { description: input.description || null }),
+          ...statusChange(row, input.status),
+        },
+        by,
+        fields,
+      );
+      if (input.status === "ACTIVE") bus.announce("webhookDeliveriesDue", { endpointId: row.id });
+      return present(changed);
+    },
+
+    delete(projectId: string, webhookId: string, by: Author): void {
+      const row = find(projectId, webhookId);
+      endpoints.delete(row.id);
+      audit("webhook.deleted", row, by);
+    },
+
+    /** The old secret signs beside the new one for a while, so that a receiver can change over without a gap. */
+    rotateSecret(projectId: string, webhookId: string, overlapSeconds = ROTATION_OVERLAP_SECONDS, by: Author) {
+      const row = find(projectId, webhookId);
+      const secret = newSecret();
+      const changed = change(
+        row,
+        {
+          sealedSecret: sealSecret(keyring, secret),
+          sealedPreviousSecret: overlapSeconds === 0 ? null : row.sealedSecret,
+          previousSecretUntil: overlapSeconds === 0 ? null : now() + overlapSeconds * 1000,
+        },
+        by,
+        ["secret"],
+      );
+      return { ...present(changed), secret };
+    },
+  };
+}
+
+function statusChange(row: EndpointRow, status: WebhookStatus | undefined): EndpointChange {
+  switch (status) {
+    case "ACTIVE":
+      return { status, disabledReason: null, consecutiveFailures: 0 };
+    case "DISABLED":
+      return { status, disabledReason: row.disabledReason ?? "manual" };
+    case undefined:
+      return {};
+  }
+}
+
+function present(row: EndpointRow) {
+  return {
+    id: row.id,
+    projectId: row.projectId,
+    url: row.url,
+    description: row.description,
+    environment: row.environment,
+    events: row.events,
+    status: row.status,
+    disabledReason: row.disabledReason,
+    consecutiveFailures: row.consecutiveFailures,
+    lastDeliveryAt: iso(row.lastDeliveryAt),
+    createdAt: iso(row.createdAt),
+    updatedAt: iso(row.updatedAt),
+  };
+}

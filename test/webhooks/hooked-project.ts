@@ -1,0 +1,61 @@
+import type { Environment } from "../../src/protocol/enums.ts";
+import type { WebhookFact } from "../../src/protocol/facts.ts";
+import type { Reply, TestServer } from "../harness/server.ts";
+
+export type HookedProject = {
+  projectId: string;
+  key: string;
+  token: string;
+  /** A webhook route of the project, as its developer. */
+  call(method: string, path: string, body?: unknown): Promise<Reply>;
+  /** Registers an endpoint; the answer holds its secret. */
+  register(url: string, options?: object): Promise<Webhook>;
+  /** Something happened: one event of the catalogue. */
+  announce(identity?: string): Promise<void>;
+  deliveries(webhookId: string): Promise<Delivery[]>;
+};
+
+export type Webhook = { id: string; secret: string; url: string; status: string; disabledReason: string | null };
+export type Delivery = {
+  id: string;
+  eventId: string;
+  eventType: string;
+  status: string;
+  attempts: { at: string; statusCode: number | null; durationMs: number; error: string | null }[];
+  attemptCount: number;
+  nextAttemptAt: string | null;
+  lastError: string | null;
+  deliveredAt: string | null;
+};
+
+/** A project, somebody who may manage its webhooks, and a way to make events without any other feature. */
+export async function hookedProject(
+  server: TestServer,
+  environment: Environment = "DEVELOPMENT",
+): Promise<HookedProject> {
+  const { projectId, key } = await server.project({ environment });
+  const { token } = await server.session({ projectId, role: "DEVELOPER" });
+  const call: HookedProject["call"] = (method, path, body) =>
+    server.call(method, `/v1/projects/${projectId}/webhooks${path}`, { key: token, body });
+  return {
+    projectId,
+    key,
+    token,
+    call,
+    async register(url, options = {}) {
+      const { status, body } = await call("POST", "", { url, environment, ...options });
+      if (status !== 201) throw new Error(`not registered: ${JSON.stringify(body)}`);
+      return body as Webhook;
+    },
+    announce: (identity = "ann") =>
+      server.runtime.write(() =>
+        server.runtime.bus.announce("webhook", viewerJoined(projectId, environment, identity, server.clock.now())),
+      ),
+    deliveries: async (webhookId) => (await call("GET", `/${webhookId}/deliveries`)).body as unknown as Delivery[],
+  };
+}
+
+function viewerJoined(projectId: string, environment: Environment, identity: string, at: number): WebhookFact {
+  const data = { streamId: "stream_1", identity, at: new Date(at).toISOString() };
+  return { type: "live_stream.viewer_joined", projectId, environment, at, data };
+}

@@ -1,0 +1,81 @@
+import { createServer, type Socket } from "node:net";
+
+export type Received = {
+  headers: Headers;
+  /** Exactly as it arrived. */
+  body: string;
+  event: {
+    id: string;
+    type: string;
+    projectId: string;
+    environment: string;
+    createdAt: string;
+    data: Record<string, unknown>;
+  };
+};
+
+export type Receiver = {
+  url: string;
+  received: Received[];
+  /** What the next request is answered with. */
+  reply: (request: Received) => Response | Promise<Response>;
+  /** Resolves once `count` requests have arrived in all. */
+  arrived(count: number): Promise<Received[]>;
+  close(): void;
+};
+
+/** A developer's endpoint: keeps what it gets and answers as told. */
+export function startReceiver(reply: Receiver["reply"] = () => new Response(null, { status: 204 })): Receiver {
+  const received: Received[] = [];
+  const waiting: { count: number; done: (received: Received[]) => void }[] = [];
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    idleTimeout: 0,
+    async fetch(request) {
+      const body = await request.text();
+      const one = { headers: request.headers, body, event: JSON.parse(body) };
+      received.push(one);
+      for (const { count, done } of waiting) if (received.length >= count) done(received);
+      return receiver.reply(one);
+    },
+  });
+  const receiver: Receiver = {
+    url: `http://127.0.0.1:${server.port}/hook`,
+    received,
+    reply,
+    arrived: (count) =>
+      received.length >= count ? Promise.resolve(received) : new Promise((done) => waiting.push({ count, done })),
+    close: () => void server.stop(true),
+  };
+  return receiver;
+}
+
+export type RawReceiver = { url: string; connections: number; bytesSent: number; close(): void };
+
+/** An endpoint that does not keep to HTTP: `onRequest` gets the bare socket once something has arrived on it. */
+export async function startRawReceiver(
+  onRequest: (socket: Socket, receiver: RawReceiver) => void,
+): Promise<RawReceiver> {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    receiver.connections += 1;
+    socket.on("error", () => {});
+    socket.once("data", () => onRequest(socket, receiver));
+  });
+  const receiver: RawReceiver = {
+    url: "",
+    connections: 0,
+    bytesSent: 0,
+    close() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    },
+  };
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("not listening");
+  receiver.url = `http://127.0.0.1:${address.port}/hook`;
+  return receiver;
+}
