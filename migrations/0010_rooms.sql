@@ -20,7 +20,9 @@ CREATE TABLE rtc_tokens (
   participant_identity TEXT NOT NULL,
   created_at INTEGER NOT NULL,
   expires_at INTEGER NOT NULL,
-  revoked_at INTEGER
+  revoked_at INTEGER,
+  -- JSON; set when they were changed after minting, and then they outweigh those in the token.
+  permissions TEXT
 ) STRICT;
 CREATE INDEX rtc_tokens_by_identity ON rtc_tokens (room_id, participant_identity);
 CREATE INDEX rtc_tokens_by_expiry ON rtc_tokens (expires_at);

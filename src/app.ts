@@ -14,6 +14,7 @@ import { createIdempotency } from "./kernel/http/idempotency.ts";
 import { createRateLimit, createRateLimiter } from "./kernel/http/rate-limit.ts";
 import { createClientIp, createPublicUrl } from "./kernel/http/request-info.ts";
 import { createMethodsOf } from "./kernel/http/route-table.ts";
+import { SOCKET_OPTIONS } from "./kernel/http/sockets.ts";
 import { webRoutes } from "./kernel/http/web-assets.ts";
 import { VERSION } from "./kernel/version.ts";
 import { apiKeyRoutes } from "./projects/api-key.routes.ts";
@@ -68,6 +69,7 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
 
   const app = new Elysia({
     serve: { idleTimeout: 120, maxRequestBodySize: config.STORAGE_MAX_ATTACHMENT_BYTES + 1024 },
+    websocket: SOCKET_OPTIONS,
   })
     .use(envelope.plugin)
     .use(healthRoutes({ readiness, metrics, metricsToken: config.METRICS_TOKEN, infoOf }))

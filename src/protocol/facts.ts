@@ -43,6 +43,8 @@ export type Facts = {
   /** Another process wrote to the database: caches drop everything. */
   changedElsewhere: Record<string, never>;
   apiKeyRevoked: { publicId: string; projectId: string };
+  /** Out of the room for good: their tokens are revoked as well. */
+  participantRemoved: { roomId: string; identity: string };
   rtcTokenRevoked: { tokenId: string; roomId: string };
   chatTokenRevoked: { tokenId: string };
   /** A durable event of a conversation; `on` it is fanned out, `within` it can be indexed. */

@@ -50,7 +50,9 @@ export function rtcTokenService(runtime: Runtime, { rooms, mayMint }: RtcTokenDe
   }
 
   return {
-    verify: createRtcTokenVerifier(runtime, store),
+    ...createRtcTokenVerifier(runtime, store),
+
+    isRevoked: (tokenId: string): boolean => store.find(tokenId)?.revokedAt !== null,
 
     /** Puts the token on record; `sign` then makes the answer of it. */
     mint(ref: RoomRef, input: MintRtcToken): RtcGrant {
@@ -106,11 +108,20 @@ export function rtcTokenService(runtime: Runtime, { rooms, mayMint }: RtcTokenDe
       if (row.revokedAt === null) revoke(tokenId, room.id);
     },
 
-    /** Every token with which this identity could still come (back) into the room. */
-    revokeIdentity(ref: RoomRef, identity: string): void {
+    /**
+     * Removes someone for good: out of the room, and every token with which they could come back. Answers how many
+     * tokens that were. A token minted later counts again.
+     */
+    revokeIdentity(ref: RoomRef, identity: string): number {
       const room = rooms.find(ref);
-      for (const tokenId of store.usable(room.id, identity, now())) revoke(tokenId, room.id);
+      bus.announce("participantRemoved", { roomId: room.id, identity });
+      const tokenIds = store.usable(room.id, identity, now());
+      for (const tokenId of tokenIds) revoke(tokenId, room.id);
+      return tokenIds.length;
     },
+
+    /** Changed while in the room: whoever comes back with the same token gets these, not what it was minted with. */
+    setPermissions: store.setPermissions,
 
     /** Forgets tokens that are long over; called by a job. */
     sweep: () => store.removeExpired(now() - KEEP_EXPIRED_MS),

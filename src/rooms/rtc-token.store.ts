@@ -1,5 +1,6 @@
 import { and, eq, gt, isNull, lte, sql } from "drizzle-orm";
 import type { Db } from "../kernel/db/open.ts";
+import type { Permissions } from "../protocol/room-records.ts";
 import { type RtcTokenRow, rtcTokens } from "./rtc-token.table.ts";
 
 export function rtcTokenStore(db: Db) {
@@ -45,8 +46,10 @@ export function rtcTokenStore(db: Db) {
     /** Ids of the tokens with which this identity could still join. */
     usable: (roomId: string, identity: string, at: number): string[] =>
       usable.all({ roomId, identity, at }).map(({ id }) => id),
-    insert: (row: Omit<RtcTokenRow, "revokedAt">) => void insert.run(row),
+    insert: (row: Omit<RtcTokenRow, "revokedAt" | "permissions">) => void insert.run(row),
     revoke: (id: string, at: number) => void revoke.run({ id, at }),
+    setPermissions: (id: string, permissions: Permissions) =>
+      void db.update(rtcTokens).set({ permissions }).where(eq(rtcTokens.id, id)).run(),
     removeExpired: (at: number) => void expire.run({ at }),
   };
 }

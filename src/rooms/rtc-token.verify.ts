@@ -1,17 +1,21 @@
 import { Value } from "@sinclair/typebox/value";
 import type { RtcTokenCaller } from "../kernel/http/callers.ts";
+import type { Claims } from "../kernel/jwt.ts";
 import type { Environment } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
 import { Permissions } from "../protocol/room-records.ts";
 import type { Runtime } from "../runtime.ts";
 import type { rtcTokenStore } from "./rtc-token.store.ts";
 
-export type RtcTokenVerifier = (token: string) => Promise<RtcTokenCaller>;
+export type RtcTokenVerifier = {
+  verify(token: string): Promise<RtcTokenCaller>;
+  /** Also one that has expired: a running session is resumed and ended with it. `expiresAt` tells. */
+  read(token: string): Promise<RtcTokenCaller>;
+};
 
 /** Signature, expiry, then the record: a token that was revoked, or that no record knows, counts for nothing. */
 export function createRtcTokenVerifier({ jwt }: Runtime, store: ReturnType<typeof rtcTokenStore>): RtcTokenVerifier {
-  return async (token) => {
-    const claims = await jwt.verify("rtc-token", token);
+  function callerOf(claims: Claims): RtcTokenCaller {
     const row = store.find(claims.jti);
     if (!row) throw new ApiError("SVC_AUTH_ERROR");
     if (row.revokedAt !== null) throw new ApiError("SVC_TOKEN_REVOKED");
@@ -22,9 +26,13 @@ export function createRtcTokenVerifier({ jwt }: Runtime, store: ReturnType<typeo
       environment: claims.environment as Environment,
       roomId: row.roomId,
       participantIdentity: row.participantIdentity,
-      permissions: Value.Decode(Permissions, claims.permissions),
+      permissions: row.permissions ?? Value.Decode(Permissions, claims.permissions),
       metadata: typeof claims.metadata === "string" ? claims.metadata : null,
       expiresAt: claims.exp * 1000,
     };
+  }
+  return {
+    verify: async (token) => callerOf(await jwt.verify("rtc-token", token)),
+    read: async (token) => callerOf(await jwt.read("rtc-token", token)),
   };
 }

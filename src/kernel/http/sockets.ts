@@ -1,0 +1,92 @@
+import type { Server, ServerWebSocket } from "bun";
+
+/** A WebSocket as the protocols see it; tests hand in one of their own. */
+export type Socket = {
+  send(text: string): void;
+  close(code: number, reason: string): void;
+  /** What the reader has not taken yet. */
+  readonly bufferedBytes: number;
+};
+
+export type SocketEvents = {
+  /** `text` is null for a binary frame. */
+  received(text: string | null, bytes: number): void;
+  /** The other side answered a ping. */
+  answered?(): void;
+  closed(code: number): void;
+};
+
+/** For the whole server: the framework ignores what single routes say. Smaller frame limits are checked by hand. */
+export const SOCKET_OPTIONS = {
+  maxPayloadLength: 1024 * 1024,
+  /** A socket silent this long is pinged in time and, without an answer, closed: no half-open peer stays for longer. */
+  idleTimeout: 24,
+  sendPings: true,
+  backpressureLimit: 4 * 1024 * 1024,
+  /** Past the limit Bun would drop frames silently; a closed reader comes back and resumes. */
+  closeOnBackpressureLimit: true,
+  perMessageDeflate: false,
+};
+
+/** What the framework's own WebSocket handler calls on the data of a socket. */
+type SocketData = {
+  open(ws: ServerWebSocket<SocketData>): void;
+  message(ws: ServerWebSocket<SocketData>, message: string | Buffer): void;
+  pong(): void;
+  close(ws: ServerWebSocket<SocketData>, code: number): void;
+};
+
+/**
+ * Turns a request into a socket, past the framework's `ws` route: that one parses every frame as JSON before anybody
+ * could look at its size. False when the request asks for no socket.
+ */
+export function acceptSocket(
+  server: Server<unknown> | null,
+  request: Request,
+  headers: Record<string, string>,
+  opened: (socket: Socket) => SocketEvents,
+): boolean {
+  let events: SocketEvents | null = null;
+  const data: SocketData = {
+    open(ws) {
+      events = opened({
+        send: (text) => void ws.send(text),
+        close: (code, reason) => ws.close(code, reason),
+        get bufferedBytes() {
+          return ws.getBufferedAmount();
+        },
+      });
+    },
+    message(_ws, message) {
+      if (typeof message === "string") events?.received(message, Buffer.byteLength(message));
+      else events?.received(null, message.byteLength);
+    },
+    pong: () => events?.answered?.(),
+    close: (_ws, code) => events?.closed(code),
+  };
+  return (server as Server<SocketData> | null)?.upgrade(request, { data, headers }) ?? false;
+}
+
+export type SocketCredential = {
+  token: string | null;
+  /** Headers of the upgrade: a browser that offers subprotocols hangs up unless one of them is chosen. */
+  headers: Record<string, string>;
+};
+
+const TOKEN_PROTOCOL = "token.";
+
+/** The token of a WebSocket: query `token`, subprotocol `token.<jwt>`, or `Authorization`. */
+export function socketCredential(request: Request): SocketCredential {
+  const offered = (request.headers.get("sec-websocket-protocol") ?? "")
+    .split(",")
+    .map((protocol) => protocol.trim())
+    .filter((protocol) => protocol !== "");
+  const carrier = offered.find((protocol) => protocol.startsWith(TOKEN_PROTOCOL));
+  // Another one if there is, so that the token is not sent back.
+  const chosen = offered.find((protocol) => protocol !== carrier) ?? carrier;
+  const bearer = /^Bearer ([\x21-\x7e]+)$/i.exec(request.headers.get("authorization") ?? "")?.[1];
+  return {
+    token: new URL(request.url).searchParams.get("token") ?? carrier?.slice(TOKEN_PROTOCOL.length) ?? bearer ?? null,
+    headers: chosen === undefined ? {} : { "sec-websocket-protocol": chosen },
+  };
+}
