@@ -52,8 +52,8 @@ export function parseRtcp(data: Uint8Array, length = data.length): RtcpPacket[] 
     let end = packetEnd;
     if (first & 0x20) {
       const padding = readUint8(data, end - 1);
-      // Only the last packet of a compound may be padded, in whole words (RFC 3550 §6.4.1).
-      if (padding === 0 || (padding & 3) !== 0 || packetEnd !== length || offset + 4 + padding > end) break;
+      // Only the last packet may be padded. Transport-wide feedback pads by 1 … 3 bytes, against RFC 3550 §6.4.1.
+      if (padding === 0 || packetEnd !== length || offset + 4 + padding > end) break;
       end -= padding;
     }
     const packet = parseOne(data, offset, end, first & 0x1f, readUint8(data, offset + 1));

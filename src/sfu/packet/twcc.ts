@@ -50,11 +50,8 @@ export class TwccRecorder {
     if (!this.pending) return at;
     const base = this.#next;
     const last = Math.min(this.#sequence.highest, base + MAX_STATUSES - 1);
-    const reference = this.#firstArrival(base, last);
-    if (reference < 0) {
-      this.#next = last + 1;
-      return at;
-    }
+    // Of a report full of losses the reference is the next arrival: the highest number always has one.
+    const reference = this.#firstArrival(base);
     const referenceUnits = Math.floor(reference / REFERENCE_TICKS);
     const count = this.#fillSymbols(base, last, referenceUnits * REFERENCE_TICKS);
     writeUint32(out, at + 4, senderSsrc);
@@ -75,12 +72,10 @@ export class TwccRecorder {
     return end;
   }
 
-  #firstArrival(from: number, to: number): number {
-    for (let extended = from; extended <= to; extended++) {
-      const ticks = this.#arrivals[extended & MASK] as number;
-      if (ticks >= 0) return ticks;
-    }
-    return -1;
+  #firstArrival(from: number): number {
+    let extended = from;
+    while (extended < this.#sequence.highest && (this.#arrivals[extended & MASK] as number) < 0) extended++;
+    return Math.max(0, this.#arrivals[extended & MASK] as number);
   }
 
   /** Returns how many packets fit: a delta beyond 16 bits ends the report, and the next one has its own reference. */
