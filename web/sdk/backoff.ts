@@ -1,0 +1,38 @@
+export type BackoffOptions = { firstMs: number; maxMs: number };
+
+/** Delays that double up to a limit, each drawn from its upper half: clients that fell together do not return together. */
+export class Backoff {
+  #attempt = 0;
+
+  constructor(readonly options: BackoffOptions = { firstMs: 300, maxMs: 10_000 }) {}
+
+  get attempts(): number {
+    return this.#attempt;
+  }
+
+  next(): number {
+    const { firstMs, maxMs } = this.options;
+    const ceiling = Math.min(maxMs, firstMs * 2 ** this.#attempt);
+    this.#attempt += 1;
+    return ceiling / 2 + (Math.random() * ceiling) / 2;
+  }
+
+  reset(): void {
+    this.#attempt = 0;
+  }
+}
+
+/** Waits, but no longer than until the browser says that the network is back, or `signal` gives up. */
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const finish = () => {
+      clearTimeout(timer);
+      removeEventListener("online", finish);
+      signal.removeEventListener("abort", finish);
+      resolve();
+    };
+    const timer = setTimeout(finish, ms);
+    addEventListener("online", finish);
+    signal.addEventListener("abort", finish);
+  });
+}

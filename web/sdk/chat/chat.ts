@@ -1,0 +1,162 @@
+import type { ChatConnected, ChatSignal, RoomJoinAck } from "../../../src/protocol/chat.ts";
+import type { ChatEvent } from "../../../src/protocol/chat-events.ts";
+import type { Conversation as ConversationRecord, Unread } from "../../../src/protocol/chat-records.ts";
+import type { ConnectionState, TokenProvider } from "../connection-state.ts";
+import { Emitter } from "../emitter.ts";
+import { StoaError } from "../errors.ts";
+import { query, Rest } from "../rest.ts";
+import type { Frame } from "../wire.ts";
+import { Conversation } from "./conversation.ts";
+import { ChatLink } from "./link.ts";
+import type { LocalMessage } from "./timeline.ts";
+
+export type ChatOptions = { tokenProvider?: TokenProvider };
+
+export type ChatEvents = {
+  connectionStateChanged: [state: ConnectionState, error: StoaError | null];
+  /** In any joined conversation; each conversation emits its own as well. */
+  message: [message: LocalMessage, conversation: Conversation];
+  reactionAdded: [reaction: { messageId: string; userId: string; emoji: string }, conversation: Conversation];
+  /** The server could not take a conversation back after a reconnect: removed from it, or it is gone. */
+  conversationLost: [conversation: Conversation, error: StoaError];
+};
+
+/** A user's connection to the chat. It comes back by itself; nothing is lost, doubled or out of order. */
+export class Chat extends Emitter<ChatEvents> {
+  readonly #link: ChatLink;
+  readonly #rest: Rest;
+  readonly #conversations = new Map<string, Conversation>();
+  #connected: ChatConnected | null = null;
+  #presence: "online" | "away" = "online";
+
+  /** @internal Use `connectChat`. */
+  constructor(endpoint: string, token: string, { tokenProvider }: ChatOptions) {
+    super();
+    this.#link = new ChatLink(endpoint, token, tokenProvider, {
+      onState: (state, error) => this.#stateChanged(state, error),
+      onFrame: (frame) => this.#receive(frame),
+      onReady: (connected) => this.#ready(connected),
+    });
+    this.#rest = new Rest(endpoint, () => this.#link.token);
+  }
+
+  get state(): ConnectionState {
+    return this.#link.state;
+  }
+
+  get userId(): string {
+    return this.#connected?.userId ?? "";
+  }
+
+  /** Conversations joined on this connection. */
+  get joined(): readonly Conversation[] {
+    return [...this.#conversations.values()];
+  }
+
+  /** @internal */
+  start(): Promise<void> {
+    return this.#link.start();
+  }
+
+  /** By `conv_` id, uuid, RTC room id or name. `history` messages are loaded at once; 0 loads none. */
+  async join(room: string, { history = 50 }: { history?: number } = {}): Promise<Conversation> {
+    const known = this.joined.find(({ record }) => [record.id, record.uuid, record.name, record.roomId].includes(room));
+    if (known) return known;
+    const ack = await this.#link.request<RoomJoinAck>("room.join", { room });
+    const conversation = new Conversation(ack, this.#link, this.#rest);
+    this.#conversations.set(conversation.id, conversation);
+    conversation.on("message", (message) => this.emit("message", message, conversation));
+    conversation.on("reactionAdded", (reaction) => this.emit("reactionAdded", reaction, conversation));
+    if (history > 0) await conversation.loadOlder(history);
+    return conversation;
+  }
+
+  async leave(conversation: Conversation): Promise<void> {
+    this.#conversations.delete(conversation.id);
+    conversation.close(new StoaError("LEFT", "closed", "The conversation was left."));
+    await this.#link.request("room.leave", { room: conversation.id });
+  }
+
+  /** Every conversation of this user, most recent first. */
+  conversations(options: { limit?: number; cursor?: string } = {}): Promise<ConversationRecord[]> {
+    return this.#rest.call("GET", `/v1/chat/conversations${query(options)}`);
+  }
+
+  unread(): Promise<Unread> {
+    return this.#rest.call("GET", "/v1/chat/unread");
+  }
+
+  async setPresence(status: "online" | "away"): Promise<void> {
+    this.#presence = status;
+    await this.#link.request("presence.set", { status });
+  }
+
+  close(): void {
+    const closed = new StoaError("CLOSED", "closed", "The chat was closed.");
+    for (const conversation of this.#conversations.values()) conversation.close(closed);
+    this.#conversations.clear();
+    this.#link.stop();
+    this.removeAllListeners();
+  }
+
+  async #ready(connected: ChatConnected): Promise<void> {
+    this.#connected = connected;
+    if (this.#presence === "away") this.#link.send({ type: "presence.set", status: "away" });
+    await Promise.all(this.joined.map((conversation) => this.#rejoin(conversation)));
+  }
+
+  async #rejoin(conversation: Conversation): Promise<void> {
+    try {
+      await conversation.resume(await this.#link.request<RoomJoinAck>("room.join", conversation.position));
+    } catch (error) {
+      const failure = error as StoaError;
+      // The connection went away again: the next one tries anew.
+      if (["closed", "network", "timeout"].includes(failure.reason)) throw failure;
+      this.#conversations.delete(conversation.id);
+      this.emit("conversationLost", conversation, failure);
+      conversation.close(failure);
+    }
+  }
+
+  #receive(frame: Frame): void {
+    if (frame.type === "token.expiring") {
+      this.#link.renew().catch(reportError);
+      return;
+    }
+    const conversation = this.#conversations.get(String(frame.conversationId));
+    if (!conversation) return;
+    if (DURABLE.has(frame.type)) conversation.receive(frame as unknown as ChatEvent);
+    else conversation.signal(frame as unknown as ChatSignal);
+  }
+
+  #stateChanged(state: ConnectionState, error: StoaError | null): void {
+    this.emit("connectionStateChanged", state, error);
+    if (state !== "FAILED") return;
+    const failure = error ?? new StoaError("FAILED", "network", "The chat could not be reached again.");
+    for (const conversation of this.#conversations.values()) conversation.close(failure);
+  }
+}
+
+const DURABLE = new Set([
+  "message",
+  "message.updated",
+  "message.deleted",
+  "reaction.added",
+  "reaction.removed",
+  "member.joined",
+  "member.left",
+  "member.updated",
+  "conversation.updated",
+]);
+
+/** Opens the chat of the user that the token was minted for; `endpoint` comes with the token. */
+export async function connectChat(endpoint: string, token: string, options: ChatOptions = {}): Promise<Chat> {
+  const chat = new Chat(endpoint, token, options);
+  try {
+    await chat.start();
+    return chat;
+  } catch (error) {
+    chat.close();
+    throw error;
+  }
+}

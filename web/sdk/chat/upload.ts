@@ -1,0 +1,59 @@
+import type { Attachment } from "../../../src/protocol/chat-records.ts";
+import { StoaError } from "../errors.ts";
+import type { Rest } from "../rest.ts";
+
+export type UploadOptions = {
+  /** Between 0 and 1. */
+  onProgress?: (fraction: number) => void;
+  signal?: AbortSignal;
+  filename?: string;
+  metadata?: Record<string, unknown>;
+};
+
+type Ticket = Attachment & { uploadUrl: string; uploadMethod: string; uploadHeaders: Record<string, string> };
+
+/** Asks for a signed address, sends the bytes there, and confirms. */
+export async function upload(
+  rest: Rest,
+  conversationId: string,
+  file: Blob,
+  options: UploadOptions,
+): Promise<Attachment> {
+  const { signal, metadata } = options;
+  const ticket = await rest.call<Ticket>(
+    "POST",
+    `/v1/chat/conversations/${encodeURIComponent(conversationId)}/attachments`,
+    {
+      filename: options.filename ?? (file instanceof File ? file.name : "file"),
+      mimeType: file.type || "application/octet-stream",
+      size: file.size,
+      ...(metadata === undefined ? {} : { metadata }),
+    },
+    signal,
+  );
+  await put(ticket, file, options);
+  return rest.call<Attachment>("POST", `/v1/chat/attachments/${ticket.id}/complete`, undefined, signal);
+}
+
+/** XMLHttpRequest, because `fetch` does not tell how much of a body has left. */
+function put(ticket: Ticket, file: Blob, { onProgress, signal }: UploadOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    const cancelled = () => new StoaError("CANCELLED", "cancelled", "The upload was cancelled.");
+    if (signal?.aborted) return reject(cancelled());
+    signal?.addEventListener("abort", () => request.abort(), { once: true });
+    request.upload.addEventListener("progress", ({ loaded, total }) => onProgress?.(total === 0 ? 1 : loaded / total));
+    request.addEventListener("load", () =>
+      request.status < 300
+        ? resolve()
+        : reject(new StoaError("UPLOAD_REFUSED", "server", `The upload was refused (${request.status}).`)),
+    );
+    request.addEventListener("error", () =>
+      reject(new StoaError("UPLOAD_LOST", "network", "The upload was interrupted.")),
+    );
+    request.addEventListener("abort", () => reject(cancelled()));
+    request.open(ticket.uploadMethod, ticket.uploadUrl);
+    for (const [name, value] of Object.entries(ticket.uploadHeaders)) request.setRequestHeader(name, value);
+    request.send(file);
+  });
+}

@@ -1,0 +1,84 @@
+/** What went wrong, in a form that code can switch on; `message` says what to do about it. */
+export type ErrorReason =
+  | "permission-denied"
+  | "device-not-found"
+  | "device-in-use"
+  | "token-expired"
+  | "token-invalid"
+  | "not-allowed"
+  | "not-found"
+  | "room-closed"
+  | "room-full"
+  | "removed"
+  | "replaced"
+  | "rate-limited"
+  | "no-capacity"
+  | "udp-blocked"
+  | "network"
+  | "timeout"
+  | "cancelled"
+  | "closed"
+  | "unsupported"
+  | "invalid"
+  | "server";
+
+export class StoaError extends Error {
+  readonly retryAfterSeconds?: number;
+
+  constructor(
+    /** As the server says it, without prefix (`RATE_LIMITED`), or a code of the client's own. */
+    readonly code: string,
+    readonly reason: ErrorReason,
+    message: string,
+    options: { cause?: unknown; retryAfterSeconds?: number } = {},
+  ) {
+    super(message, { cause: options.cause });
+    this.name = "StoaError";
+    this.retryAfterSeconds = options.retryAfterSeconds;
+  }
+}
+
+const REASONS: Record<string, ErrorReason> = {
+  AUTH_ERROR: "token-invalid",
+  TOKEN_REVOKED: "token-invalid",
+  TOKEN_EXPIRED: "token-expired",
+  PERMISSION_DENIED: "not-allowed",
+  ORIGIN_NOT_ALLOWED: "not-allowed",
+  MUTED: "not-allowed",
+  BANNED: "not-allowed",
+  ROOM_CLOSED: "room-closed",
+  ROOM_FULL: "room-full",
+  RATE_LIMITED: "rate-limited",
+  SLOW_MODE: "rate-limited",
+  NO_RTC_CAPACITY: "no-capacity",
+  VALIDATION_FAILED: "invalid",
+  INVALID_MESSAGE: "invalid",
+};
+
+export type ServerError = { code?: string; message?: string; retryAfterSeconds?: number };
+
+/** An error frame, or the body of a refused REST call. */
+export function serverError({ code = "UNKNOWN", message, retryAfterSeconds }: ServerError): StoaError {
+  const bare = code.replace(/^SVC_/, "");
+  const reason = REASONS[bare] ?? (bare.endsWith("_NOT_FOUND") ? "not-found" : "server");
+  return new StoaError(bare, reason, message ?? bare, { retryAfterSeconds });
+}
+
+/** Why a socket was closed, in words. Null: nothing is wrong that coming back would not cure. */
+export function closeError(code: number): StoaError | null {
+  const [reason, message] = CLOSE_REASONS[code] ?? [];
+  return reason === undefined ? null : new StoaError(`CLOSED_${code}`, reason, message ?? "");
+}
+
+const CLOSE_REASONS: Record<number, [ErrorReason, string]> = {
+  1009: ["invalid", "A frame was larger than the server allows."],
+  4400: ["invalid", "The server could not read what was sent."],
+  4401: ["token-invalid", "The token is wrong or was revoked. Ask your backend for a new one."],
+  4403: ["not-allowed", "The token or this page's origin is not allowed here. Check the project's allowed origins."],
+  4404: ["not-found", "There is no such room. It may never have existed, or was closed and removed."],
+  4409: ["replaced", "The same identity joined from somewhere else."],
+  4410: ["room-closed", "The room was closed, or you were removed from it."],
+  4413: ["invalid", "A frame was larger than the server allows."],
+  4423: ["room-full", "The room has as many participants as it can hold."],
+  4440: ["token-expired", "The token has expired. Pass a tokenProvider to renew it by itself."],
+};

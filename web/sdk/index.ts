@@ -1,0 +1,40 @@
+/**
+ * The browser SDK. A live stream is its room and its conversation: connect to both with the credentials that your
+ * backend minted.
+ */
+import { Room } from "./room/room.ts";
+import type { RoomOptions } from "./room/room-events.ts";
+
+export { Chat, type ChatEvents, type ChatOptions, connectChat } from "./chat/chat.ts";
+export type { Conversation } from "./chat/conversation.ts";
+export type { ConversationEvents } from "./chat/conversation-events.ts";
+export type { LocalMessage } from "./chat/timeline.ts";
+export type { UploadOptions } from "./chat/upload.ts";
+export type { ConnectionState, TokenProvider } from "./connection-state.ts";
+export { type ErrorReason, StoaError } from "./errors.ts";
+export type { VideoCodec } from "./room/codecs.ts";
+export type { DataMessage, DataOptions } from "./room/data.ts";
+export { type DeviceKind, listDevices, onDevicesChanged } from "./room/devices.ts";
+export type { CameraOptions, LocalParticipant, MicrophoneOptions, ScreenOptions } from "./room/local-participant.ts";
+export type { LocalTrack, PublishOptions } from "./room/local-track.ts";
+export type { RemoteParticipant } from "./room/remote-participant.ts";
+export type { RemoteTrack } from "./room/remote-track.ts";
+export type { RoomEvents, RoomOptions } from "./room/room-events.ts";
+export type { RoomStats, TrackStats } from "./room/stats.ts";
+export { Room };
+
+/** Joins the room that the token was minted for; `endpoint` comes with the token. */
+export async function connect(endpoint: string, token: string, options: RoomOptions = {}): Promise<Room> {
+  const room = new Room(endpoint, token, `stoa-js/${VERSION} ${navigator.userAgent}`.slice(0, 128), options);
+  try {
+    await room.start();
+    return room;
+  } catch (error) {
+    await room.close();
+    throw error;
+  }
+}
+
+/** Filled in by the build. */
+declare const STOA_VERSION: string | undefined;
+export const VERSION: string = typeof STOA_VERSION === "undefined" ? "dev" : STOA_VERSION;

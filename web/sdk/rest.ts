@@ -1,0 +1,41 @@
+import { type ServerError, StoaError, serverError } from "./errors.ts";
+
+/** Calls to the REST routes that a client's own token may use. */
+export class Rest {
+  readonly base: string;
+
+  /** `endpoint` is the socket's address; the routes live on the same server. */
+  constructor(
+    endpoint: string,
+    readonly token: () => string,
+  ) {
+    const url = new URL(endpoint.replace(/^ws/, "http"));
+    this.base = url.origin;
+  }
+
+  async call<T>(method: string, path: string, body?: object, signal?: AbortSignal): Promise<T> {
+    let response: Response;
+    try {
+      response = await fetch(this.base + path, {
+        method,
+        signal,
+        headers: {
+          authorization: `Bearer ${this.token()}`,
+          ...(body === undefined ? {} : { "content-type": "application/json" }),
+        },
+        body: body === undefined ? undefined : JSON.stringify(body),
+      });
+    } catch (cause) {
+      if (signal?.aborted) throw new StoaError("CANCELLED", "cancelled", "Cancelled.", { cause });
+      throw new StoaError("UNREACHABLE", "network", "The server cannot be reached.", { cause });
+    }
+    if (!response.ok) throw serverError((await response.json().catch(() => ({}))) as ServerError);
+    return (response.status === 204 ? undefined : await response.json()) as T;
+  }
+}
+
+/** `?a=1&b=2` of what is defined. */
+export function query(fields: Record<string, string | number | boolean | undefined>): string {
+  const entries = Object.entries(fields).filter((entry) => entry[1] !== undefined);
+  return entries.length === 0 ? "" : `?${new URLSearchParams(entries.map(([name, value]) => [name, String(value)]))}`;
+}

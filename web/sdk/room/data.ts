@@ -1,0 +1,50 @@
+import { StoaError } from "../errors.ts";
+
+export type DataOptions = {
+  /** `false` may lose messages, but a late one never holds up the next. */
+  reliable?: boolean;
+  topic?: string;
+  /** Identities; everyone when omitted. */
+  to?: string[];
+};
+
+export type DataMessage = { from: string | null; topic?: string; payload: string };
+
+const MAX_FRAME_BYTES = 65_536;
+const MAX_SOCKET_BYTES = 8_192;
+
+/** Two data channels, opened by us; while they are not open the socket carries what is small enough. */
+export class DataChannels {
+  readonly #reliable: RTCDataChannel;
+  readonly #lossy: RTCDataChannel;
+
+  constructor(
+    pc: RTCPeerConnection,
+    readonly request: <Ack>(type: string, fields: object) => Promise<Ack>,
+    onMessage: (message: DataMessage) => void,
+  ) {
+    this.#reliable = pc.createDataChannel("reliable");
+    this.#lossy = pc.createDataChannel("lossy", { ordered: false, maxRetransmits: 0 });
+    for (const channel of [this.#reliable, this.#lossy]) {
+      channel.addEventListener("message", ({ data }) => onMessage(JSON.parse(String(data)) as DataMessage));
+    }
+  }
+
+  async send(payload: string, { reliable = true, topic, to }: DataOptions): Promise<void> {
+    const channel = reliable ? this.#reliable : this.#lossy;
+    const frame = { ...(topic === undefined ? {} : { topic }), ...(to === undefined ? {} : { to }), payload };
+    const text = JSON.stringify(frame);
+    const bytes = new TextEncoder().encode(text).length;
+    if (channel.readyState === "open") {
+      if (bytes > MAX_FRAME_BYTES) throw tooLarge(MAX_FRAME_BYTES);
+      channel.send(text);
+      return;
+    }
+    if (new TextEncoder().encode(payload).length > MAX_SOCKET_BYTES) throw tooLarge(MAX_SOCKET_BYTES);
+    await this.request("data.send", frame);
+  }
+}
+
+function tooLarge(limit: number): StoaError {
+  return new StoaError("PAYLOAD_TOO_LARGE", "invalid", `A message may have at most ${limit} bytes right now.`);
+}

@@ -1,0 +1,169 @@
+import type { Permissions, TrackSource } from "../../../src/protocol/room-records.ts";
+import { StoaError } from "../errors.ts";
+import { capture, captureScreen, type DeviceKind } from "./devices.ts";
+import { LocalTrack, type PublishOptions } from "./local-track.ts";
+
+export type CameraOptions = PublishOptions & { deviceId?: string; width?: number; height?: number; frameRate?: number };
+export type MicrophoneOptions = PublishOptions & { deviceId?: string; constraints?: MediaTrackConstraints };
+export type ScreenOptions = PublishOptions & { audio?: boolean };
+
+export type LocalDeps = {
+  publish: (track: LocalTrack) => Promise<void>;
+  unpublish: (track: LocalTrack) => Promise<void>;
+  request: <Ack>(type: string, fields: object) => Promise<Ack>;
+  onChanged: (event: "published" | "unpublished" | "muted" | "unmuted", track: LocalTrack) => void;
+  onError: (error: StoaError) => void;
+};
+
+/** You. */
+export class LocalParticipant {
+  readonly tracks = new Set<LocalTrack>();
+  identity = "";
+  metadata: string | null = null;
+  permissions: Permissions | null = null;
+  readonly #deps: LocalDeps;
+
+  /** @internal */
+  constructor(deps: LocalDeps) {
+    this.#deps = deps;
+  }
+
+  track(source: TrackSource): LocalTrack | undefined {
+    return [...this.tracks].find((track) => track.source === source);
+  }
+
+  async enableCamera(options: CameraOptions = {}): Promise<LocalTrack> {
+    const known = this.track("camera");
+    if (known) return this.mute(known, false);
+    const { deviceId, width = 1280, height = 720, frameRate = 30, ...publish } = options;
+    const track = await capture({
+      video: {
+        width: { ideal: width },
+        height: { ideal: height },
+        frameRate: { ideal: frameRate },
+        ...exact(deviceId),
+      },
+    });
+    return this.publish(track, { ...publish, source: "camera" });
+  }
+
+  async enableMicrophone(options: MicrophoneOptions = {}): Promise<LocalTrack> {
+    const known = this.track("microphone");
+    if (known) return this.mute(known, false);
+    const { deviceId, constraints, ...publish } = options;
+    const audio = {
+      echoCancellation: true,
+      noiseSuppression: true,
+      autoGainControl: true,
+      ...constraints,
+      ...exact(deviceId),
+    };
+    return this.publish(await capture({ audio }), { ...publish, source: "microphone" });
+  }
+
+  /** The screen the user picks; its sound too where the browser offers it. */
+  async shareScreen({ audio = true, ...publish }: ScreenOptions = {}): Promise<LocalTrack> {
+    const tracks = await captureScreen({ video: { frameRate: 15 }, audio });
+    const [sound] = tracks.filter(({ kind }) => kind === "audio");
+    const [picture] = tracks.filter(({ kind }) => kind === "video");
+    if (!picture) throw new StoaError("NO_SCREEN", "device-not-found", "No screen was chosen.");
+    picture.contentHint ||= "detail";
+    if (sound) await this.publish(sound, { source: "screenShareAudio" });
+    return this.publish(picture, { ...publish, source: "screenShare" });
+  }
+
+  async disableCamera(): Promise<void> {
+    await this.#unpublishSource("camera");
+  }
+
+  async disableMicrophone(): Promise<void> {
+    await this.#unpublishSource("microphone");
+  }
+
+  async stopScreen(): Promise<void> {
+    await this.#unpublishSource("screenShare");
+    await this.#unpublishSource("screenShareAudio");
+  }
+
+  /** Any track of the page's own: a canvas, a file, a processed camera. */
+  async publish(mediaStreamTrack: MediaStreamTrack, options: PublishOptions = {}): Promise<LocalTrack> {
+    const track = new LocalTrack(mediaStreamTrack, options);
+    this.tracks.add(track);
+    try {
+      await this.#deps.publish(track);
+    } catch (error) {
+      this.tracks.delete(track);
+      track.close();
+      throw error;
+    }
+    this.#followDevice(track);
+    this.#deps.onChanged("published", track);
+    return track;
+  }
+
+  async unpublish(track: LocalTrack): Promise<void> {
+    if (!this.tracks.delete(track)) return;
+    track.close();
+    await this.#deps.unpublish(track);
+    this.#deps.onChanged("unpublished", track);
+  }
+
+  /** Muted, the device stays open and nothing is sent of it; unmuting takes no permission prompt. */
+  async mute(track: LocalTrack, muted = true): Promise<LocalTrack> {
+    if (track.muted === muted) return track;
+    track.muted = muted;
+    track.mediaStreamTrack.enabled = !muted;
+    this.#deps.onChanged(muted ? "muted" : "unmuted", track);
+    if (track.id !== null) {
+      // Said again when the room is joined anew, so a lost connection loses nothing.
+      await this.#deps.request("track.mute", { trackId: track.id, muted }).catch(() => {});
+    }
+    return track;
+  }
+
+  /** Another camera or microphone, while publishing: viewers keep watching the same track. */
+  async switchDevice(kind: Extract<DeviceKind, "audioinput" | "videoinput">, deviceId: string): Promise<void> {
+    const track = this.track(kind === "videoinput" ? "camera" : "microphone");
+    if (!track) throw new StoaError("NOT_PUBLISHED", "invalid", "Nothing of that kind is being published.");
+    const constraints = { ...track.mediaStreamTrack.getConstraints(), deviceId: { exact: deviceId } };
+    await track.replace(await capture(kind === "videoinput" ? { video: constraints } : { audio: constraints }));
+    this.#followDevice(track);
+  }
+
+  async setMetadata(metadata: string | null): Promise<void> {
+    await this.#deps.request("participant.update", { metadata });
+    this.metadata = metadata;
+  }
+
+  /** @internal */
+  close(): void {
+    for (const track of this.tracks) track.close();
+    this.tracks.clear();
+  }
+
+  async #unpublishSource(source: TrackSource): Promise<void> {
+    const track = this.track(source);
+    if (track) await this.unpublish(track);
+  }
+
+  /** A device that is pulled out is replaced by the default one; a screen that is no longer shared is unpublished. */
+  #followDevice(track: LocalTrack): void {
+    track.mediaStreamTrack.addEventListener("ended", () => void this.#deviceEnded(track), { once: true });
+  }
+
+  async #deviceEnded(track: LocalTrack): Promise<void> {
+    if (!this.tracks.has(track)) return;
+    try {
+      if (track.source !== "camera" && track.source !== "microphone") return await this.unpublish(track);
+      await track.replace(await capture(track.kind === "video" ? { video: true } : { audio: true }));
+      this.#followDevice(track);
+    } catch (error) {
+      this.#deps.onError(error as StoaError);
+      await this.unpublish(track).catch(() => {});
+    }
+  }
+}
+
+function exact(deviceId: string | undefined): MediaTrackConstraints {
+  return deviceId === undefined ? {} : { deviceId: { exact: deviceId } };
+}

@@ -1,0 +1,82 @@
+import type { Layer, TrackKind, TrackSource } from "../../../src/protocol/room-records.ts";
+import type { VideoCodec } from "./codecs.ts";
+import { encodeOnly, videoEncodings } from "./encodings.ts";
+
+export type PublishOptions = {
+  source?: TrackSource;
+  name?: string;
+  /** Several sizes at once, so that every viewer gets what fits; on by default for video. */
+  simulcast?: boolean;
+  codec?: VideoCodec;
+  /** Overrides the bit rates chosen by size. */
+  encodings?: RTCRtpEncodingParameters[];
+};
+
+/** A microphone, camera, screen or any track of the page's own that this participant publishes. */
+export class LocalTrack {
+  readonly clientTrackId = crypto.randomUUID();
+  readonly kind: TrackKind;
+  readonly source: TrackSource;
+  readonly name: string | undefined;
+  readonly codec: VideoCodec | undefined;
+  readonly encodings: RTCRtpEncodingParameters[];
+  /** The server's name for it; null until it is published. */
+  id: string | null = null;
+  mediaStreamTrack: MediaStreamTrack;
+  muted = false;
+  /** @internal */
+  sender: RTCRtpSender | null = null;
+  readonly #elements = new Set<HTMLMediaElement>();
+
+  /** @internal */
+  constructor(track: MediaStreamTrack, options: PublishOptions) {
+    this.mediaStreamTrack = track;
+    this.kind = track.kind as TrackKind;
+    this.source = options.source ?? "other";
+    this.name = options.name;
+    this.codec = options.codec;
+    const { height = 720 } = track.getSettings();
+    this.encodings =
+      options.encodings ??
+      (this.kind === "audio"
+        ? [{ maxBitrate: this.source === "screenShareAudio" ? 128_000 : 48_000 }]
+        : videoEncodings(this.source, height, options.simulcast ?? true));
+  }
+
+  /** Shows what is being published, without sound. */
+  attach(element: HTMLMediaElement = document.createElement(this.kind)): HTMLMediaElement {
+    element.autoplay = true;
+    element.muted = true;
+    if (element instanceof HTMLVideoElement) element.playsInline = true;
+    element.srcObject = new MediaStream([this.mediaStreamTrack]);
+    this.#elements.add(element);
+    return element;
+  }
+
+  detach(element?: HTMLMediaElement): void {
+    for (const one of element ? [element] : [...this.#elements]) {
+      if (this.#elements.delete(one)) one.srcObject = null;
+    }
+  }
+
+  /** @internal Another device, the same publication: viewers notice nothing but the picture. */
+  async replace(track: MediaStreamTrack): Promise<void> {
+    const before = this.mediaStreamTrack;
+    track.enabled = !this.muted;
+    this.mediaStreamTrack = track;
+    await this.sender?.replaceTrack(track);
+    before.stop();
+    for (const element of this.#elements) element.srcObject = new MediaStream([track]);
+  }
+
+  /** @internal */
+  async setWantedLayers(layers: readonly Layer[]): Promise<void> {
+    if (this.sender && this.kind === "video") await encodeOnly(this.sender, layers);
+  }
+
+  /** @internal */
+  close(): void {
+    this.detach();
+    this.mediaStreamTrack.stop();
+  }
+}

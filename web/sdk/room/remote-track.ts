@@ -1,0 +1,119 @@
+import type { Layer, Track, TrackKind, TrackSource } from "../../../src/protocol/room-records.ts";
+import { ElementWatch } from "./element-watch.ts";
+import type { RemoteParticipant } from "./remote-participant.ts";
+
+/** What the page wants of a track right now. */
+export type Demand = {
+  wanted: boolean;
+  paused: boolean;
+  maxHeight?: number;
+  layer?: Layer | "auto";
+  priority?: number;
+};
+
+type Delivered = { layer: Layer | null; paused: boolean; reason: string };
+
+/** Somebody else's microphone, camera or screen. */
+export class RemoteTrack {
+  readonly id: string;
+  readonly kind: TrackKind;
+  readonly source: TrackSource;
+  readonly name: string | null;
+  muted: boolean;
+  /** Null until the track is subscribed. */
+  mediaStreamTrack: MediaStreamTrack | null = null;
+  /** What the server really sends; it may be less than asked for when bandwidth is short. */
+  delivered: Delivered | null = null;
+  readonly #watch: ElementWatch;
+  readonly #elements = new Set<HTMLMediaElement>();
+  #choice: { subscribed: boolean; layer?: Layer | "auto"; priority?: number };
+
+  /** @internal */
+  constructor(
+    track: Track,
+    readonly participant: RemoteParticipant,
+    subscribed: boolean,
+    readonly onDemand: () => void,
+  ) {
+    this.id = track.id;
+    this.kind = track.kind;
+    this.source = track.source;
+    this.name = track.name;
+    this.muted = track.muted;
+    this.#choice = { subscribed };
+    this.#watch = new ElementWatch(onDemand);
+  }
+
+  /** Plays the track in the element, or in a new one. The server is asked for no more than the element shows. */
+  attach(element: HTMLMediaElement = document.createElement(this.kind)): HTMLMediaElement {
+    element.autoplay = true;
+    if (element instanceof HTMLVideoElement) {
+      element.playsInline = true;
+      // Sound has elements of its own; an unmuted video element would be kept from starting by autoplay rules.
+      element.muted = true;
+    }
+    this.#elements.add(element);
+    this.#show(element);
+    if (this.kind === "video") this.#watch.add(element);
+    return element;
+  }
+
+  /** From one element, or from all of them. */
+  detach(element?: HTMLMediaElement): void {
+    for (const one of element ? [element] : [...this.#elements]) {
+      if (!this.#elements.delete(one)) continue;
+      one.srcObject = null;
+      this.#watch.remove(one);
+    }
+  }
+
+  /** Stops or starts receiving it at all. */
+  setSubscribed(subscribed: boolean): void {
+    this.#choice.subscribed = subscribed;
+    this.onDemand();
+  }
+
+  /** Overrides what the size of the elements would ask for. */
+  setLayer(layer: Layer | "auto"): void {
+    this.#choice.layer = layer;
+    this.onDemand();
+  }
+
+  /** Higher is served first when bandwidth is short. */
+  setPriority(priority: number): void {
+    this.#choice.priority = priority;
+    this.onDemand();
+  }
+
+  /** @internal */
+  get demand(): Demand {
+    const { subscribed, layer, priority } = this.#choice;
+    if (this.kind === "audio") return { wanted: subscribed, paused: false, priority };
+    const { visible, heightPx } = this.#watch.shown;
+    return {
+      wanted: subscribed,
+      paused: this.#watch.size > 0 && !visible,
+      ...(heightPx > 0 ? { maxHeight: heightPx } : {}),
+      ...(layer === undefined ? {} : { layer }),
+      ...(priority === undefined ? {} : { priority }),
+    };
+  }
+
+  /** @internal */
+  setMedia(track: MediaStreamTrack | null): void {
+    if (this.mediaStreamTrack === track) return;
+    this.mediaStreamTrack = track;
+    for (const element of this.#elements) this.#show(element);
+  }
+
+  /** @internal */
+  close(): void {
+    this.detach();
+    this.#watch.close();
+    this.mediaStreamTrack = null;
+  }
+
+  #show(element: HTMLMediaElement): void {
+    element.srcObject = this.mediaStreamTrack ? new MediaStream([this.mediaStreamTrack]) : null;
+  }
+}

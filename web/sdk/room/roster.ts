@@ -1,0 +1,141 @@
+import type { Participant, Speaker, Track } from "../../../src/protocol/room-records.ts";
+import type { Push } from "../../../src/protocol/signaling.ts";
+import type { Emitter } from "../emitter.ts";
+import { RemoteParticipant } from "./remote-participant.ts";
+import { RemoteTrack } from "./remote-track.ts";
+import type { RoomEvents } from "./room-events.ts";
+
+export type RosterDeps = {
+  autoSubscribe: boolean;
+  /** Tracks, or what the page wants of them, have changed. */
+  onChanged: () => void;
+  onUnsubscribed: (track: RemoteTrack) => void;
+};
+
+/** Who else is in the room and what they publish, kept true by the server's pushes. */
+export class Roster {
+  readonly participants = new Map<string, RemoteParticipant>();
+  activeSpeakers: readonly Speaker[] = [];
+  readonly #events: Emitter<RoomEvents>;
+  readonly #deps: RosterDeps;
+  #self = "";
+
+  constructor(events: Emitter<RoomEvents>, deps: RosterDeps) {
+    this.#events = events;
+    this.#deps = deps;
+  }
+
+  tracks(): RemoteTrack[] {
+    return [...this.participants.values()].flatMap(({ tracks }) => [...tracks.values()]);
+  }
+
+  /** After a join: whoever is listed is there, whoever is not has left while we were away. */
+  adopt(participants: Participant[], self: string): void {
+    this.#self = self;
+    const present = new Set(participants.map(({ identity }) => identity));
+    for (const identity of [...this.participants.keys()]) if (!present.has(identity)) this.#left(identity, "timeout");
+    for (const participant of participants) this.#known(participant);
+  }
+
+  receive(push: Push): void {
+    switch (push.type) {
+      case "participant.joined":
+      case "participant.updated":
+        this.#known(push.participant);
+        break;
+      case "participant.left":
+        this.#left(push.identity, push.reason);
+        break;
+      case "track.published":
+        this.#published(push.identity, push.track);
+        break;
+      case "track.unpublished":
+        this.#gone(push.identity, push.trackId);
+        break;
+      case "track.muted":
+      case "track.unmuted":
+        this.#muted(push.identity, push.trackId, push.type === "track.muted");
+        break;
+      case "speakers.changed":
+        this.#speaking(push.speakers);
+        break;
+      case "subscription.changed": {
+        const track = this.tracks().find(({ id }) => id === push.trackId);
+        if (!track) break;
+        track.delivered = { layer: push.layer, paused: push.paused, reason: push.reason };
+        this.#events.emit("subscriptionChanged", track);
+        break;
+      }
+      case "quality.changed": {
+        const participant = this.participants.get(push.identity);
+        if (participant) participant.quality = push.quality;
+        this.#events.emit("qualityChanged", push.quality, push.identity);
+        break;
+      }
+    }
+  }
+
+  #known(record: Participant): void {
+    if (record.identity === this.#self) return;
+    const known = this.participants.get(record.identity);
+    const participant = known ?? new RemoteParticipant(record);
+    const changed = known !== undefined && known.metadata !== record.metadata;
+    this.participants.set(record.identity, participant);
+    participant.metadata = record.metadata;
+    if (!known) this.#events.emit("participantJoined", participant);
+    else if (changed) this.#events.emit("participantUpdated", participant);
+    const published = new Set(record.tracks.map(({ id }) => id));
+    for (const id of [...participant.tracks.keys()]) if (!published.has(id)) this.#gone(record.identity, id);
+    for (const track of record.tracks) this.#published(record.identity, track);
+  }
+
+  #left(identity: string, reason: string): void {
+    const participant = this.participants.get(identity);
+    if (!participant) return;
+    for (const id of [...participant.tracks.keys()]) this.#gone(identity, id);
+    this.participants.delete(identity);
+    this.#events.emit("participantLeft", participant, reason);
+  }
+
+  #published(identity: string, record: Track): void {
+    const participant = this.participants.get(identity);
+    if (!participant) return;
+    const known = participant.tracks.get(record.id);
+    if (known) {
+      known.muted = record.muted;
+      return;
+    }
+    const track = new RemoteTrack(record, participant, this.#deps.autoSubscribe, this.#deps.onChanged);
+    participant.tracks.set(track.id, track);
+    this.#events.emit("trackPublished", track, participant);
+    this.#deps.onChanged();
+  }
+
+  #gone(identity: string, trackId: string): void {
+    const participant = this.participants.get(identity);
+    const track = participant?.tracks.get(trackId);
+    if (!participant || !track) return;
+    participant.tracks.delete(trackId);
+    if (track.mediaStreamTrack) this.#deps.onUnsubscribed(track);
+    track.close();
+    this.#events.emit("trackUnpublished", track, participant);
+    this.#deps.onChanged();
+  }
+
+  #muted(identity: string, trackId: string, muted: boolean): void {
+    const participant = this.participants.get(identity);
+    const track = participant?.tracks.get(trackId);
+    if (!participant || !track) return;
+    track.muted = muted;
+    this.#events.emit(muted ? "trackMuted" : "trackUnmuted", track, participant);
+  }
+
+  #speaking(speakers: Speaker[]): void {
+    this.activeSpeakers = speakers;
+    const levels = new Map(speakers.map(({ identity, level }) => [identity, level]));
+    for (const participant of this.participants.values()) {
+      participant.audioLevel = levels.get(participant.identity) ?? 0;
+    }
+    this.#events.emit("activeSpeakersChanged", speakers);
+  }
+}

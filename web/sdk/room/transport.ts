@@ -1,0 +1,152 @@
+import type { IceServer, TrackKind } from "../../../src/protocol/room-records.ts";
+import type { OfferAck, PublishedSection, SubscribedSection } from "../../../src/protocol/signaling.ts";
+import { preferCodecs } from "./codecs.ts";
+import type { LocalTrack } from "./local-track.ts";
+import { packSdp, unpackSdp, withoutCandidates } from "./sdp.ts";
+
+/** A section that receives: it stays for the life of the connection and shows one remote track after another. */
+export type Section = { kind: TrackKind; transceiver: RTCRtpTransceiver; trackId: string | null };
+
+export type TransportDeps = {
+  iceServers: IceServer[];
+  request: <Ack>(type: string, fields: object) => Promise<Ack>;
+  /** What every receiving section in use is to show; asked for with each offer. */
+  subscribed: () => SubscribedSection[];
+  onState: (state: RTCPeerConnectionState) => void;
+};
+
+const SETTLE_MS = 5_000;
+
+/**
+ * The one peer connection. The client alone offers, one offer at a time; sections are never stopped, only re-used,
+ * so people who come and go need no renegotiation while a section is free.
+ */
+export class Transport {
+  readonly pc: RTCPeerConnection;
+  readonly sections: Section[] = [];
+  readonly #deps: TransportDeps;
+  readonly #sending = new Map<RTCRtpTransceiver, LocalTrack | null>();
+  readonly #shapes = new WeakMap<RTCRtpTransceiver, string>();
+  #queue: Promise<void> = Promise.resolve();
+  #waiting: Promise<void> | null = null;
+  #restart = false;
+  #closed = false;
+
+  constructor(deps: TransportDeps) {
+    this.#deps = deps;
+    this.pc = new RTCPeerConnection({ iceServers: deps.iceServers, bundlePolicy: "max-bundle" });
+    this.pc.addEventListener("connectionstatechange", () => deps.onState(this.pc.connectionState));
+  }
+
+  addSections(kind: TrackKind, count: number): void {
+    for (let n = 0; n < count; n++) {
+      const transceiver = this.pc.addTransceiver(kind, { direction: "recvonly" });
+      preferCodecs(transceiver, kind);
+      this.sections.push({ kind, transceiver, trackId: null });
+    }
+  }
+
+  /** Puts the track on a sending section of the same shape, an idle one if there is one. */
+  async send(track: LocalTrack): Promise<void> {
+    const shape = `${track.kind} ${track.source} ${track.encodings.length}`;
+    for (const [transceiver, user] of this.#sending) {
+      if (user !== null || this.#shapes.get(transceiver) !== shape) continue;
+      this.#sending.set(transceiver, track);
+      track.sender = transceiver.sender;
+      await transceiver.sender.replaceTrack(track.mediaStreamTrack);
+      return;
+    }
+    const transceiver = this.pc.addTransceiver(track.mediaStreamTrack, {
+      direction: "sendonly",
+      sendEncodings: track.encodings,
+    });
+    preferCodecs(transceiver, track.kind, track.codec);
+    this.#sending.set(transceiver, track);
+    this.#shapes.set(transceiver, shape);
+    track.sender = transceiver.sender;
+  }
+
+  async stopSending(track: LocalTrack): Promise<void> {
+    for (const [transceiver, user] of this.#sending) {
+      if (user !== track) continue;
+      this.#sending.set(transceiver, null);
+      track.sender = null;
+      await transceiver.sender.replaceTrack(null);
+    }
+  }
+
+  /** Resolves when an offer made after this call has been answered; calls that wait together share one. */
+  negotiate({ iceRestart = false } = {}): Promise<void> {
+    this.#restart ||= iceRestart;
+    if (this.#waiting) return this.#waiting;
+    const run = this.#queue.then(() => {
+      this.#waiting = null;
+      return this.#exchange();
+    });
+    this.#waiting = run;
+    this.#queue = run.catch(() => {});
+    return run;
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.pc.close();
+  }
+
+  async #exchange(): Promise<void> {
+    if (this.#closed) return;
+    const { pc } = this;
+    const iceRestart = this.#restart;
+    this.#restart = false;
+    await pc.setLocalDescription(await pc.createOffer({ iceRestart }));
+    try {
+      const ack = await this.#deps.request<OfferAck>("media.offer", {
+        ...(await packSdp(withoutCandidates(pc.localDescription?.sdp ?? ""))),
+        ...(iceRestart ? { iceRestart } : {}),
+        publish: this.#published(),
+        subscribe: this.#deps.subscribed(),
+      });
+      await pc.setRemoteDescription({ type: "answer", sdp: await unpackSdp(ack) });
+      for (const { clientTrackId, trackId } of ack.tracks) {
+        for (const track of this.#sending.values()) if (track?.clientTrackId === clientTrackId) track.id = trackId;
+      }
+    } catch (error) {
+      this.#restart ||= iceRestart;
+      if (!this.#closed && pc.signalingState === "have-local-offer") {
+        await pc.setLocalDescription({ type: "rollback" });
+      }
+      throw error;
+    }
+    await this.#settled();
+  }
+
+  #published(): PublishedSection[] {
+    const sections: PublishedSection[] = [];
+    for (const [{ mid }, track] of this.#sending) {
+      if (mid === null || track === null) continue;
+      const { clientTrackId, kind, source, name } = track;
+      sections.push({ mid, clientTrackId, kind, source, ...(name === undefined ? {} : { name }) });
+    }
+    return sections;
+  }
+
+  /** A second offer before the first connection stands makes some peers fail; wait, but not for ever. */
+  #settled(): Promise<void> {
+    const { pc } = this;
+    return new Promise((resolve) => {
+      const done = () => {
+        if (pc.connectionState === "new" || pc.connectionState === "connecting") return;
+        clearTimeout(timer);
+        pc.removeEventListener("connectionstatechange", done);
+        resolve();
+      };
+      const timer = setTimeout(() => {
+        pc.removeEventListener("connectionstatechange", done);
+        resolve();
+      }, SETTLE_MS);
+      pc.addEventListener("connectionstatechange", done);
+      done();
+    });
+  }
+}
