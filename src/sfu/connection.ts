@@ -105,6 +105,11 @@ export class Connection {
     return this.#incoming?.refusals ?? null;
   }
 
+  /** Since the last sign of life. */
+  silentMs(nowMs: number): number {
+    return nowMs - Math.max(this.#lastCheckMs, this.#startedAtMs);
+  }
+
   /** For the first answer and for every restart: same session, new username fragment and password. */
   issueCredentials(): IceCredentials {
     return this.#host.agent.issueCredentials(this.ice);
@@ -130,7 +135,7 @@ export class Connection {
   }
 
   tick(nowMs: number): void {
-    const silentMs = nowMs - Math.max(this.#lastCheckMs, this.#startedAtMs);
+    const silentMs = this.silentMs(nowMs);
     const state = this.#iceState;
     if (state === "closed" || state === "failed") return;
     if (silentMs > FAILED_AFTER_MS) {

@@ -1,24 +1,26 @@
 /** What one participant receives: its sections, the tracks on them, and how much of each its path can carry. */
 import { MediaError, type ParticipantSnapshot } from "../media/node.ts";
 import type { DeliveryReason, SubscribedSection, SubscriptionChange } from "../protocol/signaling.ts";
-import type { PublishedLayer } from "./layer.ts";
+import { Allocation } from "./allocation.ts";
 import { OutgoingSection } from "./outgoing-section.ts";
-import { BandwidthEstimator } from "./packet/bandwidth-estimator.ts";
 import { roundTripMs } from "./packet/ntp.ts";
-import type { RtcpPacket } from "./packet/rtcp.ts";
-import { SentPackets, TransportFeedback } from "./packet/twcc-feedback.ts";
+import type { ReportBlock, RtcpPacket } from "./packet/rtcp.ts";
+import { SentPackets } from "./packet/twcc-feedback.ts";
 import type { Participant, ParticipantHost } from "./participant.ts";
 import type { Publication } from "./publication.ts";
 import type { Room } from "./room.ts";
 import type { AnsweredSection, OutgoingStream } from "./sdp/answer.ts";
 import { ReportSender } from "./sender-reports.ts";
-import { DEFAULT_WISH, layerNumber, Subscription, type Wish } from "./subscription.ts";
+import { DEFAULT_WISH, Subscription, type Wish } from "./subscription.ts";
 
 const DEFAULT_RTT_MS = 100;
 const ALLOCATE_INTERVAL_MS = 100;
 
 export class Downlink {
   bytesOut = 0;
+  /** From the viewer's reports; null before the first. */
+  rttMs: number | null = null;
+  lossPercent: number | null = null;
   readonly #host: ParticipantHost;
   readonly #room: Room;
   readonly #owner: Participant;
@@ -27,17 +29,16 @@ export class Downlink {
   /** By track. */
   readonly #subscriptions = new Map<string, Subscription>();
   readonly #reports: ReportSender;
-  readonly #feedback = new TransportFeedback();
   #sent = new SentPackets();
-  #estimator = new BandwidthEstimator();
+  #allocation: Allocation;
   #automatic = false;
-  #rttMs: number | null = null;
   #allocatedMs = 0;
 
   constructor(host: ParticipantHost, room: Room, owner: Participant) {
     this.#host = host;
     this.#room = room;
     this.#owner = owner;
+    this.#allocation = new Allocation(this.#sent, host.udp, host.now);
     this.#reports = new ReportSender((packet) => owner.connection?.sendRtcp(packet));
   }
 
@@ -45,8 +46,9 @@ export class Downlink {
     return new Map([...this.#sections].map(([mid, section]) => [mid, section.stream]));
   }
 
-  get rttMs(): number | null {
-    return this.#rttMs;
+  /** Null while nothing is received. */
+  get availableBps(): number | null {
+    return this.#subscriptions.size > 0 ? this.#allocation.estimate : null;
   }
 
   negotiated(sections: readonly AnsweredSection[]): void {
@@ -133,6 +135,7 @@ export class Downlink {
     subscription.end();
     this.bytesOut += subscription.bytesOut;
     this.#subscriptions.delete(subscription.publication.trackId);
+    this.#allocation.forget(subscription.publication.trackId);
   }
 
   /** WHEP: free sections take the room's tracks in the order they were published. */
@@ -167,9 +170,11 @@ export class Downlink {
     this.unsubscribeAll("requested");
     this.#sections.clear();
     this.#bySsrc.clear();
+    this.#allocation.close();
     this.#sent = new SentPackets();
-    this.#estimator = new BandwidthEstimator();
-    this.#rttMs = null;
+    this.#allocation = new Allocation(this.#sent, this.#host.udp, this.#host.now);
+    this.rttMs = null;
+    this.lossPercent = null;
   }
 
   receiveRtcp(packets: readonly RtcpPacket[], nowMs: number): void {
@@ -179,7 +184,7 @@ export class Downlink {
           this.bytesOut +=
             this.#bySsrc
               .get(packet.mediaSsrc)
-              ?.repair(packet.lost, this.#sent, this.#rttMs ?? DEFAULT_RTT_MS, this.#host.udp, nowMs) ?? 0;
+              ?.repair(packet.lost, this.#sent, this.rttMs ?? DEFAULT_RTT_MS, this.#host.udp, nowMs) ?? 0;
           break;
         case "pli":
           this.#keyframe(packet.mediaSsrc);
@@ -189,18 +194,25 @@ export class Downlink {
           break;
         case "rr":
         case "sr":
-          for (const report of packet.reports) {
-            const rtt = roundTripMs(nowMs, report.lastSenderReport, report.delaySinceLastSenderReport);
-            if (rtt !== undefined && this.#bySsrc.has(report.ssrc)) this.#rttMs = rtt;
-          }
+          this.#reported(packet.reports, nowMs);
           break;
         case "remb":
-          this.#estimator.onRemb(packet.bitrate, nowMs);
+          this.#allocation.onRemb(packet.bitrate, nowMs);
           break;
         case "transport-feedback":
-          if (this.#feedback.parse(packet.data)) this.#estimator.onFeedback(this.#feedback, this.#sent, nowMs);
+          this.#allocation.onTransportFeedback(packet.data, nowMs);
           break;
       }
+    }
+  }
+
+  #reported(reports: readonly ReportBlock[], nowMs: number): void {
+    const ours = reports.filter((report) => this.#bySsrc.has(report.ssrc));
+    if (ours.length === 0) return;
+    this.lossPercent = (Math.max(...ours.map((report) => report.fractionLost)) * 100) / 256;
+    this.#allocation.onLoss(this.lossPercent / 100, nowMs);
+    for (const report of ours) {
+      this.rttMs = roundTripMs(nowMs, report.lastSenderReport, report.delaySinceLastSenderReport) ?? this.rttMs;
     }
   }
 
@@ -217,14 +229,7 @@ export class Downlink {
 
   allocate(nowMs: number): void {
     this.#allocatedMs = nowMs;
-    for (const subscription of this.#subscriptions.values()) {
-      const { publication, wish } = subscription;
-      if (wish.paused || publication.muted || !publication.audible) subscription.setLayer(null, "requested");
-      else {
-        const layer = chooseLayer(publication.liveLayers(nowMs), wish);
-        subscription.setLayer(layer, layer ? "requested" : "source");
-      }
-    }
+    this.#allocation.run(this.#subscriptions, nowMs);
   }
 
   describe(): ParticipantSnapshot["subscriptions"] {
@@ -235,21 +240,6 @@ export class Downlink {
       paused: subscription.currentLayer === null,
     }));
   }
-
-  stats(): { rttMs: number | null; availableOutBps: number | null } {
-    return {
-      rttMs: this.#rttMs,
-      availableOutBps: this.#subscriptions.size > 0 ? Math.round(this.#estimator.estimate) : null,
-    };
-  }
-}
-
-function chooseLayer(live: readonly PublishedLayer[], wish: Wish): PublishedLayer | null {
-  if (wish.layer !== "auto") {
-    const most = layerNumber(wish.layer);
-    return live.find((layer) => layer.index <= most) ?? live.at(-1) ?? null;
-  }
-  return live[0] ?? null;
 }
 
 function defined<T extends object>(values: T): Partial<T> {

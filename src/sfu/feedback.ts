@@ -12,6 +12,9 @@ const REPORT_INTERVAL_MS = 1_000;
 const MAX_NACKS = 200;
 
 export class PublisherFeedback {
+  /** Of the worst stream in the last second; null before the first. */
+  jitterMs: number | null = null;
+  lossPercent: number | null = null;
   readonly #send: (packet: Uint8Array) => void;
   readonly #ssrc = 1 + Math.floor(Math.random() * 0xfffffffe);
   #twcc = new TwccRecorder();
@@ -19,8 +22,6 @@ export class PublisherFeedback {
   #twccSentMs = 0;
   #reportedMs = 0;
   readonly #out = new Uint8Array(Math.max(SEND_SLOT_BYTES, MAX_TWCC_BYTES) + 64);
-  #jitterMs: number | null = null;
-  #lossPercent: number | null = null;
 
   constructor(send: (packet: Uint8Array) => void) {
     this.#send = send;
@@ -32,13 +33,14 @@ export class PublisherFeedback {
     this.#twccSsrc = ssrc;
   }
 
-  tick(publications: readonly Publication[], nowMs: number): void {
+  tick(publications: readonly Publication[], rttMs: number | null, nowMs: number): void {
     if (nowMs - this.#twccSentMs >= TWCC_INTERVAL_MS) this.#sendTwcc(nowMs);
     const reports: ReportBlock[] | null = nowMs - this.#reportedMs >= REPORT_INTERVAL_MS ? [] : null;
     for (const publication of publications) {
       for (const layer of publication.layers) {
         if (layer.ssrc === 0) continue;
         if (publication.kind === "video") this.#repair(layer, nowMs);
+        if (rttMs !== null) layer.nack.setRtt(rttMs);
         if (reports && layer.reception) reports.push(layer.reception.takeReport(nowMs));
       }
     }
@@ -70,21 +72,17 @@ export class PublisherFeedback {
     this.#reportedMs = nowMs;
     if (reports.length === 0) return;
     this.#send(this.#out.subarray(0, writeReceiverReport(this.#out, 0, this.#ssrc, reports)));
-    this.#lossPercent = (Math.max(...reports.map((report) => report.fractionLost)) * 100) / 256;
+    this.lossPercent = (Math.max(...reports.map((report) => report.fractionLost)) * 100) / 256;
     let jitterMs = 0;
     for (const publication of publications) {
       for (const layer of publication.layers) jitterMs = Math.max(jitterMs, layer.reception?.jitterMs ?? 0);
     }
-    this.#jitterMs = jitterMs;
-  }
-
-  stats(): { jitterMs: number | null; packetLossPercent: number | null } {
-    return { jitterMs: this.#jitterMs, packetLossPercent: this.#lossPercent };
+    this.jitterMs = jitterMs;
   }
 
   reset(): void {
     this.#twcc = new TwccRecorder();
-    this.#jitterMs = null;
-    this.#lossPercent = null;
+    this.jitterMs = null;
+    this.lossPercent = null;
   }
 }

@@ -18,8 +18,11 @@ import type { UdpPort } from "./udp.ts";
 
 const PASSED = ["audioLevel", ...(Object.keys(PASSED_URIS) as PassedName[])] as const;
 
+/** How far back a probe looks for packets to repeat. */
+const PROBE_HISTORY = 64;
+
 /** Hands out transport-wide sequence numbers. */
-export type TransportSequence = { next(bytes: number, nowMs: number): number };
+export type TransportSequence = { next(bytes: number, nowMs: number, probe?: number): number };
 
 export class OutgoingSection {
   readonly mid: string;
@@ -36,6 +39,7 @@ export class OutgoingSection {
   #codec: NegotiatedCodec | null = null;
   #repairTarget: FanOutTarget | null = null;
   readonly #view = new RtpView();
+  #probeBack = 0;
 
   constructor(section: AnsweredSection, kind: TrackKind) {
     this.mid = section.mid;
@@ -101,6 +105,31 @@ export class OutgoingSection {
     this.forwarder?.setTarget(-1);
     this.target = null;
     this.responder?.clear();
+  }
+
+  /** Padding is made of packets already sent, which takes a ring of them and a stream of their own. */
+  get canProbe(): boolean {
+    return this.target !== null && this.usesTransportSequence && (this.#codec?.rtxPayloadType ?? null) !== null;
+  }
+
+  /** Sends a recent packet again as part of a probe; returns its size, or 0 when there is none. */
+  probe(sequence: TransportSequence, probe: number, udp: UdpPort, nowMs: number): number {
+    const target = this.#repairTarget;
+    const payloadType = this.#codec?.rtxPayloadType ?? null;
+    if (!target || !this.responder || !this.target || payloadType === null) return 0;
+    const newest = this.target.sequenceNumber;
+    for (let i = 0; i < PROBE_HISTORY; i++) {
+      this.#probeBack = (this.#probeBack + 1) % PROBE_HISTORY;
+      const sequenceNumber = (newest - this.#probeBack) & 0xffff;
+      if (!this.responder.answer(sequenceNumber, nowMs, 0, this.#view, target, { stream: this.#rtx, payloadType }))
+        continue;
+      target.sentAtMs = nowMs;
+      target.transportSequence = sequence.next(this.#view.length, nowMs, probe);
+      fanOut(this.#view, [target], 1, udp.batch);
+      udp.schedule();
+      return this.#view.length;
+    }
+    return 0;
   }
 
   /** Sends again what the viewer misses, over RTX when it was negotiated. Returns how many bytes that took. */

@@ -12,6 +12,7 @@ import { mayPublish, type Permissions } from "../protocol/room-records.ts";
 import { Connection, type ConnectionHost, MAX_DATA_MESSAGE_BYTES } from "./connection.ts";
 import { DataRelay } from "./data.ts";
 import { Downlink } from "./downlink.ts";
+import { Health } from "./health.ts";
 import type { Path } from "./ice.ts";
 import { planNegotiation } from "./negotiation.ts";
 import type { Room } from "./room.ts";
@@ -39,10 +40,10 @@ export class Participant {
   readonly uplink: Uplink;
   readonly downlink: Downlink;
   readonly data: DataRelay;
+  readonly health = new Health();
   permissions: Permissions;
   state: MediaState = "new";
   readonly #host: ParticipantHost;
-  readonly #room: Room;
   #connection: Connection | null = null;
   #offer: Offer | null = null;
   #ice = { ufrag: "", pwd: "" };
@@ -52,7 +53,6 @@ export class Participant {
 
   constructor(host: ParticipantHost, room: Room, self: ParticipantIdentity, permissions: Permissions) {
     this.#host = host;
-    this.#room = room;
     this.self = self;
     this.permissions = permissions;
     this.uplink = new Uplink(host, room, this);
@@ -167,6 +167,14 @@ export class Participant {
     this.uplink.tick(nowMs);
     this.downlink.tick(nowMs);
     this.data.tick();
+    if (this.state === "connected" || this.state === "disconnected") this.#watchHealth(nowMs);
+  }
+
+  #watchHealth(nowMs: number): void {
+    const stats = this.stats();
+    const quality = this.health.takeQuality(stats, this.#connection?.silentMs(nowMs) ?? 0, nowMs);
+    if (quality) this.emit({ type: "qualityChanged", quality });
+    if (this.health.isStatsDue(nowMs)) this.emit({ type: "transportStats", stats });
   }
 
   close(): void {
@@ -182,8 +190,10 @@ export class Participant {
       transport: path?.transport ?? null,
       remoteAddress: path?.remoteAddress ?? null,
       srtpProfile: this.#connection?.srtpProfile ?? null,
-      ...this.uplink.stats(),
-      ...this.downlink.stats(),
+      rttMs: this.downlink.rttMs,
+      jitterMs: this.uplink.feedback.jitterMs,
+      packetLossPercent: worst(this.uplink.feedback.lossPercent, this.downlink.lossPercent),
+      availableOutBps: this.downlink.availableBps,
       bytesIn: this.#connection?.bytesIn ?? 0,
       bytesOut: (this.#connection?.controlBytesOut ?? 0) + this.downlink.bytesOut,
     };
@@ -195,7 +205,7 @@ export class Participant {
       identity: this.self.identity,
       state: this.state,
       permissions: this.permissions,
-      quality: this.#room.qualityOf(this),
+      quality: this.health.quality,
       tracks: this.uplink
         .publications()
         .filter((p) => p.announced)
@@ -204,4 +214,8 @@ export class Participant {
       transport: this.stats(),
     };
   }
+}
+
+function worst(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? (a ?? b) : Math.max(a, b);
 }

@@ -28,6 +28,7 @@ export class Publication {
   readonly kind: TrackKind;
   readonly source: TrackSource;
   readonly name: string | null;
+  /** Lowest first. */
   readonly layers: readonly PublishedLayer[];
   readonly extensions: NegotiatedExtensions;
   /** Null until the first packet; changes when the publisher switches codecs. */
@@ -55,7 +56,8 @@ export class Publication {
     this.#udp = options.udp;
     this.#rids = options.rids;
     const rids = options.rids.length > 0 ? options.rids : [null];
-    this.layers = rids.map((rid) => new PublishedLayer(layerIndex(rid, options.rids), rid));
+    const layers = rids.map((rid) => new PublishedLayer(layerIndex(rid, options.rids), rid));
+    this.layers = layers.sort((a, b) => a.index - b.index);
     this.#packet = { view: new RtpView(), layer: 0, extended: 0, keyframe: false, vp8: new Vp8Descriptor() };
   }
 
@@ -73,11 +75,6 @@ export class Publication {
 
   layerAt(index: number): PublishedLayer | undefined {
     return this.layers.find((layer) => layer.index === index);
-  }
-
-  /** Highest first. */
-  liveLayers(nowMs: number): PublishedLayer[] {
-    return this.layers.filter((layer) => layer.isLive(nowMs)).sort((a, b) => b.index - a.index);
   }
 
   /** Names what viewers get; a track without simulcast has one layer, and that is the best there is. */
@@ -112,6 +109,25 @@ export class Publication {
     if (count === 0) return;
     fanOut(packet.view, targets, count, this.#udp.batch);
     this.#udp.schedule();
+    if (packet.keyframe && this.kind === "video") {
+      for (const subscription of this.subscriptions)
+        if (subscription.catchUpFrom !== null) this.#catchUp(subscription, layer, nowMs);
+    }
+  }
+
+  /** A keyframe whose first packet came after others of it: those are in the ring, and this viewer has not got them. */
+  #catchUp(subscription: Subscription, layer: PublishedLayer, nowMs: number): void {
+    const from = subscription.catchUpFrom ?? 0;
+    subscription.catchUpFrom = null;
+    const packet: SourcePacket = { ...this.#packet, view: new RtpView(), vp8: new Vp8Descriptor(), layer: layer.index };
+    for (let extended = from; extended <= (layer.reception?.highest ?? 0); extended++) {
+      if (!layer.ring.read(extended, nowMs, packet.view)) continue;
+      packet.extended = extended;
+      packet.keyframe = startsKeyframe(this.mediaCodec, packet.view, packet.vp8);
+      const target = subscription.forward(packet, layer, nowMs);
+      if (target) fanOut(packet.view, [target], 1, this.#udp.batch);
+    }
+    subscription.catchUpFrom = null;
   }
 
   #changeCodec(codec: NegotiatedCodec): void {

@@ -1,21 +1,30 @@
 /** A room: who is in it, which tracks they publish, who is heard, and what they say to each other. */
 import type { AddParticipant, OpenRoom, RoomSnapshot, SendData } from "../media/node.ts";
 import { MediaError } from "../media/node.ts";
-import type { Quality } from "../protocol/room-records.ts";
 import { DATA_FRAME_MAX_BYTES, type DataChannelDelivery } from "../protocol/signaling.ts";
 import type { DataKind, DataOwner } from "./data.ts";
+import { Dynacast } from "./dynacast.ts";
 import { Participant, type ParticipantHost } from "./participant.ts";
 import type { Publication } from "./publication.ts";
+import { Voices } from "./voices.ts";
+
+const LAYERS_INTERVAL_MS = 250;
 
 export class Room {
   readonly #host: ParticipantHost;
   readonly #roomId: string;
   readonly #participants = new Map<string, Participant>();
   readonly #publications = new Map<string, Publication>();
+  /** Whose track it is. */
+  readonly #owners = new Map<string, Participant>();
+  readonly #voices: Voices;
+  readonly #dynacast = new Dynacast();
+  #layersDueMs = 0;
 
   constructor(host: ParticipantHost, options: OpenRoom) {
     this.#host = host;
     this.#roomId = options.roomId;
+    this.#voices = new Voices(options.audibleVoices);
   }
 
   get size(): number {
@@ -45,28 +54,32 @@ export class Room {
     return this.#publications.get(trackId);
   }
 
-  published(publication: Publication, _owner: Participant): void {
+  published(publication: Publication, owner: Participant): void {
     this.#publications.set(publication.trackId, publication);
+    this.#owners.set(publication.trackId, owner);
     for (const participant of this.#participants.values()) participant.downlink.fillAutomatically();
   }
 
   unpublished(publication: Publication): void {
     this.#publications.delete(publication.trackId);
+    this.#owners.delete(publication.trackId);
+    this.#voices.silenced(publication);
+    this.#dynacast.forget(publication);
     for (const participant of this.#participants.values()) participant.downlink.trackEnded(publication);
     for (const participant of this.#participants.values()) participant.downlink.fillAutomatically();
   }
 
   muteChanged(publication: Publication): void {
+    if (publication.muted) this.#voices.silenced(publication);
+    else publication.audible = true;
     const nowMs = this.#host.now();
     for (const participant of this.#participants.values()) {
       if (publication.identity !== participant.self.identity) participant.downlink.allocate(nowMs);
     }
   }
 
-  heard(_publication: Publication, _level: number, _nowMs: number): void {}
-
-  qualityOf(_participant: Participant): Quality | null {
-    return null;
+  heard(publication: Publication, level: number, nowMs: number): void {
+    this.#voices.heard(publication, level, nowMs);
   }
 
   relay(from: DataOwner, kind: DataKind, frame: { topic?: string; to?: string[]; payload: string }): void {
@@ -107,6 +120,14 @@ export class Room {
 
   tick(nowMs: number): void {
     for (const participant of this.#participants.values()) participant.tick(nowMs);
+    const speakers = this.#voices.takeChange(nowMs);
+    if (speakers) this.#host.emit({ type: "speakersChanged", roomId: this.#roomId, speakers });
+    if (nowMs < this.#layersDueMs) return;
+    this.#layersDueMs = nowMs + LAYERS_INTERVAL_MS;
+    for (const [trackId, publication] of this.#publications) {
+      const layers = this.#dynacast.update(publication, nowMs);
+      if (layers) this.#owners.get(trackId)?.emit({ type: "layersWanted", trackId, layers });
+    }
   }
 
   snapshot(): RoomSnapshot {

@@ -5,7 +5,6 @@ import { LAYER_NAMES, type PublishedLayer } from "./layer.ts";
 import type { OutgoingSection, TransportSequence } from "./outgoing-section.ts";
 import type { FanOutTarget, FanOutTransport } from "./packet/fan-out.ts";
 import { PAUSED, type SourcePacket } from "./packet/forwarder.ts";
-import { RateMeter } from "./packet/rate-meter.ts";
 import type { Publication } from "./publication.ts";
 
 export type Wish = { paused: boolean; maxHeight: number | null; layer: LayerChoice; priority: number };
@@ -18,8 +17,11 @@ export class Subscription {
   readonly publication: Publication;
   section: OutgoingSection;
   wish: Wish;
-  readonly rate = new RateMeter();
   bytesOut = 0;
+  /** Index of the layer the viewer would get with bandwidth to spare: the one the publisher has to encode. */
+  desiredLayer: number | null = null;
+  /** Set by `forward` when a keyframe's first packet came late: the packets after it are to be sent again from here. */
+  catchUpFrom: number | null = null;
   readonly #sequence: TransportSequence;
   readonly #onDelivery: (delivery: Delivery) => void;
   #transport: FanOutTransport | null = null;
@@ -73,6 +75,12 @@ export class Subscription {
     this.#report();
   }
 
+  /** A voice that gets or loses its place is heard or silenced with its next packet, not at the next allocation. */
+  refreshAudio(): void {
+    const { audible, muted, layers } = this.publication;
+    this.setLayer(audible && !muted && !this.wish.paused ? (layers[0] ?? null) : null, "requested");
+  }
+
   get currentLayer(): Layer | null {
     const index = this.section.target ? (this.section.forwarder?.currentLayer ?? PAUSED) : PAUSED;
     return index === PAUSED ? null : this.publication.layerName(index);
@@ -89,7 +97,8 @@ export class Subscription {
     this.bytesOut += bytes;
     if (forwarder.switches !== this.#switches) {
       this.#switches = forwarder.switches;
-      if (section.senderReportDueMs > nowMs) section.senderReportDueMs = nowMs;
+      section.senderReportDueMs = nowMs;
+      if ((layer.reception?.highest ?? 0) > packet.extended) this.catchUpFrom = packet.extended + 1;
       this.#report();
     }
     return target;

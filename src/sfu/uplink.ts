@@ -222,10 +222,7 @@ export class Uplink {
   }
 
   tick(nowMs: number): void {
-    if (this.#byMid.size > 0 && this.#owner.connection?.isReady) this.feedback.tick(this.publications(), nowMs);
-  }
-
-  stats(): { jitterMs: number | null; packetLossPercent: number | null } {
-    return this.feedback.stats();
+    if (this.#byMid.size === 0 || !this.#owner.connection?.isReady) return;
+    this.feedback.tick(this.publications(), this.#owner.downlink.rttMs, nowMs);
   }
 }

@@ -1,0 +1,111 @@
+/** Shares a viewer's bandwidth among its subscriptions, and finds out whether there is more of it. */
+import type { DeliveryReason } from "../protocol/signaling.ts";
+import type { PublishedLayer } from "./layer.ts";
+import { BandwidthEstimator } from "./packet/bandwidth-estimator.ts";
+import { LayerChooser, type LayerReason, type LayerRequest, NO_LAYER } from "./packet/layers.ts";
+import { type SentPackets, TransportFeedback } from "./packet/twcc-feedback.ts";
+import { Prober } from "./prober.ts";
+import type { Publication } from "./publication.ts";
+import { layerNumber, type Subscription } from "./subscription.ts";
+import type { UdpPort } from "./udp.ts";
+
+/** What layers usually measure, until a keyframe tells. */
+const NOMINAL_HEIGHTS = [180, 360, 720] as const;
+
+const FEEDBACK_TIMEOUT_MS = 2_000;
+
+const REASONS: Record<LayerReason, DeliveryReason> = {
+  optimal: "requested",
+  paused: "requested",
+  bandwidth: "bandwidth",
+  unavailable: "source",
+};
+
+export class Allocation {
+  readonly #estimator = new BandwidthEstimator();
+  readonly #chooser = new LayerChooser();
+  readonly #feedback = new TransportFeedback();
+  readonly #sent: SentPackets;
+  readonly #prober: Prober;
+  #feedbackMs = Number.NEGATIVE_INFINITY;
+
+  constructor(sent: SentPackets, udp: UdpPort, now: () => number) {
+    this.#sent = sent;
+    this.#prober = new Prober(sent, udp, now);
+  }
+
+  get estimate(): number {
+    return Math.round(this.#estimator.estimate);
+  }
+
+  onRemb(bitrate: number, nowMs: number): void {
+    this.#estimator.onRemb(bitrate, nowMs);
+  }
+
+  onTransportFeedback(data: Uint8Array, nowMs: number): void {
+    if (!this.#feedback.parse(data)) return;
+    this.#feedbackMs = nowMs;
+    this.#estimator.onFeedback(this.#feedback, this.#sent, nowMs);
+  }
+
+  /** Transport-wide feedback counts losses itself. */
+  onLoss(ratio: number, nowMs: number): void {
+    if (nowMs - this.#feedbackMs > FEEDBACK_TIMEOUT_MS) this.#estimator.onLoss(ratio, nowMs);
+  }
+
+  forget(trackId: string): void {
+    this.#chooser.forget(trackId);
+  }
+
+  close(): void {
+    this.#prober.stop();
+  }
+
+  run(subscriptions: ReadonlyMap<string, Subscription>, nowMs: number): void {
+    const requests: LayerRequest[] = [];
+    for (const subscription of subscriptions.values()) requests.push(requestOf(subscription, nowMs));
+    const plan = this.#chooser.choose(requests, this.#estimator.budget(nowMs), nowMs);
+    for (const { id, layer, desired, reason } of plan.decisions) {
+      const subscription = subscriptions.get(id);
+      if (!subscription) continue;
+      const { layers } = subscription.publication;
+      subscription.desiredLayer = desired === NO_LAYER ? null : (layers[desired]?.index ?? null);
+      subscription.setLayer(layer === NO_LAYER ? null : (layers[layer] ?? null), REASONS[reason]);
+    }
+    if (plan.nextStep === undefined) return;
+    const probe = this.#estimator.requestUpgrade(plan.nextStep, nowMs);
+    if (probe) this.#prober.start(probe, [...subscriptions.values()]);
+  }
+}
+
+function requestOf({ publication, wish }: Subscription, nowMs: number): LayerRequest {
+  return {
+    id: publication.trackId,
+    kind: kindOf(publication),
+    layers: publication.layers.map((layer) => ({
+      bitrate: layer.rate.bitsPerSecond(nowMs),
+      height: heightOf(publication, layer),
+      live: layer.isLive(nowMs),
+    })),
+    ...(wish.maxHeight === null ? {} : { maxHeight: wish.maxHeight }),
+    ...(wish.layer === "auto" ? {} : { maxLayer: positionOf(publication, layerNumber(wish.layer)) }),
+    paused: wish.paused || publication.muted || !publication.audible,
+    priority: wish.priority,
+  };
+}
+
+function kindOf(publication: Publication): LayerRequest["kind"] {
+  if (publication.kind === "audio") return "audio";
+  return publication.source === "screenShare" ? "screen" : "camera";
+}
+
+function heightOf(publication: Publication, layer: PublishedLayer): number {
+  if (layer.height > 0 || !publication.isSimulcast) return layer.height;
+  return NOMINAL_HEIGHTS[layer.index] ?? 0;
+}
+
+/** The best layer not above `index`, as a position; the lowest when all are above. */
+function positionOf(publication: Publication, index: number): number {
+  const position = publication.layers.findLastIndex((layer) => layer.index <= index);
+  return Math.max(0, position);
+}

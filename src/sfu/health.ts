@@ -1,0 +1,35 @@
+/** How each participant's connection is doing: a word for the room, figures for whoever looks into it later. */
+import type { TransportStats } from "../media/node.ts";
+import type { Quality } from "../protocol/room-records.ts";
+import { qualityOf } from "./packet/quality.ts";
+
+const QUALITY_INTERVAL_MS = 2_000;
+const STATS_INTERVAL_MS = 5_000;
+
+export class Health {
+  quality: Quality | null = null;
+  #qualityDueMs = 0;
+  #statsDueMs = 0;
+
+  /** The new quality when it has changed. */
+  takeQuality(stats: TransportStats, silentMs: number, nowMs: number): Quality | null {
+    if (nowMs < this.#qualityDueMs) return null;
+    this.#qualityDueMs = nowMs + QUALITY_INTERVAL_MS;
+    const figures = {
+      lossRatio: (stats.packetLossPercent ?? 0) / 100,
+      rttMs: stats.rttMs ?? 0,
+      jitterMs: stats.jitterMs ?? 0,
+      silentMs,
+    };
+    const quality = qualityOf(figures, this.quality ?? undefined);
+    if (quality === this.quality) return null;
+    this.quality = quality;
+    return quality;
+  }
+
+  isStatsDue(nowMs: number): boolean {
+    if (nowMs < this.#statsDueMs) return false;
+    this.#statsDueMs = nowMs + STATS_INTERVAL_MS;
+    return true;
+  }
+}
