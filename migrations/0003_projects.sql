@@ -30,3 +30,15 @@ CREATE TABLE api_keys (
   revoked_at INTEGER
 ) STRICT;
 CREATE INDEX api_keys_by_project ON api_keys (project_id, id);
+
+CREATE TABLE invitations (
+  id TEXT PRIMARY KEY,
+  digest TEXT NOT NULL UNIQUE,
+  project_id TEXT NOT NULL REFERENCES projects (id),
+  email TEXT NOT NULL,
+  role TEXT NOT NULL,
+  invited_by TEXT,
+  created_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  UNIQUE (project_id, email)
+) STRICT;

@@ -1,6 +1,7 @@
 import { Elysia } from "elysia";
 import { authRoutes } from "./accounts/auth.routes.ts";
 import { meRoutes } from "./accounts/me.routes.ts";
+import { recoveryRoutes } from "./accounts/recovery.routes.ts";
 import { auditRoutes } from "./audit/audit.routes.ts";
 import { chatRoutes } from "./chat/chat.routes.ts";
 import { fleetNodeRoutes } from "./fleet/fleet.node-routes.ts";
@@ -18,6 +19,7 @@ import { SOCKET_OPTIONS } from "./kernel/http/sockets.ts";
 import { webRoutes } from "./kernel/http/web-assets.ts";
 import { VERSION } from "./kernel/version.ts";
 import { apiKeyRoutes } from "./projects/api-key.routes.ts";
+import { invitationRoutes, invitedRoutes } from "./projects/invitation.routes.ts";
 import { memberRoutes } from "./projects/member.routes.ts";
 import { projectDashboardRoutes } from "./projects/project.dashboard-routes.ts";
 import { projectKeyRoutes } from "./projects/project.key-routes.ts";
@@ -35,7 +37,7 @@ export type AppDeps = { runtime: Runtime; services: Services; readiness: Readine
 /** The table of contents: every feature's routes, in the order of the spec. */
 export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) {
   const { config, db, ids, log, metrics, now, writer } = runtime;
-  const { users, accounts, sessions, projects, members, apiKeys, audit } = services;
+  const { accounts, recovery, sessions, projects, members, invitations, apiKeys, audit } = services;
 
   const envelope = createEnvelope({
     now,
@@ -74,11 +76,14 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
     .use(envelope.plugin)
     .use(healthRoutes({ readiness, metrics, metricsToken: config.METRICS_TOKEN, infoOf }))
     .use(authRoutes(http, accounts))
-    .use(meRoutes(http, accounts))
+    .use(recoveryRoutes(http, recovery))
+    .use(meRoutes(http, runtime, { accounts, recovery, sessions }))
     .use(projectKeyRoutes(http, projects))
     .use(projectRoutes(http, projects))
     .use(projectDashboardRoutes(http, runtime, projects))
-    .use(memberRoutes(http, runtime, { members, users }))
+    .use(memberRoutes(http, runtime, { members, invitations }))
+    .use(invitationRoutes(http, runtime, { invitations, projects }))
+    .use(invitedRoutes(http, runtime, { invitations, projects }))
     .use(apiKeyRoutes(http, runtime, apiKeys))
     .use(auditRoutes(http, audit))
     .use(roomRoutes(http, runtime, services))

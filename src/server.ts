@@ -35,6 +35,7 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   readiness.add("database", () => databaseProblem(runtime));
 
   const services = createServices(runtime);
+  lifecycle.started("mail", () => services.mailer.drain());
   await services.accounts.createConfiguredOperator();
   services.webhookDispatcher.start();
   lifecycle.started("webhooks", (_reason, deadline) => services.webhookDispatcher.stop(deadline));

@@ -1,11 +1,16 @@
 import { accountService } from "./accounts/account.service.ts";
+import { createLetters } from "./accounts/letters.ts";
+import { createMailer } from "./accounts/mailer.ts";
+import { oneTimeTokenService } from "./accounts/one-time-token.service.ts";
 import { createPasswords } from "./accounts/passwords.ts";
+import { recoveryService } from "./accounts/recovery.service.ts";
 import { sessionService } from "./accounts/session.service.ts";
 import { userService } from "./accounts/user.service.ts";
 import { auditService } from "./audit/audit.service.ts";
 import { chatService } from "./chat/chat.service.ts";
 import { fleetService } from "./fleet/fleet.service.ts";
 import { apiKeyService } from "./projects/api-key.service.ts";
+import { invitationService } from "./projects/invitation.service.ts";
 import { memberService } from "./projects/member.service.ts";
 import { projectService } from "./projects/project.service.ts";
 import { ApiError } from "./protocol/errors.ts";
@@ -19,9 +24,15 @@ import { createWebhooks } from "./webhooks/create.ts";
 export function createServices(runtime: Runtime) {
   const users = userService(runtime);
   const sessions = sessionService(runtime);
-  const accounts = accountService(runtime, { users, sessions, passwords: createPasswords() });
+  const oneTimeTokens = oneTimeTokenService(runtime);
+  const mailer = createMailer(runtime.config, runtime.log);
+  const letters = createLetters(runtime.config);
   const members = memberService(runtime);
   const projects = projectService(runtime, members);
+  const invitations = invitationService(runtime, { users, members, projects, mailer, letters });
+  const signUp = { users, sessions, oneTimeTokens, passwords: createPasswords(), invitations, mailer, letters };
+  const accounts = accountService(runtime, signUp);
+  const recovery = recoveryService(runtime, signUp);
   const apiKeys = apiKeyService(runtime);
   const audit = auditService(runtime);
   const rooms = roomService(runtime);
@@ -39,7 +50,10 @@ export function createServices(runtime: Runtime) {
     users,
     sessions,
     accounts,
+    recovery,
+    mailer,
     members,
+    invitations,
     projects,
     apiKeys,
     audit,

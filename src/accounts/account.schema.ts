@@ -8,6 +8,9 @@ export const Email = t.String({
   error: "must be an e-mail address of at most 254 characters",
 });
 export const Password = textOf(10, 200);
+/** Any text: which passwords could exist is nobody's business where one is checked. */
+export const AnyPassword = t.String({ maxLength: 1000 });
+export const OneTimeToken = t.String({ maxLength: 128, description: "From the link in the mail" });
 export const PersonName = textOf(0, 80);
 
 export const User = t.Object({
@@ -24,6 +27,13 @@ export const SignedIn = t.Object({
   user: User,
   accessToken: t.String({ description: "Send it as `Authorization: Bearer`" }),
   expiresIn: t.Integer({ description: "Seconds" }),
+});
+
+/** Without the tokens while the address waits to be verified. */
+export const Registered = t.Object({
+  user: User,
+  accessToken: t.Optional(t.String()),
+  expiresIn: t.Optional(t.Integer()),
 });
 
 export const Session = t.Object({

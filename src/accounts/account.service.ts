@@ -1,39 +1,86 @@
 import { ApiError } from "../protocol/errors.ts";
+import type { Author } from "../protocol/facts.ts";
 import type { Runtime } from "../runtime.ts";
+import type { Letters } from "./letters.ts";
+import type { Mailer } from "./mailer.ts";
+import type { OneTimeTokenService } from "./one-time-token.service.ts";
 import type { Passwords } from "./passwords.ts";
-import { ACCESS_TOKEN_SECONDS, type Client, type SessionService, type Started } from "./session.service.ts";
-import type { UserService } from "./user.service.ts";
+import type { Client, SessionService } from "./session.service.ts";
+import { showUser, type UserService } from "./user.service.ts";
 import type { UserRow } from "./user.table.ts";
 
-export type AccountDeps = { users: UserService; sessions: SessionService; passwords: Passwords };
+/** What an account needs of the projects: a link that admits to one. */
+export type Invitations = {
+  emailOf(token: string): string;
+  accept(token: string, userId: string, author: Author): void;
+};
+
+export type AccountDeps = {
+  users: UserService;
+  sessions: SessionService;
+  oneTimeTokens: OneTimeTokenService;
+  passwords: Passwords;
+  invitations: Invitations;
+  mailer: Mailer;
+  letters: Letters;
+};
+
+/** The request that a new account comes from. */
+export type Registering = Client & { id: string };
+
+export type NewAccount = { email: string; password: string; name?: string; inviteToken?: string };
 
 export type AccountService = ReturnType<typeof accountService>;
 
 /** Signing up and in. Passwords are hashed outside of units of work, so these methods are async and write themselves. */
-export function accountService({ config, log, write }: Runtime, { users, sessions, passwords }: AccountDeps) {
-  const opened = async (user: UserRow, { session, refreshToken }: Started) => ({
-    user: users.show(user),
-    accessToken: await sessions.accessToken(session),
-    expiresIn: ACCESS_TOKEN_SECONDS,
-    refreshToken,
-  });
+export function accountService({ config, log, write }: Runtime, deps: AccountDeps) {
+  const { users, sessions, oneTimeTokens, passwords, invitations, mailer, letters } = deps;
 
-  function requireOpenRegistration(): void {
-    const mayRegister = config.REGISTRATION === "open" || (config.REGISTRATION === "first-user" && users.isEmpty());
-    if (!mayRegister) throw new ApiError("SVC_REGISTRATION_CLOSED");
+  /** Whether an account may be made now; with an invitation, unless registration is closed altogether. */
+  function requireAdmission(inviteToken: string | undefined): void {
+    const mode = config.REGISTRATION;
+    const admitted = mode === "open" || (mode === "first-user" && (users.isEmpty() || inviteToken !== undefined));
+    if (!admitted) throw new ApiError("SVC_REGISTRATION_CLOSED");
+    if (inviteToken !== undefined) invitations.emailOf(inviteToken);
   }
 
+  /** A unit of work. The invitation proves the address when it was sent there. */
+  function admit(
+    input: Omit<NewAccount, "password">,
+    proven: { hash: string | null; email: boolean },
+    by: Registering,
+  ) {
+    const { email, name, inviteToken } = input;
+    requireAdmission(inviteToken);
+    const invited = inviteToken !== undefined && invitations.emailOf(inviteToken) === users.normalEmail(email);
+    const user = users.create({ email, name, passwordHash: proven.hash, emailVerified: proven.email || invited });
+    if (inviteToken !== undefined) {
+      const actor = { id: user.id, email: user.email };
+      const request = { id: by.id, ip: by.ip, userAgent: by.userAgent };
+      invitations.accept(inviteToken, user.id, { actor, request, environment: "DEVELOPMENT" });
+    }
+    return user;
+  }
+
+  const mustVerify = (user: UserRow) => mailer.delivers && !user.emailVerified;
+
   return {
-    async register(input: { email: string; password: string; name?: string }, client: Client) {
-      requireOpenRegistration();
-      const passwordHash = await passwords.hash(input.password);
-      const { user, started } = await write(() => {
-        // Again, for two first users who hashed at the same time.
-        requireOpenRegistration();
-        const user = users.create({ email: input.email, name: input.name, passwordHash, emailVerified: true });
-        return { user, started: sessions.start(user.id, client) };
+    requireAdmission,
+    admit,
+    mustVerify,
+
+    async register(input: NewAccount, by: Registering) {
+      requireAdmission(input.inviteToken);
+      const hash = await passwords.hash(input.password);
+      const { user, started, token } = await write(() => {
+        const user = admit(input, { hash, email: false }, by);
+        return mustVerify(user)
+          ? { user, started: null, token: oneTimeTokens.issue("verify-email", user.id) }
+          : { user, started: sessions.start(user.id, by), token: null };
       });
-      return opened(user, started);
+      if (started) return sessions.open(user, started);
+      mailer.post(async () => letters.verifyEmail(user.email, token));
+      return { user: showUser(user) };
     },
 
     /** An unknown address costs the same hash and gives the same answer as a wrong password. */
@@ -41,14 +88,14 @@ export function accountService({ config, log, write }: Runtime, { users, session
       const user = users.findByEmail(input.email);
       const matches = await passwords.verify(input.password, user?.passwordHash ?? null);
       if (!user || !matches) throw new ApiError("SVC_INVALID_CREDENTIALS");
-      if (!user.emailVerified) throw new ApiError("SVC_EMAIL_NOT_VERIFIED");
-      return opened(user, await write(() => sessions.start(user.id, client)));
+      if (mustVerify(user)) throw new ApiError("SVC_EMAIL_NOT_VERIFIED");
+      return sessions.open(user, await write(() => sessions.start(user.id, client)));
     },
 
     async refresh(refreshToken: string) {
       const renewed = await write(() => sessions.rotate(refreshToken));
       if (!renewed) throw new ApiError("SVC_AUTH_ERROR");
-      return opened(renewed.user, renewed);
+      return sessions.open(renewed.user, renewed);
     },
 
     /** By whichever of the two still names a session. */
@@ -62,10 +109,10 @@ export function accountService({ config, log, write }: Runtime, { users, session
       if (!ended) throw new ApiError("SVC_AUTH_ERROR");
     },
 
-    show: (userId: string) => users.show(users.get(userId)),
+    show: (userId: string) => showUser(users.get(userId)),
 
     rename: (userId: string, { name }: { name?: string | null }) =>
-      write(() => users.show(name === undefined ? users.get(userId) : users.rename(userId, name))),
+      write(() => showUser(name === undefined ? users.get(userId) : users.rename(userId, name))),
 
     /** Made from the command line or the configuration: no registration rule, no mail. */
     async createOperator(input: { email: string; password: string; name?: string }): Promise<UserRow> {
@@ -81,17 +128,6 @@ export function accountService({ config, log, write }: Runtime, { users, session
       if (email === undefined || password === undefined || !users.isEmpty()) return;
       const { id } = await this.createOperator({ email, password });
       log.info({ userId: id }, "operator account made from ADMIN_EMAIL");
-    },
-
-    /** From the command line; ends every session of the account. */
-    async setPassword(email: string, password: string): Promise<UserRow> {
-      const passwordHash = await passwords.hash(password);
-      return write(() => {
-        const user = users.findByEmail(email);
-        if (!user) throw new ApiError("SVC_USER_NOT_FOUND");
-        sessions.endAllOf(user.id);
-        return users.update(user.id, { passwordHash, emailVerified: true });
-      });
     },
   };
 }

@@ -1,18 +1,16 @@
 import { Elysia, t } from "elysia";
-import { requireReadable } from "../kernel/http/body.ts";
 import { documented } from "../kernel/http/docs.ts";
 import type { Http } from "../kernel/http/http.ts";
-import type { Budget } from "../kernel/http/rate-limit.ts";
 import { ApiError } from "../protocol/errors.ts";
-import { Email, Password, PersonName, SignedIn } from "./account.schema.ts";
+import { AnyPassword, Email, OneTimeToken, Password, PersonName, Registered, SignedIn } from "./account.schema.ts";
 import type { AccountService } from "./account.service.ts";
+import { limitedByAddress } from "./limited.ts";
 import { readRefreshCookie } from "./refresh-cookie.ts";
 import { signInAnswer, signOutAnswer } from "./sign-in.ts";
 
 /** Signing up, in and out. */
 export const authRoutes = ({ guards, rateLimit }: Http, accounts: AccountService) => {
-  // Whoever comes here is known by the address alone, so the limiter stands before everything else.
-  const limited = (budget: Budget) => [rateLimit(budget), ({ body }: { body: unknown }) => requireReadable(body)];
+  const limited = limitedByAddress(rateLimit);
 
   return new Elysia({ prefix: "/v1/auth", tags: ["auth"] })
     .use(guards.ownPage)
@@ -20,19 +18,28 @@ export const authRoutes = ({ guards, rateLimit }: Http, accounts: AccountService
       "/register",
       async (context) => {
         context.set.status = 201;
-        return signInAnswer(context, await accounts.register(context.body, context.info));
+        const registered = await accounts.register(context.body, context.info);
+        return "refreshToken" in registered ? signInAnswer(context, registered) : registered;
       },
       {
         transform: limited("AUTH_REGISTER"),
-        body: t.Object({ email: Email, password: Password, name: t.Optional(PersonName) }),
-        response: { 201: SignedIn },
-        ...documented("Create an account", ["SVC_REGISTRATION_CLOSED", "SVC_CONFLICT", "SVC_RATE_LIMITED"]),
+        body: t.Object({
+          email: Email,
+          password: Password,
+          name: t.Optional(PersonName),
+          inviteToken: t.Optional(OneTimeToken),
+        }),
+        response: { 201: Registered },
+        ...documented(
+          "Create an account",
+          ["SVC_REGISTRATION_CLOSED", "SVC_CONFLICT", "SVC_INVALID_ONE_TIME_TOKEN", "SVC_RATE_LIMITED"],
+          "Signed in at once, unless the address must be verified first.",
+        ),
       },
     )
     .post("/login", async (context) => signInAnswer(context, await accounts.login(context.body, context.info)), {
       transform: limited("AUTH_LOGIN"),
-      // Any text: which passwords could exist is nobody's business here.
-      body: t.Object({ email: t.String({ maxLength: 254 }), password: t.String({ maxLength: 1000 }) }),
+      body: t.Object({ email: t.String({ maxLength: 254 }), password: AnyPassword }),
       response: { 200: SignedIn },
       ...documented("Sign in", ["SVC_INVALID_CREDENTIALS", "SVC_EMAIL_NOT_VERIFIED", "SVC_RATE_LIMITED"]),
     })

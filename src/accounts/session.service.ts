@@ -5,6 +5,7 @@ import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
 import { sessionStore } from "./session.store.ts";
 import type { SessionRow } from "./session.table.ts";
+import { showUser } from "./user.service.ts";
 import type { UserRow } from "./user.table.ts";
 
 export const ACCESS_TOKEN_SECONDS = 3600;
@@ -12,6 +13,14 @@ export const REFRESH_TOKEN_SECONDS = 30 * 86_400;
 
 /** Where a sign-in came from, as the owner of the account reads it in the list of sessions. */
 export type Client = { ip: string; userAgent: string | null };
+
+/** What a sign-in gives; the refresh token leaves in a cookie alone. */
+export type Opened = {
+  user: ReturnType<typeof showUser>;
+  accessToken: string;
+  expiresIn: number;
+  refreshToken: string;
+};
 
 /** A session with the one refresh token that renews it next. */
 export type Started = { session: SessionRow; refreshToken: string };
@@ -27,6 +36,9 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime) {
     store.insertRefreshToken({ digest: keyring.digest("refresh-token", token), sessionId, rotatedAt: null });
     return token;
   }
+
+  const accessToken = (session: SessionRow): Promise<string> =>
+    jwt.sign("session", ids.uuid(), { sub: session.userId, sid: session.id }, now() + ACCESS_TOKEN_SECONDS * 1000);
 
   return {
     start(userId: string, client: Client): Started {
@@ -64,8 +76,14 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime) {
       return { ...found, refreshToken: issueRefreshToken(found.session.id) };
     },
 
-    accessToken: (session: SessionRow): Promise<string> =>
-      jwt.sign("session", ids.uuid(), { sub: session.userId, sid: session.id }, now() + ACCESS_TOKEN_SECONDS * 1000),
+    accessToken,
+
+    open: async (user: UserRow, { session, refreshToken }: Started): Promise<Opened> => ({
+      user: showUser(user),
+      accessToken: await accessToken(session),
+      expiresIn: ACCESS_TOKEN_SECONDS,
+      refreshToken,
+    }),
 
     /** The token alone is not enough: the session must still be there, so that ending it takes effect at once. */
     async verify(token: string): Promise<SessionCaller> {
@@ -94,6 +112,11 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime) {
     }),
 
     end: store.delete,
+    /** One of the user's own, the current one included. */
+    endOf(userId: string, sessionId: string): void {
+      if (store.find(sessionId, now())?.user.id !== userId) throw new ApiError("SVC_SESSION_NOT_FOUND");
+      store.delete(sessionId);
+    },
     /** By its refresh token; false when that belongs to no session. */
     endByRefreshToken(refreshToken: string): boolean {
       const token = store.findRefreshToken(keyring.digest("refresh-token", refreshToken));
@@ -101,6 +124,5 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime) {
       return token !== undefined;
     },
     endAllOf: store.deleteOfUser,
-    isOf: (userId: string, sessionId: string): boolean => store.find(sessionId, now())?.user.id === userId,
   };
 }

@@ -1,10 +1,8 @@
 import type { RequestInfo } from "../kernel/http/request-info.ts";
-import type { AccountService } from "./account.service.ts";
 import { clearedRefreshCookie, refreshCookie } from "./refresh-cookie.ts";
+import type { Opened } from "./session.service.ts";
 
 type Answered = { set: { headers: Record<string, string | number | string[] | undefined> }; info: RequestInfo };
-
-type Opened = Awaited<ReturnType<AccountService["login"]>>;
 
 const overHttps = ({ info }: Answered) => info.publicUrl.startsWith("https:");
 

@@ -20,12 +20,13 @@ export function userService({ db, ids, now }: Runtime) {
 
   return {
     get,
+    normalEmail,
     findByEmail: (email: string) => store.findByEmail(normalEmail(email)),
     /** The first one, to whom the command line gives what it makes. */
     findOperator: store.findOperator,
     /** No account exists yet: the installation has no operator. */
     isEmpty: store.isEmpty,
-    show,
+    show: showUser,
 
     /** The first account of an installation is its operator. */
     create(input: NewUser & { isOperator?: boolean }): UserRow {
@@ -56,7 +57,7 @@ export function userService({ db, ids, now }: Runtime) {
   };
 }
 
-function show(row: UserRow) {
+export function showUser(row: UserRow) {
   return {
     id: row.id,
     email: row.email,

@@ -25,8 +25,8 @@ export function adminCommand(argv: readonly string[]): Command {
       const { config } = configFrom(options);
       const password = await readPassword();
       const { withServices } = await import("./data.ts");
-      await withServices(config, async ({ accounts }) => {
-        await accounts.setPassword(email, password);
+      await withServices(config, async ({ recovery }) => {
+        await recovery.setPassword(email, password);
         console.log(`The password of ${email} is changed, and its sessions have ended.`);
       });
     });

@@ -68,3 +68,8 @@ export function pathOf(url: string): string {
   const end = url.search(/[?#]/);
   return start < 0 ? "/" : url.slice(start, end < 0 ? undefined : end);
 }
+
+/** A path as it may stand in a log: segments that could be a secret of 256 bits (an invitation's) are left out. */
+export function loggedPath(url: string): string {
+  return pathOf(url).replace(/(?<=\/)[A-Za-z0-9_-]{43,}(?=\/|$)/g, "[redacted]");
+}

@@ -1,21 +1,21 @@
 import { Elysia, t } from "elysia";
 import { Email } from "../accounts/account.schema.ts";
-import type { UserService } from "../accounts/user.service.ts";
 import { authorOf } from "../kernel/http/callers.ts";
 import { documented } from "../kernel/http/docs.ts";
 import { permit } from "../kernel/http/guards.ts";
 import type { Http } from "../kernel/http/http.ts";
 import { NEWEST, page, pageQuery } from "../kernel/http/pages.ts";
 import { EnvironmentQuery } from "../kernel/http/schema.ts";
-import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
+import { Invitation } from "./invitation.schema.ts";
+import type { InvitationService } from "./invitation.service.ts";
 import { Member, ProjectRole } from "./member.schema.ts";
-import { type MemberService, requireOwnerFor } from "./member.service.ts";
+import type { MemberService } from "./member.service.ts";
 
 export const memberRoutes = (
   { guards }: Http,
   { write }: Runtime,
-  { members, users }: { members: MemberService; users: UserService },
+  { members, invitations }: { members: MemberService; invitations: InvitationService },
 ) =>
   new Elysia({ prefix: "/v1/projects/:projectId/members", tags: ["members"] })
     .use(guards.member)
@@ -46,21 +46,24 @@ export const memberRoutes = (
       "",
       async (context) => {
         const { projectId, role: by, body, set } = context;
-        const { added, member } = await write(() => {
-          requireOwnerFor(by, body.role);
-          const user = users.findByEmail(body.email);
-          if (!user) throw new ApiError("SVC_USER_NOT_FOUND");
-          return members.add(projectId, user.id, body.role, authorOf(context));
-        });
-        set.status = added ? 201 : 200;
-        return members.show(member);
+        const result = await write(() => invitations.addByEmail(projectId, body, by, authorOf(context)));
+        if (result.kind === "invited") {
+          set.status = 202;
+          return invitations.show(result.invitation);
+        }
+        set.status = result.added ? 201 : 200;
+        return members.show(result.member);
       },
       {
-        ...documented("Add a member", ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED", "SVC_CONFLICT"]),
+        ...documented(
+          "Add a member",
+          ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED", "SVC_CONFLICT"],
+          "Somebody with an account is a member at once (201, or 200 when it was so already). Any other address gets an invitation by mail (202).",
+        ),
         transform: permit("members:manage"),
         query: t.Object(EnvironmentQuery),
         body: t.Object({ email: Email, role: ProjectRole }),
-        response: { 200: Member, 201: Member },
+        response: { 200: Member, 201: Member, 202: Invitation },
       },
     )
     .patch(

@@ -38,6 +38,9 @@ export const ERRORS = {
   SVC_WEBHOOK_NOT_FOUND: [404, "NOT_FOUND", "There is no such webhook endpoint."],
   SVC_DELIVERY_NOT_FOUND: [404, "NOT_FOUND", "There is no such delivery."],
   SVC_API_KEY_NOT_FOUND: [404, "NOT_FOUND", "There is no such API key."],
+  SVC_INVITATION_NOT_FOUND: [404, "NOT_FOUND", "There is no such invitation."],
+  SVC_SESSION_NOT_FOUND: [404, "NOT_FOUND", "There is no such session."],
+  SVC_OAUTH_PROVIDER_NOT_FOUND: [404, "NOT_FOUND", "There is no such sign-in provider."],
   SVC_USER_NOT_FOUND: [404, "NOT_FOUND", "There is no such user."],
 
   SVC_METHOD_NOT_ALLOWED: [405, "METHOD_NOT_ALLOWED", "The route exists, but not with this method."],

@@ -26,7 +26,7 @@ test("[5] registering gives a session that reads its own user", async () => {
       id: expect.any(String),
       email: "ada@example.com",
       name: "Ada",
-      emailVerified: true,
+      emailVerified: false,
       isOperator: true,
       createdAt: "2026-03-01T12:00:00.000Z",
     },

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createLog, pathOf } from "../../src/kernel/log.ts";
+import { createLog, loggedPath, pathOf } from "../../src/kernel/log.ts";
 
 function lines(format: "json" | "pretty", speak: (log: ReturnType<typeof createLog>) => void): string[] {
   const out: string[] = [];
@@ -34,4 +34,11 @@ test("the path of a URL has no query and no fragment", () => {
   expect(pathOf("http://localhost:7000/v1/rtc?token=s3cret")).toBe("/v1/rtc");
   expect(pathOf("http://localhost/a#b?c")).toBe("/a");
   expect(pathOf("http://localhost")).toBe("/");
+});
+
+test("a secret in a path is left out of the log", () => {
+  const secret = "s3cret_-".padEnd(43, "x");
+  expect(loggedPath(`http://localhost/v1/invitations/${secret}/accept?a=b`)).toBe("/v1/invitations/[redacted]/accept");
+  expect(loggedPath(`http://localhost/v1/invitations/${secret}`)).toBe("/v1/invitations/[redacted]");
+  expect(loggedPath("http://localhost/v1/projects/0195f0c4-5a3e-7bbb-8000-0123456789ab")).toContain("0195f0c4");
 });

@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import type { Counter, Histogram } from "prom-client";
 import { ApiError } from "../../protocol/errors.ts";
 import type { Now } from "../clock.ts";
-import { type Log, pathOf } from "../log.ts";
+import { type Log, loggedPath } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
 import { parseBody } from "./body.ts";
 import { corsHeaders, preflight } from "./cors.ts";
@@ -80,7 +80,8 @@ function createPlugin(deps: EnvelopeDeps, infos: WeakMap<Request, RequestInfo>, 
           }
         }
         const requestId = infos.get(request)?.id ?? newRequestId();
-        if (failure.status >= 500) log.error({ err: error, requestId, path }, "request failed");
+        if (failure.status >= 500)
+          log.error({ err: error, requestId, path: loggedPath(request.url) }, "request failed");
         if (failure.status === 401) set.headers["www-authenticate"] = "Bearer";
         if (failure.extra.retryAfterSeconds !== undefined) {
           set.headers["retry-after"] = String(failure.extra.retryAfterSeconds);
@@ -99,7 +100,7 @@ function createPlugin(deps: EnvelopeDeps, infos: WeakMap<Request, RequestInfo>, 
         seconds.observe({ route: route ?? "unmatched" }, ms / 1000);
         if (log.isLevelEnabled("debug")) {
           log.debug(
-            { requestId: info.id, method: request.method, path: pathOf(request.url), status, ms, ip: info.ip },
+            { requestId: info.id, method: request.method, path: loggedPath(request.url), status, ms, ip: info.ip },
             "request",
           );
         }

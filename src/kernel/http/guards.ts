@@ -56,11 +56,10 @@ export function createGuards(deps: GuardDeps) {
       return { info: infoOf(request) };
     }),
 
-    /** Routes of the sign-in pages: no credential yet, but only from our own pages. */
-    ownPage: new Elysia({ name: "guard:own-page" }).derive({ as: "scoped" }, ({ request, body }) => {
+    /** Routes of the sign-in pages: no credential yet, but only from our own pages. Their limiter precedes the body. */
+    ownPage: new Elysia({ name: "guard:own-page" }).derive({ as: "scoped" }, ({ request }) => {
       const info = infoOf(request);
       if (!sameOrigin(info.origin, request, deps.publicUrl)) throw new ApiError("SVC_ORIGIN_NOT_ALLOWED");
-      requireReadable(body);
       return { info };
     }),
 

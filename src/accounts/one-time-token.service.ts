@@ -1,0 +1,44 @@
+import { randomBytes } from "node:crypto";
+import { ApiError } from "../protocol/errors.ts";
+import type { Runtime } from "../runtime.ts";
+import { oneTimeTokenStore } from "./one-time-token.store.ts";
+import type { OneTimePurpose } from "./one-time-token.table.ts";
+
+const LIFETIME_MS = 3_600_000;
+
+export type OneTimeTokenService = ReturnType<typeof oneTimeTokenService>;
+
+/** The secrets in mails: 256 bits, of which only a digest is kept. Mutations are units of work. */
+export function oneTimeTokenService({ db, keyring, now }: Runtime) {
+  const store = oneTimeTokenStore(db);
+
+  function holderOf(purpose: OneTimePurpose, token: string): string {
+    const row = store.find(keyring.digest("one-time", token));
+    if (!row || row.purpose !== purpose || row.expiresAt <= now()) throw new ApiError("SVC_INVALID_ONE_TIME_TOKEN");
+    return row.userId;
+  }
+
+  return {
+    issue(purpose: OneTimePurpose, userId: string): string {
+      const token = randomBytes(32).toString("base64url");
+      store.deleteExpired(now());
+      store.insert({
+        digest: keyring.digest("one-time", token),
+        purpose,
+        userId,
+        expiresAt: now() + LIFETIME_MS,
+      });
+      return token;
+    },
+
+    /** Whose it is, without using it up: asked before anything costly is done for it. */
+    holderOf,
+
+    /** Uses it up, together with every other link of its kind to that user. */
+    redeem(purpose: OneTimePurpose, token: string): string {
+      const userId = holderOf(purpose, token);
+      store.deleteOf(userId, purpose);
+      return userId;
+    },
+  };
+}
