@@ -22,7 +22,7 @@ const BOUNDS = [
 export function qualityScore({ lossRatio, rttMs, jitterMs }: QualityFigures): number {
   const delayMs = rttMs / 2 + jitterMs * 2 + 20;
   const delay = delayMs <= 160 ? delayMs / 40 : 4 + (delayMs - 160) / 10;
-  const score = 100 - delay - lossRatio * 100 * 2.5;
+  const score = 100 - delay - lossRatio * 100 * 4;
   return Math.max(0, Math.min(100, score));
 }
 

@@ -1,0 +1,214 @@
+import { describe, expect, test } from "bun:test";
+import { BandwidthEstimator } from "../../../src/sfu/packet/bandwidth-estimator.ts";
+import { Impairment, type ImpairmentOptions } from "../../../src/sfu/packet/impairment.ts";
+import { LayerChooser, type LayerFigures } from "../../../src/sfu/packet/layers.ts";
+import type { ProbePlan } from "../../../src/sfu/packet/probe.ts";
+import { RateMeter } from "../../../src/sfu/packet/rate-meter.ts";
+import { parseRtcp } from "../../../src/sfu/packet/rtcp.ts";
+import { MAX_TWCC_BYTES, TwccRecorder } from "../../../src/sfu/packet/twcc.ts";
+import { SentPackets, TransportFeedback } from "../../../src/sfu/packet/twcc-feedback.ts";
+
+const LAYERS: LayerFigures[] = [
+  { bitrate: 150_000, height: 180, live: true },
+  { bitrate: 500_000, height: 360, live: true },
+  { bitrate: 1_500_000, height: 720, live: true },
+];
+
+/** A viewer of one camera behind a network, with everything real but the network and the clock. */
+class Simulation {
+  nowMs = 100_000;
+  readonly network: Impairment<number>;
+  readonly estimator = new BandwidthEstimator({ startBitrate: 1_000_000 });
+  readonly #sent = new SentPackets(65_000);
+  readonly #recorder = new TwccRecorder();
+  readonly #chooser = new LayerChooser();
+  readonly #feedback = new TransportFeedback();
+  readonly #back: { atMs: number; data: Uint8Array }[] = [];
+  readonly layers: { atMs: number; layer: number }[] = [];
+  probes = 0;
+  #layer = 0;
+  #credit = 0;
+  #probe: { plan: ProbePlan; left: number; credit: number } | undefined;
+
+  constructor(
+    options: ImpairmentOptions,
+    readonly returnDelayMs = 30,
+  ) {
+    this.network = new Impairment(3, options);
+  }
+
+  get layer(): number {
+    return this.#layer;
+  }
+
+  run(ms: number): this {
+    for (const end = this.nowMs + ms; this.nowMs < end; this.nowMs += 1) this.#step();
+    return this;
+  }
+
+  #step(): void {
+    // A frame every 33 ms, its packets at once, as encoders do.
+    if (this.nowMs % 33 === 0) {
+      this.#credit += (((LAYERS[this.#layer]?.bitrate ?? 0) / 8) * 33) / 1000;
+      for (; this.#credit > 0; this.#credit -= 1_100) this.#send(1_100, 0);
+    }
+    this.#sendProbe();
+    for (const sequence of this.network.takeDue(this.nowMs)) this.#recorder.record(sequence, this.nowMs + 7_000_000);
+    if (this.nowMs % 50 === 0) this.#report();
+    while (this.#back[0] !== undefined && this.#back[0].atMs <= this.nowMs) {
+      const data = this.#back.shift()?.data;
+      if (data !== undefined && this.#feedback.parse(data))
+        this.estimator.onFeedback(this.#feedback, this.#sent, this.nowMs);
+    }
+    if (this.nowMs % 100 === 0) this.#choose();
+  }
+
+  #send(bytes: number, probe: number): void {
+    this.network.push(this.#sent.next(bytes, this.nowMs, probe), bytes, this.nowMs);
+  }
+
+  #sendProbe(): void {
+    if (this.#probe === undefined) return;
+    const { plan } = this.#probe;
+    this.#probe.credit += plan.packets / plan.durationMs;
+    for (; this.#probe.credit >= 1 && this.#probe.left > 0; this.#probe.credit -= 1, this.#probe.left -= 1) {
+      this.#send(plan.packetBytes, plan.id);
+    }
+    if (this.#probe.left === 0) this.#probe = undefined;
+  }
+
+  #report(): void {
+    const out = new Uint8Array(MAX_TWCC_BYTES);
+    while (this.#recorder.pending) {
+      const [packet] = parseRtcp(out, this.#recorder.writeFeedback(out, 0, 1, 2));
+      if (packet?.type !== "transport-feedback") throw new Error("not feedback");
+      this.#back.push({ atMs: this.nowMs + this.returnDelayMs, data: packet.data.slice() });
+    }
+  }
+
+  #choose(): void {
+    const request = { id: "c", kind: "camera", layers: LAYERS, paused: false, priority: 0 } as const;
+    const plan = this.#chooser.choose([request], this.estimator.budget(this.nowMs), this.nowMs);
+    const layer = plan.decisions[0]?.layer ?? -1;
+    if (layer !== this.#layer) this.layers.push({ atMs: this.nowMs, layer });
+    this.#layer = layer;
+    if (plan.nextStep === undefined) return;
+    const probe = this.estimator.requestUpgrade(plan.nextStep, this.nowMs);
+    if (probe === undefined) return;
+    this.probes += 1;
+    this.#probe = { plan: probe, left: probe.packets, credit: 0 };
+  }
+}
+
+describe("a viewer's bandwidth, simulated", () => {
+  test("a free path brings the highest layer within 5 s, and keeps it", () => {
+    const simulation = new Simulation({ delayMs: 30 }).run(5_000);
+    expect(simulation.layer).toBe(2);
+    const changes = simulation.layers.length;
+    simulation.run(30_000);
+    expect(simulation.layers.length).toBe(changes);
+  });
+
+  test("300 kbit/s: the lowest layer within 3 s; lifted: the highest back within 10 s", () => {
+    const simulation = new Simulation({ delayMs: 30 }).run(10_000);
+    expect(simulation.layer).toBe(2);
+    simulation.network.set({ delayMs: 30, bandwidthBitsPerSecond: 300_000, queueBytes: 40_000 });
+    simulation.run(3_000);
+    expect(simulation.layer).toBe(0);
+    simulation.layers.length = 0;
+    simulation.run(40_000);
+    // It holds: hardly a second is spent above what fits.
+    expect(simulation.layers.filter(({ layer }) => layer > 0).length).toBeLessThanOrEqual(2);
+    expect(simulation.estimator.estimate).toBeLessThan(400_000);
+    simulation.network.set({ delayMs: 30 });
+    simulation.run(10_000);
+    expect(simulation.layer).toBe(2);
+  });
+
+  test("800 kbit/s is found and used: the middle layer, steadily", () => {
+    const simulation = new Simulation({ delayMs: 30, bandwidthBitsPerSecond: 800_000, queueBytes: 50_000 }).run(15_000);
+    simulation.layers.length = 0;
+    simulation.run(60_000);
+    expect(simulation.layer).toBe(1);
+    expect(simulation.layers.length).toBeLessThanOrEqual(6);
+  });
+
+  test.each([
+    ["5 % random loss", { delayMs: 30, lossRatio: 0.05 }],
+    ["reordering and duplication", { delayMs: 30, reorderRatio: 0.05, reorderMs: 15, duplicateRatio: 0.05 }],
+    ["30 ms of jitter", { delayMs: 30, jitterMs: 30 }],
+  ])("%s takes no layer away", (_, options) => {
+    const simulation = new Simulation(options).run(20_000);
+    simulation.layers.length = 0;
+    simulation.run(20_000);
+    expect(simulation.layer).toBe(2);
+    expect(simulation.layers).toEqual([]);
+  });
+
+  test("25 % loss brings the estimate down", () => {
+    const simulation = new Simulation({ delayMs: 30 }).run(10_000);
+    simulation.network.set({ delayMs: 30, lossRatio: 0.25 });
+    simulation.run(5_000);
+    expect(simulation.layer).toBeLessThan(2);
+  });
+
+  test("probes are rare, and nobody probes who has everything", () => {
+    const simulation = new Simulation({ delayMs: 30, bandwidthBitsPerSecond: 300_000, queueBytes: 40_000 }).run(60_000);
+    expect(simulation.probes).toBeLessThanOrEqual(15);
+    const free = new Simulation({ delayMs: 30 }).run(10_000);
+    const { probes } = free;
+    free.run(30_000);
+    expect(free.probes).toBe(probes);
+  });
+});
+
+describe("REMB, where there is no transport-wide feedback", () => {
+  test("it is followed down at once, and up by trials that end when the viewer complains", () => {
+    const estimator = new BandwidthEstimator({ startBitrate: 1_000_000 });
+    estimator.onRemb(250_000, 1_000);
+    expect(estimator.budget(1_000)).toBe(250_000);
+    expect(estimator.isCongested(1_000)).toBe(true);
+    expect(estimator.requestUpgrade(600_000, 1_500)).toBeUndefined();
+    expect(estimator.budget(1_500)).toBe(250_000);
+    estimator.requestUpgrade(600_000, 3_000);
+    expect(estimator.budget(3_000)).toBe(600_000);
+    estimator.onRemb(200_000, 4_000);
+    expect(estimator.budget(4_000)).toBe(200_000);
+    estimator.requestUpgrade(600_000, 6_000);
+    expect(estimator.budget(6_000)).toBe(200_000);
+    // Never later than 8 s: a path that has recovered is found.
+    estimator.requestUpgrade(600_000, 12_000);
+    expect(estimator.budget(12_000)).toBe(600_000);
+    estimator.onRemb(700_000, 13_000);
+    expect(estimator.budget(20_000)).toBe(700_000);
+  });
+
+  test("it does not count beside transport-wide feedback", () => {
+    const simulation = new Simulation({ delayMs: 10 }).run(5_000);
+    const before = simulation.estimator.estimate;
+    simulation.estimator.onRemb(60_000, simulation.nowMs);
+    expect(simulation.estimator.estimate).toBe(before);
+  });
+
+  test("the estimate keeps to its bounds", () => {
+    const estimator = new BandwidthEstimator({ minBitrate: 50_000, maxBitrate: 5_000_000 });
+    estimator.onRemb(1, 0);
+    expect(estimator.estimate).toBe(50_000);
+    estimator.onRemb(1e12, 1);
+    expect(estimator.estimate).toBe(5_000_000);
+  });
+});
+
+describe("rates", () => {
+  test("an even stream is measured as it is, over gaps and from the first moment", () => {
+    const meter = new RateMeter();
+    expect(meter.bitsPerSecond(0)).toBe(0);
+    for (let now = 0; now < 2_000; now += 10) meter.add(1_250, now);
+    expect(meter.bitsPerSecond(2_000)).toBeCloseTo(1_000_000, -4);
+    expect(meter.bitsPerSecond(2_250)).toBeCloseTo(500_000, -4);
+    expect(meter.bitsPerSecond(60_000)).toBe(0);
+    const young = new RateMeter();
+    for (let now = 1_000; now < 1_200; now += 10) young.add(1_250, now);
+    expect(young.bitsPerSecond(1_200)).toBeCloseTo(1_000_000, -4);
+  });
+});
