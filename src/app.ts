@@ -70,7 +70,15 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
   };
 
   const app = new Elysia({
-    serve: { idleTimeout: 120, maxRequestBodySize: config.STORAGE_MAX_ATTACHMENT_BYTES + 1024 },
+    // The default normaliser turns a string into an object of its letters before anything is checked.
+    normalize: "typebox",
+    serve: {
+      idleTimeout: 120,
+      // Each route bounds what it reads, and answers in the envelope; this bound would cut the connection instead.
+      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+      // Bun's own error page shows paths and source.
+      development: false,
+    },
     websocket: SOCKET_OPTIONS,
   })
     .use(envelope.plugin)
