@@ -3,7 +3,10 @@ import { authRoutes } from "./accounts/auth.routes.ts";
 import { meRoutes } from "./accounts/me.routes.ts";
 import { recoveryRoutes } from "./accounts/recovery.routes.ts";
 import { auditRoutes } from "./audit/audit.routes.ts";
+import { attachmentRoutes } from "./chat/attachment.routes.ts";
 import { chatRoutes } from "./chat/chat.routes.ts";
+import { searchRoutes } from "./chat/search.routes.ts";
+import { storageRoutes } from "./chat/storage.routes.ts";
 import { fleetNodeRoutes } from "./fleet/fleet.node-routes.ts";
 import { fleetRoutes } from "./fleet/fleet.routes.ts";
 import { assetFolder } from "./kernel/assets.ts";
@@ -100,6 +103,9 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
     .use(fleetRoutes(http, runtime, services))
     .use(fleetNodeRoutes(http, runtime, services))
     .use(chatRoutes(http, runtime, services))
+    .use(attachmentRoutes(http, services))
+    .use(storageRoutes(http, runtime, services))
+    .use(searchRoutes(http, services))
     .use(webhookRoutes(http, runtime, services))
     .use(deliveryRoutes(http, runtime, services))
     .use(

@@ -37,6 +37,7 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   const services = createServices(runtime);
   lifecycle.started("mail", () => services.mailer.drain());
   await services.accounts.createConfiguredOperator();
+  await services.attachments.transfers.recover();
   services.webhookDispatcher.start();
   lifecycle.started("webhooks", (_reason, deadline) => services.webhookDispatcher.stop(deadline));
   lifecycle.started("jobs", startJobs(createJobs(services), runtime));

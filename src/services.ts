@@ -7,13 +7,15 @@ import { recoveryService } from "./accounts/recovery.service.ts";
 import { sessionService } from "./accounts/session.service.ts";
 import { userService } from "./accounts/user.service.ts";
 import { auditService } from "./audit/audit.service.ts";
+import { attachmentParts } from "./chat/attachments.ts";
 import { chatService } from "./chat/chat.service.ts";
+import { searchService } from "./chat/search.service.ts";
+import { searchStore } from "./chat/search.store.ts";
 import { fleetService } from "./fleet/fleet.service.ts";
 import { apiKeyService } from "./projects/api-key.service.ts";
 import { invitationService } from "./projects/invitation.service.ts";
 import { memberService } from "./projects/member.service.ts";
 import { projectService } from "./projects/project.service.ts";
-import { ApiError } from "./protocol/errors.ts";
 import { noLiveRooms } from "./rooms/live-rooms.ts";
 import { roomService } from "./rooms/room.service.ts";
 import { rtcTokenService } from "./rooms/rtc-token.service.ts";
@@ -39,12 +41,12 @@ export function createServices(runtime: Runtime) {
   const rtcTokens = rtcTokenService(runtime, { rooms, mayMint: () => true });
   const fleet = fleetService(runtime);
   const liveRooms = noLiveRooms();
+  const attachments = attachmentParts(runtime, projects.originPolicy);
+  const search = searchService(runtime, searchStore(runtime.db));
   const chat = chatService(runtime, {
     isArchived: projects.isArchived,
     requireOpenRoom: (tenant, roomId) => void rooms.findActive({ ...tenant, roomId }),
-    claimAttachment: () => {
-      throw new ApiError("SVC_ATTACHMENT_NOT_FOUND");
-    },
+    claimAttachment: attachments.claim,
   });
   return {
     users,
@@ -61,6 +63,8 @@ export function createServices(runtime: Runtime) {
     rtcTokens,
     liveRooms,
     fleet,
+    attachments,
+    search,
     chat,
     ...createWebhooks(runtime),
   };

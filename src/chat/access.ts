@@ -56,6 +56,10 @@ export function accessRules(stores: {
     conversation: (caller: ChatCaller, reference: string, scope: ChatScope): Access =>
       enter(caller, conversations.resolve(caller, reference), scope, "SVC_CONVERSATION_NOT_FOUND"),
 
+    /** The conversation that a record of it led to; `missing` is that record's 404. */
+    within: (caller: ChatCaller, conversationId: string, scope: ChatScope, missing: ErrorCode): Access =>
+      enter(caller, conversations.find(conversationId), scope, missing),
+
     message(caller: ChatCaller, messageId: string, scope: ChatScope): MessageAccess {
       const message = messages.find(messageId);
       if (!message) throw new ApiError("SVC_MESSAGE_NOT_FOUND");

@@ -18,6 +18,8 @@ export function chatBudgets({ config }: Runtime, limiter: RateLimiter) {
   }
   return {
     send: budget("chat send", config.CHAT_SEND_RATE_LIMIT),
+    /** As many uploads as messages: each may be as large as an attachment can be. */
+    attach: budget("chat attach", config.CHAT_SEND_RATE_LIMIT),
     react: budget("chat react", config.CHAT_REACTION_RATE_LIMIT),
     type: budget("chat type", config.CHAT_TYPING_RATE_LIMIT),
     join: budget("chat join", config.CHAT_SUBSCRIBE_RATE_LIMIT),

@@ -1,0 +1,74 @@
+import { Elysia } from "elysia";
+import { documented } from "../kernel/http/docs.ts";
+import type { Http } from "../kernel/http/http.ts";
+import { Attachment } from "../protocol/chat-records.ts";
+import { DownloadUrl, RequestedUpload, RequestUpload } from "./attachment.schema.ts";
+import type { AttachmentAccess } from "./attachment.service.ts";
+import type { Attachments } from "./attachments.ts";
+import type { ChatService } from "./chat.service.ts";
+import type { ChatCaller } from "./tenant.ts";
+
+export const attachmentRoutes = (
+  { guards, idempotency }: Http,
+  { chat, attachments }: { chat: ChatService; attachments: Attachments },
+) => {
+  const entered = (caller: ChatCaller, attachmentId: string): AttachmentAccess => {
+    const attachment = attachments.find(attachmentId);
+    const { conversationId } = attachment;
+    return { attachment, access: chat.access.within(caller, conversationId, "chat:read", "SVC_ATTACHMENT_NOT_FOUND") };
+  };
+
+  return new Elysia({ tags: ["chat"] })
+    .use(guards.chat)
+    .post(
+      "/v1/chat/conversations/:room/attachments",
+      (context) => {
+        const { caller, params, body, info } = context;
+        chat.budgets.attach(caller);
+        return idempotency.create(context, () =>
+          attachments.requestUpload(chat.access.conversation(caller, params.room, "chat:send"), body, info.publicUrl),
+        );
+      },
+      {
+        ...documented("Request an address to upload an attachment to", [
+          "SVC_CONVERSATION_NOT_FOUND",
+          "SVC_PERMISSION_DENIED",
+          "SVC_MUTED",
+          "SVC_CONVERSATION_ARCHIVED",
+          "SVC_ATTACHMENT_TOO_LARGE",
+          "SVC_RATE_LIMITED",
+          "SVC_IDEMPOTENCY_KEY_REUSED",
+        ]),
+        body: RequestUpload,
+        response: { 201: RequestedUpload },
+      },
+    )
+    .get(
+      "/v1/chat/attachments/:attachmentId",
+      ({ caller, params }) => attachments.show(entered(caller, params.attachmentId).attachment),
+      { ...documented("One attachment", ["SVC_ATTACHMENT_NOT_FOUND"]), response: Attachment },
+    )
+    .post(
+      "/v1/chat/attachments/:attachmentId/complete",
+      ({ caller, params }) => attachments.complete(entered(caller, params.attachmentId)),
+      {
+        ...documented("Confirm the upload, so that the attachment can be sent", [
+          "SVC_ATTACHMENT_NOT_FOUND",
+          "SVC_ATTACHMENT_NOT_READY",
+          "SVC_CONVERSATION_ARCHIVED",
+        ]),
+        response: Attachment,
+      },
+    )
+    .get(
+      "/v1/chat/attachments/:attachmentId/download-url",
+      ({ caller, params, info }) => attachments.signDownload(entered(caller, params.attachmentId), info.publicUrl),
+      {
+        ...documented("A short-lived address to download the attachment from", [
+          "SVC_ATTACHMENT_NOT_FOUND",
+          "SVC_ATTACHMENT_NOT_READY",
+        ]),
+        response: DownloadUrl,
+      },
+    );
+};
