@@ -132,6 +132,10 @@ export function createDispatcher(runtime: Runtime, stores: WebhookStores, random
     while (running.size > 0) await Promise.all([...running.values()].map(({ done }) => done));
   }
 
+  function cutOff(): void {
+    for (const { controller } of running.values()) controller.abort();
+  }
+
   return {
     start() {
       state = "started";
@@ -142,9 +146,8 @@ export function createDispatcher(runtime: Runtime, stores: WebhookStores, random
     async stop(deadline) {
       state = "stopped";
       cancelTimer();
-      const cancelCutOff = timers.after(Math.max(0, deadline - now()), () => {
-        for (const { controller } of running.values()) controller.abort();
-      });
+      const cancelCutOff = timers.after(Math.max(0, deadline - now()), cutOff);
+      if (deadline <= now()) cutOff();
       await idle();
       cancelCutOff();
     },

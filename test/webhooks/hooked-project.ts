@@ -1,6 +1,7 @@
 import type { Environment } from "../../src/protocol/enums.ts";
 import type { WebhookFact } from "../../src/protocol/facts.ts";
 import type { Reply, TestServer } from "../harness/server.ts";
+import { type Receiver, startReceiver } from "./receiver.ts";
 
 export type HookedProject = {
   projectId: string;
@@ -34,13 +35,17 @@ export async function hookedProject(
   environment: Environment = "DEVELOPMENT",
 ): Promise<HookedProject> {
   const { projectId, key } = await server.project({ environment });
-  const { token } = await server.session({ projectId, role: "DEVELOPER" });
-  const call: HookedProject["call"] = (method, path, body) =>
-    server.call(method, `/v1/projects/${projectId}/webhooks${path}`, { key: token, body });
+  const signIn = async () => ({ at: server.clock.now(), ...(await server.session({ projectId, role: "DEVELOPER" })) });
+  let session = await signIn();
+  const call: HookedProject["call"] = async (method, path, body) => {
+    // A session lasts an hour, and these tests make days pass.
+    if (Math.abs(server.clock.now() - session.at) > 1_800_000) session = await signIn();
+    return server.call(method, `/v1/projects/${projectId}/webhooks${path}`, { key: session.token, body });
+  };
   return {
     projectId,
     key,
-    token,
+    token: session.token,
     call,
     async register(url, options = {}) {
       const { status, body } = await call("POST", "", { url, environment, ...options });
@@ -58,4 +63,26 @@ export async function hookedProject(
 function viewerJoined(projectId: string, environment: Environment, identity: string, at: number): WebhookFact {
   const data = { streamId: "stream_1", identity, at: new Date(at).toISOString() };
   return { type: "live_stream.viewer_joined", projectId, environment, at, data };
+}
+
+export type HookedEndpoint = HookedProject & {
+  id: string;
+  receiver: Receiver;
+  webhook(): Promise<Record<string, unknown>>;
+  /** Its newest delivery. */
+  delivery(): Promise<Delivery | undefined>;
+};
+
+/** A project of its own with one endpoint of its own, so that no test sees another's deliveries. */
+export async function hookedEndpoint(server: TestServer, options: object = {}): Promise<HookedEndpoint> {
+  const project = await hookedProject(server);
+  const receiver = startReceiver();
+  const { id } = await project.register(receiver.url, options);
+  return {
+    ...project,
+    id,
+    receiver,
+    webhook: async () => (await project.call("GET", `/${id}`)).body,
+    delivery: async () => (await project.deliveries(id))[0],
+  };
 }

@@ -17,15 +17,18 @@ export type Received = {
 export type Receiver = {
   url: string;
   received: Received[];
-  /** What the next request is answered with. */
+  /** How requests are answered from now on. */
   reply: (request: Received) => Response | Promise<Response>;
   /** Resolves once `count` requests have arrived in all. */
   arrived(count: number): Promise<Received[]>;
   close(): void;
 };
 
-/** A developer's endpoint: keeps what it gets and answers as told. */
-export function startReceiver(reply: Receiver["reply"] = () => new Response(null, { status: 204 })): Receiver {
+export const ok = () => new Response("fine");
+export const failing = () => new Response("no", { status: 500 });
+
+/** A developer's endpoint: keeps what it gets and answers as told. It does not keep the process alive. */
+export function startReceiver(reply: Receiver["reply"] = ok): Receiver {
   const received: Received[] = [];
   const waiting: { count: number; done: (received: Received[]) => void }[] = [];
   const server = Bun.serve({
@@ -48,6 +51,7 @@ export function startReceiver(reply: Receiver["reply"] = () => new Response(null
       received.length >= count ? Promise.resolve(received) : new Promise((done) => waiting.push({ count, done })),
     close: () => void server.stop(true),
   };
+  server.unref();
   return receiver;
 }
 
