@@ -14,6 +14,7 @@ const OWNER: readonly ProjectRole[] = ["OWNER"];
 const MATRIX: [string, string, readonly ProjectRole[]][] = [
   ["GET", "", ALL],
   ["GET", "/members", ALL],
+  ["GET", "/invitations", ALL],
   ["GET", "/api-keys", ALL],
   ["GET", "/rooms", ALL],
   ["POST", "/rooms", FROM_DEVELOPER],
@@ -24,6 +25,7 @@ const MATRIX: [string, string, readonly ProjectRole[]][] = [
   ["PATCH", "/allowed-origins", FROM_ADMIN],
   ["POST", "/members", FROM_ADMIN],
   ["PATCH", "/members/any", FROM_ADMIN],
+  ["DELETE", "/invitations/any", FROM_ADMIN],
   ["GET", "/audit-logs", FROM_ADMIN],
   ["DELETE", "", OWNER],
 ];
