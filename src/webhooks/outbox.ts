@@ -5,11 +5,9 @@ import type { EventStore } from "./event.store.ts";
 import type { WebhookStores } from "./stores.ts";
 
 /** Writes each event into the transaction of the change that caused it: neither exists without the other. */
-export function keepOutbox({ bus, ids }: Runtime, { endpoints, events }: WebhookStores): void {
+export function keepOutbox({ bus, ids, now }: Runtime, { endpoints, events }: WebhookStores): void {
+  bus.within("messageDeleted", ({ messageId }) => scrub(events, messageId, iso(now())));
   bus.within("webhook", (fact) => {
-    if (fact.type === "message.deleted") {
-      scrub(events, fact.data.messageId, fact.data.deletedAt);
-    }
     const { type, projectId, environment } = fact;
     if (!endpoints.isWanted({ type, projectId, environment })) return;
     const id = ids.publicId("event");
@@ -44,7 +42,8 @@ function messageOf(fact: WebhookFact): string | null {
 function scrub(events: EventStore, messageId: string, deletedAt: string): void {
   for (const { id, body } of events.ofMessage(messageId)) {
     const event = JSON.parse(body) as { data: { message: Record<string, unknown> } };
-    Object.assign(event.data.message, { text: null, metadata: null, attachment: null, deleted: true, deletedAt });
+    const gone = { text: null, metadata: null, attachment: null, reactions: [], deleted: true, deletedAt };
+    Object.assign(event.data.message, gone);
     events.rewrite(id, JSON.stringify(event));
   }
 }
