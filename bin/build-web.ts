@@ -1,5 +1,7 @@
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { version } from "../package.json";
+import { buildSdkTypes } from "./build-sdk-types.ts";
 
 /**
  * Bundles the dashboard, the playground, the SDK and the page of the API reference into one folder, which the server
@@ -10,6 +12,7 @@ export async function buildWeb(root: string, outdir: string): Promise<void> {
   mkdirSync(outdir, { recursive: true });
   await buildPages(join(root, "web"), outdir);
   await buildSdk(join(root, "web/sdk/index.ts"), outdir);
+  await buildSdkTypes(root, join(outdir, "sdk.d.ts"));
   await packReference(join(root, "node_modules/@scalar/api-reference/dist/browser/standalone.js"), outdir);
   await Bun.write(join(outdir, ".built"), "");
 }
@@ -32,7 +35,15 @@ async function buildPages(web: string, outdir: string): Promise<void> {
 
 async function buildSdk(entry: string, outdir: string): Promise<void> {
   if (!existsSync(entry)) return;
-  await Bun.build({ entrypoints: [entry], outdir, naming: "sdk.js", target: "browser", format: "esm", minify: true });
+  await Bun.build({
+    entrypoints: [entry],
+    outdir,
+    naming: "sdk.js",
+    target: "browser",
+    format: "esm",
+    minify: true,
+    define: { STOA_VERSION: JSON.stringify(version) },
+  });
 }
 
 /** 4 MB of script for one page: kept compressed, and served as it is. */

@@ -24,6 +24,7 @@ export class RemoteTrack {
   mediaStreamTrack: MediaStreamTrack | null = null;
   /** What the server really sends; it may be less than asked for when bandwidth is short. */
   delivered: Delivered | null = null;
+  readonly #onDemand: () => void;
   readonly #watch: ElementWatch;
   readonly #elements = new Set<HTMLMediaElement>();
   #choice: { subscribed: boolean; layer?: Layer | "auto"; priority?: number };
@@ -33,8 +34,9 @@ export class RemoteTrack {
     track: Track,
     readonly participant: RemoteParticipant,
     subscribed: boolean,
-    readonly onDemand: () => void,
+    onDemand: () => void,
   ) {
+    this.#onDemand = onDemand;
     this.id = track.id;
     this.kind = track.kind;
     this.source = track.source;
@@ -70,19 +72,19 @@ export class RemoteTrack {
   /** Stops or starts receiving it at all. */
   setSubscribed(subscribed: boolean): void {
     this.#choice.subscribed = subscribed;
-    this.onDemand();
+    this.#onDemand();
   }
 
   /** Overrides what the size of the elements would ask for. */
   setLayer(layer: Layer | "auto"): void {
     this.#choice.layer = layer;
-    this.onDemand();
+    this.#onDemand();
   }
 
   /** Higher is served first when bandwidth is short. */
   setPriority(priority: number): void {
     this.#choice.priority = priority;
-    this.onDemand();
+    this.#onDemand();
   }
 
   /** @internal */
