@@ -36,11 +36,14 @@ export type World = {
 };
 
 /** A real server on a real disk, with a conversation and its people. Only time is the test's own. */
-export async function attachmentWorld(overrides: Partial<Config> = {}, dataDirs?: string): Promise<World> {
+export async function attachmentWorld(
+  overrides: Partial<Config> = {},
+  options: { logWrite?: (line: string) => void } = {},
+): Promise<World> {
   const clock = fakeClock();
-  const dataDir = dataDirs ?? mkdtempSync(join(tmpdir(), "stoa-files-"));
+  const dataDir = mkdtempSync(join(tmpdir(), "stoa-files-"));
   const config = testConfig({ DATA_DIR: dataDir, ...overrides });
-  const server = await start(config, { now: clock.now, timers: clock });
+  const server = await start(config, { now: clock.now, timers: clock, ...options });
   const project = await createPeople(server.runtime, server.services).project();
   const { key } = project;
 
@@ -102,7 +105,7 @@ export async function attachmentWorld(overrides: Partial<Config> = {}, dataDirs?
     files: (sub = "") => filesBelow(join(dataDir, "attachments", sub)),
     async close() {
       await server.stop("test", 1000);
-      if (dataDirs === undefined) rmSync(dataDir, { recursive: true, force: true });
+      rmSync(dataDir, { recursive: true, force: true });
     },
   };
 }
