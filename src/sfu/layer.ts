@@ -8,8 +8,11 @@ import type { ReceivedReport } from "./packet/sender-report.ts";
 
 /** Keyframes are large: one request serves everyone who asks within this time. */
 const KEYFRAME_INTERVAL_MS = 500;
-/** A layer the publisher has stopped encoding falls silent; video of one frame a second must not count as stopped. */
-const LIVE_FOR_MS = 2_000;
+/** A layer the publisher has stopped encoding falls silent: for several of its frames, or for this long at least and at most. */
+const SILENT_FRAMES = 6;
+const MIN_SILENCE_MS = 400;
+const MAX_SILENCE_MS = 2_000;
+const RATE_WINDOW_MS = 1_500;
 
 export const LAYER_NAMES = ["low", "medium", "high"] as const satisfies readonly Layer[];
 const RID_INDEX: Record<string, number> = { q: 0, h: 1, f: 2 };
@@ -28,10 +31,13 @@ export class PublishedLayer {
   reception: Reception | null = null;
   readonly ring = new PacketRing();
   readonly nack = new NackGenerator();
-  readonly rate = new RateMeter();
+  /** Long enough to take a keyframe in its stride. */
+  readonly rate = new RateMeter(RATE_WINDOW_MS);
   /** From the newest keyframe; 0 when the codec does not say. */
   height = 0;
-  lastPacketMs = 0;
+  #lastFrameMs = 0;
+  #frameGapMs = MAX_SILENCE_MS / SILENT_FRAMES;
+  #timestamp = -1;
   senderReport: ReceivedReport | null = null;
   #keyframeAskedMs = Number.NEGATIVE_INFINITY;
   #keyframeWanted = false;
@@ -42,7 +48,19 @@ export class PublishedLayer {
   }
 
   isLive(nowMs: number): boolean {
-    return this.ssrc !== 0 && nowMs - this.lastPacketMs < LIVE_FOR_MS;
+    const patienceMs = Math.min(MAX_SILENCE_MS, Math.max(MIN_SILENCE_MS, this.#frameGapMs * SILENT_FRAMES));
+    return this.ssrc !== 0 && nowMs - this.#lastFrameMs < patienceMs;
+  }
+
+  /** A packet with content. */
+  received(timestamp: number, bytes: number, nowMs: number): void {
+    this.rate.add(bytes, nowMs);
+    if (timestamp !== this.#timestamp) {
+      const gapMs = Math.min(MAX_SILENCE_MS, nowMs - this.#lastFrameMs);
+      this.#frameGapMs += (gapMs - this.#frameGapMs) / 8;
+      this.#timestamp = timestamp;
+    }
+    this.#lastFrameMs = nowMs;
   }
 
   /** The first packet, or the same stream under another SSRC: numbers start anew. */

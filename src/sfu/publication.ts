@@ -85,8 +85,7 @@ export class Publication {
   /** A packet of the layer, plain, at `view`, with its sequence number unwrapped. The buffer is kept to send it again. */
   receive(layer: PublishedLayer, view: RtpView, extended: number, codec: NegotiatedCodec, nowMs: number): void {
     if (this.codec?.payloadType !== codec.payloadType) this.#changeCodec(codec);
-    layer.lastPacketMs = nowMs;
-    layer.rate.add(view.length, nowMs);
+    if (view.payloadLength > 0) layer.received(view.timestamp, view.length, nowMs);
     layer.ring.put(extended, view.data, view.length, nowMs);
     const packet = this.#packet;
     packet.view = view;

@@ -177,14 +177,17 @@ export class Uplink {
     if (!codec) return;
     if (name.repair) {
       if (layer.ssrc === 0 || !unwrapRtx(view, layer.ssrc, codec.payloadType)) return;
+      // Browsers probe the bandwidth by repeating packets that were never missed: those are no media.
+      if (!layer.nack.receive(view.sequenceNumber, nowMs)) return;
     } else if (layer.ssrc !== view.ssrc) {
       layer.restart(view.ssrc, codec.clockRate);
     }
     const { reception } = layer;
     if (!reception) return;
     const extended = reception.receive(view.sequenceNumber, view.timestamp, view.length, nowMs, name.repair);
-    if (publication.kind === "video") layer.nack.receive(view.sequenceNumber, nowMs);
-    else if (this.#extensions.audioLevel >= 0) this.#room.heard(publication, this.#extensions.audioLevel, nowMs);
+    if (publication.kind === "video") {
+      if (!name.repair) layer.nack.receive(view.sequenceNumber, nowMs);
+    } else if (this.#extensions.audioLevel >= 0) this.#room.heard(publication, this.#extensions.audioLevel, nowMs);
     publication.receive(layer, view, extended, codec, nowMs);
     if (publication.announced) return;
     publication.announced = true;

@@ -80,7 +80,17 @@ export async function startBridge(media: MediaNode): Promise<Bridge> {
         : new Response(null, { status: 400 });
     },
     websocket: {
-      open: (socket) => void sockets.set(socket.data.participantId, socket),
+      // Whoever comes later learns what is there, as a join would tell it.
+      async open(socket) {
+        const { roomId, participantId } = socket.data;
+        sockets.set(participantId, socket);
+        const room = await media.room({ roomId });
+        for (const { tracks, ...other } of room?.participants ?? []) {
+          if (other.participantId === participantId) continue;
+          for (const track of tracks)
+            socket.send(JSON.stringify({ event: { type: "trackPublished", roomId, ...other, track } }));
+        }
+      },
       close: (socket) => void sockets.delete(socket.data.participantId),
       async message(socket, text) {
         const { id, method, request } = JSON.parse(String(text));
