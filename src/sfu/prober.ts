@@ -22,7 +22,7 @@ export class Prober {
     const sources = subscriptions.filter((subscription) => subscription.section.canProbe);
     if (sources.length === 0 || this.#timer) return;
     const startedMs = this.#now();
-    const totalBytes = plan.packets * plan.packetBytes;
+    const totalBytes = plan.bytes;
     let bytes = 0;
     let packets = 0;
     const step = () => {

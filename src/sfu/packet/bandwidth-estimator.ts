@@ -2,6 +2,7 @@
 // congestion control), or the viewer's own REMB when that is all there is. The estimate can only see what is sent, so
 // going up is tried: by a probe, or by a trial.
 
+import { LossFilter } from "./loss-filter.ts";
 import { ProbeMeasurement, type ProbePlan, TRIAL_MS, UpgradeSchedule } from "./probe.ts";
 import { RateMeter } from "./rate-meter.ts";
 import { Trendline } from "./trendline.ts";
@@ -17,10 +18,11 @@ const DECREASE = 0.85;
 const GROWTH_PER_SECOND = 1.08;
 const HOLD_AFTER_DECREASE_MS = 300;
 const HIGH_LOSS = 0.1;
-const LOW_LOSS = 0.02;
-const LOSS_WINDOW_PACKETS = 20;
+/** Above this nothing grows. */
+const LOW_LOSS = 0.05;
 const FEEDBACK_TIMEOUT_MS = 2_000;
 const CONGESTED_MS = 1_000;
+const PROBE_HEADROOM = 1.1;
 
 export class BandwidthEstimator {
   readonly #min: number;
@@ -31,8 +33,9 @@ export class BandwidthEstimator {
   #estimate: number;
   #lastFeedbackMs = Number.NEGATIVE_INFINITY;
   #lastDecreaseMs = Number.NEGATIVE_INFINITY;
-  #lossReported = 0;
-  #lossLost = 0;
+  readonly #lossFilter = new LossFilter();
+  #loss = 0;
+  #firstRequestMs = -1;
   #probe: ProbeMeasurement | undefined;
   #probeId = 0;
   #trialUntilMs = Number.NEGATIVE_INFINITY;
@@ -61,12 +64,10 @@ export class BandwidthEstimator {
     const sinceMs = Math.min(nowMs - this.#lastFeedbackMs, 1_000);
     this.#lastFeedbackMs = nowMs;
     sent.match(feedback, nowMs, ({ sentAtMs, arrivedAtMs, bytes, probe }) => {
-      this.#lossReported += 1;
-      if (probe !== 0 && probe === this.#probe?.plan.id) this.#probe.add(sentAtMs, arrivedAtMs, bytes);
-      if (Number.isNaN(arrivedAtMs)) {
-        this.#lossLost += 1;
-        return;
-      }
+      const lost = Number.isNaN(arrivedAtMs);
+      this.#lossFilter.add(bytes, lost);
+      this.#probe?.add(sentAtMs, arrivedAtMs, bytes, probe);
+      if (lost) return;
       this.#acknowledged.add(bytes, arrivedAtMs);
       // A probe is meant to queue for a moment: it says nothing about the media.
       if (probe === 0) this.#trend.add(sentAtMs, arrivedAtMs);
@@ -78,15 +79,13 @@ export class BandwidthEstimator {
   }
 
   #weighLoss(nowMs: number): void {
-    if (this.#lossReported < LOSS_WINDOW_PACKETS) return;
-    const ratio = this.#lossLost / this.#lossReported;
-    this.#lossReported = 0;
-    this.#lossLost = 0;
-    this.onLoss(ratio, nowMs);
+    const ratio = this.#lossFilter.take(nowMs);
+    if (ratio !== undefined) this.onLoss(ratio, nowMs);
   }
 
   /** From receiver reports when there is no transport-wide feedback; 0 … 1. */
   onLoss(ratio: number, nowMs: number): void {
+    this.#loss = ratio;
     if (ratio > HIGH_LOSS) this.#decrease(this.#estimate * (1 - 0.5 * ratio), nowMs);
   }
 
@@ -118,9 +117,7 @@ export class BandwidthEstimator {
   /** Never far beyond what has been shown to arrive: the rest is for probes to find out. */
   #grow(elapsedMs: number): void {
     const ceiling = this.#acknowledged.latestBitsPerSecond() * 1.5 + 10_000;
-    if (this.#estimate >= ceiling) return;
-    const ratio = this.#lossReported > 0 ? this.#lossLost / this.#lossReported : 0;
-    if (ratio > LOW_LOSS * 2.5) return;
+    if (this.#estimate >= ceiling || this.#loss > LOW_LOSS) return;
     const grown = this.#estimate * GROWTH_PER_SECOND ** (elapsedMs / 1000) + 1_000 * (elapsedMs / 1000);
     this.#estimate = this.#clamp(Math.min(grown, ceiling));
   }
@@ -135,25 +132,32 @@ export class BandwidthEstimator {
    */
   requestUpgrade(wanted: number, nowMs: number): ProbePlan | undefined {
     this.#finishProbe(nowMs);
+    if (this.#firstRequestMs < 0) this.#firstRequestMs = nowMs;
     if (wanted <= this.#estimate || this.#probe !== undefined || nowMs < this.#trialUntilMs) return undefined;
-    if (this.isCongested(nowMs) || !this.#schedule.isDue(nowMs)) return undefined;
-    this.#schedule.begun(nowMs);
+    if (this.isCongested(nowMs) || this.#loss > LOW_LOSS || !this.#schedule.isDue(nowMs)) return undefined;
     if (nowMs - this.#lastFeedbackMs > FEEDBACK_TIMEOUT_MS) {
+      // The first report may still be on its way.
+      if (nowMs - this.#firstRequestMs < FEEDBACK_TIMEOUT_MS) return undefined;
+      this.#schedule.begun(nowMs);
       this.#trialUntilMs = nowMs + TRIAL_MS;
       this.#trialBitrate = wanted;
       return undefined;
     }
+    this.#schedule.begun(nowMs);
     this.#probeId = (this.#probeId % 255) + 1;
-    this.#probe = new ProbeMeasurement(this.#probeId, Math.min(wanted * 1.2, this.#max), nowMs);
+    const target = Math.min(wanted * PROBE_HEADROOM, this.#max);
+    this.#probe = new ProbeMeasurement(this.#probeId, target, this.#acknowledged.latestBitsPerSecond(), nowMs);
     return this.#probe.plan;
   }
 
   #finishProbe(nowMs: number): void {
     if (this.#probe === undefined || !this.#probe.isOver(nowMs)) return;
     const result = this.#probe.result();
-    const enough = result !== undefined && result >= this.#probe.plan.bitrate * 0.8;
+    const enough = result !== undefined && result.bitrate * PROBE_HEADROOM >= this.#probe.target;
     this.#probe = undefined;
-    if (result !== undefined && result > this.#estimate) this.#estimate = this.#clamp(result);
+    if (result !== undefined && (result.bitrate > this.#estimate || result.saturated)) {
+      this.#estimate = this.#clamp(Math.max(result.bitrate, this.#acknowledged.latestBitsPerSecond()));
+    }
     if (enough) this.#schedule.succeeded(nowMs);
     else this.#schedule.failed(nowMs);
   }

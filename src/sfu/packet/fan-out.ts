@@ -30,6 +30,8 @@ export interface FanOutTarget {
   prefixLength: number;
   /** RTX (RFC 4588): the original sequence number goes before the payload. −1: not a retransmission over RTX. */
   originalSequenceNumber: number;
+  /** 0 … 255 bytes of padding behind the payload, for probing. */
+  paddingLength: number;
   /** Transport-wide sequence number; ignored when the extensions have none. */
   transportSequence: number;
   /** Wall clock for abs-send-time. A retransmission without RTX repeats number and time: see `SrtpSender`. */
@@ -39,8 +41,11 @@ export interface FanOutTarget {
 /** Protects `packet` for the first `count` targets and appends to `batch`, which sends itself when full. */
 export type FanOut = (packet: RtpView, targets: readonly FanOutTarget[], count: number, batch: SendBatch) => void;
 
-/** Extensions we add or widen, the RTX number, and the tag: what a packet may grow by. */
-const MAX_GROWTH = 320 + SRTP_MAX_OVERHEAD;
+/** Extensions we add or widen, the RTX number, padding and the tag: what a packet may grow by. */
+const MAX_GROWTH = 320 + 255 + SRTP_MAX_OVERHEAD;
+
+/** Larger ones are left out: no network we know carries them. */
+export const MAX_PACKET_BYTES = SEND_SLOT_BYTES - MAX_GROWTH;
 
 export function createTarget(transport: FanOutTransport, extensions: OutgoingExtensions): FanOutTarget {
   return {
@@ -54,6 +59,7 @@ export function createTarget(transport: FanOutTransport, extensions: OutgoingExt
     prefix: new Uint8Array(8),
     prefixLength: 0,
     originalSequenceNumber: -1,
+    paddingLength: 0,
     transportSequence: 0,
     sentAtMs: 0,
   };
@@ -61,7 +67,7 @@ export function createTarget(transport: FanOutTransport, extensions: OutgoingExt
 
 export const fanOut: FanOut = (packet, targets, count, batch) => {
   const { payloadOffset, payloadLength } = packet;
-  if (packet.length > SEND_SLOT_BYTES - MAX_GROWTH) return;
+  if (packet.length > MAX_PACKET_BYTES) return;
   const payload = packet.data.subarray(payloadOffset, payloadOffset + payloadLength);
   for (let i = 0; i < count; i++) {
     const target = targets[i] as FanOutTarget;
@@ -78,11 +84,20 @@ export const fanOut: FanOut = (packet, targets, count, batch) => {
     }
     out.set(payload, at);
     for (let k = 0; k < target.prefixLength; k++) out[at + k] = target.prefix[k] as number;
-    const length = transport.srtp.protectRtp(out, headerLength, at + payloadLength);
+    const end = target.paddingLength > 0 ? pad(out, at + payloadLength, target.paddingLength) : at + payloadLength;
+    const length = transport.srtp.protectRtp(out, headerLength, end);
     if (transport.deliver === undefined) batch.commit(length, transport.port, transport.address);
     else transport.deliver(out.subarray(0, length));
   }
 };
+
+/** RFC 3550 §5.1: the last byte of the padding says how much of it there is. */
+function pad(out: Uint8Array, at: number, paddingLength: number): number {
+  out[0] = (out[0] as number) | 0x20;
+  out.fill(0, at, at + paddingLength);
+  out[at + paddingLength - 1] = paddingLength;
+  return at + paddingLength;
+}
 
 function writeFixedHeader(out: Uint8Array, target: FanOutTarget): void {
   out[0] = 0x80;

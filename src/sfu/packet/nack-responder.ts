@@ -8,6 +8,12 @@ import type { RtxStream } from "./rtx.ts";
 
 const MAX_RESENDS = 6;
 const PREFIX_BYTES = 8;
+const RECENT_PACKETS = 16;
+
+export interface RtxAnswer {
+  stream: RtxStream;
+  payloadType: number;
+}
 
 export class NackResponder {
   readonly #mask: number;
@@ -24,6 +30,8 @@ export class NackResponder {
   readonly #prefixLength: Uint8Array;
   readonly #prefix: Uint8Array;
   #ssrc = 0;
+  #latest = -1;
+  #probed = 0;
   resent = 0;
   unanswered = 0;
 
@@ -47,6 +55,7 @@ export class NackResponder {
   record(target: FanOutTarget, ring: PacketRing, extended: number): void {
     const slot = target.sequenceNumber & this.#mask;
     this.#ssrc = target.ssrc;
+    this.#latest = target.sequenceNumber;
     this.#rings[slot] = ring;
     this.#extended[slot] = extended;
     this.#sequence[slot] = target.sequenceNumber;
@@ -71,7 +80,7 @@ export class NackResponder {
     rttMs: number,
     view: RtpView,
     target: FanOutTarget,
-    rtx?: { stream: RtxStream; payloadType: number },
+    rtx?: RtxAnswer,
   ): boolean {
     const slot = sequenceNumber & this.#mask;
     const ring = this.#rings[slot];
@@ -82,14 +91,31 @@ export class NackResponder {
     this.#resends[slot] = (this.#resends[slot] as number) + 1;
     this.#resentAt[slot] = nowMs;
     this.#restore(slot, target);
-    if (rtx !== undefined) {
-      target.originalSequenceNumber = sequenceNumber;
-      target.ssrc = rtx.stream.ssrc;
-      target.payloadType = rtx.payloadType;
-      target.sequenceNumber = rtx.stream.nextSequence();
-    }
+    if (rtx !== undefined) this.#overRtx(sequenceNumber, target, rtx);
     this.resent += 1;
     return true;
+  }
+
+  /** One of the last packets once more, over RTX: the best padding there is for a probe. False when none is left. */
+  repeatRecent(nowMs: number, view: RtpView, target: FanOutTarget, rtx: RtxAnswer): boolean {
+    for (let tries = 0; tries < RECENT_PACKETS && this.#latest >= 0; tries++) {
+      this.#probed = (this.#probed + 1) % RECENT_PACKETS;
+      const sequenceNumber = (this.#latest - this.#probed) & 0xffff;
+      const slot = sequenceNumber & this.#mask;
+      if (this.#sequence[slot] !== sequenceNumber) continue;
+      if (!this.#rings[slot]?.read(this.#extended[slot] as number, nowMs, view)) continue;
+      this.#restore(slot, target);
+      this.#overRtx(sequenceNumber, target, rtx);
+      return true;
+    }
+    return false;
+  }
+
+  #overRtx(sequenceNumber: number, target: FanOutTarget, rtx: RtxAnswer): void {
+    target.originalSequenceNumber = sequenceNumber;
+    target.ssrc = rtx.stream.ssrc;
+    target.payloadType = rtx.payloadType;
+    target.sequenceNumber = rtx.stream.nextSequence();
   }
 
   #refuse(): false {
@@ -115,5 +141,6 @@ export class NackResponder {
   clear(): void {
     this.#rings.fill(undefined);
     this.#sequence.fill(-1);
+    this.#latest = -1;
   }
 }

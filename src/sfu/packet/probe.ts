@@ -3,19 +3,21 @@
 // failure makes the next attempt later: never so late that a link which has recovered goes unnoticed.
 
 const FIRST_INTERVAL_MS = 3_000;
-const MAX_INTERVAL_MS = 8_000;
-const PROBE_MS = 60;
-const MIN_PROBE_PACKETS = 5;
-const PROBE_PACKET_BYTES = 1_000;
+const MAX_INTERVAL_MS = 6_000;
+const PROBE_MS = 100;
+const MIN_PROBE_BYTES = 5_000;
+/** Fewer tell nothing about a rate. */
+const MIN_ARRIVED = 4;
 const RESULT_TIMEOUT_MS = 1_500;
+const MIN_PADDING_SHARE = 0.3;
 export const TRIAL_MS = 2_500;
 
 export interface ProbePlan {
   /** Goes with every packet of the probe to `SentPackets.next`. */
   id: number;
   bitrate: number;
-  packets: number;
-  packetBytes: number;
+  /** In packets of whatever size is at hand, the last one going over it. */
+  bytes: number;
   /** Spread evenly over this time. */
   durationMs: number;
 }
@@ -45,56 +47,70 @@ export class UpgradeSchedule {
   }
 }
 
-/** One probe under way, measured from the viewer's feedback. */
+/** One probe under way, measured from the viewer's feedback. The media sent meanwhile counts as well. */
 export class ProbeMeasurement {
   readonly plan: ProbePlan;
+  /** Bits/s of probe and media together. */
+  readonly target: number;
   readonly #startedMs: number;
-  #reported = 0;
+  #reportedBytes = 0;
   #arrived = 0;
+  #arrivedBytes = 0;
   #bytes = 0;
   #firstSent = Number.POSITIVE_INFINITY;
   #lastSent = Number.NEGATIVE_INFINITY;
   #firstArrived = Number.POSITIVE_INFINITY;
   #lastArrived = Number.NEGATIVE_INFINITY;
+  #firstBytes = 0;
 
-  constructor(id: number, bitrate: number, nowMs: number) {
-    const bytes = (bitrate * PROBE_MS) / 8000;
-    const packets = Math.max(MIN_PROBE_PACKETS, Math.ceil(bytes / PROBE_PACKET_BYTES));
-    this.plan = {
-      id,
-      bitrate,
-      packets,
-      packetBytes: PROBE_PACKET_BYTES,
-      durationMs: (packets * PROBE_PACKET_BYTES * 8000) / bitrate,
-    };
+  constructor(id: number, target: number, mediaBitrate: number, nowMs: number) {
+    const bitrate = Math.max(target - mediaBitrate, target * MIN_PADDING_SHARE);
+    const bytes = Math.max(MIN_PROBE_BYTES, (bitrate * PROBE_MS) / 8000);
+    this.plan = { id, bitrate, bytes, durationMs: (bytes * 8000) / bitrate };
+    this.target = target;
     this.#startedMs = nowMs;
   }
 
-  add(sentMs: number, arrivedMs: number, bytes: number): void {
-    this.#reported += 1;
+  /** Every reported packet: those sent while the probe was on are its own. */
+  add(sentMs: number, arrivedMs: number, bytes: number, probe: number): void {
+    if (probe === this.plan.id) this.#reportedBytes += bytes;
+    else if (probe !== 0 || sentMs < this.#startedMs || sentMs > this.#startedMs + this.plan.durationMs) return;
     if (Number.isNaN(arrivedMs)) return;
+    if (probe === this.plan.id) this.#arrivedBytes += bytes;
     this.#arrived += 1;
     this.#bytes += bytes;
     this.#firstSent = Math.min(this.#firstSent, sentMs);
     this.#lastSent = Math.max(this.#lastSent, sentMs);
-    this.#firstArrived = Math.min(this.#firstArrived, arrivedMs);
+    if (arrivedMs < this.#firstArrived) {
+      this.#firstArrived = arrivedMs;
+      this.#firstBytes = bytes;
+    }
     this.#lastArrived = Math.max(this.#lastArrived, arrivedMs);
   }
 
   isOver(nowMs: number): boolean {
-    return this.#reported >= this.plan.packets || nowMs - this.#startedMs > this.plan.durationMs + RESULT_TIMEOUT_MS;
+    return this.#reportedBytes >= this.plan.bytes || nowMs - this.#startedMs > this.plan.durationMs + RESULT_TIMEOUT_MS;
   }
 
-  /** Bits/s the path carried, or undefined when too little came through to tell. */
-  result(): number | undefined {
-    if (this.#arrived < Math.max(MIN_PROBE_PACKETS - 1, this.plan.packets * 0.8)) return undefined;
+  /** What the path carried, or undefined when too little came through to tell. */
+  result(): ProbeResult | undefined {
+    if (this.#arrived < MIN_ARRIVED || this.#arrivedBytes < this.plan.bytes * 0.8) return undefined;
     const sendMs = this.#lastSent - this.#firstSent;
     const receiveMs = this.#lastArrived - this.#firstArrived;
     if (sendMs <= 0 || receiveMs <= 0) return undefined;
     // The first packet opens the interval; it is not part of what was carried in it.
-    const bits = this.#bytes * 8 * (1 - 1 / this.#arrived);
+    const bits = (this.#bytes - this.#firstBytes) * 8;
     const sent = (bits * 1000) / sendMs;
     const received = (bits * 1000) / receiveMs;
-    return received < sent * 0.9 ? received * 0.95 : Math.min(sent, received);
+    return received < sent * 0.9
+      ? { bitrate: received * 0.95, saturated: true }
+      : { bitrate: Math.min(sent, received), saturated: false };
   }
+}
+
+export interface ProbeResult {
+  /** Bits/s. */
+  bitrate: number;
+  /** It arrived more slowly than it was sent: this is all there is. */
+  saturated: boolean;
 }

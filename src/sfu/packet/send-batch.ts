@@ -1,7 +1,7 @@
 // Datagrams gathered in one arena for one `sendMany`. Nothing is allocated per packet but the view that is sent.
 
 /** Room for the largest datagram we take plus what we add to it. */
-export const SEND_SLOT_BYTES = 2048;
+export const SEND_SLOT_BYTES = 2304;
 /** More than this in one system call makes the kernel drop. */
 export const SEND_BATCH_PACKETS = 200;
 

@@ -12,7 +12,7 @@ const RTCP_HEADER_BYTES = 8;
 const SHA1_BLOCK_BYTES = 64;
 const SHA1_BYTES = 20;
 /** Larger than any datagram we take. */
-const MAX_MESSAGE_BYTES = 2048;
+const MAX_MESSAGE_BYTES = 2304;
 
 class HmacSha1 {
   readonly #inner = new Uint8Array(SHA1_BLOCK_BYTES + MAX_MESSAGE_BYTES);

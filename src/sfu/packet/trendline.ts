@@ -1,6 +1,8 @@
 // Is a queue building up on the way to the viewer? The delay gradient of Google congestion control: packets sent
 // together form a group, and a line is fitted through how much later each group arrives than it should.
 
+import { QueueDelay } from "./queue-delay.ts";
+
 export type DelaySignal = "normal" | "overuse" | "underuse";
 
 const GROUP_MS = 5;
@@ -13,6 +15,8 @@ const MIN_THRESHOLD = 6;
 const MAX_THRESHOLD = 600;
 const K_UP = 0.0087;
 const K_DOWN = 0.039;
+/** A gradient without a queue is jitter. */
+const MIN_QUEUE_MS = 70;
 /** A spike this far beyond the threshold is no evidence about it. */
 const MAX_ADAPT = 15;
 
@@ -25,6 +29,7 @@ interface Group {
 export class Trendline {
   #group: Group | undefined;
   #previous: Group | undefined;
+  readonly #queue = new QueueDelay();
   readonly #times: number[] = [];
   readonly #delays: number[] = [];
   #accumulated = 0;
@@ -39,6 +44,7 @@ export class Trendline {
 
   /** Call with every packet that arrived, in the order it was sent. */
   add(sentMs: number, arrivedMs: number): void {
+    this.#queue.add(sentMs, arrivedMs);
     const group = this.#group;
     if (group === undefined) {
       this.#group = { firstSentMs: sentMs, lastSentMs: sentMs, lastArrivedMs: arrivedMs };
@@ -78,7 +84,7 @@ export class Trendline {
       if (this.#overSince > OVERUSE_MS && this.#overCount > 1 && trend >= this.#lastTrend) {
         this.#overSince = 0;
         this.#overCount = 0;
-        this.signal = "overuse";
+        this.signal = this.#queue.ms >= MIN_QUEUE_MS ? "overuse" : "normal";
       }
     } else {
       this.#overSince = -1;

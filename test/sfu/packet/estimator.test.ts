@@ -28,7 +28,8 @@ class Simulation {
   probes = 0;
   #layer = 0;
   #credit = 0;
-  #probe: { plan: ProbePlan; left: number; credit: number } | undefined;
+  #frame = 0;
+  #probe: { plan: ProbePlan; startedMs: number; sentBytes: number } | undefined;
 
   constructor(
     options: ImpairmentOptions,
@@ -47,11 +48,11 @@ class Simulation {
   }
 
   #step(): void {
-    // A frame every 33 ms, its packets at once, as encoders do.
-    if (this.nowMs % 33 === 0) {
-      this.#credit += (((LAYERS[this.#layer]?.bitrate ?? 0) / 8) * 33) / 1000;
-      for (; this.#credit > 0; this.#credit -= 1_100) this.#send(1_100, 0);
-    }
+    // A frame every 33 ms, paced by its publisher at 2.5 times its rate, as browsers do.
+    const rate = LAYERS[this.#layer]?.bitrate ?? 0;
+    if (this.nowMs % 33 === 0) this.#frame += (rate / 8000) * 33;
+    this.#credit = Math.min(this.#frame, this.#credit + (rate / 8000) * 2.5);
+    for (; this.#credit >= 1_100; this.#credit -= 1_100, this.#frame -= 1_100) this.#send(1_100, 0);
     this.#sendProbe();
     for (const sequence of this.network.takeDue(this.nowMs)) this.#recorder.record(sequence, this.nowMs + 7_000_000);
     if (this.nowMs % 50 === 0) this.#report();
@@ -69,12 +70,10 @@ class Simulation {
 
   #sendProbe(): void {
     if (this.#probe === undefined) return;
-    const { plan } = this.#probe;
-    this.#probe.credit += plan.packets / plan.durationMs;
-    for (; this.#probe.credit >= 1 && this.#probe.left > 0; this.#probe.credit -= 1, this.#probe.left -= 1) {
-      this.#send(plan.packetBytes, plan.id);
-    }
-    if (this.#probe.left === 0) this.#probe = undefined;
+    const { plan, startedMs } = this.#probe;
+    const due = (plan.bytes * (this.nowMs - startedMs)) / plan.durationMs;
+    for (; this.#probe.sentBytes < Math.min(due, plan.bytes); this.#probe.sentBytes += 900) this.#send(900, plan.id);
+    if (this.#probe.sentBytes >= plan.bytes) this.#probe = undefined;
   }
 
   #report(): void {
@@ -96,7 +95,7 @@ class Simulation {
     const probe = this.estimator.requestUpgrade(plan.nextStep, this.nowMs);
     if (probe === undefined) return;
     this.probes += 1;
-    this.#probe = { plan: probe, left: probe.packets, credit: 0 };
+    this.#probe = { plan: probe, startedMs: this.nowMs, sentBytes: 0 };
   }
 }
 
@@ -137,6 +136,7 @@ describe("a viewer's bandwidth, simulated", () => {
     ["5 % random loss", { delayMs: 30, lossRatio: 0.05 }],
     ["reordering and duplication", { delayMs: 30, reorderRatio: 0.05, reorderMs: 15, duplicateRatio: 0.05 }],
     ["30 ms of jitter", { delayMs: 30, jitterMs: 30 }],
+    ["a burst of loss, 200 ms of every second", { delayMs: 30, burst: { periodMs: 1_000, lengthMs: 200 } }],
   ])("%s takes no layer away", (_, options) => {
     const simulation = new Simulation(options).run(20_000);
     simulation.layers.length = 0;
@@ -145,11 +145,26 @@ describe("a viewer's bandwidth, simulated", () => {
     expect(simulation.layers).toEqual([]);
   });
 
-  test("25 % loss brings the estimate down", () => {
+  test("100 ms of jitter costs the highest layer for a while, never the lowest, and does not flicker", () => {
+    const simulation = new Simulation({ delayMs: 30, jitterMs: 100 }).run(60_000);
+    expect(simulation.layer).toBe(2);
+    expect(simulation.layers.length).toBeLessThanOrEqual(6);
+    expect(Math.min(...simulation.layers.map(({ layer }) => layer))).toBeGreaterThanOrEqual(0);
+  });
+
+  test("a shallow queue, which drops instead of delaying, is noticed by its loss", () => {
     const simulation = new Simulation({ delayMs: 30 }).run(10_000);
-    simulation.network.set({ delayMs: 30, lossRatio: 0.25 });
+    simulation.network.set({ delayMs: 30, bandwidthBitsPerSecond: 1_000_000, queueBytes: 4_000 });
     simulation.run(5_000);
-    expect(simulation.layer).toBeLessThan(2);
+    expect(simulation.layer).toBe(1);
+  });
+
+  test("loss that has nothing to do with us costs a layer only until that is clear", () => {
+    const simulation = new Simulation({ delayMs: 30 }).run(10_000);
+    simulation.network.set({ delayMs: 30, lossRatio: 0.2 });
+    simulation.run(30_000);
+    expect(simulation.layer).toBe(2);
+    expect(Math.min(...simulation.layers.map(({ layer }) => layer))).toBeGreaterThanOrEqual(1);
   });
 
   test("probes are rare, and nobody probes who has everything", () => {
@@ -170,8 +185,8 @@ describe("REMB, where there is no transport-wide feedback", () => {
     expect(estimator.isCongested(1_000)).toBe(true);
     expect(estimator.requestUpgrade(600_000, 1_500)).toBeUndefined();
     expect(estimator.budget(1_500)).toBe(250_000);
-    estimator.requestUpgrade(600_000, 3_000);
-    expect(estimator.budget(3_000)).toBe(600_000);
+    estimator.requestUpgrade(600_000, 3_500);
+    expect(estimator.budget(3_500)).toBe(600_000);
     estimator.onRemb(200_000, 4_000);
     expect(estimator.budget(4_000)).toBe(200_000);
     estimator.requestUpgrade(600_000, 6_000);

@@ -1,5 +1,11 @@
 import { describe, expect, test } from "bun:test";
-import { createTarget, type FanOutTarget, type FanOutTransport, fanOut } from "../../../src/sfu/packet/fan-out.ts";
+import {
+  createTarget,
+  type FanOutTarget,
+  type FanOutTransport,
+  fanOut,
+  MAX_PACKET_BYTES,
+} from "../../../src/sfu/packet/fan-out.ts";
 import { RtpView } from "../../../src/sfu/packet/rtp.ts";
 import { type ExtensionIds, OutgoingExtensions, RtpExtensions } from "../../../src/sfu/packet/rtp-extensions.ts";
 import { SEND_BATCH_PACKETS, SendBatch, type SendEntries } from "../../../src/sfu/packet/send-batch.ts";
@@ -117,6 +123,17 @@ describe("the last step of a packet", () => {
     expect(out.data.slice(out.payloadOffset)).toEqual(Uint8Array.of(0xff, 0xfe, 20, 21, 12, 13, 14));
   });
 
+  test("padding for a probe is marked as such, also without any payload", () => {
+    const { sent, batch } = collector();
+    const target = viewerTarget(1);
+    target.paddingLength = 255;
+    fanOut(view(rtpPacket({ payload: 0, padding: 1 })), [target], 1, batch);
+    batch.flush();
+    const { data } = sent[0] as { data: Uint8Array };
+    const out = view(data.slice(0, new SrtpReceiver(keyOf(1)).unprotectRtp(data)));
+    expect(out).toMatchObject({ payloadLength: 0, paddingLength: 255 });
+  });
+
   test("a connection over TCP takes its packet itself", () => {
     const { sent, batch } = collector();
     const taken: Uint8Array[] = [];
@@ -153,9 +170,9 @@ describe("the last step of a packet", () => {
 
   test("an oversized packet is left out rather than written over its neighbour", () => {
     const { batch } = collector();
-    fanOut(view(rtpPacket({ payload: 1_800 })), [viewerTarget(1)], 1, batch);
+    fanOut(view(rtpPacket({ payload: MAX_PACKET_BYTES - 11 })), [viewerTarget(1)], 1, batch);
     expect(batch.count).toBe(0);
-    fanOut(view(rtpPacket({ payload: 1_600 })), [viewerTarget(1)], 1, batch);
+    fanOut(view(rtpPacket({ payload: MAX_PACKET_BYTES - 12 })), [viewerTarget(1)], 1, batch);
     expect(batch.count).toBe(1);
   });
 });

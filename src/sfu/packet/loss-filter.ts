@@ -1,0 +1,49 @@
+// Loss that comes from sending too much, told from loss that is simply there (radio, bursts): only the former goes
+// away when less is sent. Reacting to the latter would starve a viewer for nothing.
+
+const WINDOW_MS = 1_000;
+const MIN_PACKETS = 20;
+/** Sending less than this share of before, with hardly less loss: it was not us. */
+const LOWER_RATE = 0.8;
+const SIMILAR_LOSS = 0.6;
+
+export class LossFilter {
+  #reported = 0;
+  #lost = 0;
+  #bytes = 0;
+  #startedMs = -1;
+  #reference: { rate: number; ratio: number } | undefined;
+  #inherent = 0;
+
+  /** One packet the viewer has reported on. */
+  add(bytes: number, lost: boolean): void {
+    this.#reported += 1;
+    this.#bytes += bytes;
+    if (lost) this.#lost += 1;
+  }
+
+  /** The loss we cause, 0 … 1, once a second; undefined in between. */
+  take(nowMs: number): number | undefined {
+    if (this.#startedMs < 0) this.#startedMs = nowMs;
+    const elapsedMs = nowMs - this.#startedMs;
+    if (elapsedMs < WINDOW_MS || this.#reported < MIN_PACKETS) return undefined;
+    const ratio = this.#lost / this.#reported;
+    const rate = this.#bytes / elapsedMs;
+    this.#startedMs = nowMs;
+    this.#reported = this.#lost = this.#bytes = 0;
+    this.#learn(rate, ratio);
+    return Math.max(0, ratio - this.#inherent);
+  }
+
+  #learn(rate: number, ratio: number): void {
+    const before = this.#reference;
+    if (before !== undefined && rate < before.rate * LOWER_RATE && before.ratio > 0) {
+      if (ratio >= before.ratio * SIMILAR_LOSS) this.#inherent = Math.max(this.#inherent, ratio);
+      this.#reference = { rate, ratio };
+    } else if (before === undefined || rate >= before.rate) {
+      this.#reference = { rate, ratio };
+    }
+    // It is forgotten as soon as it is gone.
+    if (ratio < this.#inherent) this.#inherent += (ratio - this.#inherent) * 0.2;
+  }
+}
