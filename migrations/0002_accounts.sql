@@ -56,7 +56,6 @@ CREATE TABLE oauth_states (
   code_verifier TEXT NOT NULL,
   nonce TEXT NOT NULL,
   redirect_uri TEXT NOT NULL,
-  invite_digest TEXT,
   expires_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX oauth_states_by_expiry ON oauth_states (expires_at);

@@ -1,6 +1,7 @@
 import { Elysia } from "elysia";
 import { authRoutes } from "./accounts/auth.routes.ts";
 import { meRoutes } from "./accounts/me.routes.ts";
+import { oauthRoutes } from "./accounts/oauth/oauth.routes.ts";
 import { recoveryRoutes } from "./accounts/recovery.routes.ts";
 import { auditRoutes } from "./audit/audit.routes.ts";
 import { attachmentRoutes } from "./chat/attachment.routes.ts";
@@ -40,7 +41,7 @@ export type AppDeps = { runtime: Runtime; services: Services; readiness: Readine
 /** The table of contents: every feature's routes, in the order of the spec. */
 export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) {
   const { config, db, ids, log, metrics, now, writer } = runtime;
-  const { accounts, recovery, sessions, projects, members, invitations, apiKeys, audit } = services;
+  const { accounts, recovery, oauth, sessions, projects, members, invitations, apiKeys, audit } = services;
 
   const envelope = createEnvelope({
     now,
@@ -88,6 +89,7 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
     .use(healthRoutes({ readiness, metrics, metricsToken: config.METRICS_TOKEN, infoOf }))
     .use(authRoutes(http, accounts))
     .use(recoveryRoutes(http, recovery))
+    .use(oauthRoutes(http, oauth))
     .use(meRoutes(http, runtime, { accounts, recovery, sessions }))
     .use(projectKeyRoutes(http, projects))
     .use(projectRoutes(http, projects))

@@ -1,6 +1,7 @@
 import { accountService } from "./accounts/account.service.ts";
 import { createLetters } from "./accounts/letters.ts";
 import { createMailer } from "./accounts/mailer.ts";
+import { oauthService } from "./accounts/oauth/oauth.service.ts";
 import { oneTimeTokenService } from "./accounts/one-time-token.service.ts";
 import { createPasswords } from "./accounts/passwords.ts";
 import { recoveryService } from "./accounts/recovery.service.ts";
@@ -35,6 +36,7 @@ export function createServices(runtime: Runtime) {
   const signUp = { users, sessions, oneTimeTokens, passwords: createPasswords(), invitations, mailer, letters };
   const accounts = accountService(runtime, signUp);
   const recovery = recoveryService(runtime, signUp);
+  const oauth = oauthService(runtime, { users, sessions, accounts });
   const apiKeys = apiKeyService(runtime);
   const audit = auditService(runtime);
   const rooms = roomService(runtime);
@@ -53,6 +55,7 @@ export function createServices(runtime: Runtime) {
     sessions,
     accounts,
     recovery,
+    oauth,
     mailer,
     members,
     invitations,

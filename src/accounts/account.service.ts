@@ -54,20 +54,21 @@ export function accountService({ config, log, write }: Runtime, deps: AccountDep
     requireAdmission(inviteToken);
     const invited = inviteToken !== undefined && invitations.emailOf(inviteToken) === users.normalEmail(email);
     const user = users.create({ email, name, passwordHash: proven.hash, emailVerified: proven.email || invited });
-    if (inviteToken !== undefined) {
-      const actor = { id: user.id, email: user.email };
-      const request = { id: by.id, ip: by.ip, userAgent: by.userAgent };
-      invitations.accept(inviteToken, user.id, { actor, request, environment: "DEVELOPMENT" });
-    }
+    if (inviteToken !== undefined) acceptInvitation(inviteToken, user, by);
     return user;
+  }
+
+  /** A unit of work. */
+  function acceptInvitation(inviteToken: string, { id, email }: UserRow, by: Registering): void {
+    const request = { id: by.id, ip: by.ip, userAgent: by.userAgent };
+    invitations.accept(inviteToken, id, { actor: { id, email }, request, environment: "DEVELOPMENT" });
   }
 
   const mustVerify = (user: UserRow) => mailer.delivers && !user.emailVerified;
 
   return {
-    requireAdmission,
     admit,
-    mustVerify,
+    acceptInvitation,
 
     async register(input: NewAccount, by: Registering) {
       requireAdmission(input.inviteToken);

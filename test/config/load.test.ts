@@ -91,6 +91,17 @@ describe("[11] values out of range stop the start", () => {
       "OAUTH_ACME_ISSUER is missing for the provider acme.",
     ]);
   });
+
+  test("a plain http issuer is on loopback, or nothing", () => {
+    const issuer = (OAUTH_ACME_ISSUER: string) =>
+      problemsOf({ env: { OAUTH_ACME_ISSUER, OAUTH_ACME_CLIENT_ID: "a", OAUTH_ACME_CLIENT_SECRET: "b" } });
+    for (const accepted of ["http://127.0.0.1:8080", "http://localhost", "http://[::1]:1", "https://id.example.com"]) {
+      expect(issuer(accepted)).toEqual([]);
+    }
+    for (const refused of ["http://id.example.com", "http://127.0.0.1.example.com", "http://10.0.0.1"]) {
+      expect(issuer(refused)).toEqual([expect.stringContaining("on loopback only")]);
+    }
+  });
 });
 
 describe("[11] names that do not exist stop the start with the nearest name", () => {

@@ -42,10 +42,18 @@ export function readProviders(values: ReadonlyMap<string, unknown>): { providers
     }
     if (issuer !== undefined && !httpUrl.accepts(issuer)) {
       problems.push(`OAUTH_${name}_ISSUER = ${JSON.stringify(issuer)}: must be ${httpUrl.expected}.`);
+    } else if (issuer !== undefined && !isConfidential(issuer)) {
+      problems.push(`OAUTH_${name}_ISSUER = ${JSON.stringify(issuer)}: plain http is accepted on loopback only.`);
     }
     if (clientId !== undefined && clientSecret !== undefined) providers[provider] = { issuer, clientId, clientSecret };
   }
   return { providers, problems };
+}
+
+/** Codes and secrets travel to an issuer: by https, or without leaving the machine. */
+function isConfidential(issuer: string): boolean {
+  const { protocol, hostname } = new URL(issuer);
+  return protocol === "https:" || hostname === "localhost" || hostname === "[::1]" || /^127\.[\d.]+$/.test(hostname);
 }
 
 /** `--oauth-acme-client-id=…` names OAUTH_ACME_CLIENT_ID. */
