@@ -20,6 +20,10 @@ CREATE TABLE conversations (
   removed_ordinal INTEGER NOT NULL DEFAULT 0,
   -- Messages that stand: neither deleted nor removed by retention.
   message_count INTEGER NOT NULL DEFAULT 0,
+  reaction_count INTEGER NOT NULL DEFAULT 0,
+  -- The UTC day of the last message, and the last ordinal of the days before: messages of today are a subtraction.
+  day INTEGER NOT NULL DEFAULT 0,
+  day_start_ordinal INTEGER NOT NULL DEFAULT 0,
   last_message_at INTEGER,
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL

@@ -41,6 +41,7 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   services.webhookDispatcher.start();
   lifecycle.started("webhooks", (_reason, deadline) => services.webhookDispatcher.stop(deadline));
   lifecycle.started("jobs", startJobs(createJobs(services), runtime));
+  lifecycle.started("chat clock", await services.chat.live.start());
   const sfuSecret = config.SFU_REGISTRATION_SECRET ?? generatedSecret(config, options, "sfu-secret");
   const app = createApp({ runtime, services, readiness, sfuSecret });
 
@@ -53,6 +54,8 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
     await Promise.race([closed, Bun.sleep(Math.max(0, deadline - now()))]);
     await server.stop(true);
   });
+
+  lifecycle.started("chat sockets", (_reason, deadline) => services.chat.live.drain(deadline));
 
   const host = config.HOST.includes(":") ? `[${config.HOST}]` : config.HOST;
   const url = `${config.TLS_CERT === undefined ? "http" : "https"}://${host}:${server.port}`;

@@ -50,11 +50,15 @@ export type ChatEventType = keyof typeof ChatEvents;
 export type ChatEventOf<T extends ChatEventType> = Static<(typeof ChatEvents)[T]>;
 export type ChatEvent = { [T in ChatEventType]: ChatEventOf<T> }[ChatEventType];
 
-export const ChatEvent = Type.Union(Object.values(ChatEvents));
+export const ChatEvent = Type.Unsafe<ChatEvent>(Type.Union(Object.values(ChatEvents)));
 
 export const EventPage = Type.Object({
   data: Type.Array(ChatEvent),
   nextCursor: NullableText,
   hasMore: Type.Boolean(),
+  epoch: Type.String(),
+  lastSeq: Type.Integer(),
+  /** False: what was asked for reaches back past the log, or beyond its end; read the history again. */
+  recovered: Type.Boolean(),
 });
 export type EventPage = Static<typeof EventPage>;

@@ -1,3 +1,4 @@
+import type { ChatSignal } from "./chat.ts";
 import type { ChatEvent } from "./chat-events.ts";
 import type { AuditActionName, Environment } from "./enums.ts";
 import type { WebhookEventData, WebhookEventType } from "./webhook-events.ts";
@@ -52,6 +53,8 @@ export type Facts = {
     conversation: { id: string; publicId: string; projectId: string; environment: Environment };
     event: ChatEvent;
   };
+  /** Something that is true now and never replayed, for whoever has the conversation open. `conversationId` is the uuid. */
+  chatSignal: { conversationId: string; signal: ChatSignal };
   /** Its text, metadata and attachment must be gone everywhere, in what is queued as well. Ids are public ones. */
   messageDeleted: {
     messageId: string;

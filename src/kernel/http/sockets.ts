@@ -8,6 +8,13 @@ export type Socket = {
   readonly bufferedBytes: number;
 };
 
+/** What the network's own socket can do besides: be one of many readers of a topic, and be pinged. */
+export type TopicSocket = Socket & {
+  ping(): void;
+  subscribe(topic: string): void;
+  unsubscribe(topic: string): void;
+};
+
 export type SocketEvents = {
   /** `text` is null for a binary frame. */
   received(text: string | null, bytes: number): void;
@@ -44,7 +51,7 @@ export function acceptSocket(
   server: Server<unknown> | null,
   request: Request,
   headers: Record<string, string>,
-  opened: (socket: Socket) => SocketEvents,
+  opened: (socket: TopicSocket) => SocketEvents,
 ): boolean {
   let events: SocketEvents | null = null;
   const data: SocketData = {
@@ -52,6 +59,9 @@ export function acceptSocket(
       events = opened({
         send: (text) => void ws.send(text),
         close: (code, reason) => ws.close(code, reason),
+        ping: () => void ws.ping(),
+        subscribe: (topic) => ws.subscribe(topic),
+        unsubscribe: (topic) => ws.unsubscribe(topic),
         get bufferedBytes() {
           return ws.getBufferedAmount();
         },

@@ -1,0 +1,82 @@
+import type { RequestInfo } from "../../kernel/http/request-info.ts";
+import type { Runtime } from "../../runtime.ts";
+import { connectionStore } from "../connection.store.ts";
+import type { ChatConnectionRow } from "../connection.table.ts";
+import type { Session } from "./session.ts";
+
+const KEEP_MS = 30 * 24 * 3_600_000;
+const PRUNED_AT_ONCE = 500;
+
+export type Connections = ReturnType<typeof createConnections>;
+
+/**
+ * The record of who was connected, for the dashboard. Written in batches, beside what clients wait for: five thousand
+ * sockets that come back at once are a handful of transactions.
+ */
+export function createConnections({ db, now, write }: Runtime) {
+  const store = connectionStore(db);
+  const open = new Map<Session, ChatConnectionRow>();
+  let fresh: Session[] = [];
+  let over: ChatConnectionRow[] = [];
+
+  function snapshot(session: Session, row: ChatConnectionRow): ChatConnectionRow {
+    const conversations = JSON.stringify([...session.joined.values()].map(({ publicId }) => publicId));
+    return { ...row, conversations, messagesSent: session.messagesSent };
+  }
+
+  return {
+    /** What a crash left open has ended. For the one server of this database only. */
+    start: (): Promise<void> => write(() => store.abandon(now())),
+
+    opened(session: Session, { ip, userAgent }: RequestInfo): void {
+      const { projectId, environment, userId } = session.caller;
+      fresh.push(session);
+      open.set(session, {
+        id: session.id,
+        projectId,
+        environment,
+        userId,
+        conversations: "[]",
+        messagesSent: 0,
+        userAgent: userAgent?.slice(0, 512) ?? null,
+        ipAddress: ip,
+        connectedAt: now(),
+        disconnectedAt: null,
+        closeCode: null,
+      });
+    },
+
+    closed(session: Session, closeCode: number): void {
+      const row = open.get(session);
+      if (!row) return;
+      open.delete(session);
+      const ended = { ...snapshot(session, row), disconnectedAt: now(), closeCode };
+      over.push(ended);
+    },
+
+    /** Writes what opened and closed since the last time. */
+    async flush(): Promise<void> {
+      if (fresh.length === 0 && over.length === 0) return;
+      const opened = fresh.flatMap((session) => open.get(session) ?? []);
+      const known = new Set(fresh.map(({ id }) => id));
+      const ended = over;
+      fresh = [];
+      over = [];
+      await write(() => {
+        for (const row of opened) store.insert(row);
+        for (const row of ended) known.has(row.id) ? store.insert(row) : store.save(row);
+      });
+    },
+
+    /** Newest first, those still open as they are now. */
+    list(...page: Parameters<typeof store.list>): ChatConnectionRow[] {
+      const live = new Map([...open].map(([session, row]) => [row.id, snapshot(session, row)]));
+      return store.list(...page).map((row) => live.get(row.id) ?? row);
+    },
+    count: (projectId: string, environment: string): number =>
+      [...open.values()].filter((row) => row.projectId === projectId && row.environment === environment).length,
+
+    /** Forgets what ended long ago, a little at a time; called by a job. */
+    prune: (): Promise<number> => write(() => store.prune(now() - KEEP_MS, PRUNED_AT_ONCE)),
+  };
+}

@@ -1,0 +1,122 @@
+import { iso, type Now } from "../../kernel/clock.ts";
+import type { Presence, PresenceStatus } from "../../protocol/chat-records.ts";
+import type { Place } from "./place.ts";
+
+type Entry = {
+  userId: string;
+  status: PresenceStatus;
+  at: number;
+  /** Sockets of this user that have the conversation open. */
+  joins: number;
+  /** When it ends without a sign of life. */
+  until: number;
+  /** What others were told last. */
+  told: PresenceStatus;
+};
+
+type Conversation = { place: Place; entries: Map<string, Entry>; present: number; changed: Set<Entry> };
+
+export type PresenceChange = { userId: string; status: PresenceStatus; at: string };
+
+export type Presences = ReturnType<typeof createPresences>;
+
+/**
+ * Who is in which conversation now. A user whose connection broke stays until the TTL, so that a reconnect is no event;
+ * changes are told in batches, and one that was undone meanwhile is not told at all: a thousand sockets that come back
+ * at once cause no storm.
+ */
+export function createPresences(now: Now, ttlMs: number, tell: (place: Place, change: PresenceChange) => void) {
+  const conversations = new Map<string, Conversation>();
+  const present = (id: string, userId: string): Entry | undefined => {
+    const entry = conversations.get(id)?.entries.get(userId);
+    return entry?.status === "offline" ? undefined : entry;
+  };
+
+  function change(conversation: Conversation, entry: Entry, status: PresenceStatus): void {
+    if (entry.status === status) return;
+    conversation.present += (status === "offline" ? 0 : 1) - (entry.status === "offline" ? 0 : 1);
+    entry.status = status;
+    entry.at = now();
+    conversation.changed.add(entry);
+  }
+
+  function opened(place: Place): Conversation {
+    const known = conversations.get(place.id);
+    if (known) return known;
+    const made: Conversation = { place, entries: new Map(), present: 0, changed: new Set() };
+    conversations.set(place.id, made);
+    return made;
+  }
+
+  /** A socket of the user opened the conversation. */
+  function join(place: Place, userId: string): void {
+    const conversation = opened(place);
+    const at = now();
+    let entry = conversation.entries.get(userId);
+    if (!entry) {
+      entry = { userId, status: "offline", at, joins: 0, until: 0, told: "offline" };
+      conversation.entries.set(userId, entry);
+    }
+    entry.joins += 1;
+    entry.until = at + ttlMs;
+    if (entry.status === "offline") change(conversation, entry, "online");
+  }
+
+  return {
+    join,
+
+    /** `clean`: they meant to go. Otherwise they may be back before anyone needs to know. */
+    leave({ id }: Place, userId: string, clean: boolean): void {
+      const conversation = conversations.get(id);
+      const entry = conversation?.entries.get(userId);
+      if (!conversation || !entry) return;
+      entry.joins = Math.max(0, entry.joins - 1);
+      if (entry.joins === 0 && clean) change(conversation, entry, "offline");
+    },
+
+    /** A sign of life of a socket that has the conversation open; brings back who had expired. */
+    touch(place: Place, userId: string): void {
+      const entry = present(place.id, userId);
+      if (entry) entry.until = now() + ttlMs;
+      else join(place, userId);
+    },
+
+    set({ id }: Place, userId: string, status: "online" | "away"): void {
+      const conversation = conversations.get(id);
+      const entry = present(id, userId);
+      if (conversation && entry) change(conversation, entry, status);
+    },
+
+    /** At most `limit` of them; `count` is all. */
+    list(conversationId: string, limit = Number.POSITIVE_INFINITY): Presence[] {
+      const shown: Presence[] = [];
+      for (const { userId, status, at } of conversations.get(conversationId)?.entries.values() ?? []) {
+        if (shown.length >= limit) break;
+        if (status !== "offline") shown.push({ userId, status, at: iso(at) });
+      }
+      return shown;
+    },
+    count: (conversationId: string): number => conversations.get(conversationId)?.present ?? 0,
+
+    /** Ends what expired and tells what changed since the last time. */
+    sweep(): void {
+      const at = now();
+      for (const [id, conversation] of conversations) {
+        const { place, entries, changed } = conversation;
+        for (const entry of entries.values()) {
+          if (entry.until > at || entry.status === "offline") continue;
+          entry.joins = 0;
+          change(conversation, entry, "offline");
+        }
+        for (const entry of changed) {
+          const { userId, status } = entry;
+          if (status !== entry.told) tell(place, { userId, status, at: iso(entry.at) });
+          entry.told = status;
+          if (status === "offline") entries.delete(userId);
+        }
+        changed.clear();
+        if (entries.size === 0) conversations.delete(id);
+      }
+    },
+  };
+}

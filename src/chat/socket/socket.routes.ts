@@ -1,0 +1,46 @@
+import { Elysia } from "elysia";
+import type { Http } from "../../kernel/http/http.ts";
+import { type OriginPolicy, originAllowed } from "../../kernel/http/origins.ts";
+import type { RequestInfo } from "../../kernel/http/request-info.ts";
+import { acceptSocket, socketCredential } from "../../kernel/http/sockets.ts";
+import { CHAT_CLOSE_CODES } from "../../protocol/chat.ts";
+import { ApiError } from "../../protocol/errors.ts";
+import type { ChatService } from "../chat.service.ts";
+import type { Admission } from "./live.ts";
+
+export type ChatSocketDeps = { chat: ChatService; originPolicy: (projectId: string) => OriginPolicy };
+
+export const chatSocketRoutes = ({ infoOf }: Http, { chat, originPolicy }: ChatSocketDeps) => {
+  async function admit(token: string | null, info: RequestInfo): Promise<Admission> {
+    try {
+      chat.budgets.connect(info.ip);
+    } catch {
+      return { refused: CHAT_CLOSE_CODES.tooManyConnections, reason: "too many connections" };
+    }
+    try {
+      const caller = await chat.tokens.verify(token ?? "");
+      if (originAllowed(info.origin, originPolicy(caller.projectId))) return { caller };
+      return { refused: CHAT_CLOSE_CODES.forbidden, reason: "origin not allowed" };
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      return error.code === "SVC_TOKEN_EXPIRED"
+        ? { refused: CHAT_CLOSE_CODES.tokenExpired, reason: "token expired" }
+        : { refused: CHAT_CLOSE_CODES.unauthorized, reason: "bad token" };
+    }
+  }
+
+  return new Elysia({ tags: ["chat"] }).get(
+    "/v1/chat/ws",
+    async ({ request, server }) => {
+      const info = infoOf(request);
+      if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") {
+        throw new ApiError("SVC_VALIDATION_FAILED", "This address takes WebSockets.");
+      }
+      const { token, headers } = socketCredential(request);
+      const admission = await admit(token, info);
+      if (server) chat.live.hub.broadcastBy((topic, frame) => void server.publish(topic, frame));
+      acceptSocket(server, request, headers, (socket) => chat.live.opened(socket, admission, info));
+    },
+    { detail: { summary: "The chat socket", description: "A WebSocket; its frames are described in the protocol." } },
+  );
+};
