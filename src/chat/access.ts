@@ -1,8 +1,9 @@
 import type { ChatMemberRole } from "../protocol/chat-records.ts";
 import type { ChatScope } from "../protocol/enums.ts";
-import { ApiError, type ErrorCode } from "../protocol/errors.ts";
+import { ApiError, type ErrorCode, invalid } from "../protocol/errors.ts";
 import type { ConversationStore } from "./conversation.store.ts";
 import type { ConversationRow, MemberRow } from "./conversation.table.ts";
+import { given } from "./limits.ts";
 import type { MemberStore } from "./member.store.ts";
 import type { MessageStore } from "./message.store.ts";
 import type { MessageRow } from "./message.table.ts";
@@ -75,6 +76,14 @@ export function holds(access: Access, scope: ChatScope): boolean {
 
 export function requireScope(access: Access, scope: ChatScope): void {
   if (!holds(access, scope)) throw new ApiError("SVC_PERMISSION_DENIED", `This needs ${scope} in the conversation.`);
+}
+
+/** Whose reaction or read position it is: a user's own, or that of the user whom a server names. */
+export function actingUser(access: Access, named: string | undefined): string {
+  if (access.kind === "user") return access.userId;
+  const userId = given(named);
+  if (userId === null) throw invalid("userId", "is required with an API key");
+  return userId;
 }
 
 /** An archived conversation is read, not written. */

@@ -64,6 +64,12 @@ export const EditMessage = t.Object({ text: t.Optional(t.String()), metadata: t.
 /** A send, repeated with its `clientMessageId`, gives the original. */
 export const SentMessage = t.Object({ ...Message.properties, deduplicated: t.Boolean() });
 
+/** Characters are counted by the service. */
+export const AddReaction = t.Object({ emoji: t.String({ maxLength: 256 }), userId: OptionalIdentity });
+
+/** Whom a server acts for; ignored from a chat token. */
+export const NamedUser = t.Object({ userId: OptionalIdentity });
+
 export const MintChatToken = t.Object({
   userId: Identity,
   conversations: t.Optional(t.Array(t.String({ minLength: 1, maxLength: 128 }), { maxItems: 100 })),

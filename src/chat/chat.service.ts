@@ -4,12 +4,17 @@ import { accessRules } from "./access.ts";
 import { chatBudgets } from "./budgets.ts";
 import { conversationService } from "./conversation.service.ts";
 import { conversationStore } from "./conversation.store.ts";
+import { chatEpoch } from "./epoch.ts";
 import { eventLog } from "./event-log.ts";
 import { memberService } from "./member.service.ts";
 import { memberStore } from "./member.store.ts";
 import { type ClaimAttachment, messageService } from "./message.service.ts";
 import { messageStore } from "./message.store.ts";
+import { overviewStore } from "./overview.store.ts";
+import { reactionService } from "./reaction.service.ts";
 import { reactionStore } from "./reaction.store.ts";
+import { readStateService } from "./read-state.service.ts";
+import { createLive } from "./socket/live.ts";
 import type { Tenant } from "./tenant.ts";
 import { chatTokenService } from "./token.service.ts";
 
@@ -19,37 +24,39 @@ export type ChatDeps = {
   claimAttachment: ClaimAttachment;
 };
 
+/** The rules of chat, wired together. */
+function chatParts(runtime: Runtime, { isArchived, requireOpenRoom, claimAttachment }: ChatDeps) {
+  const { config, db, now } = runtime;
+  const conversations = conversationStore(db);
+  const members = memberStore(db);
+  const messages = messageStore(db);
+  const reactions = reactionStore(db);
+  const log = eventLog(runtime, { conversations, messages, reactions });
+  const memberRules = memberService(runtime, { store: members, conversations, log });
+  return {
+    access: accessRules({ conversations, members, messages }),
+    budgets: chatBudgets(runtime, createRateLimiter(now, config.RATE_LIMIT_WINDOW_SECONDS)),
+    epoch: chatEpoch(db),
+    log,
+    conversations: conversationService(runtime, {
+      store: conversations,
+      members: memberRules,
+      log,
+      requireOpenRoom,
+    }),
+    members: memberRules,
+    messages: messageService(runtime, { store: messages, conversations, reactions, log, claimAttachment }),
+    reactions: reactionService(runtime, { store: reactions, messages, conversations, log }),
+    readStates: readStateService(runtime),
+    tokens: chatTokenService(runtime, { conversations, isArchived }),
+    overview: overviewStore(db),
+  };
+}
+
+export type ChatParts = ReturnType<typeof chatParts>;
 export type ChatService = ReturnType<typeof chatService>;
 
-/** The parts of chat, wired together. */
 export function chatService(runtime: Runtime, deps: ChatDeps) {
-  const { db } = runtime;
-  const stores = {
-    conversations: conversationStore(db),
-    members: memberStore(db),
-    messages: messageStore(db),
-    reactions: reactionStore(db),
-  };
-  const log = eventLog(runtime, stores);
-  const members = memberService(runtime, { store: stores.members, conversations: stores.conversations, log });
-  return {
-    access: accessRules(stores),
-    budgets: chatBudgets(runtime, createRateLimiter(runtime.now, runtime.config.RATE_LIMIT_WINDOW_SECONDS)),
-    log,
-    members,
-    conversations: conversationService(runtime, {
-      store: stores.conversations,
-      members,
-      log,
-      requireOpenRoom: deps.requireOpenRoom,
-    }),
-    messages: messageService(runtime, {
-      store: stores.messages,
-      conversations: stores.conversations,
-      reactions: stores.reactions,
-      log,
-      claimAttachment: deps.claimAttachment,
-    }),
-    tokens: chatTokenService(runtime, { conversations: stores.conversations, isArchived: deps.isArchived }),
-  };
+  const parts = chatParts(runtime, deps);
+  return { ...parts, live: createLive(runtime, parts, deps.isArchived) };
 }

@@ -14,12 +14,19 @@ import {
   UpdateMember,
 } from "./chat.schema.ts";
 import type { ChatService } from "./chat.service.ts";
+import type { ConversationRow } from "./conversation.table.ts";
+import type { ChatCaller } from "./tenant.ts";
 
 /** Sorts after every id. */
 const NEWEST = "~";
 
 export const conversationRoutes = ({ guards, idempotency }: Http, { write }: Runtime, chat: ChatService) => {
-  const { access, conversations, members } = chat;
+  const { access, conversations, members, readStates } = chat;
+  /** A user also sees how much of it they have not read. */
+  const shown = (caller: ChatCaller, row: ConversationRow): Conversation =>
+    caller.kind === "apiKey"
+      ? conversations.show(row)
+      : { ...conversations.show(row), unreadCount: readStates.unread(row, caller.userId) };
   return new Elysia({ prefix: "/v1/chat/conversations", tags: ["chat"] })
     .use(guards.chat)
     .get(
@@ -36,7 +43,7 @@ export const conversationRoutes = ({ guards, idempotency }: Http, { write }: Run
             return conversations.listOfUser(caller, caller.userId, caller.conversations, wanted);
           },
           position: (row) => [row.id],
-          show: conversations.show,
+          show: (row) => shown(caller, row),
         });
       },
       {
@@ -67,7 +74,7 @@ export const conversationRoutes = ({ guards, idempotency }: Http, { write }: Run
     )
     .get(
       "/:room",
-      ({ caller, params }) => conversations.show(access.conversation(caller, params.room, "chat:read").conversation),
+      ({ caller, params }) => shown(caller, access.conversation(caller, params.room, "chat:read").conversation),
       { ...documented("One conversation", ["SVC_CONVERSATION_NOT_FOUND"]), response: Conversation },
     )
     .patch(

@@ -4,6 +4,7 @@ import { type ConversationRow, conversations } from "./conversation.table.ts";
 import { columnsOf, inserter } from "./statements.ts";
 import type { Tenant } from "./tenant.ts";
 
+const DAY_MS = 24 * 3_600_000;
 const UUID = new RegExp(UUID_PATTERN, "i");
 
 export function conversationStore({ $client: client }: Db) {
@@ -35,12 +36,16 @@ export function conversationStore({ $client: client }: Db) {
   const nextSeq = client.prepare<{ seq: number }, [string]>(
     "UPDATE conversations SET last_seq = last_seq + 1 WHERE id = ? RETURNING last_seq AS seq",
   );
-  const nextMessage = client.prepare<{ seq: number; ordinal: number }, [string, number]>(
+  const nextMessage = client.prepare<{ seq: number; ordinal: number }, [string, number, number]>(
     `UPDATE conversations SET last_seq = last_seq + 1, last_ordinal = last_ordinal + 1,
-       message_count = message_count + 1, last_message_at = ?2
+       message_count = message_count + 1, last_message_at = ?2,
+       day_start_ordinal = iif(day = ?3, day_start_ordinal, last_ordinal), day = ?3
      WHERE id = ?1 RETURNING last_seq AS seq, last_ordinal AS ordinal`,
   );
-  const uncountMessage = client.prepare("UPDATE conversations SET message_count = message_count - 1 WHERE id = ?");
+  const uncountMessage = client.prepare(
+    "UPDATE conversations SET message_count = message_count - 1, reaction_count = reaction_count - ?2 WHERE id = ?1",
+  );
+  const countReactions = client.prepare("UPDATE conversations SET reaction_count = reaction_count + ?2 WHERE id = ?1");
 
   /** Takes the next number of a conversation that is known to exist. */
   function taken<T>(row: T | null): T {
@@ -78,8 +83,9 @@ export function conversationStore({ $client: client }: Db) {
 
     countMembers: (id: string, difference: number) => void countMembers.run(id, difference),
     nextSeq: (id: string): number => taken(nextSeq.get(id)).seq,
-    nextMessage: (id: string, at: number) => taken(nextMessage.get(id, at)),
-    uncountMessage: (id: string) => void uncountMessage.run(id),
+    nextMessage: (id: string, at: number) => taken(nextMessage.get(id, at, Math.floor(at / DAY_MS))),
+    uncountMessage: (id: string, reactions: number) => void uncountMessage.run(id, reactions),
+    countReactions: (id: string, difference: number) => void countReactions.run(id, difference),
   };
 }
 

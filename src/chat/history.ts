@@ -1,10 +1,12 @@
-import { decodeCursor, encodeCursor } from "../kernel/cursor.ts";
+import { decodeCursor } from "../kernel/cursor.ts";
 import type { MessagePage } from "../protocol/chat-records.ts";
 import { ApiError, invalid } from "../protocol/errors.ts";
 import type { ConversationRow } from "./conversation.table.ts";
 import { given } from "./limits.ts";
 import type { MessageService } from "./message.service.ts";
 import { MESSAGE_CURSOR } from "./show.ts";
+
+export const EVENT_CURSOR = "e";
 
 export type HistoryAsked = {
   limit?: number;
@@ -62,6 +64,11 @@ function seqOf(cursor: string): number {
   return Number(seq);
 }
 
-export function cursorOf(seq: number): string {
-  return encodeCursor(MESSAGE_CURSOR, [seq]);
+/** Events are asked for by the `seq` that a client saw last, or by the cursor of the page before. */
+export function eventSeqOf(after: string | undefined): number {
+  const text = given(after);
+  if (text === null) return 0;
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  const [seq] = decodeCursor(EVENT_CURSOR, text, ["number"]);
+  return Number(seq);
 }

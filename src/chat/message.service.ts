@@ -2,7 +2,7 @@ import { iso } from "../kernel/clock.ts";
 import type { Attachment, Message, MessageType, Metadata } from "../protocol/chat-records.ts";
 import { ApiError, invalid } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
-import { type Access, holds, type MessageAccess, requireActive, requireScope, requireUnmuted } from "./access.ts";
+import { type Access, type MessageAccess, requireActive, requireScope, requireUnmuted } from "./access.ts";
 import type { ConversationStore } from "./conversation.store.ts";
 import type { ConversationRow } from "./conversation.table.ts";
 import type { EventLog } from "./event-log.ts";
@@ -191,7 +191,7 @@ export function messageService({ bus, config, ids, now }: Runtime, deps: Message
       const at = now();
       store.tombstone(message.id, at, access.userId);
       reactions.clear(message.id);
-      conversations.uncountMessage(conversation.id);
+      conversations.uncountMessage(conversation.id, message.reactionCount);
       const { publicId: messageId, senderId } = message;
       const deletion = { messageId, senderId, deletedAt: iso(at), deletedBy: access.userId };
       const thread = threadAfter(message.threadRootId, -1);
@@ -225,6 +225,12 @@ export function messageService({ bus, config, ids, now }: Runtime, deps: Message
       return shown;
     },
 
-    mayModerate: (access: Access) => holds(access, "chat:moderate"),
+    /** The root, even if deleted, then its replies, oldest first; after `afterSeq` only the rest of them. */
+    thread({ message }: MessageAccess, afterSeq: number, includeDeleted: boolean, limit: number): MessageRow[] {
+      const rootId = message.threadRootId ?? message.publicId;
+      const root = afterSeq === 0 ? store.find(rootId) : null;
+      const replies = store.replies(rootId, afterSeq, includeDeleted, limit);
+      return root ? [root, ...replies].slice(0, limit) : replies;
+    },
   };
 }

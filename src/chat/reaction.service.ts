@@ -1,0 +1,80 @@
+import { iso } from "../kernel/clock.ts";
+import type { Reaction } from "../protocol/chat-records.ts";
+import { ApiError, invalid } from "../protocol/errors.ts";
+import type { Runtime } from "../runtime.ts";
+import { type MessageAccess, requireActive, requireUnmuted } from "./access.ts";
+import type { ConversationStore } from "./conversation.store.ts";
+import type { EventLog } from "./event-log.ts";
+import { fits } from "./limits.ts";
+import type { MessageStore } from "./message.store.ts";
+import type { ReactionStore } from "./reaction.store.ts";
+
+export type ReactionDeps = {
+  store: ReactionStore;
+  messages: MessageStore;
+  conversations: ConversationStore;
+  log: EventLog;
+};
+
+export const MAX_EMOJI_CHARACTERS = 64;
+
+export type ReactionService = ReturnType<typeof reactionService>;
+
+/** Mutations are units of work: call them inside `write`. */
+export function reactionService({ bus, config, now }: Runtime, { store, messages, conversations, log }: ReactionDeps) {
+  function changed(
+    type: "reaction.added" | "reaction.removed",
+    { access, message }: MessageAccess,
+    userId: string,
+    emoji: string,
+    at: number,
+  ): Reaction {
+    const { conversation } = access;
+    const difference = type === "reaction.added" ? 1 : -1;
+    messages.countReactions(message.id, difference);
+    conversations.countReactions(conversation.id, difference);
+    const { publicId: messageId } = message;
+    const reactions = store.summary(message.id);
+    const { seq } = log.record(conversation, type, at, messageId, { messageId, userId, emoji, reactions });
+    const { projectId, environment, publicId: conversationId } = conversation;
+    const data = { messageId, conversationId, userId, emoji, at: iso(at), seq };
+    bus.announce("webhook", { type, projectId, environment, at, data });
+    return { messageId, emoji, userId, reactions };
+  }
+
+  function checkedEmoji(emoji: string): string {
+    const checked = emoji.toWellFormed();
+    if (checked === "" || !fits(checked, MAX_EMOJI_CHARACTERS)) {
+      throw invalid("emoji", `must have 1-${MAX_EMOJI_CHARACTERS} characters`);
+    }
+    return checked;
+  }
+
+  return {
+    /** `added` is false when it stood already. */
+    add(found: MessageAccess, userId: string, given: string): { reaction: Reaction; added: boolean } {
+      const { access, message } = found;
+      const emoji = checkedEmoji(given);
+      const at = now();
+      requireActive(access);
+      requireUnmuted(access, at);
+      if (message.deletedAt !== null) throw new ApiError("SVC_MESSAGE_DELETED");
+      if (store.has(message.id, emoji, userId)) {
+        const reactions = store.summary(message.id);
+        return { reaction: { messageId: message.publicId, emoji, userId, reactions }, added: false };
+      }
+      if (message.reactionCount >= config.CHAT_MAX_REACTIONS_PER_MESSAGE) {
+        throw new ApiError("SVC_REACTION_LIMIT_REACHED");
+      }
+      store.add(message.id, emoji, userId, at);
+      return { reaction: changed("reaction.added", found, userId, emoji, at), added: true };
+    },
+
+    /** Removing what is not there changes nothing. */
+    remove(found: MessageAccess, userId: string, given: string): void {
+      requireActive(found.access);
+      const emoji = given.toWellFormed();
+      if (store.remove(found.message.id, emoji, userId)) changed("reaction.removed", found, userId, emoji, now());
+    },
+  };
+}

@@ -1,0 +1,62 @@
+import { iso } from "../kernel/clock.ts";
+import type { ReadReceipt, ReadState, Unread } from "../protocol/chat-records.ts";
+import type { Runtime } from "../runtime.ts";
+import type { MessageAccess } from "./access.ts";
+import type { ConversationRow } from "./conversation.table.ts";
+import { type ReceiptRow, readStateStore } from "./read-state.store.ts";
+import type { Tenant } from "./tenant.ts";
+
+export type ReadStateService = ReturnType<typeof readStateService>;
+
+/** How far each user has read. Mutations are units of work: call them inside `write`. */
+export function readStateService({ bus, db, now }: Runtime) {
+  const store = readStateStore(db);
+
+  const showReceipt = (row: ReceiptRow): ReadReceipt => ({
+    userId: row.userId,
+    lastReadMessageId: row.lastReadMessageId ?? null,
+    lastReadSeq: row.lastReadSeq ?? null,
+    lastReadAt: iso(row.lastReadAt ?? null),
+  });
+
+  function of(conversation: ConversationRow, userId: string): ReadState {
+    const row = store.find(conversation.id, userId);
+    return { ...showReceipt({ ...row, userId, joinedAt: 0 }), unreadCount: store.unread(conversation.id, userId) };
+  }
+
+  return {
+    of,
+    unread: (conversation: ConversationRow, userId: string): number => store.unread(conversation.id, userId),
+    receipts: store.receipts,
+    showReceipt,
+
+    /** This message and all earlier ones. The position only moves forward, and moving it is no durable event. */
+    mark({ access, message }: MessageAccess, userId: string): ReadState {
+      const { conversation } = access;
+      const at = now();
+      const moved = store.mark({
+        conversationId: conversation.id,
+        userId,
+        lastReadMessageId: message.publicId,
+        lastReadSeq: message.seq,
+        lastReadOrdinal: message.ordinal,
+        lastReadAt: at,
+      });
+      if (moved) {
+        const { publicId: conversationId } = conversation;
+        const { publicId: messageId, seq } = message;
+        bus.announce("chatSignal", {
+          conversationId: conversation.id,
+          signal: { type: "read", conversationId, userId, messageId, seq, at: iso(at) },
+        });
+      }
+      return of(conversation, userId);
+    },
+
+    unreadOf(tenant: Tenant, userId: string, within: string[] | null): Unread {
+      const conversations = store.unreadOfUser(tenant, userId, within).filter(({ unreadCount }) => unreadCount > 0);
+      const total = conversations.reduce((sum, { unreadCount }) => sum + unreadCount, 0);
+      return { userId, total, conversations };
+    },
+  };
+}
