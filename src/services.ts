@@ -10,6 +10,8 @@ import { userService } from "./accounts/user.service.ts";
 import { auditService } from "./audit/audit.service.ts";
 import { attachmentParts } from "./chat/attachments.ts";
 import { chatService } from "./chat/chat.service.ts";
+import { retentionService } from "./chat/retention.service.ts";
+import { retentionStore } from "./chat/retention.store.ts";
 import { searchService } from "./chat/search.service.ts";
 import { searchStore } from "./chat/search.store.ts";
 import { fleetService } from "./fleet/fleet.service.ts";
@@ -45,6 +47,7 @@ export function createServices(runtime: Runtime) {
   const liveRooms = noLiveRooms();
   const attachments = attachmentParts(runtime, projects.originPolicy);
   const search = searchService(runtime, searchStore(runtime.db));
+  const retention = retentionService(runtime, { store: retentionStore(runtime.db), search });
   const chat = chatService(runtime, {
     isArchived: projects.isArchived,
     requireOpenRoom: (tenant, roomId) => void rooms.findActive({ ...tenant, roomId }),
@@ -68,6 +71,7 @@ export function createServices(runtime: Runtime) {
     fleet,
     attachments,
     search,
+    retention,
     chat,
     ...createWebhooks(runtime),
   };

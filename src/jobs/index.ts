@@ -1,8 +1,10 @@
 import type { Services } from "../services.ts";
+import { cleanUpAttachments } from "./clean-up-attachments.ts";
+import { expireMessages } from "./expire-messages.ts";
 import { pruneWebhooks } from "./prune-webhooks.ts";
 import type { Job } from "./scheduler.ts";
 
 /** Every recurring job of the server. */
-export function createJobs({ deliveries }: Services): Job[] {
-  return [pruneWebhooks(deliveries)];
+export function createJobs({ attachments, deliveries, retention }: Services): Job[] {
+  return [cleanUpAttachments(attachments), expireMessages(retention), pruneWebhooks(deliveries)];
 }
