@@ -58,5 +58,14 @@ export type ChatService = ReturnType<typeof chatService>;
 
 export function chatService(runtime: Runtime, deps: ChatDeps) {
   const parts = chatParts(runtime, deps);
-  return { ...parts, live: createLive(runtime, parts, deps.isArchived) };
+  const live = createLive(runtime, parts, deps.isArchived);
+  return {
+    ...parts,
+    live,
+    /** Forgets tokens that have expired, and connections of long ago; called by a job. */
+    async prune(): Promise<void> {
+      await runtime.write(() => parts.tokens.sweep());
+      while ((await live.connections.prune()) > 0);
+    },
+  };
 }

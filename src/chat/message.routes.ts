@@ -6,9 +6,16 @@ import type { Runtime } from "../runtime.ts";
 import { BooleanQuery, EditMessage, SendMessage, SentMessage } from "./chat.schema.ts";
 import type { ChatService } from "./chat.service.ts";
 import { historyPage } from "./history.ts";
+import type { ChatCaller } from "./tenant.ts";
+
+type Kept = { id: string; deduplicated: boolean };
 
 export const messageRoutes = ({ guards, idempotency }: Http, { config, write }: Runtime, chat: ChatService) => {
   const { access, messages } = chat;
+  function again(caller: ChatCaller, { id, deduplicated }: Kept) {
+    const found = access.message(caller, id, "chat:send");
+    return { ...messages.show(found.access.conversation, found.message), deduplicated };
+  }
   return new Elysia({ tags: ["chat"] })
     .use(guards.chat)
     .get(
@@ -39,11 +46,19 @@ export const messageRoutes = ({ guards, idempotency }: Http, { config, write }: 
       (context) => {
         const { caller, params, body, set } = context;
         chat.budgets.send(caller);
-        return idempotency.create(context, () => {
-          const { message, deduplicated } = messages.send(access.conversation(caller, params.room, "chat:send"), body);
-          if (deduplicated) set.status = 200;
-          return { ...message, deduplicated };
-        });
+        return idempotency.create(
+          context,
+          () => {
+            const { message, deduplicated } = messages.send(
+              access.conversation(caller, params.room, "chat:send"),
+              body,
+            );
+            if (deduplicated) set.status = 200;
+            return { ...message, deduplicated };
+          },
+          // Never a second copy of the text: what is deleted must be gone from here as well.
+          { of: ({ id, deduplicated }) => ({ id, deduplicated }), follow: (kept) => again(caller, kept as Kept) },
+        );
       },
       {
         ...documented("Send a message", [

@@ -19,9 +19,14 @@ export type IdempotentContext = {
 
 type Kept = { bodyHash: string; status: number; body: string; expiresAt: number };
 
+/**
+ * For records whose content may have to vanish: the replay keeps only where to find it, and shows it as it is by then.
+ */
+export type Reference<T> = { of: (result: T) => unknown; follow: (kept: unknown) => T };
+
 export type Idempotency = {
   /** Creates a record: `work` is a unit of work, and the replay is stored in its transaction. Answers 201. */
-  create<T>(context: IdempotentContext, work: () => T): Promise<T>;
+  create<T>(context: IdempotentContext, work: () => T, reference?: Reference<T>): Promise<T>;
   /** Mints a credential: replayed from memory only, never written to disk. Answers 201. */
   mint<T>(context: IdempotentContext, work: () => T | Promise<T>): Promise<T>;
   /** Forgets what is past its window; called by a job. */
@@ -75,16 +80,19 @@ export function createIdempotency(db: Db, { write }: Writer, now: Now): Idempote
   });
 
   return {
-    create(context, work) {
+    create<T>(context: IdempotentContext, work: () => T, reference?: Reference<T>): Promise<T> {
       context.set.status = 201;
       const claim = claimOf(context);
       if (!claim) return write(work as () => never);
       const { id, bodyHash } = claim;
       return write((() => {
         const kept = find.get({ id });
-        if (kept && kept.expiresAt > now()) return replay(context, kept, bodyHash);
+        if (kept && kept.expiresAt > now()) {
+          const replayed = replay<T>(context, kept, bodyHash);
+          return reference ? reference.follow(replayed) : replayed;
+        }
         const result = work();
-        put.run({ id, ...keep(context, bodyHash, result, CREATE_WINDOW_MS) });
+        put.run({ id, ...keep(context, bodyHash, reference ? reference.of(result) : result, CREATE_WINDOW_MS) });
         return result;
       }) as () => never);
     },
