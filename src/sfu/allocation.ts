@@ -72,13 +72,6 @@ export class Allocation {
       subscription.desiredLayer = desired === NO_LAYER ? null : (layers[desired]?.index ?? null);
       subscription.setLayer(layer === NO_LAYER ? null : (layers[layer] ?? null), REASONS[reason]);
     }
-    if (process.env.DBG)
-      console.log(
-        "plan",
-        JSON.stringify(requests.map((r) => r.layers.map((l) => [Math.round(l.bitrate / 1000), l.live]))),
-        Math.round(this.#estimator.budget(nowMs) / 1000),
-        JSON.stringify(plan),
-      );
     if (plan.nextStep === undefined) return;
     const probe = this.#estimator.requestUpgrade(plan.nextStep, nowMs);
     if (probe) this.#prober.start(probe, [...subscriptions.values()]);

@@ -59,6 +59,7 @@ export class Connection {
   #iceState: IceState = "new";
   #startedAtMs: number;
   #lastCheckMs = 0;
+  #handshaking = false;
   readonly #rtcp = new Uint8Array(SEND_SLOT_BYTES);
 
   constructor(host: ConnectionHost, fingerprints: readonly Fingerprint[], events: ConnectionEvents) {
@@ -69,6 +70,9 @@ export class Connection {
       onDtls: (data) => this.#receiveDtls(data),
       onMedia: (data, nowMs) => this.#receiveMedia(data, nowMs),
       onCheck: (path, moved, nowMs) => this.#checked(path, moved, nowMs),
+      onPathLost: (next) => {
+        if (next) this.#follow(next);
+      },
     });
     this.#dtls = new DtlsSession({
       certificate: host.certificate,
@@ -171,7 +175,10 @@ export class Connection {
 
   #receiveDtls(data: Buffer): void {
     this.bytesIn += data.length;
-    if (this.#dtls.state === "connecting" && this.#incoming === null) this.#events.onDtlsState("connecting");
+    if (!this.#handshaking) {
+      this.#handshaking = true;
+      this.#events.onDtlsState("connecting");
+    }
     this.#dtls.receive(data);
   }
 

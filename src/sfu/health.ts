@@ -8,11 +8,12 @@ const STATS_INTERVAL_MS = 5_000;
 
 export class Health {
   quality: Quality | null = null;
-  #qualityDueMs = 0;
-  #statsDueMs = 0;
+  #qualityDueMs: number | null = null;
+  #statsDueMs: number | null = null;
 
   /** The new quality when it has changed. */
   takeQuality(stats: TransportStats, silentMs: number, nowMs: number): Quality | null {
+    this.#qualityDueMs ??= nowMs + QUALITY_INTERVAL_MS;
     if (nowMs < this.#qualityDueMs) return null;
     this.#qualityDueMs = nowMs + QUALITY_INTERVAL_MS;
     const figures = {
@@ -28,6 +29,7 @@ export class Health {
   }
 
   isStatsDue(nowMs: number): boolean {
+    this.#statsDueMs ??= nowMs + STATS_INTERVAL_MS;
     if (nowMs < this.#statsDueMs) return false;
     this.#statsDueMs = nowMs + STATS_INTERVAL_MS;
     return true;

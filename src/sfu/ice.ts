@@ -25,6 +25,8 @@ export type IceHandler = {
   onMedia(data: Buffer, nowMs: number): void;
   /** Every valid check; `moved` when the peer now uses another path than before. */
   onCheck(path: Path, moved: boolean, nowMs: number): void;
+  /** The path in use is gone (its TCP connection closed, or another peer proved its address); this one is left, or none. */
+  onPathLost(next: Path | null): void;
 };
 
 /** What was refused, by reason; harmless, and worth knowing. */
@@ -104,8 +106,8 @@ export class IceAgent {
 
   close(session: IceSession): void {
     for (const [ufrag, owner] of this.#byUfrag) if (owner === session) this.#byUfrag.delete(ufrag);
-    for (const path of [...session.paths]) this.#forget(path);
     session.selected = null;
+    for (const path of [...session.paths]) this.#forget(path);
   }
 
   receive(data: Buffer, port: number, address: string, tcp: TcpConnection | null, nowMs: number): void {
@@ -224,7 +226,10 @@ export class IceAgent {
   #forget(path: Path): void {
     const { session } = path;
     session.paths.splice(session.paths.indexOf(path), 1);
-    if (session.selected === path) session.selected = session.paths.at(-1) ?? null;
+    if (session.selected === path) {
+      session.selected = session.paths.at(-1) ?? null;
+      session.handler.onPathLost(session.selected);
+    }
     if (path.tcp) {
       this.#byTcp.delete(path.tcp);
       path.tcp.close();

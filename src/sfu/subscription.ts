@@ -119,7 +119,7 @@ export class Subscription {
 
   /** Viewers are told when what they get changes, once it has really changed. */
   #report(): void {
-    if (this.publication.kind !== "video") return;
+    if (this.publication.kind !== "video" || !this.#transport) return;
     const target = this.section.target ? (this.section.forwarder?.targetLayer ?? PAUSED) : PAUSED;
     const layer = this.currentLayer;
     if (target !== PAUSED && layer === null) return;

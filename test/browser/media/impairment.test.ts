@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 import type { ImpairmentOptions } from "../../../src/sfu/packet/impairment.ts";
+import { type ImpairedNode, portOf, startImpairedNode } from "../../sfu/impaired-node.ts";
 import { type Bridge, join, launchBrowser, startBridge } from "./harness.ts";
-import { type ImpairedNode, portOf, startImpairedNode } from "./impaired-node.ts";
 
 const FRAME_RATE = 15;
 

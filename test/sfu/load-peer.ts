@@ -1,0 +1,266 @@
+/** A client without a browser: ICE checks, DTLS and SRTP by our own modules, for tests of the engine and for load. */
+import { createHash, randomBytes, X509Certificate } from "node:crypto";
+import { DtlsClient } from "werift";
+import type { MediaNode } from "../../src/media/node.ts";
+import type { PublishedSection, SubscribedSection } from "../../src/protocol/signaling.ts";
+import { parseRtcp, type RtcpPacket } from "../../src/sfu/packet/rtcp.ts";
+import { isRtcp, RtpView } from "../../src/sfu/packet/rtp.ts";
+import { type SrtpProfile, SrtpReceiver, SrtpSender } from "../../src/sfu/packet/srtp.ts";
+import { hasIntegrity, isStun, parseStun, STUN_TYPE } from "../../src/sfu/packet/stun.ts";
+import { writeBindingRequest } from "../../src/sfu/packet/stun-write.ts";
+import { createCertificate, type DtlsCertificate } from "../../src/sfu/werift-hooks.ts";
+
+const CHECK_INTERVAL_MS = 2_000;
+const HANDSHAKE_RETRY_MS = 50;
+export const PROFILE_NUMBERS = { AEAD_AES_128_GCM: 7, AES_CM_128_HMAC_SHA1_80: 1 } as const;
+
+export type PeerSection = {
+  kind: "audio" | "video";
+  direction: "sendonly" | "recvonly";
+  /** Simulcast, when there is more than one. */
+  rids?: string[];
+  ssrc?: number;
+  codec?: "VP8" | "H264";
+};
+
+export type PeerOptions = {
+  node: MediaNode;
+  roomId: string;
+  participantId: string;
+  sections: PeerSection[];
+  certificate?: DtlsCertificate;
+  profile?: SrtpProfile;
+  /** Bound on loopback. */
+  onRtp?: (view: RtpView, peer: LoadPeer) => void;
+  onRtcp?: (packet: RtcpPacket, peer: LoadPeer) => void;
+};
+
+export const EXTENSION_IDS = { mid: 1, rid: 2, repairedRid: 3, transportSequence: 4, audioLevel: 5, absSendTime: 6 };
+
+export class LoadPeer {
+  readonly options: PeerOptions;
+  readonly ice = { ufrag: randomBytes(6).toString("hex"), pwd: randomBytes(16).toString("hex") };
+  remote = { ufrag: "", pwd: "", port: 0, address: "127.0.0.1" };
+  packetsIn = 0;
+  bytesIn = 0;
+  outgoing: SrtpSender | null = null;
+  incoming: SrtpReceiver | null = null;
+  checksAnswered = 0;
+  answerSdp = "";
+  readonly #sessionId = String(Math.floor(Math.random() * 2 ** 50));
+  readonly #certificate: DtlsCertificate;
+  #socket: Bun.udp.Socket<"buffer">;
+  #dtls: DtlsClient | null = null;
+  readonly #dtlsTransport = {
+    type: "load",
+    address: { address: "127.0.0.1", family: "IPv4", port: 0 },
+    closed: false,
+    onData: (_data: Buffer) => {},
+    send: async (data: Buffer) => void this.sendRaw(data),
+    close: async () => {},
+  };
+  readonly #view = new RtpView();
+  #timer: Timer | null = null;
+  readonly #ready = Promise.withResolvers<void>();
+
+  static async create(options: PeerOptions): Promise<LoadPeer> {
+    const certificate = options.certificate ?? (await createCertificate());
+    let peer: LoadPeer | null = null;
+    const socket = await bind((data) => peer?.receive(data));
+    peer = new LoadPeer(options, certificate, socket);
+    return peer;
+  }
+
+  private constructor(options: PeerOptions, certificate: DtlsCertificate, socket: Bun.udp.Socket<"buffer">) {
+    this.options = options;
+    this.#certificate = certificate;
+    this.#socket = socket;
+  }
+
+  get port(): number {
+    return this.#socket.port;
+  }
+
+  /** Negotiates and resolves when SRTP is up. */
+  async connect(publish: PublishedSection[] | undefined, subscribe: SubscribedSection[] | undefined): Promise<void> {
+    await this.negotiate(publish, subscribe);
+    this.check();
+    await this.#ready.promise;
+    this.#timer = setInterval(() => this.check(), CHECK_INTERVAL_MS);
+  }
+
+  async negotiate(
+    publish: PublishedSection[] | undefined,
+    subscribe: SubscribedSection[] | undefined,
+  ): Promise<{ clientTrackId: string; trackId: string }[]> {
+    const { node, roomId, participantId } = this.options;
+    const answer = await node.negotiate({
+      roomId,
+      participantId,
+      sdp: this.offer(),
+      ...(publish ? { publish } : {}),
+      ...(subscribe ? { subscribe } : {}),
+    });
+    this.answerSdp = answer.sdp;
+    this.remote = {
+      ufrag: /a=ice-ufrag:(\S+)/.exec(answer.sdp)?.[1] ?? "",
+      pwd: /a=ice-pwd:(\S+)/.exec(answer.sdp)?.[1] ?? "",
+      port: Number(/a=candidate:\S+ 1 udp \d+ \S+ (\d+)/.exec(answer.sdp)?.[1]),
+      address: /a=candidate:\S+ 1 udp \d+ (\S+)/.exec(answer.sdp)?.[1] ?? "",
+    };
+    return answer.tracks;
+  }
+
+  offer(): string {
+    const { sections } = this.options;
+    const digest = createHash("sha256").update(new X509Certificate(this.#certificate.certPem).raw).digest("hex");
+    const fingerprint = (digest.match(/../g) ?? []).join(":").toUpperCase();
+    const lines = [
+      "v=0",
+      `o=- ${this.#sessionId} 2 IN IP4 127.0.0.1`,
+      "s=-",
+      "t=0 0",
+      `a=group:BUNDLE ${sections.map((_, i) => i).join(" ")}`,
+    ];
+    sections.forEach((section, i) => {
+      const audio = section.kind === "audio";
+      lines.push(
+        `m=${section.kind} 9 UDP/TLS/RTP/SAVPF ${audio ? "111" : "96 97"}`,
+        "c=IN IP4 0.0.0.0",
+        `a=mid:${i}`,
+        `a=${section.direction}`,
+        `a=ice-ufrag:${this.ice.ufrag}`,
+        `a=ice-pwd:${this.ice.pwd}`,
+        `a=fingerprint:sha-256 ${fingerprint}`,
+        "a=setup:actpass",
+        "a=rtcp-mux",
+        `a=extmap:${EXTENSION_IDS.mid} urn:ietf:params:rtp-hdrext:sdes:mid`,
+        `a=extmap:${EXTENSION_IDS.rid} urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id`,
+        `a=extmap:${EXTENSION_IDS.repairedRid} urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id`,
+        `a=extmap:${EXTENSION_IDS.transportSequence} http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01`,
+        `a=extmap:${EXTENSION_IDS.audioLevel} urn:ietf:params:rtp-hdrext:ssrc-audio-level`,
+        `a=extmap:${EXTENSION_IDS.absSendTime} http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time`,
+        ...(audio ? ["a=rtpmap:111 opus/48000/2"] : videoLines(section.codec ?? "VP8")),
+      );
+      for (const rid of section.rids ?? []) lines.push(`a=rid:${rid} send`);
+      if (section.rids && section.rids.length > 1) lines.push(`a=simulcast:send ${section.rids.join(";")}`);
+      if (section.ssrc !== undefined) lines.push(`a=ssrc:${section.ssrc} cname:load`);
+    });
+    return `${lines.join("\r\n")}\r\n`;
+  }
+
+  /** A binding request as a controlling agent sends it. */
+  checkBytes(password = this.remote.pwd, ufrag = this.remote.ufrag): Uint8Array {
+    const out = new Uint8Array(256);
+    const length = writeBindingRequest(out, {
+      transactionId: randomBytes(12),
+      username: `${ufrag}:${this.ice.ufrag}`,
+      password,
+      priority: 1,
+      useCandidate: true,
+      iceControlling: 1n,
+    });
+    return out.subarray(0, length);
+  }
+
+  check(): void {
+    this.sendRaw(this.checkBytes());
+  }
+
+  sendRaw(data: Uint8Array): void {
+    if (!this.#socket.closed) this.#socket.send(data, this.remote.port, this.remote.address);
+  }
+
+  /** From another address from now on, as a phone that leaves its Wi-Fi. */
+  async move(): Promise<void> {
+    const old = this.#socket;
+    this.#socket = await bind((data) => this.receive(data));
+    old.close();
+    this.check();
+  }
+
+  receive(data: Buffer): void {
+    const first = data[0] ?? 255;
+    if (first < 4) this.#receiveStun(data);
+    else if (first < 64) this.#dtlsTransport.onData(data);
+    else this.#receiveMedia(data);
+  }
+
+  #receiveStun(data: Buffer): void {
+    const message = isStun(data) ? parseStun(data) : undefined;
+    if (message?.type !== STUN_TYPE.bindingSuccess || !hasIntegrity(message, this.remote.pwd)) return;
+    this.checksAnswered++;
+    if (this.#dtls) return;
+    const profile = this.options.profile ?? "AEAD_AES_128_GCM";
+    this.#dtls = new DtlsClient({
+      cert: this.#certificate.certPem,
+      key: this.#certificate.keyPem,
+      signatureHash: this.#certificate.signatureHash,
+      transport: this.#dtlsTransport,
+      srtpProfiles: [PROFILE_NUMBERS[profile]],
+      extendedMasterSecret: true,
+    });
+    this.#dtls.onConnect.once(() => {
+      const keys = this.#dtls?.extractSessionKeys(16, profile === "AEAD_AES_128_GCM" ? 12 : 14);
+      if (!keys) return;
+      this.outgoing = new SrtpSender({ profile, key: keys.localKey, salt: keys.localSalt });
+      this.incoming = new SrtpReceiver({ profile, key: keys.remoteKey, salt: keys.remoteSalt });
+      // The server is up when it has read our Finished; a moment later at the most.
+      setTimeout(() => this.#ready.resolve(), HANDSHAKE_RETRY_MS);
+    });
+    this.#dtls.onError.once((error) => this.#ready.reject(error));
+    this.#dtls.connect().catch((error) => this.#ready.reject(error));
+  }
+
+  #receiveMedia(data: Buffer): void {
+    if (!this.incoming) return;
+    this.bytesIn += data.length;
+    if (isRtcp(data)) {
+      const length = this.incoming.unprotectRtcp(data);
+      if (length > 0) for (const packet of parseRtcp(data, length)) this.options.onRtcp?.(packet, this);
+      return;
+    }
+    this.packetsIn++;
+    if (!this.options.onRtp) return;
+    const length = this.incoming.unprotectRtp(data);
+    if (length > 0 && this.#view.parse(data, length)) this.options.onRtp(this.#view, this);
+  }
+
+  /** `packet` has room for the tag behind `length`. */
+  sendRtp(packet: Uint8Array, headerLength: number, length: number): void {
+    if (this.outgoing) this.sendRaw(packet.subarray(0, this.outgoing.protectRtp(packet, headerLength, length)));
+  }
+
+  sendRtcp(packet: Uint8Array, length: number): void {
+    if (this.outgoing) this.sendRaw(packet.subarray(0, this.outgoing.protectRtcp(packet, length)));
+  }
+
+  close(): void {
+    if (this.#timer) clearInterval(this.#timer);
+    if (!this.#socket.closed) this.#socket.close();
+  }
+}
+
+function bind(onData: (data: Buffer) => void): Promise<Bun.udp.Socket<"buffer">> {
+  return Bun.udpSocket({
+    hostname: "127.0.0.1",
+    port: 0,
+    binaryType: "buffer",
+    socket: { data: (_socket, data) => onData(data), error: () => {} },
+  });
+}
+
+function videoLines(codec: "VP8" | "H264"): string[] {
+  const fmtp =
+    codec === "H264" ? ["a=fmtp:96 level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f"] : [];
+  return [
+    `a=rtpmap:96 ${codec}/90000`,
+    ...fmtp,
+    "a=rtcp-fb:96 nack",
+    "a=rtcp-fb:96 nack pli",
+    "a=rtcp-fb:96 ccm fir",
+    "a=rtcp-fb:96 transport-cc",
+    "a=rtpmap:97 rtx/90000",
+    "a=fmtp:97 apt=96",
+  ];
+}

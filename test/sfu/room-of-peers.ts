@@ -1,0 +1,103 @@
+/** A room on an engine of this thread, peopled by peers without a browser. */
+import type { MediaEvent } from "../../src/media/node.ts";
+import type { Permissions } from "../../src/protocol/room-records.ts";
+import { createCertificate, type DtlsCertificate } from "../../src/sfu/werift-hooks.ts";
+import type { WorkerSettings } from "../../src/sfu/worker-protocol.ts";
+import { type ImpairedNode, startImpairedNode } from "./impaired-node.ts";
+import { LoadPeer, type PeerOptions } from "./load-peer.ts";
+
+export const ALL: Permissions = {
+  join: true,
+  subscribe: true,
+  publish: true,
+  publishAudio: false,
+  publishVideo: false,
+  publishData: true,
+};
+
+export const ROOM = "room";
+
+export class RoomOfPeers {
+  readonly events: MediaEvent[] = [];
+  readonly #peers: LoadPeer[] = [];
+  readonly #waiters = new Set<() => void>();
+
+  static async open(settings: Partial<WorkerSettings> = {}): Promise<RoomOfPeers> {
+    const node = await startImpairedNode(1, settings);
+    await node.openRoom({ roomId: ROOM, audibleVoices: 2 });
+    return new RoomOfPeers(node, await createCertificate());
+  }
+
+  private constructor(
+    readonly node: ImpairedNode,
+    readonly certificate: DtlsCertificate,
+  ) {
+    node.onEvent((event) => {
+      this.events.push(event);
+      for (const wake of this.#waiters) wake();
+    });
+  }
+
+  async join(
+    identity: string,
+    options: Omit<PeerOptions, "node" | "roomId" | "participantId">,
+    permissions: Partial<Permissions> = {},
+  ): Promise<LoadPeer> {
+    await this.node.addParticipant({
+      roomId: ROOM,
+      participantId: identity,
+      identity,
+      permissions: { ...ALL, ...permissions },
+    });
+    const peer = await LoadPeer.create({
+      node: this.node,
+      roomId: ROOM,
+      participantId: identity,
+      certificate: this.certificate,
+      ...options,
+    });
+    this.#peers.push(peer);
+    return peer;
+  }
+
+  /** The first such event, now or later. */
+  async event<T extends MediaEvent["type"]>(
+    type: T,
+    matches: (event: Extract<MediaEvent, { type: T }>) => boolean = () => true,
+    timeoutMs = 5_000,
+  ): Promise<Extract<MediaEvent, { type: T }>> {
+    return this.until(
+      () =>
+        this.events.find(
+          (e): e is Extract<MediaEvent, { type: T }> =>
+            e.type === type && matches(e as Extract<MediaEvent, { type: T }>),
+        ),
+      type,
+      timeoutMs,
+    );
+  }
+
+  async until<T>(check: () => T | undefined, what: string, timeoutMs = 5_000): Promise<T> {
+    const deadline = performance.now() + timeoutMs;
+    for (;;) {
+      const value = check();
+      if (value !== undefined) return value;
+      if (performance.now() > deadline) throw new Error(`timed out waiting for ${what}`);
+      await Bun.sleep(5);
+    }
+  }
+
+  async participant(identity: string) {
+    const room = await this.node.room({ roomId: ROOM });
+    return room?.participants.find((participant) => participant.identity === identity);
+  }
+
+  async refused(): Promise<Record<string, number>> {
+    return (await this.node.load()).refused;
+  }
+
+  async close(): Promise<void> {
+    for (const peer of this.#peers) peer.close();
+    await this.node.close();
+  }
+}
