@@ -24,6 +24,14 @@ export function projectService({ db, ids, now, bus }: Runtime, members: MemberSe
     return row;
   }
 
+  // Read on every call of some backends; formatting two dates costs more than the rest of it.
+  const shown = new WeakMap<ProjectRow, ReturnType<typeof present>>();
+  function shownOf(row: ProjectRow) {
+    const found = shown.get(row) ?? present(row);
+    shown.set(row, found);
+    return found;
+  }
+
   /** Writes what differs and records its names; the same values again change nothing. */
   function change(projectId: string, wanted: ProjectChange, author: Author): ProjectRow {
     const row = store.find(projectId);
@@ -57,7 +65,7 @@ export function projectService({ db, ids, now, bus }: Runtime, members: MemberSe
     listActive: store.listActive,
     show: (row: ProjectRow, role: ProjectRole) => ({ ...present(row), role }),
     /** The project as its API key sees it. */
-    showToKey: (projectId: string, environment: Environment) => ({ ...present(find(projectId)), environment }),
+    showToKey: (projectId: string, environment: Environment) => ({ ...shownOf(find(projectId)), environment }),
 
     create(ownerId: string, input: { name: string; description?: string | null }, author: Author = COMMAND_LINE) {
       const at = now();

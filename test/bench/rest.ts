@@ -7,7 +7,7 @@ import { requestsPerSecond } from "./harness/http-load.ts";
 import { cpuMicros } from "./harness/processes.ts";
 import { median, report } from "./harness/report.ts";
 
-const ROUNDS = 5;
+const ROUNDS = Number(process.argv[2] ?? 5);
 const LOAD = { connections: 32, pipelined: 4, durationMs: 2000 };
 
 const dataDir = mkdtempSync(join(tmpdir(), "stoa-bench-rest-"));

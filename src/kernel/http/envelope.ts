@@ -7,7 +7,7 @@ import type { Metrics } from "../metrics.ts";
 import { parseBody } from "./body.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { toApiError } from "./failure.ts";
-import { adoptRequestId, type ClientIp, type PublicUrl, type RequestInfo } from "./request-info.ts";
+import { adoptRequestId, type ClientIp, LazyRequestInfo, type PublicUrl, type RequestInfo } from "./request-info.ts";
 
 export type EnvelopeDeps = {
   now: Now;
@@ -35,6 +35,7 @@ export function createEnvelope(deps: EnvelopeDeps): Envelope {
 
 function createPlugin(deps: EnvelopeDeps, infos: WeakMap<Request, RequestInfo>, infoOf: Envelope["infoOf"]) {
   const { now, log, metrics, newRequestId, clientIp, publicUrl, methodsOf } = deps;
+  const lookUp = { clientIp, publicUrl };
   const requests: Counter = metrics.counter("stoa_http_requests_total", "HTTP requests by route and status", [
     "method",
     "route",
@@ -52,15 +53,11 @@ function createPlugin(deps: EnvelopeDeps, infos: WeakMap<Request, RequestInfo>, 
       // `onRequest`, not `derive`: it also runs for unknown routes and unreadable bodies.
       .onRequest(({ request, set, server }) => {
         const { headers } = request;
-        const info: RequestInfo = {
-          id: adoptRequestId(headers.get("x-request-id"), newRequestId),
-          ip: clientIp(request, server),
-          userAgent: headers.get("user-agent"),
-          origin: headers.get("origin"),
-          startedAt: now(),
-          publicUrl: publicUrl(request, server),
-        };
+        const id = adoptRequestId(headers.get("x-request-id"), newRequestId);
+        const info = new LazyRequestInfo(id, now(), request, server, lookUp);
         infos.set(request, info);
+        // The line is written after the answer, when the socket may be gone.
+        if (log.isLevelEnabled("debug")) info.ip;
         set.headers["x-request-id"] = info.id;
         if (info.origin !== null) {
           corsHeaders(set.headers, info.origin);

@@ -30,7 +30,7 @@ export type GuardDeps = Verifiers & { infoOf: (request: Request) => RequestInfo;
 export function createGuards(deps: GuardDeps) {
   const { infoOf } = deps;
 
-  const bearer = (authorization: string | undefined): string => {
+  const bearer = (authorization: string | null | undefined): string => {
     const match = /^Bearer ([\x21-\x7e]+)$/i.exec(authorization ?? "");
     if (!match?.[1]) throw new ApiError("SVC_AUTH_ERROR");
     return match[1];
@@ -63,9 +63,10 @@ export function createGuards(deps: GuardDeps) {
       return { info };
     }),
 
-    apiKey: new Elysia({ name: "guard:api-key" }).derive({ as: "scoped" }, ({ request, headers, body }) => {
+    apiKey: new Elysia({ name: "guard:api-key" }).derive({ as: "scoped" }, ({ request, body }) => {
       const info = infoOf(request);
-      const caller = deps.apiKey(bearer(headers.authorization));
+      // Not the context's `headers`, for which the framework copies all of them.
+      const caller = deps.apiKey(bearer(request.headers.get("authorization")));
       judgeOrigin(caller.projectId, info);
       requireReadable(body);
       return { caller, info };

@@ -13,6 +13,40 @@ export type RequestInfo = {
   publicUrl: string;
 };
 
+/**
+ * Most routes never ask for the address or the browser, and finding out costs as much as the rest of a small request:
+ * each is looked up when it is first read.
+ */
+export class LazyRequestInfo implements RequestInfo {
+  readonly origin: string | null;
+  #ip: string | undefined;
+  #publicUrl: string | undefined;
+
+  constructor(
+    readonly id: string,
+    readonly startedAt: number,
+    private readonly request: Request,
+    private readonly server: Server<unknown> | null,
+    private readonly lookUp: { clientIp: ClientIp; publicUrl: PublicUrl },
+  ) {
+    this.origin = request.headers.get("origin");
+  }
+
+  get ip(): string {
+    this.#ip ??= this.lookUp.clientIp(this.request, this.server);
+    return this.#ip;
+  }
+
+  get publicUrl(): string {
+    this.#publicUrl ??= this.lookUp.publicUrl(this.request, this.server);
+    return this.#publicUrl;
+  }
+
+  get userAgent(): string | null {
+    return this.request.headers.get("user-agent");
+  }
+}
+
 export type PublicUrl = (request: Request, server: Server<unknown> | null) => string;
 
 /** PUBLIC_URL, or what the request itself says; `x-forwarded-proto` counts only from a trusted proxy. */
@@ -45,6 +79,7 @@ export function createClientIp(trustedProxies: readonly string[]): ClientIp {
 }
 
 function createTrust(trustedProxies: readonly string[]): (address: string) => boolean {
+  if (trustedProxies.length === 0) return () => false;
   const trusted = trustedProxies.map((entry) => parseRange(entry));
   return (address) =>
     ipaddr.isValid(address) && trusted.some(([range, bits]) => inRange(ipaddr.process(address), range, bits));
@@ -68,6 +103,7 @@ function inRange(address: Address, range: Address, bits: number): boolean {
 
 /** `::ffff:10.0.0.1` and `10.0.0.1` are one client. */
 function normal(address: string): string {
+  if (!address.includes(":")) return address;
   return ipaddr.isValid(address) ? ipaddr.process(address).toString() : address;
 }
 
