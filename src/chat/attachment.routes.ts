@@ -56,6 +56,7 @@ export const attachmentRoutes = (
           "SVC_ATTACHMENT_NOT_FOUND",
           "SVC_ATTACHMENT_NOT_READY",
           "SVC_CONVERSATION_ARCHIVED",
+          "SVC_STORAGE_UNAVAILABLE",
         ]),
         response: Attachment,
       },

@@ -37,7 +37,7 @@ export const MAX_FILENAME_LENGTH = 255;
 export type AttachmentService = ReturnType<typeof attachmentService>;
 
 /** Mutations are units of work: call them inside `write`; `complete`, which asks the storage, writes on its own. */
-export function attachmentService({ bus, config, ids, now, write }: Runtime, deps: AttachmentDeps) {
+export function attachmentService({ bus, config, ids, log, now, write }: Runtime, deps: AttachmentDeps) {
   const { store, storages, removals } = deps;
   const { STORAGE_MAX_ATTACHMENT_BYTES, STORAGE_UPLOAD_URL_TTL_SECONDS, STORAGE_DOWNLOAD_URL_TTL_SECONDS } = config;
   // Joins the deletion's transaction: a crash cannot leave the file behind.
@@ -54,6 +54,15 @@ export function attachmentService({ bus, config, ids, now, write }: Runtime, dep
     const storage = storages.at(location);
     if (!storage) throw new Error(`attachments are stored in ${location}, which is not configured`);
     return storage;
+  }
+
+  async function verify(location: Location, objectKey: string, size: number) {
+    try {
+      return await storageAt(location).verify(objectKey, size);
+    } catch (err) {
+      log.error({ err, location }, "an upload could not be verified");
+      throw new ApiError("SVC_STORAGE_UNAVAILABLE");
+    }
   }
 
   /** One message fewer shows it; the last takes the file along. */
@@ -139,7 +148,7 @@ export function attachmentService({ bus, config, ids, now, write }: Runtime, dep
       if (!theirs || status === "EXPIRED") throw new ApiError("SVC_ATTACHMENT_NOT_FOUND");
       if (status === "UPLOADED") return present(attachment);
       requireActive(access);
-      const verified = objectKey === null ? null : await storageAt(location).verify(objectKey, size);
+      const verified = objectKey === null ? null : await verify(location, objectKey, size);
       return write(() => {
         const now = find(publicId);
         if (now.status === "UPLOADED") return present(now);

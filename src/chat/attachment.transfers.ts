@@ -40,6 +40,17 @@ export function attachmentTransfers({ ids, log, write }: Runtime, deps: Transfer
     return attachment;
   }
 
+  /** A disk that is full or broken is not the caller's fault, and may be mended. */
+  async function stored<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work;
+    } catch (err) {
+      if (err instanceof ApiError) throw err;
+      log.error({ err }, "a file could not be stored");
+      throw new ApiError("SVC_STORAGE_UNAVAILABLE");
+    }
+  }
+
   return {
     /** Of several uploads to one address the last to arrive whole counts. */
     async receive(request: Upload): Promise<{ id: string; size: number; sha256: string }> {
@@ -49,7 +60,7 @@ export function attachmentTransfers({ ids, log, write }: Runtime, deps: Transfer
         throw new ApiError("SVC_ATTACHMENT_TOO_LARGE", `The file is larger than the declared ${size} bytes.`);
       }
       const objectKey = ids.uuid();
-      const { sha256 } = await disk.receive(objectKey, request.body, size);
+      const sha256 = await stored(disk.receive(objectKey, request.body, size));
       try {
         await write(() => {
           const attachment = pending(request);
@@ -60,7 +71,7 @@ export function attachmentTransfers({ ids, log, write }: Runtime, deps: Transfer
         await disk.remove(objectKey);
         throw error;
       }
-      if (!(await disk.keep(objectKey)))
+      if (!(await stored(disk.keep(objectKey))))
         throw new ApiError("SVC_CONFLICT", "Another upload took the place of this one.");
       return { id: request.id, size, sha256 };
     },

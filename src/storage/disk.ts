@@ -9,8 +9,8 @@ import type { Storage } from "./storage.ts";
  * `objects` once the database names that key; so whatever a crash leaves in `incoming` can be judged at the next start.
  */
 export type DiskStorage = Storage & {
-  /** Streams to disk with constant memory; throws, and leaves nothing, unless exactly `size` bytes arrive. */
-  receive(objectKey: string, body: ReadableStream<Uint8Array> | null, size: number): Promise<{ sha256: string }>;
+  /** Streams to disk with constant memory, and answers the SHA-256. Unless exactly `size` bytes arrive: throws, and leaves nothing. */
+  receive(objectKey: string, body: ReadableStream<Uint8Array> | null, size: number): Promise<string>;
   /** Makes a received file readable, durably. False when it was removed meanwhile. */
   keep(objectKey: string): Promise<boolean>;
   read(objectKey: string): Promise<Bun.BunFile | null>;
@@ -79,7 +79,7 @@ export function diskStorage(folder: string, signer: UrlSigner): DiskStorage {
         }
         if (received < size) throw invalid("body", `only ${received} of the declared ${size} bytes arrived`);
         await file.sync();
-        return { sha256: hasher.digest("hex") };
+        return hasher.digest("hex");
       } catch (error) {
         await rm(path, { force: true });
         throw error;

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { rmSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { attachmentWorld } from "./attachment-world.ts";
 
@@ -133,6 +133,18 @@ test("a signed address never reaches the log", async () => {
   await loud.close();
   expect(lines.length).toBeGreaterThan(3);
   expect(lines.filter((line) => line.includes("signature"))).toEqual([]);
+});
+
+test("[contract 9] a disk that cannot store is a 503, and the server goes on", async () => {
+  const broken = await attachmentWorld();
+  writeFileSync(join(broken.dataDir, "attachments"), "in the way");
+  const upload = await broken.request(5);
+  const refused = await broken.put(upload, "hello");
+  expect([refused.status, refused.body.code]).toEqual([503, "SVC_STORAGE_UNAVAILABLE"]);
+  expect(JSON.stringify(refused.body)).not.toContain(broken.dataDir);
+  rmSync(join(broken.dataDir, "attachments"));
+  expect((await broken.put(upload, "hello")).status).toBe(200);
+  await broken.close();
 });
 
 test("[contract 9] a file that is missing on disk is 404, not a crash", async () => {

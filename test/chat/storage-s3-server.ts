@@ -8,6 +8,8 @@ export type S3TestServer = {
   objects: Map<string, Stored>;
   /** `METHOD key → status` of every request, in order. */
   requests: string[];
+  /** As when the service has trouble: everything is answered 503. */
+  failing: boolean;
   stop(): Promise<void>;
 };
 
@@ -23,7 +25,7 @@ export function s3TestServer(credentials: S3Credentials, now: () => number = Dat
       const [, bucket = "", ...rest] = url.pathname.split("/");
       const key = decodeURIComponent(rest.join("/"));
       const body = new Uint8Array(await request.arrayBuffer());
-      const response = await answer(request, url, bucket, key, body);
+      const response = bucketServer.failing ? failure(503, "SlowDown") : await answer(request, url, bucket, key, body);
       requests.push(`${request.method} ${key} → ${response.status}`);
       return response;
     },
@@ -54,12 +56,14 @@ export function s3TestServer(credentials: S3Credentials, now: () => number = Dat
     return new Response(request.method === "HEAD" ? null : new Uint8Array(stored.bytes), { headers });
   }
 
-  return {
+  const bucketServer: S3TestServer = {
     endpoint: `http://127.0.0.1:${server.port}`,
     objects,
     requests,
+    failing: false,
     stop: () => server.stop(true),
   };
+  return bucketServer;
 }
 
 function failure(status: number, code: string): Response {

@@ -1,0 +1,79 @@
+import { afterAll, expect, test } from "bun:test";
+import { createHash } from "node:crypto";
+import { attachmentWorld } from "./attachment-world.ts";
+import { type S3Credentials, s3TestServer } from "./storage-s3-server.ts";
+
+const credentials: S3Credentials = {
+  accessKeyId: "AKTEST",
+  secretAccessKey: "a/secret+with=signs",
+  region: "eu-west-3",
+  bucket: "files",
+};
+const s3 = s3TestServer(credentials);
+const world = await attachmentWorld({
+  STORAGE_S3_ENDPOINT: s3.endpoint,
+  STORAGE_S3_BUCKET: credentials.bucket,
+  STORAGE_S3_REGION: credentials.region,
+  STORAGE_S3_ACCESS_KEY_ID: credentials.accessKeyId,
+  STORAGE_S3_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+});
+afterAll(async () => {
+  await world.close();
+  await s3.stop();
+});
+const { ask, alice, key, room } = world;
+const complete = (id: string) => ask("POST", `/v1/chat/attachments/${id}/complete`, { as: alice });
+
+test("[contract 9] with STORAGE_S3_* set the same steps go to the bucket, and nothing to our disk", async () => {
+  const upload = await world.request(5, alice, { filename: "ü.html", mimeType: "text/html" });
+  expect(upload.uploadUrl).toStartWith(`${s3.endpoint}/files/`);
+  expect(upload.uploadUrl).not.toContain("secret");
+  expect((await complete(upload.id)).body.code).toBe("SVC_ATTACHMENT_NOT_READY");
+  expect((await world.put(upload, "hell")).status).toBe(200);
+  expect((await complete(upload.id)).body.code).toBe("SVC_ATTACHMENT_NOT_READY");
+  expect((await world.put(upload, "hello")).status).toBe(200);
+  const sha256 = createHash("sha256").update("hello").digest("hex");
+  expect((await complete(upload.id)).body).toMatchObject({ status: "UPLOADED", sha256 });
+
+  const download = await fetch(await world.downloadUrl(upload.id));
+  expect([download.status, await download.text()]).toEqual([200, "hello"]);
+  expect(download.headers.get("content-type")).toBe("text/html");
+  expect(download.headers.get("content-disposition")).toStartWith("attachment;");
+  expect(world.files()).toEqual([]);
+});
+
+test("[contract 9] deletion and expiry empty the bucket; while it does not answer they wait", async () => {
+  const uploaded = await world.upload("to be deleted");
+  const unsent = await world.upload("never sent");
+  const { body: message } = await ask("POST", `/v1/chat/conversations/${room}/messages`, {
+    as: alice,
+    body: { attachmentId: uploaded.id },
+  });
+  const { removals } = world.server.services.attachments;
+  const before = s3.objects.size;
+  s3.failing = true;
+  await ask("DELETE", `/v1/chat/messages/${message.id}`, { as: alice });
+  await removals.run();
+  expect(s3.objects.size).toBe(before);
+  s3.failing = false;
+  await removals.run();
+  expect(s3.objects.size).toBe(before - 1);
+
+  world.clock.set(world.clock.now() + 24 * 3_600_000 + 1);
+  await removals.expireUnsent();
+  await removals.run();
+  expect((await ask("GET", `/v1/chat/attachments/${unsent.id}`, { as: key })).body.status).toBe("EXPIRED");
+  expect(s3.objects.size).toBe(0);
+});
+
+test("[contract 9] a bucket that does not answer is a 503 to complete, which may be repeated", async () => {
+  const upload = await world.request(5, key);
+  await world.put(upload, "hello");
+  s3.failing = true;
+  const failed = await ask("POST", `/v1/chat/attachments/${upload.id}/complete`, { as: key });
+  expect([failed.status, failed.body.code]).toEqual([503, "SVC_STORAGE_UNAVAILABLE"]);
+  expect(JSON.stringify(failed.body)).not.toContain(credentials.secretAccessKey);
+  s3.failing = false;
+  const again = await ask("POST", `/v1/chat/attachments/${upload.id}/complete`, { as: key });
+  expect(again.body.status).toBe("UPLOADED");
+});
