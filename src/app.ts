@@ -22,6 +22,9 @@ import { createMethodsOf } from "./kernel/http/route-table.ts";
 import { SOCKET_OPTIONS } from "./kernel/http/sockets.ts";
 import { webRoutes } from "./kernel/http/web-assets.ts";
 import { VERSION } from "./kernel/version.ts";
+import { admissionRoutes } from "./live-streams/admission.routes.ts";
+import { liveStreamDashboardRoutes } from "./live-streams/live-stream.dashboard-routes.ts";
+import { liveStreamRoutes } from "./live-streams/live-stream.routes.ts";
 import { apiKeyRoutes } from "./projects/api-key.routes.ts";
 import { invitationRoutes, invitedRoutes } from "./projects/invitation.routes.ts";
 import { memberRoutes } from "./projects/member.routes.ts";
@@ -108,6 +111,9 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
     .use(attachmentRoutes(http, services))
     .use(storageRoutes(http, runtime, services))
     .use(searchRoutes(http, services))
+    .use(liveStreamRoutes(http, runtime, services))
+    .use(admissionRoutes(http, runtime, services))
+    .use(liveStreamDashboardRoutes(http, runtime, services))
     .use(webhookRoutes(http, runtime, services))
     .use(deliveryRoutes(http, runtime, services))
     .use(

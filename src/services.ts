@@ -15,6 +15,7 @@ import { retentionStore } from "./chat/retention.store.ts";
 import { searchService } from "./chat/search.service.ts";
 import { searchStore } from "./chat/search.store.ts";
 import { fleetService } from "./fleet/fleet.service.ts";
+import { createLiveStreams } from "./live-streams/create.ts";
 import { apiKeyService } from "./projects/api-key.service.ts";
 import { invitationService } from "./projects/invitation.service.ts";
 import { memberService } from "./projects/member.service.ts";
@@ -73,6 +74,7 @@ export function createServices(runtime: Runtime) {
     search,
     retention,
     chat,
+    liveStreams: createLiveStreams(runtime, { rooms, rtcTokens, chat, liveRooms }),
     ...createWebhooks(runtime),
   };
 }

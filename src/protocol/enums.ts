@@ -36,3 +36,12 @@ export type WebhookDisabledReason = (typeof WEBHOOK_DISABLED_REASONS)[number];
 
 export const DELIVERY_STATUSES = ["PENDING", "DELIVERED", "FAILED"] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
+
+export const LIVE_STREAM_STATUSES = ["CREATED", "LIVE", "ENDED"] as const;
+export type LiveStreamStatus = (typeof LIVE_STREAM_STATUSES)[number];
+
+export const LIVE_STREAM_VISIBILITIES = ["PUBLIC", "PRIVATE", "AUTHENTICATED"] as const;
+export type LiveStreamVisibility = (typeof LIVE_STREAM_VISIBILITIES)[number];
+
+export const LIVE_STREAM_HOST_ROLES = ["HOST", "CO_HOST"] as const;
+export type LiveStreamHostRole = (typeof LIVE_STREAM_HOST_ROLES)[number];

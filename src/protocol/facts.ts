@@ -1,6 +1,6 @@
 import type { ChatSignal } from "./chat.ts";
 import type { ChatEvent } from "./chat-events.ts";
-import type { AuditActionName, Environment } from "./enums.ts";
+import type { AuditActionName, Environment, LiveStreamStatus } from "./enums.ts";
 import type { WebhookEventData, WebhookEventType } from "./webhook-events.ts";
 
 /** Something a project's webhook endpoints may want to hear; joins the transaction that made it true. */
@@ -62,6 +62,15 @@ export type Facts = {
     projectId: string;
     environment: Environment;
     attachmentId: string | null;
+  };
+  /** A live stream was started or ended. Viewers who wait in its room get media from LIVE on. */
+  streamChanged: { streamId: string; roomId: string; status: LiveStreamStatus };
+  /** For the sockets in the stream's conversation, now and not kept. */
+  streamUpdated: {
+    conversation: { id: string; publicId: string };
+    streamId: string;
+    status: LiveStreamStatus;
+    viewerCount: number | null;
   };
   roomClosed: { roomId: string; projectId: string; environment: Environment; reason: "closed" | "stream_ended" };
 };

@@ -1,0 +1,96 @@
+import { Elysia } from "elysia";
+import { documented } from "../kernel/http/docs.ts";
+import type { Http } from "../kernel/http/http.ts";
+import type { ErrorCode } from "../protocol/errors.ts";
+import type { Runtime } from "../runtime.ts";
+import type { LiveStreams } from "./create.ts";
+import { AViewer, RegisterHost, StreamCredentials } from "./live-stream.schema.ts";
+
+const MINTING: ErrorCode[] = [
+  "SVC_STREAM_NOT_FOUND",
+  "SVC_STREAM_INVALID_STATE",
+  "SVC_ROOM_CLOSED",
+  "SVC_CONVERSATION_ARCHIVED",
+  "SVC_BANNED",
+  "SVC_USAGE_LIMIT_EXCEEDED",
+  "SVC_RATE_LIMITED",
+  "SVC_IDEMPOTENCY_KEY_REUSED",
+  "SVC_IDEMPOTENCY_IN_PROGRESS",
+];
+
+/** Hosts and viewers: their credentials, and how they go. */
+export const admissionRoutes = (
+  { guards, idempotency, rateLimit }: Http,
+  { write }: Runtime,
+  { liveStreams: { admissions } }: { liveStreams: LiveStreams },
+) =>
+  new Elysia({ prefix: "/v1/live-streams/:streamId", tags: ["live streams"] })
+    .use(guards.apiKey)
+    .post(
+      "/hosts",
+      (context) =>
+        idempotency.mint(context, async () => {
+          const { caller, params, body, info } = context;
+          const ref = { ...caller, streamId: params.streamId };
+          const admission = await write(() => admissions.admitHost(ref, body.identity, body.role));
+          return admissions.sign(admission, info.publicUrl);
+        }),
+      {
+        ...documented(
+          "Register a host and mint its credentials",
+          ["SVC_CONFLICT", ...MINTING],
+          "The stream's own `hostIdentity` gets its credentials here too, and stays HOST; everyone else is a CO_HOST.",
+        ),
+        transform: rateLimit("LIVE_STREAM_HOSTS"),
+        body: RegisterHost,
+        response: { 201: StreamCredentials },
+      },
+    )
+    .delete(
+      "/hosts/:identity",
+      async ({ caller, params, set }) => {
+        await write(() => admissions.removeHost({ ...caller, streamId: params.streamId }, params.identity));
+        set.status = 204;
+      },
+      documented("Remove a co-host: out of room and chat at once, what they wrote stays", [
+        "SVC_STREAM_NOT_FOUND",
+        "SVC_HOST_NOT_FOUND",
+        "SVC_CONFLICT",
+      ]),
+    )
+    .post(
+      "/viewer-tokens",
+      (context) =>
+        idempotency.mint(context, async () => {
+          const { caller, params, body, info } = context;
+          const ref = { ...caller, streamId: params.streamId };
+          const admission = await write(() => admissions.admitViewer(ref, body.identity));
+          return admissions.sign(admission, info.publicUrl);
+        }),
+      {
+        ...documented(
+          "Mint a viewer's credentials",
+          MINTING,
+          "Subscribe-only, whatever the body says. Before the start the viewer waits; media arrives once the stream is LIVE.",
+        ),
+        transform: rateLimit("VIEWER_TOKENS"),
+        body: AViewer,
+        response: { 201: StreamCredentials },
+      },
+    )
+    .delete(
+      "/viewers/:identity",
+      async ({ caller, params, set }) => {
+        await write(() => admissions.removeViewer({ ...caller, streamId: params.streamId }, params.identity));
+        set.status = 204;
+      },
+      documented("Remove and bar a viewer", ["SVC_STREAM_NOT_FOUND", "SVC_MEMBER_NOT_FOUND"]),
+    )
+    .post(
+      "/leave",
+      async ({ caller, params, body, set }) => {
+        await write(() => admissions.leave({ ...caller, streamId: params.streamId }, body.identity));
+        set.status = 204;
+      },
+      { ...documented("Tell that a viewer has left", ["SVC_STREAM_NOT_FOUND"]), body: AViewer },
+    );

@@ -1,0 +1,31 @@
+import type { ChatService } from "../chat/chat.service.ts";
+import type { LiveRooms } from "../rooms/live-rooms.ts";
+import type { RoomService } from "../rooms/room.service.ts";
+import type { RtcTokenService } from "../rooms/rtc-token.service.ts";
+import type { Runtime } from "../runtime.ts";
+import { admissionService } from "./admission.service.ts";
+import { liveStreamService } from "./live-stream.service.ts";
+import { liveStreamStore } from "./live-stream.store.ts";
+import { peopleStore } from "./people.store.ts";
+import { viewerCounts } from "./viewer-count.ts";
+
+export type LiveStreamsDeps = {
+  rooms: RoomService;
+  rtcTokens: RtcTokenService;
+  chat: ChatService;
+  liveRooms: LiveRooms;
+};
+
+export type LiveStreams = ReturnType<typeof createLiveStreams>;
+
+/** The feature as a whole: the streams, who is admitted to them, and how many watch. */
+export function createLiveStreams(runtime: Runtime, { rooms, rtcTokens, chat, liveRooms }: LiveStreamsDeps) {
+  const store = liveStreamStore(runtime.db);
+  const people = peopleStore(runtime.db);
+  const streams = liveStreamService(runtime, { store, people, rooms, chat });
+  return {
+    streams,
+    admissions: admissionService(runtime, { streams, people, rtcTokens, chat }),
+    counts: viewerCounts(runtime, { store, people, liveRooms }),
+  };
+}
