@@ -2,11 +2,16 @@ import { Elysia } from "elysia";
 import { documented } from "../kernel/http/docs.ts";
 import type { Http } from "../kernel/http/http.ts";
 import { Attachment } from "../protocol/chat-records.ts";
-import { DownloadUrl, RequestedUpload, RequestUpload } from "./attachment.schema.ts";
-import type { AttachmentAccess } from "./attachment.service.ts";
+import * as schema from "./attachment.schema.ts";
+import type { AttachmentAccess, RequestedUpload } from "./attachment.service.ts";
 import type { Attachments } from "./attachments.ts";
 import type { ChatService } from "./chat.service.ts";
 import type { ChatCaller } from "./tenant.ts";
+
+type Kept = {
+  id: string;
+  upload: Pick<RequestedUpload, "uploadUrl" | "uploadMethod" | "uploadHeaders" | "expiresAt">;
+};
 
 export const attachmentRoutes = (
   { guards, idempotency }: Http,
@@ -25,8 +30,21 @@ export const attachmentRoutes = (
       (context) => {
         const { caller, params, body, info } = context;
         chat.budgets.attach(caller);
-        return idempotency.create(context, () =>
-          attachments.requestUpload(chat.access.conversation(caller, params.room, "chat:send"), body, info.publicUrl),
+        return idempotency.create(
+          context,
+          () =>
+            attachments.requestUpload(chat.access.conversation(caller, params.room, "chat:send"), body, info.publicUrl),
+          // No second copy of its name and metadata, which have to go with the message that shows it.
+          {
+            of: ({ id, uploadUrl, uploadMethod, uploadHeaders, expiresAt }): Kept => ({
+              id,
+              upload: { uploadUrl, uploadMethod, uploadHeaders, expiresAt },
+            }),
+            follow: (kept) => {
+              const { id, upload } = kept as Kept;
+              return { ...attachments.show(entered(caller, id).attachment), ...upload };
+            },
+          },
         );
       },
       {
@@ -39,8 +57,8 @@ export const attachmentRoutes = (
           "SVC_RATE_LIMITED",
           "SVC_IDEMPOTENCY_KEY_REUSED",
         ]),
-        body: RequestUpload,
-        response: { 201: RequestedUpload },
+        body: schema.RequestUpload,
+        response: { 201: schema.RequestedUpload },
       },
     )
     .get(
@@ -69,7 +87,7 @@ export const attachmentRoutes = (
           "SVC_ATTACHMENT_NOT_FOUND",
           "SVC_ATTACHMENT_NOT_READY",
         ]),
-        response: DownloadUrl,
+        response: schema.DownloadUrl,
       },
     );
 };

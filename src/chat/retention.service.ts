@@ -49,12 +49,8 @@ export function retentionService(
   function removeOldest(conversation: RetainedConversation): number {
     const cutoff = cutoffOf(conversation);
     const messages = takeWhile(store.oldestMessages(conversation.id, BATCH), ({ createdAt }) => createdAt < cutoff);
-    const lastMessage = messages.at(-1);
-    if (lastMessage) {
-      for (const message of messages) forget(conversation, message);
-      const standing = messages.filter(({ deletedAt }) => deletedAt === null).length;
-      store.removeMessages(conversation.id, lastMessage, standing);
-    }
+    for (const message of messages) forget(conversation, message);
+    store.removeMessages(conversation.id, messages);
     const events = takeWhile(store.oldestEvents(conversation.id, BATCH * 4), ({ at }) => at < cutoff);
     const lastEvent = events.at(-1);
     if (lastEvent) store.removeEvents(conversation.id, lastEvent.seq);

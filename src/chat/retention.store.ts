@@ -45,7 +45,8 @@ export function retentionStore({ $client: client }: Db) {
   const removeMessages = client.prepare("DELETE FROM messages WHERE conversation_id = ? AND seq <= ?");
   const removeEvents = client.prepare("DELETE FROM conversation_events WHERE conversation_id = ? AND seq <= ?");
   const forgetMessages = client.prepare(
-    "UPDATE conversations SET removed_ordinal = ?2, message_count = message_count - ?3 WHERE id = ?1",
+    `UPDATE conversations SET removed_ordinal = ?2, message_count = message_count - ?3,
+       reaction_count = reaction_count - ?4 WHERE id = ?1`,
   );
   const forgetEvents = client.prepare("UPDATE conversations SET log_start_seq = ?2 WHERE id = ?1");
 
@@ -57,10 +58,14 @@ export function retentionStore({ $client: client }: Db) {
     oldestMessages: (conversationId: string, limit: number): AgingMessage[] => messages.all(conversationId, limit),
     oldestEvents: (conversationId: string, limit: number): AgingEvent[] => events.all(conversationId, limit),
 
-    /** Up to the given one. Numbers go on from where they are: none is ever given out twice. */
-    removeMessages(conversationId: string, last: AgingMessage, standing: number): void {
+    /** The oldest of a conversation. Numbers go on from where they are: none is ever given out twice. */
+    removeMessages(conversationId: string, oldest: AgingMessage[]): void {
+      const last = oldest.at(-1);
+      if (!last) return;
+      const standing = oldest.filter(({ deletedAt }) => deletedAt === null).length;
+      const reactions = oldest.reduce((sum, { reactionCount }) => sum + reactionCount, 0);
       removeMessages.run(conversationId, last.seq);
-      forgetMessages.run(conversationId, last.ordinal, standing);
+      forgetMessages.run(conversationId, last.ordinal, standing, reactions);
     },
     removeEvents(conversationId: string, lastSeq: number): void {
       removeEvents.run(conversationId, lastSeq);

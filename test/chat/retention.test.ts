@@ -40,7 +40,7 @@ async function world(overrides: Partial<Config> = {}) {
         row: () =>
           runtime.db.$client
             .query(
-              "SELECT last_seq, log_start_seq, last_ordinal, removed_ordinal, message_count FROM conversations WHERE public_id = ?",
+              "SELECT last_seq, log_start_seq, last_ordinal, removed_ordinal, message_count, reaction_count FROM conversations WHERE public_id = ?",
             )
             .get(body.id) as Record<string, number>,
         async attach(text: string) {
@@ -63,6 +63,7 @@ test("[2] retentionDays removes what is older, and nothing that is not", async (
   await kept.send("stays for ever");
   const old = await week.send("old");
   await ask("POST", `/v1/chat/messages/${old.id}/reactions`, { emoji: "👍", userId: "alice" });
+  expect(week.row().reaction_count).toBe(1);
   clock.advance(DAY_MS);
   await week.send("younger");
   clock.advance(6 * DAY_MS);
@@ -75,6 +76,7 @@ test("[2] retentionDays removes what is older, and nothing that is not", async (
   expect((await ask("GET", `/v1/chat/messages/${old.id}`)).status).toBe(404);
   expect((await ask("GET", `${week.path}/search?q=old`)).body).toEqual([]);
   expect(count("SELECT count(*) AS n FROM message_reactions")).toBe(0);
+  expect(week.row().reaction_count).toBe(0);
   expect(count("SELECT count(*) AS n FROM message_search WHERE message_search MATCH '\"old\"'")).toBe(0);
 });
 
@@ -98,7 +100,7 @@ test("[8] CHAT_RETENTION_DAYS holds where a conversation says nothing; 0 keeps",
 });
 
 test("[contract 8] seq goes on where it was, and who missed what is gone learns it", async () => {
-  const { room, remove, clock } = await world();
+  const { room, remove, clock, ask } = await world();
   const week = await room(7);
   for (const text of ["1", "2", "3"]) await week.send(text);
   const { last_seq: before } = week.row();
@@ -108,13 +110,18 @@ test("[contract 8] seq goes on where it was, and who missed what is gone learns 
   expect(after).toMatchObject({ last_seq: before, log_start_seq: before, removed_ordinal: 3, message_count: 0 });
   expect((await week.show()).lastSeq).toBe(before);
 
+  const recovered = async (after: number) => (await ask("GET", `${week.path}/events?after=${after}`)).body.recovered;
+  expect(await recovered(0)).toBe(false);
+  expect(await recovered((before ?? 0) - 1)).toBe(false);
+  expect(await recovered(before ?? 0)).toBe(true);
+
   const next = await week.send("4");
   expect(next.seq).toBe((before ?? 0) + 1);
   expect(week.row()).toMatchObject({ last_seq: next.seq, log_start_seq: before, last_ordinal: 4, message_count: 1 });
 });
 
 test("[contract 8] an edit of a message that is gone since is told as its deletion, without its text", async () => {
-  const { room, remove, clock, ask, key } = await world();
+  const { room, remove, clock, ask } = await world();
   const week = await room(7);
   const old = await week.send("first");
   clock.advance(6 * DAY_MS);
@@ -123,9 +130,8 @@ test("[contract 8] an edit of a message that is gone since is told as its deleti
   expect(await remove()).toBe(1);
   const { log_start_seq, last_seq } = week.row();
   expect(last_seq).toBe((log_start_seq ?? 0) + 1);
-  const { chat, apiKeys } = server.services;
-  const { conversation } = chat.access.conversation(apiKeys.verify(key), (await week.show()).id, "chat:read");
-  const events = chat.log.replay(conversation, log_start_seq ?? 0, 10);
+  const { body } = await ask("GET", `${week.path}/events?after=${log_start_seq}`);
+  const { data: events } = body;
   expect(events).toMatchObject([{ type: "message.deleted", messageId: old.id, seq: last_seq }]);
   expect(JSON.stringify(events)).not.toContain("edited");
 });
@@ -210,4 +216,38 @@ test("[2] retention that is changed later applies from the next turn", async () 
   await ask("PATCH", one.path, { retentionDays: 5 });
   expect(await remove()).toBe(1);
   expect(await one.texts()).toEqual([]);
+});
+
+test("[4.3] unread counts what is left to read", async () => {
+  const { room, remove, clock, ask } = await world();
+  const week = await room(7);
+  for (const text of ["1", "2", "3"]) await week.send(text);
+  clock.advance(DAY_MS);
+  const fourth = await week.send("4");
+  await week.send("5");
+  const unread = async () => (await ask("GET", `${week.path}/read-state?userId=alice`)).body.unreadCount;
+  expect(await unread()).toBe(5);
+  clock.advance(6 * DAY_MS + 1);
+  expect(await remove()).toBe(3);
+  expect(await unread()).toBe(2);
+  await ask("POST", `/v1/chat/messages/${fourth.id}/read`, { userId: "alice" });
+  expect(await unread()).toBe(1);
+  clock.advance(DAY_MS);
+  await remove();
+  expect(await unread()).toBe(0);
+});
+
+test("[2] replies outlive the root of their thread, pinned messages do not outlive their time", async () => {
+  const { room, remove, clock, ask } = await world();
+  const week = await room(7);
+  const root = await week.send("root");
+  await ask("PUT", `/v1/chat/messages/${root.id}/pin`);
+  clock.advance(DAY_MS);
+  const reply = await week.send("reply", { replyTo: root.id });
+  clock.advance(6 * DAY_MS + 1);
+  expect(await remove()).toBe(1);
+  expect((await ask("GET", `/v1/chat/messages/${reply.id}`)).body).toMatchObject({ text: "reply", replyTo: root.id });
+  expect(await week.texts()).toEqual(["reply"]);
+  await ask("DELETE", `/v1/chat/messages/${reply.id}`);
+  expect((await ask("GET", `/v1/chat/messages/${root.id}/thread`)).status).toBe(404);
 });
