@@ -1,8 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { startsAv1Keyframe } from "../../../src/sfu/packet/codec/av1.ts";
+import { av1Height } from "../../../src/sfu/packet/codec/av1-size.ts";
 import { startsH264Keyframe } from "../../../src/sfu/packet/codec/h264.ts";
+import { h264Height } from "../../../src/sfu/packet/codec/h264-size.ts";
 import { Vp8Descriptor } from "../../../src/sfu/packet/codec/vp8.ts";
 import { startsVp9Keyframe } from "../../../src/sfu/packet/codec/vp9.ts";
+import { vp9Height } from "../../../src/sfu/packet/codec/vp9-size.ts";
 import { seededRandom } from "../../../src/sfu/packet/impairment.ts";
 import { parseRtcp } from "../../../src/sfu/packet/rtcp.ts";
 import {
@@ -82,6 +85,9 @@ const RTP_SEEDS = [
   }),
   rtpPacket({ csrcs: 3, payload: 40, padding: 20 }),
   rtpPacket({ payload: hex("780003674200000268ce") }),
+  rtpPacket({ payload: hex("67640c28ac191a80780227e59b80868083c2211a80") }),
+  rtpPacket({ payload: hex("280e080000000cc4ff670068808680c23010aabbcc") }),
+  rtpPacket({ payload: hex("aa800100055801400 0b4028001680500 02d0") }),
   hex("906000010000000000000001 1000 0003 0102 3132 0502 fffe 0601 1e00 b0e0ffff0000112233"),
 ];
 
@@ -105,6 +111,10 @@ describe("parsers take a million mutated packets without a throw", () => {
       if (vp8.parse(data, view.payloadOffset, view.payloadLength)) {
         if (vp8.length > view.payloadLength || vp8.length > 6) throw new Error("descriptor past the payload");
         vp8.rewrite(data, view.payloadOffset, out, { pictureId: 1, tl0PicIdx: 1, keyIdx: 1 });
+      }
+      for (const height of [h264Height, vp9Height, av1Height]) {
+        const lines = height(data, view.payloadOffset, view.payloadLength);
+        if (!(lines >= 0 && lines <= 65_536)) throw new Error("absurd height");
       }
       startsH264Keyframe(data, view.payloadOffset, view.payloadLength);
       startsVp9Keyframe(data, view.payloadOffset, view.payloadLength);

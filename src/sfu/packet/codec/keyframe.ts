@@ -1,10 +1,13 @@
-// One question over all video codecs: does this packet begin a keyframe?
+// Over all video codecs: does this packet begin a keyframe, and of what height?
 
 import type { RtpView } from "../rtp.ts";
 import { startsAv1Keyframe } from "./av1.ts";
+import { av1Height } from "./av1-size.ts";
 import { startsH264Keyframe } from "./h264.ts";
+import { h264Height } from "./h264-size.ts";
 import type { Vp8Descriptor } from "./vp8.ts";
 import { startsVp9Keyframe } from "./vp9.ts";
+import { vp9Height } from "./vp9-size.ts";
 
 export type VideoCodec = "vp8" | "vp9" | "h264" | "av1";
 /** Audio is forwarded as it is, whatever it contains. */
@@ -31,5 +34,22 @@ export function startsKeyframe(codec: MediaCodec, view: RtpView, vp8: Vp8Descrip
       return startsAv1Keyframe(data, payloadOffset, payloadLength);
     case "audio":
       return payloadLength > 0;
+  }
+}
+
+/** The height of the picture a keyframe's packet tells about; 0 when it does not. Ask only for `startsKeyframe`. */
+export function keyframeHeight(codec: MediaCodec, view: RtpView, vp8: Vp8Descriptor): number {
+  const { data, payloadOffset, payloadLength } = view;
+  switch (codec) {
+    case "vp8":
+      return vp8.height;
+    case "vp9":
+      return vp9Height(data, payloadOffset, payloadLength);
+    case "h264":
+      return h264Height(data, payloadOffset, payloadLength);
+    case "av1":
+      return av1Height(data, payloadOffset, payloadLength);
+    case "audio":
+      return 0;
   }
 }
