@@ -1,0 +1,30 @@
+const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
+  ["day", 86_400_000],
+  ["hour", 3_600_000],
+  ["minute", 60_000],
+  ["second", 1_000],
+];
+
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
+/** "3 minutes ago", with the exact time on hover. */
+export function Ago({ at }: { at: string | null }) {
+  if (at === null) return <span class="quiet">never</span>;
+  const difference = Date.parse(at) - Date.now();
+  const [unit, size] = UNITS.find(([, ms]) => Math.abs(difference) >= ms) ?? ["second", 1_000];
+  return (
+    <time dateTime={at} title={exact.format(new Date(at))}>
+      {relative.format(Math.round(difference / size), unit)}
+    </time>
+  );
+}
+
+export function durationText(ms: number | null): string {
+  if (ms === null) return "–";
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  const seconds = Math.round(ms / 1_000);
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  return `${Math.floor(seconds / 3_600)} h ${Math.floor((seconds % 3_600) / 60)} min`;
+}

@@ -1,0 +1,57 @@
+import { signal } from "@preact/signals";
+import { asFailure } from "../live.ts";
+
+type Toast = { id: number; kind: "good" | "bad"; text: string; requestId: string | null };
+
+const toasts = signal<Toast[]>([]);
+let nextId = 1;
+
+function show(kind: Toast["kind"], text: string, requestId: string | null): void {
+  const id = nextId++;
+  toasts.value = [...toasts.value, { id, kind, text, requestId }];
+  if (kind === "good") setTimeout(() => dismiss(id), 4_000);
+}
+
+function dismiss(id: number): void {
+  toasts.value = toasts.value.filter((toast) => toast.id !== id);
+}
+
+export function toastDone(text: string): void {
+  show("good", text, null);
+}
+
+/** With the request's id, which finds the log line on the server. It stays until it is dismissed. */
+export function toastError(error: unknown): void {
+  const { message, requestId } = asFailure(error);
+  show("bad", message, requestId);
+}
+
+/** Runs an action: says when it is done, shows what the server said when it is not. True when it worked. */
+export async function attempt(work: () => Promise<unknown>, done?: string): Promise<boolean> {
+  try {
+    await work();
+    if (done !== undefined) toastDone(done);
+    return true;
+  } catch (error) {
+    toastError(error);
+    return false;
+  }
+}
+
+export function Toasts() {
+  return (
+    <div class="toasts" role="status" aria-live="polite">
+      {toasts.value.map(({ id, kind, text, requestId }) => (
+        <div key={id} class={`toast ${kind}`}>
+          <div>
+            {text}
+            {requestId !== null && <div class="mono quiet">{requestId}</div>}
+          </div>
+          <button type="button" class="button quiet" aria-label="Dismiss" onClick={() => dismiss(id)}>
+            ×
+          </button>
+        </div>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,54 @@
+import { computed, signal } from "@preact/signals";
+
+export type SignedInUser = {
+  id: string;
+  email: string;
+  name: string | null;
+  emailVerified: boolean;
+  isOperator: boolean;
+  createdAt: string;
+};
+
+/** In memory only: a reload renews it by the refresh cookie, which no script can read. */
+export const accessToken = signal<string | null>(null);
+export const user = signal<SignedInUser | null>(null);
+/** Unknown until the first renewal has been tried. */
+export const sessionKnown = signal(false);
+export const signedIn = computed(() => user.value !== null);
+
+type SessionAnswer = { user: SignedInUser; accessToken?: string };
+
+export function adoptSession(answer: SessionAnswer): void {
+  accessToken.value = answer.accessToken ?? null;
+  user.value = answer.accessToken === undefined ? null : answer.user;
+}
+
+let renewing: Promise<boolean> | null = null;
+
+/** One renewal at a time, over all tabs: the refresh token rotates, and using an old one ends the session. */
+export function renewSession(): Promise<boolean> {
+  renewing ??= (navigator.locks ? navigator.locks.request("stoa-refresh", renew) : renew()).finally(() => {
+    renewing = null;
+  });
+  return renewing;
+}
+
+async function renew(): Promise<boolean> {
+  const response = await fetch("/v1/auth/refresh", { method: "POST" }).catch(() => null);
+  if (response?.ok) adoptSession((await response.json()) as SessionAnswer);
+  else if (response) {
+    accessToken.value = null;
+    user.value = null;
+  }
+  sessionKnown.value = true;
+  return response?.ok ?? false;
+}
+
+export async function signOut(): Promise<void> {
+  await fetch("/v1/auth/logout", {
+    method: "POST",
+    headers: accessToken.value === null ? {} : { authorization: `Bearer ${accessToken.value}` },
+  });
+  accessToken.value = null;
+  user.value = null;
+}
