@@ -1,15 +1,26 @@
-import type { InputHTMLAttributes } from "preact";
 import { useState } from "preact/hooks";
 import type { ApiFailure } from "../api.ts";
 import { asFailure } from "../live.ts";
 
-type InputProps = Omit<InputHTMLAttributes<HTMLInputElement>, "onInput" | "value"> & {
+type InputProps = {
   value: string;
   onValue: (value: string) => void;
+  type?: "text" | "email" | "password" | "search" | "url" | "number" | "datetime-local";
+  id?: string;
+  label?: string;
+  required?: boolean;
+  minLength?: number;
+  maxLength?: number;
+  min?: number;
+  max?: number;
+  placeholder?: string;
+  autocomplete?: string;
 };
 
-export function TextInput({ onValue, ...rest }: InputProps) {
-  return <input class="input" {...rest} onInput={({ currentTarget }) => onValue(currentTarget.value)} />;
+export function TextInput({ onValue, label, ...rest }: InputProps) {
+  return (
+    <input class="input" aria-label={label} {...rest} onInput={({ currentTarget }) => onValue(currentTarget.value)} />
+  );
 }
 
 type SelectProps<T extends string> = {
