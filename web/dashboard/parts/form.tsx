@@ -18,8 +18,15 @@ type InputProps = {
 };
 
 export function TextInput({ onValue, label, ...rest }: InputProps) {
+  // The element's own type is a union by `type`, which a variable of that union does not fit.
+  const attributes: object = rest;
   return (
-    <input class="input" aria-label={label} {...rest} onInput={({ currentTarget }) => onValue(currentTarget.value)} />
+    <input
+      class="input"
+      aria-label={label}
+      {...attributes}
+      onInput={({ currentTarget }) => onValue(currentTarget.value)}
+    />
   );
 }
 
