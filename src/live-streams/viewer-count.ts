@@ -34,8 +34,11 @@ export function viewerCounts({ bus, log }: Runtime, { store, people, liveRooms }
     const stream = store.find(streamId);
     if (!stream) return;
     const viewerCount = await count(stream);
-    const conversation = { id: stream.conversationId, publicId: stream.conversationPublicId };
-    bus.announce("streamUpdated", { conversation, streamId, status: stream.status, viewerCount });
+    const { conversationId, conversationPublicId, status } = stream;
+    bus.announce("chatSignal", {
+      conversationId,
+      signal: { type: "stream.updated", conversationId: conversationPublicId, streamId, status, viewerCount },
+    });
   }
 
   bus.on("streamChanged", ({ streamId }) => {

@@ -65,12 +65,5 @@ export type Facts = {
   };
   /** A live stream was started or ended. Viewers who wait in its room get media from LIVE on. */
   streamChanged: { streamId: string; roomId: string; status: LiveStreamStatus };
-  /** For the sockets in the stream's conversation, now and not kept. */
-  streamUpdated: {
-    conversation: { id: string; publicId: string };
-    streamId: string;
-    status: LiveStreamStatus;
-    viewerCount: number | null;
-  };
   roomClosed: { roomId: string; projectId: string; environment: Environment; reason: "closed" | "stream_ended" };
 };
