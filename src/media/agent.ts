@@ -1,0 +1,82 @@
+import type { RegisterServer } from "../fleet/fleet.service.ts";
+import type { Log } from "../kernel/log.ts";
+import { every, type Timers } from "../kernel/timers.ts";
+import type { MediaNode } from "./node.ts";
+
+export type AgentDeps = {
+  node: MediaNode;
+  registration: RegisterServer;
+  /** Where the control plane is reached, and the secret that opens its node routes. */
+  controlPlane: string;
+  secret: string;
+  heartbeatTimeoutSeconds: number;
+  fetch: typeof fetch;
+  timers: Timers;
+  log: Log;
+};
+
+export type Agent = {
+  /** Null when the control plane knows this node; otherwise why it does not. */
+  problem(): string | null;
+  stop(): void;
+};
+
+/** Every 10 s, but never more seldom than three times within the timeout. */
+const BEAT_EVERY_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 5_000;
+
+/**
+ * Makes a media node known to the control plane and keeps it known, through the same HTTP API that a node on another
+ * machine uses. A node that was forgotten (404) registers again; any other failure is tried again with the next beat.
+ */
+export function startAgent(deps: AgentDeps): Agent {
+  const { node, registration, controlPlane, secret, heartbeatTimeoutSeconds, timers, log } = deps;
+  const intervalMs = Math.min(BEAT_EVERY_MS, (heartbeatTimeoutSeconds * 1000) / 3);
+  const { name } = registration;
+  let problem: string | null = "not registered yet";
+
+  async function call(method: string, path: string, body: object): Promise<number> {
+    const response = await deps.fetch(`${controlPlane}/v1/rtc/servers/${path}`, {
+      method,
+      headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
+    });
+    await response.body?.cancel();
+    return response.status;
+  }
+
+  async function beat(): Promise<number> {
+    const load = await node.load();
+    return call("PUT", `${encodeURIComponent(name)}/heartbeat`, {
+      activeRooms: load.rooms,
+      activeParticipants: load.participants,
+      cpuPercent: load.cpuPercent ?? undefined,
+      memoryPercent: load.memoryPercent ?? undefined,
+      networkInBps: load.networkInBps,
+      networkOutBps: load.networkOutBps,
+    });
+  }
+
+  async function report(): Promise<void> {
+    try {
+      let status = problem === null ? await beat() : 404;
+      if (status === 404) {
+        status = await call("POST", "register", registration);
+        if (status < 300) status = await beat();
+      }
+      settle(status < 300 ? null : `the control plane answers ${status}`);
+    } catch (error) {
+      settle(error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  function settle(outcome: string | null): void {
+    if (outcome !== null && outcome !== problem) log.warn({ serverName: name, problem: outcome }, "heartbeat failed");
+    if (outcome === null && problem !== null) log.info({ serverName: name }, "media node registered");
+    problem = outcome;
+  }
+
+  void report();
+  return { problem: () => problem, stop: every(timers, intervalMs, report) };
+}
