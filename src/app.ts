@@ -31,11 +31,13 @@ import { memberRoutes } from "./projects/member.routes.ts";
 import { projectDashboardRoutes } from "./projects/project.dashboard-routes.ts";
 import { projectKeyRoutes } from "./projects/project.key-routes.ts";
 import { projectRoutes } from "./projects/project.routes.ts";
+import { participantRoutes } from "./rooms/participant.routes.ts";
 import { roomDashboardRoutes } from "./rooms/room.dashboard-routes.ts";
 import { roomRoutes } from "./rooms/room.routes.ts";
 import { rtcTokenRoutes } from "./rooms/rtc-token.routes.ts";
 import type { Runtime } from "./runtime.ts";
 import type { Services } from "./services.ts";
+import { rtcRoutes } from "./signaling/rtc.routes.ts";
 import { deliveryRoutes } from "./webhooks/delivery.routes.ts";
 import { webhookRoutes } from "./webhooks/webhook.routes.ts";
 
@@ -104,9 +106,11 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
     .use(auditRoutes(http, audit))
     .use(roomRoutes(http, runtime, services))
     .use(rtcTokenRoutes(http, runtime, services))
+    .use(participantRoutes(http, runtime, services))
     .use(roomDashboardRoutes(http, runtime, services))
     .use(fleetRoutes(http, runtime, services))
     .use(fleetNodeRoutes(http, runtime, services))
+    .use(rtcRoutes(http, services))
     .use(chatRoutes(http, runtime, services))
     .use(attachmentRoutes(http, services))
     .use(storageRoutes(http, runtime, services))

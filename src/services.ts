@@ -16,18 +16,19 @@ import { searchService } from "./chat/search.service.ts";
 import { searchStore } from "./chat/search.store.ts";
 import { fleetService } from "./fleet/fleet.service.ts";
 import { createLiveStreams } from "./live-streams/create.ts";
+import { type MediaNodes, noNodes } from "./media/nodes.ts";
 import { apiKeyService } from "./projects/api-key.service.ts";
 import { invitationService } from "./projects/invitation.service.ts";
 import { memberService } from "./projects/member.service.ts";
 import { projectService } from "./projects/project.service.ts";
-import { noLiveRooms } from "./rooms/live-rooms.ts";
 import { roomService } from "./rooms/room.service.ts";
 import { rtcTokenService } from "./rooms/rtc-token.service.ts";
 import type { Runtime } from "./runtime.ts";
+import { createSignaling } from "./signaling/signaling.ts";
 import { createWebhooks } from "./webhooks/create.ts";
 
 /** Every feature's rules, wired together once; what a feature needs of another is handed to it here. */
-export function createServices(runtime: Runtime) {
+export function createServices(runtime: Runtime, nodes: MediaNodes = noNodes()) {
   const users = userService(runtime);
   const sessions = sessionService(runtime);
   const oneTimeTokens = oneTimeTokenService(runtime);
@@ -45,7 +46,8 @@ export function createServices(runtime: Runtime) {
   const rooms = roomService(runtime);
   const rtcTokens = rtcTokenService(runtime, { rooms, mayMint: () => true });
   const fleet = fleetService(runtime);
-  const liveRooms = noLiveRooms();
+  const signaling = createSignaling(runtime, { rooms, rtcTokens, fleet, nodes, originPolicy: projects.originPolicy });
+  const { liveRooms } = signaling;
   const attachments = attachmentParts(runtime, projects.originPolicy);
   const search = searchService(runtime, searchStore(runtime.db));
   const retention = retentionService(runtime, { store: retentionStore(runtime.db), search });
@@ -68,8 +70,9 @@ export function createServices(runtime: Runtime) {
     audit,
     rooms,
     rtcTokens,
-    liveRooms,
     fleet,
+    signaling,
+    liveRooms,
     attachments,
     search,
     retention,

@@ -1,6 +1,8 @@
 import type { ChatSignal } from "./chat.ts";
 import type { ChatEvent } from "./chat-events.ts";
 import type { AuditActionName, Environment, LiveStreamStatus } from "./enums.ts";
+import type { Quality, Track } from "./room-records.ts";
+import type { LeaveReason } from "./signaling.ts";
 import type { WebhookEventData, WebhookEventType } from "./webhook-events.ts";
 
 /** Something a project's webhook endpoints may want to hear; joins the transaction that made it true. */
@@ -33,6 +35,62 @@ export type AuditFact = Author & {
   at: number;
 };
 
+/** What each fact about an RTC connection says; `sessionId` names one join, `connectionId` is the client's own name. */
+export type RtcConnectionSubject = {
+  sessionId: string;
+  connectionId: string;
+  projectId: string;
+  environment: Environment;
+  roomId: string;
+  roomName: string;
+  participantIdentity: string;
+  tokenId: string;
+  serverName: string | null;
+  sdk: string | null;
+  userAgent: string | null;
+  ipAddress: string;
+  /** When its socket was opened. */
+  startedAt: number;
+  at: number;
+};
+
+export type RtcConnectionEvent =
+  /** In the room; whether media follows is open. `replaced`: it took over from an earlier try of the same client. */
+  | { type: "started"; mode: "new" | "replaced" }
+  /** Media flows for the first time. */
+  | { type: "connected"; transport: "udp" | "tcp"; remoteAddress: string; joinTimeMs: number }
+  /** The socket (`signaling`) or the packets (`media`) stopped; the participant is kept. */
+  | { type: "reconnecting"; path: "signaling" | "media"; reason: string }
+  | { type: "reconnected"; path: "signaling" | "media" }
+  | { type: "mediaFailed"; reason: string }
+  | { type: "iceStateChanged"; state: string }
+  | { type: "dtlsStateChanged"; state: string }
+  | { type: "qualityChanged"; quality: Quality }
+  | { type: "trackPublished"; track: Track }
+  | { type: "trackUnpublished"; trackId: string }
+  | { type: "stats"; rttMs: number | null; jitterMs: number | null; packetLossPercent: number | null }
+  | { type: "left"; reason: LeaveReason };
+
+export type RtcConnectionFact = RtcConnectionSubject & RtcConnectionEvent;
+
+/** A join that was refused, or a socket that never got so far; what is not known of it is null. */
+export type RtcRefusedFact = {
+  code: string;
+  message: string;
+  closeCode: number;
+  projectId: string | null;
+  environment: Environment | null;
+  roomId: string | null;
+  participantIdentity: string | null;
+  tokenId: string | null;
+  connectionId: string | null;
+  sdk: string | null;
+  userAgent: string | null;
+  ipAddress: string;
+  startedAt: number;
+  at: number;
+};
+
 /** Everything that features tell each other over the bus, by name. */
 export type Facts = {
   webhook: WebhookFact;
@@ -44,6 +102,8 @@ export type Facts = {
   /** Another process wrote to the database: caches drop everything. */
   changedElsewhere: Record<string, never>;
   apiKeyRevoked: { publicId: string; projectId: string };
+  rtcConnection: RtcConnectionFact;
+  rtcRefused: RtcRefusedFact;
   /** Out of the room for good: their tokens are revoked as well. */
   participantRemoved: { roomId: string; identity: string };
   rtcTokenRevoked: { tokenId: string; roomId: string };

@@ -57,7 +57,8 @@ const Mid = Type.String({ minLength: 1, maxLength: 32 });
 const TrackId = Type.String({ minLength: 1, maxLength: 64 });
 const Topic = Type.String({ minLength: 1, maxLength: 128 });
 const To = Type.Array(Identity, { minItems: 1, maxItems: 500 });
-const Metadata = Type.String({ maxLength: 1_024 });
+/** 1,024 characters as code points, which the server counts; a code point takes up to two units here. */
+const Metadata = Type.String({ maxLength: 2_048 });
 
 function request<T extends string, P extends TProperties>(type: T, properties: P) {
   return Type.Object({ type: Type.Literal(type), id: RequestId, ...properties });

@@ -1,17 +1,23 @@
-import type { Participant } from "../protocol/room-records.ts";
+import type { Participant, Permissions, Track } from "../protocol/room-records.ts";
 import type { RoomPresence } from "./room.service.ts";
 
-/** What is going on in the rooms right now. The signaling side knows; rooms only ask. */
+/**
+ * What is going on in the rooms right now; the signaling side answers. Methods that ask a media node throw
+ * `SVC_RTC_SERVER_UNREACHABLE` when it does not answer, those about one participant `SVC_PARTICIPANT_NOT_FOUND`.
+ */
 export type LiveRooms = {
   /** How many are in each room and on which node; one question per node, however many rooms are asked for. */
   presence(roomIds: string[]): Promise<Map<string, RoomPresence>>;
-  /** Throws `SVC_RTC_SERVER_UNREACHABLE` when the room's node does not answer. */
   participants(roomId: string): Promise<Participant[]>;
+  has(roomId: string, identity: string): boolean;
+  /** The token with which this participant joined. */
+  tokenOf(roomId: string, identity: string): string;
+  permissionsOf(roomId: string, identity: string): Permissions;
+  update(
+    roomId: string,
+    identity: string,
+    change: { permissions?: Permissions; metadata?: string | null },
+  ): Promise<Participant>;
+  mute(roomId: string, identity: string, trackId: string): Promise<Track>;
+  sendData(roomId: string, data: { topic?: string; to?: string[]; payload: string }): Promise<void>;
 };
-
-export function noLiveRooms(): LiveRooms {
-  return {
-    presence: async () => new Map(),
-    participants: async () => [],
-  };
-}

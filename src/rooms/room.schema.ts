@@ -1,6 +1,6 @@
 import { t } from "elysia";
 import { Environment, Name, NullableTimestamp, nullable, oneOf, Timestamp } from "../kernel/http/schema.ts";
-import { Participant as ParticipantRecord } from "../protocol/room-records.ts";
+import { Participant as ParticipantRecord, Track as TrackRecord } from "../protocol/room-records.ts";
 
 export const RoomStatus = oneOf(["ACTIVE", "CLOSED"]);
 
@@ -13,6 +13,7 @@ export const CreateRoom = t.Object({
 
 /** The wire's own schema; the framework cannot infer the type of its unions, so it is told. */
 export const Participant = t.Unsafe<ParticipantRecord>(ParticipantRecord);
+export const Track = t.Unsafe<TrackRecord>(TrackRecord);
 
 const room = {
   id: t.String(),

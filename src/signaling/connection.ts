@@ -1,0 +1,232 @@
+import type { RtcTokenCaller } from "../kernel/http/callers.ts";
+import { type OriginPolicy, originAllowed } from "../kernel/http/origins.ts";
+import type { Socket, SocketEvents } from "../kernel/http/sockets.ts";
+import { frameCode } from "../protocol/errors.ts";
+import { CLOSE_CODES, type ClientFrame, type ClientFrameOf, JOIN_TIMEOUT_SECONDS } from "../protocol/signaling.ts";
+import type { RtcTokenService } from "../rooms/rtc-token.service.ts";
+import type { Runtime } from "../runtime.ts";
+import { type ReadFrame, readFrame } from "./frames.ts";
+import type { Join } from "./join.ts";
+import { joinAck } from "./join-ack.ts";
+import type { Membership } from "./membership.ts";
+import { createMessageBudget } from "./message-budget.ts";
+import { FrameError, frameError, frameErrorOf, Refusal, refusalOf, refuse } from "./refusal.ts";
+import type { Requests } from "./requests.ts";
+import type { Session } from "./session.ts";
+
+/** Where a connection stands. It only ever moves down this list. */
+type Stage =
+  | { stage: "authenticating" }
+  | { stage: "waiting"; caller: RtcTokenCaller }
+  | { stage: "joined"; session: Session }
+  | { stage: "closed" };
+
+export type SocketRequest = {
+  token: string | null;
+  origin: string | null;
+  ipAddress: string;
+  userAgent: string | null;
+};
+
+export type ConnectionDeps = {
+  runtime: Runtime;
+  rtcTokens: RtcTokenService;
+  membership: Membership;
+  join: Join;
+  requests: Requests;
+  originPolicy: (projectId: string) => OriginPolicy;
+  /** Null: may connect. Otherwise why not: too many attempts, or the server is going down. */
+  turnedAway: (ipAddress: string) => Refusal | null;
+  /** Whether a token that is over might still resume somebody. */
+  isPresent: (roomId: string, identity: string) => boolean;
+};
+
+const MALFORMED_FRAMES = 3;
+
+/** One socket, from its opening to its close. Frames are answered one after another, in the order they came. */
+export function openConnection(deps: ConnectionDeps, socket: Socket, request: SocketRequest): SocketEvents {
+  const { runtime, rtcTokens, membership, join, requests } = deps;
+  const { bus, config, log, now, timers } = runtime;
+  const openedAt = now();
+  const spend = createMessageBudget(now, config.SIGNALING_MAX_MESSAGES_PER_WINDOW, config.RATE_LIMIT_WINDOW_SECONDS);
+  let at: Stage = { stage: "authenticating" };
+  let malformed = 0;
+  let joinFrame: ClientFrameOf<"room.join"> | null = null;
+  let tail: Promise<void> = Promise.resolve();
+
+  const isClosed = () => at.stage === "closed";
+  const send = (frame: object) => {
+    if (!isClosed()) socket.send(JSON.stringify(frame));
+  };
+  const answerError = ({ code, message, retryAfterSeconds }: FrameError, id?: string) =>
+    send({ type: "error", id, code, message, retryAfterSeconds });
+
+  const cancelJoinTimeout = timers.after(JOIN_TIMEOUT_SECONDS * 1000, () => {
+    end(new Refusal("JOIN_TIMEOUT", `No room.join within ${JOIN_TIMEOUT_SECONDS} s.`, CLOSE_CODES.joinTimeout));
+  });
+
+  function end(refusal: Refusal, id?: string): void {
+    if (isClosed()) return;
+    const caller = at.stage === "waiting" ? at.caller : null;
+    const session = at.stage === "joined" ? at.session : null;
+    answerError(refusal, id);
+    closed();
+    socket.close(refusal.closeCode, refusal.code);
+    if (session) return;
+    bus.announce("rtcRefused", {
+      ...{ code: refusal.code, message: refusal.message, closeCode: refusal.closeCode },
+      projectId: caller?.projectId ?? null,
+      environment: caller?.environment ?? null,
+      roomId: caller?.roomId ?? null,
+      participantIdentity: caller?.participantIdentity ?? null,
+      tokenId: caller?.tokenId ?? null,
+      connectionId: joinFrame?.connectionId ?? null,
+      sdk: joinFrame?.sdk ?? null,
+      userAgent: request.userAgent,
+      ipAddress: request.ipAddress,
+      startedAt: openedAt,
+      at: now(),
+    });
+  }
+
+  function closed(): void {
+    cancelJoinTimeout();
+    if (at.stage === "joined") membership.detach(at.session, socket);
+    at = { stage: "closed" };
+  }
+
+  async function authenticate(): Promise<void> {
+    if (request.token === null) throw refuse("SVC_AUTH_ERROR", CLOSE_CODES.unauthorized);
+    const caller = await rtcTokens.read(request.token);
+    if (isClosed()) return;
+    at = { stage: "waiting", caller };
+    if (!originAllowed(request.origin, deps.originPolicy(caller.projectId))) {
+      throw refuse("SVC_ORIGIN_NOT_ALLOWED", CLOSE_CODES.forbidden);
+    }
+    const { roomId, participantIdentity, expiresAt } = caller;
+    // One that is over still resumes a session; without a session there is nothing to wait for.
+    if (expiresAt <= now() && !deps.isPresent(roomId, participantIdentity)) {
+      throw refuse("SVC_TOKEN_EXPIRED", CLOSE_CODES.tokenExpired);
+    }
+  }
+
+  async function enter(caller: RtcTokenCaller, frame: ClientFrameOf<"room.join">): Promise<void> {
+    cancelJoinTimeout();
+    joinFrame = frame;
+    const resumed = join.resume(caller, frame);
+    if (resumed) {
+      const lastSeq = frame.resume?.lastSeq ?? 0;
+      const missed = resumed.outbox.since(lastSeq);
+      at = { stage: "joined", session: resumed };
+      membership.attach(resumed, socket);
+      send({
+        type: "ack",
+        id: frame.id,
+        ...joinAck(runtime, resumed, "resumed", missed ? lastSeq : resumed.outbox.seq),
+      });
+      for (const text of missed ?? []) socket.send(text);
+      membership.tell(resumed, { type: "reconnected", path: "signaling" });
+      return;
+    }
+    const { ipAddress, userAgent } = request;
+    const client = { ipAddress, userAgent, sdk: frame.sdk ?? null, openedAt };
+    const { session, mode } = await join.join(caller, frame, client, isClosed);
+    if (isClosed()) return membership.leave(session, "left");
+    at = { stage: "joined", session };
+    send({ type: "ack", id: frame.id, ...joinAck(runtime, session, mode, session.outbox.seq) });
+    membership.attach(session, socket);
+  }
+
+  async function answer(frame: ClientFrame): Promise<void> {
+    if (isClosed() || frame.type === "ping") return;
+    if (frame.type === "room.join") {
+      if (at.stage !== "waiting") throw frameError("INVALID_MESSAGE", "This connection has joined already.");
+      return enter(at.caller, frame).catch((error) => fail(error, frame.id));
+    }
+    if (at.stage !== "joined") throw frameError("NOT_IN_ROOM", "Send room.join first.");
+    const { session } = at;
+    if (session.link.state !== "attached" || session.link.socket !== socket) {
+      throw frameError("NOT_IN_ROOM", "Another connection has taken over.");
+    }
+    if (frame.type === "room.leave") {
+      send({ type: "ack", id: frame.id });
+      membership.leave(session, "left");
+      closed();
+      socket.close(1000, "left");
+      return;
+    }
+    const handle = requests[frame.type] as (session: Session, frame: ClientFrame) => object | Promise<object>;
+    send({ type: "ack", id: frame.id, ...(await handle(session, frame)) });
+  }
+
+  /** Why a join failed, said before the close. */
+  function fail(error: unknown, id?: string): void {
+    const refusal = refusalOf(error);
+    if (refusal.closeCode === CLOSE_CODES.restart) log.error({ err: error }, "join failed");
+    end(refusal, id);
+  }
+
+  function enqueue(frame: ClientFrame): void {
+    tail = tail
+      .then(() => answer(frame))
+      .catch((error) => {
+        const known = frameErrorOf(error);
+        if (!known) log.error({ err: error, type: frame.type }, "signaling request failed");
+        answerError(known ?? new FrameError("INTERNAL_ERROR", "Something went wrong on the server."), frame.id);
+      });
+  }
+
+  function onFrame(read: ReadFrame): void {
+    switch (read.kind) {
+      case "frame":
+        // Pings are answered past the queue: they ask whether the server lives, not whether it has time.
+        if (read.frame.type === "ping") send({ type: "pong", id: read.frame.id });
+        else enqueue(read.frame);
+        break;
+      case "invalid":
+        answerError(frameError(read.code, read.message), read.id);
+        break;
+      case "malformed":
+        malformed += 1;
+        if (malformed < MALFORMED_FRAMES) answerError(frameError("INVALID_MESSAGE", read.message));
+        else end(new Refusal("INVALID_MESSAGE", read.message, CLOSE_CODES.malformed));
+        break;
+    }
+  }
+
+  const away = deps.turnedAway(request.ipAddress);
+  if (away) end(away);
+  else tail = authenticate().catch((error) => fail(error));
+
+  return {
+    received(text, bytes) {
+      if (isClosed()) return;
+      if (bytes > config.SIGNALING_MAX_MESSAGE_BYTES) {
+        const message = `A frame may have ${config.SIGNALING_MAX_MESSAGE_BYTES} bytes.`;
+        end(new Refusal(frameCode("SVC_PAYLOAD_TOO_LARGE"), message, CLOSE_CODES.frameTooLarge));
+        return;
+      }
+      const verdict = spend();
+      const read = readFrame(text);
+      if (verdict.kind === "ok") onFrame(read);
+      else if (verdict.kind === "flood") end(refuse("SVC_RATE_LIMITED", CLOSE_CODES.tooManyAttempts));
+      else answerError(tooManyFrames(verdict.retryAfterSeconds), idOf(read));
+    },
+    closed,
+  };
+}
+
+function tooManyFrames(retryAfterSeconds: number): FrameError {
+  return new FrameError(frameCode("SVC_RATE_LIMITED"), "Too many frames. Try again later.", retryAfterSeconds);
+}
+
+function idOf(read: ReadFrame): string | undefined {
+  switch (read.kind) {
+    case "frame":
+      return read.frame.id;
+    case "invalid":
+      return read.id;
+    case "malformed":
+      return undefined;
+  }
+}

@@ -1,0 +1,37 @@
+import type { JoinAck } from "../protocol/signaling.ts";
+import { iceServersFor } from "../rooms/ice-servers.ts";
+import type { Runtime } from "../runtime.ts";
+import { RESUME_WINDOW_SECONDS } from "./membership.ts";
+import { participantOf, type Session } from "./session.ts";
+
+/** As long as any token lives: the session may outlast the one it joined with. */
+const ICE_CREDENTIAL_MS = 6 * 3_600_000;
+
+/**
+ * What a client needs to know on coming in. `seq` numbers the state shown here: when a resuming client finds its own
+ * `lastSeq`, what it missed follows as pushes; when it finds a later one, this is the new state, whole.
+ */
+export function joinAck({ config, now }: Runtime, session: Session, mode: JoinAck["mode"], seq: number): JoinAck {
+  const { room } = session;
+  const others = [...room.sessions.values()].filter((other) => other !== session && other.announced);
+  return {
+    mode,
+    sessionId: session.id,
+    resumeToken: session.resumeToken,
+    resumeWindowSeconds: RESUME_WINDOW_SECONDS,
+    seq,
+    room: { id: room.id, name: room.name },
+    participant: participantOf(session),
+    participants: others.map(participantOf),
+    serverName: room.placed?.serverName ?? "",
+    region: room.placed?.region ?? "",
+    iceServers: iceServersFor(config, session.identity, now() + ICE_CREDENTIAL_MS),
+    permissions: session.permissions,
+    limits: {
+      maxMessageBytes: config.SIGNALING_MAX_MESSAGE_BYTES,
+      messagesPerWindow: config.SIGNALING_MAX_MESSAGES_PER_WINDOW,
+      windowSeconds: config.RATE_LIMIT_WINDOW_SECONDS,
+      maxParticipants: config.SIGNALING_MAX_PARTICIPANTS_PER_ROOM,
+    },
+  };
+}

@@ -1,0 +1,150 @@
+import { randomBytes } from "node:crypto";
+import type { RtcTokenCaller } from "../kernel/http/callers.ts";
+import { sameSecret } from "../kernel/secrets.ts";
+import { MediaError } from "../media/node.ts";
+import type { Placements } from "../media/placement.ts";
+import { ApiError, frameCode } from "../protocol/errors.ts";
+import { CLOSE_CODES, type ClientFrameOf } from "../protocol/signaling.ts";
+import type { RoomService } from "../rooms/room.service.ts";
+import type { RtcTokenService } from "../rooms/rtc-token.service.ts";
+import type { Runtime } from "../runtime.ts";
+import { ENDINGS, type Membership } from "./membership.ts";
+import { createOutbox } from "./outbox.ts";
+import { Refusal } from "./refusal.ts";
+import type { Registry } from "./registry.ts";
+import type { Client, LiveRoom, Session } from "./session.ts";
+
+type JoinFrame = Pick<ClientFrameOf<"room.join">, "connectionId" | "resume">;
+export type Joined = { session: Session; mode: "new" | "replaced" };
+
+export type JoinDeps = {
+  registry: Registry;
+  placements: Placements;
+  membership: Membership;
+  rooms: RoomService;
+  rtcTokens: RtcTokenService;
+};
+
+/** How somebody comes into a room, or back into it. Throws what refuses them. */
+export function createJoin({ config, ids, now }: Runtime, deps: JoinDeps) {
+  const { registry, placements, membership, rooms, rtcTokens } = deps;
+
+  function admit(caller: RtcTokenCaller) {
+    if (rtcTokens.isRevoked(caller.tokenId)) throw new ApiError("SVC_TOKEN_REVOKED");
+    if (caller.expiresAt <= now()) throw new ApiError("SVC_TOKEN_EXPIRED");
+    if (!caller.permissions.join) throw new ApiError("SVC_PERMISSION_DENIED");
+    return rooms.findActive(caller);
+  }
+
+  async function place(room: LiveRoom): Promise<void> {
+    if (room.placed) return;
+    room.placing ??= placements.open(room);
+    try {
+      room.placed = await room.placing;
+    } finally {
+      room.placing = null;
+    }
+  }
+
+  function create(caller: RtcTokenCaller, room: LiveRoom, frame: JoinFrame, client: Client): Joined {
+    const previous = room.sessions.get(caller.participantIdentity);
+    if (!previous && room.sessions.size >= config.SIGNALING_MAX_PARTICIPANTS_PER_ROOM) {
+      throw new Refusal("ROOM_FULL", "The room is full.", CLOSE_CODES.roomFull);
+    }
+    // The same client once more, whose first try got lost on the way: nobody needs to hear of it.
+    const earlier = previous?.connectionId === frame.connectionId ? previous : undefined;
+    const session: Session = {
+      id: ids.uuid(),
+      room,
+      identity: caller.participantIdentity,
+      connectionId: frame.connectionId,
+      tokenId: caller.tokenId,
+      client,
+      joinedAt: earlier?.joinedAt ?? now(),
+      outbox: createOutbox(),
+      link: { state: "joining" },
+      resumeToken: newResumeToken(),
+      permissions: caller.permissions,
+      metadata: caller.metadata,
+      announced: earlier?.announced ?? false,
+      cancelAnnouncement: () => {},
+      wantsMedia: false,
+      media: "new",
+      stats: null,
+      tracks: new Map(),
+    };
+    if (previous) membership.dismiss(previous, "replaced", { quietly: earlier !== undefined });
+    registry.add(session);
+    for (const trackId of earlier?.tracks.keys() ?? []) {
+      membership.broadcast(room, { type: "track.unpublished", identity: session.identity, trackId }, session);
+    }
+    return { session, mode: earlier ? "replaced" : "new" };
+  }
+
+  async function addToNode({ id: participantId, room, identity, permissions }: Session): Promise<void> {
+    const participant = { roomId: room.id, participantId, identity, permissions };
+    if (!room.placed) throw new ApiError("SVC_RTC_SERVER_UNREACHABLE");
+    const { node } = room.placed;
+    try {
+      await node.addParticipant(participant);
+    } catch (error) {
+      if (!(error instanceof MediaError) || error.code !== "ROOM_NOT_FOUND") throw error;
+      // The node started anew since the room was opened there.
+      await node.openRoom({ roomId: room.id });
+      await node.addParticipant(participant);
+    }
+  }
+
+  return {
+    /** `isGone` tells whether the client hung up while it waited. */
+    async join(caller: RtcTokenCaller, frame: JoinFrame, client: Client, isGone: () => boolean): Promise<Joined> {
+      const room = registry.roomFor(admit(caller));
+      room.pending += 1;
+      let session: Session | undefined;
+      try {
+        await place(room);
+        // Time has passed: what may have changed is asked again, and nothing waits from here to the insertion.
+        if (isGone()) throw new Refusal("JOIN_TIMEOUT", "The client hung up.", CLOSE_CODES.joinTimeout);
+        admit(caller);
+        const joined = create(caller, room, frame, client);
+        session = joined.session;
+        await addToNode(session);
+        refuseIfOver(session);
+        membership.awaitAnnouncement(session);
+        membership.tell(session, { type: "started", mode: joined.mode });
+        return joined;
+      } catch (error) {
+        if (session) membership.leave(session, "failed");
+        throw error;
+      } finally {
+        room.pending -= 1;
+        membership.abandonIfEmpty(room);
+      }
+    },
+
+    /** Null when there is nothing to resume; the client may then join anew, if its token still allows it. */
+    resume(caller: RtcTokenCaller, { connectionId, resume }: JoinFrame): Session | null {
+      const session = resume && registry.session(resume.sessionId);
+      if (!session || session.connectionId !== connectionId) return null;
+      if (session.room.id !== caller.roomId || session.identity !== caller.participantIdentity) return null;
+      if (session.link.state !== "detached" && session.link.state !== "attached") return null;
+      if (session.resumeToken === "" || !sameSecret(resume.resumeToken, session.resumeToken)) return null;
+      session.resumeToken = newResumeToken();
+      return session;
+    },
+  };
+}
+
+export type Join = ReturnType<typeof createJoin>;
+
+/** Removed, replaced, or the room closed, while the node was asked. */
+function refuseIfOver({ link }: Session): void {
+  if (link.state !== "left" || link.reason === "left" || link.reason === "timeout" || link.reason === "failed") return;
+  const { closeCode } = ENDINGS[link.reason];
+  throw new Refusal(frameCode("SVC_ROOM_CLOSED"), `The join was overtaken: ${link.reason}.`, closeCode);
+}
+
+/** Opaque, single use: every join and every resume hands out another one. */
+function newResumeToken(): string {
+  return randomBytes(32).toString("base64url");
+}

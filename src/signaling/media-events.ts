@@ -1,0 +1,130 @@
+import type { MediaEvent } from "../media/node.ts";
+import type { Placements } from "../media/placement.ts";
+import type { Membership } from "./membership.ts";
+import type { Registry } from "./registry.ts";
+import type { Session } from "./session.ts";
+
+type OfParticipant = Extract<MediaEvent, { participantId: string }>;
+
+/** What the packets say, told to those it concerns. Events of participants who have left say nothing to anyone. */
+export function createMediaEvents({
+  registry,
+  membership,
+  placements,
+}: {
+  registry: Registry;
+  membership: Membership;
+  placements: Placements;
+}): (serverName: string, event: MediaEvent) => void {
+  function onParticipant(session: Session, event: OfParticipant): void {
+    const { room, identity, client } = session;
+    switch (event.type) {
+      case "participantConnected":
+        session.media = "connected";
+        membership.tell(session, {
+          type: "connected",
+          transport: event.transport,
+          remoteAddress: event.remoteAddress,
+          joinTimeMs: membership.since(client.openedAt),
+        });
+        membership.announce(session);
+        break;
+      case "participantDisconnected":
+        session.media = "disconnected";
+        membership.tell(session, { type: "reconnecting", path: "media", reason: event.reason });
+        membership.update(session);
+        break;
+      case "participantReconnected":
+        session.media = "connected";
+        membership.tell(session, { type: "reconnected", path: "media" });
+        membership.update(session);
+        break;
+      case "participantFailed":
+        session.media = "failed";
+        membership.tell(session, { type: "mediaFailed", reason: event.reason });
+        // A peer without a socket cannot offer again.
+        if (session.link.state === "headless") membership.leave(session, "failed");
+        else membership.update(session);
+        break;
+      case "iceStateChanged":
+        if (event.state === "checking" && session.media === "new") session.media = "connecting";
+        membership.tell(session, { type: "iceStateChanged", state: event.state });
+        break;
+      case "dtlsStateChanged":
+        membership.tell(session, { type: "dtlsStateChanged", state: event.state });
+        break;
+      case "trackPublished":
+        session.tracks.set(event.track.id, event.track);
+        membership.tell(session, { type: "trackPublished", track: event.track });
+        membership.broadcast(room, { type: "track.published", identity, track: event.track });
+        break;
+      case "trackUnpublished":
+        if (!session.tracks.delete(event.trackId)) break;
+        membership.tell(session, { type: "trackUnpublished", trackId: event.trackId });
+        membership.broadcast(room, { type: "track.unpublished", identity, trackId: event.trackId });
+        break;
+      case "trackMuted":
+      case "trackUnmuted": {
+        const track = session.tracks.get(event.trackId);
+        const muted = event.type === "trackMuted";
+        if (track) session.tracks.set(track.id, { ...track, muted });
+        membership.broadcast(room, {
+          type: muted ? "track.muted" : "track.unmuted",
+          identity,
+          trackId: event.trackId,
+        });
+        break;
+      }
+      case "layersWanted":
+        membership.push(session, { type: "layers.wanted", trackId: event.trackId, layers: event.layers });
+        break;
+      case "subscriptionChanged": {
+        const { trackId, layer, paused, reason } = event;
+        membership.push(session, { type: "subscription.changed", trackId, layer, paused, reason });
+        break;
+      }
+      case "qualityChanged":
+        membership.tell(session, { type: "qualityChanged", quality: event.quality });
+        membership.broadcast(room, { type: "quality.changed", identity, quality: event.quality });
+        break;
+      case "transportStats": {
+        const { rttMs, jitterMs, packetLossPercent } = event.stats;
+        session.stats = event.stats;
+        membership.tell(session, { type: "stats", rttMs, jitterMs, packetLossPercent });
+        break;
+      }
+    }
+  }
+
+  return (serverName, event) => {
+    switch (event.type) {
+      case "speakersChanged": {
+        const room = registry.room(event.roomId);
+        if (room) membership.broadcast(room, { type: "speakers.changed", speakers: event.speakers });
+        break;
+      }
+      case "data": {
+        const { from, topic, payload } = event;
+        for (const participantId of event.recipients) {
+          const session = registry.session(participantId);
+          if (session)
+            membership.push(session, { type: "data", from, ...(topic === undefined ? {} : { topic }), payload });
+        }
+        break;
+      }
+      case "workerCrashed":
+        for (const { roomId } of event.rooms) {
+          const room = registry.room(roomId);
+          if (room?.placed?.serverName !== serverName) continue;
+          placements.forget(roomId);
+          room.placed = null;
+          membership.dismissAll(room, "node_lost");
+        }
+        break;
+      default: {
+        const session = registry.session(event.participantId);
+        if (session) onParticipant(session, event);
+      }
+    }
+  };
+}

@@ -1,0 +1,162 @@
+import type { Socket } from "../kernel/http/sockets.ts";
+import type { Placements } from "../media/placement.ts";
+import type { RtcConnectionEvent } from "../protocol/facts.ts";
+import { CLOSE_CODES, type CloseCode, type LeaveReason, type PushBody } from "../protocol/signaling.ts";
+import type { Runtime } from "../runtime.ts";
+import { pushText } from "./outbox.ts";
+import type { Registry } from "./registry.ts";
+import { type LiveRoom, participantOf, type Session } from "./session.ts";
+
+export const RESUME_WINDOW_SECONDS = 20;
+/** A participant who wants no media counts as joined after this. */
+export const ANNOUNCE_AFTER_MS = 5_000;
+/** A reader further behind than this is cut off; it comes back and resumes. */
+const SLOW_READER_BYTES = 1024 * 1024;
+
+/** Reasons for which the server itself ends a session. */
+export type DismissReason = Exclude<LeaveReason, "left" | "timeout" | "failed">;
+
+export const ENDINGS: Record<DismissReason, { closeCode: CloseCode; action: "stop" | "rejoin" }> = {
+  replaced: { closeCode: CLOSE_CODES.replaced, action: "stop" },
+  removed: { closeCode: CLOSE_CODES.roomClosed, action: "stop" },
+  revoked: { closeCode: CLOSE_CODES.unauthorized, action: "stop" },
+  room_closed: { closeCode: CLOSE_CODES.roomClosed, action: "stop" },
+  stream_ended: { closeCode: CLOSE_CODES.roomClosed, action: "stop" },
+  node_lost: { closeCode: CLOSE_CODES.restart, action: "rejoin" },
+  restart: { closeCode: CLOSE_CODES.restart, action: "rejoin" },
+};
+/** Everyone rejoins at once otherwise, and the budget per address is small. */
+const REJOIN_SPREAD_MS = 2_000;
+
+export type Membership = ReturnType<typeof createMembership>;
+
+/** Being in a room: who hears of whom, who is kept for how long, and how it ends. */
+export function createMembership(
+  { bus, now, timers, log }: Runtime,
+  { registry, placements }: { registry: Registry; placements: Placements },
+) {
+  function tell(session: Session, event: RtcConnectionEvent): void {
+    const { room, client } = session;
+    bus.announce("rtcConnection", {
+      sessionId: session.id,
+      connectionId: session.connectionId,
+      projectId: room.projectId,
+      environment: room.environment,
+      roomId: room.id,
+      roomName: room.name,
+      participantIdentity: session.identity,
+      tokenId: session.tokenId,
+      serverName: room.placed?.serverName ?? null,
+      sdk: client.sdk,
+      userAgent: client.userAgent,
+      ipAddress: client.ipAddress,
+      startedAt: client.openedAt,
+      at: now(),
+      ...event,
+    });
+  }
+
+  function deliver(session: Session, body: string): void {
+    const frame = session.outbox.add(body);
+    const { link } = session;
+    if (link.state !== "attached") return;
+    link.socket.send(frame);
+    if (link.socket.bufferedBytes > SLOW_READER_BYTES) {
+      const { socket } = link;
+      detach(session, socket);
+      socket.close(1013, "too slow");
+    }
+  }
+
+  const push = (session: Session, body: PushBody) => deliver(session, pushText(body));
+
+  function broadcast(room: LiveRoom, body: PushBody, except?: Session): void {
+    const text = pushText(body);
+    for (const session of room.sessions.values()) if (session !== except) deliver(session, text);
+  }
+
+  function announce(session: Session): void {
+    session.cancelAnnouncement();
+    if (session.announced || session.link.state === "left") return;
+    session.announced = true;
+    broadcast(session.room, { type: "participant.joined", participant: participantOf(session) }, session);
+  }
+
+  /** What others see of a participant has changed. */
+  function update(session: Session): void {
+    if (!session.announced) return;
+    broadcast(session.room, { type: "participant.updated", participant: participantOf(session) });
+  }
+
+  function detach(session: Session, socket: Socket): void {
+    if (session.link.state !== "attached" || session.link.socket !== socket) return;
+    const cancelExpiry = timers.after(RESUME_WINDOW_SECONDS * 1000, () => leave(session, "timeout"));
+    session.link = { state: "detached", cancelExpiry };
+    tell(session, { type: "reconnecting", path: "signaling", reason: "socket_closed" });
+  }
+
+  /** The end of a session. `quietly`: nobody is told, because everyone goes, or because another takes its place. */
+  function leave(session: Session, reason: LeaveReason, { quietly = false } = {}): void {
+    const { link, room } = session;
+    if (link.state === "left") return;
+    if (link.state === "detached") link.cancelExpiry();
+    session.cancelAnnouncement();
+    session.link = { state: "left", reason };
+    session.resumeToken = "";
+    registry.remove(session);
+    tell(session, { type: "left", reason });
+    room.placed?.node.removeParticipant({ roomId: room.id, participantId: session.id }).catch((err) => {
+      log.warn({ err, roomId: room.id }, "media node did not remove the participant");
+    });
+    if (session.announced && !quietly) {
+      broadcast(room, { type: "participant.left", identity: session.identity, reason });
+    }
+    abandonIfEmpty(room);
+  }
+
+  function abandonIfEmpty(room: LiveRoom): void {
+    if (registry.removeRoomIfEmpty(room) && room.placed) placements.release(room.id, room.placed);
+  }
+
+  /** Tells the client why and what to do, ends the session, and closes the socket. */
+  function dismiss(session: Session, reason: DismissReason, options?: { quietly: boolean }): void {
+    const { link } = session;
+    const { closeCode, action } = ENDINGS[reason];
+    const retryAfterMs = action === "rejoin" ? Math.floor(Math.random() * REJOIN_SPREAD_MS) : undefined;
+    push(session, { type: "bye", reason, action, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
+    leave(session, reason, options);
+    if (link.state === "attached") link.socket.close(closeCode, reason);
+  }
+
+  return {
+    since: (at: number) => now() - at,
+    tell,
+    push,
+    broadcast,
+    announce,
+    update,
+    detach,
+    leave,
+    dismiss,
+    abandonIfEmpty,
+
+    dismissAll(room: LiveRoom, reason: DismissReason): void {
+      for (const session of [...room.sessions.values()]) dismiss(session, reason, { quietly: true });
+    },
+
+    /** From here on pushes go to this socket; an older one of the same session is closed. */
+    attach(session: Session, socket: Socket): void {
+      const { link } = session;
+      if (link.state === "detached") link.cancelExpiry();
+      session.link = { state: "attached", socket };
+      if (link.state === "attached") link.socket.close(CLOSE_CODES.replaced, "replaced");
+    },
+
+    /** Counts as joined once media flows, or when none was wanted for a while. */
+    awaitAnnouncement(session: Session): void {
+      session.cancelAnnouncement = timers.after(ANNOUNCE_AFTER_MS, () => {
+        if (!session.wantsMedia) announce(session);
+      });
+    },
+  };
+}

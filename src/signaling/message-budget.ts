@@ -1,0 +1,23 @@
+import type { Now } from "../kernel/clock.ts";
+
+/** Past the budget every frame is refused; this many refused in one window, and the connection is closed. */
+export const FLOOD_FRAMES = 100;
+
+export type Verdict = { kind: "ok" } | { kind: "over"; retryAfterSeconds: number } | { kind: "flood" };
+
+/** Frames of one connection in a fixed window that starts with its first frame. */
+export function createMessageBudget(now: Now, limit: number, windowSeconds: number): () => Verdict {
+  let count = 0;
+  let endsAt = 0;
+  return () => {
+    const at = now();
+    if (at >= endsAt) {
+      count = 0;
+      endsAt = at + windowSeconds * 1000;
+    }
+    count += 1;
+    if (count <= limit) return { kind: "ok" };
+    if (count >= limit + FLOOD_FRAMES) return { kind: "flood" };
+    return { kind: "over", retryAfterSeconds: Math.max(1, Math.ceil((endsAt - at) / 1000)) };
+  };
+}

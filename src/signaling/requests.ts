@@ -1,0 +1,70 @@
+import type { MediaNode } from "../media/node.ts";
+import { frameCode } from "../protocol/errors.ts";
+import { mayPublish } from "../protocol/room-records.ts";
+import { type AckBody, type ClientFrameOf, type ClientFrameType, DATA_SEND_MAX_BYTES } from "../protocol/signaling.ts";
+import { checkedMetadata } from "../rooms/rtc-token.service.ts";
+import type { Membership } from "./membership.ts";
+import { FrameError } from "./refusal.ts";
+import { packSdp, unpackSdp } from "./sdp-text.ts";
+import type { Session } from "./session.ts";
+
+/** What a participant may ask for once in the room; leaving and pinging belong to the connection. */
+export type RequestType = Exclude<ClientFrameType, "room.join" | "room.leave" | "ping">;
+export type Requests = {
+  [T in RequestType]: (session: Session, frame: ClientFrameOf<T>) => AckBody<T> | Promise<AckBody<T>>;
+};
+
+export function createRequests(membership: Membership): Requests {
+  return {
+    async "media.offer"(session, { sdp, sdpDeflate, iceRestart, publish, subscribe }) {
+      for (const { kind } of publish) if (!mayPublish(session.permissions, kind)) throw denied(`publish ${kind}`);
+      if (subscribe.length > 0 && !session.permissions.subscribe) throw denied("subscribe");
+      const offer = unpackSdp({ sdp, sdpDeflate });
+      session.wantsMedia = true;
+      const answer = await nodeOf(session).negotiate({ ...refOf(session), sdp: offer, iceRestart, publish, subscribe });
+      return { ...packSdp(answer.sdp), tracks: answer.tracks };
+    },
+
+    async "subscription.update"(session, { tracks }) {
+      if (!session.permissions.subscribe && tracks.some(({ mid }) => mid !== null)) throw denied("subscribe");
+      await nodeOf(session).updateSubscriptions({ ...refOf(session), tracks });
+      return {};
+    },
+
+    async "track.mute"(session, { trackId, muted }) {
+      await nodeOf(session).setTrackMuted({ ...refOf(session), trackId, muted });
+      return {};
+    },
+
+    async "track.unpublish"(session, { trackId }) {
+      await nodeOf(session).unpublish({ ...refOf(session), trackId });
+      return {};
+    },
+
+    async "data.send"(session, { topic, to, payload }) {
+      if (!session.permissions.publishData) throw denied("send data");
+      if (Buffer.byteLength(payload) > DATA_SEND_MAX_BYTES) {
+        throw new FrameError(frameCode("SVC_PAYLOAD_TOO_LARGE"), `payload: at most ${DATA_SEND_MAX_BYTES} bytes.`);
+      }
+      await nodeOf(session).sendData({ roomId: session.room.id, from: session.identity, topic, to, payload });
+      return {};
+    },
+
+    "participant.update"(session, { metadata }) {
+      session.metadata = checkedMetadata(metadata);
+      membership.update(session);
+      return {};
+    },
+  };
+}
+
+const refOf = (session: Session) => ({ roomId: session.room.id, participantId: session.id });
+
+function nodeOf({ room }: Session): MediaNode {
+  if (!room.placed) throw new FrameError(frameCode("SVC_RTC_SERVER_UNREACHABLE"), "The media server is gone.");
+  return room.placed.node;
+}
+
+function denied(what: string): FrameError {
+  return new FrameError(frameCode("SVC_PERMISSION_DENIED"), `The token does not permit this participant to ${what}.`);
+}

@@ -1,0 +1,26 @@
+import { Elysia } from "elysia";
+import type { Http } from "../kernel/http/http.ts";
+import { acceptSocket, socketCredential } from "../kernel/http/sockets.ts";
+import { ApiError } from "../protocol/errors.ts";
+import type { Signaling } from "./signaling.ts";
+
+/** The socket is always accepted, and then told in its own protocol what is wrong: a browser learns nothing otherwise. */
+export const rtcRoutes = ({ infoOf }: Http, { signaling }: { signaling: Signaling }) =>
+  new Elysia({ tags: ["rtc"] }).get(
+    "/v1/rtc",
+    ({ request, server }) => {
+      const { ip, userAgent, origin } = infoOf(request);
+      const { token, headers } = socketCredential(request);
+      const accepted = acceptSocket(server, request, headers, (socket) =>
+        signaling.connect(socket, { token, origin, ipAddress: ip, userAgent }),
+      );
+      if (!accepted) throw new ApiError("SVC_VALIDATION_FAILED", "Connect to this address with a WebSocket.");
+    },
+    {
+      detail: {
+        summary: "The RTC socket",
+        description:
+          "A WebSocket. The RTC token travels as query `token`, as subprotocol `token.<jwt>`, or as `Authorization: Bearer`.",
+      },
+    },
+  );

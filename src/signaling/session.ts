@@ -1,0 +1,98 @@
+import { iso } from "../kernel/clock.ts";
+import type { Socket } from "../kernel/http/sockets.ts";
+import type { MediaState, TransportStats } from "../media/node.ts";
+import type { Placed } from "../media/placement.ts";
+import type { Environment } from "../protocol/enums.ts";
+import type { ConnectionState, Participant, Permissions, Track } from "../protocol/room-records.ts";
+import type { LeaveReason } from "../protocol/signaling.ts";
+import type { Outbox } from "./outbox.ts";
+
+/** How a session reaches its client. Only `attached` can be spoken to; `left` is the end. */
+export type Link =
+  | { state: "joining" }
+  | { state: "attached"; socket: Socket }
+  /** The socket is gone, participant and media are kept until `cancelExpiry` is no longer called in time. */
+  | { state: "detached"; cancelExpiry: () => void }
+  /** WHIP and WHEP: a peer without a socket. */
+  | { state: "headless" }
+  | { state: "left"; reason: LeaveReason };
+
+/** Who is at the other end, as far as it is known. */
+export type Client = {
+  ipAddress: string;
+  userAgent: string | null;
+  sdk: string | null;
+  /** When the socket was opened; joining takes from here until media is connected. */
+  openedAt: number;
+};
+
+/** One join. It outlives its sockets, and the same identity that joins anew is another session. */
+export type Session = {
+  readonly id: string;
+  readonly room: LiveRoom;
+  readonly identity: string;
+  readonly connectionId: string;
+  readonly tokenId: string;
+  readonly client: Client;
+  readonly joinedAt: number;
+  readonly outbox: Outbox;
+  link: Link;
+  resumeToken: string;
+  permissions: Permissions;
+  metadata: string | null;
+  /** Others know of this participant. */
+  announced: boolean;
+  cancelAnnouncement: () => void;
+  /** It has sent an offer, so it counts as joined only when media flows. */
+  wantsMedia: boolean;
+  media: MediaState;
+  stats: TransportStats | null;
+  readonly tracks: Map<string, Track>;
+};
+
+/** A room while somebody is in it, or about to be. */
+export type LiveRoom = {
+  readonly id: string;
+  readonly name: string;
+  readonly projectId: string;
+  readonly environment: Environment;
+  readonly region: string | null;
+  readonly sessions: Map<string, Session>;
+  /** Joins under way; they keep the room from being given up. */
+  pending: number;
+  placing: Promise<Placed> | null;
+  placed: Placed | null;
+};
+
+export function stateOf({ link, wantsMedia, media }: Session): ConnectionState {
+  switch (link.state) {
+    case "left":
+      return "DISCONNECTED";
+    case "detached":
+      return "RECONNECTING";
+    case "joining":
+    case "attached":
+    case "headless":
+      return wantsMedia ? MEDIA_STATES[media] : "CONNECTED";
+  }
+}
+
+const MEDIA_STATES: Record<MediaState, ConnectionState> = {
+  new: "CONNECTING",
+  connecting: "CONNECTING",
+  connected: "CONNECTED",
+  disconnected: "RECONNECTING",
+  failed: "FAILED",
+};
+
+export function participantOf(session: Session): Participant {
+  return {
+    identity: session.identity,
+    connectionId: session.connectionId,
+    state: stateOf(session),
+    permissions: session.permissions,
+    metadata: session.metadata,
+    joinedAt: iso(session.joinedAt),
+    tracks: [...session.tracks.values()],
+  };
+}

@@ -1,0 +1,85 @@
+import type { FleetService } from "../fleet/fleet.service.ts";
+import type { OriginPolicy } from "../kernel/http/origins.ts";
+import { createRateLimiter } from "../kernel/http/rate-limit.ts";
+import type { Socket, SocketEvents } from "../kernel/http/sockets.ts";
+import type { MediaNodes } from "../media/nodes.ts";
+import { createPlacements } from "../media/placement.ts";
+import { CLOSE_CODES } from "../protocol/signaling.ts";
+import type { RoomService } from "../rooms/room.service.ts";
+import type { RtcTokenService } from "../rooms/rtc-token.service.ts";
+import type { Runtime } from "../runtime.ts";
+import { type ConnectionDeps, openConnection, type SocketRequest } from "./connection.ts";
+import { createJoin } from "./join.ts";
+import { createLiveRooms } from "./live-rooms.ts";
+import { createMediaEvents } from "./media-events.ts";
+import { createMembership } from "./membership.ts";
+import { refuse } from "./refusal.ts";
+import { createRegistry } from "./registry.ts";
+import { createRequests } from "./requests.ts";
+
+export type SignalingDeps = {
+  rooms: RoomService;
+  rtcTokens: RtcTokenService;
+  fleet: FleetService;
+  nodes: MediaNodes;
+  originPolicy: (projectId: string) => OriginPolicy;
+};
+
+export type Signaling = ReturnType<typeof createSignaling>;
+
+/** The RTC sockets and everyone who is in a room through them. */
+export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
+  const { bus, config, metrics, now } = runtime;
+  const { rooms, rtcTokens, fleet, nodes, originPolicy } = deps;
+  const registry = createRegistry();
+  const placements = createPlacements(runtime, fleet, nodes);
+  const membership = createMembership(runtime, { registry, placements });
+  const join = createJoin(runtime, { registry, placements, membership, rooms, rtcTokens });
+  const requests = createRequests(membership);
+  const limiter = createRateLimiter(now, config.RATE_LIMIT_WINDOW_SECONDS);
+  let draining = false;
+
+  nodes.onEvent(createMediaEvents({ registry, membership, placements }));
+  bus.on("roomClosed", ({ roomId, reason }) => {
+    const room = registry.room(roomId);
+    if (room) membership.dismissAll(room, reason === "closed" ? "room_closed" : "stream_ended");
+  });
+  bus.on("participantRemoved", ({ roomId, identity }) => {
+    const session = registry.of(roomId, identity);
+    if (session) membership.dismiss(session, "removed");
+  });
+  bus.on("rtcTokenRevoked", ({ tokenId, roomId }) => {
+    for (const session of [...(registry.room(roomId)?.sessions.values() ?? [])]) {
+      if (session.tokenId === tokenId) membership.dismiss(session, "revoked");
+    }
+  });
+  metrics.gaugeOf("stoa_rtc_sessions", "Participants in rooms", () => registry.sessions().length);
+  metrics.gaugeOf("stoa_rtc_rooms", "Rooms with somebody in them", () => registry.rooms().length);
+
+  const connectionDeps: ConnectionDeps = {
+    runtime,
+    rtcTokens,
+    membership,
+    join,
+    requests,
+    originPolicy,
+    isPresent: (roomId, identity) => registry.of(roomId, identity) !== undefined,
+    turnedAway(ipAddress) {
+      if (draining) return refuse("SVC_SHUTTING_DOWN", CLOSE_CODES.restart);
+      const verdict = limiter.take("signaling", ipAddress, config.SIGNALING_MAX_CONNECTIONS_PER_WINDOW);
+      return verdict.allowed ? null : refuse("SVC_RATE_LIMITED", CLOSE_CODES.tooManyAttempts, verdict.resetSeconds);
+    },
+  };
+
+  return {
+    liveRooms: createLiveRooms(registry, membership),
+
+    connect: (socket: Socket, request: SocketRequest): SocketEvents => openConnection(connectionDeps, socket, request),
+
+    /** Sends everyone away, to come back to the server that follows; nobody new comes in. */
+    drain(): void {
+      draining = true;
+      for (const room of registry.rooms()) membership.dismissAll(room, "restart");
+    },
+  };
+}
