@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { createApp } from "../../src/app.ts";
 import { type Config, testConfig } from "../../src/kernel/config/index.ts";
 import { createReadiness } from "../../src/kernel/http/health.ts";
+import type { MediaNodes } from "../../src/media/nodes.ts";
 import { closeRuntime, createRuntime, type Runtime } from "../../src/runtime.ts";
 import { createServices, type Services } from "../../src/services.ts";
 import { type FakeClock, fakeClock } from "./clock.ts";
@@ -26,7 +27,7 @@ export type TestServer = {
 export type CallOptions = { key?: string; body?: unknown; raw?: string; headers?: Record<string, string> };
 
 /** The whole application in memory, without a socket: fake clock, silent network, requests handed to it directly. */
-export function testServer(overrides: Partial<Config> = {}): TestServer {
+export function testServer(overrides: Partial<Config> = {}, nodes?: MediaNodes): TestServer {
   const clock = fakeClock();
   const logLines: string[] = [];
   const dataDir = mkdtempSync(join(tmpdir(), "stoa-test-"));
@@ -37,7 +38,7 @@ export function testServer(overrides: Partial<Config> = {}): TestServer {
     timers: clock,
     logWrite: (line) => logLines.push(line),
   });
-  const services = createServices(runtime);
+  const services = createServices(runtime, nodes);
   const app = createApp({ runtime, services, readiness: createReadiness(), sfuSecret: "test-sfu-secret" });
 
   const call: TestServer["call"] = async (method, path, { key, body, raw, headers = {} } = {}) => {
