@@ -1,4 +1,4 @@
-import { Elysia } from "elysia";
+import { type AnyElysia, Elysia } from "elysia";
 import { authRoutes } from "./accounts/auth.routes.ts";
 import { meRoutes } from "./accounts/me.routes.ts";
 import { oauthRoutes } from "./accounts/oauth/oauth.routes.ts";
@@ -17,6 +17,7 @@ import { healthRoutes, type Readiness } from "./kernel/http/health.ts";
 import type { Http } from "./kernel/http/http.ts";
 import { createIdempotency } from "./kernel/http/idempotency.ts";
 import { createRateLimit, createRateLimiter } from "./kernel/http/rate-limit.ts";
+import { referenceRoutes } from "./kernel/http/reference.ts";
 import { createClientIp, createPublicUrl } from "./kernel/http/request-info.ts";
 import { createMethodsOf } from "./kernel/http/route-table.ts";
 import { SOCKET_OPTIONS } from "./kernel/http/sockets.ts";
@@ -120,6 +121,7 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
     .use(liveStreamDashboardRoutes(http, runtime, services))
     .use(webhookRoutes(http, runtime, services))
     .use(deliveryRoutes(http, runtime, services))
+    .use(referenceRoutes({ folder: assetFolder("dist/web"), version: VERSION, app: (): AnyElysia => app }))
     .use(
       webRoutes({
         folder: assetFolder("dist/web"),

@@ -54,7 +54,7 @@ export const authRoutes = ({ guards, rateLimit }: Http, accounts: AccountService
         response: { 200: SignedIn },
         ...documented(
           "Renew the session by its cookie",
-          [],
+          ["SVC_AUTH_ERROR"],
           "The refresh token is replaced; using an old one again ends the session.",
         ),
       },
@@ -70,6 +70,12 @@ export const authRoutes = ({ guards, rateLimit }: Http, accounts: AccountService
         signOutAnswer(context);
         set.status = 204;
       },
-      { ...documented("End the session", [], "By its access token, or by its cookie once that has expired.") },
+      {
+        ...documented(
+          "End the session",
+          ["SVC_AUTH_ERROR"],
+          "By its access token, or by its cookie once that has expired.",
+        ),
+      },
     );
 };

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createApp } from "../../src/app.ts";
+import { type App, createApp } from "../../src/app.ts";
 import { type Config, testConfig } from "../../src/kernel/config/index.ts";
 import { createReadiness } from "../../src/kernel/http/health.ts";
 import type { MediaNodes } from "../../src/media/nodes.ts";
@@ -17,6 +17,7 @@ export type Reply = { status: number; headers: Headers; body: Record<string, unk
 export type TestServer = {
   runtime: Runtime;
   services: Services;
+  app: App;
   clock: FakeClock;
   /** Lines of the log, for assertions about what must not stand there. */
   logLines: string[];
@@ -60,6 +61,7 @@ export function testServer(overrides: Partial<Config> = {}, nodes?: MediaNodes):
   return {
     runtime,
     services,
+    app,
     clock,
     logLines,
     call,

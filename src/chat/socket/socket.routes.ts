@@ -1,4 +1,5 @@
 import { Elysia } from "elysia";
+import { documented } from "../../kernel/http/docs.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { type OriginPolicy, originAllowed } from "../../kernel/http/origins.ts";
 import type { RequestInfo } from "../../kernel/http/request-info.ts";
@@ -41,6 +42,10 @@ export const chatSocketRoutes = ({ infoOf }: Http, { chat, originPolicy }: ChatS
       if (server) chat.live.hub.broadcastBy((topic, frame) => void server.publish(topic, frame));
       acceptSocket(server, request, headers, (socket) => chat.live.opened(socket, admission, info));
     },
-    { detail: { summary: "The chat socket", description: "A WebSocket; its frames are described in the protocol." } },
+    documented(
+      "The chat socket",
+      ["SVC_VALIDATION_FAILED"],
+      "A WebSocket; its frames are described in the protocol. Whoever it refuses is accepted first and then closed with a code.",
+    ),
   );
 };

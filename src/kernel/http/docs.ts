@@ -1,50 +1,61 @@
 import type { DocumentDecoration } from "elysia";
 import { ERRORS, type ErrorCode } from "../../protocol/errors.ts";
 
-/** Errors that any route with a credential and a body may answer; listed once. */
-const EVERYWHERE: ErrorCode[] = ["SVC_VALIDATION_FAILED", "SVC_AUTH_ERROR", "SVC_INTERNAL_ERROR"];
-
-/** A route's documentation: a summary and the errors it answers, from the catalogue. */
+/** A route's documentation: a summary and the errors of its own. Those of its guard and its body are known already. */
 export function documented(
   summary: string,
   errors: ErrorCode[] = [],
   description?: string,
 ): { detail: DocumentDecoration } {
+  const detail = { summary, ...(description === undefined ? {} : { description }), "x-errors": errors };
+  return { detail };
+}
+
+/** The codes that a route's own documentation names; undefined for a route without any. */
+export function errorsOf(detail: unknown): ErrorCode[] | undefined {
+  return (detail as { "x-errors"?: ErrorCode[] } | undefined)?.["x-errors"];
+}
+
+type ErrorResponse = { description: string; content: Record<string, { schema: object }> };
+
+/** Codes as responses, by status: each is the envelope, narrowed to what this answer can carry. */
+export function errorResponses(codes: Iterable<ErrorCode>): Record<number, ErrorResponse> {
   const byStatus = new Map<number, ErrorCode[]>();
-  for (const code of new Set([...errors, ...EVERYWHERE])) {
+  for (const code of new Set(codes)) {
     const [status] = ERRORS[code];
     byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
   }
-  const responses = Object.fromEntries(
-    [...byStatus].map(([status, codes]) => [
-      status,
-      {
-        description: codes.map((code) => `\`${code}\`: ${ERRORS[code][2]}`).join("\n\n"),
-        content: { "application/json": { schema: errorSchema(codes) } },
-      },
-    ]),
-  );
-  return { detail: { summary, ...(description === undefined ? {} : { description }), responses } };
-}
-
-function errorSchema(codes: ErrorCode[]) {
-  return {
-    type: "object" as const,
-    required: ["code", "legacyCode", "message", "requestId", "path"],
-    properties: {
-      code: { type: "string" as const, enum: codes },
-      legacyCode: { type: "string" as const, deprecated: true },
-      message: { type: "string" as const },
-      requestId: { type: "string" as const },
-      path: { type: "string" as const },
-      details: {
-        type: "array" as const,
-        items: {
-          type: "object" as const,
-          properties: { field: { type: "string" as const }, message: { type: "string" as const } },
+  const response = (codes: ErrorCode[]): ErrorResponse => ({
+    description: codes.map((code) => `\`${code}\`: ${ERRORS[code][2]}`).join("\n\n"),
+    content: {
+      "application/json": {
+        schema: {
+          allOf: [
+            { $ref: "#/components/schemas/Error" },
+            { type: "object", properties: { code: { type: "string", enum: codes } } },
+          ],
         },
       },
-      retryAfterSeconds: { type: "integer" as const },
     },
-  };
+  });
+  return Object.fromEntries([...byStatus].map(([status, codes]) => [status, response(codes)]));
 }
+
+/** The envelope of spec §7; the reference holds it once. */
+export const ERROR_SCHEMA = {
+  type: "object",
+  required: ["code", "legacyCode", "message", "requestId", "path"],
+  properties: {
+    code: { type: "string", enum: Object.keys(ERRORS) },
+    legacyCode: { type: "string", deprecated: true },
+    message: { type: "string" },
+    requestId: { type: "string", description: "Equals the header `x-request-id`" },
+    path: { type: "string" },
+    details: {
+      type: "array",
+      description: "What is wrong with which field (400)",
+      items: { type: "object", properties: { field: { type: "string" }, message: { type: "string" } } },
+    },
+    retryAfterSeconds: { type: "integer", description: "Equals the header `retry-after` (429)" },
+  },
+};

@@ -63,59 +63,77 @@ export function createGuards(deps: GuardDeps) {
       return { info };
     }),
 
-    apiKey: new Elysia({ name: "guard:api-key" }).derive({ as: "scoped" }, ({ request, body }) => {
-      const info = infoOf(request);
-      // Not the context's `headers`, for which the framework copies all of them.
-      const caller = deps.apiKey(bearer(request.headers.get("authorization")));
-      judgeOrigin(caller.projectId, info);
-      requireReadable(body);
-      return { caller, info };
-    }),
+    apiKey: new Elysia({ name: "guard:api-key" }).derive(
+      { as: "scoped" },
+      takes(["apiKey"], ({ request, body }) => {
+        const info = infoOf(request);
+        // Not the context's `headers`, for which the framework copies all of them.
+        const caller = deps.apiKey(bearer(request.headers.get("authorization")));
+        judgeOrigin(caller.projectId, info);
+        requireReadable(body);
+        return { caller, info };
+      }),
+    ),
 
     /** Chat routes: an API key acts as a server, a chat token as one user. */
-    chat: new Elysia({ name: "guard:chat" }).derive({ as: "scoped" }, async ({ request, headers, body }) => {
-      const info = infoOf(request);
-      const credential = bearer(headers.authorization);
-      const caller: ApiKeyCaller | ChatTokenCaller = credential.startsWith("svk_")
-        ? deps.apiKey(credential)
-        : await deps.chatToken(credential);
-      judgeOrigin(caller.projectId, info);
-      requireReadable(body);
-      return { caller, info };
-    }),
+    chat: new Elysia({ name: "guard:chat" }).derive(
+      { as: "scoped" },
+      takes(["apiKey", "chatToken"], async ({ request, headers, body }) => {
+        const info = infoOf(request);
+        const credential = bearer(headers.authorization);
+        const caller: ApiKeyCaller | ChatTokenCaller = credential.startsWith("svk_")
+          ? deps.apiKey(credential)
+          : await deps.chatToken(credential);
+        judgeOrigin(caller.projectId, info);
+        requireReadable(body);
+        return { caller, info };
+      }),
+    ),
 
-    rtcToken: new Elysia({ name: "guard:rtc-token" }).derive({ as: "scoped" }, async ({ request, headers, body }) => {
-      const info = infoOf(request);
-      const caller = await deps.rtcToken(bearer(headers.authorization));
-      judgeOrigin(caller.projectId, info);
-      requireReadable(body);
-      return { caller, info };
-    }),
+    rtcToken: new Elysia({ name: "guard:rtc-token" }).derive(
+      { as: "scoped" },
+      takes(["rtcToken"], async ({ request, headers, body }) => {
+        const info = infoOf(request);
+        const caller = await deps.rtcToken(bearer(headers.authorization));
+        judgeOrigin(caller.projectId, info);
+        requireReadable(body);
+        return { caller, info };
+      }),
+    ),
 
-    node: new Elysia({ name: "guard:node" }).derive({ as: "scoped" }, ({ request, headers, body }) => {
-      if (!sameSecret(bearer(headers.authorization), deps.sfuSecret)) throw new ApiError("SVC_AUTH_ERROR");
-      requireReadable(body);
-      const caller: NodeCaller = { kind: "node" };
-      return { caller, info: infoOf(request) };
-    }),
+    node: new Elysia({ name: "guard:node" }).derive(
+      { as: "scoped" },
+      takes(["sfuSecret"], ({ request, headers, body }) => {
+        if (!sameSecret(bearer(headers.authorization), deps.sfuSecret)) throw new ApiError("SVC_AUTH_ERROR");
+        requireReadable(body);
+        const caller: NodeCaller = { kind: "node" };
+        return { caller, info: infoOf(request) };
+      }),
+    ),
 
-    session: new Elysia({ name: "guard:session" }).derive({ as: "scoped" }, async ({ request, headers, body }) => {
-      const asking = await signedIn(request, headers.authorization);
-      requireReadable(body);
-      return asking;
-    }),
+    session: new Elysia({ name: "guard:session" }).derive(
+      { as: "scoped" },
+      takes(["session"], async ({ request, headers, body }) => {
+        const asking = await signedIn(request, headers.authorization);
+        requireReadable(body);
+        return asking;
+      }),
+    ),
 
-    operator: new Elysia({ name: "guard:operator" }).derive({ as: "scoped" }, async ({ request, headers, body }) => {
-      const asking = await signedIn(request, headers.authorization);
-      if (!asking.caller.isOperator) throw new ApiError("SVC_PERMISSION_DENIED");
-      requireReadable(body);
-      return asking;
-    }),
+    operator: new Elysia({ name: "guard:operator" }).derive(
+      { as: "scoped" },
+      takes(["session"], async ({ request, headers, body }) => {
+        const asking = await signedIn(request, headers.authorization);
+        if (!asking.caller.isOperator) throw new ApiError("SVC_PERMISSION_DENIED");
+        requireReadable(body);
+        return asking;
+      }),
+    ),
 
     /** `/v1/projects/:projectId/…`: a member of that project; anyone else finds nothing there. */
     member: new Elysia({ name: "guard:member" }).derive(
       { as: "scoped" },
-      async ({ request, headers, body, params, query }) => {
+      takes(["session"], async ({ request, headers, body, params, query }) => {
         const asking = await signedIn(request, headers.authorization);
         const { projectId = "" } = params as { projectId?: string };
         const role = deps.roleIn(projectId, asking.caller.userId);
@@ -123,9 +141,23 @@ export function createGuards(deps: GuardDeps) {
         requireReadable(body);
         const archived = deps.isArchived(projectId);
         return { ...asking, role, projectId, archived, environment: environmentOf(query.environment) };
-      },
+      }),
     ),
   };
+}
+
+/** The kinds of credential; the reference names its security schemes by them. */
+export type CredentialKind = "apiKey" | "session" | "chatToken" | "rtcToken" | "sfuSecret";
+
+/** Marks a guard with what it takes, so that the reference can say it of every route behind the guard. */
+function takes<Derive extends object>(credentials: CredentialKind[], derive: Derive): Derive {
+  return Object.assign(derive, { credentials });
+}
+
+/** What a route's guard takes: one of these, or nothing for an open route. */
+export function credentialsOf(hooks: { transform?: unknown }): CredentialKind[] {
+  const transforms = (hooks.transform ?? []) as { fn: { credentials?: CredentialKind[] } }[];
+  return transforms.flatMap(({ fn }) => fn.credentials ?? []);
 }
 
 export type Guards = ReturnType<typeof createGuards>;

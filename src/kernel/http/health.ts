@@ -1,7 +1,8 @@
-import { Elysia } from "elysia";
+import { Elysia, t } from "elysia";
 import { ApiError } from "../../protocol/errors.ts";
 import type { Metrics } from "../metrics.ts";
 import { sameSecret } from "../secrets.ts";
+import { documented } from "./docs.ts";
 import type { RequestInfo } from "./request-info.ts";
 
 /** Null when the part is ready, otherwise the reason why not. */
@@ -28,6 +29,8 @@ export function createReadiness(): Readiness {
   };
 }
 
+const Ready = t.Object({ status: t.String(), reasons: t.Record(t.String(), t.String()) });
+
 const LOOPBACK = new Set(["127.0.0.1", "::1"]);
 
 export function healthRoutes(deps: {
@@ -38,7 +41,10 @@ export function healthRoutes(deps: {
 }) {
   const { readiness, metrics, metricsToken, infoOf } = deps;
   return new Elysia({ tags: ["health"] })
-    .get("/healthz", () => ({ status: "ok" }), { detail: { summary: "The process answers" } })
+    .get("/healthz", () => ({ status: "ok" }), {
+      ...documented("The process answers"),
+      response: { 200: t.Object({ status: t.String() }) },
+    })
     .get(
       "/readyz",
       ({ set }) => {
@@ -47,7 +53,10 @@ export function healthRoutes(deps: {
         if (!ready) set.status = 503;
         return { status: ready ? "ready" : "unavailable", reasons };
       },
-      { detail: { summary: "Database and media are ready, and the server is not draining" } },
+      {
+        ...documented("Database and media are ready, and the server is not draining"),
+        response: { 200: Ready, 503: Ready },
+      },
     )
     .get(
       "/metrics",
@@ -58,6 +67,9 @@ export function healthRoutes(deps: {
         set.headers["content-type"] = metrics.registry.contentType;
         return metrics.registry.metrics();
       },
-      { detail: { summary: "Prometheus metrics; loopback only unless METRICS_TOKEN is set" } },
+      {
+        ...documented("Prometheus metrics; loopback only unless METRICS_TOKEN is set", ["SVC_PERMISSION_DENIED"]),
+        response: { 200: t.String() },
+      },
     );
 }

@@ -35,6 +35,7 @@ export function nullable<T extends Parameters<typeof t.Union>[0][number]>(schema
 export function textOf(min: number, max: number) {
   return t.String({
     pattern: `^(?:[\\uD800-\\uDBFF][\\uDC00-\\uDFFF]|[^\\uD800-\\uDFFF]){${min},${max}}$`,
+    codePoints: [min, max],
     description: `${min}-${max} characters`,
     error: `must be ${min}-${max} characters`,
   });

@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Browser, chromium } from "playwright-core";
+import { buildWeb } from "../../bin/build-web.ts";
+import { testConfig } from "../../src/kernel/config/index.ts";
+import { type RunningServer, start } from "../../src/server.ts";
+
+const ROOT = join(import.meta.dir, "../..");
+const WEB = join(ROOT, "dist/web");
+const dataDir = mkdtempSync(join(tmpdir(), "stoa-reference-"));
+let server: RunningServer;
+let browser: Browser;
+
+beforeAll(async () => {
+  if (!existsSync(join(WEB, "api-reference.js.gz"))) await buildWeb(ROOT, WEB);
+  server = await start(testConfig({ DATA_DIR: dataDir }));
+  browser = await chromium.launch({
+    executablePath: "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"],
+  });
+});
+afterAll(async () => {
+  await browser.close();
+  await server.stop("test over", 0);
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+test("[10] /docs shows the whole reference without asking any other host or breaking its own policy", async () => {
+  const page = await browser.newPage();
+  const elsewhere: string[] = [];
+  const complaints: string[] = [];
+  await page.route("**/*", (route) => {
+    const url = route.request().url();
+    if (url.startsWith(server.url) || /^(?:data|blob):/.test(url)) return route.continue();
+    elsewhere.push(url);
+    return route.abort();
+  });
+  page.on("console", (message) => {
+    if (message.type() === "error") complaints.push(message.text());
+  });
+  page.on("pageerror", (error) => complaints.push(error.message));
+
+  await page.goto(`${server.url}/docs`);
+  await page.getByText("Rooms, chat and live streams for your own application.").first().waitFor();
+  await page
+    .getByRole("link", { name: "audit" })
+    .or(page.getByRole("button", { name: "audit" }))
+    .first()
+    .waitFor();
+  await page.waitForLoadState("networkidle");
+  expect(elsewhere).toEqual([]);
+  expect(complaints).toEqual([]);
+});
+
+test("[10] the viewer is served compressed, and only once", async () => {
+  const first = await fetch(`${server.url}/docs/viewer.js`, {
+    headers: { "accept-encoding": "gzip" },
+    decompress: false,
+  });
+  expect(first.headers.get("content-encoding")).toBe("gzip");
+  expect((await first.bytes()).length).toBeLessThan(1_500_000);
+  const etag = first.headers.get("etag") ?? "";
+  const again = await fetch(`${server.url}/docs/viewer.js`, { headers: { "if-none-match": etag } });
+  expect(again.status).toBe(304);
+  const plain = await fetch(`${server.url}/docs/viewer.js`, { headers: { "accept-encoding": "identity" } });
+  expect(plain.headers.get("content-encoding")).toBeNull();
+  expect((await plain.text()).length).toBeGreaterThan(3_000_000);
+});

@@ -1,0 +1,87 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { type CredentialKind, credentialsOf } from "../../src/kernel/http/guards.ts";
+import { testServer } from "../harness/server.ts";
+
+const server = testServer();
+afterAll(server.close);
+
+const { key } = await server.project();
+const { token: session } = await server.session({ operator: true });
+const mint = async (path: string, body: unknown, field: string) =>
+  String((await server.call("POST", path, { key, body })).body[field]);
+const roomId = await mint("/v1/rooms", { name: "lobby" }, "id");
+
+/** One valid credential of each kind. */
+const CREDENTIALS: Record<CredentialKind, string> = {
+  apiKey: key,
+  session,
+  chatToken: await mint("/v1/chat/tokens", { userId: "ada" }, "token"),
+  rtcToken: await mint(`/v1/rooms/${roomId}/rtc-tokens`, { participantIdentity: "ada" }, "token"),
+  sfuSecret: "test-sfu-secret",
+};
+const KINDS = Object.keys(CREDENTIALS) as CredentialKind[];
+
+/** Every route that a guard stands before, with what that guard takes; a new route is in the table by itself. */
+const ROUTES = server.app.routes
+  .map(({ method, path, hooks }) => ({
+    method,
+    path: path.replace(/:\w+/g, "anything"),
+    takes: credentialsOf(hooks as object),
+  }))
+  .filter(({ method, takes }) => takes.length > 0 && method !== "WS");
+
+test("[5] the table is not empty, and every kind of credential opens something", () => {
+  expect(ROUTES.length).toBeGreaterThan(40);
+  const opened = new Set(ROUTES.flatMap(({ takes }) => takes));
+  for (const kind of ["apiKey", "session", "chatToken", "sfuSecret"] as const) expect(opened).toContain(kind);
+});
+
+for (const { method, path, takes } of ROUTES) {
+  describe(`[5] ${method} ${path}`, () => {
+    for (const kind of KINDS.filter((kind) => !takes.includes(kind))) {
+      test(`refuses a valid ${kind}`, async () => {
+        const { status, body, headers } = await server.call(method, path, { key: CREDENTIALS[kind] });
+        expect([status, body.code]).toEqual([401, "SVC_AUTH_ERROR"]);
+        expect(headers.get("www-authenticate")).toBe("Bearer");
+      });
+    }
+
+    for (const kind of takes) {
+      test(`takes a ${kind}`, async () => {
+        expect((await server.call(method, path, { key: CREDENTIALS[kind] })).status).not.toBe(401);
+      });
+    }
+
+    test("tells a stranger nothing, whatever is sent", async () => {
+      const bodies = method === "GET" ? [undefined] : ["{ not json", '{"unknown":1}', undefined];
+      for (const raw of bodies) {
+        const { status, body } = await server.call(method, path, { raw });
+        expect([status, body.code]).toEqual([401, "SVC_AUTH_ERROR"]);
+        expect(body).not.toHaveProperty("details");
+      }
+    });
+  });
+}
+
+test("[5] a credential is read from a Bearer header alone", async () => {
+  const sent = async (headers: Record<string, string>, query = "") =>
+    (await server.call("GET", `/v1/project${query}`, { headers })).status;
+  expect(await sent({ authorization: `Bearer ${key}` })).toBe(200);
+  expect(await sent({ authorization: `bearer ${key}` })).toBe(200);
+  expect(await sent({ authorization: key })).toBe(401);
+  expect(await sent({ authorization: `Basic ${btoa(`${key}:`)}` })).toBe(401);
+  expect(await sent({ authorization: `Bearer ${key} ${key}` })).toBe(401);
+  expect(await sent({ "x-api-key": key })).toBe(401);
+  expect(await sent({}, `?token=${key}&api_key=${key}`)).toBe(401);
+});
+
+test("[5] a token signed for another purpose, unsigned, or changed is refused", async () => {
+  const [head = "", claims = "", signature = ""] = session.split(".");
+  const unsigned = `${Buffer.from('{"alg":"none"}').toString("base64url")}.${claims}.`;
+  const others = JSON.parse(Buffer.from(claims, "base64url").toString()) as Record<string, unknown>;
+  const changed = Buffer.from(JSON.stringify({ ...others, sub: "somebody-else" })).toString("base64url");
+  for (const forged of [unsigned, `${head}.${changed}.${signature}`, `${head}.${claims}.`, `${session}x`]) {
+    const { status, body } = await server.call("GET", "/v1/auth/me", { key: forged });
+    expect([status, body.code]).toEqual([401, "SVC_AUTH_ERROR"]);
+  }
+});
