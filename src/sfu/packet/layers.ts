@@ -49,7 +49,7 @@ export interface LayerPlan {
 /** Going up needs room to spare, staying does not: a budget on the edge must not flicker. */
 const UPGRADE_MARGIN = 1.15;
 const STAY_MARGIN = 0.97;
-/** The last layer is given up only when it clearly does not fit: a picture that comes and goes is worse than a poor one. */
+/** A picture already shown is given up only when it clearly does not fit: one that comes and goes is worse. */
 const LAST_LAYER_MARGIN = 0.6;
 const UPGRADE_HOLD_MS = 2_000;
 /** Until a layer has been measured. */
@@ -86,9 +86,11 @@ export class LayerChooser {
       const layer = candidate.usable[candidate.step + 1] as number;
       const cost = Math.max(0, bitrateOf(candidate.request, layer) - now);
       const rises = layer > candidate.before;
-      const stay = candidate.step < 0 ? LAST_LAYER_MARGIN : STAY_MARGIN;
-      const charge = cost * (candidate.request.kind === "audio" ? 1 : rises ? UPGRADE_MARGIN : stay);
-      const fits = candidate.request.kind === "audio" || (charged + charge <= budget && (!rises || candidate.mayRise));
+      const isAudio = candidate.request.kind === "audio";
+      const charge = cost * (isAudio ? 1 : rises ? UPGRADE_MARGIN : STAY_MARGIN);
+      const keepsLast = candidate.step < 0 && layer === candidate.before;
+      const needed = keepsLast ? cost * LAST_LAYER_MARGIN : charge;
+      const fits = isAudio || (charged + needed <= budget && (!rises || candidate.mayRise));
       if (!fits) {
         nextStep ??= charged + cost * UPGRADE_MARGIN;
         return false;

@@ -8,7 +8,6 @@ export class SequenceMap {
   /** outgoing = extended − offset. Per packet, because every drop changes it for those that follow. */
   readonly #offsets = new Float64Array(CAPACITY);
   readonly #expected = new Uint8Array(CAPACITY);
-  #base = 0;
   #highest = -1;
   #offset = 0;
   #lastOutgoing: number;
@@ -25,7 +24,6 @@ export class SequenceMap {
 
   /** Starts over at the packet `extended` of another layer or source: it will go out next in line. */
   switchTo(extended: number): void {
-    this.#base = extended;
     this.#highest = extended - 1;
     this.#offset = extended - (this.#lastOutgoing + 1);
     this.#expected.fill(0);
@@ -59,8 +57,7 @@ export class SequenceMap {
   }
 
   #isExpected(extended: number): boolean {
-    if (extended < this.#base || this.#highest - extended >= CAPACITY) return false;
-    return this.#expected[extended & MASK] === 1;
+    return this.#highest - extended < CAPACITY && this.#expected[extended & MASK] === 1;
   }
 
   #expectUpTo(extended: number): void {

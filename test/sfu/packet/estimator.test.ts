@@ -130,6 +130,8 @@ describe("a viewer's bandwidth, simulated", () => {
     simulation.run(60_000);
     expect(simulation.layer).toBe(1);
     expect(simulation.layers.length).toBeLessThanOrEqual(6);
+    expect(simulation.estimator.estimate).toBeGreaterThan(600_000);
+    expect(simulation.estimator.estimate).toBeLessThan(850_000);
   });
 
   test.each([

@@ -264,6 +264,14 @@ describe("layer switches", () => {
     expect(viewer.feed(1, { extended: 501, pictureId: 0, tl0: 0 })).toMatchObject({ id: 8, tl0: 8 });
   });
 
+  test("a late packet of an older picture does not set the ids back", () => {
+    const viewer = started();
+    viewer.feed(0, { extended: 102, pictureId: 7, tl0: 7 });
+    expect(viewer.feed(0, { extended: 101, pictureId: 6, tl0: 6 })).toMatchObject({ id: 6, tl0: 6 });
+    viewer.forwarder.setTarget(1);
+    expect(viewer.feed(1, { extended: 1, key: true, pictureId: 99, tl0: 99 })).toMatchObject({ id: 8, tl0: 8 });
+  });
+
   test("with sender reports of both layers the timestamp is exact, whatever the network did", () => {
     const viewer = started();
     // The same moment is 9,000 on layer 0 and 4,000,000,000 on layer 1.
@@ -279,6 +287,15 @@ describe("layer switches", () => {
     const viewer = started();
     viewer.forwarder.setTarget(1);
     viewer.nowMs += 100;
+    expect(viewer.feed(1, { extended: 1, key: true, timestamp: 123 })?.ts).toBe(500_000 + 9_000);
+  });
+
+  test("time passes from the first packet of a frame, not from its last", () => {
+    const viewer = started();
+    viewer.nowMs += 40;
+    viewer.feed(0, { extended: 101, timestamp: 9_000, marker: true });
+    viewer.forwarder.setTarget(1);
+    viewer.nowMs += 60;
     expect(viewer.feed(1, { extended: 1, key: true, timestamp: 123 })?.ts).toBe(500_000 + 9_000);
   });
 
@@ -361,10 +378,25 @@ describe("pauses and other publishers", () => {
     viewer.feed(0, { extended: 1, key: true, timestamp: 0 });
     viewer.forwarder.setSenderReport(0, { ntpMs: 1_000, rtpTimestamp: 0 });
     viewer.forwarder.switchSource({ codec: "vp8", payloadType: 46, clockRate: 90_000 });
-    viewer.forwarder.setSenderReport(0, { ntpMs: 1_000, rtpTimestamp: 45_000 });
+    viewer.forwarder.setSenderReport(0, { ntpMs: 1_100, rtpTimestamp: 45_000 });
     viewer.forwarder.setTarget(0);
     viewer.nowMs += 100;
     expect(viewer.feed(0, { extended: 1, key: true, timestamp: 54_000 })?.ts).toBe(500_000 + 9_000);
+  });
+
+  test("nor do they serve the layers of the next publisher, before it has sent its own", () => {
+    const viewer = new Viewer();
+    viewer.forwarder.setTarget(0);
+    viewer.feed(0, { extended: 1, key: true, timestamp: 0 });
+    viewer.forwarder.setSenderReport(0, { ntpMs: 1_000, rtpTimestamp: 0 });
+    viewer.forwarder.switchSource({ codec: "vp8", payloadType: 46, clockRate: 90_000 });
+    viewer.forwarder.setTarget(0);
+    viewer.nowMs += 100;
+    viewer.feed(0, { extended: 1, key: true, timestamp: 0 });
+    viewer.forwarder.setSenderReport(1, { ntpMs: 1_000, rtpTimestamp: 0 });
+    viewer.forwarder.setTarget(1);
+    viewer.nowMs += 100;
+    expect(viewer.feed(1, { extended: 1, key: true, timestamp: 27_000 })?.ts).toBe(500_000 + 18_000);
   });
 
   test("any history of switches, pauses and sources: outgoing numbers by one, time never back", () => {

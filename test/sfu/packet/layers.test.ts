@@ -114,6 +114,26 @@ describe("steadiness", () => {
     expect(layer(560_000, 5_000)).toBe(1);
   });
 
+  test("the last layer of a picture being shown is kept while it nearly fits; a new one is not begun", () => {
+    const chooser = new LayerChooser();
+    const shown = (requests: LayerRequest[], budget: number, nowMs: number) =>
+      chooser.choose(requests, budget, nowMs).decisions.map(({ layer }) => layer);
+    expect(shown([camera("a")], 200_000, 0)).toEqual([0]);
+    expect(shown([camera("a"), camera("b")], 100_000, 1_000)).toEqual([0, NO_LAYER]);
+    expect(shown([camera("a"), camera("b")], 89_000, 2_000)).toEqual([NO_LAYER, NO_LAYER]);
+    // It comes back only with room to spare.
+    expect(shown([camera("a"), camera("b")], 160_000, 9_000)).toEqual([NO_LAYER, NO_LAYER]);
+    expect(shown([camera("a"), camera("b")], 180_000, 9_000)).toEqual([0, NO_LAYER]);
+  });
+
+  test("keeping is for one picture on the edge, not for a room full of them", () => {
+    const chooser = new LayerChooser();
+    const nine = Array.from({ length: 9 }, (_, i) => camera(`${i}`, { maxLayer: 0 }));
+    chooser.choose(nine, 2_000_000, 0);
+    const { used } = chooser.choose(nine, 900_000, 1_000);
+    expect(used).toBeLessThanOrEqual(900_000 + 0.4 * 150_000);
+  });
+
   test("a budget that wavers around a layer's rate changes nothing", () => {
     const chooser = new LayerChooser();
     const layers = new Set<number | undefined>();
@@ -148,6 +168,7 @@ describe("steadiness", () => {
             const { decisions } = chooser.choose(requests, budget, i * 3_000);
             let video = 0;
             let sound = 0;
+            let largestLowest = 0;
             for (const [k, decision] of decisions.entries()) {
               const asked = requests[k] as LayerRequest;
               if (decision.layer === NO_LAYER) continue;
@@ -156,8 +177,10 @@ describe("steadiness", () => {
               expect(figures.live).toBe(true);
               if (asked.kind === "audio") sound += figures.bitrate;
               else video += figures.bitrate;
+              largestLowest = Math.max(largestLowest, asked.layers.find(({ live }) => live)?.bitrate ?? 0);
             }
-            if (video > 0) expect((video + sound) * 0.97).toBeLessThanOrEqual(budget + sound);
+            // One picture already shown may go over by the rest of its lowest layer.
+            if (video > 0) expect((video + sound) * 0.97).toBeLessThanOrEqual(budget + sound + 0.4 * largestLowest);
           }
         },
       ),

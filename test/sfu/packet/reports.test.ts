@@ -46,7 +46,15 @@ describe("reception [RFC 3550 A.3, A.8]", () => {
     const before = shaken.jitterMs;
     shaken.receive(10, 9_600, 1, 20_000, true);
     shaken.receive(11, 10_560, 1, 20_000);
+    shaken.receive(500, 480_000, 1, 20_000, true);
     expect(shaken.jitterMs).toBe(before);
+  });
+
+  test("one packet 16 ms late moves the jitter by 1 ms [6.4.1]", () => {
+    const reception = new Reception(1, 48_000);
+    reception.receive(1, 0, 1, 0);
+    reception.receive(2, 960, 1, 36);
+    expect(reception.jitterMs).toBeCloseTo(1, 6);
   });
 
   test("the publisher's report comes back with the delay since", () => {

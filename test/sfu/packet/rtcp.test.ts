@@ -128,6 +128,7 @@ describe("NTP time", () => {
   test("the fraction is binary: half a second is 2³¹", () => {
     expect(ntpFromMs(1_000_000_000_500)).toEqual({ seconds: 1_000_000_000 + 2_208_988_800, fraction: 0x80000000 });
     expect(ntpFromMs(1_000_000_000_250).fraction).toBe(0x40000000);
+    expect(ntpFromMs(999.99999999)).toEqual({ seconds: 1 + 2_208_988_800, fraction: 0 });
   });
 
   test("any time comes back within a microsecond, also behind the rollover of 2036", () => {

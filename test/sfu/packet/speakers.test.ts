@@ -115,6 +115,16 @@ describe("the loudest voices", () => {
     expect(changes).toBe(1);
   });
 
+  test("who has just got a place keeps it for half a second", () => {
+    const voices = new LoudestVoices(1);
+    let takenAt: number | undefined;
+    run(2_000, { a: () => 40, b: (now) => (now < 100 ? undefined : 10) }, (id, level, now) => {
+      if (voices.observe(id, level, now) && id === "b") takenAt ??= now;
+    });
+    expect(takenAt).toBeGreaterThanOrEqual(500);
+    expect(takenAt).toBeLessThanOrEqual(600);
+  });
+
   test("a pause between words costs nobody their place to a murmur", () => {
     const voices = new LoudestVoices(1);
     run(5_000, { speaker: (now) => (now % 600 < 300 ? 20 : 90), murmur: () => 50 }, (id, level, now) => {

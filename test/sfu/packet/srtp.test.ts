@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { createHmac } from "node:crypto";
 import fc from "fast-check";
 import {
   ProtectionProfileAeadAes128Gcm,
@@ -170,6 +171,17 @@ describe.each(PROFILES)("SRTP with %s", (profile) => {
     expect(receiver.refusals).toEqual({ malformed: 0, replayed: 3, unauthentic: 0, tooManyStreams: 0 });
   });
 
+  test("what is older than the window is refused, what is merely late is not", () => {
+    const sender = new SrtpSender(masterKey(profile));
+    const receiver = new SrtpReceiver(masterKey(profile));
+    const sealed = new Map<number, Uint8Array<ArrayBuffer>>();
+    for (let n = 100; n <= 2_300; n++) sealed.set(n, protect(sender, rtpPacket({ sequenceNumber: n })));
+    const open = (n: number) => receiver.unprotectRtp((sealed.get(n) as Uint8Array).slice()) > 0;
+    expect([open(100), open(1_123), open(1_125), open(1_124)]).toEqual([true, true, true, true]);
+    expect([open(2_300), open(1_277), open(1_276), open(100)]).toEqual([true, true, false, false]);
+    expect(receiver.refusals).toMatchObject({ replayed: 2, unauthentic: 0 });
+  });
+
   test("one altered bit anywhere is refused, and leaves the stream unharmed", () => {
     const sender = new SrtpSender(masterKey(profile));
     const receiver = new SrtpReceiver(masterKey(profile));
@@ -227,6 +239,15 @@ describe.each(PROFILES)("SRTP with %s", (profile) => {
     expect(receiver.unprotectRtcp(sealed.slice())).toBe(8);
     expect(receiver.unprotectRtcp(sealed.slice())).toBe(-1);
     expect(receiver.refusals.replayed).toBe(1);
+  });
+
+  test("SRTCP that is signed but not encrypted is refused", () => {
+    const packet = withRoom(hex("80c90001000010000000000a"));
+    const { rtcpAuth } = deriveSessionKeys(masterKey(profile));
+    packet.set(createHmac("sha1", rtcpAuth).update(packet.subarray(0, 12)).digest().subarray(0, 10), 12);
+    const receiver = new SrtpReceiver(masterKey(profile));
+    expect(receiver.unprotectRtcp(packet, profile === "AEAD_AES_128_GCM" ? 32 : 22)).toBe(-1);
+    expect(receiver.refusals.malformed).toBe(1);
   });
 
   test("no more than 512 streams are held for one peer", () => {

@@ -131,6 +131,12 @@ describe("STUN binding", () => {
     expect(message !== undefined && hasFingerprint(message)).toBe(false);
   });
 
+  test("nothing may follow the fingerprint", () => {
+    const forged = Uint8Array.from([...request(), ...hex("00250000")]);
+    forged[3] = forged.length - 20;
+    expect(parseStun(forged)).toBeUndefined();
+  });
+
   test("nothing else passes for STUN", () => {
     expect(isStun(hex("16fefd000000000000000000000000000000000000"))).toBe(false);
     expect(isStun(REQUEST.slice(0, 19))).toBe(false);

@@ -101,7 +101,26 @@ describe("transport-wide feedback to a publisher", () => {
       { sequence: 2_000, arrivedMs: 60_001 },
     ]);
     recorder.record(30_000, 60_002);
-    expect(report(recorder).at(-1)).toEqual({ sequence: 30_000, arrivedMs: 60_002 });
+    const statuses = report(recorder);
+    expect(statuses.at(-1)).toEqual({ sequence: 30_000, arrivedMs: 60_002 });
+    expect(statuses.length).toBeLessThanOrEqual(4_096);
+  });
+
+  test("what was received a whole ring ago does not pass for received now", () => {
+    const recorder = new TwccRecorder();
+    for (let i = 0; i < 5_000; i++) {
+      recorder.record(i, i);
+      if (i % 100 === 0) report(recorder);
+    }
+    report(recorder);
+    recorder.record(5_004, 5_004);
+    expect(report(recorder).map(({ arrivedMs }) => arrivedMs)).toEqual([
+      Number.NaN,
+      Number.NaN,
+      Number.NaN,
+      Number.NaN,
+      5_004,
+    ]);
   });
 
   test("agrees with a brute-force model over any arrivals, reports in between, wherever it starts", () => {
