@@ -80,12 +80,14 @@ CREATE INDEX messages_deleted ON messages (conversation_id, ordinal) WHERE delet
 CREATE INDEX messages_pinned ON messages (conversation_id, pinned_at) WHERE pinned_at IS NOT NULL;
 
 CREATE TABLE message_reactions (
+  -- In the order in which they were given.
+  id INTEGER PRIMARY KEY,
   message_id INTEGER NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
   emoji TEXT NOT NULL,
   user_id TEXT NOT NULL,
-  created_at INTEGER NOT NULL,
-  PRIMARY KEY (message_id, emoji, user_id)
-) STRICT, WITHOUT ROWID;
+  created_at INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX message_reactions_once ON message_reactions (message_id, emoji, user_id);
 
 -- What happened, in order. Holds no message text: a replay reads the message as it is now, so that what was deleted
 -- or edited away does not live on in the log.

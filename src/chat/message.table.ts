@@ -42,6 +42,7 @@ export const messages = sqliteTable(
 export const messageReactions = sqliteTable(
   "message_reactions",
   {
+    id: integer("id").primaryKey(),
     messageId: integer("message_id")
       .notNull()
       .references(() => messages.id, { onDelete: "cascade" }),
@@ -49,7 +50,7 @@ export const messageReactions = sqliteTable(
     userId: text("user_id").notNull(),
     createdAt: integer("created_at").notNull(),
   },
-  (table) => [primaryKey({ columns: [table.messageId, table.emoji, table.userId] })],
+  (table) => [uniqueIndex("message_reactions_once").on(table.messageId, table.emoji, table.userId)],
 );
 
 export const conversationEvents = sqliteTable(

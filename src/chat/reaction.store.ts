@@ -3,9 +3,11 @@ import { REACTION_USERS_SHOWN, type ReactionSummary } from "../protocol/chat-rec
 
 export function reactionStore({ $client: client }: Db) {
   const list = client.prepare<{ emoji: string; userId: string }, [number]>(
-    "SELECT emoji, user_id AS userId FROM message_reactions WHERE message_id = ? ORDER BY created_at, emoji, user_id",
+    "SELECT emoji, user_id AS userId FROM message_reactions WHERE message_id = ? ORDER BY id",
   );
-  const add = client.prepare("INSERT OR IGNORE INTO message_reactions VALUES (?, ?, ?, ?)");
+  const add = client.prepare(
+    "INSERT INTO message_reactions (message_id, emoji, user_id, created_at) VALUES (?, ?, ?, ?)",
+  );
   const remove = client.prepare("DELETE FROM message_reactions WHERE message_id = ? AND emoji = ? AND user_id = ?");
   const clear = client.prepare("DELETE FROM message_reactions WHERE message_id = ?");
   const has = client.prepare<{ one: number }, [number, string, string]>(

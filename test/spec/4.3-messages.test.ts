@@ -1,0 +1,272 @@
+import { afterAll, expect, test } from "bun:test";
+import { chatRest, outcome } from "../chat/rest.ts";
+
+const chat = await chatRest({ CHAT_SEND_RATE_LIMIT: 1000 });
+afterAll(chat.close);
+const { ask, key, send } = chat;
+await chat.room("general", ["alice", "bob", { userId: "max", role: "MODERATOR" }]);
+await chat.room("side", ["alice"]);
+const alice = await chat.token("alice");
+const bob = await chat.token("bob");
+const max = await chat.token("max");
+const message = (id: string) => `/v1/chat/messages/${id}`;
+
+test("[4.3] a message, from a server and from a user: the record holds every field", async () => {
+  const expected = {
+    id: expect.stringMatching(/^msg_[A-Za-z0-9]{24}$/),
+    seq: expect.any(Number),
+    conversationId: expect.stringMatching(/^conv_/),
+    senderId: "alice",
+    type: "text",
+    text: "hello",
+    replyTo: null,
+    threadRootId: null,
+    replyCount: 0,
+    clientMessageId: null,
+    attachment: null,
+    metadata: { k: [1, { deep: true }] },
+    reactions: [],
+    pinned: false,
+    edited: false,
+    editedAt: null,
+    deleted: false,
+    deletedAt: null,
+    createdAt: "2026-03-01T12:00:00.000Z",
+    updatedAt: "2026-03-01T12:00:00.000Z",
+    cursor: expect.any(String),
+    deduplicated: false,
+  };
+  const metadata = { k: [1, { deep: true }] };
+  const byServer = await send(key, "general", { text: "hello", senderId: "alice", metadata });
+  expect([byServer.status, byServer.body]).toEqual([201, expected]);
+  const byUser = await send(alice, "general", { text: "hello", metadata, clientSentAt: 1 });
+  expect([byUser.status, byUser.body]).toEqual([201, expected]);
+  expect(byUser.body.seq).toBe(byServer.body.seq + 1);
+
+  for (const credential of [key, alice, bob]) {
+    const { deduplicated: _, ...record } = byUser.body;
+    expect((await ask(credential, "GET", message(byUser.body.id))).body).toEqual(record);
+  }
+});
+
+test("[2] a user sends as themselves whatever senderId says; a server as anyone, or as itself", async () => {
+  expect((await send(alice, "general", { text: "x", senderId: "bob" })).body.senderId).toBe("alice");
+  expect((await send(key, "general", { text: "x", senderId: "stranger" })).body.senderId).toBe("stranger");
+  expect((await send(key, "general", { text: "x" })).body.senderId).toBeNull();
+  expect((await send(key, "general", { text: "x", senderId: "" })).body.senderId).toBeNull();
+  expect(outcome(await send(key, "general", { text: "x", senderId: "has space" }))).toBe("400 SVC_VALIDATION_FAILED");
+});
+
+test("[2] text is required and counted in code points", async () => {
+  expect(outcome(await send(alice, "general", {}))).toBe("400 SVC_VALIDATION_FAILED");
+  expect(outcome(await send(alice, "general", { text: "" }))).toBe("400 SVC_VALIDATION_FAILED");
+  expect((await send(alice, "general", "x")).status).toBe(201);
+  expect((await send(alice, "general", "x".repeat(4000))).status).toBe(201);
+  expect(outcome(await send(alice, "general", "x".repeat(4001)))).toBe("400 SVC_VALIDATION_FAILED");
+  // 4000 characters of two UTF-16 units, and of four bytes, each.
+  expect((await send(alice, "general", "😀".repeat(4000))).body.text).toBe("😀".repeat(4000));
+  expect(outcome(await send(alice, "general", "😀".repeat(4001)))).toBe("400 SVC_VALIDATION_FAILED");
+});
+
+test("[2] what a client sends is data: kept to the letter, never interpreted", async () => {
+  const texts = [
+    "<script>alert(1)</script>",
+    "'; DROP TABLE messages; --",
+    "${7*7} {{7*7}} %s %n",
+    "\u0000\u001b[31m",
+    "‮txt.exe",
+  ];
+  for (const text of texts) {
+    const sent = (await send(alice, "general", { text, metadata: { ["__proto__x"]: text, constructor: text } })).body;
+    const read = (await ask(bob, "GET", message(sent.id))).body;
+    expect([read.text, read.metadata]).toEqual([text, { ["__proto__x"]: text, constructor: text }]);
+  }
+  // Half a surrogate pair is no text: what is answered is what will be read.
+  const half = (await send(alice, "general", "a\ud800b")).body;
+  expect(half.text).toBe("a\ufffdb");
+  expect((await ask(bob, "GET", message(half.id))).body.text).toBe("a\ufffdb");
+});
+
+test("[2] metadata at most 4096 bytes of UTF-8; other bounds of a send", async () => {
+  const tries: [Record<string, unknown>, number][] = [
+    [{ metadata: { k: "x".repeat(4088) } }, 201],
+    [{ metadata: { k: "x".repeat(4089) } }, 400],
+    [{ metadata: { k: "é".repeat(2044) } }, 201],
+    [{ metadata: { k: "é".repeat(2045) } }, 400],
+    [{ metadata: [] }, 400],
+    [{ clientMessageId: "c".repeat(128) }, 201],
+    [{ clientMessageId: "c".repeat(129) }, 400],
+    [{ clientMessageId: "" }, 201],
+    [{ replyTo: "" }, 201],
+    [{ replyTo: "r".repeat(65) }, 400],
+    [{ attachmentId: "a".repeat(65) }, 400],
+    [{ attachmentId: "att_none" }, 404],
+    [{ clientSentAt: -1 }, 400],
+    [{ clientSentAt: 0 }, 201],
+    [{ type: "shout" }, 400],
+    [{ type: "attachment" }, 400],
+  ];
+  for (const [input, expected] of tries) {
+    const shown = JSON.stringify(input).slice(0, 40);
+    expect([shown, (await send(alice, "general", { text: "x", ...input })).status]).toEqual([shown, expected]);
+  }
+});
+
+test("[2] system and event are for servers; a chat token cannot send them", async () => {
+  for (const type of ["system", "event"]) {
+    expect(outcome(await send(alice, "general", { text: "x", type }))).toBe("403 SVC_PERMISSION_DENIED");
+    expect((await send(key, "general", { text: "x", type })).body.type).toBe(type);
+  }
+  expect((await send(key, "general", { type: "event", metadata: { kind: "poll" } })).body.text).toBeNull();
+});
+
+test("[2] clientMessageId: a retry gives the original, per conversation and sender", async () => {
+  const input = { text: "once", clientMessageId: "c-1" };
+  const first = await send(alice, "general", input);
+  const before = (await chat.events("general", first.body.seq)).length;
+  const retry = await send(alice, "general", { ...input, text: "other text" });
+  expect([retry.status, retry.body]).toEqual([200, { ...first.body, deduplicated: true }]);
+  expect((await chat.events("general", first.body.seq)).length).toBe(before);
+
+  const others = [
+    await send(bob, "general", input),
+    await send(alice, "side", input),
+    await send(key, "general", { ...input }),
+    await send(key, "general", { ...input, senderId: "bob2" }),
+  ];
+  for (const { status, body } of others) expect([status, body.deduplicated]).toEqual([201, false]);
+  expect((await send(key, "general", { ...input, senderId: "alice" })).body.id).toBe(first.body.id);
+  expect((await send(key, "general", input)).body.id).toBe(others[2]?.body.id);
+});
+
+test("[1] Idempotency-Key replays a send; once the message is deleted, so is what is replayed", async () => {
+  const path = "/v1/chat/conversations/general/messages";
+  for (const credential of [key, alice]) {
+    const headers = { "idempotency-key": `send-${credential.slice(0, 8)}` };
+    const first = await ask(credential, "POST", path, { text: "replayed secret" }, headers);
+    const again = await ask(credential, "POST", path, { text: "replayed secret" }, headers);
+    expect([again.status, again.text]).toEqual([201, first.text]);
+    expect(again.headers.get("idempotent-replayed")).toBe("true");
+    expect(outcome(await ask(credential, "POST", path, { text: "other" }, headers))).toBe(
+      "422 SVC_IDEMPOTENCY_KEY_REUSED",
+    );
+
+    await ask(key, "DELETE", message(first.body.id));
+    const late = await ask(credential, "POST", path, { text: "replayed secret" }, headers);
+    expect([late.body.id, late.body.deleted]).toEqual([first.body.id, true]);
+    expect(late.text).not.toContain("secret");
+  }
+});
+
+test("[4.3] an edit sets edited; only the sender or a server edits", async () => {
+  const sent = (await send(alice, "general", { text: "v1", metadata: { a: 1 } })).body;
+  chat.clock.advance(5000);
+  const edited = await ask(alice, "PATCH", message(sent.id), { text: "v2" });
+  const at = new Date(chat.clock.now()).toISOString();
+  expect([edited.status, edited.body]).toEqual([
+    200,
+    {
+      ...edited.body,
+      text: "v2",
+      metadata: { a: 1 },
+      edited: true,
+      editedAt: at,
+      updatedAt: at,
+      createdAt: sent.createdAt,
+      seq: sent.seq,
+    },
+  ]);
+  expect((await ask(key, "PATCH", message(sent.id), { metadata: { b: 2 } })).body).toMatchObject({
+    text: "v2",
+    metadata: { b: 2 },
+  });
+  expect((await ask(key, "PATCH", message(sent.id), { metadata: null })).body.metadata).toBeNull();
+  for (const other of [bob, max]) {
+    expect(outcome(await ask(other, "PATCH", message(sent.id), { text: "mine" }))).toBe("403 SVC_PERMISSION_DENIED");
+  }
+  for (const bad of [{}, { text: "" }, { text: "x".repeat(4001) }, { metadata: { k: "x".repeat(4089) } }]) {
+    expect(outcome(await ask(alice, "PATCH", message(sent.id), bad))).toBe("400 SVC_VALIDATION_FAILED");
+  }
+  expect(outcome(await ask(alice, "PATCH", message("msg_none"), { text: "x" }))).toBe("404 SVC_MESSAGE_NOT_FOUND");
+});
+
+test("[3] a deleted message is a tombstone; deleting again gives the same answer; editing it is 409", async () => {
+  const sent = (await send(alice, "general", { text: "to be gone", metadata: { secret: 1 }, clientMessageId: "del-1" }))
+    .body;
+  await ask(bob, "POST", `${message(sent.id)}/reactions`, { emoji: "👍" });
+  const deleted = await ask(alice, "DELETE", message(sent.id));
+  expect(deleted.status).toBe(200);
+  expect(deleted.body).toMatchObject({
+    id: sent.id,
+    deleted: true,
+    text: null,
+    metadata: null,
+    attachment: null,
+    reactions: [],
+  });
+  const seq = (await chat.events("general")).at(-1)?.seq;
+  expect((await ask(alice, "DELETE", message(sent.id))).body).toEqual(deleted.body);
+  expect((await chat.events("general")).at(-1)?.seq).toBe(seq);
+  expect((await ask(bob, "GET", message(sent.id))).body).toEqual(deleted.body);
+  expect(outcome(await ask(alice, "PATCH", message(sent.id), { text: "x" }))).toBe("409 SVC_MESSAGE_DELETED");
+  expect(outcome(await ask(bob, "POST", `${message(sent.id)}/reactions`, { emoji: "x" }))).toBe(
+    "409 SVC_MESSAGE_DELETED",
+  );
+  expect(outcome(await send(bob, "general", { text: "re", replyTo: sent.id }))).toBe("409 SVC_MESSAGE_DELETED");
+});
+
+test("[contract 4] one's own messages, or with chat:moderate anyone's, are deleted; nobody else's", async () => {
+  const byAlice = (await send(alice, "general", "a")).body.id;
+  expect(outcome(await ask(bob, "DELETE", message(byAlice)))).toBe("403 SVC_PERMISSION_DENIED");
+  const narrowed = await chat.token("max", { scopes: ["chat:read", "chat:send"] });
+  expect(outcome(await ask(narrowed, "DELETE", message(byAlice)))).toBe("403 SVC_PERMISSION_DENIED");
+  expect((await ask(max, "DELETE", message(byAlice))).body.deleted).toBe(true);
+  expect((await chat.events("general")).at(-1)).toMatchObject({
+    type: "message.deleted",
+    messageId: byAlice,
+    senderId: "alice",
+    deletedBy: "max",
+  });
+  const byBob = (await send(bob, "general", "b")).body.id;
+  expect((await ask(key, "DELETE", message(byBob))).status).toBe(200);
+  expect((await chat.events("general")).at(-1)).toMatchObject({ messageId: byBob, deletedBy: null });
+});
+
+test("[contract 13] deleted content is gone from history, thread, events, search, replies and the database", async () => {
+  const word = "zanzibarian";
+  // An endpoint that nobody delivers to: what it would be sent waits in the outbox.
+  const owner = await chat.server.session({ projectId: chat.projectId, role: "OWNER" });
+  const webhook = { url: "http://127.0.0.1:9/hook", environment: "DEVELOPMENT" };
+  expect((await ask(owner.token, "POST", `/v1/projects/${chat.projectId}/webhooks`, webhook)).status).toBe(201);
+  const sent = (await send(alice, "general", { text: `${word} one`, metadata: { word } })).body;
+  await ask(alice, "PATCH", message(sent.id), { text: `${word} two` });
+  await send(bob, "general", { text: "reply", replyTo: sent.id });
+  expect(tablesHolding(word)).not.toEqual([]);
+  expect((await ask(bob, "GET", `/v1/chat/conversations/general/search?q=${word}`)).text).toContain(word);
+  await ask(alice, "DELETE", message(sent.id));
+
+  const paths = [
+    message(sent.id),
+    `${message(sent.id)}/thread?includeDeleted=true`,
+    "/v1/chat/conversations/general/messages?includeDeleted=true",
+    "/v1/chat/conversations/general/events?limit=200",
+    "/v1/chat/conversations/general/events?limit=200&after=100",
+    "/v1/chat/conversations/general/pins",
+    `/v1/chat/conversations/general/search?q=${word}`,
+    "/v1/chat/conversations/general",
+  ];
+  for (const path of paths) {
+    for (const credential of [key, alice, bob]) {
+      expect([path, (await ask(credential, "GET", path)).text.includes(word)]).toEqual([path, false]);
+    }
+  }
+  expect(tablesHolding(word)).toEqual([]);
+});
+
+function tablesHolding(word: string): string[] {
+  const { $client: db } = chat.server.runtime.db;
+  const tables = db.query<{ name: string }, []>("SELECT name FROM sqlite_master WHERE type = 'table'").all();
+  return tables
+    .map(({ name }) => name)
+    .filter((name) => JSON.stringify(db.query(`SELECT * FROM "${name}"`).all()).includes(word));
+}
