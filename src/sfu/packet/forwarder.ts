@@ -103,6 +103,13 @@ export class Forwarder {
     this.#references.clear();
   }
 
+  /** The layer goes on as another stream: its numbers and its clock begin anew, with the next keyframe. */
+  layerRestarted(layer: number): void {
+    this.#references.delete(layer);
+    if (layer === this.#previous) this.#previous = PAUSED;
+    if (layer === this.#current) this.#current = PAUSED;
+  }
+
   /** From the publisher's sender reports of each layer. */
   setSenderReport(layer: number, reference: ClockReference): void {
     this.#references.set(layer, reference);

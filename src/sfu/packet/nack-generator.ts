@@ -39,11 +39,11 @@ export class NackGenerator {
     return this.#missing.size;
   }
 
-  /** True when the packet had been asked for, or at least missed. */
+  /** True when the packet is news: newer than any, or one that was missing. Else it was here before, or given up. */
   receive(sequenceNumber: number, nowMs: number): boolean {
     const { started, highest } = this.#sequence;
     const extended = this.#sequence.extend(sequenceNumber);
-    if (!started) return false;
+    if (!started) return true;
     if (extended <= highest) {
       const found = this.#missing.get(extended);
       if (found === undefined) return false;
@@ -56,12 +56,12 @@ export class NackGenerator {
       this.abandoned += gap + this.#missing.size;
       this.#missing.clear();
       this.#keyframeWanted = true;
-      return false;
+      return true;
     }
     for (let lost = highest + 1; lost < extended; lost++) {
       this.#missing.set(lost, { since: nowMs, dueAt: nowMs + REORDER_MS, tries: 0 });
     }
-    return false;
+    return true;
   }
 
   /** The sequence numbers to ask for now, ascending. Call every 10-20 ms while `missing` is not 0. */

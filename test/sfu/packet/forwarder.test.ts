@@ -372,6 +372,27 @@ describe("pauses and other publishers", () => {
     expect(viewer.target.payloadType).toBe(46);
   });
 
+  test("a layer that goes on under another SSRC, with lower numbers and another clock", () => {
+    const viewer = new Viewer();
+    viewer.forwarder.setTarget(0);
+    viewer.feed(0, { extended: 60_000, key: true, timestamp: 3_000_000_000, pictureId: 8 });
+    viewer.forwarder.setSenderReport(0, { ntpMs: 1_000, rtpTimestamp: 3_000_000_000 });
+    viewer.forwarder.layerRestarted(0);
+    expect(viewer.forwarder.wantsKeyframe).toBe(true);
+    viewer.nowMs += 200;
+    expect(viewer.feed(0, { extended: 100, timestamp: 7 })).toBeUndefined();
+    expect(viewer.feed(0, { extended: 101, key: true, timestamp: 7, pictureId: 1 })).toMatchObject({
+      seq: 1_001,
+      ts: 500_000 + 18_000,
+      id: 9,
+    });
+    viewer.forwarder.layerRestarted(1);
+    expect(viewer.feed(0, { extended: 102, timestamp: 3_007, pictureId: 2 })).toMatchObject({
+      seq: 1_002,
+      ts: 521_000,
+    });
+  });
+
   test("sender reports are forgotten with their publisher", () => {
     const viewer = new Viewer();
     viewer.forwarder.setTarget(0);

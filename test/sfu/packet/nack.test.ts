@@ -26,6 +26,12 @@ describe("asking a publisher again", () => {
     expect(generator).toMatchObject({ requested: 3, recovered: 1, missing: 1 });
   });
 
+  test("a packet that is news is told from one that was here before", () => {
+    const generator = new NackGenerator();
+    const news = [10, 10, 12, 11, 11, 9, 13, 3_000, 100].map((sequence) => generator.receive(sequence, 0));
+    expect(news).toEqual([true, false, true, true, false, false, true, true, false]);
+  });
+
   test("packets merely out of order are never asked for", () => {
     const generator = new NackGenerator();
     feed(generator, [1, 3], 0);
