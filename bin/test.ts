@@ -11,6 +11,8 @@ type Counts = { passed: number; failed: number };
 const ROOT = join(import.meta.dir, "..");
 const SLOW = ["browser", "faults", "compiled"];
 const NOT_TESTS = ["bench", "harness"];
+/** Tests that start a process of their own find `bun` on the PATH, also where nobody has installed it. */
+const ENVIRONMENT = { ...process.env, NO_COLOR: "1", PATH: `${join(ROOT, "bin")}:${process.env.PATH}` };
 const [filter] = process.argv.slice(2);
 
 const total: Counts = { passed: 0, failed: 0 };
@@ -75,7 +77,7 @@ async function run(command: readonly string[]): Promise<{ code: number; output: 
     cwd: ROOT,
     stdout: "pipe",
     stderr: "pipe",
-    env: { ...process.env, NO_COLOR: "1" },
+    env: ENVIRONMENT,
   });
   const [code, out, err] = await Promise.all([
     child.exited,
