@@ -54,6 +54,7 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
     log,
     metrics,
     newRequestId: () => ids.publicId("request"),
+    httpServer: () => app.server,
     clientIp: createClientIp(config.TRUSTED_PROXIES),
     publicUrl: createPublicUrl(config.PUBLIC_URL, config.TRUSTED_PROXIES),
     methodsOf: createMethodsOf(() => app.routes),

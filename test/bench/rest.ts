@@ -8,7 +8,7 @@ import { cpuMicros } from "./harness/processes.ts";
 import { median, report } from "./harness/report.ts";
 
 const ROUNDS = Number(process.argv[2] ?? 5);
-const LOAD = { connections: 32, pipelined: 4, durationMs: 2000 };
+const LOAD = { connections: 64, pipelined: 1, durationMs: 2000 };
 
 const dataDir = mkdtempSync(join(tmpdir(), "stoa-bench-rest-"));
 const stoa = await startStoa([

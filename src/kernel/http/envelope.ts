@@ -1,3 +1,4 @@
+import type { Server } from "bun";
 import { Elysia } from "elysia";
 import type { Counter, Histogram } from "prom-client";
 import { ApiError } from "../../protocol/errors.ts";
@@ -14,6 +15,8 @@ export type EnvelopeDeps = {
   log: Log;
   metrics: Metrics;
   newRequestId: () => string;
+  /** Null until it listens. */
+  httpServer: () => Server<unknown> | null;
   clientIp: ClientIp;
   publicUrl: PublicUrl;
   /** Methods that the path of an unmatched request does exist with. */
@@ -34,8 +37,8 @@ export function createEnvelope(deps: EnvelopeDeps): Envelope {
 }
 
 function createPlugin(deps: EnvelopeDeps, infos: WeakMap<Request, RequestInfo>, infoOf: Envelope["infoOf"]) {
-  const { now, log, metrics, newRequestId, clientIp, publicUrl, methodsOf } = deps;
-  const lookUp = { clientIp, publicUrl };
+  const { now, log, metrics, newRequestId, httpServer, clientIp, publicUrl, methodsOf } = deps;
+  const lookUp = { httpServer, clientIp, publicUrl };
   const requests: Counter = metrics.counter("stoa_http_requests_total", "HTTP requests by route and status", [
     "method",
     "route",
@@ -51,17 +54,18 @@ function createPlugin(deps: EnvelopeDeps, infos: WeakMap<Request, RequestInfo>, 
   return (
     new Elysia({ name: "envelope" })
       // `onRequest`, not `derive`: it also runs for unknown routes and unreadable bodies.
-      .onRequest(({ request, set, server }) => {
-        const { headers } = request;
-        const id = adoptRequestId(headers.get("x-request-id"), newRequestId);
-        const info = new LazyRequestInfo(id, now(), request, server, lookUp);
+      // The framework reads the source of its hooks: one that names `headers` or `server` makes it copy all headers, or
+      // redefine a property, on every request.
+      .onRequest(({ request, set }) => {
+        const id = adoptRequestId(request.headers.get("x-request-id"), newRequestId);
+        const info = new LazyRequestInfo(id, now(), request, lookUp);
         infos.set(request, info);
         // The line is written after the answer, when the socket may be gone.
         if (log.isLevelEnabled("debug")) info.ip;
         set.headers["x-request-id"] = info.id;
         if (info.origin !== null) {
           corsHeaders(set.headers, info.origin);
-          if (request.method === "OPTIONS" && headers.has("access-control-request-method")) {
+          if (request.method === "OPTIONS" && request.headers.has("access-control-request-method")) {
             return preflight(request, info.id, info.origin);
           }
         }

@@ -30,8 +30,9 @@ export type GuardDeps = Verifiers & { infoOf: (request: Request) => RequestInfo;
 export function createGuards(deps: GuardDeps) {
   const { infoOf } = deps;
 
-  const bearer = (authorization: string | null | undefined): string => {
-    const match = /^Bearer ([\x21-\x7e]+)$/i.exec(authorization ?? "");
+  // Not from the context's `headers`: a single plugin that names them has all headers copied on every later route.
+  const bearer = (request: Request): string => {
+    const match = /^Bearer ([\x21-\x7e]+)$/i.exec(request.headers.get("authorization") ?? "");
     if (!match?.[1]) throw new ApiError("SVC_AUTH_ERROR");
     return match[1];
   };
@@ -42,9 +43,9 @@ export function createGuards(deps: GuardDeps) {
     }
   };
 
-  const signedIn = async (request: Request, authorization: string | undefined) => {
+  const signedIn = async (request: Request) => {
     const info = infoOf(request);
-    const token = bearer(authorization);
+    const token = bearer(request);
     if (!sameOrigin(info.origin, request, deps.publicUrl)) throw new ApiError("SVC_ORIGIN_NOT_ALLOWED");
     return { caller: await deps.session(token), info };
   };
@@ -67,8 +68,7 @@ export function createGuards(deps: GuardDeps) {
       { as: "scoped" },
       takes(["apiKey"], ({ request, body }) => {
         const info = infoOf(request);
-        // Not the context's `headers`, for which the framework copies all of them.
-        const caller = deps.apiKey(bearer(request.headers.get("authorization")));
+        const caller = deps.apiKey(bearer(request));
         judgeOrigin(caller.projectId, info);
         requireReadable(body);
         return { caller, info };
@@ -78,9 +78,9 @@ export function createGuards(deps: GuardDeps) {
     /** Chat routes: an API key acts as a server, a chat token as one user. */
     chat: new Elysia({ name: "guard:chat" }).derive(
       { as: "scoped" },
-      takes(["apiKey", "chatToken"], async ({ request, headers, body }) => {
+      takes(["apiKey", "chatToken"], async ({ request, body }) => {
         const info = infoOf(request);
-        const credential = bearer(headers.authorization);
+        const credential = bearer(request);
         const caller: ApiKeyCaller | ChatTokenCaller = credential.startsWith("svk_")
           ? deps.apiKey(credential)
           : await deps.chatToken(credential);
@@ -92,9 +92,9 @@ export function createGuards(deps: GuardDeps) {
 
     rtcToken: new Elysia({ name: "guard:rtc-token" }).derive(
       { as: "scoped" },
-      takes(["rtcToken"], async ({ request, headers, body }) => {
+      takes(["rtcToken"], async ({ request, body }) => {
         const info = infoOf(request);
-        const caller = await deps.rtcToken(bearer(headers.authorization));
+        const caller = await deps.rtcToken(bearer(request));
         judgeOrigin(caller.projectId, info);
         requireReadable(body);
         return { caller, info };
@@ -103,8 +103,8 @@ export function createGuards(deps: GuardDeps) {
 
     node: new Elysia({ name: "guard:node" }).derive(
       { as: "scoped" },
-      takes(["sfuSecret"], ({ request, headers, body }) => {
-        if (!sameSecret(bearer(headers.authorization), deps.sfuSecret)) throw new ApiError("SVC_AUTH_ERROR");
+      takes(["sfuSecret"], ({ request, body }) => {
+        if (!sameSecret(bearer(request), deps.sfuSecret)) throw new ApiError("SVC_AUTH_ERROR");
         requireReadable(body);
         const caller: NodeCaller = { kind: "node" };
         return { caller, info: infoOf(request) };
@@ -113,8 +113,8 @@ export function createGuards(deps: GuardDeps) {
 
     session: new Elysia({ name: "guard:session" }).derive(
       { as: "scoped" },
-      takes(["session"], async ({ request, headers, body }) => {
-        const asking = await signedIn(request, headers.authorization);
+      takes(["session"], async ({ request, body }) => {
+        const asking = await signedIn(request);
         requireReadable(body);
         return asking;
       }),
@@ -122,8 +122,8 @@ export function createGuards(deps: GuardDeps) {
 
     operator: new Elysia({ name: "guard:operator" }).derive(
       { as: "scoped" },
-      takes(["session"], async ({ request, headers, body }) => {
-        const asking = await signedIn(request, headers.authorization);
+      takes(["session"], async ({ request, body }) => {
+        const asking = await signedIn(request);
         if (!asking.caller.isOperator) throw new ApiError("SVC_PERMISSION_DENIED");
         requireReadable(body);
         return asking;
@@ -133,8 +133,8 @@ export function createGuards(deps: GuardDeps) {
     /** `/v1/projects/:projectId/…`: a member of that project; anyone else finds nothing there. */
     member: new Elysia({ name: "guard:member" }).derive(
       { as: "scoped" },
-      takes(["session"], async ({ request, headers, body, params, query }) => {
-        const asking = await signedIn(request, headers.authorization);
+      takes(["session"], async ({ request, body, params, query }) => {
+        const asking = await signedIn(request);
         const { projectId = "" } = params as { projectId?: string };
         const role = deps.roleIn(projectId, asking.caller.userId);
         if (role === null) throw new ApiError("SVC_PROJECT_NOT_FOUND");

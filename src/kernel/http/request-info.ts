@@ -26,19 +26,18 @@ export class LazyRequestInfo implements RequestInfo {
     readonly id: string,
     readonly startedAt: number,
     private readonly request: Request,
-    private readonly server: Server<unknown> | null,
-    private readonly lookUp: { clientIp: ClientIp; publicUrl: PublicUrl },
+    private readonly lookUp: { httpServer: () => Server<unknown> | null; clientIp: ClientIp; publicUrl: PublicUrl },
   ) {
     this.origin = request.headers.get("origin");
   }
 
   get ip(): string {
-    this.#ip ??= this.lookUp.clientIp(this.request, this.server);
+    this.#ip ??= this.lookUp.clientIp(this.request, this.lookUp.httpServer());
     return this.#ip;
   }
 
   get publicUrl(): string {
-    this.#publicUrl ??= this.lookUp.publicUrl(this.request, this.server);
+    this.#publicUrl ??= this.lookUp.publicUrl(this.request, this.lookUp.httpServer());
     return this.#publicUrl;
   }
 
