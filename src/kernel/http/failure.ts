@@ -1,6 +1,11 @@
 import { ApiError, type FieldProblem } from "../../protocol/errors.ts";
 
-type FrameworkValidation = { all?: { path?: string; message?: string; summary?: string }[]; type?: string };
+type SchemaWithWords = { error?: unknown; anyOf?: { error?: unknown }[] };
+type FieldFailure = { path?: string; message?: string; type?: number; schema?: SchemaWithWords };
+type FrameworkValidation = { all?: FieldFailure[]; type?: string };
+
+/** `ValueErrorType.ObjectRequiredProperty` of the validator. */
+const MISSING = 45;
 
 /** The one place where an exception becomes an answer. Anything unforeseen is a 500 without a word of detail. */
 export function toApiError(code: string | number, error: unknown): ApiError {
@@ -24,11 +29,18 @@ export function toApiError(code: string | number, error: unknown): ApiError {
 
 function validationError(failure: FrameworkValidation): ApiError {
   const seen = new Map<string, FieldProblem>();
-  for (const { path = "", message, summary } of failure.all ?? []) {
-    const field = path.replace(/^\//, "").replaceAll("/", ".") || "body";
-    if (!seen.has(field)) seen.set(field, { field, message: message ?? summary ?? "is not valid" });
+  for (const problem of failure.all ?? []) {
+    const field = problem.path?.replace(/^\//, "").replaceAll("/", ".") || "body";
+    if (!seen.has(field)) seen.set(field, { field, message: wordsOf(problem) });
   }
   const details = [...seen.values()];
   const first = details[0];
   return new ApiError("SVC_VALIDATION_FAILED", first && `${first.field}: ${first.message}`, { details });
+}
+
+/** What a schema says of itself, rather than the validator's own words: those show patterns, and some the value. */
+function wordsOf({ type, schema, message }: FieldFailure): string {
+  if (type === MISSING) return "is required";
+  const words = schema?.error ?? schema?.anyOf?.[0]?.error;
+  return typeof words === "string" ? words : (message ?? "is not valid");
 }
