@@ -26,14 +26,11 @@ CREATE TABLE storage_removals (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX storage_removals_by_time ON storage_removals (queued_at);
 
--- Holds the index alone, no copy of the text. `scope` is the conversation as one word, so that a search never walks
--- through the matches of other conversations.
-CREATE VIRTUAL TABLE message_search USING fts5 (
-  scope,
-  text,
-  content = '',
-  contentless_delete = 1,
-  tokenize = "unicode61 remove_diacritics 2 categories 'L* N* Co So'"
-);
+-- Holds the index alone, no copy of the text. Words arrive folded and separated by spaces; letters beyond ASCII are
+-- letters to this tokenizer, too.
+CREATE VIRTUAL TABLE message_search USING fts5 (text, content = '', contentless_delete = 1, tokenize = 'ascii');
+
+-- Messages that are new or changed since the index looked at them.
+CREATE TABLE search_pending (message_id INTEGER PRIMARY KEY) STRICT;
 
 CREATE INDEX conversations_with_retention ON conversations (id) WHERE retention_days IS NOT NULL;

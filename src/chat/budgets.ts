@@ -22,6 +22,8 @@ export function chatBudgets({ config }: Runtime, limiter: RateLimiter) {
     attach: budget("chat attach", config.CHAT_SEND_RATE_LIMIT),
     react: budget("chat react", config.CHAT_REACTION_RATE_LIMIT),
     type: budget("chat type", config.CHAT_TYPING_RATE_LIMIT),
+    /** As often as keys are struck. */
+    search: budget("chat search", config.CHAT_TYPING_RATE_LIMIT),
     join: budget("chat join", config.CHAT_SUBSCRIBE_RATE_LIMIT),
     /** Throws when this address has opened too many sockets. */
     connect: (ip: string) => spend("chat connect", ip, config.CHAT_CONNECTION_RATE_LIMIT),

@@ -33,7 +33,7 @@ export function retentionService(
 
   /** What held its content elsewhere lets go of it: the index, queued webhooks, the file. */
   function forget({ publicId, projectId, environment }: RetainedConversation, message: AgingMessage): void {
-    search.forget(message.publicId);
+    search.forget(message.id);
     if (message.deletedAt !== null) return;
     const attachmentId = message.attachment === null ? null : (JSON.parse(message.attachment) as Attachment).id;
     bus.announce("messageDeleted", {

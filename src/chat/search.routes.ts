@@ -8,13 +8,15 @@ import type { SearchService } from "./search.service.ts";
 
 export const searchRoutes = (
   { guards }: Http,
-  { chat: { access, messages }, search }: { chat: ChatService; search: SearchService },
+  { chat: { access, budgets, messages }, search }: { chat: ChatService; search: SearchService },
 ) =>
   new Elysia({ tags: ["chat"] }).use(guards.chat).get(
     "/v1/chat/conversations/:room/search",
-    (context) => {
+    async (context) => {
       const { caller, params, query } = context;
       const { conversation } = access.conversation(caller, params.room, "chat:read");
+      budgets.search(caller);
+      await search.catchUp();
       return page(context, query, {
         name: "search",
         shape: ["number"],
@@ -26,7 +28,7 @@ export const searchRoutes = (
     {
       ...documented(
         "Messages that hold every word of `q`, newest first",
-        ["SVC_CONVERSATION_NOT_FOUND", "SVC_INVALID_CURSOR"],
+        ["SVC_CONVERSATION_NOT_FOUND", "SVC_INVALID_CURSOR", "SVC_RATE_LIMITED"],
         "The last word may be the beginning of one. Letters match regardless of case and accents; names of attached files count as text.",
       ),
       query: t.Object({ ...pageQuery, q: t.String({ minLength: 1, maxLength: 256 }) }),

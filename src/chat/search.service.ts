@@ -1,34 +1,67 @@
-import type { Message } from "../protocol/chat-records.ts";
+import type { Attachment } from "../protocol/chat-records.ts";
 import type { Runtime } from "../runtime.ts";
 import type { MessageRow } from "./message.table.ts";
-import type { SearchStore } from "./search.store.ts";
-import { indexed, matchOf, scopeOf } from "./search.words.ts";
+import type { PendingMessage, SearchStore } from "./search.store.ts";
+import { indexed, matchOf } from "./search.words.ts";
+
+/** Messages per unit of work, which takes a few milliseconds. */
+const BATCH = 200;
+/** The index follows at its leisure; a search does not wait for it, but catches up first. */
+const FOLLOW_AFTER_MS = 500;
 
 export type SearchService = ReturnType<typeof searchService>;
 
-/** Follows every message in the transaction that changes it, so that the index is never ahead nor behind. */
-export function searchService({ bus }: Runtime, store: SearchStore) {
-  bus.within("chatEvent", ({ conversation, event }) => {
-    switch (event.type) {
-      case "message":
-        add(conversation.id, event.message);
-        break;
-      case "message.updated":
-        store.remove(event.message.id);
-        add(conversation.id, event.message);
-        break;
-      case "message.deleted":
-        store.remove(event.messageId);
-        break;
-    }
+/**
+ * Every change marks its message in its own transaction, and the index follows in batches: entered one by one, within
+ * the savepoint of each send, the index would cost more than all the rest of the send.
+ */
+export function searchService({ bus, log, timers, write }: Runtime, store: SearchStore) {
+  let following = false;
+  bus.within("chatEvent", ({ event }) => {
+    if (event.type === "message" || event.type === "message.updated") store.mark(event.message.id);
+    else if (event.type === "message.deleted") store.mark(event.messageId);
+  });
+  bus.on("chatEvent", ({ event }) => {
+    if (event.type.startsWith("message")) follow();
   });
 
-  function add(conversationId: string, { id, text, attachment }: Message): void {
-    const content = [text, attachment?.filename].filter((part) => part).join("\n");
-    if (content !== "") store.insert(id, scopeOf(conversationId), indexed(content));
+  function follow(): void {
+    if (following) return;
+    following = true;
+    timers.after(FOLLOW_AFTER_MS, async () => {
+      following = false;
+      try {
+        await catchUp();
+      } catch (err) {
+        log.error({ err }, "the search index could not follow");
+      }
+    });
   }
 
+  /** Inside a unit of work. True when there may be more. */
+  function indexBatch(): boolean {
+    const batch = store.pending(BATCH);
+    for (const message of batch) {
+      store.remove(message.id);
+      const words = wordsOf(message);
+      if (words !== "") store.insert(message.id, words);
+    }
+    const last = batch.at(-1);
+    if (last) store.settled(last.id);
+    return batch.length === BATCH;
+  }
+
+  async function catchUp(): Promise<void> {
+    while (store.pending(1).length > 0 && (await write(indexBatch)));
+  }
+
+  // What was pending when the last run ended.
+  follow();
+
   return {
+    /** Until this resolves, a message that was changed may be found by what it said before. */
+    catchUp,
+
     /** Messages of a conversation that hold every word, newest first; `beforeSeq` goes on where a page ended. */
     find(conversationId: string, typed: string, beforeSeq: number | null, limit: number): MessageRow[] {
       const match = matchOf(conversationId, typed);
@@ -36,7 +69,14 @@ export function searchService({ bus }: Runtime, store: SearchStore) {
       return store.find(match, conversationId, beforeSeq ?? Number.MAX_SAFE_INTEGER, limit);
     },
 
-    /** Retention removes a message without an event. */
-    forget: store.remove,
+    /** Inside the unit that removes a message without a trace. */
+    forget: (id: number) => store.remove(id),
   };
+}
+
+/** The text and the name of an attached file; of a deleted message nothing. */
+function wordsOf({ conversationId, text, attachment }: PendingMessage): string {
+  if (conversationId === null) return "";
+  const filename = attachment === null ? "" : (JSON.parse(attachment) as Attachment).filename;
+  return indexed(conversationId, `${text ?? ""} ${filename}`);
 }

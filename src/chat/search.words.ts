@@ -1,31 +1,46 @@
 /** Scripts written without spaces, and symbols such as emoji: each character is a word of its own. */
 const WORD_BY_ITSELF =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}\p{So}]/gu;
-/** What the index makes words of; everything else separates them. */
-const HAS_WORD = /[\p{L}\p{N}\p{So}]/u;
+const WORDS = /[\p{L}\p{N}\p{M}\p{So}]+/gu;
+/** Accents, and the mark that chooses an emoji's colour picture. */
+const ACCENTS = /[\u0300-\u036f\ufe00-\ufe0f]/g;
+/** Shorter beginnings would match too much of a language. */
+const MIN_PREFIX_LENGTH = 3;
 const MAX_WORDS = 32;
 
-/** A text as the index reads it. */
-export function indexed(text: string): string {
-  return text.replace(WORD_BY_ITSELF, " $& ");
-}
-
-/** A conversation as one word. */
-export function scopeOf(conversationId: string): string {
-  return conversationId.replaceAll("-", "");
+/** Words as they are compared: lower case, no accents, one spelling per character. */
+function wordsOf(text: string): string[] {
+  const folded = text.toLowerCase().normalize("NFKD").replace(ACCENTS, "").normalize("NFKC");
+  return folded.replace(WORD_BY_ITSELF, " $& ").match(WORDS) ?? [];
 }
 
 /**
- * What a person typed as an FTS5 expression: every word must occur, the last one may go on. Each is quoted, so that no
- * operator, column or bracket in it means anything. Null when it holds no word at all.
+ * Every word carries its conversation, so that neither a common word nor the beginning of one ever leads through the
+ * messages of others. The end of a UUIDv7 is random; should two be alike, the search compares the whole id as well.
+ */
+function scoped(conversationId: string, words: string[]): string {
+  const scope = conversationId.slice(-12);
+  return words.map((word) => scope + word).join(" ");
+}
+
+/** A text as the index keeps it; empty when it holds no word. */
+export function indexed(conversationId: string, text: string): string {
+  return scoped(conversationId, wordsOf(text));
+}
+
+/**
+ * What a person typed as an FTS5 expression: every word must occur, the last one may go on. Words are letters, digits
+ * and symbols only, and quoted: no operator, column or bracket means anything. Null when it holds no word at all.
  */
 export function matchOf(conversationId: string, typed: string): string | null {
-  const words = typed
-    .toWellFormed()
+  // What is written together, as in `re-send` or 会議, has to stand together.
+  const phrases = typed
     .split(/\s+/u)
-    .filter((word) => HAS_WORD.test(word))
-    .slice(0, MAX_WORDS)
-    .map((word) => `"${indexed(word).replaceAll('"', " ").replaceAll("\0", " ")}"`);
-  if (words.length === 0) return null;
-  return `scope : "${scopeOf(conversationId)}" AND text : (${words.join(" AND ")} *)`;
+    .map(wordsOf)
+    .filter((words) => words.length > 0)
+    .slice(0, MAX_WORDS);
+  if (phrases.length === 0) return null;
+  const last = phrases.at(-1)?.at(-1) ?? "";
+  const match = phrases.map((words) => `"${scoped(conversationId, words)}"`).join(" AND ");
+  return [...last].length >= MIN_PREFIX_LENGTH ? `${match} *` : match;
 }
