@@ -72,14 +72,14 @@ test("[2] what a client sends is data: kept to the letter, never interpreted", a
   const texts = [
     "<script>alert(1)</script>",
     "'; DROP TABLE messages; --",
-    "${7*7} {{7*7}} %s %n",
+    "{{7*7}} %s %n $(id) `id`",
     "\u0000\u001b[31m",
     "‮txt.exe",
   ];
   for (const text of texts) {
-    const sent = (await send(alice, "general", { text, metadata: { ["__proto__x"]: text, constructor: text } })).body;
+    const sent = (await send(alice, "general", { text, metadata: { proto: text, constructor: text } })).body;
     const read = (await ask(bob, "GET", message(sent.id))).body;
-    expect([read.text, read.metadata]).toEqual([text, { ["__proto__x"]: text, constructor: text }]);
+    expect([read.text, read.metadata]).toEqual([text, { proto: text, constructor: text }]);
   }
   // Half a surrogate pair is no text: what is answered is what will be read.
   const half = (await send(alice, "general", "a\ud800b")).body;

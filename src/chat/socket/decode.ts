@@ -4,7 +4,13 @@ import { type ChatClientFrame, ChatClientFrames, type ChatClientFrameType } from
 export type Decoded =
   | { ok: true; frame: ChatClientFrame }
   /** Malformed is what is no frame at all; three of them close the connection. */
-  | { ok: false; malformed: boolean; code: "INVALID_MESSAGE" | "UNKNOWN_TYPE"; id?: string; message: string };
+  | {
+      ok: false;
+      malformed: boolean;
+      code: "INVALID_MESSAGE" | "UNKNOWN_TYPE" | "VALIDATION_FAILED";
+      id?: string;
+      message: string;
+    };
 
 export type Decode = (text: string) => Decoded;
 
@@ -31,7 +37,7 @@ export function createDecode(): Decode {
     return {
       ok: false,
       malformed: false,
-      code: "INVALID_MESSAGE",
+      code: "VALIDATION_FAILED",
       message: `${field}: ${problem?.message ?? "is not valid"}`,
       ...known,
     };
