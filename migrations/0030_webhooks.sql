@@ -17,9 +17,11 @@ CREATE TABLE webhook_endpoints (
 ) STRICT;
 CREATE INDEX webhook_endpoints_by_project ON webhook_endpoints (project_id, id);
 
--- The outbox: written by the transaction that caused the event, made into deliveries after it (queued_at).
+-- The outbox: a log, written by the transaction that caused the event. An endpoint reads on in it at its own pace, so
+-- that one that does not answer costs nothing.
 CREATE TABLE webhook_events (
-  id TEXT PRIMARY KEY,
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
   project_id TEXT NOT NULL REFERENCES projects (id),
   environment TEXT NOT NULL,
   type TEXT NOT NULL,
@@ -27,13 +29,21 @@ CREATE TABLE webhook_events (
   body TEXT NOT NULL,
   -- Whose content the body holds, so that a deletion reaches it.
   message_id TEXT,
-  created_at INTEGER NOT NULL,
-  queued_at INTEGER
+  created_at INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX webhook_events_outbox ON webhook_events (queued_at) WHERE queued_at IS NULL;
-CREATE INDEX webhook_events_by_project ON webhook_events (project_id, environment, created_at);
+CREATE INDEX webhook_events_by_project ON webhook_events (project_id, environment, seq);
 CREATE INDEX webhook_events_by_message ON webhook_events (message_id) WHERE message_id IS NOT NULL;
 CREATE INDEX webhook_events_by_age ON webhook_events (created_at);
+
+-- Stretches of the log that an endpoint is to get: one for each time that it was active. Read up to `position`.
+CREATE TABLE webhook_periods (
+  endpoint_id TEXT NOT NULL REFERENCES webhook_endpoints (id) ON DELETE CASCADE,
+  start_seq INTEGER NOT NULL,
+  position INTEGER NOT NULL,
+  -- Null while the endpoint is active.
+  end_seq INTEGER,
+  PRIMARY KEY (endpoint_id, start_seq)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE webhook_deliveries (
   id TEXT PRIMARY KEY,

@@ -95,6 +95,8 @@ export type RtcRefusedFact = {
 export type Facts = {
   webhook: WebhookFact;
   audit: AuditFact;
+  /** An endpoint was made, changed, enabled, disabled or deleted. */
+  webhookChanged: { projectId: string };
   /** An endpoint has deliveries that may be due: new ones, a redelivery, or it was enabled again. */
   webhookDeliveriesDue: { endpointId: string };
   /** A project was archived or its origins, name or keys changed: caches drop what they hold of it. */

@@ -8,17 +8,15 @@ import { signatureHeaders } from "./signature.ts";
 import type { WebhookStores } from "./stores.ts";
 import type { EndpointRow } from "./webhook.table.ts";
 
-export type Delivered = { answered: boolean; nextAttemptAt: number | null };
-
 type Recorded = Exclude<Outcome, { kind: "abandoned" }>;
 
-/** One attempt of one delivery, from signing to the written outcome. */
+/** One attempt of one delivery, from signing to the written outcome. Answers when the next one is due. */
 export function createDelivery(
   runtime: Runtime,
-  { endpoints, events, deliveries }: WebhookStores,
+  { endpoints, events, periods, deliveries }: WebhookStores,
   random: () => number,
 ) {
-  const { config, keyring, log, metrics, now, write } = runtime;
+  const { bus, config, keyring, log, metrics, now, write } = runtime;
   const attempts = metrics.counter("stoa_webhook_attempts_total", "Webhook delivery attempts by outcome", ["outcome"]);
 
   /** The old secret signs as well until its time is over. */
@@ -65,21 +63,25 @@ export function createDelivery(
     else endpoints.recordFailure(endpointId, verdict.consecutiveFailures);
     if (verdict.disable !== null && endpoint.status === "ACTIVE") {
       endpoints.disable(endpointId, verdict.disable, at);
+      periods.end(endpointId, events.lastSeq());
+      bus.announce("webhookChanged", { projectId: endpoint.projectId });
       log.warn({ webhookId: endpointId, reason: verdict.disable }, "webhook endpoint disabled");
     }
     return nextAttemptAt;
   }
 
+  /** `onAnswer` is told as soon as the endpoint is free again, before the outcome is on disk. */
   return async (
     endpoint: EndpointRow,
     { id, eventId }: PendingDelivery,
     controller: AbortController,
-  ): Promise<Delivered> => {
+    onAnswer: (answered: boolean) => void,
+  ): Promise<number | null> => {
     const startedAt = now();
     const outcome = await send(endpoint, eventId, controller);
-    if (outcome.kind === "abandoned") return { answered: false, nextAttemptAt: null };
+    onAnswer(outcome.kind === "answered");
+    if (outcome.kind === "abandoned") return null;
     attempts.inc({ outcome: outcome.error === null ? "delivered" : outcome.kind });
-    const nextAttemptAt = await write(() => record(endpoint.id, id, startedAt, outcome));
-    return { answered: outcome.kind === "answered", nextAttemptAt };
+    return write(() => record(endpoint.id, id, startedAt, outcome));
   };
 }

@@ -3,7 +3,6 @@ import { ApiError, invalid } from "../protocol/errors.ts";
 import { WEBHOOK_TEST_TYPE } from "../protocol/webhook-events.ts";
 import type { Runtime } from "../runtime.ts";
 import type { ListedDelivery } from "./delivery.store.ts";
-import type { Missed } from "./event.store.ts";
 import { eventBody } from "./outbox.ts";
 import type { WebhookStores } from "./stores.ts";
 import type { WebhookService } from "./webhook.service.ts";
@@ -32,18 +31,16 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
     throw new ApiError("SVC_CONFLICT", "The endpoint is disabled. Enable it first.", { status: endpoint.status });
   }
 
-  /** A unit of work; returns the last event looked at, null at the end. */
-  function recoverBatch(endpoint: EndpointRow, range: { since: number; until: number; afterId: string }) {
-    const missed = events.missedBy(endpoint, range, BATCH);
-    const wanted = missed.filter(({ type }) => wants(endpoint, type));
+  /** A unit of work. `next` is where to go on, null at the end. */
+  function recoverBatch(endpoint: EndpointRow, range: { since: number; until: number; after: number }) {
+    const missed = events.missed(endpoint, range, BATCH);
     const at = now();
-    for (const event of wanted) {
-      if (event.deliveryId !== null) deliveries.reopen(event.deliveryId, at);
-      else deliveries.insert({ id: ids.uuid(), endpointId: endpoint.id, eventId: event.id, forced: false, at });
+    for (const { id: eventId, deliveryId } of missed) {
+      if (deliveryId !== null) deliveries.reopen(deliveryId, at);
+      else deliveries.insert({ id: ids.uuid(), endpointId: endpoint.id, eventId, forced: false, at });
     }
-    if (wanted.length > 0) bus.announce("webhookDeliveriesDue", { endpointId: endpoint.id });
-    const last: Missed | undefined = missed.length === BATCH ? missed.at(-1) : undefined;
-    return { recovered: wanted.length, last };
+    if (missed.length > 0) bus.announce("webhookDeliveriesDue", { endpointId: endpoint.id });
+    return { recovered: missed.length, next: missed.length < BATCH ? null : (missed.at(-1)?.seq ?? null) };
   }
 
   return {
@@ -70,7 +67,6 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
         body: eventBody(eventId, { ...event, data: { webhookId } }),
         messageId: null,
         createdAt: at,
-        queuedAt: at,
       });
       const id = ids.uuid();
       deliveries.insert({ id, endpointId: endpoint.id, eventId, forced: true, at });
@@ -91,21 +87,21 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
     /** Sends again what failed, and what happened while the endpoint was disabled. Makes its own units of work. */
     async recover(projectId: string, webhookId: string, range: { since: string; until?: string }) {
       const until = range.until === undefined ? now() : Date.parse(range.until);
-      let since = Date.parse(range.since);
+      const since = Date.parse(range.since);
       if (since > until) throw invalid("until", "must not be before since");
-      let afterId = "";
+      let after: number | null = 0;
       let recovered = 0;
-      for (;;) {
+      while (after !== null) {
+        const from: number = after;
         const batch = await write(() => {
           const endpoint = webhooks.find(projectId, webhookId);
           requireActive(endpoint);
-          return recoverBatch(endpoint, { since, until, afterId });
+          return recoverBatch(endpoint, { since, until, after: from });
         });
         recovered += batch.recovered;
-        if (!batch.last) return { recovered };
-        since = batch.last.createdAt;
-        afterId = batch.last.id;
+        after = batch.next;
       }
+      return { recovered };
     },
 
     /** Forgets events and their deliveries after 30 days. Makes its own units of work. */
@@ -115,10 +111,6 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
       }
     },
   };
-}
-
-function wants({ events }: EndpointRow, type: string): boolean {
-  return events.length === 0 || (events as string[]).includes(type);
 }
 
 function present({ delivery, eventType }: ListedDelivery) {

@@ -6,7 +6,7 @@ import { type Attempt, type DeliveryRow, webhookDeliveries as deliveries, webhoo
 export type NewDelivery = { id: string; endpointId: string; eventId: string; forced: boolean; at: number };
 export type ListedDelivery = { delivery: DeliveryRow; eventType: string };
 
-export type PendingDelivery = { id: string; eventId: string; dueAt: number | null };
+export type PendingDelivery = { id: string; eventId: string; dueAt: number };
 
 export function deliveryStore(db: Db) {
   const insert = db
@@ -44,7 +44,7 @@ export function deliveryStore(db: Db) {
   const isPending = eq(deliveries.status, sql`'PENDING'`);
   const pending = (forced?: SQL) =>
     db
-      .select({ id: deliveries.id, eventId: deliveries.eventId, dueAt: deliveries.nextAttemptAt })
+      .select({ id: deliveries.id, eventId: deliveries.eventId, dueAt: sql<number>`${deliveries.nextAttemptAt}` })
       .from(deliveries)
       .where(and(isPending, eq(deliveries.endpointId, sql.placeholder("endpointId")), forced))
       .orderBy(asc(deliveries.nextAttemptAt))

@@ -1,9 +1,10 @@
 import type { Runtime } from "../runtime.ts";
 import { createDelivery } from "./deliver.ts";
 import type { PendingDelivery } from "./delivery.store.ts";
-import { createLanes, LANES_PER_ENDPOINT } from "./lanes.ts";
-import { createQueue } from "./queue.ts";
+import { createDrawing } from "./drawing.ts";
+import { createLanes } from "./lanes.ts";
 import type { WebhookStores } from "./stores.ts";
+import type { Subscribers } from "./subscribers.ts";
 import type { EndpointRow } from "./webhook.table.ts";
 
 export type Dispatcher = {
@@ -15,6 +16,8 @@ export type Dispatcher = {
   runDue(): Promise<void>;
 };
 
+type Attempt = { endpointId: string; controller: AbortController; done: Promise<void> };
+
 const LONGEST_TIMER_MS = 3_600_000;
 const AFTER_TROUBLE_MS = 10_000;
 
@@ -22,42 +25,47 @@ const AFTER_TROUBLE_MS = 10_000;
  * Decides which delivery is tried when. All state that matters is in the database: a delivery is PENDING until an outcome
  * is written, so whatever a crash interrupts is due again. No transaction is open while an endpoint takes its time.
  */
-export function createDispatcher(runtime: Runtime, stores: WebhookStores, random = Math.random): Dispatcher {
+export function createDispatcher(
+  runtime: Runtime,
+  stores: WebhookStores,
+  subscribers: Subscribers,
+  random = Math.random,
+): Dispatcher {
   const { bus, log, now, timers } = runtime;
   const { endpoints, deliveries } = stores;
-  const queue = createQueue(runtime, stores);
+  const drawing = createDrawing(runtime, stores, wakeNow);
   const deliver = createDelivery(runtime, stores, random);
   const lanes = createLanes();
-  /** Endpoints with something pending, and when to look at them; served in this order, then moved to the end. */
+  /** Endpoints that may have something to send, and when to look at them; served in this order, then moved to the end. */
   const wakeAt = new Map<string, number>();
-  const running = new Map<string, { controller: AbortController; done: Promise<void> }>();
-  let state: "idle" | "started" | "stopped" = "idle";
-  let cancelTimer = () => {};
+  /** By delivery, from the first byte sent until the outcome is on disk. */
+  const running = new Map<string, Attempt>();
+  /** `stepping`: sending what is due now, and then no more. */
+  let state: "idle" | "stepping" | "started" | "stopped" = "idle";
   let pumpAhead = false;
+  let cancelTimer = () => {};
 
-  bus.on("webhookDeliveriesDue", ({ endpointId }) => {
-    wake(endpointId, now());
-    pumpSoon();
-  });
-  bus.on("webhook", () => {
-    if (state === "started") queueAll();
-  });
+  bus.on("webhookDeliveriesDue", ({ endpointId }) => wakeNow(endpointId));
+  bus.on("webhook", (event) => subscribers.active(event).forEach(wakeNow));
 
-  function queueAll(): void {
-    queue.run().catch((err) => log.error({ err }, "webhook events stay in the outbox"));
-  }
+  const isSending = () => state === "started" || state === "stepping";
 
   function wake(endpointId: string, at: number): void {
     wakeAt.set(endpointId, Math.min(at, wakeAt.get(endpointId) ?? Number.POSITIVE_INFINITY));
   }
 
-  function wakeAllPending(): void {
-    for (const endpointId of deliveries.pendingEndpoints()) wake(endpointId, now());
+  function wakeNow(endpointId: string): void {
+    wake(endpointId, now());
+    pumpSoon();
+  }
+
+  function wakeAll(): void {
+    for (const endpointId of [...endpoints.active(), ...deliveries.pendingEndpoints()]) wake(endpointId, now());
   }
 
   /** Once for all that one commit brings. */
   function pumpSoon(): void {
-    if (state !== "started" || pumpAhead) return;
+    if (!isSending() || pumpAhead) return;
     pumpAhead = true;
     queueMicrotask(() => {
       pumpAhead = false;
@@ -67,14 +75,14 @@ export function createDispatcher(runtime: Runtime, stores: WebhookStores, random
 
   /** Round after round over the endpoints, one delivery each, until nothing more is due or may be sent now. */
   function pump(): void {
-    if (state === "stopped") return;
+    if (!isSending()) return;
     const at = now();
     try {
       let launched = true;
       while (launched) {
         launched = false;
         for (const [endpointId, dueAt] of [...wakeAt]) {
-          if (dueAt <= at && lanes.free(endpointId) && launchOne(endpointId, at)) launched = true;
+          if (dueAt <= at && lanes.free(endpointId) && serve(endpointId, at)) launched = true;
         }
       }
     } catch (err) {
@@ -91,45 +99,58 @@ export function createDispatcher(runtime: Runtime, stores: WebhookStores, random
     cancelTimer = timers.after(next - at, pump);
   }
 
-  function launchOne(endpointId: string, at: number): boolean {
+  /** Sends the endpoint's next delivery, or sees to it that there is one. True when it was sent. */
+  function serve(endpointId: string, at: number): boolean {
     wakeAt.delete(endpointId);
     const endpoint = endpoints.get(endpointId);
-    const next = endpoint && nextPending(endpoint);
-    if (!next) return false;
-    const dueAt = next.dueAt ?? at;
+    if (!endpoint) return false;
+    const next = nextPending(endpoint);
     // To the end of the line: the others come first now.
-    wakeAt.set(endpointId, dueAt);
-    if (dueAt > at) return false;
-    const controller = new AbortController();
-    running.set(next.id, { controller, done: launch(endpoint, next, controller) });
-    return true;
+    if (next) wakeAt.set(endpointId, next.dueAt);
+    if (next && next.dueAt <= at) {
+      launch(endpoint, next);
+      return true;
+    }
+    if (!drawing.isUnderWay(endpointId)) drawing.request(endpoint);
+    return false;
   }
 
   function nextPending(endpoint: EndpointRow): PendingDelivery | undefined {
+    let underWay = 0;
+    for (const { endpointId } of running.values()) if (endpointId === endpoint.id) underWay += 1;
     return deliveries
-      .pending(endpoint.id, LANES_PER_ENDPOINT + 1, endpoint.status === "DISABLED")
+      .pending(endpoint.id, underWay + 1, endpoint.status === "DISABLED")
       .find(({ id }) => !running.has(id));
   }
 
-  async function launch(endpoint: EndpointRow, delivery: PendingDelivery, controller: AbortController): Promise<void> {
+  function launch(endpoint: EndpointRow, delivery: PendingDelivery): void {
+    const controller = new AbortController();
+    running.set(delivery.id, { endpointId: endpoint.id, controller, done: run(endpoint, delivery, controller) });
+  }
+
+  async function run(endpoint: EndpointRow, delivery: PendingDelivery, controller: AbortController): Promise<void> {
     const release = lanes.take(endpoint.id);
-    let answered = false;
+    const onAnswer = (answered: boolean) => {
+      release(answered);
+      wakeNow(endpoint.id);
+    };
     try {
-      const result = await deliver(endpoint, delivery, controller);
-      answered = result.answered;
-      if (result.nextAttemptAt !== null) wake(endpoint.id, result.nextAttemptAt);
+      const nextAttemptAt = await deliver(endpoint, delivery, controller, onAnswer);
+      if (nextAttemptAt !== null) wake(endpoint.id, nextAttemptAt);
     } catch (err) {
       log.error({ err, deliveryId: delivery.id }, "the outcome of a webhook delivery was not written");
       wake(endpoint.id, now() + AFTER_TROUBLE_MS);
-    } finally {
-      release(answered);
-      running.delete(delivery.id);
-      pump();
     }
+    running.delete(delivery.id);
+    pumpSoon();
   }
 
   async function idle(): Promise<void> {
-    while (running.size > 0) await Promise.all([...running.values()].map(({ done }) => done));
+    await drawing.settled();
+    while (running.size > 0) {
+      await Promise.all([...running.values()].map(({ done }) => done));
+      await drawing.settled();
+    }
   }
 
   function cutOff(): void {
@@ -139,8 +160,7 @@ export function createDispatcher(runtime: Runtime, stores: WebhookStores, random
   return {
     start() {
       state = "started";
-      wakeAllPending();
-      queueAll();
+      wakeAll();
       pump();
     },
     async stop(deadline) {
@@ -152,10 +172,11 @@ export function createDispatcher(runtime: Runtime, stores: WebhookStores, random
       cancelCutOff();
     },
     async runDue() {
-      await queue.run();
-      wakeAllPending();
+      if (state === "idle") state = "stepping";
+      wakeAll();
       pump();
       await idle();
+      if (state === "stepping") state = "idle";
     },
   };
 }

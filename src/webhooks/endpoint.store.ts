@@ -1,10 +1,9 @@
-import { and, desc, eq, lt, or, type SQL, sql } from "drizzle-orm";
+import { and, desc, eq, lt, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../kernel/db/open.ts";
 import type { Environment, WebhookDisabledReason } from "../protocol/enums.ts";
 import { type EndpointRow, webhookEndpoints as endpoints } from "./webhook.table.ts";
 
 export type EndpointChange = Partial<Omit<EndpointRow, "id" | "projectId" | "environment" | "createdAt">>;
-export type EventKey = { projectId: string; environment: Environment; type: string };
 
 export function endpointStore(db: Db) {
   const byId = db
@@ -34,19 +33,10 @@ export function endpointStore(db: Db) {
   const all = newest();
   const ofEnvironment = newest(eq(endpoints.environment, sql.placeholder("environment")));
 
-  const wanting = and(
-    eq(endpoints.projectId, sql.placeholder("projectId")),
-    eq(endpoints.environment, sql.placeholder("environment")),
-    or(
-      sql`${endpoints.events} = '[]'`,
-      sql`EXISTS (SELECT 1 FROM json_each(${endpoints.events}) WHERE value = ${sql.placeholder("type")})`,
-    ),
-  );
-  const anyWanting = db.select({ id: endpoints.id }).from(endpoints).where(wanting).limit(1).prepare();
-  const activeWanting = db
-    .select({ id: endpoints.id })
+  const ofProject = db
+    .select()
     .from(endpoints)
-    .where(and(wanting, eq(endpoints.status, "ACTIVE")))
+    .where(eq(endpoints.projectId, sql.placeholder("projectId")))
     .prepare();
   const succeed = db
     .update(endpoints)
@@ -73,9 +63,14 @@ export function endpointStore(db: Db) {
     /** Its deliveries go with it. */
     delete: (id: string) => void db.delete(endpoints).where(eq(endpoints.id, id)).run(),
 
-    /** Whether the event is of interest to anyone, disabled endpoints included: those may recover it later. */
-    isWanted: (event: EventKey): boolean => anyWanting.get(event) !== undefined,
-    activeFor: (event: EventKey): string[] => activeWanting.all(event).map(({ id }) => id),
+    ofProject: (projectId: string): EndpointRow[] => ofProject.all({ projectId }),
+    active: (): string[] =>
+      db
+        .select({ id: endpoints.id })
+        .from(endpoints)
+        .where(eq(endpoints.status, "ACTIVE"))
+        .all()
+        .map(({ id }) => id),
 
     recordSuccess: (id: string, at: number) => void succeed.run({ id, at }),
     recordFailure: (id: string, failures: number) => void fail.run({ id, failures }),

@@ -1,10 +1,13 @@
-import { and, asc, eq, gt, gte, isNull, lte, ne, or, sql } from "drizzle-orm";
+import { and, asc, eq, gte, isNull, lte, max, ne, or, sql } from "drizzle-orm";
 import type { Db } from "../kernel/db/open.ts";
 import type { Environment } from "../protocol/enums.ts";
 import { WEBHOOK_TEST_TYPE } from "../protocol/webhook-events.ts";
 import { type EventRow, webhookEvents as events, webhookDeliveries } from "./webhook.table.ts";
 
-/** The outbox, and what it keeps for redelivery. */
+/** Whose events, and of which types; an empty filter takes all. */
+export type Reader = { projectId: string; environment: Environment; events: readonly string[] };
+
+/** The log of events: the outbox, and what can be sent again. */
 export function eventStore(db: Db) {
   const insert = db
     .insert(events)
@@ -16,20 +19,56 @@ export function eventStore(db: Db) {
       body: sql.placeholder("body"),
       messageId: sql.placeholder("messageId"),
       createdAt: sql.placeholder("createdAt"),
-      queuedAt: sql.placeholder("queuedAt"),
     })
     .prepare();
-  const waiting = db
-    .select({ id: events.id, projectId: events.projectId, environment: events.environment, type: events.type })
+  const last = db
+    .select({ seq: max(events.seq) })
     .from(events)
-    .where(isNull(events.queuedAt))
-    .orderBy(sql`rowid`)
+    .prepare();
+  const readable = and(
+    eq(events.projectId, sql.placeholder("projectId")),
+    eq(events.environment, sql.placeholder("environment")),
+    ne(events.type, WEBHOOK_TEST_TYPE),
+    sql`(${sql.placeholder("filter")} = '[]' OR ${events.type} IN (SELECT value FROM json_each(${sql.placeholder("filter")})))`,
+  );
+  const stretch = db
+    .select({ seq: events.seq, id: events.id })
+    .from(events)
+    .where(
+      and(
+        readable,
+        sql`${events.seq} > ${sql.placeholder("after")}`,
+        sql`${events.seq} <= ${sql.placeholder("until")}`,
+      ),
+    )
+    .orderBy(asc(events.seq))
     .limit(sql.placeholder("limit"))
     .prepare();
-  const queued = db
-    .update(events)
-    .set({ queuedAt: sql`${sql.placeholder("at")}` })
-    .where(eq(events.id, sql.placeholder("id")))
+  const missed = db
+    .select({ seq: events.seq, id: events.id, deliveryId: webhookDeliveries.id })
+    .from(events)
+    .leftJoin(
+      webhookDeliveries,
+      and(
+        eq(webhookDeliveries.eventId, events.id),
+        eq(webhookDeliveries.endpointId, sql`${sql.placeholder("endpointId")}`),
+      ),
+    )
+    .where(
+      and(
+        readable,
+        sql`${events.seq} > ${sql.placeholder("after")}`,
+        gte(events.createdAt, sql.placeholder("since")),
+        lte(events.createdAt, sql.placeholder("until")),
+        or(isNull(webhookDeliveries.status), eq(webhookDeliveries.status, "FAILED")),
+        // What the endpoint has yet to read is on its way already.
+        sql`NOT EXISTS (SELECT 1 FROM webhook_periods AS ahead
+          WHERE ahead.endpoint_id = ${sql.placeholder("endpointId")} AND ${events.seq} > ahead.position
+            AND ${events.seq} <= coalesce(ahead.end_seq, ${events.seq}))`,
+      ),
+    )
+    .orderBy(asc(events.seq))
+    .limit(sql.placeholder("limit"))
     .prepare();
   const body = db
     .select({ type: events.type, body: events.body })
@@ -49,65 +88,36 @@ export function eventStore(db: Db) {
   const prune = db
     .delete(events)
     .where(
-      sql`${events.id} IN (SELECT id FROM webhook_events WHERE created_at < ${sql.placeholder("before")} LIMIT ${sql.placeholder("limit")})`,
+      sql`${events.seq} IN (SELECT seq FROM webhook_events WHERE created_at < ${sql.placeholder("before")} LIMIT ${sql.placeholder("limit")})`,
     )
     .returning({ id: events.id })
     .prepare();
-  const missed = db
-    .select({ id: events.id, type: events.type, createdAt: events.createdAt, deliveryId: webhookDeliveries.id })
-    .from(events)
-    .leftJoin(
-      webhookDeliveries,
-      and(
-        eq(webhookDeliveries.eventId, events.id),
-        eq(webhookDeliveries.endpointId, sql`${sql.placeholder("endpointId")}`),
-      ),
-    )
-    .where(
-      and(
-        eq(events.projectId, sql.placeholder("projectId")),
-        eq(events.environment, sql.placeholder("environment")),
-        gte(events.createdAt, sql.placeholder("since")),
-        lte(events.createdAt, sql.placeholder("until")),
-        ne(events.type, WEBHOOK_TEST_TYPE),
-        // What still waits in the outbox is on its way already.
-        sql`${events.queuedAt} IS NOT NULL`,
-        or(isNull(webhookDeliveries.status), eq(webhookDeliveries.status, "FAILED")),
-        or(
-          gt(events.createdAt, sql.placeholder("since")),
-          and(eq(events.createdAt, sql.placeholder("since")), gt(events.id, sql.placeholder("afterId"))),
-        ),
-      ),
-    )
-    .orderBy(asc(events.createdAt), asc(events.id))
-    .limit(sql.placeholder("limit"))
-    .prepare();
+
+  const asked = ({ projectId, environment, events: filter }: Reader) => ({
+    projectId,
+    environment,
+    filter: JSON.stringify(filter),
+  });
 
   return {
-    insert: (row: EventRow) => void insert.run(row),
-    /** Oldest first. */
-    outbox: (limit: number) => waiting.all({ limit }),
-    markQueued: (id: string, at: number) => void queued.run({ id, at }),
+    insert: (row: Omit<EventRow, "seq">) => void insert.run(row),
+    /** Number of the newest event; 0 before the first. */
+    lastSeq: (): number => last.get()?.seq ?? 0,
+    /** What is new to the reader in a stretch of the log, oldest first. */
+    read: (reader: Reader, after: number, until: number, limit: number) =>
+      stretch.all({ ...asked(reader), after, until, limit }),
+    /** What the endpoint never got: what failed, and what happened while it was disabled. Oldest first. */
+    missed: (
+      endpoint: Reader & { id: string },
+      range: { since: number; until: number; after: number },
+      limit: number,
+    ) => missed.all({ ...asked(endpoint), endpointId: endpoint.id, ...range, limit }),
     body: (id: string) => body.get({ id }),
     ofMessage: (messageId: string) => ofMessage.all({ messageId }),
     rewrite: (id: string, body: string) => void rewrite.run({ id, body }),
     /** Deliveries go with their event. True when there may be more. */
     prune: (before: number, limit: number): boolean => prune.all({ before, limit }).length === limit,
-    /** Events that the endpoint never got: those that failed, and those from while it was disabled. Oldest first. */
-    missedBy: (
-      endpoint: { id: string; projectId: string; environment: Environment },
-      range: { since: number; until: number; afterId: string },
-      limit: number,
-    ): Missed[] =>
-      missed.all({
-        endpointId: endpoint.id,
-        projectId: endpoint.projectId,
-        environment: endpoint.environment,
-        ...range,
-        limit,
-      }),
   };
 }
 
-export type Missed = { id: string; type: string; createdAt: number; deliveryId: string | null };
 export type EventStore = ReturnType<typeof eventStore>;

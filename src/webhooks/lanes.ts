@@ -1,6 +1,6 @@
 /** Below the 256 connections that fetch keeps open at a time: past those, requests would wait unseen in its queue. */
 const LANES = 192;
-export const LANES_PER_ENDPOINT = 4;
+const LANES_PER_ENDPOINT = 4;
 /** What endpoints that do not answer may occupy together, so that they never delay those that do. */
 const UNPROVEN_LANES = 128;
 

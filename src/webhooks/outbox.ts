@@ -2,14 +2,14 @@ import { iso } from "../kernel/clock.ts";
 import type { WebhookFact } from "../protocol/facts.ts";
 import type { Runtime } from "../runtime.ts";
 import type { EventStore } from "./event.store.ts";
-import type { WebhookStores } from "./stores.ts";
+import type { Subscribers } from "./subscribers.ts";
 
 /** Writes each event into the transaction of the change that caused it: neither exists without the other. */
-export function keepOutbox({ bus, ids, now }: Runtime, { endpoints, events }: WebhookStores): void {
+export function keepOutbox({ bus, ids, now }: Runtime, events: EventStore, subscribers: Subscribers): void {
   bus.within("messageDeleted", ({ messageId }) => scrub(events, messageId, iso(now())));
   bus.within("webhook", (fact) => {
     const { type, projectId, environment } = fact;
-    if (!endpoints.isWanted({ type, projectId, environment })) return;
+    if (!subscribers.isWanted(fact)) return;
     const id = ids.publicId("event");
     events.insert({
       id,
@@ -19,7 +19,6 @@ export function keepOutbox({ bus, ids, now }: Runtime, { endpoints, events }: We
       body: eventBody(id, fact),
       messageId: messageOf(fact),
       createdAt: fact.at,
-      queuedAt: null,
     });
   });
 }

@@ -28,7 +28,7 @@ export type WebhookChange = {
 export type WebhookService = ReturnType<typeof webhookService>;
 
 /** Mutations are units of work: call them inside `write`. */
-export function webhookService(runtime: Runtime, { endpoints }: WebhookStores) {
+export function webhookService(runtime: Runtime, { endpoints, events, periods }: WebhookStores) {
   const { bus, config, ids, keyring, now } = runtime;
 
   function find(projectId: string, webhookId: string): EndpointRow {
@@ -49,10 +49,18 @@ export function webhookService(runtime: Runtime, { endpoints }: WebhookStores) {
     bus.announce("audit", { ...by, action, projectId, environment, resourceId, metadata, at: now() });
   }
 
+  /** What happens while it is disabled is not sent by itself. */
+  function setActive({ id }: EndpointRow, active: boolean): void {
+    if (active) periods.begin(id, events.lastSeq());
+    else periods.end(id, events.lastSeq());
+  }
+
   function change(row: EndpointRow, changes: EndpointChange, by: Author, fields: string[]): EndpointRow {
     const changed = { ...row, ...changes, updatedAt: now() };
     endpoints.update(row.id, { ...changes, updatedAt: changed.updatedAt });
     audit("webhook.updated", row, by, { fields });
+    if (changed.status !== row.status) setActive(row, changed.status === "ACTIVE");
+    bus.announce("webhookChanged", { projectId: row.projectId });
     return changed;
   }
 
@@ -84,7 +92,9 @@ export function webhookService(runtime: Runtime, { endpoints }: WebhookStores) {
         updatedAt: at,
       };
       endpoints.insert(row);
+      setActive(row, true);
       audit("webhook.created", row, by);
+      bus.announce("webhookChanged", { projectId });
       return { ...present(row), secret };
     },
 
@@ -112,6 +122,7 @@ export function webhookService(runtime: Runtime, { endpoints }: WebhookStores) {
       const row = find(projectId, webhookId);
       endpoints.delete(row.id);
       audit("webhook.deleted", row, by);
+      bus.announce("webhookChanged", { projectId });
     },
 
     /** The old secret signs beside the new one for a while, so that a receiver can change over without a gap. */

@@ -1,4 +1,4 @@
-import { index, integer, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
+import { index, integer, primaryKey, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
 import { projects } from "../projects/project.table.ts";
 import type { DeliveryStatus, Environment, WebhookDisabledReason, WebhookStatus } from "../protocol/enums.ts";
 import type { WebhookEventType } from "../protocol/webhook-events.ts";
@@ -29,7 +29,8 @@ export const webhookEndpoints = sqliteTable(
 );
 
 export const webhookEvents = sqliteTable("webhook_events", {
-  id: text("id").primaryKey(),
+  seq: integer("seq").primaryKey({ autoIncrement: true }),
+  id: text("id").notNull().unique(),
   projectId: text("project_id")
     .notNull()
     .references(() => projects.id),
@@ -38,9 +39,20 @@ export const webhookEvents = sqliteTable("webhook_events", {
   body: text("body").notNull(),
   messageId: text("message_id"),
   createdAt: integer("created_at").notNull(),
-  /** Null while the event waits in the outbox. */
-  queuedAt: integer("queued_at"),
 });
+
+export const webhookPeriods = sqliteTable(
+  "webhook_periods",
+  {
+    endpointId: text("endpoint_id")
+      .notNull()
+      .references(() => webhookEndpoints.id, { onDelete: "cascade" }),
+    startSeq: integer("start_seq").notNull(),
+    position: integer("position").notNull(),
+    endSeq: integer("end_seq"),
+  },
+  (table) => [primaryKey({ columns: [table.endpointId, table.startSeq] })],
+);
 
 /** One try to deliver, as the API shows it. */
 export type Attempt = { at: string; statusCode: number | null; durationMs: number; error: string | null };
@@ -73,4 +85,5 @@ export const webhookDeliveries = sqliteTable(
 
 export type EndpointRow = typeof webhookEndpoints.$inferSelect;
 export type EventRow = typeof webhookEvents.$inferSelect;
+export type PeriodRow = typeof webhookPeriods.$inferSelect;
 export type DeliveryRow = typeof webhookDeliveries.$inferSelect;

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { testServer } from "../harness/server.ts";
 import { hookedEndpoint } from "../webhooks/hooked-project.ts";
-import { failing, ok, type Receiver } from "../webhooks/receiver.ts";
+import { failing, ok, type Receiver, startReceiver } from "../webhooks/receiver.ts";
 
 const server = testServer();
 afterAll(server.close);
@@ -61,6 +61,50 @@ test("[6] while disabled nothing is sent; enabling clears the count, goes on wit
   await runDue();
   expect(identities(receiver)).toEqual(["before", "before", "during"]);
   expect((await call("POST", `/${id}/recover`, { since })).body).toEqual({ recovered: 0 });
+});
+
+test("[7] what waited when it was disabled is sent once it is enabled; what happened meanwhile is not", async () => {
+  const { announce, call, id, receiver } = await hooked();
+  const since = new Date(server.clock.now()).toISOString();
+  const setStatus = (status: string) => call("PATCH", `/${id}`, { status });
+  // Nothing is sent until the end: each of these still waits when the next thing happens.
+  for (const round of [1, 2, 3]) {
+    await announce(`active-${round}`);
+    await setStatus("DISABLED");
+    await announce(`disabled-${round}`);
+    await setStatus("DISABLED");
+    await setStatus("ACTIVE");
+    await setStatus("ACTIVE");
+  }
+  // Those that wait are on their way already.
+  expect((await call("POST", `/${id}/recover`, { since })).body).toEqual({ recovered: 3 });
+  await announce("last");
+  await runDue();
+  const disabled = ["disabled-1", "disabled-2", "disabled-3"];
+  expect(identities(receiver).sort()).toEqual(["active-1", "active-2", "active-3", ...disabled, "last"]);
+});
+
+test("[7] an endpoint gets nothing of what happened before it was registered, however often it is enabled", async () => {
+  const first = await hooked();
+  await first.announce("before");
+  const later = startReceiver();
+  const { id } = await first.register(later.url);
+  await first.call("PATCH", `/${id}`, { status: "DISABLED" });
+  await first.call("PATCH", `/${id}`, { status: "ACTIVE" });
+  await runDue();
+  expect(identities(first.receiver)).toEqual(["before"]);
+  expect(later.received).toEqual([]);
+  await first.announce("after");
+  await runDue();
+  expect(identities(later)).toEqual(["after"]);
+});
+
+test("[7] more than can be made ready at once arrives all the same, each once", async () => {
+  const { announce, receiver } = await hooked({ events: ["live_stream.viewer_joined"] });
+  for (let n = 0; n < 100; n++) await announce(`viewer-${n}`);
+  await runDue();
+  expect(identities(receiver)).toHaveLength(100);
+  expect(new Set(identities(receiver)).size).toBe(100);
 });
 
 test("[7] recover takes failed events of the range only, by the filter, oldest included and newest included", async () => {

@@ -46,3 +46,9 @@ function goalText(goal: NonNullable<Measured["goal"]>): string {
 function round(value: number): number {
   return Number(value.toPrecision(4));
 }
+
+/** The value below which this share of all values lies. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
