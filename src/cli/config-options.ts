@@ -14,12 +14,16 @@ import { CommandFailure } from "./failure.ts";
 
 type ParsedOptions = { config?: string } & Record<string, unknown>;
 
-/** Gives a command every variable of the configuration as a flag, in the groups of the documentation. */
+/**
+ * Gives a command every variable of the configuration as a flag, in the groups of the documentation. There are hundreds
+ * over all commands, and making them takes longer than most commands: only those of the one that runs are made.
+ */
 export function addConfigOptions(
   command: Command,
   argv: readonly string[],
   shown: "all" | readonly VariableName[],
 ): Command {
+  if (!isAskedFor(command, argv)) return command;
   command.addOption(new Option("--config <file>", "TOML file with settings").helpGroup("Options:"));
   for (const { title, names } of GROUPS) {
     for (const name of names) {
@@ -30,6 +34,11 @@ export function addConfigOptions(
   }
   for (const name of oauthNames(argv)) command.addOption(new Option(`${flagOf(name)} <text>`).hideHelp());
   return command;
+}
+
+/** Completion is asked for the flags of every command. */
+function isAskedFor(command: Command, argv: readonly string[]): boolean {
+  return argv.includes(command.name()) || argv.includes("completion");
 }
 
 /** The configuration as this command line, the environment and the file of `--config` give it. */

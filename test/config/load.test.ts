@@ -1,5 +1,13 @@
 import { describe, expect, test } from "bun:test";
-import { ConfigError, type ConfigInput, loadConfig, testConfig } from "../../src/kernel/config/index.ts";
+import fc from "fast-check";
+import {
+  ConfigError,
+  type ConfigInput,
+  loadConfig,
+  testConfig,
+  VARIABLE_NAMES,
+} from "../../src/kernel/config/index.ts";
+import { isKnown, looksLikeOurs } from "../../src/kernel/config/unknown-names.ts";
 
 function problemsOf(input: ConfigInput): readonly string[] {
   try {
@@ -148,3 +156,24 @@ test("testConfig takes typed overrides, on free ports and without a log", () => 
   ]);
   expect(() => testConfig({ CHAT_MAX_TEXT_LENGTH: 0 })).toThrow(ConfigError);
 });
+
+test("[11] every name with one or two letters wrong is recognised as ours", () => {
+  fc.assert(
+    fc.property(
+      fc.constantFrom(...VARIABLE_NAMES.filter((name) => name.length >= 12)),
+      fc.array(fc.tuple(fc.nat(), fc.constantFrom("swap", "drop", "replace")), { minLength: 1, maxLength: 2 }),
+      (name, edits) => {
+        const misspelt = edits.reduce<string>((text, [at, kind]) => misspell(text, at % text.length, kind), name);
+        fc.pre(!isKnown(misspelt) && misspelt.length >= 12);
+        expect(looksLikeOurs(misspelt) || /_PORT$/.test(misspelt)).toBe(true);
+      },
+    ),
+    { numRuns: 500 },
+  );
+});
+
+function misspell(text: string, at: number, kind: string): string {
+  const [before, letter = "", after] = [text.slice(0, at), text[at], text.slice(at + 1)];
+  if (kind === "drop") return before + after;
+  return kind === "replace" ? `${before}X${after}` : before + after.slice(0, 1) + letter + after.slice(1);
+}

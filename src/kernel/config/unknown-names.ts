@@ -21,12 +21,25 @@ export function looksLikeOurs(name: string): boolean {
   if (OUR_PREFIXES.some((prefix) => name.startsWith(prefix))) return true;
   // A short name is near to many words: two edits turn SMTP_URL into HTTP_URL.
   const tolerance = name.length >= 12 ? 2 : name.length >= 8 ? 1 : 0;
-  // The length is compared first because this runs for every variable of the environment at each start.
   const best = nearest(
     name,
-    VARIABLE_NAMES.filter((candidate) => Math.abs(candidate.length - name.length) <= tolerance),
+    VARIABLE_NAMES.filter((candidate) => mayBeNear(name, candidate, tolerance)),
   );
   return best !== undefined && best.distance <= tolerance;
+}
+
+/**
+ * Whether a comparison is worth its while; it would run for every variable of the environment at each start. An edit
+ * spoils at most two neighbouring pieces of a name, so of enough pieces one is found intact in a name that is near.
+ */
+function mayBeNear(name: string, candidate: string, edits: number): boolean {
+  if (Math.abs(candidate.length - name.length) > edits) return false;
+  const pieces = 2 * edits + 1;
+  const size = Math.floor(name.length / pieces);
+  for (let piece = 0; piece < pieces; piece++) {
+    if (candidate.includes(name.slice(piece * size, (piece + 1) * size))) return true;
+  }
+  return false;
 }
 
 /** `names`: the ways in which what was written can be read as a variable's name. */
