@@ -14,7 +14,6 @@ import { ReportSender } from "./sender-reports.ts";
 import { DEFAULT_WISH, Subscription, type Wish } from "./subscription.ts";
 
 const DEFAULT_RTT_MS = 100;
-const ALLOCATE_INTERVAL_MS = 100;
 
 export class Downlink {
   bytesOut = 0;
@@ -32,7 +31,6 @@ export class Downlink {
   #sent = new SentPackets();
   #allocation: Allocation;
   #automatic = false;
-  #allocatedMs = 0;
 
   constructor(host: ParticipantHost, room: Room, owner: Participant) {
     this.#host = host;
@@ -224,11 +222,10 @@ export class Downlink {
   tick(nowMs: number): void {
     if (this.#subscriptions.size === 0 || !this.#owner.connection?.isReady) return;
     this.#reports.tick(this.#subscriptions.values(), nowMs);
-    if (nowMs - this.#allocatedMs >= ALLOCATE_INTERVAL_MS) this.allocate(nowMs);
+    this.allocate(nowMs);
   }
 
   allocate(nowMs: number): void {
-    this.#allocatedMs = nowMs;
     this.#allocation.run(this.#subscriptions, nowMs);
   }
 

@@ -11,11 +11,16 @@ export class Health {
   #qualityDueMs: number | null = null;
   #statsDueMs: number | null = null;
 
-  /** The new quality when it has changed. */
-  takeQuality(stats: TransportStats, silentMs: number, nowMs: number): Quality | null {
+  /** True every two seconds: then `update` is due. */
+  isQualityDue(nowMs: number): boolean {
     this.#qualityDueMs ??= nowMs + QUALITY_INTERVAL_MS;
-    if (nowMs < this.#qualityDueMs) return null;
+    if (nowMs < this.#qualityDueMs) return false;
     this.#qualityDueMs = nowMs + QUALITY_INTERVAL_MS;
+    return true;
+  }
+
+  /** The new quality when it has changed. */
+  update(stats: TransportStats, silentMs: number): Quality | null {
     const figures = {
       lossRatio: (stats.packetLossPercent ?? 0) / 100,
       rttMs: stats.rttMs ?? 0,

@@ -162,19 +162,20 @@ export class Participant {
     if (!permissions.subscribe) this.downlink.unsubscribeAll("permission");
   }
 
+  /** Every tenth of a second; what cannot wait that long is in `uplink.tick`. */
   tick(nowMs: number): void {
     this.#connection?.tick(nowMs);
-    this.uplink.tick(nowMs);
     this.downlink.tick(nowMs);
     this.data.tick();
     if (this.state === "connected" || this.state === "disconnected") this.#watchHealth(nowMs);
   }
 
   #watchHealth(nowMs: number): void {
-    const stats = this.stats();
-    const quality = this.health.takeQuality(stats, this.#connection?.silentMs(nowMs) ?? 0, nowMs);
-    if (quality) this.emit({ type: "qualityChanged", quality });
-    if (this.health.isStatsDue(nowMs)) this.emit({ type: "transportStats", stats });
+    if (this.health.isQualityDue(nowMs)) {
+      const quality = this.health.update(this.stats(), this.#connection?.silentMs(nowMs) ?? 0);
+      if (quality) this.emit({ type: "qualityChanged", quality });
+    }
+    if (this.health.isStatsDue(nowMs)) this.emit({ type: "transportStats", stats: this.stats() });
   }
 
   close(): void {

@@ -8,7 +8,7 @@ import { Participant, type ParticipantHost } from "./participant.ts";
 import type { Publication } from "./publication.ts";
 import { Voices } from "./voices.ts";
 
-const LAYERS_INTERVAL_MS = 250;
+const SLOW_TICK_MS = 100;
 
 export class Room {
   readonly #host: ParticipantHost;
@@ -17,9 +17,10 @@ export class Room {
   readonly #publications = new Map<string, Publication>();
   /** Whose track it is. */
   readonly #owners = new Map<string, Participant>();
+  readonly #publishers = new Set<Participant>();
   readonly #voices: Voices;
   readonly #dynacast = new Dynacast();
-  #layersDueMs = 0;
+  #slowTickDueMs = 0;
 
   constructor(host: ParticipantHost, options: OpenRoom) {
     this.#host = host;
@@ -57,12 +58,15 @@ export class Room {
   published(publication: Publication, owner: Participant): void {
     this.#publications.set(publication.trackId, publication);
     this.#owners.set(publication.trackId, owner);
+    this.#publishers.add(owner);
     for (const participant of this.#participants.values()) participant.downlink.fillAutomatically();
   }
 
   unpublished(publication: Publication): void {
     this.#publications.delete(publication.trackId);
     this.#owners.delete(publication.trackId);
+    this.#publishers.clear();
+    for (const owner of this.#owners.values()) this.#publishers.add(owner);
     this.#voices.silenced(publication);
     this.#dynacast.forget(publication);
     for (const participant of this.#participants.values()) participant.downlink.trackEnded(publication);
@@ -118,12 +122,14 @@ export class Room {
     return total;
   }
 
+  /** Only publishers have something to be done every few milliseconds; viewers are many. */
   tick(nowMs: number): void {
+    for (const owner of this.#publishers) owner.uplink.tick(nowMs);
+    if (nowMs < this.#slowTickDueMs) return;
+    this.#slowTickDueMs = nowMs + SLOW_TICK_MS;
     for (const participant of this.#participants.values()) participant.tick(nowMs);
     const speakers = this.#voices.takeChange(nowMs);
     if (speakers) this.#host.emit({ type: "speakersChanged", roomId: this.#roomId, speakers });
-    if (nowMs < this.#layersDueMs) return;
-    this.#layersDueMs = nowMs + LAYERS_INTERVAL_MS;
     for (const [trackId, publication] of this.#publications) {
       const layers = this.#dynacast.update(publication, nowMs);
       if (layers) this.#owners.get(trackId)?.emit({ type: "layersWanted", trackId, layers });
@@ -138,5 +144,7 @@ export class Room {
     for (const participant of this.#participants.values()) participant.close();
     this.#participants.clear();
     this.#publications.clear();
+    this.#owners.clear();
+    this.#publishers.clear();
   }
 }

@@ -4,10 +4,13 @@ import { DtlsClient } from "werift";
 import type { MediaNode } from "../../src/media/node.ts";
 import type { PublishedSection, SubscribedSection } from "../../src/protocol/signaling.ts";
 import { parseRtcp, type RtcpPacket } from "../../src/sfu/packet/rtcp.ts";
+import { writeRemb } from "../../src/sfu/packet/rtcp-write.ts";
 import { isRtcp, RtpView } from "../../src/sfu/packet/rtp.ts";
+import { EXTENSION_URI, RtpExtensions } from "../../src/sfu/packet/rtp-extensions.ts";
 import { type SrtpProfile, SrtpReceiver, SrtpSender } from "../../src/sfu/packet/srtp.ts";
 import { hasIntegrity, isStun, parseStun, STUN_TYPE } from "../../src/sfu/packet/stun.ts";
 import { writeBindingRequest } from "../../src/sfu/packet/stun-write.ts";
+import { MAX_TWCC_BYTES, TwccRecorder } from "../../src/sfu/packet/twcc.ts";
 import { createCertificate, type DtlsCertificate } from "../../src/sfu/werift-hooks.ts";
 
 const CHECK_INTERVAL_MS = 2_000;
@@ -21,6 +24,8 @@ export type PeerSection = {
   rids?: string[];
   ssrc?: number;
   codec?: "VP8" | "H264";
+  /** How a receiver tells what its path carries; transport-cc unless given. */
+  feedback?: "transport-cc" | "goog-remb";
 };
 
 export type PeerOptions = {
@@ -60,6 +65,8 @@ export class LoadPeer {
     close: async () => {},
   };
   readonly #view = new RtpView();
+  readonly #extensions = new RtpExtensions();
+  readonly #twcc = new TwccRecorder();
   #timer: Timer | null = null;
   readonly #ready = Promise.withResolvers<void>();
 
@@ -137,10 +144,14 @@ export class LoadPeer {
         `a=extmap:${EXTENSION_IDS.mid} urn:ietf:params:rtp-hdrext:sdes:mid`,
         `a=extmap:${EXTENSION_IDS.rid} urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id`,
         `a=extmap:${EXTENSION_IDS.repairedRid} urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id`,
-        `a=extmap:${EXTENSION_IDS.transportSequence} http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01`,
+        ...(section.feedback === "goog-remb"
+          ? []
+          : [`a=extmap:${EXTENSION_IDS.transportSequence} ${EXTENSION_URI.transportSequence}`]),
         `a=extmap:${EXTENSION_IDS.audioLevel} urn:ietf:params:rtp-hdrext:ssrc-audio-level`,
         `a=extmap:${EXTENSION_IDS.absSendTime} http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time`,
-        ...(audio ? ["a=rtpmap:111 opus/48000/2"] : videoLines(section.codec ?? "VP8")),
+        ...(audio
+          ? ["a=rtpmap:111 opus/48000/2"]
+          : videoLines(section.codec ?? "VP8", section.feedback ?? "transport-cc")),
       );
       for (const rid of section.rids ?? []) lines.push(`a=rid:${rid} send`);
       if (section.rids && section.rids.length > 1) lines.push(`a=simulcast:send ${section.rids.join(";")}`);
@@ -223,7 +234,11 @@ export class LoadPeer {
     this.packetsIn++;
     if (!this.options.onRtp) return;
     const length = this.incoming.unprotectRtp(data);
-    if (length > 0 && this.#view.parse(data, length)) this.options.onRtp(this.#view, this);
+    if (length <= 0 || !this.#view.parse(data, length)) return;
+    this.#extensions.read(this.#view, EXTENSION_IDS);
+    if (this.#extensions.transportSequence >= 0)
+      this.#twcc.record(this.#extensions.transportSequence, performance.now());
+    this.options.onRtp(this.#view, this);
   }
 
   /** `packet` has room for the tag behind `length`. */
@@ -233,6 +248,21 @@ export class LoadPeer {
 
   sendRtcp(packet: Uint8Array, length: number): void {
     if (this.outgoing) this.sendRaw(packet.subarray(0, this.outgoing.protectRtcp(packet, length)));
+  }
+
+  /** "I can take this much." */
+  sendRemb(bitrate: number): void {
+    const out = new Uint8Array(64);
+    this.sendRtcp(out, writeRemb(out, 0, 1, bitrate, [1]));
+  }
+
+  /** What arrived since the last call, for servers that number packets transport-wide. */
+  sendTransportFeedback(): void {
+    const out = new Uint8Array(MAX_TWCC_BYTES + 64);
+    while (this.#twcc.pending) {
+      const end = this.#twcc.writeFeedback(out, 0, 1, 1);
+      if (end > 0) this.sendRtcp(out, end);
+    }
   }
 
   close(): void {
@@ -250,7 +280,7 @@ function bind(onData: (data: Buffer) => void): Promise<Bun.udp.Socket<"buffer">>
   });
 }
 
-function videoLines(codec: "VP8" | "H264"): string[] {
+function videoLines(codec: "VP8" | "H264", feedback: string): string[] {
   const fmtp =
     codec === "H264" ? ["a=fmtp:96 level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f"] : [];
   return [
@@ -259,7 +289,7 @@ function videoLines(codec: "VP8" | "H264"): string[] {
     "a=rtcp-fb:96 nack",
     "a=rtcp-fb:96 nack pli",
     "a=rtcp-fb:96 ccm fir",
-    "a=rtcp-fb:96 transport-cc",
+    `a=rtcp-fb:96 ${feedback}`,
     "a=rtpmap:97 rtx/90000",
     "a=fmtp:97 apt=96",
   ];

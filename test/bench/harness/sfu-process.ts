@@ -1,0 +1,68 @@
+/** Talks to `sfu-server.ts`: a media node in another process, and its CPU time. */
+import type { MediaMethod, MediaNode, MediaRequest, MediaResponse } from "../../../src/media/node.ts";
+
+export type SfuProcess = { node: MediaNode; cpu(): Promise<NodeJS.CpuUsage>; pid: number; stop(): Promise<void> };
+
+export function startSfuProcess(args: string[] = []): SfuProcess {
+  const child = Bun.spawn([process.execPath, ...args, `${import.meta.dir}/sfu-server.ts`], {
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  const pending = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
+  let nextId = 1;
+  void (async () => {
+    let rest = "";
+    const decoder = new TextDecoder();
+    for await (const chunk of child.stdout) {
+      rest += decoder.decode(chunk, { stream: true });
+      const lines = rest.split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) {
+        const { id, response, error } = JSON.parse(line);
+        const waiting = pending.get(id);
+        pending.delete(id);
+        if (error) waiting?.reject(new Error(error));
+        else waiting?.resolve(response);
+      }
+    }
+  })();
+  const send = (method: string, request: unknown): Promise<unknown> => {
+    const id = nextId++;
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    pending.set(id, { resolve, reject });
+    child.stdin.write(`${JSON.stringify({ id, method, request })}\n`);
+    child.stdin.flush();
+    return promise;
+  };
+  const call =
+    <M extends MediaMethod>(method: M) =>
+    async (request: MediaRequest<M>) =>
+      (await send(method, request)) as MediaResponse<M>;
+  const stop = async () => {
+    child.kill();
+    await child.exited;
+  };
+  return {
+    pid: child.pid,
+    cpu: async () => (await send("cpu", {})) as NodeJS.CpuUsage,
+    stop,
+    node: {
+      openRoom: call("openRoom"),
+      closeRoom: call("closeRoom"),
+      addParticipant: call("addParticipant"),
+      removeParticipant: call("removeParticipant"),
+      setPermissions: call("setPermissions"),
+      negotiate: call("negotiate"),
+      updateSubscriptions: call("updateSubscriptions"),
+      setTrackMuted: call("setTrackMuted"),
+      unpublish: call("unpublish"),
+      sendData: call("sendData"),
+      room: call("room"),
+      rooms: () => call("rooms")(undefined),
+      load: () => call("load")(undefined),
+      onEvent: () => () => {},
+      close: stop,
+    },
+  };
+}

@@ -1,0 +1,26 @@
+/** The media node in a process of its own, so that its CPU time is its alone. One JSON object a line: calls in, answers out. */
+import { EmbeddedMedia } from "../../../src/media/embedded.ts";
+
+const media = await EmbeddedMedia.start({
+  workers: 1,
+  port: 0,
+  hostname: "127.0.0.1",
+  announce: ["127.0.0.1"],
+  tcp: false,
+  log: { info: () => {}, error: (details, message) => console.error(message, details) },
+});
+
+for await (const line of console) {
+  const { id, method, request } = JSON.parse(line);
+  if (method === "cpu") {
+    console.log(JSON.stringify({ id, response: process.cpuUsage() }));
+    continue;
+  }
+  try {
+    const call = media[method as "negotiate"] as (request: object) => Promise<unknown>;
+    console.log(JSON.stringify({ id, response: (await call.call(media, request)) ?? null }));
+  } catch (error) {
+    console.log(JSON.stringify({ id, error: String(error) }));
+  }
+}
+await media.close();
