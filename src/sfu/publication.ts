@@ -2,7 +2,7 @@
 import type { Track, TrackKind, TrackSource } from "../protocol/room-records.ts";
 import type { PublishedSection } from "../protocol/signaling.ts";
 import { LAYER_NAMES, layerIndex, PublishedLayer } from "./layer.ts";
-import { type MediaCodec, startsKeyframe } from "./packet/codec/keyframe.ts";
+import { keyframeHeight, type MediaCodec, startsKeyframe } from "./packet/codec/keyframe.ts";
 import { Vp8Descriptor } from "./packet/codec/vp8.ts";
 import { type FanOutTarget, fanOut } from "./packet/fan-out.ts";
 import type { SourcePacket } from "./packet/forwarder.ts";
@@ -92,8 +92,9 @@ export class Publication {
     packet.layer = layer.index;
     packet.extended = extended;
     packet.keyframe = startsKeyframe(this.mediaCodec, view, packet.vp8);
-    if (packet.keyframe && this.kind === "video")
-      layer.keyframeArrived(view.sequenceNumber, this.codec?.codec === "VP8" ? packet.vp8.height : 0);
+    if (packet.keyframe && this.kind === "video") {
+      layer.keyframeArrived(view.sequenceNumber, keyframeHeight(this.mediaCodec, view, packet.vp8));
+    }
     if (this.muted) return;
     this.#forward(packet, layer, nowMs);
   }

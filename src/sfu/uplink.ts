@@ -177,7 +177,7 @@ export class Uplink {
     if (!codec) return;
     if (name.repair) {
       if (layer.ssrc === 0 || !unwrapRtx(view, layer.ssrc, codec.payloadType)) return;
-      // Browsers probe the bandwidth by repeating packets that were never missed: those are no media.
+      // Browsers probe the bandwidth by repeating packets that have long arrived: those are no media.
       if (!layer.nack.receive(view.sequenceNumber, nowMs)) return;
     } else if (layer.ssrc !== view.ssrc) {
       layer.restart(view.ssrc, codec.clockRate);

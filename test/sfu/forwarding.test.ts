@@ -132,6 +132,33 @@ describe("forwarding between peers", () => {
     expect(rtcpToPublisher.filter((packet) => packet.type === "nack").length).toBe(asked);
   });
 
+  test("a lost packet that comes only as part of the publisher's probing is forwarded, one that came before is not", async () => {
+    const trackId = await publish();
+    const received: Received[] = [];
+    await view("viewer", trackId, received);
+    source.sendFrame(publisher, true);
+    await room.until(() => received[0], "a packet");
+    // Browsers probe by repeating recent packets over RTX.
+    const repeat = new RtpSource({ ssrc: 78, payloadType: 97, mid: "0" });
+    const probe = (sequenceNumber: number, payload: Uint8Array) => {
+      repeat.timestamp = source.timestamp;
+      repeat.send(publisher, new Uint8Array([sequenceNumber >> 8, sequenceNumber & 0xff, ...payload]), true);
+    };
+    const { sequenceNumber } = source;
+    const lost = new Uint8Array([0x90, 0x80, 0x80, 0x09, 0x11, 7, 7, 7]);
+    source.build(lost, true);
+    probe(sequenceNumber, lost);
+    probe(sequenceNumber, lost);
+    probe(sequenceNumber - 1, new Uint8Array(200));
+    source.sendFrame(publisher, false);
+    await room.until(() => (received.length === 3 ? true : undefined), "the lost packet and the next");
+    await Bun.sleep(50);
+    expect(received).toHaveLength(3);
+    expect(received[1]?.payload.slice(-3)).toEqual([7, 7, 7]);
+    expect(received.map((r) => r.sequenceNumber - (received[0]?.sequenceNumber ?? 0))).toEqual([0, 1, 2]);
+    expect(rtcpToPublisher.filter((packet) => packet.type === "nack")).toEqual([]);
+  });
+
   test("the publisher gets transport-wide feedback alone in its packets, and reports", async () => {
     await publish();
     for (let i = 0; i < 10; i++) {
