@@ -2,7 +2,8 @@ import { t } from "elysia";
 import { nullable, Timestamp, textOf } from "../kernel/http/schema.ts";
 
 export const Email = t.String({
-  pattern: "^\\s*[^\\s@<>]+@[^\\s@<>]+\\.?[^\\s@<>]*\\s*$",
+  // Nothing that a mail program would read as a second address, a name or a comment.
+  pattern: `^\\s*[^\\s@<>()[\\]\\\\,;:"]+@[^\\s@<>()[\\]\\\\,;:"]+\\s*$`,
   maxLength: 254,
   description: "An e-mail address of at most 254 characters",
   error: "must be an e-mail address of at most 254 characters",

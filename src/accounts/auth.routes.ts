@@ -47,6 +47,8 @@ export const authRoutes = ({ guards, rateLimit }: Http, accounts: AccountService
       "/refresh",
       async (context) => {
         const refreshToken = readRefreshCookie(context.headers.cookie);
+        // Stays when it fails: a cookie that renews nothing is of no more use.
+        signOutAnswer(context);
         if (refreshToken === null) throw new ApiError("SVC_AUTH_ERROR");
         return signInAnswer(context, await accounts.refresh(refreshToken));
       },

@@ -30,7 +30,7 @@ export function createMailer({ SMTP_URL, MAIL_FROM }: Config, log: Log): Mailer 
     const letter = await compose();
     if (!letter) return;
     const { to, subject, text, link } = letter;
-    if (transport) await transport.sendMail({ to, subject, text });
+    if (transport) await transport.sendMail({ to: { name: "", address: to }, subject, text });
     else log.warn({ to, subject, link }, "MAIL NOT SENT, as SMTP_URL is unset: hand this link to its recipient");
   }
 

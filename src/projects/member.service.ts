@@ -62,12 +62,10 @@ export function memberService({ db, bus, now }: Runtime) {
     },
 
     remove(projectId: string, userId: string, by: ProjectRole, author: Author): void {
-      const member = find(projectId, userId);
       const leaves = author.actor?.id === userId;
-      if (!leaves) {
-        if (!PERMISSIONS[by].includes("members:manage")) throw new ApiError("SVC_PERMISSION_DENIED");
-        requireOwnerFor(by, member.role);
-      }
+      if (!leaves && !PERMISSIONS[by].includes("members:manage")) throw new ApiError("SVC_PERMISSION_DENIED");
+      const member = find(projectId, userId);
+      if (!leaves) requireOwnerFor(by, member.role);
       keepAnOwner(member);
       store.delete(projectId, userId);
       record("member.removed", member, {}, author);

@@ -19,7 +19,11 @@ afterAll(async () => {
   await server.close();
   await post.close();
 });
-beforeEach(() => post.mails.splice(0));
+beforeEach(async () => {
+  // What the test before did not wait for.
+  await server.services.mailer.drain();
+  post.mails.splice(0);
+});
 
 const PASSWORD = "correct horse battery";
 const auth = (path: string, body: unknown) => server.call("POST", `/v1/auth/${path}`, { body });

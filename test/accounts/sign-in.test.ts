@@ -94,6 +94,7 @@ test("[5] using a rotated refresh token ends the session for whoever holds it", 
   const renewed = await refresh(cookie);
   const stolen = await refresh(cookie);
   expect([stolen.status, stolen.body.code]).toEqual([401, "SVC_AUTH_ERROR"]);
+  expect(stolen.headers.get("set-cookie")).toContain("Max-Age=0");
   expect((await refresh(cookieOf(renewed.headers))).status).toBe(401);
   expect((await me(String(renewed.body.accessToken))).body.code).toBe("SVC_TOKEN_REVOKED");
 });

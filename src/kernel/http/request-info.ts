@@ -50,7 +50,10 @@ export type PublicUrl = (request: Request, server: Server<unknown> | null) => st
 
 /** PUBLIC_URL, or what the request itself says; `x-forwarded-proto` counts only from a trusted proxy. */
 export function createPublicUrl(publicUrl: string | undefined, trustedProxies: readonly string[]): PublicUrl {
-  if (publicUrl !== undefined) return () => publicUrl;
+  if (publicUrl !== undefined) {
+    const { origin } = new URL(publicUrl);
+    return () => origin;
+  }
   const isTrusted = createTrust(trustedProxies);
   return (request, server) => {
     const url = new URL(request.url);
