@@ -6,6 +6,8 @@ import type { Config } from "./kernel/config/index.ts";
 import { watchForeignCommits } from "./kernel/db/foreign-commits.ts";
 import { createReadiness } from "./kernel/http/health.ts";
 import { createLifecycle } from "./kernel/lifecycle.ts";
+import { startLocalMedia } from "./media/local.ts";
+import { createMediaNodes } from "./media/nodes.ts";
 import type { Runtime } from "./runtime.ts";
 import { closeRuntime, createRuntime, generatedSecret, type RuntimeOptions } from "./runtime.ts";
 import { createServices, type Services } from "./services.ts";
@@ -34,7 +36,12 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   readiness.add("lifecycle", () => (lifecycle.draining ? "draining" : null));
   readiness.add("database", () => databaseProblem(runtime));
 
-  const services = createServices(runtime);
+  // The workers load while everything else is made.
+  const nodes = createMediaNodes();
+  const mediaStarting = startLocalMedia(runtime, nodes);
+  mediaStarting.catch(() => {});
+
+  const services = createServices(runtime, nodes);
   lifecycle.started("mail", () => services.mailer.drain());
   await services.accounts.createConfiguredOperator();
   await services.attachments.transfers.recover();
@@ -44,6 +51,8 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   lifecycle.started("chat clock", await services.chat.live.start());
   const sfuSecret = config.SFU_REGISTRATION_SECRET ?? generatedSecret(config, options, "sfu-secret");
   const app = createApp({ runtime, services, readiness, sfuSecret });
+  const media = await mediaStarting;
+  lifecycle.started("media", media.close);
 
   // Elysia shares the port by default: a second server on the same port would silently take half of the requests.
   app.listen({ hostname: config.HOST, port: config.PORT, reusePort: false, tls: tlsOf(config) });
@@ -55,17 +64,32 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
     await server.stop(true);
   });
 
+  const url = addressOf(config.HOST, server);
+  const controlPlane = addressOf(loopbackOf(config.HOST), server);
+  const agent = media.report({ controlPlane, internalUrl: url, secret: sfuSecret });
+  await agent.reported;
+  readiness.add("media", agent.problem);
+  lifecycle.started("media agent", agent.stop);
+  lifecycle.started("rtc sockets", () => services.signaling.drain());
   lifecycle.started("chat sockets", (_reason, deadline) => services.chat.live.drain(deadline));
 
-  const host = config.HOST.includes(":") ? `[${config.HOST}]` : config.HOST;
-  const url = `${config.TLS_CERT === undefined ? "http" : "https"}://${host}:${server.port}`;
-  log.info({ url }, "listening");
+  log.info({ url, media: { ports: media.ports, addresses: media.announce } }, "listening");
   return {
     url,
     runtime,
     services,
     stop: (reason, graceMs = 30_000) => lifecycle.stop(reason, now() + graceMs),
   };
+}
+
+function addressOf(host: string, { port, protocol }: { port?: number; protocol: string | null }): string {
+  return `${protocol ?? "http"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+/** Where a server bound to every address is reached from within. */
+function loopbackOf(host: string): string {
+  if (host === "0.0.0.0") return "127.0.0.1";
+  return host === "::" ? "::1" : host;
 }
 
 function tlsOf({ TLS_CERT, TLS_KEY }: Config): { cert: string; key: string } | undefined {

@@ -16,7 +16,7 @@ import { searchService } from "./chat/search.service.ts";
 import { searchStore } from "./chat/search.store.ts";
 import { fleetService } from "./fleet/fleet.service.ts";
 import { createLiveStreams } from "./live-streams/create.ts";
-import { type MediaNodes, noNodes } from "./media/nodes.ts";
+import { createMediaNodes, type MediaNodes } from "./media/nodes.ts";
 import { apiKeyService } from "./projects/api-key.service.ts";
 import { invitationService } from "./projects/invitation.service.ts";
 import { memberService } from "./projects/member.service.ts";
@@ -28,7 +28,7 @@ import { createSignaling } from "./signaling/signaling.ts";
 import { createWebhooks } from "./webhooks/create.ts";
 
 /** Every feature's rules, wired together once; what a feature needs of another is handed to it here. */
-export function createServices(runtime: Runtime, nodes: MediaNodes = noNodes()) {
+export function createServices(runtime: Runtime, nodes: MediaNodes = createMediaNodes()) {
   const users = userService(runtime);
   const sessions = sessionService(runtime);
   const oneTimeTokens = oneTimeTokenService(runtime);

@@ -16,6 +16,8 @@ export type AgentDeps = {
 };
 
 export type Agent = {
+  /** The first report is over, well or badly. */
+  reported: Promise<void>;
   /** Null when the control plane knows this node; otherwise why it does not. */
   problem(): string | null;
   stop(): void;
@@ -33,6 +35,7 @@ export function startAgent(deps: AgentDeps): Agent {
   const { node, registration, controlPlane, secret, heartbeatTimeoutSeconds, timers, log } = deps;
   const intervalMs = Math.min(BEAT_EVERY_MS, (heartbeatTimeoutSeconds * 1000) / 3);
   const { name } = registration;
+  const stopping = new AbortController();
   let problem: string | null = "not registered yet";
 
   async function call(method: string, path: string, body: object): Promise<number> {
@@ -40,7 +43,9 @@ export function startAgent(deps: AgentDeps): Agent {
       method,
       headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
       body: JSON.stringify(body),
-      signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
+      signal: AbortSignal.any([stopping.signal, AbortSignal.timeout(REQUEST_TIMEOUT_MS)]),
+      // A connection kept open to a server that stops would hold it up.
+      keepalive: false,
     });
     await response.body?.cancel();
     return response.status;
@@ -72,11 +77,20 @@ export function startAgent(deps: AgentDeps): Agent {
   }
 
   function settle(outcome: string | null): void {
+    if (stopping.signal.aborted) return;
     if (outcome !== null && outcome !== problem) log.warn({ serverName: name, problem: outcome }, "heartbeat failed");
     if (outcome === null && problem !== null) log.info({ serverName: name }, "media node registered");
     problem = outcome;
   }
 
-  void report();
-  return { problem: () => problem, stop: every(timers, intervalMs, report) };
+  const reported = report();
+  const cancel = every(timers, intervalMs, report);
+  return {
+    reported,
+    problem: () => problem,
+    stop() {
+      cancel();
+      stopping.abort();
+    },
+  };
 }

@@ -1,20 +1,26 @@
 import type { MediaEvent, MediaNode } from "./node.ts";
 
+type Listener = (serverName: string, event: MediaEvent) => void;
+
 /** The media nodes that this process can talk to, by their names in the fleet. */
 export type MediaNodes = {
   find(serverName: string): MediaNode | null;
-  onEvent(listener: (serverName: string, event: MediaEvent) => void): () => void;
+  /** Events of every node, also of those added later. */
+  onEvent(listener: Listener): void;
+  add(serverName: string, node: MediaNode): void;
 };
 
-/** The node inside this process, and no other. */
-export function localNodes(serverName: string, node: MediaNode): MediaNodes {
+export function createMediaNodes(): MediaNodes {
+  const nodes = new Map<string, MediaNode>();
+  const listeners: Listener[] = [];
   return {
-    find: (name) => (name === serverName ? node : null),
-    onEvent: (listener) => node.onEvent((event) => listener(serverName, event)),
+    find: (serverName) => nodes.get(serverName) ?? null,
+    onEvent: (listener) => void listeners.push(listener),
+    add(serverName, node) {
+      nodes.set(serverName, node);
+      node.onEvent((event) => {
+        for (const listener of listeners) listener(serverName, event);
+      });
+    },
   };
-}
-
-/** For commands that open the data without serving it. */
-export function noNodes(): MediaNodes {
-  return { find: () => null, onEvent: () => () => {} };
 }

@@ -41,10 +41,15 @@ export type ConnectionDeps = {
   isPresent: (roomId: string, identity: string) => boolean;
 };
 
+export type Connection = SocketEvents & {
+  /** Ends it unless it is in a room, where the room says goodbye. */
+  turnAway(refusal: Refusal): void;
+};
+
 const MALFORMED_FRAMES = 3;
 
 /** One socket, from its opening to its close. Frames are answered one after another, in the order they came. */
-export function openConnection(deps: ConnectionDeps, socket: Socket, request: SocketRequest): SocketEvents {
+export function openConnection(deps: ConnectionDeps, socket: Socket, request: SocketRequest): Connection {
   const { runtime, rtcTokens, membership, join, requests } = deps;
   const { bus, config, log, now, timers } = runtime;
   const openedAt = now();
@@ -213,6 +218,9 @@ export function openConnection(deps: ConnectionDeps, socket: Socket, request: So
       else answerError(tooManyFrames(verdict.retryAfterSeconds), idOf(read));
     },
     closed,
+    turnAway(refusal) {
+      if (at.stage !== "joined") end(refusal);
+    },
   };
 }
 

@@ -8,7 +8,7 @@ import { CLOSE_CODES } from "../protocol/signaling.ts";
 import type { RoomService } from "../rooms/room.service.ts";
 import type { RtcTokenService } from "../rooms/rtc-token.service.ts";
 import type { Runtime } from "../runtime.ts";
-import { type ConnectionDeps, openConnection, type SocketRequest } from "./connection.ts";
+import { type Connection, type ConnectionDeps, openConnection, type SocketRequest } from "./connection.ts";
 import { createJoin } from "./join.ts";
 import { createLiveRooms } from "./live-rooms.ts";
 import { createMediaEvents } from "./media-events.ts";
@@ -37,6 +37,7 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
   const join = createJoin(runtime, { registry, placements, membership, rooms, rtcTokens });
   const requests = createRequests(membership);
   const limiter = createRateLimiter(now, config.RATE_LIMIT_WINDOW_SECONDS);
+  const connections = new Set<Connection>();
   let draining = false;
 
   nodes.onEvent(createMediaEvents({ registry, membership, placements }));
@@ -74,11 +75,22 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
   return {
     liveRooms: createLiveRooms(registry, membership),
 
-    connect: (socket: Socket, request: SocketRequest): SocketEvents => openConnection(connectionDeps, socket, request),
+    connect(socket: Socket, request: SocketRequest): SocketEvents {
+      const connection = openConnection(connectionDeps, socket, request);
+      connections.add(connection);
+      return {
+        received: connection.received,
+        closed(code) {
+          connections.delete(connection);
+          connection.closed(code);
+        },
+      };
+    },
 
     /** Sends everyone away, to come back to the server that follows; nobody new comes in. */
     drain(): void {
       draining = true;
+      for (const connection of connections) connection.turnAway(refuse("SVC_SHUTTING_DOWN", CLOSE_CODES.restart));
       for (const room of registry.rooms()) membership.dismissAll(room, "restart");
     },
   };

@@ -1,6 +1,6 @@
 import type { Config } from "../../src/kernel/config/index.ts";
 import type { Socket, SocketEvents } from "../../src/kernel/http/sockets.ts";
-import { localNodes } from "../../src/media/nodes.ts";
+import { createMediaNodes } from "../../src/media/nodes.ts";
 import { type FakeMediaNode, fakeMediaNode } from "./media-node.ts";
 import { type TestServer, testServer } from "./server.ts";
 
@@ -57,8 +57,10 @@ export async function until(holds: () => boolean): Promise<void> {
 /** The whole application with one fake media node in its fleet. */
 export async function rtcServer(overrides: Partial<Config> = {}): Promise<RtcServer> {
   const node = fakeMediaNode();
+  const nodes = createMediaNodes();
+  nodes.add("n1", node);
   const limits = { SFU_HEARTBEAT_TIMEOUT_SECONDS: 3600, SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 10_000 };
-  const server = testServer({ ...limits, RATE_LIMIT_RTC_TOKENS: 10_000, ...overrides }, localNodes("n1", node));
+  const server = testServer({ ...limits, RATE_LIMIT_RTC_TOKENS: 10_000, ...overrides }, nodes);
   const { fleet, signaling } = server.services;
   const fields = { region: "local", publicHost: "127.0.0.1", internalUrl: "http://127.0.0.1" };
   await server.runtime.write(() => fleet.register({ name: "n1", ...fields }));

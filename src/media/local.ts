@@ -1,0 +1,40 @@
+import { VERSION } from "../kernel/version.ts";
+import type { Runtime } from "../runtime.ts";
+import { mediaAddresses } from "./addresses.ts";
+import { type Agent, startAgent } from "./agent.ts";
+import { EmbeddedMedia } from "./embedded.ts";
+import type { MediaNodes } from "./nodes.ts";
+
+export type LocalMedia = {
+  /** UDP (and TCP) ports of the workers, and the addresses under which clients are told to reach them. */
+  ports: number[];
+  announce: string[];
+  /** Registers with the control plane and keeps reporting to it. */
+  report(to: { controlPlane: string; internalUrl: string; secret: string }): Agent;
+  close(): Promise<void>;
+};
+
+/** The media node of this process: its workers and, once HTTP is up, its agent. */
+export async function startLocalMedia({ config, log, timers }: Runtime, nodes: MediaNodes): Promise<LocalMedia> {
+  const { announce, hostname } = await mediaAddresses(config, log);
+  const { MEDIA_WORKERS: workers, MEDIA_UDP_PORT: port, SFU_NODE_NAME: name, SFU_REGION: region } = config;
+  const node = await EmbeddedMedia.start({ workers, port, hostname, announce, tcp: true, log });
+  nodes.add(name, node);
+  return {
+    ports: node.ports,
+    announce,
+    report: ({ controlPlane, internalUrl, secret }) =>
+      startAgent({
+        node,
+        registration: { name, region, publicHost: announce[0] ?? hostname, internalUrl, version: VERSION },
+        controlPlane,
+        secret,
+        heartbeatTimeoutSeconds: config.SFU_HEARTBEAT_TIMEOUT_SECONDS,
+        // To itself, over loopback: the certificate names the public host.
+        fetch: ((input, init) => fetch(input, { ...init, tls: { rejectUnauthorized: false } })) as typeof fetch,
+        timers,
+        log,
+      }),
+    close: () => node.close(),
+  };
+}
