@@ -91,6 +91,9 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
   };
 
   return {
+    /** Throws unless new attachments can be stored. */
+    checkStorage: () => storageAt(storages.current).check(),
+
     /** Inside the unit that sends a message: the record that the message keeps. */
     claim,
     release,

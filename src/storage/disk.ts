@@ -1,4 +1,4 @@
-import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { access, constants, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { ApiError, invalid } from "../protocol/errors.ts";
 import type { UrlSigner } from "./signed-url.ts";
@@ -62,6 +62,11 @@ export function diskStorage(folder: string, signer: UrlSigner): DiskStorage {
     verify: async (key, size) => ((await sizeOf(objectPath(key))) === size ? { sha256: null } : null),
     remove,
     keep,
+
+    async check() {
+      await mkdir(incoming, { recursive: true, mode: 0o700 });
+      await access(incoming, constants.W_OK);
+    },
 
     async receive(key, body, size) {
       await mkdir(incoming, { recursive: true, mode: 0o700 });

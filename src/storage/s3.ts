@@ -46,6 +46,11 @@ export function s3Storage(config: Config, newKey: () => string): Storage | null 
     },
 
     remove: (objectKey) => client.delete(objectKey),
+
+    async check() {
+      // Whether it exists does not matter: a bucket that is gone or refuses us throws.
+      await client.exists("attachments/any");
+    },
   };
 }
 

@@ -23,4 +23,6 @@ export type Storage = {
   verify(objectKey: string, size: number): Promise<{ sha256: string | null } | null>;
   /** Repeating it, or removing what was never there, is no error. */
   remove(objectKey: string): Promise<void>;
+  /** Throws unless files can be stored now; for diagnostics. */
+  check(): Promise<void>;
 };

@@ -104,7 +104,13 @@ export async function attachmentWorld(
     },
     files: (sub = "") => filesBelow(join(dataDir, "attachments", sub)),
     async close() {
-      await server.stop("test", 1000);
+      const { promise: stopped, resolve } = Promise.withResolvers<void>();
+      void server.stop("test", 0).finally(resolve);
+      // Sockets are closed by the clock, which is ours.
+      while (Bun.peek.status(stopped) === "pending") {
+        clock.advance(1);
+        await Bun.sleep(1);
+      }
       rmSync(dataDir, { recursive: true, force: true });
     },
   };

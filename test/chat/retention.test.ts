@@ -14,13 +14,14 @@ type Any = any;
 async function world(overrides: Partial<Config> = {}) {
   server = testServer({ CHAT_SEND_RATE_LIMIT: 1_000_000, ...overrides });
   const { runtime, services, clock } = server;
-  const { key } = await server.project();
+  const { key, projectId } = await server.project();
   const ask = (method: string, path: string, body?: unknown, as = key) =>
     server.call(method, path, { key: as, body }) as Promise<Any>;
   let rooms = 0;
   return {
     ask,
     key,
+    projectId,
     clock,
     files: () => filesBelow(runtime.config.DATA_DIR),
     remove: services.retention.removeDue,
@@ -252,4 +253,22 @@ test("[2] replies outlive the root of their thread, pinned messages do not outli
   expect(await week.texts()).toEqual(["reply"]);
   await ask("DELETE", `/v1/chat/messages/${reply.id}`);
   expect((await ask("GET", `/v1/chat/messages/${root.id}/thread`)).status).toBe(404);
+});
+
+test("[contract 13] what waits in webhooks forgets an expired message as well", async () => {
+  const { room, remove, clock, ask, projectId } = await world();
+  const { token } = await server.session({ projectId, role: "OWNER" });
+  const hook = { url: "http://127.0.0.1:9/hook", environment: "DEVELOPMENT" };
+  expect((await ask("POST", `/v1/projects/${projectId}/webhooks`, hook, token)).status).toBe(201);
+  const day = await room(1);
+  await day.send("confidential");
+  const bodies = () =>
+    JSON.stringify(
+      server.runtime.db.$client.query("SELECT body FROM webhook_events WHERE type = 'message.created'").all(),
+    );
+  expect(bodies()).toContain("confidential");
+  clock.advance(DAY_MS + 1);
+  expect(await remove()).toBe(1);
+  expect(bodies()).toContain("message.created");
+  expect(bodies()).not.toContain("confidential");
 });

@@ -111,6 +111,11 @@ test("[contract 9] a bucket that refuses us is an error, never an upload that is
   s3.objects.set("k", { bytes: new Uint8Array(1), type: "x/y" });
   await expect(stranger.verify("k", 1)).rejects.toThrow();
   await expect(stranger.remove("k")).rejects.toThrow();
+  await expect(stranger.check()).rejects.toThrow();
+  await storage.check();
+  s3.failing = true;
+  await expect(storage.check()).rejects.toThrow();
+  s3.failing = false;
   expect(s3.objects.has("k")).toBe(true);
 });
 
