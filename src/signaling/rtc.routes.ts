@@ -1,4 +1,5 @@
 import { Elysia } from "elysia";
+import { documented } from "../kernel/http/docs.ts";
 import type { Http } from "../kernel/http/http.ts";
 import { acceptSocket, socketCredential } from "../kernel/http/sockets.ts";
 import { ApiError } from "../protocol/errors.ts";
@@ -16,11 +17,9 @@ export const rtcRoutes = ({ infoOf }: Http, { signaling }: { signaling: Signalin
       );
       if (!accepted) throw new ApiError("SVC_VALIDATION_FAILED", "Connect to this address with a WebSocket.");
     },
-    {
-      detail: {
-        summary: "The RTC socket",
-        description:
-          "A WebSocket. The RTC token travels as query `token`, as subprotocol `token.<jwt>`, or as `Authorization: Bearer`.",
-      },
-    },
+    documented(
+      "The RTC socket",
+      ["SVC_VALIDATION_FAILED"],
+      "A WebSocket. The RTC token travels as query `token`, as subprotocol `token.<jwt>`, or as `Authorization: Bearer`.",
+    ),
   );
