@@ -24,7 +24,9 @@ export function downloadResponse(request: Request, set: Set, download: Download,
   // A range of another version would be joined to the wrong file.
   const ifRange = request.headers.get("if-range");
   const stale = ifRange !== null && ifRange !== etag;
-  const range = stale ? null : parseRange(request.headers.get("range"), size);
+  // Ranges are defined for GET alone.
+  const ignored = stale || request.method !== "GET";
+  const range = ignored ? null : parseRange(request.headers.get("range"), size);
   if (range === "unsatisfiable") {
     set.headers["content-range"] = `bytes */${size}`;
     throw new ApiError("SVC_RANGE_NOT_SATISFIABLE");

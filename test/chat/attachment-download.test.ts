@@ -86,6 +86,8 @@ test("[contract 9] HEAD answers as GET does, without the bytes", async () => {
     expect([name, head.headers.get(name)]).toEqual([name, (await get()).headers.get(name)]);
   }
   expect((await fetch(url.replace("signature=", "signature=0"), { method: "HEAD" })).status).toBe(403);
+  const ranged = await get({ range: "bytes=1-2" }, "HEAD");
+  expect([ranged.status, ranged.headers.get("content-length")]).toEqual([200, "10"]);
 });
 
 test("[contract 9] a changed or expired download address is 403", async () => {
