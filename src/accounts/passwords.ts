@@ -1,3 +1,5 @@
+import { ApiError } from "../protocol/errors.ts";
+
 /** OWASP's parameters for argon2id: 19 MiB a run, so that a burst of sign-ins does not exhaust a small machine. */
 const ARGON2 = { algorithm: "argon2id", memoryCost: 19_456, timeCost: 2 } as const;
 
@@ -6,6 +8,8 @@ export const NOBODYS_HASH =
   "$argon2id$v=19$m=19456,t=2,p=1$VxknMTdJidFSh+zYytlruh9vEGx3N/u2k70aTtayTOQ$VEaU2Oj2DvfarTmWYyoyw7rwsEQ8fWVBpC6KdZ8Dys8";
 
 const AT_ONCE = 2;
+/** Some seconds of work. Who comes later is better told to come again than kept waiting. */
+const MAX_WAITING = 100;
 
 export type Passwords = {
   hash(password: string): Promise<string>;
@@ -19,6 +23,7 @@ export function createPasswords(): Passwords {
   const waiting: (() => void)[] = [];
 
   async function bounded<T>(work: () => Promise<T>): Promise<T> {
+    if (waiting.length >= MAX_WAITING) throw new ApiError("SVC_RATE_LIMITED", undefined, { retryAfterSeconds: 5 });
     if (running >= AT_ONCE) await new Promise<void>((go) => waiting.push(go));
     else running += 1;
     try {

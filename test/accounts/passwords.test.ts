@@ -63,3 +63,23 @@ test("[5] at most two hashes run at once, and all of them get done", async () =>
   hash.mockRestore();
   failing.mockRestore();
 });
+
+test("[5] past a hundred who wait, sign-ins are told to come again, and the others still get through", async () => {
+  const open: (() => void)[] = [];
+  const verify = spyOn(Bun.password, "verify").mockImplementation(
+    (() => new Promise<boolean>((done) => open.push(() => done(true)))) as typeof Bun.password.verify,
+  );
+  const passwords = createPasswords();
+  const waiting = Array.from({ length: 102 }, () => passwords.verify("a password", "a hash"));
+  await expect(passwords.verify("a password", "a hash")).rejects.toMatchObject({
+    code: "SVC_RATE_LIMITED",
+    extra: { retryAfterSeconds: 5 },
+  });
+  const all = Promise.all(waiting);
+  while (open.length > 0) {
+    open.shift()?.();
+    await Bun.sleep(0);
+  }
+  expect(await all).toEqual(Array(102).fill(true));
+  verify.mockRestore();
+});
