@@ -15,7 +15,7 @@ import { retentionStore } from "./chat/retention.store.ts";
 import { searchService } from "./chat/search.service.ts";
 import { searchStore } from "./chat/search.store.ts";
 import { fleetService } from "./fleet/fleet.service.ts";
-import { createLiveStreams } from "./live-streams/create.ts";
+import { createLiveStreams, waitingRooms } from "./live-streams/create.ts";
 import { createMediaNodes, type MediaNodes } from "./media/nodes.ts";
 import { apiKeyService } from "./projects/api-key.service.ts";
 import { invitationService } from "./projects/invitation.service.ts";
@@ -46,7 +46,14 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
   const rooms = roomService(runtime);
   const rtcTokens = rtcTokenService(runtime, { rooms, mayMint: () => true });
   const fleet = fleetService(runtime);
-  const signaling = createSignaling(runtime, { rooms, rtcTokens, fleet, nodes, originPolicy: projects.originPolicy });
+  const signaling = createSignaling(runtime, {
+    rooms,
+    rtcTokens,
+    fleet,
+    nodes,
+    originPolicy: projects.originPolicy,
+    isWaitingRoom: waitingRooms(runtime),
+  });
   const { liveRooms } = signaling;
   const attachments = attachmentParts(runtime, projects.originPolicy);
   const search = searchService(runtime, searchStore(runtime.db));

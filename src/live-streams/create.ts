@@ -29,3 +29,9 @@ export function createLiveStreams(runtime: Runtime, { rooms, rtcTokens, chat, li
     counts: viewerCounts(runtime, { store, people, liveRooms }),
   };
 }
+
+/** Whether viewers of a room still wait for its live stream to start. Signaling asks, before there are any streams. */
+export function waitingRooms({ db }: Runtime): (roomId: string) => boolean {
+  const store = liveStreamStore(db);
+  return (roomId) => store.ofRoom(roomId)?.status === "CREATED";
+}

@@ -1,4 +1,5 @@
 import { ApiError } from "../protocol/errors.ts";
+import type { RtcConnectionEvent } from "../protocol/facts.ts";
 import type { LiveRooms } from "../rooms/live-rooms.ts";
 import type { Runtime } from "../runtime.ts";
 import type { LiveStreamStore } from "./live-stream.store.ts";
@@ -16,7 +17,24 @@ export type ViewerCounts = {
   of(stream: LiveStreamRow): Promise<number | null>;
 };
 
-export function viewerCounts({ bus, log }: Runtime, { store, people, liveRooms }: ViewerCountDeps): ViewerCounts {
+/** When a thousand come at once, they are counted a few times, not a thousand times. */
+const COUNT_EVERY_MS = 250;
+const COMING_AND_GOING: readonly RtcConnectionEvent["type"][] = [
+  "started",
+  "connected",
+  "reconnecting",
+  "reconnected",
+  "mediaFailed",
+  "left",
+];
+
+/** Counts viewers, keeps the highest count, and tells the stream's chat when the count or the status changes. */
+export function viewerCounts(runtime: Runtime, { store, people, liveRooms }: ViewerCountDeps): ViewerCounts {
+  const { bus, log, timers, write } = runtime;
+  /** Streams that were counted a moment ago; true when they are to be counted again. */
+  const counted = new Map<string, boolean>();
+  const told = new Map<string, string>();
+
   async function count(stream: LiveStreamRow): Promise<number | null> {
     if (stream.status === "ENDED") return 0;
     try {
@@ -29,20 +47,57 @@ export function viewerCounts({ bus, log }: Runtime, { store, people, liveRooms }
     }
   }
 
-  /** Tells the stream's chat how it stands. */
-  async function tell(streamId: string): Promise<void> {
+  function tell(
+    { publicId: streamId, status, conversationId, conversationPublicId }: LiveStreamRow,
+    viewerCount: number | null,
+  ) {
+    const signal = { type: "stream.updated" as const, streamId, status, viewerCount };
+    bus.announce("chatSignal", { conversationId, signal: { ...signal, conversationId: conversationPublicId } });
+  }
+
+  async function countAndTell(streamId: string): Promise<void> {
     const stream = store.find(streamId);
     if (!stream) return;
     const viewerCount = await count(stream);
-    const { conversationId, conversationPublicId, status } = stream;
-    bus.announce("chatSignal", {
-      conversationId,
-      signal: { type: "stream.updated", conversationId: conversationPublicId, streamId, status, viewerCount },
+    if (viewerCount !== null && viewerCount > stream.peakViewerCount) {
+      await write(() => store.raisePeak(stream.id, viewerCount));
+    }
+    // Asking took its time: a change of status in the meantime has told, or will tell, for itself.
+    if (store.find(streamId)?.status !== stream.status || stream.status === "ENDED") return;
+    const news = `${stream.status} ${viewerCount}`;
+    if (told.get(streamId) === news) return;
+    told.set(streamId, news);
+    tell(stream, viewerCount);
+  }
+
+  function countNow(streamId: string): void {
+    countAndTell(streamId).catch((err) => log.error({ err, streamId }, "viewers of a stream not counted"));
+  }
+
+  function countSoon(streamId: string): void {
+    if (counted.has(streamId)) {
+      counted.set(streamId, true);
+      return;
+    }
+    counted.set(streamId, false);
+    countNow(streamId);
+    timers.after(COUNT_EVERY_MS, () => {
+      const again = counted.get(streamId) === true;
+      counted.delete(streamId);
+      if (again) countSoon(streamId);
     });
   }
 
-  bus.on("streamChanged", ({ streamId }) => {
-    tell(streamId).catch((err) => log.error({ err, streamId }, "viewers of a stream not counted"));
+  bus.on("streamChanged", ({ streamId, status }) => {
+    if (status !== "ENDED") return countNow(streamId);
+    told.delete(streamId);
+    const stream = store.find(streamId);
+    if (stream) tell(stream, 0);
+  });
+  bus.on("rtcConnection", ({ type, roomId }) => {
+    if (!COMING_AND_GOING.includes(type)) return;
+    const stream = store.ofRoom(roomId);
+    if (stream && stream.status !== "ENDED") countSoon(stream.publicId);
   });
 
   return { of: count };

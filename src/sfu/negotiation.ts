@@ -32,7 +32,8 @@ export function planNegotiation(
       throw new MediaError("PERMISSION_DENIED", `This token does not permit publishing ${wanted.kind}.`);
     }
   }
-  if (subscribe === "auto") return { publish, subscribe: permissions.subscribe ? "auto" : [] };
+  // Filled as soon as it is permitted.
+  if (subscribe === "auto") return { publish, subscribe };
   if (subscribe.length > 0 && !permissions.subscribe) {
     throw new MediaError("PERMISSION_DENIED", "This token does not permit subscribing.");
   }

@@ -159,7 +159,8 @@ export class Participant {
     for (const publication of this.uplink.publications()) {
       if (!mayPublish(permissions, publication.kind)) this.uplink.unpublish(publication.trackId);
     }
-    if (!permissions.subscribe) this.downlink.unsubscribeAll("permission");
+    if (permissions.subscribe) this.downlink.fillAutomatically();
+    else this.downlink.unsubscribeAll("permission");
   }
 
   /** Every tenth of a second; what cannot wait that long is in `uplink.tick`. */

@@ -3,6 +3,7 @@ import { iceServersFor } from "../rooms/ice-servers.ts";
 import type { Runtime } from "../runtime.ts";
 import { RESUME_WINDOW_SECONDS } from "./membership.ts";
 import { participantOf, type Session } from "./session.ts";
+import { withoutTracks } from "./waiting-room.ts";
 
 /** As long as any token lives: the session may outlast the one it joined with. */
 const ICE_CREDENTIAL_MS = 6 * 3_600_000;
@@ -22,7 +23,7 @@ export function joinAck({ config, now }: Runtime, session: Session, mode: JoinAc
     seq,
     room: { id: room.id, name: room.name },
     participant: participantOf(session),
-    participants: others.map(participantOf),
+    participants: others.map(participantOf).map((other) => (session.waiting ? withoutTracks(other) : other)),
     serverName: room.placed?.serverName ?? "",
     region: room.placed?.region ?? "",
     iceServers: iceServersFor(config, session.identity, now() + ICE_CREDENTIAL_MS),

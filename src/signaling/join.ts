@@ -13,6 +13,7 @@ import { createOutbox } from "./outbox.ts";
 import { Refusal } from "./refusal.ts";
 import type { Registry } from "./registry.ts";
 import type { Client, LiveRoom, Session } from "./session.ts";
+import { permissionsAtNode } from "./waiting-room.ts";
 
 type JoinFrame = Pick<ClientFrameOf<"room.join">, "connectionId" | "resume">;
 export type Joined = { session: Session; mode: "new" | "replaced" };
@@ -23,11 +24,13 @@ export type JoinDeps = {
   membership: Membership;
   rooms: RoomService;
   rtcTokens: RtcTokenService;
+  /** Whether viewers of this room still wait for their live stream to start. */
+  isWaitingRoom: (roomId: string) => boolean;
 };
 
 /** How somebody comes into a room, or back into it. Throws what refuses them. */
 export function createJoin({ config, ids, now }: Runtime, deps: JoinDeps) {
-  const { registry, placements, membership, rooms, rtcTokens } = deps;
+  const { registry, placements, membership, rooms, rtcTokens, isWaitingRoom } = deps;
 
   function admit(caller: RtcTokenCaller) {
     if (rtcTokens.isRevoked(caller.tokenId)) throw new ApiError("SVC_TOKEN_REVOKED");
@@ -66,6 +69,7 @@ export function createJoin({ config, ids, now }: Runtime, deps: JoinDeps) {
       resumeToken: newResumeToken(),
       permissions: caller.permissions,
       metadata: caller.metadata,
+      waiting: !caller.permissions.publish && isWaitingRoom(room.id),
       announced: earlier?.announced ?? false,
       cancelAnnouncement: () => {},
       wantsMedia: false,
@@ -81,8 +85,9 @@ export function createJoin({ config, ids, now }: Runtime, deps: JoinDeps) {
     return { session, mode: earlier ? "replaced" : "new" };
   }
 
-  async function addToNode({ id: participantId, room, identity, permissions }: Session): Promise<void> {
-    const participant = { roomId: room.id, participantId, identity, permissions };
+  async function addToNode(session: Session): Promise<void> {
+    const { id: participantId, room, identity } = session;
+    const participant = { roomId: room.id, participantId, identity, permissions: permissionsAtNode(session) };
     if (!room.placed) throw new ApiError("SVC_RTC_SERVER_UNREACHABLE");
     const { node } = room.placed;
     try {

@@ -7,6 +7,7 @@ import { checkedMetadata } from "../rooms/rtc-token.service.ts";
 import type { Membership } from "./membership.ts";
 import type { Registry } from "./registry.ts";
 import { participantOf, type Session, stateOf } from "./session.ts";
+import { permissionsAtNode } from "./waiting-room.ts";
 
 /** What servers see of the rooms, and do in them. */
 export function createLiveRooms(registry: Registry, membership: Membership): LiveRooms {
@@ -60,7 +61,8 @@ export function createLiveRooms(registry: Registry, membership: Membership): Liv
       const session = find(roomId, identity);
       const checked = metadata === undefined ? session.metadata : checkedMetadata(metadata);
       if (permissions) {
-        await asking(nodeOf(session).setPermissions({ ...refOf(session), permissions }));
+        const atNode = permissionsAtNode({ ...session, permissions });
+        await asking(nodeOf(session).setPermissions({ ...refOf(session), permissions: atNode }));
         session.permissions = permissions;
         membership.push(session, { type: "permissions.changed", permissions });
       }

@@ -6,6 +6,7 @@ import type { Runtime } from "../runtime.ts";
 import { pushText } from "./outbox.ts";
 import type { Registry } from "./registry.ts";
 import { type LiveRoom, participantOf, type Session } from "./session.ts";
+import { veiled } from "./waiting-room.ts";
 
 export const RESUME_WINDOW_SECONDS = 20;
 /** A participant who wants no media counts as joined after this. */
@@ -72,7 +73,12 @@ export function createMembership(
 
   function broadcast(room: LiveRoom, body: PushBody, except?: Session): void {
     const text = pushText(body);
-    for (const session of room.sessions.values()) if (session !== except) deliver(session, text);
+    const part = veiled(body);
+    const partText = part && pushText(part);
+    for (const session of room.sessions.values()) {
+      const heard = session.waiting ? partText : text;
+      if (session !== except && heard !== null) deliver(session, heard);
+    }
   }
 
   function announce(session: Session): void {

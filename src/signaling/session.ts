@@ -40,6 +40,8 @@ export type Session = {
   resumeToken: string;
   permissions: Permissions;
   metadata: string | null;
+  /** A viewer before the start of the live stream: gets no media yet. */
+  waiting: boolean;
   /** Others know of this participant. */
   announced: boolean;
   cancelAnnouncement: () => void;

@@ -16,6 +16,7 @@ import { createMembership } from "./membership.ts";
 import { refuse } from "./refusal.ts";
 import { createRegistry } from "./registry.ts";
 import { createRequests } from "./requests.ts";
+import { releaseWaiting } from "./waiting-room.ts";
 
 export type SignalingDeps = {
   rooms: RoomService;
@@ -23,6 +24,7 @@ export type SignalingDeps = {
   fleet: FleetService;
   nodes: MediaNodes;
   originPolicy: (projectId: string) => OriginPolicy;
+  isWaitingRoom: (roomId: string) => boolean;
 };
 
 export type Signaling = ReturnType<typeof createSignaling>;
@@ -30,17 +32,18 @@ export type Signaling = ReturnType<typeof createSignaling>;
 /** The RTC sockets and everyone who is in a room through them. */
 export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
   const { bus, config, metrics, now } = runtime;
-  const { rooms, rtcTokens, fleet, nodes, originPolicy } = deps;
+  const { rooms, rtcTokens, fleet, nodes, originPolicy, isWaitingRoom } = deps;
   const registry = createRegistry();
   const placements = createPlacements(runtime, fleet, nodes);
   const membership = createMembership(runtime, { registry, placements });
-  const join = createJoin(runtime, { registry, placements, membership, rooms, rtcTokens });
+  const join = createJoin(runtime, { registry, placements, membership, rooms, rtcTokens, isWaitingRoom });
   const requests = createRequests(membership);
   const limiter = createRateLimiter(now, config.RATE_LIMIT_WINDOW_SECONDS);
   const connections = new Set<Connection>();
   let draining = false;
 
   nodes.onEvent(createMediaEvents({ registry, membership, placements }));
+  releaseWaiting(runtime, { registry, membership });
   bus.on("roomClosed", ({ roomId, reason }) => {
     const room = registry.room(roomId);
     if (room) membership.dismissAll(room, reason === "closed" ? "room_closed" : "stream_ended");
