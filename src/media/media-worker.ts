@@ -7,6 +7,9 @@ const RESTART_DELAYS_MS = [0, 250, 1_000, 4_000];
 /** One that lived this long starts from the first delay. */
 const STABLE_AFTER_MS = 30_000;
 const CLOSE_TIMEOUT_MS = 2_000;
+/** A worker that answers nothing for so long hangs, and is replaced like one that died. */
+const PING_INTERVAL_MS = 2_000;
+const HUNG_AFTER_MS = 10_000;
 
 export type MediaWorkerEvents = {
   onEvent(event: MediaEvent): void;
@@ -63,7 +66,16 @@ export class MediaWorker {
       case "started":
         // A restarted worker must come back under the port that clients know.
         this.#settings.port = message.port;
-        this.#events.log.info({ worker: this.index, ...message }, "media worker listens");
+        this.#watch();
+        this.#events.log.info(
+          {
+            worker: this.index,
+            port: message.port,
+            icmpErrorsSilenced: message.icmpErrorsSilenced,
+            buffersRaised: message.buffersRaised,
+          },
+          "media worker listens",
+        );
         this.#ready.resolve();
         break;
       case "refused":
@@ -84,6 +96,30 @@ export class MediaWorker {
         this.#closing?.resolve();
         break;
     }
+  }
+
+  #watch(): void {
+    const worker = this.#worker;
+    let answeredAtMs = performance.now();
+    const timer = setInterval(() => {
+      if (worker !== this.#worker || this.#closing) {
+        clearInterval(timer);
+        return;
+      }
+      if (performance.now() - answeredAtMs > HUNG_AFTER_MS) {
+        clearInterval(timer);
+        this.#events.log.error({ worker: this.index }, "media worker hangs");
+        this.#lost(worker);
+        return;
+      }
+      this.call("rooms", undefined).then(
+        () => {
+          answeredAtMs = performance.now();
+        },
+        () => {},
+      );
+    }, PING_INTERVAL_MS);
+    timer.unref();
   }
 
   #take(id: number): Pending | undefined {

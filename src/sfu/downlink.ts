@@ -50,6 +50,12 @@ export class Downlink {
   }
 
   negotiated(sections: readonly AnsweredSection[]): void {
+    const sending = new Set(sections.filter((section) => section.sends).map((section) => section.mid));
+    for (const [mid, section] of this.#sections) {
+      const occupant = sending.has(mid) ? undefined : this.#occupant(section);
+      if (occupant) this.#end(occupant);
+      section.usable = sending.has(mid);
+    }
     for (const section of sections) {
       if (!section.sends || section.kind === "application") continue;
       const known = this.#sections.get(section.mid);
@@ -96,7 +102,7 @@ export class Downlink {
 
   #section(mid: string): OutgoingSection {
     const section = this.#sections.get(mid);
-    if (!section) throw new MediaError("NEGOTIATION_FAILED", `The connection has no receiving section ${mid}.`);
+    if (!section?.usable) throw new MediaError("NEGOTIATION_FAILED", `The connection has no receiving section ${mid}.`);
     return section;
   }
 
@@ -141,7 +147,9 @@ export class Downlink {
     if (!this.#automatic || !this.#owner.permissions.subscribe) return;
     for (const publication of this.#room.publications()) {
       if (this.#subscriptions.has(publication.trackId) || publication.identity === this.#owner.self.identity) continue;
-      const free = [...this.#sections.values()].find((s) => s.kind === publication.kind && !this.#occupant(s));
+      const free = [...this.#sections.values()].find(
+        (s) => s.usable && s.kind === publication.kind && !this.#occupant(s),
+      );
       if (free) this.#place(publication, free, DEFAULT_WISH);
     }
     this.allocate(this.#host.now());

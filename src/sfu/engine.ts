@@ -49,7 +49,12 @@ export class Engine {
         port: settings.port,
         onDatagram: (data, port, address) => engine?.receive(data, port, address),
         ...hooks,
+      }).catch((error) => {
+        // A machine without IPv6 has no `::`.
+        if (settings.hostname !== "::" || error?.code === "EADDRINUSE") throw error;
+        return null;
       });
+      if (!udp) return Engine.start({ ...settings, hostname: "0.0.0.0" }, emit, hooks);
       try {
         engine = new Engine(settings, certificate, udp, emit);
         return engine;

@@ -28,6 +28,8 @@ export class OutgoingSection {
   readonly mid: string;
   readonly kind: TrackKind;
   readonly stream: OutgoingStream;
+  /** False while the client offers it inactive: its numbers are kept for when it comes back. */
+  usable = true;
   /** Null until a track was attached and the connection is up. */
   target: FanOutTarget | null = null;
   forwarder: Forwarder | null = null;
