@@ -1,0 +1,263 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { randomBytes } from "node:crypto";
+import type { RtpView } from "../../src/sfu/packet/rtp.ts";
+import { LoadPeer } from "./load-peer.ts";
+import { ALL, ROOM, RoomOfPeers } from "./room-of-peers.ts";
+import { RtpSource } from "./rtp-source.ts";
+
+const CAMERA = { mid: "0", clientTrackId: "camera", kind: "video", source: "camera" } as const;
+const MICROPHONE = { mid: "0", clientTrackId: "microphone", kind: "audio", source: "microphone" } as const;
+
+async function refusal(promise: Promise<unknown>): Promise<string> {
+  try {
+    await promise;
+    return "accepted";
+  } catch (error) {
+    return (error as { code?: string }).code ?? String(error);
+  }
+}
+
+describe("the engine", () => {
+  let room: RoomOfPeers;
+  beforeEach(async () => {
+    room = await RoomOfPeers.open();
+  });
+  afterEach(() => room.close());
+
+  const speaker = async (identity: string, ssrc: number) => {
+    const peer = await room.join(identity, { sections: [{ kind: "audio", direction: "sendonly" }] });
+    await peer.connect([MICROPHONE], []);
+    return { peer, source: new RtpSource({ ssrc, payloadType: 111, mid: "0", audioLevel: 20 }) };
+  };
+
+  test("calls about what is not there say so", async () => {
+    const ref = { roomId: ROOM, participantId: "nobody" };
+    expect(await refusal(room.node.negotiate({ roomId: "nowhere", participantId: "x", sdp: "" }))).toBe(
+      "ROOM_NOT_FOUND",
+    );
+    expect(await refusal(room.node.negotiate({ ...ref, sdp: "" }))).toBe("PARTICIPANT_NOT_FOUND");
+    await room.node.addParticipant({ roomId: ROOM, participantId: "x", identity: "x", permissions: ALL });
+    expect(await refusal(room.node.negotiate({ roomId: ROOM, participantId: "x", sdp: "garbage" }))).toBe(
+      "NEGOTIATION_FAILED",
+    );
+    expect(await refusal(room.node.unpublish({ roomId: ROOM, participantId: "x", trackId: "t" }))).toBe(
+      "TRACK_NOT_FOUND",
+    );
+    expect(
+      await refusal(room.node.setTrackMuted({ roomId: ROOM, participantId: "x", trackId: "t", muted: true })),
+    ).toBe("TRACK_NOT_FOUND");
+    expect(await refusal(room.node.sendData({ roomId: ROOM, from: null, payload: "x".repeat(65_537) }))).toBe(
+      "PAYLOAD_TOO_LARGE",
+    );
+    expect(await room.node.room({ roomId: "nowhere" })).toBeNull();
+    await room.node.removeParticipant(ref);
+    await room.node.closeRoom({ roomId: "nowhere" });
+  });
+
+  test("[2] publishing without permission is refused, and stops when it is taken away", async () => {
+    const viewer = await room.join(
+      "viewer",
+      { sections: [{ kind: "video", direction: "sendonly" }] },
+      { publish: false },
+    );
+    expect(await refusal(viewer.negotiate([CAMERA], []))).toBe("PERMISSION_DENIED");
+    const publisher = await room.join("publisher", { sections: [{ kind: "video", direction: "sendonly" }] });
+    await publisher.connect([CAMERA], []);
+    new RtpSource({ ssrc: 7, payloadType: 96, mid: "0" }).sendFrame(publisher, true);
+    const { track } = await room.event("trackPublished");
+    await room.node.setPermissions({
+      roomId: ROOM,
+      participantId: "publisher",
+      permissions: { ...ALL, publishAudio: true },
+    });
+    await room.event("trackUnpublished", (event) => event.trackId === track.id);
+    expect((await room.participant("publisher"))?.tracks).toEqual([]);
+  });
+
+  test("[2] subscribing without permission is refused, and stops when it is taken away", async () => {
+    const { peer, source } = await speaker("speaker", 7);
+    source.sendAudio(peer);
+    const { track } = await room.event("trackPublished");
+    const deaf = await room.join(
+      "deaf",
+      { sections: [{ kind: "audio", direction: "recvonly" }] },
+      { subscribe: false },
+    );
+    expect(await refusal(deaf.negotiate([], [{ mid: "0", trackId: track.id }]))).toBe("PERMISSION_DENIED");
+    await deaf.negotiate([], []);
+    expect(
+      await refusal(
+        room.node.updateSubscriptions({
+          roomId: ROOM,
+          participantId: "deaf",
+          tracks: [{ trackId: track.id, mid: "0" }],
+        }),
+      ),
+    ).toBe("PERMISSION_DENIED");
+    const listener = await room.join("listener", { sections: [{ kind: "audio", direction: "recvonly" }] });
+    await listener.connect([], [{ mid: "0", trackId: track.id }]);
+    source.sendAudio(peer);
+    await room.until(() => listener.packetsIn || undefined, "sound");
+    await room.node.setPermissions({
+      roomId: ROOM,
+      participantId: "listener",
+      permissions: { ...ALL, subscribe: false },
+    });
+    const before = listener.packetsIn;
+    for (let i = 0; i < 5; i++) source.sendAudio(peer);
+    await Bun.sleep(50);
+    expect(listener.packetsIn).toBe(before);
+  });
+
+  test("only the loudest voices are forwarded, and a louder one takes a quieter one's place", async () => {
+    // The room lets two be heard.
+    const speakers = await Promise.all(["a", "b", "c"].map((identity, i) => speaker(identity, 10 + i)));
+    const heard = new Set<number>();
+    const listener = await room.join("listener", {
+      sections: Array.from({ length: 3 }, () => ({ kind: "audio" as const, direction: "recvonly" as const })),
+      onRtp: (view: RtpView) => void heard.add(view.ssrc),
+    });
+    for (const { peer, source } of speakers) source.sendAudio(peer);
+    await room.until(
+      () => (room.events.filter((event) => event.type === "trackPublished").length === 3 ? true : undefined),
+      "three tracks",
+    );
+    const tracks = room.events.flatMap((event) => (event.type === "trackPublished" ? [event.track.id] : []));
+    await listener.connect(
+      [],
+      tracks.map((trackId, i) => ({ mid: String(i), trackId })),
+    );
+    const talk = async (levels: number[], rounds: number) => {
+      for (let i = 0; i < rounds; i++) {
+        for (const [k, { peer, source }] of speakers.entries()) {
+          source.options.audioLevel = levels[k] ?? 127;
+          source.sendAudio(peer);
+        }
+        await Bun.sleep(10);
+      }
+    };
+    await talk([20, 20, 90], 80);
+    heard.clear();
+    await talk([20, 20, 90], 20);
+    expect(heard.size).toBe(2);
+    await talk([20, 90, 20], 80);
+    const loud = (
+      await room.event(
+        "speakersChanged",
+        (event) => event.speakers.length === 2 && event.speakers.some((s) => s.identity === "c"),
+      )
+    ).speakers;
+    expect(loud.map(({ identity }) => identity).sort()).toEqual(["a", "c"]);
+    heard.clear();
+    await talk([20, 90, 20], 20);
+    expect(heard.size).toBe(2);
+  }, 15_000);
+
+  test("a WHIP offer publishes what it sends, a WHEP offer is given what there is and what comes", async () => {
+    const whip = await room.join("whip", {
+      sections: [
+        { kind: "audio", direction: "sendonly" },
+        { kind: "video", direction: "sendonly" },
+      ],
+    });
+    await whip.connect(undefined, undefined);
+    const video = new RtpSource({ ssrc: 21, payloadType: 96, mid: "1" });
+    const audio = new RtpSource({ ssrc: 20, payloadType: 111, mid: "0" });
+    video.sendFrame(whip, true);
+    await room.event("trackPublished", (event) => event.track.kind === "video" && event.track.source === "camera");
+    const kinds = new Set<number>();
+    const whep = await room.join("whep", {
+      sections: [
+        { kind: "audio", direction: "recvonly" },
+        { kind: "video", direction: "recvonly" },
+      ],
+      onRtp: ({ payloadType }) => void kinds.add(payloadType),
+    });
+    await whep.connect(undefined, undefined);
+    video.sendFrame(whip, true);
+    audio.sendAudio(whip);
+    await room.event("trackPublished", (event) => event.track.kind === "audio" && event.track.source === "microphone");
+    await Bun.sleep(150);
+    audio.sendAudio(whip);
+    await room.until(() => (kinds.size === 2 ? true : undefined), "sound and picture");
+    const snapshot = await room.participant("whep");
+    expect(snapshot?.subscriptions.map(({ mid }) => mid).sort()).toEqual(["0", "1"]);
+  });
+
+  test("a viewer gets H.264 under its own payload type, and is told when it cannot read a track at all", async () => {
+    const publisher = await room.join("publisher", {
+      sections: [{ kind: "video", direction: "sendonly", codec: "H264" }],
+    });
+    await publisher.connect([CAMERA], []);
+    const source = new RtpSource({ ssrc: 7, payloadType: 96, mid: "0" });
+    const idr = new Uint8Array([0x65, 1, 2, 3]);
+    const parameters = new Uint8Array([0x78, 0, 4, 0x67, 0x42, 0xe0, 0x1f, 0, 4, 0x68, 1, 1, 1, 0, 4, 0x65, 1, 1, 1]);
+    source.send(publisher, parameters, true);
+    const { track } = await room.event("trackPublished");
+    expect(track.codec).toBe("H264");
+    const types: number[] = [];
+    const viewer = await room.join("viewer", {
+      sections: [{ kind: "video", direction: "recvonly", codec: "H264" }],
+      onRtp: ({ payloadType }) => void types.push(payloadType),
+    });
+    await viewer.connect([], [{ mid: "0", trackId: track.id }]);
+    const other = await room.join("other", { sections: [{ kind: "video", direction: "recvonly", codec: "VP8" }] });
+    await other.connect([], [{ mid: "0", trackId: track.id }]);
+    await room.event(
+      "subscriptionChanged",
+      (event) => event.identity === "other" && event.paused && event.reason === "source",
+    );
+    source.send(publisher, parameters, false);
+    source.send(publisher, idr, true);
+    await room.until(() => (types.length >= 1 ? true : undefined), "H.264");
+    expect(types[0]).toBe(96);
+    expect(other.packetsIn).toBe(0);
+  });
+
+  test("a new peer connection of the same participant starts from nothing and ends the old one", async () => {
+    const first = await room.join("ann", { sections: [{ kind: "video", direction: "sendonly" }] });
+    await first.connect([CAMERA], []);
+    new RtpSource({ ssrc: 7, payloadType: 96, mid: "0" }).sendFrame(first, true);
+    const { track } = await room.event("trackPublished");
+    const second = await LoadPeer.create({
+      node: room.node,
+      roomId: ROOM,
+      participantId: "ann",
+      sections: [{ kind: "video", direction: "sendonly" }],
+    });
+    await second.connect([CAMERA], []);
+    await room.event("trackUnpublished", (event) => event.trackId === track.id);
+    const answered = first.checksAnswered;
+    first.check();
+    await Bun.sleep(50);
+    expect(first.checksAnswered).toBe(answered);
+    expect((await room.refused()).unknownUser).toBeGreaterThan(0);
+    second.close();
+  });
+
+  test("strangers' packets are refused and counted, and nobody answers them", async () => {
+    const stranger = await room.join("stranger", { sections: [{ kind: "video", direction: "sendonly" }] });
+    await stranger.negotiate([CAMERA], []);
+    let answers = 0;
+    stranger.receive = () => void answers++;
+    stranger.sendRaw(stranger.checkBytes("wrong password of some length"));
+    stranger.sendRaw(stranger.checkBytes(undefined, "unknown"));
+    for (const first of [0, 22, 128, 200]) stranger.sendRaw(Buffer.concat([Buffer.from([first]), randomBytes(300)]));
+    await Bun.sleep(100);
+    expect(answers).toBe(0);
+    expect(await room.refused()).toMatchObject({ forgedCheck: 1, unknownUser: 1, foreignAddress: 3, unreadable: 1 });
+  });
+
+  test("fifty joins and leaves leave nothing behind", async () => {
+    for (let i = 0; i < 50; i++) {
+      const peer = await room.join(`p${i}`, { sections: [{ kind: "video", direction: "sendonly" }] });
+      await peer.negotiate([CAMERA], []);
+      await room.node.removeParticipant({ roomId: ROOM, participantId: `p${i}` });
+      peer.close();
+    }
+    expect(await room.node.room({ roomId: ROOM })).toEqual({ roomId: ROOM, participants: [] });
+    expect(await room.node.rooms()).toEqual([{ roomId: ROOM, participants: 0 }]);
+    await room.node.closeRoom({ roomId: ROOM });
+    expect(await room.node.rooms()).toEqual([]);
+  });
+});
