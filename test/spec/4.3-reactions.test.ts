@@ -157,7 +157,7 @@ test("[4.3] reading: the position moves forward only; unread counts others' mess
   }
 });
 
-test("[issue] unread in total and by conversation, for a user and for a server that asks about one", async () => {
+test("[chat] unread in total and by conversation, for a user and for a server that asks about one", async () => {
   const fresh = await chatRest();
   try {
     const a = await fresh.room("a", ["alice"]);
@@ -184,7 +184,7 @@ test("[issue] unread in total and by conversation, for a user and for a server t
   }
 });
 
-test("[issue] pins: moderators pin and unpin, everyone lists; a deleted message is no longer pinned", async () => {
+test("[chat] pins: moderators pin and unpin, everyone lists; a deleted message is no longer pinned", async () => {
   await chat.room("board", ["alice", { userId: "max", role: "MODERATOR" }]);
   const ids = [];
   for (const text of ["one", "two", "three"]) ids.push((await send(alice, "board", text)).body.id);
