@@ -8,8 +8,7 @@ import { attachmentRoutes } from "./chat/attachment.routes.ts";
 import { chatRoutes } from "./chat/chat.routes.ts";
 import { searchRoutes } from "./chat/search.routes.ts";
 import { storageRoutes } from "./chat/storage.routes.ts";
-import { fleetNodeRoutes } from "./fleet/fleet.node-routes.ts";
-import { fleetRoutes } from "./fleet/fleet.routes.ts";
+import { fleetRoutes } from "./fleet/routes.ts";
 import { assetFolder } from "./kernel/assets.ts";
 import { createEnvelope } from "./kernel/http/envelope.ts";
 import { createGuards } from "./kernel/http/guards.ts";
@@ -32,13 +31,10 @@ import { memberRoutes } from "./projects/member.routes.ts";
 import { projectDashboardRoutes } from "./projects/project.dashboard-routes.ts";
 import { projectKeyRoutes } from "./projects/project.key-routes.ts";
 import { projectRoutes } from "./projects/project.routes.ts";
-import { participantRoutes } from "./rooms/participant.routes.ts";
-import { roomDashboardRoutes } from "./rooms/room.dashboard-routes.ts";
-import { roomRoutes } from "./rooms/room.routes.ts";
-import { rtcTokenRoutes } from "./rooms/rtc-token.routes.ts";
+import { roomsRoutes } from "./rooms/routes.ts";
 import type { Runtime } from "./runtime.ts";
 import type { Services } from "./services.ts";
-import { rtcRoutes } from "./signaling/rtc.routes.ts";
+import { signalingRoutes } from "./signaling/routes.ts";
 import { deliveryRoutes } from "./webhooks/delivery.routes.ts";
 import { webhookRoutes } from "./webhooks/webhook.routes.ts";
 
@@ -68,6 +64,7 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
     session: sessions.verify,
     chatToken: services.chat.tokens.verify,
     rtcToken: services.rtcTokens.verify,
+    rtcTokenAnyAge: services.rtcTokens.read,
     originPolicy: projects.originPolicy,
     roleIn: members.roleIn,
     isArchived: projects.isArchived,
@@ -106,13 +103,9 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
     .use(invitedRoutes(http, runtime, { invitations, projects }))
     .use(apiKeyRoutes(http, runtime, apiKeys))
     .use(auditRoutes(http, audit))
-    .use(roomRoutes(http, runtime, services))
-    .use(rtcTokenRoutes(http, runtime, services))
-    .use(participantRoutes(http, runtime, services))
-    .use(roomDashboardRoutes(http, runtime, services))
+    .use(roomsRoutes(http, runtime, services))
     .use(fleetRoutes(http, runtime, services))
-    .use(fleetNodeRoutes(http, runtime, services))
-    .use(rtcRoutes(http, services))
+    .use(signalingRoutes(http, services))
     .use(chatRoutes(http, runtime, services))
     .use(attachmentRoutes(http, services))
     .use(storageRoutes(http, runtime, services))

@@ -17,6 +17,7 @@ import { refuse } from "./refusal.ts";
 import { createRegistry } from "./registry.ts";
 import { createRequests } from "./requests.ts";
 import { releaseWaiting } from "./waiting-room.ts";
+import { createWhip } from "./whip.ts";
 
 export type SignalingDeps = {
   rooms: RoomService;
@@ -77,6 +78,7 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
 
   return {
     liveRooms: createLiveRooms(registry, membership),
+    whip: createWhip(runtime, { registry, membership, join, turnedAway: connectionDeps.turnedAway }),
 
     connect(socket: Socket, request: SocketRequest): SocketEvents {
       const connection = openConnection(connectionDeps, socket, request);

@@ -4,6 +4,9 @@ export const MAX_BODY_BYTES = 1024 * 1024;
 /** Below it bodies are files of any type and size; their route streams them. */
 export const UPLOAD_PATH = "/v1/storage/";
 
+/** Below these a body is an SDP offer, as WHIP and WHEP have it. */
+const SDP_PATH = /^\/(?:whip|whep)\//;
+
 /** A body that could not be read. Judged after the credential, so that a stranger gets 401 and learns nothing else. */
 export class UnreadableBody {
   constructor(
@@ -19,7 +22,7 @@ export function rawBody(request: Request): string {
   return rawBodies.get(request) ?? "";
 }
 
-/** Replaces the framework's parser: JSON only, bounded, and never throwing. */
+/** Replaces the framework's parser: JSON (for WHIP and WHEP: SDP as text) only, bounded, and never throwing. */
 export async function parseBody(request: Request, path: string, contentType: string): Promise<unknown> {
   if (path.startsWith(UPLOAD_PATH)) return null;
   if (Number(request.headers.get("content-length") ?? 0) > MAX_BODY_BYTES) {
@@ -28,6 +31,10 @@ export async function parseBody(request: Request, path: string, contentType: str
   const text = await readText(request);
   if (text === null) return new UnreadableBody("SVC_PAYLOAD_TOO_LARGE");
   rawBodies.set(request, text);
+  if (SDP_PATH.test(path) && request.method === "POST") {
+    if (/^application\/sdp\s*(?:;|$)/i.test(contentType)) return text;
+    return new UnreadableBody("SVC_UNSUPPORTED_MEDIA_TYPE", "Send the offer as application/sdp.");
+  }
   // An empty body is an empty object: every field may be optional, and validation names those that are not.
   if (text === "") return {};
   if (!/^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(contentType)) {

@@ -14,6 +14,8 @@ export type Verifiers = {
   session(token: string): Promise<SessionCaller>;
   chatToken(token: string): Promise<ChatTokenCaller>;
   rtcToken(token: string): Promise<RtcTokenCaller>;
+  /** Also one that is over, to end what it began. */
+  rtcTokenAnyAge(token: string): Promise<RtcTokenCaller>;
   sfuSecret: string;
   originPolicy(projectId: string): OriginPolicy;
   /** Role of a user in a project; null for a stranger, to whom the project does not exist. */
@@ -95,6 +97,17 @@ export function createGuards(deps: GuardDeps) {
       takes(["rtcToken"], async ({ request, body }) => {
         const info = infoOf(request);
         const caller = await deps.rtcToken(bearer(request));
+        judgeOrigin(caller.projectId, info);
+        requireReadable(body);
+        return { caller, info };
+      }),
+    ),
+
+    rtcTokenAnyAge: new Elysia({ name: "guard:rtc-token-any-age" }).derive(
+      { as: "scoped" },
+      takes(["rtcToken"], async ({ request, body }) => {
+        const info = infoOf(request);
+        const caller = await deps.rtcTokenAnyAge(bearer(request));
         judgeOrigin(caller.projectId, info);
         requireReadable(body);
         return { caller, info };

@@ -7,7 +7,7 @@ import type { FleetService } from "./fleet.service.ts";
 import { FleetMetrics, RtcServer } from "./server.schema.ts";
 
 /** The fleet as an operator sees it. */
-export const fleetRoutes = ({ guards }: Http, { write }: Runtime, { fleet }: { fleet: FleetService }) =>
+export const fleetOperatorRoutes = ({ guards }: Http, { write }: Runtime, { fleet }: { fleet: FleetService }) =>
   new Elysia({ prefix: "/v1/rtc/servers", tags: ["fleet"] })
     .use(guards.operator)
     .get(

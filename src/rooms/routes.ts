@@ -1,0 +1,20 @@
+import { Elysia } from "elysia";
+import type { Http } from "../kernel/http/http.ts";
+import type { Runtime } from "../runtime.ts";
+import type { LiveRooms } from "./live-rooms.ts";
+import { participantRoutes } from "./participant.routes.ts";
+import { roomDashboardRoutes } from "./room.dashboard-routes.ts";
+import { roomRoutes } from "./room.routes.ts";
+import type { RoomService } from "./room.service.ts";
+import { rtcTokenRoutes } from "./rtc-token.routes.ts";
+import type { RtcTokenService } from "./rtc-token.service.ts";
+
+export type RoomServices = { rooms: RoomService; rtcTokens: RtcTokenService; liveRooms: LiveRooms };
+
+/** Rooms, tokens and moderation, by API key and in the dashboard. */
+export const roomsRoutes = (http: Http, runtime: Runtime, services: RoomServices) =>
+  new Elysia()
+    .use(roomRoutes(http, runtime, services))
+    .use(rtcTokenRoutes(http, runtime, services))
+    .use(participantRoutes(http, runtime, services))
+    .use(roomDashboardRoutes(http, runtime, services));

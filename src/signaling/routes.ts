@@ -1,0 +1,9 @@
+import { Elysia } from "elysia";
+import type { Http } from "../kernel/http/http.ts";
+import { rtcRoutes } from "./rtc.routes.ts";
+import type { Signaling } from "./signaling.ts";
+import { whipRoutes } from "./whip.routes.ts";
+
+/** How clients reach a room: the socket, or one offer over HTTP. */
+export const signalingRoutes = (http: Http, services: { signaling: Signaling }) =>
+  new Elysia().use(rtcRoutes(http, services)).use(whipRoutes(http, services));

@@ -1,0 +1,56 @@
+import { Elysia, t } from "elysia";
+import { documented } from "../kernel/http/docs.ts";
+import type { Http } from "../kernel/http/http.ts";
+import type { Signaling } from "./signaling.ts";
+import type { WhipKind } from "./whip.ts";
+
+const KINDS: readonly WhipKind[] = ["whip", "whep"];
+const SUMMARY: Record<WhipKind, string> = {
+  whip: "Publish into the room with an encoder or another WHIP client",
+  whep: "Watch the room with a WHEP player",
+};
+
+/** Publishing and watching over plain HTTP (RFC 9725 and its counterpart): an offer in, an answer out. */
+export const whipRoutes = ({ guards }: Http, { signaling: { whip } }: { signaling: Signaling }) => {
+  const routes = new Elysia({ tags: ["rtc"] });
+  for (const kind of KINDS) {
+    routes.use(
+      new Elysia().use(guards.rtcToken).post(
+        `/${kind}/:roomId`,
+        async ({ caller, info, params, body, set }) => {
+          const { ip: ipAddress, userAgent, startedAt: openedAt } = info;
+          const client = { ipAddress, userAgent, sdk: kind, openedAt };
+          const { sessionId, sdp } = await whip.start(kind, caller, params.roomId, body, client);
+          set.status = 201;
+          set.headers.location = `/${kind}/${params.roomId}/${sessionId}`;
+          set.headers["content-type"] = "application/sdp";
+          return sdp;
+        },
+        {
+          ...documented(SUMMARY[kind], [
+            "SVC_TOKEN_EXPIRED",
+            "SVC_TOKEN_REVOKED",
+            "SVC_PERMISSION_DENIED",
+            "SVC_ROOM_NOT_FOUND",
+            "SVC_ROOM_CLOSED",
+            "SVC_UNSUPPORTED_MEDIA_TYPE",
+            "SVC_RATE_LIMITED",
+            "SVC_NO_RTC_CAPACITY",
+          ]),
+          body: t.String({ minLength: 1, description: "The offer, as application/sdp" }),
+        },
+      ),
+    );
+    routes.use(
+      new Elysia().use(guards.rtcTokenAnyAge).delete(
+        `/${kind}/:roomId/:sessionId`,
+        ({ caller, params, set }) => {
+          whip.end(caller, params.roomId, params.sessionId);
+          set.status = 204;
+        },
+        documented("End it", ["SVC_PARTICIPANT_NOT_FOUND"]),
+      ),
+    );
+  }
+  return routes;
+};

@@ -1,0 +1,93 @@
+import type { RtcTokenCaller } from "../kernel/http/callers.ts";
+import { MediaError } from "../media/node.ts";
+import { ApiError, type ErrorCode } from "../protocol/errors.ts";
+import { mayPublish } from "../protocol/room-records.ts";
+import type { Runtime } from "../runtime.ts";
+import type { Join } from "./join.ts";
+import type { Membership } from "./membership.ts";
+import { Refusal } from "./refusal.ts";
+import type { Registry } from "./registry.ts";
+import type { Client, Session } from "./session.ts";
+
+/** WHIP only sends, WHEP only receives. */
+export type WhipKind = "whip" | "whep";
+
+export type WhipDeps = {
+  registry: Registry;
+  membership: Membership;
+  join: Join;
+  turnedAway: (ipAddress: string) => Refusal | null;
+};
+
+/** A participant without a socket: one offer over HTTP, one answer, and a DELETE at the end. */
+export function createWhip({ ids }: Runtime, { registry, membership, join, turnedAway }: WhipDeps) {
+  async function negotiate(kind: WhipKind, session: Session, sdp: string): Promise<string> {
+    if (!session.room.placed) throw new ApiError("SVC_RTC_SERVER_UNREACHABLE");
+    const ref = { roomId: session.room.id, participantId: session.id };
+    // What is left out is the node's to decide: all that is sent is published, all that is published is received.
+    const wish = kind === "whip" ? { subscribe: [] } : { publish: [] };
+    return (await session.room.placed.node.negotiate({ ...ref, sdp, ...wish })).sdp;
+  }
+
+  return {
+    async start(kind: WhipKind, caller: RtcTokenCaller, roomId: string, sdp: string, client: Client) {
+      if (caller.roomId !== roomId) throw new ApiError("SVC_ROOM_NOT_FOUND");
+      if (!permits(kind, caller)) throw new ApiError("SVC_PERMISSION_DENIED");
+      try {
+        const away = turnedAway(client.ipAddress);
+        if (away) throw away;
+        const connectionId = `${kind}-${ids.uuid()}`;
+        const { session } = await join.join(caller, { connectionId }, client, () => false);
+        session.link = { state: "headless" };
+        session.wantsMedia = true;
+        try {
+          return { sessionId: session.id, sdp: await negotiate(kind, session, sdp) };
+        } catch (error) {
+          membership.leave(session, "failed");
+          throw error;
+        }
+      } catch (error) {
+        throw asApiError(error);
+      }
+    },
+
+    /** Only with the token it was begun with, which may be over by now. */
+    end(caller: RtcTokenCaller, roomId: string, sessionId: string): void {
+      const session = registry.session(sessionId);
+      const theirs = session?.link.state === "headless" && session.room.id === roomId;
+      if (!session || !theirs || session.tokenId !== caller.tokenId) throw new ApiError("SVC_PARTICIPANT_NOT_FOUND");
+      membership.leave(session, "left");
+    },
+  };
+}
+
+export type Whip = ReturnType<typeof createWhip>;
+
+function permits(kind: WhipKind, { permissions }: RtcTokenCaller): boolean {
+  if (kind === "whep") return permissions.subscribe;
+  return mayPublish(permissions, "audio") || mayPublish(permissions, "video");
+}
+
+const REFUSED_AS: Record<string, ErrorCode> = {
+  RATE_LIMITED: "SVC_RATE_LIMITED",
+  SHUTTING_DOWN: "SVC_SHUTTING_DOWN",
+  ROOM_FULL: "SVC_NO_RTC_CAPACITY",
+  ROOM_CLOSED: "SVC_ROOM_CLOSED",
+};
+
+function asApiError(error: unknown): unknown {
+  if (error instanceof Refusal) {
+    const { retryAfterSeconds } = error;
+    const extra = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
+    return new ApiError(REFUSED_AS[error.code] ?? "SVC_RTC_SERVER_UNREACHABLE", error.message, extra);
+  }
+  if (!(error instanceof MediaError)) return error;
+  switch (error.code) {
+    case "NEGOTIATION_FAILED":
+      return new ApiError("SVC_VALIDATION_FAILED", `The offer cannot be answered: ${error.message}`);
+    case "PERMISSION_DENIED":
+      return new ApiError("SVC_PERMISSION_DENIED");
+    default:
+      return new ApiError("SVC_RTC_SERVER_UNREACHABLE");
+  }
+}
