@@ -73,11 +73,15 @@ export function createMembership(
 
   function broadcast(room: LiveRoom, body: PushBody, except?: Session): void {
     const text = pushText(body);
-    const part = veiled(body);
-    const partText = part && pushText(part);
+    let veiledText: string | null | undefined;
     for (const session of room.sessions.values()) {
-      const heard = session.waiting ? partText : text;
-      if (session !== except && heard !== null) deliver(session, heard);
+      if (session === except) continue;
+      if (session.waiting && veiledText === undefined) {
+        const part = veiled(body);
+        veiledText = part && pushText(part);
+      }
+      const heard = session.waiting ? (veiledText ?? null) : text;
+      if (heard !== null) deliver(session, heard);
     }
   }
 
