@@ -14,7 +14,6 @@ import { createEnvelope } from "./kernel/http/envelope.ts";
 import { createGuards } from "./kernel/http/guards.ts";
 import { healthRoutes, type Readiness } from "./kernel/http/health.ts";
 import type { Http } from "./kernel/http/http.ts";
-import { createIdempotency } from "./kernel/http/idempotency.ts";
 import { createRateLimit, createRateLimiter } from "./kernel/http/rate-limit.ts";
 import { referenceRoutes } from "./kernel/http/reference.ts";
 import { createClientIp, createPublicUrl } from "./kernel/http/request-info.ts";
@@ -42,7 +41,7 @@ export type AppDeps = { runtime: Runtime; services: Services; readiness: Readine
 
 /** The table of contents: every feature's routes, in the order of the spec. */
 export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) {
-  const { config, db, ids, log, metrics, now, writer } = runtime;
+  const { config, ids, log, metrics, now } = runtime;
   const { accounts, recovery, oauth, sessions, projects, members, invitations, apiKeys, audit } = services;
 
   const envelope = createEnvelope({
@@ -74,7 +73,7 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
     guards,
     infoOf,
     rateLimit: createRateLimit(limiter, config),
-    idempotency: createIdempotency(db, writer, now),
+    idempotency: services.idempotency,
   };
 
   const app = new Elysia({

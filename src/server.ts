@@ -47,7 +47,7 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   await services.attachments.transfers.recover();
   services.webhookDispatcher.start();
   lifecycle.started("webhooks", (_reason, deadline) => services.webhookDispatcher.stop(deadline));
-  lifecycle.started("jobs", startJobs(createJobs(services), runtime));
+  lifecycle.started("jobs", startJobs(createJobs(runtime, services), runtime));
   lifecycle.started("chat clock", await services.chat.live.start());
   const sfuSecret = config.SFU_REGISTRATION_SECRET ?? generatedSecret(config, options, "sfu-secret");
   const app = createApp({ runtime, services, readiness, sfuSecret });

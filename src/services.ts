@@ -15,6 +15,7 @@ import { retentionStore } from "./chat/retention.store.ts";
 import { searchService } from "./chat/search.service.ts";
 import { searchStore } from "./chat/search.store.ts";
 import { fleetService } from "./fleet/fleet.service.ts";
+import { createIdempotency } from "./kernel/http/idempotency.ts";
 import { createLiveStreams, waitingRooms } from "./live-streams/create.ts";
 import { createMediaNodes, type MediaNodes } from "./media/nodes.ts";
 import { apiKeyService } from "./projects/api-key.service.ts";
@@ -64,6 +65,7 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
     claimAttachment: attachments.claim,
   });
   return {
+    idempotency: createIdempotency(runtime.db, runtime.writer, runtime.now),
     users,
     sessions,
     accounts,
