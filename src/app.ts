@@ -21,6 +21,7 @@ import { createMethodsOf } from "./kernel/http/route-table.ts";
 import { SOCKET_OPTIONS } from "./kernel/http/sockets.ts";
 import { webRoutes } from "./kernel/http/web-assets.ts";
 import { VERSION } from "./kernel/version.ts";
+import { admissionDashboardRoutes } from "./live-streams/admission.dashboard-routes.ts";
 import { admissionRoutes } from "./live-streams/admission.routes.ts";
 import { liveStreamDashboardRoutes } from "./live-streams/live-stream.dashboard-routes.ts";
 import { liveStreamRoutes } from "./live-streams/live-stream.routes.ts";
@@ -90,7 +91,7 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
   })
     .use(envelope.plugin)
     .use(healthRoutes({ readiness, metrics, metricsToken: config.METRICS_TOKEN, infoOf }))
-    .use(authRoutes(http, accounts))
+    .use(authRoutes(http, { accounts, oauth }))
     .use(recoveryRoutes(http, recovery))
     .use(oauthRoutes(http, oauth))
     .use(meRoutes(http, runtime, { accounts, recovery, sessions }))
@@ -112,6 +113,7 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
     .use(liveStreamRoutes(http, runtime, services))
     .use(admissionRoutes(http, runtime, services))
     .use(liveStreamDashboardRoutes(http, runtime, services))
+    .use(admissionDashboardRoutes(http, runtime, services))
     .use(webhookRoutes(http, runtime, services))
     .use(deliveryRoutes(http, runtime, services))
     .use(referenceRoutes({ folder: assetFolder("dist/web"), version: VERSION, app: (): AnyElysia => app }))

@@ -23,6 +23,12 @@ export const User = t.Object({
   createdAt: Timestamp,
 });
 
+export const Registration = t.Object({
+  open: t.Boolean({ description: "Anyone may make an account now" }),
+  firstAccount: t.Boolean({ description: "Nobody has one yet: the next will be the operator" }),
+  providers: t.Array(t.String(), { description: "Names of the providers that can be signed in with" }),
+});
+
 /** What a sign-in answers; the refresh token travels in its cookie. */
 export const SignedIn = t.Object({
   user: User,

@@ -70,6 +70,13 @@ export function accountService({ config, log, write }: Runtime, deps: AccountDep
     admit,
     acceptInvitation,
 
+    /** What a page without a session may offer. */
+    registration() {
+      const firstAccount = users.isEmpty();
+      const mode = config.REGISTRATION;
+      return { open: mode === "open" || (mode === "first-user" && firstAccount), firstAccount };
+    },
+
     async register(input: NewAccount, by: Registering) {
       requireAdmission(input.inviteToken);
       const hash = await passwords.hash(input.password);

@@ -2,18 +2,35 @@ import { Elysia, t } from "elysia";
 import { documented } from "../kernel/http/docs.ts";
 import type { Http } from "../kernel/http/http.ts";
 import { ApiError } from "../protocol/errors.ts";
-import { AnyPassword, Email, OneTimeToken, Password, PersonName, Registered, SignedIn } from "./account.schema.ts";
+import {
+  AnyPassword,
+  Email,
+  OneTimeToken,
+  Password,
+  PersonName,
+  Registered,
+  Registration,
+  SignedIn,
+} from "./account.schema.ts";
 import type { AccountService } from "./account.service.ts";
 import { limitedByAddress } from "./limited.ts";
+import type { OAuthService } from "./oauth/oauth.service.ts";
 import { readRefreshCookie } from "./refresh-cookie.ts";
 import { signInAnswer, signOutAnswer } from "./sign-in.ts";
 
 /** Signing up, in and out. */
-export const authRoutes = ({ guards, rateLimit }: Http, accounts: AccountService) => {
+export const authRoutes = (
+  { guards, rateLimit }: Http,
+  { accounts, oauth }: { accounts: AccountService; oauth: OAuthService },
+) => {
   const limited = limitedByAddress(rateLimit);
 
   return new Elysia({ prefix: "/v1/auth", tags: ["auth"] })
     .use(guards.ownPage)
+    .get("/registration", () => ({ ...accounts.registration(), providers: oauth.names }), {
+      response: { 200: Registration },
+      ...documented("Whether an account can be made now, and how one can sign in"),
+    })
     .post(
       "/register",
       async (context) => {

@@ -6,7 +6,7 @@ import type { Runtime } from "../runtime.ts";
 import type { LiveStreams } from "./create.ts";
 import { AViewer, RegisterHost, StreamCredentials } from "./live-stream.schema.ts";
 
-const MINTING: ErrorCode[] = [
+export const MINTING: ErrorCode[] = [
   "SVC_STREAM_NOT_FOUND",
   "SVC_STREAM_INVALID_STATE",
   "SVC_ROOM_CLOSED",

@@ -80,6 +80,18 @@ export const liveStreamDashboardRoutes = (
       },
     )
     .post(
+      "/:streamId/start",
+      async ({ projectId, params }) => {
+        const stream = await write(() => streams.start({ projectId, streamId: params.streamId }));
+        return showStream(stream, await counts.of(stream));
+      },
+      {
+        ...documented("Go live: CREATED to LIVE", [...MANAGING, "SVC_STREAM_INVALID_STATE"]),
+        transform: permit("streams:manage"),
+        response: LiveStream,
+      },
+    )
+    .post(
       "/:streamId/end",
       async ({ projectId, params }) => {
         const stream = await write(() => streams.end({ projectId, streamId: params.streamId }));

@@ -66,6 +66,13 @@ export const LAYER_RIDS = { low: "q", medium: "h", high: "f" } as const satisfie
 export const Quality = literals(["excellent", "good", "poor", "lost"]);
 export type Quality = Static<typeof Quality>;
 
+/** As REST shows whoever is there now; null: nothing was measured yet. */
+export const LiveParticipant = Type.Object({
+  ...Participant.properties,
+  quality: Type.Union([Quality, Type.Null()]),
+});
+export type LiveParticipant = Static<typeof LiveParticipant>;
+
 export const IceServer = Type.Object({
   urls: Type.Array(Type.String()),
   username: Type.Optional(Type.String()),

@@ -1,4 +1,4 @@
-import type { Participant, Permissions, Track } from "../protocol/room-records.ts";
+import type { LiveParticipant, Participant, Permissions, Track } from "../protocol/room-records.ts";
 import type { RoomPresence } from "./room.service.ts";
 
 /**
@@ -8,7 +8,7 @@ import type { RoomPresence } from "./room.service.ts";
 export type LiveRooms = {
   /** How many are in each room and on which node; one question per node, however many rooms are asked for. */
   presence(roomIds: string[]): Promise<Map<string, RoomPresence>>;
-  participants(roomId: string): Promise<Participant[]>;
+  participants(roomId: string): Promise<LiveParticipant[]>;
   has(roomId: string, identity: string): boolean;
   /** The token with which this participant joined. */
   tokenOf(roomId: string, identity: string): string;

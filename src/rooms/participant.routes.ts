@@ -7,7 +7,7 @@ import { DATA_SEND_MAX_BYTES } from "../protocol/signaling.ts";
 import type { Runtime } from "../runtime.ts";
 import type { LiveRooms } from "./live-rooms.ts";
 import { resolvePermissions } from "./permissions.ts";
-import { Participant, Track } from "./room.schema.ts";
+import { MuteTrack, Participant, Track } from "./room.schema.ts";
 import type { RoomService } from "./room.service.ts";
 import { RtcTokenPermissions } from "./rtc-token.schema.ts";
 import type { RtcTokenService } from "./rtc-token.service.ts";
@@ -61,7 +61,7 @@ export const participantRoutes = (
         liveRooms.mute(rooms.find({ ...caller, roomId: params.id }).id, params.identity, params.trackId),
       {
         ...documented("Mute a track; only its publisher can open it again", [...NOT_THERE, "SVC_TRACK_NOT_FOUND"]),
-        body: t.Object({ muted: t.Literal(true, { error: "must be true: a server never opens a microphone" }) }),
+        body: MuteTrack,
         response: Track,
       },
     )

@@ -1,6 +1,10 @@
 import { t } from "elysia";
 import { Environment, Name, NullableTimestamp, nullable, oneOf, Timestamp } from "../kernel/http/schema.ts";
-import { Participant as ParticipantRecord, Track as TrackRecord } from "../protocol/room-records.ts";
+import {
+  LiveParticipant as LiveParticipantRecord,
+  Participant as ParticipantRecord,
+  Track as TrackRecord,
+} from "../protocol/room-records.ts";
 
 export const RoomStatus = oneOf(["ACTIVE", "CLOSED"]);
 
@@ -13,7 +17,12 @@ export const CreateRoom = t.Object({
 
 /** The wire's own schema; the framework cannot infer the type of its unions, so it is told. */
 export const Participant = t.Unsafe<ParticipantRecord>(ParticipantRecord);
+const LiveParticipant = t.Unsafe<LiveParticipantRecord>(LiveParticipantRecord);
 export const Track = t.Unsafe<TrackRecord>(TrackRecord);
+
+export const MuteTrack = t.Object({
+  muted: t.Literal(true, { error: "must be true: a server never opens a microphone" }),
+});
 
 const room = {
   id: t.String(),
@@ -30,5 +39,5 @@ const room = {
 };
 
 export const Room = t.Object(room);
-export const RoomWithParticipants = t.Object({ ...room, participants: t.Array(Participant) });
-export const Participants = t.Array(Participant);
+export const RoomWithParticipants = t.Object({ ...room, participants: t.Array(LiveParticipant) });
+export const Participants = t.Array(LiveParticipant);

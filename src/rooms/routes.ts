@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 import type { Http } from "../kernel/http/http.ts";
 import type { Runtime } from "../runtime.ts";
 import type { LiveRooms } from "./live-rooms.ts";
+import { participantDashboardRoutes } from "./participant.dashboard-routes.ts";
 import { participantRoutes } from "./participant.routes.ts";
 import { roomDashboardRoutes } from "./room.dashboard-routes.ts";
 import { roomRoutes } from "./room.routes.ts";
@@ -17,4 +18,5 @@ export const roomsRoutes = (http: Http, runtime: Runtime, services: RoomServices
     .use(roomRoutes(http, runtime, services))
     .use(rtcTokenRoutes(http, runtime, services))
     .use(participantRoutes(http, runtime, services))
-    .use(roomDashboardRoutes(http, runtime, services));
+    .use(roomDashboardRoutes(http, runtime, services))
+    .use(participantDashboardRoutes(http, runtime, services));

@@ -1,6 +1,6 @@
 import { MediaError, type MediaNode } from "../media/node.ts";
 import { ApiError } from "../protocol/errors.ts";
-import type { Participant, Track } from "../protocol/room-records.ts";
+import type { LiveParticipant, Track } from "../protocol/room-records.ts";
 import type { LiveRooms } from "../rooms/live-rooms.ts";
 import type { RoomPresence } from "../rooms/room.service.ts";
 import { checkedMetadata } from "../rooms/rtc-token.service.ts";
@@ -43,11 +43,16 @@ export function createLiveRooms(registry: Registry, membership: Membership): Liv
       const placed = registry.room(roomId)?.placed;
       if (!placed) return [];
       const snapshot = await asking(placed.node.room({ roomId }));
-      const participants: Participant[] = [];
-      for (const { participantId, state, tracks } of snapshot?.participants ?? []) {
+      const participants: LiveParticipant[] = [];
+      for (const { participantId, state, tracks, quality } of snapshot?.participants ?? []) {
         const session = registry.session(participantId);
-        if (session)
-          participants.push({ ...participantOf(session), state: stateOf({ ...session, media: state }), tracks });
+        if (!session) continue;
+        participants.push({
+          ...participantOf(session),
+          state: stateOf({ ...session, media: state }),
+          tracks,
+          quality,
+        });
       }
       return participants;
     },

@@ -14,6 +14,23 @@ function newServer(overrides: Partial<Config> = {}) {
 }
 
 describe("[5] who may register", () => {
+  test("a page can ask before it offers a form, and learns nothing else", async () => {
+    for (const [mode, before, after] of [
+      ["first-user", true, false],
+      ["open", true, true],
+      ["closed", false, false],
+    ] as const) {
+      const { server, account } = newServer({ REGISTRATION: mode });
+      const ask = async () => (await server.call("GET", "/v1/auth/registration")).body;
+      expect(await ask()).toEqual({ open: before, firstAccount: true, providers: [] });
+      await account("first@example.com");
+      expect(await ask()).toEqual({ open: after, firstAccount: mode === "closed", providers: [] });
+    }
+    const { server } = newServer();
+    const headers = { origin: "https://elsewhere.example" };
+    expect((await server.call("GET", "/v1/auth/registration", { headers })).status).toBe(403);
+  });
+
   test("first-user: the first account is the operator, and the door closes behind it", async () => {
     const { account } = newServer();
     const first = await account("first@example.com");

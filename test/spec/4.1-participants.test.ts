@@ -38,6 +38,7 @@ describe("[4.1] GET /v1/rooms/{id}/participants", () => {
       permissions: expect.objectContaining({ publish: true }),
       metadata: null,
       joinedAt: expect.any(String),
+      quality: null,
       tracks: [
         { id: trackId, kind: "audio", source: "microphone", name: null, muted: false, simulcast: false, codec: "opus" },
       ],

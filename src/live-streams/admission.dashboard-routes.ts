@@ -1,0 +1,79 @@
+import { Elysia } from "elysia";
+import { documented } from "../kernel/http/docs.ts";
+import { permit } from "../kernel/http/guards.ts";
+import type { Http } from "../kernel/http/http.ts";
+import type { ErrorCode } from "../protocol/errors.ts";
+import type { Runtime } from "../runtime.ts";
+import { MINTING } from "./admission.routes.ts";
+import type { LiveStreams } from "./create.ts";
+import { AViewer, RegisterHost, StreamCredentials } from "./live-stream.schema.ts";
+
+const MANAGING: ErrorCode[] = ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED"];
+
+/** Hosts and viewers from the dashboard: to try a stream out, and to send somebody away. */
+export const admissionDashboardRoutes = (
+  { guards, idempotency, rateLimit }: Http,
+  { write }: Runtime,
+  { liveStreams: { admissions } }: { liveStreams: LiveStreams },
+) =>
+  new Elysia({ prefix: "/v1/projects/:projectId/live-streams/:streamId", tags: ["live streams: dashboard"] })
+    .use(guards.member)
+    .post(
+      "/hosts",
+      (context) =>
+        idempotency.mint(context, async () => {
+          const { projectId, params, body, info } = context;
+          const ref = { projectId, streamId: params.streamId };
+          const admission = await write(() => admissions.admitHost(ref, body.identity, body.role));
+          return admissions.sign(admission, info.publicUrl);
+        }),
+      {
+        ...documented("Register a host and mint its credentials", [...MANAGING, "SVC_CONFLICT", ...MINTING]),
+        transform: [permit("streams:manage"), rateLimit("LIVE_STREAM_HOSTS")],
+        body: RegisterHost,
+        response: { 201: StreamCredentials },
+      },
+    )
+    .delete(
+      "/hosts/:identity",
+      async ({ projectId, params, set }) => {
+        await write(() => admissions.removeHost({ projectId, streamId: params.streamId }, params.identity));
+        set.status = 204;
+      },
+      {
+        ...documented("Remove a co-host: out of room and chat at once, what they wrote stays", [
+          ...MANAGING,
+          "SVC_STREAM_NOT_FOUND",
+          "SVC_HOST_NOT_FOUND",
+          "SVC_CONFLICT",
+        ]),
+        transform: permit("streams:manage"),
+      },
+    )
+    .post(
+      "/viewer-tokens",
+      (context) =>
+        idempotency.mint(context, async () => {
+          const { projectId, params, body, info } = context;
+          const ref = { projectId, streamId: params.streamId };
+          const admission = await write(() => admissions.admitViewer(ref, body.identity));
+          return admissions.sign(admission, info.publicUrl);
+        }),
+      {
+        ...documented("Mint a viewer's credentials, to watch from the dashboard", [...MANAGING, ...MINTING]),
+        transform: [permit("streams:manage"), rateLimit("VIEWER_TOKENS")],
+        body: AViewer,
+        response: { 201: StreamCredentials },
+      },
+    )
+    .delete(
+      "/viewers/:identity",
+      async ({ projectId, params, set }) => {
+        await write(() => admissions.removeViewer({ projectId, streamId: params.streamId }, params.identity));
+        set.status = 204;
+      },
+      {
+        ...documented("Remove and bar a viewer", [...MANAGING, "SVC_STREAM_NOT_FOUND", "SVC_MEMBER_NOT_FOUND"]),
+        transform: permit("streams:manage"),
+      },
+    );
