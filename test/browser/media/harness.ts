@@ -28,12 +28,14 @@ const CHROMIUM_ARGS = [
   "--disable-renderer-backgrounding",
 ];
 
-export async function launchBrowser(args: string[] = []): Promise<Browser> {
-  return chromium.launch({
-    executablePath: process.env.CHROMIUM_PATH ?? "/usr/bin/chromium",
-    headless: true,
-    args: [...CHROMIUM_ARGS, ...args],
-  });
+export const CHROMIUM = {
+  executablePath: process.env.CHROMIUM_PATH ?? "/usr/bin/chromium",
+  headless: true,
+  args: CHROMIUM_ARGS,
+};
+
+export function launchBrowser(): Promise<Browser> {
+  return chromium.launch(CHROMIUM);
 }
 
 export function startMedia(options: Partial<EmbeddedMediaOptions> = {}): Promise<EmbeddedMedia> {

@@ -1,0 +1,147 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { type Browser, chromium } from "playwright-core";
+import type { MediaNode } from "../../../src/media/node.ts";
+import { startImpairedNode } from "../../sfu/impaired-node.ts";
+import { CHROMIUM, join, launchBrowser, startBridge, startMedia } from "./harness.ts";
+
+describe("a browser's transport", () => {
+  const cleanup: (() => unknown)[] = [];
+  afterEach(async () => {
+    for (const close of cleanup.splice(0).reverse()) await close();
+  });
+
+  const serve = async (node: MediaNode) => {
+    cleanup.push(() => node.close());
+    const bridge = await startBridge(node);
+    cleanup.push(() => bridge.stop());
+    return bridge;
+  };
+  const browse = async () => {
+    const browser = await launchBrowser();
+    cleanup.push(() => browser.close());
+    return browser;
+  };
+
+  /** One publishes, another watches; returns how many frames it decoded. */
+  const watch = async (browser: Browser, bridge: Awaited<ReturnType<typeof serve>>) => {
+    const publisher = await join(browser, bridge, "pub");
+    await publisher.evaluate(async () => {
+      await window.page.publish({ video: { width: 320, height: 180 } });
+      await window.page.negotiate();
+      await window.page.connected();
+    });
+    const viewer = await join(browser, bridge, "view");
+    return viewer.evaluate(async () => {
+      window.page.receive(0, 1);
+      await window.page.negotiate();
+      await window.page.connected();
+      const { track } = await window.page.event("trackPublished");
+      const mid = await window.page.subscribe(track.id, "video");
+      return (await window.page.decoding(mid, 15)).framesDecoded;
+    });
+  };
+
+  test.each(["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_80"] as const)(
+    "SRTP with %s",
+    async (profile) => {
+      const node = await startMedia({ srtpProfiles: [profile] });
+      const bridge = await serve(node);
+      expect(await watch(await browse(), bridge)).toBeGreaterThanOrEqual(15);
+      const room = await node.room({ roomId: "room" });
+      expect(room?.participants.map(({ transport }) => transport.srtpProfile)).toEqual([profile, profile]);
+      expect(Object.values((await node.load()).refused).reduce((sum, count) => sum + count, 0)).toBe(0);
+    },
+    40_000,
+  );
+
+  test("where no UDP gets through, media travels over TCP on the same port", async () => {
+    const node = await startImpairedNode(3, { tcp: true });
+    node.impairUp({ lossRatio: 1 });
+    const bridge = await serve(node);
+    expect(await watch(await browse(), bridge)).toBeGreaterThanOrEqual(15);
+    const room = await node.room({ roomId: "room" });
+    expect(room?.participants.map(({ transport }) => transport.transport)).toEqual(["tcp", "tcp"]);
+  }, 40_000);
+
+  test("10 % loss and reordering during the handshake: everybody gets in", async () => {
+    const node = await startImpairedNode(5);
+    node.impairUp({ lossRatio: 0.1, reorderRatio: 0.2, reorderMs: 8 });
+    node.impairDown({ lossRatio: 0.1, reorderRatio: 0.2, reorderMs: 8 });
+    const bridge = await serve(node);
+    const browser = await browse();
+    const pages = await Promise.all(Array.from({ length: 8 }, (_, i) => join(browser, bridge, `p${i}`)));
+    await Promise.all(
+      pages.map((page) =>
+        page.evaluate(async () => {
+          window.page.receive(0, 1);
+          await window.page.negotiate();
+          await window.page.until(
+            () => window.page.pc.connectionState === "connected" || undefined,
+            "connected",
+            20_000,
+          );
+        }),
+      ),
+    );
+    const connected = () => bridge.events.filter((event) => event.type === "participantConnected").length;
+    for (let i = 0; i < 200 && connected() < 8; i++) await Bun.sleep(50);
+    expect(connected()).toBe(8);
+    expect(bridge.events.filter((event) => event.type === "participantFailed")).toEqual([]);
+  }, 60_000);
+
+  test("a browser killed with -9 is noticed within 15 seconds", async () => {
+    const node = await startMedia();
+    const bridge = await serve(node);
+    const server = await chromium.launchServer(CHROMIUM);
+    cleanup.push(() => server.kill());
+    const browser = await chromium.connect(server.wsEndpoint());
+    const page = await join(browser, bridge, "doomed");
+    await page.evaluate(async () => {
+      await window.page.publish({ video: { width: 320, height: 180 } });
+      await window.page.negotiate();
+      await window.page.connected();
+    });
+    const killedAt = performance.now();
+    process.kill(server.process().pid ?? 0, "SIGKILL");
+    while (
+      !bridge.events.some((event) => event.type === "participantDisconnected") &&
+      performance.now() - killedAt < 20_000
+    )
+      await Bun.sleep(50);
+    const noticedMs = performance.now() - killedAt;
+    expect(bridge.events).toContainEqual(
+      expect.objectContaining({ type: "participantDisconnected", identity: "doomed", reason: "consent_timeout" }),
+    );
+    expect(noticedMs).toBeLessThan(15_000);
+    const room = await node.room({ roomId: "room" });
+    expect(room?.participants[0]?.state).toBe("disconnected");
+    console.log(`noticed after ${(noticedMs / 1_000).toFixed(1)} s`);
+  }, 40_000);
+
+  test("a second peer connection of the same participant takes over from the first", async () => {
+    const node = await startMedia();
+    const bridge = await serve(node);
+    const page = await join(await browse(), bridge, "ann");
+    const types = await page.evaluate(async () => {
+      window.page.receive(0, 1);
+      await window.page.negotiate();
+      await window.page.connected();
+      const second = new RTCPeerConnection();
+      second.addTransceiver("video", { direction: "recvonly" });
+      await second.setLocalDescription();
+      const answer = await window.page.call<{ sdp: string }>("negotiate", {
+        sdp: second.localDescription?.sdp,
+        publish: [],
+        subscribe: [],
+      });
+      await second.setRemoteDescription({ type: "answer", sdp: answer.sdp });
+      await window.page.until(() => second.connectionState === "connected" || undefined, "the second connection");
+      await window.page.until(
+        () => window.page.events.filter((e) => e.type === "participantConnected").length === 2 || undefined,
+        "both",
+      );
+      return window.page.events.map((e) => e.type);
+    });
+    expect(types.filter((type) => type === "participantFailed")).toEqual([]);
+  }, 40_000);
+});

@@ -1,0 +1,129 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { EmbeddedMedia, type EmbeddedMediaOptions } from "../../src/media/embedded.ts";
+import { MediaError, type MediaEvent } from "../../src/media/node.ts";
+import { LoadPeer } from "./load-peer.ts";
+import { ALL } from "./room-of-peers.ts";
+import { RtpSource } from "./rtp-source.ts";
+
+const CAMERA = { mid: "0", clientTrackId: "camera", kind: "video", source: "camera" } as const;
+
+describe("the embedded media node", () => {
+  const cleanup: (() => unknown)[] = [];
+  afterEach(async () => {
+    for (const close of cleanup.splice(0).reverse()) await close();
+  });
+
+  const start = async (options: Partial<EmbeddedMediaOptions> = {}) => {
+    const media = await EmbeddedMedia.start({
+      workers: 2,
+      port: 0,
+      hostname: "127.0.0.1",
+      announce: ["127.0.0.1"],
+      tcp: true,
+      log: { info: () => {}, error: () => {} },
+      ...options,
+    });
+    cleanup.push(() => media.close());
+    const events: MediaEvent[] = [];
+    media.onEvent((event) => void events.push(event));
+    return { media, events };
+  };
+  const event = async <T extends MediaEvent["type"]>(events: MediaEvent[], type: T) => {
+    for (let i = 0; i < 1_000; i++) {
+      const found = events.find((candidate): candidate is Extract<MediaEvent, { type: T }> => candidate.type === type);
+      if (found) return found;
+      await Bun.sleep(5);
+    }
+    throw new Error(`no ${type}`);
+  };
+  const publish = async (media: EmbeddedMedia, roomId: string) => {
+    await media.openRoom({ roomId });
+    await media.addParticipant({ roomId, participantId: "p", identity: "p", permissions: ALL });
+    const peer = await LoadPeer.create({
+      node: media,
+      roomId,
+      participantId: "p",
+      sections: [{ kind: "video", direction: "sendonly" }],
+    });
+    cleanup.push(() => peer.close());
+    await peer.connect([CAMERA], []);
+    new RtpSource({ ssrc: 7, payloadType: 96, mid: "0" }).sendFrame(peer, true);
+    return peer;
+  };
+
+  test("rooms are spread over the workers, each on exactly one", async () => {
+    const { media } = await start();
+    expect(new Set(media.ports).size).toBe(2);
+    const ports = new Set<number>();
+    for (const roomId of ["a", "b"]) ports.add((await publish(media, roomId)).remote.port);
+    expect([...ports].sort()).toEqual([...media.ports].sort());
+    expect((await media.rooms()).map(({ roomId }) => roomId).sort()).toEqual(["a", "b"]);
+  }, 15_000);
+
+  test("errors of the engine cross the worker with their code, and calls for unknown rooms never reach it", async () => {
+    const { media } = await start();
+    await media.openRoom({ roomId: "a" });
+    const error = await media.unpublish({ roomId: "a", participantId: "x", trackId: "t" }).catch((e) => e);
+    expect(error).toBeInstanceOf(MediaError);
+    expect(error.code).toBe("PARTICIPANT_NOT_FOUND");
+    expect((await media.negotiate({ roomId: "b", participantId: "x", sdp: "" }).catch((e) => e)).code).toBe(
+      "ROOM_NOT_FOUND",
+    );
+  });
+
+  test("a worker that dies is told with its rooms, comes back on its port, and serves again", async () => {
+    const { media, events } = await start({ workers: 1 });
+    const peer = await publish(media, "a");
+    await event(events, "trackPublished");
+    const [port] = media.ports;
+    const pending = media.room({ roomId: "a" }).catch(() => null);
+    media.crashWorker(0);
+    const crash = await event(events, "workerCrashed");
+    expect(crash).toEqual({ type: "workerCrashed", worker: 0, rooms: [{ roomId: "a", participantIds: ["p"] }] });
+    await pending;
+    expect(await media.rooms()).toEqual([]);
+    expect(
+      (await media.setTrackMuted({ roomId: "a", participantId: "p", trackId: "t", muted: true }).catch((e) => e)).code,
+    ).toBe("ROOM_NOT_FOUND");
+    peer.close();
+    const again = await publish(media, "a");
+    expect(again.remote.port).toBe(port ?? 0);
+    expect(media.ports).toEqual([port ?? 0]);
+  }, 20_000);
+
+  test("calls under way when a worker dies are answered with an error", async () => {
+    const { media } = await start({ workers: 1 });
+    await media.openRoom({ roomId: "a" });
+    media.crashWorker(0);
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, () => media.room({ roomId: "a" }).catch((e) => e.code)),
+    );
+    expect(answers).toEqual(Array(5).fill("RTC_SERVER_UNREACHABLE"));
+  });
+
+  test("load adds up what the workers do", async () => {
+    const { media } = await start();
+    await publish(media, "a");
+    await media.load();
+    await Bun.sleep(100);
+    const load = await media.load();
+    expect(load).toMatchObject({ rooms: 1, participants: 1 });
+    expect(load.cpuPercent).toBeGreaterThan(0);
+    expect(load.memoryPercent).toBeGreaterThan(0);
+    expect(load.packetsIn).toBeGreaterThan(0);
+    expect(load.refused.forgedCheck).toBe(0);
+  }, 15_000);
+
+  test("a port that is taken stops the start with a reason", async () => {
+    const { media } = await start({ workers: 1 });
+    const failed = EmbeddedMedia.start({
+      workers: 1,
+      port: media.ports[0] ?? 0,
+      hostname: "127.0.0.1",
+      announce: ["127.0.0.1"],
+      tcp: false,
+      log: { info: () => {}, error: () => {} },
+    });
+    expect(failed).rejects.toThrow(/EADDRINUSE/);
+  });
+});
