@@ -1,13 +1,7 @@
 import { type AnyElysia, Elysia } from "elysia";
-import { authRoutes } from "./accounts/auth.routes.ts";
-import { meRoutes } from "./accounts/me.routes.ts";
-import { oauthRoutes } from "./accounts/oauth/oauth.routes.ts";
-import { recoveryRoutes } from "./accounts/recovery.routes.ts";
+import { accountRoutes } from "./accounts/routes.ts";
 import { auditRoutes } from "./audit/audit.routes.ts";
-import { attachmentRoutes } from "./chat/attachment.routes.ts";
-import { chatRoutes } from "./chat/chat.routes.ts";
-import { searchRoutes } from "./chat/search.routes.ts";
-import { storageRoutes } from "./chat/storage.routes.ts";
+import { chatApiRoutes } from "./chat/routes.ts";
 import { fleetRoutes } from "./fleet/routes.ts";
 import { assetFolder } from "./kernel/assets.ts";
 import { createEnvelope } from "./kernel/http/envelope.ts";
@@ -21,29 +15,22 @@ import { createMethodsOf } from "./kernel/http/route-table.ts";
 import { SOCKET_OPTIONS } from "./kernel/http/sockets.ts";
 import { webRoutes } from "./kernel/http/web-assets.ts";
 import { VERSION } from "./kernel/version.ts";
-import { admissionDashboardRoutes } from "./live-streams/admission.dashboard-routes.ts";
-import { admissionRoutes } from "./live-streams/admission.routes.ts";
-import { liveStreamDashboardRoutes } from "./live-streams/live-stream.dashboard-routes.ts";
-import { liveStreamRoutes } from "./live-streams/live-stream.routes.ts";
-import { apiKeyRoutes } from "./projects/api-key.routes.ts";
-import { invitationRoutes, invitedRoutes } from "./projects/invitation.routes.ts";
-import { memberRoutes } from "./projects/member.routes.ts";
-import { projectDashboardRoutes } from "./projects/project.dashboard-routes.ts";
-import { projectKeyRoutes } from "./projects/project.key-routes.ts";
-import { projectRoutes } from "./projects/project.routes.ts";
+import { liveStreamsRoutes } from "./live-streams/routes.ts";
+import { observabilityRoutes } from "./observability/routes.ts";
+import { projectsRoutes } from "./projects/routes.ts";
 import { roomsRoutes } from "./rooms/routes.ts";
 import type { Runtime } from "./runtime.ts";
 import type { Services } from "./services.ts";
 import { signalingRoutes } from "./signaling/routes.ts";
-import { deliveryRoutes } from "./webhooks/delivery.routes.ts";
-import { webhookRoutes } from "./webhooks/webhook.routes.ts";
+import { usageRoutes } from "./usage/usage.routes.ts";
+import { webhooksRoutes } from "./webhooks/routes.ts";
 
 export type AppDeps = { runtime: Runtime; services: Services; readiness: Readiness; sfuSecret: string };
 
 /** The table of contents: every feature's routes, in the order of the spec. */
 export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) {
   const { config, ids, log, metrics, now } = runtime;
-  const { accounts, recovery, oauth, sessions, projects, members, invitations, apiKeys, audit } = services;
+  const { sessions, projects, members, apiKeys } = services;
 
   const envelope = createEnvelope({
     now,
@@ -91,31 +78,17 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
   })
     .use(envelope.plugin)
     .use(healthRoutes({ readiness, metrics, metricsToken: config.METRICS_TOKEN, infoOf }))
-    .use(authRoutes(http, { accounts, oauth }))
-    .use(recoveryRoutes(http, recovery))
-    .use(oauthRoutes(http, oauth))
-    .use(meRoutes(http, runtime, { accounts, recovery, sessions }))
-    .use(projectKeyRoutes(http, projects))
-    .use(projectRoutes(http, projects))
-    .use(projectDashboardRoutes(http, runtime, projects))
-    .use(memberRoutes(http, runtime, { members, invitations }))
-    .use(invitationRoutes(http, runtime, { invitations, projects }))
-    .use(invitedRoutes(http, runtime, { invitations, projects }))
-    .use(apiKeyRoutes(http, runtime, apiKeys))
-    .use(auditRoutes(http, audit))
+    .use(accountRoutes(http, runtime, services))
+    .use(projectsRoutes(http, runtime, services))
+    .use(auditRoutes(http, services.audit))
     .use(roomsRoutes(http, runtime, services))
     .use(fleetRoutes(http, runtime, services))
     .use(signalingRoutes(http, services))
-    .use(chatRoutes(http, runtime, services))
-    .use(attachmentRoutes(http, services))
-    .use(storageRoutes(http, runtime, services))
-    .use(searchRoutes(http, services))
-    .use(liveStreamRoutes(http, runtime, services))
-    .use(admissionRoutes(http, runtime, services))
-    .use(liveStreamDashboardRoutes(http, runtime, services))
-    .use(admissionDashboardRoutes(http, runtime, services))
-    .use(webhookRoutes(http, runtime, services))
-    .use(deliveryRoutes(http, runtime, services))
+    .use(chatApiRoutes(http, runtime, services))
+    .use(liveStreamsRoutes(http, runtime, services))
+    .use(observabilityRoutes(http, runtime, services))
+    .use(usageRoutes(http, services.usage))
+    .use(webhooksRoutes(http, runtime, services))
     .use(referenceRoutes({ folder: assetFolder("dist/web"), version: VERSION, app: (): AnyElysia => app }))
     .use(
       webRoutes({

@@ -45,9 +45,12 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   lifecycle.started("mail", () => services.mailer.drain());
   await services.accounts.createConfiguredOperator();
   await services.attachments.transfers.recover();
+  await services.observability.recorder.recover();
+  await services.usage.meter.recover();
+  lifecycle.started("connection records", () => services.observability.recorder.flush());
   services.webhookDispatcher.start();
   lifecycle.started("webhooks", (_reason, deadline) => services.webhookDispatcher.stop(deadline));
-  lifecycle.started("jobs", startJobs(createJobs(runtime, services), runtime));
+  lifecycle.started("jobs", startJobs(createJobs(services), runtime));
   lifecycle.started("chat clock", await services.chat.live.start());
   const sfuSecret = config.SFU_REGISTRATION_SECRET ?? generatedSecret(config, options, "sfu-secret");
   const app = createApp({ runtime, services, readiness, sfuSecret });

@@ -18,6 +18,16 @@ import { fleetService } from "./fleet/fleet.service.ts";
 import { createIdempotency } from "./kernel/http/idempotency.ts";
 import { createLiveStreams, waitingRooms } from "./live-streams/create.ts";
 import { createMediaNodes, type MediaNodes } from "./media/nodes.ts";
+import {
+  createDiagnostics,
+  databaseProbe,
+  mailProbe,
+  mediaProbe,
+  storageProbe,
+  webhookProbe,
+} from "./observability/diagnostics.ts";
+import { observabilityReads } from "./observability/observability.reads.ts";
+import { observabilityService } from "./observability/observability.service.ts";
 import { apiKeyService } from "./projects/api-key.service.ts";
 import { invitationService } from "./projects/invitation.service.ts";
 import { memberService } from "./projects/member.service.ts";
@@ -26,6 +36,8 @@ import { roomService } from "./rooms/room.service.ts";
 import { rtcTokenService } from "./rooms/rtc-token.service.ts";
 import type { Runtime } from "./runtime.ts";
 import { createSignaling } from "./signaling/signaling.ts";
+import { usageService } from "./usage/usage.service.ts";
+import { webhookBacklog } from "./webhooks/backlog.ts";
 import { createWebhooks } from "./webhooks/create.ts";
 
 /** Every feature's rules, wired together once; what a feature needs of another is handed to it here. */
@@ -45,7 +57,8 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
   const apiKeys = apiKeyService(runtime);
   const audit = auditService(runtime);
   const rooms = roomService(runtime);
-  const rtcTokens = rtcTokenService(runtime, { rooms, mayMint: () => true });
+  const usage = usageService(runtime);
+  const rtcTokens = rtcTokenService(runtime, { rooms, mayMint: usage.mayMint });
   const fleet = fleetService(runtime);
   const signaling = createSignaling(runtime, {
     rooms,
@@ -64,8 +77,15 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
     requireOpenRoom: (tenant, roomId) => void rooms.findActive({ ...tenant, roomId }),
     claimAttachment: attachments.claim,
   });
+  const observability = observabilityService(runtime);
+  const diagnostics = createDiagnostics(runtime, {
+    database: databaseProbe(runtime),
+    media: mediaProbe(() => localLoad(runtime.config.SFU_NODE_NAME, nodes)),
+    storage: storageProbe(runtime),
+    webhooks: webhookProbe(webhookBacklog(runtime.db), runtime.now),
+    mail: mailProbe(mailer),
+  });
   return {
-    idempotency: createIdempotency(runtime.db, runtime.writer, runtime.now),
     users,
     sessions,
     accounts,
@@ -87,8 +107,17 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
     retention,
     chat,
     liveStreams: createLiveStreams(runtime, { rooms, rtcTokens, chat, liveRooms }),
+    usage,
+    observability: { ...observability, reads: observabilityReads(observability, diagnostics) },
+    idempotency: createIdempotency(runtime.db, runtime.writer, runtime.now),
     ...createWebhooks(runtime),
   };
+}
+
+function localLoad(serverName: string, nodes: MediaNodes) {
+  const node = nodes.find(serverName);
+  if (!node) throw new Error("the media node of this server is not running");
+  return node.load();
 }
 
 export type Services = ReturnType<typeof createServices>;

@@ -41,7 +41,7 @@ const KEEP_EXPIRED_MS = 7 * 24 * 3_600_000;
 
 /** Mutations are units of work: call them inside `write`. */
 export function rtcTokenService(runtime: Runtime, { rooms, mayMint }: RtcTokenDeps) {
-  const { db, bus, config, ids, jwt, now } = runtime;
+  const { db, bus, config, ids, jwt, now, write } = runtime;
   const store = rtcTokenStore(db);
 
   function revoke(tokenId: string, roomId: string): void {
@@ -124,7 +124,7 @@ export function rtcTokenService(runtime: Runtime, { rooms, mayMint }: RtcTokenDe
     setPermissions: store.setPermissions,
 
     /** Forgets tokens that are long over; called by a job. */
-    sweep: () => store.removeExpired(now() - KEEP_EXPIRED_MS),
+    sweep: () => write(() => store.removeExpired(now() - KEEP_EXPIRED_MS)),
   };
 }
 

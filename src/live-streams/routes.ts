@@ -1,0 +1,16 @@
+import { Elysia } from "elysia";
+import type { Http } from "../kernel/http/http.ts";
+import type { Runtime } from "../runtime.ts";
+import { admissionDashboardRoutes } from "./admission.dashboard-routes.ts";
+import { admissionRoutes } from "./admission.routes.ts";
+import type { LiveStreams } from "./create.ts";
+import { liveStreamDashboardRoutes } from "./live-stream.dashboard-routes.ts";
+import { liveStreamRoutes } from "./live-stream.routes.ts";
+
+/** Live streams, their hosts and viewers, by API key and in the dashboard. */
+export const liveStreamsRoutes = (http: Http, runtime: Runtime, services: { liveStreams: LiveStreams }) =>
+  new Elysia()
+    .use(liveStreamRoutes(http, runtime, services))
+    .use(admissionRoutes(http, runtime, services))
+    .use(liveStreamDashboardRoutes(http, runtime, services))
+    .use(admissionDashboardRoutes(http, runtime, services));

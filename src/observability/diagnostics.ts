@@ -1,0 +1,101 @@
+import { randomUUID } from "node:crypto";
+import { statfs, unlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { iso, type Now } from "../kernel/clock.ts";
+import { setInstallationValue } from "../kernel/installation.ts";
+import type { Runtime } from "../runtime.ts";
+
+export type DiagnosticStatus = "ok" | "degraded" | "down";
+export type Finding = { status: DiagnosticStatus; detail: string | null };
+export type Dependency = "database" | "media" | "storage" | "webhooks" | "mail";
+/** Really asks the dependency; a throw means that it is down. */
+export type Probe = (tenant: { projectId: string }) => Promise<Finding>;
+
+const TIME_LIMIT_MS = 3_000;
+const LOW_DISK_BYTES = 512 * 1024 * 1024;
+
+export type Diagnostics = ReturnType<typeof createDiagnostics>;
+
+/** Asks every dependency at once, each within a time limit of its own. */
+export function createDiagnostics({ now }: Runtime, probes: Record<Dependency, Probe>) {
+  async function ask(name: Dependency, tenant: { projectId: string }) {
+    const startedAt = performance.now();
+    const { status, detail } = await Promise.race([probes[name](tenant), late()]).catch((error) => ({
+      status: "down" as const,
+      detail: error instanceof Error ? error.message : String(error),
+    }));
+    return { name, status, latencyMs: Math.round((performance.now() - startedAt) * 10) / 10, detail };
+  }
+
+  return async (tenant: { projectId: string }) => {
+    const names = Object.keys(probes) as Dependency[];
+    const dependencies = await Promise.all(names.map((name) => ask(name, tenant)));
+    const worst = (["down", "degraded"] as const).find((status) => dependencies.some((one) => one.status === status));
+    return { status: worst ?? ("ok" as const), checkedAt: iso(now()), dependencies };
+  };
+}
+
+function late(): Promise<Finding> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(
+      () => resolve({ status: "down", detail: `no answer within ${TIME_LIMIT_MS} ms` }),
+      TIME_LIMIT_MS,
+    );
+    timer.unref();
+  });
+}
+
+/** A write that reaches the disk, not a read from the cache. */
+export const databaseProbe =
+  ({ db, now, write }: Runtime): Probe =>
+  async () => {
+    await write(() => setInstallationValue(db, "last-diagnosis", String(now())));
+    return { status: "ok", detail: null };
+  };
+
+/** Room on the disk, and that a file can be made there. */
+export const storageProbe =
+  ({ config }: Runtime): Probe =>
+  async () => {
+    const path = join(config.DATA_DIR, `.probe-${randomUUID()}`);
+    await writeFile(path, "");
+    await unlink(path);
+    const { bavail, bsize } = await statfs(config.DATA_DIR);
+    const free = bavail * bsize;
+    const detail = `${Math.round(free / 1024 / 1024)} MB free`;
+    return { status: free < LOW_DISK_BYTES ? "degraded" : "ok", detail };
+  };
+
+/** Without SMTP_URL there is nothing that could be down. */
+export const mailProbe =
+  (mailer: { delivers: boolean; check(): Promise<void> }): Probe =>
+  async () => {
+    if (!mailer.delivers) return { status: "ok", detail: "not configured: links go to the log" };
+    await mailer.check();
+    return { status: "ok", detail: null };
+  };
+
+export type WebhookBacklog = { pending: number; oldestAt: number | null; failingEndpoints: number };
+
+/** What waits, for how long, and which endpoints fail. */
+export const webhookProbe =
+  (backlogOf: (projectId: string) => WebhookBacklog, now: Now): Probe =>
+  async ({ projectId }) => {
+    const { pending, oldestAt, failingEndpoints } = backlogOf(projectId);
+    const waited = oldestAt === null ? "" : `, the oldest for ${Math.round((now() - oldestAt) / 1000)} s`;
+    return {
+      status: failingEndpoints > 0 ? "degraded" : "ok",
+      detail: `${pending} deliveries wait${waited}; ${failingEndpoints} endpoints fail`,
+    };
+  };
+
+/** How far behind the media workers' loops are. */
+export const mediaProbe =
+  (load: () => Promise<{ rooms: number; participants: number }>): Probe =>
+  async () => {
+    const startedAt = performance.now();
+    const { rooms, participants } = await load();
+    const ms = performance.now() - startedAt;
+    const detail = `${rooms} rooms, ${participants} participants`;
+    return { status: ms > 500 ? "degraded" : "ok", detail };
+  };

@@ -1,0 +1,81 @@
+import type { PageAsked } from "../kernel/http/pages.ts";
+import { ApiError } from "../protocol/errors.ts";
+import type { ConnectionState, ErrorCategory } from "../protocol/observability.ts";
+import type { Runtime } from "../runtime.ts";
+import { connectionStore, type Tenant } from "./connection.store.ts";
+import type { ConnectionRow } from "./connection.table.ts";
+import { errorStore } from "./error.store.ts";
+import type { ClassifiedErrorRow } from "./error.table.ts";
+import { metricsReader } from "./metrics.ts";
+import { showConnection, showError, showEvent } from "./present.ts";
+import { createRecorder } from "./recorder.ts";
+
+export type ConnectionsAsked = PageAsked & { state?: ConnectionState; roomId?: string };
+export type ErrorsAsked = PageAsked & { category?: ErrorCategory; connectionId?: string };
+
+const PRUNED_AT_ONCE = 200;
+const DAY_MS = 86_400_000;
+
+export type ObservabilityService = ReturnType<typeof observabilityService>;
+
+/** What happened to connections, and why. */
+export function observabilityService(runtime: Runtime) {
+  const { config, db, now, write } = runtime;
+  const stores = { connections: connectionStore(db), errors: errorStore(db) };
+  const recorder = createRecorder(runtime, stores);
+
+  /** By the record's id, or by the client's own name for it. */
+  function find(tenant: Tenant, reference: string): ConnectionRow {
+    const row = stores.connections.find(tenant, reference) ?? stores.connections.findByClient(tenant, reference)[0];
+    if (!row) throw new ApiError("SVC_CONNECTION_NOT_FOUND");
+    return row;
+  }
+
+  const clientName = (tenant: Tenant, { connection }: ClassifiedErrorRow) =>
+    connection === null ? null : (stores.connections.find(tenant, connection)?.connectionId ?? null);
+
+  return {
+    recorder,
+    metrics: metricsReader(db, now),
+
+    connections: {
+      list: stores.connections.list,
+      show: (row: ConnectionRow) => showConnection(row, now()),
+      /** With its timeline and what went wrong. */
+      detail(tenant: Tenant, reference: string) {
+        const row = find(tenant, reference);
+        return {
+          ...showConnection(row, now()),
+          events: stores.connections.events(row.id).map(showEvent),
+          errors: stores.errors.ofConnection(row.id).map((error) => showError(error, row.connectionId)),
+        };
+      },
+    },
+
+    errors: {
+      list: stores.errors.list,
+      /** Of one connection, which is few: newest first, like the list. */
+      ofConnection(tenant: Tenant, reference: string): ClassifiedErrorRow[] {
+        const row = stores.connections.find(tenant, reference) ?? stores.connections.findByClient(tenant, reference)[0];
+        return row ? stores.errors.ofConnection(row.id).reverse() : [];
+      },
+      show: (tenant: Tenant, row: ClassifiedErrorRow) => showError(row, clientName(tenant, row)),
+      detail(tenant: Tenant, id: string) {
+        const row = stores.errors.find(tenant, id);
+        if (!row) throw new ApiError("SVC_ERROR_NOT_FOUND");
+        const connection = row.connection === null ? undefined : stores.connections.find(tenant, row.connection);
+        return {
+          ...showError(row, connection?.connectionId ?? null),
+          connection: connection ? showConnection(connection, now()) : null,
+        };
+      },
+    },
+
+    /** Past its retention, a few at a time, so that no write waits for it. */
+    async prune(): Promise<void> {
+      const before = now() - config.CONNECTION_RETENTION_DAYS * DAY_MS;
+      while (await write(() => stores.connections.prune(before, PRUNED_AT_ONCE)));
+      while (await write(() => stores.errors.prune(before, PRUNED_AT_ONCE)));
+    },
+  };
+}

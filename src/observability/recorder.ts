@@ -1,0 +1,231 @@
+import type { RtcTokenCaller } from "../kernel/http/callers.ts";
+import { ApiError } from "../protocol/errors.ts";
+import type { RtcConnectionFact, RtcRefusedFact } from "../protocol/facts.ts";
+import type { ConnectionEventType } from "../protocol/observability.ts";
+import type { Runtime } from "../runtime.ts";
+import { classify, type Mishap } from "./classify.ts";
+import type { ConnectionStore, Tenant } from "./connection.store.ts";
+import type { ConnectionEventRow, ConnectionRow } from "./connection.table.ts";
+import type { ErrorStore } from "./error.store.ts";
+import type { ClassifiedErrorRow } from "./error.table.ts";
+import { tellStory } from "./story.ts";
+
+const FLUSH_MS = 200;
+/** A client that reports without end fills its own timeline only so far. */
+const MAX_EVENTS_PER_CONNECTION = 2_000;
+/** Closed records stay in memory for late telemetry; past this many the oldest go. */
+const REMEMBERED = 5_000;
+
+type Entry = { row: ConnectionRow; events: number; dirty: boolean; blamed: boolean };
+
+export type ClientEvent = {
+  connectionId: string;
+  type: ConnectionEventType;
+  at: number;
+  data?: Record<string, unknown>;
+};
+
+export type Recorder = ReturnType<typeof createRecorder>;
+
+/**
+ * Writes down what happens to connections. It listens, keeps the open records in memory, and hands what has changed to
+ * the database in batches: nothing on the media or signaling path waits for it.
+ */
+export function createRecorder(runtime: Runtime, stores: { connections: ConnectionStore; errors: ErrorStore }) {
+  const { bus, ids, now, timers, write, log } = runtime;
+  const entries = new Map<string, Entry>();
+  /** The latest of each client's name, whoever used it. */
+  const byClient = new Map<string, Entry>();
+  let events: Omit<ConnectionEventRow, "id">[] = [];
+  let mishaps: ClassifiedErrorRow[] = [];
+  let scheduled = false;
+  let flushing: Promise<void> = Promise.resolve();
+
+  bus.on("rtcConnection", (fact) => connectionFact(fact));
+  bus.on("rtcRefused", (fact) => refused(fact));
+
+  function schedule(): void {
+    if (scheduled) return;
+    scheduled = true;
+    timers.after(FLUSH_MS, () => void flush().catch((err) => log.error({ err }, "connections were not recorded")));
+  }
+
+  /** Resolves when everything heard so far is written, by this flush or by one under way. */
+  function flush(): Promise<void> {
+    scheduled = false;
+    flushing = flushing.catch(() => {}).then(writeDown);
+    return flushing;
+  }
+
+  async function writeDown(): Promise<void> {
+    const rows = [...entries.values()].filter(({ dirty }) => dirty);
+    for (const entry of rows) entry.dirty = false;
+    const [newEvents, newErrors] = [events, mishaps];
+    events = [];
+    mishaps = [];
+    if (rows.length + newEvents.length + newErrors.length > 0) {
+      await write(() => {
+        for (const { row } of rows) stores.connections.save(row);
+        stores.connections.addEvents(newEvents);
+        for (const error of newErrors) stores.errors.insert(error);
+      });
+    }
+    forget();
+  }
+
+  function forget(): void {
+    for (const [key, { row, dirty }] of entries) {
+      if (entries.size <= REMEMBERED) return;
+      if (row.disconnectedAt === null || dirty) continue;
+      entries.delete(key);
+      byClient.delete(clientKey(row, row.connectionId));
+    }
+  }
+
+  function entryOf(tenant: Tenant, owner: Owner, make: () => ConnectionRow): Entry {
+    const key = [clientKey(tenant, owner.connectionId), owner.roomId, owner.identity].join("\n");
+    const known = entries.get(key);
+    if (known) return known;
+    const stored = stores.connections
+      .findByClient(tenant, owner.connectionId)
+      .find((row) => row.roomId === owner.roomId && row.participantIdentity === owner.identity);
+    const entry: Entry = { row: stored ?? make(), events: 0, dirty: stored === undefined, blamed: false };
+    entries.set(key, entry);
+    byClient.set(clientKey(tenant, owner.connectionId), entry);
+    return entry;
+  }
+
+  function blame({ row }: Entry | { row: null }, tenant: Tenant, roomId: string | null, mishap: Mishap, text?: string) {
+    const { category, code, likelyCause } = classify(mishap);
+    mishaps.push({
+      id: ids.uuid(),
+      projectId: tenant.projectId,
+      environment: tenant.environment,
+      category,
+      code,
+      message: text ?? likelyCause,
+      connection: row?.id ?? null,
+      roomId,
+      occurredAt: now(),
+    });
+  }
+
+  function connectionFact(fact: RtcConnectionFact): void {
+    const { projectId, environment, connectionId, roomId } = fact;
+    const tenant = { projectId, environment };
+    const owner = { connectionId, roomId, identity: fact.participantIdentity };
+    const entry = entryOf(tenant, owner, () => newRow(ids.uuid(), tenant, owner, fact.startedAt));
+    if (entry.events === 0 && fact.type === "started") {
+      add(entry, "connection_started", "server", fact.startedAt, { sdk: fact.sdk });
+    }
+    const { change, entries: timeline, mishap } = tellStory(entry.row, fact);
+    const { roomName, serverName, sdk, userAgent, ipAddress } = fact;
+    entry.row = { ...entry.row, roomName, serverName, sdk, userAgent, ipAddress, ...change };
+    entry.dirty = true;
+    for (const { type, data } of timeline) add(entry, type, "server", fact.at, data);
+    if (fact.type === "connected" || fact.type === "reconnected") entry.blamed = false;
+    if (mishap && !entry.blamed) {
+      entry.blamed = true;
+      blame(entry, tenant, roomId, mishap);
+    }
+    schedule();
+  }
+
+  /** Whoever cannot be told apart belongs to no project, and no project is told of them. */
+  function refused(fact: RtcRefusedFact): void {
+    const { projectId, environment, roomId, code, message, participantIdentity, connectionId } = fact;
+    if (projectId === null || environment === null) return;
+    const tenant = { projectId, environment };
+    const mishap: Mishap = { source: "refused", code };
+    if (connectionId === null || participantIdentity === null) blame({ row: null }, tenant, roomId, mishap, message);
+    else {
+      const owner = { connectionId, roomId, identity: participantIdentity };
+      const entry = entryOf(tenant, owner, () => newRow(ids.uuid(), tenant, owner, fact.startedAt));
+      const { at, userAgent, ipAddress, sdk } = fact;
+      const ended = { state: "FAILED" as const, disconnectedAt: at, disconnectReason: code };
+      entry.row = { ...entry.row, userAgent, ipAddress, sdk, lastSeenAt: at, ...ended };
+      entry.dirty = true;
+      add(entry, "connection_failed", "server", at, { code });
+      blame(entry, tenant, roomId, mishap, message);
+    }
+    schedule();
+  }
+
+  function add(
+    entry: Entry,
+    type: ConnectionEventType,
+    source: "server" | "client",
+    at: number,
+    data: Record<string, unknown> | undefined,
+  ): void {
+    if (entry.events >= MAX_EVENTS_PER_CONNECTION) return;
+    entry.events += 1;
+    events.push({ connection: entry.row.id, type, source, at, data: data ?? null });
+  }
+
+  return {
+    /** What a client tells of its own connection; one that the server has not seen yet opens the record. */
+    report(caller: RtcTokenCaller, event: ClientEvent): void {
+      const { projectId, environment, roomId, participantIdentity: identity } = caller;
+      const tenant = { projectId, environment };
+      const { connectionId, type, at, data } = event;
+      const owner =
+        byClient.get(clientKey(tenant, connectionId))?.row ?? stores.connections.findByClient(tenant, connectionId)[0];
+      if (owner && (owner.participantIdentity !== identity || owner.roomId !== roomId)) {
+        throw new ApiError("SVC_PERMISSION_DENIED", "This is another participant's connection.");
+      }
+      const entry = entryOf(tenant, { connectionId, roomId, identity }, () =>
+        newRow(ids.uuid(), tenant, { connectionId, roomId, identity }, now()),
+      );
+      add(entry, type, "client", at, data);
+      const code = typeof data?.code === "string" ? data.code.slice(0, 64) : type.toUpperCase();
+      if (type === "error") blame(entry, tenant, roomId, { source: "client", code });
+      if (type === "connection_failed" && entry.row.connectedAt === null && entry.row.disconnectedAt === null) {
+        entry.row = { ...entry.row, state: "FAILED", disconnectedAt: now(), disconnectReason: code, lastSeenAt: now() };
+        entry.dirty = true;
+        if (!entry.blamed) blame(entry, tenant, roomId, { source: "client", code });
+        entry.blamed = true;
+      }
+      schedule();
+    },
+
+    /** After a crash: what was open is closed before anything new is written. */
+    recover: () => write(() => stores.connections.closeAbandoned()),
+
+    flush,
+  };
+}
+
+function clientKey({ projectId, environment }: Tenant, connectionId: string): string {
+  return `${projectId}\n${environment}\n${connectionId}`;
+}
+
+type Owner = { connectionId: string; roomId: string | null; identity: string };
+
+function newRow(id: string, tenant: Tenant, owner: Owner, startedAt: number): ConnectionRow {
+  return {
+    id,
+    projectId: tenant.projectId,
+    environment: tenant.environment,
+    connectionId: owner.connectionId,
+    roomId: owner.roomId,
+    roomName: null,
+    participantIdentity: owner.identity,
+    state: "CONNECTING",
+    serverName: null,
+    sdk: null,
+    userAgent: null,
+    ipAddress: null,
+    reconnectCount: 0,
+    rttMs: null,
+    jitterMs: null,
+    packetLossPercent: null,
+    joinTimeMs: null,
+    startedAt,
+    connectedAt: null,
+    reconnectedAt: null,
+    lastSeenAt: startedAt,
+    disconnectedAt: null,
+    disconnectReason: null,
+  };
+}

@@ -1,0 +1,16 @@
+import { Elysia } from "elysia";
+import type { Http } from "../kernel/http/http.ts";
+import type { Runtime } from "../runtime.ts";
+import type { ObservabilityReads } from "./observability.reads.ts";
+import { observabilityDashboardRoutes, observabilityKeyRoutes } from "./observability.routes.ts";
+import type { Recorder } from "./recorder.ts";
+import { telemetryRoutes } from "./telemetry.routes.ts";
+
+type Services = { observability: { reads: ObservabilityReads; recorder: Recorder } };
+
+/** What happened to connections, asked by key or session, and told by clients. */
+export const observabilityRoutes = (http: Http, runtime: Runtime, { observability }: Services) =>
+  new Elysia()
+    .use(observabilityKeyRoutes(http, observability.reads))
+    .use(observabilityDashboardRoutes(http, observability.reads))
+    .use(telemetryRoutes(http, runtime, observability.recorder));

@@ -1,0 +1,56 @@
+import type { RtcConnectionFact } from "../protocol/facts.ts";
+import type { Runtime } from "../runtime.ts";
+import { minutesByDay } from "./minutes.ts";
+import type { UsageStore } from "./usage.store.ts";
+
+/** A sign of life is written at most this often; it bounds what a crash can cost in accuracy. */
+const TOUCH_EVERY_MS = 15_000;
+
+export type UsageMeter = ReturnType<typeof createUsageMeter>;
+
+/** Counts media sessions as they happen: from the first packet to the end, reconnects included. */
+export function createUsageMeter({ bus, log, now, write }: Runtime, store: UsageStore) {
+  const open = new Map<string, { touchedAt: number }>();
+
+  function close(sessionId: string, endedAt: number): void {
+    const row = store.find(sessionId);
+    if (!row || row.endedAt !== null) return;
+    store.end(row.id, endedAt);
+    let first = true;
+    for (const [date, minutes] of minutesByDay(row.startedAt, endedAt)) {
+      store.addDay(row.projectId, date, minutes, first ? 1 : 0);
+      first = false;
+    }
+  }
+
+  function heard(fact: RtcConnectionFact): void {
+    const { sessionId: id, at } = fact;
+    const session = open.get(id);
+    if (fact.type === "connected" && !session) {
+      open.set(id, { touchedAt: at });
+      const { projectId, environment, roomId, roomName, participantIdentity } = fact;
+      const row = { id, projectId, environment, roomId, roomName, participantIdentity };
+      keep(write(() => store.insert({ ...row, startedAt: at, lastSeenAt: at, endedAt: null })));
+    } else if (fact.type === "left" && session) {
+      open.delete(id);
+      keep(write(() => close(id, at)));
+    } else if (fact.type === "stats" && session && at - session.touchedAt >= TOUCH_EVERY_MS) {
+      session.touchedAt = at;
+      keep(write(() => store.touch(id, at)));
+    }
+  }
+
+  function keep(written: Promise<void>): void {
+    written.catch((err) => log.error({ err }, "usage was not recorded"));
+  }
+
+  bus.on("rtcConnection", heard);
+
+  return {
+    /** After a crash: what was open ended at its last sign of life. */
+    recover: () =>
+      write(() => {
+        for (const { id, lastSeenAt } of store.allOpen()) close(id, Math.min(lastSeenAt, now()));
+      }),
+  };
+}

@@ -1,0 +1,77 @@
+import { and, between, eq, inArray, isNull, sql } from "drizzle-orm";
+import type { Db } from "../kernel/db/open.ts";
+import { type UsageDayRow, type UsageSessionRow, usageDays, usageSessions } from "./usage.table.ts";
+
+export type UsageStore = ReturnType<typeof usageStore>;
+
+/** The account of a project is its first owner. */
+const FIRST_OWNER = `SELECT user_id FROM project_members
+  WHERE project_id = p.id AND role = 'OWNER' ORDER BY added_at, user_id LIMIT 1`;
+
+export function usageStore(db: Db) {
+  const { placeholder } = sql;
+  const { $client: client } = db;
+  const accountOf = client.query<{ user_id: string }, [string]>(
+    `SELECT (${FIRST_OWNER}) AS user_id FROM projects p WHERE p.id = ?`,
+  );
+  const projectsOf = client.query<{ id: string; name: string }, [string]>(
+    `SELECT p.id, p.name FROM projects p JOIN project_members m ON m.project_id = p.id AND m.role = 'OWNER'
+     WHERE m.user_id = ?1 AND (${FIRST_OWNER}) = ?1 ORDER BY p.id`,
+  );
+  const addDay = client.query<null, [string, string, number, number]>(
+    `INSERT INTO usage_days VALUES (?, ?, ?, ?) ON CONFLICT (project_id, date)
+     DO UPDATE SET minutes = minutes + excluded.minutes, sessions = sessions + excluded.sessions`,
+  );
+  const byId = db
+    .select()
+    .from(usageSessions)
+    .where(eq(usageSessions.id, placeholder("id")))
+    .prepare();
+  const touch = db
+    .update(usageSessions)
+    .set({ lastSeenAt: sql`${placeholder("at")}` })
+    .where(and(eq(usageSessions.id, placeholder("id")), isNull(usageSessions.endedAt)))
+    .prepare();
+  const end = db
+    .update(usageSessions)
+    .set({ endedAt: sql`${placeholder("at")}`, lastSeenAt: sql`${placeholder("at")}` })
+    .where(eq(usageSessions.id, placeholder("id")))
+    .prepare();
+
+  return {
+    accountOf: (projectId: string): string | null => accountOf.get(projectId)?.user_id ?? null,
+    projectsOf: (userId: string) => projectsOf.all(userId),
+
+    insert: (row: UsageSessionRow) => void db.insert(usageSessions).values(row).onConflictDoNothing().run(),
+    find: (id: string): UsageSessionRow | undefined => byId.get({ id }),
+    touch: (id: string, at: number) => void touch.run({ id, at }),
+    end: (id: string, at: number) => void end.run({ id, at }),
+    addDay: (projectId: string, date: string, minutes: number, sessions: number) =>
+      void addDay.run(projectId, date, minutes, sessions),
+
+    open: (projectIds: string[]): UsageSessionRow[] =>
+      db
+        .select()
+        .from(usageSessions)
+        .where(and(inArray(usageSessions.projectId, projectIds), isNull(usageSessions.endedAt)))
+        .all(),
+    allOpen: (): UsageSessionRow[] => db.select().from(usageSessions).where(isNull(usageSessions.endedAt)).all(),
+
+    days: (projectIds: string[], first: string, last: string): UsageDayRow[] =>
+      db
+        .select()
+        .from(usageDays)
+        .where(and(inArray(usageDays.projectId, projectIds), between(usageDays.date, first, last)))
+        .all(),
+
+    /** Newest first. */
+    history: (projectIds: string[], limit: number): UsageSessionRow[] =>
+      db
+        .select()
+        .from(usageSessions)
+        .where(inArray(usageSessions.projectId, projectIds))
+        .orderBy(sql`${usageSessions.startedAt} DESC, ${usageSessions.id} DESC`)
+        .limit(limit)
+        .all(),
+  };
+}

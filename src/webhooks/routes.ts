@@ -1,0 +1,14 @@
+import { Elysia } from "elysia";
+import type { Http } from "../kernel/http/http.ts";
+import type { Runtime } from "../runtime.ts";
+import { deliveryRoutes } from "./delivery.routes.ts";
+import type { DeliveryService } from "./delivery.service.ts";
+import { webhookRoutes } from "./webhook.routes.ts";
+import type { WebhookService } from "./webhook.service.ts";
+
+/** Endpoints and what was delivered to them. */
+export const webhooksRoutes = (
+  http: Http,
+  runtime: Runtime,
+  services: { webhooks: WebhookService; deliveries: DeliveryService },
+) => new Elysia().use(webhookRoutes(http, runtime, services)).use(deliveryRoutes(http, runtime, services));
