@@ -1,10 +1,11 @@
-import { readFileSync } from "node:fs";
 import { createApp } from "./app.ts";
 import { createJobs } from "./jobs/index.ts";
 import { startJobs } from "./jobs/scheduler.ts";
 import type { Config } from "./kernel/config/index.ts";
 import { watchForeignCommits } from "./kernel/db/foreign-commits.ts";
+import { certificateFiles, readCertificate, watchCertificate } from "./kernel/http/certificate.ts";
 import { createReadiness } from "./kernel/http/health.ts";
+import { listen } from "./kernel/http/listener.ts";
 import { createLifecycle } from "./kernel/lifecycle.ts";
 import { startLocalMedia } from "./media/local.ts";
 import { createMediaNodes } from "./media/nodes.ts";
@@ -22,6 +23,8 @@ export type RunningServer = {
 
 /** Starts the parts in order; `stop` stops them in reverse. */
 export async function start(config: Config, options: RuntimeOptions = {}): Promise<RunningServer> {
+  const files = certificateFiles(config);
+  const certificate = files && readCertificate(files);
   const runtime = createRuntime(config, options);
   const { log, now } = runtime;
   const lifecycle = createLifecycle(log);
@@ -57,15 +60,11 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   const media = await mediaStarting;
   lifecycle.started("media", media.close);
 
-  // Elysia shares the port by default: a second server on the same port would silently take half of the requests.
-  app.listen({ hostname: config.HOST, port: config.PORT, reusePort: false, tls: tlsOf(config) });
-  const { server } = app;
-  if (!server) throw new Error("the HTTP server did not start");
-  lifecycle.started("http", async (_reason, deadline) => {
-    const closed = server.stop();
-    await Promise.race([closed, Bun.sleep(Math.max(0, deadline - now()))]);
-    await server.stop(true);
-  });
+  const http = listen(app, { hostname: config.HOST, port: config.PORT, certificate, now });
+  const { server } = http;
+  services.chat.live.hub.broadcastBy(http.publish);
+  lifecycle.started("http", (_reason, deadline) => http.stop(deadline));
+  if (files) lifecycle.started("certificate", watchCertificate(files, runtime, http.renew));
 
   const url = addressOf(config.HOST, server);
   const controlPlane = addressOf(loopbackOf(config.HOST), server);
@@ -93,11 +92,6 @@ function addressOf(host: string, { port, protocol }: { port?: number; protocol: 
 function loopbackOf(host: string): string {
   if (host === "0.0.0.0") return "127.0.0.1";
   return host === "::" ? "::1" : host;
-}
-
-function tlsOf({ TLS_CERT, TLS_KEY }: Config): { cert: string; key: string } | undefined {
-  if (TLS_CERT === undefined || TLS_KEY === undefined) return undefined;
-  return { cert: readFileSync(TLS_CERT, "utf8"), key: readFileSync(TLS_KEY, "utf8") };
 }
 
 function databaseProblem({ db }: Runtime): string | null {

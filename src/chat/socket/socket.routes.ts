@@ -39,7 +39,6 @@ export const chatSocketRoutes = ({ infoOf }: Http, { chat, originPolicy }: ChatS
       }
       const { token, headers } = socketCredential(request);
       const admission = await admit(token, info);
-      if (server) chat.live.hub.broadcastBy((topic, frame) => void server.publish(topic, frame));
       acceptSocket(server, request, headers, (socket) => chat.live.opened(socket, admission, info));
     },
     documented(

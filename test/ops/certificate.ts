@@ -1,0 +1,26 @@
+import { join } from "node:path";
+
+export type CertificateFiles = { cert: string; key: string };
+
+/** A certificate signed by its own key, from the program an operator would use. */
+export async function makeCertificate(folder: string, name: string): Promise<CertificateFiles> {
+  const files = { cert: join(folder, `${name}.pem`), key: join(folder, `${name}.key`) };
+  const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+  const names = ["-subj", `/CN=${name}`, "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-days", "2"];
+  const made = Bun.spawn(["openssl", "req", "-x509", ...curve, ...names, "-keyout", files.key, "-out", files.cert], {
+    stderr: "pipe",
+  });
+  if ((await made.exited) !== 0) throw new Error(await new Response(made.stderr).text());
+  return files;
+}
+
+/** The name in the certificate that a new connection is shown. */
+export async function presentedName(url: string): Promise<string> {
+  const client = Bun.spawn(["openssl", "s_client", "-connect", new URL(url).host, "-servername", "localhost"], {
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "ignore",
+  });
+  const text = await new Response(client.stdout).text();
+  return /^subject=.*CN ?= ?(\S+)$/m.exec(text)?.[1] ?? `no subject in ${text}`;
+}
