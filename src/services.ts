@@ -28,6 +28,7 @@ import {
 } from "./observability/diagnostics.ts";
 import { observabilityReads } from "./observability/observability.reads.ts";
 import { observabilityService } from "./observability/observability.service.ts";
+import { measure } from "./observability/prometheus.ts";
 import { apiKeyService } from "./projects/api-key.service.ts";
 import { invitationService } from "./projects/invitation.service.ts";
 import { memberService } from "./projects/member.service.ts";
@@ -37,7 +38,7 @@ import { rtcTokenService } from "./rooms/rtc-token.service.ts";
 import type { Runtime } from "./runtime.ts";
 import { createSignaling } from "./signaling/signaling.ts";
 import { usageService } from "./usage/usage.service.ts";
-import { webhookBacklog } from "./webhooks/backlog.ts";
+import { webhookBacklog, webhookQueue } from "./webhooks/backlog.ts";
 import { createWebhooks } from "./webhooks/create.ts";
 
 /** Every feature's rules, wired together once; what a feature needs of another is handed to it here. */
@@ -78,9 +79,11 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
     claimAttachment: attachments.claim,
   });
   const observability = observabilityService(runtime);
+  const mediaLoad = async () => localLoad(runtime.config.SFU_NODE_NAME, nodes);
+  measure(runtime, { mediaLoad, webhookQueue: webhookQueue(runtime.db) });
   const diagnostics = createDiagnostics(runtime, {
     database: databaseProbe(runtime),
-    media: mediaProbe(() => localLoad(runtime.config.SFU_NODE_NAME, nodes)),
+    media: mediaProbe(mediaLoad),
     storage: storageProbe(runtime),
     webhooks: webhookProbe(webhookBacklog(runtime.db), runtime.now),
     mail: mailProbe(mailer),

@@ -7,8 +7,13 @@ export type Metrics = {
   gauge(name: string, help: string, labels?: string[]): Gauge;
   /** A gauge that is read when it is scraped. */
   gaugeOf(name: string, help: string, read: () => number | null): void;
+  /** Gauges that one question answers; asked once a scrape, and absent when it fails. */
+  gaugesOf(help: Record<string, string>, read: () => Promise<Record<string, number | null>>): void;
   histogram(name: string, help: string, buckets: number[], labels?: string[]): Histogram;
 };
+
+/** Gauges of one scrape are collected within this. */
+const SAME_SCRAPE_MS = 500;
 
 export function createMetrics(): Metrics {
   const registry = new Registry();
@@ -25,10 +30,30 @@ export function createMetrics(): Metrics {
         registers,
         collect() {
           const value = read();
-          if (value === null) this.reset();
+          if (value === null) this.remove();
           else this.set(value);
         },
       });
+    },
+    gaugesOf(help, read) {
+      let asked: { at: number; answer: Promise<Record<string, number | null>> } | null = null;
+      const ask = () => {
+        const at = performance.now();
+        if (asked === null || at - asked.at > SAME_SCRAPE_MS) asked = { at, answer: read().catch(() => ({})) };
+        return asked.answer;
+      };
+      for (const [name, text] of Object.entries(help)) {
+        new Gauge({
+          name,
+          help: text,
+          registers,
+          async collect() {
+            const value = (await ask())[name] ?? null;
+            if (value === null) this.remove();
+            else this.set(value);
+          },
+        });
+      }
     },
     histogram: (name, help, buckets, labelNames = []) => new Histogram({ name, help, buckets, labelNames, registers }),
   };

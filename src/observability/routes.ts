@@ -1,6 +1,8 @@
 import { Elysia } from "elysia";
+import { documented } from "../kernel/http/docs.ts";
 import type { Http } from "../kernel/http/http.ts";
 import type { Runtime } from "../runtime.ts";
+import { grafanaDashboard } from "./grafana.ts";
 import type { ObservabilityReads } from "./observability.reads.ts";
 import { observabilityDashboardRoutes, observabilityKeyRoutes } from "./observability.routes.ts";
 import type { Recorder } from "./recorder.ts";
@@ -13,4 +15,9 @@ export const observabilityRoutes = (http: Http, runtime: Runtime, { observabilit
   new Elysia()
     .use(observabilityKeyRoutes(http, observability.reads))
     .use(observabilityDashboardRoutes(http, observability.reads))
-    .use(telemetryRoutes(http, runtime, observability.recorder));
+    .use(telemetryRoutes(http, runtime, observability.recorder))
+    .get(
+      "/metrics/grafana.json",
+      () => grafanaDashboard(),
+      documented("A Grafana dashboard over /metrics, to import as it is"),
+    );

@@ -16,3 +16,11 @@ export function webhookBacklog({ $client: client }: Db) {
     failingEndpoints: failing.get(projectId)?.count ?? 0,
   });
 }
+
+/** Deliveries that wait, over all projects. */
+export function webhookQueue({ $client: client }: Db): () => number {
+  const waiting = client.query<{ count: number }, []>(
+    "SELECT count(*) AS count FROM webhook_deliveries WHERE status = 'PENDING'",
+  );
+  return () => waiting.get()?.count ?? 0;
+}

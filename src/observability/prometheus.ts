@@ -1,0 +1,52 @@
+import type { NodeLoad } from "../media/node.ts";
+import type { Runtime } from "../runtime.ts";
+
+export type MeasuredParts = {
+  /** Load of the media node inside this process; throws while it does not run. */
+  mediaLoad: () => Promise<NodeLoad>;
+  /** Deliveries that wait, over all projects. */
+  webhookQueue: () => number;
+};
+
+/** Figures for Prometheus that no single feature counts by itself. The dashboard in grafana.ts shows them. */
+export function measure({ bus, metrics }: Runtime, { mediaLoad, webhookQueue }: MeasuredParts): void {
+  const joins = metrics.histogram(
+    "stoa_rtc_join_seconds",
+    "From the opened socket to flowing media",
+    [0.05, 0.1, 0.2, 0.3, 0.6, 1, 2, 5, 10],
+  );
+  const connections = metrics.counter("stoa_rtc_connections_total", "Connections by how they went", ["outcome"]);
+  const refused = metrics.counter("stoa_rtc_refused_total", "Joins that were refused, by code", ["code"]);
+  const chatEvents = metrics.counter("stoa_chat_events_total", "Durable chat events by type", ["type"]);
+
+  bus.on("rtcConnection", (fact) => {
+    if (fact.type === "connected") joins.observe(fact.joinTimeMs / 1000);
+    if (fact.type === "connected" || fact.type === "reconnected") connections.inc({ outcome: fact.type });
+    if (fact.type === "left") connections.inc({ outcome: `left_${fact.reason}` });
+  });
+  bus.on("rtcRefused", ({ code }) => refused.inc({ code }));
+  bus.on("chatEvent", ({ event }) => chatEvents.inc({ type: event.type }));
+
+  metrics.gaugeOf("stoa_webhook_deliveries_pending", "Webhook deliveries that wait", webhookQueue);
+  metrics.gaugesOf(
+    {
+      stoa_media_packets_in_total: "Packets received by the media node of this process",
+      stoa_media_packets_out_total: "Packets sent by the media node of this process",
+      stoa_media_in_bits_per_second: "Bits received a second",
+      stoa_media_out_bits_per_second: "Bits sent a second",
+      stoa_media_cpu_percent: "CPU of the media workers, of one core",
+      stoa_media_refused_packets_total: "Packets refused: forged, foreign, replayed or unreadable",
+    },
+    async () => {
+      const load = await mediaLoad();
+      return {
+        stoa_media_packets_in_total: load.packetsIn,
+        stoa_media_packets_out_total: load.packetsOut,
+        stoa_media_in_bits_per_second: load.networkInBps,
+        stoa_media_out_bits_per_second: load.networkOutBps,
+        stoa_media_cpu_percent: load.cpuPercent,
+        stoa_media_refused_packets_total: Object.values(load.refused).reduce((sum, count) => sum + count, 0),
+      };
+    },
+  );
+}
