@@ -17,6 +17,8 @@ export type RunningServer = {
   url: string;
   runtime: Runtime;
   services: Services;
+  /** UDP (and TCP) ports of the media workers, and the addresses that clients are given for them. */
+  media: { ports: number[]; addresses: string[] };
   /** Drains for at most `graceMs`, then closes what is left. */
   stop(reason: string, graceMs?: number): Promise<void>;
 };
@@ -80,6 +82,7 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
     url,
     runtime,
     services,
+    media: { ports: media.ports, addresses: media.announce },
     stop: (reason, graceMs = 30_000) => lifecycle.stop(reason, now() + graceMs),
   };
 }

@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import ipaddr from "ipaddr.js";
 import { VERSION } from "../kernel/version.ts";
+import type { RunningServer } from "../server.ts";
 import { addConfigOptions, configFrom } from "./config-options.ts";
 import type { DevData } from "./dev-data.ts";
 import { CommandFailure } from "./failure.ts";
@@ -11,7 +12,9 @@ export function devCommand(argv: readonly string[]): Command {
     .description("run the server on this machine only, with an account, a project and a key to try it with")
     .option("--json", "print what was made as one JSON object")
     .action(async (options) => {
-      const { config } = configFrom(options);
+      const { config: asked, sources } = configFrom(options);
+      // Nobody else can reach it: media stays on loopback as well, unless it is told otherwise.
+      const config = sources.PUBLIC_IP === "default" ? { ...asked, PUBLIC_IP: ["127.0.0.1"] } : asked;
       if (!isLoopback(config.HOST)) {
         throw new CommandFailure(
           `dev listens on loopback only, not on ${config.HOST}. Use \`stoa serve\` for others.`,
@@ -23,7 +26,7 @@ export function devCommand(argv: readonly string[]): Command {
       await runUntilSignal(async () => {
         const server = await boot(config);
         try {
-          const facts = factsOf(server.url, config.DATA_DIR, await ensureDevData(server));
+          const facts = factsOf(server, config.DATA_DIR, await ensureDevData(server));
           console.log(options.json === true ? JSON.stringify(facts) : welcome(facts));
           return server;
         } catch (error) {
@@ -37,7 +40,8 @@ export function devCommand(argv: readonly string[]): Command {
 
 type Facts = ReturnType<typeof factsOf>;
 
-function factsOf(url: string, dataDir: string, { email, password, projectId, apiKey }: DevData) {
+function factsOf({ url, media }: RunningServer, dataDir: string, data: DevData) {
+  const { email, password, projectId, apiKey } = data;
   return {
     version: VERSION,
     url,
@@ -45,6 +49,7 @@ function factsOf(url: string, dataDir: string, { email, password, projectId, api
     dashboardUrl: `${url}/`,
     docsUrl: `${url}/docs`,
     playgroundUrl: `${url}/playground`,
+    media,
     email,
     password,
     projectId,
@@ -64,6 +69,7 @@ function welcome(facts: Facts): string {
   Dashboard   ${facts.dashboardUrl}
               ${facts.email}, password ${facts.password}
   Playground  ${facts.playgroundUrl}   a room, in as many tabs as you like
+  Media       udp and tcp ${facts.media.ports.join(", ")} of ${facts.media.addresses.join(", ")}
   API key     ${facts.apiKey}
 
   Make a room:

@@ -24,13 +24,14 @@ export function serveCommand(argv: readonly string[]): Command {
   return addConfigOptions(serve, argv, "all");
 }
 
-function greeting({ url, services }: RunningServer, config: Config): string[] {
+function greeting({ url, services, media }: RunningServer, config: Config): string[] {
   const urls = reachableUrls(url, config.HOST);
   const home = config.PUBLIC_URL ?? urls[0] ?? url;
   const lines = [
     `Stoa ${VERSION}   data in ${config.DATA_DIR}`,
     ...urls.map((reachable) => `  Listening  ${reachable}`),
   ];
+  lines.push(`  Media      udp and tcp ${media.ports.join(", ")}, for clients at ${media.addresses.join(", ")}`);
   if (config.PUBLIC_URL !== undefined) lines.push(`  Public     ${config.PUBLIC_URL}`);
   if (services.users.isEmpty()) lines.push(firstStep(home, config));
   if (existsSync(devDataPath(config.DATA_DIR))) {

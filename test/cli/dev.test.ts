@@ -17,7 +17,16 @@ afterEach(() => {
 
 async function dev(...args: string[]): Promise<RunningStoa> {
   const ports = ["--port", "0", "--media-udp-port", "0"];
-  const server = await startStoa([...FROM_SOURCE, "dev", ...ports, "--data-dir", dataDir, ...args]);
+  const server = await startStoa([
+    ...FROM_SOURCE,
+    "dev",
+    "--media-workers",
+    "1",
+    ...ports,
+    "--data-dir",
+    dataDir,
+    ...args,
+  ]);
   servers.push(server);
   return server;
 }
@@ -45,6 +54,7 @@ test("[11] the curl line that dev prints answers 201 as pasted", async () => {
 test("[11] dev --json prints one object with all that is needed, and the account can sign in", async () => {
   const { out, url } = await dev("--json");
   const facts = JSON.parse(out);
+  expect(facts.media).toEqual({ ports: [expect.any(Number)], addresses: ["127.0.0.1"] });
   expect(facts).toMatchObject({ url, playgroundUrl: `${url}/playground`, environment: "DEVELOPMENT" });
   expect((await paste(facts.curl)).status).toBe("201");
   const project = await fetch(`${url}/v1/project`, { headers: { authorization: `Bearer ${facts.apiKey}` } });
