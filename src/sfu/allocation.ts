@@ -3,7 +3,7 @@ import type { DeliveryReason } from "../protocol/signaling.ts";
 import type { PublishedLayer } from "./layer.ts";
 import { BandwidthEstimator } from "./packet/bandwidth-estimator.ts";
 import { LayerChooser, type LayerReason, type LayerRequest, NO_LAYER } from "./packet/layers.ts";
-import { type SentPackets, TransportFeedback } from "./packet/twcc-feedback.ts";
+import type { SentPackets, TransportFeedback } from "./packet/twcc-feedback.ts";
 import { Prober } from "./prober.ts";
 import type { Publication } from "./publication.ts";
 import { layerNumber, type Subscription } from "./subscription.ts";
@@ -24,14 +24,15 @@ const REASONS: Record<LayerReason, DeliveryReason> = {
 export class Allocation {
   readonly #estimator = new BandwidthEstimator();
   readonly #chooser = new LayerChooser();
-  readonly #feedback = new TransportFeedback();
+  readonly #feedback: TransportFeedback;
   readonly #sent: SentPackets;
   readonly #prober: Prober;
   #feedbackMs = Number.NEGATIVE_INFINITY;
 
-  constructor(sent: SentPackets, udp: UdpPort, now: () => number) {
+  constructor(sent: SentPackets, host: { udp: UdpPort; transportFeedback: TransportFeedback; now(): number }) {
     this.#sent = sent;
-    this.#prober = new Prober(sent, udp, now);
+    this.#feedback = host.transportFeedback;
+    this.#prober = new Prober(sent, host.udp, host.now);
   }
 
   get estimate(): number {

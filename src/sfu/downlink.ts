@@ -36,7 +36,7 @@ export class Downlink {
     this.#host = host;
     this.#room = room;
     this.#owner = owner;
-    this.#allocation = new Allocation(this.#sent, host.udp, host.now);
+    this.#allocation = new Allocation(this.#sent, host);
     this.#reports = new ReportSender((packet) => owner.connection?.sendRtcp(packet));
   }
 
@@ -178,7 +178,7 @@ export class Downlink {
     this.#bySsrc.clear();
     this.#allocation.close();
     this.#sent = new SentPackets();
-    this.#allocation = new Allocation(this.#sent, this.#host.udp, this.#host.now);
+    this.#allocation = new Allocation(this.#sent, this.#host);
     this.rttMs = null;
     this.lossPercent = null;
   }

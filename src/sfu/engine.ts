@@ -10,6 +10,8 @@ import {
   type RoomRef,
 } from "../media/node.ts";
 import { IceAgent, plainAddress } from "./ice.ts";
+import { useNativeCurves } from "./native-curves.ts";
+import { TransportFeedback } from "./packet/twcc-feedback.ts";
 import type { Participant, ParticipantHost } from "./participant.ts";
 import { Room } from "./room.ts";
 import type { SocketTuning } from "./socket-options.ts";
@@ -41,6 +43,7 @@ export class Engine {
     emit: (event: MediaEvent) => void,
     hooks: EngineHooks = {},
   ): Promise<Engine> {
+    useNativeCurves();
     const certificate = await createCertificate();
     for (let attempt = 1; ; attempt++) {
       let engine: Engine | null = null;
@@ -90,6 +93,7 @@ export class Engine {
       now: () => performance.timeOrigin + performance.now(),
       candidates: candidatesOf(settings, udp.port),
       fingerprint: fingerprintOf(certificate),
+      transportFeedback: new TransportFeedback(),
       emit,
       newId: () => crypto.randomUUID(),
     };

@@ -17,7 +17,8 @@ export class PublisherFeedback {
   lossPercent: number | null = null;
   readonly #send: (packet: Uint8Array) => void;
   readonly #ssrc = 1 + Math.floor(Math.random() * 0xfffffffe);
-  #twcc = new TwccRecorder();
+  /** Most participants only watch: nothing is recorded for them. */
+  #twcc: TwccRecorder | null = null;
   #twccSsrc = 0;
   #twccSentMs = 0;
   #reportedMs = 0;
@@ -29,6 +30,7 @@ export class PublisherFeedback {
 
   /** A packet with a transport-wide number, of whichever stream. */
   arrived(transportSequence: number, ssrc: number, nowMs: number): void {
+    this.#twcc ??= new TwccRecorder();
     this.#twcc.record(transportSequence, nowMs);
     this.#twccSsrc = ssrc;
   }
@@ -50,8 +52,9 @@ export class PublisherFeedback {
   /** Alone in its packet: browsers ignore it inside a compound. */
   #sendTwcc(nowMs: number): void {
     this.#twccSentMs = nowMs;
-    while (this.#twcc.pending) {
-      const end = this.#twcc.writeFeedback(this.#out, 0, this.#ssrc, this.#twccSsrc);
+    const twcc = this.#twcc;
+    while (twcc?.pending) {
+      const end = twcc.writeFeedback(this.#out, 0, this.#ssrc, this.#twccSsrc);
       if (end > 0) this.#send(this.#out.subarray(0, end));
     }
   }
@@ -81,7 +84,7 @@ export class PublisherFeedback {
   }
 
   reset(): void {
-    this.#twcc = new TwccRecorder();
+    this.#twcc = null;
     this.jitterMs = null;
     this.lossPercent = null;
   }

@@ -15,6 +15,7 @@ import { Downlink } from "./downlink.ts";
 import { Health } from "./health.ts";
 import type { Path } from "./ice.ts";
 import { planNegotiation } from "./negotiation.ts";
+import type { TransportFeedback } from "./packet/twcc-feedback.ts";
 import type { Room } from "./room.ts";
 import { decideSections, writeAnswer } from "./sdp/answer.ts";
 import { type Offer, parseOffer } from "./sdp/offer.ts";
@@ -25,6 +26,8 @@ export type ParticipantHost = ConnectionHost & {
   /** Values of `a=candidate`, for the answer. */
   candidates: readonly string[];
   fingerprint: { algorithm: string; value: string };
+  /** Reads one report at a time, for whomever: it is too large to have one per viewer. */
+  transportFeedback: TransportFeedback;
   emit(event: MediaEvent): void;
   newId(): string;
 };

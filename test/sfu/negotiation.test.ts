@@ -55,12 +55,12 @@ describe("what an offer may ask for", () => {
     );
   });
 
-  test("[2] subscribe: false refuses subscriptions, and leaves WHEP with nothing", () => {
+  test("[2] subscribe: false refuses subscriptions; WHEP waits until it is permitted", () => {
     expect(code(() => plan({ publish: [], subscribe: [{ mid: "3", trackId: "t" }] }, { subscribe: false }))).toBe(
       "PERMISSION_DENIED",
     );
     expect(plan({ publish: [], subscribe: [] }, { subscribe: false }).subscribe).toEqual([]);
-    expect(plan({ publish: [] }, { subscribe: false }).subscribe).toEqual([]);
+    expect(plan({ publish: [] }, { subscribe: false }).subscribe).toBe("auto");
   });
 
   test.each([
