@@ -208,3 +208,21 @@ test("[2] creating, changing and deleting are audited without URL, secret or new
   const all = JSON.stringify(facts) + server.logLines.join("");
   for (const word of ["verysecret", "token=other", "whsec_"]) expect(all).not.toContain(word);
 });
+
+test("[1] creating with an Idempotency-Key replays the first answer, secret included, and makes no second endpoint", async () => {
+  const own = await hookedProject(server);
+  const create = (url: string) =>
+    server.call("POST", `/v1/projects/${own.projectId}/webhooks`, {
+      key: own.token,
+      body: { url },
+      headers: { "idempotency-key": "once" },
+    });
+  const first = await create(URL_OK);
+  const replay = await create(URL_OK);
+  expect([replay.status, replay.headers.get("idempotent-replayed")]).toEqual([201, "true"]);
+  expect(replay.body).toEqual(first.body);
+  expect((await create("https://example.org/")).body.code).toBe("SVC_IDEMPOTENCY_KEY_REUSED");
+  expect((await own.call("GET", "")).body).toHaveLength(1);
+  const stored = server.runtime.db.$client.query("SELECT * FROM idempotency_keys").all();
+  expect(JSON.stringify(stored)).not.toContain("whsec_");
+});

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { backoffMs } from "../../src/webhooks/schedule.ts";
 import { testServer } from "../harness/server.ts";
 import { hookedEndpoint } from "../webhooks/hooked-project.ts";
-import { failing, startReceiver } from "../webhooks/receiver.ts";
+import { failing, ok, startReceiver } from "../webhooks/receiver.ts";
 
 const server = testServer();
 afterAll(server.close);
@@ -156,6 +156,7 @@ test("[6] an endpoint has 5000 ms to answer", async () => {
     attempts: [{ statusCode: null, durationMs: 5000, error: "no answer within 5000 ms" }],
   });
   answer(new Response());
+  receiver.reply = ok;
 });
 
 test("[6] nobody listening is a failed attempt like any other", async () => {
@@ -208,4 +209,21 @@ test("[7] 410 disables the endpoint as gone and ends the delivery", async () => 
   await runDue();
   expect(await delivery()).toMatchObject({ status: "FAILED", attemptCount: 1, lastError: "HTTP 410" });
   expect(await webhook()).toMatchObject({ status: "DISABLED", disabledReason: "gone" });
+});
+
+test("[5] nothing is sent unsigned: a secret that cannot be read fails the attempt and says what to do", async () => {
+  const { announce, delivery, call, id, receiver } = await hooked();
+  server.runtime.db.$client.run("UPDATE webhook_endpoints SET sealed_secret = ? WHERE id = ?", ["AAAA".repeat(20), id]);
+  await announce();
+  await runDue();
+  expect(receiver.received).toEqual([]);
+  expect(await delivery()).toMatchObject({
+    status: "PENDING",
+    lastError: "the signing secret cannot be read; rotate it",
+  });
+  await call("POST", `/${id}/rotate-secret`);
+  server.clock.advance(11_000);
+  await runDue();
+  expect(await delivery()).toMatchObject({ status: "DELIVERED" });
+  expect(receiver.received[0]?.headers.get("svc-signature")).toMatch(/^t=\d+,v1=[0-9a-f]{64}$/);
 });
