@@ -1,0 +1,64 @@
+import type { Page } from "playwright-core";
+import type * as Sdk from "../../../web/sdk/index.ts";
+import type { Credentials } from "./stage.ts";
+
+declare global {
+  interface Window {
+    sdk: typeof Sdk;
+    room: Sdk.Room;
+    chat: Sdk.Chat;
+    conversation: Sdk.Conversation;
+    seen: string[];
+  }
+}
+
+/** Joins with the SDK as a page of a user would; every remote track is shown in an element. */
+export async function joinRoom(page: Page, credentials: Credentials, publish: ("camera" | "microphone")[] = []) {
+  await page.evaluate(
+    async ({ endpoint, token, publish }) => {
+      const path = "/sdk.js";
+      window.sdk = await import(path);
+      window.seen = [];
+      const room = await window.sdk.connect(endpoint, token);
+      window.room = room;
+      room.on("connectionStateChanged", (state) => window.seen.push(state));
+      room.on("participantJoined", ({ identity }) => window.seen.push(`joined ${identity}`));
+      room.on("participantLeft", ({ identity }, reason) => window.seen.push(`left ${identity} ${reason}`));
+      const show = (track: Sdk.RemoteTrack) => {
+        if (track.kind !== "video") return;
+        const element = track.attach();
+        element.id = `${track.participant.identity}-${track.source}`;
+        element.style.cssText = "width:640px;height:360px";
+        document.body.append(element);
+      };
+      room.on("trackSubscribed", show);
+      room.on("trackUnsubscribed", (track) =>
+        document.getElementById(`${track.participant.identity}-${track.source}`)?.remove(),
+      );
+      if (publish.includes("camera")) await room.localParticipant.enableCamera();
+      if (publish.includes("microphone")) await room.localParticipant.enableMicrophone();
+    },
+    { ...credentials, publish },
+  );
+}
+
+/** Frames that the element has shown so far; 0 when there is no such element. */
+export function framesShown(page: Page, id: string): Promise<number> {
+  return page.evaluate((id) => {
+    const element = document.getElementById(id) as HTMLVideoElement | null;
+    return element?.getVideoPlaybackQuality().totalVideoFrames ?? 0;
+  }, id);
+}
+
+/** Resolves when the element has shown `count` more frames than now. */
+export async function moreFrames(page: Page, id: string, count = 15, timeoutMs = 20_000): Promise<void> {
+  const before = await framesShown(page, id);
+  await page.waitForFunction(
+    ({ id, target }) => {
+      const element = document.getElementById(id) as HTMLVideoElement | null;
+      return (element?.getVideoPlaybackQuality().totalVideoFrames ?? 0) >= target;
+    },
+    { id, target: before + count },
+    { timeout: timeoutMs, polling: 100 },
+  );
+}
