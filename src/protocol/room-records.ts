@@ -37,13 +37,6 @@ export const Permissions = Type.Object({
 });
 export type Permissions = Static<typeof Permissions>;
 
-/** The rule of the spec in one place: with `publish`, one of the two flags restricts to its kind; neither or both allow both. */
-export function mayPublish(permissions: Permissions, kind: TrackKind): boolean {
-  if (!permissions.publish) return false;
-  if (permissions.publishAudio === permissions.publishVideo) return true;
-  return kind === "audio" ? permissions.publishAudio : permissions.publishVideo;
-}
-
 export const ConnectionState = literals(["CONNECTING", "CONNECTED", "RECONNECTING", "DISCONNECTED", "FAILED"]);
 export type ConnectionState = Static<typeof ConnectionState>;
 

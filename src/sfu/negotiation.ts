@@ -1,6 +1,7 @@
 /** What an offer asks for, checked against what it contains and what the participant may do. Pure: data in, data out. */
 import { MediaError } from "../media/node.ts";
-import { mayPublish, type Permissions } from "../protocol/room-records.ts";
+import { mayPublish } from "../protocol/may-publish.ts";
+import type { Permissions } from "../protocol/room-records.ts";
 import type { PublishedSection, SubscribedSection } from "../protocol/signaling.ts";
 import type { AnsweredSection } from "./sdp/answer.ts";
 

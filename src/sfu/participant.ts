@@ -8,7 +8,8 @@ import type {
   ParticipantSnapshot,
   TransportStats,
 } from "../media/node.ts";
-import { mayPublish, type Permissions } from "../protocol/room-records.ts";
+import { mayPublish } from "../protocol/may-publish.ts";
+import type { Permissions } from "../protocol/room-records.ts";
 import { Connection, type ConnectionHost, MAX_DATA_MESSAGE_BYTES } from "./connection.ts";
 import { DataRelay } from "./data.ts";
 import { Downlink } from "./downlink.ts";

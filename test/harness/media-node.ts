@@ -5,7 +5,8 @@ import {
   type NodeLoad,
   type ParticipantSnapshot,
 } from "../../src/media/node.ts";
-import { mayPublish, type Permissions, type Track } from "../../src/protocol/room-records.ts";
+import { mayPublish } from "../../src/protocol/may-publish.ts";
+import type { Permissions, Track } from "../../src/protocol/room-records.ts";
 
 type Peer = {
   roomId: string;

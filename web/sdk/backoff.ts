@@ -1,14 +1,12 @@
+import { onWake } from "./wake.ts";
+
 export type BackoffOptions = { firstMs: number; maxMs: number };
 
 /** Delays that double up to a limit, each drawn from its upper half: clients that fell together do not return together. */
 export class Backoff {
   #attempt = 0;
 
-  constructor(readonly options: BackoffOptions = { firstMs: 300, maxMs: 10_000 }) {}
-
-  get attempts(): number {
-    return this.#attempt;
-  }
+  constructor(readonly options: BackoffOptions = { firstMs: 250, maxMs: 8_000 }) {}
 
   next(): number {
     const { firstMs, maxMs } = this.options;
@@ -22,17 +20,18 @@ export class Backoff {
   }
 }
 
-/** Waits, but no longer than until the browser says that the network is back, or `signal` gives up. */
+/** Waits, but no longer than until the network or the page wakes up, or `signal` gives up. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
     const finish = () => {
       clearTimeout(timer);
-      removeEventListener("online", finish);
+      stopListening();
       signal.removeEventListener("abort", finish);
       resolve();
     };
     const timer = setTimeout(finish, ms);
-    addEventListener("online", finish);
+    const stopListening = onWake(finish);
     signal.addEventListener("abort", finish);
   });
 }

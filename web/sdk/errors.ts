@@ -64,10 +64,23 @@ export function serverError({ code = "UNKNOWN", message, retryAfterSeconds }: Se
   return new StoaError(bare, reason, message ?? bare, { retryAfterSeconds });
 }
 
-/** Why a socket was closed, in words. Null: nothing is wrong that coming back would not cure. */
-export function closeError(code: number): StoaError | null {
+/**
+ * Why a socket was closed, in words; `said` is the error frame that came before the close. Null: nothing is wrong that
+ * coming back would not cure.
+ */
+export function closeError(code: number, said?: ServerError): StoaError | null {
   const [reason, message] = CLOSE_REASONS[code] ?? [];
+  if (said) {
+    const told = serverError(said);
+    return new StoaError(told.code, reason ?? told.reason, told.message, { retryAfterSeconds: told.retryAfterSeconds });
+  }
   return reason === undefined ? null : new StoaError(`CLOSED_${code}`, reason, message ?? "");
+}
+
+/** Lost with the connection rather than refused: the same again may work. */
+export function isLost(error: unknown): boolean {
+  const { reason } = error as Partial<StoaError>;
+  return reason === "closed" || reason === "network" || reason === "timeout";
 }
 
 const CLOSE_REASONS: Record<number, [ErrorReason, string]> = {
@@ -80,5 +93,7 @@ const CLOSE_REASONS: Record<number, [ErrorReason, string]> = {
   4410: ["room-closed", "The room was closed, or you were removed from it."],
   4413: ["invalid", "A frame was larger than the server allows."],
   4423: ["room-full", "The room has as many participants as it can hold."],
+  4429: ["rate-limited", "Too many connections were opened. They are allowed again in a minute."],
   4440: ["token-expired", "The token has expired. Pass a tokenProvider to renew it by itself."],
+  4503: ["no-capacity", "No media server has room for another call right now."],
 };

@@ -1,5 +1,7 @@
 import { type ServerError, StoaError, serverError } from "./errors.ts";
 
+export type CallOptions = { signal?: AbortSignal; keepalive?: boolean };
+
 /** Calls to the REST routes that a client's own token may use. */
 export class Rest {
   readonly base: string;
@@ -13,12 +15,13 @@ export class Rest {
     this.base = url.origin;
   }
 
-  async call<T>(method: string, path: string, body?: object, signal?: AbortSignal): Promise<T> {
+  async call<T>(method: string, path: string, body?: object, options: CallOptions = {}): Promise<T> {
+    const { signal } = options;
     let response: Response;
     try {
       response = await fetch(this.base + path, {
         method,
-        signal,
+        ...options,
         headers: {
           authorization: `Bearer ${this.token()}`,
           ...(body === undefined ? {} : { "content-type": "application/json" }),

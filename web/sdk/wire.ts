@@ -9,12 +9,17 @@ export type WireOptions = {
   /** Every frame that is not the answer to a request. */
   onFrame: (frame: Frame) => void;
   onClose: (closed: Closed) => void;
-  /** Silence after which the connection counts as dead: a laptop that slept keeps an open socket to nowhere. */
-  silenceMs?: number;
-  openTimeoutMs?: number;
+  signal: AbortSignal;
 };
 
+const OPEN_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 15_000;
+const PING_EVERY_MS = 5_000;
+/** A ping unanswered for longer means that nobody is there: a laptop that slept keeps an open socket to nowhere. */
+const SILENCE_MS = 7_000;
+const PROBE_MS = 3_000;
+/** Our own verdict; the server never closes with it. */
+const DEAD = 4000;
 
 type Pending = {
   resolve: (ack: never) => void;
@@ -29,31 +34,35 @@ export class Wire {
   readonly #pending = new Map<string, Pending>();
   #nextId = 1;
   #closed = false;
-  #lastHeardAt = Date.now();
+  /** When the oldest ping without a sign of life since was sent. */
+  #askedAt: number | null = null;
+  #said: ServerError | undefined;
   #heartbeat: ReturnType<typeof setInterval> | undefined;
+  #probe: ReturnType<typeof setTimeout> | undefined;
 
   /** Resolves once the socket is open; rejects when it cannot be opened in time. */
   static open(options: WireOptions): Promise<Wire> {
     return new Promise((resolve, reject) => {
-      let wire: Wire | null = null;
-      const failed = (code: number) =>
+      const unreachable = (code: number) =>
         closeError(code) ?? new StoaError("UNREACHABLE", "network", "The server cannot be reached.");
-      const timer = setTimeout(() => {
-        reject(new StoaError("OPEN_TIMEOUT", "timeout", "The server did not answer in time."));
-        wire?.close();
-      }, options.openTimeoutMs ?? 10_000);
-      wire = new Wire({
+      const opened = new Wire({
         ...options,
         onClose: (closed) => {
           clearTimeout(timer);
-          reject(failed(closed.code));
+          options.signal.removeEventListener("abort", abort);
+          reject(unreachable(closed.code));
           options.onClose(closed);
         },
       });
-      const opened = wire;
+      const abort = () => opened.close();
+      options.signal.addEventListener("abort", abort);
+      const timer = setTimeout(() => {
+        reject(new StoaError("OPEN_TIMEOUT", "timeout", "The server did not answer in time."));
+        opened.close();
+      }, OPEN_TIMEOUT_MS);
       opened.#socket.addEventListener("open", () => {
         clearTimeout(timer);
-        opened.#startHeartbeat();
+        opened.#heartbeat = setInterval(() => opened.#beat(), PING_EVERY_MS);
         resolve(opened);
       });
     });
@@ -61,33 +70,40 @@ export class Wire {
 
   private constructor(options: WireOptions) {
     this.#options = options;
-    // As a subprotocol, not in the address: addresses end up in the logs of proxies.
-    this.#socket = new WebSocket(options.url, [`token.${options.token}`]);
+    try {
+      // As a subprotocol, not in the address: addresses end up in the logs of proxies.
+      this.#socket = new WebSocket(options.url, [`token.${options.token}`]);
+    } catch (cause) {
+      throw new StoaError("INVALID_ENDPOINT", "invalid", "The endpoint or the token is not one.", { cause });
+    }
     this.#socket.addEventListener("message", (event) => this.#receive(String(event.data)));
     this.#socket.addEventListener("close", (event) => this.#finish(event.code));
   }
 
-  /** Bytes handed to the browser that have not left yet. */
-  get bufferedAmount(): number {
-    return this.#socket.bufferedAmount;
-  }
-
   /** The answer's fields; rejects with the server's error, on close, and when no answer comes. */
   request<Ack>(type: string, fields: object = {}, timeoutMs = REQUEST_TIMEOUT_MS): Promise<Ack> {
-    return new Promise((resolve, reject) => {
-      if (this.#closed) return reject(new StoaError("CLOSED", "closed", "The connection is closed."));
-      const id = String(this.#nextId++);
-      const timer = setTimeout(() => {
-        this.#pending.delete(id);
-        reject(new StoaError("NO_ANSWER", "timeout", `The server did not answer ${type}.`));
-      }, timeoutMs);
-      this.#pending.set(id, { resolve, reject, timer });
-      this.send({ type, id, ...fields });
-    });
+    const id = String(this.#nextId++);
+    const answer = this.#await<Ack>(id, type, timeoutMs);
+    this.send({ type, id, ...fields });
+    return answer;
+  }
+
+  /** A frame that the server sends by itself. */
+  expect<F>(type: string): Promise<F> {
+    return this.#await<F>(type, type, OPEN_TIMEOUT_MS);
   }
 
   send(frame: object): void {
     if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(frame));
+  }
+
+  /** Something tells that the network may have changed: find out soon whether this socket still leads anywhere. */
+  probe(): void {
+    this.#ask();
+    clearTimeout(this.#probe);
+    this.#probe = setTimeout(() => {
+      if (this.#askedAt !== null) this.close(DEAD);
+    }, PROBE_MS);
   }
 
   close(code = 1000): void {
@@ -95,33 +111,53 @@ export class Wire {
     this.#finish(code);
   }
 
+  #await<F>(key: string, what: string, timeoutMs: number): Promise<F> {
+    return new Promise((resolve, reject) => {
+      if (this.#closed) return reject(new StoaError("CLOSED", "closed", "The connection is closed."));
+      const timer = setTimeout(() => {
+        this.#pending.delete(key);
+        reject(new StoaError("NO_ANSWER", "timeout", `The server did not answer in time (${what}).`));
+      }, timeoutMs);
+      this.#pending.set(key, { resolve, reject, timer });
+    });
+  }
+
   #receive(text: string): void {
-    this.#lastHeardAt = Date.now();
+    if (this.#closed) return;
+    this.#askedAt = null;
     const frame = JSON.parse(text) as Frame;
-    const pending = frame.id === undefined ? undefined : this.#pending.get(frame.id);
-    if (pending && frame.id !== undefined && (frame.type === "ack" || frame.type === "error")) {
-      this.#pending.delete(frame.id);
+    const key = frame.id ?? frame.type;
+    const pending = this.#pending.get(key);
+    if (pending) {
+      this.#pending.delete(key);
       clearTimeout(pending.timer);
-      if (frame.type === "ack") pending.resolve(frame as never);
-      else pending.reject(serverError(frame as ServerError));
-    } else if (frame.type !== "pong") {
+      if (frame.type === "error") pending.reject(serverError(frame as ServerError));
+      else pending.resolve(frame as never);
+    } else if (frame.type === "error") {
+      this.#said = frame as ServerError;
+    } else if (frame.type !== "pong" && frame.type !== "ack") {
       this.#options.onFrame(frame);
     }
   }
 
-  #startHeartbeat(): void {
-    const silenceMs = this.#options.silenceMs ?? 12_000;
-    this.#heartbeat = setInterval(() => {
-      if (Date.now() - this.#lastHeardAt > silenceMs) this.close(4000);
-      else this.send({ type: "ping" });
-    }, silenceMs / 3);
+  /** Counts from a ping, not from the last frame: in a background tab timers may be a minute late, frames are not. */
+  #beat(): void {
+    if (this.#askedAt !== null && Date.now() - this.#askedAt > SILENCE_MS) this.close(DEAD);
+    else this.#ask();
+  }
+
+  #ask(): void {
+    this.#askedAt ??= Date.now();
+    this.send({ type: "ping" });
   }
 
   #finish(code: number): void {
     if (this.#closed) return;
     this.#closed = true;
     clearInterval(this.#heartbeat);
-    const error = closeError(code);
+    clearTimeout(this.#probe);
+    // What was said before a close with a code of its own explains it; a lost network has nothing to do with it.
+    const error = closeError(code, code > DEAD ? this.#said : undefined);
     for (const { reject, timer } of this.#pending.values()) {
       clearTimeout(timer);
       reject(error ?? new StoaError("CLOSED", "closed", "The connection was lost before the answer came."));

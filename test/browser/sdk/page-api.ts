@@ -9,6 +9,8 @@ declare global {
     chat: Sdk.Chat;
     conversation: Sdk.Conversation;
     seen: string[];
+    heard: string[];
+    states: string[];
   }
 }
 
@@ -40,6 +42,28 @@ export async function joinRoom(page: Page, credentials: Credentials, publish: ("
     },
     { ...credentials, publish },
   );
+}
+
+/** Opens the chat as a page of a user would; `heard` gets the text of every `message` event, in order. */
+export async function joinChat(page: Page, credentials: Credentials, room: string): Promise<void> {
+  await page.evaluate(
+    async ({ endpoint, token, room }) => {
+      const path = "/sdk.js";
+      window.sdk = await import(path);
+      window.heard = [];
+      window.states = [];
+      window.chat = await window.sdk.connectChat(endpoint, token);
+      window.chat.on("connectionStateChanged", (state) => window.states.push(state));
+      window.conversation = await window.chat.join(room);
+      window.conversation.on("message", ({ text }) => window.heard.push(text ?? ""));
+    },
+    { ...credentials, room },
+  );
+}
+
+/** What the page shows, top to bottom. */
+export function shownTexts(page: Page): Promise<string[]> {
+  return page.evaluate(() => window.conversation.messages.map(({ text, status }) => `${text} (${status})`));
 }
 
 /** Frames that the element has shown so far; 0 when there is no such element. */

@@ -4,10 +4,11 @@ import type { Conversation as ConversationRecord, Unread } from "../../../src/pr
 import type { ConnectionState, TokenProvider } from "../connection-state.ts";
 import { Emitter } from "../emitter.ts";
 import { StoaError } from "../errors.ts";
+import type { Link } from "../link.ts";
 import { query, Rest } from "../rest.ts";
-import type { Frame } from "../wire.ts";
+import type { Frame, Wire } from "../wire.ts";
 import { Conversation } from "./conversation.ts";
-import { ChatLink } from "./link.ts";
+import { chatLink } from "./link.ts";
 import type { LocalMessage } from "./timeline.ts";
 
 export type ChatOptions = { tokenProvider?: TokenProvider };
@@ -17,13 +18,13 @@ export type ChatEvents = {
   /** In any joined conversation; each conversation emits its own as well. */
   message: [message: LocalMessage, conversation: Conversation];
   reactionAdded: [reaction: { messageId: string; userId: string; emoji: string }, conversation: Conversation];
-  /** The server could not take a conversation back after a reconnect: removed from it, or it is gone. */
+  /** Removed from a conversation, or it is gone. */
   conversationLost: [conversation: Conversation, error: StoaError];
 };
 
 /** A user's connection to the chat. It comes back by itself; nothing is lost, doubled or out of order. */
 export class Chat extends Emitter<ChatEvents> {
-  readonly #link: ChatLink;
+  readonly #link: Link;
   readonly #rest: Rest;
   readonly #conversations = new Map<string, Conversation>();
   #connected: ChatConnected | null = null;
@@ -32,10 +33,10 @@ export class Chat extends Emitter<ChatEvents> {
   /** @internal Use `connectChat`. */
   constructor(endpoint: string, token: string, { tokenProvider }: ChatOptions) {
     super();
-    this.#link = new ChatLink(endpoint, token, tokenProvider, {
+    this.#link = chatLink(endpoint, token, tokenProvider, {
       onState: (state, error) => this.#stateChanged(state, error),
       onFrame: (frame) => this.#receive(frame),
-      onReady: (connected) => this.#ready(connected),
+      onHello: (hello, wire) => this.#resume(hello, wire),
     });
     this.#rest = new Rest(endpoint, () => this.#link.token);
   }
@@ -62,11 +63,16 @@ export class Chat extends Emitter<ChatEvents> {
   async join(room: string, { history = 50 }: { history?: number } = {}): Promise<Conversation> {
     const known = this.joined.find(({ record }) => [record.id, record.uuid, record.name, record.roomId].includes(room));
     if (known) return known;
-    const ack = await this.#link.request<RoomJoinAck>("room.join", { room });
-    const conversation = new Conversation(ack, this.#link, this.#rest);
+    const ack = await this.#link.call<RoomJoinAck>("room.join", { room });
+    const twin = this.#conversations.get(ack.room.id);
+    if (twin) return twin;
+    const conversation = new Conversation(ack, this.userId, this.#link, this.#rest);
     this.#conversations.set(conversation.id, conversation);
     conversation.on("message", (message) => this.emit("message", message, conversation));
     conversation.on("reactionAdded", (reaction) => this.emit("reactionAdded", reaction, conversation));
+    conversation.on("memberLeft", ({ userId }) => {
+      if (userId === this.userId) this.#lose(conversation, REMOVED);
+    });
     if (history > 0) await conversation.loadOlder(history);
     return conversation;
   }
@@ -74,7 +80,7 @@ export class Chat extends Emitter<ChatEvents> {
   async leave(conversation: Conversation): Promise<void> {
     this.#conversations.delete(conversation.id);
     conversation.close(new StoaError("LEFT", "closed", "The conversation was left."));
-    await this.#link.request("room.leave", { room: conversation.id });
+    await this.#link.call("room.leave", { room: conversation.id });
   }
 
   /** Every conversation of this user, most recent first. */
@@ -88,39 +94,50 @@ export class Chat extends Emitter<ChatEvents> {
 
   async setPresence(status: "online" | "away"): Promise<void> {
     this.#presence = status;
-    await this.#link.request("presence.set", { status });
+    await this.#link.call("presence.set", { status });
   }
 
   close(): void {
     const closed = new StoaError("CLOSED", "closed", "The chat was closed.");
     for (const conversation of this.#conversations.values()) conversation.close(closed);
     this.#conversations.clear();
-    this.#link.stop();
+    this.#link.end("DISCONNECTED", null);
     this.removeAllListeners();
   }
 
-  async #ready(connected: ChatConnected): Promise<void> {
-    this.#connected = connected;
-    if (this.#presence === "away") this.#link.send({ type: "presence.set", status: "away" });
-    await Promise.all(this.joined.map((conversation) => this.#rejoin(conversation)));
+  async #resume(hello: ChatConnected, wire: Wire): Promise<void> {
+    this.#connected = hello;
+    await Promise.all(this.joined.map((conversation) => this.#rejoin(conversation, wire)));
+    if (this.#presence === "away") wire.send({ type: "presence.set", status: "away" });
   }
 
-  async #rejoin(conversation: Conversation): Promise<void> {
+  async #rejoin(conversation: Conversation, wire: Wire): Promise<void> {
     try {
-      await conversation.resume(await this.#link.request<RoomJoinAck>("room.join", conversation.position));
+      await conversation.resume(await wire.request<RoomJoinAck>("room.join", conversation.position));
     } catch (error) {
       const failure = error as StoaError;
-      // The connection went away again: the next one tries anew.
-      if (["closed", "network", "timeout"].includes(failure.reason)) throw failure;
-      this.#conversations.delete(conversation.id);
-      this.emit("conversationLost", conversation, failure);
-      conversation.close(failure);
+      // Anything else than "not for you any more" is cured by the next attempt.
+      if (failure.reason !== "not-found" && failure.reason !== "not-allowed") throw failure;
+      this.#lose(conversation, failure);
     }
+  }
+
+  #lose(conversation: Conversation, error: StoaError): void {
+    this.#conversations.delete(conversation.id);
+    this.emit("conversationLost", conversation, error);
+    conversation.close(error);
+  }
+
+  async #renew(): Promise<void> {
+    if (!this.#link.tokenProvider) return;
+    this.#link.token = await this.#link.tokenProvider();
+    await this.#link.call("token.refresh", { token: this.#link.token });
   }
 
   #receive(frame: Frame): void {
     if (frame.type === "token.expiring") {
-      this.#link.renew().catch(reportError);
+      // Should it fail, the socket is closed when the token is over, and the provider is asked again.
+      this.#renew().catch(() => {});
       return;
     }
     const conversation = this.#conversations.get(String(frame.conversationId));
@@ -136,6 +153,8 @@ export class Chat extends Emitter<ChatEvents> {
     for (const conversation of this.#conversations.values()) conversation.close(failure);
   }
 }
+
+const REMOVED = new StoaError("REMOVED", "removed", "You are no longer a member of this conversation.");
 
 const DURABLE = new Set([
   "message",

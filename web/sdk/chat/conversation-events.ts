@@ -1,10 +1,12 @@
+import type { ChatEvent } from "../../../src/protocol/chat-events.ts";
 import type {
   ConversationMember,
   Conversation as ConversationRecord,
   Presence,
   Typing,
 } from "../../../src/protocol/chat-records.ts";
-import type { LocalMessage } from "./timeline.ts";
+import type { Emitter } from "../emitter.ts";
+import type { LocalMessage, Timeline } from "./timeline.ts";
 
 export type ConversationEvents = {
   message: [message: LocalMessage];
@@ -25,3 +27,36 @@ export type ConversationEvents = {
   /** So much was missed that `messages` was read anew. */
   reset: [];
 };
+
+/** Tells the page of a durable event, by the name it has there. */
+export function announce(page: Emitter<ConversationEvents>, event: ChatEvent, timeline: Timeline): void {
+  switch (event.type) {
+    case "message":
+      page.emit("message", timeline.find(event.message.id) ?? { ...event.message, status: "sent" });
+      break;
+    case "message.updated":
+      page.emit("messageUpdated", { ...event.message, status: "sent" });
+      break;
+    case "message.deleted":
+      page.emit("messageDeleted", { id: event.messageId, deletedBy: event.deletedBy });
+      break;
+    case "reaction.added":
+      page.emit("reactionAdded", event);
+      break;
+    case "reaction.removed":
+      page.emit("reactionRemoved", event);
+      break;
+    case "member.joined":
+      page.emit("memberJoined", event.member);
+      break;
+    case "member.left":
+      page.emit("memberLeft", event.member);
+      break;
+    case "member.updated":
+      page.emit("memberUpdated", event.member);
+      break;
+    case "conversation.updated":
+      page.emit("conversationUpdated", event.conversation);
+      break;
+  }
+}

@@ -9,10 +9,12 @@ import type {
   Typing,
 } from "../../../src/protocol/chat-records.ts";
 import type { StoaError } from "../errors.ts";
+import type { Link } from "../link.ts";
 import type { Rest } from "../rest.ts";
+import { Company } from "./company.ts";
 import { ConversationArchive } from "./conversation-archive.ts";
-import type { ChatLink } from "./link.ts";
-import { Outbox, type Outgoing } from "./outbox.ts";
+import { announce } from "./conversation-events.ts";
+import { Outbox, type Outgoing, pendingMessage, type SendInput } from "./outbox.ts";
 import { type LocalMessage, Timeline } from "./timeline.ts";
 import { TypingThrottle } from "./typing.ts";
 import type { UploadOptions } from "./upload.ts";
@@ -22,22 +24,24 @@ export class Conversation extends ConversationArchive {
   record: ConversationRecord;
   role: string;
   readState: ReadState;
-  readonly #link: ChatLink;
+  readonly #link: Link;
+  readonly #userId: string;
   readonly #timeline = new Timeline();
   readonly #outbox: Outbox;
   readonly #typingThrottle: TypingThrottle;
-  readonly #presence = new Map<string, Presence>();
-  readonly #typing = new Map<string, Typing>();
+  readonly #company: Company;
   #seq: number;
   #epoch: string;
-  #oldest: string | null | undefined;
-  /** Events that arrive while history is read anew. */
-  #held: ChatEvent[] | null = null;
+  /** Where the page before the known ones begins; undefined before the first, null after the last. */
+  #older: string | null | undefined;
+  /** Events since the page of history that is being read was asked for. */
+  #meanwhile: ChatEvent[] | null = null;
 
   /** @internal */
-  constructor(ack: RoomJoinAck, link: ChatLink, rest: Rest) {
+  constructor(ack: RoomJoinAck, userId: string, link: Link, rest: Rest) {
     super(rest);
     this.#link = link;
+    this.#userId = userId;
     this.record = ack.room;
     this.role = ack.role;
     this.readState = ack.readState;
@@ -45,7 +49,8 @@ export class Conversation extends ConversationArchive {
     this.#epoch = ack.epoch;
     this.#outbox = new Outbox((outgoing) => this.#deliver(outgoing));
     this.#typingThrottle = new TypingThrottle((type) => link.send({ type, room: this.id }));
-    this.#adoptPresence(ack);
+    this.#company = new Company(this, userId);
+    this.#company.adopt(ack);
   }
 
   get name(): string {
@@ -57,26 +62,37 @@ export class Conversation extends ConversationArchive {
     return this.#timeline.messages;
   }
 
-  get presence(): readonly Presence[] {
-    return [...this.#presence.values()];
+  /** Whether `loadOlder` has anything left to load. */
+  get hasOlder(): boolean {
+    return this.#older !== null;
   }
 
+  get presence(): readonly Presence[] {
+    return this.#company.present;
+  }
+
+  /** The others who are typing. */
   get typing(): readonly Typing[] {
-    const now = Date.now();
-    return [...this.#typing.values()].filter(({ expiresAt }) => Date.parse(expiresAt) > now);
+    return this.#company.typing;
   }
 
   /** Shown in `messages` at once; resolves when it is on the server's disk. Survives reconnects, sent exactly once. */
-  send(input: string | Outgoing["input"]): Promise<Message> {
-    const { pending, done } = this.#outbox.add(typeof input === "string" ? { text: input } : input, this.id);
+  async send(input: string | SendInput): Promise<Message> {
     this.#typingThrottle.stop();
-    this.#timeline.addPending(pending);
-    this.emit("messagesChanged", this.messages);
-    return done.catch((error: StoaError) => {
-      this.#timeline.markPending(pending.clientMessageId ?? "", "failed");
-      this.emit("messagesChanged", this.messages);
+    const { outgoing, done } = this.#outbox.add(typeof input === "string" ? { text: input } : input);
+    this.#timeline.addPending(pendingMessage(outgoing, { conversationId: this.id, senderId: this.#userId }));
+    this.#changed();
+    try {
+      const message = await done;
+      // Usually its event has come before the answer; after a reconnect it may not.
+      if (!this.#timeline.find(message.id)) this.#timeline.put(message);
+      return message;
+    } catch (error) {
+      this.#timeline.markFailed(outgoing.clientMessageId);
       throw error;
-    });
+    } finally {
+      this.#changed();
+    }
   }
 
   /** Sends a failed message again, under the same id. */
@@ -92,9 +108,10 @@ export class Conversation extends ConversationArchive {
     });
   }
 
+  /** Throws a failed message away. */
   discard(message: LocalMessage): void {
     this.#timeline.dropPending(message.clientMessageId);
-    this.emit("messagesChanged", this.messages);
+    this.#changed();
   }
 
   async sendFile(file: Blob, options: UploadOptions & { text?: string } = {}): Promise<Message> {
@@ -102,26 +119,26 @@ export class Conversation extends ConversationArchive {
     return this.send({ text: options.text, attachment });
   }
 
-  edit(messageId: string, change: { text?: string; metadata?: Metadata }): Promise<void> {
-    return this.#link.request("message.update", { messageId, ...change });
+  async edit(messageId: string, change: { text?: string; metadata?: Metadata }): Promise<void> {
+    await this.#link.call("message.update", { messageId, ...change });
   }
 
-  delete(messageId: string): Promise<void> {
-    return this.#link.request("message.delete", { messageId });
+  async delete(messageId: string): Promise<void> {
+    await this.#link.call("message.delete", { messageId });
   }
 
-  react(messageId: string, emoji: string): Promise<void> {
-    return this.#link.request("reaction.add", { messageId, emoji });
+  async react(messageId: string, emoji: string): Promise<void> {
+    await this.#link.call("reaction.add", { messageId, emoji });
   }
 
-  unreact(messageId: string, emoji: string): Promise<void> {
-    return this.#link.request("reaction.remove", { messageId, emoji });
+  async unreact(messageId: string, emoji: string): Promise<void> {
+    await this.#link.call("reaction.remove", { messageId, emoji });
   }
 
+  /** This message and everything before it; the newest unless given. */
   async markRead(messageId = this.messages.findLast(({ status }) => status === "sent")?.id): Promise<void> {
     if (messageId === undefined) return;
-    const { readState } = await this.#link.request<{ readState: ReadState }>("read.mark", { messageId });
-    this.readState = readState;
+    this.readState = (await this.#link.call<{ readState: ReadState }>("read.mark", { messageId })).readState;
   }
 
   /** Call it on every key stroke: at most one frame in three seconds leaves, and it stops by itself. */
@@ -135,12 +152,11 @@ export class Conversation extends ConversationArchive {
 
   /** The page of messages before those already known; false when there are no more. */
   async loadOlder(limit = 50): Promise<boolean> {
-    if (this.#oldest === null) return false;
-    const page = await this.history({ before: this.#oldest, limit });
-    for (const message of page.data) this.#timeline.put(message);
-    this.#oldest = page.nextCursor;
-    this.emit("messagesChanged", this.messages);
-    return page.nextCursor !== null;
+    if (this.#older === null) return false;
+    await this.#read({ before: this.#older, limit }, (messages) => {
+      for (const message of messages) if (!this.#timeline.find(message.id)) this.#timeline.put(message);
+    });
+    return this.hasOlder;
   }
 
   /** @internal What a rejoin needs to say. */
@@ -148,67 +164,66 @@ export class Conversation extends ConversationArchive {
     return { room: this.id, since: this.#seq, epoch: this.#epoch };
   }
 
-  /** @internal After a reconnect: what was missed, in order; then what is still waiting to be sent. */
+  /** @internal After a reconnect: what was missed, in order. */
   async resume(ack: RoomJoinAck): Promise<void> {
+    for (const event of ack.events) this.receive(event);
     this.record = ack.room;
     this.role = ack.role;
     this.readState = ack.readState;
-    this.#adoptPresence(ack);
-    for (const event of ack.events) this.receive(event);
-    if (!ack.recovered) await this.#readAnew(ack);
-    this.#outbox.resend();
+    this.#company.adopt(ack);
+    if (ack.recovered) return;
+    this.#seq = ack.seq;
+    // No epoch yet: should this be cut short, the next join must not take the gap for recovered.
+    this.#epoch = "";
+    await this.#read({ limit: 50 }, (messages) => this.#timeline.reset(messages));
+    this.#epoch = ack.epoch;
+    this.emit("reset");
   }
 
   /** @internal */
   receive(event: ChatEvent): void {
-    if (this.#held) {
-      this.#held.push(event);
-      return;
-    }
     if (event.seq <= this.#seq) return;
     this.#seq = event.seq;
+    this.#meanwhile?.push(event);
     this.#timeline.apply(event);
-    this.#announce(event);
-    this.emit("messagesChanged", this.messages);
+    if (event.type === "conversation.updated") this.record = event.conversation;
+    if (event.type === "message" && event.message.senderId !== this.#userId) this.readState.unreadCount += 1;
+    announce(this, event, this.#timeline);
+    this.#changed();
   }
 
   /** @internal */
   signal(signal: ChatSignal): void {
-    switch (signal.type) {
-      case "presence": {
-        const presence = signal as unknown as Presence;
-        if (signal.status === "offline") this.#presence.delete(signal.userId);
-        else this.#presence.set(signal.userId, presence);
-        this.emit("presenceChanged", presence);
-        break;
-      }
-      case "typing.started":
-        this.#typing.set(signal.userId, signal);
-        this.emit("typingChanged", this.typing);
-        break;
-      case "typing.stopped":
-        this.#typing.delete(signal.userId);
-        this.emit("typingChanged", this.typing);
-        break;
-      case "read":
-        this.emit("read", signal);
-        break;
-      case "stream.updated":
-        this.emit("streamUpdated", signal);
-        break;
-    }
+    if (signal.type === "stream.updated") this.emit("streamUpdated", signal);
+    else this.#company.signal(signal);
   }
 
   /** @internal */
   close(error: StoaError): void {
     this.#typingThrottle.close();
     this.#outbox.fail(error);
+    this.#changed();
     this.removeAllListeners();
+  }
+
+  /** Reads a page. What happened while it was on its way is newer than it may be, and is applied again on top. */
+  async #read(options: { before?: string; limit: number }, merge: (messages: Message[]) => void): Promise<void> {
+    const meanwhile: ChatEvent[] = [];
+    this.#meanwhile = meanwhile;
+    try {
+      const page = await this.history(options);
+      merge(page.data);
+      this.#older = page.nextCursor;
+    } finally {
+      if (this.#meanwhile === meanwhile) this.#meanwhile = null;
+    }
+    for (const event of meanwhile) this.#timeline.apply(event);
+    this.#changed();
   }
 
   async #deliver({ input, clientMessageId, clientSentAt }: Outgoing): Promise<Message> {
     const { attachment, ...fields } = input;
-    const { message } = await this.#link.request<{ message: Message }>("message.send", {
+    const { message } = await this.#link.call<{ message: Message }>("message.send", {
       room: this.id,
       ...fields,
       ...(attachment === undefined ? {} : { messageType: "attachment", attachmentId: attachment.id }),
@@ -218,62 +233,7 @@ export class Conversation extends ConversationArchive {
     return message;
   }
 
-  async #readAnew({ seq, epoch }: RoomJoinAck): Promise<void> {
-    this.#seq = seq;
-    // No epoch yet: should this be cut short, the next join must not take the gap for recovered.
-    this.#epoch = "";
-    this.#held = [];
-    try {
-      const page = await this.history({ limit: 50 });
-      this.#timeline.reset(page.data);
-      this.#oldest = page.nextCursor;
-      this.#epoch = epoch;
-    } finally {
-      const held = this.#held;
-      this.#held = null;
-      for (const event of held) this.receive(event);
-    }
-    this.emit("reset");
+  #changed(): void {
     this.emit("messagesChanged", this.messages);
-  }
-
-  #adoptPresence({ presence, typing }: RoomJoinAck): void {
-    this.#presence.clear();
-    for (const one of presence) this.#presence.set(one.userId, one);
-    this.#typing.clear();
-    for (const one of typing) this.#typing.set(one.userId, one);
-  }
-
-  #announce(event: ChatEvent): void {
-    switch (event.type) {
-      case "message":
-        this.emit("message", this.#timeline.put(event.message));
-        break;
-      case "message.updated":
-        this.emit("messageUpdated", { ...event.message, status: "sent" });
-        break;
-      case "message.deleted":
-        this.emit("messageDeleted", { id: event.messageId, deletedBy: event.deletedBy });
-        break;
-      case "reaction.added":
-        this.emit("reactionAdded", event);
-        break;
-      case "reaction.removed":
-        this.emit("reactionRemoved", event);
-        break;
-      case "member.joined":
-        this.emit("memberJoined", event.member);
-        break;
-      case "member.left":
-        this.emit("memberLeft", event.member);
-        break;
-      case "member.updated":
-        this.emit("memberUpdated", event.member);
-        break;
-      case "conversation.updated":
-        this.record = event.conversation;
-        this.emit("conversationUpdated", event.conversation);
-        break;
-    }
   }
 }

@@ -2,85 +2,74 @@ import type { Attachment, Message, Metadata } from "../../../src/protocol/chat-r
 import type { StoaError } from "../errors.ts";
 import type { LocalMessage } from "./timeline.ts";
 
-export type Outgoing = {
-  input: {
-    text?: string;
-    metadata?: Metadata;
-    replyTo?: string;
-    attachment?: Attachment;
-    clientMessageId?: string;
-  };
-  clientMessageId: string;
-  clientSentAt: number;
+export type SendInput = {
+  text?: string;
+  metadata?: Metadata;
+  replyTo?: string;
+  attachment?: Attachment;
+  clientMessageId?: string;
 };
 
-type Waiting = Outgoing & {
-  resolve: (message: Message) => void;
-  reject: (error: StoaError) => void;
-  inFlight: boolean;
-};
+export type Outgoing = { input: SendInput; clientMessageId: string; clientSentAt: number };
+
+type Waiting = Outgoing & { resolve: (message: Message) => void; reject: (error: StoaError) => void };
 
 /**
- * Messages that the server has not acknowledged. A lost connection leaves them here; `resend` sends them again under
- * the same client id, which the server answers with the original if the first one had arrived after all.
+ * Messages that the server has not acknowledged, delivered one after another so that their order is that of the page.
+ * Each keeps its client id: one that is sent twice because its answer got lost is stored once.
  */
 export class Outbox {
-  readonly #waiting = new Map<string, Waiting>();
+  #waiting: Waiting[] = [];
+  #running = false;
 
+  /** `deliver` waits for a connection and repeats itself across a lost one; what it throws is a refusal. */
   constructor(readonly deliver: (outgoing: Outgoing) => Promise<Message>) {}
 
-  add(input: Outgoing["input"], conversationId: string): { pending: LocalMessage; done: Promise<Message> } {
-    const clientMessageId = input.clientMessageId ?? crypto.randomUUID();
+  add(input: SendInput): { outgoing: Outgoing; done: Promise<Message> } {
     const { promise, resolve, reject } = Promise.withResolvers<Message>();
-    const { clientMessageId: _, ...rest } = input;
-    const waiting: Waiting = {
-      input: rest,
-      clientMessageId,
-      clientSentAt: Date.now(),
-      resolve,
-      reject,
-      inFlight: false,
-    };
-    this.#waiting.set(clientMessageId, waiting);
-    void this.#attempt(waiting);
-    return { pending: pendingMessage(waiting, conversationId), done: promise };
+    const clientMessageId = input.clientMessageId ?? crypto.randomUUID();
+    const outgoing = { input, clientMessageId, clientSentAt: Date.now() };
+    this.#waiting.push({ ...outgoing, resolve, reject });
+    void this.#run();
+    return { outgoing, done: promise };
   }
 
-  resend(): void {
-    for (const waiting of this.#waiting.values()) void this.#attempt(waiting);
-  }
-
+  /** Nothing will be delivered any more. */
   fail(error: StoaError): void {
-    for (const { reject } of this.#waiting.values()) reject(error);
-    this.#waiting.clear();
+    for (const { reject } of this.#waiting.splice(0)) reject(error);
   }
 
-  async #attempt(waiting: Waiting): Promise<void> {
-    if (waiting.inFlight) return;
-    waiting.inFlight = true;
-    try {
-      const message = await this.deliver(waiting);
-      this.#waiting.delete(waiting.clientMessageId);
-      waiting.resolve(message);
-    } catch (error) {
-      const { reason } = error as StoaError;
-      // Lost with the connection, not refused: it stays for the next one.
-      if (reason === "closed" || reason === "network" || reason === "timeout") return;
-      this.#waiting.delete(waiting.clientMessageId);
-      waiting.reject(error as StoaError);
-    } finally {
-      waiting.inFlight = false;
+  async #run(): Promise<void> {
+    if (this.#running) return;
+    this.#running = true;
+    for (let next = this.#waiting[0]; next; next = this.#waiting[0]) {
+      try {
+        const message = await this.deliver(next);
+        this.#take(next)?.resolve(message);
+      } catch (error) {
+        this.#take(next)?.reject(error as StoaError);
+      }
     }
+    this.#running = false;
+  }
+
+  #take(waiting: Waiting): Waiting | undefined {
+    const at = this.#waiting.indexOf(waiting);
+    return at < 0 ? undefined : this.#waiting.splice(at, 1)[0];
   }
 }
 
-function pendingMessage({ input, clientMessageId, clientSentAt }: Outgoing, conversationId: string): LocalMessage {
+/** How a message looks until the server has it. */
+export function pendingMessage(
+  { input, clientMessageId, clientSentAt }: Outgoing,
+  { conversationId, senderId }: { conversationId: string; senderId: string },
+): LocalMessage {
   const at = new Date(clientSentAt).toISOString();
   return {
     id: clientMessageId,
     seq: Number.MAX_SAFE_INTEGER,
     conversationId,
-    senderId: null,
+    senderId,
     type: input.attachment ? "attachment" : "text",
     text: input.text ?? null,
     replyTo: input.replyTo ?? null,

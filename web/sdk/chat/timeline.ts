@@ -25,42 +25,46 @@ export class Timeline {
     this.#pending = this.#pending.filter((message) => message.clientMessageId !== clientMessageId);
   }
 
-  markPending(clientMessageId: string, status: "sending" | "failed"): void {
-    const message = this.#pending.find((candidate) => candidate.clientMessageId === clientMessageId);
-    if (message) message.status = status;
+  /** Sends that fail stay where they are, to be tried again or thrown away. */
+  markFailed(clientMessageId: string): void {
+    this.#pending = this.#pending.map((message) =>
+      message.clientMessageId === clientMessageId ? { ...message, status: "failed" } : message,
+    );
   }
 
   /** Adds or replaces; the order is that of `seq`, whichever way a message arrived. */
   put(message: Message): LocalMessage {
-    const known = this.find(message.id);
-    if (known) return Object.assign(known, message);
-    const added: LocalMessage = { ...message, status: "sent" };
+    const shown: LocalMessage = { ...message, status: "sent" };
+    const known = this.#sent.findIndex(({ id }) => id === message.id);
+    if (known >= 0) {
+      this.#sent[known] = shown;
+      return shown;
+    }
     let at = this.#sent.length;
     while (at > 0 && (this.#sent[at - 1]?.seq ?? 0) > message.seq) at -= 1;
-    this.#sent.splice(at, 0, added);
+    this.#sent.splice(at, 0, shown);
     if (message.clientMessageId !== null) this.dropPending(message.clientMessageId);
-    return added;
+    return shown;
   }
 
+  /** Events state results, so applying one again changes nothing. */
   apply(event: ChatEvent): void {
     switch (event.type) {
       case "message":
         this.put(event.message);
-        if (event.thread) this.#setReplyCount(event.thread);
+        if (event.thread) this.#change(event.thread.rootId, { replyCount: event.thread.replyCount });
         return;
       case "message.updated":
         if (this.find(event.message.id)) this.put(event.message);
         return;
       case "message.deleted":
-        this.#entomb(event.messageId, event.deletedAt);
-        if (event.thread) this.#setReplyCount(event.thread);
+        this.#change(event.messageId, { ...GONE, deletedAt: event.deletedAt });
+        if (event.thread) this.#change(event.thread.rootId, { replyCount: event.thread.replyCount });
         return;
       case "reaction.added":
-      case "reaction.removed": {
-        const message = this.find(event.messageId);
-        if (message) message.reactions = event.reactions;
+      case "reaction.removed":
+        this.#change(event.messageId, { reactions: event.reactions });
         return;
-      }
     }
   }
 
@@ -70,14 +74,12 @@ export class Timeline {
     for (const message of messages) this.put(message);
   }
 
-  #setReplyCount({ rootId, replyCount }: { rootId: string; replyCount: number }): void {
-    const root = this.find(rootId);
-    if (root) root.replyCount = replyCount;
-  }
-
-  #entomb(messageId: string, deletedAt: string): void {
-    const message = this.find(messageId);
-    if (!message) return;
-    Object.assign(message, { deleted: true, deletedAt, text: null, metadata: null, attachment: null, reactions: [] });
+  /** A new object each time, so that a page that compares by identity sees what has changed. */
+  #change(messageId: string, change: Partial<Message>): void {
+    const at = this.#sent.findIndex(({ id }) => id === messageId);
+    const known = this.#sent[at];
+    if (known) this.#sent[at] = { ...known, ...change };
   }
 }
+
+const GONE = { deleted: true, text: null, metadata: null, attachment: null, reactions: [] };

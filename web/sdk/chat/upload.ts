@@ -29,10 +29,10 @@ export async function upload(
       size: file.size,
       ...(metadata === undefined ? {} : { metadata }),
     },
-    signal,
+    { signal },
   );
   await put(ticket, file, options);
-  return rest.call<Attachment>("POST", `/v1/chat/attachments/${ticket.id}/complete`, undefined, signal);
+  return rest.call<Attachment>("POST", `/v1/chat/attachments/${ticket.id}/complete`, undefined, { signal });
 }
 
 /** XMLHttpRequest, because `fetch` does not tell how much of a body has left. */
@@ -41,7 +41,9 @@ function put(ticket: Ticket, file: Blob, { onProgress, signal }: UploadOptions):
     const request = new XMLHttpRequest();
     const cancelled = () => new StoaError("CANCELLED", "cancelled", "The upload was cancelled.");
     if (signal?.aborted) return reject(cancelled());
-    signal?.addEventListener("abort", () => request.abort(), { once: true });
+    const abort = () => request.abort();
+    signal?.addEventListener("abort", abort);
+    request.addEventListener("loadend", () => signal?.removeEventListener("abort", abort));
     request.upload.addEventListener("progress", ({ loaded, total }) => onProgress?.(total === 0 ? 1 : loaded / total));
     request.addEventListener("load", () =>
       request.status < 300

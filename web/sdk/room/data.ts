@@ -1,4 +1,5 @@
 import { StoaError } from "../errors.ts";
+import type { Transport } from "./transport.ts";
 
 export type DataOptions = {
   /** `false` may lose messages, but a late one never holds up the next. */
@@ -19,12 +20,12 @@ export class DataChannels {
   readonly #lossy: RTCDataChannel;
 
   constructor(
-    pc: RTCPeerConnection,
+    transport: Transport,
     readonly request: <Ack>(type: string, fields: object) => Promise<Ack>,
     onMessage: (message: DataMessage) => void,
   ) {
-    this.#reliable = pc.createDataChannel("reliable");
-    this.#lossy = pc.createDataChannel("lossy", { ordered: false, maxRetransmits: 0 });
+    this.#reliable = transport.addChannel("reliable");
+    this.#lossy = transport.addChannel("lossy", { ordered: false, maxRetransmits: 0 });
     for (const channel of [this.#reliable, this.#lossy]) {
       channel.addEventListener("message", ({ data }) => onMessage(JSON.parse(String(data)) as DataMessage));
     }

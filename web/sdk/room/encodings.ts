@@ -1,6 +1,7 @@
 import type { Layer, TrackSource } from "../../../src/protocol/room-records.ts";
 
-const RID_OF: Record<Layer, string> = { low: "q", medium: "h", high: "f" };
+/** As in the protocol; stated here because importing it would bring the whole schema library along. */
+const LAYER_RIDS: Record<Layer, string> = { low: "q", medium: "h", high: "f" };
 
 /** Three layers for a camera, two for a screen (its text must stay readable), from low to high. */
 export function videoEncodings(source: TrackSource, height: number, simulcast: boolean): RTCRtpEncodingParameters[] {
@@ -26,16 +27,14 @@ function bitrateFor(height: number): number {
   return height >= 540 ? 1_000_000 : 600_000;
 }
 
-/** Nobody watches the other layers: do not spend the CPU on them. The lowest stays, so that a newcomer sees at once. */
-export async function encodeOnly(sender: RTCRtpSender, layers: readonly Layer[]): Promise<void> {
-  const parameters = sender.getParameters();
-  const wanted = new Set(layers.map((layer) => RID_OF[layer]));
+/** Nobody watches the other layers: do not spend the CPU and the uplink on them. Whether anything has changed. */
+export function activateOnly(encodings: RTCRtpEncodingParameters[], layers: readonly Layer[]): boolean {
+  const wanted = new Set<string>(layers.map((layer) => LAYER_RIDS[layer]));
   let changed = false;
-  for (const encoding of parameters.encodings) {
-    if (encoding.rid === undefined) continue;
-    const active = wanted.has(encoding.rid);
+  for (const encoding of encodings) {
+    const active = encoding.rid === undefined ? layers.length > 0 : wanted.has(encoding.rid);
     changed ||= encoding.active !== active;
     encoding.active = active;
   }
-  if (changed) await sender.setParameters(parameters);
+  return changed;
 }

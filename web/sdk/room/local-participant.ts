@@ -2,6 +2,7 @@ import type { Permissions, TrackSource } from "../../../src/protocol/room-record
 import { StoaError } from "../errors.ts";
 import { capture, captureScreen, type DeviceKind } from "./devices.ts";
 import { LocalTrack, type PublishOptions } from "./local-track.ts";
+import { requirePublish } from "./permissions.ts";
 
 export type CameraOptions = PublishOptions & { deviceId?: string; width?: number; height?: number; frameRate?: number };
 export type MicrophoneOptions = PublishOptions & { deviceId?: string; constraints?: MediaTrackConstraints };
@@ -10,7 +11,8 @@ export type ScreenOptions = PublishOptions & { audio?: boolean };
 export type LocalDeps = {
   publish: (track: LocalTrack) => Promise<void>;
   unpublish: (track: LocalTrack) => Promise<void>;
-  request: <Ack>(type: string, fields: object) => Promise<Ack>;
+  tellMuted: (track: LocalTrack) => Promise<void>;
+  setMetadata: (metadata: string | null) => Promise<void>;
   onChanged: (event: "published" | "unpublished" | "muted" | "unmuted", track: LocalTrack) => void;
   onError: (error: StoaError) => void;
 };
@@ -35,6 +37,7 @@ export class LocalParticipant {
   async enableCamera(options: CameraOptions = {}): Promise<LocalTrack> {
     const known = this.track("camera");
     if (known) return this.mute(known, false);
+    requirePublish(this.permissions, "video");
     const { deviceId, width = 1280, height = 720, frameRate = 30, ...publish } = options;
     const track = await capture({
       video: {
@@ -50,6 +53,7 @@ export class LocalParticipant {
   async enableMicrophone(options: MicrophoneOptions = {}): Promise<LocalTrack> {
     const known = this.track("microphone");
     if (known) return this.mute(known, false);
+    requirePublish(this.permissions, "audio");
     const { deviceId, constraints, ...publish } = options;
     const audio = {
       echoCancellation: true,
@@ -63,6 +67,7 @@ export class LocalParticipant {
 
   /** The screen the user picks; its sound too where the browser offers it. */
   async shareScreen({ audio = true, ...publish }: ScreenOptions = {}): Promise<LocalTrack> {
+    requirePublish(this.permissions, "video");
     const tracks = await captureScreen({ video: { frameRate: 15 }, audio });
     const [sound] = tracks.filter(({ kind }) => kind === "audio");
     const [picture] = tracks.filter(({ kind }) => kind === "video");
@@ -87,6 +92,7 @@ export class LocalParticipant {
 
   /** Any track of the page's own: a canvas, a file, a processed camera. */
   async publish(mediaStreamTrack: MediaStreamTrack, options: PublishOptions = {}): Promise<LocalTrack> {
+    requirePublish(this.permissions, mediaStreamTrack.kind as LocalTrack["kind"]);
     const track = new LocalTrack(mediaStreamTrack, options);
     this.tracks.add(track);
     try {
@@ -114,10 +120,7 @@ export class LocalParticipant {
     track.muted = muted;
     track.mediaStreamTrack.enabled = !muted;
     this.#deps.onChanged(muted ? "muted" : "unmuted", track);
-    if (track.id !== null) {
-      // Said again when the room is joined anew, so a lost connection loses nothing.
-      await this.#deps.request("track.mute", { trackId: track.id, muted }).catch(() => {});
-    }
+    await this.#deps.tellMuted(track);
     return track;
   }
 
@@ -126,12 +129,20 @@ export class LocalParticipant {
     const track = this.track(kind === "videoinput" ? "camera" : "microphone");
     if (!track) throw new StoaError("NOT_PUBLISHED", "invalid", "Nothing of that kind is being published.");
     const constraints = { ...track.mediaStreamTrack.getConstraints(), deviceId: { exact: deviceId } };
-    await track.replace(await capture(kind === "videoinput" ? { video: constraints } : { audio: constraints }));
+    const wanted = kind === "videoinput" ? { video: constraints } : { audio: constraints };
+    try {
+      await track.replace(await capture(wanted));
+    } catch (error) {
+      // Phones open one camera at a time.
+      if ((error as StoaError).reason !== "device-in-use") throw error;
+      track.mediaStreamTrack.stop();
+      await track.replace(await capture(wanted));
+    }
     this.#followDevice(track);
   }
 
   async setMetadata(metadata: string | null): Promise<void> {
-    await this.#deps.request("participant.update", { metadata });
+    await this.#deps.setMetadata(metadata);
     this.metadata = metadata;
   }
 

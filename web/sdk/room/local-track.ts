@@ -1,6 +1,6 @@
 import type { Layer, TrackKind, TrackSource } from "../../../src/protocol/room-records.ts";
 import type { VideoCodec } from "./codecs.ts";
-import { encodeOnly, videoEncodings } from "./encodings.ts";
+import { activateOnly, videoEncodings } from "./encodings.ts";
 
 export type PublishOptions = {
   source?: TrackSource;
@@ -27,6 +27,7 @@ export class LocalTrack {
   /** @internal */
   sender: RTCRtpSender | null = null;
   readonly #elements = new Set<HTMLMediaElement>();
+  #encoding: Promise<void> = Promise.resolve();
 
   /** @internal */
   constructor(track: MediaStreamTrack, options: PublishOptions) {
@@ -69,9 +70,16 @@ export class LocalTrack {
     for (const element of this.#elements) element.srcObject = new MediaStream([track]);
   }
 
-  /** @internal */
-  async setWantedLayers(layers: readonly Layer[]): Promise<void> {
-    if (this.sender && this.kind === "video") await encodeOnly(this.sender, layers);
+  /** @internal One change after another: a sender refuses parameters that were read before the last change. */
+  setWantedLayers(layers: readonly Layer[]): Promise<void> {
+    const { sender, kind } = this;
+    if (!sender || kind !== "video") return Promise.resolve();
+    const run = this.#encoding.then(async () => {
+      const parameters = sender.getParameters();
+      if (this.sender === sender && activateOnly(parameters.encodings, layers)) await sender.setParameters(parameters);
+    });
+    this.#encoding = run.catch(() => {});
+    return run;
   }
 
   /** @internal */

@@ -1,79 +1,95 @@
+import { onWake } from "../wake.ts";
 import type { Transport } from "./transport.ts";
 
 export type MediaGuardDeps = {
   signalingOpen: () => boolean;
-  /** Restarts were of no use: join anew. */
-  giveUp: () => void;
+  /** Media has stopped, or flows again. */
+  onFlow: (flowing: boolean) => void;
   onRestart: () => void;
+  /** Restarts were of no use: join anew. `ever`: whether this connection has carried anything at all. */
+  giveUp: (ever: boolean) => void;
 };
 
-const PATIENCE_MS = 2_500;
-const RESTARTS = 3;
-
-type Connection = EventTarget & { type?: string };
+/** A short hiccup mends itself; browsers say `disconnected` after five seconds of silence already. */
+const PATIENCE_MS = 2_000;
+const FIRST_MS = 10_000;
+const RETRY_MS = 4_000;
+const RESTARTS = 4;
 
 /** Notices that media has stopped flowing and brings it back: an ICE restart first, a fresh join when that fails. */
 export class MediaGuard {
+  readonly #deps: MediaGuardDeps;
+  readonly #stopListening: () => void;
   #transport: Transport | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #restarts = 0;
-  readonly #connection = (navigator as Navigator & { connection?: Connection }).connection;
+  #ever = false;
 
-  constructor(readonly deps: MediaGuardDeps) {
-    addEventListener("online", this.#networkChanged);
-    this.#connection?.addEventListener("change", this.#networkChanged);
+  constructor(deps: MediaGuardDeps) {
+    this.#deps = deps;
+    // Wi-Fi to mobile: the browser may take half a minute to give up the old path by itself.
+    this.#stopListening = onWake(() => this.#transport && this.check());
   }
 
-  watch(transport: Transport | null): void {
+  watch(transport: Transport): void {
     clearTimeout(this.#timer);
     this.#transport = transport;
     this.#restarts = 0;
+    this.#ever = false;
+    this.#later(FIRST_MS);
   }
 
   stateChanged(state: RTCPeerConnectionState): void {
-    clearTimeout(this.#timer);
-    if (state === "connected") this.#restarts = 0;
-    if (state === "failed") this.restart();
-    if (state === "disconnected") this.#timer = setTimeout(this.restart, PATIENCE_MS);
+    switch (state) {
+      case "connected":
+        clearTimeout(this.#timer);
+        this.#restarts = 0;
+        this.#ever = true;
+        this.#deps.onFlow(true);
+        break;
+      case "disconnected":
+        this.#deps.onFlow(false);
+        this.#later(PATIENCE_MS);
+        break;
+      case "failed":
+        this.#deps.onFlow(false);
+        this.check();
+        break;
+    }
   }
 
-  /** Nothing to do while the socket is down: a resume calls this again. */
-  restart = (): void => {
+  /** Restarts unless media flows. While the socket is down there is nothing to do: a resume calls this again. */
+  check = (): void => {
+    clearTimeout(this.#timer);
     const transport = this.#transport;
-    if (!transport || !this.deps.signalingOpen()) return;
+    if (!transport || !this.#deps.signalingOpen() || isFine(transport.pc.connectionState)) return;
     if (this.#restarts >= RESTARTS) {
-      this.deps.giveUp();
+      this.#restarts = 0;
+      this.#deps.giveUp(this.#ever);
       return;
     }
     this.#restarts += 1;
-    this.deps.onRestart();
-    transport
+    this.#deps.onRestart();
+    void transport
       .negotiate({ iceRestart: true })
+      .catch(() => {})
       .then(() => {
-        if (this.#transport !== transport || transport.pc.connectionState === "connected") return;
-        clearTimeout(this.#timer);
-        this.#timer = setTimeout(this.restart, PATIENCE_MS);
-      })
-      .catch(() => {
-        clearTimeout(this.#timer);
-        this.#timer = setTimeout(this.restart, PATIENCE_MS);
+        if (this.#transport === transport) this.#later(RETRY_MS);
       });
   };
 
   close(): void {
     clearTimeout(this.#timer);
     this.#transport = null;
-    removeEventListener("online", this.#networkChanged);
-    this.#connection?.removeEventListener("change", this.#networkChanged);
+    this.#stopListening();
   }
 
-  /** Wi-Fi to mobile: the old path may take half a minute to be given up by itself. */
-  readonly #networkChanged = () => {
-    if (this.#transport?.pc.connectionState !== "connected") this.restart();
-    else
-      this.#timer = setTimeout(
-        () => this.#transport?.pc.connectionState !== "connected" && this.restart(),
-        PATIENCE_MS,
-      );
-  };
+  #later(ms: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(this.check, ms);
+  }
+}
+
+function isFine(state: RTCPeerConnectionState): boolean {
+  return state === "connected" || state === "closed";
 }

@@ -90,15 +90,10 @@ export class RemoteTrack {
   /** @internal */
   get demand(): Demand {
     const { subscribed, layer, priority } = this.#choice;
-    if (this.kind === "audio") return { wanted: subscribed, paused: false, priority };
+    const choice = { ...(layer === undefined ? {} : { layer }), ...(priority === undefined ? {} : { priority }) };
+    if (this.kind === "audio" || this.#watch.size === 0) return { wanted: subscribed, paused: false, ...choice };
     const { visible, heightPx } = this.#watch.shown;
-    return {
-      wanted: subscribed,
-      paused: this.#watch.size > 0 && !visible,
-      ...(heightPx > 0 ? { maxHeight: heightPx } : {}),
-      ...(layer === undefined ? {} : { layer }),
-      ...(priority === undefined ? {} : { priority }),
-    };
+    return { wanted: subscribed, paused: !visible, ...(visible ? { maxHeight: stepUp(heightPx) } : {}), ...choice };
   }
 
   /** @internal */
@@ -116,6 +111,14 @@ export class RemoteTrack {
   }
 
   #show(element: HTMLMediaElement): void {
+    if (element.srcObject instanceof MediaStream && element.srcObject.getTracks()[0] === this.mediaStreamTrack) return;
     element.srcObject = this.mediaStreamTrack ? new MediaStream([this.mediaStreamTrack]) : null;
   }
+}
+
+/** Heights between which no layer lies are the same to the server: a page that is being resized need not tell each. */
+const STEPS = [90, 180, 270, 360, 540, 720, 1080, 1440, 2160, 4320];
+
+function stepUp(heightPx: number): number {
+  return STEPS.find((step) => step >= heightPx) ?? 8640;
 }

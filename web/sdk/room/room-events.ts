@@ -40,3 +40,11 @@ export type RoomEvents = {
   audioBlocked: [];
   error: [error: StoaError];
 };
+
+/** What a local track's changes are called in a room. */
+export const LOCAL_EVENTS = {
+  published: "localTrackPublished",
+  unpublished: "localTrackUnpublished",
+  muted: "localTrackMuted",
+  unmuted: "localTrackUnmuted",
+} as const;

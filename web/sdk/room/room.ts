@@ -1,23 +1,23 @@
-import type { Speaker } from "../../../src/protocol/room-records.ts";
+import { mayPublish } from "../../../src/protocol/may-publish.ts";
+import type { Permissions, Speaker } from "../../../src/protocol/room-records.ts";
 import type { JoinAck, Push } from "../../../src/protocol/signaling.ts";
 import type { ConnectionState } from "../connection-state.ts";
 import { Emitter } from "../emitter.ts";
-import { StoaError } from "../errors.ts";
+import { isLost, StoaError } from "../errors.ts";
 import { Rest } from "../rest.ts";
 import { AudioOutput } from "./audio-output.ts";
-import { DataChannels, type DataOptions } from "./data.ts";
-import { RoomLink } from "./link.ts";
+import type { DataOptions } from "./data.ts";
+import { type Joined, RoomLink } from "./link.ts";
 import { LocalParticipant } from "./local-participant.ts";
 import type { LocalTrack } from "./local-track.ts";
-import { MediaGuard } from "./media-guard.ts";
+import { Media } from "./media.ts";
 import type { RemoteParticipant } from "./remote-participant.ts";
 import type { RemoteTrack } from "./remote-track.ts";
-import type { RoomEvents, RoomOptions } from "./room-events.ts";
+import { LOCAL_EVENTS, type RoomEvents, type RoomOptions } from "./room-events.ts";
 import { Roster } from "./roster.ts";
-import { type RoomStats, StatsReader } from "./stats.ts";
+import type { RoomStats } from "./stats.ts";
 import { Subscriptions } from "./subscriptions.ts";
 import { Telemetry } from "./telemetry.ts";
-import { Transport } from "./transport.ts";
 
 /** A room you are in. It reconnects by itself; tracks stay published and elements keep playing. */
 export class Room extends Emitter<RoomEvents> {
@@ -29,63 +29,58 @@ export class Room extends Emitter<RoomEvents> {
   readonly #options: RoomOptions;
   readonly #link: RoomLink;
   readonly #roster: Roster;
-  readonly #subscriptions: Subscriptions;
-  readonly #guard: MediaGuard;
+  readonly #media: Media;
   readonly #audio: AudioOutput;
   readonly #telemetry: Telemetry;
-  #stats = new StatsReader();
-  #transport: Transport | null = null;
-  #data: DataChannels | null = null;
+  #state: ConnectionState = "CONNECTING";
+  #flowing = true;
+  /** What the page has set; the token's own otherwise. */
+  #metadata: string | null | undefined;
 
   /** @internal Use `connect`. */
   constructor(endpoint: string, token: string, sdk: string, options: RoomOptions) {
     super();
+    const { connectionId } = this;
+    const { tokenProvider, autoSubscribe = true, telemetry = true } = options;
+    const onError = (error: unknown) => this.#failed(error);
     this.#options = options;
     this.#link = new RoomLink({
-      endpoint,
-      token,
-      sdk,
-      tokenProvider: options.tokenProvider,
-      connectionId: this.connectionId,
-      onState: (state, error) => this.#stateChanged(state, error),
-      onJoined: (ack, resumed) => this.#joined(ack, resumed),
+      ...{ endpoint, token, sdk, tokenProvider, connectionId },
+      onState: (_state, error) => this.#stateChanged(error),
+      onJoined: (ack, how) => this.#joined(ack, how),
       onPush: (push) => this.#receive(push),
     });
-    const { request } = this.#link;
-    this.#telemetry = new Telemetry(
-      new Rest(endpoint, () => this.#link.token),
-      this.connectionId,
-      options.telemetry ?? true,
-    );
+    this.#telemetry = new Telemetry(new Rest(endpoint, () => this.#link.token), connectionId, telemetry);
     this.#audio = new AudioOutput(() => this.emit("audioBlocked"));
-    this.#guard = new MediaGuard({
-      signalingOpen: () => this.#link.open,
-      giveUp: () => this.#link.startOver(),
-      onRestart: () => this.#telemetry.record("reconnecting", { how: "ice-restart" }),
-    });
-    this.#roster = new Roster(this, {
-      autoSubscribe: options.autoSubscribe ?? true,
-      onChanged: () => this.#subscriptions.update(),
-      onUnsubscribed: (track) => this.#unsubscribed(track),
-    });
-    this.#subscriptions = new Subscriptions({
-      request,
+    const onUnsubscribed = (track: RemoteTrack) => this.#unsubscribed(track);
+    const subscriptions = new Subscriptions({
+      request: this.#link.request,
       tracks: () => this.#roster.tracks(),
       onSubscribed: (track) => this.#subscribed(track),
-      onUnsubscribed: (track) => this.#unsubscribed(track),
-      onError: (error) => this.#failed(error),
+      ...{ onUnsubscribed, onError },
     });
+    this.#roster = new Roster(this, { autoSubscribe, onChanged: subscriptions.update, onUnsubscribed });
     this.localParticipant = new LocalParticipant({
-      request,
-      publish: (track) => this.#publish(track),
-      unpublish: (track) => this.#unpublish(track),
+      publish: (track) => this.#media.publish(track),
+      unpublish: (track) => this.#media.unpublish(track),
+      tellMuted: (track) => this.#media.tellMuted(track),
+      setMetadata: (metadata) => this.#setMetadata(metadata),
       onChanged: (event, track) => this.emit(LOCAL_EVENTS[event], track),
-      onError: (error) => this.#failed(error),
+      onError,
+    });
+    this.#media = new Media({
+      ...{ link: this.#link, subscriptions, localTracks: this.localParticipant.tracks, onError },
+      onData: (message) => this.emit("dataReceived", message),
+      onFlow: (flowing) => {
+        this.#flowing = flowing;
+        this.#stateChanged(null);
+      },
+      record: (type, data) => this.#telemetry.record(type, data),
     });
   }
 
   get state(): ConnectionState {
-    return this.#link.state;
+    return this.#state;
   }
 
   /** Everyone else, by identity. */
@@ -105,13 +100,12 @@ export class Room extends Emitter<RoomEvents> {
   }
 
   /** Text to everyone, or to some; at most 64 KB. */
-  async sendData(payload: string, options: DataOptions = {}): Promise<void> {
-    if (!this.#data) throw new StoaError("NO_DATA", "not-allowed", "This token may not send data.");
-    await this.#data.send(payload, options);
+  sendData(payload: string, options: DataOptions = {}): Promise<void> {
+    return this.#media.sendData(payload, options);
   }
 
-  async getStats(): Promise<RoomStats | null> {
-    return this.#transport ? this.#stats.read(this.#transport.pc) : null;
+  getStats(): Promise<RoomStats | null> {
+    return this.#media.stats();
   }
 
   /** From a click, after `audioBlocked`. */
@@ -128,82 +122,31 @@ export class Room extends Emitter<RoomEvents> {
     this.#telemetry.record("disconnected", { reason: "client" });
     await this.#link.leave();
     this.#release();
-    await this.#telemetry.close();
+    this.#telemetry.close();
     this.removeAllListeners();
   }
 
-  #joined(ack: JoinAck, resumed: boolean): void {
+  #joined(ack: JoinAck, how: Joined): void {
     this.id = ack.room.id;
     this.name = ack.room.name;
     this.serverName = ack.serverName;
-    Object.assign(this.localParticipant, {
-      identity: ack.participant.identity,
-      metadata: ack.participant.metadata,
-      permissions: ack.permissions,
-    });
-    this.#roster.adopt(ack.participants, ack.participant.identity);
-    if (resumed && this.#transport) {
-      this.#telemetry.record("reconnected", { how: "resume" });
-      if (this.#transport.pc.connectionState !== "connected") this.#guard.restart();
-      this.#subscriptions.update();
-      return;
+    const { identity, metadata } = ack.participant;
+    Object.assign(this.localParticipant, { identity, metadata, permissions: ack.permissions });
+    if (how !== "resumed") this.#roster.adopt(ack.participants, identity);
+    if (how === "new") {
+      this.#telemetry.record("connected");
+      this.#flowing = true;
+      this.#media.connect(ack);
+      if (this.#metadata !== undefined) this.#setMetadata(this.#metadata).catch((error) => this.#failed(error));
+    } else {
+      this.#telemetry.record("reconnected", { how });
+      this.#media.resume();
     }
-    this.#telemetry.record("connected");
-    this.#connectMedia(ack);
   }
 
-  /** A peer connection of its own for each join; what was published is published again. */
-  #connectMedia({ iceServers, permissions }: JoinAck): void {
-    this.#transport?.close();
-    const transport = new Transport({
-      iceServers,
-      request: this.#link.request,
-      subscribed: () => this.#subscriptions.mapping(),
-      onState: (state) => {
-        this.#telemetry.record("ice_state_changed", { state });
-        this.#guard.stateChanged(state);
-      },
-    });
-    this.#transport = transport;
-    this.#stats = new StatsReader();
-    this.#guard.watch(transport);
-    this.#data = permissions.publishData
-      ? new DataChannels(transport.pc, this.#link.request, (m) => this.emit("dataReceived", m))
-      : null;
-    if (permissions.subscribe) for (const kind of ["audio", "video"] as const) transport.addSections(kind, 2);
-    const again = [...this.localParticipant.tracks].map((track) => transport.send(track));
-    Promise.all(again)
-      .then(() => (again.length > 0 || permissions.subscribe || this.#data ? transport.negotiate() : undefined))
-      .then(() => this.#sayMuted())
-      .catch((error) => this.#failed(error));
-    this.#subscriptions.use(permissions.subscribe ? transport : null);
-  }
-
-  async #publish(track: LocalTrack): Promise<void> {
-    const transport = this.#transport;
-    if (!transport) throw new StoaError("NOT_CONNECTED", "closed", "Join the room first.");
-    await transport.send(track);
-    try {
-      await transport.negotiate();
-    } catch (error) {
-      // Lost with the connection, not refused: the next join publishes it.
-      if (["closed", "network", "timeout"].includes((error as StoaError).reason)) return;
-      await transport.stopSending(track);
-      throw error;
-    }
-    this.#telemetry.record("track_published", { kind: track.kind, source: track.source });
-  }
-
-  async #unpublish(track: LocalTrack): Promise<void> {
-    await this.#transport?.stopSending(track);
-    if (track.id !== null) await this.#link.request("track.unpublish", { trackId: track.id }).catch(() => {});
-    this.#telemetry.record("track_unpublished", { kind: track.kind, source: track.source });
-  }
-
-  async #sayMuted(): Promise<void> {
-    for (const { id, muted } of this.localParticipant.tracks) {
-      if (id !== null && muted) await this.#link.request("track.mute", { trackId: id, muted });
-    }
+  async #setMetadata(metadata: string | null): Promise<void> {
+    this.#metadata = metadata;
+    await this.#link.request("participant.update", { metadata });
   }
 
   #receive(push: Push): void {
@@ -214,8 +157,7 @@ export class Room extends Emitter<RoomEvents> {
           .catch((error) => this.#failed(error));
         break;
       case "permissions.changed":
-        this.localParticipant.permissions = push.permissions;
-        this.emit("permissionsChanged", push.permissions);
+        this.#permissionsChanged(push.permissions);
         break;
       case "data":
         this.emit("dataReceived", { from: push.from, topic: push.topic, payload: push.payload });
@@ -233,12 +175,22 @@ export class Room extends Emitter<RoomEvents> {
     return [...this.localParticipant.tracks].find(({ id }) => id === trackId);
   }
 
+  #permissionsChanged(permissions: Permissions): void {
+    this.localParticipant.permissions = permissions;
+    for (const track of [...this.localParticipant.tracks]) {
+      if (!mayPublish(permissions, track.kind)) void this.localParticipant.unpublish(track);
+    }
+    this.#media.permissionsChanged(permissions);
+    this.emit("permissionsChanged", permissions);
+  }
+
   /** A server may close a microphone; it never opens one. */
   #mutedByServer(trackId: string): void {
     const track = this.#localTrack(trackId);
     if (!track || track.muted) return;
     track.muted = true;
     track.mediaStreamTrack.enabled = false;
+    this.#media.mutedByServer(track);
     this.emit("localTrackMuted", track);
   }
 
@@ -252,7 +204,11 @@ export class Room extends Emitter<RoomEvents> {
     this.emit("trackUnsubscribed", track, track.participant);
   }
 
-  #stateChanged(state: ConnectionState, error: StoaError | null): void {
+  /** Connected means both: the server is in reach, and media flows unless it has just begun to. */
+  #stateChanged(error: StoaError | null): void {
+    const state = this.#link.state === "CONNECTED" && !this.#flowing ? "RECONNECTING" : this.#link.state;
+    if (state === this.#state) return;
+    this.#state = state;
     if (state === "RECONNECTING") this.#telemetry.record("reconnecting", { code: error?.code });
     if (state === "FAILED") this.#telemetry.record("connection_failed", { code: error?.code });
     this.emit("connectionStateChanged", state, error);
@@ -260,28 +216,18 @@ export class Room extends Emitter<RoomEvents> {
   }
 
   #failed(error: unknown): void {
+    // Lost with the connection: it comes back, and what was meant is done then.
+    if (isLost(error)) return;
     const failure =
       error instanceof StoaError ? error : new StoaError("MEDIA_ERROR", "server", String(error), { cause: error });
-    if (failure.reason === "closed" || failure.reason === "cancelled") return;
     this.#telemetry.record("error", { code: failure.code, reason: failure.reason });
     this.emit("error", failure);
   }
 
   #release(): void {
-    this.#subscriptions.close();
-    this.#guard.close();
+    this.#media.close();
     this.#audio.close();
     for (const track of this.#roster.tracks()) track.close();
     this.localParticipant.close();
-    this.#transport?.close();
-    this.#transport = null;
-    this.#data = null;
   }
 }
-
-const LOCAL_EVENTS = {
-  published: "localTrackPublished",
-  unpublished: "localTrackUnpublished",
-  muted: "localTrackMuted",
-  unmuted: "localTrackUnmuted",
-} as const;

@@ -8,6 +8,21 @@ export function withoutCandidates(sdp: string): string {
   return sdp.replace(/^a=(candidate:|end-of-candidates).*\r\n/gm, "");
 }
 
+/**
+ * In the answer, because an encoder follows what the other side says it can take: silence costs next to nothing. Error
+ * correction is asked for the same way, where the browser does not offer it by itself.
+ */
+export function withDtx(answer: string): string {
+  const opus = [...answer.matchAll(/^a=rtpmap:(\d+) opus\//gim)];
+  return opus.reduce((sdp, [, payloadType]) => {
+    const line = new RegExp(`^(a=fmtp:${payloadType} )(.*)$`, "gm");
+    return sdp.replace(line, (_, head: string, parameters: string) => {
+      const kept = parameters.split(";").filter((one) => !/^\s*(usedtx|useinbandfec)=/.test(one));
+      return head + [...kept, "useinbandfec=1", "usedtx=1"].join(";");
+    });
+  }, answer);
+}
+
 export async function packSdp(sdp: string): Promise<Carried> {
   if (sdp.length <= DEFLATE_ABOVE_BYTES) return { sdp };
   const bytes = await through(new Blob([sdp]), new CompressionStream("deflate-raw"));

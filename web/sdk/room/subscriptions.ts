@@ -1,5 +1,8 @@
-import type { SubscribedSection, SubscriptionChange } from "../../../src/protocol/signaling.ts";
-import type { Demand, RemoteTrack } from "./remote-track.ts";
+import type { JoinAck, SubscribedSection, SubscriptionChange } from "../../../src/protocol/signaling.ts";
+import { StoaError } from "../errors.ts";
+import { Pace } from "./pace.ts";
+import type { RemoteTrack } from "./remote-track.ts";
+import { assignSections } from "./section-plan.ts";
 import type { Section, Transport } from "./transport.ts";
 
 export type SubscriptionDeps = {
@@ -10,50 +13,60 @@ export type SubscriptionDeps = {
   onError: (error: unknown) => void;
 };
 
-/** Sections are made in advance, a few at a time: an offer costs far more than an idle section. */
-const SPARE = 4;
-const GATHER_MS = 40;
-
 /** Decides which remote track arrives on which section, and tells the server what the page really shows. */
 export class Subscriptions {
+  readonly #deps: SubscriptionDeps;
+  readonly #pace = new Pace();
+  /** What the server was last told of each track, as text. */
+  readonly #told = new Map<string, string>();
   #transport: Transport | null = null;
-  readonly #sent = new Map<string, string>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #running = false;
   #again = false;
 
-  constructor(readonly deps: SubscriptionDeps) {}
+  constructor(deps: SubscriptionDeps) {
+    this.#deps = deps;
+  }
 
-  /** A new peer connection: everything is to be mapped anew. Null while there is none. */
-  use(transport: Transport | null): void {
+  /** A new peer connection: everything is mapped anew, while elements keep what they show. Null: nothing may be received. */
+  use(transport: Transport | null, limits: JoinAck["limits"]): void {
     this.#transport = transport;
-    this.#sent.clear();
-    for (const track of this.deps.tracks()) track.setMedia(null);
+    this.#pace.setLimits(limits);
+    this.#told.clear();
     if (transport) this.update();
+    else for (const track of this.#deps.tracks()) this.#end(track);
   }
 
   /** Demands or tracks have changed. Calls in quick succession make one exchange. */
   update = (): void => {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#reconcile(), GATHER_MS);
+    if (!this.#transport) return;
+    this.#later(this.#pace.delayMs(Date.now()));
   };
 
   /** For an offer: all sections in use. */
   mapping(): SubscribedSection[] {
-    const byId = new Map(this.deps.tracks().map((track) => [track.id, track]));
+    const byId = new Map(this.#deps.tracks().map((track) => [track.id, track]));
     const sections: SubscribedSection[] = [];
     for (const { trackId, transceiver } of this.#transport?.sections ?? []) {
       const track = trackId === null ? undefined : byId.get(trackId);
       if (!track || transceiver.mid === null) continue;
-      const { maxHeight, layer, priority } = track.demand;
-      sections.push({ mid: transceiver.mid, trackId: track.id, ...defined({ maxHeight, layer, priority }) });
+      const { wanted: _, paused: __, ...viewing } = track.demand;
+      sections.push({ mid: transceiver.mid, trackId: track.id, ...viewing });
     }
     return sections;
   }
 
   close(): void {
     clearTimeout(this.#timer);
+    this.#timer = undefined;
     this.#transport = null;
+  }
+
+  #later(ms: number): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      void this.#reconcile();
+    }, ms);
   }
 
   async #reconcile(): Promise<void> {
@@ -62,94 +75,82 @@ export class Subscriptions {
       return;
     }
     this.#running = true;
+    this.#again = false;
     try {
       await this.#exchange();
     } catch (error) {
-      this.deps.onError(error);
-    } finally {
-      this.#running = false;
-      if (this.#again) {
-        this.#again = false;
-        this.update();
-      }
+      const { reason, retryAfterSeconds = 1 } = error as Partial<StoaError>;
+      if (error instanceof StoaError && reason === "rate-limited") this.#later(retryAfterSeconds * 1000);
+      // Lost with the connection: after the next join, or the resume, all is stated again.
+      else this.#deps.onError(error);
     }
+    this.#running = false;
+    if (this.#again) this.update();
   }
 
   async #exchange(): Promise<void> {
     const transport = this.#transport;
     if (!transport) return;
-    const wanted = new Map<string, RemoteTrack>();
-    for (const track of this.deps.tracks()) if (track.demand.wanted) wanted.set(track.id, track);
-
+    const wanted = this.#deps.tracks().filter(({ demand }) => demand.wanted);
     const changes = this.#release(transport, wanted);
-    const homeless = [...wanted.values()].filter(
-      (track) => !transport.sections.some(({ trackId }) => trackId === track.id),
-    );
-    const grown = this.#settle(transport, homeless);
-    if (grown) await transport.negotiate();
-    if (this.#transport !== transport) return;
-    for (const track of homeless) {
-      track.setMedia(sectionOf(transport, track)?.transceiver.receiver.track ?? null);
-      this.deps.onSubscribed(track);
+    assignSections(transport, wanted);
+    if (transport.stale) {
+      this.#pace.spent(Date.now());
+      await transport.negotiate();
     }
-    for (const track of wanted.values()) this.#state(transport, track, changes);
-    if (changes.length > 0) await this.deps.request("subscription.update", { tracks: changes });
+    if (this.#transport !== transport) return;
+    for (const track of wanted) this.#deliver(transport, track, changes);
+    if (changes.length === 0) return;
+    this.#pace.spent(Date.now());
+    try {
+      await this.#deps.request("subscription.update", { tracks: changes });
+    } catch (error) {
+      for (const { trackId } of changes) this.#told.delete(trackId);
+      throw error;
+    }
   }
 
   /** Frees the sections of tracks that are gone or no longer wanted. */
-  #release(transport: Transport, wanted: Map<string, RemoteTrack>): SubscriptionChange[] {
+  #release(transport: Transport, wanted: RemoteTrack[]): SubscriptionChange[] {
     const changes: SubscriptionChange[] = [];
-    const known = new Map(this.deps.tracks().map((track) => [track.id, track]));
+    const known = new Map(this.#deps.tracks().map((track) => [track.id, track]));
+    const keep = new Set(wanted.map(({ id }) => id));
     for (const section of transport.sections) {
       const { trackId } = section;
-      if (trackId === null || wanted.has(trackId)) continue;
+      if (trackId === null || keep.has(trackId)) continue;
       section.trackId = null;
-      this.#sent.delete(trackId);
+      this.#told.delete(trackId);
       const track = known.get(trackId);
       if (!track) continue;
       changes.push({ trackId, mid: null });
-      track.setMedia(null);
-      this.deps.onUnsubscribed(track);
+      this.#end(track);
     }
     return changes;
   }
 
-  /** Gives each track a section; true when new ones had to be made, which takes an offer. */
-  #settle(transport: Transport, homeless: RemoteTrack[]): boolean {
-    let grown = false;
-    for (const kind of ["audio", "video"] as const) {
-      const tracks = homeless.filter((track) => track.kind === kind);
-      const free = transport.sections.filter((section) => section.kind === kind && section.trackId === null);
-      const missing = tracks.length - free.length;
-      if (missing > 0) {
-        transport.addSections(kind, Math.ceil(missing / SPARE) * SPARE);
-        grown = true;
-      }
-      const usable = transport.sections.filter((section) => section.kind === kind && section.trackId === null);
-      for (const [index, track] of tracks.entries()) {
-        const section = usable[index];
-        if (section) section.trackId = track.id;
-      }
-    }
-    return grown;
+  #end(track: RemoteTrack): void {
+    if (!track.mediaStreamTrack) return;
+    track.setMedia(null);
+    this.#deps.onUnsubscribed(track);
   }
 
-  #state(transport: Transport, track: RemoteTrack, changes: SubscriptionChange[]): void {
-    const mid = sectionOf(transport, track)?.transceiver.mid;
-    if (mid === null || mid === undefined) return;
-    const { paused, maxHeight, layer, priority }: Demand = track.demand;
-    const change = { trackId: track.id, mid, paused, ...defined({ maxHeight, layer, priority }) };
+  /** Hands the track to the page, once, and notes what the server does not know of yet. */
+  #deliver(transport: Transport, track: RemoteTrack, changes: SubscriptionChange[]): void {
+    const section = sectionOf(transport, track);
+    const mid = section?.transceiver.mid ?? null;
+    if (!section || mid === null) return;
+    const fresh = track.mediaStreamTrack === null;
+    track.setMedia(section.transceiver.receiver.track);
+    if (fresh) this.#deps.onSubscribed(track);
+    const { wanted: _, ...viewing } = track.demand;
+    const change = { trackId: track.id, mid, ...viewing };
     const text = JSON.stringify(change);
-    if (this.#sent.get(track.id) === text) return;
-    this.#sent.set(track.id, text);
+    if (this.#told.get(track.id) === text) return;
+    this.#told.set(track.id, text);
     changes.push(change);
   }
 }
 
 function sectionOf(transport: Transport, track: RemoteTrack): Section | undefined {
   return transport.sections.find(({ trackId }) => trackId === track.id);
-}
-
-function defined<T extends object>(fields: T): Partial<T> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>;
 }

@@ -2,6 +2,7 @@ import type { Rest } from "../rest.ts";
 
 type Event = { type: string; timestamp: string; data?: Record<string, unknown> };
 
+const PATH = "/v1/telemetry/events";
 const FLUSH_MS = 2_000;
 const MAX_QUEUED = 50;
 
@@ -22,9 +23,10 @@ export class Telemetry {
     this.#timer ??= setTimeout(() => void this.#flush(), FLUSH_MS);
   }
 
-  async close(): Promise<void> {
+  /** What is left goes out by itself, also when the page is being closed. */
+  close(): void {
     clearTimeout(this.#timer);
-    await this.#flush();
+    void this.#flush();
   }
 
   async #flush(): Promise<void> {
@@ -32,7 +34,7 @@ export class Telemetry {
     while (this.#queue.length > 0) {
       const [event] = this.#queue;
       try {
-        await this.rest.call("POST", "/v1/telemetry/events", { connectionId: this.connectionId, ...event });
+        await this.rest.call("POST", PATH, { connectionId: this.connectionId, ...event }, { keepalive: true });
         this.#queue.shift();
       } catch (error) {
         // Offline: kept for the next flush. Refused: nobody can mend it from here.

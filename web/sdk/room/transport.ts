@@ -2,7 +2,7 @@ import type { IceServer, TrackKind } from "../../../src/protocol/room-records.ts
 import type { OfferAck, PublishedSection, SubscribedSection } from "../../../src/protocol/signaling.ts";
 import { preferCodecs } from "./codecs.ts";
 import type { LocalTrack } from "./local-track.ts";
-import { packSdp, unpackSdp, withoutCandidates } from "./sdp.ts";
+import { packSdp, unpackSdp, withDtx, withoutCandidates } from "./sdp.ts";
 
 /** A section that receives: it stays for the life of the connection and shows one remote track after another. */
 export type Section = { kind: TrackKind; transceiver: RTCRtpTransceiver; trackId: string | null };
@@ -30,15 +30,24 @@ export class Transport {
   #queue: Promise<void> = Promise.resolve();
   #waiting: Promise<void> | null = null;
   #restart = false;
-  #closed = false;
+  #stale = false;
+  readonly #closed = new AbortController();
 
   constructor(deps: TransportDeps) {
     this.#deps = deps;
     this.pc = new RTCPeerConnection({ iceServers: deps.iceServers, bundlePolicy: "max-bundle" });
-    this.pc.addEventListener("connectionstatechange", () => deps.onState(this.pc.connectionState));
+    this.pc.addEventListener("connectionstatechange", () => deps.onState(this.pc.connectionState), {
+      signal: this.#closed.signal,
+    });
+  }
+
+  /** The server has not heard of everything that this side sends and receives: an offer is due. */
+  get stale(): boolean {
+    return this.#stale;
   }
 
   addSections(kind: TrackKind, count: number): void {
+    this.#stale = true;
     for (let n = 0; n < count; n++) {
       const transceiver = this.pc.addTransceiver(kind, { direction: "recvonly" });
       preferCodecs(transceiver, kind);
@@ -46,8 +55,14 @@ export class Transport {
     }
   }
 
+  addChannel(label: string, options?: RTCDataChannelInit): RTCDataChannel {
+    this.#stale = true;
+    return this.pc.createDataChannel(label, options);
+  }
+
   /** Puts the track on a sending section of the same shape, an idle one if there is one. */
   async send(track: LocalTrack): Promise<void> {
+    this.#stale = true;
     const shape = `${track.kind} ${track.source} ${track.encodings.length}`;
     for (const [transceiver, user] of this.#sending) {
       if (user !== null || this.#shapes.get(transceiver) !== shape) continue;
@@ -67,10 +82,11 @@ export class Transport {
   }
 
   async stopSending(track: LocalTrack): Promise<void> {
+    track.sender = null;
     for (const [transceiver, user] of this.#sending) {
       if (user !== track) continue;
+      this.#stale = true;
       this.#sending.set(transceiver, null);
-      track.sender = null;
       await transceiver.sender.replaceTrack(null);
     }
   }
@@ -89,33 +105,33 @@ export class Transport {
   }
 
   close(): void {
-    if (this.#closed) return;
-    this.#closed = true;
+    this.#closed.abort();
     this.pc.close();
   }
 
   async #exchange(): Promise<void> {
-    if (this.#closed) return;
+    if (this.#closed.signal.aborted) return;
     const { pc } = this;
     const iceRestart = this.#restart;
-    this.#restart = false;
-    await pc.setLocalDescription(await pc.createOffer({ iceRestart }));
+    this.#restart = this.#stale = false;
     try {
+      await pc.setLocalDescription(await pc.createOffer({ iceRestart }));
       const ack = await this.#deps.request<OfferAck>("media.offer", {
         ...(await packSdp(withoutCandidates(pc.localDescription?.sdp ?? ""))),
         ...(iceRestart ? { iceRestart } : {}),
         publish: this.#published(),
         subscribe: this.#deps.subscribed(),
       });
-      await pc.setRemoteDescription({ type: "answer", sdp: await unpackSdp(ack) });
+      if (this.#closed.signal.aborted) return;
+      await pc.setRemoteDescription({ type: "answer", sdp: withDtx(await unpackSdp(ack)) });
       for (const { clientTrackId, trackId } of ack.tracks) {
         for (const track of this.#sending.values()) if (track?.clientTrackId === clientTrackId) track.id = trackId;
       }
     } catch (error) {
+      if (this.#closed.signal.aborted) return;
       this.#restart ||= iceRestart;
-      if (!this.#closed && pc.signalingState === "have-local-offer") {
-        await pc.setLocalDescription({ type: "rollback" });
-      }
+      this.#stale = true;
+      if (pc.signalingState === "have-local-offer") await pc.setLocalDescription({ type: "rollback" });
       throw error;
     }
     await this.#settled();
@@ -135,18 +151,20 @@ export class Transport {
   #settled(): Promise<void> {
     const { pc } = this;
     return new Promise((resolve) => {
-      const done = () => {
+      const check = () => {
         if (pc.connectionState === "new" || pc.connectionState === "connecting") return;
+        finish();
+      };
+      const finish = () => {
         clearTimeout(timer);
-        pc.removeEventListener("connectionstatechange", done);
+        pc.removeEventListener("connectionstatechange", check);
+        this.#closed.signal.removeEventListener("abort", finish);
         resolve();
       };
-      const timer = setTimeout(() => {
-        pc.removeEventListener("connectionstatechange", done);
-        resolve();
-      }, SETTLE_MS);
-      pc.addEventListener("connectionstatechange", done);
-      done();
+      const timer = setTimeout(finish, SETTLE_MS);
+      pc.addEventListener("connectionstatechange", check);
+      this.#closed.signal.addEventListener("abort", finish);
+      check();
     });
   }
 }

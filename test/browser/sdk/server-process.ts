@@ -1,0 +1,75 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const ROOT = join(import.meta.dir, "../../..");
+
+export type ServerProcess = {
+  url: string;
+  apiKey: string;
+  /** Ends the process, gently or not, and starts another one on the same data and the same ports. */
+  restart(signal: "SIGTERM" | "SIGKILL"): Promise<void>;
+  close(): Promise<void>;
+};
+
+type Facts = { url: string; apiKey: string };
+
+/** `stoa dev` as a process of its own: what a developer has running. */
+export async function startServer(settings: Record<string, string | number> = {}): Promise<ServerProcess> {
+  const dataDir = mkdtempSync(join(tmpdir(), "stoa-dev-"));
+  const ports = { PORT: freePort(), MEDIA_UDP_PORT: freePort() };
+
+  const launch = async () => {
+    const child = Bun.spawn([process.execPath, join(ROOT, "src/main.ts"), "dev", "--json"], {
+      cwd: dataDir,
+      env: {
+        PATH: process.env.PATH,
+        DATA_DIR: dataDir,
+        PUBLIC_IP: "127.0.0.1",
+        MEDIA_WORKERS: "1",
+        LOG_LEVEL: "error",
+        ...strings({ ...ports, ...settings }),
+      },
+      stdout: "pipe",
+      stderr: "inherit",
+    });
+    const facts = JSON.parse(await firstLine(child.stdout)) as Facts;
+    return { child, facts };
+  };
+
+  let { child, facts } = await launch();
+  return {
+    url: facts.url,
+    apiKey: facts.apiKey,
+    async restart(signal) {
+      child.kill(signal);
+      await child.exited;
+      ({ child, facts } = await launch());
+    },
+    async close() {
+      child.kill("SIGKILL");
+      await child.exited;
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const chunk of stream) {
+    text += decoder.decode(chunk, { stream: true });
+    if (text.includes("\n")) return text;
+  }
+  throw new Error(`the server ended without a word: ${text}`);
+}
+
+function freePort(): number {
+  const probe = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+  const { port } = probe;
+  probe.stop(true);
+  return port;
+}
+
+const strings = (settings: Record<string, string | number>) =>
+  Object.fromEntries(Object.entries(settings).map(([name, value]) => [name, String(value)]));

@@ -1,0 +1,180 @@
+import { Backoff, pause } from "./backoff.ts";
+import type { ConnectionState, TokenProvider } from "./connection-state.ts";
+import { isLost, StoaError } from "./errors.ts";
+import { onWake } from "./wake.ts";
+import { type Closed, type Frame, Wire } from "./wire.ts";
+
+/** What to make of a socket that was closed. */
+export type Verdict =
+  | { kind: "again"; afterMs: number }
+  | { kind: "renew"; error: StoaError | null }
+  | { kind: "end"; state: "DISCONNECTED" | "FAILED"; error: StoaError | null };
+
+export type LinkHooks = {
+  /** On a socket that is open: say who we are and take up where we were. What it throws fails the attempt. */
+  establish: (wire: Wire) => Promise<void>;
+  /** The link is connected, for the first time or again. */
+  onConnected: () => void;
+  onFrame: (frame: Frame) => void;
+  onState: (state: ConnectionState, error: StoaError | null) => void;
+  judge: (closed: Closed) => Verdict;
+};
+
+/** Reasons that coming back cannot cure. */
+const FINAL = new Set(["not-allowed", "not-found", "room-closed", "replaced", "removed", "invalid"]);
+
+/** Keeps one socket open: opens, backs off, renews the token, until it is told to stop or told to go. */
+export class Link {
+  readonly #hooks: LinkHooks;
+  readonly #stop = new AbortController();
+  readonly #backoff = new Backoff();
+  #wire: Wire | null = null;
+  #state: ConnectionState = "CONNECTING";
+  #connected = Promise.withResolvers<void>();
+  #stopListening = () => {};
+
+  constructor(
+    readonly endpoint: string,
+    public token: string,
+    readonly tokenProvider: TokenProvider | undefined,
+    hooks: LinkHooks,
+  ) {
+    this.#hooks = hooks;
+    this.#await();
+  }
+
+  get state(): ConnectionState {
+    return this.#state;
+  }
+
+  get open(): boolean {
+    return this.#wire !== null;
+  }
+
+  /** The first connection: its failure is the caller's, who may have passed a wrong token. */
+  async start(): Promise<void> {
+    try {
+      await this.#open();
+    } catch (error) {
+      if (!isAboutToken(error as StoaError) || !this.tokenProvider) throw error;
+      this.token = await this.tokenProvider();
+      await this.#open();
+    }
+    this.#stopListening = onWake(() => this.#wire?.probe());
+  }
+
+  /** Now or not at all. */
+  request<Ack>(type: string, fields: object = {}, timeoutMs?: number): Promise<Ack> {
+    if (!this.#wire) return Promise.reject(new StoaError("CLOSED", "closed", "There is no connection right now."));
+    return this.#wire.request<Ack>(type, fields, timeoutMs);
+  }
+
+  /** For what may be said twice without harm: waits for the connection, and asks again if it breaks before the answer. */
+  async call<Ack>(type: string, fields: object = {}): Promise<Ack> {
+    for (;;) {
+      await this.#connected.promise;
+      try {
+        return await this.request<Ack>(type, fields);
+      } catch (error) {
+        if (!isLost(error)) throw error;
+      }
+    }
+  }
+
+  send(frame: object): void {
+    this.#wire?.send(frame);
+  }
+
+  /** Gives the socket up and comes back with another. */
+  drop(): void {
+    this.#wire?.close();
+  }
+
+  end(state: "DISCONNECTED" | "FAILED", error: StoaError | null): void {
+    if (this.#stop.signal.aborted) return;
+    this.#stop.abort();
+    this.#stopListening();
+    this.#await();
+    this.#connected.reject(error ?? new StoaError("CLOSED", "closed", "The connection was closed."));
+    this.#wire = null;
+    this.#enter(state, error);
+  }
+
+  async #open(): Promise<void> {
+    let established = false;
+    const wire = await Wire.open({
+      url: this.endpoint,
+      token: this.token,
+      signal: this.#stop.signal,
+      onFrame: this.#hooks.onFrame,
+      onClose: (closed) => {
+        if (established) void this.#lost(closed);
+      },
+    });
+    try {
+      await this.#hooks.establish(wire);
+    } catch (error) {
+      wire.close();
+      throw error;
+    }
+    if (this.#stop.signal.aborted) throw new StoaError("CLOSED", "closed", "The connection was closed.");
+    established = true;
+    this.#wire = wire;
+    this.#backoff.reset();
+    this.#enter("CONNECTED", null);
+    this.#connected.resolve();
+    this.#hooks.onConnected();
+  }
+
+  async #lost(closed: Closed): Promise<void> {
+    this.#wire = null;
+    if (this.#stop.signal.aborted) return;
+    this.#await();
+    const verdict = this.#hooks.judge(closed);
+    switch (verdict.kind) {
+      case "end":
+        return this.end(verdict.state, verdict.error);
+      case "renew":
+        this.#enter("RECONNECTING", verdict.error);
+        return this.#reconnect(verdict.error);
+      case "again":
+        this.#enter("RECONNECTING", closed.error);
+        await pause(verdict.afterMs, this.#stop.signal);
+        return this.#reconnect(null);
+    }
+  }
+
+  async #reconnect(tokenError: StoaError | null): Promise<void> {
+    let refused = tokenError;
+    while (!this.#stop.signal.aborted) {
+      try {
+        if (refused) {
+          if (!this.tokenProvider) return this.end("FAILED", refused);
+          this.token = await this.tokenProvider();
+        }
+        return await this.#open();
+      } catch (failure) {
+        const error = failure as StoaError;
+        if (FINAL.has(error.reason)) return this.end("FAILED", error);
+        refused = isAboutToken(error) ? error : null;
+        await pause(Math.max(this.#backoff.next(), (error.retryAfterSeconds ?? 0) * 1000), this.#stop.signal);
+      }
+    }
+  }
+
+  /** From here on calls wait for the next connection. */
+  #await(): void {
+    this.#connected = Promise.withResolvers();
+    this.#connected.promise.catch(() => {});
+  }
+
+  #enter(state: ConnectionState, error: StoaError | null): void {
+    if (this.#state === state) return;
+    this.#state = state;
+    this.#hooks.onState(state, error);
+  }
+}
+
+function isAboutToken({ reason }: StoaError): boolean {
+  return reason === "token-expired" || reason === "token-invalid";
+}

@@ -1,0 +1,166 @@
+import type { Permissions } from "../../../src/protocol/room-records.ts";
+import type { JoinAck } from "../../../src/protocol/signaling.ts";
+import { isLost, StoaError } from "../errors.ts";
+import { DataChannels, type DataMessage, type DataOptions } from "./data.ts";
+import type { RoomLink } from "./link.ts";
+import type { LocalTrack } from "./local-track.ts";
+import { MediaGuard } from "./media-guard.ts";
+import { type RoomStats, StatsReader } from "./stats.ts";
+import type { Subscriptions } from "./subscriptions.ts";
+import { Transport } from "./transport.ts";
+
+export type MediaDeps = {
+  link: Pick<RoomLink, "request" | "open" | "startOver">;
+  subscriptions: Subscriptions;
+  localTracks: ReadonlySet<LocalTrack>;
+  onData: (message: DataMessage) => void;
+  /** Media has stopped, or flows again. */
+  onFlow: (flowing: boolean) => void;
+  onError: (error: unknown) => void;
+  record: (type: string, data?: Record<string, unknown>) => void;
+};
+
+/** Everything that hangs on the peer connection: what is sent, what is received, and that it keeps flowing. */
+export class Media {
+  readonly #deps: MediaDeps;
+  readonly #guard: MediaGuard;
+  /** Whether the server believes a track to be muted. */
+  #toldMuted = new WeakMap<LocalTrack, boolean>();
+  #stats = new StatsReader();
+  #transport: Transport | null = null;
+  #data: DataChannels | null = null;
+  #limits: JoinAck["limits"] | null = null;
+
+  constructor(deps: MediaDeps) {
+    this.#deps = deps;
+    this.#guard = new MediaGuard({
+      signalingOpen: () => deps.link.open,
+      onFlow: deps.onFlow,
+      onRestart: () => deps.record("reconnecting", { how: "ice-restart" }),
+      giveUp: (ever) => {
+        if (!ever) deps.onError(new StoaError("MEDIA_UNREACHABLE", "udp-blocked", UDP_BLOCKED));
+        deps.link.startOver();
+      },
+    });
+  }
+
+  /** A peer connection of its own for each join; what was published is published again. */
+  connect({ iceServers, permissions, limits }: JoinAck): void {
+    this.#transport?.close();
+    const transport = new Transport({
+      iceServers,
+      request: this.#deps.link.request,
+      subscribed: () => this.#deps.subscriptions.mapping(),
+      onState: (state) => {
+        this.#deps.record("ice_state_changed", { state });
+        this.#guard.stateChanged(state);
+      },
+    });
+    this.#transport = transport;
+    this.#limits = limits;
+    this.#toldMuted = new WeakMap();
+    this.#stats = new StatsReader();
+    this.#data = null;
+    this.#guard.watch(transport);
+    this.#prepare(transport, permissions);
+    const again = [...this.#deps.localTracks].map((track) => transport.send(track));
+    Promise.all(again)
+      .then(() => this.#catchUp(transport))
+      .catch(this.#deps.onError);
+  }
+
+  /** The session goes on: what could not be said while the socket was gone is said now. */
+  resume(): void {
+    const transport = this.#transport;
+    if (!transport) return;
+    this.#guard.check();
+    this.#deps.subscriptions.update();
+    this.#catchUp(transport).catch(this.#deps.onError);
+  }
+
+  permissionsChanged(permissions: Permissions): void {
+    const transport = this.#transport;
+    if (!transport) return;
+    this.#prepare(transport, permissions);
+    this.#catchUp(transport).catch(this.#deps.onError);
+  }
+
+  async publish(track: LocalTrack): Promise<void> {
+    const transport = this.#transport;
+    if (!transport) throw new StoaError("NOT_CONNECTED", "closed", "Join the room first.");
+    await transport.send(track);
+    try {
+      await transport.negotiate();
+    } catch (error) {
+      // Not refused: the next join or the resume publishes it.
+      if (isLost(error)) return;
+      await transport.stopSending(track);
+      throw error;
+    }
+    this.#deps.record("track_published", { kind: track.kind, source: track.source });
+  }
+
+  async unpublish(track: LocalTrack): Promise<void> {
+    const { kind, source, id } = track;
+    await this.#transport?.stopSending(track);
+    // Should it get lost, the offer that follows a resume no longer names the track.
+    if (id !== null) await this.#deps.link.request("track.unpublish", { trackId: id }).catch(() => {});
+    this.#deps.record("track_unpublished", { kind, source });
+  }
+
+  async tellMuted(track: LocalTrack): Promise<void> {
+    const { id, muted } = track;
+    if (id === null || (this.#toldMuted.get(track) ?? false) === muted) return;
+    try {
+      await this.#deps.link.request("track.mute", { trackId: id, muted });
+      this.#toldMuted.set(track, muted);
+    } catch (error) {
+      if (!isLost(error)) throw error;
+    }
+  }
+
+  /** The server has muted it by itself. */
+  mutedByServer(track: LocalTrack): void {
+    this.#toldMuted.set(track, true);
+  }
+
+  async sendData(payload: string, options: DataOptions): Promise<void> {
+    if (!this.#data) throw new StoaError("PERMISSION_DENIED", "not-allowed", "This token does not permit data.");
+    await this.#data.send(payload, options);
+  }
+
+  async stats(): Promise<RoomStats | null> {
+    return this.#transport ? this.#stats.read(this.#transport.pc) : null;
+  }
+
+  close(): void {
+    this.#deps.subscriptions.close();
+    this.#guard.close();
+    this.#transport?.close();
+    this.#transport = null;
+    this.#data = null;
+  }
+
+  /** What the permissions allow, and only that: data channels, and sections to receive on. */
+  #prepare(transport: Transport, { publishData, subscribe }: Permissions): void {
+    if (!publishData) this.#data = null;
+    else this.#data ??= new DataChannels(transport, this.#deps.link.request, this.#deps.onData);
+    if (subscribe && transport.sections.length === 0) {
+      transport.addSections("audio", FIRST_SECTIONS);
+      transport.addSections("video", FIRST_SECTIONS);
+    }
+    if (this.#limits) this.#deps.subscriptions.use(subscribe ? transport : null, this.#limits);
+  }
+
+  async #catchUp(transport: Transport): Promise<void> {
+    if (transport.stale) await transport.negotiate();
+    if (this.#transport !== transport) return;
+    for (const track of this.#deps.localTracks) await this.tellMuted(track);
+  }
+}
+
+/** Enough for a call between two or three without a second offer. */
+const FIRST_SECTIONS = 2;
+
+const UDP_BLOCKED =
+  "Media cannot reach the server, neither over UDP nor over TCP. A firewall may block its media port; a TURN server helps.";
