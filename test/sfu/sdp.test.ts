@@ -213,6 +213,17 @@ describe("writing the answer", () => {
     expect(audio.some((line) => line.includes("G722"))).toBe(false);
   });
 
+  test("rids are answered on a section that only receives too, or a later camera of Chromium could not simulcast", () => {
+    const receiving = VIDEO.filter((line) => !/^a=(rid|simulcast)/.test(line)).map((line) =>
+      line.replace("sendonly", "recvonly"),
+    );
+    const written = answer(parseOffer(sdp(receiving)));
+    expect(written).toContain("a=sendonly");
+    expect(written).toContain("a=extmap:10 urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id");
+    expect(written).toContain("a=extmap:11 urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id");
+    expect(written.some((line) => line.startsWith("a=rid:"))).toBe(false);
+  });
+
   test("the n-th receiving audio and video share a stream, so that browsers keep them in step", () => {
     const recv = (base: string[], mid: number) =>
       base

@@ -118,7 +118,7 @@ function mediaLines(offered: OfferedSection, section: AnsweredSection, parts: An
     "c=IN IP4 0.0.0.0",
     "a=rtcp:9 IN IP4 0.0.0.0",
     `a=mid:${section.mid}`,
-    ...extensionLines(section.extensions, section),
+    ...extensionLines(section.extensions),
     `a=${directionOf(section)}`,
     "a=rtcp-mux",
     "a=rtcp-rsize",

@@ -36,11 +36,10 @@ export function negotiateExtensions(section: OfferedSection): NegotiatedExtensio
   return negotiated;
 }
 
-/** Rids only make sense on what the client sends. */
-export function extensionLines(extensions: NegotiatedExtensions, section: { receives: boolean }): string[] {
-  return NAMES.flatMap((name) => {
-    const id = extensions[name];
-    if (id === 0 || (!section.receives && (name === "rid" || name === "repairedRid"))) return [];
-    return [`a=extmap:${id} ${ALL[name]}`];
-  });
+/**
+ * Rids on every section, although they only make sense on what the client sends: Chromium leaves an extension that was
+ * not answered once out of its later offers, and a camera that is switched on after the join could not simulcast.
+ */
+export function extensionLines(extensions: NegotiatedExtensions): string[] {
+  return NAMES.flatMap((name) => (extensions[name] === 0 ? [] : [`a=extmap:${extensions[name]} ${ALL[name]}`]));
 }
