@@ -8,7 +8,7 @@ import { createReadiness } from "./kernel/http/health.ts";
 import { listen } from "./kernel/http/listener.ts";
 import { createLifecycle } from "./kernel/lifecycle.ts";
 import { startLocalMedia } from "./media/local.ts";
-import { createMediaNodes } from "./media/nodes.ts";
+import { createMediaNodes, type MediaNodes } from "./media/nodes.ts";
 import type { Runtime } from "./runtime.ts";
 import { closeRuntime, createRuntime, generatedSecret, type RuntimeOptions } from "./runtime.ts";
 import { createServices, type Services } from "./services.ts";
@@ -19,6 +19,7 @@ export type RunningServer = {
   services: Services;
   /** UDP (and TCP) ports of the media workers, and the addresses that clients are given for them. */
   media: { ports: number[]; addresses: string[] };
+  nodes: MediaNodes;
   /** Drains for at most `graceMs`, then closes what is left. */
   stop(reason: string, graceMs?: number): Promise<void>;
 };
@@ -83,6 +84,7 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
     runtime,
     services,
     media: { ports: media.ports, addresses: media.announce },
+    nodes,
     stop: (reason, graceMs = 30_000) => lifecycle.stop(reason, now() + graceMs),
   };
 }

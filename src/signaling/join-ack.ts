@@ -9,8 +9,8 @@ import { withoutTracks } from "./waiting-room.ts";
 const ICE_CREDENTIAL_MS = 6 * 3_600_000;
 
 /**
- * What a client needs to know on coming in. `seq` numbers the state shown here: when a resuming client finds its own
- * `lastSeq`, what it missed follows as pushes; when it finds a later one, this is the new state, whole.
+ * What a client needs to know on coming in. The participants are always those of now. A resuming client that finds its
+ * own `lastSeq` as `seq` gets what it missed as pushes after this; with a later one, this state is all there is.
  */
 export function joinAck({ config, now }: Runtime, session: Session, mode: JoinAck["mode"], seq: number): JoinAck {
   const { room } = session;
