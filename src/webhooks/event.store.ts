@@ -32,7 +32,7 @@ export function eventStore(db: Db) {
     sql`(${sql.placeholder("filter")} = '[]' OR ${events.type} IN (SELECT value FROM json_each(${sql.placeholder("filter")})))`,
   );
   const stretch = db
-    .select({ seq: events.seq, id: events.id })
+    .select({ seq: events.seq, id: events.id, createdAt: events.createdAt })
     .from(events)
     .where(
       and(
