@@ -1,0 +1,74 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { framesShown, joinChat, joinRoom, moreFrames } from "./sdk/page-api.ts";
+import { openStage, type Stage } from "./sdk/stage.ts";
+
+declare global {
+  interface Window {
+    streamStatus: string[];
+    ending: string | null;
+  }
+}
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await openStage();
+}, 60_000);
+afterAll(() => stage.close());
+
+/** Keeps what the page is told of the stream itself. */
+async function listen(page: Page): Promise<void> {
+  await page.evaluate(() => {
+    window.streamStatus = [];
+    window.ending = null;
+    window.conversation.on("streamUpdated", ({ status }) => window.streamStatus.push(status));
+    window.room.on("connectionStateChanged", (state, error) => {
+      if (state === "DISCONNECTED") window.ending = error?.code ?? "";
+    });
+  });
+}
+
+test("[4.5] a host goes live, a viewer who waited watches and chats, the host ends, the viewer is told within 2 s", async () => {
+  const { liveStreams } = stage.stoa;
+  const stream = await liveStreams.create({ title: "Launch", hostIdentity: "host" });
+  const hosting = await liveStreams.addHost(stream.id, { identity: "host" });
+  const watching = await liveStreams.mintViewerToken(stream.id, "viewer");
+  const [host, viewer] = await Promise.all([stage.page(), stage.page()]);
+  await joinRoom(host, hosting.rtc, ["camera", "microphone"]);
+  await joinChat(host, hosting.chat, stream.conversationId);
+  await joinRoom(viewer, watching.rtc);
+  await joinChat(viewer, watching.chat, stream.conversationId);
+  await listen(viewer);
+
+  // The camera is on and the viewer is in the room, yet there is nothing to see before the start.
+  while ((await liveStreams.get(stream.id)).viewerCount !== 1) await Bun.sleep(50);
+  await viewer.waitForTimeout(1000);
+  expect(await framesShown(viewer, "host-camera")).toBe(0);
+  const publish = await viewer.evaluate(() =>
+    window.room.localParticipant.enableCamera().then(
+      () => "published",
+      () => "refused",
+    ),
+  );
+  expect(publish).toBe("refused");
+
+  await liveStreams.start(stream.id);
+  await viewer.waitForFunction(() => window.streamStatus.includes("LIVE"));
+  await moreFrames(viewer, "host-camera");
+
+  await viewer.evaluate(() => window.conversation.send("hello from the sofa"));
+  await host.waitForFunction(() => window.heard.includes("hello from the sofa"));
+  await host.evaluate(() => window.conversation.send("welcome"));
+  await viewer.waitForFunction(() => window.heard.includes("welcome"));
+
+  const endedAt = performance.now();
+  await liveStreams.end(stream.id);
+  await viewer.waitForFunction(() => window.ending !== null, undefined, { polling: 20 });
+  const toldMs = performance.now() - endedAt;
+  expect(await viewer.evaluate(() => window.ending)).toBe("STREAM_ENDED");
+  expect(toldMs).toBeLessThan(2000);
+  await viewer.waitForFunction(() => window.streamStatus.includes("ENDED"));
+  expect(await liveStreams.get(stream.id)).toMatchObject({ status: "ENDED", viewerCount: 0, peakViewerCount: 1 });
+  expect(host.errors).toEqual([]);
+  console.log(`      told of the end after ${Math.round(toldMs)} ms`);
+}, 90_000);
