@@ -1,0 +1,82 @@
+/** churn: memory and file descriptors of the media node over many joins and leaves */
+import { readdirSync } from "node:fs";
+import { createCertificate } from "../../src/sfu/werift-hooks.ts";
+import { LoadPeer } from "../sfu/load-peer.ts";
+import { RtpSource } from "../sfu/rtp-source.ts";
+import { rssMegabytes } from "./harness/processes.ts";
+import { startSfuProcess } from "./harness/sfu-process.ts";
+
+const PERMISSIONS = {
+  join: true,
+  subscribe: true,
+  publish: true,
+  publishAudio: false,
+  publishVideo: false,
+  publishData: false,
+};
+const ROOM = "churn";
+const PARALLEL = 4;
+
+const rounds = Number(process.argv[2] ?? 2_000);
+const server = startSfuProcess();
+const { node } = server;
+const certificate = await createCertificate();
+await node.openRoom({ roomId: ROOM });
+
+/** Joins, sends a frame, receives one of somebody else's, leaves. */
+async function visit(name: string): Promise<void> {
+  const participantId = `${name}-${crypto.randomUUID()}`;
+  await node.addParticipant({ roomId: ROOM, participantId, identity: participantId, permissions: PERMISSIONS });
+  const peer = await LoadPeer.create({
+    node,
+    roomId: ROOM,
+    participantId,
+    certificate,
+    sections: [
+      { kind: "video", direction: "sendonly" },
+      { kind: "video", direction: "recvonly" },
+    ],
+  });
+  const room = await node.room({ roomId: ROOM });
+  const track = room?.participants.flatMap(({ tracks }) => tracks)[0];
+  await peer.connect(
+    [{ mid: "0", clientTrackId: "v", kind: "video", source: "camera" }],
+    track ? [{ mid: "1", trackId: track.id }] : [],
+  );
+  const source = new RtpSource({ ssrc: 1 + Math.floor(Math.random() * 2 ** 31), payloadType: 96, mid: "0" });
+  for (let i = 0; i < 5; i++) source.sendFrame(peer, i === 0);
+  await Bun.sleep(20);
+  await node.removeParticipant({ roomId: ROOM, participantId });
+  peer.close();
+}
+
+const figures = () => ({ rssMb: rssMegabytes(server.pid), files: readdirSync(`/proc/${server.pid}/fd`).length });
+
+async function visits(count: number): Promise<void> {
+  let left = count;
+  await Promise.all(
+    Array.from({ length: PARALLEL }, async (_, i) => {
+      while (left-- > 0) await visit(`w${i}`);
+    }),
+  );
+}
+
+console.log("joins   RSS MB   files");
+await visits(200);
+const before = figures();
+console.log(`  200   ${before.rssMb.toFixed(0).padStart(6)}   ${String(before.files).padStart(5)}   (warm)`);
+for (let done = 200; done < rounds; ) {
+  const count = Math.min(200, rounds - done);
+  await visits(count);
+  done += count;
+  const now = figures();
+  console.log(`${String(done).padStart(5)}   ${now.rssMb.toFixed(0).padStart(6)}   ${String(now.files).padStart(5)}`);
+}
+await Bun.sleep(2_000);
+const after = figures();
+const growth = (after.rssMb / before.rssMb - 1) * 100;
+console.log(
+  `after   ${after.rssMb.toFixed(0).padStart(6)}   ${String(after.files).padStart(5)}   ${growth.toFixed(1)} % more memory, ${after.files - before.files} more files`,
+);
+await server.stop();
+process.exit(growth < 10 && after.files <= before.files ? 0 : 1);
