@@ -16,7 +16,8 @@ import { DEFAULT_WISH, Subscription, type Wish } from "./subscription.ts";
 const DEFAULT_RTT_MS = 100;
 
 export class Downlink {
-  bytesOut = 0;
+  /** Of subscriptions that have ended, and of repairs. */
+  #bytesOut = 0;
   /** From the viewer's reports; null before the first. */
   rttMs: number | null = null;
   lossPercent: number | null = null;
@@ -42,6 +43,12 @@ export class Downlink {
 
   get outgoingStreams(): ReadonlyMap<string, OutgoingStream> {
     return new Map([...this.#sections].map(([mid, section]) => [mid, section.stream]));
+  }
+
+  get bytesOut(): number {
+    let bytes = this.#bytesOut;
+    for (const subscription of this.#subscriptions.values()) bytes += subscription.bytesOut;
+    return bytes;
   }
 
   /** Null while nothing is received. */
@@ -137,7 +144,7 @@ export class Downlink {
 
   #end(subscription: Subscription): void {
     subscription.end();
-    this.bytesOut += subscription.bytesOut;
+    this.#bytesOut += subscription.bytesOut;
     this.#subscriptions.delete(subscription.publication.trackId);
     this.#allocation.forget(subscription.publication.trackId);
   }
@@ -187,7 +194,7 @@ export class Downlink {
     for (const packet of packets) {
       switch (packet.type) {
         case "nack":
-          this.bytesOut +=
+          this.#bytesOut +=
             this.#bySsrc
               .get(packet.mediaSsrc)
               ?.repair(packet.lost, this.#sent, this.rttMs ?? DEFAULT_RTT_MS, this.#host.udp, nowMs) ?? 0;

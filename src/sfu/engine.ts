@@ -35,6 +35,7 @@ export class Engine {
   readonly #agent: IceAgent;
   readonly #host: ParticipantHost;
   readonly #timer: Timer;
+  readonly #retired: Record<string, number> = {};
   #tickedAtMs = 0;
   #sample: { atMs: number; bytesIn: number; bytesOut: number } | null = null;
 
@@ -94,6 +95,7 @@ export class Engine {
       candidates: candidatesOf(settings, udp.port),
       fingerprint: fingerprintOf(certificate),
       transportFeedback: new TransportFeedback(),
+      retired: (refusals) => addTo(this.#retired, refusals),
       emit,
       newId: () => crypto.randomUUID(),
     };
@@ -177,9 +179,10 @@ export class Engine {
     this.#sample = { atMs: nowMs, bytesIn, bytesOut };
     let participants = 0;
     const refused: Record<string, number> = { ...this.#agent.refusals, sendBufferFull: dropped };
+    addTo(refused, this.#retired);
     for (const room of this.#rooms.values()) {
       participants += room.size;
-      for (const [reason, count] of Object.entries(room.refusals())) refused[reason] = (refused[reason] ?? 0) + count;
+      addTo(refused, room.refusals());
     }
     return {
       rooms: this.#rooms.size,
@@ -201,6 +204,10 @@ export class Engine {
     this.#tcp?.close();
     this.#udp.close();
   }
+}
+
+function addTo(total: Record<string, number>, counts: Partial<Record<string, number>>): void {
+  for (const [reason, count = 0] of Object.entries(counts)) total[reason] = (total[reason] ?? 0) + count;
 }
 
 /** UDP before TCP, in the order the addresses were given. */

@@ -30,6 +30,8 @@ export class OutgoingSection {
   readonly stream: OutgoingStream;
   /** False while the client offers it inactive: its numbers are kept for when it comes back. */
   usable = true;
+  /** The track is redundant audio, which this viewer did not negotiate: it gets the newest frame of each packet. */
+  unwrapsRed = false;
   /** Null until a track was attached and the connection is up. */
   target: FanOutTarget | null = null;
   forwarder: Forwarder | null = null;
@@ -68,7 +70,10 @@ export class OutgoingSection {
 
   /** The publication's present codec and extensions, translated to this viewer's. False: this viewer cannot read it. */
   attach(publication: Publication, transport: FanOutTransport): boolean {
-    const codec = publication.codec && matchCodec(publication.codec, this.#codecs);
+    const published = publication.codec;
+    const direct = published && matchCodec(published, this.#codecs);
+    this.unwrapsRed = published?.codec === "red" && !direct;
+    const codec = this.unwrapsRed ? (this.#codecs.find(({ codec: name }) => name === "opus") ?? null) : direct;
     this.#codec = codec;
     if (!codec) {
       this.target = null;
@@ -92,6 +97,7 @@ export class OutgoingSection {
       mid: { id: this.#extensions.mid, value: this.mid },
       absSendTimeId: this.#extensions.absSendTime,
       transportSequenceId: this.#extensions.transportSequence,
+      twoByte: codec.codec === "AV1" || codec.codec === "VP9",
       passThrough: PASSED.flatMap((name) => {
         const from = publication.extensions[name];
         const to = this.#extensions[name];

@@ -16,6 +16,7 @@ import { Downlink } from "./downlink.ts";
 import { Health } from "./health.ts";
 import type { Path } from "./ice.ts";
 import { planNegotiation } from "./negotiation.ts";
+import type { SrtpRefusals } from "./packet/srtp.ts";
 import type { TransportFeedback } from "./packet/twcc-feedback.ts";
 import type { Room } from "./room.ts";
 import { decideSections, writeAnswer } from "./sdp/answer.ts";
@@ -29,6 +30,8 @@ export type ParticipantHost = ConnectionHost & {
   fingerprint: { algorithm: string; value: string };
   /** Reads one report at a time, for whomever: it is too large to have one per viewer. */
   transportFeedback: TransportFeedback;
+  /** What a closed connection had refused: the counts of the worker never go down. */
+  retired(refusals: Partial<SrtpRefusals>): void;
   emit(event: MediaEvent): void;
   newId(): string;
 };
@@ -129,6 +132,7 @@ export class Participant {
 
   #closeConnection(): void {
     if (!this.#connection) return;
+    this.#host.retired(this.#connection.refusals ?? {});
     this.#connection.close();
     this.#connection = null;
     this.uplink.reset();

@@ -3,6 +3,7 @@ import type { Track, TrackKind, TrackSource } from "../protocol/room-records.ts"
 import type { PublishedSection } from "../protocol/signaling.ts";
 import { LAYER_NAMES, layerIndex, PublishedLayer } from "./layer.ts";
 import { keyframeHeight, type MediaCodec, startsKeyframe } from "./packet/codec/keyframe.ts";
+import { primaryOfRed } from "./packet/codec/red.ts";
 import { Vp8Descriptor } from "./packet/codec/vp8.ts";
 import { type FanOutTarget, fanOut } from "./packet/fan-out.ts";
 import type { SourcePacket } from "./packet/forwarder.ts";
@@ -42,6 +43,9 @@ export class Publication {
   readonly #udp: UdpPort;
   readonly #rids: readonly string[];
   readonly #targets: FanOutTarget[] = [];
+  /** Viewers that get redundant audio without its redundancy. */
+  readonly #plainTargets: FanOutTarget[] = [];
+  readonly #primary = new RtpView();
   readonly #packet: SourcePacket;
 
   constructor(options: PublicationOptions) {
@@ -101,13 +105,19 @@ export class Publication {
 
   #forward(packet: SourcePacket, layer: PublishedLayer, nowMs: number): void {
     const targets = this.#targets;
+    const plain = this.#plainTargets;
     let count = 0;
+    let plainCount = 0;
     for (const subscription of this.subscriptions) {
       const target = subscription.forward(packet, layer, nowMs);
-      if (target) targets[count++] = target;
+      if (!target) continue;
+      if (subscription.section.unwrapsRed) plain[plainCount++] = target;
+      else targets[count++] = target;
     }
-    if (count === 0) return;
+    if (count + plainCount === 0) return;
     fanOut(packet.view, targets, count, this.#udp.batch);
+    if (plainCount > 0 && primaryOfRed(packet.view, this.#primary))
+      fanOut(this.#primary, plain, plainCount, this.#udp.batch);
     this.#udp.schedule();
     if (packet.keyframe && this.kind === "video") {
       for (const subscription of this.subscriptions)

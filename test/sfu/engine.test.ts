@@ -214,6 +214,36 @@ describe("the engine", () => {
     expect(other.packetsIn).toBe(0);
   });
 
+  test("redundant audio is passed on, and unwrapped for a viewer that did not ask for it", async () => {
+    const publisher = await room.join("publisher", { sections: [{ kind: "audio", direction: "sendonly", red: true }] });
+    await publisher.connect([MICROPHONE], []);
+    const source = new RtpSource({ ssrc: 7, payloadType: 63, mid: "0" });
+    // Two blocks: three bytes of an earlier frame, then the newest.
+    const red = new Uint8Array([0x80 | 111, 0, 0, 3, 111, 1, 2, 3, 9, 8, 7, 6]);
+    source.sendAudio(publisher, red);
+    const { track } = await room.event("trackPublished");
+    expect(track.codec).toBe("red");
+    const got: Record<string, { payloadType: number; payload: number[] }> = {};
+    const listen = async (identity: string, withRed: boolean) => {
+      const peer = await room.join(identity, {
+        sections: [{ kind: "audio", direction: "recvonly", red: withRed }],
+        onRtp: ({ payloadType, data, payloadOffset, payloadLength }) => {
+          got[identity] = { payloadType, payload: [...data.subarray(payloadOffset, payloadOffset + payloadLength)] };
+        },
+      });
+      await peer.connect([], [{ mid: "0", trackId: track.id }]);
+    };
+    await listen("modern", true);
+    await listen("plain", false);
+    source.sendAudio(publisher, red);
+    await room.until(() => (Object.keys(got).length === 2 ? true : undefined), "both");
+    expect(got.modern).toEqual({ payloadType: 63, payload: [...red] });
+    expect(got.plain).toEqual({ payloadType: 111, payload: [9, 8, 7, 6] });
+    source.sendAudio(publisher, new Uint8Array([0x80 | 111, 0, 3, 255, 111, 1]));
+    await Bun.sleep(50);
+    expect(got.plain?.payload).toEqual([9, 8, 7, 6]);
+  });
+
   test("a new peer connection of the same participant starts from nothing and ends the old one", async () => {
     const first = await room.join("ann", { sections: [{ kind: "video", direction: "sendonly" }] });
     await first.connect([CAMERA], []);
@@ -232,6 +262,7 @@ describe("the engine", () => {
     await Bun.sleep(50);
     expect(first.checksAnswered).toBe(answered);
     expect((await room.refused()).unknownUser).toBeGreaterThan(0);
+    expect((await room.participant("ann"))?.transport.bytesIn).toBeGreaterThan(0);
     second.close();
   });
 

@@ -24,6 +24,8 @@ export type PeerSection = {
   rids?: string[];
   ssrc?: number;
   codec?: "VP8" | "H264";
+  /** Redundant audio besides Opus. */
+  red?: boolean;
   /** How a receiver tells what its path carries; transport-cc unless given. */
   feedback?: "transport-cc" | "goog-remb";
 };
@@ -132,7 +134,7 @@ export class LoadPeer {
     sections.forEach((section, i) => {
       const audio = section.kind === "audio";
       lines.push(
-        `m=${section.kind} 9 UDP/TLS/RTP/SAVPF ${audio ? "111" : "96 97"}`,
+        `m=${section.kind} 9 UDP/TLS/RTP/SAVPF ${audio ? (section.red ? "63 111" : "111") : "96 97"}`,
         "c=IN IP4 0.0.0.0",
         `a=mid:${i}`,
         `a=${section.direction}`,
@@ -150,7 +152,7 @@ export class LoadPeer {
         `a=extmap:${EXTENSION_IDS.audioLevel} urn:ietf:params:rtp-hdrext:ssrc-audio-level`,
         `a=extmap:${EXTENSION_IDS.absSendTime} http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time`,
         ...(audio
-          ? ["a=rtpmap:111 opus/48000/2"]
+          ? audioLines(section.red ?? false)
           : videoLines(section.codec ?? "VP8", section.feedback ?? "transport-cc")),
       );
       for (const rid of section.rids ?? []) lines.push(`a=rid:${rid} send`);
@@ -278,6 +280,11 @@ function bind(onData: (data: Buffer) => void): Promise<Bun.udp.Socket<"buffer">>
     binaryType: "buffer",
     socket: { data: (_socket, data) => onData(data), error: () => {} },
   });
+}
+
+function audioLines(red: boolean): string[] {
+  const opus = ["a=rtpmap:111 opus/48000/2", "a=fmtp:111 minptime=10;useinbandfec=1"];
+  return red ? [...opus, "a=rtpmap:63 red/48000/2", "a=fmtp:63 111/111"] : opus;
 }
 
 function videoLines(codec: "VP8" | "H264", feedback: string): string[] {

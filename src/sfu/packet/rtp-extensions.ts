@@ -94,6 +94,8 @@ export interface OutgoingExtensionOptions {
   transportSequenceId?: number;
   /** Publisher's extensions a subscriber also negotiated: audio level, video orientation, dependency descriptor … */
   passThrough?: readonly { from: number; to: number }[];
+  /** Elements of more than 16 bytes are expected: AV1 describes its dependencies with a keyframe. */
+  twoByte?: boolean;
 }
 
 /** Nothing of the publisher's leaves except what `passThrough` names: never its MID or transport sequence. */
@@ -109,7 +111,7 @@ export class OutgoingExtensions {
     const { mid, absSendTimeId = 0, transportSequenceId = 0, passThrough = [] } = options;
     const ids = [mid?.id ?? 0, absSendTimeId, transportSequenceId, ...passThrough.map((pair) => pair.to)];
     // An element that passes through may be of any length up to 255: only the two-byte form can hold those.
-    this.#twoByte = ids.some((id) => id > 14) || (mid?.value.length ?? 0) > 16;
+    this.#twoByte = options.twoByte === true || ids.some((id) => id > 14) || (mid?.value.length ?? 0) > 16;
     const bytes = new Uint8Array(300);
     let at = 0;
     if (mid && mid.id > 0 && mid.value.length > 0) {
