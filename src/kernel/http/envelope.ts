@@ -1,6 +1,5 @@
 import type { Server } from "bun";
 import { Elysia } from "elysia";
-import type { Counter, Histogram } from "prom-client";
 import { ApiError } from "../../protocol/errors.ts";
 import type { Now } from "../clock.ts";
 import { type Log, loggedPath } from "../log.ts";
@@ -9,6 +8,7 @@ import { parseBody } from "./body.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { toApiError } from "./failure.ts";
 import { adoptRequestId, type ClientIp, LazyRequestInfo, type PublicUrl, type RequestInfo } from "./request-info.ts";
+import { createRequestMetrics } from "./request-metrics.ts";
 
 export type EnvelopeDeps = {
   now: Now;
@@ -39,17 +39,7 @@ export function createEnvelope(deps: EnvelopeDeps): Envelope {
 function createPlugin(deps: EnvelopeDeps, infos: WeakMap<Request, RequestInfo>, infoOf: Envelope["infoOf"]) {
   const { now, log, metrics, newRequestId, httpServer, clientIp, publicUrl, methodsOf } = deps;
   const lookUp = { httpServer, clientIp, publicUrl };
-  const requests: Counter = metrics.counter("stoa_http_requests_total", "HTTP requests by route and status", [
-    "method",
-    "route",
-    "status",
-  ]);
-  const seconds: Histogram = metrics.histogram(
-    "stoa_http_request_seconds",
-    "Time to answer by route",
-    [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10],
-    ["route"],
-  );
+  const count = createRequestMetrics(metrics);
 
   return (
     new Elysia({ name: "envelope" })
@@ -97,8 +87,7 @@ function createPlugin(deps: EnvelopeDeps, infos: WeakMap<Request, RequestInfo>, 
         const info = infoOf(request);
         const status = typeof set.status === "number" ? set.status : 200;
         const ms = now() - info.startedAt;
-        requests.inc({ method: request.method, route: route ?? "unmatched", status: String(status) });
-        seconds.observe({ route: route ?? "unmatched" }, ms / 1000);
+        count(request.method, route ?? "unmatched", status, ms);
         if (log.isLevelEnabled("debug")) {
           log.debug(
             { requestId: info.id, method: request.method, path: loggedPath(request.url), status, ms, ip: info.ip },
