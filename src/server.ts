@@ -7,8 +7,9 @@ import { certificateFiles, readCertificate, watchCertificate } from "./kernel/ht
 import { createReadiness } from "./kernel/http/health.ts";
 import { listen } from "./kernel/http/listener.ts";
 import { createLifecycle } from "./kernel/lifecycle.ts";
+import type { EmbeddedMedia } from "./media/embedded.ts";
 import { startLocalMedia } from "./media/local.ts";
-import { createMediaNodes, type MediaNodes } from "./media/nodes.ts";
+import { createMediaNodes } from "./media/nodes.ts";
 import type { Runtime } from "./runtime.ts";
 import { closeRuntime, createRuntime, generatedSecret, type RuntimeOptions } from "./runtime.ts";
 import { createServices, type Services } from "./services.ts";
@@ -18,8 +19,7 @@ export type RunningServer = {
   runtime: Runtime;
   services: Services;
   /** UDP (and TCP) ports of the media workers, and the addresses that clients are given for them. */
-  media: { ports: number[]; addresses: string[] };
-  nodes: MediaNodes;
+  media: { ports: number[]; addresses: string[]; node: EmbeddedMedia };
   /** Drains for at most `graceMs`, then closes what is left. */
   stop(reason: string, graceMs?: number): Promise<void>;
 };
@@ -43,7 +43,7 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   readiness.add("database", () => databaseProblem(runtime));
 
   // The workers load while everything else is made.
-  const nodes = createMediaNodes();
+  const nodes = createMediaNodes(runtime.timers);
   const mediaStarting = startLocalMedia(runtime, nodes);
   mediaStarting.catch(() => {});
 
@@ -83,8 +83,7 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
     url,
     runtime,
     services,
-    media: { ports: media.ports, addresses: media.announce },
-    nodes,
+    media: { ports: media.ports, addresses: media.announce, node: media.node },
     stop: (reason, graceMs = 30_000) => lifecycle.stop(reason, now() + graceMs),
   };
 }

@@ -42,7 +42,7 @@ import { webhookBacklog, webhookQueue } from "./webhooks/backlog.ts";
 import { createWebhooks } from "./webhooks/create.ts";
 
 /** Every feature's rules, wired together once; what a feature needs of another is handed to it here. */
-export function createServices(runtime: Runtime, nodes: MediaNodes = createMediaNodes()) {
+export function createServices(runtime: Runtime, nodes: MediaNodes = createMediaNodes(runtime.timers)) {
   const users = userService(runtime);
   const sessions = sessionService(runtime);
   const oneTimeTokens = oneTimeTokenService(runtime);

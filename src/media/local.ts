@@ -6,6 +6,7 @@ import { EmbeddedMedia } from "./embedded.ts";
 import type { MediaNodes } from "./nodes.ts";
 
 export type LocalMedia = {
+  node: EmbeddedMedia;
   /** UDP (and TCP) ports of the workers, and the addresses under which clients are told to reach them. */
   ports: number[];
   announce: string[];
@@ -21,6 +22,7 @@ export async function startLocalMedia({ config, log, timers }: Runtime, nodes: M
   const node = await EmbeddedMedia.start({ workers, port, hostname, announce, tcp: true, log });
   nodes.add(name, node);
   return {
+    node,
     ports: node.ports,
     announce,
     report: ({ controlPlane, internalUrl, secret }) =>

@@ -1,3 +1,5 @@
+import type { Timers } from "../kernel/timers.ts";
+import { withDeadline } from "./deadline.ts";
 import type { MediaEvent, MediaNode } from "./node.ts";
 
 type Listener = (serverName: string, event: MediaEvent) => void;
@@ -10,14 +12,14 @@ export type MediaNodes = {
   add(serverName: string, node: MediaNode): void;
 };
 
-export function createMediaNodes(): MediaNodes {
+export function createMediaNodes(timers: Timers): MediaNodes {
   const nodes = new Map<string, MediaNode>();
   const listeners: Listener[] = [];
   return {
     find: (serverName) => nodes.get(serverName) ?? null,
     onEvent: (listener) => void listeners.push(listener),
     add(serverName, node) {
-      nodes.set(serverName, node);
+      nodes.set(serverName, withDeadline(node, timers));
       node.onEvent((event) => {
         for (const listener of listeners) listener(serverName, event);
       });

@@ -1,3 +1,4 @@
+import type { IceServer } from "../protocol/room-records.ts";
 import type { JoinAck } from "../protocol/signaling.ts";
 import { iceServersFor } from "../rooms/ice-servers.ts";
 import type { Runtime } from "../runtime.ts";
@@ -8,12 +9,17 @@ import { withoutTracks } from "./waiting-room.ts";
 /** As long as any token lives: the session may outlast the one it joined with. */
 const ICE_CREDENTIAL_MS = 6 * 3_600_000;
 
+export function iceServersOf({ config, now }: Runtime, identity: string): IceServer[] {
+  return iceServersFor(config, identity, now() + ICE_CREDENTIAL_MS);
+}
+
 /**
  * What a client needs to know on coming in. The participants are always those of now. A resuming client that finds its
  * own `lastSeq` as `seq` gets what it missed as pushes after this; with a later one, this state is all there is.
  */
-export function joinAck({ config, now }: Runtime, session: Session, mode: JoinAck["mode"], seq: number): JoinAck {
+export function joinAck(runtime: Runtime, session: Session, mode: JoinAck["mode"], seq: number): JoinAck {
   const { room } = session;
+  const { config } = runtime;
   const others = [...room.sessions.values()].filter((other) => other !== session && other.announced);
   return {
     mode,
@@ -26,7 +32,7 @@ export function joinAck({ config, now }: Runtime, session: Session, mode: JoinAc
     participants: others.map(participantOf).map((other) => (session.waiting ? withoutTracks(other) : other)),
     serverName: room.placed?.serverName ?? "",
     region: room.placed?.region ?? "",
-    iceServers: iceServersFor(config, session.identity, now() + ICE_CREDENTIAL_MS),
+    iceServers: iceServersOf(runtime, session.identity),
     permissions: session.permissions,
     limits: {
       maxMessageBytes: config.SIGNALING_MAX_MESSAGE_BYTES,

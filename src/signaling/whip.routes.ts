@@ -1,6 +1,7 @@
 import { Elysia, t } from "elysia";
 import { documented } from "../kernel/http/docs.ts";
 import type { Http } from "../kernel/http/http.ts";
+import type { IceServer } from "../protocol/room-records.ts";
 import type { Signaling } from "./signaling.ts";
 import type { WhipKind } from "./whip.ts";
 
@@ -20,10 +21,11 @@ export const whipRoutes = ({ guards }: Http, { signaling: { whip } }: { signalin
         async ({ caller, info, params, body, set }) => {
           const { ip: ipAddress, userAgent, startedAt: openedAt } = info;
           const client = { ipAddress, userAgent, sdk: kind, openedAt };
-          const { sessionId, sdp } = await whip.start(kind, caller, params.roomId, body, client);
+          const { sessionId, sdp, iceServers } = await whip.start(kind, caller, params.roomId, body, client);
           set.status = 201;
           set.headers.location = `/${kind}/${params.roomId}/${sessionId}`;
           set.headers["content-type"] = "application/sdp";
+          if (iceServers.length > 0) set.headers.link = iceServers.flatMap(iceLinks).join(", ");
           return sdp;
         },
         {
@@ -54,3 +56,9 @@ export const whipRoutes = ({ guards }: Http, { signaling: { whip } }: { signalin
   }
   return routes;
 };
+
+/** How WHIP tells of TURN servers (RFC 9725 §4.6). */
+function iceLinks({ urls, username, credential }: IceServer): string[] {
+  const parameters = `rel="ice-server"; username="${username}"; credential="${credential}"; credential-type="password"`;
+  return urls.map((url) => `<${url}>; ${parameters}`);
+}

@@ -4,6 +4,7 @@ import { ApiError, type ErrorCode } from "../protocol/errors.ts";
 import { mayPublish } from "../protocol/may-publish.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Join } from "./join.ts";
+import { iceServersOf } from "./join-ack.ts";
 import type { Membership } from "./membership.ts";
 import { Refusal } from "./refusal.ts";
 import type { Registry } from "./registry.ts";
@@ -20,7 +21,7 @@ export type WhipDeps = {
 };
 
 /** A participant without a socket: one offer over HTTP, one answer, and a DELETE at the end. */
-export function createWhip({ ids }: Runtime, { registry, membership, join, turnedAway }: WhipDeps) {
+export function createWhip(runtime: Runtime, { registry, membership, join, turnedAway }: WhipDeps) {
   async function negotiate(kind: WhipKind, session: Session, sdp: string): Promise<string> {
     if (!session.room.placed) throw new ApiError("SVC_RTC_SERVER_UNREACHABLE");
     const ref = { roomId: session.room.id, participantId: session.id };
@@ -36,12 +37,13 @@ export function createWhip({ ids }: Runtime, { registry, membership, join, turne
       try {
         const away = turnedAway(client.ipAddress);
         if (away) throw away;
-        const connectionId = `${kind}-${ids.uuid()}`;
+        const connectionId = `${kind}-${runtime.ids.uuid()}`;
         const { session } = await join.join(caller, { connectionId }, client, () => false);
         session.link = { state: "headless" };
         session.wantsMedia = true;
         try {
-          return { sessionId: session.id, sdp: await negotiate(kind, session, sdp) };
+          const answer = await negotiate(kind, session, sdp);
+          return { sessionId: session.id, sdp: answer, iceServers: iceServersOf(runtime, session.identity) };
         } catch (error) {
           membership.leave(session, "failed");
           throw error;

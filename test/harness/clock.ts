@@ -1,6 +1,11 @@
 import type { Timers } from "../../src/kernel/timers.ts";
 
-export type FakeClock = Timers & { now: () => number; advance(ms: number): void; set(at: number): void };
+export type FakeClock = Timers & {
+  now: () => number;
+  advance(ms: number): void;
+  set(at: number): void;
+  pending(): number;
+};
 
 /** Time that moves only when the test says so; what falls due on the way runs in its order, at its moment. */
 export function fakeClock(start = Date.parse("2026-03-01T12:00:00.000Z")): FakeClock {
@@ -21,6 +26,8 @@ export function fakeClock(start = Date.parse("2026-03-01T12:00:00.000Z")): FakeC
   return {
     now: () => at,
     set,
+    /** Timers that wait. */
+    pending: () => waiting.size,
     advance: (ms) => set(at + ms),
     after(ms, run) {
       const timer = { due: at + ms, run };

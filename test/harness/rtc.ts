@@ -57,10 +57,12 @@ export async function until(holds: () => boolean): Promise<void> {
 /** The whole application with one fake media node in its fleet. */
 export async function rtcServer(overrides: Partial<Config> = {}): Promise<RtcServer> {
   const node = fakeMediaNode();
-  const nodes = createMediaNodes();
-  nodes.add("n1", node);
   const limits = { SFU_HEARTBEAT_TIMEOUT_SECONDS: 3600, SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 10_000 };
-  const server = testServer({ ...limits, RATE_LIMIT_RTC_TOKENS: 10_000, ...overrides }, nodes);
+  const server = testServer({ ...limits, RATE_LIMIT_RTC_TOKENS: 10_000, ...overrides }, (timers) => {
+    const nodes = createMediaNodes(timers);
+    nodes.add("n1", node);
+    return nodes;
+  });
   const { fleet, signaling } = server.services;
   const fields = { region: "local", publicHost: "127.0.0.1", internalUrl: "http://127.0.0.1" };
   await server.runtime.write(() => fleet.register({ name: "n1", ...fields }));
@@ -89,6 +91,13 @@ export async function rtcServer(overrides: Partial<Config> = {}): Promise<RtcSer
       const ack = await client.join(join);
       if (ack.type !== "ack") throw new Error(`join refused: ${JSON.stringify(ack)}`);
       return Object.assign(client, { ack });
+    },
+    async close() {
+      // As the server does it: everyone leaves, what that causes is written, and only then the database goes.
+      signaling.drain();
+      await settled();
+      await server.services.observability.recorder.flush();
+      await server.close();
     },
   };
   return rtc;

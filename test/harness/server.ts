@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { type App, createApp } from "../../src/app.ts";
 import { type Config, testConfig } from "../../src/kernel/config/index.ts";
 import { createReadiness } from "../../src/kernel/http/health.ts";
-import type { MediaNodes } from "../../src/media/nodes.ts";
+import type { Timers } from "../../src/kernel/timers.ts";
+import { createMediaNodes, type MediaNodes } from "../../src/media/nodes.ts";
 import { closeRuntime, createRuntime, type Runtime } from "../../src/runtime.ts";
 import { createServices, type Services } from "../../src/services.ts";
 import { type FakeClock, fakeClock } from "./clock.ts";
@@ -28,7 +29,10 @@ export type TestServer = {
 export type CallOptions = { key?: string; body?: unknown; raw?: string; headers?: Record<string, string> };
 
 /** The whole application in memory, without a socket: fake clock, silent network, requests handed to it directly. */
-export function testServer(overrides: Partial<Config> = {}, nodes?: MediaNodes): TestServer {
+export function testServer(
+  overrides: Partial<Config> = {},
+  createNodes: (timers: Timers) => MediaNodes = createMediaNodes,
+): TestServer {
   const clock = fakeClock();
   const logLines: string[] = [];
   const dataDir = mkdtempSync(join(tmpdir(), "stoa-test-"));
@@ -39,7 +43,7 @@ export function testServer(overrides: Partial<Config> = {}, nodes?: MediaNodes):
     timers: clock,
     logWrite: (line) => logLines.push(line),
   });
-  const services = createServices(runtime, nodes);
+  const services = createServices(runtime, createNodes(clock));
   const app = createApp({ runtime, services, readiness: createReadiness(), sfuSecret: "test-sfu-secret" });
 
   const call: TestServer["call"] = async (method, path, { key, body, raw, headers = {} } = {}) => {

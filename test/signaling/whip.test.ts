@@ -137,6 +137,15 @@ describe("[10] POST /whip and /whep", () => {
     expect(socket.closed).toBeNull();
   });
 
+  test("TURN servers come in the link header", async () => {
+    const roomId = await start({ TURN_URLS: ["turn:a.example", "turns:b.example"], TURN_SECRET: "north" });
+    const { token } = await server.mint(roomId, "ada");
+    const { headers } = await post("whip", roomId, token);
+    expect(headers.get("link")).toMatch(
+      /^<turn:a\.example>; rel="ice-server"; username="\d+:ada"; credential="[^"]+"; credential-type="password", <turns:b\.example>;/,
+    );
+  });
+
   test("browsers on other pages may use it: the location can be read", async () => {
     const roomId = await start();
     const { token } = await server.mint(roomId, "ada");

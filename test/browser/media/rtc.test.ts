@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
-import { EmbeddedMedia } from "../../../src/media/embedded.ts";
 import { launchBrowser } from "./harness.ts";
 import { openStage, type Stage } from "./rtc-harness.ts";
 
@@ -151,9 +150,7 @@ describe("[4] browsers in a room, through the server's own socket", () => {
     const names = ["ann", "ben"];
     const pages = await Promise.all(names.map(async (name) => ({ name, ...(await entered(roomId, name)) })));
     for (const { page, name } of pages) await receives(page, names.find((other) => other !== name) ?? "");
-    const node = stage.server.nodes.find("local");
-    if (!(node instanceof EmbeddedMedia)) throw new Error("no embedded node");
-    node.crashWorker(0);
+    stage.server.media.node.crashWorker(0);
     for (const { page } of pages) {
       const end = await page.evaluate(async () => [await window.rtc.closing(), window.rtc.pushes.at(-1)]);
       expect(end).toMatchObject([{ code: 4500 }, { type: "bye", reason: "node_lost", action: "rejoin" }]);
