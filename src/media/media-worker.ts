@@ -84,6 +84,9 @@ export class MediaWorker {
       case "event":
         this.#events.onEvent(message.event);
         break;
+      case "fault":
+        this.#events.log.error({ worker: this.index, error: message.message }, "fault in the media worker");
+        break;
       case "answer":
         this.#take(message.id)?.resolve(message.response);
         break;

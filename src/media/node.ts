@@ -104,7 +104,10 @@ export type MediaEvent =
   | (Of & { type: "participantDisconnected"; reason: MediaFailure })
   /** A check arrived again after `participantDisconnected`, or an ICE restart was completed. */
   | (Of & { type: "participantReconnected"; transport: "udp" | "tcp"; remoteAddress: string })
-  /** Gone for good (15 s of silence, a failed handshake): the transport is closed; a new offer starts another one. */
+  /**
+   * 15 s of silence, or a failed handshake. Its tracks stay until it is removed: after a silence an offer with `iceRestart`
+   * brings it back, after a failed handshake only one of a new peer connection does.
+   */
   | (Of & { type: "participantFailed"; reason: MediaFailure })
   /** For observability: each step of the transport. */
   | (Of & { type: "iceStateChanged"; state: "new" | "checking" | "connected" | "disconnected" | "failed" | "closed" })

@@ -167,8 +167,14 @@ export class Downlink {
     if (subscription) this.#end(subscription);
   }
 
-  unsubscribeAll(_reason: DeliveryReason): void {
-    for (const subscription of [...this.#subscriptions.values()]) this.#end(subscription);
+  /** `permission`: the client is told why nothing comes any more. */
+  unsubscribeAll(reason: DeliveryReason): void {
+    for (const subscription of [...this.#subscriptions.values()]) {
+      this.#end(subscription);
+      const { trackId } = subscription.publication;
+      if (reason === "permission")
+        this.#owner.emit({ type: "subscriptionChanged", trackId, layer: null, paused: true, reason });
+    }
   }
 
   /** DTLS is up: keyframes are asked for now, not earlier; an earlier one would be gone by the time it can be sent. */

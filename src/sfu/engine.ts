@@ -15,7 +15,7 @@ import { TransportFeedback } from "./packet/twcc-feedback.ts";
 import type { Participant, ParticipantHost } from "./participant.ts";
 import { Room } from "./room.ts";
 import type { SocketTuning } from "./socket-options.ts";
-import { TcpPort } from "./tcp.ts";
+import { type TcpConnection, TcpPort } from "./tcp.ts";
 import { type Impair, UdpPort } from "./udp.ts";
 import { createCertificate, type DtlsCertificate } from "./werift-hooks.ts";
 import type { WorkerCall, WorkerSettings } from "./worker-protocol.ts";
@@ -24,6 +24,12 @@ import type { WorkerCall, WorkerSettings } from "./worker-protocol.ts";
 const TICK_MS = 20;
 /** Tries to find a port that is free for UDP and TCP alike. */
 const PORT_ATTEMPTS = 20;
+
+export type EngineOutput = {
+  emit(event: MediaEvent): void;
+  /** Something threw that should not have. */
+  onFault(error: unknown): void;
+};
 
 /** Only tests have these. */
 export type EngineHooks = { impairIn?: Impair; impairOut?: Impair };
@@ -35,15 +41,12 @@ export class Engine {
   readonly #agent: IceAgent;
   readonly #host: ParticipantHost;
   readonly #timer: Timer;
+  readonly #onFault: (error: unknown) => void;
   readonly #retired: Record<string, number> = {};
   #tickedAtMs = 0;
   #sample: { atMs: number; bytesIn: number; bytesOut: number } | null = null;
 
-  static async start(
-    settings: WorkerSettings,
-    emit: (event: MediaEvent) => void,
-    hooks: EngineHooks = {},
-  ): Promise<Engine> {
+  static async start(settings: WorkerSettings, output: EngineOutput, hooks: EngineHooks = {}): Promise<Engine> {
     useNativeCurves();
     const certificate = await createCertificate();
     for (let attempt = 1; ; attempt++) {
@@ -58,9 +61,9 @@ export class Engine {
         if (settings.hostname !== "::" || error?.code === "EADDRINUSE") throw error;
         return null;
       });
-      if (!udp) return Engine.start({ ...settings, hostname: "0.0.0.0" }, emit, hooks);
+      if (!udp) return Engine.start({ ...settings, hostname: "0.0.0.0" }, output, hooks);
       try {
-        engine = new Engine(settings, certificate, udp, emit);
+        engine = new Engine(settings, certificate, udp, output);
         return engine;
       } catch (error) {
         udp.close();
@@ -69,20 +72,15 @@ export class Engine {
     }
   }
 
-  private constructor(
-    settings: WorkerSettings,
-    certificate: DtlsCertificate,
-    udp: UdpPort,
-    emit: (event: MediaEvent) => void,
-  ) {
+  private constructor(settings: WorkerSettings, certificate: DtlsCertificate, udp: UdpPort, output: EngineOutput) {
+    this.#onFault = output.onFault;
     this.#udp = udp;
     this.#agent = new IceAgent({ sendUdp: (data, port, address) => udp.send(data, port, address) });
     this.#tcp = settings.tcp
       ? TcpPort.listen({
           hostname: settings.hostname,
           port: udp.port,
-          onPacket: (data, connection) =>
-            this.#agent.receive(data, connection.port, connection.address, connection, this.#host.now()),
+          onPacket: (data, connection) => this.receive(data, connection.port, connection.address, connection),
           onClosed: (connection) => this.#agent.tcpClosed(connection),
         })
       : null;
@@ -96,7 +94,7 @@ export class Engine {
       fingerprint: fingerprintOf(certificate),
       transportFeedback: new TransportFeedback(),
       retired: (refusals) => addTo(this.#retired, refusals),
-      emit,
+      emit: output.emit,
       newId: () => crypto.randomUUID(),
     };
     this.#timer = setInterval(() => this.#tick(this.#host.now()), TICK_MS);
@@ -110,16 +108,27 @@ export class Engine {
     return this.#udp.tuning;
   }
 
-  receive(data: Buffer, port: number, address: string): void {
+  /** A fault over one packet or one room must not end the calls of all others; it is reported, and they go on. */
+  receive(data: Buffer, port: number, address: string, tcp: TcpConnection | null = null): void {
     const nowMs = this.#host.now();
-    this.#agent.receive(data, port, address, null, nowMs);
+    try {
+      this.#agent.receive(data, port, address, tcp, nowMs);
+    } catch (error) {
+      this.#onFault(error);
+    }
     // Under load Bun's timers starve behind the socket: time passes here too.
     if (nowMs - this.#tickedAtMs > 2 * TICK_MS) this.#tick(nowMs);
   }
 
   #tick(nowMs: number): void {
     this.#tickedAtMs = nowMs;
-    for (const room of this.#rooms.values()) room.tick(nowMs);
+    for (const room of this.#rooms.values()) {
+      try {
+        room.tick(nowMs);
+      } catch (error) {
+        this.#onFault(error);
+      }
+    }
     this.#udp.schedule();
   }
 

@@ -30,4 +30,6 @@ export type FromWorker =
   | { type: "answer"; id: number; response: unknown }
   | { type: "error"; id: number; code: MediaErrorCode | null; message: string }
   | { type: "event"; event: MediaEvent }
+  /** Something went wrong and was survived: for the log. */
+  | { type: "fault"; message: string }
   | { type: "closed" };

@@ -10,6 +10,9 @@ function serve(): void {
   let engine: Engine | null = null;
   const post = (message: FromWorker) => self.postMessage(message);
 
+  const fault = (error: unknown) =>
+    post({ type: "fault", message: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+
   const call = (request: WorkerCall) => {
     const { id } = request;
     try {
@@ -23,7 +26,7 @@ function serve(): void {
 
   const start = async (settings: WorkerSettings) => {
     try {
-      engine = await Engine.start(settings, (event) => post({ type: "event", event }));
+      engine = await Engine.start(settings, { emit: (event) => post({ type: "event", event }), onFault: fault });
       post({ type: "started", port: engine.port, ...engine.tuning });
     } catch (error) {
       post({ type: "refused", message: error instanceof Error ? error.message : String(error) });
@@ -46,8 +49,9 @@ function serve(): void {
         break;
     }
   };
+
+  // werift drops promises of its own; what one peer sends must not end the calls of all others.
+  process.on("unhandledRejection", fault);
 }
 
-// werift drops promises of its own; what one peer sends must not end the calls of all others.
-process.on("unhandledRejection", () => {});
 serve();

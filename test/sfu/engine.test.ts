@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
-import type { RtpView } from "../../src/sfu/packet/rtp.ts";
+import { seededRandom } from "../../src/sfu/packet/impairment.ts";
+import { type RtpView, rtpHeaderLength } from "../../src/sfu/packet/rtp.ts";
 import { LoadPeer } from "./load-peer.ts";
 import { ALL, ROOM, RoomOfPeers } from "./room-of-peers.ts";
 import { RtpSource } from "./rtp-source.ts";
@@ -265,6 +266,42 @@ describe("the engine", () => {
     expect((await room.participant("ann"))?.transport.bytesIn).toBeGreaterThan(0);
     second.close();
   });
+
+  test("a member that sends nonsense, properly protected, harms nobody", async () => {
+    const { peer: vandal } = await speaker("vandal", 7);
+    const random = seededRandom(11);
+    const bytes = (length: number) => Uint8Array.from({ length }, () => Math.floor(random() * 256));
+    for (let i = 0; i < 4_000; i++) {
+      const length = 12 + Math.floor(random() * 300);
+      const packet = new Uint8Array(length + 40);
+      packet.set(bytes(length));
+      if (i % 2 === 0) {
+        // RTP of a known or unknown stream, with any header extension.
+        packet.set([random() < 0.5 ? 0x80 : 0x90, random() < 0.7 ? 111 : 96, i >> 8, i & 0xff]);
+        packet.set([0, 0, 0, random() < 0.5 ? 7 : Math.floor(random() * 256)], 8);
+        if (packet[0] === 0x90) packet.set([0xbe, 0xde, 0, Math.floor(random() * 8)], 12);
+        const headerLength = rtpHeaderLength(packet, length);
+        if (headerLength > 0) vandal.sendRtp(packet, headerLength, length);
+      } else {
+        packet.set([
+          0x80 | Math.floor(random() * 32),
+          200 + Math.floor(random() * 8),
+          0,
+          Math.floor(random() * (length / 4)),
+        ]);
+        vandal.sendRtcp(packet, length & ~3);
+      }
+      if (i % 200 === 0) await Bun.sleep(2);
+    }
+    for (let i = 0; i < 200; i++) vandal.sendRaw(Buffer.concat([Buffer.from([20 + (i % 44)]), bytes(i)]));
+    const { peer, source } = await speaker("speaker", 8);
+    source.sendAudio(peer);
+    const { track } = await room.event("trackPublished", (event) => event.identity === "speaker");
+    const listener = await room.join("listener", { sections: [{ kind: "audio", direction: "recvonly" }] });
+    await listener.connect([], [{ mid: "0", trackId: track.id }]);
+    source.sendAudio(peer);
+    await room.until(() => listener.packetsIn || undefined, "sound");
+  }, 15_000);
 
   test("strangers' packets are refused and counted, and nobody answers them", async () => {
     const stranger = await room.join("stranger", { sections: [{ kind: "video", direction: "sendonly" }] });

@@ -64,8 +64,13 @@ export async function startImpairedNode(seed = 1, settings: Partial<WorkerSettin
       srtpProfiles: ["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_80"],
       ...settings,
     },
-    (event) => {
-      for (const listener of listeners) listener(event);
+    {
+      emit: (event) => {
+        for (const listener of listeners) listener(event);
+      },
+      onFault: (error) => {
+        throw error;
+      },
     },
     { impairIn: up.impair, impairOut: down.impair },
   );
