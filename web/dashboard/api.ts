@@ -31,13 +31,30 @@ export class ApiFailure extends Error {
 }
 
 type Envelope = { code?: string; message?: string; requestId?: string; details?: { field: string; message: string }[] };
+type Answer<R extends Record<number, unknown>> = Promise<Treaty.TreatyResponse<R>>;
+type Data<R extends Record<number, unknown>> = NonNullable<Treaty.TreatyResponse<R>["data"]>;
 
 /** The data of an answer; throws what the server said otherwise. */
-export async function ask<R extends Record<number, unknown>>(
-  answer: Promise<Treaty.TreatyResponse<R>>,
-): Promise<NonNullable<Treaty.TreatyResponse<R>["data"]>> {
-  const { data, error, status } = await answer.catch(() => ({ data: null, error: null, status: 0 }));
-  if (status === 0) throw new ApiFailure(0, "UNREACHABLE", "The server cannot be reached.", null, []);
+export async function ask<R extends Record<number, unknown>>(answer: Answer<R>): Promise<Data<R>> {
+  return (await settle(answer)).data;
+}
+
+/** One page of a list, and where the next one begins. */
+export async function askPage<R extends Record<number, unknown>>(
+  answer: Answer<R>,
+): Promise<{ rows: Data<R>; next: string | undefined }> {
+  const { data, response } = await settle(answer);
+  const next = /<([^>]*)>; rel="next"/.exec(response.headers.get("link") ?? "")?.[1];
+  const cursor = next === undefined ? null : new URL(next, location.origin).searchParams.get("cursor");
+  return { rows: data, next: cursor ?? undefined };
+}
+
+async function settle<R extends Record<number, unknown>>(
+  answer: Answer<R>,
+): Promise<{ data: Data<R>; response: Response }> {
+  const settled = await answer.catch(() => null);
+  if (!settled) throw new ApiFailure(0, "UNREACHABLE", "The server cannot be reached.", null, []);
+  const { data, error, status, response } = settled;
   if (error) {
     const {
       code = `HTTP_${status}`,
@@ -47,5 +64,5 @@ export async function ask<R extends Record<number, unknown>>(
     } = (error as { value?: Envelope }).value ?? {};
     throw new ApiFailure(status, code, message, requestId ?? null, details);
   }
-  return data as NonNullable<Treaty.TreatyResponse<R>["data"]>;
+  return { data: data as Data<R>, response };
 }

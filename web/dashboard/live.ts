@@ -50,6 +50,46 @@ export function useLive<T>(read: () => Promise<T>, deps: readonly unknown[], eve
   return { ...state, reload: () => void load() };
 }
 
+export type LiveList<Row> = Live<Row[]> & { more: boolean; showMore: () => void };
+
+type Paged<Row> = { rows: Row[]; next: string | undefined };
+
+/** A list that grows by pages; a poll reads again all that are shown. */
+export function useList<Row>(
+  read: (page: { limit: number; cursor?: string }) => Promise<Paged<Row>>,
+  deps: readonly unknown[],
+  everyMs = EVERY_MS,
+): LiveList<Row> {
+  const pages = useRef(1);
+  useEffect(() => {
+    pages.current = 1;
+  }, deps);
+  const live = useLive(
+    async () => {
+      const list: Paged<Row> = { rows: [], next: undefined };
+      for (let page = 0; page < pages.current; page++) {
+        const { rows, next } = await read({ limit: 50, ...(list.next && { cursor: list.next }) });
+        list.rows.push(...rows);
+        list.next = next;
+        if (next === undefined) break;
+      }
+      return list;
+    },
+    deps,
+    everyMs,
+  );
+  return {
+    ...live,
+    data: live.data?.rows ?? null,
+    more: live.data?.next !== undefined,
+    showMore() {
+      pages.current += 1;
+      live.reload();
+    },
+  };
+}
+
 export function asFailure(error: unknown): ApiFailure {
-  return error instanceof ApiFailure ? error : new ApiFailure(0, "PAGE_ERROR", String(error), null, []);
+  if (error instanceof ApiFailure) return error;
+  return new ApiFailure(0, "PAGE_ERROR", error instanceof Error ? error.message : String(error), null, []);
 }

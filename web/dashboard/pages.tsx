@@ -3,18 +3,77 @@ import { Shell } from "./parts/shell.tsx";
 import { sessionKnown, signedIn } from "./session.ts";
 
 const SignIn = lazy(() => import("./pages/sign-in.tsx").then((page) => page.SignIn));
-const Welcome = lazy(() => import("./pages/welcome.tsx").then((page) => page.Welcome));
+const PasswordReset = lazy(() => import("./pages/password-reset.tsx").then((page) => page.PasswordReset));
+const VerifyEmail = lazy(() => import("./pages/arrivals.tsx").then((page) => page.VerifyEmail));
+const OAuthCallback = lazy(() => import("./pages/arrivals.tsx").then((page) => page.OAuthCallback));
+const Invitation = lazy(() => import("./pages/invitation.tsx").then((page) => page.Invitation));
+
+const Projects = lazy(() => import("./pages/projects.tsx").then((page) => page.Projects));
+const Account = lazy(() => import("./pages/account.tsx").then((page) => page.Account));
+const Servers = lazy(() => import("./pages/servers.tsx").then((page) => page.Servers));
+
+const Overview = lazy(() => import("./pages/overview.tsx").then((page) => page.Overview));
+const Start = lazy(() => import("./pages/start.tsx").then((page) => page.Start));
+const Rooms = lazy(() => import("./pages/rooms.tsx").then((page) => page.Rooms));
+const OneRoom = lazy(() => import("./pages/room.tsx").then((page) => page.OneRoom));
+const LiveStreams = lazy(() => import("./pages/live-streams.tsx").then((page) => page.LiveStreams));
+const OneLiveStream = lazy(() => import("./pages/live-stream.tsx").then((page) => page.OneLiveStream));
+const Chat = lazy(() => import("./pages/chat.tsx").then((page) => page.Chat));
+const Conversation = lazy(() => import("./pages/conversation.tsx").then((page) => page.Conversation));
+const Connections = lazy(() => import("./pages/connections.tsx").then((page) => page.Connections));
+const OneConnection = lazy(() => import("./pages/connection.tsx").then((page) => page.OneConnection));
+const Errors = lazy(() => import("./pages/errors.tsx").then((page) => page.Errors));
+const Diagnostics = lazy(() => import("./pages/diagnostics.tsx").then((page) => page.Diagnostics));
+const Usage = lazy(() => import("./pages/usage.tsx").then((page) => page.Usage));
 const ApiKeys = lazy(() => import("./pages/api-keys.tsx").then((page) => page.ApiKeys));
+const Webhooks = lazy(() => import("./pages/webhooks.tsx").then((page) => page.Webhooks));
+const OneWebhook = lazy(() => import("./pages/webhook.tsx").then((page) => page.OneWebhook));
+const OneDelivery = lazy(() => import("./pages/delivery.tsx").then((page) => page.OneDelivery));
+const Members = lazy(() => import("./pages/members.tsx").then((page) => page.Members));
+const AuditLog = lazy(() => import("./pages/audit-log.tsx").then((page) => page.AuditLog));
+const Settings = lazy(() => import("./pages/settings.tsx").then((page) => page.Settings));
 
 /** The table of contents of the dashboard. A page is loaded when it is first opened. */
 export function Pages() {
   if (!sessionKnown.value) return <div class="loading" role="status" aria-label="Loading" />;
-  if (!signedIn.value) return <SignIn />;
+  return (
+    <Router>
+      <Route path="/verify-email" component={VerifyEmail} />
+      <Route path="/password-reset" component={PasswordReset} />
+      <Route path="/invitation" component={Invitation} />
+      <Route path="/oauth/:provider/callback" component={OAuthCallback} />
+      <Route default component={signedIn.value ? Inside : SignIn} />
+    </Router>
+  );
+}
+
+function Inside() {
   return (
     <Shell>
       <Router>
-        <Route path="/" component={Welcome} />
+        <Route path="/" component={Projects} />
+        <Route path="/account" component={Account} />
+        <Route path="/servers" component={Servers} />
+        <Route path="/projects/:projectId" component={Overview} />
+        <Route path="/projects/:projectId/start" component={Start} />
+        <Route path="/projects/:projectId/rooms" component={Rooms} />
+        <Route path="/projects/:projectId/rooms/:roomId" component={OneRoom} />
+        <Route path="/projects/:projectId/live-streams" component={LiveStreams} />
+        <Route path="/projects/:projectId/live-streams/:streamId" component={OneLiveStream} />
+        <Route path="/projects/:projectId/chat/:tab?" component={Chat} />
+        <Route path="/projects/:projectId/chat/conversations/:conversationId" component={Conversation} />
+        <Route path="/projects/:projectId/connections" component={Connections} />
+        <Route path="/projects/:projectId/connections/:connectionId" component={OneConnection} />
+        <Route path="/projects/:projectId/errors" component={Errors} />
+        <Route path="/projects/:projectId/diagnostics" component={Diagnostics} />
+        <Route path="/projects/:projectId/usage" component={Usage} />
         <Route path="/projects/:projectId/api-keys" component={ApiKeys} />
+        <Route path="/projects/:projectId/webhooks" component={Webhooks} />
+        <Route path="/projects/:projectId/webhooks/:webhookId" component={OneWebhook} />
+        <Route path="/projects/:projectId/webhooks/:webhookId/deliveries/:deliveryId" component={OneDelivery} />
+        <Route path="/projects/:projectId/members" component={Members} />
+        <Route path="/projects/:projectId/audit-log" component={AuditLog} />
+        <Route path="/projects/:projectId/settings" component={Settings} />
         <Route default component={NotFound} />
       </Router>
     </Shell>

@@ -1,16 +1,32 @@
 import { effect, signal } from "@preact/signals";
-import type { Environment } from "../../src/protocol/enums.ts";
+import { ENVIRONMENTS, type Environment } from "../../src/protocol/enums.ts";
 
 const KEY = "stoa-environment";
+const PARAMETER = "environment";
 
-/** Which environment the pages show; always visible in the head of the page, and remembered for the next visit. */
+function known(text: string | null | undefined): Environment | undefined {
+  return ENVIRONMENTS.find((name) => name === text);
+}
+
+/** Which environment the pages show: the one in the address, or the one of the last visit. */
 export const environment = signal<Environment>(
-  new URLSearchParams(location.search).get("environment") === "PRODUCTION" || localStorage.getItem(KEY) === "PRODUCTION"
-    ? "PRODUCTION"
-    : "DEVELOPMENT",
+  known(new URLSearchParams(location.search).get(PARAMETER)) ?? known(localStorage.getItem(KEY)) ?? "DEVELOPMENT",
 );
 
 effect(() => localStorage.setItem(KEY, environment.value));
+
+/** Going back to an address that names an environment goes back to that environment as well. */
+export function followAddress(query: Record<string, string>): void {
+  environment.value = known(query[PARAMETER]) ?? environment.peek();
+}
+
+/** A link that is copied from the address bar shows its reader what its sender saw. */
+export function keepInAddress(chosen: Environment): void {
+  const url = new URL(location.href);
+  if (url.searchParams.get(PARAMETER) === chosen) return;
+  url.searchParams.set(PARAMETER, chosen);
+  history.replaceState(history.state, "", url);
+}
 
 /** The address of a project's page. */
 export function projectPath(projectId: string, page = ""): string {

@@ -1,13 +1,21 @@
-import { useState } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { useRef, useState } from "preact/hooks";
 import type { ApiFailure } from "../api.ts";
 import { asFailure } from "../live.ts";
+import { Dialog } from "./dialog.tsx";
 
-type InputProps = {
-  value: string;
-  onValue: (value: string) => void;
-  type?: "text" | "email" | "password" | "search" | "url" | "number" | "datetime-local";
+type Control<T> = {
+  value: T;
+  onValue: (value: T) => void;
   id?: string;
+  /** Its name where no visible label stands beside it. */
   label?: string;
+  "aria-describedby"?: string;
+  "aria-invalid"?: boolean;
+};
+
+type InputProps = Control<string> & {
+  type?: "text" | "email" | "password" | "search" | "url" | "number" | "datetime-local";
   required?: boolean;
   minLength?: number;
   maxLength?: number;
@@ -30,21 +38,31 @@ export function TextInput({ onValue, label, ...rest }: InputProps) {
   );
 }
 
-type SelectProps<T extends string> = {
-  value: T;
-  onValue: (value: T) => void;
+type TextAreaProps = Control<string> & { rows?: number; maxLength?: number; placeholder?: string };
+
+export function TextArea({ onValue, label, ...rest }: TextAreaProps) {
+  return (
+    <textarea
+      class="input"
+      aria-label={label}
+      {...rest}
+      onInput={({ currentTarget }) => onValue(currentTarget.value)}
+    />
+  );
+}
+
+type SelectProps<T extends string> = Control<T> & {
   options: readonly (T | { value: T; label: string })[];
-  id?: string;
-  label?: string;
+  disabled?: boolean;
 };
 
-export function Select<T extends string>({ value, onValue, options, id, label }: SelectProps<T>) {
+export function Select<T extends string>({ value, onValue, options, label, ...rest }: SelectProps<T>) {
   return (
     <select
-      id={id}
       class="input"
       aria-label={label}
       value={value}
+      {...rest}
       onChange={({ currentTarget }) => onValue(currentTarget.value as T)}
     >
       {options.map((option) => {
@@ -59,11 +77,29 @@ export function Select<T extends string>({ value, onValue, options, id, label }:
   );
 }
 
+type CheckProps = { checked: boolean; onChecked: (checked: boolean) => void; disabled?: boolean; children: string };
+
+export function Check({ checked, onChecked, disabled, children }: CheckProps) {
+  return (
+    <label class="check">
+      <input
+        type="checkbox"
+        checked={checked}
+        disabled={disabled}
+        onChange={({ currentTarget }) => onChecked(currentTarget.checked)}
+      />
+      {children}
+    </label>
+  );
+}
+
 export type Submit = {
   busy: boolean;
   failure: ApiFailure | null;
   /** What the server said of one field. */
   problem: (field: string) => string | undefined;
+  /** What it said of fields that the form does not show, or of no field at all. */
+  rest: () => string[];
   onSubmit: (event: Event) => Promise<void>;
 };
 
@@ -71,10 +107,19 @@ export type Submit = {
 export function useSubmit(send: () => Promise<unknown>): Submit {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<ApiFailure | null>(null);
+  const shown = useRef(new Set<string>()).current;
   return {
     busy,
     failure,
-    problem: (field) => failure?.details.find((detail) => detail.field === field)?.message,
+    problem(field) {
+      shown.add(field);
+      return failure?.details.find((detail) => detail.field === field)?.message;
+    },
+    rest() {
+      if (!failure) return [];
+      if (failure.details.length === 0) return [failure.message];
+      return failure.details.filter(({ field }) => !shown.has(field)).map(({ field, message }) => `${field} ${message}`);
+    },
     async onSubmit(event) {
       event.preventDefault();
       if (busy) return;
@@ -91,13 +136,41 @@ export function useSubmit(send: () => Promise<unknown>): Submit {
   };
 }
 
-/** A refusal that belongs to no single field. */
-export function FormProblem({ failure }: { failure: ApiFailure | null }) {
-  if (!failure || failure.details.length > 0) return null;
+/** A refusal that belongs to no field of the form. */
+export function FormProblem({ form }: { form: Submit }) {
+  const problems = form.rest();
+  if (problems.length === 0) return null;
   return (
-    <p class="note bad" role="alert">
-      {failure.message}
-      {failure.requestId !== null && <span class="mono"> {failure.requestId}</span>}
-    </p>
+    <div class="note bad" role="alert">
+      {problems.map((text) => (
+        <p key={text}>{text}</p>
+      ))}
+      {form.failure?.requestId && <p class="mono small">{form.failure.requestId}</p>}
+    </div>
+  );
+}
+
+type FormDialogProps = {
+  title: string;
+  action: string;
+  form: Submit;
+  onClose: () => void;
+  children: ComponentChildren;
+};
+
+/** A form in a dialog: its fields, what went wrong, and one button. */
+export function FormDialog({ title, action, form, onClose, children }: FormDialogProps) {
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form class="stack" onSubmit={form.onSubmit}>
+        {children}
+        <FormProblem form={form} />
+        <div class="actions">
+          <button type="submit" class="button primary" disabled={form.busy}>
+            {action}
+          </button>
+        </div>
+      </form>
+    </Dialog>
   );
 }

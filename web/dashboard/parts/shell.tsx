@@ -1,39 +1,45 @@
 import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
-import { ENVIRONMENTS } from "../../../src/protocol/enums.ts";
 import { api, ask } from "../api.ts";
 import { useLive } from "../live.ts";
-import { environment, projectPath } from "../place.ts";
+import { environment, followAddress, keepInAddress, projectPath } from "../place.ts";
+import { openProject, projectVersion } from "../project.ts";
 import { signOut, user } from "../session.ts";
+import { EnvironmentSwitch } from "./environment.tsx";
 import { Select } from "./form.tsx";
+import { Nav } from "./nav.tsx";
+import { Shown } from "./states.tsx";
 
-const PROJECT_PAGES = [
-  ["", "Overview"],
-  ["rooms", "Rooms"],
-  ["live-streams", "Live streams"],
-  ["chat", "Chat"],
-  ["connections", "Connections"],
-  ["errors", "Errors"],
-  ["webhooks", "Webhooks"],
-  ["api-keys", "API keys"],
-  ["members", "Members"],
-  ["audit-log", "Audit log"],
-  ["usage", "Usage"],
-  ["diagnostics", "Diagnostics"],
-  ["settings", "Settings"],
-] as const;
+const PROJECT_EVERY_MS = 30_000;
 
 /** The frame around every page: where you are, which project, which environment. */
 export function Shell({ children }: { children: ComponentChildren }) {
-  const { path, route } = useLocation();
-  const projects = useLive(() => ask(api.v1.projects.get()), [], 0);
+  const { path, url, query, route } = useLocation();
+  const [menu, setMenu] = useState(false);
   const projectId = /^\/projects\/([^/]+)/.exec(path)?.[1];
+  const projects = useLive(() => ask(api.v1.projects.get({ query: { limit: 200 } })), [projectVersion.value], 0);
+
+  useEffect(() => followAddress(query), [url]);
+  useEffect(() => {
+    if (projectId !== undefined) keepInAddress(environment.value);
+  }, [url, environment.value]);
+
   return (
-    <div class="shell">
+    <div class={`shell ${environment.value === "PRODUCTION" ? "in-production" : ""}`}>
       <a class="skip" href="#main">
         Skip to the page
       </a>
       <header class="top">
+        <button
+          type="button"
+          class="button quiet menu"
+          aria-expanded={menu}
+          aria-controls="nav"
+          onClick={() => setMenu(!menu)}
+        >
+          Menu
+        </button>
         <a class="brand" href="/">
           Stoa
         </a>
@@ -45,44 +51,47 @@ export function Shell({ children }: { children: ComponentChildren }) {
             options={projects.data.map(({ id, name }) => ({ value: id, label: name }))}
           />
         )}
-        <div class={`environment ${environment.value === "PRODUCTION" ? "production" : ""}`}>
-          <Select
-            label="Environment"
-            value={environment.value}
-            onValue={(value) => {
-              environment.value = value;
-            }}
-            options={ENVIRONMENTS}
-          />
+        <EnvironmentSwitch />
+        <div class="who">
+          <a href="/account">{user.value?.name || user.value?.email}</a>
+          <button type="button" class="button quiet" onClick={() => void signOut()}>
+            Sign out
+          </button>
         </div>
-        <a href="/account" class="button quiet">
-          {user.value?.name ?? user.value?.email}
-        </a>
-        <button type="button" class="button quiet" onClick={() => void signOut()}>
-          Sign out
-        </button>
       </header>
-      {projectId !== undefined && (
-        <nav class="side" aria-label="Project">
-          {PROJECT_PAGES.map(([page, title]) => {
-            const href = projectPath(projectId, page);
-            const here = page === "" ? path === href : path.startsWith(href);
-            return (
-              <a key={page} href={href} aria-current={here ? "page" : undefined}>
-                {title}
-              </a>
-            );
-          })}
-          {user.value?.isOperator && (
-            <a href="/servers" aria-current={path === "/servers" ? "page" : undefined}>
-              Servers
-            </a>
-          )}
-        </nav>
-      )}
+      <Nav open={menu} onGo={() => setMenu(false)} />
       <main id="main" tabIndex={-1}>
-        {children}
+        {projectId === undefined ? children : <InProject projectId={projectId}>{children}</InProject>}
       </main>
     </div>
+  );
+}
+
+/** Nothing of a project is shown before it is known who one is in it. */
+function InProject({ projectId, children }: { projectId: string; children: ComponentChildren }) {
+  const project = useLive(() => ask(api.v1.projects({ projectId }).get()), [projectId], PROJECT_EVERY_MS);
+  useEffect(project.reload, [projectVersion.value]);
+  useEffect(() => {
+    openProject.value = project.data;
+  }, [project.data]);
+  useEffect(
+    () => () => {
+      openProject.value = null;
+    },
+    [],
+  );
+  return (
+    <Shown live={project}>
+      {({ id, status }) =>
+        openProject.value?.id === id && (
+          <>
+            {status === "ARCHIVED" && (
+              <p class="note warn">This project is archived: its keys no longer work, its data stays readable.</p>
+            )}
+            {children}
+          </>
+        )
+      }
+    </Shown>
   );
 }

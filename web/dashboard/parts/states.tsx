@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact";
+import { useEffect } from "preact/hooks";
 import type { Live } from "../live.ts";
 
 /** Loading, failed, empty or there: every list and record goes through this, so that none forgets a case. */
@@ -13,12 +14,14 @@ export function Shown<T>(props: {
   if (data === null) {
     if (loading) return <div class="loading" role="status" aria-label="Loading" />;
     return (
-      <div class="note bad" role="alert">
+      <div class="note bad stack" role="alert">
         <p>{error?.message ?? "This could not be loaded."}</p>
         {error?.requestId && <p class="mono">{error.requestId}</p>}
-        <button type="button" class="button" onClick={reload}>
-          Try again
-        </button>
+        <div>
+          <button type="button" class="button" onClick={reload}>
+            Try again
+          </button>
+        </div>
       </div>
     );
   }
@@ -41,32 +44,92 @@ const TONES: Record<string, "good" | "warn" | "bad"> = {
   CONNECTED: "good",
   DELIVERED: "good",
   ok: "good",
+  passed: "good",
+  online: "good",
   excellent: "good",
+  good: "good",
   CREATED: "warn",
   DRAINING: "warn",
   PENDING: "warn",
   CONNECTING: "warn",
   RECONNECTING: "warn",
   degraded: "warn",
+  slow: "warn",
+  away: "warn",
+  muted: "warn",
   poor: "warn",
+  PRODUCTION: "bad",
   UNHEALTHY: "bad",
   FAILED: "bad",
   DISABLED: "bad",
   REVOKED: "bad",
+  deleted: "bad",
+  failed: "bad",
   down: "bad",
   lost: "bad",
 };
 
 /** A state, by its name. */
 export function Badge({ children }: { children: string }) {
-  return <span class={`badge ${TONES[children] ?? ""}`}>{children}</span>;
+  return <span class={`badge ${TONES[children] ?? ""}`}>{words(children)}</span>;
 }
 
-export function PageHead({ title, children }: { title: ComponentChildren; children?: ComponentChildren }) {
+/** `ICE_ERROR` as people write it. */
+export function words(name: string): string {
+  const text = name.replaceAll("_", " ").toLowerCase();
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+type PageHeadProps = { title: string; badge?: string; children?: ComponentChildren };
+
+export function PageHead({ title, badge, children }: PageHeadProps) {
+  useEffect(() => {
+    document.title = `${title} · Stoa`;
+  }, [title]);
   return (
     <header class="page-head">
-      <h1>{title}</h1>
+      <h1>
+        {title} {badge !== undefined && <Badge>{badge}</Badge>}
+      </h1>
       <div class="actions">{children}</div>
     </header>
+  );
+}
+
+/** Few facts about one thing. What is not known is a dash. */
+export function Facts({ items }: { items: [name: string, value: ComponentChildren][] }) {
+  return (
+    <dl class="facts">
+      {items.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value ?? "–"}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+type FigureProps = { label: string; value: ComponentChildren; href?: string; children?: ComponentChildren };
+
+/** One number that says how things are. */
+export function Figure({ label, value, href, children }: FigureProps) {
+  const inside = (
+    <>
+      <span class="quiet">{label}</span>
+      <span class="figure">{value}</span>
+      {children !== undefined && <span class="quiet small">{children}</span>}
+    </>
+  );
+  return (
+    <li>
+      {href === undefined ? (
+        <div class="card">{inside}</div>
+      ) : (
+        <a class="card" href={href}>
+          {inside}
+        </a>
+      )}
+    </li>
   );
 }

@@ -6,9 +6,11 @@ export type Column<Row> = {
   /** Left out where the screen is narrow. */
   wide?: boolean;
   number?: boolean;
+  /** Buttons: the column needs a name, but not one that is seen. */
+  actions?: boolean;
 };
 
-type TableProps<Row> = {
+export type TableProps<Row> = {
   label: string;
   rows: readonly Row[];
   columns: readonly Column<Row>[];
@@ -16,7 +18,8 @@ type TableProps<Row> = {
 };
 
 export function Table<Row>({ label, rows, columns, id }: TableProps<Row>) {
-  const classOf = ({ wide, number }: Column<Row>) => `${wide ? "wide" : ""} ${number ? "number" : ""}`.trim();
+  const classOf = ({ wide, number, actions }: Column<Row>) =>
+    `${wide ? "wide" : ""} ${number ? "number" : ""} ${actions ? "acts" : ""}`.trim();
   return (
     <div class="table-frame">
       <table aria-label={label}>
@@ -24,7 +27,7 @@ export function Table<Row>({ label, rows, columns, id }: TableProps<Row>) {
           <tr>
             {columns.map((column) => (
               <th key={column.title} scope="col" class={classOf(column)}>
-                {column.title}
+                <span class={column.actions ? "hidden" : ""}>{column.title}</span>
               </th>
             ))}
           </tr>

@@ -1,0 +1,72 @@
+import { useEffect, useState } from "preact/hooks";
+import { useLocation, useRoute } from "preact-iso";
+import { ApiFailure, api, ask } from "../api.ts";
+import { asFailure } from "../live.ts";
+import { heldInvitation, takeToken } from "../once.ts";
+import { Gate } from "../parts/gate.tsx";
+import { adoptSession } from "../session.ts";
+
+const BROKEN = new ApiFailure(0, "NO_TOKEN", "This address is incomplete. Open the link again from where you got it.", null, []);
+
+/** Does one thing as soon as the page is opened, and goes on to the projects; says what is wrong if it cannot. */
+function Arrival({ title, arrive }: { title: string; arrive: () => Promise<void> }) {
+  const { route } = useLocation();
+  const [failure, setFailure] = useState<ApiFailure | null>(null);
+  useEffect(() => {
+    arrive().then(
+      () => route("/", true),
+      (error) => setFailure(asFailure(error)),
+    );
+  }, []);
+  return (
+    <Gate title={title}>
+      {failure ? (
+        <>
+          <p class="note bad" role="alert">
+            {failure.message}
+          </p>
+          <a class="button" href="/">
+            Go to sign in
+          </a>
+        </>
+      ) : (
+        <div class="loading" role="status" aria-label="Loading" />
+      )}
+    </Gate>
+  );
+}
+
+/** The link in the mail that proves an address. */
+export function VerifyEmail() {
+  const [token] = useState(takeToken);
+  return (
+    <Arrival
+      title="Confirming your address"
+      arrive={async () => {
+        if (token === null) throw BROKEN;
+        adoptSession(await ask(api.v1.auth["verify-email"].post({ token })));
+      }}
+    />
+  );
+}
+
+/** Where a provider sends the browser back to. */
+export function OAuthCallback() {
+  const { provider = "" } = useRoute().params;
+  const { query } = useLocation();
+  return (
+    <Arrival
+      title="Signing you in"
+      arrive={async () => {
+        const { code, state, iss, error, error_description: words } = query;
+        // The code works once; it has no business in the history.
+        history.replaceState(history.state, "", location.pathname);
+        if (error !== undefined) throw new ApiFailure(0, error, words ?? `The provider refused: ${error}`, null, []);
+        if (code === undefined || state === undefined) throw BROKEN;
+        const inviteToken = heldInvitation.take();
+        const body = { code, state, ...(iss && { iss }), ...(inviteToken && { inviteToken }) };
+        adoptSession(await ask(api.v1.auth.oauth({ provider }).exchange.post(body)));
+      }}
+    />
+  );
+}

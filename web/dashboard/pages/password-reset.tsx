@@ -1,0 +1,69 @@
+import { useState } from "preact/hooks";
+import { useLocation } from "preact-iso";
+import { api, ask } from "../api.ts";
+import { takeToken } from "../once.ts";
+import { Field } from "../parts/field.tsx";
+import { FormProblem, TextInput, useSubmit } from "../parts/form.tsx";
+import { Gate } from "../parts/gate.tsx";
+import { toastDone } from "../parts/toast.tsx";
+import { adoptSession } from "../session.ts";
+
+/** Asking for the link, and, with the link's token, the new password. */
+export function PasswordReset() {
+  const [token] = useState(takeToken);
+  return token === null ? <AskForLink /> : <NewPassword token={token} />;
+}
+
+function AskForLink() {
+  const [email, setEmail] = useState("");
+  const [sent, setSent] = useState(false);
+  const form = useSubmit(async () => {
+    await ask(api.v1.auth["password-reset"].post({ email }));
+    setSent(true);
+  });
+  return (
+    <Gate title="Choose a new password">
+      {sent ? (
+        <p class="note good" role="status">
+          If there is an account for {email}, a link is on its way. Without a mail server it stands in the server's log.
+        </p>
+      ) : (
+        <form class="stack" onSubmit={form.onSubmit}>
+          <Field label="E-mail address" error={form.problem("email")}>
+            <TextInput type="email" autocomplete="username" required value={email} onValue={setEmail} />
+          </Field>
+          <FormProblem form={form} />
+          <button type="submit" class="button primary" disabled={form.busy}>
+            Send me a link
+          </button>
+        </form>
+      )}
+      <p class="small">
+        <a href="/">Back to sign in</a>
+      </p>
+    </Gate>
+  );
+}
+
+function NewPassword({ token }: { token: string }) {
+  const { route } = useLocation();
+  const [password, setPassword] = useState("");
+  const form = useSubmit(async () => {
+    adoptSession(await ask(api.v1.auth["password-reset"].confirm.post({ token, password })));
+    toastDone("Your password was changed. Other sessions have ended.");
+    route("/", true);
+  });
+  return (
+    <Gate title="Choose a new password">
+      <form class="stack" onSubmit={form.onSubmit}>
+        <Field label="New password" hint="At least 10 characters." error={form.problem("password")}>
+          <TextInput type="password" autocomplete="new-password" required minLength={10} value={password} onValue={setPassword} />
+        </Field>
+        <FormProblem form={form} />
+        <button type="submit" class="button primary" disabled={form.busy}>
+          Save and sign in
+        </button>
+      </form>
+    </Gate>
+  );
+}

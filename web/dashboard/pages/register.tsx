@@ -1,0 +1,69 @@
+import { useState } from "preact/hooks";
+import { api, ask } from "../api.ts";
+import { Field } from "../parts/field.tsx";
+import { FormProblem, TextInput, useSubmit } from "../parts/form.tsx";
+import { Gate } from "../parts/gate.tsx";
+import { Providers } from "../parts/providers.tsx";
+import { adoptSession } from "../session.ts";
+
+type RegisterProps = { first: boolean; providers: readonly string[]; onBack: () => void };
+
+export function Register({ first, providers, onBack }: RegisterProps) {
+  return (
+    <Gate title={first ? "Create the operator account" : "Create an account"}>
+      {first && <p>This server is new. The first account runs it: projects, media servers and who else may come in.</p>}
+      <RegisterForm />
+      <Providers names={providers} />
+      {!first && (
+        <p class="small">
+          <button type="button" class="link" onClick={onBack}>
+            Sign in instead
+          </button>
+        </p>
+      )}
+    </Gate>
+  );
+}
+
+type RegisterFormProps = { email?: string; inviteToken?: string; onDone?: () => void };
+
+/** With an invitation, the address is the one that was invited. */
+export function RegisterForm({ email: invited, inviteToken, onDone }: RegisterFormProps) {
+  const [email, setEmail] = useState(invited ?? "");
+  const [name, setName] = useState("");
+  const [password, setPassword] = useState("");
+  const [waiting, setWaiting] = useState(false);
+  const form = useSubmit(async () => {
+    const body = { email, password, ...(name !== "" && { name }), ...(inviteToken && { inviteToken }) };
+    const registered = await ask(api.v1.auth.register.post(body));
+    if (registered.accessToken === undefined) setWaiting(true);
+    else {
+      adoptSession(registered);
+      onDone?.();
+    }
+  });
+  if (waiting) {
+    return (
+      <p class="note good" role="status">
+        Almost there: open the link in the mail that was sent to {email}.
+      </p>
+    );
+  }
+  return (
+    <form class="stack" onSubmit={form.onSubmit}>
+      <Field label="E-mail address" error={form.problem("email")}>
+        <TextInput type="email" autocomplete="username" required value={email} onValue={setEmail} />
+      </Field>
+      <Field label="Your name" hint="Shown to other members." error={form.problem("name")}>
+        <TextInput autocomplete="name" maxLength={80} value={name} onValue={setName} />
+      </Field>
+      <Field label="Password" hint="At least 10 characters." error={form.problem("password")}>
+        <TextInput type="password" autocomplete="new-password" required minLength={10} value={password} onValue={setPassword} />
+      </Field>
+      <FormProblem form={form} />
+      <button type="submit" class="button primary" disabled={form.busy}>
+        Create the account
+      </button>
+    </form>
+  );
+}

@@ -1,0 +1,54 @@
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import type { Live } from "../live.ts";
+import { TextInput } from "./form.tsx";
+import { Shown } from "./states.tsx";
+import { Table, type TableProps } from "./table.tsx";
+
+type ListProps<Row> = Omit<TableProps<Row>, "rows"> & {
+  live: Live<Row[]> & { more?: boolean; showMore?: () => void };
+  /** The text of a row that a search looks in; without it there is no search. */
+  search?: (row: Row) => string;
+  /** Other controls beside the search. */
+  filters?: ComponentChildren;
+  empty: ComponentChildren;
+};
+
+/** A list as every page has it: search, filters, rows, and more of them. */
+export function List<Row>({ live, search, filters, empty, ...table }: ListProps<Row>) {
+  const [text, setText] = useState("");
+  const wanted = text.trim().toLowerCase();
+  return (
+    <section class="stack">
+      {(search || filters) && (
+        <div class="row filters">
+          {search && (
+            <TextInput type="search" label={`Search ${table.label}`} placeholder="Search  /" value={text} onValue={setText} />
+          )}
+          {filters}
+        </div>
+      )}
+      <Shown live={live} isEmpty={(rows) => rows.length === 0} empty={empty}>
+        {(rows) => {
+          const found = search ? rows.filter((row) => search(row).toLowerCase().includes(wanted)) : rows;
+          return (
+            <>
+              {found.length === 0 ? (
+                <div class="empty">Nothing here matches “{text}”.</div>
+              ) : (
+                <Table {...table} rows={found} />
+              )}
+              {live.more && (
+                <div class="row">
+                  <button type="button" class="button" onClick={live.showMore}>
+                    Show more
+                  </button>
+                </div>
+              )}
+            </>
+          );
+        }}
+      </Shown>
+    </section>
+  );
+}
