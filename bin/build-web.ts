@@ -29,7 +29,7 @@ async function buildPages(web: string, outdir: string): Promise<void> {
     splitting: true,
     publicPath: "/",
     naming: { entry: "[dir]/[name].[ext]", chunk: "assets/[name]-[hash].[ext]", asset: "assets/[name]-[hash].[ext]" },
-    define: { "process.env.NODE_ENV": '"production"' },
+    define: { "process.env.NODE_ENV": '"production"', STOA_VERSION: JSON.stringify(version) },
   });
 }
 

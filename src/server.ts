@@ -54,6 +54,7 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   await services.observability.recorder.recover();
   await services.usage.meter.recover();
   lifecycle.started("connection records", () => services.observability.recorder.flush());
+  lifecycle.started("activity", () => services.observability.activity.flush());
   services.webhookDispatcher.start();
   lifecycle.started("webhooks", (_reason, deadline) => services.webhookDispatcher.stop(deadline));
   lifecycle.started("jobs", startJobs(createJobs(services), runtime));

@@ -1,6 +1,7 @@
 import type { Services } from "../services.ts";
 import { cleanUpAttachments } from "./clean-up-attachments.ts";
 import { expireMessages } from "./expire-messages.ts";
+import { keepActivity } from "./keep-activity.ts";
 import { pruneChat } from "./prune-chat.ts";
 import { pruneConnections } from "./prune-connections.ts";
 import { pruneWebhooks } from "./prune-webhooks.ts";
@@ -16,6 +17,7 @@ export function createJobs(services: Services): Job[] {
     pruneChat(chat),
     pruneWebhooks(deliveries),
     pruneConnections(observability),
+    keepActivity(observability.activity),
     sweepCredentials({ idempotency, rtcTokens }),
   ];
 }

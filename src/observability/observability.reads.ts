@@ -48,6 +48,7 @@ export function observabilityReads(observability: ObservabilityService, diagnost
     error: errors.detail,
 
     metrics: (tenant: Tenant, range: MetricRange = "24h") => observability.metrics(tenant, range),
+    series: (tenant: Tenant, range: MetricRange = "24h") => observability.series(tenant, range),
     diagnostics,
   };
 }

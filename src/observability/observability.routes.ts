@@ -14,6 +14,7 @@ import {
   ErrorCategory,
   ErrorDetail,
   MetricRange,
+  MetricSeries,
   Metrics,
 } from "./observability.schema.ts";
 
@@ -98,6 +99,12 @@ export const observabilityDashboardRoutes = ({ guards }: Http, reads: Observabil
       transform: permit("observability:read"),
       query: t.Object({ ...metricsQuery, ...EnvironmentQuery }),
       response: Metrics,
+    })
+    .get("/metrics/series", (context) => reads.series(tenantOf(context), context.query.range), {
+      ...documented("The same figures over time, with chat and webhooks", ["SVC_PROJECT_NOT_FOUND"]),
+      transform: permit("observability:read"),
+      query: t.Object({ ...metricsQuery, ...EnvironmentQuery }),
+      response: MetricSeries,
     })
     .get("/diagnostics", ({ projectId }) => reads.diagnostics({ projectId }), {
       ...documented("Whether each dependency answers", ["SVC_PROJECT_NOT_FOUND"]),

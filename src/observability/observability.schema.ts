@@ -68,6 +68,23 @@ export const Metrics = t.Object({
   errors: t.Object({ total: t.Integer(), byCategory: t.Record(t.String(), t.Integer()) }),
 });
 
+export const MetricSeries = t.Object({
+  rangeSeconds: t.Integer(),
+  stepSeconds: t.Integer(),
+  points: t.Array(
+    t.Object({
+      at: Timestamp,
+      rooms: t.Integer({ description: "Most at once within the step" }),
+      participants: t.Integer({ description: "Most at once within the step" }),
+      joins: t.Integer(),
+      failedJoins: t.Integer(),
+      messages: t.Integer(),
+      deliveries: t.Integer({ description: "Webhook attempts that were taken" }),
+      failedDeliveries: t.Integer({ description: "Webhook attempts that failed" }),
+    }),
+  ),
+});
+
 export const Diagnostics = t.Object({
   status: oneOf(["ok", "degraded", "down"]),
   checkedAt: Timestamp,

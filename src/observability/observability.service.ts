@@ -2,6 +2,7 @@ import type { PageAsked } from "../kernel/http/pages.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { ConnectionState, ErrorCategory } from "../protocol/observability.ts";
 import type { Runtime } from "../runtime.ts";
+import { createActivity } from "./activity.ts";
 import { connectionStore, type Tenant } from "./connection.store.ts";
 import type { ConnectionRow } from "./connection.table.ts";
 import { errorStore } from "./error.store.ts";
@@ -9,6 +10,7 @@ import type { ClassifiedErrorRow } from "./error.table.ts";
 import { metricsReader } from "./metrics.ts";
 import { showConnection, showError, showEvent } from "./present.ts";
 import { createRecorder } from "./recorder.ts";
+import { seriesReader } from "./series.ts";
 
 export type ConnectionsAsked = PageAsked & { state?: ConnectionState; roomId?: string };
 export type ErrorsAsked = PageAsked & { category?: ErrorCategory; connectionId?: string };
@@ -23,6 +25,7 @@ export function observabilityService(runtime: Runtime) {
   const { config, db, now, write } = runtime;
   const stores = { connections: connectionStore(db), errors: errorStore(db) };
   const recorder = createRecorder(runtime, stores);
+  const activity = createActivity(runtime);
 
   /** By the record's id, or by the client's own name for it. */
   function find(tenant: Tenant, reference: string): ConnectionRow {
@@ -36,7 +39,9 @@ export function observabilityService(runtime: Runtime) {
 
   return {
     recorder,
+    activity,
     metrics: metricsReader(db, now),
+    series: seriesReader(db, now, activity),
 
     connections: {
       list: stores.connections.list,

@@ -99,6 +99,8 @@ export type Facts = {
   webhookChanged: { projectId: string };
   /** An endpoint has deliveries that may be due: new ones, a redelivery, or it was enabled again. */
   webhookDeliveriesDue: { endpointId: string };
+  /** One attempt to deliver an event is over. */
+  webhookAttempted: { projectId: string; environment: Environment; delivered: boolean };
   /** A project was archived or its origins, name or keys changed: caches drop what they hold of it. */
   projectChanged: { projectId: string };
   /** Another process wrote to the database: caches drop everything. */

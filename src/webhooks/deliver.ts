@@ -59,12 +59,14 @@ export function createDelivery(
       { at: iso(startedAt), statusCode, durationMs: outcome.durationMs, error: outcome.error },
       { status, nextAttemptAt, deliveredAt: status === "DELIVERED" ? at : null },
     );
+    const { projectId, environment } = endpoint;
+    bus.announce("webhookAttempted", { projectId, environment, delivered: status === "DELIVERED" });
     if (status === "DELIVERED") endpoints.recordSuccess(endpointId, at);
     else endpoints.recordFailure(endpointId, verdict.consecutiveFailures);
     if (verdict.disable !== null && endpoint.status === "ACTIVE") {
       endpoints.disable(endpointId, verdict.disable, at);
       periods.end(endpointId, events.lastSeq());
-      bus.announce("webhookChanged", { projectId: endpoint.projectId });
+      bus.announce("webhookChanged", { projectId });
       log.warn({ webhookId: endpointId, reason: verdict.disable }, "webhook endpoint disabled");
     }
     return nextAttemptAt;

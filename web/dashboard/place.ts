@@ -1,4 +1,5 @@
 import { effect, signal } from "@preact/signals";
+import { useLocation } from "preact-iso";
 import { ENVIRONMENTS, type Environment } from "../../src/protocol/enums.ts";
 
 const KEY = "stoa-environment";
@@ -31,4 +32,16 @@ export function keepInAddress(chosen: Environment): void {
 /** The address of a project's page. */
 export function projectPath(projectId: string, page = ""): string {
   return `/projects/${projectId}${page === "" ? "" : `/${page}`}`;
+}
+
+/** A filter that is part of the address: it survives a reload, and a link to it can be sent. */
+export function useFilter<T extends string = string>(name: string): [value: T | "", set: (value: T | "") => void] {
+  const { query, route } = useLocation();
+  const set = (value: string) => {
+    const url = new URL(location.href);
+    if (value === "") url.searchParams.delete(name);
+    else url.searchParams.set(name, value);
+    route(`${url.pathname}${url.search}`, true);
+  };
+  return [(query[name] ?? "") as T | "", set];
 }

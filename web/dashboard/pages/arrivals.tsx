@@ -6,7 +6,13 @@ import { heldInvitation, takeToken } from "../once.ts";
 import { Gate } from "../parts/gate.tsx";
 import { adoptSession } from "../session.ts";
 
-const BROKEN = new ApiFailure(0, "NO_TOKEN", "This address is incomplete. Open the link again from where you got it.", null, []);
+const BROKEN = new ApiFailure(
+  0,
+  "NO_TOKEN",
+  "This address is incomplete. Open the link again from where you got it.",
+  null,
+  [],
+);
 
 /** Does one thing as soon as the page is opened, and goes on to the projects; says what is wrong if it cannot. */
 function Arrival({ title, arrive }: { title: string; arrive: () => Promise<void> }) {

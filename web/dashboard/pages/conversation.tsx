@@ -60,7 +60,11 @@ export function Conversation() {
             columns={[
               { title: "No.", cell: ({ seq }) => seq, number: true },
               { title: "From", cell: ({ senderId }) => senderId ?? <span class="quiet">the server</span> },
-              { title: "Type", cell: ({ type, hasAttachment }) => (hasAttachment ? `${type}, file` : type), wide: true },
+              {
+                title: "Type",
+                cell: ({ type, hasAttachment }) => (hasAttachment ? `${type}, file` : type),
+                wide: true,
+              },
               { title: "Status", cell: ({ status }) => <Badge>{status}</Badge> },
               { title: "Reactions", cell: ({ reactionCount }) => countText(reactionCount), number: true, wide: true },
               { title: "Replies", cell: ({ replyCount }) => countText(replyCount), number: true, wide: true },

@@ -27,8 +27,8 @@ export function Invitation() {
         {({ projectName, email, role, invitedBy, expiresAt }) => (
           <>
             <p>
-              {invitedBy ?? "The operator"} invites {email} to the project <b>{projectName}</b> as{" "}
-              <Badge>{role}</Badge>. The invitation ends <Ago at={expiresAt} />.
+              {invitedBy ?? "The operator"} invites {email} to the project <b>{projectName}</b> as <Badge>{role}</Badge>
+              . The invitation ends <Ago at={expiresAt} />.
             </p>
             {signedIn.value ? (
               <>

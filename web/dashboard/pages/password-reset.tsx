@@ -57,7 +57,14 @@ function NewPassword({ token }: { token: string }) {
     <Gate title="Choose a new password">
       <form class="stack" onSubmit={form.onSubmit}>
         <Field label="New password" hint="At least 10 characters." error={form.problem("password")}>
-          <TextInput type="password" autocomplete="new-password" required minLength={10} value={password} onValue={setPassword} />
+          <TextInput
+            type="password"
+            autocomplete="new-password"
+            required
+            minLength={10}
+            value={password}
+            onValue={setPassword}
+          />
         </Field>
         <FormProblem form={form} />
         <button type="submit" class="button primary" disabled={form.busy}>

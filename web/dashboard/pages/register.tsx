@@ -36,7 +36,7 @@ export function RegisterForm({ email: invited, inviteToken, onDone }: RegisterFo
   const form = useSubmit(async () => {
     const body = { email, password, ...(name !== "" && { name }), ...(inviteToken && { inviteToken }) };
     const registered = await ask(api.v1.auth.register.post(body));
-    if (registered.accessToken === undefined) setWaiting(true);
+    if (!("accessToken" in registered)) setWaiting(true);
     else {
       adoptSession(registered);
       onDone?.();
@@ -58,7 +58,14 @@ export function RegisterForm({ email: invited, inviteToken, onDone }: RegisterFo
         <TextInput autocomplete="name" maxLength={80} value={name} onValue={setName} />
       </Field>
       <Field label="Password" hint="At least 10 characters." error={form.problem("password")}>
-        <TextInput type="password" autocomplete="new-password" required minLength={10} value={password} onValue={setPassword} />
+        <TextInput
+          type="password"
+          autocomplete="new-password"
+          required
+          minLength={10}
+          value={password}
+          onValue={setPassword}
+        />
       </Field>
       <FormProblem form={form} />
       <button type="submit" class="button primary" disabled={form.busy}>

@@ -57,7 +57,9 @@ export function OneRoom() {
               ["Media server", serverName],
               ["Preferred region", region],
               ["Created", <Ago key="created" at={createdAt} />],
-              ...(closedAt === null ? [] : [["Closed", <Ago key="closed" at={closedAt} />] as [string, preact.JSX.Element]]),
+              ...(closedAt === null
+                ? []
+                : [["Closed", <Ago key="closed" at={closedAt} />] as [string, preact.JSX.Element]]),
             ]}
           />
           <section class="stack">
@@ -115,7 +117,8 @@ export function Person({ roomId, participant, onChanged }: PersonProps) {
           {tracks.map(({ id, kind, source, codec, muted, simulcast }) => (
             <li key={id} class="row">
               <span>
-                {source === "other" ? kind : source} <span class="quiet small">{[codec, simulcast && "simulcast"].filter(Boolean).join(", ")}</span>
+                {source === "other" ? kind : source}{" "}
+                <span class="quiet small">{[codec, simulcast && "simulcast"].filter(Boolean).join(", ")}</span>
               </span>
               {muted ? (
                 <Badge>muted</Badge>

@@ -37,12 +37,7 @@ export function Rooms() {
         id={({ id }) => id}
         search={({ name, id }) => `${name} ${id}`}
         filters={
-          <Choice
-            label="Which rooms"
-            value={shown}
-            onValue={setShown}
-            options={Object.keys(SHOWN) as ShownName[]}
-          />
+          <Choice label="Which rooms" value={shown} onValue={setShown} options={Object.keys(SHOWN) as ShownName[]} />
         }
         empty={
           shown === "Active"

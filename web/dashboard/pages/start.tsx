@@ -58,7 +58,9 @@ export function Start() {
         </li>
         <li class="card stack">
           <h2>See it work</h2>
-          <p>The playground is a room for two tabs: your camera on one side, what the server sends back on the other.</p>
+          <p>
+            The playground is a room for two tabs: your camera on one side, what the server sends back on the other.
+          </p>
           <div class="actions">
             <a class="button primary" href="/playground" target="_blank" rel="noopener">
               Open the playground

@@ -11,15 +11,7 @@ export function Meter({ label, value, of = 100, text }: MeterProps) {
     <div class="meter">
       <span>{label}</span>
       <span class="quiet">{shown}</span>
-      <div
-        class="bar"
-        role="meter"
-        aria-label={label}
-        aria-valuemin={0}
-        aria-valuemax={100}
-        aria-valuenow={Math.round(share * 100)}
-        aria-valuetext={shown}
-      >
+      <div class="bar" aria-hidden="true">
         <div class={tone} style={{ width: `${share * 100}%` }} />
       </div>
     </div>

@@ -2,8 +2,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Room } from "../../sdk/index.ts";
 import { bitsText } from "./numbers.ts";
 import { Badge } from "./states.tsx";
-import { attempt, toastError } from "./toast.tsx";
 import { Tile, tilesOf } from "./tile.tsx";
+import { attempt, toastError } from "./toast.tsx";
 
 export type Admission = { endpoint: string; token: string; participantIdentity: string };
 
@@ -41,7 +41,7 @@ export function Call({ title, admit, publish, onLeft }: CallProps) {
   useEffect(() => {
     const scene = { gone: false, room: null as Room | null };
     const enter = async () => {
-      const [{ connect }, { endpoint, token }] = await Promise.all([import("../../sdk/index.ts"), admit()]);
+      const [{ connect }, { endpoint, token }] = await Promise.all([import("../room-client.ts"), admit()]);
       const joined = await connect(endpoint, token);
       scene.room = joined;
       if (scene.gone) return joined.close();

@@ -118,7 +118,9 @@ export function useSubmit(send: () => Promise<unknown>): Submit {
     rest() {
       if (!failure) return [];
       if (failure.details.length === 0) return [failure.message];
-      return failure.details.filter(({ field }) => !shown.has(field)).map(({ field, message }) => `${field} ${message}`);
+      return failure.details
+        .filter(({ field }) => !shown.has(field))
+        .map(({ field, message }) => `${field} ${message}`);
     },
     async onSubmit(event) {
       event.preventDefault();

@@ -23,7 +23,13 @@ export function List<Row>({ live, search, filters, empty, ...table }: ListProps<
       {(search || filters) && (
         <div class="row filters">
           {search && (
-            <TextInput type="search" label={`Search ${table.label}`} placeholder="Search  /" value={text} onValue={setText} />
+            <TextInput
+              type="search"
+              label={`Search ${table.label}`}
+              placeholder="Search  /"
+              value={text}
+              onValue={setText}
+            />
           )}
           {filters}
         </div>

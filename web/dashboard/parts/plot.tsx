@@ -100,7 +100,15 @@ function optionsFor(
     legend: { show: false },
     cursor: { y: false, points: { size: 6 } },
     scales: { y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.1)] } },
-    axes: [axis, { ...axis, size: 46, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 100_000], values: (_plot, ticks) => ticks.map(format) }],
+    axes: [
+      axis,
+      {
+        ...axis,
+        size: 46,
+        incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 100_000],
+        values: (_plot, ticks) => ticks.map(format),
+      },
+    ],
     series: [
       {},
       ...series.map(({ label }, index) => ({

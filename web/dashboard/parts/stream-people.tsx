@@ -116,9 +116,7 @@ export function Viewers({ streamId, roomId, hosts }: ViewersProps) {
                       title={`Remove ${identity}?`}
                       action="Remove"
                       done={`${identity} was removed.`}
-                      run={() =>
-                        ask(at["live-streams"]({ streamId }).viewers({ identity }).delete()).then(room.reload)
-                      }
+                      run={() => ask(at["live-streams"]({ streamId }).viewers({ identity }).delete()).then(room.reload)}
                     >
                       They are disconnected and barred from this stream and its chat.
                     </ConfirmButton>

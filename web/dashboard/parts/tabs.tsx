@@ -20,13 +20,7 @@ export function Choice<T extends string>({ label, value, onValue, options }: Cho
       <legend class="hidden">{label}</legend>
       {options.map((option) => (
         <label key={option}>
-          <input
-            type="radio"
-            name={label}
-            value={option}
-            checked={option === value}
-            onChange={() => onValue(option)}
-          />
+          <input type="radio" name={label} value={option} checked={option === value} onChange={() => onValue(option)} />
           <span>{option}</span>
         </label>
       ))}

@@ -74,6 +74,11 @@ export class RoomLink {
     this.#link.drop();
   }
 
+  /** Cuts the socket and keeps the session, as a bad moment of the network does. */
+  drop(): void {
+    this.#link.drop();
+  }
+
   async leave(): Promise<void> {
     await this.#link.request("room.leave", {}, LEAVE_TIMEOUT_MS).catch(() => {});
     this.#link.end("DISCONNECTED", null);

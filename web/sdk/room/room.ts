@@ -117,6 +117,11 @@ export class Room extends Emitter<RoomEvents> {
     await this.#audio.use(deviceId);
   }
 
+  /** Loses the connection on purpose, to see how an application takes it; it comes back by itself. */
+  simulateReconnect(): void {
+    this.#link.drop();
+  }
+
   /** Leaves, stops every device and forgets every listener. */
   async close(): Promise<void> {
     this.#telemetry.record("disconnected", { reason: "client" });

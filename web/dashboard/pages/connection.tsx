@@ -1,0 +1,59 @@
+import { useRoute } from "preact-iso";
+import { ask } from "../api.ts";
+import { useLive } from "../live.ts";
+import { Mishap } from "../parts/mishap.tsx";
+import { Facts, PageHead, Shown, words } from "../parts/states.tsx";
+import { Ago, durationText } from "../parts/time.tsx";
+import { Story, Timeline } from "../parts/timeline.tsx";
+import { useProject } from "../project.ts";
+
+/** What happened to one connection, drawn. */
+export function OneConnection() {
+  const { connectionId = "" } = useRoute().params;
+  const { at, environment, path } = useProject();
+  const connection = useLive(
+    () => ask(at.connections({ connectionId }).get({ query: { environment } })),
+    [connectionId, environment],
+  );
+  return (
+    <Shown live={connection}>
+      {(shown) => (
+        <>
+          <PageHead title={shown.participantIdentity} badge={shown.state}>
+            {shown.roomId && (
+              <a class="button" href={path(`rooms/${shown.roomId}`)}>
+                Room {shown.roomName}
+              </a>
+            )}
+          </PageHead>
+          <Timeline told={shown} />
+          {shown.errors.map((error) => (
+            <Mishap key={error.id} error={error} />
+          ))}
+          <Facts
+            items={[
+              ["Started", <Ago key="started" at={shown.startedAt} />],
+              ["Joined in", durationText(shown.joinTimeMs)],
+              ["Connected for", durationText(shown.durationMs)],
+              ["Ended by", shown.disconnectReason && words(shown.disconnectReason)],
+              ["Round trip", durationText(shown.rttMs)],
+              ["Jitter", durationText(shown.jitterMs)],
+              ["Packet loss", shown.packetLossPercent === null ? null : `${shown.packetLossPercent.toFixed(1)} %`],
+              ["Reconnects", shown.reconnectCount],
+              ["Media server", shown.serverName],
+              ["Address", shown.ipAddress && <code key="ip">{shown.ipAddress}</code>],
+              ["SDK", shown.sdk],
+              ["Browser", shown.userAgent],
+              ["Id", <code key="id">{shown.id}</code>],
+              ["The client's id", <code key="own">{shown.connectionId}</code>],
+            ]}
+          />
+          <section class="stack">
+            <h2>Step by step</h2>
+            {shown.events.length === 0 ? <div class="empty">Nothing was recorded.</div> : <Story told={shown} />}
+          </section>
+        </>
+      )}
+    </Shown>
+  );
+}
