@@ -3,6 +3,7 @@ import type { Config } from "../kernel/config/index.ts";
 import { MigrationRefused } from "../kernel/db/migrate.ts";
 import { CertificateRefused } from "../kernel/http/certificate.ts";
 import { SecretMismatch } from "../kernel/installation.ts";
+import { MediaRefused } from "../media/local.ts";
 import { createRuntime, type Runtime, type RuntimeOptions } from "../runtime.ts";
 import { type RunningServer, start } from "../server.ts";
 import { CommandFailure } from "./failure.ts";
@@ -32,7 +33,7 @@ export function openData(config: Config): Runtime {
 function explained(error: unknown, config: Config): unknown {
   if (error instanceof SecretMismatch) return new CommandFailure(error.message, true);
   if (error instanceof CertificateRefused) return new CommandFailure(error.message, true);
-  if (error instanceof MigrationRefused) return new CommandFailure(error.message);
+  if (error instanceof MigrationRefused || error instanceof MediaRefused) return new CommandFailure(error.message);
   if (!(error instanceof Error && "code" in error)) return error;
   switch (error.code) {
     case "EADDRINUSE":

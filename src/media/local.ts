@@ -15,11 +15,21 @@ export type LocalMedia = {
   close(): Promise<void>;
 };
 
+/** A start that must not go on; the message tells the operator what to do. */
+export class MediaRefused extends Error {
+  override readonly name = "MediaRefused";
+}
+
 /** The media node of this process: its workers and, once HTTP is up, its agent. */
 export async function startLocalMedia({ config, log, timers }: Runtime, nodes: MediaNodes): Promise<LocalMedia> {
   const { announce, hostname } = await mediaAddresses(config, log);
   const { MEDIA_WORKERS: workers, MEDIA_UDP_PORT: port, SFU_NODE_NAME: name, SFU_REGION: region } = config;
-  const node = await EmbeddedMedia.start({ workers, port, hostname, announce, tcp: true, log });
+  const node = await EmbeddedMedia.start({ workers, port, hostname, announce, tcp: true, log }).catch(
+    (error: Error) => {
+      const range = workers === 1 ? `port ${port}` : `ports ${port} to ${port + workers - 1}`;
+      throw new MediaRefused(`media ${range} of ${hostname}: ${error.message}. Choose another with --media-udp-port.`);
+    },
+  );
   nodes.add(name, node);
   return {
     node,
