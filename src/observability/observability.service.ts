@@ -78,6 +78,7 @@ export function observabilityService(runtime: Runtime) {
 
     /** Past its retention, a few at a time, so that no write waits for it. */
     async prune(): Promise<void> {
+      if (config.CONNECTION_RETENTION_DAYS === 0) return;
       const before = now() - config.CONNECTION_RETENTION_DAYS * DAY_MS;
       while (await write(() => stores.connections.prune(before, PRUNED_AT_ONCE)));
       while (await write(() => stores.errors.prune(before, PRUNED_AT_ONCE)));

@@ -246,6 +246,17 @@ describe("[4.6] lists", () => {
   });
 });
 
+test("[4.6] a retention of 0 days keeps everything", async () => {
+  const keeping = testServer({ CONNECTION_RETENTION_DAYS: 0 });
+  const { projectId, key } = await keeping.project();
+  tell(keeping, { projectId }, { type: "started", mode: "new" });
+  await keeping.services.observability.recorder.flush();
+  keeping.clock.advance(1000 * 86_400_000);
+  await keeping.services.observability.prune();
+  expect((await keeping.call("GET", "/v1/connections", { key })).body).toHaveLength(1);
+  await keeping.close();
+});
+
 describe("[4.6] metrics", () => {
   test("nothing measured is null, not zero and not a hundred", async () => {
     expect((await get("/v1/metrics")).body).toMatchObject({
