@@ -101,20 +101,24 @@ describe("a room of real browsers", () => {
       await window.page.connected();
     });
     await watchOthers(viewer, "view", 1);
+    // On a busy machine it takes them a while to settle; a wrong clock keeps them apart for good.
     const apartMs = await viewer.evaluate(() =>
-      window.page.until(async () => {
-        const [audio, video] = await Promise.all(
-          [...window.page.subscribed.keys()].map((mid) => window.page.inbound(mid)),
-        );
-        const difference =
-          (audio?.estimatedPlayoutTimestamp ?? Number.NaN) - (video?.estimatedPlayoutTimestamp ?? Number.NaN);
-        return Number.isNaN(difference) ? undefined : Math.abs(difference);
-      }, "both playout clocks"),
+      window.page.until(
+        async () => {
+          const [audio, video] = await Promise.all(
+            [...window.page.subscribed.keys()].map((mid) => window.page.inbound(mid)),
+          );
+          const difference =
+            (audio?.estimatedPlayoutTimestamp ?? Number.NaN) - (video?.estimatedPlayoutTimestamp ?? Number.NaN);
+          return Math.abs(difference) < 150 ? Math.abs(difference) : undefined;
+        },
+        "sound and picture in step",
+        20_000,
+      ),
     );
     console.log(`sound and picture ${Math.round(apartMs)} ms apart`);
-    expect(apartMs).toBeLessThan(200);
     await Promise.all([publisher.close(), viewer.close()]);
-  }, 40_000);
+  }, 60_000);
 
   for (const codec of ["VP8", "H264", "VP9", "AV1"]) {
     test(`${codec} is carried`, async () => {
