@@ -17,6 +17,7 @@ import { webRoutes } from "./kernel/http/web-assets.ts";
 import { VERSION } from "./kernel/version.ts";
 import { liveStreamsRoutes } from "./live-streams/routes.ts";
 import { observabilityRoutes } from "./observability/routes.ts";
+import { playgroundRoutes } from "./playground/playground.routes.ts";
 import { projectsRoutes } from "./projects/routes.ts";
 import { roomsRoutes } from "./rooms/routes.ts";
 import type { Runtime } from "./runtime.ts";
@@ -89,6 +90,7 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
     .use(observabilityRoutes(http, runtime, services))
     .use(usageRoutes(http, services.usage))
     .use(webhooksRoutes(http, runtime, services))
+    .use(playgroundRoutes(http, runtime, services))
     .use(referenceRoutes({ folder: assetFolder("dist/web"), version: VERSION, app: (): AnyElysia => app }))
     .use(
       webRoutes({

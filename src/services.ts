@@ -29,6 +29,7 @@ import {
 import { observabilityReads } from "./observability/observability.reads.ts";
 import { observabilityService } from "./observability/observability.service.ts";
 import { measure } from "./observability/prometheus.ts";
+import { playgroundService } from "./playground/playground.service.ts";
 import { apiKeyService } from "./projects/api-key.service.ts";
 import { invitationService } from "./projects/invitation.service.ts";
 import { memberService } from "./projects/member.service.ts";
@@ -88,6 +89,7 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
     webhooks: webhookProbe(webhookBacklog(runtime.db), runtime.now),
     mail: mailProbe(mailer),
   });
+  const liveStreams = createLiveStreams(runtime, { rooms, rtcTokens, chat, liveRooms });
   return {
     users,
     sessions,
@@ -109,7 +111,8 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
     search,
     retention,
     chat,
-    liveStreams: createLiveStreams(runtime, { rooms, rtcTokens, chat, liveRooms }),
+    liveStreams,
+    playground: playgroundService(runtime, { rooms, rtcTokens, chat, liveStreams, liveRooms }),
     usage,
     observability: { ...observability, reads: observabilityReads(observability, diagnostics) },
     idempotency: createIdempotency(runtime.db, runtime.writer, runtime.now),

@@ -26,7 +26,9 @@ export function devCommand(argv: readonly string[]): Command {
       await runUntilSignal(async () => {
         const server = await boot(config);
         try {
-          const facts = factsOf(server, config.DATA_DIR, await ensureDevData(server));
+          const data = await ensureDevData(server);
+          server.services.playground.openFor(data.projectId);
+          const facts = factsOf(server, config.DATA_DIR, data);
           console.log(options.json === true ? JSON.stringify(facts) : welcome(facts));
           return server;
         } catch (error) {

@@ -124,6 +124,7 @@ export class EmbeddedMedia implements MediaNode {
   updateSubscriptions = (request: MediaRequest<"updateSubscriptions">) => this.#call("updateSubscriptions", request);
   setTrackMuted = (request: MediaRequest<"setTrackMuted">) => this.#call("setTrackMuted", request);
   unpublish = (request: MediaRequest<"unpublish">) => this.#call("unpublish", request);
+  setNetwork = (request: MediaRequest<"setNetwork">) => this.#call("setNetwork", request);
   sendData = (request: MediaRequest<"sendData">) => this.#call("sendData", request);
 
   async room(request: RoomRef): Promise<MediaResponse<"room">> {

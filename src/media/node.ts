@@ -4,6 +4,7 @@
  *
  * `participantId` names one join (a session); the same identity that joins again is another participantId.
  */
+import type { NetworkProfile } from "../protocol/playground.ts";
 import type { Layer, Permissions, Quality, Speaker, Track } from "../protocol/room-records.ts";
 import type { DeliveryReason, PublishedSection, SubscribedSection, SubscriptionChange } from "../protocol/signaling.ts";
 
@@ -48,6 +49,8 @@ export type SendData = RoomRef & {
   to?: string[];
   payload: string;
 };
+
+export type SetNetwork = RoomRef & { identity: string; profile: NetworkProfile };
 
 /** What a participant's transport looks like right now; null is unknown. */
 export type TransportStats = {
@@ -179,6 +182,8 @@ export interface MediaNode {
   unpublish(track: TrackRef): Promise<void>;
   /** Over data channels where they are open; the rest comes back as the event `data`. */
   sendData(data: SendData): Promise<void>;
+  /** For development: a bad network between the server and everyone of that identity, also after a rejoin. */
+  setNetwork(change: SetNetwork): Promise<void>;
   /** Everything about one room's media, now. Null for a room that is not open here. */
   room(room: RoomRef): Promise<RoomSnapshot | null>;
   /** Names of the open rooms with their number of participants. */

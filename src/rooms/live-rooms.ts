@@ -1,3 +1,4 @@
+import type { NetworkProfile } from "../protocol/playground.ts";
 import type { LiveParticipant, Participant, Permissions, Track } from "../protocol/room-records.ts";
 import type { RoomPresence } from "./room.service.ts";
 
@@ -19,5 +20,7 @@ export type LiveRooms = {
     change: { permissions?: Permissions; metadata?: string | null },
   ): Promise<Participant>;
   mute(roomId: string, identity: string, trackId: string): Promise<Track>;
+  /** For development: a bad network between the media server and that participant. */
+  setNetwork(roomId: string, identity: string, profile: NetworkProfile): Promise<void>;
   sendData(roomId: string, data: { topic?: string; to?: string[]; payload: string }): Promise<void>;
 };

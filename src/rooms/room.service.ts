@@ -36,6 +36,10 @@ export function roomService({ db, bus, ids, now }: Runtime) {
     /** By id alone: for credentials that name their room, like an RTC token. */
     byId: store.find,
 
+    /** The one of this name that is active; a closed room has given its name back. */
+    findByName: ({ projectId, environment }: { projectId: string; environment: Environment }, name: string) =>
+      store.findActive(projectId, environment, name),
+
     findActive(ref: RoomRef): RoomRow {
       const row = find(ref);
       if (row.status === "CLOSED") throw new ApiError("SVC_ROOM_CLOSED");

@@ -1,5 +1,6 @@
 /** One client's transport: ICE path, DTLS, SRTP both ways and the SCTP association. It knows nothing of rooms and tracks. */
 import type { MediaFailure } from "../media/node.ts";
+import type { BadNetwork } from "./bad-network.ts";
 import { DtlsSession } from "./dtls.ts";
 import { type IceAgent, type IceCredentials, IceSession, type Path, plainAddress } from "./ice.ts";
 import type { FanOutTransport } from "./packet/fan-out.ts";
@@ -60,6 +61,7 @@ export class Connection {
   #startedAtMs: number;
   #lastCheckMs = 0;
   #handshaking = false;
+  #network: BadNetwork | null = null;
   readonly #rtcp = new Uint8Array(SEND_SLOT_BYTES);
 
   constructor(host: ConnectionHost, fingerprints: readonly Fingerprint[], events: ConnectionEvents) {
@@ -67,8 +69,14 @@ export class Connection {
     this.#events = events;
     this.#startedAtMs = host.now();
     this.ice = new IceSession({
-      onDtls: (data) => this.#receiveDtls(data),
-      onMedia: (data, nowMs) => this.#receiveMedia(data, nowMs),
+      onDtls: (data) => {
+        if (this.#network) this.#network.up(data, (late) => this.#receiveDtls(late));
+        else this.#receiveDtls(data);
+      },
+      onMedia: (data, nowMs) => {
+        if (this.#network) this.#network.up(data, (late) => this.#receiveMedia(late, host.now()));
+        else this.#receiveMedia(data, nowMs);
+      },
       onCheck: (path, moved, nowMs) => this.#checked(path, moved, nowMs),
       onPathLost: (next) => {
         if (next) this.#follow(next);
@@ -138,7 +146,15 @@ export class Connection {
     this.#sendRaw(this.#rtcp.subarray(0, this.#outgoing.protectRtcp(this.#rtcp, packet.length)));
   }
 
+  /** For development: puts a bad network between this client and us, or takes it away. */
+  setNetwork(network: BadNetwork | null): void {
+    this.#network = network;
+    this.ice.unreachable = network?.isDown ?? false;
+    if (this.ice.selected) this.#follow(this.ice.selected);
+  }
+
   tick(nowMs: number): void {
+    this.#network?.tick(nowMs);
     const silentMs = this.silentMs(nowMs);
     const state = this.#iceState;
     if (state === "closed" || state === "failed") return;
@@ -166,9 +182,14 @@ export class Connection {
   }
 
   #sendRaw(data: Uint8Array): void {
+    this.controlBytesOut += data.length;
+    if (this.#network) this.#network.down(data, (late) => this.#transmit(late));
+    else this.#transmit(data);
+  }
+
+  #transmit(data: Uint8Array): void {
     const path = this.ice.selected;
     if (!path) return;
-    this.controlBytesOut += data.length;
     if (path.tcp) path.tcp.send(data);
     else this.#host.udp.send(data, path.port, path.address);
   }
@@ -207,10 +228,15 @@ export class Connection {
   /** Media follows the client: a phone leaving its Wi-Fi keeps the call. */
   #follow(path: Path): void {
     if (!this.transport) return;
-    const { tcp } = path;
     this.transport.address = path.address;
     this.transport.port = path.port;
-    this.transport.deliver = tcp ? (packet) => tcp.send(packet) : undefined;
+    this.transport.deliver = this.#delivery(path);
+  }
+
+  #delivery({ tcp }: Path): FanOutTransport["deliver"] {
+    const network = this.#network;
+    if (network) return (packet) => network.down(packet, (late) => this.#transmit(late));
+    return tcp ? (packet) => tcp.send(packet) : undefined;
   }
 
   #ready(): void {

@@ -159,6 +159,8 @@ export class Engine {
         return this.#participant(call.request).uplink.unpublish(call.request.trackId);
       case "sendData":
         return this.#room(call.request).sendData(call.request);
+      case "setNetwork":
+        return this.#room(call.request).setNetwork(call.request);
       case "room":
         return this.#rooms.get(call.request.roomId)?.snapshot() ?? null;
       case "rooms":

@@ -48,6 +48,8 @@ export class IceSession {
   readonly handler: IceHandler;
   selected: Path | null = null;
   readonly paths: Path[] = [];
+  /** Its checks are as if they had never arrived: a cut that a developer asked for. */
+  unreachable = false;
   /** Newest first. After a restart the old ones stay valid until the first check with the new. */
   credentials: IceCredentials[] = [];
   /** Transaction → path it came on: the same one from elsewhere is a replay. */
@@ -149,6 +151,7 @@ export class IceAgent {
       this.refusals.unknownUser++;
       return;
     }
+    if (session.unreachable) return;
     const credentials = session.credentials.find((candidate) => candidate.ufrag === ufrag);
     if (!credentials || !hasIntegrity(message, credentials.pwd) || !hasFingerprint(message)) {
       this.refusals.forgedCheck++;

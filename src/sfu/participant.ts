@@ -9,7 +9,9 @@ import type {
   TransportStats,
 } from "../media/node.ts";
 import { mayPublish } from "../protocol/may-publish.ts";
+import type { NetworkProfile } from "../protocol/playground.ts";
 import type { Permissions } from "../protocol/room-records.ts";
+import { BadNetwork } from "./bad-network.ts";
 import { Connection, type ConnectionHost, MAX_DATA_MESSAGE_BYTES } from "./connection.ts";
 import { DataRelay } from "./data.ts";
 import { Downlink } from "./downlink.ts";
@@ -50,6 +52,7 @@ export class Participant {
   readonly health = new Health();
   permissions: Permissions;
   state: MediaState = "new";
+  #network: NetworkProfile = "none";
   readonly #host: ParticipantHost;
   #connection: Connection | null = null;
   #offer: Offer | null = null;
@@ -126,6 +129,7 @@ export class Participant {
       onMessage: (channel, data) => this.data.received(channel, data),
     });
     this.#connection = connection;
+    if (this.#network !== "none") this.setNetwork(this.#network);
     this.#ice = connection.issueCredentials();
     return connection;
   }
@@ -172,6 +176,11 @@ export class Participant {
   }
 
   /** Every tenth of a second; what cannot wait that long is in `uplink.tick`. */
+  setNetwork(profile: NetworkProfile): void {
+    this.#network = profile;
+    this.#connection?.setNetwork(profile === "none" ? null : new BadNetwork(profile, this.#host.now));
+  }
+
   tick(nowMs: number): void {
     this.#connection?.tick(nowMs);
     this.downlink.tick(nowMs);

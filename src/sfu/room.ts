@@ -1,6 +1,7 @@
 /** A room: who is in it, which tracks they publish, who is heard, and what they say to each other. */
-import type { AddParticipant, OpenRoom, RoomSnapshot, SendData } from "../media/node.ts";
+import type { AddParticipant, OpenRoom, RoomSnapshot, SendData, SetNetwork } from "../media/node.ts";
 import { MediaError } from "../media/node.ts";
+import type { NetworkProfile } from "../protocol/playground.ts";
 import { DATA_FRAME_MAX_BYTES, type DataChannelDelivery } from "../protocol/signaling.ts";
 import type { DataKind, DataOwner } from "./data.ts";
 import { Dynacast } from "./dynacast.ts";
@@ -20,6 +21,8 @@ export class Room {
   readonly #publishers = new Set<Participant>();
   readonly #voices: Voices;
   readonly #dynacast = new Dynacast();
+  /** By identity, so that it outlasts a rejoin. */
+  readonly #networks = new Map<string, NetworkProfile>();
   #slowTickDueMs = 0;
 
   constructor(host: ParticipantHost, options: OpenRoom) {
@@ -35,7 +38,16 @@ export class Room {
   add({ participantId, identity, permissions }: AddParticipant): void {
     if (this.#participants.has(participantId)) return;
     const self = { roomId: this.#roomId, participantId, identity };
-    this.#participants.set(participantId, new Participant(this.#host, this, self, permissions));
+    const participant = new Participant(this.#host, this, self, permissions);
+    participant.setNetwork(this.#networks.get(identity) ?? "none");
+    this.#participants.set(participantId, participant);
+  }
+
+  setNetwork({ identity, profile }: SetNetwork): void {
+    this.#networks.set(identity, profile);
+    for (const participant of this.#participants.values()) {
+      if (participant.self.identity === identity) participant.setNetwork(profile);
+    }
   }
 
   remove(participantId: string): void {

@@ -84,6 +84,10 @@ export function createLiveRooms(registry: Registry, membership: Membership): Liv
       return { ...track, muted: true };
     },
 
+    async setNetwork(roomId, identity, profile) {
+      await asking(nodeOf(find(roomId, identity)).setNetwork({ roomId, identity, profile }));
+    },
+
     async sendData(roomId, data) {
       const placed = registry.room(roomId)?.placed;
       if (placed) await asking(placed.node.sendData({ roomId, from: null, ...data }));

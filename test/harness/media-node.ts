@@ -163,6 +163,7 @@ export function fakeMediaNode(): FakeMediaNode {
       const peer = peerOf(ref);
       unpublish(peer, entryOf(peer, trackId)[0]);
     },
+    async setNetwork() {},
     async sendData({ roomId, from, topic, to, payload }) {
       const recipients = [...roomOf(roomId).values()]
         .filter(({ identity, permissions }) => identity !== from && permissions.publishData)

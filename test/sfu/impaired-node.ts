@@ -91,6 +91,7 @@ export async function startImpairedNode(seed = 1, settings: Partial<WorkerSettin
     setTrackMuted: (request) => call("setTrackMuted", request),
     unpublish: (request) => call("unpublish", request),
     sendData: (request) => call("sendData", request),
+    setNetwork: (request) => call("setNetwork", request),
     room: (request) => call("room", request),
     rooms: () => call("rooms", undefined),
     load: () => call("load", undefined),

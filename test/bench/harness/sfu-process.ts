@@ -57,6 +57,7 @@ export function startSfuProcess(args: string[] = []): SfuProcess {
       updateSubscriptions: call("updateSubscriptions"),
       setTrackMuted: call("setTrackMuted"),
       unpublish: call("unpublish"),
+      setNetwork: call("setNetwork"),
       sendData: call("sendData"),
       room: call("room"),
       rooms: () => call("rooms")(undefined),
