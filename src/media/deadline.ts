@@ -15,6 +15,7 @@ const METHODS = Object.keys({
   setTrackMuted: true,
   unpublish: true,
   sendData: true,
+  setNetwork: true,
   room: true,
   rooms: true,
   load: true,

@@ -14,28 +14,34 @@ declare global {
   }
 }
 
-/** Joins with the SDK as a page of a user would; every remote track is shown in an element. */
+/** Joins with the SDK as a page of a user would; every remote picture is shown in an element. */
 export async function joinRoom(page: Page, credentials: Credentials, publish: ("camera" | "microphone")[] = []) {
   await page.evaluate(
     async ({ endpoint, token, publish }) => {
       const path = "/sdk.js";
       window.sdk = await import(path);
       window.seen = [];
+      window.states = [];
       const room = await window.sdk.connect(endpoint, token);
       window.room = room;
-      room.on("connectionStateChanged", (state) => window.seen.push(state));
+      room.on("connectionStateChanged", (state) => window.states.push(state));
       room.on("participantJoined", ({ identity }) => window.seen.push(`joined ${identity}`));
       room.on("participantLeft", ({ identity }, reason) => window.seen.push(`left ${identity} ${reason}`));
-      const show = (track: Sdk.RemoteTrack) => {
+      room.on("trackMuted", ({ source }, { identity }) => window.seen.push(`muted ${identity} ${source}`));
+      room.on("trackUnmuted", ({ source }, { identity }) => window.seen.push(`unmuted ${identity} ${source}`));
+      room.on("dataReceived", ({ from, topic, payload }) =>
+        window.seen.push(`data ${from} ${topic} ${payload.length}`),
+      );
+      room.on("error", ({ code, message }) => window.seen.push(`error ${code} ${message}`));
+      room.on("trackSubscribed", (track, { identity }) => {
         if (track.kind !== "video") return;
         const element = track.attach();
-        element.id = `${track.participant.identity}-${track.source}`;
-        element.style.cssText = "width:640px;height:360px";
+        element.id = `${identity}-${track.source}`;
+        element.style.cssText = "display:block;width:640px;height:360px";
         document.body.append(element);
-      };
-      room.on("trackSubscribed", show);
-      room.on("trackUnsubscribed", (track) =>
-        document.getElementById(`${track.participant.identity}-${track.source}`)?.remove(),
+      });
+      room.on("trackUnsubscribed", ({ source }, { identity }) =>
+        document.getElementById(`${identity}-${source}`)?.remove(),
       );
       if (publish.includes("camera")) await room.localParticipant.enableCamera();
       if (publish.includes("microphone")) await room.localParticipant.enableMicrophone();
@@ -83,6 +89,35 @@ export async function moreFrames(page: Page, id: string, count = 15, timeoutMs =
       return (element?.getVideoPlaybackQuality().totalVideoFrames ?? 0) >= target;
     },
     { id, target: before + count },
+    { timeout: timeoutMs, polling: 100 },
+  );
+}
+
+/** Resolves when sound of somebody else arrives. */
+export async function hearing(page: Page, timeoutMs = 20_000): Promise<void> {
+  await page.waitForFunction(
+    async () => {
+      const stats = await window.room.getStats();
+      return stats?.tracks.some(({ direction, kind, bps }) => direction === "in" && kind === "audio" && (bps ?? 0) > 0);
+    },
+    undefined,
+    { timeout: timeoutMs, polling: 300 },
+  );
+}
+
+/** Resolves when the page has noted the line. */
+export async function noted(page: Page, line: string, timeoutMs = 20_000): Promise<void> {
+  await page.waitForFunction((line) => window.seen.includes(line), line, { timeout: timeoutMs, polling: 100 });
+}
+
+/** Resolves when the element shows a picture of a height that fits. */
+export async function showing(page: Page, id: string, fits: (height: number) => boolean, timeoutMs = 20_000) {
+  await page.waitForFunction(
+    ({ id, fits }) => {
+      const height = (document.getElementById(id) as HTMLVideoElement | null)?.videoHeight ?? 0;
+      return (0, eval)(`(${fits})`)(height);
+    },
+    { id, fits: fits.toString() },
     { timeout: timeoutMs, polling: 100 },
   );
 }

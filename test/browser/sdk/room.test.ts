@@ -1,28 +1,164 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { joinRoom, moreFrames } from "./page-api.ts";
-import { openStage, type Stage } from "./stage.ts";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { framesShown, hearing, joinRoom, moreFrames, noted, showing } from "./page-api.ts";
+import { openStage, type SitePage, type Stage } from "./stage.ts";
 
 let stage: Stage;
+let anna: SitePage;
+let ben: SitePage;
+let roomId: string;
 beforeAll(async () => {
   stage = await openStage();
+  ({ id: roomId } = await stage.stoa.rooms.create({ name: "two" }));
+  [anna, ben] = await Promise.all([stage.page(), stage.page()]);
 }, 60_000);
 afterAll(() => stage.close());
 
-test("two pages of another origin see and hear each other", async () => {
-  const room = await stage.stoa.rooms.create({ name: "two" });
-  const [anna, ben] = await Promise.all([stage.page(), stage.page()]);
-  await joinRoom(anna, await stage.rtc(room.id, "anna"), ["camera", "microphone"]);
-  await joinRoom(ben, await stage.rtc(room.id, "ben"), ["camera", "microphone"]);
-  await Promise.all([moreFrames(anna, "ben-camera"), moreFrames(ben, "anna-camera")]);
-  const audible = (page: typeof anna) =>
-    page.waitForFunction(async () => {
-      const stats = await window.room.getStats();
-      return stats?.tracks.some(({ direction, kind, bps }) => direction === "in" && kind === "audio" && (bps ?? 0) > 0);
+describe("[6] a call between two pages of another origin", () => {
+  test("they see and hear each other", async () => {
+    await joinRoom(anna, await stage.rtc(roomId, "anna"), ["camera", "microphone"]);
+    await joinRoom(ben, await stage.rtc(roomId, "ben"), ["camera", "microphone"]);
+    await Promise.all([moreFrames(anna, "ben-camera"), moreFrames(ben, "anna-camera"), hearing(anna), hearing(ben)]);
+    expect(await anna.evaluate(() => [...window.room.participants.keys()])).toEqual(["ben"]);
+    await noted(anna, "joined ben");
+    expect(await ben.evaluate(() => window.states)).toEqual([]);
+  }, 60_000);
+
+  test("whoever speaks is an active speaker", async () => {
+    // The fake microphone beeps.
+    await anna.waitForFunction(() => window.room.activeSpeakers.some(({ identity }) => identity === "ben"));
+    await anna.waitForFunction(() => (window.room.participants.get("ben")?.audioLevel ?? 0) > 0);
+  });
+
+  test("silence and error correction are negotiated for Opus", async () => {
+    const codec = await anna.evaluate(() => {
+      const microphone = window.room.localParticipant.track("microphone");
+      return microphone?.sender?.getParameters().codecs.find(({ mimeType }) => /opus/.test(mimeType))?.sdpFmtpLine;
     });
-  await Promise.all([audible(anna), audible(ben)]);
-  expect(await anna.evaluate(() => [...window.room.participants.keys()])).toEqual(["ben"]);
-  expect([...anna.errors, ...ben.errors]).toEqual([]);
-  await anna.evaluate(() => window.room.close());
-  await ben.waitForFunction(() => window.seen.includes("left anna left"));
-  await ben.waitForFunction(() => document.getElementById("anna-camera") === null);
-}, 60_000);
+    expect(codec).toContain("usedtx=1");
+    expect(codec).toContain("useinbandfec=1");
+  });
+
+  test("muting is told and stops the sound; unmuting brings it back", async () => {
+    await ben.evaluate(async () => {
+      const { localParticipant } = window.room;
+      const microphone = localParticipant.track("microphone");
+      if (microphone) await localParticipant.mute(microphone);
+    });
+    await noted(anna, "muted ben microphone");
+    expect(await anna.evaluate(() => window.room.participants.get("ben")?.track("microphone")?.muted)).toBe(true);
+    await anna.waitForFunction(() => window.room.activeSpeakers.every(({ identity }) => identity !== "ben"));
+    await ben.evaluate(() => window.room.localParticipant.enableMicrophone());
+    await noted(anna, "unmuted ben microphone");
+    await anna.waitForFunction(() => window.room.activeSpeakers.some(({ identity }) => identity === "ben"));
+  }, 30_000);
+
+  test("a camera that is switched off and on again is another track on the same section", async () => {
+    const sections = () => ben.evaluate(async () => (await window.room.getStats())?.tracks.length ?? 0);
+    const before = await sections();
+    await ben.evaluate(() => window.room.localParticipant.disableCamera());
+    await anna.waitForFunction(() => document.getElementById("ben-camera") === null);
+    expect(await anna.evaluate(() => window.room.participants.get("ben")?.track("camera"))).toBeUndefined();
+    await ben.evaluate(() => window.room.localParticipant.enableCamera());
+    await moreFrames(anna, "ben-camera");
+    expect(await sections()).toBe(before);
+  }, 30_000);
+
+  test("a screen is shared beside the camera, and given back", async () => {
+    await ben.evaluate(() => window.room.localParticipant.shareScreen());
+    await Promise.all([moreFrames(anna, "ben-screenShare"), moreFrames(anna, "ben-camera")]);
+    await ben.evaluate(() => window.room.localParticipant.stopScreen());
+    await anna.waitForFunction(() => document.getElementById("ben-screenShare") === null);
+  }, 30_000);
+
+  test("another camera is taken without another publication", async () => {
+    const switched = await ben.evaluate(async () => {
+      const { localParticipant } = window.room;
+      const cameras = await window.sdk.listDevices("videoinput");
+      const track = localParticipant.track("camera");
+      const id = track?.id;
+      const used = track?.mediaStreamTrack.getSettings().deviceId;
+      const other = cameras.find(({ deviceId }) => deviceId !== used);
+      await localParticipant.switchDevice("videoinput", other?.deviceId ?? "none");
+      const now = localParticipant.track("camera");
+      return { same: id === now?.id, moved: now?.mediaStreamTrack.getSettings().deviceId === other?.deviceId };
+    });
+    expect(switched).toEqual({ same: true, moved: true });
+    await moreFrames(anna, "ben-camera");
+  }, 30_000);
+
+  test("data goes to everyone, to some, reliably or not, up to 64 KB", async () => {
+    const sent = await anna.evaluate(async () => {
+      const { room } = window;
+      await room.sendData("a".repeat(60_000), { topic: "large" });
+      await room.sendData("b", { topic: "lossy", reliable: false });
+      await room.sendData("c", { topic: "private", to: ["nobody"] });
+      await room.sendData("d", { topic: "last", to: ["ben"] });
+      return room.sendData("e".repeat(70_000)).catch((error) => `${error.code} ${error.reason}`);
+    });
+    expect(sent).toBe("PAYLOAD_TOO_LARGE invalid");
+    await noted(ben, "data anna last 1");
+    await noted(ben, "data anna lossy 1");
+    const data = await ben.evaluate(() => window.seen.filter((line) => line.startsWith("data")));
+    expect(data.sort()).toEqual(["data anna large 60000", "data anna last 1", "data anna lossy 1"]);
+  }, 30_000);
+
+  test("[2] what is received follows the size of the element, and nothing is sent of what is not shown", async () => {
+    await showing(anna, "ben-camera", (height) => height >= 360);
+    await anna.evaluate(() => {
+      const element = document.getElementById("ben-camera");
+      if (element) element.style.cssText = "display:block;width:160px;height:90px";
+    });
+    await showing(anna, "ben-camera", (height) => height <= 180);
+    await anna.evaluate(() => {
+      const element = document.getElementById("ben-camera");
+      if (element) element.style.cssText = "display:block;width:160px;height:90px;margin-top:5000px";
+    });
+    await anna.waitForFunction(() => window.room.participants.get("ben")?.track("camera")?.delivered?.paused === true);
+    const paused = await framesShown(anna, "ben-camera");
+    // Nobody watches: the publisher is told, and stops encoding.
+    await ben.waitForFunction(
+      () => {
+        const sender = window.room.localParticipant.track("camera")?.sender;
+        return sender?.getParameters().encodings.every(({ active }) => !active);
+      },
+      undefined,
+      { timeout: 15_000 },
+    );
+    expect((await framesShown(anna, "ben-camera")) - paused).toBeLessThan(5);
+    await anna.evaluate(() => {
+      const element = document.getElementById("ben-camera");
+      if (element) element.style.cssText = "display:block;width:1280px;height:720px";
+    });
+    await showing(anna, "ben-camera", (height) => height >= 540, 30_000);
+  }, 90_000);
+
+  test("figures are summed up", async () => {
+    const stats = await anna.evaluate(async () => {
+      await window.room.getStats();
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+      return window.room.getStats();
+    });
+    expect(stats?.path).toBe("udp");
+    expect(stats?.rttMs).toBeNumber();
+    expect(stats?.inBps).toBeGreaterThan(0);
+    expect(stats?.outBps).toBeGreaterThan(0);
+    const picture = stats?.tracks.find(({ direction, kind, bps }) => direction === "in" && kind === "video" && bps);
+    expect(picture?.codec).toBe("VP8");
+    expect(picture?.height).toBeGreaterThan(0);
+  }, 30_000);
+
+  test("whoever leaves is gone at once, and nothing was thrown on the way", async () => {
+    await anna.evaluate(() => window.room.close());
+    await noted(ben, "left anna left");
+    await ben.waitForFunction(() => document.getElementById("anna-camera") === null);
+    expect(await ben.evaluate(() => window.seen.filter((line) => line.startsWith("error")))).toEqual([]);
+    expect([...anna.errors, ...ben.errors]).toEqual([]);
+    await joinRoom(anna, await stage.rtc(roomId, "anna"));
+    await noted(ben, "joined anna");
+    await anna.close();
+    // A closed tab says goodbye too.
+    await ben.waitForFunction(() => window.seen.filter((line) => line === "left anna left").length === 2, undefined, {
+      timeout: 5_000,
+    });
+  }, 30_000);
+});

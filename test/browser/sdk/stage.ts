@@ -33,7 +33,7 @@ export async function openStage(settings: Record<string, string | number> = {}):
   const [server, site, browser] = await Promise.all([
     startServer({ ...GENEROUS, ...settings }),
     serveSite(),
-    launchBrowser(),
+    launchBrowser(["--use-fake-device-for-media-stream=device-count=2"]),
   ]);
   const network = await openNetwork(Number(new URL(server.url).port));
   const stoa = new Stoa({ url: server.url, apiKey: server.apiKey });
