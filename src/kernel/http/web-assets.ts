@@ -12,6 +12,8 @@ export type WebAssetOptions = {
   connectOrigins: string[];
 };
 
+/** Pages of other origins import the SDK as a module, which browsers fetch with CORS. It holds no secret. */
+const FOR_EVERYONE = { "access-control-allow-origin": "*", "cross-origin-resource-policy": "cross-origin" };
 const IMMUTABLE = "public, max-age=31536000, immutable";
 
 /**
@@ -28,7 +30,12 @@ export function webRoutes({ folder, version, connectOrigins }: WebAssetOptions) 
   };
   const policy = contentPolicy(connectOrigins);
 
-  async function serve(request: Request, name: string, cache: string): Promise<Response> {
+  async function serve(
+    request: Request,
+    name: string,
+    cache: string,
+    more: Record<string, string> = {},
+  ): Promise<Response> {
     if (!names.has(name)) throw new ApiError("SVC_ROUTE_NOT_FOUND");
     const { type, bytes, gzipped, etag } = await load(name);
     const headers: Record<string, string> = {
@@ -37,6 +44,7 @@ export function webRoutes({ folder, version, connectOrigins }: WebAssetOptions) 
       "x-content-type-options": "nosniff",
       vary: "accept-encoding",
       etag,
+      ...more,
     };
     if (type.startsWith("text/html")) {
       headers["content-security-policy"] = policy;
@@ -50,9 +58,9 @@ export function webRoutes({ folder, version, connectOrigins }: WebAssetOptions) 
   }
 
   return new Elysia({ detail: { hide: true } })
-    .get("/sdk.js", ({ request }) => serve(request, "sdk.js", "no-cache"))
-    .get("/sdk.d.ts", ({ request }) => serve(request, "sdk.d.ts", "no-cache"))
-    .get(`/sdk-${version}.js`, ({ request }) => serve(request, "sdk.js", IMMUTABLE))
+    .get("/sdk.js", ({ request }) => serve(request, "sdk.js", "no-cache", FOR_EVERYONE))
+    .get("/sdk.d.ts", ({ request }) => serve(request, "sdk.d.ts", "no-cache", FOR_EVERYONE))
+    .get(`/sdk-${version}.js`, ({ request }) => serve(request, "sdk.js", IMMUTABLE, FOR_EVERYONE))
     .get("/playground", ({ request }) => serve(request, "playground/index.html", "no-cache"))
     .get("/assets/*", ({ request, params }) => serve(request, `assets/${params["*"]}`, IMMUTABLE))
     .get("/*", ({ request, path }) => {

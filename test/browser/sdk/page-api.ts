@@ -110,14 +110,14 @@ export async function noted(page: Page, line: string, timeoutMs = 20_000): Promi
   await page.waitForFunction((line) => window.seen.includes(line), line, { timeout: timeoutMs, polling: 100 });
 }
 
-/** Resolves when the element shows a picture of a height that fits. */
-export async function showing(page: Page, id: string, fits: (height: number) => boolean, timeoutMs = 20_000) {
+/** Resolves when the element shows a picture of a height between the two. */
+export async function showing(page: Page, id: string, [least, most]: [number, number], timeoutMs = 20_000) {
   await page.waitForFunction(
-    ({ id, fits }) => {
+    ({ id, least, most }) => {
       const height = (document.getElementById(id) as HTMLVideoElement | null)?.videoHeight ?? 0;
-      return (0, eval)(`(${fits})`)(height);
+      return height >= least && height <= most;
     },
-    { id, fits: fits.toString() },
+    { id, least, most },
     { timeout: timeoutMs, polling: 100 },
   );
 }

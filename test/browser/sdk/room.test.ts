@@ -103,12 +103,12 @@ describe("[6] a call between two pages of another origin", () => {
   }, 30_000);
 
   test("[2] what is received follows the size of the element, and nothing is sent of what is not shown", async () => {
-    await showing(anna, "ben-camera", (height) => height >= 360);
+    await showing(anna, "ben-camera", [360, 720]);
     await anna.evaluate(() => {
       const element = document.getElementById("ben-camera");
       if (element) element.style.cssText = "display:block;width:160px;height:90px";
     });
-    await showing(anna, "ben-camera", (height) => height <= 180);
+    await showing(anna, "ben-camera", [90, 180]);
     await anna.evaluate(() => {
       const element = document.getElementById("ben-camera");
       if (element) element.style.cssText = "display:block;width:160px;height:90px;margin-top:5000px";
@@ -129,7 +129,7 @@ describe("[6] a call between two pages of another origin", () => {
       const element = document.getElementById("ben-camera");
       if (element) element.style.cssText = "display:block;width:1280px;height:720px";
     });
-    await showing(anna, "ben-camera", (height) => height >= 540, 30_000);
+    await showing(anna, "ben-camera", [540, 720], 30_000);
   }, 90_000);
 
   test("figures are summed up", async () => {

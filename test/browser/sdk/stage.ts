@@ -1,8 +1,8 @@
 import { join } from "node:path";
-import type { Page } from "playwright-core";
+import { chromium, type Page } from "playwright-core";
 import type { Permissions } from "../../../src/protocol/room-records.ts";
 import { Stoa } from "../../../web/sdk/server.ts";
-import { launchBrowser } from "../media/harness.ts";
+import { CHROMIUM } from "../media/harness.ts";
 import { type Network, openNetwork } from "./network.ts";
 import { type ServerProcess, startServer } from "./server-process.ts";
 
@@ -26,6 +26,8 @@ export type Stage = {
 const EVERYTHING = { publish: true, publishData: true };
 const ROOT = join(import.meta.dir, "../../..");
 
+const TWO_CAMERAS = "--use-fake-device-for-media-stream=device-count=2";
+
 /** Many short calls come from one address here; no visitor does that. */
 const GENEROUS = { SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 1000, CHAT_CONNECTION_RATE_LIMIT: 1000 };
 
@@ -33,7 +35,7 @@ export async function openStage(settings: Record<string, string | number> = {}):
   const [server, site, browser] = await Promise.all([
     startServer({ ...GENEROUS, ...settings }),
     serveSite(),
-    launchBrowser(["--use-fake-device-for-media-stream=device-count=2"]),
+    chromium.launch({ ...CHROMIUM, args: [...CHROMIUM.args, TWO_CAMERAS] }),
   ]);
   const network = await openNetwork(Number(new URL(server.url).port));
   const stoa = new Stoa({ url: server.url, apiKey: server.apiKey });
