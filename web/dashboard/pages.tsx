@@ -1,4 +1,4 @@
-import { lazy, Route, Router } from "preact-iso";
+import { lazy, Route, Router, useLocation } from "preact-iso";
 import { Shell } from "./parts/shell.tsx";
 import { sessionKnown, signedIn } from "./session.ts";
 
@@ -33,16 +33,24 @@ const Members = lazy(() => import("./pages/members.tsx").then((page) => page.Mem
 const AuditLog = lazy(() => import("./pages/audit-log.tsx").then((page) => page.AuditLog));
 const Settings = lazy(() => import("./pages/settings.tsx").then((page) => page.Settings));
 
+/** Pages that need no session: those that a mail or a provider leads to. */
+const ARRIVALS = /^\/(?:verify-email|password-reset|invitation|oauth\/[^/]+\/callback)$/;
+
 /** The table of contents of the dashboard. A page is loaded when it is first opened. */
 export function Pages() {
+  const { path } = useLocation();
   if (!sessionKnown.value) return <div class="loading" role="status" aria-label="Loading" />;
+  if (ARRIVALS.test(path)) return <Arriving />;
+  return signedIn.value ? <Inside /> : <SignIn />;
+}
+
+function Arriving() {
   return (
     <Router>
       <Route path="/verify-email" component={VerifyEmail} />
       <Route path="/password-reset" component={PasswordReset} />
       <Route path="/invitation" component={Invitation} />
       <Route path="/oauth/:provider/callback" component={OAuthCallback} />
-      <Route default component={signedIn.value ? Inside : SignIn} />
     </Router>
   );
 }

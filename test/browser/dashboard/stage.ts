@@ -1,0 +1,111 @@
+/** A real server with its media, a browser, and people who are signed in to the dashboard. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { buildWeb } from "../../../bin/build-web.ts";
+import type { Config } from "../../../src/kernel/config/index.ts";
+import type { ProjectRole } from "../../../src/protocol/enums.ts";
+import { type RealServer, realServer } from "../../harness/running.ts";
+
+const ROOT = join(import.meta.dir, "../../..");
+const WEB = join(ROOT, "dist/web");
+
+const CHROMIUM_ARGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+  "--use-fake-device-for-media-stream",
+  "--use-fake-ui-for-media-stream",
+  "--disable-background-timer-throttling",
+  "--disable-renderer-backgrounding",
+];
+
+export type Visitor = {
+  page: Page;
+  context: BrowserContext;
+  userId: string;
+  /** Whatever the page complained about: errors of scripts and of its own policy. */
+  complaints: string[];
+  /** Opens a page of the project and waits until it has its data. */
+  open(path: string): Promise<void>;
+};
+
+export type Stage = {
+  server: RealServer;
+  browser: Browser;
+  visitor(options?: { role?: ProjectRole; operator?: boolean }): Promise<Visitor>;
+  stranger(): Promise<{ page: Page; complaints: string[] }>;
+  close(): Promise<void>;
+};
+
+export async function openStage(overrides: Partial<Config> = {}): Promise<Stage> {
+  if (!existsSync(join(WEB, "dashboard/index.html"))) await buildWeb(ROOT, WEB);
+  const server = await realServer({
+    RATE_LIMIT_TEST_TOKEN: 1000,
+    SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 1000,
+    ...overrides,
+  });
+  const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: CHROMIUM_ARGS });
+  const { runtime, services, url, projectId } = server;
+
+  async function newPage(context: BrowserContext) {
+    const page = await context.newPage();
+    page.setDefaultTimeout(45_000);
+    const complaints: string[] = [];
+    page.on("pageerror", (error) => complaints.push(error.message));
+    page.on("console", (message) => {
+      // A refused request is the business of the test that provoked it.
+      if (message.type() === "error" && !message.text().includes("status of 4")) complaints.push(message.text());
+    });
+    return { page, complaints };
+  }
+
+  return {
+    server,
+    browser,
+    async visitor({ role = "OWNER", operator = false } = {}) {
+      const { userId, refreshToken } = await runtime.write(() => {
+        const email = `${role.toLowerCase()}-${runtime.ids.uuid().slice(-6)}@example.com`;
+        const identity = { email, name: `Ada ${role}`, passwordHash: null, emailVerified: true, isOperator: operator };
+        const user = services.users.create(identity);
+        services.members.join(projectId, user.id, role);
+        const started = services.sessions.start(user.id, { ip: "127.0.0.1", userAgent: "the test" });
+        return { userId: user.id, refreshToken: started.refreshToken };
+      });
+      const context = await browser.newContext({
+        viewport: { width: 1440, height: 900 },
+        permissions: ["camera", "microphone"],
+      });
+      const cookie = { name: "stoa_refresh", value: refreshToken, httpOnly: true, sameSite: "Strict" as const };
+      await context.addCookies([{ ...cookie, domain: "127.0.0.1", path: "/v1/auth" }]);
+      const { page, complaints } = await newPage(context);
+      return {
+        page,
+        context,
+        userId,
+        complaints,
+        async open(path) {
+          await page.goto(
+            path.startsWith("/") ? `${url}${path}` : `${url}/projects/${projectId}${path === "" ? "" : `/${path}`}`,
+          );
+          await loaded(page);
+        },
+      };
+    },
+    stranger: async () => newPage(await browser.newContext()),
+    async close() {
+      await browser.close();
+      await server.close();
+    },
+  };
+}
+
+/** Its heading is there and nothing of it is still loading. */
+export async function loaded(page: Page): Promise<void> {
+  await page.locator("h1").first().waitFor();
+  await page.waitForFunction(() => document.querySelector(".loading") === null);
+}
