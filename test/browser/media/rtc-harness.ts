@@ -1,8 +1,7 @@
 import type { Browser, Page } from "playwright-core";
-import { type RealServer, realServer } from "../../harness/running.ts";
+import type { Api } from "../../harness/api.ts";
 
 export type Stage = {
-  server: RealServer;
   endpoint: string;
   /** A page with the client in it, not joined yet. */
   page(browser: Browser): Promise<Page>;
@@ -11,9 +10,8 @@ export type Stage = {
   close(): Promise<void>;
 };
 
-/** The real server, and a page server beside it: another origin, as an application's own would be. */
-export async function openStage(): Promise<Stage> {
-  const server = await realServer({ SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 10_000, RATE_LIMIT_RTC_TOKENS: 10_000 });
+/** A page server beside the real one: another origin, as an application's own would be. */
+export async function openStage(api: Api): Promise<Stage> {
   const built = await Bun.build({ entrypoints: [`${import.meta.dir}/rtc-page.ts`], target: "browser" });
   const script = (await built.outputs[0]?.text()) ?? "";
   const pages = Bun.serve({
@@ -26,9 +24,8 @@ export async function openStage(): Promise<Stage> {
             headers: { "content-type": "text/html" },
           }),
   });
-  const endpoint = `${server.url.replace("http", "ws")}/v1/rtc`;
+  const endpoint = `${api.url.replace("http", "ws")}/v1/rtc`;
   return {
-    server,
     endpoint,
     async page(browser) {
       const page = await browser.newPage();
@@ -49,9 +46,18 @@ export async function openStage(): Promise<Stage> {
         [endpoint, token, pairs] as const,
       );
     },
-    async close() {
-      await pages.stop(true);
-      await server.close();
-    },
+    close: () => pages.stop(true),
   };
+}
+
+/** Frames decoded, sound heard: `page` really receives `identity`. */
+export function receives(page: Page, identity: string, frames = 15) {
+  return page.evaluate(
+    async ([who, count]) => {
+      const { audio, video } = await window.rtc.watch(who);
+      const { framesDecoded, frameHeight } = await window.rtc.decoded(video, count);
+      return { framesDecoded, frameHeight, energy: await window.rtc.heard(audio), video };
+    },
+    [identity, frames] as const,
+  );
 }

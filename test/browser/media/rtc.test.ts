@@ -1,20 +1,24 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
+import { type RealServer, realServer } from "../../harness/running.ts";
 import { launchBrowser } from "./harness.ts";
-import { openStage, type Stage } from "./rtc-harness.ts";
+import { openStage, receives, type Stage } from "./rtc-harness.ts";
 
+let server: RealServer;
 let stage: Stage;
 let browser: Browser;
 beforeAll(async () => {
-  [stage, browser] = await Promise.all([openStage(), launchBrowser()]);
+  server = await realServer({ SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 10_000, RATE_LIMIT_RTC_TOKENS: 10_000 });
+  [stage, browser] = await Promise.all([openStage(server), launchBrowser()]);
 }, 60_000);
 afterAll(async () => {
   await browser?.close();
   await stage?.close();
+  await server?.close();
 });
 
 const mint = async (roomId: string, identity: string, body?: object) =>
-  (await stage.server.mint(roomId, identity, body)).token;
+  (await server.mint(roomId, identity, body)).token;
 
 async function entered(roomId: string, identity: string): Promise<{ page: Page; token: string }> {
   const [page, token] = [await stage.page(browser), await mint(roomId, identity)];
@@ -22,20 +26,9 @@ async function entered(roomId: string, identity: string): Promise<{ page: Page; 
   return { page, token };
 }
 
-/** Frames decoded, sound heard: `page` really receives `identity`. */
-const receives = (page: Page, identity: string, frames = 15) =>
-  page.evaluate(
-    async ([who, count]) => {
-      const { audio, video } = await window.rtc.watch(who);
-      const { framesDecoded, frameHeight, freezeCount } = await window.rtc.decoded(video, count);
-      return { framesDecoded, frameHeight, freezeCount, energy: await window.rtc.heard(audio), video };
-    },
-    [identity, frames] as const,
-  );
-
 describe("[4] browsers in a room, through the server's own socket", () => {
   test("three see and hear each other", async () => {
-    const roomId = await stage.server.room();
+    const roomId = await server.room();
     const names = ["ann", "ben", "cas"];
     const pages = await Promise.all(names.map(async (name) => (await entered(roomId, name)).page));
     for (const [at, page] of pages.entries()) {
@@ -45,7 +38,7 @@ describe("[4] browsers in a room, through the server's own socket", () => {
         expect(seen.energy).toBeGreaterThan(0);
       }
     }
-    const listed = JSON.parse((await stage.server.call("GET", `/v1/rooms/${roomId}/participants`)).text);
+    const listed = JSON.parse((await server.call("GET", `/v1/rooms/${roomId}/participants`)).text);
     expect(listed).toHaveLength(3);
     for (const { state, tracks } of listed) {
       expect(state).toBe("CONNECTED");
@@ -55,7 +48,7 @@ describe("[4] browsers in a room, through the server's own socket", () => {
   }, 60_000);
 
   test("a cut socket resumes: not a frame is lost, and nobody notices", async () => {
-    const roomId = await stage.server.room();
+    const roomId = await server.room();
     const ann = await entered(roomId, "ann");
     const ben = await entered(roomId, "ben");
     const { video } = await receives(ben.page, "ann");
@@ -79,18 +72,18 @@ describe("[4] browsers in a room, through the server's own socket", () => {
   }, 60_000);
 
   test("mute from the server is heard by everyone; a removed participant cannot come back", async () => {
-    const roomId = await stage.server.room();
+    const roomId = await server.room();
     const ann = await entered(roomId, "ann");
     const ben = await entered(roomId, "ben");
     await receives(ben.page, "ann");
     const participants = `/v1/rooms/${roomId}/participants`;
-    const [{ tracks }] = JSON.parse((await stage.server.call("GET", participants)).text) as [
+    const [{ tracks }] = JSON.parse((await server.call("GET", participants)).text) as [
       { tracks: { id: string; kind: string }[] },
     ];
     const trackId = tracks.find(({ kind }) => kind === "audio")?.id;
-    await stage.server.call("POST", `${participants}/ann/tracks/${trackId}/mute`, { muted: true });
+    await server.call("POST", `${participants}/ann/tracks/${trackId}/mute`, { muted: true });
     expect(await ben.page.evaluate(() => window.rtc.push("track.muted"))).toMatchObject({ identity: "ann", trackId });
-    expect((await stage.server.call("DELETE", `${participants}/ann`)).status).toBe(204);
+    expect((await server.call("DELETE", `${participants}/ann`)).status).toBe(204);
     const end = await ann.page.evaluate(async () => [await window.rtc.closing(), window.rtc.pushes.at(-1)]);
     expect(end).toMatchObject([{ code: 4410 }, { type: "bye", reason: "removed", action: "stop" }]);
     for (const resume of [true, false]) {
@@ -109,7 +102,7 @@ describe("[4] browsers in a room, through the server's own socket", () => {
   }, 60_000);
 
   test("a token that may not publish is refused its tracks, and still watches", async () => {
-    const roomId = await stage.server.room();
+    const roomId = await server.room();
     const ann = await entered(roomId, "ann");
     const viewer = await stage.page(browser);
     const token = await mint(roomId, "viewer", { permissions: {} });
@@ -128,7 +121,7 @@ describe("[4] browsers in a room, through the server's own socket", () => {
   }, 60_000);
 
   test("a killed browser is noticed within 15 s and has left after the window", async () => {
-    const roomId = await stage.server.room();
+    const roomId = await server.room();
     const ann = await entered(roomId, "ann");
     const victim = await launchBrowser();
     const page = await stage.page(victim);
@@ -146,11 +139,11 @@ describe("[4] browsers in a room, through the server's own socket", () => {
   }, 90_000);
 
   test("a dead media worker: everyone is told to rejoin, and does", async () => {
-    const roomId = await stage.server.room();
+    const roomId = await server.room();
     const names = ["ann", "ben"];
     const pages = await Promise.all(names.map(async (name) => ({ name, ...(await entered(roomId, name)) })));
     for (const { page, name } of pages) await receives(page, names.find((other) => other !== name) ?? "");
-    stage.server.media.node.crashWorker(0);
+    server.media.node.crashWorker(0);
     for (const { page } of pages) {
       const end = await page.evaluate(async () => [await window.rtc.closing(), window.rtc.pushes.at(-1)]);
       expect(end).toMatchObject([{ code: 4500 }, { type: "bye", reason: "node_lost", action: "rejoin" }]);
@@ -163,8 +156,8 @@ describe("[4] browsers in a room, through the server's own socket", () => {
 
 describe("[10] WHIP and WHEP", () => {
   test("one publishes, the other watches; DELETE ends both", async () => {
-    const roomId = await stage.server.room();
-    const url = (kind: string) => `${stage.server.url}/${kind}/${roomId}`;
+    const roomId = await server.room();
+    const url = (kind: string) => `${server.url}/${kind}/${roomId}`;
     const [publisher, viewer] = [await stage.page(browser), await stage.page(browser)];
     const tokens = { whip: await mint(roomId, "obs"), whep: await mint(roomId, "player", { permissions: {} }) };
     await publisher.evaluate(
@@ -196,7 +189,7 @@ describe("[10] WHIP and WHEP", () => {
       }, token);
       expect(status).toBe(204);
     }
-    expect((await stage.server.call("GET", `/v1/rooms/${roomId}/participants`)).text).toBe("[]");
+    expect((await server.call("GET", `/v1/rooms/${roomId}/participants`)).text).toBe("[]");
     await Promise.all([publisher.close(), viewer.close()]);
   }, 60_000);
 });
