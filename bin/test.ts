@@ -10,7 +10,7 @@ import { type FileResult, run, runFiles } from "./test-run.ts";
 type Counts = { passed: number; failed: number };
 
 const ROOT = join(import.meta.dir, "..");
-const SLOW = ["browser", "faults", "compiled"];
+const SLOW = ["browser", "faults", "compiled", "ops"];
 const NOT_TESTS = ["bench", "harness"];
 /** Tests that start a process of their own find `bun` on the PATH, also where nobody has installed it. */
 const ENVIRONMENT = { ...process.env, NO_COLOR: "1", PATH: `${join(ROOT, "bin")}:${process.env.PATH}` };

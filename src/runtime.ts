@@ -1,5 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { finishExchange } from "./backup/exchange.ts";
 import { assetFolder } from "./kernel/assets.ts";
 import { type Bus, createBus } from "./kernel/bus.ts";
 import { type Now, systemNow } from "./kernel/clock.ts";
@@ -86,7 +87,10 @@ export function databasePath(config: Config): string {
 }
 
 function openMigrated(config: Config, options: RuntimeOptions, now: Now, log: Log): Db {
-  if (!options.inMemory) mkdirSync(config.DATA_DIR, { recursive: true, mode: 0o700 });
+  if (!options.inMemory) {
+    mkdirSync(config.DATA_DIR, { recursive: true, mode: 0o700 });
+    finishExchange(config.DATA_DIR);
+  }
   const db = openDatabase(options.inMemory ? ":memory:" : databasePath(config));
   const snapshot = () => {
     const path = join(config.DATA_DIR, `before-migration-${now()}.db`);

@@ -2,11 +2,13 @@ import { createApp } from "./app.ts";
 import { createJobs } from "./jobs/index.ts";
 import { startJobs } from "./jobs/scheduler.ts";
 import type { Config } from "./kernel/config/index.ts";
+import { type DataLock, lockData } from "./kernel/data-lock.ts";
 import { watchForeignCommits } from "./kernel/db/foreign-commits.ts";
 import { certificateFiles, readCertificate, watchCertificate } from "./kernel/http/certificate.ts";
 import { createReadiness } from "./kernel/http/health.ts";
 import { listen } from "./kernel/http/listener.ts";
 import { createLifecycle } from "./kernel/lifecycle.ts";
+import { VERSION } from "./kernel/version.ts";
 import type { EmbeddedMedia } from "./media/embedded.ts";
 import { startLocalMedia } from "./media/local.ts";
 import { createMediaNodes } from "./media/nodes.ts";
@@ -28,9 +30,11 @@ export type RunningServer = {
 export async function start(config: Config, options: RuntimeOptions = {}): Promise<RunningServer> {
   const files = certificateFiles(config);
   const certificate = files && readCertificate(files);
-  const runtime = createRuntime(config, options);
+  const lock = options.inMemory ? null : lockData(config.DATA_DIR);
+  const runtime = openOrRelease(() => createRuntime(config, options), lock);
   const { log, now } = runtime;
   const lifecycle = createLifecycle(log);
+  lifecycle.started("data lock", () => lock?.release());
   lifecycle.started("database", () => closeRuntime(runtime));
 
   const unwatch = watchForeignCommits(runtime.db.$client, runtime.timers, () =>
@@ -79,6 +83,8 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   lifecycle.started("rtc sockets", () => services.signaling.drain());
   lifecycle.started("chat sockets", (_reason, deadline) => services.chat.live.drain(deadline));
 
+  const { ports: mediaPorts, announce } = media;
+  lock?.note({ pid: process.pid, version: VERSION, url, mediaPorts, announce });
   log.info({ url, media: { ports: media.ports, addresses: media.announce } }, "listening");
   return {
     url,
@@ -87,6 +93,16 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
     media: { ports: media.ports, addresses: media.announce, node: media.node },
     stop: (reason, graceMs = 30_000) => lifecycle.stop(reason, now() + graceMs),
   };
+}
+
+/** A start that fails must not keep the data from the next one. */
+function openOrRelease<Result>(open: () => Result, lock: DataLock | null): Result {
+  try {
+    return open();
+  } catch (error) {
+    lock?.release();
+    throw error;
+  }
 }
 
 function addressOf(host: string, { port, protocol }: { port?: number; protocol: string | null }): string {

@@ -8,6 +8,7 @@ import { recoveryService } from "./accounts/recovery.service.ts";
 import { sessionService } from "./accounts/session.service.ts";
 import { userService } from "./accounts/user.service.ts";
 import { auditService } from "./audit/audit.service.ts";
+import { backupSchedule } from "./backup/schedule.ts";
 import { attachmentParts } from "./chat/attachments.ts";
 import { chatService } from "./chat/chat.service.ts";
 import { retentionService } from "./chat/retention.service.ts";
@@ -116,6 +117,7 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
     usage,
     observability: { ...observability, reads: observabilityReads(observability, diagnostics) },
     idempotency: createIdempotency(runtime.db, runtime.writer, runtime.now),
+    backups: backupSchedule(runtime),
     ...createWebhooks(runtime),
   };
 }

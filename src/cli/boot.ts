@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import type { Config } from "../kernel/config/index.ts";
+import { DataInUse } from "../kernel/data-lock.ts";
 import { MigrationRefused } from "../kernel/db/migrate.ts";
 import { CertificateRefused } from "../kernel/http/certificate.ts";
 import { SecretMismatch } from "../kernel/installation.ts";
@@ -33,7 +34,9 @@ export function openData(config: Config): Runtime {
 function explained(error: unknown, config: Config): unknown {
   if (error instanceof SecretMismatch) return new CommandFailure(error.message, true);
   if (error instanceof CertificateRefused) return new CommandFailure(error.message, true);
-  if (error instanceof MigrationRefused || error instanceof MediaRefused) return new CommandFailure(error.message);
+  if (error instanceof MigrationRefused || error instanceof MediaRefused || error instanceof DataInUse) {
+    return new CommandFailure(error.message);
+  }
   if (!(error instanceof Error && "code" in error)) return error;
   switch (error.code) {
     case "EADDRINUSE":

@@ -1,11 +1,13 @@
 import { Command } from "commander";
 import { VERSION } from "../kernel/version.ts";
 import { adminCommand } from "./admin.ts";
+import { backupCommand } from "./backup.ts";
 import { completionCommand } from "./completion.ts";
 import { configCommand } from "./config.ts";
 import { devCommand } from "./dev.ts";
 import { keysCommand } from "./keys.ts";
 import { migrateCommand } from "./migrate.ts";
+import { restoreCommand } from "./restore.ts";
 import { serveCommand } from "./serve.ts";
 import { versionCommand } from "./version.ts";
 
@@ -30,6 +32,8 @@ export function createProgram(argv: readonly string[]): Command {
     .addCommand(devCommand(argv))
     .addCommand(adminCommand(argv))
     .addCommand(keysCommand(argv))
+    .addCommand(backupCommand(argv))
+    .addCommand(restoreCommand(argv))
     .addCommand(migrateCommand(argv))
     .addCommand(configCommand(argv))
     .addCommand(versionCommand())

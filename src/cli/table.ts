@@ -11,3 +11,7 @@ export function table(header: readonly string[], rows: readonly (readonly string
     )
     .join("\n");
 }
+
+export function megabytes(bytes: number): string {
+  return `${(bytes / 1_000_000).toFixed(bytes < 10_000_000 ? 1 : 0)} MB`;
+}

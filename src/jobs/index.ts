@@ -1,4 +1,5 @@
 import type { Services } from "../services.ts";
+import { backUp } from "./back-up.ts";
 import { cleanUpAttachments } from "./clean-up-attachments.ts";
 import { expireMessages } from "./expire-messages.ts";
 import { keepActivity } from "./keep-activity.ts";
@@ -10,7 +11,7 @@ import { sweepCredentials } from "./sweep-credentials.ts";
 
 /** Every recurring job of the server. */
 export function createJobs(services: Services): Job[] {
-  const { attachments, chat, deliveries, idempotency, observability, retention, rtcTokens } = services;
+  const { attachments, backups, chat, deliveries, idempotency, observability, retention, rtcTokens } = services;
   return [
     cleanUpAttachments(attachments),
     expireMessages(retention),
@@ -19,5 +20,6 @@ export function createJobs(services: Services): Job[] {
     pruneConnections(observability),
     keepActivity(observability.activity),
     sweepCredentials({ idempotency, rtcTokens }),
+    backUp(backups),
   ];
 }

@@ -7,6 +7,8 @@ export type Job = {
   everyMs: number;
   /** Does what is due at `now`; not called again before it has ended. */
   runDue(now: number): void | Promise<void>;
+  /** The server stops: what takes long, and can be done another time, ends now. */
+  giveUp?(): void;
 };
 
 /** Each job at its own pace; one that fails is tried again at its next turn. The answer stops them all. */
@@ -31,6 +33,7 @@ export function startJobs(jobs: readonly Job[], { log, now, timers }: Runtime): 
   );
   return async () => {
     for (const stop of stops) stop();
+    for (const job of jobs) job.giveUp?.();
     await Promise.all(running);
   };
 }

@@ -1,4 +1,4 @@
-import { anyText, httpUrl } from "./checks.ts";
+import { anyText, httpUrl, path } from "./checks.ts";
 import { integer, optional, secret, text } from "./variable.ts";
 
 export const storageVariables = {
@@ -10,4 +10,10 @@ export const storageVariables = {
   STORAGE_S3_REGION: text("us-east-1", anyText, "Region of the bucket."),
   STORAGE_S3_ACCESS_KEY_ID: optional(anyText, "Access key of the bucket."),
   STORAGE_S3_SECRET_ACCESS_KEY: secret(anyText, "Secret of the access key."),
+};
+
+export const backupVariables = {
+  BACKUP_DIR: optional(path, "Directory for backups on a schedule. Unset: none are made."),
+  BACKUP_EVERY_HOURS: integer(24, { min: 1, max: 8760 }, "Hours between two backups."),
+  BACKUP_KEEP: integer(7, { min: 1, max: 10_000 }, "Backups kept in BACKUP_DIR; older ones are removed."),
 };

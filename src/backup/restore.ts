@@ -1,0 +1,67 @@
+import { existsSync } from "node:fs";
+import { mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { renewChatEpoch } from "../chat/epoch.ts";
+import { MigrationRefused, pendingMigrations, readMigrations } from "../kernel/db/migrate.ts";
+import { closeDatabase, openDatabase } from "../kernel/db/open.ts";
+import { BackupRefused, DATABASE, type Description } from "./contents.ts";
+import { beginExchange, finishExchange } from "./exchange.ts";
+import { unpackBackup } from "./unpack.ts";
+
+export type RestoreOptions = { file: string; dataDir: string; migrationsDir: string; now: number };
+
+export type RestoreReport = Description & {
+  /** Where the data that was there lies now; null when there was none. */
+  setAside: string | null;
+};
+
+/** Reads a backup to its last byte and opens its database, in a folder that is gone afterwards. */
+export async function verifyBackup(options: RestoreOptions): Promise<Description> {
+  const folder = join(options.dataDir, folderName("verifying", options.now));
+  const description = await unpackVerified(options, folder);
+  await rm(folder, { recursive: true });
+  return description;
+}
+
+/** Replaces the data by that of the backup, which is verified before anything is touched. Nobody may be using it. */
+export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
+  const { dataDir, now } = options;
+  finishExchange(dataDir);
+  const [from, aside] = [folderName("restoring", now), folderName("before-restore", now)];
+  const description = await unpackVerified(options, join(dataDir, from));
+  const hadData = existsSync(join(dataDir, DATABASE));
+  beginExchange(dataDir, from, aside);
+  if (!hadData) await rm(join(dataDir, aside), { recursive: true });
+  return { ...description, setAside: hadData ? join(dataDir, aside) : null };
+}
+
+async function unpackVerified(options: RestoreOptions, folder: string): Promise<Description> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  try {
+    const description = await unpackBackup(options.file, folder);
+    prepareDatabase(options, join(folder, DATABASE));
+    return description;
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+function prepareDatabase({ file, migrationsDir }: RestoreOptions, path: string): void {
+  const db = openDatabase(path);
+  try {
+    const problem = db.$client.query<{ integrity_check: string }, []>("PRAGMA integrity_check(1)").get();
+    if (problem?.integrity_check !== "ok") throw new BackupRefused(`the database in ${file} is damaged.`);
+    pendingMigrations(db, readMigrations(migrationsDir));
+    // Clients that resume from what they saw after the backup was made must not mistake other events for those.
+    renewChatEpoch(db);
+  } catch (error) {
+    throw error instanceof MigrationRefused ? new BackupRefused(error.message) : error;
+  } finally {
+    closeDatabase(db);
+  }
+}
+
+function folderName(prefix: string, now: number): string {
+  return `${prefix}-${new Date(now).toISOString().replaceAll(":", "-").slice(0, 19)}Z`;
+}

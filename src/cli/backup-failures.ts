@@ -1,0 +1,16 @@
+import { BackupRefused } from "../backup/contents.ts";
+import { DataInUse } from "../kernel/data-lock.ts";
+import { CommandFailure } from "./failure.ts";
+
+/** What an operator can mend while backing up or restoring, as a sentence. */
+export async function withReasons<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof BackupRefused || error instanceof DataInUse) throw new CommandFailure(error.message);
+    const { code, message } = error as { code?: string; message?: string };
+    if (code === "ENOSPC" || code === "SQLITE_FULL") throw new CommandFailure("the disk is full; nothing was changed.");
+    if (code !== undefined) throw new CommandFailure(message ?? code);
+    throw error;
+  }
+}

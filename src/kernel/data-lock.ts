@@ -1,0 +1,68 @@
+import { Database } from "bun:sqlite";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** What a running server tells those who look at its data directory. */
+export type ServerNote = { pid: number; version: string; url: string; mediaPorts: number[]; announce: string[] };
+
+export class DataInUse extends Error {
+  override readonly name = "DataInUse";
+  constructor(dataDir: string, note: ServerNote | null) {
+    super(`A server is running on ${dataDir}${note ? ` (process ${note.pid}, ${note.url})` : ""}. Stop it first.`);
+  }
+}
+
+export type DataLock = {
+  /** Readable for everyone who may read the directory, until the lock is released. */
+  note(note: ServerNote): void;
+  release(): void;
+};
+
+/**
+ * One server for one data directory: two would each keep in memory what the other changes. The lock is the kernel's, held
+ * through an empty database; it is gone with the process, however that ends.
+ */
+export function lockData(dataDir: string): DataLock {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const client = new Database(join(dataDir, "serve.lock"), { create: true });
+  try {
+    client.run("PRAGMA locking_mode = EXCLUSIVE");
+    client.run("BEGIN EXCLUSIVE");
+  } catch (error) {
+    client.close();
+    if ((error as { code?: string }).code !== "SQLITE_BUSY") throw error;
+    throw new DataInUse(dataDir, readNote(dataDir));
+  }
+  return {
+    note(note) {
+      writeFileSync(`${notePath(dataDir)}.new`, JSON.stringify(note), { mode: 0o600 });
+      renameSync(`${notePath(dataDir)}.new`, notePath(dataDir));
+    },
+    release() {
+      rmSync(notePath(dataDir), { force: true });
+      client.run("ROLLBACK");
+      client.close();
+    },
+  };
+}
+
+/** The server that is running on this data, if one is. */
+export function runningServer(dataDir: string): ServerNote | null {
+  const note = readNote(dataDir);
+  if (note === null) return null;
+  try {
+    lockData(dataDir).release();
+    return null;
+  } catch (error) {
+    if (error instanceof DataInUse) return note;
+    throw error;
+  }
+}
+
+function readNote(dataDir: string): ServerNote | null {
+  return existsSync(notePath(dataDir)) ? (JSON.parse(readFileSync(notePath(dataDir), "utf8")) as ServerNote) : null;
+}
+
+function notePath(dataDir: string): string {
+  return join(dataDir, "serve.json");
+}

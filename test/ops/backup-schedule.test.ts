@@ -1,0 +1,90 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { verifyBackup } from "../../src/backup/restore.ts";
+import { backupSchedule, nameAt } from "../../src/backup/schedule.ts";
+import { testConfig } from "../../src/kernel/config/index.ts";
+import { closeRuntime, createRuntime, type Runtime } from "../../src/runtime.ts";
+
+const HOUR_MS = 3_600_000;
+const START = Date.parse("2026-03-01T12:00:00Z");
+
+let work: string;
+let folder: string;
+const runtimes: Runtime[] = [];
+
+beforeEach(() => {
+  work = mkdtempSync(join(tmpdir(), "stoa-schedule-"));
+  folder = join(work, "backups");
+});
+afterEach(async () => {
+  for (const runtime of runtimes.splice(0)) await closeRuntime(runtime);
+  rmSync(work, { recursive: true, force: true });
+});
+
+function runtimeWith(backupDir: string | undefined): Runtime {
+  const config = testConfig({
+    DATA_DIR: join(work, "data"),
+    BACKUP_DIR: backupDir,
+    BACKUP_EVERY_HOURS: 6,
+    BACKUP_KEEP: 2,
+  });
+  const runtime = createRuntime(config);
+  runtimes.push(runtime);
+  return runtime;
+}
+
+test("[11] backups come at their hours, survive restarts, and make room for newer ones", async () => {
+  await backupSchedule(runtimeWith(folder)).runDue(START);
+  expect(readdirSync(folder)).toEqual([nameAt(START)]);
+  writeFileSync(join(folder, "stoa-notes.tar"), "of somebody else");
+  writeFileSync(join(folder, `${nameAt(START)}.partial`), "left by a crash");
+
+  const runtime = runtimeWith(folder);
+  const afterRestart = backupSchedule(runtime);
+  await afterRestart.runDue(START + 6 * HOUR_MS - 1);
+  expect(readdirSync(folder)).toHaveLength(3);
+  await afterRestart.runDue(START + 6 * HOUR_MS);
+  await afterRestart.runDue(START + 12 * HOUR_MS);
+  const kept = [nameAt(START + 6 * HOUR_MS), nameAt(START + 12 * HOUR_MS)];
+  expect(readdirSync(folder).sort()).toEqual([...kept, "stoa-notes.tar"]);
+  for (const name of kept) {
+    const file = join(folder, name);
+    const options = { file, dataDir: work, migrationsDir: join(import.meta.dir, "../../migrations"), now: START };
+    expect((await verifyBackup(options)).format).toBe(1);
+  }
+  expect(await runtime.metrics.registry.metrics()).toContain(
+    `stoa_last_backup_timestamp_seconds ${(START + 12 * HOUR_MS) / 1000}`,
+  );
+});
+
+test("[11] a backup that fails removes no older one and is tried again within the hour", async () => {
+  let attempts = 0;
+  const schedule = backupSchedule(runtimeWith(folder), async () => {
+    attempts++;
+    throw new Error("no space left on device");
+  });
+  await backupSchedule(runtimeWith(folder)).runDue(START);
+  const due = START + 6 * HOUR_MS;
+  await expect(schedule.runDue(due)).rejects.toThrow("no space left");
+  await schedule.runDue(due + HOUR_MS - 1);
+  expect(attempts).toBe(1);
+  await expect(schedule.runDue(due + HOUR_MS)).rejects.toThrow("no space left");
+  expect(readdirSync(folder)).toEqual([nameAt(START)]);
+});
+
+test("[11] a server that stops does not wait for a backup", async () => {
+  const schedule = backupSchedule(runtimeWith(folder), (_options, signal) => {
+    schedule.giveUp();
+    return new Promise((_, reject) => {
+      if (signal.aborted) reject(new Error("given up"));
+    });
+  });
+  await expect(schedule.runDue(START)).rejects.toThrow("given up");
+});
+
+test("[11] without BACKUP_DIR no backup is made", async () => {
+  await backupSchedule(runtimeWith(undefined)).runDue(START);
+  expect(readdirSync(work)).toEqual(["data"]);
+});
