@@ -15,6 +15,8 @@ export type StormReport = {
   sendsDuring: number;
   sendAckMs: { p50: number; p99: number; max: number };
   presenceFrames: number;
+  /** What the server spent on each socket's way back. */
+  cpuMicrosPerReconnect: number;
 };
 
 const PER_ROOM = 100;
@@ -73,6 +75,7 @@ async function run(child: ChatChild, sockets: number): Promise<StormReport> {
     }
   })();
   const presenceBefore = sender.ofType("presence").length;
+  const { cpuMicros } = await child.usage();
   const start = performance.now();
   await inGroups(users, async ({ room }, i) => {
     const client = await ChatClient.open(child.url, tokens[i] ?? "");
@@ -85,6 +88,7 @@ async function run(child: ChatChild, sockets: number): Promise<StormReport> {
     clients[i] = client;
   });
   const stormMs = performance.now() - start;
+  const cpuMicrosPerReconnect = Math.round(((await child.usage()).cpuMicros - cpuMicros) / sockets);
   storming = false;
   await sending;
   const presenceFrames = sender.ofType("presence").length - presenceBefore;
@@ -101,6 +105,7 @@ async function run(child: ChatChild, sockets: number): Promise<StormReport> {
     sendsDuring: latencies.length,
     sendAckMs: { p50: at(0.5), p99: at(0.99), max: at(1) },
     presenceFrames,
+    cpuMicrosPerReconnect,
   };
 }
 
