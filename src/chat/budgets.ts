@@ -21,6 +21,8 @@ export function chatBudgets({ config }: Runtime, limiter: RateLimiter) {
     /** As many uploads as messages: each may be as large as an attachment can be. */
     attach: budget("chat attach", config.CHAT_SEND_RATE_LIMIT),
     react: budget("chat react", config.CHAT_REACTION_RATE_LIMIT),
+    edit: budget("chat edit", config.CHAT_EDIT_RATE_LIMIT),
+    read: budget("chat read", config.CHAT_READ_RATE_LIMIT),
     type: budget("chat type", config.CHAT_TYPING_RATE_LIMIT),
     /** As often as keys are struck. */
     search: budget("chat search", config.CHAT_TYPING_RATE_LIMIT),

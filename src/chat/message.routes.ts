@@ -11,7 +11,7 @@ import type { ChatCaller } from "./tenant.ts";
 type Kept = { id: string; deduplicated: boolean };
 
 export const messageRoutes = ({ guards, idempotency }: Http, { config, write }: Runtime, chat: ChatService) => {
-  const { access, messages } = chat;
+  const { access, budgets, messages } = chat;
   function again(caller: ChatCaller, { id, deduplicated }: Kept) {
     const found = access.message(caller, id, "chat:send");
     return { ...messages.show(found.access.conversation, found.message), deduplicated };
@@ -45,7 +45,7 @@ export const messageRoutes = ({ guards, idempotency }: Http, { config, write }: 
       "/v1/chat/conversations/:room/messages",
       (context) => {
         const { caller, params, body, set } = context;
-        chat.budgets.send(caller);
+        budgets.send(caller);
         return idempotency.create(
           context,
           () => {
@@ -88,8 +88,10 @@ export const messageRoutes = ({ guards, idempotency }: Http, { config, write }: 
     )
     .patch(
       "/v1/chat/messages/:messageId",
-      ({ caller, params, body }) =>
-        write(() => messages.edit(access.message(caller, params.messageId, "chat:send"), body)),
+      ({ caller, params, body }) => {
+        budgets.edit(caller);
+        return write(() => messages.edit(access.message(caller, params.messageId, "chat:send"), body));
+      },
       {
         ...documented("Edit a message", [
           "SVC_MESSAGE_NOT_FOUND",
@@ -97,6 +99,7 @@ export const messageRoutes = ({ guards, idempotency }: Http, { config, write }: 
           "SVC_MUTED",
           "SVC_MESSAGE_DELETED",
           "SVC_CONVERSATION_ARCHIVED",
+          "SVC_RATE_LIMITED",
         ]),
         body: EditMessage,
         response: Message,
@@ -104,12 +107,16 @@ export const messageRoutes = ({ guards, idempotency }: Http, { config, write }: 
     )
     .delete(
       "/v1/chat/messages/:messageId",
-      ({ caller, params }) => write(() => messages.delete(access.message(caller, params.messageId, "chat:send"))),
+      ({ caller, params }) => {
+        budgets.edit(caller);
+        return write(() => messages.delete(access.message(caller, params.messageId, "chat:send")));
+      },
       {
         ...documented("Delete a message; a tombstone without content is left", [
           "SVC_MESSAGE_NOT_FOUND",
           "SVC_PERMISSION_DENIED",
           "SVC_CONVERSATION_ARCHIVED",
+          "SVC_RATE_LIMITED",
         ]),
         response: Message,
       },

@@ -21,6 +21,8 @@ export type SendMessage = {
   metadata?: Metadata;
   /** Honoured for servers only: a user always sends as themselves. */
   senderId?: string;
+  /** By the client's clock; only measured, never shown. */
+  clientSentAt?: number;
 };
 
 export type EditMessage = { text?: string; metadata?: Metadata | null };
@@ -46,9 +48,15 @@ const SERVER_TYPES: readonly string[] = [...USER_TYPES, "system", "event"];
 export type MessageService = ReturnType<typeof messageService>;
 
 /** Mutations are units of work: call them inside `write`. */
-export function messageService({ bus, config, ids, now }: Runtime, deps: MessageDeps) {
+export function messageService({ bus, config, ids, metrics, now }: Runtime, deps: MessageDeps) {
   const { store, conversations, reactions, log, claimAttachment } = deps;
   const { CHAT_MAX_TEXT_LENGTH, CHAT_MAX_METADATA_BYTES } = config;
+  const sent = metrics.counter("stoa_chat_messages_total", "Messages stored");
+  const arrival = metrics.histogram(
+    "stoa_chat_arrival_seconds",
+    "From the client's clock to the server's, where the client said when it sent",
+    [0.01, 0.05, 0.1, 0.25, 1, 5],
+  );
   const show = (conversation: ConversationRow, row: MessageRow): Message => showMessage(conversation, row, reactions);
 
   /** Half a surrogate pair cannot be stored as UTF-8; what is acknowledged is what will be read. */
@@ -153,6 +161,10 @@ export function messageService({ bus, config, ids, now }: Runtime, deps: Message
         at,
         data: { message, seq: row.seq },
       });
+      sent.inc();
+      // A clock that is wrong by more than a minute measures itself.
+      const late = at - (input.clientSentAt ?? Number.NaN);
+      if (Math.abs(late) < 60_000) arrival.observe(Math.max(0, late) / 1000);
       return { message, deduplicated: false };
     },
 

@@ -62,13 +62,15 @@ export const reactionRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatS
     )
     .post(
       "/messages/:messageId/read",
-      ({ caller, params, body, query }) =>
-        write(() => {
+      ({ caller, params, body, query }) => {
+        budgets.read(caller);
+        return write(() => {
           const found = access.message(caller, params.messageId, "chat:read");
           return readStates.mark(found, actingUser(found.access, body.userId ?? query.userId));
-        }),
+        });
+      },
       {
-        ...documented("Mark this message and all earlier ones as read", ["SVC_MESSAGE_NOT_FOUND"]),
+        ...documented("Mark this message and all earlier ones as read", ["SVC_MESSAGE_NOT_FOUND", "SVC_RATE_LIMITED"]),
         body: NamedUser,
         query: NamedUser,
         response: ReadState,

@@ -83,11 +83,15 @@ export function createCommands({ config, now, write }: Runtime, chat: ChatParts,
       );
     },
 
-    "message.update": (session, { messageId, text, metadata }) =>
-      write(() => ({ message: messages.edit(ofMessage(session, messageId, "chat:send"), { text, metadata }) })),
+    "message.update"(session, { messageId, text, metadata }) {
+      budgets.edit(session.caller);
+      return write(() => ({ message: messages.edit(ofMessage(session, messageId, "chat:send"), { text, metadata }) }));
+    },
 
-    "message.delete": (session, { messageId }) =>
-      write(() => ({ message: messages.delete(ofMessage(session, messageId, "chat:send")) })),
+    "message.delete"(session, { messageId }) {
+      budgets.edit(session.caller);
+      return write(() => ({ message: messages.delete(ofMessage(session, messageId, "chat:send")) }));
+    },
 
     "reaction.add"(session, { messageId, emoji }) {
       budgets.react(session.caller);
@@ -105,8 +109,10 @@ export function createCommands({ config, now, write }: Runtime, chat: ChatParts,
       });
     },
 
-    "read.mark": (session, { messageId }) =>
-      write(() => ({ readState: readStates.mark(ofMessage(session, messageId, "chat:read"), session.userId) })),
+    "read.mark"(session, { messageId }) {
+      budgets.read(session.caller);
+      return write(() => ({ readState: readStates.mark(ofMessage(session, messageId, "chat:read"), session.userId) }));
+    },
 
     "typing.start"(session, { room }) {
       budgets.type(session.caller);

@@ -5,7 +5,8 @@ import type { Place } from "./place.ts";
 type Entry = {
   userId: string;
   status: PresenceStatus;
-  at: number;
+  /** Of the last change, as it is shown. */
+  at: string;
   /** Sockets of this user that have the conversation open. */
   joins: number;
   /** When it ends without a sign of life. */
@@ -36,7 +37,7 @@ export function createPresences(now: Now, ttlMs: number, tell: (place: Place, ch
     if (entry.status === status) return;
     conversation.present += (status === "offline" ? 0 : 1) - (entry.status === "offline" ? 0 : 1);
     entry.status = status;
-    entry.at = now();
+    entry.at = iso(now());
     conversation.changed.add(entry);
   }
 
@@ -54,7 +55,7 @@ export function createPresences(now: Now, ttlMs: number, tell: (place: Place, ch
     const at = now();
     let entry = conversation.entries.get(userId);
     if (!entry) {
-      entry = { userId, status: "offline", at, joins: 0, until: 0, told: "offline" };
+      entry = { userId, status: "offline", at: "", joins: 0, until: 0, told: "offline" };
       conversation.entries.set(userId, entry);
     }
     entry.joins += 1;
@@ -92,7 +93,7 @@ export function createPresences(now: Now, ttlMs: number, tell: (place: Place, ch
       const shown: Presence[] = [];
       for (const { userId, status, at } of conversations.get(conversationId)?.entries.values() ?? []) {
         if (shown.length >= limit) break;
-        if (status !== "offline") shown.push({ userId, status, at: iso(at) });
+        if (status !== "offline") shown.push({ userId, status, at });
       }
       return shown;
     },
@@ -110,7 +111,7 @@ export function createPresences(now: Now, ttlMs: number, tell: (place: Place, ch
         }
         for (const entry of changed) {
           const { userId, status } = entry;
-          if (status !== entry.told) tell(place, { userId, status, at: iso(entry.at) });
+          if (status !== entry.told) tell(place, { userId, status, at: entry.at });
           entry.told = status;
           if (status === "offline") entries.delete(userId);
         }

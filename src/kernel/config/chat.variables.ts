@@ -16,6 +16,8 @@ export const chatVariables = {
   CHAT_RETENTION_DAYS: integer(0, { min: 0, max: 36_500 }, "Days for which messages are kept; 0 keeps them."),
   CHAT_SEND_RATE_LIMIT: integer(30, perWindow, "Messages sent by one user in a window."),
   CHAT_REACTION_RATE_LIMIT: integer(60, perWindow, "Reactions by one user in a window."),
+  CHAT_EDIT_RATE_LIMIT: integer(120, perWindow, "Edits and deletions by one user in a window."),
+  CHAT_READ_RATE_LIMIT: integer(600, perWindow, "Times one user marks messages as read in a window."),
   CHAT_TYPING_RATE_LIMIT: integer(120, perWindow, "Typing signals by one user in a window."),
   CHAT_SUBSCRIBE_RATE_LIMIT: integer(60, perWindow, "Conversations joined by one user in a window."),
   CHAT_CONNECTION_RATE_LIMIT: integer(30, perWindow, "Chat connections from one IP address in a window."),
