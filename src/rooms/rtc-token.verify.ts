@@ -13,13 +13,19 @@ export type RtcTokenVerifier = {
   read(token: string): Promise<RtcTokenCaller>;
 };
 
+/** Genuine, but revoked: whose it was is known, and the refusal can be put on their record. */
+export class RevokedRtcToken extends ApiError {
+  constructor(readonly caller: RtcTokenCaller) {
+    super("SVC_TOKEN_REVOKED");
+  }
+}
+
 /** Signature, expiry, then the record: a token that was revoked, or that no record knows, counts for nothing. */
 export function createRtcTokenVerifier({ jwt }: Runtime, store: ReturnType<typeof rtcTokenStore>): RtcTokenVerifier {
   function callerOf(claims: Claims): RtcTokenCaller {
     const row = store.find(claims.jti);
     if (!row) throw new ApiError("SVC_AUTH_ERROR");
-    if (row.revokedAt !== null) throw new ApiError("SVC_TOKEN_REVOKED");
-    return {
+    const caller: RtcTokenCaller = {
       kind: "rtcToken",
       tokenId: claims.jti,
       projectId: String(claims.projectId),
@@ -30,6 +36,8 @@ export function createRtcTokenVerifier({ jwt }: Runtime, store: ReturnType<typeo
       metadata: typeof claims.metadata === "string" ? claims.metadata : null,
       expiresAt: claims.exp * 1000,
     };
+    if (row.revokedAt !== null) throw new RevokedRtcToken(caller);
+    return caller;
   }
   return {
     verify: async (token) => callerOf(await jwt.verify("rtc-token", token)),

@@ -4,6 +4,7 @@ import type { Socket, SocketEvents } from "../kernel/http/sockets.ts";
 import { frameCode } from "../protocol/errors.ts";
 import { CLOSE_CODES, type ClientFrame, type ClientFrameOf, JOIN_TIMEOUT_SECONDS } from "../protocol/signaling.ts";
 import type { RtcTokenService } from "../rooms/rtc-token.service.ts";
+import { RevokedRtcToken } from "../rooms/rtc-token.verify.ts";
 import type { Runtime } from "../runtime.ts";
 import { type ReadFrame, readFrame } from "./frames.ts";
 import type { Join } from "./join.ts";
@@ -102,7 +103,10 @@ export function openConnection(deps: ConnectionDeps, socket: Socket, request: So
 
   async function authenticate(): Promise<void> {
     if (request.token === null) throw refuse("SVC_AUTH_ERROR", CLOSE_CODES.unauthorized);
-    const caller = await rtcTokens.read(request.token);
+    const caller = await rtcTokens.read(request.token).catch((error) => {
+      if (error instanceof RevokedRtcToken && !isClosed()) at = { stage: "waiting", caller: error.caller };
+      throw error;
+    });
     if (isClosed()) return;
     at = { stage: "waiting", caller };
     if (!originAllowed(request.origin, deps.originPolicy(caller.projectId))) {

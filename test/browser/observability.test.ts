@@ -1,0 +1,115 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Connection } from "../../web/sdk/server.ts";
+import { joinRoom, moreFrames } from "./sdk/page-api.ts";
+import { openStage, type Stage } from "./sdk/stage.ts";
+
+type Told = Connection & {
+  events: { type: string; source: string; timestamp: string }[];
+  errors: { category: string; code: string; likelyCause: string }[];
+};
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await openStage();
+}, 60_000);
+afterAll(() => stage.close());
+
+/** The record of a participant, once it is as expected: records are written a moment after what they tell. */
+async function told(roomId: string, identity: string, until: (record: Told) => boolean): Promise<Told> {
+  for (;;) {
+    const list = await stage.stoa.connections.list({ roomId });
+    const found = list.find(({ participantIdentity }) => participantIdentity === identity);
+    const record = found && ((await stage.stoa.connections.get(found.id)) as Told);
+    if (record && until(record)) return record;
+    await Bun.sleep(200);
+  }
+}
+
+/** What the server itself noticed, in order. */
+const story = ({ events }: Told) =>
+  events.filter(({ source, type }) => source === "server" && /connect|joined|left/.test(type)).map(({ type }) => type);
+
+test("[4.6] a browser that loses its network and returns: the timeline tells it in order, once", async () => {
+  const room = await stage.stoa.rooms.create({ name: "story" });
+  const [anna, ben] = await Promise.all([stage.page(), stage.page()]);
+  const direct = await stage.stoa.rtcTokens.mint(room.id, {
+    participantIdentity: "anna",
+    permissions: { publish: true },
+  });
+  await joinRoom(anna, direct, ["camera"]);
+  await joinRoom(ben, await stage.rtc(room.id, "ben"), ["camera"]);
+  await moreFrames(anna, "ben-camera");
+
+  stage.network.reset();
+  await ben.waitForFunction(() => window.seen.includes("RECONNECTING"));
+  await told(room.id, "ben", ({ state }) => state === "RECONNECTING");
+  stage.network.heal();
+  await ben.waitForFunction(() => window.seen.at(-1) === "CONNECTED");
+
+  const record = await told(room.id, "ben", ({ state }) => state === "CONNECTED");
+  expect(record.reconnectCount).toBe(1);
+  expect(record.joinTimeMs).toBeGreaterThan(0);
+  expect(record.errors).toEqual([]);
+  expect(story(record)).toEqual([
+    "connection_started",
+    "participant_joined",
+    "connected",
+    "reconnecting",
+    "reconnected",
+  ]);
+  const times = record.events.map(({ timestamp }) => timestamp);
+  expect(times).toEqual(times.toSorted());
+  const other = await told(room.id, "anna", ({ state }) => state === "CONNECTED");
+  expect(other.reconnectCount).toBe(0);
+  await Promise.all([anna.close(), ben.close()]);
+}, 60_000);
+
+test("[4.6] a browser that dies is FAILED with exactly one network error", async () => {
+  const room = await stage.stoa.rooms.create({ name: "death" });
+  const page = await stage.page();
+  await joinRoom(page, await stage.rtc(room.id, "carl"), ["camera"]);
+  await told(room.id, "carl", ({ state }) => state === "CONNECTED");
+  // Without a word, as when the machine loses power; a page that is closed says goodbye.
+  const devtools = await page.context().newCDPSession(page);
+  void devtools.send("Page.crash").catch(() => {});
+  const record = await told(room.id, "carl", ({ disconnectedAt }) => disconnectedAt !== null);
+  expect(record).toMatchObject({ state: "FAILED", disconnectReason: "timeout" });
+  expect(record.errors).toMatchObject([{ category: "NETWORK_ERROR", likelyCause: expect.any(String) }]);
+  expect(record.durationMs).toBeGreaterThan(0);
+}, 90_000);
+
+test("[4.6] joins that are refused are classified by their cause", async () => {
+  const room = await stage.stoa.rooms.create({ name: "refused" });
+  const mint = (participantIdentity: string, permissions = {}) =>
+    stage.stoa.rtcTokens.mint(room.id, { participantIdentity, permissions });
+  const join = async ({ endpoint, token }: { endpoint: string; token: string }, connectionId: string) => {
+    const socket = new WebSocket(endpoint, [`token.${token}`]);
+    socket.onopen = () => socket.send(JSON.stringify({ type: "room.join", id: "1", connectionId }));
+    await new Promise((closed) => {
+      socket.onclose = closed;
+    });
+  };
+  const revoked = await mint("dora");
+  await stage.stoa.rtcTokens.revoke(room.id, revoked.tokenId);
+  await join(revoked, "c-revoked");
+  await join(await mint("emil", { join: false }), "c-forbidden");
+  const late = await mint("fred");
+  await stage.stoa.rooms.close(room.id);
+  await join(late, "c-late");
+
+  const categories = new Map<string | null, string>();
+  while (categories.size < 3) {
+    const response = await fetch(`${stage.server.url}/v1/errors`, {
+      headers: { authorization: `Bearer ${stage.server.apiKey}` },
+    });
+    for (const error of (await response.json()) as { code: string; category: string }[]) {
+      if (error.category !== "NETWORK_ERROR") categories.set(error.code, error.category);
+    }
+    await Bun.sleep(100);
+  }
+  expect(Object.fromEntries(categories)).toEqual({
+    TOKEN_REVOKED: "TOKEN_ERROR",
+    PERMISSION_DENIED: "AUTHORIZATION_ERROR",
+    ROOM_CLOSED: "SIGNALING_ERROR",
+  });
+}, 30_000);
