@@ -1,6 +1,7 @@
 /** full-room: fifty participants in one room, all sending sound and picture, nine tiles each */
 import { createCertificate } from "../../src/sfu/werift-hooks.ts";
-import { LoadPeer, type PeerSection } from "../sfu/load-peer.ts";
+import type { PeerSection } from "../sfu/load-offer.ts";
+import { LoadPeer } from "../sfu/load-peer.ts";
 import { RtpSource } from "../sfu/rtp-source.ts";
 import { startSfuProcess } from "./harness/sfu-process.ts";
 

@@ -2,10 +2,8 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { EmbeddedMedia, type EmbeddedMediaOptions } from "../../src/media/embedded.ts";
 import { MediaError, type MediaEvent } from "../../src/media/node.ts";
 import { LoadPeer } from "./load-peer.ts";
-import { ALL } from "./room-of-peers.ts";
+import { ALL, CAMERA } from "./room-of-peers.ts";
 import { RtpSource } from "./rtp-source.ts";
-
-const CAMERA = { mid: "0", clientTrackId: "camera", kind: "video", source: "camera" } as const;
 
 describe("the embedded media node", () => {
   const cleanup: (() => unknown)[] = [];

@@ -3,20 +3,8 @@ import { randomBytes } from "node:crypto";
 import { seededRandom } from "../../src/sfu/packet/impairment.ts";
 import { type RtpView, rtpHeaderLength } from "../../src/sfu/packet/rtp.ts";
 import { LoadPeer } from "./load-peer.ts";
-import { ALL, ROOM, RoomOfPeers } from "./room-of-peers.ts";
+import { ALL, CAMERA, ROOM, RoomOfPeers, refusal } from "./room-of-peers.ts";
 import { RtpSource } from "./rtp-source.ts";
-
-const CAMERA = { mid: "0", clientTrackId: "camera", kind: "video", source: "camera" } as const;
-const MICROPHONE = { mid: "0", clientTrackId: "microphone", kind: "audio", source: "microphone" } as const;
-
-async function refusal(promise: Promise<unknown>): Promise<string> {
-  try {
-    await promise;
-    return "accepted";
-  } catch (error) {
-    return (error as { code?: string }).code ?? String(error);
-  }
-}
 
 describe("the engine", () => {
   let room: RoomOfPeers;
@@ -24,12 +12,6 @@ describe("the engine", () => {
     room = await RoomOfPeers.open();
   });
   afterEach(() => room.close());
-
-  const speaker = async (identity: string, ssrc: number) => {
-    const peer = await room.join(identity, { sections: [{ kind: "audio", direction: "sendonly" }] });
-    await peer.connect([MICROPHONE], []);
-    return { peer, source: new RtpSource({ ssrc, payloadType: 111, mid: "0", audioLevel: 20 }) };
-  };
 
   test("calls about what is not there say so", async () => {
     const ref = { roomId: ROOM, participantId: "nobody" };
@@ -55,64 +37,9 @@ describe("the engine", () => {
     await room.node.closeRoom({ roomId: "nowhere" });
   });
 
-  test("[2] publishing without permission is refused, and stops when it is taken away", async () => {
-    const viewer = await room.join(
-      "viewer",
-      { sections: [{ kind: "video", direction: "sendonly" }] },
-      { publish: false },
-    );
-    expect(await refusal(viewer.negotiate([CAMERA], []))).toBe("PERMISSION_DENIED");
-    const publisher = await room.join("publisher", { sections: [{ kind: "video", direction: "sendonly" }] });
-    await publisher.connect([CAMERA], []);
-    new RtpSource({ ssrc: 7, payloadType: 96, mid: "0" }).sendFrame(publisher, true);
-    const { track } = await room.event("trackPublished");
-    await room.node.setPermissions({
-      roomId: ROOM,
-      participantId: "publisher",
-      permissions: { ...ALL, publishAudio: true },
-    });
-    await room.event("trackUnpublished", (event) => event.trackId === track.id);
-    expect((await room.participant("publisher"))?.tracks).toEqual([]);
-  });
-
-  test("[2] subscribing without permission is refused, and stops when it is taken away", async () => {
-    const { peer, source } = await speaker("speaker", 7);
-    source.sendAudio(peer);
-    const { track } = await room.event("trackPublished");
-    const deaf = await room.join(
-      "deaf",
-      { sections: [{ kind: "audio", direction: "recvonly" }] },
-      { subscribe: false },
-    );
-    expect(await refusal(deaf.negotiate([], [{ mid: "0", trackId: track.id }]))).toBe("PERMISSION_DENIED");
-    await deaf.negotiate([], []);
-    expect(
-      await refusal(
-        room.node.updateSubscriptions({
-          roomId: ROOM,
-          participantId: "deaf",
-          tracks: [{ trackId: track.id, mid: "0" }],
-        }),
-      ),
-    ).toBe("PERMISSION_DENIED");
-    const listener = await room.join("listener", { sections: [{ kind: "audio", direction: "recvonly" }] });
-    await listener.connect([], [{ mid: "0", trackId: track.id }]);
-    source.sendAudio(peer);
-    await room.until(() => listener.packetsIn || undefined, "sound");
-    await room.node.setPermissions({
-      roomId: ROOM,
-      participantId: "listener",
-      permissions: { ...ALL, subscribe: false },
-    });
-    const before = listener.packetsIn;
-    for (let i = 0; i < 5; i++) source.sendAudio(peer);
-    await Bun.sleep(50);
-    expect(listener.packetsIn).toBe(before);
-  });
-
   test("only the loudest voices are forwarded, and a louder one takes a quieter one's place", async () => {
     // The room lets two be heard.
-    const speakers = await Promise.all(["a", "b", "c"].map((identity, i) => speaker(identity, 10 + i)));
+    const speakers = await Promise.all(["a", "b", "c"].map((identity, i) => room.speaker(identity, 10 + i)));
     const heard = new Set<number>();
     const listener = await room.join("listener", {
       sections: Array.from({ length: 3 }, () => ({ kind: "audio" as const, direction: "recvonly" as const })),
@@ -185,66 +112,6 @@ describe("the engine", () => {
     expect(snapshot?.subscriptions.map(({ mid }) => mid).sort()).toEqual(["0", "1"]);
   });
 
-  test("a viewer gets H.264 under its own payload type, and is told when it cannot read a track at all", async () => {
-    const publisher = await room.join("publisher", {
-      sections: [{ kind: "video", direction: "sendonly", codec: "H264" }],
-    });
-    await publisher.connect([CAMERA], []);
-    const source = new RtpSource({ ssrc: 7, payloadType: 96, mid: "0" });
-    const idr = new Uint8Array([0x65, 1, 2, 3]);
-    const parameters = new Uint8Array([0x78, 0, 4, 0x67, 0x42, 0xe0, 0x1f, 0, 4, 0x68, 1, 1, 1, 0, 4, 0x65, 1, 1, 1]);
-    source.send(publisher, parameters, true);
-    const { track } = await room.event("trackPublished");
-    expect(track.codec).toBe("H264");
-    const types: number[] = [];
-    const viewer = await room.join("viewer", {
-      sections: [{ kind: "video", direction: "recvonly", codec: "H264" }],
-      onRtp: ({ payloadType }) => void types.push(payloadType),
-    });
-    await viewer.connect([], [{ mid: "0", trackId: track.id }]);
-    const other = await room.join("other", { sections: [{ kind: "video", direction: "recvonly", codec: "VP8" }] });
-    await other.connect([], [{ mid: "0", trackId: track.id }]);
-    await room.event(
-      "subscriptionChanged",
-      (event) => event.identity === "other" && event.paused && event.reason === "source",
-    );
-    source.send(publisher, parameters, false);
-    source.send(publisher, idr, true);
-    await room.until(() => (types.length >= 1 ? true : undefined), "H.264");
-    expect(types[0]).toBe(96);
-    expect(other.packetsIn).toBe(0);
-  });
-
-  test("redundant audio is passed on, and unwrapped for a viewer that did not ask for it", async () => {
-    const publisher = await room.join("publisher", { sections: [{ kind: "audio", direction: "sendonly", red: true }] });
-    await publisher.connect([MICROPHONE], []);
-    const source = new RtpSource({ ssrc: 7, payloadType: 63, mid: "0" });
-    // Two blocks: three bytes of an earlier frame, then the newest.
-    const red = new Uint8Array([0x80 | 111, 0, 0, 3, 111, 1, 2, 3, 9, 8, 7, 6]);
-    source.sendAudio(publisher, red);
-    const { track } = await room.event("trackPublished");
-    expect(track.codec).toBe("red");
-    const got: Record<string, { payloadType: number; payload: number[] }> = {};
-    const listen = async (identity: string, withRed: boolean) => {
-      const peer = await room.join(identity, {
-        sections: [{ kind: "audio", direction: "recvonly", red: withRed }],
-        onRtp: ({ payloadType, data, payloadOffset, payloadLength }) => {
-          got[identity] = { payloadType, payload: [...data.subarray(payloadOffset, payloadOffset + payloadLength)] };
-        },
-      });
-      await peer.connect([], [{ mid: "0", trackId: track.id }]);
-    };
-    await listen("modern", true);
-    await listen("plain", false);
-    source.sendAudio(publisher, red);
-    await room.until(() => (Object.keys(got).length === 2 ? true : undefined), "both");
-    expect(got.modern).toEqual({ payloadType: 63, payload: [...red] });
-    expect(got.plain).toEqual({ payloadType: 111, payload: [9, 8, 7, 6] });
-    source.sendAudio(publisher, new Uint8Array([0x80 | 111, 0, 3, 255, 111, 1]));
-    await Bun.sleep(50);
-    expect(got.plain?.payload).toEqual([9, 8, 7, 6]);
-  });
-
   test("a new peer connection of the same participant starts from nothing and ends the old one", async () => {
     const first = await room.join("ann", { sections: [{ kind: "video", direction: "sendonly" }] });
     await first.connect([CAMERA], []);
@@ -268,7 +135,7 @@ describe("the engine", () => {
   });
 
   test("a member that sends nonsense, properly protected, harms nobody", async () => {
-    const { peer: vandal } = await speaker("vandal", 7);
+    const { peer: vandal } = await room.speaker("vandal", 7);
     const random = seededRandom(11);
     const bytes = (length: number) => Uint8Array.from({ length }, () => Math.floor(random() * 256));
     for (let i = 0; i < 4_000; i++) {
@@ -294,7 +161,7 @@ describe("the engine", () => {
       if (i % 200 === 0) await Bun.sleep(2);
     }
     for (let i = 0; i < 200; i++) vandal.sendRaw(Buffer.concat([Buffer.from([20 + (i % 44)]), bytes(i)]));
-    const { peer, source } = await speaker("speaker", 8);
+    const { peer, source } = await room.speaker("speaker", 8);
     source.sendAudio(peer);
     const { track } = await room.event("trackPublished", (event) => event.identity === "speaker");
     const listener = await room.join("listener", { sections: [{ kind: "audio", direction: "recvonly" }] });

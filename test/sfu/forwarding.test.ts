@@ -3,12 +3,10 @@ import type { RtcpPacket } from "../../src/sfu/packet/rtcp.ts";
 import { writeNack, writePli, writeSenderReport } from "../../src/sfu/packet/rtcp-write.ts";
 import type { SrtpProfile } from "../../src/sfu/packet/srtp.ts";
 import type { LoadPeer } from "./load-peer.ts";
-import { ROOM, RoomOfPeers } from "./room-of-peers.ts";
+import { CAMERA, ROOM, RoomOfPeers } from "./room-of-peers.ts";
 import { RtpSource } from "./rtp-source.ts";
 
 type Received = { sequenceNumber: number; timestamp: number; ssrc: number; payloadType: number; payload: number[] };
-
-const CAMERA = { mid: "0", clientTrackId: "camera", kind: "video", source: "camera" } as const;
 
 describe("forwarding between peers", () => {
   let room: RoomOfPeers;

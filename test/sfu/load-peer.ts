@@ -1,34 +1,22 @@
 /** A client without a browser: ICE checks, DTLS and SRTP by our own modules, for tests of the engine and for load. */
-import { createHash, randomBytes, X509Certificate } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { DtlsClient } from "werift";
 import type { MediaNode } from "../../src/media/node.ts";
 import type { PublishedSection, SubscribedSection } from "../../src/protocol/signaling.ts";
 import { parseRtcp, type RtcpPacket } from "../../src/sfu/packet/rtcp.ts";
 import { writeRemb } from "../../src/sfu/packet/rtcp-write.ts";
 import { isRtcp, RtpView } from "../../src/sfu/packet/rtp.ts";
-import { EXTENSION_URI, RtpExtensions } from "../../src/sfu/packet/rtp-extensions.ts";
+import { RtpExtensions } from "../../src/sfu/packet/rtp-extensions.ts";
 import { type SrtpProfile, SrtpReceiver, SrtpSender } from "../../src/sfu/packet/srtp.ts";
 import { hasIntegrity, isStun, parseStun, STUN_TYPE } from "../../src/sfu/packet/stun.ts";
 import { writeBindingRequest } from "../../src/sfu/packet/stun-write.ts";
 import { MAX_TWCC_BYTES, TwccRecorder } from "../../src/sfu/packet/twcc.ts";
 import { createCertificate, type DtlsCertificate } from "../../src/sfu/werift-hooks.ts";
+import { EXTENSION_IDS, type PeerSection, writeOffer } from "./load-offer.ts";
 
 const CHECK_INTERVAL_MS = 2_000;
 const HANDSHAKE_RETRY_MS = 50;
 export const PROFILE_NUMBERS = { AEAD_AES_128_GCM: 7, AES_CM_128_HMAC_SHA1_80: 1 } as const;
-
-export type PeerSection = {
-  kind: "audio" | "video";
-  direction: "sendonly" | "recvonly";
-  /** Simulcast, when there is more than one. */
-  rids?: string[];
-  ssrc?: number;
-  codec?: "VP8" | "H264";
-  /** Redundant audio besides Opus. */
-  red?: boolean;
-  /** How a receiver tells what its path carries; transport-cc unless given. */
-  feedback?: "transport-cc" | "goog-remb";
-};
 
 export type PeerOptions = {
   node: MediaNode;
@@ -41,8 +29,6 @@ export type PeerOptions = {
   onRtp?: (view: RtpView, peer: LoadPeer) => void;
   onRtcp?: (packet: RtcpPacket, peer: LoadPeer) => void;
 };
-
-export const EXTENSION_IDS = { mid: 1, rid: 2, repairedRid: 3, transportSequence: 4, audioLevel: 5, absSendTime: 6 };
 
 export class LoadPeer {
   readonly options: PeerOptions;
@@ -121,45 +107,11 @@ export class LoadPeer {
   }
 
   offer(): string {
-    const { sections } = this.options;
-    const digest = createHash("sha256").update(new X509Certificate(this.#certificate.certPem).raw).digest("hex");
-    const fingerprint = (digest.match(/../g) ?? []).join(":").toUpperCase();
-    const lines = [
-      "v=0",
-      `o=- ${this.#sessionId} 2 IN IP4 127.0.0.1`,
-      "s=-",
-      "t=0 0",
-      `a=group:BUNDLE ${sections.map((_, i) => i).join(" ")}`,
-    ];
-    sections.forEach((section, i) => {
-      const audio = section.kind === "audio";
-      lines.push(
-        `m=${section.kind} 9 UDP/TLS/RTP/SAVPF ${audio ? (section.red ? "63 111" : "111") : "96 97"}`,
-        "c=IN IP4 0.0.0.0",
-        `a=mid:${i}`,
-        `a=${section.direction}`,
-        `a=ice-ufrag:${this.ice.ufrag}`,
-        `a=ice-pwd:${this.ice.pwd}`,
-        `a=fingerprint:sha-256 ${fingerprint}`,
-        "a=setup:actpass",
-        "a=rtcp-mux",
-        `a=extmap:${EXTENSION_IDS.mid} urn:ietf:params:rtp-hdrext:sdes:mid`,
-        `a=extmap:${EXTENSION_IDS.rid} urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id`,
-        `a=extmap:${EXTENSION_IDS.repairedRid} urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id`,
-        ...(section.feedback === "goog-remb"
-          ? []
-          : [`a=extmap:${EXTENSION_IDS.transportSequence} ${EXTENSION_URI.transportSequence}`]),
-        `a=extmap:${EXTENSION_IDS.audioLevel} urn:ietf:params:rtp-hdrext:ssrc-audio-level`,
-        `a=extmap:${EXTENSION_IDS.absSendTime} http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time`,
-        ...(audio
-          ? audioLines(section.red ?? false)
-          : videoLines(section.codec ?? "VP8", section.feedback ?? "transport-cc")),
-      );
-      for (const rid of section.rids ?? []) lines.push(`a=rid:${rid} send`);
-      if (section.rids && section.rids.length > 1) lines.push(`a=simulcast:send ${section.rids.join(";")}`);
-      if (section.ssrc !== undefined) lines.push(`a=ssrc:${section.ssrc} cname:load`);
+    return writeOffer(this.options.sections, {
+      sessionId: this.#sessionId,
+      ice: this.ice,
+      certificate: this.#certificate,
     });
-    return `${lines.join("\r\n")}\r\n`;
   }
 
   /** A binding request as a controlling agent sends it. */
@@ -280,24 +232,4 @@ function bind(onData: (data: Buffer) => void): Promise<Bun.udp.Socket<"buffer">>
     binaryType: "buffer",
     socket: { data: (_socket, data) => onData(data), error: () => {} },
   });
-}
-
-function audioLines(red: boolean): string[] {
-  const opus = ["a=rtpmap:111 opus/48000/2", "a=fmtp:111 minptime=10;useinbandfec=1"];
-  return red ? [...opus, "a=rtpmap:63 red/48000/2", "a=fmtp:63 111/111"] : opus;
-}
-
-function videoLines(codec: "VP8" | "H264", feedback: string): string[] {
-  const fmtp =
-    codec === "H264" ? ["a=fmtp:96 level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f"] : [];
-  return [
-    `a=rtpmap:96 ${codec}/90000`,
-    ...fmtp,
-    "a=rtcp-fb:96 nack",
-    "a=rtcp-fb:96 nack pli",
-    "a=rtcp-fb:96 ccm fir",
-    `a=rtcp-fb:96 ${feedback}`,
-    "a=rtpmap:97 rtx/90000",
-    "a=fmtp:97 apt=96",
-  ];
 }

@@ -5,6 +5,7 @@ import { createCertificate, type DtlsCertificate } from "../../src/sfu/werift-ho
 import type { WorkerSettings } from "../../src/sfu/worker-protocol.ts";
 import { type ImpairedNode, startImpairedNode } from "./impaired-node.ts";
 import { LoadPeer, type PeerOptions } from "./load-peer.ts";
+import { RtpSource } from "./rtp-source.ts";
 
 export const ALL: Permissions = {
   join: true,
@@ -16,6 +17,18 @@ export const ALL: Permissions = {
 };
 
 export const ROOM = "room";
+export const CAMERA = { mid: "0", clientTrackId: "camera", kind: "video", source: "camera" } as const;
+export const MICROPHONE = { mid: "0", clientTrackId: "microphone", kind: "audio", source: "microphone" } as const;
+
+/** The code with which a call was refused. */
+export async function refusal(promise: Promise<unknown>): Promise<string> {
+  try {
+    await promise;
+    return "accepted";
+  } catch (error) {
+    return (error as { code?: string }).code ?? String(error);
+  }
+}
 
 export class RoomOfPeers {
   readonly events: MediaEvent[] = [];
@@ -58,6 +71,13 @@ export class RoomOfPeers {
     });
     this.#peers.push(peer);
     return peer;
+  }
+
+  /** Somebody with a microphone. */
+  async speaker(identity: string, ssrc: number): Promise<{ peer: LoadPeer; source: RtpSource }> {
+    const peer = await this.join(identity, { sections: [{ kind: "audio", direction: "sendonly" }] });
+    await peer.connect([MICROPHONE], []);
+    return { peer, source: new RtpSource({ ssrc, payloadType: 111, mid: "0", audioLevel: 20 }) };
   }
 
   /** The first such event, now or later. */

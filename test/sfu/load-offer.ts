@@ -1,0 +1,83 @@
+/** The offer of a peer without a browser: as little as a server needs to send and receive. */
+import { createHash, X509Certificate } from "node:crypto";
+import { EXTENSION_URI } from "../../src/sfu/packet/rtp-extensions.ts";
+import type { DtlsCertificate } from "../../src/sfu/werift-hooks.ts";
+
+export type PeerSection = {
+  kind: "audio" | "video";
+  direction: "sendonly" | "recvonly";
+  /** Simulcast, when there is more than one. */
+  rids?: string[];
+  ssrc?: number;
+  codec?: "VP8" | "H264";
+  /** Redundant audio besides Opus. */
+  red?: boolean;
+  /** How a receiver tells what its path carries; transport-cc unless given. */
+  feedback?: "transport-cc" | "goog-remb";
+};
+
+export const EXTENSION_IDS = { mid: 1, rid: 2, repairedRid: 3, transportSequence: 4, audioLevel: 5, absSendTime: 6 };
+
+type Identity = { sessionId: string; ice: { ufrag: string; pwd: string }; certificate: DtlsCertificate };
+
+export function writeOffer(sections: readonly PeerSection[], { sessionId, ice, certificate }: Identity): string {
+  const digest = createHash("sha256").update(new X509Certificate(certificate.certPem).raw).digest("hex");
+  const fingerprint = (digest.match(/../g) ?? []).join(":").toUpperCase();
+  const lines = [
+    "v=0",
+    `o=- ${sessionId} 2 IN IP4 127.0.0.1`,
+    "s=-",
+    "t=0 0",
+    `a=group:BUNDLE ${sections.map((_, i) => i).join(" ")}`,
+  ];
+  sections.forEach((section, i) => {
+    const audio = section.kind === "audio";
+    const payloadTypes = audio ? (section.red ? "63 111" : "111") : "96 97";
+    lines.push(
+      `m=${section.kind} 9 UDP/TLS/RTP/SAVPF ${payloadTypes}`,
+      "c=IN IP4 0.0.0.0",
+      `a=mid:${i}`,
+      `a=${section.direction}`,
+      `a=ice-ufrag:${ice.ufrag}`,
+      `a=ice-pwd:${ice.pwd}`,
+      `a=fingerprint:sha-256 ${fingerprint}`,
+      "a=setup:actpass",
+      "a=rtcp-mux",
+      ...extensionLines(section),
+      ...(audio
+        ? audioLines(section.red ?? false)
+        : videoLines(section.codec ?? "VP8", section.feedback ?? "transport-cc")),
+    );
+    for (const rid of section.rids ?? []) lines.push(`a=rid:${rid} send`);
+    if (section.rids && section.rids.length > 1) lines.push(`a=simulcast:send ${section.rids.join(";")}`);
+    if (section.ssrc !== undefined) lines.push(`a=ssrc:${section.ssrc} cname:load`);
+  });
+  return `${lines.join("\r\n")}\r\n`;
+}
+
+function extensionLines({ feedback }: PeerSection): string[] {
+  const names = (Object.keys(EXTENSION_IDS) as (keyof typeof EXTENSION_IDS)[]).filter(
+    (name) => name !== "transportSequence" || feedback !== "goog-remb",
+  );
+  return names.map((name) => `a=extmap:${EXTENSION_IDS[name]} ${EXTENSION_URI[name]}`);
+}
+
+function audioLines(red: boolean): string[] {
+  const opus = ["a=rtpmap:111 opus/48000/2", "a=fmtp:111 minptime=10;useinbandfec=1"];
+  return red ? [...opus, "a=rtpmap:63 red/48000/2", "a=fmtp:63 111/111"] : opus;
+}
+
+function videoLines(codec: "VP8" | "H264", feedback: string): string[] {
+  const fmtp =
+    codec === "H264" ? ["a=fmtp:96 level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f"] : [];
+  return [
+    `a=rtpmap:96 ${codec}/90000`,
+    ...fmtp,
+    "a=rtcp-fb:96 nack",
+    "a=rtcp-fb:96 nack pli",
+    "a=rtcp-fb:96 ccm fir",
+    `a=rtcp-fb:96 ${feedback}`,
+    "a=rtpmap:97 rtx/90000",
+    "a=fmtp:97 apt=96",
+  ];
+}
