@@ -16,7 +16,8 @@ export const playgroundRoutes = (
   { playground }: { playground: PlaygroundService },
 ) =>
   new Elysia({ prefix: "/v1/playground", detail: { hide: true } })
-    .derive({ as: "scoped" }, ({ request }) => {
+    // For these routes alone: scoped, it would hold for every route that the application adds after them.
+    .derive(({ request }) => {
       playground.requireOpen();
       if (!LOOPBACK_HOST.test(request.headers.get("host") ?? "")) throw new ApiError("SVC_ORIGIN_NOT_ALLOWED");
       return {};

@@ -13,6 +13,11 @@ describe("the playground's routes", () => {
   const join = (body: object, headers: Record<string, string> = HERE) =>
     server.call("POST", "/v1/playground/join", { body, headers });
 
+  test("while they are closed, the routes after them are open", async () => {
+    expect((await server.call("GET", "/docs")).status).toBe(200);
+    expect((await server.call("GET", "/openapi.json", { headers: { host: "stoa.example" } })).status).toBe(200);
+  });
+
   test("they do not exist until they are opened for a project", async () => {
     for (const [method, path] of [
       ["GET", ""],
