@@ -12,6 +12,7 @@ import { VERSION } from "./kernel/version.ts";
 import type { EmbeddedMedia } from "./media/embedded.ts";
 import { startLocalMedia } from "./media/local.ts";
 import { createMediaNodes } from "./media/nodes.ts";
+import { connectRemoteNodes } from "./media/remote-nodes.ts";
 import type { Runtime } from "./runtime.ts";
 import { closeRuntime, createRuntime, generatedSecret, type RuntimeOptions } from "./runtime.ts";
 import { createServices, type Services } from "./services.ts";
@@ -67,6 +68,10 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   const app = createApp({ runtime, services, readiness, sfuSecret });
   const media = await mediaStarting;
   lifecycle.started("media", media.close);
+  const remoteNodes = connectRemoteNodes(runtime, { fleet: services.fleet, nodes, secret: sfuSecret });
+  lifecycle.started("remote media nodes", remoteNodes.stop);
+  // Whoever resumes a call from before this start must find it.
+  await remoteNodes.settled;
 
   const http = listen(app, { hostname: config.HOST, port: config.PORT, certificate, now });
   const { server } = http;

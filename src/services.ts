@@ -62,7 +62,7 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
   const rooms = roomService(runtime);
   const usage = usageService(runtime);
   const rtcTokens = rtcTokenService(runtime, { rooms, mayMint: usage.mayMint });
-  const fleet = fleetService(runtime);
+  const fleet = fleetService(runtime, nodes.livesAt);
   const signaling = createSignaling(runtime, {
     rooms,
     rtcTokens,

@@ -7,6 +7,7 @@ import { configCommand } from "./config.ts";
 import { devCommand } from "./dev.ts";
 import { keysCommand } from "./keys.ts";
 import { migrateCommand } from "./migrate.ts";
+import { nodeCommand } from "./node.ts";
 import { restoreCommand } from "./restore.ts";
 import { serveCommand } from "./serve.ts";
 import { versionCommand } from "./version.ts";
@@ -30,6 +31,7 @@ export function createProgram(argv: readonly string[]): Command {
   program
     .addCommand(serveCommand(argv))
     .addCommand(devCommand(argv))
+    .addCommand(nodeCommand(argv))
     .addCommand(adminCommand(argv))
     .addCommand(keysCommand(argv))
     .addCommand(backupCommand(argv))

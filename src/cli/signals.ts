@@ -1,4 +1,5 @@
-import type { RunningServer } from "../server.ts";
+/** A server, or a media node: what can be told to stop. */
+type Running = { stop(reason: string, graceMs: number): Promise<void> };
 
 const DRAIN_MS = 30_000;
 
@@ -6,7 +7,7 @@ const DRAIN_MS = 30_000;
  * Starts a server and runs it until SIGTERM or SIGINT, then drains; a second signal does not wait any longer. SIGHUP is
  * ignored, so that closing the terminal a server was started from does not take it down.
  */
-export async function runUntilSignal(begin: () => Promise<RunningServer>): Promise<never> {
+export async function runUntilSignal(begin: () => Promise<Running>): Promise<never> {
   process.on("SIGHUP", () => {});
   // Listened for from the beginning: a signal that arrives while starting must not be lost, nor kill without a drain.
   const signal = new Promise<string>((resolve) => {

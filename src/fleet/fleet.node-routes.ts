@@ -17,7 +17,7 @@ export const fleetNodeRoutes = ({ guards }: Http, { write }: Runtime, { fleet }:
         return server;
       },
       {
-        ...documented("A media node registers; a known name reclaims its row"),
+        ...documented("A media node registers; a known name reclaims its row", ["SVC_CONFLICT"]),
         body: RegisterServer,
         response: { 200: RtcServer, 201: RtcServer },
       },

@@ -27,7 +27,11 @@ export type Heartbeat = {
 };
 
 /** Mutations are units of work: call them inside `write`. */
-export function fleetService({ db, config, now, metrics }: Runtime) {
+export function fleetService(
+  { bus, db, config, now, metrics }: Runtime,
+  /** Where the node of a name lives right now; null when there is none. */
+  livesAt: (name: string) => string | null = () => null,
+) {
   const store = serverStore(db);
   const timeoutSeconds = config.SFU_HEARTBEAT_TIMEOUT_SECONDS;
   const totals = () => fleetMetrics(store.all(), timeoutSeconds, now());
@@ -65,6 +69,7 @@ export function fleetService({ db, config, now, metrics }: Runtime) {
   }
 
   return {
+    all: store.all,
     list: store.list,
     find,
     show,
@@ -72,6 +77,10 @@ export function fleetService({ db, config, now, metrics }: Runtime) {
 
     /** A known name is the same node after a restart: it keeps its drain and starts its figures anew. */
     register(input: RegisterServer) {
+      const livingAt = livesAt(input.name);
+      if (livingAt !== null && livingAt !== input.internalUrl) {
+        throw new ApiError("SVC_CONFLICT", "A living media node has this name.");
+      }
       const known = store.find(input.name);
       const at = now();
       const row: ServerRow = {
@@ -93,6 +102,7 @@ export function fleetService({ db, config, now, metrics }: Runtime) {
         seenAt: at,
       };
       store.put(row);
+      bus.announce("rtcServerSeen", { name: row.name, internalUrl: row.internalUrl });
       return { created: known === undefined, server: show(row) };
     },
 
@@ -108,6 +118,7 @@ export function fleetService({ db, config, now, metrics }: Runtime) {
         networkOutBps: networkOutBps ?? null,
       };
       store.beat(name, figures, now());
+      bus.announce("rtcServerSeen", { name, internalUrl: row.internalUrl });
       return {
         status: row.draining ? ("DRAINING" as const) : ("HEALTHY" as const),
         draining: row.draining,

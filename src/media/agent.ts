@@ -20,12 +20,19 @@ export type Agent = {
   reported: Promise<void>;
   /** Null when the control plane knows this node; otherwise why it does not. */
   problem(): string | null;
+  /** Trying again would get the same answer: the secret is wrong, or a living node has the name. */
+  refused(): boolean;
   stop(): void;
 };
 
 /** Every 10 s, but never more seldom than three times within the timeout. */
 const BEAT_EVERY_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 5_000;
+
+const REFUSALS: Record<number, string> = {
+  401: "the control plane refuses the secret",
+  409: "another media node of this name is alive",
+};
 
 /**
  * Makes a media node known to the control plane and keeps it known, through the same HTTP API that a node on another
@@ -37,6 +44,7 @@ export function startAgent(deps: AgentDeps): Agent {
   const { name } = registration;
   const stopping = new AbortController();
   let problem: string | null = "not registered yet";
+  let refused = false;
 
   async function call(method: string, path: string, body: object): Promise<number> {
     const response = await deps.fetch(`${controlPlane}/v1/rtc/servers/${path}`, {
@@ -70,9 +78,11 @@ export function startAgent(deps: AgentDeps): Agent {
         status = await call("POST", "register", registration);
         if (status < 300) status = await beat();
       }
-      settle(status < 300 ? null : `the control plane answers ${status}`);
+      refused = status === 401 || status === 409;
+      settle(status < 300 ? null : (REFUSALS[status] ?? `the control plane answers ${status}`));
     } catch (error) {
-      settle(error instanceof Error ? error.message : String(error));
+      refused = false;
+      settle(reasonOf(error));
     }
   }
 
@@ -88,9 +98,16 @@ export function startAgent(deps: AgentDeps): Agent {
   return {
     reported,
     problem: () => problem,
+    refused: () => refused,
     stop() {
       cancel();
       stopping.abort();
     },
   };
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if ("code" in error && error.code === "ConnectionRefused") return "nobody listens there";
+  return error.name === "TimeoutError" ? "it does not answer" : error.message;
 }

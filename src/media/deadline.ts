@@ -1,25 +1,8 @@
 import type { Timers } from "../kernel/timers.ts";
-import { MediaError, type MediaMethod, type MediaNode } from "./node.ts";
+import { MEDIA_METHODS, MediaError, type MediaMethod, type MediaNode } from "./node.ts";
 
 /** Longer than any honest answer takes; a client that waits for one hears of it in time to try again. */
 const ANSWER_WITHIN_MS = 10_000;
-
-const METHODS = Object.keys({
-  openRoom: true,
-  closeRoom: true,
-  addParticipant: true,
-  removeParticipant: true,
-  setPermissions: true,
-  negotiate: true,
-  updateSubscriptions: true,
-  setTrackMuted: true,
-  unpublish: true,
-  sendData: true,
-  setNetwork: true,
-  room: true,
-  rooms: true,
-  load: true,
-} satisfies Record<MediaMethod, true>) as MediaMethod[];
 
 /** The same node, which always answers: a stuck worker or a silent machine is `RTC_SERVER_UNREACHABLE`, not a wait. */
 export function withDeadline(node: MediaNode, timers: Timers): MediaNode {
@@ -32,6 +15,16 @@ export function withDeadline(node: MediaNode, timers: Timers): MediaNode {
         );
         node[method](request).then(resolve, reject).finally(cancel);
       });
-  const methods = Object.fromEntries(METHODS.map((method) => [method, ask(method)])) as Pick<MediaNode, MediaMethod>;
-  return { ...methods, onEvent: (listener) => node.onEvent(listener), close: () => node.close() };
+  const methods = Object.fromEntries(MEDIA_METHODS.map((method) => [method, ask(method)])) as Pick<
+    MediaNode,
+    MediaMethod
+  >;
+  return {
+    ...methods,
+    get remote() {
+      return node.remote;
+    },
+    onEvent: (listener) => node.onEvent(listener),
+    close: () => node.close(),
+  };
 }

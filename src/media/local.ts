@@ -1,3 +1,4 @@
+import type { Config } from "../kernel/config/index.ts";
 import { VERSION } from "../kernel/version.ts";
 import type { Runtime } from "../runtime.ts";
 import { mediaAddresses } from "./addresses.ts";
@@ -20,14 +21,19 @@ export class MediaRefused extends Error {
   override readonly name = "MediaRefused";
 }
 
+export function mediaRefused(error: Error, { MEDIA_WORKERS, MEDIA_UDP_PORT: port }: Config, hostname: string) {
+  const range = MEDIA_WORKERS === 1 ? `port ${port}` : `ports ${port} to ${port + MEDIA_WORKERS - 1}`;
+  return new MediaRefused(`media ${range} of ${hostname}: ${error.message}. Choose another with --media-udp-port.`);
+}
+
 /** The media node of this process: its workers and, once HTTP is up, its agent. */
 export async function startLocalMedia({ config, log, timers }: Runtime, nodes: MediaNodes): Promise<LocalMedia> {
   const { announce, hostname } = await mediaAddresses(config, log);
   const { MEDIA_WORKERS: workers, MEDIA_UDP_PORT: port, SFU_NODE_NAME: name, SFU_REGION: region } = config;
+  const capacity = capacityOf(config);
   const node = await EmbeddedMedia.start({ workers, port, hostname, announce, tcp: true, log }).catch(
     (error: Error) => {
-      const range = workers === 1 ? `port ${port}` : `ports ${port} to ${port + workers - 1}`;
-      throw new MediaRefused(`media ${range} of ${hostname}: ${error.message}. Choose another with --media-udp-port.`);
+      throw mediaRefused(error, config, hostname);
     },
   );
   nodes.add(name, node);
@@ -35,10 +41,11 @@ export async function startLocalMedia({ config, log, timers }: Runtime, nodes: M
     node,
     ports: node.ports,
     announce,
-    report: ({ controlPlane, internalUrl, secret }) =>
-      startAgent({
+    report({ controlPlane, internalUrl, secret }) {
+      nodes.add(name, node, internalUrl);
+      return startAgent({
         node,
-        registration: { name, region, publicHost: announce[0] ?? hostname, internalUrl, version: VERSION },
+        registration: { name, region, publicHost: announce[0] ?? hostname, internalUrl, capacity, version: VERSION },
         controlPlane,
         secret,
         heartbeatTimeoutSeconds: config.SFU_HEARTBEAT_TIMEOUT_SECONDS,
@@ -46,7 +53,13 @@ export async function startLocalMedia({ config, log, timers }: Runtime, nodes: M
         fetch: ((input, init) => fetch(input, { ...init, tls: { rejectUnauthorized: false } })) as typeof fetch,
         timers,
         log,
-      }),
+      });
+    },
     close: () => node.close(),
   };
+}
+
+/** Rooms this node takes; as many as come unless it is said. */
+export function capacityOf({ SFU_CAPACITY }: Config): number | undefined {
+  return SFU_CAPACITY === 0 ? undefined : SFU_CAPACITY;
 }

@@ -17,7 +17,12 @@ export type OpenRoom = RoomRef & {
   audibleVoices?: number;
 };
 
-export type AddParticipant = ParticipantRef & { identity: string; permissions: Permissions };
+export type AddParticipant = ParticipantRef & {
+  identity: string;
+  permissions: Permissions;
+  /** What whoever adds it wants to find again after a restart of its own; a node on another machine keeps it. */
+  record?: string;
+};
 
 export type Negotiate = ParticipantRef & {
   /** The client's offer, plain. */
@@ -71,6 +76,7 @@ export type MediaState = "new" | "connecting" | "connected" | "disconnected" | "
 export type ParticipantSnapshot = {
   participantId: string;
   identity: string;
+  record?: string;
   state: MediaState;
   permissions: Permissions;
   quality: Quality | null;
@@ -138,8 +144,13 @@ export type MediaEvent =
   | (Of & { type: "transportStats"; stats: TransportStats })
   /** Data for participants without an open data channel: deliver it on their socket. */
   | (RoomRef & { type: "data"; from: string | null; topic?: string; payload: string; recipients: string[] })
-  /** The worker of these rooms died and was started anew: rooms and participants are gone, their clients must rejoin. */
-  | { type: "workerCrashed"; worker: number; rooms: { roomId: string; participantIds: string[] }[] };
+  /**
+   * The worker of these rooms died and was started anew, or the whole node was lost (null): rooms and participants are
+   * gone, their clients must rejoin.
+   */
+  | { type: "workerCrashed"; worker: number | null; rooms: { roomId: string; participantIds: string[] }[] }
+  /** A node on another machine was reached for the first time, and these rooms were going on there all along. */
+  | { type: "roomsFound"; rooms: RoomSnapshot[] };
 
 export type MediaErrorCode =
   | "ROOM_NOT_FOUND"
@@ -162,11 +173,13 @@ export class MediaError extends Error {
 }
 
 export interface MediaNode {
+  /** Only of a node on another machine, which goes on without this process. */
+  readonly remote?: { readonly connected: boolean };
   /** Makes the room known and pins it to a worker. Again for an open room: no effect. */
   openRoom(room: OpenRoom): Promise<void>;
   /** Ends all media of the room; nothing is announced for its participants. An unknown room: no effect. */
   closeRoom(room: RoomRef): Promise<void>;
-  /** A participant without media; `negotiate` brings it. The same participantId again: no effect. */
+  /** A participant without media; `negotiate` brings it. The same participantId again: only its record changes. */
   addParticipant(participant: AddParticipant): Promise<void>;
   /** Closes its transport and unpublishes its tracks (announced as `trackUnpublished`). Unknown: no effect. */
   removeParticipant(participant: ParticipantRef): Promise<void>;
@@ -191,11 +204,28 @@ export interface MediaNode {
   load(): Promise<NodeLoad>;
   /** Events in the order they happened. Returns the unsubscribe function. */
   onEvent(listener: (event: MediaEvent) => void): () => void;
-  /** Closes every room and its sockets. */
+  /** Closes every room and its sockets; of a node on another machine only the connection to it. */
   close(): Promise<void>;
 }
 
 /** Methods that are a call with one argument and one answer: what a Worker or a remote node serves. */
-export type MediaMethod = Exclude<keyof MediaNode, "onEvent" | "close">;
+export type MediaMethod = Exclude<keyof MediaNode, "onEvent" | "close" | "remote">;
 export type MediaRequest<M extends MediaMethod> = Parameters<MediaNode[M]>[0];
 export type MediaResponse<M extends MediaMethod> = Awaited<ReturnType<MediaNode[M]>>;
+
+export const MEDIA_METHODS = Object.keys({
+  openRoom: true,
+  closeRoom: true,
+  addParticipant: true,
+  removeParticipant: true,
+  setPermissions: true,
+  negotiate: true,
+  updateSubscriptions: true,
+  setTrackMuted: true,
+  unpublish: true,
+  sendData: true,
+  setNetwork: true,
+  room: true,
+  rooms: true,
+  load: true,
+} satisfies Record<MediaMethod, true>) as readonly MediaMethod[];

@@ -9,17 +9,28 @@ export type MediaNodes = {
   find(serverName: string): MediaNode | null;
   /** Events of every node, also of those added later. */
   onEvent(listener: Listener): void;
-  add(serverName: string, node: MediaNode): void;
+  add(serverName: string, node: MediaNode, internalUrl?: string): void;
+  remove(serverName: string): void;
+  /** Where a node of that name lives right now; null when none does. Another one cannot take its name. */
+  livesAt(serverName: string): string | null;
 };
 
 export function createMediaNodes(timers: Timers): MediaNodes {
-  const nodes = new Map<string, MediaNode>();
+  const nodes = new Map<string, { node: MediaNode; asked: MediaNode; internalUrl: string | undefined }>();
   const listeners: Listener[] = [];
   return {
-    find: (serverName) => nodes.get(serverName) ?? null,
+    find: (serverName) => nodes.get(serverName)?.asked ?? null,
     onEvent: (listener) => void listeners.push(listener),
-    add(serverName, node) {
-      nodes.set(serverName, withDeadline(node, timers));
+    remove: (serverName) => void nodes.delete(serverName),
+    livesAt(serverName) {
+      const { node, internalUrl = null } = nodes.get(serverName) ?? {};
+      return node?.remote?.connected === false ? null : internalUrl;
+    },
+    add(serverName, node, internalUrl) {
+      const known = nodes.get(serverName);
+      const isKnown = known?.node === node;
+      nodes.set(serverName, { node, asked: isKnown ? known.asked : withDeadline(node, timers), internalUrl });
+      if (isKnown) return;
       node.onEvent((event) => {
         for (const listener of listeners) listener(serverName, event);
       });

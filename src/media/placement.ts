@@ -11,6 +11,8 @@ export type Placed = { serverName: string; region: string; node: MediaNode };
 export type Placements = {
   /** Opens the room on the best node that answers; `SVC_NO_RTC_CAPACITY` when none does. */
   open(room: { id: string; region: string | null }): Promise<Placed>;
+  /** The room goes on where it was found. */
+  adopt(roomId: string, placed: Placed): Placed;
   /** Ends the room's media there. */
   release(roomId: string, placed: Placed): void;
   /** The node is lost or has forgotten the room: nothing is left to end there. */
@@ -44,6 +46,11 @@ export function createPlacements({ config, log }: Runtime, fleet: FleetService, 
         }
       }
       throw new ApiError("SVC_NO_RTC_CAPACITY");
+    },
+
+    adopt(roomId, found) {
+      placed.set(roomId, found.serverName);
+      return found;
     },
 
     release(roomId, { node, serverName }) {

@@ -106,6 +106,8 @@ export type Facts = {
   /** Another process wrote to the database: caches drop everything. */
   changedElsewhere: Record<string, never>;
   apiKeyRevoked: { publicId: string; projectId: string };
+  /** A media node registered or reported. */
+  rtcServerSeen: { name: string; internalUrl: string };
   rtcConnection: RtcConnectionFact;
   rtcRefused: RtcRefusedFact;
   /** Out of the room for good: their tokens are revoked as well. */

@@ -1,19 +1,19 @@
 import { randomBytes } from "node:crypto";
 import type { RtcTokenCaller } from "../kernel/http/callers.ts";
+import { createOutbox } from "../kernel/outbox.ts";
 import { sameSecret } from "../kernel/secrets.ts";
 import { MediaError } from "../media/node.ts";
 import type { Placements } from "../media/placement.ts";
 import { ApiError, frameCode } from "../protocol/errors.ts";
-import { CLOSE_CODES, type ClientFrameOf } from "../protocol/signaling.ts";
+import { CLOSE_CODES, type ClientFrameOf, RESUME_RING_FRAMES } from "../protocol/signaling.ts";
 import type { RoomService } from "../rooms/room.service.ts";
 import type { RtcTokenService } from "../rooms/rtc-token.service.ts";
 import type { Runtime } from "../runtime.ts";
 import { ENDINGS, type Membership } from "./membership.ts";
-import { createOutbox } from "./outbox.ts";
 import { Refusal } from "./refusal.ts";
 import type { Registry } from "./registry.ts";
 import type { Client, LiveRoom, Session } from "./session.ts";
-import { permissionsAtNode } from "./waiting-room.ts";
+import { addToNode } from "./session-record.ts";
 
 type JoinFrame = Pick<ClientFrameOf<"room.join">, "connectionId" | "resume">;
 export type Joined = { session: Session; mode: "new" | "replaced" };
@@ -64,7 +64,7 @@ export function createJoin({ config, ids, now }: Runtime, deps: JoinDeps) {
       tokenId: caller.tokenId,
       client,
       joinedAt: earlier?.joinedAt ?? now(),
-      outbox: createOutbox(),
+      outbox: createOutbox(RESUME_RING_FRAMES),
       link: { state: "joining" },
       resumeToken: newResumeToken(),
       permissions: caller.permissions,
@@ -85,18 +85,17 @@ export function createJoin({ config, ids, now }: Runtime, deps: JoinDeps) {
     return { session, mode: earlier ? "replaced" : "new" };
   }
 
-  async function addToNode(session: Session): Promise<void> {
-    const { id: participantId, room, identity } = session;
-    const participant = { roomId: room.id, participantId, identity, permissions: permissionsAtNode(session) };
+  async function enterNode(session: Session): Promise<void> {
+    const { room } = session;
     if (!room.placed) throw new ApiError("SVC_RTC_SERVER_UNREACHABLE");
     const { node } = room.placed;
     try {
-      await node.addParticipant(participant);
+      await addToNode(session, node);
     } catch (error) {
       if (!(error instanceof MediaError) || error.code !== "ROOM_NOT_FOUND") throw error;
       // The node started anew since the room was opened there.
       await node.openRoom({ roomId: room.id });
-      await node.addParticipant(participant);
+      await addToNode(session, node);
     }
   }
 
@@ -113,7 +112,7 @@ export function createJoin({ config, ids, now }: Runtime, deps: JoinDeps) {
         admit(caller);
         const joined = create(caller, room, frame, client);
         session = joined.session;
-        await addToNode(session);
+        await enterNode(session);
         refuseIfOver(session);
         membership.awaitAnnouncement(session);
         membership.tell(session, { type: "started", mode: joined.mode });
@@ -135,6 +134,7 @@ export function createJoin({ config, ids, now }: Runtime, deps: JoinDeps) {
       if (session.link.state !== "detached" && session.link.state !== "attached") return null;
       if (session.resumeToken === "" || !sameSecret(resume.resumeToken, session.resumeToken)) return null;
       session.resumeToken = newResumeToken();
+      membership.remember(session);
       return session;
     },
   };

@@ -1,5 +1,6 @@
 import type { MediaEvent } from "../media/node.ts";
 import type { Placements } from "../media/placement.ts";
+import type { Adopt } from "./adoption.ts";
 import type { Membership } from "./membership.ts";
 import type { Registry } from "./registry.ts";
 import type { Session } from "./session.ts";
@@ -11,10 +12,12 @@ export function createMediaEvents({
   registry,
   membership,
   placements,
+  adopt,
 }: {
   registry: Registry;
   membership: Membership;
   placements: Placements;
+  adopt: Adopt;
 }): (serverName: string, event: MediaEvent) => void {
   function onParticipant(session: Session, event: OfParticipant): void {
     const { room, identity, client } = session;
@@ -112,6 +115,9 @@ export function createMediaEvents({
         }
         break;
       }
+      case "roomsFound":
+        adopt(serverName, event.rooms);
+        break;
       case "workerCrashed":
         for (const { roomId } of event.rooms) {
           const room = registry.room(roomId);

@@ -3,9 +3,9 @@ import type { Placements } from "../media/placement.ts";
 import type { RtcConnectionEvent } from "../protocol/facts.ts";
 import { CLOSE_CODES, type CloseCode, type LeaveReason, type PushBody } from "../protocol/signaling.ts";
 import type { Runtime } from "../runtime.ts";
-import { pushText } from "./outbox.ts";
 import type { Registry } from "./registry.ts";
 import { type LiveRoom, participantOf, type Session } from "./session.ts";
+import { addToNode } from "./session-record.ts";
 import { veiled } from "./waiting-room.ts";
 
 export const RESUME_WINDOW_SECONDS = 20;
@@ -69,16 +69,16 @@ export function createMembership(
     }
   }
 
-  const push = (session: Session, body: PushBody) => deliver(session, pushText(body));
+  const push = (session: Session, body: PushBody) => deliver(session, JSON.stringify(body));
 
   function broadcast(room: LiveRoom, body: PushBody, except?: Session): void {
-    const text = pushText(body);
+    const text = JSON.stringify(body);
     let veiledText: string | null | undefined;
     for (const session of room.sessions.values()) {
       if (session === except) continue;
       if (session.waiting && veiledText === undefined) {
         const part = veiled(body);
-        veiledText = part && pushText(part);
+        veiledText = part && JSON.stringify(part);
       }
       const heard = session.waiting ? (veiledText ?? null) : text;
       if (heard !== null) deliver(session, heard);
@@ -94,19 +94,36 @@ export function createMembership(
 
   /** What others see of a participant has changed. */
   function update(session: Session): void {
+    remember(session);
     if (!session.announced) return;
     broadcast(session.room, { type: "participant.updated", participant: participantOf(session) });
   }
 
-  function detach(session: Session, socket: Socket): void {
-    if (session.link.state !== "attached" || session.link.socket !== socket) return;
+  /** A node on another machine knows who is there for the day that this process starts anew. */
+  function remember(session: Session): void {
+    const { link, room } = session;
+    if (link.state === "left" || !room.placed?.node.remote) return;
+    addToNode(session, room.placed.node).catch((err) => {
+      log.warn({ err, roomId: room.id }, "media node did not note the participant");
+    });
+  }
+
+  function awaitReturn(session: Session): void {
     const cancelExpiry = timers.after(RESUME_WINDOW_SECONDS * 1000, () => leave(session, "timeout"));
     session.link = { state: "detached", cancelExpiry };
+  }
+
+  function detach(session: Session, socket: Socket): void {
+    if (session.link.state !== "attached" || session.link.socket !== socket) return;
+    awaitReturn(session);
     tell(session, { type: "reconnecting", path: "signaling", reason: "socket_closed" });
   }
 
-  /** The end of a session. `quietly`: nobody is told, because everyone goes, or because another takes its place. */
-  function leave(session: Session, reason: LeaveReason, { quietly = false } = {}): void {
+  /**
+   * The end of a session. `quietly`: nobody is told, because everyone goes, or because another takes its place.
+   * `keepMedia`: it is this process that goes; the next one finds the call where it is.
+   */
+  function leave(session: Session, reason: LeaveReason, { quietly = false, keepMedia = false } = {}): void {
     const { link, room } = session;
     if (link.state === "left") return;
     if (link.state === "detached") link.cancelExpiry();
@@ -115,6 +132,7 @@ export function createMembership(
     session.resumeToken = "";
     registry.remove(session);
     tell(session, { type: "left", reason });
+    if (keepMedia) return;
     room.placed?.node.removeParticipant({ roomId: room.id, participantId: session.id }).catch((err) => {
       log.warn({ err, roomId: room.id }, "media node did not remove the participant");
     });
@@ -129,10 +147,11 @@ export function createMembership(
   }
 
   /** Tells the client why and what to do, ends the session, and closes the socket. */
-  function dismiss(session: Session, reason: DismissReason, options?: { quietly: boolean }): void {
+  function dismiss(session: Session, reason: DismissReason, options?: { quietly: boolean; keepMedia?: boolean }): void {
     const { link } = session;
-    const { closeCode, action } = ENDINGS[reason];
-    const retryAfterMs = action === "rejoin" ? Math.floor(Math.random() * REJOIN_SPREAD_MS) : undefined;
+    const { closeCode, action: usual } = ENDINGS[reason];
+    const action = options?.keepMedia ? "resume" : usual;
+    const retryAfterMs = action !== "stop" ? Math.floor(Math.random() * REJOIN_SPREAD_MS) : undefined;
     push(session, { type: "bye", reason, action, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
     leave(session, reason, options);
     if (link.state === "attached") link.socket.close(closeCode, reason);
@@ -145,13 +164,16 @@ export function createMembership(
     broadcast,
     announce,
     update,
+    awaitReturn,
+    remember,
     detach,
     leave,
     dismiss,
     abandonIfEmpty,
 
     dismissAll(room: LiveRoom, reason: DismissReason): void {
-      for (const session of [...room.sessions.values()]) dismiss(session, reason, { quietly: true });
+      const keepMedia = reason === "restart" && room.placed?.node.remote !== undefined;
+      for (const session of [...room.sessions.values()]) dismiss(session, reason, { quietly: true, keepMedia });
     },
 
     /** From here on pushes go to this socket; an older one of the same session is closed. */

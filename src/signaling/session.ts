@@ -1,11 +1,11 @@
 import { iso } from "../kernel/clock.ts";
 import type { Socket } from "../kernel/http/sockets.ts";
+import type { Outbox } from "../kernel/outbox.ts";
 import type { MediaState, TransportStats } from "../media/node.ts";
 import type { Placed } from "../media/placement.ts";
 import type { Environment } from "../protocol/enums.ts";
 import type { ConnectionState, Participant, Permissions, Track } from "../protocol/room-records.ts";
 import type { LeaveReason } from "../protocol/signaling.ts";
-import type { Outbox } from "./outbox.ts";
 
 /** How a session reaches its client. Only `attached` can be spoken to; `left` is the end. */
 export type Link =

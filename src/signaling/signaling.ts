@@ -8,6 +8,7 @@ import { CLOSE_CODES } from "../protocol/signaling.ts";
 import type { RoomService } from "../rooms/room.service.ts";
 import type { RtcTokenService } from "../rooms/rtc-token.service.ts";
 import type { Runtime } from "../runtime.ts";
+import { createAdoption } from "./adoption.ts";
 import { type Connection, type ConnectionDeps, openConnection, type SocketRequest } from "./connection.ts";
 import { createJoin } from "./join.ts";
 import { createLiveRooms } from "./live-rooms.ts";
@@ -43,7 +44,8 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
   const connections = new Set<Connection>();
   let draining = false;
 
-  nodes.onEvent(createMediaEvents({ registry, membership, placements }));
+  const adopt = createAdoption(runtime, { ...deps, registry, membership, placements });
+  nodes.onEvent(createMediaEvents({ registry, membership, placements, adopt }));
   releaseWaiting(runtime, { registry, membership });
   bus.on("roomClosed", ({ roomId, reason }) => {
     const room = registry.room(roomId);

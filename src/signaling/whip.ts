@@ -40,6 +40,7 @@ export function createWhip(runtime: Runtime, { registry, membership, join, turne
         const connectionId = `${kind}-${runtime.ids.uuid()}`;
         const { session } = await join.join(caller, { connectionId }, client, () => false);
         session.link = { state: "headless" };
+        membership.remember(session);
         session.wantsMedia = true;
         try {
           const answer = await negotiate(kind, session, sdp);

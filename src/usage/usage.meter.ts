@@ -9,8 +9,8 @@ const TOUCH_EVERY_MS = 15_000;
 export type UsageMeter = ReturnType<typeof createUsageMeter>;
 
 /** Counts media sessions as they happen: from the first packet to the end, reconnects included. */
-export function createUsageMeter({ bus, log, now, write }: Runtime, store: UsageStore) {
-  const open = new Map<string, { touchedAt: number }>();
+export function createUsageMeter({ bus, ids, log, now, write }: Runtime, store: UsageStore) {
+  const open = new Map<string, { row: string; touchedAt: number }>();
 
   function close(sessionId: string, endedAt: number): void {
     const row = store.find(sessionId);
@@ -24,19 +24,21 @@ export function createUsageMeter({ bus, log, now, write }: Runtime, store: Usage
   }
 
   function heard(fact: RtcConnectionFact): void {
-    const { sessionId: id, at } = fact;
-    const session = open.get(id);
+    const { sessionId, at } = fact;
+    const session = open.get(sessionId);
     if (fact.type === "connected" && !session) {
-      open.set(id, { touchedAt: at });
+      // One that outlived a restart was closed by it, and is counted from here on by another row.
+      const id = store.find(sessionId) ? ids.uuid() : sessionId;
+      open.set(sessionId, { row: id, touchedAt: at });
       const { projectId, environment, roomId, roomName, participantIdentity } = fact;
       const row = { id, projectId, environment, roomId, roomName, participantIdentity };
       keep(write(() => store.insert({ ...row, startedAt: at, lastSeenAt: at, endedAt: null })));
     } else if (fact.type === "left" && session) {
-      open.delete(id);
-      keep(write(() => close(id, at)));
+      open.delete(sessionId);
+      keep(write(() => close(session.row, at)));
     } else if (fact.type === "stats" && session && at - session.touchedAt >= TOUCH_EVERY_MS) {
       session.touchedAt = at;
-      keep(write(() => store.touch(id, at)));
+      keep(write(() => store.touch(session.row, at)));
     }
   }
 

@@ -82,7 +82,7 @@ describe("[2] a media node's agent", () => {
   test("says why it is not known, and heals by itself", async () => {
     let status = 401;
     const { agent, advance } = await agentWith(() => status);
-    expect(agent.problem()).toContain("401");
+    expect(agent.problem()).toContain("refuses the secret");
     status = 200;
     await advance(10_000);
     expect(agent.problem()).toBeNull();

@@ -1,11 +1,13 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { createOutbox, pushText } from "../../src/signaling/outbox.ts";
+import { createOutbox } from "../../src/kernel/outbox.ts";
+import { type PushBody, RESUME_RING_FRAMES } from "../../src/protocol/signaling.ts";
 
-const body = (identity: string) => pushText({ type: "participant.left", identity, reason: "left" });
+const body = (identity: string) =>
+  JSON.stringify({ type: "participant.left", identity, reason: "left" } satisfies PushBody);
 
 test("[signaling] pushes are numbered from 1 without a gap, and are the frames that were sent", () => {
-  const outbox = createOutbox();
+  const outbox = createOutbox(RESUME_RING_FRAMES);
   expect(outbox.seq).toBe(0);
   expect(JSON.parse(outbox.add(body("a")))).toEqual({
     seq: 1,
@@ -18,7 +20,7 @@ test("[signaling] pushes are numbered from 1 without a gap, and are the frames t
 });
 
 test("[signaling] 256 are kept: one more missed, and the client gets a snapshot instead", () => {
-  const outbox = createOutbox();
+  const outbox = createOutbox(RESUME_RING_FRAMES);
   for (let sent = 0; sent < 300; sent++) outbox.add(body("a"));
   expect(outbox.since(44)).toHaveLength(256);
   expect(outbox.since(43)).toBeNull();

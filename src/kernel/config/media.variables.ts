@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
-import { host, lengthBetween, name, turnUrl } from "./checks.ts";
-import { integer, list, secret, text } from "./variable.ts";
+import { host, lengthBetween, name, origin, turnUrl } from "./checks.ts";
+import { integer, list, optional, secret, text } from "./variable.ts";
 
 export const mediaVariables = {
   PUBLIC_IP: list(
@@ -20,6 +20,12 @@ export const mediaVariables = {
   ),
   SFU_NODE_NAME: text("local", name, "Name of this media node in the fleet."),
   SFU_REGION: text("local", name, "Region of this media node."),
+  SFU_CAPACITY: integer(0, { min: 0, max: 100_000 }, "Rooms this media node takes; 0 takes as many as come."),
+  SFU_INTERNAL_URL: optional(
+    origin,
+    "Address under which the control plane reaches `stoa node`. Unset: its HOST and PORT.",
+  ),
+  CONTROL_PLANE: optional(origin, "Server that `stoa node` registers with."),
   SFU_REGISTRATION_SECRET: secret(
     lengthBetween(16, 512),
     "Secret with which media nodes register. Unset: generated once into DATA_DIR.",

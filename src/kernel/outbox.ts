@@ -1,21 +1,19 @@
-import { type PushBody, RESUME_RING_FRAMES } from "../protocol/signaling.ts";
-
 /**
- * The pushes of one session: numbered without a gap, the last 256 kept as they were sent, so that a client that comes
+ * Frames for one reader: numbered without a gap, the last of them kept as they were sent, so that a reader who comes
  * back gets exactly what it missed.
  */
 export type Outbox = {
-  /** Number of the last push; 0 before the first. */
+  /** Number of the last frame; the first has the next one. */
   readonly seq: number;
-  /** Numbers a push and answers the frame to send. */
+  /** Numbers a frame and answers the text to send. */
   add(body: string): string;
   /** Frames after `lastSeq` in order; null when some of them are gone, or `lastSeq` was never reached. */
   since(lastSeq: number): string[] | null;
 };
 
-export function createOutbox(capacity = RESUME_RING_FRAMES): Outbox {
+export function createOutbox(capacity: number, startSeq = 0): Outbox {
   const ring: string[] = [];
-  let seq = 0;
+  let seq = startSeq;
   return {
     get seq() {
       return seq;
@@ -26,7 +24,7 @@ export function createOutbox(capacity = RESUME_RING_FRAMES): Outbox {
       return frame;
     },
     since(lastSeq) {
-      if (lastSeq > seq || seq - lastSeq > capacity) return null;
+      if (lastSeq > seq || lastSeq < startSeq || seq - lastSeq > capacity) return null;
       const frames: string[] = [];
       for (let at = lastSeq + 1; at <= seq; at++) frames.push(ring[at % capacity] ?? "");
       return frames;
@@ -34,11 +32,7 @@ export function createOutbox(capacity = RESUME_RING_FRAMES): Outbox {
   };
 }
 
-/** A push for a whole room is written out once; only the number differs from reader to reader. */
-export function pushText(body: PushBody): string {
-  return JSON.stringify(body);
-}
-
+/** A frame for many readers is written out once; only the number differs from reader to reader. */
 function numbered(body: string, seq: number): string {
   return `{"seq":${seq},${body.slice(1)}`;
 }

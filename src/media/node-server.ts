@@ -1,0 +1,148 @@
+/** The node's end of the conversation with its control plane (remote-protocol.ts). */
+import type { Socket } from "../kernel/http/sockets.ts";
+import type { Log } from "../kernel/log.ts";
+import { createOutbox } from "../kernel/outbox.ts";
+import {
+  type AddParticipant,
+  MEDIA_METHODS,
+  MediaError,
+  type MediaEvent,
+  type MediaNode,
+  type RoomSnapshot,
+} from "./node.ts";
+import { type FromNode, NODE_RING_FRAMES, type NodePush, type ToNode } from "./remote-protocol.ts";
+
+export type ConversationRef = { conversation: string; lastSeq: number };
+
+export type NodeServer = {
+  /** A control plane has come, or come back; an older connection of it is closed. */
+  connect(socket: Socket, ref: ConversationRef): { received(text: string): void; closed(): void };
+  readonly connected: boolean;
+  /** Tells the control plane to take its rooms elsewhere. */
+  announceClosing(): void;
+};
+
+/** The newer connection has taken over. */
+const CLOSE_REPLACED = 4409;
+const CLOSE_MALFORMED = 4400;
+
+export function createNodeServer(node: MediaNode, log: Log): NodeServer {
+  /** Room → participant → what the control plane wants to find again. */
+  const records = new Map<string, Map<string, string>>();
+  let conversation = "";
+  let outbox = createOutbox(NODE_RING_FRAMES);
+  let lastCall = 0;
+  let connection: Socket | null = null;
+  /** Null while the welcome is still being put together: what happens meanwhile waits in the outbox. */
+  let reader: Socket | null = null;
+
+  node.onEvent((event) => {
+    forgetLost(event);
+    push({ type: "event", event });
+  });
+
+  function push(body: NodePush): void {
+    const frame = outbox.add(JSON.stringify(body));
+    reader?.send(frame);
+  }
+
+  const send = (socket: Socket, frame: FromNode) => socket.send(JSON.stringify(frame));
+
+  async function perform({ id, method, request }: Extract<ToNode, { type: "call" }>): Promise<void> {
+    const asked = conversation;
+    try {
+      if (!MEDIA_METHODS.includes(method)) throw new Error(`no such method: ${method}`);
+      const call = node[method] as (request: unknown) => Promise<unknown>;
+      const response = await call.call(node, request);
+      remember(method, request);
+      // Another control plane has taken over; it counts its calls from the beginning.
+      if (asked === conversation) push({ type: "answer", id, response });
+    } catch (error) {
+      const code = error instanceof MediaError ? error.code : null;
+      if (code === null) log.error({ err: error, method }, "call of the control plane failed");
+      const message = error instanceof Error ? error.message : String(error);
+      if (asked === conversation) push({ type: "error", id, code, message });
+    }
+  }
+
+  function remember(method: string, request: unknown): void {
+    const { roomId, participantId, record } = (request ?? {}) as AddParticipant;
+    if (method === "addParticipant" && record !== undefined) {
+      const room = records.get(roomId) ?? new Map<string, string>();
+      records.set(roomId, room.set(participantId, record));
+    } else if (method === "removeParticipant") records.get(roomId)?.delete(participantId);
+    else if (method === "closeRoom") records.delete(roomId);
+  }
+
+  function forgetLost(event: MediaEvent): void {
+    if (event.type === "workerCrashed") for (const { roomId } of event.rooms) records.delete(roomId);
+  }
+
+  async function snapshots(): Promise<RoomSnapshot[]> {
+    const rooms = await Promise.all((await node.rooms()).map(({ roomId }) => node.room({ roomId }).catch(() => null)));
+    return rooms
+      .filter((room) => room !== null)
+      .map(({ roomId, participants }) => ({
+        roomId,
+        participants: participants.map((one) => ({ ...one, record: records.get(roomId)?.get(one.participantId) })),
+      }));
+  }
+
+  async function welcome(socket: Socket, ref: ConversationRef): Promise<void> {
+    const known = ref.conversation === conversation ? outbox.since(ref.lastSeq) : null;
+    if (!known) {
+      conversation = ref.conversation;
+      outbox = createOutbox(NODE_RING_FRAMES);
+      lastCall = 0;
+    }
+    const rooms = known ? [] : await snapshots();
+    if (connection !== socket) return;
+    send(socket, { type: "welcome", resumed: known !== null, lastCall, rooms });
+    reader = socket;
+    for (const frame of outbox.since(known ? ref.lastSeq : 0) ?? []) socket.send(frame);
+  }
+
+  function received(socket: Socket, text: string): void {
+    let frame: ToNode;
+    try {
+      frame = JSON.parse(text) as ToNode;
+    } catch {
+      socket.close(CLOSE_MALFORMED, "not JSON");
+      return;
+    }
+    if (frame.type === "ping") send(socket, { type: "pong" });
+    else if (frame.type === "call" && frame.id > lastCall) {
+      lastCall = frame.id;
+      void perform(frame);
+    }
+  }
+
+  return {
+    get connected() {
+      return reader !== null;
+    },
+
+    connect(socket, ref) {
+      const before = connection;
+      connection = socket;
+      reader = null;
+      before?.close(CLOSE_REPLACED, "replaced");
+      welcome(socket, ref).catch((err) => {
+        log.error({ err }, "control plane was not welcomed");
+        socket.close(1011, "failed");
+      });
+      return {
+        received: (text) => received(socket, text),
+        closed() {
+          if (connection !== socket) return;
+          connection = null;
+          reader = null;
+        },
+      };
+    },
+
+    announceClosing() {
+      if (reader) send(reader, { type: "closing" });
+    },
+  };
+}

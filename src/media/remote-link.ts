@@ -1,0 +1,126 @@
+/** The socket to a media node on another machine: dialled, watched, and dialled again. */
+import type { Log } from "../kernel/log.ts";
+import { every, type Timers } from "../kernel/timers.ts";
+import {
+  CONVERSATION_HEADER,
+  type FromNode,
+  LAST_SEQ_HEADER,
+  NODE_SOCKET_PATH,
+  type ToNode,
+} from "./remote-protocol.ts";
+
+export type RemoteLinkDeps = {
+  serverName: string;
+  internalUrl: string;
+  secret: string;
+  timers: Timers;
+  log: Log;
+  /** Where the conversation stands, asked at every dial. */
+  conversation(): { id: string; lastSeq: number };
+  onFrame(frame: FromNode): void;
+  /** The socket is gone; it is dialled again. */
+  onDown(): void;
+  /** Nobody listens there: the process is gone, and its media with it. */
+  onRefused(): void;
+};
+
+export type RemoteLink = {
+  send(frame: ToNode): void;
+  close(): void;
+};
+
+/** As Bun has it; the types are those of a browser, because web/ shares them. */
+type NodeSocket = WebSocket & { terminate(): void };
+const NodeSocket = WebSocket as unknown as {
+  new (url: string, options: { headers: Record<string, string> }): NodeSocket;
+};
+
+const REDIAL_MS = [50, 250, 500, 1_000, 2_000, 5_000];
+const DIAL_TIMEOUT_MS = 3_000;
+const PING_EVERY_MS = 2_000;
+const SILENT_AFTER_MS = 6_000;
+
+export function openRemoteLink(deps: RemoteLinkDeps): RemoteLink {
+  const { serverName, internalUrl, secret, timers, log } = deps;
+  const url = new URL(NODE_SOCKET_PATH, internalUrl);
+  const authorization = `Bearer ${secret}`;
+  let socket: NodeSocket | null = null;
+  let failures = 0;
+  let problem: string | null = null;
+  let heardAtMs = 0;
+  let closed = false;
+  let cancelDial = () => {};
+
+  function dial(): void {
+    const { id, lastSeq } = deps.conversation();
+    const headers = { authorization, [CONVERSATION_HEADER]: id, [LAST_SEQ_HEADER]: String(lastSeq) };
+    const dialled = new NodeSocket(url.href.replace(/^http/, "ws"), { headers });
+    socket = dialled;
+    let welcomed = false;
+    const cancelTimeout = timers.after(DIAL_TIMEOUT_MS, () => {
+      if (!welcomed) dialled.terminate();
+    });
+    dialled.onmessage = ({ data }) => {
+      if (socket !== dialled) return;
+      heardAtMs = performance.now();
+      const frame = JSON.parse(String(data)) as FromNode;
+      if (frame.type === "welcome") {
+        welcomed = true;
+        failures = 0;
+        problem = null;
+        log.info({ serverName, resumed: frame.resumed }, "connected to media node");
+      }
+      deps.onFrame(frame);
+    };
+    dialled.onclose = () => {
+      cancelTimeout();
+      if (socket !== dialled || closed) return;
+      socket = null;
+      if (welcomed) log.warn({ serverName }, "connection to media node lost");
+      deps.onDown();
+      void diagnose().finally(redial);
+    };
+  }
+
+  function redial(): void {
+    if (closed) return;
+    const longest = REDIAL_MS[Math.min(failures++, REDIAL_MS.length - 1)] ?? 0;
+    cancelDial = timers.after(longest * (0.5 + Math.random() / 2), dial);
+  }
+
+  /** A failed upgrade does not tell why; a plain request does. */
+  async function diagnose(): Promise<void> {
+    let found: string | null = null;
+    try {
+      const signal = AbortSignal.timeout(DIAL_TIMEOUT_MS);
+      const { status } = await fetch(url, { headers: { authorization }, signal, keepalive: false });
+      if (status === 401) found = "it refuses the SFU_REGISTRATION_SECRET";
+      else if (status !== 426) found = `it answers ${status}`;
+    } catch (error) {
+      const { code, message } = error as { code?: string; message?: string };
+      found = message ?? String(error);
+      if (code === "ConnectionRefused" && !closed) deps.onRefused();
+    }
+    if (found !== null && found !== problem) log.warn({ serverName, problem: found }, "media node cannot be reached");
+    problem = found;
+  }
+
+  const cancelPings = every(timers, PING_EVERY_MS, () => {
+    if (socket?.readyState !== WebSocket.OPEN) return;
+    if (performance.now() - heardAtMs > SILENT_AFTER_MS) socket.terminate();
+    else socket.send(JSON.stringify({ type: "ping" } satisfies ToNode));
+  });
+
+  dial();
+  return {
+    send(frame) {
+      if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(frame));
+    },
+    close() {
+      closed = true;
+      cancelDial();
+      cancelPings();
+      socket?.close();
+    },
+  };
+}

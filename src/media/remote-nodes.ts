@@ -1,0 +1,69 @@
+import type { FleetService } from "../fleet/fleet.service.ts";
+import { every } from "../kernel/timers.ts";
+import type { Runtime } from "../runtime.ts";
+import type { MediaNodes } from "./nodes.ts";
+import { RemoteMedia } from "./remote.ts";
+
+export type RemoteNodes = {
+  /** Nodes that were there before this process have been reached, or cannot be. */
+  settled: Promise<void>;
+  stop(): Promise<void>;
+};
+
+/** A node silent for longer is dialled no more, until it reports again. */
+const FORGET_AFTER_MS = 10 * 60_000;
+/** How long a start waits for nodes that may hold calls from before it. */
+const SETTLE_MS = 3_000;
+
+/** Keeps a connection to every registered node that lives outside this process. */
+export function connectRemoteNodes(
+  { bus, config, log, now, timers }: Runtime,
+  { fleet, nodes, secret }: { fleet: FleetService; nodes: MediaNodes; secret: string },
+): RemoteNodes {
+  const links = new Map<string, { internalUrl: string; media: RemoteMedia }>();
+
+  function drop(serverName: string): void {
+    void links.get(serverName)?.media.close();
+    links.delete(serverName);
+    nodes.remove(serverName);
+  }
+
+  function ensure(serverName: string, internalUrl: string): void {
+    if (serverName === config.SFU_NODE_NAME) return;
+    const known = links.get(serverName);
+    if (known?.internalUrl === internalUrl) return;
+    if (known) {
+      known.media.abandon();
+      drop(serverName);
+    }
+    if (!URL.canParse(internalUrl)) {
+      log.warn({ serverName }, "media node has an internalUrl that is none");
+      return;
+    }
+    const media = new RemoteMedia({ serverName, internalUrl, secret, timers, log });
+    links.set(serverName, { internalUrl, media });
+    nodes.add(serverName, media, internalUrl);
+  }
+
+  const isRecent = ({ seenAt }: { seenAt: number }) => now() - seenAt < FORGET_AFTER_MS;
+  for (const row of fleet.all().filter(isRecent)) ensure(row.name, row.internalUrl);
+  bus.on("rtcServerSeen", ({ name, internalUrl }) => ensure(name, internalUrl));
+  const cancelForgetting = every(timers, 60_000, () => {
+    const recent = new Set(
+      fleet
+        .all()
+        .filter(isRecent)
+        .map(({ name }) => name),
+    );
+    for (const [name, { media }] of links) if (!recent.has(name) && !media.remote.connected) drop(name);
+  });
+
+  const reached = Promise.all([...links.values()].map(({ media }) => media.settled));
+  return {
+    settled: Promise.race([reached, Bun.sleep(SETTLE_MS)]).then(() => {}),
+    async stop() {
+      cancelForgetting();
+      for (const serverName of [...links.keys()]) drop(serverName);
+    },
+  };
+}

@@ -1,0 +1,251 @@
+/** A media node on another machine, as a MediaNode of this process. */
+import type { Log } from "../kernel/log.ts";
+import type { Timers } from "../kernel/timers.ts";
+import {
+  type AddParticipant,
+  MediaError,
+  type MediaEvent,
+  type MediaMethod,
+  type MediaNode,
+  type MediaRequest,
+  type MediaResponse,
+  type ParticipantRef,
+  type RoomRef,
+} from "./node.ts";
+import { openRemoteLink, type RemoteLink } from "./remote-link.ts";
+import type { FromNode, NodeCall, Welcome } from "./remote-protocol.ts";
+
+export type RemoteMediaOptions = {
+  serverName: string;
+  internalUrl: string;
+  /** What both sides know: SFU_REGISTRATION_SECRET. */
+  secret: string;
+  timers: Timers;
+  log: Log;
+};
+
+const CALL_TIMEOUT_MS = 5_000;
+/** Without a connection for so long, its rooms are given up: their clients would wait for nothing. */
+const LOST_AFTER_MS = 5_000;
+
+/** `away` waits for the connection to return, `lost` expects nothing of it any more (and still dials). */
+type State = "away" | "connected" | "lost" | "closed";
+
+type Pending = {
+  call: NodeCall;
+  resolve(response: unknown): void;
+  reject(error: Error): void;
+  cancelTimeout(): void;
+};
+
+export class RemoteMedia implements MediaNode {
+  readonly #options: RemoteMediaOptions;
+  readonly #link: RemoteLink;
+  readonly #listeners = new Set<(event: MediaEvent) => void>();
+  readonly #pending = new Map<number, Pending>();
+  /** What is lost when the node is. */
+  readonly #rooms = new Map<string, Set<string>>();
+  readonly #settled = Promise.withResolvers<void>();
+  #state: State = "away";
+  #cancelLoss = () => {};
+  #conversation = { id: crypto.randomUUID() as string, lastSeq: 0 };
+  #nextId = 1;
+  /** Rooms that are found were those of an earlier process; later on they are those that were given up. */
+  #isFirst = true;
+
+  constructor(options: RemoteMediaOptions) {
+    this.#options = options;
+    this.#awaitLoss();
+    this.#link = openRemoteLink({
+      ...options,
+      conversation: () => {
+        if (this.#state === "lost") this.#conversation = { id: crypto.randomUUID(), lastSeq: 0 };
+        return this.#conversation;
+      },
+      onFrame: (frame) => this.#received(frame),
+      onDown: () => this.#down(),
+      onRefused: () => this.#lose(),
+    });
+  }
+
+  get remote(): { connected: boolean } {
+    return { connected: this.#state === "connected" };
+  }
+
+  /** Resolves when the node was reached, or is known not to be there. */
+  get settled(): Promise<void> {
+    return this.#settled.promise;
+  }
+
+  #received(frame: FromNode): void {
+    switch (frame.type) {
+      case "welcome":
+        this.#welcomed(frame);
+        break;
+      case "pong":
+        break;
+      case "closing":
+        this.#lose();
+        break;
+      case "event":
+        this.#conversation.lastSeq = frame.seq;
+        if (frame.event.type === "workerCrashed")
+          for (const { roomId } of frame.event.rooms) this.#rooms.delete(roomId);
+        this.#emit(frame.event);
+        break;
+      case "answer":
+        this.#conversation.lastSeq = frame.seq;
+        this.#take(frame.id)?.resolve(frame.response);
+        break;
+      case "error": {
+        this.#conversation.lastSeq = frame.seq;
+        const { code, message } = frame;
+        this.#take(frame.id)?.reject(code ? new MediaError(code, message) : new Error(message));
+        break;
+      }
+    }
+  }
+
+  #welcomed({ resumed, lastCall, rooms }: Welcome): void {
+    this.#cancelLoss();
+    // The node started anew, or was without us for too long: what it had of ours is gone.
+    if (!resumed && !this.#isFirst) this.#lose();
+    const wasLost = this.#state === "lost";
+    if (!resumed) this.#conversation.lastSeq = 0;
+    this.#state = "connected";
+    for (const { call } of this.#pending.values()) if (call.id > lastCall) this.#link.send(call);
+    if (this.#isFirst) this.#find(rooms);
+    else if (wasLost) this.#closeGivenUp(resumed ? this.rooms() : Promise.resolve(rooms));
+    this.#isFirst = false;
+    this.#settled.resolve();
+  }
+
+  /** Their clients were sent elsewhere while the node was away. */
+  #closeGivenUp(found: Promise<RoomRef[]>): void {
+    found
+      .then((rooms) => Promise.all(rooms.map((room) => this.#rooms.has(room.roomId) || this.closeRoom(room))))
+      .catch((err) => this.#options.log.warn({ err }, "media node did not close the rooms that were given up"));
+  }
+
+  #find(rooms: Welcome["rooms"]): void {
+    for (const { roomId, participants } of rooms)
+      this.#rooms.set(roomId, new Set(participants.map(({ participantId }) => participantId)));
+    if (rooms.length > 0) this.#emit({ type: "roomsFound", rooms });
+  }
+
+  #down(): void {
+    if (this.#state !== "connected") return;
+    this.#state = "away";
+    this.#awaitLoss();
+  }
+
+  #awaitLoss(): void {
+    this.#cancelLoss = this.#options.timers.after(LOST_AFTER_MS, () => this.#lose());
+  }
+
+  /** Calls fail, rooms are given up, and the node starts from nothing should it come back. */
+  #lose(): void {
+    this.#settled.resolve();
+    if (this.#state === "lost" || this.#state === "closed") return;
+    this.#cancelLoss();
+    this.#state = "lost";
+    this.#rejectAll("The media node is lost.");
+    const rooms = [...this.#rooms].map(([roomId, participants]) => ({ roomId, participantIds: [...participants] }));
+    this.#rooms.clear();
+    if (rooms.length === 0) return;
+    this.#options.log.warn({ serverName: this.#options.serverName, rooms: rooms.length }, "media node lost");
+    this.#emit({ type: "workerCrashed", worker: null, rooms });
+  }
+
+  #emit(event: MediaEvent): void {
+    for (const listener of this.#listeners) listener(event);
+  }
+
+  #take(id: number): Pending | undefined {
+    const pending = this.#pending.get(id);
+    pending?.cancelTimeout();
+    this.#pending.delete(id);
+    return pending;
+  }
+
+  #rejectAll(message: string): void {
+    for (const id of [...this.#pending.keys()]) this.#take(id)?.reject(unreachable(message));
+  }
+
+  /** A call made while the connection is away waits for it; an ending one as long as the node is not given up. */
+  async #call<M extends MediaMethod>(
+    method: M,
+    request: MediaRequest<M>,
+    timeoutMs: number | null = CALL_TIMEOUT_MS,
+  ): Promise<MediaResponse<M>> {
+    if (this.#state === "lost" || this.#state === "closed") throw unreachable("The media node is not connected.");
+    const call: NodeCall = { type: "call", id: this.#nextId++, method, request };
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    const expire = () => this.#take(call.id)?.reject(unreachable(`The media node does not answer (${method}).`));
+    const cancelTimeout = timeoutMs === null ? () => {} : this.#options.timers.after(timeoutMs, expire);
+    this.#pending.set(call.id, { call, resolve, reject, cancelTimeout });
+    if (this.#state === "connected") this.#link.send(call);
+    return (await promise) as MediaResponse<M>;
+  }
+
+  async openRoom(request: MediaRequest<"openRoom">): Promise<void> {
+    if (this.#rooms.has(request.roomId)) return;
+    try {
+      await this.#call("openRoom", request);
+      this.#rooms.set(request.roomId, new Set());
+    } catch (error) {
+      // It may have been opened all the same, and then nobody would ever close it.
+      this.closeRoom(request).catch(() => {});
+      throw error;
+    }
+  }
+
+  async closeRoom({ roomId }: RoomRef): Promise<void> {
+    this.#rooms.delete(roomId);
+    await this.#call("closeRoom", { roomId }, null);
+  }
+
+  async addParticipant(request: AddParticipant): Promise<void> {
+    this.#rooms.get(request.roomId)?.add(request.participantId);
+    await this.#call("addParticipant", request);
+  }
+
+  async removeParticipant(request: ParticipantRef): Promise<void> {
+    this.#rooms.get(request.roomId)?.delete(request.participantId);
+    await this.#call("removeParticipant", request, null);
+  }
+
+  setPermissions = (request: MediaRequest<"setPermissions">) => this.#call("setPermissions", request);
+  negotiate = (request: MediaRequest<"negotiate">) => this.#call("negotiate", request);
+  updateSubscriptions = (request: MediaRequest<"updateSubscriptions">) => this.#call("updateSubscriptions", request);
+  setTrackMuted = (request: MediaRequest<"setTrackMuted">) => this.#call("setTrackMuted", request);
+  unpublish = (request: MediaRequest<"unpublish">) => this.#call("unpublish", request);
+  sendData = (request: MediaRequest<"sendData">) => this.#call("sendData", request);
+  setNetwork = (request: MediaRequest<"setNetwork">) => this.#call("setNetwork", request);
+  room = (request: RoomRef) => this.#call("room", request);
+  rooms = () => this.#call("rooms", undefined);
+  load = () => this.#call("load", undefined);
+
+  onEvent(listener: (event: MediaEvent) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** It lives elsewhere now: what it had of ours is gone. */
+  abandon(): void {
+    this.#lose();
+  }
+
+  async close(): Promise<void> {
+    this.#state = "closed";
+    this.#cancelLoss();
+    this.#link.close();
+    this.#settled.resolve();
+    this.#rejectAll("The connection to the media node is closed.");
+    this.#listeners.clear();
+  }
+}
+
+function unreachable(message: string): MediaError {
+  return new MediaError("RTC_SERVER_UNREACHABLE", message);
+}

@@ -1,0 +1,40 @@
+import type { MediaNode } from "../media/node.ts";
+import type { Environment } from "../protocol/enums.ts";
+import type { Permissions } from "../protocol/room-records.ts";
+import type { Client, Session } from "./session.ts";
+import { permissionsAtNode } from "./waiting-room.ts";
+
+/** What a session is made of again when this process has started anew and its media still flows on another machine. */
+export type SessionRecord = {
+  projectId: string;
+  environment: Environment;
+  connectionId: string;
+  tokenId: string;
+  joinedAt: number;
+  resumeToken: string;
+  permissions: Permissions;
+  metadata: string | null;
+  client: Client;
+  headless: boolean;
+};
+
+export function recordOf({ room, link, ...session }: Session): string {
+  const { connectionId, tokenId, joinedAt, resumeToken, permissions, metadata, client } = session;
+  const record: SessionRecord = {
+    ...{ projectId: room.projectId, environment: room.environment },
+    ...{ connectionId, tokenId, joinedAt, resumeToken, permissions, metadata, client },
+    headless: link.state === "headless",
+  };
+  return JSON.stringify(record);
+}
+
+/** A participant as its node gets it. Only a node that can outlive this process is given the record. */
+export function addToNode(session: Session, node: MediaNode): Promise<void> {
+  return node.addParticipant({
+    roomId: session.room.id,
+    participantId: session.id,
+    identity: session.identity,
+    permissions: permissionsAtNode(session),
+    ...(node.remote && { record: recordOf(session) }),
+  });
+}
