@@ -1,0 +1,130 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { type Browser, chromium, type Page } from "playwright-core";
+import { buildWeb } from "../../../bin/build-web.ts";
+import { columnsFor } from "../../../web/playground/layout.ts";
+import { CHROMIUM } from "../media/harness.ts";
+import { type ServerProcess, startServer } from "../sdk/server-process.ts";
+
+const ROOT = join(import.meta.dir, "../../..");
+
+let server: ServerProcess;
+let browser: Browser;
+const errors: string[] = [];
+beforeAll(async () => {
+  await buildWeb(ROOT, join(ROOT, "dist/web"));
+  [server, browser] = await Promise.all([startServer(), chromium.launch(CHROMIUM)]);
+}, 120_000);
+afterAll(async () => {
+  await browser?.close();
+  await server?.close();
+});
+
+async function tab(
+  query = "",
+  options: { width: number; height: number } = { width: 1440, height: 900 },
+): Promise<Page> {
+  const context = await browser.newContext({ permissions: ["camera", "microphone"], viewport: options });
+  const page = await context.newPage();
+  page.on("pageerror", ({ message }) => errors.push(message));
+  page.on("console", (message) => {
+    if (/Content Security Policy/.test(message.text())) errors.push(message.text());
+  });
+  await page.goto(`${server.url}/playground${query}`);
+  return page;
+}
+
+const click = (page: Page, name: string) => page.getByRole("button", { name, exact: true }).click();
+
+/** Resolves when the tile's picture moves on. */
+async function moving(page: Page, identity: string): Promise<void> {
+  const frames = (id: string) =>
+    document.querySelector<HTMLVideoElement>(`[data-identity="${id}"] video`)?.getVideoPlaybackQuality()
+      .totalVideoFrames ?? 0;
+  await page.waitForFunction(frames, identity, { timeout: 30_000 });
+  const before = await page.evaluate(frames, identity);
+  await page.waitForFunction(
+    ([id, least]) =>
+      (document.querySelector<HTMLVideoElement>(`[data-identity="${id}"] video`)?.getVideoPlaybackQuality()
+        .totalVideoFrames ?? 0) > least,
+    [identity, before + 10] as const,
+    { timeout: 30_000 },
+  );
+}
+
+test("[10] tiles are as large as the area allows, from 1 to 50, and scroll before they are too small", () => {
+  const columns = [1, 2, 4, 9, 16, 50].map((count) => columnsFor(count, 1400, 700));
+  expect(columns).toEqual([1, 2, 2, 3, 4, 8]);
+  expect(columnsFor(2, 390, 700)).toBe(1);
+  expect(columnsFor(50, 390, 700)).toBe(2);
+});
+
+describe("[10] the playground with stoa dev", () => {
+  let anna: Page;
+  let ben: Page;
+
+  test("two tabs are in a call after one click each, with names they did not have to think of", async () => {
+    anna = await tab("?name=anna");
+    ben = await tab();
+    expect(await ben.getByLabel("Your name").inputValue()).toMatch(/^[a-z]+-[a-z]+$/);
+    await click(anna, "Join");
+    await ben.getByLabel("Your name").fill("ben");
+    await click(ben, "Join");
+    await anna.locator('[data-identity="ben"]').waitFor();
+    await click(anna, "Camera");
+    await click(anna, "Microphone");
+    await moving(ben, "anna");
+    await ben.locator('[data-identity="anna"].speaking').waitFor({ timeout: 20_000 });
+  }, 90_000);
+
+  test("they chat: typing, a message, a reaction, a read mark and a file", async () => {
+    await anna.getByLabel("Message").fill("hello ben");
+    await ben.getByText("anna is typing").waitFor();
+    await click(anna, "Send");
+    const message = ben.locator(".message", { hasText: "hello ben" });
+    await message.waitFor();
+    await anna.getByText("read by ben").waitFor();
+    await message.getByRole("button", { name: "React with 🎉" }).click();
+    await anna.locator(".reaction.given", { hasText: "🎉 1" }).waitFor();
+    await ben.getByLabel("Send a file").setInputFiles({
+      name: "notes.txt",
+      mimeType: "text/plain",
+      buffer: Buffer.from("notes"),
+    });
+    await anna.getByRole("button", { name: "notes.txt (1 KB)" }).waitFor();
+  }, 60_000);
+
+  test("the figures are shown, and a cut network is told and mended", async () => {
+    await click(anna, "Stats");
+    await anna.locator(".stats", { hasText: "VP8" }).waitFor();
+    await anna.getByLabel("Network").selectOption("offline");
+    await anna.locator(".state.reconnecting").waitFor({ timeout: 30_000 });
+    await anna.getByLabel("Network").selectOption("none");
+    await anna.locator(".state.connected").waitFor({ timeout: 40_000 });
+    await moving(ben, "anna");
+  }, 120_000);
+
+  test("whoever leaves is back in the lobby, and gone for the other", async () => {
+    await click(anna, "Leave");
+    await anna.getByRole("button", { name: "Join" }).waitFor();
+    await ben.locator('[data-identity="anna"]').waitFor({ state: "detached" });
+    expect(errors).toEqual([]);
+  }, 30_000);
+
+  test("a viewer waits for a stream, sees it when the host goes live, and hears of its end; at the width of a phone", async () => {
+    const viewer = await tab("?room=show&name=vera&mode=viewer", { width: 390, height: 844 });
+    await click(viewer, "Join");
+    await viewer.getByText("Waiting for the host").waitFor();
+    const host = await tab("?room=show&name=hans&mode=host");
+    await click(host, "Join");
+    await click(host, "Camera");
+    await click(host, "Go live");
+    await moving(viewer, "hans");
+    expect(await viewer.getByRole("button", { name: "Camera" }).count()).toBe(0);
+    const overflow = await viewer.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    expect(overflow).toBeLessThanOrEqual(0);
+    await click(host, "End stream");
+    await viewer.getByRole("button", { name: "Join" }).waitFor();
+    expect(errors).toEqual([]);
+  }, 90_000);
+});

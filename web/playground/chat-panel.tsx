@@ -1,0 +1,168 @@
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import type { Conversation, LocalMessage } from "../sdk/index.ts";
+import { attempt, changes, say } from "./session.ts";
+
+type ChatPanelProps = { conversation: Conversation; me: string };
+
+const EMOJI = ["👍", "❤️", "😂", "🎉"];
+
+export function ChatPanel({ conversation, me }: ChatPanelProps) {
+  const text = useSignal("");
+  const progress = useSignal<{ part: number; stop: AbortController } | null>(null);
+  const readBy = useSignal(new Map<string, string>());
+  const list = useRef<HTMLOListElement>(null);
+  const messages = changes.value >= 0 ? conversation.messages : [];
+  const others = conversation.typing.map(({ userId }) => userId);
+
+  useEffect(
+    () =>
+      conversation.on("read", ({ userId, messageId }) => {
+        if (userId !== me) readBy.value = new Map(readBy.value).set(userId, messageId);
+      }),
+    [conversation],
+  );
+  const last = messages.at(-1);
+  useEffect(() => {
+    list.current?.scrollTo({ top: list.current.scrollHeight });
+    if (last && last.status === "sent" && last.senderId !== me) conversation.markRead(last.id).catch(() => {});
+  }, [last?.id]);
+
+  const sendFile = async (file: File) => {
+    const stop = new AbortController();
+    progress.value = { part: 0, stop };
+    try {
+      await conversation.sendFile(file, {
+        signal: stop.signal,
+        onProgress: (part) => {
+          progress.value = { part, stop };
+        },
+      });
+    } catch (error) {
+      say((error as Error).message);
+    }
+    progress.value = null;
+  };
+
+  return (
+    <section class="chat" aria-label="Chat">
+      {conversation.hasOlder && messages.length >= 50 && (
+        <button type="button" class="button quiet" onClick={attempt(() => conversation.loadOlder())}>
+          Earlier messages
+        </button>
+      )}
+      <ol ref={list} class="messages">
+        {messages.map((message) => (
+          <Message
+            key={message.clientMessageId ?? message.id}
+            {...{ message, conversation, me }}
+            readBy={readBy.value}
+          />
+        ))}
+      </ol>
+      <p class="typing quiet" aria-live="polite">
+        {others.length > 0 && `${others.join(", ")} ${others.length === 1 ? "is" : "are"} typing …`}
+      </p>
+      {progress.value && (
+        <p class="upload">
+          <progress value={progress.value.part} aria-label="Upload" />
+          <button type="button" class="button quiet" onClick={() => progress.value?.stop.abort()}>
+            Cancel
+          </button>
+        </p>
+      )}
+      <form
+        class="compose"
+        onSubmit={(event) => {
+          event.preventDefault();
+          const sent = text.value.trim();
+          text.value = "";
+          if (sent !== "") attempt(() => conversation.send(sent))();
+        }}
+      >
+        <label class="button attach" title="Send a file">
+          <span aria-hidden="true">📎</span>
+          <input
+            type="file"
+            aria-label="Send a file"
+            onChange={({ currentTarget }) => {
+              const [file] = currentTarget.files ?? [];
+              currentTarget.value = "";
+              if (file) void sendFile(file);
+            }}
+          />
+        </label>
+        <input
+          class="input"
+          aria-label="Message"
+          placeholder="Message"
+          value={text}
+          onInput={({ currentTarget }) => {
+            text.value = currentTarget.value;
+            conversation.startTyping();
+          }}
+        />
+        <button class="button primary" type="submit">
+          Send
+        </button>
+      </form>
+    </section>
+  );
+}
+
+type MessageProps = { message: LocalMessage; conversation: Conversation; me: string; readBy: Map<string, string> };
+
+function Message({ message, conversation, me, readBy }: MessageProps) {
+  const { id, senderId, text, attachment, reactions, deleted, edited, status } = message;
+  const readers = [...readBy].filter(([, messageId]) => messageId === id).map(([userId]) => userId);
+  const react = (emoji: string) => {
+    const mine = reactions.find((one) => one.emoji === emoji)?.userIds.includes(me);
+    return mine ? conversation.unreact(id, emoji) : conversation.react(id, emoji);
+  };
+  return (
+    <li class={senderId === me ? "message mine" : "message"}>
+      <strong>{senderId ?? "server"}</strong>
+      {deleted ? <em class="quiet">deleted</em> : <p>{text}</p>}
+      {attachment && (
+        <button
+          type="button"
+          class="button file"
+          onClick={attempt(async () => {
+            open(await conversation.downloadUrl(attachment.id), "_blank", "noopener");
+          })}
+        >
+          {attachment.filename} ({Math.ceil(attachment.size / 1024)} KB)
+        </button>
+      )}
+      {status === "sent" && !deleted && (
+        <div class="reactions">
+          {EMOJI.map((emoji) => {
+            const found = reactions.find((one) => one.emoji === emoji);
+            return (
+              <button
+                key={emoji}
+                type="button"
+                class={found ? "reaction given" : "reaction"}
+                aria-label={`React with ${emoji}`}
+                onClick={attempt(() => react(emoji))}
+              >
+                {emoji}
+                {found && ` ${found.count}`}
+              </button>
+            );
+          })}
+        </div>
+      )}
+      <small class="quiet">
+        {edited && "edited "}
+        {status === "sending" && "sending … "}
+        {readers.length > 0 && `read by ${readers.join(", ")}`}
+      </small>
+      {status === "failed" && (
+        <button type="button" class="button" onClick={attempt(() => conversation.retry(message))}>
+          Not sent. Try again
+        </button>
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,39 @@
+import { useEffect, useRef } from "preact/hooks";
+import type { LocalTrack, RemoteTrack } from "../sdk/index.ts";
+
+export type TileProps = {
+  name: string;
+  picture: LocalTrack | RemoteTrack | undefined;
+  muted: boolean;
+  speaking: boolean;
+  quality: string | null;
+  mirrored?: boolean;
+};
+
+/** One person or one screen. The SDK asks the server for no more than the tile shows. */
+export function Tile({ name, picture, muted, speaking, quality, mirrored }: TileProps) {
+  const element = useRef<HTMLVideoElement>(null);
+  const shown = picture?.muted ? undefined : picture;
+  useEffect(() => {
+    const { current } = element;
+    if (!current || !shown) return;
+    shown.attach(current);
+    return () => shown.detach(current);
+  }, [shown]);
+  return (
+    <figure class={`tile ${speaking ? "speaking" : ""}`} data-identity={name}>
+      {shown ? (
+        <video muted ref={element} class={mirrored ? "mirrored" : ""} aria-label={`Picture of ${name}`} />
+      ) : (
+        <span class="initial" aria-hidden="true">
+          {name.slice(0, 1).toUpperCase()}
+        </span>
+      )}
+      <figcaption>
+        {quality && <span class={`quality ${quality}`} title={`Connection: ${quality}`} />}
+        {name}
+        {muted && <span class="muted"> muted</span>}
+      </figcaption>
+    </figure>
+  );
+}
