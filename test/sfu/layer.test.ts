@@ -1,0 +1,53 @@
+import { describe, expect, test } from "bun:test";
+import { layerIndex, PublishedLayer } from "../../src/sfu/layer.ts";
+
+describe("a published layer", () => {
+  const running = (frameMs: number, untilMs: number) => {
+    const layer = new PublishedLayer(0, null);
+    layer.restart(7, 90_000);
+    for (let at = 0; at <= untilMs; at += frameMs) layer.received(at * 90, 1_000, 1_000_000 + at);
+    return layer;
+  };
+
+  test("is live while its frames come, and for a few frames more", () => {
+    const layer = running(66, 3_000);
+    expect(layer.isLive(1_000_000 + 3_000 + 350)).toBe(true);
+    expect(layer.isLive(1_000_000 + 3_000 + 700)).toBe(false);
+  });
+
+  test("of one frame a second is live for two seconds", () => {
+    const layer = running(1_000, 20_000);
+    expect(layer.isLive(1_000_000 + 20_000 + 1_900)).toBe(true);
+    expect(layer.isLive(1_000_000 + 20_000 + 2_100)).toBe(false);
+  });
+
+  test("without a packet is not live", () => {
+    expect(new PublishedLayer(0, null).isLive(0)).toBe(false);
+  });
+
+  test("asks for one keyframe in half a second, and not for one that has come", () => {
+    const layer = new PublishedLayer(0, null);
+    expect(layer.takeKeyframeRequest(0)).toBe(false);
+    layer.askKeyframe();
+    layer.askKeyframe();
+    expect(layer.takeKeyframeRequest(1_000)).toBe(true);
+    expect(layer.takeKeyframeRequest(1_001)).toBe(false);
+    layer.askKeyframe();
+    expect(layer.takeKeyframeRequest(1_400)).toBe(false);
+    expect(layer.takeKeyframeRequest(1_500)).toBe(true);
+    layer.askKeyframe();
+    layer.keyframeArrived(1, 360);
+    expect(layer.takeKeyframeRequest(3_000)).toBe(false);
+    expect(layer.height).toBe(360);
+  });
+
+  test.each([
+    ["q", ["q", "h", "f"], 0],
+    ["f", ["h", "f"], 2],
+    ["a", ["a", "b", "c"], 0],
+    ["c", ["a", "b", "c"], 2],
+    [null, [], 0],
+  ] as const)("rid %s of %p is layer %d", (rid, rids, index) => {
+    expect(layerIndex(rid, rids)).toBe(index);
+  });
+});
