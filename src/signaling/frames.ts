@@ -1,5 +1,6 @@
 import type { TSchema } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
+import { parseJson } from "../kernel/json.ts";
 import { type ClientFrame, ClientFrames } from "../protocol/signaling.ts";
 import type { FrameErrorCode } from "./refusal.ts";
 
@@ -19,7 +20,7 @@ export function readFrame(text: string | null): ReadFrame {
   if (text === null) return { kind: "malformed", message: "Send text frames." };
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch {
     return { kind: "malformed", message: "The frame is not JSON." };
   }

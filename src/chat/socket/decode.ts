@@ -1,4 +1,5 @@
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
+import { parseJson } from "../../kernel/json.ts";
 import { type ChatClientFrame, ChatClientFrames, type ChatClientFrameType } from "../../protocol/chat.ts";
 
 export type Decoded =
@@ -50,7 +51,7 @@ export function malformed(message: string): Decoded & { ok: false } {
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return null;
   }

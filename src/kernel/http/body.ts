@@ -1,4 +1,5 @@
 import { ApiError, type ErrorCode } from "../../protocol/errors.ts";
+import { isTooDeep, MAX_JSON_DEPTH } from "../json.ts";
 
 export const MAX_BODY_BYTES = 1024 * 1024;
 /** Below it bodies are files of any type and size; their route streams them. */
@@ -39,6 +40,9 @@ export async function parseBody(request: Request, path: string, contentType: str
   if (text === "") return {};
   if (!/^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(contentType)) {
     return new UnreadableBody("SVC_UNSUPPORTED_MEDIA_TYPE");
+  }
+  if (isTooDeep(text)) {
+    return new UnreadableBody("SVC_VALIDATION_FAILED", `The body is nested deeper than ${MAX_JSON_DEPTH} levels.`);
   }
   try {
     return JSON.parse(text);
