@@ -1,3 +1,4 @@
+import "./kernel/production.ts";
 import { run } from "./cli/run.ts";
 
 await run(process.argv.slice(2));

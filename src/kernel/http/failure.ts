@@ -2,7 +2,11 @@ import { ApiError, type FieldProblem } from "../../protocol/errors.ts";
 
 type SchemaWithWords = { error?: unknown; anyOf?: { error?: unknown }[] };
 type FieldFailure = { path?: string; message?: string; type?: number; schema?: SchemaWithWords };
-type FrameworkValidation = { all?: FieldFailure[]; type?: string };
+type FrameworkValidation = { validator?: Validator; value?: unknown; type?: string };
+type Validator = { Errors?(value: unknown): Iterable<FieldFailure> };
+
+/** A list of a thousand wrong items is one mistake. */
+const MAX_PROBLEMS = 64;
 
 /** `ValueErrorType.ObjectRequiredProperty` of the validator. */
 const MISSING = 45;
@@ -29,7 +33,9 @@ export function toApiError(code: string | number, error: unknown): ApiError {
 
 function validationError(failure: FrameworkValidation): ApiError {
   const seen = new Map<string, FieldProblem>();
-  for (const problem of failure.all ?? []) {
+  // Not the framework's own list: it makes text of every value, and throws for one that has none.
+  for (const problem of failure.validator?.Errors?.(failure.value) ?? []) {
+    if (seen.size === MAX_PROBLEMS) break;
     const field = problem.path?.replace(/^\//, "").replaceAll("/", ".") || "body";
     if (!seen.has(field)) seen.set(field, { field, message: wordsOf(problem) });
   }
