@@ -92,7 +92,10 @@ export const reactionRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatS
         });
       },
       {
-        ...documented("The whole thread: its root, then the replies, oldest first", ["SVC_MESSAGE_NOT_FOUND"]),
+        ...documented("The whole thread: its root, then the replies, oldest first", [
+          "SVC_MESSAGE_NOT_FOUND",
+          "SVC_INVALID_CURSOR",
+        ]),
         query: t.Object({ ...pageQuery, includeDeleted: BooleanQuery }),
         response: t.Array(Message),
       },

@@ -53,12 +53,12 @@ export const storageRoutes = (
       "/:attachmentId",
       ({ request, params, info, set }) => download(request, params.attachmentId, info.origin, set),
       {
-        ...documented("Read an attachment from its download address", [
-          "SVC_PERMISSION_DENIED",
-          "SVC_ORIGIN_NOT_ALLOWED",
-          "SVC_ATTACHMENT_NOT_FOUND",
-          "SVC_RANGE_NOT_SATISFIABLE",
-        ]),
+        ...documented(
+          "Read an attachment from its download address",
+          ["SVC_PERMISSION_DENIED", "SVC_ORIGIN_NOT_ALLOWED", "SVC_ATTACHMENT_NOT_FOUND", "SVC_RANGE_NOT_SATISFIABLE"],
+          undefined,
+          { 200: "application/octet-stream", 206: "application/octet-stream", 304: null },
+        ),
       },
     )
     .head(

@@ -19,5 +19,5 @@ export const observabilityRoutes = (http: Http, runtime: Runtime, { observabilit
     .get(
       "/metrics/grafana.json",
       () => grafanaDashboard(),
-      documented("A Grafana dashboard over /metrics, to import as it is"),
+      documented("A Grafana dashboard over /metrics, to import as it is", [], undefined, { 200: "application/json" }),
     );

@@ -23,11 +23,12 @@ export const telemetryRoutes = ({ guards, rateLimit }: Http, { now }: Runtime, r
       set.status = 202;
     },
     {
-      ...documented("Report an event of one's own connection", [
-        "SVC_RATE_LIMITED",
-        "SVC_PERMISSION_DENIED",
-        "SVC_PAYLOAD_TOO_LARGE",
-      ]),
+      ...documented(
+        "Report an event of one's own connection",
+        ["SVC_RATE_LIMITED", "SVC_PERMISSION_DENIED", "SVC_PAYLOAD_TOO_LARGE"],
+        undefined,
+        { 202: null },
+      ),
       transform: [
         rateLimit("TELEMETRY"),
         ({ request }: { request: Request }) => {

@@ -29,17 +29,22 @@ export const whipRoutes = ({ guards }: Http, { signaling: { whip } }: { signalin
           return sdp;
         },
         {
-          ...documented(SUMMARY[kind], [
-            "SVC_TOKEN_EXPIRED",
-            "SVC_TOKEN_REVOKED",
-            "SVC_PERMISSION_DENIED",
-            "SVC_ROOM_NOT_FOUND",
-            "SVC_ROOM_CLOSED",
-            "SVC_UNSUPPORTED_MEDIA_TYPE",
-            "SVC_RATE_LIMITED",
-            "SVC_NO_RTC_CAPACITY",
-          ]),
-          body: t.String({ minLength: 1, description: "The offer, as application/sdp" }),
+          ...documented(
+            SUMMARY[kind],
+            [
+              "SVC_TOKEN_EXPIRED",
+              "SVC_TOKEN_REVOKED",
+              "SVC_PERMISSION_DENIED",
+              "SVC_ROOM_NOT_FOUND",
+              "SVC_ROOM_CLOSED",
+              "SVC_UNSUPPORTED_MEDIA_TYPE",
+              "SVC_RATE_LIMITED",
+              "SVC_NO_RTC_CAPACITY",
+            ],
+            undefined,
+            { 201: "application/sdp" },
+          ),
+          body: t.String({ minLength: 1, contentMediaType: "application/sdp", description: "The offer" }),
         },
       ),
     );

@@ -6,9 +6,18 @@ export function documented(
   summary: string,
   errors: ErrorCode[] = [],
   description?: string,
+  answers: Answers = {},
 ): { detail: DocumentDecoration } {
-  const detail = { summary, ...(description === undefined ? {} : { description }), "x-errors": errors };
+  const words = description === undefined ? {} : { description };
+  const detail = { summary, ...words, "x-errors": errors, "x-answers": answers };
   return { detail };
+}
+
+/** Success of a route without a response schema: status, and the type of its body if it has one. */
+export type Answers = Record<number, string | null>;
+
+export function answersOf(detail: unknown): Answers {
+  return (detail as { "x-answers"?: Answers } | undefined)?.["x-answers"] ?? {};
 }
 
 /** The codes that a route's own documentation names; undefined for a route without any. */

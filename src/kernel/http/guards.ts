@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
 import { ENVIRONMENTS, type Environment, type ProjectRole } from "../../protocol/enums.ts";
-import { ApiError, invalid } from "../../protocol/errors.ts";
+import { ApiError, type ErrorCode, invalid } from "../../protocol/errors.ts";
 import { PERMISSIONS, type Permission } from "../../protocol/permissions.ts";
 import { sameSecret } from "../secrets.ts";
 import { requireReadable } from "./body.ts";
@@ -60,11 +60,14 @@ export function createGuards(deps: GuardDeps) {
     }),
 
     /** Routes of the sign-in pages: no credential yet, but only from our own pages. Their limiter precedes the body. */
-    ownPage: new Elysia({ name: "guard:own-page" }).derive({ as: "scoped" }, ({ request }) => {
-      const info = infoOf(request);
-      if (!sameOrigin(info.origin, request, deps.publicUrl)) throw new ApiError("SVC_ORIGIN_NOT_ALLOWED");
-      return { info };
-    }),
+    ownPage: new Elysia({ name: "guard:own-page" }).derive(
+      { as: "scoped" },
+      answers(["SVC_ORIGIN_NOT_ALLOWED"], ({ request }) => {
+        const info = infoOf(request);
+        if (!sameOrigin(info.origin, request, deps.publicUrl)) throw new ApiError("SVC_ORIGIN_NOT_ALLOWED");
+        return { info };
+      }),
+    ),
 
     apiKey: new Elysia({ name: "guard:api-key" }).derive(
       { as: "scoped" },
@@ -146,15 +149,18 @@ export function createGuards(deps: GuardDeps) {
     /** `/v1/projects/:projectId/…`: a member of that project; anyone else finds nothing there. */
     member: new Elysia({ name: "guard:member" }).derive(
       { as: "scoped" },
-      takes(["session"], async ({ request, body, params, query }) => {
-        const asking = await signedIn(request);
-        const { projectId = "" } = params as { projectId?: string };
-        const role = deps.roleIn(projectId, asking.caller.userId);
-        if (role === null) throw new ApiError("SVC_PROJECT_NOT_FOUND");
-        requireReadable(body);
-        const archived = deps.isArchived(projectId);
-        return { ...asking, role, projectId, archived, environment: environmentOf(query.environment) };
-      }),
+      answers(
+        ["SVC_PROJECT_NOT_FOUND", "SVC_VALIDATION_FAILED"],
+        takes(["session"], async ({ request, body, params, query }) => {
+          const asking = await signedIn(request);
+          const { projectId = "" } = params as { projectId?: string };
+          const role = deps.roleIn(projectId, asking.caller.userId);
+          if (role === null) throw new ApiError("SVC_PROJECT_NOT_FOUND");
+          requireReadable(body);
+          const archived = deps.isArchived(projectId);
+          return { ...asking, role, projectId, archived, environment: environmentOf(query.environment) };
+        }),
+      ),
     ),
   };
 }
@@ -167,10 +173,21 @@ function takes<Derive extends object>(credentials: CredentialKind[], derive: Der
   return Object.assign(derive, { credentials });
 }
 
+/** Marks a guard with the errors that are its own, besides those of the credentials it takes. */
+export function answers<Derive extends object>(errors: ErrorCode[], derive: Derive): Derive {
+  return Object.assign(derive, { errors });
+}
+
+type Marked = { transform?: unknown };
+type Marks = { fn: { credentials?: CredentialKind[]; errors?: ErrorCode[] } }[];
+
 /** What a route's guard takes: one of these, or nothing for an open route. */
-export function credentialsOf(hooks: { transform?: unknown }): CredentialKind[] {
-  const transforms = (hooks.transform ?? []) as { fn: { credentials?: CredentialKind[] } }[];
-  return transforms.flatMap(({ fn }) => fn.credentials ?? []);
+export function credentialsOf(hooks: Marked): CredentialKind[] {
+  return ((hooks.transform ?? []) as Marks).flatMap(({ fn }) => fn.credentials ?? []);
+}
+
+export function guardErrorsOf(hooks: Marked): ErrorCode[] {
+  return ((hooks.transform ?? []) as Marks).flatMap(({ fn }) => fn.errors ?? []);
 }
 
 export type Guards = ReturnType<typeof createGuards>;

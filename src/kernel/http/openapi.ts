@@ -1,8 +1,8 @@
 import { toOpenAPISchema, unwrapSchema } from "@elysiajs/openapi/openapi";
 import type { AnyElysia } from "elysia";
 import type { ErrorCode } from "../../protocol/errors.ts";
-import { ERROR_SCHEMA, errorResponses, errorsOf } from "./docs.ts";
-import { type CredentialKind, credentialsOf } from "./guards.ts";
+import { answersOf, ERROR_SCHEMA, errorResponses, errorsOf } from "./docs.ts";
+import { type CredentialKind, credentialsOf, guardErrorsOf } from "./guards.ts";
 
 type Json = Record<string, unknown>;
 type Operation = Json & {
@@ -61,18 +61,19 @@ export function describeApi(app: AnyElysia, version: string): Json {
 
 /** What the generator leaves out of an operation, or says too much of. */
 function complete(verb: string, generated: Operation, hooks: Hooks): Operation {
-  // A GET that returns nothing is a socket.
-  const silentStatus = verb === "get" ? 101 : 204;
-  const { "x-errors": _, ...operation } = generated;
+  const { "x-errors": _, "x-answers": __, ...operation } = generated;
   const credentials = credentialsOf(hooks);
+  // Guards refuse a body that cannot be read, whether the route wants one or not.
+  const readsBody = hooks.body !== undefined || (verb !== "get" && credentials.length > 0);
   const codes = new Set<ErrorCode>([
     ...(errorsOf(hooks.detail) ?? []),
-    ...(hooks.body === undefined && hooks.query === undefined ? [] : (["SVC_VALIDATION_FAILED"] as const)),
-    ...(hooks.body === undefined ? [] : BODY_ERRORS),
-    ...credentials.flatMap((kind) => GUARD_ERRORS[kind]),
+    ...(readsBody || hooks.query !== undefined ? (["SVC_VALIDATION_FAILED"] as const) : []),
+    ...(readsBody ? BODY_ERRORS : []),
+    ...credentials.flatMap((kind) => CREDENTIAL_ERRORS[kind]),
+    ...guardErrorsOf(hooks),
     "SVC_INTERNAL_ERROR",
   ]);
-  const answers = hooks.response === undefined ? { [silentStatus]: {} } : (generated.responses ?? {});
+  const answers = hooks.response === undefined ? unvalidated(verb, hooks.detail) : (generated.responses ?? {});
   const described = Object.entries(answers).map(([status, answer]) => [
     status,
     { ...answer, description: SUCCESS[status] },
@@ -82,11 +83,24 @@ function complete(verb: string, generated: Operation, hooks: Hooks): Operation {
   const keyed = codes.has("SVC_IDEMPOTENCY_KEY_REUSED") ? [IDEMPOTENCY_KEY] : [];
   return {
     ...operation,
-    ...(schema === undefined ? {} : { requestBody: { required: true, content: { "application/json": { schema } } } }),
+    ...(schema === undefined
+      ? {}
+      : { requestBody: { required: true, content: { [mediaTypeOf(schema)]: { schema } } } }),
     parameters: [...(generated.parameters ?? []), ...keyed],
     security: credentials.map((kind) => ({ [kind]: [] })),
     responses: { ...Object.fromEntries(described), ...errorResponses(codes) },
   };
+}
+
+const mediaTypeOf = (schema: object) =>
+  (schema as { contentMediaType?: string }).contentMediaType ?? "application/json";
+
+/** Answers that no schema describes. A GET that says nothing of them is a socket; anything else has no body. */
+function unvalidated(verb: string, detail: unknown): Record<string, Json> {
+  const said = Object.entries(answersOf(detail));
+  if (said.length === 0) return { [verb === "get" ? 101 : 204]: {} };
+  const body = (type: string) => ({ content: { [type]: { schema: type.endsWith("json") ? {} : { type: "string" } } } });
+  return Object.fromEntries(said.map(([status, type]) => [status, type === null ? {} : body(type)]));
 }
 
 const SUCCESS: Record<string, string> = {
@@ -95,12 +109,14 @@ const SUCCESS: Record<string, string> = {
   201: "Created",
   202: "Accepted; it happens after the answer",
   204: "Done; there is no body",
+  206: "The part asked for",
+  304: "Not modified",
   503: "Not ready",
 };
 
 const BODY_ERRORS = ["SVC_PAYLOAD_TOO_LARGE", "SVC_UNSUPPORTED_MEDIA_TYPE"] as const;
 const TOKEN_ERRORS = ["SVC_AUTH_ERROR", "SVC_TOKEN_EXPIRED", "SVC_TOKEN_REVOKED", "SVC_ORIGIN_NOT_ALLOWED"] as const;
-const GUARD_ERRORS: Record<CredentialKind, readonly ErrorCode[]> = {
+const CREDENTIAL_ERRORS: Record<CredentialKind, readonly ErrorCode[]> = {
   apiKey: ["SVC_AUTH_ERROR", "SVC_ORIGIN_NOT_ALLOWED"],
   session: TOKEN_ERRORS,
   chatToken: TOKEN_ERRORS,
@@ -120,14 +136,28 @@ const IDEMPOTENCY_KEY = {
 function publicSchema(value: unknown, isNameMap = false): unknown {
   if (Array.isArray(value)) return value.map((item) => publicSchema(item));
   if (value === null || typeof value !== "object") return value;
-  const known = Object.entries(value).flatMap(([key, item]): [string, unknown][] => {
+  const written = isNameMap ? value : asWritten(value);
+  const known = Object.entries(written).flatMap(([key, item]): [string, unknown][] => {
     if (isNameMap) return [[key, publicSchema(item)]];
     if (key === "codePoints") return lengthsOf(item as [number, number]);
-    if ((key === "error" && typeof item === "string") || (key === "pattern" && "codePoints" in value)) return [];
+    if ((key === "error" && typeof item === "string") || (key === "pattern" && "codePoints" in written)) return [];
     return [[key, publicSchema(item, key === "properties")]];
   });
   return Object.fromEntries(known);
 }
+
+/** Undoes what the framework adds for itself: text that stands for a number, and a null that its list does not hold. */
+function asWritten(schema: object): object {
+  const { anyOf, type, enum: list } = schema as Json;
+  const [first, written] = Array.isArray(anyOf) ? (anyOf as Json[]) : [];
+  if (anyOf !== undefined && first?.type === "string" && STAND_INS.has(String(first.format))) {
+    return { ...schema, anyOf: undefined, ...written };
+  }
+  const missesNull = Array.isArray(list) && Array.isArray(type) && type.includes("null") && !list.includes(null);
+  return missesNull ? { ...schema, enum: [...list, null] } : schema;
+}
+
+const STAND_INS = new Set(["integer", "numeric", "boolean"]);
 
 /** JSON Schema counts characters as we do; the validator, which counts UTF-16 units, has a pattern instead. */
 function lengthsOf([min, max]: [number, number]): [string, unknown][] {
