@@ -69,6 +69,23 @@ export class RtcPage {
     }
   }
 
+  /** A third track beside camera and microphone; a canvas, because nobody is there to choose a screen. */
+  async shareScreen(): Promise<void> {
+    const canvas = Object.assign(document.createElement("canvas"), { width: 320, height: 180 });
+    const context = canvas.getContext("2d");
+    let hue = 0;
+    setInterval(() => {
+      if (!context) return;
+      hue += 7;
+      context.fillStyle = `hsl(${hue} 80% 50%)`;
+      context.fillRect(0, 0, 320, 180);
+    }, 66);
+    const [track] = canvas.captureStream(15).getVideoTracks();
+    if (!track) throw new Error("no picture");
+    const transceiver = this.pc.addTransceiver(track, { direction: "sendonly" });
+    this.#published.push({ transceiver, clientTrackId: track.id, kind: "video", source: "screenShare" });
+  }
+
   receive(pairs: number): void {
     for (let pair = 0; pair < pairs; pair++) {
       for (const kind of ["audio", "video"] as const) {

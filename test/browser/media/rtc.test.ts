@@ -154,6 +154,77 @@ describe("[4] browsers in a room, through the server's own socket", () => {
   }, 60_000);
 });
 
+describe("[4] coming and going", () => {
+  test("ten joins: from the opening of the socket to the first decoded frame", async () => {
+    const roomId = await server.room();
+    const ann = await entered(roomId, "ann");
+    const viewer = await stage.page(browser);
+    const times: number[] = [];
+    for (let round = 0; round < 10; round++) {
+      const token = await mint(roomId, "viewer");
+      times.push(
+        await viewer.evaluate(
+          async ([url, credential]) => {
+            const rtc = window.openRtc();
+            const startedAt = performance.now();
+            await rtc.join(url, credential);
+            rtc.receive(1);
+            await rtc.offer();
+            const { video } = await rtc.watch("ann");
+            await rtc.decoded(video, 1);
+            const took = performance.now() - startedAt;
+            await rtc.ask("room.leave");
+            rtc.pc.close();
+            return took;
+          },
+          [stage.endpoint, token] as const,
+        ),
+      );
+    }
+    times.sort((a, b) => a - b);
+    const at = (share: number) => Math.round(times[Math.ceil(times.length * share) - 1] ?? 0);
+    console.log(`join to first decoded frame: p50 ${at(0.5)} ms, p95 ${at(0.95)} ms`);
+    expect(times).toHaveLength(10);
+    await Promise.all([ann.page.close(), viewer.close()]);
+  }, 120_000);
+
+  test("20 rounds with camera, microphone and screen at once leave nothing behind", async () => {
+    const roomId = await server.room();
+    const ann = await entered(roomId, "ann");
+    const guest = await stage.page(browser);
+    for (let round = 0; round < 20; round++) {
+      const token = await mint(roomId, "guest");
+      await guest.evaluate(
+        async ([url, credential]) => {
+          const rtc = window.openRtc();
+          await rtc.join(url, credential);
+          await rtc.publish();
+          await rtc.shareScreen();
+          await rtc.offer();
+        },
+        [stage.endpoint, token] as const,
+      );
+      const sources = await ann.page.evaluate(
+        async (before) => {
+          const seen = () => window.rtc.pushes.filter(({ type }) => type === "track.published").slice(before);
+          while (seen().length < 3) await new Promise((wake) => setTimeout(wake, 20));
+          return seen().map(({ track }) => (track as { source: string }).source);
+        },
+        2 + round * 3,
+      );
+      expect(sources.sort()).toEqual(["camera", "microphone", "screenShare"]);
+      await guest.evaluate(async () => {
+        await window.rtc.ask("room.leave");
+        window.rtc.pc.close();
+      });
+    }
+    const left = await ann.page.evaluate(() => window.rtc.pushes.filter(({ type }) => type === "participant.left"));
+    expect(left).toHaveLength(20);
+    expect(await server.media.node.room({ roomId })).toMatchObject({ participants: [{ identity: "ann" }] });
+    await Promise.all([ann.page.close(), guest.close()]);
+  }, 180_000);
+});
+
 describe("[10] WHIP and WHEP", () => {
   test("one publishes, the other watches; DELETE ends both", async () => {
     const roomId = await server.room();
