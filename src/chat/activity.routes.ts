@@ -11,6 +11,7 @@ import { NamedUser } from "./chat.schema.ts";
 import type { ChatService } from "./chat.service.ts";
 import { EVENT_CURSOR, eventSeqOf } from "./history.ts";
 import { given } from "./limits.ts";
+import { byUser } from "./user-page.ts";
 
 const DEFAULT_EVENTS = 100;
 
@@ -123,16 +124,3 @@ export const activityRoutes = ({ guards }: Http, chat: ChatService) => {
       },
     );
 };
-
-/** A list that lives in memory, in the order of user ids. */
-function byUser<Row extends { userId: string }>(name: string, rows: Row[]) {
-  const sorted = rows.sort((a, b) => (a.userId < b.userId ? -1 : 1));
-  return {
-    name,
-    shape: ["string" as const],
-    read: (after: (string | number)[] | null, limit: number) =>
-      sorted.filter(({ userId }) => after === null || userId > String(after[0])).slice(0, limit),
-    position: (row: Row) => [row.userId],
-    show: (row: Row) => row,
-  };
-}

@@ -15,6 +15,7 @@ import type { ChatService } from "./chat.service.ts";
 import type { ChatConnectionRow } from "./connection.table.ts";
 import type { ConversationRow } from "./conversation.table.ts";
 import type { MessageRow } from "./message.table.ts";
+import { byUser } from "./user-page.ts";
 
 /** Sorts after every id. */
 const NEWEST = "~";
@@ -144,11 +145,14 @@ export const chatDashboardRoutes = ({ guards }: Http, { now }: Runtime, chat: Ch
     )
     .get(
       "/conversations/:conversationId/presence",
-      (context) => live.presences.list(find(context, context.params.conversationId).id),
+      (context) => {
+        const { id } = find(context, context.params.conversationId);
+        return page(context, context.query, byUser("presence", live.presences.list(id)));
+      },
       {
-        ...documented("Who is present now", ["SVC_CONVERSATION_NOT_FOUND"]),
+        ...documented("Who is present now", ["SVC_CONVERSATION_NOT_FOUND", "SVC_INVALID_CURSOR"]),
         transform: permit("chat:read"),
-        query: t.Object(EnvironmentQuery),
+        query: t.Object({ ...pageQuery, ...EnvironmentQuery }),
         response: t.Array(Presence),
       },
     );
