@@ -8,6 +8,7 @@ export const PLATFORMS = [
   "linux-arm64-musl",
   "darwin-x64",
   "darwin-arm64",
+  "windows-x64",
 ] as const;
 
 export type Platform = (typeof PLATFORMS)[number];

@@ -22,7 +22,7 @@ await step("web assets", () => buildWeb(root, join(dist, "web")));
 if (values["web-only"] !== true) {
   const checksums: string[] = [];
   for (const platform of values.all === true ? PLATFORMS : [thisPlatform()]) {
-    const file = `stoa-${platform}`;
+    const file = `stoa-${platform}${platform.startsWith("windows") ? ".exe" : ""}`;
     await step(file, () => buildBinary({ root, platform, webDir: join(dist, "web"), outfile: join(dist, file) }));
     checksums.push(`${await sha256(join(dist, file))}  ${file}\n`);
   }

@@ -88,8 +88,8 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   lifecycle.started("rtc sockets", () => services.signaling.drain());
   lifecycle.started("chat sockets", (_reason, deadline) => services.chat.live.drain(deadline));
 
-  const { ports: mediaPorts, announce } = media;
-  lock?.note({ pid: process.pid, version: VERSION, url, mediaPorts, announce });
+  const { ports: mediaPorts, announce, probe } = media;
+  lock?.note({ pid: process.pid, version: VERSION, url, mediaPorts, announce, probe });
   log.info({ url, media: { ports: media.ports, addresses: media.announce } }, "listening");
   return {
     url,

@@ -5,6 +5,7 @@ import { backupCommand } from "./backup.ts";
 import { completionCommand } from "./completion.ts";
 import { configCommand } from "./config.ts";
 import { devCommand } from "./dev.ts";
+import { doctorCommand } from "./doctor.ts";
 import { keysCommand } from "./keys.ts";
 import { migrateCommand } from "./migrate.ts";
 import { nodeCommand } from "./node.ts";
@@ -16,6 +17,7 @@ const EXAMPLES = `
 Examples:
   stoa dev                          try it: an account, a project and a key, on this machine only
   stoa serve --host 0.0.0.0         run it for others
+  stoa doctor                       what keeps it from working, and what to do about it
   stoa config print --sources       what is set, and where
 `;
 
@@ -34,6 +36,7 @@ export function createProgram(argv: readonly string[]): Command {
     .addCommand(nodeCommand(argv))
     .addCommand(adminCommand(argv))
     .addCommand(keysCommand(argv))
+    .addCommand(doctorCommand(argv))
     .addCommand(backupCommand(argv))
     .addCommand(restoreCommand(argv))
     .addCommand(migrateCommand(argv))

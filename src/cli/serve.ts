@@ -31,7 +31,11 @@ function greeting({ url, services, media }: RunningServer, config: Config): stri
     `Stoa ${VERSION}   data in ${config.DATA_DIR}`,
     ...urls.map((reachable) => `  Listening  ${reachable}`),
   ];
-  lines.push(`  Media      udp and tcp ${media.ports.join(", ")}, for clients at ${media.addresses.join(", ")}`);
+  for (const address of media.addresses) {
+    const host = address.includes(":") ? `[${address}]` : address;
+    lines.push(`  Media      ${media.ports.map((port) => `${host}:${port}`).join(", ")} (udp and tcp)`);
+  }
+  lines.push(`  Firewall   let in tcp ${new URL(url).port || "443"}, udp and tcp ${media.ports.join(", ")}`);
   if (config.PUBLIC_URL !== undefined) lines.push(`  Public     ${config.PUBLIC_URL}`);
   if (services.users.isEmpty()) lines.push(firstStep(home, config));
   if (existsSync(devDataPath(config.DATA_DIR))) {

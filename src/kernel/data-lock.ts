@@ -3,7 +3,15 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { join } from "node:path";
 
 /** What a running server tells those who look at its data directory. */
-export type ServerNote = { pid: number; version: string; url: string; mediaPorts: number[]; announce: string[] };
+export type ServerNote = {
+  pid: number;
+  version: string;
+  url: string;
+  mediaPorts: number[];
+  announce: string[];
+  /** Credentials of checks that the media ports answer. */
+  probe: { ufrag: string; pwd: string };
+};
 
 export class DataInUse extends Error {
   override readonly name = "DataInUse";
@@ -13,7 +21,7 @@ export class DataInUse extends Error {
 }
 
 export type DataLock = {
-  /** Readable for everyone who may read the directory, until the lock is released. */
+  /** For whoever may read the directory, until the lock is released. */
   note(note: ServerNote): void;
   release(): void;
 };

@@ -26,6 +26,8 @@ export type EmbeddedMediaOptions = {
   /** Also listen for ICE over TCP, on the same port numbers. */
   tcp: boolean;
   log: { info(details: object, message: string): void; error(details: object, message: string): void };
+  /** Credentials of checks that are answered and lead nowhere. */
+  probe?: { ufrag: string; pwd: string };
   /** All, unless a test wants one in particular. */
   srtpProfiles?: SrtpProfile[];
 };
@@ -44,7 +46,7 @@ export class EmbeddedMedia implements MediaNode {
       const port = options.port === 0 ? 0 : options.port + index;
       const worker = new MediaWorker(
         index,
-        { hostname, port, announce, tcp, srtpProfiles },
+        { hostname, port, announce, tcp, srtpProfiles, probe: options.probe },
         { onEvent: (event) => media.#emit(event), onCrash: () => media.#crashed(worker), log },
       );
       media.#workers.push(worker);

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import type { Config } from "../kernel/config/index.ts";
 import { VERSION } from "../kernel/version.ts";
 import type { Runtime } from "../runtime.ts";
@@ -11,6 +12,8 @@ export type LocalMedia = {
   /** UDP (and TCP) ports of the workers, and the addresses under which clients are told to reach them. */
   ports: number[];
   announce: string[];
+  /** With these `stoa doctor` tries the way to the media ports. */
+  probe: { ufrag: string; pwd: string };
   /** Registers with the control plane and keeps reporting to it. */
   report(to: { controlPlane: string; internalUrl: string; secret: string }): Agent;
   close(): Promise<void>;
@@ -31,7 +34,8 @@ export async function startLocalMedia({ config, log, timers }: Runtime, nodes: M
   const { announce, hostname } = await mediaAddresses(config, log);
   const { MEDIA_WORKERS: workers, MEDIA_UDP_PORT: port, SFU_NODE_NAME: name, SFU_REGION: region } = config;
   const capacity = capacityOf(config);
-  const node = await EmbeddedMedia.start({ workers, port, hostname, announce, tcp: true, log }).catch(
+  const probe = { ufrag: "stoa-doctor", pwd: randomBytes(24).toString("base64url") };
+  const node = await EmbeddedMedia.start({ workers, port, hostname, announce, tcp: true, probe, log }).catch(
     (error: Error) => {
       throw mediaRefused(error, config, hostname);
     },
@@ -41,6 +45,7 @@ export async function startLocalMedia({ config, log, timers }: Runtime, nodes: M
     node,
     ports: node.ports,
     announce,
+    probe,
     report({ controlPlane, internalUrl, secret }) {
       nodes.add(name, node, internalUrl);
       return startAgent({

@@ -75,7 +75,7 @@ export class Engine {
   private constructor(settings: WorkerSettings, certificate: DtlsCertificate, udp: UdpPort, output: EngineOutput) {
     this.#onFault = output.onFault;
     this.#udp = udp;
-    this.#agent = new IceAgent({ sendUdp: (data, port, address) => udp.send(data, port, address) });
+    this.#agent = new IceAgent({ sendUdp: (data, port, address) => udp.send(data, port, address) }, settings.probe);
     this.#tcp = settings.tcp
       ? TcpPort.listen({
           hostname: settings.hostname,

@@ -91,8 +91,11 @@ export class IceAgent {
   readonly #out: IceOutput;
   readonly #answer = new Uint8Array(MAX_BINDING_SUCCESS_BYTES + 64);
 
-  constructor(out: IceOutput) {
+  readonly #probe: IceCredentials | undefined;
+
+  constructor(out: IceOutput, probe?: IceCredentials) {
     this.#out = out;
+    this.#probe = probe;
   }
 
   /** New credentials for a new session or a restart; unguessable and unique on this port. */
@@ -148,6 +151,7 @@ export class IceAgent {
     const ufrag = (message.username ?? "").split(":")[0] ?? "";
     const session = this.#byUfrag.get(ufrag);
     if (!session) {
+      if (this.#answersProbe(message, ufrag, { port, address, tcp })) return;
       this.refusals.unknownUser++;
       return;
     }
@@ -158,6 +162,17 @@ export class IceAgent {
       return;
     }
     this.#accept(session, credentials, message, { port, address, tcp }, nowMs);
+  }
+
+  #answersProbe(
+    message: StunMessage,
+    ufrag: string,
+    from: { port: number; address: string; tcp: TcpConnection | null },
+  ): boolean {
+    const probe = this.#probe;
+    if (!probe || ufrag !== probe.ufrag || !hasIntegrity(message, probe.pwd)) return false;
+    this.#reply(writeBindingSuccess(this.#answer, message, plainAddress(from.address), from.port, probe.pwd), from);
+    return true;
   }
 
   #accept(

@@ -11,6 +11,8 @@ export type WorkerSettings = {
   announce: string[];
   tcp: boolean;
   srtpProfiles: SrtpProfile[];
+  /** Checks with these credentials are answered and lead nowhere: so that the way to the port can be tried. */
+  probe?: { ufrag: string; pwd: string };
 };
 
 export type WorkerCall = {

@@ -60,7 +60,8 @@ test("[10] serve answers /healthz and /readyz, prints its address and neither ke
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
   expect((await fetch(`${url}/readyz`)).status).toBe(200);
   expect(out).toContain(url);
-  expect(out).toMatch(/Media {6}udp and tcp \d+, for clients at \S/);
+  expect(out).toMatch(/Media {6}127\.0\.0\.1:\d+.* \(udp and tcp\)\n/);
+  expect(out).toMatch(/Firewall {3}let in tcp \d+, udp and tcp \d+/);
   expect(out).not.toContain("svk_");
 });
 

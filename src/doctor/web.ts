@@ -1,0 +1,64 @@
+import { X509Certificate } from "node:crypto";
+import { certificateFiles, readCertificate } from "../kernel/http/certificate.ts";
+import { type Check, type Examination, fail, PATIENCE_MS, type Patient, pass, reasonOf, warn } from "./check.ts";
+import { loopbackOf } from "./ports.ts";
+
+const DAY_MS = 86_400_000;
+const RENEW_DAYS = 14;
+
+export const examineWeb: Examination = async (patient) => [
+  certificate(patient),
+  await websocket(patient),
+  proxyHeaders(patient),
+];
+
+function certificate({ config, now }: Patient): Check {
+  const name = "certificate";
+  const files = certificateFiles(config);
+  if (files === undefined) return pass(name, "none of its own: TLS is a proxy's, or there is none");
+  try {
+    const { validTo, subject } = new X509Certificate(readCertificate(files).cert);
+    const days = Math.floor((Date.parse(validTo) - now) / DAY_MS);
+    const detail = `${subject.replaceAll("\n", ", ")} is valid for ${days} days`;
+    const remedy = "Renew the files of TLS_CERT and TLS_KEY; the server takes them up by itself.";
+    if (days < 0) return fail(name, `it ran out on ${validTo}`, remedy);
+    return days < RENEW_DAYS ? warn(name, detail, remedy) : pass(name, detail);
+  } catch (error) {
+    return fail(name, reasonOf(error), "Set TLS_CERT and TLS_KEY to a chain and its key, both PEM.");
+  }
+}
+
+/** The socket accepts everyone and then says what is wrong: that it speaks at all is what is asked here. */
+async function websocket({ config, running }: Patient): Promise<Check> {
+  const name = "websocket";
+  const base = config.PUBLIC_URL ?? (running ? loopbackOf(running.url) : undefined);
+  if (base === undefined) return warn(name, "no server is running", "Start it and run `stoa doctor` again.");
+  const remedy = "The proxy must pass on WebSockets (upgrade and connection headers) to this server.";
+  // By a certificate that only this machine knows, the server itself is reached, not by one of the public address.
+  const tls = { rejectUnauthorized: config.PUBLIC_URL !== undefined };
+  const socket = new WebSocket(`${base.replace(/^http/, "ws").replace(/\/$/, "")}/v1/rtc`, { tls } as never);
+  const { promise, resolve } = Promise.withResolvers<string | null>();
+  const timer = setTimeout(() => resolve("no answer in time"), PATIENCE_MS);
+  socket.onopen = () => resolve(null);
+  socket.onerror = (event) => resolve((event as ErrorEvent).message || "the connection failed");
+  socket.onclose = ({ code }) => resolve(`closed with ${code}`);
+  const problem = await promise;
+  clearTimeout(timer);
+  socket.onerror = null;
+  socket.close();
+  return problem === null ? pass(name, `${base} takes WebSockets`) : fail(name, `${base}: ${problem}`, remedy);
+}
+
+function proxyHeaders({ config }: Patient): Check {
+  const name = "proxy-headers";
+  const { PUBLIC_URL, TLS_CERT, TRUSTED_PROXIES } = config;
+  const proxied = PUBLIC_URL?.startsWith("https:") === true && TLS_CERT === undefined;
+  if (proxied && TRUSTED_PROXIES.length === 0) {
+    const detail = "https comes from a proxy that is not trusted: all clients look like one, and share its limits";
+    return warn(name, detail, "Set TRUSTED_PROXIES to the proxy's address, such as 127.0.0.1,::1.");
+  }
+  if (TRUSTED_PROXIES.some((range) => /^(0\.0\.0\.0|::)\/0$/.test(range))) {
+    return fail(name, "everybody is trusted to say who he is", "Name only the proxy in TRUSTED_PROXIES.");
+  }
+  return pass(name, TRUSTED_PROXIES.length === 0 ? "no proxy is trusted" : `trusted: ${TRUSTED_PROXIES.join(", ")}`);
+}
