@@ -97,7 +97,7 @@ export async function participant(stage: Stage, roomId: string, identity: string
   const { server, browser } = stage;
   const { token } = await server.mint(roomId, identity, { metadata: HOSTILE });
   const page = await (await browser.newContext({ permissions: ["camera", "microphone"] })).newPage();
-  await page.goto(`${server.url}/docs`);
+  await page.goto(`${server.url}/healthz`);
   await page.evaluate(
     async ([endpoint = "", credential = ""]) => {
       const sdk = (await import(`${location.origin}/sdk.js`)) as typeof import("../../../web/sdk/index.ts");

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { api, ask } from "../api.ts";
 import { useLive } from "../live.ts";
-import { countText, percentText } from "../parts/numbers.ts";
+import { countOf, countText, percentText } from "../parts/numbers.ts";
 import { Plot } from "../parts/plot.tsx";
 import { Figure, PageHead, Shown } from "../parts/states.tsx";
 import { Choice } from "../parts/tabs.tsx";
@@ -45,10 +45,10 @@ function Now({ range }: { range: Range }) {
       {({ activeRooms, activeParticipants, connectionSuccessRate, connections, joinTimeMs, errors }) => (
         <ul class="tiles">
           <Figure label="Live rooms" value={countText(activeRooms)} href={path("rooms")}>
-            {countText(activeParticipants)} participants
+            {countOf(activeParticipants, "participant")}
           </Figure>
           <Figure label="Join success" value={percentText(connectionSuccessRate)} href={path("connections")}>
-            {countText(connections)} connections, {countText(errors.total)} errors
+            {countOf(connections, "connection")}, {countOf(errors.total, "error")}
           </Figure>
           <Figure label="Time to join" value={durationText(joinTimeMs.p50)}>
             one in twenty over {durationText(joinTimeMs.p95)}
@@ -61,7 +61,7 @@ function Now({ range }: { range: Range }) {
             value={failing === undefined ? "–" : failing.length === 0 ? "Healthy" : `${failing.length} failing`}
             href={path("webhooks")}
           >
-            {countText(webhooks.data?.length)} endpoints
+            {countOf(webhooks.data?.length, "endpoint")}
           </Figure>
           <Figure label="Minutes this month" value={countText(usage.data?.usedMinutes)} href={path("usage")}>
             {percentText(usage.data && usage.data.usedPercent / 100)} of your account's

@@ -125,7 +125,6 @@ export function Person({ roomId, participant, onChanged }: PersonProps) {
               ) : (
                 may("rooms:manage") && (
                   <Action
-                    tone="quiet"
                     label={`Mute ${source} of ${identity}`}
                     done="Muted. Only its publisher can open it again."
                     run={() => ask(routes.tracks({ trackId: id }).mute.post({ muted: true })).then(onChanged)}

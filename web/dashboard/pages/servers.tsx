@@ -3,7 +3,7 @@ import { useLive } from "../live.ts";
 import { Action } from "../parts/action.tsx";
 import { Meter } from "../parts/bars.tsx";
 import { ConfirmButton } from "../parts/confirm.tsx";
-import { bitsText, countText } from "../parts/numbers.ts";
+import { bitsText, countOf, countText } from "../parts/numbers.ts";
 import { Badge, Figure, PageHead, Shown } from "../parts/states.tsx";
 import { Ago } from "../parts/time.tsx";
 import { user } from "../session.ts";
@@ -70,7 +70,7 @@ function Fleet() {
                   />
                 </div>
                 <p class="small">
-                  {countText(server.activeParticipants)} participants · ↑ {bitsText(server.networkOutBps)} · ↓{" "}
+                  {countOf(server.activeParticipants, "participant")} · ↑ {bitsText(server.networkOutBps)} · ↓{" "}
                   {bitsText(server.networkInBps)}
                 </p>
               </li>

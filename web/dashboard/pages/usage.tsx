@@ -4,7 +4,7 @@ import { useLive } from "../live.ts";
 import { Bars, Ring } from "../parts/bars.tsx";
 import { countText, percentText } from "../parts/numbers.ts";
 import { Plot } from "../parts/plot.tsx";
-import { Facts, PageHead, Shown } from "../parts/states.tsx";
+import { Facts, PageHead, Shown, words } from "../parts/states.tsx";
 import { Table } from "../parts/table.tsx";
 import { Choice } from "../parts/tabs.tsx";
 import { Ago } from "../parts/time.tsx";
@@ -84,7 +84,7 @@ export function Usage() {
                   columns={[
                     { title: "Participant", cell: ({ participantIdentity }) => participantIdentity },
                     { title: "Room", cell: ({ roomName }) => roomName },
-                    { title: "Environment", cell: ({ environment }) => environment, wide: true },
+                    { title: "Environment", cell: ({ environment }) => words(environment), wide: true },
                     { title: "Started", cell: ({ startedAt }) => <Ago at={startedAt} /> },
                     { title: "Ended", cell: ({ endedAt }) => (endedAt ? <Ago at={endedAt} /> : "running"), wide: true },
                     { title: "Minutes", cell: ({ minutes }) => countText(minutes), number: true },

@@ -4,7 +4,12 @@ const short = new Intl.NumberFormat("en", { notation: "compact", maximumFraction
 /** What is not known is a dash, never a zero. */
 export function countText(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";
-  return Math.abs(value) < 10_000 ? whole.format(value) : short.format(value);
+  return Math.abs(value) < 1_000_000 ? whole.format(value) : short.format(value);
+}
+
+/** `1 endpoint`, `2 endpoints`. */
+export function countOf(value: number | null | undefined, noun: string): string {
+  return `${countText(value)} ${noun}${value === 1 ? "" : "s"}`;
 }
 
 export function percentText(share: number | null | undefined): string {
@@ -21,5 +26,5 @@ export function bytesText(bytes: number): string {
 }
 
 export function bitsText(bitsPerSecond: number | null): string {
-  return bitsPerSecond === null ? "–" : `${bytesText(bitsPerSecond).replace("B", "bit")}/s`;
+  return bitsPerSecond === null ? "–" : `${bytesText(bitsPerSecond).replace("KB", "kB").replace("B", "bit")}/s`;
 }

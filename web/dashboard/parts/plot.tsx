@@ -8,11 +8,13 @@ type PlotProps = {
   /** Seconds since 1970. */
   times: number[];
   series: Series[];
+  /** One bar for each day. */
   bars?: boolean;
   format?: (value: number) => string;
 };
 
 const HEIGHT = 180;
+const HALF_DAY = 43_200;
 
 /** Values over time. The colours are those of the page, read again when the system turns dark or light. */
 export function Plot({ label, times, series, bars = false, format = String }: PlotProps) {
@@ -99,7 +101,15 @@ function optionsFor(
     height: HEIGHT,
     legend: { show: false },
     cursor: { y: false, points: { size: 6 } },
-    scales: { y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.1)] } },
+    scales: {
+      // A bar stands on its time with half of its width to each side.
+      ...(bars && {
+        x: {
+          range: (_plot: uPlot, low: number, high: number) => [low - HALF_DAY, high + HALF_DAY] as uPlot.Range.MinMax,
+        },
+      }),
+      y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.1)] },
+    },
     axes: [
       axis,
       {

@@ -90,5 +90,5 @@ function offset({ timestamp }: StoryEvent, from: number): string {
 function dataText(data: Record<string, unknown>): string {
   return Object.entries(data)
     .map(([name, value]) => `${name}: ${typeof value === "object" ? JSON.stringify(value) : String(value)}`)
-    .join("   ");
+    .join(" · ");
 }

@@ -1,0 +1,225 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { HOSTILE, type Seeded, seed } from "./seed.ts";
+import { loaded, openStage, type Stage, type Visitor } from "./stage.ts";
+
+let stage: Stage;
+let seeded: Seeded;
+let owner: Visitor;
+let page: Page;
+beforeAll(async () => {
+  stage = await openStage({ WEBHOOK_BACKOFF_BASE_MS: 200 });
+  seeded = await seed(stage);
+  owner = await stage.visitor({ role: "OWNER", operator: true });
+  page = owner.page;
+}, 120_000);
+afterAll(async () => {
+  await seeded?.close();
+  await stage?.close();
+});
+
+const button = (name: string | RegExp) => page.getByRole("button", { name, exact: typeof name === "string" });
+const dialog = () => page.getByRole("dialog");
+const toast = (text: string | RegExp) => page.locator(".toast").filter({ hasText: text }).first().waitFor();
+/** What asks first: the button, and the one in the dialog. */
+async function confirmed(name: string, action: string): Promise<void> {
+  await button(name).first().click();
+  await dialog().getByRole("button", { name: action, exact: true }).click();
+}
+
+describe("[8] rooms", () => {
+  test("a room is created, joined from the page with camera and sound, and closed", async () => {
+    await owner.open("rooms");
+    await button("Create a room").click();
+    await dialog().getByLabel("Name").fill("not a name!");
+    await dialog().getByRole("button", { name: "Create" }).click();
+    await dialog().getByText("must be 1-128").waitFor();
+    await dialog().getByLabel("Name").fill("from-the-page");
+    await dialog().getByRole("button", { name: "Create" }).click();
+    await page.getByRole("heading", { name: "from-the-page" }).waitFor();
+    await button("Join as a test user").click();
+    await page.locator("video").waitFor();
+    await page.waitForFunction(() => (document.querySelector("video")?.videoWidth ?? 0) > 0);
+    await page.locator(".people").getByText("camera").waitFor();
+    await button("Leave").click();
+    await page.getByText("Nobody is in this room.").waitFor();
+    await confirmed("Close the room", "Close the room");
+    await page.locator("h1").getByText("Closed").waitFor();
+    expect(await button("Join as a test user").count()).toBe(0);
+  }, 120_000);
+
+  test("two who are there are seen with their tracks; one is muted, then removed", async () => {
+    await owner.open(`rooms/${seeded.roomId}`);
+    await button("Mute microphone of ada").click();
+    await toast("Only its publisher can open it again");
+    await page.locator(".people li").filter({ hasText: "ada" }).getByText("Muted").waitFor();
+    await confirmed("Remove ada", "Remove");
+    await toast("ada was removed");
+    await page.waitForFunction(() => document.querySelectorAll(".people > li").length === 1);
+    expect(await page.locator(".people").innerText()).not.toContain("ada");
+  }, 60_000);
+});
+
+describe("[8] live streams", () => {
+  test("one is created, started, watched, given a co-host and ended", async () => {
+    await owner.open("live-streams");
+    await button("Create a live stream").click();
+    await dialog().getByLabel("Title").fill("Evening show");
+    await dialog().getByLabel("Host").fill("host-1");
+    await dialog().getByRole("button", { name: "Create" }).click();
+    await page.getByRole("heading", { name: "Evening show" }).waitFor();
+    await button("Start").click();
+    await page.locator("h1").getByText("Live").waitFor();
+    await button("Send from here").click();
+    await page.locator("video").waitFor();
+    await button("Leave").click();
+    await button("Watch here").click();
+    await page.getByRole("table", { name: "Viewers" }).getByText("dashboard-").waitFor();
+    await button("Leave").click();
+    await button("Add a co-host").click();
+    await dialog().getByLabel("Identity").fill("helper");
+    await dialog().getByRole("button", { name: "Add" }).click();
+    await page.getByRole("table", { name: "Hosts" }).getByText("helper").waitFor();
+    await confirmed("Remove helper", "Remove");
+    await page.getByRole("table", { name: "Hosts" }).getByText("helper").waitFor({ state: "detached" });
+    await button("Edit").click();
+    await dialog().getByLabel("Title").fill("Late show");
+    await dialog().getByRole("button", { name: "Save" }).click();
+    await page.getByRole("heading", { name: "Late show" }).waitFor();
+    await confirmed("End it", "End it");
+    await page.locator("h1").getByText("Ended").waitFor();
+  }, 120_000);
+});
+
+describe("[8] webhooks", () => {
+  test("an endpoint shows its secret once, is tested, edited, rotated, disabled, enabled and deleted", async () => {
+    await owner.open("webhooks");
+    await button("Add an endpoint").click();
+    await dialog().getByLabel("Address").fill("http://10.0.0.1/hook");
+    await dialog().getByRole("button", { name: "Add" }).click();
+    await dialog().getByRole("alert").first().waitFor();
+    const address = await page.evaluate(() => document.querySelector("table a")?.textContent ?? "");
+    await dialog().getByLabel("Address").fill(`${address}2`);
+    await dialog().getByRole("button", { name: "Add" }).click();
+    const secret = await dialog().locator("code").innerText();
+    expect(secret).toStartWith("whsec_");
+    await button("I have copied it").click();
+    await page.getByRole("link", { name: `${address}2` }).click();
+    await loaded(page);
+    expect(await page.locator("body").innerText()).not.toContain(secret);
+    await button("Send a test").click();
+    await page.getByRole("link", { name: "webhook.test" }).waitFor();
+    await button("Edit").click();
+    await dialog().getByLabel("Note").fill("billing");
+    await dialog().getByRole("button", { name: "Save" }).click();
+    await page.locator(".facts").getByText("billing").waitFor();
+    await button("Rotate the secret").click();
+    expect(await dialog().locator("code").innerText()).not.toBe(secret);
+    await button("I have copied it").click();
+    await button("Disable").click();
+    await page.locator("h1").getByText("Disabled").waitFor();
+    await button("Enable").click();
+    await page.locator("h1").getByText("Active").waitFor();
+    await button("Recover").click();
+    await dialog().getByRole("button", { name: "Recover" }).click();
+    await toast(/sent again/);
+    await confirmed("Delete", "Delete");
+    await page.getByRole("link", { name: `${address}2` }).waitFor({ state: "detached" });
+  }, 120_000);
+
+  test("a failed delivery shows its attempts and its body, and is sent again", async () => {
+    await owner.open(`webhooks/${seeded.webhookId}/deliveries/${seeded.deliveryId}`);
+    await page.getByRole("table", { name: "Attempts" }).getByText("HTTP 500").first().waitFor();
+    await page.locator("pre").getByText("live_stream.created").waitFor();
+    const before = seeded.received.length;
+    await button("Redeliver").click();
+    await toast("Sent again");
+    while (seeded.received.length === before) await Bun.sleep(20);
+    expect(seeded.received.at(-1)).toBe(seeded.received[0]);
+  }, 60_000);
+});
+
+describe("[8] keys, members, settings, servers, account", () => {
+  test("a key is shown once and revoked", async () => {
+    await owner.open("api-keys");
+    await button("Create a key").click();
+    await dialog().getByLabel("Name").fill(HOSTILE);
+    await dialog().getByRole("button", { name: "Create" }).click();
+    const key = await dialog().locator("code").innerText();
+    expect(key).toMatch(/^svk_dev_/);
+    const project = () => fetch(`${stage.server.url}/v1/project`, { headers: { authorization: `Bearer ${key}` } });
+    expect((await project()).status).toBe(200);
+    await button("I have copied it").click();
+    await confirmed(`Revoke ${HOSTILE}`, "Revoke");
+    await page.getByRole("row").filter({ hasText: HOSTILE }).getByText("Revoked").waitFor();
+    expect((await project()).status).toBe(401);
+    expect(await page.evaluate(() => "hacked" in window)).toBe(false);
+  }, 60_000);
+
+  test("somebody is invited, and the invitation withdrawn", async () => {
+    await owner.open("members");
+    await button("Add a member").click();
+    await dialog().getByLabel("E-mail address").fill("new@example.com");
+    await dialog().getByRole("button", { name: "Add" }).click();
+    await page.getByRole("table", { name: "Invitations" }).getByText("new@example.com").waitFor();
+    await confirmed("Withdraw the invitation of new@example.com", "Withdraw");
+    await page.getByText("new@example.com", { exact: true }).waitFor({ state: "detached" });
+  }, 60_000);
+
+  test("origins and name are saved, and the audit log knows who did it, in CSV too", async () => {
+    await owner.open("settings");
+    await page.getByLabel("Pages that may use this project").fill("nonsense");
+    await button("Save the origins").click();
+    await page.getByRole("alert").first().waitFor();
+    await page.getByLabel("Pages that may use this project").fill("https://app.example.com");
+    await button("Save the origins").click();
+    await toast("are let in");
+    await page.getByLabel("Name").fill(`Renamed ${HOSTILE}`);
+    await button("Save").click();
+    await page.getByLabel("Project").getByText("Renamed").waitFor({ state: "attached" });
+    await owner.open("audit-log?action=project.updated");
+    expect(await page.getByRole("row").count()).toBeGreaterThan(2);
+    const saving = page.waitForEvent("download");
+    await button("Save as CSV").click();
+    const csv = await Bun.file((await (await saving).path()) ?? "").text();
+    expect(csv).toContain("createdAt,action,actorEmail");
+    expect(csv).toContain("project.updated");
+  }, 60_000);
+
+  test("a server is drained and taken back", async () => {
+    await owner.open("/servers");
+    await confirmed("Drain", "Drain");
+    await page.locator(".servers").getByText("Draining").waitFor();
+    await button("Undrain").click();
+    await page.locator(".servers").getByText("Healthy").waitFor();
+  }, 60_000);
+
+  test("one's name is changed, and another session ended", async () => {
+    await stage.server.runtime.write(() =>
+      stage.server.services.sessions.start(owner.userId, { ip: "192.0.2.7", userAgent: HOSTILE }),
+    );
+    await owner.open("/account");
+    await page.getByLabel("Name").fill("Grace");
+    await button("Save").click();
+    await page.locator(".who").getByText("Grace").waitFor();
+    await confirmed("Sign out the session from 192.0.2.7", "Sign out");
+    await page.getByText("192.0.2.7").waitFor({ state: "detached" });
+  }, 60_000);
+
+  test("chat shows 2,000 messages without a word of them", async () => {
+    await owner.open("chat");
+    await page.locator(".tiles").getByText("2,000").first().waitFor();
+    await owner.open(`chat/conversations/${seeded.conversationId}`);
+    await button("Show more").click();
+    await page.waitForFunction(() => document.querySelectorAll("[aria-label=messages] tbody tr").length === 100);
+    expect(await page.content()).not.toContain("never to be seen");
+  }, 60_000);
+
+  test("the connection test walks the whole way and says that all is well", async () => {
+    await owner.open("diagnostics");
+    await button("Test this connection").click();
+    await page.getByText("All is well").waitFor();
+    expect(await page.locator(".checks-run .badge").allInnerTexts()).toEqual(Array(6).fill("Passed"));
+    expect(owner.complaints).toEqual([]);
+  }, 90_000);
+});
