@@ -8,7 +8,7 @@ import type { ProjectRole } from "../../../src/protocol/enums.ts";
 import { type RealServer, realServer } from "../../harness/running.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
-const WEB = join(ROOT, "dist/web");
+export const WEB = join(ROOT, "dist/web");
 
 const CHROMIUM_ARGS = [
   "--no-sandbox",
@@ -42,14 +42,19 @@ export type Stage = {
   close(): Promise<void>;
 };
 
-export async function openStage(overrides: Partial<Config> = {}): Promise<Stage> {
+/** With a fake camera, and the pages that it will see. */
+export async function launch(): Promise<Browser> {
   if (!existsSync(join(WEB, "dashboard/index.html"))) await buildWeb(ROOT, WEB);
+  return chromium.launch({ executablePath: "/usr/bin/chromium", args: CHROMIUM_ARGS });
+}
+
+export async function openStage(overrides: Partial<Config> = {}): Promise<Stage> {
+  const browser = await launch();
   const server = await realServer({
     RATE_LIMIT_TEST_TOKEN: 1000,
     SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 1000,
     ...overrides,
   });
-  const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: CHROMIUM_ARGS });
   const { runtime, services, url, projectId } = server;
 
   async function newPage(context: BrowserContext) {
