@@ -13,6 +13,8 @@ import type { UdpPort } from "./udp.ts";
 const NOMINAL_HEIGHTS = [180, 360, 720] as const;
 
 const FEEDBACK_TIMEOUT_MS = 2_000;
+/** Without any occasion: rates drift, and more may fit than before. */
+const REVIEW_INTERVAL_MS = 500;
 
 const REASONS: Record<LayerReason, DeliveryReason> = {
   optimal: "requested",
@@ -28,6 +30,9 @@ export class Allocation {
   readonly #sent: SentPackets;
   readonly #prober: Prober;
   #feedbackMs = Number.NEGATIVE_INFINITY;
+  #dueMs = 0;
+  #used = 0;
+  #live = 0;
 
   constructor(sent: SentPackets, host: { udp: UdpPort; transportFeedback: TransportFeedback; now(): number }) {
     this.#sent = sent;
@@ -62,10 +67,19 @@ export class Allocation {
     this.#prober.stop();
   }
 
+  /** Viewers are many and mostly nothing changes: a new plan takes an occasion. */
+  isDue(subscriptions: ReadonlyMap<string, Subscription>, nowMs: number): boolean {
+    if (nowMs >= this.#dueMs || this.#estimator.budget(nowMs) < this.#used) return true;
+    return liveLayers(subscriptions, nowMs) !== this.#live;
+  }
+
   run(subscriptions: ReadonlyMap<string, Subscription>, nowMs: number): void {
+    this.#dueMs = nowMs + REVIEW_INTERVAL_MS;
+    this.#live = liveLayers(subscriptions, nowMs);
     const requests: LayerRequest[] = [];
     for (const subscription of subscriptions.values()) requests.push(requestOf(subscription, nowMs));
     const plan = this.#chooser.choose(requests, this.#estimator.budget(nowMs), nowMs);
+    this.#used = plan.used;
     for (const { id, layer, desired, reason } of plan.decisions) {
       const subscription = subscriptions.get(id);
       if (!subscription) continue;
@@ -77,6 +91,15 @@ export class Allocation {
     const probe = this.#estimator.requestUpgrade(plan.nextStep, nowMs);
     if (probe) this.#prober.start(probe, [...subscriptions.values()]);
   }
+}
+
+/** Changes whenever a layer of any subscribed track starts or stops. */
+function liveLayers(subscriptions: ReadonlyMap<string, Subscription>, nowMs: number): number {
+  let sum = 0;
+  for (const { publication } of subscriptions.values()) {
+    sum = (Math.imul(sum, 31) + publication.liveMask(nowMs)) | 0;
+  }
+  return sum;
 }
 
 function requestOf({ publication, wish }: Subscription, nowMs: number): LayerRequest {

@@ -243,7 +243,7 @@ export class Downlink {
   tick(nowMs: number): void {
     if (this.#subscriptions.size === 0 || !this.#owner.connection?.isReady) return;
     this.#reports.tick(this.#subscriptions.values(), nowMs);
-    this.allocate(nowMs);
+    if (this.#allocation.isDue(this.#subscriptions, nowMs)) this.allocate(nowMs);
   }
 
   allocate(nowMs: number): void {

@@ -40,7 +40,8 @@ export class Engine {
   readonly #tcp: TcpPort | null;
   readonly #agent: IceAgent;
   readonly #host: ParticipantHost;
-  readonly #timer: Timer;
+  /** Only while there is a room: an idle server sleeps. */
+  #timer: Timer | null = null;
   readonly #onFault: (error: unknown) => void;
   readonly #retired: Record<string, number> = {};
   #tickedAtMs = 0;
@@ -97,7 +98,6 @@ export class Engine {
       emit: output.emit,
       newId: () => crypto.randomUUID(),
     };
-    this.#timer = setInterval(() => this.#tick(this.#host.now()), TICK_MS);
   }
 
   get port(): number {
@@ -138,10 +138,12 @@ export class Engine {
       case "openRoom":
         if (!this.#rooms.has(call.request.roomId))
           this.#rooms.set(call.request.roomId, new Room(this.#host, call.request));
+        this.#timer ??= setInterval(() => this.#tick(this.#host.now()), TICK_MS);
         return;
       case "closeRoom":
         this.#rooms.get(call.request.roomId)?.close();
         this.#rooms.delete(call.request.roomId);
+        if (this.#rooms.size === 0) this.#stopTimer();
         return;
       case "addParticipant":
         return this.#room(call.request).add(call.request);
@@ -208,8 +210,13 @@ export class Engine {
     };
   }
 
+  #stopTimer(): void {
+    if (this.#timer) clearInterval(this.#timer);
+    this.#timer = null;
+  }
+
   close(): void {
-    clearInterval(this.#timer);
+    this.#stopTimer();
     for (const room of this.#rooms.values()) room.close();
     this.#rooms.clear();
     this.#tcp?.close();

@@ -81,6 +81,13 @@ export class Publication {
     return this.layers.find((layer) => layer.index === index);
   }
 
+  /** One bit for each layer that is being sent. */
+  liveMask(nowMs: number): number {
+    let mask = 0;
+    for (const layer of this.layers) if (layer.isLive(nowMs)) mask |= 1 << layer.index;
+    return mask;
+  }
+
   /** Names what viewers get; a track without simulcast has one layer, and that is the best there is. */
   layerName(index: number): (typeof LAYER_NAMES)[number] {
     return this.isSimulcast ? (LAYER_NAMES[index] ?? "high") : "high";
