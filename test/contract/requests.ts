@@ -123,11 +123,11 @@ function referring(body: unknown, { ids }: Tenant): unknown {
     replyTo: ids.messageId,
     attachmentId: ids.attachmentId,
     connectionId: ids.connectionId,
-    conversations: [ids.room],
   };
   const url = "http://127.0.0.1:9/";
   const meant = (name: string, value: unknown) => {
     if (/url$/i.test(name)) return url;
+    if (name === "conversations") return [ids.room];
     return name in known && JSON.stringify(value).length % 2 ? known[name] : value;
   };
   return Object.fromEntries(Object.entries(body).map(([name, value]) => [name, meant(name, value)]));
