@@ -2,10 +2,13 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { ChatPanel } from "./chat-panel.tsx";
 import { Controls } from "./controls.tsx";
-import { columnsFor } from "./layout.ts";
+import { type Layout, layoutFor } from "./layout.ts";
 import { changes, needsClick, type Session, streamStatus, viewers } from "./session.ts";
 import { StatsPanel } from "./stats-panel.tsx";
 import { Tile, type TileProps } from "./tile.tsx";
+
+/** `--gap-2`, around and between the tiles. */
+const GAP_PX = 8;
 
 type CallProps = { session: Session; dev: boolean; onLeave: () => Promise<void> };
 
@@ -13,7 +16,7 @@ export function Call({ session, dev, onLeave }: CallProps) {
   const { room, conversation, credentials } = session;
   const showChat = useSignal(conversation !== null && innerWidth >= 900);
   const showStats = useSignal(false);
-  const columns = useSignal(1);
+  const layout = useSignal<Layout>({ columns: 1, tileWidth: 320 });
   const grid = useRef<HTMLDivElement>(null);
   const tiles = changes.value >= 0 ? tilesOf(session) : [];
 
@@ -21,7 +24,8 @@ export function Call({ session, dev, onLeave }: CallProps) {
     const { current } = grid;
     if (!current) return;
     const observer = new ResizeObserver(() => {
-      columns.value = columnsFor(tiles.length, current.clientWidth, current.clientHeight);
+      const { clientWidth, clientHeight } = current;
+      layout.value = layoutFor(tiles.length, clientWidth - 2 * GAP_PX, clientHeight - 2 * GAP_PX, GAP_PX);
     });
     observer.observe(current);
     return () => observer.disconnect();
@@ -45,7 +49,10 @@ export function Call({ session, dev, onLeave }: CallProps) {
             {credentials.mode === "viewer" ? "Waiting for the host to go live." : "Nobody is here yet."}
           </p>
         ) : (
-          <div class="grid" style={{ gridTemplateColumns: `repeat(${columns.value}, minmax(0, 1fr))` }}>
+          <div
+            class="grid"
+            style={{ gridTemplateColumns: `repeat(${layout.value.columns}, ${layout.value.tileWidth}px)` }}
+          >
             {tiles.map(({ key, ...tile }) => (
               <Tile key={key} {...tile} />
             ))}

@@ -1,12 +1,19 @@
-/** How many columns make the tiles largest, for tiles of 16:9 in an area of this size. */
-export function columnsFor(count: number, width: number, height: number): number {
-  let best = { columns: 1, size: 0 };
+export type Layout = { columns: number; tileWidth: number };
+
+/** Below this nobody is recognised: the page scrolls instead. */
+const SMALLEST = 150;
+
+/** The columns that make the tiles largest, for tiles of 16:9 in an area of this size, and how wide they are then. */
+export function layoutFor(count: number, width: number, height: number, gap = 0): Layout {
+  let best: Layout = { columns: 1, tileWidth: 0 };
   for (let columns = 1; columns <= Math.max(1, count); columns++) {
     const rows = Math.ceil(count / columns);
-    const size = Math.min(width / columns, ((height / rows) * 16) / 9);
-    if (size > best.size + 0.5) best = { columns, size };
+    const across = (width - gap * (columns - 1)) / columns;
+    const down = (((height - gap * (rows - 1)) / rows) * 16) / 9;
+    const tileWidth = Math.floor(Math.min(across, down));
+    if (tileWidth > best.tileWidth) best = { columns, tileWidth };
   }
-  // Below this nobody is recognised: let the page scroll instead.
-  const readable = Math.max(1, Math.floor(width / 150));
-  return Math.min(best.columns, readable);
+  if (best.tileWidth >= SMALLEST) return best;
+  const columns = Math.max(1, Math.floor((width + gap) / (SMALLEST + gap)));
+  return { columns, tileWidth: Math.floor((width - gap * (columns - 1)) / columns) };
 }

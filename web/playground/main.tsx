@@ -3,7 +3,7 @@ import { render } from "preact";
 import { Call } from "./call.tsx";
 import { type Credentials, fromFragment, isDev } from "./credentials.ts";
 import { Lobby } from "./lobby.tsx";
-import { notice, openSession, type Session } from "./session.ts";
+import { notice, openSession, type Session, say } from "./session.ts";
 
 const session = signal<Session | null>(null);
 const ended = signal<string | null>(null);
@@ -15,6 +15,10 @@ async function enter(credentials: Credentials): Promise<void> {
     session.value = null;
     ended.value = why;
   });
+  // The microphone waits for a click: two tabs on one desk would howl.
+  if (credentials.mode !== "viewer") {
+    session.value.room.localParticipant.enableCamera().catch((error: Error) => say(error.message));
+  }
 }
 
 async function leave(): Promise<void> {
