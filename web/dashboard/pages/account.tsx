@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { api, ask, askPage } from "../api.ts";
 import { useList } from "../live.ts";
+import { Action } from "../parts/action.tsx";
 import { ConfirmButton } from "../parts/confirm.tsx";
 import { Field } from "../parts/field.tsx";
 import { FormProblem, TextInput, useSubmit } from "../parts/form.tsx";
@@ -8,12 +9,14 @@ import { List } from "../parts/list.tsx";
 import { Badge, PageHead } from "../parts/states.tsx";
 import { Ago } from "../parts/time.tsx";
 import { toastDone } from "../parts/toast.tsx";
-import { user } from "../session.ts";
+import { signOut, user } from "../session.ts";
 
 export function Account() {
   return (
     <>
-      <PageHead title="Your account" badge={user.value?.isOperator ? "operator" : undefined} />
+      <PageHead title="Your account" badge={user.value?.isOperator ? "operator" : undefined}>
+        <Action run={signOut}>Sign out</Action>
+      </PageHead>
       <Name />
       <Password />
       <h2>Where you are signed in</h2>

@@ -77,7 +77,8 @@ export function Badge({ children }: { children: string }) {
 /** `ICE_ERROR` as people write it. */
 export function words(name: string): string {
   const text = name.replaceAll("_", " ").toLowerCase();
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  const spelled = text.replace(/\b(?:api|ice|turn|sfu)\b/g, (letters) => letters.toUpperCase());
+  return spelled.charAt(0).toUpperCase() + spelled.slice(1);
 }
 
 type PageHeadProps = { title: string; badge?: string; children?: ComponentChildren };
