@@ -1,8 +1,8 @@
 /** churn: memory and file descriptors of the media node over many joins and leaves */
 import { readdirSync } from "node:fs";
+import { LoadPeer } from "../../src/load-test/load-peer.ts";
+import { RtpSource } from "../../src/load-test/rtp-source.ts";
 import { createCertificate } from "../../src/sfu/werift-hooks.ts";
-import { LoadPeer } from "../sfu/load-peer.ts";
-import { RtpSource } from "../sfu/rtp-source.ts";
 import { rssMegabytes } from "./harness/processes.ts";
 import { startSfuProcess } from "./harness/sfu-process.ts";
 

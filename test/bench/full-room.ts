@@ -1,8 +1,9 @@
 /** full-room: fifty participants in one room, all sending sound and picture, nine tiles each */
+
+import type { PeerSection } from "../../src/load-test/load-offer.ts";
+import { LoadPeer } from "../../src/load-test/load-peer.ts";
+import { RtpSource } from "../../src/load-test/rtp-source.ts";
 import { createCertificate } from "../../src/sfu/werift-hooks.ts";
-import type { PeerSection } from "../sfu/load-offer.ts";
-import { LoadPeer } from "../sfu/load-peer.ts";
-import { RtpSource } from "../sfu/rtp-source.ts";
 import { startSfuProcess } from "./harness/sfu-process.ts";
 
 const PERMISSIONS = {

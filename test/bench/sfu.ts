@@ -1,8 +1,9 @@
 /** sfu: CPU time of the server per forwarded packet, one publisher to many subscribers */
+
+import { LoadPeer } from "../../src/load-test/load-peer.ts";
+import { RtpSource } from "../../src/load-test/rtp-source.ts";
 import type { SrtpProfile } from "../../src/sfu/packet/srtp.ts";
 import { createCertificate } from "../../src/sfu/werift-hooks.ts";
-import { LoadPeer } from "../sfu/load-peer.ts";
-import { RtpSource } from "../sfu/rtp-source.ts";
 import { type SfuProcess, startSfuProcess } from "./harness/sfu-process.ts";
 
 const PERMISSIONS = {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { RtpSource } from "../../src/load-test/rtp-source.ts";
 import { CAMERA, MICROPHONE, RoomOfPeers } from "./room-of-peers.ts";
-import { RtpSource } from "./rtp-source.ts";
 
 describe("codecs of publisher and viewer", () => {
   let room: RoomOfPeers;

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createHash, X509Certificate } from "node:crypto";
 import { DtlsClient } from "werift";
+import { PROFILE_NUMBERS } from "../../src/load-test/load-peer.ts";
 import { type DtlsKeys, DtlsSession, isFinishedValid, isSignatureValid } from "../../src/sfu/dtls.ts";
 import type { SrtpProfile } from "../../src/sfu/packet/srtp.ts";
 import {
@@ -9,7 +10,6 @@ import {
   type DtlsCertificate,
   type HandshakeMessage,
 } from "../../src/sfu/werift-hooks.ts";
-import { PROFILE_NUMBERS } from "./load-peer.ts";
 
 function fingerprintOf({ certPem }: DtlsCertificate, algorithm = "sha-256") {
   const hex = createHash(algorithm.replace("-", "")).update(new X509Certificate(certPem).raw).digest("hex");

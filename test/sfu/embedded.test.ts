@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test } from "bun:test";
+import { LoadPeer } from "../../src/load-test/load-peer.ts";
+import { RtpSource } from "../../src/load-test/rtp-source.ts";
 import { EmbeddedMedia, type EmbeddedMediaOptions } from "../../src/media/embedded.ts";
 import { MediaError, type MediaEvent } from "../../src/media/node.ts";
-import { LoadPeer } from "./load-peer.ts";
 import { ALL, CAMERA } from "./room-of-peers.ts";
-import { RtpSource } from "./rtp-source.ts";
 
 describe("the embedded media node", () => {
   const cleanup: (() => unknown)[] = [];

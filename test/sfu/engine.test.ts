@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
+import { LoadPeer } from "../../src/load-test/load-peer.ts";
+import { RtpSource } from "../../src/load-test/rtp-source.ts";
 import { seededRandom } from "../../src/sfu/packet/impairment.ts";
 import { type RtpView, rtpHeaderLength } from "../../src/sfu/packet/rtp.ts";
-import { LoadPeer } from "./load-peer.ts";
 import { ALL, CAMERA, ROOM, RoomOfPeers, refusal } from "./room-of-peers.ts";
-import { RtpSource } from "./rtp-source.ts";
 
 describe("the engine", () => {
   let room: RoomOfPeers;

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import type { LoadPeer } from "../../src/load-test/load-peer.ts";
+import { RtpSource } from "../../src/load-test/rtp-source.ts";
 import type { RtcpPacket } from "../../src/sfu/packet/rtcp.ts";
 import { writeNack, writePli, writeSenderReport } from "../../src/sfu/packet/rtcp-write.ts";
 import type { SrtpProfile } from "../../src/sfu/packet/srtp.ts";
-import type { LoadPeer } from "./load-peer.ts";
 import { CAMERA, ROOM, RoomOfPeers } from "./room-of-peers.ts";
-import { RtpSource } from "./rtp-source.ts";
 
 type Received = { sequenceNumber: number; timestamp: number; ssrc: number; payloadType: number; payload: number[] };
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { RtpSource } from "../../src/load-test/rtp-source.ts";
 import { ALL, CAMERA, ROOM, RoomOfPeers, refusal } from "./room-of-peers.ts";
-import { RtpSource } from "./rtp-source.ts";
 
 describe("what a participant may do", () => {
   let room: RoomOfPeers;

@@ -1,11 +1,12 @@
 /** A room on an engine of this thread, peopled by peers without a browser. */
+
+import { LoadPeer, type PeerOptions } from "../../src/load-test/load-peer.ts";
+import { RtpSource } from "../../src/load-test/rtp-source.ts";
 import type { MediaEvent } from "../../src/media/node.ts";
 import type { Permissions } from "../../src/protocol/room-records.ts";
 import { createCertificate, type DtlsCertificate } from "../../src/sfu/werift-hooks.ts";
 import type { WorkerSettings } from "../../src/sfu/worker-protocol.ts";
 import { type ImpairedNode, startImpairedNode } from "./impaired-node.ts";
-import { LoadPeer, type PeerOptions } from "./load-peer.ts";
-import { RtpSource } from "./rtp-source.ts";
 
 export const ALL: Permissions = {
   join: true,

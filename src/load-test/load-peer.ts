@@ -1,17 +1,17 @@
-/** A client without a browser: ICE checks, DTLS and SRTP by our own modules, for tests of the engine and for load. */
+/** A client without a browser: ICE checks, DTLS and SRTP by our own modules, for load and for tests of the engine. */
 import { randomBytes } from "node:crypto";
 import { DtlsClient } from "werift";
-import type { MediaNode } from "../../src/media/node.ts";
-import type { PublishedSection, SubscribedSection } from "../../src/protocol/signaling.ts";
-import { parseRtcp, type RtcpPacket } from "../../src/sfu/packet/rtcp.ts";
-import { writeRemb } from "../../src/sfu/packet/rtcp-write.ts";
-import { isRtcp, RtpView } from "../../src/sfu/packet/rtp.ts";
-import { RtpExtensions } from "../../src/sfu/packet/rtp-extensions.ts";
-import { type SrtpProfile, SrtpReceiver, SrtpSender } from "../../src/sfu/packet/srtp.ts";
-import { hasIntegrity, isStun, parseStun, STUN_TYPE } from "../../src/sfu/packet/stun.ts";
-import { writeBindingRequest } from "../../src/sfu/packet/stun-write.ts";
-import { MAX_TWCC_BYTES, TwccRecorder } from "../../src/sfu/packet/twcc.ts";
-import { createCertificate, type DtlsCertificate } from "../../src/sfu/werift-hooks.ts";
+import type { MediaNode } from "../media/node.ts";
+import type { PublishedSection, SubscribedSection } from "../protocol/signaling.ts";
+import { parseRtcp, type RtcpPacket } from "../sfu/packet/rtcp.ts";
+import { writeRemb } from "../sfu/packet/rtcp-write.ts";
+import { isRtcp, RtpView } from "../sfu/packet/rtp.ts";
+import { RtpExtensions } from "../sfu/packet/rtp-extensions.ts";
+import { type SrtpProfile, SrtpReceiver, SrtpSender } from "../sfu/packet/srtp.ts";
+import { hasIntegrity, isStun, parseStun, STUN_TYPE } from "../sfu/packet/stun.ts";
+import { writeBindingRequest } from "../sfu/packet/stun-write.ts";
+import { MAX_TWCC_BYTES, TwccRecorder } from "../sfu/packet/twcc.ts";
+import { createCertificate, type DtlsCertificate } from "../sfu/werift-hooks.ts";
 import { EXTENSION_IDS, type PeerSection, writeOffer } from "./load-offer.ts";
 
 const CHECK_INTERVAL_MS = 2_000;
@@ -19,13 +19,15 @@ const HANDSHAKE_RETRY_MS = 50;
 export const PROFILE_NUMBERS = { AEAD_AES_128_GCM: 7, AES_CM_128_HMAC_SHA1_80: 1 } as const;
 
 export type PeerOptions = {
-  node: MediaNode;
+  /** Whoever answers offers: a node itself, or signaling. */
+  node: Pick<MediaNode, "negotiate">;
   roomId: string;
   participantId: string;
   sections: PeerSection[];
   certificate?: DtlsCertificate;
   profile?: SrtpProfile;
-  /** Bound on loopback. */
+  /** Address to send from; loopback unless given. */
+  hostname?: string;
   onRtp?: (view: RtpView, peer: LoadPeer) => void;
   onRtcp?: (packet: RtcpPacket, peer: LoadPeer) => void;
 };
@@ -61,7 +63,7 @@ export class LoadPeer {
   static async create(options: PeerOptions): Promise<LoadPeer> {
     const certificate = options.certificate ?? (await createCertificate());
     let peer: LoadPeer | null = null;
-    const socket = await bind((data) => peer?.receive(data));
+    const socket = await bind(options.hostname, (data) => peer?.receive(data));
     peer = new LoadPeer(options, certificate, socket);
     return peer;
   }
@@ -80,8 +82,8 @@ export class LoadPeer {
   async connect(publish: PublishedSection[] | undefined, subscribe: SubscribedSection[] | undefined): Promise<void> {
     await this.negotiate(publish, subscribe);
     this.check();
-    await this.#ready.promise;
     this.#timer = setInterval(() => this.check(), CHECK_INTERVAL_MS);
+    await this.#ready.promise;
   }
 
   async negotiate(
@@ -133,13 +135,18 @@ export class LoadPeer {
   }
 
   sendRaw(data: Uint8Array): void {
-    if (!this.#socket.closed) this.#socket.send(data, this.remote.port, this.remote.address);
+    if (this.#socket.closed) return;
+    try {
+      this.#socket.send(data, this.remote.port, this.remote.address);
+    } catch {
+      // The server said that nobody listens there any more: a lost packet, like any other.
+    }
   }
 
   /** From another address from now on, as a phone that leaves its Wi-Fi. */
   async move(): Promise<void> {
     const old = this.#socket;
-    this.#socket = await bind((data) => this.receive(data));
+    this.#socket = await bind(this.options.hostname, (data) => this.receive(data));
     old.close();
     this.check();
   }
@@ -225,9 +232,9 @@ export class LoadPeer {
   }
 }
 
-function bind(onData: (data: Buffer) => void): Promise<Bun.udp.Socket<"buffer">> {
+function bind(hostname: string | undefined, onData: (data: Buffer) => void): Promise<Bun.udp.Socket<"buffer">> {
   return Bun.udpSocket({
-    hostname: "127.0.0.1",
+    hostname: hostname ?? "127.0.0.1",
     port: 0,
     binaryType: "buffer",
     socket: { data: (_socket, data) => onData(data), error: () => {} },

@@ -1,0 +1,132 @@
+/** A client of the RTC socket without a browser: joins, offers, resumes and rejoins as the SDK does. */
+import { inflateRawSync } from "node:zlib";
+import type { NegotiateAnswer } from "../media/node.ts";
+import type { ErrorFrame, JoinAck, OfferAck, Push } from "../protocol/signaling.ts";
+
+export type RtcClientOptions = {
+  /** Of the server: http(s)://… */
+  url: string;
+  token: string;
+  onPush?: (push: Push) => void;
+  onClose?: (code: number) => void;
+};
+
+type Waiting = { resolve(frame: object): void; reject(error: Error): void };
+
+export class RtcRefused extends Error {
+  override readonly name = "RtcRefused";
+  constructor(
+    readonly code: string,
+    message: string,
+  ) {
+    super(`${code}: ${message}`);
+  }
+}
+
+export class RtcClient {
+  readonly connectionId: string;
+  ack: JoinAck | null = null;
+  closeCode: number | null = null;
+  #lastSeq = 0;
+  #nextId = 1;
+  readonly #options: RtcClientOptions;
+  readonly #socket: WebSocket;
+  readonly #waiting = new Map<string, Waiting>();
+  readonly #opened = Promise.withResolvers<void>();
+
+  constructor(options: RtcClientOptions, connectionId = `load-${crypto.randomUUID()}`) {
+    this.#options = options;
+    this.connectionId = connectionId;
+    const { url, token } = options;
+    this.#socket = new WebSocket(`${url.replace(/^http/, "ws")}/v1/rtc`, [`token.${token}`]);
+    this.#opened.promise.catch(() => {});
+    this.#socket.onopen = () => this.#opened.resolve();
+    this.#socket.onmessage = ({ data }) => this.#received(JSON.parse(String(data)));
+    this.#socket.onclose = ({ code }) => this.#closed(code);
+  }
+
+  async join(resume?: { sessionId: string; resumeToken: string; lastSeq: number }): Promise<JoinAck> {
+    await this.#opened.promise;
+    const { connectionId } = this;
+    const ack = await this.request<JoinAck>("room.join", {
+      connectionId,
+      sdk: "stoa-load-test",
+      ...(resume && { resume }),
+    });
+    this.ack = ack;
+    this.#lastSeq = ack.seq;
+    return ack;
+  }
+
+  /** What another connection needs to go on with this session. */
+  get resumption(): { sessionId: string; resumeToken: string; lastSeq: number } | undefined {
+    if (!this.ack) return undefined;
+    return { sessionId: this.ack.sessionId, resumeToken: this.ack.resumeToken, lastSeq: this.#lastSeq };
+  }
+
+  /** As a media node answers offers, so that a LoadPeer can be put on it. */
+  readonly negotiate = async (offer: {
+    sdp: string;
+    publish?: unknown;
+    subscribe?: unknown;
+  }): Promise<NegotiateAnswer> => {
+    const { sdp: plain, publish = [], subscribe = [] } = offer;
+    const { sdp, sdpDeflate, tracks } = await this.request<OfferAck>("media.offer", { sdp: plain, publish, subscribe });
+    return { sdp: sdp ?? inflated(sdpDeflate ?? ""), tracks };
+  };
+
+  request<Ack>(type: string, fields: object = {}): Promise<Ack> {
+    if (this.closeCode !== null)
+      return Promise.reject(new RtcRefused("CLOSED", `the socket is closed (${this.closeCode})`));
+    const id = String(this.#nextId++);
+    const { promise, resolve, reject } = Promise.withResolvers<object>();
+    this.#waiting.set(id, { resolve, reject });
+    this.#socket.send(JSON.stringify({ type, id, ...fields }));
+    return promise as Promise<Ack>;
+  }
+
+  /** Leaves, and closes the socket. */
+  async leave(): Promise<void> {
+    await this.request("room.leave").catch(() => {});
+    this.#socket.close();
+  }
+
+  close(): void {
+    this.#socket.close();
+  }
+
+  #received(frame: { type: string; id?: string; seq?: number }): void {
+    if (frame.type === "ack" || frame.type === "error") {
+      const waiting = this.#waiting.get(frame.id ?? "");
+      this.#waiting.delete(frame.id ?? "");
+      if (frame.type === "ack") waiting?.resolve(frame);
+      else {
+        const { code, message } = frame as ErrorFrame;
+        const refused = new RtcRefused(code, message);
+        // A join that is refused before it was asked for has no id.
+        if (waiting) waiting.reject(refused);
+        else this.#fail(refused);
+      }
+      return;
+    }
+    if (frame.seq === undefined) return;
+    this.#lastSeq = frame.seq;
+    this.#options.onPush?.(frame as Push);
+  }
+
+  #closed(code: number): void {
+    this.closeCode = code;
+    this.#fail(new RtcRefused("CLOSED", `the socket was closed (${code})`));
+    this.#options.onClose?.(code);
+  }
+
+  #fail(error: Error): void {
+    this.#opened.reject(error);
+    for (const { reject } of this.#waiting.values()) reject(error);
+    this.#waiting.clear();
+  }
+}
+
+function inflated(deflated: string): string {
+  return inflateRawSync(Buffer.from(deflated, "base64")).toString();
+}
