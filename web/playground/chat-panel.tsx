@@ -81,7 +81,7 @@ export function ChatPanel({ conversation, me }: ChatPanelProps) {
         }}
       >
         <label class="button attach" title="Send a file">
-          <span aria-hidden="true">📎</span>
+          <span aria-hidden="true">+</span>
           <input
             type="file"
             aria-label="Send a file"

@@ -80,15 +80,18 @@ export function framesShown(page: Page, id: string): Promise<number> {
   }, id);
 }
 
-/** Resolves when the element has shown `count` more frames than now. */
+/** Resolves when the element has shown `count` more frames; one that takes its place begins from nothing. */
 export async function moreFrames(page: Page, id: string, count = 15, timeoutMs = 20_000): Promise<void> {
-  const before = await framesShown(page, id);
   await page.waitForFunction(
-    ({ id, target }) => {
+    ({ id, count, mark }) => {
       const element = document.getElementById(id) as HTMLVideoElement | null;
-      return (element?.getVideoPlaybackQuality().totalVideoFrames ?? 0) >= target;
+      if (!element) return false;
+      const shown = element.getVideoPlaybackQuality().totalVideoFrames;
+      const from = Math.min(Number(element.getAttribute(mark) ?? shown), shown);
+      element.setAttribute(mark, String(from));
+      return shown - from >= count;
     },
-    { id, target: before + count },
+    { id, count, mark: `data-${crypto.randomUUID()}` },
     { timeout: timeoutMs, polling: 100 },
   );
 }
