@@ -105,4 +105,40 @@ describe("[6] a call and a chat come back by themselves", () => {
     expect(await anna.evaluate(() => window.states)).toContain("RECONNECTING");
     expect([await elements(anna), await elements(ben)]).toEqual([1, 1]);
   }, 120_000);
+
+  test("after longer than the server keeps anybody, as 90 seconds are: both join anew, and are published again", async () => {
+    await anna.evaluate(() => {
+      window.seen = [];
+    });
+    // Connections that break count from the first moment; 20 seconds later the server has given both up.
+    stage.network.reset();
+    await say(3);
+    const gone = async () => (await stage.stoa.rooms.get(roomId)).participantCount === 0;
+    for (let n = 0; n < 300 && !(await gone()); n++) await Bun.sleep(100);
+    expect(await gone()).toBe(true);
+    await say(3);
+    stage.network.heal();
+    await bothSee(60_000);
+    await nothingLost();
+    expect([await elements(anna), await elements(ben)]).toEqual([1, 1]);
+  }, 120_000);
+
+  test("after the server's process was ended and started again", async () => {
+    const restarting = stage.server.restart("SIGTERM");
+    await say(3);
+    await restarting;
+    await bothSee(60_000);
+    await nothingLost();
+  }, 120_000);
+
+  test("after the server was killed in the middle of everything", async () => {
+    await say(2);
+    const restarting = stage.server.restart("SIGKILL");
+    await say(3);
+    await restarting;
+    await bothSee(60_000);
+    await nothingLost();
+    expect([await elements(anna), await elements(ben)]).toEqual([1, 1]);
+    expect([...anna.errors, ...ben.errors]).toEqual([]);
+  }, 120_000);
 });

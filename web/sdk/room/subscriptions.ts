@@ -94,10 +94,9 @@ export class Subscriptions {
     const wanted = this.#deps.tracks().filter(({ demand }) => demand.wanted);
     const changes = this.#release(transport, wanted);
     assignSections(transport, wanted);
-    if (transport.stale) {
-      this.#pace.spent(Date.now());
-      await transport.negotiate();
-    }
+    if (transport.stale) this.#pace.spent(Date.now());
+    // A section has its name only once an offer is out, and that may be somebody else's offer, still under way.
+    await transport.upToDate();
     if (this.#transport !== transport) return;
     for (const track of wanted) this.#deliver(transport, track, changes);
     if (changes.length === 0) return;

@@ -104,6 +104,11 @@ export class Transport {
     return run;
   }
 
+  /** Resolves when the server has heard of everything, through an offer that is under way or one of its own. */
+  upToDate(): Promise<void> {
+    return this.#stale ? this.negotiate() : (this.#waiting ?? this.#queue);
+  }
+
   close(): void {
     this.#closed.abort();
     this.pc.close();
