@@ -15,6 +15,9 @@ export function Projects() {
   return (
     <>
       <PageHead title="Projects">
+        <a class="button" href="/playground" target="_blank" rel="noopener">
+          Open the playground
+        </a>
         {projects.data !== null && projects.data.length > 0 && (
           <button type="button" class="button primary" onClick={() => setCreating(true)}>
             New project
