@@ -8,6 +8,8 @@ export class ChatChild {
   private constructor(
     readonly url: string,
     readonly key: string,
+    /** UDP ports of its media workers. */
+    readonly mediaPorts: readonly number[],
     private readonly process: Subprocess<"pipe", "pipe", "inherit">,
     private readonly lines: AsyncIterator<string>,
   ) {}
@@ -19,8 +21,8 @@ export class ChatChild {
     const lines = linesOf(child.stdout);
     const { value } = await lines.next();
     if (value === undefined) throw new Error("the server did not start");
-    const said = JSON.parse(value) as { url: string; key: string };
-    return new ChatChild(said.url, key || said.key, child, lines);
+    const said = JSON.parse(value) as { url: string; key: string; mediaPorts: number[] };
+    return new ChatChild(said.url, key || said.key, said.mediaPorts, child, lines);
   }
 
   get pid(): number {
@@ -50,6 +52,11 @@ export class ChatChild {
 
   async token(userId: string): Promise<string> {
     return (await this.call("POST", "/v1/chat/tokens", { userId, ttlSeconds: 21_600 })).token;
+  }
+
+  /** Does nothing once the process has ended. */
+  signal(name: "SIGSTOP" | "SIGCONT"): void {
+    this.process.kill(name);
   }
 
   async kill(): Promise<void> {

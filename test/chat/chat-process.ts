@@ -15,7 +15,7 @@ const server = await start(
   }),
 );
 const key = newProject ? (await createPeople(server.runtime, server.services).project()).key : "";
-process.stdout.write(`${JSON.stringify({ url: server.url, key })}\n`);
+process.stdout.write(`${JSON.stringify({ url: server.url, key, mediaPorts: server.media.ports })}\n`);
 
 /** Asked on standard input: what the process has used, for measurements. */
 for await (const _ of console) {

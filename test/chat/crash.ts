@@ -20,7 +20,11 @@ const SENDERS = ["s0", "s1", "s2", "s3"];
 const IN_FLIGHT = 8;
 
 /** Senders at full speed, `kill -9` at random, restart, retry: counts what was lost, doubled or skipped. */
-export async function crashRounds(rounds: number, random: () => number): Promise<CrashReport> {
+export async function crashRounds(
+  rounds: number,
+  random: () => number,
+  disturb: (child: ChatChild) => Promise<void> = async () => {},
+): Promise<CrashReport> {
   const dataDir = mkdtempSync(join(tmpdir(), "stoa-crash-"));
   const acknowledged = new Map<string, { seq: number; text: string }>();
   const report: CrashReport = { rounds, acknowledged: 0, retried: 0, lost: 0, duplicates: 0, gaps: 0, changed: 0 };
@@ -71,6 +75,7 @@ export async function crashRounds(rounds: number, random: () => number): Promise
       for (const [index, client] of clients.entries())
         for (let i = 0; i < IN_FLIGHT; i += 1) take(client, `${index}-${next++}`);
     const turn = () => pump.forEach((one) => void one());
+    const disturbed = last ? Promise.resolve() : disturb(child);
     const killAt = performance.now() + 30 + random() * 250;
     while (last ? answered.size < sent.size : performance.now() < killAt) {
       turn();
@@ -83,6 +88,7 @@ export async function crashRounds(rounds: number, random: () => number): Promise
       break;
     }
     await child.kill();
+    await disturbed;
     await Promise.all(clients.map((client) => client.closed()));
     // What had arrived before the end was acknowledged.
     turn();
