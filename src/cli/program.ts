@@ -7,6 +7,7 @@ import { configCommand } from "./config.ts";
 import { devCommand } from "./dev.ts";
 import { doctorCommand } from "./doctor.ts";
 import { keysCommand } from "./keys.ts";
+import { loadTestCommand } from "./load-test.ts";
 import { migrateCommand } from "./migrate.ts";
 import { nodeCommand } from "./node.ts";
 import { restoreCommand } from "./restore.ts";
@@ -41,6 +42,7 @@ export function createProgram(argv: readonly string[]): Command {
     .addCommand(restoreCommand(argv))
     .addCommand(migrateCommand(argv))
     .addCommand(configCommand(argv))
+    .addCommand(loadTestCommand())
     .addCommand(versionCommand())
     .addCommand(completionCommand(program));
   overrideExits(program);
