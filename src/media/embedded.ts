@@ -143,7 +143,7 @@ export class EmbeddedMedia implements MediaNode {
     const refused: Record<string, number> = {};
     for (const load of loads)
       for (const [reason, count] of Object.entries(load.refused)) refused[reason] = (refused[reason] ?? 0) + count;
-    const sum = (field: "networkInBps" | "networkOutBps" | "packetsIn" | "packetsOut") =>
+    const sum = (field: Exclude<keyof NodeLoad, "cpuPercent" | "memoryPercent" | "refused">) =>
       loads.reduce((total, load) => total + load[field], 0);
     return {
       rooms: this.#rooms.size,
@@ -154,6 +154,10 @@ export class EmbeddedMedia implements MediaNode {
       networkOutBps: Math.round(sum("networkOutBps")),
       packetsIn: sum("packetsIn"),
       packetsOut: sum("packetsOut"),
+      nacksIn: sum("nacksIn"),
+      nacksOut: sum("nacksOut"),
+      keyframesIn: sum("keyframesIn"),
+      keyframesOut: sum("keyframesOut"),
       refused,
     };
   }

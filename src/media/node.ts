@@ -97,6 +97,11 @@ export type NodeLoad = {
   networkOutBps: number;
   packetsIn: number;
   packetsOut: number;
+  /** Packets that viewers missed (in) and that we missed of publishers (out), and keyframes asked for likewise. */
+  nacksIn: number;
+  nacksOut: number;
+  keyframesIn: number;
+  keyframesOut: number;
   /** Packets refused since the start, by reason: forged checks, foreign addresses, replays, unreadable ones. */
   refused: Record<string, number>;
 };

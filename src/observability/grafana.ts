@@ -40,6 +40,16 @@ const PANELS: Panel[] = [
       ["refused", "rate(stoa_media_refused_packets_total[1m])"],
     ],
   },
+  {
+    title: "Repairs",
+    unit: "ops",
+    queries: [
+      ["packets asked again by viewers", "rate(stoa_media_nacks_in_total[1m])"],
+      ["packets asked again of publishers", "rate(stoa_media_nacks_out_total[1m])"],
+      ["keyframes asked by viewers", "rate(stoa_media_keyframe_requests_in_total[1m])"],
+      ["keyframes asked of publishers", "rate(stoa_media_keyframe_requests_out_total[1m])"],
+    ],
+  },
   { title: "Media CPU", unit: "percent", queries: [["of one core", "stoa_media_cpu_percent"]] },
   {
     title: "Chat",

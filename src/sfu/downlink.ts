@@ -200,6 +200,7 @@ export class Downlink {
     for (const packet of packets) {
       switch (packet.type) {
         case "nack":
+          this.#host.udp.repairs.nacksIn += packet.lost.length;
           this.#bytesOut +=
             this.#bySsrc
               .get(packet.mediaSsrc)
@@ -236,6 +237,7 @@ export class Downlink {
   }
 
   #keyframe(ssrc: number): void {
+    this.#host.udp.repairs.keyframesIn += 1;
     const section = this.#bySsrc.get(ssrc);
     if (section) this.#occupant(section)?.askKeyframe();
   }

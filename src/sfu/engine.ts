@@ -206,6 +206,7 @@ export class Engine {
       networkOutBps: ((bytesOut - before.bytesOut) * 8) / seconds,
       packetsIn,
       packetsOut,
+      ...this.#udp.repairs,
       refused,
     };
   }

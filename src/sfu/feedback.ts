@@ -5,6 +5,7 @@ import { writeNack, writePli, writeReceiverReport } from "./packet/rtcp-write.ts
 import { SEND_SLOT_BYTES } from "./packet/send-batch.ts";
 import { MAX_TWCC_BYTES, TwccRecorder } from "./packet/twcc.ts";
 import type { Publication } from "./publication.ts";
+import type { RepairCounters } from "./udp.ts";
 
 /** Browsers steer by these: rarer makes them slow to find their rate, more often costs without telling more. */
 const TWCC_INTERVAL_MS = 50;
@@ -16,6 +17,7 @@ export class PublisherFeedback {
   jitterMs: number | null = null;
   lossPercent: number | null = null;
   readonly #send: (packet: Uint8Array) => void;
+  readonly #repairs: RepairCounters;
   readonly #ssrc = 1 + Math.floor(Math.random() * 0xfffffffe);
   /** Most participants only watch: nothing is recorded for them. */
   #twcc: TwccRecorder | null = null;
@@ -24,8 +26,9 @@ export class PublisherFeedback {
   #reportedMs = 0;
   readonly #out = new Uint8Array(Math.max(SEND_SLOT_BYTES, MAX_TWCC_BYTES) + 64);
 
-  constructor(send: (packet: Uint8Array) => void) {
+  constructor(send: (packet: Uint8Array) => void, repairs: RepairCounters) {
     this.#send = send;
+    this.#repairs = repairs;
   }
 
   /** A packet with a transport-wide number, of whichever stream. */
@@ -63,10 +66,12 @@ export class PublisherFeedback {
     if (layer.nack.missing > 0) {
       const due = layer.nack.takeDue(nowMs);
       if (due.length > 0) {
+        this.#repairs.nacksOut += due.length;
         this.#send(this.#out.subarray(0, writeNack(this.#out, 0, this.#ssrc, layer.ssrc, due.slice(0, MAX_NACKS))));
       }
     }
     if (layer.takeKeyframeRequest(nowMs)) {
+      this.#repairs.keyframesOut += 1;
       this.#send(this.#out.subarray(0, writePli(this.#out, 0, this.#ssrc, layer.ssrc)));
     }
   }

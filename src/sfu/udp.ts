@@ -22,8 +22,12 @@ export type UdpOptions = {
 
 export type UdpCounters = { packetsIn: number; bytesIn: number; packetsOut: number; bytesOut: number; dropped: number };
 
+/** Requests for what was lost, and for a picture to start from: to publishers (out) and from viewers (in). */
+export type RepairCounters = { nacksIn: number; nacksOut: number; keyframesIn: number; keyframesOut: number };
+
 export class UdpPort {
   readonly counters: UdpCounters = { packetsIn: 0, bytesIn: 0, packetsOut: 0, bytesOut: 0, dropped: 0 };
+  readonly repairs: RepairCounters = { nacksIn: 0, nacksOut: 0, keyframesIn: 0, keyframesOut: 0 };
   readonly tuning: SocketTuning;
   /** Media goes here directly; call `schedule` after the last packet of a turn. */
   readonly batch: SendBatch;

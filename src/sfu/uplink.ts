@@ -47,7 +47,7 @@ export class Uplink {
     this.#host = host;
     this.#room = room;
     this.#owner = owner;
-    this.feedback = new PublisherFeedback((packet) => owner.connection?.sendRtcp(packet));
+    this.feedback = new PublisherFeedback((packet) => owner.connection?.sendRtcp(packet), host.udp.repairs);
   }
 
   publications(): Publication[] {

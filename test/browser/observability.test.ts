@@ -113,3 +113,41 @@ test("[4.6] joins that are refused are classified by their cause", async () => {
     ROOM_CLOSED: "SIGNALING_ERROR",
   });
 }, 30_000);
+
+/** A page whose network, or middlebox, alters what browser and server say to each other. */
+async function meddled(kind: "candidates" | "fingerprint", roomId: string, identity: string): Promise<void> {
+  const page = await stage.page();
+  await page.evaluate((kind) => {
+    if (kind === "fingerprint") {
+      const { send } = WebSocket.prototype;
+      WebSocket.prototype.send = function (data) {
+        const changed = String(data).replace(/(a=fingerprint:sha-256 )(?:[0-9A-F]{2}:)/g, "$1" + "00:");
+        send.call(this, changed);
+      };
+    } else {
+      type Set = (this: RTCPeerConnection, description: RTCSessionDescriptionInit) => Promise<void>;
+      const set = RTCPeerConnection.prototype.setRemoteDescription as Set;
+      const meddle: Set = function (description) {
+        // Port 9 of this machine: nobody answers there.
+        const sdp = description.sdp?.replace(
+          /^(a=candidate:\S+ \d+ \S+ \d+ )\S+ \d+ /gm,
+          (_, head) => `${head}127.0.0.1 9 `,
+        );
+        return set.call(this, { type: "answer", sdp });
+      };
+      RTCPeerConnection.prototype.setRemoteDescription =
+        meddle as typeof RTCPeerConnection.prototype.setRemoteDescription;
+    }
+  }, kind);
+  await joinRoom(page, await stage.rtc(roomId, identity));
+}
+
+test("[4.6] media that cannot connect is an ICE error that names its cause", async () => {
+  const room = await stage.stoa.rooms.create({ name: "blocked" });
+  await Promise.all([meddled("candidates", room.id, "gina"), meddled("fingerprint", room.id, "hugo")]);
+  const blocked = await told(room.id, "gina", ({ errors }) => errors.length > 0);
+  expect(blocked.errors).toMatchObject([{ category: "ICE_ERROR", code: "ice_timeout" }]);
+  expect(blocked.joinTimeMs).toBeNull();
+  const altered = await told(room.id, "hugo", ({ errors }) => errors.length > 0);
+  expect(altered.errors).toMatchObject([{ category: "ICE_ERROR", code: "dtls_failed" }]);
+}, 90_000);

@@ -209,6 +209,10 @@ const IDLE: NodeLoad = {
   networkOutBps: 0,
   packetsIn: 0,
   packetsOut: 0,
+  nacksIn: 0,
+  nacksOut: 0,
+  keyframesIn: 0,
+  keyframesOut: 0,
   refused: {},
 };
 
