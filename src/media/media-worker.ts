@@ -25,6 +25,7 @@ export class MediaWorker {
   readonly #events: MediaWorkerEvents;
   readonly #pending = new Map<number, Pending>();
   #worker: Worker;
+  #heartbeat: Int32Array = new Int32Array(1);
   #ready: PromiseWithResolvers<void>;
   #nextId = 1;
   #startedAtMs = 0;
@@ -57,7 +58,9 @@ export class MediaWorker {
       this.#lost(worker);
     };
     worker.addEventListener("close", () => this.#lost(worker));
-    worker.postMessage({ type: "start", settings: this.#settings } satisfies ToWorker);
+    const heartbeat = new Int32Array(new SharedArrayBuffer(4));
+    this.#heartbeat = heartbeat;
+    worker.postMessage({ type: "start", settings: this.#settings, heartbeat } satisfies ToWorker);
     return worker;
   }
 
@@ -101,15 +104,23 @@ export class MediaWorker {
     }
   }
 
+  /** Replaces a worker that neither answers nor beats. One that only beats is busy: it sheds packets, not calls. */
   #watch(): void {
     const worker = this.#worker;
-    let answeredAtMs = performance.now();
+    const heartbeat = this.#heartbeat;
+    let beats = 0;
+    let aliveAtMs = performance.now();
     const timer = setInterval(() => {
       if (worker !== this.#worker || this.#closing) {
         clearInterval(timer);
         return;
       }
-      if (performance.now() - answeredAtMs > HUNG_AFTER_MS) {
+      const count = Atomics.load(heartbeat, 0);
+      if (count !== beats) {
+        beats = count;
+        aliveAtMs = performance.now();
+      }
+      if (performance.now() - aliveAtMs > HUNG_AFTER_MS) {
         clearInterval(timer);
         this.#events.log.error({ worker: this.index }, "media worker hangs");
         this.#lost(worker);
@@ -117,7 +128,7 @@ export class MediaWorker {
       }
       this.call("rooms", undefined).then(
         () => {
-          answeredAtMs = performance.now();
+          aliveAtMs = performance.now();
         },
         () => {},
       );

@@ -24,11 +24,15 @@ import type { WorkerCall, WorkerSettings } from "./worker-protocol.ts";
 const TICK_MS = 20;
 /** Tries to find a port that is free for UDP and TCP alike. */
 const PORT_ATTEMPTS = 20;
+const OVERLOADED_AFTER_MS = 200;
+const FIRST_MEDIA_BYTE = 128;
 
 export type EngineOutput = {
   emit(event: MediaEvent): void;
   /** Something threw that should not have. */
   onFault(error: unknown): void;
+  /** At every tick: a sign of life that needs no turn of the loop. */
+  beat?(): void;
 };
 
 /** Only tests have these. */
@@ -45,6 +49,13 @@ export class Engine {
   readonly #onFault: (error: unknown) => void;
   readonly #retired: Record<string, number> = {};
   #tickedAtMs = 0;
+  /** When this turn of the loop received its first packet; null before. */
+  #turnSinceMs: number | null = null;
+  readonly #turned = () => {
+    this.#turnSinceMs = null;
+  };
+  #shed = 0;
+  readonly #beat: () => void;
   #sample: { atMs: number; bytesIn: number; bytesOut: number } | null = null;
 
   static async start(settings: WorkerSettings, output: EngineOutput, hooks: EngineHooks = {}): Promise<Engine> {
@@ -75,6 +86,7 @@ export class Engine {
 
   private constructor(settings: WorkerSettings, certificate: DtlsCertificate, udp: UdpPort, output: EngineOutput) {
     this.#onFault = output.onFault;
+    this.#beat = output.beat ?? (() => {});
     this.#udp = udp;
     this.#agent = new IceAgent({ sendUdp: (data, port, address) => udp.send(data, port, address) }, settings.probe);
     this.#tcp = settings.tcp
@@ -111,6 +123,10 @@ export class Engine {
   /** A fault over one packet or one room must not end the calls of all others; it is reported, and they go on. */
   receive(data: Buffer, port: number, address: string, tcp: TcpConnection | null = null): void {
     const nowMs = this.#host.now();
+    if (this.#isOverloaded(nowMs) && (data[0] ?? 0) >= FIRST_MEDIA_BYTE) {
+      this.#shed++;
+      return;
+    }
     try {
       this.#agent.receive(data, port, address, tcp, nowMs);
     } catch (error) {
@@ -120,8 +136,22 @@ export class Engine {
     if (nowMs - this.#tickedAtMs > 2 * TICK_MS) this.#tick(nowMs);
   }
 
+  /**
+   * Bun empties the socket before it does anything else. When packets come faster than they can be handled, calls and timers
+   * would never have their turn: media is dropped then, until they have had it.
+   */
+  #isOverloaded(nowMs: number): boolean {
+    if (this.#turnSinceMs === null) {
+      this.#turnSinceMs = nowMs;
+      setImmediate(this.#turned);
+      return false;
+    }
+    return nowMs - this.#turnSinceMs > OVERLOADED_AFTER_MS;
+  }
+
   #tick(nowMs: number): void {
     this.#tickedAtMs = nowMs;
+    this.#beat();
     for (const room of this.#rooms.values()) {
       try {
         room.tick(nowMs);
@@ -191,7 +221,11 @@ export class Engine {
     const seconds = Math.max(0.001, (nowMs - before.atMs) / 1_000);
     this.#sample = { atMs: nowMs, bytesIn, bytesOut };
     let participants = 0;
-    const refused: Record<string, number> = { ...this.#agent.refusals, sendBufferFull: dropped };
+    const refused: Record<string, number> = {
+      ...this.#agent.refusals,
+      sendBufferFull: dropped,
+      overloaded: this.#shed,
+    };
     addTo(refused, this.#retired);
     for (const room of this.#rooms.values()) {
       participants += room.size;

@@ -20,7 +20,8 @@ export type WorkerCall = {
 }[MediaMethod];
 
 export type ToWorker =
-  | { type: "start"; settings: WorkerSettings }
+  /** `heartbeat` is counted up while the engine runs, even when it is too busy to answer. */
+  | { type: "start"; settings: WorkerSettings; heartbeat: Int32Array }
   | WorkerCall
   /** For tests of what happens when a worker dies. */
   | { type: "crash" }

@@ -24,9 +24,13 @@ function serve(): void {
     }
   };
 
-  const start = async (settings: WorkerSettings) => {
+  const start = async (settings: WorkerSettings, heartbeat: Int32Array) => {
     try {
-      engine = await Engine.start(settings, { emit: (event) => post({ type: "event", event }), onFault: fault });
+      engine = await Engine.start(settings, {
+        emit: (event) => post({ type: "event", event }),
+        onFault: fault,
+        beat: () => Atomics.add(heartbeat, 0, 1),
+      });
       post({ type: "started", port: engine.port, ...engine.tuning });
     } catch (error) {
       post({ type: "refused", message: error instanceof Error ? error.message : String(error) });
@@ -36,7 +40,7 @@ function serve(): void {
   self.onmessage = ({ data }: MessageEvent<ToWorker>) => {
     switch (data.type) {
       case "start":
-        void start(data.settings);
+        void start(data.settings, data.heartbeat);
         break;
       case "call":
         call(data);

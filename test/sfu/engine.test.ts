@@ -2,6 +2,8 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { LoadPeer } from "../../src/load-test/load-peer.ts";
 import { RtpSource } from "../../src/load-test/rtp-source.ts";
+import type { NodeLoad } from "../../src/media/node.ts";
+import { Engine } from "../../src/sfu/engine.ts";
 import { seededRandom } from "../../src/sfu/packet/impairment.ts";
 import { type RtpView, rtpHeaderLength } from "../../src/sfu/packet/rtp.ts";
 import { ALL, CAMERA, ROOM, RoomOfPeers, refusal } from "./room-of-peers.ts";
@@ -169,6 +171,31 @@ describe("the engine", () => {
     source.sendAudio(peer);
     await room.until(() => listener.packetsIn || undefined, "sound");
   }, 15_000);
+
+  test("an engine that gets more packets than it can handle drops media, not calls", async () => {
+    const engine = await Engine.start(
+      { hostname: "127.0.0.1", port: 0, announce: ["127.0.0.1"], tcp: false, srtpProfiles: ["AEAD_AES_128_GCM"] },
+      { emit: () => {}, onFault: () => {} },
+    );
+    const refused = () =>
+      (engine.call({ type: "call", id: 1, method: "load", request: undefined }) as NodeLoad).refused;
+    const media = Buffer.alloc(100, 128);
+    const check = Buffer.alloc(20);
+    // One turn of the loop that does not end: the socket is never empty.
+    const started = performance.now();
+    while (performance.now() - started < 300) engine.receive(media, 1, "192.0.2.1");
+    const before = refused();
+    expect(before.overloaded).toBeGreaterThan(0);
+    engine.receive(check, 1, "192.0.2.1");
+    expect(refused().unreadable).toBe((before.unreadable ?? 0) + 1);
+    await new Promise((resolve) => setImmediate(resolve));
+    engine.receive(media, 1, "192.0.2.1");
+    expect(refused()).toMatchObject({
+      overloaded: before.overloaded,
+      foreignAddress: (before.foreignAddress ?? 0) + 1,
+    });
+    engine.close();
+  });
 
   test("strangers' packets are refused and counted, and nobody answers them", async () => {
     const stranger = await room.join("stranger", { sections: [{ kind: "video", direction: "sendonly" }] });
