@@ -1,0 +1,74 @@
+import { describe, expect, test } from "bun:test";
+import type { Message } from "../../src/protocol/chat-records.ts";
+import { LAYER_RIDS } from "../../src/protocol/room-records.ts";
+import { Outbox, type Outgoing, pendingMessage } from "../../web/sdk/chat/outbox.ts";
+import { Timeline } from "../../web/sdk/chat/timeline.ts";
+import { StoaError } from "../../web/sdk/errors.ts";
+import { activateOnly, videoEncodings } from "../../web/sdk/room/encodings.ts";
+import { Pace } from "../../web/sdk/room/pace.ts";
+import { withDtx } from "../../web/sdk/room/sdp.ts";
+
+const where = { conversationId: "conv_1", senderId: "anna" };
+const outgoing = (id: string): Outgoing => ({ input: { text: id }, clientMessageId: id, clientSentAt: 0 });
+const message = (seq: number): Message => {
+  const { status: _, ...record } = pendingMessage(outgoing(`m${seq}`), where);
+  return { ...record, id: `msg_${seq}`, seq };
+};
+
+describe("timeline", () => {
+  test("the order is that of seq, whichever way messages come, and none is shown twice", () => {
+    const timeline = new Timeline();
+    for (const seq of [3, 1, 2, 3]) timeline.put(message(seq));
+    expect(timeline.messages.map(({ seq }) => seq)).toEqual([1, 2, 3]);
+  });
+
+  test("what is being sent stands last, and gives way to what the server has made of it", () => {
+    const timeline = new Timeline();
+    timeline.addPending(pendingMessage(outgoing("m9"), where));
+    timeline.put(message(1));
+    expect(timeline.messages.map(({ status }) => status)).toEqual(["sent", "sending"]);
+    timeline.put(message(9));
+    expect(timeline.messages.map(({ id }) => id)).toEqual(["msg_1", "msg_9"]);
+  });
+});
+
+test("the outbox delivers one after another, and a refusal does not hold up the next", async () => {
+  const tried: string[] = [];
+  const outbox = new Outbox(async ({ clientMessageId }) => {
+    tried.push(clientMessageId);
+    await Promise.resolve();
+    if (clientMessageId === "b") throw new StoaError("RATE_LIMITED", "rate-limited", "later");
+    return message(tried.length);
+  });
+  const sent = ["a", "b", "c"].map((clientMessageId) => outbox.add({ clientMessageId }).done);
+  const outcome = await Promise.allSettled(sent);
+  expect(tried).toEqual(["a", "b", "c"]);
+  expect(outcome.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+});
+
+test("layers that nobody wants are not encoded, by the protocol's rids", () => {
+  const encodings = videoEncodings("camera", 720, true).map((one) => ({ ...one, active: true }));
+  expect(encodings.map(({ rid }) => rid)).toEqual(Object.values(LAYER_RIDS));
+  expect(activateOnly(encodings, ["low"])).toBe(true);
+  expect(encodings.map(({ active }) => active)).toEqual([true, false, false]);
+  expect(activateOnly(encodings, ["low"])).toBe(false);
+});
+
+test("changes are told at once, until a quarter of the server's budget is spent", () => {
+  const pace = new Pace();
+  pace.setLimits({ maxMessageBytes: 1, messagesPerWindow: 8, windowSeconds: 60, maxParticipants: 2 });
+  for (const spent of [0, 1]) {
+    expect(pace.delayMs(1000)).toBe(40);
+    expect(spent).toBeLessThan(2);
+    pace.spent(1000);
+  }
+  expect(pace.delayMs(1000)).toBe(15_000);
+  expect(pace.delayMs(62_000)).toBe(40);
+});
+
+test("Opus is asked for silence and error correction once, and nothing else is touched", () => {
+  const answer = "a=rtpmap:111 opus/48000/2\r\na=fmtp:111 minptime=10;useinbandfec=1\r\na=fmtp:96 x=1\r\n";
+  const changed = "a=rtpmap:111 opus/48000/2\r\na=fmtp:111 minptime=10;useinbandfec=1;usedtx=1\r\na=fmtp:96 x=1\r\n";
+  expect(withDtx(answer)).toBe(changed);
+  expect(withDtx(changed)).toBe(changed);
+});
