@@ -11,23 +11,43 @@ export type Outbox = {
   since(lastSeq: number): string[] | null;
 };
 
-export function createOutbox(capacity: number, startSeq = 0): Outbox {
+export type OutboxOptions = {
+  startSeq?: number;
+  /** Some frames carry data of their senders: many readers of many large ones must not fill the memory. */
+  keptCharacters?: number;
+};
+
+export function createOutbox(capacity: number, options: OutboxOptions = {}): Outbox {
+  const { startSeq = 0, keptCharacters = Number.POSITIVE_INFINITY } = options;
   const ring: string[] = [];
   let seq = startSeq;
+  /** Number of the oldest frame kept; past `seq` when none is. */
+  let oldest = startSeq + 1;
+  let characters = 0;
+
+  const frameAt = (number: number) => ring[number % capacity] ?? "";
+
+  function forgetOldest(): void {
+    characters -= frameAt(oldest).length;
+    ring[oldest % capacity] = "";
+    oldest += 1;
+  }
+
   return {
     get seq() {
       return seq;
     },
     add(body) {
+      if (seq + 1 - oldest >= capacity) forgetOldest();
       const frame = numbered(body, ++seq);
       ring[seq % capacity] = frame;
+      characters += frame.length;
+      while (characters > keptCharacters) forgetOldest();
       return frame;
     },
     since(lastSeq) {
-      if (lastSeq > seq || lastSeq < startSeq || seq - lastSeq > capacity) return null;
-      const frames: string[] = [];
-      for (let at = lastSeq + 1; at <= seq; at++) frames.push(ring[at % capacity] ?? "");
-      return frames;
+      if (lastSeq > seq || lastSeq + 1 < oldest) return null;
+      return Array.from({ length: seq - lastSeq }, (_, at) => frameAt(lastSeq + 1 + at));
     },
   };
 }

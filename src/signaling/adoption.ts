@@ -1,14 +1,13 @@
 import type { FleetService } from "../fleet/fleet.service.ts";
-import { createOutbox } from "../kernel/outbox.ts";
 import type { MediaNode, ParticipantSnapshot, RoomSnapshot } from "../media/node.ts";
 import type { MediaNodes } from "../media/nodes.ts";
 import type { Placements } from "../media/placement.ts";
 import { ApiError } from "../protocol/errors.ts";
-import { RESUME_RING_FRAMES } from "../protocol/signaling.ts";
 import type { RoomService } from "../rooms/room.service.ts";
 import type { RtcTokenService } from "../rooms/rtc-token.service.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Membership } from "./membership.ts";
+import { createPushes } from "./pushes.ts";
 import type { Registry } from "./registry.ts";
 import type { LiveRoom, Session } from "./session.ts";
 import type { SessionRecord } from "./session-record.ts";
@@ -70,7 +69,7 @@ export function createAdoption({ log, now }: Runtime, deps: AdoptionDeps) {
       room,
       identity: participant.identity,
       // Far beyond what any client has seen, so that each is told the state of now instead of what it missed.
-      outbox: createOutbox(RESUME_RING_FRAMES, now()),
+      outbox: createPushes(now()),
       link: { state: "joining" },
       waiting: !permissions.publish && isWaitingRoom(room.id),
       announced: true,

@@ -1,15 +1,15 @@
 import { randomBytes } from "node:crypto";
 import type { RtcTokenCaller } from "../kernel/http/callers.ts";
-import { createOutbox } from "../kernel/outbox.ts";
 import { sameSecret } from "../kernel/secrets.ts";
 import { MediaError } from "../media/node.ts";
 import type { Placements } from "../media/placement.ts";
 import { ApiError, frameCode } from "../protocol/errors.ts";
-import { CLOSE_CODES, type ClientFrameOf, RESUME_RING_FRAMES } from "../protocol/signaling.ts";
+import { CLOSE_CODES, type ClientFrameOf } from "../protocol/signaling.ts";
 import type { RoomService } from "../rooms/room.service.ts";
 import type { RtcTokenService } from "../rooms/rtc-token.service.ts";
 import type { Runtime } from "../runtime.ts";
 import { ENDINGS, type Membership } from "./membership.ts";
+import { createPushes } from "./pushes.ts";
 import { Refusal } from "./refusal.ts";
 import type { Registry } from "./registry.ts";
 import type { Client, LiveRoom, Session } from "./session.ts";
@@ -64,7 +64,7 @@ export function createJoin({ config, ids, now }: Runtime, deps: JoinDeps) {
       tokenId: caller.tokenId,
       client,
       joinedAt: earlier?.joinedAt ?? now(),
-      outbox: createOutbox(RESUME_RING_FRAMES),
+      outbox: createPushes(),
       link: { state: "joining" },
       resumeToken: newResumeToken(),
       permissions: caller.permissions,

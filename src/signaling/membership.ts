@@ -95,7 +95,7 @@ export function createMembership(
   /** What others see of a participant has changed. */
   function update(session: Session): void {
     remember(session);
-    if (!session.announced) return;
+    if (!session.announced || session.link.state === "left") return;
     broadcast(session.room, { type: "participant.updated", participant: participantOf(session) });
   }
 

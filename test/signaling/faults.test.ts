@@ -5,21 +5,27 @@ import { type RtcServer, rtcServer, settled, until } from "../harness/rtc.ts";
 let server: RtcServer;
 afterEach(() => server.close());
 
+type Method = "openRoom" | "addParticipant" | "negotiate" | "room";
+
 /** From now on this method of the node is called and never answers. */
-const hang = (method: "openRoom" | "addParticipant" | "negotiate" | "room") => {
+function hang(method: Method): { called: Promise<void>; release(): void } {
   const node: MediaNode = server.node;
   const original = node[method];
-  node[method] = () => new Promise<never>(() => {});
-  return () => void Object.assign(node, { [method]: original });
-};
+  const { promise: called, resolve } = Promise.withResolvers<void>();
+  node[method] = () => {
+    resolve();
+    return new Promise<never>(() => {});
+  };
+  return { called, release: () => void Object.assign(node, { [method]: original }) };
+}
 
 test("[signaling] a node that is stuck answers as unreachable after 10 s; nobody waits for ever", async () => {
   server = await rtcServer();
   const roomId = await server.room();
   const ada = await server.joined(roomId, "ada");
-  const release = hang("negotiate");
+  const { called, release } = hang("negotiate");
   const answer = ada.ask("media.offer", { sdp: "v=0", publish: [], subscribe: [] });
-  await settled();
+  await called;
   server.clock.advance(10_000);
   expect(await answer).toMatchObject({ type: "error", code: "RTC_SERVER_UNREACHABLE" });
   release();
@@ -33,11 +39,11 @@ test("[signaling] a join that no node answers is refused with 4503 and leaves no
     ["openRoom", "NO_RTC_CAPACITY"],
     ["addParticipant", "RTC_SERVER_UNREACHABLE"],
   ] as const) {
-    const release = hang(method);
+    const { called, release } = hang(method);
     const { token } = await server.mint(roomId, "ada");
     const client = server.connect(token);
     const answer = client.join();
-    await settled();
+    await called;
     server.clock.advance(10_000);
     expect((await answer).code).toBe(code);
     expect(client.closed?.code).toBe(4503);
@@ -52,9 +58,9 @@ test("[4.1] reads of a room whose node is stuck answer 503", async () => {
   server = await rtcServer();
   const roomId = await server.room();
   await server.joined(roomId, "ada");
-  hang("room");
+  const { called } = hang("room");
   const reading = server.call("GET", `/v1/rooms/${roomId}/participants`, { key: server.key });
-  await settled();
+  await called;
   server.clock.advance(10_000);
   expect((await reading).body.code).toBe("SVC_RTC_SERVER_UNREACHABLE");
 });

@@ -39,3 +39,24 @@ test("[signaling] whatever was missed comes back whole and in order, or not at a
     }),
   );
 });
+
+test("[signaling] large pushes are kept up to a size, and never a part of what is asked for", () => {
+  const sizes = fc.array(fc.nat(60), { maxLength: 40 });
+  fc.assert(
+    fc.property(sizes, fc.nat(45), (lengths, lastSeq) => {
+      const outbox = createOutbox(8, { keptCharacters: 300 });
+      const frames = lengths.map((length) => outbox.add(body("x".repeat(length + 1))));
+      const missed = outbox.since(lastSeq);
+      if (missed === null) return;
+      expect(missed).toEqual(frames.slice(lastSeq));
+      expect(missed.length).toBeLessThanOrEqual(8);
+      expect(missed.join("").length).toBeLessThanOrEqual(300);
+    }),
+  );
+  const outbox = createOutbox(8, { keptCharacters: 300 });
+  outbox.add(body("x".repeat(400)));
+  expect(outbox.since(0)).toBeNull();
+  expect(outbox.since(1)).toEqual([]);
+  outbox.add(body("y"));
+  expect(outbox.since(1)).toHaveLength(1);
+});
