@@ -204,3 +204,24 @@ test("[5] another project finds no room to moderate", async () => {
   }
   expect(ada.closed).toBeNull();
 });
+
+test("[4.2] the dashboard reads a room with its participants and tracks, and counts them in its list", async () => {
+  const { roomId, trackId } = await scene();
+  const { token } = await server.session({ projectId: server.projectId, role: "VIEWER" });
+  const path = `/v1/projects/${server.projectId}/rooms`;
+  const { body } = await call("GET", `${path}/${roomId}`, undefined, token);
+  expect(body).toMatchObject({
+    participantCount: 2,
+    serverName: "n1",
+    participants: [{ identity: "ada", tracks: [{ id: trackId }] }, { identity: "bob" }],
+  });
+  const rooms = JSON.parse((await call("GET", path, undefined, token)).text) as {
+    id: string;
+    participantCount: number;
+  }[];
+  expect(rooms.find(({ id }) => id === roomId)?.participantCount).toBe(2);
+  node.reachable = false;
+  const lost = await call("GET", `${path}/${roomId}`, undefined, token);
+  expect([lost.status, lost.body.participantCount]).toEqual([200, null]);
+  node.reachable = true;
+});
