@@ -51,7 +51,7 @@ function factsOf({ url, media }: RunningServer, dataDir: string, data: DevData) 
     dashboardUrl: `${url}/`,
     docsUrl: `${url}/docs`,
     playgroundUrl: `${url}/playground`,
-    media,
+    media: { ports: media.ports, addresses: media.addresses },
     email,
     password,
     projectId,
