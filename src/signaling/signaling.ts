@@ -60,10 +60,6 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
       if (session.tokenId === tokenId) membership.dismiss(session, "revoked");
     }
   });
-  const joins = metrics.counter("stoa_rtc_joins_total", "Joins by mode", ["mode"]);
-  const refusals = metrics.counter("stoa_rtc_refusals_total", "Refused connections by code", ["code"]);
-  bus.on("rtcConnection", (fact) => fact.type === "started" && joins.inc({ mode: fact.mode }));
-  bus.on("rtcRefused", ({ code }) => refusals.inc({ code }));
   metrics.gaugeOf("stoa_rtc_sessions", "Participants in rooms", () => registry.sessions().length);
   metrics.gaugeOf("stoa_rtc_rooms", "Rooms with somebody in them", () => registry.rooms().length);
 
