@@ -55,13 +55,21 @@ export function createWriter(client: Database, onCallbackError: (error: unknown)
         runTogether(units);
       } catch (error) {
         // The transaction as a whole failed (disk full, I/O error): nobody's work is on disk.
-        if (client.inTransaction) client.run("ROLLBACK");
+        undoAll();
         for (const unit of units) unit.outcome = { ok: false, error };
       }
       units.forEach(settle);
     }
     if (queue.length > 0) schedule();
     else for (const done of idle.splice(0)) done();
+  }
+
+  function undoAll(): void {
+    try {
+      if (client.inTransaction) client.run("ROLLBACK");
+    } catch {
+      // Closed meanwhile: there is nothing left to undo, and whoever waits is told that the write failed.
+    }
   }
 
   function runTogether(units: Unit[]): void {
