@@ -126,10 +126,3 @@ test("drain waits for what was handed in", async () => {
   expect(numbers()).toEqual([1]);
   await writer.drain();
 });
-
-test("a write after the database was closed is refused, and breaks nothing else", async () => {
-  const closed = new Database(":memory:");
-  const late = createWriter(closed, () => {});
-  closed.close();
-  await expect(late.write(() => 1)).rejects.toThrow();
-});
