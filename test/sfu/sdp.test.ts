@@ -205,6 +205,15 @@ describe("writing the answer", () => {
     expect(video).not.toContain("a=extmap:1 urn:ietf:params:rtp-hdrext:toffset");
   });
 
+  test("a publisher is told where to begin, a viewer is not", () => {
+    expect(section(lines, 1)).toContain("a=fmtp:96 x-google-start-bitrate=1000");
+    expect(section(lines, 1)).toContain("a=fmtp:97 apt=96");
+    const viewing = VIDEO.map((line) => line.replace("sendonly", "recvonly")).filter(
+      (line) => !/rid|simulcast/.test(line),
+    );
+    expect(answer(parseOffer(sdp(viewing))).join()).not.toContain("x-google");
+  });
+
   test("both ways where both were offered, with the server's own stream", () => {
     const audio = section(lines, 0);
     expect(audio).toContain("a=sendrecv");

@@ -23,6 +23,9 @@ const LOW_LOSS = 0.05;
 const FEEDBACK_TIMEOUT_MS = 2_000;
 const CONGESTED_MS = 1_000;
 const PROBE_HEADROOM = 1.1;
+/** A path nobody has heard of may be used up to here, until it shows a limit or has had time to. */
+const UNPROVEN_BITRATE = 5_000_000;
+const UNPROVEN_MS = 3_000;
 
 export class BandwidthEstimator {
   readonly #min: number;
@@ -36,6 +39,7 @@ export class BandwidthEstimator {
   readonly #lossFilter = new LossFilter();
   #loss = 0;
   #firstRequestMs = -1;
+  #firstReportMs = -1;
   #probe: ProbeMeasurement | undefined;
   #probeId = 0;
   #trialUntilMs = Number.NEGATIVE_INFINITY;
@@ -47,9 +51,16 @@ export class BandwidthEstimator {
     this.#estimate = options.startBitrate ?? 1_000_000;
   }
 
-  /** What may be sent now: the estimate, or more while a trial is on. */
+  /** What may be sent now: the estimate, or more while a trial is on or nothing is known yet. */
   budget(nowMs: number): number {
+    if (this.#isUnproven(nowMs)) return Math.max(this.#estimate, Math.min(this.#max, UNPROVEN_BITRATE));
     return nowMs < this.#trialUntilMs ? Math.max(this.#estimate, this.#trialBitrate) : this.#estimate;
+  }
+
+  /** Most paths carry what is asked of them: a viewer who waited for proof would start with a poor picture, or none. */
+  #isUnproven(nowMs: number): boolean {
+    if (this.#lastDecreaseMs > Number.NEGATIVE_INFINITY) return false;
+    return this.#firstReportMs < 0 || nowMs - this.#firstReportMs < UNPROVEN_MS;
   }
 
   get estimate(): number {
@@ -63,6 +74,7 @@ export class BandwidthEstimator {
   onFeedback(feedback: TransportFeedback, sent: SentPackets, nowMs: number): void {
     const sinceMs = Math.min(nowMs - this.#lastFeedbackMs, 1_000);
     this.#lastFeedbackMs = nowMs;
+    if (this.#firstReportMs < 0) this.#firstReportMs = nowMs;
     sent.match(feedback, nowMs, ({ sentAtMs, arrivedAtMs, bytes, probe }) => {
       const lost = Number.isNaN(arrivedAtMs);
       this.#lossFilter.add(bytes, lost);
@@ -92,6 +104,7 @@ export class BandwidthEstimator {
   /** Taken as it is while no transport-wide feedback comes, and not at all beside it. */
   onRemb(bitrate: number, nowMs: number): void {
     if (nowMs - this.#lastFeedbackMs < FEEDBACK_TIMEOUT_MS) return;
+    if (this.#firstReportMs < 0) this.#firstReportMs = nowMs;
     if (bitrate < this.#estimate * 0.9) this.#noteCongestion(nowMs);
     this.#estimate = this.#clamp(bitrate);
   }
@@ -114,10 +127,12 @@ export class BandwidthEstimator {
     return nowMs - this.#lastDecreaseMs < HOLD_AFTER_DECREASE_MS;
   }
 
-  /** Never far beyond what has been shown to arrive: the rest is for probes to find out. */
+  /** At least what arrives, and never far beyond: the rest is for probes to find out. */
   #grow(elapsedMs: number): void {
-    const ceiling = this.#acknowledged.latestBitsPerSecond() * 1.5 + 10_000;
+    const acknowledged = this.#acknowledged.latestBitsPerSecond();
+    const ceiling = acknowledged * 1.5 + 10_000;
     if (this.#estimate >= ceiling || this.#loss > LOW_LOSS) return;
+    this.#estimate = Math.max(this.#estimate, acknowledged);
     const grown = this.#estimate * GROWTH_PER_SECOND ** (elapsedMs / 1000) + 1_000 * (elapsedMs / 1000);
     this.#estimate = this.#clamp(Math.min(grown, ceiling));
   }

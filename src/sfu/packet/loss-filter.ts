@@ -37,10 +37,11 @@ export class LossFilter {
 
   #learn(rate: number, ratio: number): void {
     const before = this.#reference;
-    if (before !== undefined && rate < before.rate * LOWER_RATE && before.ratio > 0) {
-      if (ratio >= before.ratio * SIMILAR_LOSS) this.#inherent = Math.max(this.#inherent, ratio);
-      this.#reference = { rate, ratio };
-    } else if (before === undefined || rate >= before.rate) {
+    if (before === undefined || rate >= before.rate * LOWER_RATE) {
+      // About as much as before: what is lost now is what counts. The rate does not follow small steps down.
+      this.#reference = { rate: Math.max(rate, before?.rate ?? 0), ratio };
+    } else {
+      if (before.ratio > 0 && ratio >= before.ratio * SIMILAR_LOSS) this.#inherent = Math.max(this.#inherent, ratio);
       this.#reference = { rate, ratio };
     }
     // It is forgotten as soon as it is gone.

@@ -3,6 +3,13 @@ import { type NegotiatedCodec, negotiateCodecs } from "./codecs.ts";
 import { extensionLines, type NegotiatedExtensions, negotiateExtensions } from "./extensions.ts";
 import type { Direction, Fingerprint, Offer, OfferedCodec, OfferedSection } from "./offer.ts";
 
+/**
+ * Where Chromium begins to look for the rate of its uplink, in kbit/s. Its own 300 leave the higher layers out for seconds;
+ * what is too much is noticed by the feedback within one.
+ */
+const START_BITRATE = "x-google-start-bitrate=1000";
+const VIDEO_CODECS: ReadonlySet<string> = new Set(["VP8", "VP9", "H264", "AV1"]);
+
 /** What the server sends on a section; fixed for the section's life, whatever tracks pass through it. */
 export type OutgoingStream = { ssrc: number; rtxSsrc: number };
 
@@ -140,7 +147,12 @@ function codecLines(codec: OfferedCodec, section: AnsweredSection): string[] {
   const { payloadType } = codec;
   const channels = codec.channels === null ? "" : `/${codec.channels}`;
   const lines = [`a=rtpmap:${payloadType} ${codec.name}/${codec.clockRate}${channels}`];
-  if (codec.fmtp) lines.push(`a=fmtp:${payloadType} ${codec.fmtp}`);
+  const parameters = [
+    codec.fmtp,
+    ...(section.receives && VIDEO_CODECS.has(codec.name.toUpperCase()) ? [START_BITRATE] : []),
+  ];
+  const fmtp = parameters.filter(Boolean).join(";");
+  if (fmtp) lines.push(`a=fmtp:${payloadType} ${fmtp}`);
   const offered = new Set(codec.feedback);
   for (const feedback of ["nack", "nack pli", "ccm fir"])
     if (offered.has(feedback)) lines.push(`a=rtcp-fb:${payloadType} ${feedback}`);

@@ -108,6 +108,19 @@ describe("a viewer's bandwidth, simulated", () => {
     expect(simulation.layers.length).toBe(changes);
   });
 
+  test("a viewer on a free path starts with the highest layer", () => {
+    const simulation = new Simulation({ delayMs: 30 }).run(300);
+    expect(simulation.layer).toBe(2);
+  });
+
+  test("one on a path of 300 kbit/s has the lowest within 3 s of its first packet, and keeps it", () => {
+    const simulation = new Simulation({ delayMs: 30, bandwidthBitsPerSecond: 300_000, queueBytes: 40_000 }).run(3_000);
+    expect(simulation.layer).toBe(0);
+    simulation.layers.length = 0;
+    simulation.run(20_000);
+    expect(simulation.layers.filter(({ layer }) => layer > 0).length).toBeLessThanOrEqual(2);
+  });
+
   test("300 kbit/s: the lowest layer within 3 s; lifted: the highest back within 10 s", () => {
     const simulation = new Simulation({ delayMs: 30 }).run(10_000);
     expect(simulation.layer).toBe(2);
