@@ -27,7 +27,22 @@ async function told(roomId: string, identity: string, until: (record: Told) => b
 
 /** What the server itself noticed, in order. */
 const story = ({ events }: Told) =>
-  events.filter(({ source, type }) => source === "server" && /connect|joined|left/.test(type)).map(({ type }) => type);
+  events
+    .filter(({ source, type }) => source === "server" && /^(?:re)?connect|joined|left/.test(type))
+    .map(({ type }) => type);
+
+const isOutage = ({ type, source }: Told["events"][number]) => source === "server" && type === "reconnecting";
+const isReturn = ({ type, source }: Told["events"][number]) => source === "server" && type === "reconnected";
+
+/** The packets of one participant, in the SFU's own socket. */
+async function impair(roomId: string, identity: string, profile: string): Promise<void> {
+  const response = await fetch(`${stage.server.url}/v1/playground/impair`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ roomId, identity, profile }),
+  });
+  expect(response.status).toBe(204);
+}
 
 test("[4.6] a browser that loses its network and returns: the timeline tells it in order, once", async () => {
   const room = await stage.stoa.rooms.create({ name: "story" });
@@ -41,20 +56,27 @@ test("[4.6] a browser that loses its network and returns: the timeline tells it 
   await moreFrames(anna, "ben-camera");
 
   stage.network.reset();
-  await ben.waitForFunction(() => window.seen.includes("RECONNECTING"));
-  await told(room.id, "ben", ({ state }) => state === "RECONNECTING");
+  await impair(room.id, "ben", "offline");
+  await ben.waitForFunction(() => window.states.includes("RECONNECTING"));
+  // Socket and packets: the first is noticed at once, the second when the client's checks stay away.
+  await told(room.id, "ben", ({ events }) => events.filter(isOutage).length === 2);
   stage.network.heal();
-  await ben.waitForFunction(() => window.seen.at(-1) === "CONNECTED");
+  await impair(room.id, "ben", "none");
+  await ben.waitForFunction(() => window.states.at(-1) === "CONNECTED");
+  await moreFrames(anna, "ben-camera");
 
-  const record = await told(room.id, "ben", ({ state }) => state === "CONNECTED");
+  const record = await told(room.id, "ben", ({ events }) => events.filter(isReturn).length === 2);
   expect(record.reconnectCount).toBe(1);
   expect(record.joinTimeMs).toBeGreaterThan(0);
   expect(record.errors).toEqual([]);
+  expect(record.state).toBe("CONNECTED");
   expect(story(record)).toEqual([
     "connection_started",
     "participant_joined",
     "connected",
     "reconnecting",
+    "reconnecting",
+    "reconnected",
     "reconnected",
   ]);
   const times = record.events.map(({ timestamp }) => timestamp);
