@@ -1,4 +1,5 @@
 /** A client without a browser: ICE checks, DTLS and SRTP by our own modules, for load and for tests of the engine. */
+import "../sfu/reflect.ts";
 import { randomBytes } from "node:crypto";
 import { DtlsClient } from "werift";
 import type { MediaNode } from "../media/node.ts";

