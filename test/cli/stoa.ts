@@ -47,7 +47,7 @@ export async function startStoa(
   let out = "";
   for await (const chunk of child.stdout) {
     out += decoder.decode(chunk, { stream: true });
-    const url = /https?:\/\/127\.0\.0\.1:\d+/.exec(out)?.[0];
+    const url = /https?:\/\/[\d.]+:\d+/.exec(out)?.[0];
     if (url !== undefined && out.endsWith("\n")) return { url, out, child };
   }
   throw new Error(`it ended with ${await child.exited} before it listened: ${await new Response(child.stderr).text()}`);

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Check } from "../../src/doctor/check.ts";
 import { FROM_SOURCE, type RunningStoa, startStoa, stoa } from "../cli/stoa.ts";
 import { makeCertificate } from "./certificate.ts";
-import { program } from "./machine.ts";
+import { startCoturn } from "./coturn.ts";
 
 const work = mkdtempSync(join(tmpdir(), "stoa-doctor-"));
 const children: Bun.Subprocess[] = [];
@@ -115,28 +115,19 @@ test("[11] mail, sign-in and certificates are tried as the server would use them
 });
 
 test("[11] TURN: coturn gives a relay to our credentials over UDP and TCP, and refuses another secret", async () => {
-  const turnserver = await program("turnserver", "coturn");
   const { port, close } = await taken();
   close();
-  const child = Bun.spawn(
-    [
-      turnserver,
-      ...["-n", "--listening-ip=127.0.0.1", "--relay-ip=127.0.0.1", `--listening-port=${port}`, "--realm=stoa.test"],
-      ...["--use-auth-secret", "--static-auth-secret=a shared secret", "--no-cli", "--no-tls", "--no-dtls"],
-      ...["--allow-loopback-peers", "--log-file=stdout", `--pidfile=${join(work, "turn.pid")}`],
-      `--userdb=${join(work, "turndb")}`,
-    ],
-    { stdout: "ignore", stderr: "ignore" },
-  );
+  const { child } = await startCoturn({
+    address: "127.0.0.1",
+    port: Number(port),
+    secret: "a shared secret",
+    folder: work,
+  });
   children.push(child);
   const urls = `turn:127.0.0.1:${port},turn:127.0.0.1:${port}?transport=tcp`;
   const ask = (secret: string) =>
     doctor(...free("--data-dir", join(work, "turn"), "--turn-urls", urls, "--turn-secret", secret));
-  let answer = await ask("a shared secret");
-  // It listens a moment after it was started.
-  for (let tries = 0; answer.of("turn").some(({ status }) => status === "fail") && tries < 10; tries++) {
-    answer = await ask("a shared secret");
-  }
+  const answer = await ask("a shared secret");
   expect(answer.of("turn").map(({ status, detail }) => [status, /relay: 127\.0\.0\.1:\d+$/.test(detail)])).toEqual([
     ["pass", true],
     ["pass", true],

@@ -97,6 +97,6 @@ export async function prepareData(dataDir: string): Promise<void> {
 }
 
 /** Beside the data, which a restore replaces. */
-function keyPath(dataDir: string): string {
+export function keyPath(dataDir: string): string {
   return `${dataDir}.key`;
 }

@@ -69,13 +69,14 @@ export async function openStage(settings: Record<string, string | number> = {}):
   };
 }
 
-async function serveSite() {
+/** On localhost, unless the browser is on another machine. */
+export async function serveSite(hostname = "localhost") {
   const built = await Bun.build({ entrypoints: [join(ROOT, "web/sdk/index.ts")], target: "browser", format: "esm" });
   const sdk = await built.outputs[0]?.text();
   const html = "<!doctype html><title>site</title><body></body>";
   return Bun.serve({
     port: 0,
-    hostname: "localhost",
+    hostname,
     fetch: ({ url }) =>
       new URL(url).pathname === "/sdk.js"
         ? new Response(sdk, { headers: { "content-type": "text/javascript" } })

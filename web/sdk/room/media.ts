@@ -52,7 +52,7 @@ export class Media {
       request: this.#deps.link.request,
       subscribed: () => this.#deps.subscriptions.mapping(),
       onState: (state) => {
-        this.#deps.record("ice_state_changed", { state });
+        void this.#recordState(transport, state);
         this.#guard.stateChanged(state);
       },
     });
@@ -139,6 +139,12 @@ export class Media {
     this.#transport?.close();
     this.#transport = null;
     this.#data = null;
+  }
+
+  /** With the way it found: a record that says `tcp` or `relay` explains a call that is slower than others. */
+  async #recordState({ pc }: Transport, state: RTCPeerConnectionState): Promise<void> {
+    const { path } = state === "connected" ? await new StatsReader().read(pc) : { path: null };
+    this.#deps.record("ice_state_changed", path === null ? { state } : { state, path });
   }
 
   /** What the permissions allow, and only that: data channels, and sections to receive on. */

@@ -1,0 +1,41 @@
+import { join } from "node:path";
+import { program } from "./machine.ts";
+
+export type TurnServer = { child: Bun.Subprocess; log(): string };
+
+type Options = {
+  address: string;
+  port: number;
+  secret: string;
+  /** For its files. */
+  folder: string;
+  /** In front of the command: another machine to run it on. */
+  prefix?: string[];
+};
+
+/** Debian's coturn as the README tells to run it, once it listens. */
+export async function startCoturn({ address, port, secret, folder, prefix = [] }: Options): Promise<TurnServer> {
+  const turnserver = await program("turnserver", "coturn");
+  const child = Bun.spawn(
+    [
+      ...[...prefix, turnserver, "-n", "--use-auth-secret", `--static-auth-secret=${secret}`, "--realm=stoa.test"],
+      ...[`--listening-ip=${address}`, `--relay-ip=${address}`, `--listening-port=${port}`],
+      ...["--no-cli", "--no-tls", "--no-dtls", "--allow-loopback-peers", "--log-file=stdout", "--verbose"],
+      ...[`--pidfile=${join(folder, "turn.pid")}`, `--userdb=${join(folder, "turndb")}`],
+    ],
+    { stdout: "pipe", stderr: "ignore" },
+  );
+  let text = "";
+  const read = async () => {
+    const decoder = new TextDecoder();
+    for await (const chunk of child.stdout) text += decoder.decode(chunk, { stream: true });
+  };
+  void read();
+  for (;;) {
+    if (child.exitCode !== null) throw new Error(`coturn ended with ${child.exitCode}: ${text}`);
+    const listens = await Bun.connect({ hostname: address, port, socket: { data: () => {} } }).catch(() => null);
+    listens?.end();
+    if (listens) return { child, log: () => text };
+    await Bun.sleep(50);
+  }
+}
