@@ -8,6 +8,7 @@ import { createEnvelope } from "./kernel/http/envelope.ts";
 import { createGuards } from "./kernel/http/guards.ts";
 import { healthRoutes, type Readiness } from "./kernel/http/health.ts";
 import type { Http } from "./kernel/http/http.ts";
+import { sameOrigin } from "./kernel/http/origins.ts";
 import { createRateLimit, createRateLimiter } from "./kernel/http/rate-limit.ts";
 import { referenceRoutes } from "./kernel/http/reference.ts";
 import { createClientIp, createPublicUrl } from "./kernel/http/request-info.ts";
@@ -41,12 +42,12 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
     httpServer: () => app.server,
     clientIp: createClientIp(config.TRUSTED_PROXIES),
     publicUrl: createPublicUrl(config.PUBLIC_URL, config.TRUSTED_PROXIES),
+    isOwnOrigin: (origin, request) => sameOrigin(origin, request, config.PUBLIC_URL),
     methodsOf: createMethodsOf(() => app.routes),
   });
   const { infoOf } = envelope;
   const guards = createGuards({
     infoOf,
-    publicUrl: config.PUBLIC_URL,
     sfuSecret,
     apiKey: apiKeys.verify,
     session: sessions.verify,

@@ -32,7 +32,7 @@ export const storageRoutes = (
       ({ request, params, info }) => {
         const length = request.headers.get("content-length");
         return transfers.receive({
-          ...signed(request, params.attachmentId, info.origin),
+          ...signed(request, params.attachmentId, info.foreignOrigin),
           body: request.body,
           contentLength: length === null ? null : Number(length),
         });
@@ -51,7 +51,7 @@ export const storageRoutes = (
     )
     .get(
       "/:attachmentId",
-      ({ request, params, info, set }) => download(request, params.attachmentId, info.origin, set),
+      ({ request, params, info, set }) => download(request, params.attachmentId, info.foreignOrigin, set),
       {
         ...documented(
           "Read an attachment from its download address",
@@ -63,7 +63,7 @@ export const storageRoutes = (
     )
     .head(
       "/:attachmentId",
-      ({ request, params, info, set }) => download(request, params.attachmentId, info.origin, set),
+      ({ request, params, info, set }) => download(request, params.attachmentId, info.foreignOrigin, set),
       {
         detail: { hide: true },
       },

@@ -10,7 +10,7 @@ export const rtcRoutes = ({ infoOf }: Http, { signaling }: { signaling: Signalin
   new Elysia({ tags: ["rtc"] }).get(
     "/v1/rtc",
     ({ request, server }) => {
-      const { ip, userAgent, origin } = infoOf(request);
+      const { ip, userAgent, foreignOrigin: origin } = infoOf(request);
       const { token, headers } = socketCredential(request);
       const accepted = acceptSocket(server, request, headers, (socket) =>
         signaling.connect(socket, { token, origin, ipAddress: ip, userAgent }),

@@ -45,6 +45,7 @@ export function fakeNetwork(chat: ChatRest) {
         ip: "127.0.0.1",
         userAgent: null,
         origin: null,
+        foreignOrigin: null,
         startedAt: 0,
         publicUrl: "http://localhost",
       };

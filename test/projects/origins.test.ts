@@ -70,3 +70,23 @@ test("[4.6] an empty list allows any origin; a list allows itself, and localhost
   expect(await from("http://localhost:5173")).toBe(403);
   expect((await server.call("GET", "/v1/project", { key })).status).toBe(200);
 });
+
+test("[4.6] the pages of this server are always let in; a list is about everybody else's", async () => {
+  await setOrigins({ allowedOrigins: ["https://a.example"], allowLocalhostOrigins: false });
+  expect(await from("http://localhost")).toBe(200);
+  expect(await from("http://localhost:5173")).toBe(403);
+
+  const named = testServer({ PUBLIC_URL: "https://rtc.example" });
+  const tenant = await named.project();
+  const { token: admin } = await named.session({ projectId: tenant.projectId, role: "ADMIN" });
+  const path = `/v1/projects/${tenant.projectId}/allowed-origins`;
+  const body = { allowedOrigins: ["https://a.example"], allowLocalhostOrigins: false };
+  expect((await named.call("PATCH", path, { key: admin, body })).status).toBe(200);
+  const statusFrom = async (origin: string) =>
+    (await named.call("GET", "/v1/project", { key: tenant.key, headers: { origin } })).status;
+  expect(await statusFrom("https://rtc.example")).toBe(200);
+  // With a public address, the host that a request names says nothing.
+  expect(await statusFrom("http://localhost")).toBe(403);
+  expect(await statusFrom("https://rtc.example.evil.example")).toBe(403);
+  await named.close();
+});

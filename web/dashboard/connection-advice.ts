@@ -2,7 +2,7 @@
 export const ADVICE = {
   socket:
     "The page can reach the API, but not the socket. If a proxy stands in front of the server, let it pass WebSocket " +
-    "upgrades for /v1/rtc and keep them open. If the error speaks of an origin, add this page's address under Settings.",
+    "upgrades for /v1/rtc and keep them open.",
   path:
     "The socket works, but no media packet came through. Open the media port (MEDIA_UDP_PORT, 7001 unless changed) for " +
     "UDP and TCP in every firewall on the way, and set PUBLIC_IP to the address under which browsers reach the server. " +

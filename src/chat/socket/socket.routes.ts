@@ -20,7 +20,7 @@ export const chatSocketRoutes = ({ infoOf }: Http, { chat, originPolicy }: ChatS
     }
     try {
       const caller = await chat.tokens.verify(token ?? "");
-      if (originAllowed(info.origin, originPolicy(caller.projectId))) return { caller };
+      if (originAllowed(info.foreignOrigin, originPolicy(caller.projectId))) return { caller };
       return { refused: CHAT_CLOSE_CODES.forbidden, reason: "origin not allowed" };
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;

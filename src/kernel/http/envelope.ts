@@ -1,4 +1,3 @@
-import type { Server } from "bun";
 import { Elysia } from "elysia";
 import { ApiError } from "../../protocol/errors.ts";
 import type { Now } from "../clock.ts";
@@ -7,18 +6,14 @@ import type { Metrics } from "../metrics.ts";
 import { parseBody } from "./body.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { toApiError } from "./failure.ts";
-import { adoptRequestId, type ClientIp, LazyRequestInfo, type PublicUrl, type RequestInfo } from "./request-info.ts";
+import { adoptRequestId, type InfoLookUp, LazyRequestInfo, type RequestInfo } from "./request-info.ts";
 import { createRequestMetrics } from "./request-metrics.ts";
 
-export type EnvelopeDeps = {
+export type EnvelopeDeps = InfoLookUp & {
   now: Now;
   log: Log;
   metrics: Metrics;
   newRequestId: () => string;
-  /** Null until it listens. */
-  httpServer: () => Server<unknown> | null;
-  clientIp: ClientIp;
-  publicUrl: PublicUrl;
   /** Methods that the path of an unmatched request does exist with. */
   methodsOf: (path: string) => string[];
 };
@@ -37,8 +32,7 @@ export function createEnvelope(deps: EnvelopeDeps): Envelope {
 }
 
 function createPlugin(deps: EnvelopeDeps, infos: WeakMap<Request, RequestInfo>, infoOf: Envelope["infoOf"]) {
-  const { now, log, metrics, newRequestId, httpServer, clientIp, publicUrl, methodsOf } = deps;
-  const lookUp = { httpServer, clientIp, publicUrl };
+  const { now, log, metrics, newRequestId, methodsOf } = deps;
   const count = createRequestMetrics(metrics);
 
   return (
@@ -48,7 +42,7 @@ function createPlugin(deps: EnvelopeDeps, infos: WeakMap<Request, RequestInfo>, 
       // redefine a property, on every request.
       .onRequest(({ request, set }) => {
         const id = adoptRequestId(request.headers.get("x-request-id"), newRequestId);
-        const info = new LazyRequestInfo(id, now(), request, lookUp);
+        const info = new LazyRequestInfo(id, now(), request, deps);
         infos.set(request, info);
         // The line is written after the answer, when the socket may be gone.
         if (log.isLevelEnabled("debug")) info.ip;

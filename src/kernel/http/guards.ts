@@ -5,7 +5,7 @@ import { PERMISSIONS, type Permission } from "../../protocol/permissions.ts";
 import { sameSecret } from "../secrets.ts";
 import { requireReadable } from "./body.ts";
 import type { ApiKeyCaller, ChatTokenCaller, NodeCaller, RtcTokenCaller, SessionCaller } from "./callers.ts";
-import { type OriginPolicy, originAllowed, sameOrigin } from "./origins.ts";
+import { type OriginPolicy, originAllowed } from "./origins.ts";
 import type { RequestInfo } from "./request-info.ts";
 
 /** How features answer "whose credential is this?". Each throws the 401 that fits. */
@@ -23,7 +23,7 @@ export type Verifiers = {
   isArchived(projectId: string): boolean;
 };
 
-export type GuardDeps = Verifiers & { infoOf: (request: Request) => RequestInfo; publicUrl: string | undefined };
+export type GuardDeps = Verifiers & { infoOf: (request: Request) => RequestInfo };
 
 /**
  * Plugins that put `caller` and `info` into the context. They are scoped `derive`s, which run before validation:
@@ -40,15 +40,20 @@ export function createGuards(deps: GuardDeps) {
   };
 
   const judgeOrigin = (projectId: string, info: RequestInfo) => {
-    if (info.origin !== null && !originAllowed(info.origin, deps.originPolicy(projectId))) {
+    if (info.foreignOrigin !== null && !originAllowed(info.foreignOrigin, deps.originPolicy(projectId))) {
       throw new ApiError("SVC_ORIGIN_NOT_ALLOWED");
     }
+  };
+
+  const requireOwnPage = ({ foreignOrigin, publicUrl }: RequestInfo) => {
+    if (foreignOrigin === null) return;
+    throw new ApiError("SVC_ORIGIN_NOT_ALLOWED", `Only the server's own pages may do this. They are at ${publicUrl}.`);
   };
 
   const signedIn = async (request: Request) => {
     const info = infoOf(request);
     const token = bearer(request);
-    if (!sameOrigin(info.origin, request, deps.publicUrl)) throw new ApiError("SVC_ORIGIN_NOT_ALLOWED");
+    requireOwnPage(info);
     return { caller: await deps.session(token), info };
   };
 
@@ -64,7 +69,7 @@ export function createGuards(deps: GuardDeps) {
       { as: "scoped" },
       answers(["SVC_ORIGIN_NOT_ALLOWED"], ({ request }) => {
         const info = infoOf(request);
-        if (!sameOrigin(info.origin, request, deps.publicUrl)) throw new ApiError("SVC_ORIGIN_NOT_ALLOWED");
+        requireOwnPage(info);
         return { info };
       }),
     ),

@@ -8,9 +8,19 @@ export type RequestInfo = {
   ip: string;
   userAgent: string | null;
   origin: string | null;
+  /** The same, but null for the pages that this server itself serves: what a project allows is asked of others only. */
+  foreignOrigin: string | null;
   startedAt: number;
   /** Scheme and host under which this client reaches the server, for the addresses in an answer. */
   publicUrl: string;
+};
+
+export type InfoLookUp = {
+  /** Null until it listens. */
+  httpServer: () => Server<unknown> | null;
+  clientIp: ClientIp;
+  publicUrl: PublicUrl;
+  isOwnOrigin: (origin: string | null, request: Request) => boolean;
 };
 
 /**
@@ -26,7 +36,7 @@ export class LazyRequestInfo implements RequestInfo {
     readonly id: string,
     readonly startedAt: number,
     private readonly request: Request,
-    private readonly lookUp: { httpServer: () => Server<unknown> | null; clientIp: ClientIp; publicUrl: PublicUrl },
+    private readonly lookUp: InfoLookUp,
   ) {
     this.origin = request.headers.get("origin");
   }
@@ -39,6 +49,10 @@ export class LazyRequestInfo implements RequestInfo {
   get publicUrl(): string {
     this.#publicUrl ??= this.lookUp.publicUrl(this.request, this.lookUp.httpServer());
     return this.#publicUrl;
+  }
+
+  get foreignOrigin(): string | null {
+    return this.lookUp.isOwnOrigin(this.origin, this.request) ? null : this.origin;
   }
 
   get userAgent(): string | null {
