@@ -23,6 +23,23 @@ describe("[6] a call between two pages of another origin", () => {
     expect(await ben.evaluate(() => window.states)).toEqual([]);
   }, 60_000);
 
+  test("what is there already is asked for with the first offer", async () => {
+    const page = await stage.page();
+    await page.evaluate(() => {
+      const { send } = WebSocket.prototype;
+      WebSocket.prototype.send = function (data) {
+        const { type, subscribe } = JSON.parse(String(data));
+        if (type === "media.offer") window.seen.push(`${subscribe.length} tracks`);
+        send.call(this, data);
+      };
+    });
+    await joinRoom(page, await stage.rtc(roomId, "cleo", {}));
+    await Promise.all([moreFrames(page, "anna-camera"), moreFrames(page, "ben-camera")]);
+    expect(await page.evaluate(() => window.seen.filter((line) => line.endsWith("tracks")))).toEqual(["4 tracks"]);
+    await page.evaluate(() => window.room.close());
+    await page.close();
+  }, 60_000);
+
   test("whoever speaks is an active speaker", async () => {
     // The fake microphone beeps.
     await anna.waitForFunction(() => window.room.activeSpeakers.some(({ identity }) => identity === "ben"));

@@ -33,8 +33,11 @@ export class Subscriptions {
     this.#transport = transport;
     this.#pace.setLimits(limits);
     this.#told.clear();
-    if (transport) this.update();
-    else for (const track of this.#deps.tracks()) this.#end(track);
+    if (transport) {
+      // What is there already goes with the first offer: its picture comes a round trip earlier.
+      assignSections(transport, this.#wanted());
+      this.update();
+    } else for (const track of this.#deps.tracks()) this.#end(track);
   }
 
   /** Demands or tracks have changed. Calls in quick succession make one exchange. */
@@ -91,7 +94,7 @@ export class Subscriptions {
   async #exchange(): Promise<void> {
     const transport = this.#transport;
     if (!transport) return;
-    const wanted = this.#deps.tracks().filter(({ demand }) => demand.wanted);
+    const wanted = this.#wanted();
     const changes = this.#release(transport, wanted);
     assignSections(transport, wanted);
     if (transport.stale) this.#pace.spent(Date.now());
@@ -107,6 +110,10 @@ export class Subscriptions {
       for (const { trackId } of changes) this.#told.delete(trackId);
       throw error;
     }
+  }
+
+  #wanted(): RemoteTrack[] {
+    return this.#deps.tracks().filter(({ demand }) => demand.wanted);
   }
 
   /** Frees the sections of tracks that are gone or no longer wanted. */
