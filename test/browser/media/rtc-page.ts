@@ -1,4 +1,6 @@
 /** The smallest client of the RTC socket, in a real browser: what the protocol says, and nothing of the SDK. */
+import { timedJoin } from "./timed-join.ts";
+
 type Frame = { type: string; id?: string; seq?: number; [field: string]: unknown };
 type Joined = Frame & { mode: string; sessionId: string; resumeToken: string; seq: number; participants: Listed[] };
 type Listed = { identity: string; tracks: { id: string; kind: string }[] };
@@ -8,6 +10,8 @@ export class RtcPage {
   readonly pushes: Frame[] = [];
   readonly connectionId = crypto.randomUUID();
   readonly subscribed = new Map<string, string>();
+  /** Called as the steps of a join are done. */
+  onStage: (stage: "opened" | "joined" | "offered" | "answered") => void = () => {};
   closed: { code: number; reason: string } | null = null;
   joined: Joined | null = null;
   #socket: WebSocket | null = null;
@@ -39,9 +43,11 @@ export class RtcPage {
     await new Promise((resolve) => {
       socket.onopen = resolve;
     });
+    this.onStage("opened");
     const { sessionId, resumeToken } = this.joined ?? {};
     const fields = resume ? { resume: { sessionId, resumeToken, lastSeq: this.lastSeq } } : {};
     this.joined = (await this.ask("room.join", { connectionId: this.connectionId, sdk: "test", ...fields })) as Joined;
+    this.onStage("joined");
     return this.joined;
   }
 
@@ -99,14 +105,23 @@ export class RtcPage {
     }
   }
 
-  async offer(options: { iceRestart?: boolean } = {}): Promise<void> {
+  /** Those to `watch` are subscribed to with the offer itself; their tracks have to be known. */
+  async offer({ watch = [], ...options }: { iceRestart?: boolean; watch?: string[] } = {}): Promise<void> {
     await this.pc.setLocalDescription(await this.pc.createOffer(options));
+    this.onStage("offered");
+    for (const identity of watch) {
+      for (const kind of ["audio", "video"] as const) {
+        const trackId = this.#trackOf(identity, kind);
+        if (trackId !== undefined) this.#place(trackId, kind);
+      }
+    }
     const answer = await this.ask("media.offer", {
       ...(await packed(String(this.pc.localDescription?.sdp))),
       ...options,
       publish: this.#published.map(({ transceiver, ...section }) => ({ mid: transceiver.mid, ...section })),
       subscribe: [...this.subscribed].map(([trackId, mid]) => ({ mid, trackId })),
     });
+    this.onStage("answered");
     await this.pc.setRemoteDescription({ type: "answer", sdp: await plain(answer) });
   }
 
@@ -120,16 +135,21 @@ export class RtcPage {
         mids[kind] = known;
         continue;
       }
-      const taken = [...this.subscribed.values()];
-      const free = this.pc
-        .getTransceivers()
-        .find((t) => t.direction === "recvonly" && t.receiver.track.kind === kind && !taken.includes(String(t.mid)));
-      const mid = String(free?.mid);
-      this.subscribed.set(trackId, mid);
+      const mid = this.#place(trackId, kind);
       await this.ask("subscription.update", { tracks: [{ trackId, mid }] });
       mids[kind] = mid;
     }
     return mids;
+  }
+
+  #place(trackId: string, kind: "audio" | "video"): string {
+    const taken = [...this.subscribed.values()];
+    const free = this.pc
+      .getTransceivers()
+      .find((t) => t.direction === "recvonly" && t.receiver.track.kind === kind && !taken.includes(String(t.mid)));
+    const mid = String(free?.mid);
+    this.subscribed.set(trackId, mid);
+    return mid;
   }
 
   #trackOf(identity: string, kind: string): string | undefined {
@@ -211,6 +231,7 @@ declare global {
     rtc: RtcPage;
     openRtc(): RtcPage;
     whip: typeof whip;
+    timedJoin(url: string, token: string, identity: string): ReturnType<typeof timedJoin>;
     location_: string;
   }
 }
@@ -220,3 +241,4 @@ window.openRtc = () => {
   return window.rtc;
 };
 window.whip = whip;
+window.timedJoin = (url, token, identity) => timedJoin(new RtcPage(), url, token, identity);
