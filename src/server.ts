@@ -34,7 +34,7 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   const lock = options.inMemory ? null : lockData(config.DATA_DIR);
   const runtime = openOrRelease(() => createRuntime(config, options), lock);
   const { log, now } = runtime;
-  const lifecycle = createLifecycle(log);
+  const lifecycle = createLifecycle(log, now);
   lifecycle.started("data lock", () => lock?.release());
   lifecycle.started("database", () => closeRuntime(runtime));
 

@@ -1,8 +1,9 @@
+import type { Now } from "./clock.ts";
 import type { Log } from "./log.ts";
 
 type Part = { name: string; stop: (reason: string, deadline: number) => void | Promise<void> };
 
-/** Parts are started in order and stopped in reverse; one that fails to stop does not keep the others running. */
+/** Parts are started in order and stopped in reverse; one that fails to stop, or takes too long, does not hold up the others. */
 export type Lifecycle = {
   /** Registers how a part that has just started is stopped again. */
   started(name: string, stop: Part["stop"]): void;
@@ -11,14 +12,17 @@ export type Lifecycle = {
   stop(reason: string, deadline: number): Promise<void>;
 };
 
-export function createLifecycle(log: Log): Lifecycle {
+/** What every part has to stop in, however much time those before it took. */
+const LEAST_MS = 1_000;
+
+export function createLifecycle(log: Log, now: Now): Lifecycle {
   const parts: Part[] = [];
   let stopping: Promise<void> | null = null;
 
   async function stopAll(reason: string, deadline: number): Promise<void> {
     for (const part of parts.reverse()) {
       try {
-        await part.stop(reason, deadline);
+        await within(Math.max(LEAST_MS, deadline - now()), part.stop(reason, deadline));
       } catch (error) {
         log.error({ err: error, part: part.name }, "part did not stop cleanly");
       }
@@ -35,4 +39,14 @@ export function createLifecycle(log: Log): Lifecycle {
       return stopping;
     },
   };
+}
+
+async function within(timeoutMs: number, stopping: void | Promise<void>): Promise<void> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error("it takes too long")), timeoutMs);
+  try {
+    await Promise.race([stopping, late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

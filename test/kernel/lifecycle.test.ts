@@ -4,7 +4,8 @@ import { createLog } from "../../src/kernel/log.ts";
 
 test("parts stop in reverse, once, and one that fails does not keep the others running", async () => {
   const lines: string[] = [];
-  const lifecycle = createLifecycle(createLog({ level: "error", format: "json", write: (line) => lines.push(line) }));
+  const log = createLog({ level: "error", format: "json", write: (line) => lines.push(line) });
+  const lifecycle = createLifecycle(log, Date.now);
   const stopped: string[] = [];
   lifecycle.started("database", () => void stopped.push("database"));
   lifecycle.started("broken", () => {
@@ -17,4 +18,16 @@ test("parts stop in reverse, once, and one that fails does not keep the others r
   await both;
   expect(stopped).toEqual(["http: SIGTERM", "database"]);
   expect(lines.join()).toContain("broken");
+});
+
+test("a part that does not come to an end is left behind at the deadline", async () => {
+  const lines: string[] = [];
+  const log = createLog({ level: "error", format: "json", write: (line) => lines.push(line) });
+  const lifecycle = createLifecycle(log, Date.now);
+  const stopped: string[] = [];
+  lifecycle.started("database", () => void stopped.push("database"));
+  lifecycle.started("mail", () => new Promise(() => {}));
+  await lifecycle.stop("SIGTERM", Date.now());
+  expect(stopped).toEqual(["database"]);
+  expect(lines.join()).toContain('"part":"mail"');
 });

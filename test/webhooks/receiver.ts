@@ -36,6 +36,8 @@ export function startReceiver(reply: Receiver["reply"] = ok): Receiver {
     port: 0,
     idleTimeout: 0,
     async fetch(request) {
+      // The doctor knocks without an event.
+      if (request.method !== "POST") return new Response(null, { status: 405 });
       const body = await request.text();
       const one = { headers: request.headers, body, event: JSON.parse(body) };
       received.push(one);
