@@ -1,4 +1,6 @@
 /** Rooms full of publishers and subscribers against a server, by its API alone, and what came through. */
+import { createApi } from "./api.ts";
+import { causeOf, type Percentiles, percentiles, Tally, within } from "./figures.ts";
 import {
   joinPublisher,
   joinSubscriber,
@@ -25,7 +27,7 @@ export type MediaReport = {
   packetsExpected: number;
   packetsReceived: number;
   lossPercent: number | null;
-  delayMs: { p50: number | null; p95: number | null; p99: number | null };
+  delayMs: Percentiles;
   receivedBps: number;
 };
 
@@ -34,21 +36,14 @@ const DRAIN_MS = 500;
 
 export async function runMediaLoad(load: MediaLoad, progress: (line: string) => void): Promise<MediaReport> {
   const certificate = await makeCertificate();
-  const refused: Record<string, number> = {};
+  const api = createApi(load.url, load.apiKey);
+  const refused = new Tally();
   const everyone: LoadParticipant[] = [];
   const roomIds: string[] = [];
   const groups: { publishers: Publisher[]; subscribers: number }[] = [];
   const delays: number[] = [];
   const counted = { from: Number.POSITIVE_INFINITY, to: Number.POSITIVE_INFINITY, packets: 0, bytes: 0 };
 
-  const api = async (method: string, path: string, body?: object) => {
-    const headers = { authorization: `Bearer ${load.apiKey}`, ...(body && { "content-type": "application/json" }) };
-    const response = await fetch(`${load.url}${path}`, { method, headers, body: body && JSON.stringify(body) });
-    const answer = (await response.json().catch(() => ({}))) as Record<string, unknown>;
-    if (!response.ok)
-      throw new Error(String((answer.error as { code?: string })?.code ?? answer.code ?? response.status));
-    return answer;
-  };
   const seat = async (roomId: string, participantIdentity: string, publish: boolean) => {
     const body = { participantIdentity, permissions: { publish } };
     const { token } = await api("POST", `/v1/rooms/${roomId}/rtc-tokens`, body);
@@ -56,12 +51,11 @@ export async function runMediaLoad(load: MediaLoad, progress: (line: string) => 
   };
   const tried = async <T extends LoadParticipant>(join: () => Promise<T>): Promise<T | null> => {
     try {
-      const one = await inTime(join());
+      const one = await within(JOIN_TIMEOUT_MS, join());
       everyone.push(one);
       return one;
     } catch (error) {
-      const why = (error as { code?: string }).code ?? (error as Error).message;
-      refused[why] = (refused[why] ?? 0) + 1;
+      refused.add(causeOf(error));
       return null;
     }
   };
@@ -82,7 +76,7 @@ export async function runMediaLoad(load: MediaLoad, progress: (line: string) => 
         const one = await tried(async () => joinPublisher(await seat(roomId, `publisher-${p}`, true)));
         if (one) publishers.push(one);
       }
-      const trackIds = await Promise.all(publishers.map(({ trackId }) => inTime(trackId)));
+      const trackIds = await Promise.all(publishers.map(({ trackId }) => within(JOIN_TIMEOUT_MS, trackId)));
       let subscribers = 0;
       for (let s = 0; trackIds.length > 0 && s < load.subscribers; s++) {
         const join = async () => joinSubscriber(await seat(roomId, `subscriber-${s}`, false), trackIds, onPacket);
@@ -103,29 +97,19 @@ export async function runMediaLoad(load: MediaLoad, progress: (line: string) => 
     );
     await Bun.sleep(DRAIN_MS);
     const expected = groups.reduce((total, { subscribers }, g) => total + subscribers * (sent[g] ?? 0), 0);
-    delays.sort((a, b) => a - b);
-    const percentile = (p: number) => delays[Math.floor(delays.length * p)] ?? null;
     return {
       wanted: load.rooms * (load.publishers + load.subscribers),
       joined: everyone.length,
-      refused,
+      refused: refused.counts,
       packetsSent: sent.reduce((total, count) => total + count, 0),
       packetsExpected: expected,
       packetsReceived: counted.packets,
       lossPercent: expected === 0 ? null : Math.max(0, (1 - counted.packets / expected) * 100),
-      delayMs: { p50: percentile(0.5), p95: percentile(0.95), p99: percentile(0.99) },
+      delayMs: percentiles(delays),
       receivedBps: Math.round((counted.bytes * 8_000) / (counted.to - counted.from)),
     };
   } finally {
     await Promise.all(everyone.map((one) => one.leave()));
     for (const roomId of roomIds) await api("DELETE", `/v1/rooms/${roomId}`).catch(() => {});
   }
-}
-
-function inTime<T>(work: Promise<T>): Promise<T> {
-  const timeout = Bun.sleep(JOIN_TIMEOUT_MS).then(() => {
-    throw new Error("TIMEOUT");
-  });
-  timeout.catch(() => {});
-  return Promise.race([work, timeout]);
 }

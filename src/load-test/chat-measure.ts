@@ -1,0 +1,93 @@
+/** What became of every message: when it left, when it was acknowledged, who got it and in which order. */
+import { causeOf, type Percentiles, percentiles, Tally, within } from "./figures.ts";
+
+export type ChatFigures = {
+  sends: number;
+  acks: number;
+  /** Why the others were not acknowledged, and how many. */
+  notAcknowledged: Record<string, number>;
+  /** From the send to its acknowledgement. */
+  ackMs: Percentiles;
+  deliveriesExpected: number;
+  deliveries: number;
+  /** From the send to a reader. */
+  deliveryMs: Percentiles;
+  lost: number;
+  outOfOrder: number;
+};
+
+const ACK_TIMEOUT_MS = 10_000;
+/** Readers have this long after the last acknowledgement. */
+const DRAIN_MS = 5_000;
+const DRAIN_STEP_MS = 50;
+
+export class ChatMeasure {
+  readonly #run: string;
+  readonly #sentAt = new Map<string, number>();
+  readonly #ackMs: number[] = [];
+  readonly #deliveryMs: number[] = [];
+  readonly #notAcknowledged = new Tally();
+  readonly #underWay = new Set<Promise<void>>();
+  #expected = 0;
+  #outOfOrder = 0;
+
+  /** Messages of another run are not counted. */
+  constructor(run: string) {
+    this.#run = run;
+  }
+
+  get summary(): string {
+    return `${this.#sentAt.size} sent, ${this.#ackMs.length} acknowledged, ${this.#deliveryMs.length} delivered`;
+  }
+
+  /** Sends the next message, whose text is its name; `readers` are to get it once it is acknowledged. */
+  send(readers: number, post: (text: string) => Promise<void>): void {
+    const text = `${this.#run}-${this.#sentAt.size}`;
+    const left = performance.now();
+    this.#sentAt.set(text, left);
+    const one = within(ACK_TIMEOUT_MS, post(text))
+      .then(() => {
+        this.#ackMs.push(performance.now() - left);
+        this.#expected += readers;
+      })
+      .catch((error) => this.#notAcknowledged.add(causeOf(error)))
+      .finally(() => this.#underWay.delete(one));
+    this.#underWay.add(one);
+  }
+
+  /** Hands what one reader gets to the figures. */
+  reader(): (text: string, seq: number) => void {
+    const seen = new Set<string>();
+    let lastSeq = 0;
+    return (text, seq) => {
+      const left = this.#sentAt.get(text);
+      if (left === undefined) return;
+      if (seq <= lastSeq) this.#outOfOrder++;
+      lastSeq = Math.max(lastSeq, seq);
+      if (seen.has(text)) return;
+      seen.add(text);
+      this.#deliveryMs.push(performance.now() - left);
+    };
+  }
+
+  async settled(): Promise<void> {
+    while (this.#underWay.size > 0) await Promise.all(this.#underWay);
+    for (let waited = 0; this.#deliveryMs.length < this.#expected && waited < DRAIN_MS; waited += DRAIN_STEP_MS) {
+      await Bun.sleep(DRAIN_STEP_MS);
+    }
+  }
+
+  figures(): ChatFigures {
+    return {
+      sends: this.#sentAt.size,
+      acks: this.#ackMs.length,
+      notAcknowledged: this.#notAcknowledged.counts,
+      ackMs: percentiles(this.#ackMs),
+      deliveriesExpected: this.#expected,
+      deliveries: this.#deliveryMs.length,
+      deliveryMs: percentiles(this.#deliveryMs),
+      lost: Math.max(0, this.#expected - this.#deliveryMs.length),
+      outOfOrder: this.#outOfOrder,
+    };
+  }
+}
