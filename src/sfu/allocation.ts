@@ -85,7 +85,7 @@ export class Allocation {
       if (!subscription) continue;
       const { layers } = subscription.publication;
       subscription.desiredLayer = desired === NO_LAYER ? null : (layers[desired]?.index ?? null);
-      subscription.setLayer(layer === NO_LAYER ? null : (layers[layer] ?? null), REASONS[reason]);
+      subscription.setLayer(layer === NO_LAYER ? null : (layers[layer] ?? null), REASONS[reason], nowMs);
     }
     if (plan.nextStep === undefined) return;
     const probe = this.#estimator.requestUpgrade(plan.nextStep, nowMs);

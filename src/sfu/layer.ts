@@ -41,6 +41,7 @@ export class PublishedLayer {
   senderReport: ReceivedReport | null = null;
   #keyframeAskedMs = Number.NEGATIVE_INFINITY;
   #keyframeWanted = false;
+  #keyframe: { extended: number; atMs: number } | null = null;
 
   constructor(index: number, rid: string | null) {
     this.index = index;
@@ -69,6 +70,7 @@ export class PublishedLayer {
     this.reception = new Reception(ssrc, clockRate);
     this.nack.reset();
     this.senderReport = null;
+    this.#keyframe = null;
   }
 
   askKeyframe(): void {
@@ -79,6 +81,22 @@ export class PublishedLayer {
     this.#keyframeWanted = false;
     if (height > 0) this.height = height;
     this.nack.keyframeReceived(sequenceNumber);
+  }
+
+  /** Newcomers may begin here from now on. */
+  keyframeShown(extended: number, nowMs: number): void {
+    if (extended > (this.#keyframe?.extended ?? -1)) this.#keyframe = { extended, atMs: nowMs };
+  }
+
+  /** What is sent from here on, or was until here, is for nobody. */
+  muted(): void {
+    this.#keyframe = null;
+  }
+
+  /** Where a newcomer can begin at once, as no other keyframe may be asked for yet; null when it has to wait for one. */
+  recentKeyframe(nowMs: number): number | null {
+    const keyframe = this.#keyframe;
+    return keyframe && nowMs - keyframe.atMs < KEYFRAME_INTERVAL_MS ? keyframe.extended : null;
   }
 
   /** True when a request is to be sent now. */

@@ -105,6 +105,7 @@ export class Publication {
     packet.keyframe = startsKeyframe(this.mediaCodec, view, packet.vp8);
     if (packet.keyframe && this.kind === "video") {
       layer.keyframeArrived(view.sequenceNumber, keyframeHeight(this.mediaCodec, view, packet.vp8));
+      if (!this.muted) layer.keyframeShown(extended, nowMs);
     }
     if (this.muted) return;
     this.#forward(packet, layer, nowMs);
@@ -128,14 +129,15 @@ export class Publication {
     this.#udp.schedule();
     if (packet.keyframe && this.kind === "video") {
       for (const subscription of this.subscriptions)
-        if (subscription.catchUpFrom !== null) this.#catchUp(subscription, layer, nowMs);
+        if (subscription.catchUpFrom !== null) this.replay(subscription, layer, subscription.catchUpFrom, nowMs);
     }
   }
 
-  /** A keyframe whose first packet came after others of it: those are in the ring, and this viewer has not got them. */
-  #catchUp(subscription: Subscription, layer: PublishedLayer, nowMs: number): void {
-    const from = subscription.catchUpFrom ?? 0;
-    subscription.catchUpFrom = null;
+  /**
+   * Sends what is in the ring to one viewer that has not got it: it has just come, and a keyframe is there; or a keyframe's
+   * first packet came after others of it.
+   */
+  replay(subscription: Subscription, layer: PublishedLayer, from: number, nowMs: number): void {
     const packet: SourcePacket = { ...this.#packet, view: new RtpView(), vp8: new Vp8Descriptor(), layer: layer.index };
     for (let extended = from; extended <= (layer.reception?.highest ?? 0); extended++) {
       if (!layer.ring.read(extended, nowMs, packet.view)) continue;
@@ -145,6 +147,7 @@ export class Publication {
       if (target) fanOut(packet.view, [target], 1, this.#udp.batch);
     }
     subscription.catchUpFrom = null;
+    this.#udp.schedule();
   }
 
   #changeCodec(codec: NegotiatedCodec): void {

@@ -4,7 +4,7 @@ import type { DeliveryReason, LayerChoice } from "../protocol/signaling.ts";
 import { LAYER_NAMES, type PublishedLayer } from "./layer.ts";
 import type { OutgoingSection, TransportSequence } from "./outgoing-section.ts";
 import type { FanOutTarget, FanOutTransport } from "./packet/fan-out.ts";
-import { PAUSED, type SourcePacket } from "./packet/forwarder.ts";
+import { type Forwarder, PAUSED, type SourcePacket } from "./packet/forwarder.ts";
 import type { Publication } from "./publication.ts";
 
 export type Wish = { paused: boolean; maxHeight: number | null; layer: LayerChoice; priority: number };
@@ -63,22 +63,32 @@ export class Subscription {
     this.sourceChanged();
   }
 
-  /** Which layer to deliver from now on; null pauses. A keyframe is asked for when one is needed. */
-  setLayer(layer: PublishedLayer | null, reason: DeliveryReason): void {
+  /** Which layer to deliver from now on; null pauses. When it takes a keyframe, the last one serves or one is asked for. */
+  setLayer(layer: PublishedLayer | null, reason: DeliveryReason, nowMs: number): void {
     const forwarder = this.section.target ? this.section.forwarder : null;
     this.#reason = forwarder ? reason : "source";
     if (forwarder) {
       const index = layer?.index ?? PAUSED;
       if (forwarder.targetLayer !== index) forwarder.setTarget(index);
-      if (forwarder.wantsKeyframe) layer?.askKeyframe();
+      if (layer && forwarder.wantsKeyframe) this.#begin(layer, forwarder, nowMs);
+    } else if (!this.#transport && this.publication.kind === "video") {
+      // Made while the connection comes up, and replayed when it stands.
+      layer?.askKeyframe();
     }
     this.#report();
   }
 
+  /** Only one who has seen nothing yet can begin in the past: time must not go back in a picture that was shown. */
+  #begin(layer: PublishedLayer, forwarder: Forwarder, nowMs: number): void {
+    const from = forwarder.hasSource ? null : layer.recentKeyframe(nowMs);
+    if (from !== null) this.publication.replay(this, layer, from, nowMs);
+    if (forwarder.wantsKeyframe) layer.askKeyframe();
+  }
+
   /** A voice that gets or loses its place is heard or silenced with its next packet, not at the next allocation. */
-  refreshAudio(): void {
+  refreshAudio(nowMs: number): void {
     const { audible, muted, layers } = this.publication;
-    this.setLayer(audible && !muted && !this.wish.paused ? (layers[0] ?? null) : null, "requested");
+    this.setLayer(audible && !muted && !this.wish.paused ? (layers[0] ?? null) : null, "requested", nowMs);
   }
 
   get currentLayer(): Layer | null {

@@ -137,6 +137,7 @@ export class Uplink {
     const publication = this.#find(trackId);
     if (publication.muted === muted) return;
     publication.muted = muted;
+    for (const layer of publication.layers) layer.muted();
     this.#room.muteChanged(publication);
     if (!publication.announced) return;
     this.#owner.emit(muted ? { type: "trackMuted", trackId } : { type: "trackUnmuted", trackId });

@@ -23,7 +23,7 @@ export class Voices {
     const audible = this.#loudest.observe(publication.trackId, level, nowMs);
     if (publication.audible === audible) return;
     publication.audible = audible;
-    for (const subscription of publication.subscriptions) subscription.refreshAudio();
+    for (const subscription of publication.subscriptions) subscription.refreshAudio(nowMs);
   }
 
   silenced(publication: Publication): void {

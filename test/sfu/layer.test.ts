@@ -25,6 +25,20 @@ describe("a published layer", () => {
     expect(new PublishedLayer(0, null).isLive(0)).toBe(false);
   });
 
+  test("lets newcomers begin with its keyframe for half a second, and with the newest only", () => {
+    const layer = new PublishedLayer(0, null);
+    layer.restart(7, 90_000);
+    expect(layer.recentKeyframe(1_000)).toBeNull();
+    layer.keyframeShown(70_000, 1_000);
+    layer.keyframeShown(69_990, 1_200);
+    expect(layer.recentKeyframe(1_499)).toBe(70_000);
+    expect(layer.recentKeyframe(1_500)).toBeNull();
+    layer.keyframeShown(70_100, 1_600);
+    expect(layer.recentKeyframe(1_700)).toBe(70_100);
+    layer.restart(8, 90_000);
+    expect(layer.recentKeyframe(1_700)).toBeNull();
+  });
+
   test("asks for one keyframe in half a second, and not for one that has come", () => {
     const layer = new PublishedLayer(0, null);
     expect(layer.takeKeyframeRequest(0)).toBe(false);

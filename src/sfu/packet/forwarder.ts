@@ -85,6 +85,11 @@ export class Forwarder {
     return this.#codec !== "audio" && this.#target !== PAUSED && this.#current !== this.#target;
   }
 
+  /** Something of the present source has been forwarded. */
+  get hasSource(): boolean {
+    return this.#previous !== PAUSED;
+  }
+
   /** PAUSED stops at once; a layer begins with its next keyframe, and until then the current one goes on. */
   setTarget(layer: number): void {
     this.#target = layer;
