@@ -97,8 +97,9 @@ export class OutgoingSection {
       mid: { id: this.#extensions.mid, value: this.mid },
       absSendTimeId: this.#extensions.absSendTime,
       transportSequenceId: this.#extensions.transportSequence,
-      twoByte: codec.codec === "AV1" || codec.codec === "VP9",
+      twoByte: describesDependencies(codec),
       passThrough: PASSED.flatMap((name) => {
+        if (name === "dependencyDescriptor" && !describesDependencies(codec)) return [];
         const from = publication.extensions[name];
         const to = this.#extensions[name];
         return from > 0 && to > 0 ? [{ from, to }] : [];
@@ -160,6 +161,11 @@ export class OutgoingSection {
     udp.schedule();
     return bytes;
   }
+}
+
+/** Frames of VP8 and H.264 are numbered per layer: after a change of layer a descriptor of theirs would be wrong. */
+function describesDependencies({ codec }: NegotiatedCodec): boolean {
+  return codec === "AV1" || codec === "VP9";
 }
 
 function randomSsrc(): number {

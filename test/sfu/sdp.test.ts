@@ -124,9 +124,23 @@ describe("reading an offer", () => {
     expect(data).toMatchObject({ kind: "application", sctpPort: 5000 });
   });
 
-  test("an RTX stream is no stream of its own", () => {
+  test("an RTX stream is no stream of its own, whichever line comes first", () => {
     const lines = ["a=ssrc-group:FID 11 12", "a=ssrc:11 cname:x", "a=ssrc:12 cname:x"];
-    expect([...(parseOffer(sdp([...VIDEO, ...lines])).sections[0]?.ssrcs ?? [])]).toEqual([[11, 12]]);
+    for (const order of [lines, lines.toReversed()]) {
+      expect([...(parseOffer(sdp([...VIDEO, ...order])).sections[0]?.ssrcs ?? [])]).toEqual([[11, 12]]);
+    }
+  });
+
+  test("attributes in Firefox's order, parameters and feedback before the codec, mean the same", () => {
+    const [media = "", ...attributes] = VIDEO;
+    const firefox = parseOffer(sdp([media, ...attributes.toSorted()])).sections[0];
+    const chromium = parseOffer(sdp(VIDEO)).sections[0];
+    const codecs = (section?: OfferedSection) =>
+      section?.codecs
+        .map((codec) => ({ ...codec, feedback: codec.feedback.toSorted() }))
+        .sort((a, b) => a.payloadType - b.payloadType);
+    expect(codecs(firefox)).toEqual(codecs(chromium));
+    expect(codecs(firefox)?.find(({ name }) => name === "VP8")?.feedback).toContain("nack pli");
   });
 
   test.each([
@@ -231,6 +245,17 @@ describe("writing the answer", () => {
     expect(written).toContain("a=extmap:10 urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id");
     expect(written).toContain("a=extmap:11 urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id");
     expect(written.some((line) => line.startsWith("a=rid:"))).toBe(false);
+  });
+
+  test("[4.2] what Firefox can only send is never sent to it, and is read where it sends", () => {
+    const descriptor = "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension";
+    const offered = (direction: string) =>
+      sdp([...VIDEO.filter((line) => line !== "a=sendonly"), direction, `a=extmap:8/sendonly ${descriptor}`]);
+    const [viewing] = decideSections(parseOffer(offered("a=recvonly")));
+    expect(viewing?.extensions).toMatchObject({ dependencyDescriptor: 0, mid: 9 });
+    expect(answer(parseOffer(offered("a=recvonly"))).join()).not.toContain(descriptor);
+    const [sending] = decideSections(parseOffer(offered("a=sendonly")));
+    expect(sending?.extensions).toMatchObject({ dependencyDescriptor: 8, mid: 9 });
   });
 
   test("the n-th receiving audio and video share a stream, so that browsers keep them in step", () => {

@@ -1,6 +1,6 @@
 /** Header extensions: those the packet path reads or writes itself, and those it carries from publisher to viewer. */
 import { EXTENSION_URI, type ExtensionIds } from "../packet/rtp-extensions.ts";
-import type { OfferedSection } from "./offer.ts";
+import type { Direction, OfferedSection } from "./offer.ts";
 
 /** Carried unread: a phone's orientation, AV1's dependency descriptor, the publisher's wish for a short playout delay. */
 export const PASSED_URIS = {
@@ -32,8 +32,16 @@ export function noExtensions(): NegotiatedExtensions {
 
 export function negotiateExtensions(section: OfferedSection): NegotiatedExtensions {
   const negotiated = noExtensions();
-  for (const name of NAMES) negotiated[name] = section.extensions.get(ALL[name]) ?? 0;
+  for (const name of NAMES) {
+    const offered = section.extensions.get(ALL[name]);
+    if (offered && isOfUse(offered.direction, section.direction)) negotiated[name] = offered.id;
+  }
   return negotiated;
+}
+
+/** Firefox lists on what it receives also what it can only send; sent to it, a dependency descriptor stops its decoder. */
+function isOfUse(extension: Direction, section: Direction): boolean {
+  return extension === "sendrecv" || section === "sendrecv" || extension === section;
 }
 
 /**

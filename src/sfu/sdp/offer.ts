@@ -13,6 +13,9 @@ export type OfferedCodec = {
   feedback: string[];
 };
 
+/** The direction is the client's: what it marks `sendonly` it does not read. */
+export type OfferedExtension = { id: number; direction: Direction };
+
 export type Fingerprint = { algorithm: string; value: string };
 
 export type OfferedSection = {
@@ -24,8 +27,8 @@ export type OfferedSection = {
   protocol: string;
   formats: string[];
   codecs: OfferedCodec[];
-  /** Header extension URI → id. */
-  extensions: Map<string, number>;
+  /** By URI. */
+  extensions: Map<string, OfferedExtension>;
   /** Rids the client sends, in the order of its `a=simulcast` line. */
   sendRids: string[];
   /** Signalled SSRCs: primary → its RTX, or null. */
@@ -66,7 +69,7 @@ export function parseOffer(sdp: string): Offer {
   };
   let section: OfferedSection | null = null;
   let bundleOnly = false;
-  for (const line of sdp.split(/\r?\n/)) {
+  for (const line of rtpmapsFirst(sdp.split(/\r?\n/))) {
     if (line.length < 2 || line[1] !== "=") continue;
     const value = line.slice(2);
     if (line[0] === "o") offer.sessionId = value.split(" ")[1] ?? "";
@@ -89,6 +92,21 @@ export function parseOffer(sdp: string): Offer {
     if (bundleOnly && section) section.rejected = false;
   }
   return checked(offer);
+}
+
+/** Parameters and feedback belong to a codec that Firefox names only after them; the order of attributes means nothing. */
+function rtpmapsFirst(lines: string[]): string[] {
+  const ordered: string[] = [];
+  let later: string[] = [];
+  for (const line of [...lines, "m="]) {
+    if (line.startsWith("m=")) {
+      ordered.push(...later);
+      later = [];
+    }
+    if (/^a=(fmtp|rtcp-fb|ssrc):/.test(line)) later.push(line);
+    else ordered.push(line);
+  }
+  return ordered.slice(0, -1);
 }
 
 function checked(offer: Offer): Offer {
@@ -185,9 +203,11 @@ function readSectionAttribute(section: OfferedSection, name: string, rest: strin
       break;
     case "extmap": {
       const uri = tail[0];
-      const id = Number(first.split("/")[0]);
+      const [number, direction = "sendrecv"] = first.split("/");
+      const id = Number(number);
       // Ids above 14 need two-byte headers, which nobody offers first; they are simply not used.
-      if (uri && id >= 1 && id <= 14) section.extensions.set(uri, id);
+      if (uri && id >= 1 && id <= 14 && DIRECTIONS.has(direction))
+        section.extensions.set(uri, { id, direction: direction as Direction });
       break;
     }
     case "rid":
