@@ -12,9 +12,9 @@ export function devCommand(argv: readonly string[]): Command {
     .description("run the server on this machine only, with an account, a project and a key to try it with")
     .option("--json", "print what was made as one JSON object")
     .action(async (options) => {
-      const { config: asked, sources } = configFrom(options);
-      // Nobody else can reach it: media stays on loopback as well, unless it is told otherwise.
-      const config = sources.PUBLIC_IP === "default" ? { ...asked, PUBLIC_IP: ["127.0.0.1"] } : asked;
+      // Media is announced at this machine's other addresses too: Firefox makes no call to 127.0.0.1 alone. A connection
+      // takes credentials that only loopback hands out.
+      const { config } = configFrom(options);
       if (!isLoopback(config.HOST)) {
         throw new CommandFailure(
           `dev listens on loopback only, not on ${config.HOST}. Use \`stoa serve\` for others.`,
