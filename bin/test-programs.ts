@@ -1,6 +1,6 @@
 /** Programs that tests drive and the packages of the distribution that hold them: nothing unsigned is downloaded. */
 const PACKAGES: Record<string, string[]> = {
-  browser: ["chromium"],
+  browser: ["chromium", "firefox-esr"],
   faults: ["strace"],
 };
 

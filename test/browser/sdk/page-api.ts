@@ -1,5 +1,5 @@
-import type { Page } from "playwright-core";
 import type * as Sdk from "../../../web/sdk/index.ts";
+import type { Scripted } from "./scripted.ts";
 import type { Credentials } from "./stage.ts";
 
 declare global {
@@ -15,7 +15,7 @@ declare global {
 }
 
 /** Joins with the SDK as a page of a user would; every remote picture is shown in an element. */
-export async function joinRoom(page: Page, credentials: Credentials, publish: ("camera" | "microphone")[] = []) {
+export async function joinRoom(page: Scripted, credentials: Credentials, publish: ("camera" | "microphone")[] = []) {
   await page.evaluate(
     async ({ endpoint, token, publish }) => {
       const path = "/sdk.js";
@@ -51,7 +51,7 @@ export async function joinRoom(page: Page, credentials: Credentials, publish: ("
 }
 
 /** Opens the chat as a page of a user would; `heard` gets the text of every `message` event, in order. */
-export async function joinChat(page: Page, credentials: Credentials, room: string): Promise<void> {
+export async function joinChat(page: Scripted, credentials: Credentials, room: string): Promise<void> {
   await page.evaluate(
     async ({ endpoint, token, room }) => {
       const path = "/sdk.js";
@@ -68,12 +68,12 @@ export async function joinChat(page: Page, credentials: Credentials, room: strin
 }
 
 /** What the page shows, top to bottom. */
-export function shownTexts(page: Page): Promise<string[]> {
-  return page.evaluate(() => window.conversation.messages.map(({ text, status }) => `${text} (${status})`));
+export function shownTexts(page: Scripted): Promise<string[]> {
+  return page.evaluate(() => window.conversation.messages.map(({ text, status }) => `${text} (${status})`), undefined);
 }
 
 /** Frames that the element has shown so far; 0 when there is no such element. */
-export function framesShown(page: Page, id: string): Promise<number> {
+export function framesShown(page: Scripted, id: string): Promise<number> {
   return page.evaluate((id) => {
     const element = document.getElementById(id) as HTMLVideoElement | null;
     return element?.getVideoPlaybackQuality().totalVideoFrames ?? 0;
@@ -81,12 +81,14 @@ export function framesShown(page: Page, id: string): Promise<number> {
 }
 
 /** Resolves when the element has shown `count` more frames; one that takes its place begins from nothing. */
-export async function moreFrames(page: Page, id: string, count = 15, timeoutMs = 20_000): Promise<void> {
+export async function moreFrames(page: Scripted, id: string, count = 15, timeoutMs = 20_000): Promise<void> {
   await page.waitForFunction(
     ({ id, count, mark }) => {
       const element = document.getElementById(id) as HTMLVideoElement | null;
       if (!element) return false;
-      const shown = element.getVideoPlaybackQuality().totalVideoFrames;
+      // Firefox counts the frames of a stream under a name of its own.
+      const { mozPaintedFrames = 0 } = element as { mozPaintedFrames?: number };
+      const shown = Math.max(element.getVideoPlaybackQuality().totalVideoFrames, mozPaintedFrames);
       const from = Math.min(Number(element.getAttribute(mark) ?? shown), shown);
       element.setAttribute(mark, String(from));
       return shown - from >= count;
@@ -97,7 +99,7 @@ export async function moreFrames(page: Page, id: string, count = 15, timeoutMs =
 }
 
 /** Resolves when sound of somebody else arrives. */
-export async function hearing(page: Page, timeoutMs = 20_000): Promise<void> {
+export async function hearing(page: Scripted, timeoutMs = 20_000): Promise<void> {
   await page.waitForFunction(
     async () => {
       const stats = await window.room.getStats();
@@ -109,12 +111,12 @@ export async function hearing(page: Page, timeoutMs = 20_000): Promise<void> {
 }
 
 /** Resolves when the page has noted the line. */
-export async function noted(page: Page, line: string, timeoutMs = 20_000): Promise<void> {
+export async function noted(page: Scripted, line: string, timeoutMs = 20_000): Promise<void> {
   await page.waitForFunction((line) => window.seen.includes(line), line, { timeout: timeoutMs, polling: 100 });
 }
 
 /** Resolves when the element shows a picture of a height between the two. */
-export async function showing(page: Page, id: string, [least, most]: [number, number], timeoutMs = 20_000) {
+export async function showing(page: Scripted, id: string, [least, most]: [number, number], timeoutMs = 20_000) {
   await page.waitForFunction(
     ({ id, least, most }) => {
       const height = (document.getElementById(id) as HTMLVideoElement | null)?.videoHeight ?? 0;

@@ -16,6 +16,7 @@ export type Stage = {
   server: ServerProcess;
   /** Between the pages and the server. */
   network: Network;
+  siteUrl: string;
   /** A page of the site; `errors` collects what it throws. */
   page(permissions?: string[]): Promise<SitePage>;
   rtc(roomId: string, identity: string, permissions?: Partial<Permissions>): Promise<Credentials>;
@@ -50,6 +51,7 @@ export async function openStage(settings: Record<string, string | number> = {}):
     stoa,
     server,
     network,
+    siteUrl: site.url.origin,
     async page(permissions = ["camera", "microphone"]) {
       const context = await browser.newContext({ permissions });
       const page = Object.assign(await context.newPage(), { errors: [] as string[] });

@@ -50,8 +50,9 @@ export class StatsReader {
       rttMs: scaled(pair?.currentRoundTripTime, 1000),
       path: local ? (local.candidateType === "relay" ? "relay" : (local.protocol as "udp" | "tcp")) : null,
       availableOutBps: scaled(pair?.availableOutgoingBitrate, 1),
-      outBps: transport ? rate(transport, "bytesSent") : null,
-      inBps: transport ? rate(transport, "bytesReceived") : null,
+      // Of the pair, because Firefox counts no bytes for the transport as a whole.
+      outBps: pair ? rate(pair, "bytesSent") : null,
+      inBps: pair ? rate(pair, "bytesReceived") : null,
       tracks: entries
         .filter(({ type }) => type === "inbound-rtp" || type === "outbound-rtp")
         .map((entry) => trackStats(entry, now, rate)),

@@ -1,0 +1,122 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Scripted } from "./scripted.ts";
+
+export type Firefox = { page(url: string): Promise<Scripted>; close(): Promise<void> };
+
+/** A camera and a microphone that are not there, no questions asked, and candidates on loopback. */
+const PREFERENCES: Record<string, boolean | number | string> = {
+  "media.navigator.streams.fake": true,
+  "media.navigator.permission.disabled": true,
+  // Only a page that may use devices sees more than the default route.
+  "permissions.default.camera": 1,
+  "permissions.default.microphone": 1,
+  "media.peerconnection.ice.loopback": true,
+  "media.peerconnection.ice.obfuscate_host_addresses": false,
+  "media.autoplay.default": 0,
+  "media.autoplay.blocking_policy": 0,
+  "media.gmp-manager.updateEnabled": false,
+  "app.update.disabledForTesting": true,
+  "app.normandy.enabled": false,
+  "browser.shell.checkDefaultBrowser": false,
+  "browser.startup.page": 0,
+  "datareporting.policy.dataSubmissionEnabled": false,
+  "network.captive-portal-service.enabled": false,
+  "network.connectivity-service.enabled": false,
+  "services.settings.server": "data:,",
+  "toolkit.telemetry.server": "data:,",
+};
+
+/** The distribution's own Firefox, driven by the protocol it speaks itself: WebDriver BiDi. */
+export async function launchFirefox(): Promise<Firefox> {
+  const profile = mkdtempSync(join(tmpdir(), "stoa-firefox-"));
+  const lines = Object.entries(PREFERENCES).map(([name, value]) => `user_pref("${name}", ${JSON.stringify(value)});`);
+  writeFileSync(join(profile, "user.js"), lines.join("\n"));
+  const command = ["firefox-esr", "--headless", "--no-remote", "--profile", profile, "--remote-debugging-port", "0"];
+  const child = Bun.spawn(command, { env: { ...process.env, HOME: profile }, stdout: "ignore", stderr: "pipe" });
+  const bidi = await openBidi(await address(child.stderr));
+  await bidi("session.new", { capabilities: {} });
+
+  return {
+    async page(url) {
+      const { context } = await bidi<{ context: string }>("browsingContext.create", { type: "window" });
+      await bidi("browsingContext.navigate", { context, url, wait: "complete" });
+      return scripted(bidi, context);
+    },
+    async close() {
+      child.kill("SIGKILL");
+      await child.exited;
+      rmSync(profile, { recursive: true, force: true });
+    },
+  };
+}
+
+type Bidi = <Result>(method: string, params: object) => Promise<Result>;
+type Answer = { id?: number; result?: unknown; error?: string; message?: string };
+type Evaluated =
+  | { type: "success"; result: { value?: string } }
+  | { type: "exception"; exceptionDetails: { text: string } };
+
+function scripted(bidi: Bidi, context: string): Scripted {
+  // As JSON both ways: the protocol's own description of values is made for debuggers.
+  const evaluate: Scripted["evaluate"] = async (run, argument) => {
+    const evaluated = await bidi<Evaluated>("script.callFunction", {
+      functionDeclaration: `async (text) => JSON.stringify({ value: await (${run})(JSON.parse(text).argument) })`,
+      arguments: [{ type: "string", value: JSON.stringify({ argument }) }],
+      target: { context },
+      awaitPromise: true,
+    });
+    if (evaluated.type === "exception") throw new Error(evaluated.exceptionDetails.text);
+    return JSON.parse(evaluated.result.value ?? "{}").value;
+  };
+  return {
+    evaluate,
+    async waitForFunction(holds, argument, { timeout = 30_000, polling = 100 } = {}) {
+      const deadline = Date.now() + timeout;
+      while (!(await evaluate(holds, argument))) {
+        if (Date.now() > deadline) throw new Error(`not within ${timeout} ms: ${holds}`);
+        await Bun.sleep(polling);
+      }
+    },
+  };
+}
+
+async function openBidi(url: string): Promise<Bidi> {
+  const socket = new WebSocket(`${url}/session`);
+  const pending = new Map<number, PromiseWithResolvers<unknown>>();
+  let lastId = 0;
+  socket.addEventListener("message", ({ data }) => {
+    const { id = 0, result, error, message } = JSON.parse(String(data)) as Answer;
+    if (error === undefined) pending.get(id)?.resolve(result);
+    else pending.get(id)?.reject(new Error(`${error}: ${message}`));
+    pending.delete(id);
+  });
+  await new Promise((resolve, reject) => {
+    socket.addEventListener("open", resolve);
+    socket.addEventListener("error", () => reject(new Error(`no answer at ${url}`)));
+  });
+  return <Result>(method: string, params: object) => {
+    const answer = Promise.withResolvers<unknown>();
+    pending.set(++lastId, answer);
+    socket.send(JSON.stringify({ id: lastId, method, params }));
+    return answer.promise as Promise<Result>;
+  };
+}
+
+/** Firefox says where it listens, and goes on talking: the rest is read and forgotten. */
+function address(stream: ReadableStream<Uint8Array>): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const decoder = new TextDecoder();
+    let text = "";
+    const read = async () => {
+      for await (const chunk of stream) {
+        text = (text + decoder.decode(chunk, { stream: true })).slice(-4000);
+        const url = /WebDriver BiDi listening on (ws:\S+)/.exec(text)?.[1];
+        if (url) resolve(url);
+      }
+      reject(new Error(`Firefox ended: ${text}`));
+    };
+    void read();
+  });
+}
