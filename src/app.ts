@@ -4,6 +4,7 @@ import { auditRoutes } from "./audit/audit.routes.ts";
 import { chatApiRoutes } from "./chat/routes.ts";
 import { fleetRoutes } from "./fleet/routes.ts";
 import { assetFolder } from "./kernel/assets.ts";
+import { shapeAnswers } from "./kernel/http/answers.ts";
 import { createEnvelope } from "./kernel/http/envelope.ts";
 import { createGuards } from "./kernel/http/guards.ts";
 import { healthRoutes, type Readiness } from "./kernel/http/health.ts";
@@ -100,6 +101,7 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
         connectOrigins: config.STORAGE_S3_ENDPOINT === undefined ? [] : [new URL(config.STORAGE_S3_ENDPOINT).origin],
       }),
     );
+  shapeAnswers(app);
   return app;
 }
 

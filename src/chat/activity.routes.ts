@@ -29,7 +29,7 @@ export const activityRoutes = ({ guards }: Http, chat: ChatService) => {
       {
         ...documented("Who is present now", ["SVC_CONVERSATION_NOT_FOUND", "SVC_INVALID_CURSOR"]),
         query: t.Object(pageQuery),
-        response: t.Array(Presence),
+        response: { 200: t.Array(Presence) },
       },
     )
     .get(
@@ -41,7 +41,7 @@ export const activityRoutes = ({ guards }: Http, chat: ChatService) => {
       {
         ...documented("Who is typing", ["SVC_CONVERSATION_NOT_FOUND", "SVC_INVALID_CURSOR"]),
         query: t.Object(pageQuery),
-        response: t.Array(Typing),
+        response: { 200: t.Array(Typing) },
       },
     )
     .get(
@@ -62,7 +62,7 @@ export const activityRoutes = ({ guards }: Http, chat: ChatService) => {
       {
         ...documented("Every member's read position", ["SVC_CONVERSATION_NOT_FOUND", "SVC_INVALID_CURSOR"]),
         query: t.Object(pageQuery),
-        response: t.Array(ReadReceipt),
+        response: { 200: t.Array(ReadReceipt) },
       },
     )
     .get(
@@ -74,7 +74,7 @@ export const activityRoutes = ({ guards }: Http, chat: ChatService) => {
       {
         ...documented("The user's read position and unread count", ["SVC_CONVERSATION_NOT_FOUND"]),
         query: NamedUser,
-        response: ReadState,
+        response: { 200: ReadState },
       },
     )
     .get(
@@ -106,7 +106,7 @@ export const activityRoutes = ({ guards }: Http, chat: ChatService) => {
           after: t.Optional(t.String({ maxLength: 256 })),
           limit: t.Optional(t.Integer({ minimum: 1, maximum: 200 })),
         }),
-        response: EventPage,
+        response: { 200: EventPage },
       },
     )
     .get(
@@ -120,7 +120,7 @@ export const activityRoutes = ({ guards }: Http, chat: ChatService) => {
       {
         ...documented("What a user has not read, in total and by conversation"),
         query: NamedUser,
-        response: Unread,
+        response: { 200: Unread },
       },
     );
 };

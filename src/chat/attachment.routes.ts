@@ -64,7 +64,7 @@ export const attachmentRoutes = (
     .get(
       "/v1/chat/attachments/:attachmentId",
       ({ caller, params }) => attachments.show(entered(caller, params.attachmentId).attachment),
-      { ...documented("One attachment", ["SVC_ATTACHMENT_NOT_FOUND"]), response: Attachment },
+      { ...documented("One attachment", ["SVC_ATTACHMENT_NOT_FOUND"]), response: { 200: Attachment } },
     )
     .post(
       "/v1/chat/attachments/:attachmentId/complete",
@@ -76,7 +76,7 @@ export const attachmentRoutes = (
           "SVC_CONVERSATION_ARCHIVED",
           "SVC_STORAGE_UNAVAILABLE",
         ]),
-        response: Attachment,
+        response: { 200: Attachment },
       },
     )
     .get(
@@ -87,7 +87,7 @@ export const attachmentRoutes = (
           "SVC_ATTACHMENT_NOT_FOUND",
           "SVC_ATTACHMENT_NOT_READY",
         ]),
-        response: schema.DownloadUrl,
+        response: { 200: schema.DownloadUrl },
       },
     );
 };

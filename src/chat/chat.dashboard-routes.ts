@@ -49,7 +49,7 @@ export const chatDashboardRoutes = ({ guards }: Http, { now }: Runtime, chat: Ch
         ...documented("Chat activity in numbers", ["SVC_PROJECT_NOT_FOUND"]),
         transform: permit("chat:read"),
         query: t.Object(EnvironmentQuery),
-        response: ChatOverview,
+        response: { 200: ChatOverview },
       },
     )
     .get(
@@ -68,7 +68,7 @@ export const chatDashboardRoutes = ({ guards }: Http, { now }: Runtime, chat: Ch
         ...documented("Sessions on the chat socket, newest first", ["SVC_PROJECT_NOT_FOUND", "SVC_INVALID_CURSOR"]),
         transform: permit("chat:read"),
         query: t.Object({ ...pageQuery, ...EnvironmentQuery }),
-        response: t.Array(ChatConnection),
+        response: { 200: t.Array(ChatConnection) },
       },
     )
     .get(
@@ -89,14 +89,14 @@ export const chatDashboardRoutes = ({ guards }: Http, { now }: Runtime, chat: Ch
         ]),
         transform: permit("chat:read"),
         query: t.Object({ ...pageQuery, ...EnvironmentQuery, status: t.Optional(ConversationStatus) }),
-        response: t.Array(ConversationSummary),
+        response: { 200: t.Array(ConversationSummary) },
       },
     )
     .get("/conversations/:conversationId", (context) => summary(find(context, context.params.conversationId)), {
       ...documented("One conversation", ["SVC_PROJECT_NOT_FOUND", "SVC_CONVERSATION_NOT_FOUND"]),
       transform: permit("chat:read"),
       query: t.Object(EnvironmentQuery),
-      response: ConversationSummary,
+      response: { 200: ConversationSummary },
     })
     .get(
       "/conversations/:conversationId/members",
@@ -115,7 +115,7 @@ export const chatDashboardRoutes = ({ guards }: Http, { now }: Runtime, chat: Ch
         ...documented("Active members", ["SVC_CONVERSATION_NOT_FOUND", "SVC_INVALID_CURSOR"]),
         transform: permit("chat:read"),
         query: t.Object({ ...pageQuery, ...EnvironmentQuery }),
-        response: t.Array(ConversationMember),
+        response: { 200: t.Array(ConversationMember) },
       },
     )
     .get(
@@ -140,7 +140,7 @@ export const chatDashboardRoutes = ({ guards }: Http, { now }: Runtime, chat: Ch
         ]),
         transform: permit("chat:read"),
         query: t.Object({ ...pageQuery, ...EnvironmentQuery }),
-        response: t.Array(MessageSummary),
+        response: { 200: t.Array(MessageSummary) },
       },
     )
     .get(
@@ -153,7 +153,7 @@ export const chatDashboardRoutes = ({ guards }: Http, { now }: Runtime, chat: Ch
         ...documented("Who is present now", ["SVC_CONVERSATION_NOT_FOUND", "SVC_INVALID_CURSOR"]),
         transform: permit("chat:read"),
         query: t.Object({ ...pageQuery, ...EnvironmentQuery }),
-        response: t.Array(Presence),
+        response: { 200: t.Array(Presence) },
       },
     );
 };

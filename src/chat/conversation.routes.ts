@@ -49,7 +49,7 @@ export const conversationRoutes = ({ guards, idempotency }: Http, { write }: Run
       {
         ...documented("The project's conversations; with a chat token, those of its user", ["SVC_INVALID_CURSOR"]),
         query: t.Object({ ...pageQuery, status: t.Optional(ConversationStatus) }),
-        response: t.Array(Conversation),
+        response: { 200: t.Array(Conversation) },
       },
     )
     .post(
@@ -75,7 +75,7 @@ export const conversationRoutes = ({ guards, idempotency }: Http, { write }: Run
     .get(
       "/:room",
       ({ caller, params }) => shown(caller, access.conversation(caller, params.room, "chat:read").conversation),
-      { ...documented("One conversation", ["SVC_CONVERSATION_NOT_FOUND"]), response: Conversation },
+      { ...documented("One conversation", ["SVC_CONVERSATION_NOT_FOUND"]), response: { 200: Conversation } },
     )
     .patch(
       "/:room",
@@ -91,7 +91,7 @@ export const conversationRoutes = ({ guards, idempotency }: Http, { write }: Run
           "SVC_CONVERSATION_ARCHIVED",
         ]),
         body: UpdateConversation,
-        response: Conversation,
+        response: { 200: Conversation },
       },
     )
     .get(
@@ -121,7 +121,7 @@ export const conversationRoutes = ({ guards, idempotency }: Http, { write }: Run
           "SVC_INVALID_CURSOR",
         ]),
         query: t.Object({ ...pageQuery, status: t.Optional(MemberStatus) }),
-        response: t.Array(ConversationMember),
+        response: { 200: t.Array(ConversationMember) },
       },
     )
     .post(
@@ -159,7 +159,7 @@ export const conversationRoutes = ({ guards, idempotency }: Http, { write }: Run
           "SVC_CONVERSATION_ARCHIVED",
         ]),
         body: UpdateMember,
-        response: ConversationMember,
+        response: { 200: ConversationMember },
       },
     )
     .delete(

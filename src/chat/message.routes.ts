@@ -38,7 +38,7 @@ export const messageRoutes = ({ guards, idempotency }: Http, { config, write }: 
           senderId: t.Optional(t.String({ maxLength: 128 })),
           includeDeleted: BooleanQuery,
         }),
-        response: MessagePage,
+        response: { 200: MessagePage },
       },
     )
     .post(
@@ -84,7 +84,7 @@ export const messageRoutes = ({ guards, idempotency }: Http, { config, write }: 
         const found = access.message(caller, params.messageId, "chat:read");
         return messages.show(found.access.conversation, found.message);
       },
-      { ...documented("One message, or its tombstone", ["SVC_MESSAGE_NOT_FOUND"]), response: Message },
+      { ...documented("One message, or its tombstone", ["SVC_MESSAGE_NOT_FOUND"]), response: { 200: Message } },
     )
     .patch(
       "/v1/chat/messages/:messageId",
@@ -102,7 +102,7 @@ export const messageRoutes = ({ guards, idempotency }: Http, { config, write }: 
           "SVC_RATE_LIMITED",
         ]),
         body: EditMessage,
-        response: Message,
+        response: { 200: Message },
       },
     )
     .delete(
@@ -118,7 +118,7 @@ export const messageRoutes = ({ guards, idempotency }: Http, { config, write }: 
           "SVC_CONVERSATION_ARCHIVED",
           "SVC_RATE_LIMITED",
         ]),
-        response: Message,
+        response: { 200: Message },
       },
     );
 };

@@ -73,7 +73,7 @@ export const reactionRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatS
         ...documented("Mark this message and all earlier ones as read", ["SVC_MESSAGE_NOT_FOUND", "SVC_RATE_LIMITED"]),
         body: NamedUser,
         query: NamedUser,
-        response: ReadState,
+        response: { 200: ReadState },
       },
     )
     .get(
@@ -97,14 +97,17 @@ export const reactionRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatS
           "SVC_INVALID_CURSOR",
         ]),
         query: t.Object({ ...pageQuery, includeDeleted: BooleanQuery }),
-        response: t.Array(Message),
+        response: { 200: t.Array(Message) },
       },
     )
     .post(
       "/messages/:messageId/pin",
       ({ caller, params }) =>
         write(() => messages.pin(access.message(caller, params.messageId, "chat:moderate"), true)),
-      { ...documented("Pin a message", ["SVC_MESSAGE_NOT_FOUND", "SVC_PERMISSION_DENIED"]), response: Message },
+      {
+        ...documented("Pin a message", ["SVC_MESSAGE_NOT_FOUND", "SVC_PERMISSION_DENIED"]),
+        response: { 200: Message },
+      },
     )
     .delete(
       "/messages/:messageId/pin",
@@ -130,7 +133,7 @@ export const reactionRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatS
       {
         ...documented("Pinned messages, the last pinned first", ["SVC_CONVERSATION_NOT_FOUND", "SVC_INVALID_CURSOR"]),
         query: t.Object(pageQuery),
-        response: t.Array(Message),
+        response: { 200: t.Array(Message) },
       },
     );
 };

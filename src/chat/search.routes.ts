@@ -32,6 +32,6 @@ export const searchRoutes = (
         "The last word may be the beginning of one. Letters match regardless of case and accents; names of attached files count as text.",
       ),
       query: t.Object({ ...pageQuery, q: t.String({ minLength: 1, maxLength: 256 }) }),
-      response: t.Array(Message),
+      response: { 200: t.Array(Message) },
     },
   );

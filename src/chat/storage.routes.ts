@@ -46,7 +46,7 @@ export const storageRoutes = (
           "SVC_ATTACHMENT_TOO_LARGE",
           "SVC_STORAGE_UNAVAILABLE",
         ]),
-        response: Received,
+        response: { 200: Received },
       },
     )
     .get(

@@ -25,5 +25,5 @@ export const fleetNodeRoutes = ({ guards }: Http, { write }: Runtime, { fleet }:
     .put("/:name/heartbeat", ({ params, body }) => write(() => fleet.beat(params.name, body)), {
       ...documented("A media node reports that it lives, and its load", ["SVC_RTC_SERVER_NOT_FOUND"]),
       body: Heartbeat,
-      response: HeartbeatAnswer,
+      response: { 200: HeartbeatAnswer },
     });

@@ -24,22 +24,22 @@ export const fleetOperatorRoutes = ({ guards }: Http, { write }: Runtime, { flee
       {
         ...documented("The media servers", ["SVC_PERMISSION_DENIED", "SVC_INVALID_CURSOR"]),
         query: t.Object(pageQuery),
-        response: t.Array(RtcServer),
+        response: { 200: t.Array(RtcServer) },
       },
     )
     .get("/metrics", () => fleet.metrics(), {
       ...documented("Totals over the fleet", ["SVC_PERMISSION_DENIED"]),
-      response: FleetMetrics,
+      response: { 200: FleetMetrics },
     })
     .get("/:name", ({ params }) => fleet.show(fleet.find(params.name)), {
       ...documented("One media server", ["SVC_PERMISSION_DENIED", "SVC_RTC_SERVER_NOT_FOUND"]),
-      response: RtcServer,
+      response: { 200: RtcServer },
     })
     .post("/:name/drain", ({ params }) => write(() => fleet.drain(params.name)), {
       ...documented("Send it no new rooms", ["SVC_PERMISSION_DENIED", "SVC_RTC_SERVER_NOT_FOUND"]),
-      response: RtcServer,
+      response: { 200: RtcServer },
     })
     .post("/:name/undrain", ({ params }) => write(() => fleet.undrain(params.name)), {
       ...documented("Back into the allocation pool", ["SVC_PERMISSION_DENIED", "SVC_RTC_SERVER_NOT_FOUND"]),
-      response: RtcServer,
+      response: { 200: RtcServer },
     });

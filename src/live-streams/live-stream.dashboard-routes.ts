@@ -44,7 +44,7 @@ export const liveStreamDashboardRoutes = (
           visibility: t.Optional(Visibility),
           status: t.Optional(Status),
         }),
-        response: t.Array(LiveStream),
+        response: { 200: t.Array(LiveStream) },
       },
     )
     .post("", (context) => idempotency.create(context, () => showStream(streams.create(context, context.body), 0)), {
@@ -63,7 +63,7 @@ export const liveStreamDashboardRoutes = (
       {
         ...documented("One live stream with its hosts and its viewers now", READING),
         transform: permit("streams:read"),
-        response: LiveStreamWithHosts,
+        response: { 200: LiveStreamWithHosts },
       },
     )
     .patch(
@@ -76,7 +76,7 @@ export const liveStreamDashboardRoutes = (
         ...documented("Change what describes a live stream, in any state", MANAGING),
         transform: permit("streams:manage"),
         body: UpdateStream,
-        response: LiveStream,
+        response: { 200: LiveStream },
       },
     )
     .post(
@@ -88,7 +88,7 @@ export const liveStreamDashboardRoutes = (
       {
         ...documented("Go live: CREATED to LIVE", [...MANAGING, "SVC_STREAM_INVALID_STATE"]),
         transform: permit("streams:manage"),
-        response: LiveStream,
+        response: { 200: LiveStream },
       },
     )
     .post(
@@ -100,7 +100,7 @@ export const liveStreamDashboardRoutes = (
       {
         ...documented("End for good: LIVE to ENDED", [...MANAGING, "SVC_STREAM_INVALID_STATE"]),
         transform: permit("streams:manage"),
-        response: LiveStream,
+        response: { 200: LiveStream },
       },
     );
 };

@@ -25,7 +25,7 @@ export const liveStreamRoutes = (
       {
         ...documented("The project's live streams, newest first", ["SVC_INVALID_CURSOR"]),
         query: t.Object({ ...pageQuery, visibility: t.Optional(Visibility), status: t.Optional(Status) }),
-        response: t.Array(LiveStream),
+        response: { 200: t.Array(LiveStream) },
       },
     )
     .post(
@@ -48,7 +48,10 @@ export const liveStreamRoutes = (
         const stream = streams.find({ ...caller, streamId: params.streamId });
         return showStream(stream, await counts.of(stream));
       },
-      { ...documented("One live stream with its viewers now", ["SVC_STREAM_NOT_FOUND"]), response: LiveStream },
+      {
+        ...documented("One live stream with its viewers now", ["SVC_STREAM_NOT_FOUND"]),
+        response: { 200: LiveStream },
+      },
     )
     .patch(
       "/:streamId",
@@ -59,7 +62,7 @@ export const liveStreamRoutes = (
       {
         ...documented("Change what describes a live stream, in any state", ["SVC_STREAM_NOT_FOUND"]),
         body: UpdateStream,
-        response: LiveStream,
+        response: { 200: LiveStream },
       },
     )
     .post(
@@ -70,7 +73,7 @@ export const liveStreamRoutes = (
       },
       {
         ...documented("Go live: CREATED to LIVE", ["SVC_STREAM_NOT_FOUND", "SVC_STREAM_INVALID_STATE"]),
-        response: LiveStream,
+        response: { 200: LiveStream },
       },
     )
     .post(
@@ -84,7 +87,7 @@ export const liveStreamRoutes = (
           "SVC_STREAM_NOT_FOUND",
           "SVC_STREAM_INVALID_STATE",
         ]),
-        response: LiveStream,
+        response: { 200: LiveStream },
       },
     );
 };

@@ -36,6 +36,6 @@ export const participantDashboardRoutes = ({ guards }: Http, moderation: Moderat
         ...documented("Mute a track; only its publisher can open it again", [...MANAGING, "SVC_TRACK_NOT_FOUND"]),
         transform: permit("rooms:manage"),
         body: MuteTrack,
-        response: Track,
+        response: { 200: Track },
       },
     );

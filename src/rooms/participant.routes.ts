@@ -30,7 +30,7 @@ export const participantRoutes = ({ guards }: Http, moderation: ModerationServic
           permissions: t.Optional(RtcTokenPermissions),
           metadata: t.Optional(nullable(t.String({ maxLength: 2_048 }))),
         }),
-        response: Participant,
+        response: { 200: Participant },
       },
     )
     .post(
@@ -39,7 +39,7 @@ export const participantRoutes = ({ guards }: Http, moderation: ModerationServic
       {
         ...documented("Mute a track; only its publisher can open it again", [...NOT_THERE, "SVC_TRACK_NOT_FOUND"]),
         body: MuteTrack,
-        response: Track,
+        response: { 200: Track },
       },
     )
     .post(
@@ -59,6 +59,6 @@ export const participantRoutes = ({ guards }: Http, moderation: ModerationServic
           to: t.Optional(t.Array(Identity, { minItems: 1, maxItems: 500 })),
           payload: t.String({ maxLength: DATA_SEND_MAX_BYTES }),
         }),
-        response: t.Object({}),
+        response: { 200: t.Object({}) },
       },
     );

@@ -34,7 +34,7 @@ export const roomDashboardRoutes = (
       {
         ...documented("Rooms with live participant counts", ["SVC_PROJECT_NOT_FOUND", "SVC_INVALID_CURSOR"]),
         query: t.Object({ ...pageQuery, ...EnvironmentQuery, status: t.Optional(RoomStatus) }),
-        response: t.Array(Room),
+        response: { 200: t.Array(Room) },
       },
     )
     .post("", (context) => idempotency.create(context, () => rooms.show(rooms.create(context, context.body))), {
@@ -55,7 +55,7 @@ export const roomDashboardRoutes = (
       },
       {
         ...documented("A room with its live participants and published tracks", ["SVC_ROOM_NOT_FOUND"]),
-        response: RoomWithParticipants,
+        response: { 200: RoomWithParticipants },
       },
     )
     .delete(
@@ -64,7 +64,7 @@ export const roomDashboardRoutes = (
       {
         ...documented("Close the room; everyone in it is disconnected", ["SVC_ROOM_NOT_FOUND"]),
         transform: permit("rooms:manage"),
-        response: Room,
+        response: { 200: Room },
       },
     )
     .post(

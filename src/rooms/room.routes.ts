@@ -24,7 +24,7 @@ export const roomRoutes = (
       {
         ...documented("The project's active rooms", ["SVC_INVALID_CURSOR"]),
         query: t.Object(pageQuery),
-        response: t.Array(Room),
+        response: { 200: t.Array(Room) },
       },
     )
     .post("", (context) => idempotency.create(context, () => rooms.show(rooms.create(context.caller, context.body))), {
@@ -38,11 +38,11 @@ export const roomRoutes = (
         const row = rooms.find({ ...caller, roomId: params.id });
         return rooms.show(row, (await liveRooms.presence([row.id])).get(row.id));
       },
-      { ...documented("One room", ["SVC_ROOM_NOT_FOUND"]), response: Room },
+      { ...documented("One room", ["SVC_ROOM_NOT_FOUND"]), response: { 200: Room } },
     )
     .delete("/:id", ({ caller, params }) => write(() => rooms.show(rooms.close({ ...caller, roomId: params.id }))), {
       ...documented("Close the room; everyone in it is disconnected", ["SVC_ROOM_NOT_FOUND"]),
-      response: Room,
+      response: { 200: Room },
     })
     .get(
       "/:id/participants",
@@ -52,6 +52,6 @@ export const roomRoutes = (
           "SVC_ROOM_NOT_FOUND",
           "SVC_RTC_SERVER_UNREACHABLE",
         ]),
-        response: Participants,
+        response: { 200: Participants },
       },
     );

@@ -55,12 +55,12 @@ const accountUsageRoutes = ({ guards }: Http, usage: UsageService) =>
     .use(guards.session)
     .get("", ({ caller }) => usage.account(caller.userId), {
       ...documented("The caller's minute allowance and what is spent of it"),
-      response: Usage,
+      response: { 200: Usage },
     })
     .get("/detail", ({ caller, query }) => usage.detail(caller.userId, query), {
       ...documented("The same with session history, daily rollup and projects"),
       query: UsageQuery,
-      response: UsageDetail,
+      response: { 200: UsageDetail },
     });
 
 const projectUsageRoutes = ({ guards }: Http, usage: UsageService) =>
@@ -70,7 +70,7 @@ const projectUsageRoutes = ({ guards }: Http, usage: UsageService) =>
       ...documented("Minutes of one project", ["SVC_PROJECT_NOT_FOUND"]),
       transform: permit("usage:read"),
       query: UsageQuery,
-      response: ProjectUsage,
+      response: { 200: ProjectUsage },
     });
 
 export const usageRoutes = (http: Http, usage: UsageService) =>

@@ -34,7 +34,7 @@ export const deliveryRoutes = (
       {
         transform: permit("webhooks:read"),
         query: t.Object({ status: t.Optional(oneOf(DELIVERY_STATUSES)), ...pageQuery }),
-        response: t.Array(Delivery),
+        response: { 200: t.Array(Delivery) },
         ...documented("Deliveries of the last 30 days with their attempts, newest first", [
           ...NOT_FOUND,
           "SVC_INVALID_CURSOR",
@@ -46,7 +46,7 @@ export const deliveryRoutes = (
       ({ projectId, params }) => deliveries.read(projectId, params.webhookId, params.deliveryId),
       {
         transform: permit("webhooks:read"),
-        response: DeliveryWithBody,
+        response: { 200: DeliveryWithBody },
         ...documented("One delivery with the body sent", [...NOT_FOUND, "SVC_DELIVERY_NOT_FOUND"]),
       },
     )
@@ -55,7 +55,7 @@ export const deliveryRoutes = (
       ({ projectId, params }) => write(() => deliveries.redeliver(projectId, params.webhookId, params.deliveryId)),
       {
         transform: permit("webhooks:manage"),
-        response: Delivery,
+        response: { 200: Delivery },
         ...documented("Send a delivery again: same event id, same bytes", [
           ...NOT_FOUND,
           "SVC_DELIVERY_NOT_FOUND",
@@ -65,7 +65,7 @@ export const deliveryRoutes = (
     )
     .post("/test", ({ projectId, params }) => write(() => deliveries.test(projectId, params.webhookId)), {
       transform: permit("webhooks:manage"),
-      response: Delivery,
+      response: { 200: Delivery },
       ...documented(
         "Send a test event",
         [...NOT_FOUND],
@@ -75,7 +75,7 @@ export const deliveryRoutes = (
     .post("/recover", ({ projectId, params, body }) => deliveries.recover(projectId, params.webhookId, body), {
       transform: permit("webhooks:manage"),
       body: Recover,
-      response: Recovered,
+      response: { 200: Recovered },
       ...documented("Send again what failed, or happened while the endpoint was disabled", [
         ...NOT_FOUND,
         "SVC_CONFLICT",

@@ -32,7 +32,7 @@ export const webhookRoutes = (
       {
         transform: permit("webhooks:read"),
         query: t.Object({ ...EnvironmentQuery, ...pageQuery }),
-        response: t.Array(Webhook),
+        response: { 200: t.Array(Webhook) },
         ...documented("Webhook endpoints, of both environments unless one is asked for", [
           "SVC_PROJECT_NOT_FOUND",
           "SVC_INVALID_CURSOR",
@@ -66,7 +66,7 @@ export const webhookRoutes = (
     )
     .get("/:webhookId", ({ projectId, params }) => webhooks.show(webhooks.find(projectId, params.webhookId)), {
       transform: permit("webhooks:read"),
-      response: Webhook,
+      response: { 200: Webhook },
       ...documented("One endpoint", [...NOT_FOUND]),
     })
     .patch(
@@ -78,7 +78,7 @@ export const webhookRoutes = (
       {
         transform: [permit("webhooks:manage"), refuseUnknownFields(["url", "events", "description", "status"])],
         body: UpdateWebhook,
-        response: Webhook,
+        response: { 200: Webhook },
         ...documented(
           "Change an endpoint",
           [...NOT_FOUND, "SVC_WEBHOOK_URL_REFUSED"],
@@ -108,7 +108,7 @@ export const webhookRoutes = (
       {
         transform: permit("webhooks:manage"),
         body: RotateSecret,
-        response: WebhookWithSecret,
+        response: { 200: WebhookWithSecret },
         ...documented(
           "Replace the signing secret",
           [...NOT_FOUND],
