@@ -31,7 +31,8 @@ export async function buildBinary({ root, platform, webDir, outfile }: BinaryOpt
     root: join(root, "src"),
     target: "bun",
     format: "esm",
-    minify: true,
+    // The framework reads the source of hooks and handlers; squeezed together they all look as if they had to be awaited.
+    minify: { syntax: true, identifiers: true, whitespace: false },
     bytecode: true,
     sourcemap: "inline",
     compile: {

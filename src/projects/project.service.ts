@@ -1,6 +1,6 @@
 import { iso } from "../kernel/clock.ts";
 import { normalOrigin, type OriginPolicy } from "../kernel/http/origins.ts";
-import type { Environment, ProjectRole } from "../protocol/enums.ts";
+import type { ProjectRole } from "../protocol/enums.ts";
 import { ApiError, invalid } from "../protocol/errors.ts";
 import { type Author, COMMAND_LINE } from "../protocol/facts.ts";
 import type { Runtime } from "../runtime.ts";
@@ -65,7 +65,7 @@ export function projectService({ db, ids, now, bus }: Runtime, members: MemberSe
     listActive: store.listActive,
     show: (row: ProjectRow, role: ProjectRole) => ({ ...present(row), role }),
     /** The project as its API key sees it. */
-    showToKey: (projectId: string, environment: Environment) => ({ ...shownOf(find(projectId)), environment }),
+    shown: (projectId: string) => shownOf(find(projectId)),
 
     create(ownerId: string, input: { name: string; description?: string | null }, author: Author = COMMAND_LINE) {
       const at = now();

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { Elysia, t } from "elysia";
+import { Elysia, type Static, t } from "elysia";
 import { shapeAnswers, shapeOf } from "../../src/kernel/http/answers.ts";
 
 const Person = t.Object({ name: t.String(), email: t.Optional(t.String()) });
@@ -46,7 +46,9 @@ test("variants are told apart by their type; others are refused when the server 
 test("a route answers by the shape of the status it sets, and a response made by hand goes out as it is", async () => {
   const app = new Elysia({ normalize: "typebox" })
     .get("/ok", () => leaky, { response: { 200: Person } })
-    .post("/made", ({ status }) => status(201, leaky), { response: { 200: t.Object({}), 201: Person } })
+    .post("/made", ({ status }) => status(201, leaky as Static<typeof Person>), {
+      response: { 200: t.Object({}), 201: Person },
+    })
     .get("/raw", () => new Response("as it is"), { response: { 200: t.Any() } });
   shapeAnswers(app);
   const ask = async (path: string, method = "GET") => app.handle(new Request(`http://localhost${path}`, { method }));

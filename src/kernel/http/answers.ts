@@ -1,15 +1,8 @@
-import { Kind } from "@sinclair/typebox";
+import { Kind, type TSchema } from "@sinclair/typebox";
 import type { AnyElysia } from "elysia";
 
-type Schema = {
-  const?: unknown;
-  properties?: Record<string, Schema>;
-  additionalProperties?: unknown;
-  items?: Schema;
-  anyOf?: Schema[];
-};
 type Shape = (value: unknown) => unknown;
-type Route = { hooks: { response?: Record<string, Schema>; mapResponse?: { fn: unknown }[] } };
+type Route = { hooks: { response?: Record<string, TSchema>; mapResponse?: { fn: unknown }[] } };
 type Answered = { responseValue: unknown; set: { status?: number | string } };
 
 /**
@@ -20,14 +13,13 @@ type Answered = { responseValue: unknown; set: { status?: number | string } };
 export function shapeAnswers(app: AnyElysia): void {
   for (const { hooks } of app.router.history as unknown as Route[]) {
     if (hooks.response === undefined) continue;
-
     if (Kind in hooks.response) throw new Error("a route's answers are listed by their status");
     const shapes = new Map<number | string | undefined, Shape>();
     for (const [status, schema] of Object.entries(hooks.response)) {
       const shape = shapeOf(schema);
       if (shape) shapes.set(Number(status), shape);
       // Still there for the reference, but nothing that the framework would look into.
-      hooks.response[status] = { ...schema, [Kind]: "Any" } as Schema;
+      hooks.response[status] = { ...schema, [Kind]: "Any" } as TSchema;
     }
     if (shapes.size === 0) continue;
     const fn = ({ responseValue, set }: Answered) => {
@@ -39,14 +31,14 @@ export function shapeAnswers(app: AnyElysia): void {
 }
 
 /** Undefined where everything is let through: a scalar, or an object of any fields. */
-export function shapeOf(schema: Schema): Shape | undefined {
+export function shapeOf(schema: TSchema): Shape | undefined {
   if (schema.items) return shapeOfList(shapeOf(schema.items));
   if (schema.properties && !schema.additionalProperties) return shapeOfObject(schema.properties);
   return schema.anyOf && shapeOfUnion(schema.anyOf);
 }
 
 /** Something or null, or events that their `type` tells apart: there are no other unions among the answers. */
-function shapeOfUnion(variants: Schema[]): Shape | undefined {
+function shapeOfUnion(variants: TSchema[]): Shape | undefined {
   const shapes = variants.map(shapeOf).filter((shape) => shape !== undefined);
   if (shapes.length <= 1) return shapes[0];
   const byType = new Map(variants.map((variant) => [variant.properties?.type?.const, shapeOf(variant)]));
@@ -58,7 +50,7 @@ function shapeOfList(shape: Shape | undefined): Shape | undefined {
   return shape && ((value) => (Array.isArray(value) ? value.map(shape) : value));
 }
 
-function shapeOfObject(properties: Record<string, Schema>): Shape {
+function shapeOfObject(properties: Record<string, TSchema>): Shape {
   const fields = Object.entries(properties).map(([name, schema]) => ({ name, shape: shapeOf(schema) }));
   return (value) => {
     if (typeof value !== "object" || value === null) return value;

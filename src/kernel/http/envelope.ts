@@ -39,8 +39,9 @@ function createPlugin(deps: EnvelopeDeps, infos: WeakMap<Request, RequestInfo>, 
     new Elysia({ name: "envelope" })
       // `onRequest`, not `derive`: it also runs for unknown routes and unreadable bodies.
       // The framework reads the source of its hooks: one that names `headers` or `server` makes it copy all headers, or
-      // redefine a property, on every request.
+      // redefine a property, on every request; one that returns a call makes it wait.
       .onRequest(({ request, set }) => {
+        let early: Response | undefined;
         const id = adoptRequestId(request.headers.get("x-request-id"), newRequestId);
         const info = new LazyRequestInfo(id, now(), request, deps);
         infos.set(request, info);
@@ -50,9 +51,10 @@ function createPlugin(deps: EnvelopeDeps, infos: WeakMap<Request, RequestInfo>, 
         if (info.origin !== null) {
           corsHeaders(set.headers, info.origin);
           if (request.method === "OPTIONS" && request.headers.has("access-control-request-method")) {
-            return preflight(request, info.id, info.origin);
+            early = preflight(request, info.id, info.origin);
           }
         }
+        return early;
       })
       .onParse({ as: "global" }, ({ request, path, contentType }) => parseBody(request, path, contentType))
       .onError({ as: "global" }, ({ error, code, path, request, set }) => {
