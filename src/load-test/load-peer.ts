@@ -9,14 +9,16 @@ import { writeRemb } from "../sfu/packet/rtcp-write.ts";
 import { isRtcp, RtpView } from "../sfu/packet/rtp.ts";
 import { RtpExtensions } from "../sfu/packet/rtp-extensions.ts";
 import { type SrtpProfile, SrtpReceiver, SrtpSender } from "../sfu/packet/srtp.ts";
-import { hasIntegrity, isStun, parseStun, STUN_TYPE } from "../sfu/packet/stun.ts";
-import { writeBindingRequest } from "../sfu/packet/stun-write.ts";
+import { hasIntegrity, isStun, parseStun, STUN_TYPE, type StunMessage } from "../sfu/packet/stun.ts";
+import { MAX_BINDING_SUCCESS_BYTES, writeBindingRequest, writeBindingSuccess } from "../sfu/packet/stun-write.ts";
 import { MAX_TWCC_BYTES, TwccRecorder } from "../sfu/packet/twcc.ts";
 import { createCertificate, type DtlsCertificate } from "../sfu/werift-hooks.ts";
 import { EXTENSION_IDS, type PeerSection, writeOffer } from "./load-offer.ts";
 
 const CHECK_INTERVAL_MS = 2_000;
 const HANDSHAKE_RETRY_MS = 50;
+/** The largest there is: a server that also wants to control gives way. */
+const TIE_BREAKER = 2n ** 64n - 1n;
 export const PROFILE_NUMBERS = { AEAD_AES_128_GCM: 7, AES_CM_128_HMAC_SHA1_80: 1 } as const;
 
 export type PeerOptions = {
@@ -126,7 +128,7 @@ export class LoadPeer {
       password,
       priority: 1,
       useCandidate: true,
-      iceControlling: 1n,
+      iceControlling: TIE_BREAKER,
     });
     return out.subarray(0, length);
   }
@@ -161,6 +163,7 @@ export class LoadPeer {
 
   #receiveStun(data: Buffer): void {
     const message = isStun(data) ? parseStun(data) : undefined;
+    if (message?.type === STUN_TYPE.bindingRequest) this.#answerCheck(message);
     if (message?.type !== STUN_TYPE.bindingSuccess || !hasIntegrity(message, this.remote.pwd)) return;
     this.checksAnswered++;
     if (this.#dtls) return;
@@ -181,8 +184,19 @@ export class LoadPeer {
       // The server is up when it has read our Finished; a moment later at the most.
       setTimeout(() => this.#ready.resolve(), HANDSHAKE_RETRY_MS);
     });
-    this.#dtls.onError.once((error) => this.#ready.reject(error));
+    // An answer that comes twice on a busy machine is an error without a message to werift, and no harm.
+    this.#dtls.onError.subscribe((error) => {
+      if (error.message !== "") this.#ready.reject(error);
+    });
     this.#dtls.connect().catch((error) => this.#ready.reject(error));
+  }
+
+  /** Servers that are not ICE-lite check us, too. */
+  #answerCheck(request: StunMessage): void {
+    if (!hasIntegrity(request, this.ice.pwd)) return;
+    const { address, port } = this.remote;
+    const out = new Uint8Array(MAX_BINDING_SUCCESS_BYTES);
+    this.sendRaw(out.subarray(0, writeBindingSuccess(out, request, address, port, this.ice.pwd)));
   }
 
   #receiveMedia(data: Buffer): void {

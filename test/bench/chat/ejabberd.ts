@@ -1,25 +1,12 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { librariesOf, unpackDebian } from "../harness/debian.ts";
 import { answers, type Backend, type Talker } from "./backend.ts";
-import { cacheFolder, run } from "./cache.ts";
 import { WireClient } from "./wire.ts";
 
 const FRAMING = 'xmlns="urn:ietf:params:xml:ns:xmpp-framing" to="localhost" version="1.0"';
 const CLIENT = 'xmlns="jabber:client"';
-
-/** Debian's package with all it needs, unpacked and not installed. */
-async function unpacked(): Promise<string> {
-  const cache = cacheFolder("ejabberd");
-  const root = join(cache, "root");
-  if (existsSync(join(root, "usr/sbin/ejabberdctl"))) return root;
-  const simulated = await run(["apt-get", "install", "-s", "-y", "--no-install-recommends", "ejabberd"], cache);
-  const packages = [...simulated.matchAll(/^Inst (\S+)/gm)].map(([, name = ""]) => name);
-  await run(["apt-get", "download", ...packages], cache);
-  for (const file of readdirSync(cache).filter((name) => name.endsWith(".deb")))
-    await run(["dpkg", "-x", file, root], cache);
-  return root;
-}
 
 const settings = (port: number) => `
 hosts: [localhost]
@@ -40,7 +27,7 @@ modules:
 
 /** Multi-user chat with the message archive on. Its archive is written behind the answer, not before it. */
 export async function ejabberd(): Promise<Backend> {
-  const root = await unpacked();
+  const root = await unpackDebian("ejabberd", "usr/sbin/ejabberdctl");
   const dir = mkdtempSync(join(tmpdir(), "ejabberd-bench-"));
   mkdirSync(join(dir, "spool"));
   const port = freePort();
@@ -49,7 +36,7 @@ export async function ejabberd(): Promise<Backend> {
   const entry = (folder: string, prefix: string) =>
     join(folder, readdirSync(folder).find((name) => name.startsWith(prefix)) ?? "");
   const erts = join(entry(erlang, "erts-"), "bin");
-  const libraries = entry(join(root, "usr/lib"), process.arch === "arm64" ? "aarch64" : "x86_64");
+  const libraries = librariesOf(root);
   const code = join(entry(libraries, "ejabberd-"), "ebin");
   const child = Bun.spawn(
     [

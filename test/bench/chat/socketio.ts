@@ -1,8 +1,8 @@
 import { copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { cacheFolder, firstLine, run } from "../harness/cache.ts";
 import { answers, type Backend, type Talker } from "./backend.ts";
-import { cacheFolder, firstLine, run } from "./cache.ts";
 import { WireClient } from "./wire.ts";
 
 const PACKAGES = ["socket.io@4.8.4", "@socket.io/bun-engine@0.1.2"];

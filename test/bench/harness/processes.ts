@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 
 /** Processor time a process has used, user and system, in microseconds (Linux counts in hundredths of a second). */
 export function cpuMicros(pid: number): number {
@@ -9,4 +9,19 @@ export function cpuMicros(pid: number): number {
 export function rssMegabytes(pid: number): number {
   const kilobytes = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
   return Number(kilobytes) / 1024;
+}
+
+/** Processor time of all threads of a process, as exactly as the scheduler counts it. */
+export function cpuNanos(pid: number): number {
+  const threads = readdirSync(`/proc/${pid}/task`);
+  return threads.reduce((total, thread) => total + onCpuNanos(`/proc/${pid}/task/${thread}/schedstat`), 0);
+}
+
+function onCpuNanos(file: string): number {
+  try {
+    return Number(readFileSync(file, "utf8").split(" ")[0]);
+  } catch {
+    // The thread ended between listing and reading.
+    return 0;
+  }
 }

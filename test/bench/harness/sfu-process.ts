@@ -3,8 +3,20 @@ import type { MediaMethod, MediaNode, MediaRequest, MediaResponse } from "../../
 
 export type SfuProcess = { node: MediaNode; cpu(): Promise<NodeJS.CpuUsage>; pid: number; stop(): Promise<void> };
 
-export function startSfuProcess(args: string[] = []): SfuProcess {
-  const child = Bun.spawn([process.execPath, ...args, `${import.meta.dir}/sfu-server.ts`], {
+export type SfuProcessOptions = {
+  /** Loopback unless given. */
+  address?: string;
+  workers?: number;
+  /** For Bun itself. */
+  bunArgs?: string[];
+  /** In front of the command. */
+  prefix?: string[];
+};
+
+export function startSfuProcess(options: SfuProcessOptions = {}): SfuProcess {
+  const { address, workers = 1, bunArgs = [], prefix = [] } = options;
+  const server = [`${import.meta.dir}/sfu-server.ts`, address ?? "127.0.0.1", String(workers)];
+  const child = Bun.spawn([...prefix, process.execPath, ...bunArgs, ...server], {
     stdin: "pipe",
     stdout: "pipe",
     stderr: "inherit",

@@ -1,11 +1,12 @@
 /** The media node in a process of its own, so that its CPU time is its alone. One JSON object a line: calls in, answers out. */
 import { EmbeddedMedia } from "../../../src/media/embedded.ts";
 
+const [address = "127.0.0.1", workers = "1"] = process.argv.slice(2);
 const media = await EmbeddedMedia.start({
-  workers: 1,
+  workers: Number(workers),
   port: 0,
-  hostname: "127.0.0.1",
-  announce: ["127.0.0.1"],
+  hostname: address,
+  announce: [address],
   tcp: false,
   log: { info: () => {}, error: (details, message) => console.error(message, details) },
 });

@@ -1,0 +1,250 @@
+/** One publisher and its viewers on one server: the same peers and the same packets whoever forwards them. */
+import { LoadPeer } from "../../../src/load-test/load-peer.ts";
+import { RtpSource } from "../../../src/load-test/rtp-source.ts";
+import type { SubscribedSection } from "../../../src/protocol/signaling.ts";
+import { createCertificate, type DtlsCertificate } from "../../../src/sfu/werift-hooks.ts";
+import { LOAD_ADDRESS, SWALLOWED_ADDRESS } from "../harness/own-network.ts";
+import { cpuNanos } from "../harness/processes.ts";
+import { percentile } from "../harness/report.ts";
+import type { Contestant } from "./contestant.ts";
+
+export const VIDEO = { packetBytes: 1_200, perSecond: 260, perFrame: 10 };
+export const AUDIO = { packetBytes: 160, perSecond: 50 };
+/** Of picture and sound together, for one viewer. */
+export const PACKETS_PER_SECOND = VIDEO.perSecond + AUDIO.perSecond;
+const HEADER_BYTES = 40;
+/** Where the time of sending stands in a payload, past everything a server reads. */
+const STAMP_AT = 100;
+const KEYFRAME_EVERY = 520;
+/** "There is room": no server is to hold anything back. */
+const ROOM_BPS = 500_000_000;
+/** Packets on their way at once when a server is driven as fast as it goes. */
+const SATURATING_WINDOW = 8;
+const STALLED_AFTER_MS = 50;
+const JOINING_AT_ONCE = 8;
+const SETTLE_MS = 150;
+const MAX_SETTLE_TRIES = 20;
+
+export type Feedback = "goog-remb" | "transport-cc";
+const FEEDBACK_EVERY_MS = { "goog-remb": 500, "transport-cc": 100 };
+
+export type Figures = {
+  /** CPU microseconds of the server for each packet that arrived. */
+  cpuMicros: number;
+  lossPercent: number;
+  /** From the publisher's send to the viewer's receive, in milliseconds. */
+  p50: number;
+  p99: number;
+};
+
+export class Crowd {
+  readonly contestant: Contestant;
+  readonly #certificate: DtlsCertificate;
+  readonly #feedback: Feedback;
+  readonly #viewers: LoadPeer[] = [];
+  readonly #unseen: LoadPeer[] = [];
+  #joined = 0;
+  readonly #delays: number[] = [];
+  readonly #audio = new RtpSource({ ssrc: 6, payloadType: 111, mid: "0", audioLevel: 30 });
+  readonly #video = new RtpSource({ ssrc: 7, payloadType: 96, mid: "1" });
+  #publisher: LoadPeer | null = null;
+  #published: SubscribedSection[] = [];
+  #keyframeWanted = true;
+  #onArrival: (() => void) | null = null;
+
+  static async gather(contestant: Contestant, feedback: Feedback): Promise<Crowd> {
+    const crowd = new Crowd(contestant, await createCertificate(), feedback);
+    await crowd.#publish();
+    return crowd;
+  }
+
+  private constructor(contestant: Contestant, certificate: DtlsCertificate, feedback: Feedback) {
+    this.contestant = contestant;
+    this.#certificate = certificate;
+    this.#feedback = feedback;
+  }
+
+  async #publish(): Promise<void> {
+    this.#publisher = await this.#peer("publisher", "sendonly");
+    await this.#publisher.connect(
+      [
+        { mid: "0", clientTrackId: "a", kind: "audio", source: "microphone" },
+        { mid: "1", clientTrackId: "v", kind: "video", source: "camera" },
+      ],
+      [],
+    );
+    this.#send("audio");
+    this.#video.sendFrame(this.#publisher, true);
+    this.#published = await this.contestant.published();
+  }
+
+  /** Until there are so many viewers. */
+  async grow(count: number): Promise<void> {
+    await inGroups(count - this.#viewers.length, async () => {
+      // One of them opens what it gets and takes the time; the others only count, unless each packet is to be reported.
+      const onRtp = this.#joined === 0 ? this.#arrived : this.#feedback === "transport-cc" ? () => {} : undefined;
+      this.#viewers.push(await this.#watch(LOAD_ADDRESS, onRtp));
+    });
+  }
+
+  /** Viewers whose packets the network is going to lose: work for the server, and none for this process. */
+  async growUnseen(count: number): Promise<void> {
+    await inGroups(count, async () => void this.#unseen.push(await this.#watch(SWALLOWED_ADDRESS, undefined)));
+  }
+
+  async #watch(hostname: string, onRtp: LoadPeer["options"]["onRtp"]): Promise<LoadPeer> {
+    const peer = await this.#peer(`viewer-${this.#joined++}`, "recvonly", onRtp, hostname);
+    await peer.connect([], this.#published);
+    return peer;
+  }
+
+  async #peer(
+    participantId: string,
+    direction: "sendonly" | "recvonly",
+    onRtp?: LoadPeer["options"]["onRtp"],
+    hostname = LOAD_ADDRESS,
+  ) {
+    await this.contestant.admit(participantId);
+    const feedback = direction === "recvonly" ? this.#feedback : "transport-cc";
+    const sends = direction === "sendonly";
+    const peer: LoadPeer = await LoadPeer.create({
+      node: {
+        negotiate: (offer) =>
+          this.contestant.negotiate({ ...offer, sdp: withCandidate(offer.sdp, hostname, peer.port) }),
+      },
+      roomId: "",
+      participantId,
+      certificate: this.#certificate,
+      hostname,
+      sections: [
+        { kind: "audio", direction, ...(sends ? { ssrc: this.#audio.options.ssrc } : {}) },
+        { kind: "video", direction, feedback, ...(sends ? { ssrc: this.#video.options.ssrc } : {}) },
+      ],
+      ...(onRtp ? { onRtp } : {}),
+      onRtcp: ({ type }) => {
+        if (sends && (type === "pli" || type === "fir")) this.#keyframeWanted = true;
+      },
+    });
+    return peer;
+  }
+
+  readonly #arrived: NonNullable<LoadPeer["options"]["onRtp"]> = ({ data, payloadOffset, payloadLength }) => {
+    if (payloadLength < STAMP_AT + 8) return;
+    const sentAt = new DataView(data.buffer, data.byteOffset + payloadOffset + STAMP_AT, 8).getFloat64(0);
+    if (sentAt > 0) this.#delays.push(performance.now() - sentAt);
+    this.#onArrival?.();
+  };
+
+  #tell(): void {
+    for (const viewer of [...this.#viewers, ...this.#unseen]) {
+      if (this.#feedback === "goog-remb") viewer.sendRemb(ROOM_BPS);
+      else viewer.sendTransportFeedback();
+    }
+  }
+
+  /** Streams for a while to settle, then for as long as is measured. */
+  async measure(warmUpMs: number, durationMs: number): Promise<Figures> {
+    await this.#stream(warmUpMs);
+    const { pid } = this.contestant;
+    const before = this.#received();
+    this.#delays.length = 0;
+    const cpu = cpuNanos(pid);
+    const sent = await this.#stream(durationMs);
+    const received = (await this.#settled()) - before;
+    const share = this.#viewers.length / (this.#viewers.length + this.#unseen.length);
+    return {
+      cpuMicros: ((cpuNanos(pid) - cpu) / 1_000 / received) * share,
+      lossPercent: Math.max(0, (1 - received / (sent * this.#viewers.length)) * 100),
+      p50: percentile(this.#delays, 0.5),
+      p99: percentile(this.#delays, 0.99),
+    };
+  }
+
+  /** As much as the server can take: every packet that arrives makes room for the next. Returns packets a second. */
+  async saturate(durationMs: number): Promise<number> {
+    const [watch] = this.#viewers;
+    if (!watch) return 0;
+    let number = 0;
+    const send = () => this.#send("video", number++);
+    this.#onArrival = send;
+    const started = performance.now();
+    const before = watch.packetsIn;
+    for (
+      let seen = watch.packetsIn, told = 0;
+      performance.now() - started < durationMs;
+      await Bun.sleep(STALLED_AFTER_MS)
+    ) {
+      if (seen === watch.packetsIn) for (let i = 0; i < SATURATING_WINDOW; i++) send();
+      seen = watch.packetsIn;
+      if (told++ % 10 === 0) this.#tell();
+    }
+    this.#onArrival = null;
+    const perViewer = ((watch.packetsIn - before) * 1_000) / (performance.now() - started);
+    return perViewer * (this.#viewers.length + this.#unseen.length);
+  }
+
+  #received(): number {
+    return this.#viewers.reduce((total, viewer) => total + viewer.packetsIn, 0);
+  }
+
+  /** Packets received when no more come: an overloaded server has some left. */
+  async #settled(): Promise<number> {
+    for (let received = -1, tries = 0; ; tries++) {
+      if (received === this.#received() || tries === MAX_SETTLE_TRIES) return received;
+      received = this.#received();
+      await Bun.sleep(SETTLE_MS);
+    }
+  }
+
+  /** Evenly, as a browser paces it; returns how many packets were sent. */
+  async #stream(durationMs: number): Promise<number> {
+    const started = performance.now();
+    const sent = { video: 0, audio: 0 };
+    for (let told = 0; ; ) {
+      const elapsedMs = performance.now() - started;
+      if (elapsedMs >= durationMs) return sent.video + sent.audio;
+      for (; told <= elapsedMs / FEEDBACK_EVERY_MS[this.#feedback]; told++) this.#tell();
+      for (; sent.video < (elapsedMs * VIDEO.perSecond) / 1_000; sent.video++) this.#send("video", sent.video);
+      for (; sent.audio < (elapsedMs * AUDIO.perSecond) / 1_000; sent.audio++) this.#send("audio");
+      await Bun.sleep(2);
+    }
+  }
+
+  #send(kind: "video" | "audio", number = 0): void {
+    const [source, { packetBytes }] = kind === "video" ? [this.#video, VIDEO] : [this.#audio, AUDIO];
+    const payload = new Uint8Array(packetBytes - HEADER_BYTES);
+    let last = false;
+    if (kind === "video") {
+      const inFrame = number % VIDEO.perFrame;
+      last = inFrame === VIDEO.perFrame - 1;
+      if (inFrame === 0) {
+        source.timestamp = (source.timestamp + 3_462) >>> 0;
+        if (number % KEYFRAME_EVERY === 0) this.#keyframeWanted = true;
+      }
+      const key = inFrame === 0 && this.#keyframeWanted ? 0x10 : 0x11;
+      if (key === 0x10) this.#keyframeWanted = false;
+      payload.set([
+        ...[inFrame === 0 ? 0x90 : 0x80, 0x80, 0x80, 0x01],
+        ...[key, 0, 0, 0x9d, 0x01, 0x2a, 0x80, 0x02, 0x68, 0x01],
+      ]);
+    } else source.timestamp = (source.timestamp + 960) >>> 0;
+    new DataView(payload.buffer, STAMP_AT, 8).setFloat64(0, performance.now());
+    if (this.#publisher) source.send(this.#publisher, payload, last);
+  }
+
+  async disperse(): Promise<void> {
+    for (const peer of [...this.#viewers, ...this.#unseen]) peer.close();
+    this.#publisher?.close();
+    await this.contestant.stop();
+  }
+}
+
+/** Stoa learns the address from the checks; others want to be told. */
+function withCandidate(offer: string, address: string, port: number): string {
+  return offer.replaceAll("a=rtcp-mux", `a=candidate:1 1 udp 2130706431 ${address} ${port} typ host\r\na=rtcp-mux`);
+}
+
+async function inGroups(count: number, join: () => Promise<void>): Promise<void> {
+  for (let left = count; left > 0; left -= JOINING_AT_ONCE)
+    await Promise.all(Array.from({ length: Math.min(JOINING_AT_ONCE, left) }, join));
+}

@@ -1,0 +1,50 @@
+import { ON_SERVER_SIDE, SERVER_ADDRESS } from "../harness/own-network.ts";
+import { type SfuProcessOptions, startSfuProcess } from "../harness/sfu-process.ts";
+import type { Contestant } from "./contestant.ts";
+
+const PERMISSIONS = {
+  join: true,
+  subscribe: true,
+  publish: true,
+  publishAudio: false,
+  publishVideo: false,
+  publishData: false,
+};
+
+/** Our own media plane, as the server runs it: workers behind the same calls. Each room is a contestant of its own. */
+export async function stoa(
+  options: Pick<SfuProcessOptions, "workers" | "bunArgs"> = {},
+  rooms = 1,
+): Promise<[Contestant, ...Contestant[]]> {
+  const server = startSfuProcess({ address: SERVER_ADDRESS, prefix: ON_SERVER_SIDE, ...options });
+  const { node } = server;
+  const open = async (roomId: string): Promise<Contestant> => {
+    await node.openRoom({ roomId });
+    return {
+      name: "Stoa",
+      pid: server.pid,
+      negotiate: (request) => node.negotiate({ ...request, roomId }),
+      admit: (participantId) =>
+        node.addParticipant({ roomId, participantId, identity: participantId, permissions: PERMISSIONS }),
+      async published() {
+        for (;;) {
+          const room = await node.room({ roomId });
+          const tracks = room?.participants.flatMap((participant) => participant.tracks) ?? [];
+          const audio = tracks.find(({ kind }) => kind === "audio");
+          const video = tracks.find(({ kind }) => kind === "video");
+          if (audio && video)
+            return [
+              { mid: "0", trackId: audio.id },
+              { mid: "1", trackId: video.id, layer: "high" },
+            ];
+          await Bun.sleep(10);
+        }
+      },
+      stop: server.stop,
+    };
+  };
+  const first = await open("room-0");
+  const others: Contestant[] = [];
+  for (let i = 1; i < rooms; i++) others.push(await open(`room-${i}`));
+  return [first, ...others];
+}
