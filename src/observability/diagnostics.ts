@@ -62,7 +62,7 @@ export const storageProbe =
     await unlink(path);
     const { bavail, bsize } = await statfs(config.DATA_DIR);
     const free = bavail * bsize;
-    const detail = `${Math.round(free / 1024 / 1024)} MB free`;
+    const detail = `${(free / 1e9).toFixed(1)} GB free`;
     return { status: free < LOW_DISK_BYTES ? "degraded" : "ok", detail };
   };
 
@@ -70,7 +70,7 @@ export const storageProbe =
 export const mailProbe =
   (mailer: { delivers: boolean; check(): Promise<void> }): Probe =>
   async () => {
-    if (!mailer.delivers) return { status: "ok", detail: "not configured: links go to the log" };
+    if (!mailer.delivers) return { status: "ok", detail: "not configured: links go to the server's log" };
     await mailer.check();
     return { status: "ok", detail: null };
   };
@@ -85,7 +85,7 @@ export const webhookProbe =
     const waited = oldestAt === null ? "" : `, the oldest for ${Math.round((now() - oldestAt) / 1000)} s`;
     return {
       status: failingEndpoints > 0 ? "degraded" : "ok",
-      detail: `${pending} deliveries wait${waited}; ${failingEndpoints} endpoints fail`,
+      detail: `waiting: ${pending}${waited}; failing endpoints: ${failingEndpoints}`,
     };
   };
 
@@ -96,6 +96,8 @@ export const mediaProbe =
     const startedAt = performance.now();
     const { rooms, participants } = await load();
     const ms = performance.now() - startedAt;
-    const detail = `${rooms} rooms, ${participants} participants`;
+    const detail = `${counted(rooms, "room")}, ${counted(participants, "participant")}`;
     return { status: ms > 500 ? "degraded" : "ok", detail };
   };
+
+const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? "" : "s"}`;

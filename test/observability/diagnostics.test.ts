@@ -16,7 +16,7 @@ test("[4.6] each dependency is really asked; what does not answer is named", asy
   expect(dependencies.map(({ name }) => name)).toEqual(["database", "media", "storage", "webhooks", "mail"]);
   const by = Object.fromEntries(dependencies.map((one) => [one.name, one]));
   expect(by.database?.status).toBe("ok");
-  expect(by.storage).toMatchObject({ detail: expect.stringContaining("MB free") });
+  expect(by.storage).toMatchObject({ detail: expect.stringContaining("GB free") });
   expect(by.mail).toMatchObject({ status: "down" });
   expect(by.media).toMatchObject({ status: "down", detail: expect.stringContaining("not running") });
   expect(body.status).toBe("down");

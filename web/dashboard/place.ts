@@ -34,6 +34,12 @@ export function projectPath(projectId: string, page = ""): string {
   return `/projects/${projectId}${page === "" ? "" : `/${page}`}`;
 }
 
+/** A choice with a default, which the address need not name. */
+export function useChoice<T extends string>(name: string, options: readonly T[], usual: T): [T, (value: T) => void] {
+  const [given, set] = useFilter(name);
+  return [options.find((option) => option === given) ?? usual, (value) => set(value === usual ? "" : value)];
+}
+
 /** A filter that is part of the address: it survives a reload, and a link to it can be sent. */
 export function useFilter<T extends string = string>(name: string): [value: T | "", set: (value: T | "") => void] {
   const { query, route } = useLocation();

@@ -39,6 +39,25 @@ const LANES: Record<ConnectionEventType, Lane> = {
 
 export const laneOf = (type: ConnectionEventType): Lane => LANES[type];
 
+/** Marks nearer to each other than this share of the span could not be told apart. */
+const NEAR = 0.03;
+
+export type Cluster = { at: number; events: { event: StoryEvent; index: number }[] };
+
+/** The events of one lane, those that happened at nearly the same time as one. */
+export function clustersOf(told: Told, lane: Lane, now: number): Cluster[] {
+  const { from, until } = spanOf(told, now);
+  const clusters: Cluster[] = [];
+  for (const [index, event] of told.events.entries()) {
+    if (laneOf(event.type) !== lane) continue;
+    const at = Date.parse(event.timestamp);
+    const last = clusters.at(-1);
+    if (last && Math.abs(at - last.at) < (until - from) * NEAR) last.events.push({ event, index });
+    else clusters.push({ at, events: [{ event, index }] });
+  }
+  return clusters;
+}
+
 const TURNS: Partial<Record<ConnectionEventType, ConnectionState>> = {
   connected: "CONNECTED",
   reconnecting: "RECONNECTING",

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { HOSTILE, type Seeded, seed } from "./seed.ts";
+import { HOSTILE } from "./hostile.ts";
+import { type Seeded, seed } from "./seed.ts";
 import { loaded, openStage, type Stage, type Visitor } from "./stage.ts";
 
 let stage: Stage;

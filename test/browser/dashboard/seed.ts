@@ -17,8 +17,6 @@ export type Seeded = {
 };
 
 const MESSAGES = 2_000;
-/** Taken for markup anywhere, it would run. */
-export const HOSTILE = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>"'&`;
 
 export async function seed(stage: Stage): Promise<Seeded> {
   const { server } = stage;
@@ -40,7 +38,7 @@ export async function seed(stage: Stage): Promise<Seeded> {
       {
         url: `http://127.0.0.1:${failing.port}/hook`,
         environment: "DEVELOPMENT",
-        description: HOSTILE,
+        description: "Tells the billing service when somebody goes on air",
         events: ["live_stream.created"],
       },
       { actor: null, request: null, environment: "DEVELOPMENT" },
@@ -57,7 +55,7 @@ export async function seed(stage: Stage): Promise<Seeded> {
       const access: Access = { kind: "server", conversation, userId: null, member: null };
       for (let index = 0; index < 500; index++) {
         services.chat.messages.send(access, {
-          text: `never to be seen ${HOSTILE}`,
+          text: "never to be seen",
           senderId: index % 2 ? "ada" : "grace",
         });
       }
@@ -65,11 +63,12 @@ export async function seed(stage: Stage): Promise<Seeded> {
   }
   const stream = await runtime.write(() => {
     const created = services.liveStreams.streams.create(tenant, {
-      title: `Friday concert ${HOSTILE}`,
+      title: "Friday concert",
       hostIdentity: "grace",
-      description: HOSTILE,
-      tags: [HOSTILE],
-      category: "<b>music",
+      description: "Chamber music from the town hall, with an interval at half past eight.",
+      tags: ["music", "live"],
+      category: "Concerts",
+      language: "en",
     });
     return services.liveStreams.streams.start({ ...tenant, streamId: created.publicId });
   });
@@ -95,7 +94,7 @@ export async function seed(stage: Stage): Promise<Seeded> {
 /** A browser with a fake camera in the room, by the SDK that applications use. */
 export async function participant(stage: Stage, roomId: string, identity: string): Promise<Page> {
   const { server, browser } = stage;
-  const { token } = await server.mint(roomId, identity, { metadata: HOSTILE });
+  const { token } = await server.mint(roomId, identity, { metadata: `{"team":"${identity}"}` });
   const page = await (await browser.newContext({ permissions: ["camera", "microphone"] })).newPage();
   await page.goto(`${server.url}/healthz`);
   await page.evaluate(

@@ -24,6 +24,9 @@ const CHROMIUM_ARGS = [
   "--disable-renderer-backgrounding",
 ];
 
+/** What the session of a visitor was begun with. */
+const BROWSER = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36";
+
 export type Visitor = {
   page: Page;
   context: BrowserContext;
@@ -38,6 +41,8 @@ export type Stage = {
   server: RealServer;
   browser: Browser;
   visitor(options?: { role?: ProjectRole; operator?: boolean }): Promise<Visitor>;
+  /** Whoever made the project and runs the server. */
+  owner(): Promise<Visitor>;
   stranger(): Promise<{ page: Page; complaints: string[] }>;
   close(): Promise<void>;
 };
@@ -69,37 +74,48 @@ export async function openStage(overrides: Partial<Config> = {}): Promise<Stage>
     return { page, complaints };
   }
 
+  async function signedIn(userId: string): Promise<Visitor> {
+    const { refreshToken } = await runtime.write(() =>
+      services.sessions.start(userId, { ip: "127.0.0.1", userAgent: BROWSER }),
+    );
+    const context = await browser.newContext({
+      viewport: { width: 1440, height: 900 },
+      permissions: ["camera", "microphone"],
+    });
+    const cookie = { name: "stoa_refresh", value: refreshToken, httpOnly: true, sameSite: "Strict" as const };
+    await context.addCookies([{ ...cookie, domain: "127.0.0.1", path: "/v1/auth" }]);
+    const { page, complaints } = await newPage(context);
+    return {
+      page,
+      context,
+      userId,
+      complaints,
+      async open(path) {
+        await page.goto(
+          path.startsWith("/") ? `${url}${path}` : `${url}/projects/${projectId}${path === "" ? "" : `/${path}`}`,
+        );
+        await loaded(page);
+      },
+    };
+  }
+
   return {
     server,
     browser,
     async visitor({ role = "OWNER", operator = false } = {}) {
-      const { userId, refreshToken } = await runtime.write(() => {
+      const user = await runtime.write(() => {
         const email = `${role.toLowerCase()}-${runtime.ids.uuid().slice(-6)}@example.com`;
         const identity = { email, name: `Ada ${role}`, passwordHash: null, emailVerified: true, isOperator: operator };
-        const user = services.users.create(identity);
-        services.members.join(projectId, user.id, role);
-        const started = services.sessions.start(user.id, { ip: "127.0.0.1", userAgent: "the test" });
-        return { userId: user.id, refreshToken: started.refreshToken };
+        const created = services.users.create(identity);
+        services.members.join(projectId, created.id, role);
+        return created;
       });
-      const context = await browser.newContext({
-        viewport: { width: 1440, height: 900 },
-        permissions: ["camera", "microphone"],
-      });
-      const cookie = { name: "stoa_refresh", value: refreshToken, httpOnly: true, sameSite: "Strict" as const };
-      await context.addCookies([{ ...cookie, domain: "127.0.0.1", path: "/v1/auth" }]);
-      const { page, complaints } = await newPage(context);
-      return {
-        page,
-        context,
-        userId,
-        complaints,
-        async open(path) {
-          await page.goto(
-            path.startsWith("/") ? `${url}${path}` : `${url}/projects/${projectId}${path === "" ? "" : `/${path}`}`,
-          );
-          await loaded(page);
-        },
-      };
+      return signedIn(user.id);
+    },
+    async owner() {
+      const user = services.users.findByEmail("owner@example.com");
+      if (!user) throw new Error("the harness made no owner");
+      return signedIn(user.id);
     },
     stranger: async () => newPage(await browser.newContext()),
     async close() {

@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { api, ask, askPage } from "../api.ts";
 import { useList } from "../live.ts";
 import { Action } from "../parts/action.tsx";
+import { BrowserName } from "../parts/browser.tsx";
 import { ConfirmButton } from "../parts/confirm.tsx";
 import { Field } from "../parts/field.tsx";
 import { FormProblem, TextInput, useSubmit } from "../parts/form.tsx";
@@ -102,7 +103,7 @@ function Sessions() {
           title: "Browser",
           cell: ({ userAgent, current }) => (
             <>
-              <span class="small">{userAgent ?? "unknown"}</span> {current && <Badge>this one</Badge>}
+              <BrowserName userAgent={userAgent} /> {current && <Badge>this one</Badge>}
             </>
           ),
         },

@@ -32,7 +32,13 @@ export function ApiKeys() {
         empty={`No keys for ${words(environment)} yet. Your backend needs one.`}
         columns={[
           { title: "Name", cell: ({ name }) => name },
-          { title: "Key", cell: ({ publicId }) => <code>{publicId}</code>, wide: true },
+          {
+            title: "Key",
+            cell: ({ publicId, environment: of }) => (
+              <code>{`svk_${of === "PRODUCTION" ? "prod" : "dev"}_${publicId}.…`}</code>
+            ),
+            wide: true,
+          },
           { title: "Status", cell: ({ status }) => <Badge>{status}</Badge> },
           { title: "Last used", cell: ({ lastUsedAt }) => <Ago at={lastUsedAt} /> },
           { title: "Created", cell: ({ createdAt }) => <Ago at={createdAt} />, wide: true },

@@ -1,6 +1,7 @@
 import { useRoute } from "preact-iso";
 import { ask, askPage } from "../api.ts";
 import { useList, useLive } from "../live.ts";
+import { BrowserName } from "../parts/browser.tsx";
 import { List } from "../parts/list.tsx";
 import { bytesText, countText } from "../parts/numbers.ts";
 import { Badge, Figure, PageHead, Shown, words } from "../parts/states.tsx";
@@ -95,7 +96,7 @@ function Connections() {
         { title: "Sent", cell: ({ messagesSent }) => countText(messagesSent), number: true },
         { title: "Conversations", cell: (one) => countText(one.conversations.length), number: true, wide: true },
         { title: "Address", cell: ({ ipAddress }) => <code>{ipAddress}</code>, wide: true },
-        { title: "Browser", cell: ({ userAgent }) => <span class="small">{userAgent ?? "–"}</span>, wide: true },
+        { title: "Browser", cell: ({ userAgent }) => <BrowserName userAgent={userAgent} />, wide: true },
       ]}
     />
   );

@@ -1,6 +1,7 @@
 import { useRoute } from "preact-iso";
 import { ask } from "../api.ts";
 import { useLive } from "../live.ts";
+import { BrowserName } from "../parts/browser.tsx";
 import { Mishap } from "../parts/mishap.tsx";
 import { Facts, PageHead, Shown, words } from "../parts/states.tsx";
 import { Ago, durationText } from "../parts/time.tsx";
@@ -41,11 +42,12 @@ export function OneConnection() {
               ["Packet loss", shown.packetLossPercent === null ? null : `${shown.packetLossPercent.toFixed(1)} %`],
               ["Reconnects", shown.reconnectCount],
               ["Media server", shown.serverName],
-              ["Address", shown.ipAddress && <code key="ip">{shown.ipAddress}</code>],
-              ["SDK", shown.sdk],
-              ["Browser", shown.userAgent],
+              ["Address", shown.ipAddress],
+              // It goes on with the browser, which stands beside it.
+              ["SDK", shown.sdk?.split(" ")[0]],
+              ["Browser", <BrowserName key="browser" userAgent={shown.userAgent} />],
               ["Id", <code key="id">{shown.id}</code>],
-              ["The client's id", <code key="own">{shown.connectionId}</code>],
+              ["Id of the client", <code key="own">{shown.connectionId}</code>],
             ]}
           />
           <section class="stack">

@@ -29,8 +29,8 @@ export function Conversation() {
               ["Type", words(shown.type)],
               ["Messages", countText(shown.messageCount)],
               ["Members", countText(shown.memberCount)],
-              ["Room", shown.roomId && <a href={path(`rooms/${shown.roomId}`)}>its room</a>],
-              ["Kept for", shown.retentionDays === null ? "as the server says" : `${shown.retentionDays} days`],
+              ["Room", shown.roomId && <a href={path(`rooms/${shown.roomId}`)}>Open the room</a>],
+              ["Kept for", shown.retentionDays === null ? "the server's default" : `${shown.retentionDays} days`],
               ["Slow mode", shown.slowModeSeconds === 0 ? "off" : `${shown.slowModeSeconds} s`],
               ["Last activity", <Ago key="last" at={shown.lastActivityAt} />],
             ]}

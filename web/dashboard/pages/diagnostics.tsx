@@ -32,7 +32,7 @@ export function Diagnostics() {
         <Shown live={diagnostics}>
           {({ dependencies, checkedAt }) => (
             <>
-              <ul class="tiles">
+              <ul class="tiles dependencies">
                 {dependencies.map(({ name, status, latencyMs, detail }) => (
                   <li key={name} class="card stack">
                     <div class="row between">

@@ -8,16 +8,17 @@ import { Mishap } from "../parts/mishap.tsx";
 import { countText } from "../parts/numbers.ts";
 import { PageHead, Shown, words } from "../parts/states.tsx";
 import { Choice } from "../parts/tabs.tsx";
-import { useFilter } from "../place.ts";
+import { useChoice, useFilter } from "../place.ts";
 import { useProject } from "../project.ts";
 
-const RANGES = ["1h", "24h", "7d"] as const;
-type Range = (typeof RANGES)[number];
+const HOURS = { "1h": 1, "24h": 24, "7d": 168 } as const;
+type Range = keyof typeof HOURS;
+const RANGES = Object.keys(HOURS) as Range[];
 
 /** What went wrong, by kind, with what to do about it. */
 export function Errors() {
   const { at, environment, projectId } = useProject();
-  const [range, setRange] = useState<Range>("24h");
+  const [range, setRange] = useChoice("range", RANGES, "24h");
   const [category, setCategory] = useFilter<ErrorCategory>("category");
   const [text, setText] = useState("");
   const metrics = useLive(
@@ -29,48 +30,55 @@ export function Errors() {
     [projectId, environment, category],
   );
   const wanted = text.trim().toLowerCase();
+  const since = new Date(Date.now() - HOURS[range] * 3_600_000).toISOString();
+  const recent = errors.data?.filter(({ occurredAt }) => occurredAt >= since) ?? [];
+  const found = recent.filter((one) => `${one.message} ${one.code} ${one.likelyCause}`.toLowerCase().includes(wanted));
   return (
     <>
       <PageHead title="Errors">
         <Choice label="Time" value={range} onValue={setRange} options={RANGES} />
       </PageHead>
-      <section class="card stack">
-        <h2>By kind</h2>
-        <Shown live={metrics}>
-          {({ errors: { byCategory } }) => (
-            <Bars
-              label="Errors by kind"
-              bars={ERROR_CATEGORIES.map((one) => ({
-                id: one,
-                label: words(one),
-                value: byCategory[one] ?? 0,
-                text: countText(byCategory[one] ?? 0),
-                chosen: one === category,
-                onChoose: () => setCategory(one === category ? "" : one),
-              }))}
-            />
-          )}
-        </Shown>
-      </section>
+      <Shown live={metrics}>
+        {({ errors: { byCategory, total } }) =>
+          total > 0 && (
+            <section class="card stack">
+              <h2>By kind</h2>
+              <Bars
+                label="Errors by kind"
+                bars={ERROR_CATEGORIES.filter((one) => one === category || byCategory[one]).map((one) => ({
+                  id: one,
+                  label: words(one),
+                  value: byCategory[one] ?? 0,
+                  text: countText(byCategory[one] ?? 0),
+                  chosen: one === category,
+                  onChoose: () => setCategory(one === category ? "" : one),
+                }))}
+              />
+            </section>
+          )
+        }
+      </Shown>
       <section class="stack">
         <div class="row filters">
-          <TextInput type="search" label="Search errors" placeholder="Search  /" value={text} onValue={setText} />
+          {recent.length > 0 && (
+            <TextInput type="search" label="Search errors" placeholder="Search  /" value={text} onValue={setText} />
+          )}
           {category !== "" && (
             <button type="button" class="button" onClick={() => setCategory("")}>
               Only {words(category)} ×
             </button>
           )}
         </div>
-        <Shown live={errors} isEmpty={(list) => list.length === 0} empty="Nothing has gone wrong here. May it stay so.">
-          {(list) =>
-            list
-              .filter(({ message, code, likelyCause }) =>
-                `${message} ${code} ${likelyCause}`.toLowerCase().includes(wanted),
-              )
-              .map((error) => <Mishap key={error.id} error={error} linked />)
+        <Shown live={errors} isEmpty={() => recent.length === 0} empty="Nothing has gone wrong in this time.">
+          {() =>
+            found.length === 0 ? (
+              <div class="empty">Nothing here matches “{text}”.</div>
+            ) : (
+              found.map((error) => <Mishap key={error.id} error={error} linked />)
+            )
           }
         </Shown>
-        {errors.more && (
+        {errors.more && recent.length === errors.data?.length && (
           <div>
             <button type="button" class="button" onClick={errors.showMore}>
               Show more

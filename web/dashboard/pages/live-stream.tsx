@@ -75,6 +75,7 @@ export function OneLiveStream() {
               onLeft={() => setSeat(null)}
             />
           )}
+          {shown.description && <p class="prose">{shown.description}</p>}
           <ul class="tiles">
             <Figure label="Watching now" value={countText(shown.viewerCount)} />
             <Figure label="Most at once" value={countText(shown.peakViewerCount)} />
@@ -82,18 +83,18 @@ export function OneLiveStream() {
           <Facts
             items={[
               ["Id", <code key="id">{shown.id}</code>],
-              ["Description", shown.description],
               ["Visibility", words(shown.visibility)],
               ["Planned for", shown.scheduledAt && <Ago key="planned" at={shown.scheduledAt} />],
               ["Started", shown.startedAt && <Ago key="started" at={shown.startedAt} />],
               ["Ended", shown.endedAt && <Ago key="ended" at={shown.endedAt} />],
               ["Category", shown.category],
+              ["Language", shown.language],
               ["Tags", shown.tags.join(", ") || null],
               [
-                "Made of",
+                "Room and chat",
                 <span key="parts" class="row">
-                  <a href={path(`rooms/${shown.roomId}`)}>its room</a>
-                  <a href={path(`chat/conversations/${shown.conversationId}`)}>its chat</a>
+                  <a href={path(`rooms/${shown.roomId}`)}>Room</a>
+                  <a href={path(`chat/conversations/${shown.conversationId}`)}>Chat</a>
                 </span>,
               ],
             ]}

@@ -10,16 +10,15 @@ import { countText } from "../parts/numbers.ts";
 import { Badge, PageHead, words } from "../parts/states.tsx";
 import { useDescription } from "../parts/stream-fields.tsx";
 import { Ago } from "../parts/time.tsx";
+import { useFilter } from "../place.ts";
 import { may, useProject } from "../project.ts";
-
-const ALL = "";
 
 export function LiveStreams() {
   const { at, environment, projectId, path } = useProject();
-  const [status, setStatus] = useState<LiveStreamStatus | typeof ALL>(ALL);
+  const [status, setStatus] = useFilter<LiveStreamStatus>("status");
   const [creating, setCreating] = useState(false);
   const streams = useList(
-    (page) => askPage(at["live-streams"].get({ query: { ...page, environment, ...(status !== ALL && { status }) } })),
+    (page) => askPage(at["live-streams"].get({ query: { ...page, environment, ...(status !== "" && { status }) } })),
     [projectId, environment, status],
   );
   return (
@@ -42,7 +41,7 @@ export function LiveStreams() {
             value={status}
             onValue={setStatus}
             options={[
-              { value: ALL, label: "Every status" },
+              { value: "", label: "Every status" },
               ...LIVE_STREAM_STATUSES.map((value) => ({ value, label: words(value) })),
             ]}
           />

@@ -1,11 +1,11 @@
-import { useState } from "preact/hooks";
-import { api, ask } from "../api.ts";
+import { ask } from "../api.ts";
 import { useLive } from "../live.ts";
 import { countOf, countText, percentText } from "../parts/numbers.ts";
 import { Plot } from "../parts/plot.tsx";
 import { Figure, PageHead, Shown } from "../parts/states.tsx";
 import { Choice } from "../parts/tabs.tsx";
 import { durationText } from "../parts/time.tsx";
+import { useChoice } from "../place.ts";
 import { openProject, useProject } from "../project.ts";
 
 const RANGES = ["15m", "1h", "24h", "7d"] as const;
@@ -15,7 +15,7 @@ const SLOW_MS = 15_000;
 /** How the project is doing, now and over time. */
 export function Overview() {
   const { path } = useProject();
-  const [range, setRange] = useState<Range>("1h");
+  const [range, setRange] = useChoice("range", RANGES, "1h");
   return (
     <>
       <PageHead title={openProject.value?.name ?? "Overview"}>
@@ -36,40 +36,56 @@ function Now({ range }: { range: Range }) {
   const metrics = useLive(() => ask(at.metrics.get({ query: { environment, range } })), [...here, range]);
   const chat = useLive(() => ask(at.chat.overview.get({ query: { environment } })), here);
   const webhooks = useLive(() => ask(at.webhooks.get({ query: { environment, limit: 200 } })), here, SLOW_MS);
-  const usage = useLive(() => ask(api.v1.usage.get()), [], SLOW_MS);
+  const usage = useLive(() => ask(at.usage.get({ query: { days: 1, limit: 1 } })), [projectId], SLOW_MS);
   const failing = webhooks.data?.filter(
     ({ status, consecutiveFailures }) => status !== "ACTIVE" || consecutiveFailures > 0,
   );
   return (
     <Shown live={metrics}>
       {({ activeRooms, activeParticipants, connectionSuccessRate, connections, joinTimeMs, errors }) => (
-        <ul class="tiles">
-          <Figure label="Live rooms" value={countText(activeRooms)} href={path("rooms")}>
-            {countOf(activeParticipants, "participant")}
-          </Figure>
-          <Figure label="Join success" value={percentText(connectionSuccessRate)} href={path("connections")}>
-            {countOf(connections, "connection")}, {countOf(errors.total, "error")}
-          </Figure>
-          <Figure label="Time to join" value={durationText(joinTimeMs.p50)}>
-            one in twenty over {durationText(joinTimeMs.p95)}
-          </Figure>
-          <Figure label="Messages today" value={countText(chat.data?.messagesToday)} href={path("chat")}>
-            {countText(chat.data?.connections)} connected
-          </Figure>
-          <Figure
-            label="Webhooks"
-            value={failing === undefined ? "–" : failing.length === 0 ? "Healthy" : `${failing.length} failing`}
-            href={path("webhooks")}
-          >
-            {countOf(webhooks.data?.length, "endpoint")}
-          </Figure>
-          <Figure label="Minutes this month" value={countText(usage.data?.usedMinutes)} href={path("usage")}>
-            {percentText(usage.data && usage.data.usedPercent / 100)} of your account's
-          </Figure>
-        </ul>
+        <>
+          {activeRooms + connections === 0 && chat.data?.messages === 0 && (
+            <p class="note row between">
+              Nothing has happened here yet. A key and a few lines of code are all it takes.
+              <a class="button primary" href={path("start")}>
+                Get started
+              </a>
+            </p>
+          )}
+          <ul class="tiles">
+            <Figure label="Live rooms" value={countText(activeRooms)} href={path("rooms")}>
+              {countOf(activeParticipants, "participant")}
+            </Figure>
+            <Figure label="Join success" value={percentText(connectionSuccessRate)} href={path("connections")}>
+              {countOf(connections, "connection")}, {countOf(errors.total, "error")}
+            </Figure>
+            <Figure label="Time to join" value={durationText(joinTimeMs.p50)}>
+              {joinTimeMs.p95 === null ? "nobody joined" : `1 in 20 over ${durationText(joinTimeMs.p95)}`}
+            </Figure>
+            <Figure label="Messages today" value={countText(chat.data?.messagesToday)} href={path("chat")}>
+              {countText(chat.data?.connections)} connected now
+            </Figure>
+            <Figure
+              label="Webhooks"
+              value={webhookHealth(webhooks.data?.length, failing?.length)}
+              href={path("webhooks")}
+            >
+              {countOf(webhooks.data?.length, "endpoint")}
+            </Figure>
+            <Figure label="Minutes used" value={countText(usage.data?.usedMinutes)} href={path("usage")}>
+              this month
+            </Figure>
+          </ul>
+        </>
       )}
     </Shown>
   );
+}
+
+function webhookHealth(endpoints: number | undefined, failing: number | undefined): string {
+  if (endpoints === undefined || failing === undefined) return "–";
+  if (endpoints === 0) return "None";
+  return failing === 0 ? "Healthy" : `${failing} failing`;
 }
 
 function OverTime({ range }: { range: Range }) {
@@ -87,14 +103,16 @@ function OverTime({ range }: { range: Range }) {
           <div class="plots">
             <Plot
               label="In rooms"
+              kind="level"
               times={times}
               series={[
                 { label: "Participants", values: points.map(({ participants }) => participants), colour: "accent" },
-                { label: "Rooms", values: points.map(({ rooms }) => rooms), colour: "warn" },
+                { label: "Rooms", values: points.map(({ rooms }) => rooms), colour: "cool" },
               ]}
             />
             <Plot
               label="Joins"
+              kind="counts"
               times={times}
               series={[
                 {
@@ -106,12 +124,14 @@ function OverTime({ range }: { range: Range }) {
               ]}
             />
             <Plot
-              label="Chat"
+              label="Chat messages"
+              kind="counts"
               times={times}
-              series={[{ label: "Messages", values: points.map(({ messages }) => messages), colour: "accent" }]}
+              series={[{ label: "Sent", values: points.map(({ messages }) => messages), colour: "accent" }]}
             />
             <Plot
               label="Webhook attempts"
+              kind="counts"
               times={times}
               series={[
                 { label: "Delivered", values: points.map(({ deliveries }) => deliveries), colour: "good" },
@@ -120,8 +140,8 @@ function OverTime({ range }: { range: Range }) {
             />
             {usage.data && (
               <Plot
-                label="Minutes by day"
-                bars
+                label="Participant-minutes by day"
+                kind="days"
                 times={usage.data.daily.map(({ date }) => Date.parse(date) / 1000)}
                 series={[
                   { label: "Minutes", values: usage.data.daily.map(({ minutes }) => minutes), colour: "accent" },

@@ -29,8 +29,8 @@ export function Projects() {
           list.length === 0 ? (
             <FirstProject />
           ) : (
-            <ul class="tiles">
-              {list.map(({ id, name, role, status, description }) => (
+            <ul class="tiles projects">
+              {[...list].sort(archivedLast).map(({ id, name, role, status, description }) => (
                 <li key={id}>
                   <a class="card" href={projectPath(id)}>
                     <b>{name}</b>
@@ -50,6 +50,9 @@ export function Projects() {
     </>
   );
 }
+
+const archivedLast = (a: { status: string }, b: { status: string }) =>
+  Number(a.status === "ARCHIVED") - Number(b.status === "ARCHIVED");
 
 /** A project with its first key, which is shown on the page that comes next and never again. */
 function useNewProject(): { name: string; setName: (name: string) => void; form: Submit } {

@@ -109,8 +109,8 @@ export function Person({ roomId, participant, onChanged }: PersonProps) {
         )}
       </div>
       <p class="small quiet">
-        Joined <Ago at={joinedAt} /> · <a href={path(`connections/${connectionId}`)}>its connection</a>
-        {metadata && ` · ${metadata}`}
+        Joined <Ago at={joinedAt} /> · <a href={path(`connections/${connectionId}`)}>how the connection went</a>
+        {metadata && ` · metadata: ${metadata}`}
       </p>
       {tracks.length > 0 && (
         <ul class="tracks">

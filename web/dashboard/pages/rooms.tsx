@@ -9,6 +9,7 @@ import { countText } from "../parts/numbers.ts";
 import { PageHead } from "../parts/states.tsx";
 import { Choice } from "../parts/tabs.tsx";
 import { Ago } from "../parts/time.tsx";
+import { useChoice } from "../place.ts";
 import { may, useProject } from "../project.ts";
 
 const SHOWN = { Active: "ACTIVE", Closed: "CLOSED" } as const;
@@ -16,7 +17,7 @@ type ShownName = keyof typeof SHOWN;
 
 export function Rooms() {
   const { at, environment, projectId, path } = useProject();
-  const [shown, setShown] = useState<ShownName>("Active");
+  const [shown, setShown] = useChoice("shown", Object.keys(SHOWN) as ShownName[], "Active");
   const [creating, setCreating] = useState(false);
   const rooms = useList(
     (page) => askPage(at.rooms.get({ query: { ...page, environment, status: SHOWN[shown] } })),

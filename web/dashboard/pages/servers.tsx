@@ -31,10 +31,12 @@ function Fleet() {
         {(fleet) => (
           <ul class="tiles">
             <Figure label="Healthy" value={`${fleet.healthy} of ${fleet.servers}`}>
-              {fleet.draining} draining, {fleet.unhealthy} silent
+              {fleet.draining === 0 && fleet.unhealthy === 0
+                ? "all of them"
+                : `${fleet.draining} draining, ${fleet.unhealthy} silent`}
             </Figure>
             <Figure label="Rooms" value={countText(fleet.activeRooms)}>
-              {fleet.capacity === null ? "no ceiling" : `of ${countText(fleet.capacity)}`}
+              {fleet.capacity === null ? "no limit set" : `of ${countText(fleet.capacity)}`}
             </Figure>
             <Figure label="Participants" value={countText(fleet.activeParticipants)} />
             <Figure label="Sent" value={bitsText(fleet.networkOutBps)}>
@@ -56,7 +58,7 @@ function Fleet() {
                   <Drain name={server.name} status={server.status} onChanged={servers.reload} />
                 </div>
                 <p class="quiet small">
-                  {server.region} · {server.publicHost} · {server.version ?? "unknown version"} · heard{" "}
+                  {server.region} · {server.publicHost} · {server.version ?? "unknown version"} · last heard of{" "}
                   <Ago at={server.lastHeartbeatAt} />
                 </p>
                 <div class="meters">
@@ -66,7 +68,11 @@ function Fleet() {
                     label="Rooms"
                     value={server.capacity === null ? null : server.activeRooms}
                     of={server.capacity ?? 1}
-                    text={`${countText(server.activeRooms)} of ${server.capacity === null ? "any number" : countText(server.capacity)}`}
+                    text={
+                      server.capacity === null
+                        ? `${countText(server.activeRooms)}, no limit set`
+                        : `${countText(server.activeRooms)} of ${countText(server.capacity)}`
+                    }
                   />
                 </div>
                 <p class="small">

@@ -1,4 +1,3 @@
-import { useState } from "preact/hooks";
 import { api, ask } from "../api.ts";
 import { useLive } from "../live.ts";
 import { Bars, Ring } from "../parts/bars.tsx";
@@ -8,6 +7,7 @@ import { Facts, PageHead, Shown, words } from "../parts/states.tsx";
 import { Table } from "../parts/table.tsx";
 import { Choice } from "../parts/tabs.tsx";
 import { Ago } from "../parts/time.tsx";
+import { useChoice } from "../place.ts";
 import { useProject } from "../project.ts";
 
 const DAYS = { "7 days": 7, "30 days": 30, "90 days": 90 } as const;
@@ -17,7 +17,7 @@ const EVERY_MS = 15_000;
 /** Participant-minutes: of the account against its allowance, of this project day by day. */
 export function Usage() {
   const { at, projectId } = useProject();
-  const [range, setRange] = useState<DaysName>("30 days");
+  const [range, setRange] = useChoice("days", Object.keys(DAYS) as DaysName[], "30 days");
   const account = useLive(() => ask(api.v1.usage.detail.get({ query: { days: 1, limit: 1 } })), [], EVERY_MS);
   const days = DAYS[range];
   const project = useLive(() => ask(at.usage.get({ query: { days, limit: 50 } })), [projectId, days], EVERY_MS);
@@ -27,48 +27,52 @@ export function Usage() {
         <Choice label="Days" value={range} onValue={setRange} options={Object.keys(DAYS) as DaysName[]} />
       </PageHead>
       <Shown live={account}>
-        {(usage) => (
-          <section class="card allowance">
-            <Ring
-              label={`${percentText(usage.usedPercent / 100)} of the included minutes are used`}
-              share={usage.usedPercent / 100}
-            >
-              {percentText(usage.usedPercent / 100)}
-            </Ring>
-            <div class="stack">
-              <h2>Your account this month</h2>
-              <Facts
-                items={[
-                  ["Used", `${countText(usage.usedMinutes)} min`],
-                  ["Included", `${countText(usage.includedMinutes)} min`],
-                  ["Left", `${countText(usage.remainingMinutes)} min`],
-                  ["Running now", countText(usage.liveSessions)],
-                ]}
-              />
-              <p class={usage.exceeded ? "note warn" : "quiet small"}>
-                {usage.enforced
-                  ? "Past the allowance, new tokens are refused."
-                  : "The machine is yours: past the allowance nothing is refused."}
-              </p>
-              <Bars
-                label="Minutes by project"
-                bars={usage.projects.map(({ projectId: id, name, minutes }) => ({
-                  id,
-                  label: name,
-                  value: minutes,
-                  text: `${countText(minutes)} min`,
-                }))}
-              />
-            </div>
-          </section>
-        )}
+        {(usage) =>
+          !usage.projects.some((one) => one.projectId === projectId) ? (
+            <p class="note">The minutes of this project count towards the allowance of its owner.</p>
+          ) : (
+            <section class="card allowance">
+              <Ring
+                label={`${percentText(usage.usedPercent / 100)} of the included minutes are used`}
+                share={usage.usedPercent / 100}
+              >
+                {percentText(usage.usedPercent / 100)}
+              </Ring>
+              <div class="stack">
+                <h2>Your account this month</h2>
+                <Facts
+                  items={[
+                    ["Used", `${countText(usage.usedMinutes)} min`],
+                    ["Included", `${countText(usage.includedMinutes)} min`],
+                    ["Left", `${countText(usage.remainingMinutes)} min`],
+                    ["In a call now", countText(usage.liveSessions)],
+                  ]}
+                />
+                <p class={usage.exceeded ? "note warn" : "quiet small"}>
+                  {usage.enforced
+                    ? "Past the allowance, new tokens are refused."
+                    : "This server does not enforce the allowance: past it, everything goes on."}
+                </p>
+                <Bars
+                  label="Minutes by project"
+                  bars={usage.projects.map(({ projectId: id, name, minutes }) => ({
+                    id,
+                    label: name,
+                    value: minutes,
+                    text: `${countText(minutes)} min`,
+                  }))}
+                />
+              </div>
+            </section>
+          )
+        }
       </Shown>
       <Shown live={project}>
         {({ daily, history, usedMinutes }) => (
           <>
             <Plot
-              label={`Minutes of this project by day (${countText(usedMinutes)} this month)`}
-              bars
+              label={`This project by day: ${countText(usedMinutes)} minutes this month`}
+              kind="days"
               times={daily.map(({ date }) => Date.parse(date) / 1000)}
               series={[{ label: "Minutes", values: daily.map(({ minutes }) => minutes), colour: "accent" }]}
             />

@@ -76,7 +76,7 @@ export function OneWebhook() {
               ["Environment", words(shown.environment)],
               ["Events", shown.events.length === 0 ? "all" : shown.events.join(", ")],
               ["Failures in a row", shown.consecutiveFailures],
-              ["Last delivery", <Ago key="last" at={shown.lastDeliveryAt} />],
+              ["Last success", <Ago key="last" at={shown.lastDeliveryAt} />],
               ["Id", <code key="id">{shown.id}</code>],
             ]}
           />

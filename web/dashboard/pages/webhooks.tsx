@@ -42,7 +42,7 @@ export function Webhooks() {
             cell: ({ consecutiveFailures: count }) => (count === 0 ? "0" : <b class="problem">{count}</b>),
             number: true,
           },
-          { title: "Last delivery", cell: ({ lastDeliveryAt }) => <Ago at={lastDeliveryAt} />, wide: true },
+          { title: "Last success", cell: ({ lastDeliveryAt }) => <Ago at={lastDeliveryAt} />, wide: true },
         ]}
       />
       {creating && <CreateWebhook onClose={() => setCreating(false)} onCreated={webhooks.reload} />}

@@ -18,11 +18,13 @@ type ListProps<Row> = Omit<TableProps<Row>, "rows"> & {
 export function List<Row>({ live, search, filters, empty, ...table }: ListProps<Row>) {
   const [text, setText] = useState("");
   const wanted = text.trim().toLowerCase();
+  // In an empty list there is nothing to look for.
+  const searched = live.data !== null && live.data.length > 0 ? search : undefined;
   return (
     <section class="stack">
-      {(search || filters) && (
+      {(searched || filters) && (
         <div class="row filters">
-          {search && (
+          {searched && (
             <TextInput
               type="search"
               label={`Search ${table.label}`}

@@ -77,7 +77,7 @@ export function Badge({ children }: { children: string }) {
 /** `ICE_ERROR` as people write it. */
 export function words(name: string): string {
   const text = name.replaceAll("_", " ").toLowerCase();
-  const spelled = text.replace(/\b(?:api|ice|turn|sfu)\b/g, (letters) => letters.toUpperCase());
+  const spelled = text.replace(/\b(?:api|ice|turn|sfu|ok|rtt|sdk)\b/g, (letters) => letters.toUpperCase());
   return spelled.charAt(0).toUpperCase() + spelled.slice(1);
 }
 

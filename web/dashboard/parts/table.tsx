@@ -17,6 +17,7 @@ export type TableProps<Row> = {
   id: (row: Row) => string;
 };
 
+/** Where the screen is narrow, each row is a small card that names its values; see parts.css. */
 export function Table<Row>({ label, rows, columns, id }: TableProps<Row>) {
   const classOf = ({ wide, number, actions }: Column<Row>) =>
     `${wide ? "wide" : ""} ${number ? "number" : ""} ${actions ? "acts" : ""}`.trim();
@@ -36,7 +37,7 @@ export function Table<Row>({ label, rows, columns, id }: TableProps<Row>) {
           {rows.map((row) => (
             <tr key={id(row)}>
               {columns.map((column) => (
-                <td key={column.title} class={classOf(column)}>
+                <td key={column.title} class={classOf(column)} data-title={column.actions ? undefined : column.title}>
                   {column.cell(row)}
                 </td>
               ))}

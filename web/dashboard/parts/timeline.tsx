@@ -1,4 +1,4 @@
-import { type Lane, laneOf, type StoryEvent, segmentsOf, spanOf, type Told } from "../story.ts";
+import { clustersOf, type Lane, laneOf, type StoryEvent, segmentsOf, spanOf, type Told } from "../story.ts";
 import { words } from "./states.tsx";
 import { durationText } from "./time.tsx";
 
@@ -11,8 +11,7 @@ export function Timeline({ told }: { told: Told }) {
   const { from, until } = spanOf(told, now);
   const place = (at: number) => `${((at - from) / (until - from)) * 100}%`;
   const segments = segmentsOf(told, now);
-  const marks = told.events.map((event, index) => ({ event, index }));
-  const lanes = LANES.filter((lane) => marks.some(({ event }) => laneOf(event.type) === lane));
+  const lanes = LANES.map((lane) => ({ lane, clusters: clustersOf(told, lane, now) }));
   return (
     <figure class="card timeline">
       <div class="band" role="img" aria-label={spoken(told, now)}>
@@ -25,28 +24,30 @@ export function Timeline({ told }: { told: Told }) {
           />
         ))}
       </div>
-      {lanes.map((lane) => (
-        <div key={lane} class="lane">
-          <span class="quiet small">{lane}</span>
-          <div>
-            {marks
-              .filter(({ event }) => laneOf(event.type) === lane)
-              .map(({ event, index }) => (
-                <a
-                  key={index}
-                  class={`mark ${lane}`}
-                  href={`#event-${index}`}
-                  style={{ left: place(Date.parse(event.timestamp)) }}
-                  title={`${words(event.type)}, ${offset(event, from)}`}
-                >
-                  <span class="hidden">
-                    {words(event.type)}, {offset(event, from)}
-                  </span>
-                </a>
-              ))}
+      {lanes
+        .filter(({ clusters }) => clusters.length > 0)
+        .map(({ lane, clusters }) => (
+          <div key={lane} class="lane">
+            <span class="quiet small">{lane}</span>
+            <div>
+              {clusters.map(({ at, events }) => {
+                const told = events.map(({ event }) => `${words(event.type)}, ${offset(event, from)}`);
+                return (
+                  <a
+                    key={at}
+                    class={`mark ${lane}`}
+                    href={`#event-${events[0]?.index}`}
+                    style={{ left: place(at) }}
+                    title={told.join("\n")}
+                  >
+                    <span class="hidden">{told.join("; ")}</span>
+                    {events.length > 1 && <b aria-hidden="true">{events.length}</b>}
+                  </a>
+                );
+              })}
+            </div>
           </div>
-        </div>
-      ))}
+        ))}
       <div class="axis" aria-hidden="true">
         {TICKS.map((share) => (
           <span key={share} style={{ left: `${share * 100}%` }}>
@@ -67,7 +68,7 @@ export function Story({ told }: { told: Told }) {
         <li key={index} id={`event-${index}`} class={laneOf(event.type)}>
           <span class="quiet mono small">{offset(event, from)}</span>
           <span>
-            <b>{words(event.type)}</b> <span class="quiet small">told by the {event.source}</span>
+            <b>{words(event.type)}</b> <span class="quiet small">reported by the {event.source}</span>
             {event.data && <span class="small mono data">{dataText(event.data)}</span>}
           </span>
         </li>

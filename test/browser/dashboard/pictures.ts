@@ -1,0 +1,60 @@
+/** How a page is looked at: on a desk and on a phone, by day and by night, and by axe. */
+import { expect } from "bun:test";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+
+const ROOT = join(import.meta.dir, "../../..");
+const SCREENSHOTS = join(ROOT, ".screenshots");
+const AXE = await Bun.file(join(ROOT, "node_modules/axe-core/axe.min.js")).text();
+
+export const DESK = { width: 1440, height: 900 };
+const PHONE = { width: 390, height: 844 };
+
+/** Four pictures for people to look at; what a machine can see of them is asserted. */
+export async function examine(page: Page, name: string): Promise<void> {
+  mkdirSync(SCREENSHOTS, { recursive: true });
+  // A dialog darkens only what is on the screen.
+  const fullPage = (await page.getByRole("dialog").count()) === 0;
+  const picture = (kind: string) =>
+    page.screenshot({ path: join(SCREENSHOTS, `${name}-${kind}.png`), fullPage, animations: "disabled" });
+
+  await page.setViewportSize(DESK);
+  await page.emulateMedia({ colorScheme: "light" });
+  await picture("1440-light");
+  expect([name, await serious(page)]).toEqual([name, []]);
+  await page.emulateMedia({ colorScheme: "dark" });
+  await picture("1440-dark");
+  // What else there is to find does not depend on the colours.
+  expect([name, await serious(page, ["color-contrast"])]).toEqual([name, []]);
+  await page.setViewportSize(PHONE);
+  await picture("390-dark");
+  expect([name, await tooWide(page)]).toEqual([name, []]);
+  await page.emulateMedia({ colorScheme: "light" });
+  await picture("390-light");
+  await page.setViewportSize(DESK);
+}
+
+/** What sticks out of the screen, or is cut off inside of a frame that scrolls sideways. */
+const tooWide = (page: Page) =>
+  page.evaluate(() => {
+    const found = document.documentElement.scrollWidth > innerWidth ? ["the page"] : [];
+    for (const frame of document.querySelectorAll<HTMLElement>(".table-frame, .card, .page-head, .top")) {
+      if (frame.scrollWidth > frame.clientWidth + 1) found.push(`${frame.className}: ${frame.innerText.slice(0, 80)}`);
+    }
+    return found;
+  });
+
+type Finding = { id: string; impact: string | null; nodes: { html: string; failureSummary?: string }[] };
+
+/** What axe calls serious or worse. It is evaluated by the debugger, which the page's policy does not bind. */
+async function serious(page: Page, rules?: string[]): Promise<string[]> {
+  if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(AXE);
+  const findings = await page.evaluate(async (runOnly) => {
+    const { axe } = window as unknown as { axe: { run(options: object): Promise<{ violations: Finding[] }> } };
+    return (await axe.run({ ...(runOnly && { runOnly }), resultTypes: ["violations"] })).violations;
+  }, rules);
+  return findings
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(({ id, nodes }) => `${id}: ${nodes[0]?.html} ${nodes[0]?.failureSummary}`);
+}

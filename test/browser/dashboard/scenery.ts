@@ -1,0 +1,69 @@
+/** What stands around the data of `seed` in an installation that is in use. */
+import { writeHistory } from "./history.ts";
+import type { Stage } from "./stage.ts";
+
+const BY_HAND = { actor: null, request: null, environment: "DEVELOPMENT" as const };
+
+const COLLEAGUES = [
+  ["Katherine Johnson", "katherine@acme.example", "ADMIN"],
+  ["Edsger Dijkstra", "edsger@acme.example", "DEVELOPER"],
+  ["Barbara Liskov", "barbara@acme.example", "VIEWER"],
+] as const;
+
+export async function decorate(stage: Stage): Promise<{ connectionId: string; close(): Promise<void> }> {
+  const { server } = stage;
+  const { runtime, services, projectId } = server;
+  const tenant = { projectId, environment: "DEVELOPMENT" as const };
+  const healthy = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("ok") });
+  const taken = await runtime.write(() => {
+    const owner = services.users.findByEmail("owner@example.com");
+    if (!owner) throw new Error("the harness made no owner");
+    services.users.rename(owner.id, "Ada Lovelace");
+    services.projects.update(projectId, { name: "Acme Meet", description: "Video calls for acme.example" }, BY_HAND);
+    services.projects.create(owner.id, { name: "Acme Events", description: "Live streams and their chats" });
+    const { id: old } = services.projects.create(owner.id, { name: "Prototype 2024" });
+    services.projects.archive(old, BY_HAND);
+    for (const [name, email, role] of COLLEAGUES) {
+      const identity = { email, name, passwordHash: null, emailVerified: true, isOperator: false };
+      services.members.add(projectId, services.users.create(identity).id, role, BY_HAND);
+    }
+    services.invitations.addByEmail(projectId, { email: "radia@acme.example", role: "DEVELOPER" }, "OWNER", BY_HAND);
+    services.apiKeys.create(projectId, { name: "Backend", environment: "DEVELOPMENT" });
+    const { key: _, ...laptop } = services.apiKeys.create(projectId, { name: "Laptop", environment: "DEVELOPMENT" });
+    services.apiKeys.revoke(projectId, laptop.id);
+    const endpoint = services.webhooks.create(
+      projectId,
+      { url: `http://127.0.0.1:${healthy.port}/events`, environment: "DEVELOPMENT" },
+      BY_HAND,
+    );
+    services.liveStreams.streams.create(tenant, {
+      title: "Product launch",
+      hostIdentity: "katherine",
+      scheduledAt: new Date(runtime.now() + 3 * 86_400_000).toISOString(),
+    });
+    return endpoint;
+  });
+  await Promise.all(["design-review", "support-desk"].map((name) => server.room(name)));
+  // Drained, because nothing answers there and no room must be put on it.
+  await runtime.write(() => {
+    const node = { region: "eu-west", publicHost: "media-2.acme.example", internalUrl: "https://10.0.3.2:7000" };
+    services.fleet.register({ name: "media-2", ...node, capacity: 400, version: "0.1.0" });
+    services.fleet.beat("media-2", {
+      activeRooms: 312,
+      activeParticipants: 1_460,
+      cpuPercent: 81,
+      memoryPercent: 46,
+      networkInBps: 412_000_000,
+      networkOutBps: 2_310_000_000,
+    });
+    services.fleet.drain("media-2");
+  });
+  const { connectionId } = await writeHistory(stage);
+  while (services.deliveries.list(taken.id, "DELIVERED", "~", 1).length === 0) await Bun.sleep(20);
+  return {
+    connectionId,
+    async close() {
+      await healthy.stop(true);
+    },
+  };
+}
