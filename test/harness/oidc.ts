@@ -8,6 +8,8 @@ export type OidcServer = {
   issuer: string;
   /** Accounts by subject; a test adds to them. */
   people: Map<string, Person>;
+  /** Who sits before a browser that is sent here. */
+  seat(subject: string): void;
   /** What a browser does at the provider: signs in as `subject` and is sent back. Gives the redirect's parameters. */
   visit(authorizationUrl: string, subject: string): Promise<URLSearchParams>;
   close(): Promise<void>;
@@ -15,7 +17,10 @@ export type OidcServer = {
 
 export const OIDC_CLIENT = { clientId: "stoa", clientSecret: "oidc-client-secret" };
 
-/** A real OpenID Connect issuer on loopback, which insists on PKCE and knows one client. */
+/**
+ * A real OpenID Connect issuer on loopback, which insists on PKCE and knows one client. It reads `redirectUris` with
+ * the first request: a client that needs the issuer's address to start adds its own afterwards.
+ */
 export async function oidcServer(redirectUris: string[], overrides: Configuration = {}): Promise<OidcServer> {
   const people = new Map<string, Person>();
   let signsIn = "";
@@ -23,30 +28,33 @@ export async function oidcServer(redirectUris: string[], overrides: Configuratio
   await new Promise<void>((listening) => http.listen(0, "127.0.0.1", listening));
   const issuer = `http://127.0.0.1:${(http.address() as AddressInfo).port}`;
 
-  const provider = new Provider(issuer, {
-    clients: [
-      {
-        client_id: OIDC_CLIENT.clientId,
-        client_secret: OIDC_CLIENT.clientSecret,
-        redirect_uris: redirectUris,
-        grant_types: ["authorization_code"],
+  const create = () =>
+    new Provider(issuer, {
+      clients: [
+        {
+          client_id: OIDC_CLIENT.clientId,
+          client_secret: OIDC_CLIENT.clientSecret,
+          redirect_uris: redirectUris,
+          grant_types: ["authorization_code"],
+        },
+      ],
+      claims: { openid: ["sub"], email: ["email", "email_verified"], profile: ["name"] },
+      findAccount: (_, sub) => {
+        const person = people.get(sub);
+        return person && { accountId: sub, claims: async () => ({ sub, ...person }) };
       },
-    ],
-    claims: { openid: ["sub"], email: ["email", "email_verified"], profile: ["name"] },
-    findAccount: (_, sub) => {
-      const person = people.get(sub);
-      return person && { accountId: sub, claims: async () => ({ sub, ...person }) };
-    },
-    pkce: { required: () => true },
-    features: { devInteractions: { enabled: false } },
-    interactions: { url: (_, { uid }) => `/interaction/${uid}` },
-    cookies: { keys: ["test"] },
-    ...overrides,
-  });
-  const standard = provider.callback();
+      pkce: { required: () => true },
+      features: { devInteractions: { enabled: false } },
+      interactions: { url: (_, { uid }) => `/interaction/${uid}` },
+      cookies: { keys: ["test"] },
+      ...overrides,
+    });
+  let created: Provider | undefined;
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (!request.url?.startsWith("/interaction/")) return standard(request, response);
+    created ??= create();
+    const provider = created;
+    if (!request.url?.startsWith("/interaction/")) return provider.callback()(request, response);
     const { params, prompt, grantId, session } = await provider.interactionDetails(request, response);
     if (prompt.name === "login") {
       return provider.interactionFinished(request, response, { login: { accountId: signsIn } });
@@ -61,6 +69,9 @@ export async function oidcServer(redirectUris: string[], overrides: Configuratio
   return {
     issuer,
     people,
+    seat(subject) {
+      signsIn = subject;
+    },
     async visit(authorizationUrl, subject) {
       signsIn = subject;
       const cookies = new Map<string, string>();

@@ -4,6 +4,7 @@ import { useList } from "../live.ts";
 import { Action } from "../parts/action.tsx";
 import { BrowserName } from "../parts/browser.tsx";
 import { ConfirmButton } from "../parts/confirm.tsx";
+import { NewPasswordField, PasswordField } from "../parts/credentials.tsx";
 import { Field } from "../parts/field.tsx";
 import { FormProblem, TextInput, useSubmit } from "../parts/form.tsx";
 import { List } from "../parts/list.tsx";
@@ -61,25 +62,14 @@ function Password() {
   return (
     <form class="card stack" onSubmit={form.onSubmit}>
       <h2>Password</h2>
-      <Field label="Current password" error={form.problem("currentPassword")}>
-        <TextInput
-          type="password"
-          autocomplete="current-password"
-          required
-          value={currentPassword}
-          onValue={setCurrent}
-        />
-      </Field>
-      <Field label="New password" hint="At least 10 characters." error={form.problem("newPassword")}>
-        <TextInput
-          type="password"
-          autocomplete="new-password"
-          required
-          minLength={10}
-          value={newPassword}
-          onValue={setNew}
-        />
-      </Field>
+      <PasswordField
+        form={form}
+        label="Current password"
+        name="currentPassword"
+        value={currentPassword}
+        onValue={setCurrent}
+      />
+      <NewPasswordField form={form} label="New password" name="newPassword" value={newPassword} onValue={setNew} />
       <FormProblem form={form} />
       <div class="actions">
         <button type="submit" class="button primary" disabled={form.busy}>

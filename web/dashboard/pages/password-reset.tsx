@@ -2,8 +2,8 @@ import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { api, ask } from "../api.ts";
 import { takeToken } from "../once.ts";
-import { Field } from "../parts/field.tsx";
-import { FormProblem, TextInput, useSubmit } from "../parts/form.tsx";
+import { EmailField, NewPasswordField } from "../parts/credentials.tsx";
+import { FormProblem, useSubmit } from "../parts/form.tsx";
 import { Gate } from "../parts/gate.tsx";
 import { toastDone } from "../parts/toast.tsx";
 import { adoptSession } from "../session.ts";
@@ -29,9 +29,7 @@ function AskForLink() {
         </p>
       ) : (
         <form class="stack" onSubmit={form.onSubmit}>
-          <Field label="E-mail address" error={form.problem("email")}>
-            <TextInput type="email" autocomplete="username" required value={email} onValue={setEmail} />
-          </Field>
+          <EmailField form={form} value={email} onValue={setEmail} />
           <FormProblem form={form} />
           <button type="submit" class="button primary" disabled={form.busy}>
             Send me a link
@@ -56,16 +54,7 @@ function NewPassword({ token }: { token: string }) {
   return (
     <Gate title="Choose a new password">
       <form class="stack" onSubmit={form.onSubmit}>
-        <Field label="New password" hint="At least 10 characters." error={form.problem("password")}>
-          <TextInput
-            type="password"
-            autocomplete="new-password"
-            required
-            minLength={10}
-            value={password}
-            onValue={setPassword}
-          />
-        </Field>
+        <NewPasswordField form={form} label="New password" value={password} onValue={setPassword} />
         <FormProblem form={form} />
         <button type="submit" class="button primary" disabled={form.busy}>
           Save and sign in

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { api, ask } from "../api.ts";
+import { EmailField, NewPasswordField } from "../parts/credentials.tsx";
 import { Field } from "../parts/field.tsx";
 import { FormProblem, TextInput, useSubmit } from "../parts/form.tsx";
 import { Gate } from "../parts/gate.tsx";
@@ -51,22 +52,11 @@ export function RegisterForm({ email: invited, inviteToken, onDone }: RegisterFo
   }
   return (
     <form class="stack" onSubmit={form.onSubmit}>
-      <Field label="E-mail address" error={form.problem("email")}>
-        <TextInput type="email" autocomplete="username" required value={email} onValue={setEmail} />
-      </Field>
+      <EmailField form={form} value={email} onValue={setEmail} />
       <Field label="Your name" hint="Shown to other members." error={form.problem("name")}>
         <TextInput autocomplete="name" maxLength={80} value={name} onValue={setName} />
       </Field>
-      <Field label="Password" hint="At least 10 characters." error={form.problem("password")}>
-        <TextInput
-          type="password"
-          autocomplete="new-password"
-          required
-          minLength={10}
-          value={password}
-          onValue={setPassword}
-        />
-      </Field>
+      <NewPasswordField form={form} label="Password" value={password} onValue={setPassword} />
       <FormProblem form={form} />
       <button type="submit" class="button primary" disabled={form.busy}>
         Create the account

@@ -1,8 +1,8 @@
 import { useState } from "preact/hooks";
 import { api, ask } from "../api.ts";
 import { useLive } from "../live.ts";
-import { Field } from "../parts/field.tsx";
-import { FormProblem, TextInput, useSubmit } from "../parts/form.tsx";
+import { EmailField, PasswordField } from "../parts/credentials.tsx";
+import { FormProblem, useSubmit } from "../parts/form.tsx";
 import { Gate } from "../parts/gate.tsx";
 import { Providers } from "../parts/providers.tsx";
 import { Shown } from "../parts/states.tsx";
@@ -51,12 +51,8 @@ export function SignInForm() {
   });
   return (
     <form class="stack" onSubmit={form.onSubmit}>
-      <Field label="E-mail address" error={form.problem("email")}>
-        <TextInput type="email" autocomplete="username" required value={email} onValue={setEmail} />
-      </Field>
-      <Field label="Password" error={form.problem("password")}>
-        <TextInput type="password" autocomplete="current-password" required value={password} onValue={setPassword} />
-      </Field>
+      <EmailField form={form} value={email} onValue={setEmail} />
+      <PasswordField form={form} label="Password" value={password} onValue={setPassword} />
       <FormProblem form={form} />
       {form.failure?.code === "SVC_EMAIL_NOT_VERIFIED" && (
         <button type="button" class="button" disabled={resend.busy || resent} onClick={resend.onSubmit}>

@@ -1,5 +1,6 @@
 import { api, ask } from "../api.ts";
 import { Action } from "./action.tsx";
+import { words } from "./states.tsx";
 
 const TITLES: Record<string, string> = { google: "Google", github: "GitHub" };
 
@@ -18,7 +19,7 @@ export function Providers({ names, onLeave }: { names: readonly string[]; onLeav
             location.assign(authorizationUrl);
           }}
         >
-          {`Continue with ${TITLES[provider] ?? provider}`}
+          {`Continue with ${TITLES[provider] ?? words(provider)}`}
         </Action>
       ))}
     </div>
