@@ -18,7 +18,8 @@ export type Dispatcher = {
 
 type Attempt = { endpointId: string; controller: AbortController; done: Promise<void> };
 
-const LONGEST_TIMER_MS = 3_600_000;
+/** Timers do not notice that the clock was set; what became due by that is seen at the next look. */
+const LOOK_AGAIN_MS = 10_000;
 const AFTER_TROUBLE_MS = 10_000;
 
 /**
@@ -43,6 +44,8 @@ export function createDispatcher(
   /** `stepping`: sending what is due now, and then no more. */
   let state: "idle" | "stepping" | "started" | "stopped" = "idle";
   let pumpAhead = false;
+  /** The database takes no outcomes: whatever was sent now would be sent again, as fast as the endpoint answers. */
+  let held = false;
   let cancelTimer = () => {};
 
   bus.on("webhookDeliveriesDue", ({ endpointId }) => wakeNow(endpointId));
@@ -75,7 +78,7 @@ export function createDispatcher(
 
   /** Round after round over the endpoints, one delivery each, until nothing more is due or may be sent now. */
   function pump(): void {
-    if (!isSending()) return;
+    if (!isSending() || held) return;
     const at = now();
     try {
       let launched = true;
@@ -93,7 +96,7 @@ export function createDispatcher(
 
   function setTimer(at: number): void {
     cancelTimer();
-    let next = at + LONGEST_TIMER_MS;
+    let next = at + LOOK_AGAIN_MS;
     // Those due already wait for a lane, and are looked at when one gets free.
     for (const dueAt of wakeAt.values()) if (dueAt > at && dueAt < next) next = dueAt;
     cancelTimer = timers.after(next - at, pump);
@@ -139,10 +142,20 @@ export function createDispatcher(
       if (nextAttemptAt !== null) wake(endpoint.id, nextAttemptAt);
     } catch (err) {
       log.error({ err, deliveryId: delivery.id }, "the outcome of a webhook delivery was not written");
-      wake(endpoint.id, now() + AFTER_TROUBLE_MS);
+      wake(endpoint.id, now());
+      hold();
     }
     running.delete(delivery.id);
     pumpSoon();
+  }
+
+  function hold(): void {
+    if (held) return;
+    held = true;
+    timers.after(AFTER_TROUBLE_MS, () => {
+      held = false;
+      pump();
+    });
   }
 
   async function idle(): Promise<void> {
