@@ -7,13 +7,15 @@ export type Verdict = { kind: "ok" } | { kind: "over"; retryAfterSeconds: number
 
 /** Frames of one connection in a fixed window that starts with its first frame. */
 export function createMessageBudget(now: Now, limit: number, windowSeconds: number): () => Verdict {
+  const windowMs = windowSeconds * 1000;
   let count = 0;
   let endsAt = 0;
   return () => {
     const at = now();
-    if (at >= endsAt) {
+    // Further ahead than a whole window: the clock was set back.
+    if (at >= endsAt || endsAt > at + windowMs) {
       count = 0;
-      endsAt = at + windowSeconds * 1000;
+      endsAt = at + windowMs;
     }
     count += 1;
     if (count <= limit) return { kind: "ok" };

@@ -9,18 +9,27 @@ export type Verdict = { allowed: boolean; limit: number; remaining: number; rese
 /** Fixed windows in memory, one per budget and key. */
 export type RateLimiter = { take(budget: string, key: string, limit: number): Verdict };
 
-const SWEEP_AT = 10_000;
-
 export function createRateLimiter(now: Now, windowSeconds: number): RateLimiter {
   const windows = new Map<string, { count: number; endsAt: number }>();
   const windowMs = windowSeconds * 1000;
+  let sweptAt = now();
+  // A window that ends later than a whole one from now was begun before the clock was set back.
+  const isOver = (window: { endsAt: number }, at: number) => window.endsAt <= at || window.endsAt > at + windowMs;
+
+  /** Once a window at the most: with many keys a look at all of them is not free. */
+  function sweep(at: number): void {
+    if (Math.abs(at - sweptAt) < windowMs) return;
+    sweptAt = at;
+    for (const [id, window] of windows) if (isOver(window, at)) windows.delete(id);
+  }
+
   return {
     take(budget, key, limit) {
       const at = now();
-      if (windows.size > SWEEP_AT) for (const [id, window] of windows) if (window.endsAt <= at) windows.delete(id);
+      sweep(at);
       const id = `${budget} ${key}`;
       let window = windows.get(id);
-      if (!window || window.endsAt <= at) {
+      if (!window || isOver(window, at)) {
         window = { count: 0, endsAt: at + windowMs };
         windows.set(id, window);
       }
