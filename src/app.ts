@@ -32,11 +32,12 @@ export type AppDeps = { runtime: Runtime; services: Services; readiness: Readine
 
 /** The table of contents: every feature's routes, in the order of the spec. */
 export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) {
-  const { config, ids, log, metrics, now } = runtime;
+  const { config, ids, log, metrics, now, timers } = runtime;
   const { sessions, projects, members, apiKeys } = services;
 
   const envelope = createEnvelope({
     now,
+    timers,
     log,
     metrics,
     newRequestId: () => ids.publicId("request"),

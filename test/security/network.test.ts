@@ -1,36 +1,17 @@
 import { afterAll, expect, test } from "bun:test";
-import { connect, type Socket } from "node:net";
 import { ChatClient } from "../chat/client.ts";
 import { realServer } from "../harness/running.ts";
+import { answerTo, rawConnection } from "./raw-http.ts";
 
 const server = await realServer({ CHAT_CONNECTION_RATE_LIMIT: 10_000, SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 10_000 });
 afterAll(server.close);
-const { hostname, port } = new URL(server.url);
+const { hostname } = new URL(server.url);
 const minted = await server.call("POST", "/v1/chat/tokens", { userId: "ada" });
 const chatToken = String(minted.body.token);
 const { token: rtcToken } = await server.mint(await server.room("lobby"), "ada");
 
-/** A connection of bare bytes, with everything that came back. */
-async function raw(bytes: string): Promise<{ socket: Socket; heard: () => string; closed: Promise<void> }> {
-  let text = "";
-  const socket = connect(Number(port), hostname);
-  socket.on("data", (chunk) => {
-    text += chunk.toString("latin1");
-  });
-  socket.on("error", () => {});
-  const closed = new Promise<void>((done) => socket.once("close", () => done()));
-  await new Promise<void>((open) => socket.once("connect", open));
-  socket.write(bytes, "latin1");
-  return { socket, heard: () => text, closed };
-}
-
-async function answerTo(bytes: string): Promise<string> {
-  const { socket, heard, closed } = await raw(bytes);
-  while (!heard().includes("\r\n\r\n") && !socket.destroyed) await Promise.race([closed, Bun.sleep(5)]);
-  socket.destroy();
-  return heard();
-}
-
+const raw = (bytes: string) => rawConnection(server.url, bytes);
+const answerOf = (bytes: string) => answerTo(server.url, bytes);
 const alive = async () => expect((await server.call("GET", "/v1/project")).status).toBe(200);
 
 test("[1] 500 requests that never end leave room for those that do", async () => {
@@ -57,14 +38,14 @@ test("[1] heads without end, lines of nonsense and lengths that lie are refused,
     `POST /v1/rooms HTTP/1.1\r\nhost: ${hostname}\r\ncontent-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`,
   ];
   for (const head of heads) {
-    expect(await answerTo(head)).not.toStartWith("HTTP/1.1 2");
+    expect(await answerOf(head)).not.toStartWith("HTTP/1.1 2");
     await alive();
   }
 });
 
 test("[7] a line break in a header's value makes no header of its own", async () => {
   for (const value of ["a%0d%0aset-cookie:%20x=1", "a\u0085b", "\x1b[31mred"]) {
-    const answer = await answerTo(
+    const answer = await answerOf(
       `GET /v1/project?a=${encodeURIComponent(value)} HTTP/1.1\r\nhost: ${hostname}\r\nx-request-id: ${value}\r\norigin: ${value}\r\n\r\n`,
     );
     expect(answer.toLowerCase()).not.toContain("\r\nset-cookie");

@@ -1,20 +1,12 @@
-import { ApiError, type ErrorCode } from "../../protocol/errors.ts";
+import { ApiError } from "../../protocol/errors.ts";
 import { isTooDeep, MAX_JSON_DEPTH } from "../json.ts";
+import { type ReadBody, UnreadableBody } from "./body-reader.ts";
 
-export const MAX_BODY_BYTES = 1024 * 1024;
 /** Below it bodies are files of any type and size; their route streams them. */
 export const UPLOAD_PATH = "/v1/storage/";
 
 /** Below these a body is an SDP offer, as WHIP and WHEP have it. */
 const SDP_PATH = /^\/(?:whip|whep)\//;
-
-/** A body that could not be read. Judged after the credential, so that a stranger gets 401 and learns nothing else. */
-export class UnreadableBody {
-  constructor(
-    readonly code: ErrorCode,
-    readonly problem?: string,
-  ) {}
-}
 
 const rawBodies = new WeakMap<Request, string>();
 
@@ -24,13 +16,10 @@ export function rawBody(request: Request): string {
 }
 
 /** Replaces the framework's parser: JSON (for WHIP and WHEP: SDP as text) only, bounded, and never throwing. */
-export async function parseBody(request: Request, path: string, contentType: string): Promise<unknown> {
+export async function parseBody(read: ReadBody, request: Request, path: string, contentType: string): Promise<unknown> {
   if (path.startsWith(UPLOAD_PATH)) return null;
-  if (Number(request.headers.get("content-length") ?? 0) > MAX_BODY_BYTES) {
-    return new UnreadableBody("SVC_PAYLOAD_TOO_LARGE");
-  }
-  const text = await readText(request);
-  if (text === null) return new UnreadableBody("SVC_PAYLOAD_TOO_LARGE");
+  const text = await read(request);
+  if (text instanceof UnreadableBody) return text;
   rawBodies.set(request, text);
   if (SDP_PATH.test(path) && request.method === "POST") {
     if (/^application\/sdp\s*(?:;|$)/i.test(contentType)) return text;
@@ -49,19 +38,6 @@ export async function parseBody(request: Request, path: string, contentType: str
   } catch {
     return new UnreadableBody("SVC_VALIDATION_FAILED", "The body is not valid JSON.");
   }
-}
-
-async function readText(request: Request): Promise<string | null> {
-  if (!request.body) return "";
-  if (request.headers.has("content-length")) return request.text();
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of request.body) {
-    size += chunk.byteLength;
-    if (size > MAX_BODY_BYTES) return null;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString();
 }
 
 export function requireReadable(body: unknown): void {

@@ -3,14 +3,17 @@ import { ApiError } from "../../protocol/errors.ts";
 import type { Now } from "../clock.ts";
 import { type Log, loggedPath } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
+import type { Timers } from "../timers.ts";
 import { parseBody } from "./body.ts";
+import { createBodyReader } from "./body-reader.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { toApiError } from "./failure.ts";
-import { adoptRequestId, type InfoLookUp, LazyRequestInfo, type RequestInfo } from "./request-info.ts";
+import { adoptRequestId, type InfoLookUp, LazyRequestInfo, type RequestInfo, requireHost } from "./request-info.ts";
 import { createRequestMetrics } from "./request-metrics.ts";
 
 export type EnvelopeDeps = InfoLookUp & {
   now: Now;
+  timers: Timers;
   log: Log;
   metrics: Metrics;
   newRequestId: () => string;
@@ -32,8 +35,9 @@ export function createEnvelope(deps: EnvelopeDeps): Envelope {
 }
 
 function createPlugin(deps: EnvelopeDeps, infos: WeakMap<Request, RequestInfo>, infoOf: Envelope["infoOf"]) {
-  const { now, log, metrics, newRequestId, methodsOf } = deps;
+  const { now, timers, log, metrics, newRequestId, methodsOf } = deps;
   const count = createRequestMetrics(metrics);
+  const readBody = createBodyReader(timers);
 
   return (
     new Elysia({ name: "envelope" })
@@ -48,6 +52,7 @@ function createPlugin(deps: EnvelopeDeps, infos: WeakMap<Request, RequestInfo>, 
         // The line is written after the answer, when the socket may be gone.
         if (log.isLevelEnabled("debug")) info.ip;
         set.headers["x-request-id"] = info.id;
+        requireHost(request);
         if (info.origin !== null) {
           corsHeaders(set.headers, info.origin);
           if (request.method === "OPTIONS" && request.headers.has("access-control-request-method")) {
@@ -56,7 +61,7 @@ function createPlugin(deps: EnvelopeDeps, infos: WeakMap<Request, RequestInfo>, 
         }
         return early;
       })
-      .onParse({ as: "global" }, ({ request, path, contentType }) => parseBody(request, path, contentType))
+      .onParse({ as: "global" }, ({ request, path, contentType }) => parseBody(readBody, request, path, contentType))
       .onError({ as: "global" }, ({ error, code, path, request, set }) => {
         let failure = toApiError(code, error);
         if (failure.code === "SVC_ROUTE_NOT_FOUND") {

@@ -114,7 +114,7 @@ const SUCCESS: Record<string, string> = {
   503: "Not ready",
 };
 
-const BODY_ERRORS = ["SVC_PAYLOAD_TOO_LARGE", "SVC_UNSUPPORTED_MEDIA_TYPE"] as const;
+const BODY_ERRORS = ["SVC_PAYLOAD_TOO_LARGE", "SVC_UNSUPPORTED_MEDIA_TYPE", "SVC_OVERLOADED"] as const;
 const TOKEN_ERRORS = ["SVC_AUTH_ERROR", "SVC_TOKEN_EXPIRED", "SVC_TOKEN_REVOKED", "SVC_ORIGIN_NOT_ALLOWED"] as const;
 const CREDENTIAL_ERRORS: Record<CredentialKind, readonly ErrorCode[]> = {
   apiKey: ["SVC_AUTH_ERROR", "SVC_ORIGIN_NOT_ALLOWED"],

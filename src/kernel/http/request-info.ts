@@ -1,5 +1,6 @@
 import type { Server } from "bun";
 import ipaddr from "ipaddr.js";
+import { ApiError } from "../../protocol/errors.ts";
 import { REQUEST_ID_PATTERN } from "../../protocol/ids.ts";
 
 /** What is known of a request before anyone looks at its credential; audit entries and log lines are made of it. */
@@ -75,6 +76,16 @@ export function createPublicUrl(publicUrl: string | undefined, trustedProxies: r
     const protocol = forwarded === "https" || forwarded === "http" ? `${forwarded}:` : url.protocol;
     return `${protocol}//${request.headers.get("host") ?? url.host}`;
   };
+}
+
+/** Of a name or an address with a port, and of nothing else that would end up in the addresses of an answer. */
+const HOST_CHARACTERS = /^[\w.~!$&'()*+,;=%:[\]-]{1,300}$/;
+
+/** HTTP wants 400 for a Host that is none; the request's address cannot even be read with one. */
+export function requireHost(request: Request): void {
+  const host = request.headers.get("host");
+  if (host === null || (HOST_CHARACTERS.test(host) && URL.canParse(`http://${host}`))) return;
+  throw new ApiError("SVC_VALIDATION_FAILED", "The Host header is not a host.");
 }
 
 export type ClientIp = (request: Request, server: Server<unknown> | null) => string;

@@ -1,0 +1,18 @@
+import type { Operation } from "../harness/operations.ts";
+
+const FIELDS: Record<string, unknown> = {
+  ...{ name: "taken", title: "taken", text: "taken", filename: "f", mimeType: "a/b", size: 1, payload: "x" },
+  ...{ emoji: "👍", userId: "mallory", identity: "mallory", muted: true },
+  ...{ participantIdentity: "mallory", hostIdentity: "mallory", email: "m@example.com", url: "http://127.0.0.1:9/" },
+  ...{ role: "", environment: "", type: "", since: "2026-03-01T00:00:00.000Z", allowedOrigins: [], permissions: {} },
+};
+
+/** A body that would be taken if everything it speaks of were the caller's. */
+export function bodyFor({ body }: Operation): Record<string, unknown> {
+  const wanted = Object.keys(body?.properties ?? {}).filter((name) => name in FIELDS);
+  const chosen = wanted.map((name) => {
+    const schema = body?.properties?.[name];
+    return [name, schema?.enum?.[0] ?? schema?.anyOf?.[0]?.const ?? FIELDS[name]] as const;
+  });
+  return Object.fromEntries(chosen.filter(([name, value]) => name !== "type" || value !== ""));
+}
