@@ -1,7 +1,7 @@
 /** Programs that tests drive and the packages of the distribution that hold them: nothing unsigned is downloaded. */
 const PACKAGES: Record<string, string[]> = {
   browser: ["chromium", "firefox-esr"],
-  faults: ["strace"],
+  faults: ["strace", "faketime"],
 };
 
 /** Installs what the tests of this folder need and the machine lacks. */

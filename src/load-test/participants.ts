@@ -14,13 +14,24 @@ const STAMP_AT = 100;
 const ROOM_BPS = 50_000_000;
 const REMB_EVERY_MS = 500;
 
-type Seat = { url: string; token: string; certificate: DtlsCertificate };
+type Seat = {
+  url: string;
+  token: string;
+  certificate: DtlsCertificate;
+  /** A detour for the packets: the server's answer with another address in it. */
+  via?: (sdp: string) => Promise<string>;
+  onClose?: (code: number) => void;
+};
 export type LoadParticipant = { leave(): Promise<void> };
 export type Publisher = LoadParticipant & { trackId: Promise<string>; packetsSent(): number };
 
 export const makeCertificate = createCertificate;
 
-async function seat({ url, token, certificate }: Seat, direction: "sendonly" | "recvonly", sections: number) {
+async function seat(
+  { url, token, certificate, via, onClose }: Seat,
+  direction: "sendonly" | "recvonly",
+  sections: number,
+) {
   const published = new Map<string, Track>();
   const wanted = { keyframe: true };
   const client = new RtcClient({
@@ -29,11 +40,16 @@ async function seat({ url, token, certificate }: Seat, direction: "sendonly" | "
     onPush: (push) => {
       if (push.type === "track.published") published.set(push.identity, push.track);
     },
+    onClose,
   });
   await client.join();
   const feedback = "goog-remb" as const;
+  const negotiate: typeof client.negotiate = async (offer) => {
+    const answer = await client.negotiate(offer);
+    return { ...answer, sdp: via ? await via(answer.sdp) : answer.sdp };
+  };
   const peer = await LoadPeer.create({
-    ...{ node: client, roomId: "", participantId: "", certificate, hostname: "0.0.0.0" },
+    ...{ node: { negotiate }, roomId: "", participantId: "", certificate, hostname: "0.0.0.0" },
     sections: Array.from({ length: sections }, () => ({ kind: "video" as const, direction, feedback })),
     onRtp: (view) => onRtp?.(view.data, view.payloadOffset),
     onRtcp: ({ type }) => {
