@@ -108,6 +108,6 @@ export function startAgent(deps: AgentDeps): Agent {
 
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  if ("code" in error && error.code === "ConnectionRefused") return "nobody listens there";
+  if ("code" in error && error.code === "ECONNREFUSED") return "nobody listens there";
   return error.name === "TimeoutError" ? "it does not answer" : error.message;
 }

@@ -1,8 +1,8 @@
 /** A media node on its own: workers, its control plane's socket, and its agent. No database, no API. */
 import type { Config } from "../kernel/config/index.ts";
-import { certificateFiles, readCertificate } from "../kernel/http/certificate.ts";
+import { certificateFiles, readCertificate, watchCertificate } from "../kernel/http/certificate.ts";
 import type { Log } from "../kernel/log.ts";
-import { systemTimers } from "../kernel/timers.ts";
+import { systemTimers, type Timers } from "../kernel/timers.ts";
 import { VERSION } from "../kernel/version.ts";
 import { mediaAddresses } from "./addresses.ts";
 import { type Agent, startAgent } from "./agent.ts";
@@ -18,6 +18,8 @@ export type NodeProcessOptions = {
   /** The address of this machine that the control plane can reach, should it listen on all of them. */
   reachableHost: string;
   log: Log;
+  /** A test may want to move time itself. */
+  timers?: Timers;
 };
 
 export type NodeProcess = {
@@ -32,7 +34,7 @@ export type NodeProcess = {
 const FAREWELL_MS = 3_000;
 
 export async function startNodeProcess(options: NodeProcessOptions): Promise<NodeProcess> {
-  const { config, controlPlane, secret, reachableHost, log } = options;
+  const { config, controlPlane, secret, reachableHost, log, timers = systemTimers } = options;
   const files = certificateFiles(config);
   const certificate = files && readCertificate(files);
   const { announce, hostname } = await mediaAddresses(config, log);
@@ -44,14 +46,15 @@ export async function startNodeProcess(options: NodeProcessOptions): Promise<Nod
   const node = createNodeServer(media, log);
   let agent: Agent | null = null;
   const problem = () => agent?.problem() ?? (node.connected ? null : "the control plane is not connected");
-  const http = { hostname: config.HOST, port: config.PORT, certificate, secret, problem };
-  const server = await Promise.try(() => serveNode(node, http)).catch(async (error) => {
+  const where = { hostname: config.HOST, port: config.PORT, certificate, secret, problem };
+  const http = await Promise.try(() => serveNode(node, where)).catch(async (error) => {
     await media.close();
     throw error;
   });
 
+  const unwatch = files ? watchCertificate(files, { timers, log }, http.renew) : () => {};
   const scheme = certificate ? "https" : "http";
-  const internalUrl = config.SFU_INTERNAL_URL ?? `${scheme}://${bracketed(reachableHost)}:${server.port}`;
+  const internalUrl = config.SFU_INTERNAL_URL ?? `${scheme}://${bracketed(reachableHost)}:${http.server.port}`;
   agent = startAgent({
     node: media,
     registration: {
@@ -66,7 +69,7 @@ export async function startNodeProcess(options: NodeProcessOptions): Promise<Nod
     secret,
     heartbeatTimeoutSeconds: config.SFU_HEARTBEAT_TIMEOUT_SECONDS,
     fetch,
-    timers: systemTimers,
+    timers,
     log,
   });
   const { stop: stopAgent } = agent;
@@ -80,10 +83,11 @@ export async function startNodeProcess(options: NodeProcessOptions): Promise<Nod
     async stop(reason, graceMs) {
       log.info({ reason }, "stopping");
       stopAgent();
+      unwatch();
       node.announceClosing();
       const until = performance.now() + Math.min(graceMs, FAREWELL_MS);
       while (node.connected && performance.now() < until && (await media.load()).participants > 0) await Bun.sleep(50);
-      await server.stop(true);
+      await http.stop(0);
       await media.close();
     },
   };

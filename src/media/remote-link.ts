@@ -99,7 +99,7 @@ export function openRemoteLink(deps: RemoteLinkDeps): RemoteLink {
     } catch (error) {
       const { code, message } = error as { code?: string; message?: string };
       found = message ?? String(error);
-      if (code === "ConnectionRefused" && !closed) deps.onRefused();
+      if (code === "ECONNREFUSED" && !closed) deps.onRefused();
     }
     if (found !== null && found !== problem) log.warn({ serverName, problem: found }, "media node cannot be reached");
     problem = found;

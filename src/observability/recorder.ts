@@ -119,7 +119,9 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
       add(entry, "connection_started", "server", fact.startedAt, { sdk: fact.sdk });
     }
     const { change, entries: timeline, mishap } = tellStory(entry.row, fact);
-    const { roomName, serverName, sdk, userAgent, ipAddress } = fact;
+    const { roomName, sdk, userAgent, ipAddress } = fact;
+    // A room whose node is lost has none any more: the record keeps the one that is to blame.
+    const serverName = fact.serverName ?? entry.row.serverName;
     entry.row = { ...entry.row, roomName, serverName, sdk, userAgent, ipAddress, ...change };
     entry.dirty = true;
     for (const { type, data } of timeline) add(entry, type, "server", fact.at, data);

@@ -11,7 +11,7 @@ import { createNodeServer } from "../../src/media/node-server.ts";
 import { serveNode } from "../../src/media/node-server-http.ts";
 import { RemoteMedia } from "../../src/media/remote.ts";
 import { ALL } from "../sfu/room-of-peers.ts";
-import { until } from "./fleet-of-processes.ts";
+import { until } from "./until.ts";
 
 const log = createLog({ level: "silent", format: "json" });
 const SECRET = "a-secret-of-the-fleet";
@@ -30,7 +30,7 @@ async function embedded(): Promise<EmbeddedMedia> {
 
 function serve(media: MediaNode, port = 0) {
   const options = { hostname: "127.0.0.1", port, certificate: undefined, secret: SECRET, problem: () => null };
-  const server = serveNode(createNodeServer(media, log), options);
+  const { server } = serveNode(createNodeServer(media, log), options);
   cleanup.push(() => server.stop(true));
   return server;
 }
