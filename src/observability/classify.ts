@@ -137,14 +137,14 @@ export const RULES: readonly Rule[] = [
   },
   {
     source: "client",
-    codes: ["TURN_ERROR", "TURN_UNREACHABLE"],
+    codes: ["TURN_UNREACHABLE", "TURN_ERROR"],
     category: "TURN_ERROR",
     likelyCause: "The TURN server did not answer, or refused the credentials.",
     suggestedAction: "Check TURN_URLS and TURN_SECRET with `stoa doctor`.",
   },
   {
     source: "client",
-    codes: ["UDP_BLOCKED", "ICE_FAILED"],
+    codes: ["MEDIA_UNREACHABLE", "UDP_BLOCKED", "ICE_FAILED"],
     category: "ICE_ERROR",
     likelyCause: "The client found no path to the media server.",
     suggestedAction: "Open MEDIA_UDP_PORT for UDP and TCP, or configure TURN_URLS.",

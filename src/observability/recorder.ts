@@ -110,6 +110,14 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
     });
   }
 
+  /** A camera that fails is one more mishap; that media does not get through is told once, by whoever saw it first. */
+  function reproach(entry: Entry, tenant: Tenant, roomId: string, mishap: Mishap): void {
+    const ofTheDevice = classify(mishap).category === "CLIENT_ERROR";
+    if (entry.blamed && !ofTheDevice) return;
+    blame(entry, tenant, roomId, mishap);
+    if (!ofTheDevice) entry.blamed = true;
+  }
+
   function connectionFact(fact: RtcConnectionFact): void {
     const { projectId, environment, connectionId, roomId } = fact;
     const tenant = { projectId, environment };
@@ -181,7 +189,7 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
       );
       add(entry, type, "client", at, data);
       const code = typeof data?.code === "string" ? data.code.slice(0, 64) : type.toUpperCase();
-      if (type === "error") blame(entry, tenant, roomId, { source: "client", code });
+      if (type === "error") reproach(entry, tenant, roomId, { source: "client", code });
       if (type === "connection_failed" && entry.row.connectedAt === null && entry.row.disconnectedAt === null) {
         entry.row = { ...entry.row, state: "FAILED", disconnectedAt: now(), disconnectReason: code, lastSeenAt: now() };
         entry.dirty = true;

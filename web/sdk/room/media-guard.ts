@@ -5,8 +5,9 @@ export type MediaGuardDeps = {
   signalingOpen: () => boolean;
   /** Media has stopped, or flows again. */
   onFlow: (flowing: boolean) => void;
-  onRestart: () => void;
-  /** Restarts were of no use: join anew. `ever`: whether this connection has carried anything at all. */
+  /** `ever`: whether this connection has carried anything at all. */
+  onRestart: (ever: boolean) => void;
+  /** Restarts were of no use: join anew. */
   giveUp: (ever: boolean) => void;
 };
 
@@ -69,7 +70,7 @@ export class MediaGuard {
       return;
     }
     this.#restarts += 1;
-    this.#deps.onRestart();
+    this.#deps.onRestart(this.#ever);
     void transport
       .negotiate({ iceRestart: true })
       .catch(() => {})

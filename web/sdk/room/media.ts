@@ -36,7 +36,10 @@ export class Media {
     this.#guard = new MediaGuard({
       signalingOpen: () => deps.link.open,
       onFlow: deps.onFlow,
-      onRestart: () => deps.record("reconnecting", { how: "ice-restart" }),
+      onRestart: (ever) => {
+        if (!ever && this.#transport?.relayMissing) deps.record("error", { code: "TURN_UNREACHABLE" });
+        deps.record("reconnecting", { how: "ice-restart" });
+      },
       giveUp: (ever) => {
         if (!ever) deps.onError(new StoaError("MEDIA_UNREACHABLE", "udp-blocked", UDP_BLOCKED));
         deps.link.startOver();

@@ -32,6 +32,8 @@ export class Transport {
   #restart = false;
   #stale = false;
   readonly #closed = new AbortController();
+  /** TURN servers were named, and none of them has lent us an address so far. No harm while there is another way. */
+  relayMissing: boolean;
 
   constructor(deps: TransportDeps) {
     this.#deps = deps;
@@ -39,6 +41,15 @@ export class Transport {
     this.pc.addEventListener("connectionstatechange", () => deps.onState(this.pc.connectionState), {
       signal: this.#closed.signal,
     });
+    this.relayMissing = deps.iceServers.some(({ urls }) => urls.some((url) => url.startsWith("turn")));
+    // Not `icecandidateerror`, which Chromium does not fire when the connection to the TURN server is refused.
+    this.pc.addEventListener(
+      "icecandidate",
+      ({ candidate }) => {
+        if (candidate?.type === "relay") this.relayMissing = false;
+      },
+      { signal: this.#closed.signal },
+    );
   }
 
   /** The server has not heard of everything that this side sends and receives: an offer is due. */
