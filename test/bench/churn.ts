@@ -4,6 +4,7 @@ import { LoadPeer } from "../../src/load-test/load-peer.ts";
 import { RtpSource } from "../../src/load-test/rtp-source.ts";
 import { createCertificate } from "../../src/sfu/werift-hooks.ts";
 import { rssMegabytes } from "./harness/processes.ts";
+import { report } from "./harness/report.ts";
 import { startSfuProcess } from "./harness/sfu-process.ts";
 
 const PERMISSIONS = {
@@ -74,9 +75,16 @@ for (let done = 200; done < rounds; ) {
 }
 await Bun.sleep(2_000);
 const after = figures();
-const growth = (after.rssMb / before.rssMb - 1) * 100;
-console.log(
-  `after   ${after.rssMb.toFixed(0).padStart(6)}   ${String(after.files).padStart(5)}   ${growth.toFixed(1)} % more memory, ${after.files - before.files} more files`,
-);
 await server.stop();
-process.exit(growth < 10 && after.files <= before.files ? 0 : 1);
+report(
+  "churn",
+  [
+    { what: "joins and leaves", value: rounds, unit: "" },
+    { what: "memory after 200 of them", value: before.rssMb, unit: "MB" },
+    { what: "memory at the end", value: after.rssMb, unit: "MB" },
+    { what: "growth", value: (after.rssMb / before.rssMb - 1) * 100, unit: "%", goal: { atMost: 10 } },
+    { what: "more open files", value: after.files - before.files, unit: "", goal: { atMost: 0 } },
+  ],
+  { rounds },
+);
+process.exit();

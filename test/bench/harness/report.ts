@@ -35,11 +35,11 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
 }
 
-function isMet(value: number, goal: NonNullable<Measured["goal"]>): boolean {
+export function isMet(value: number, goal: NonNullable<Measured["goal"]>): boolean {
   return "atMost" in goal ? value <= goal.atMost : value >= goal.atLeast;
 }
 
-function goalText(goal: NonNullable<Measured["goal"]>): string {
+export function goalText(goal: NonNullable<Measured["goal"]>): string {
   return "atMost" in goal ? `at most ${goal.atMost}` : `at least ${goal.atLeast}`;
 }
 

@@ -1,0 +1,74 @@
+/** all: every bench in turn, the median of three runs, as one table in Markdown and JSON; `bin/bench all [rounds] [--readme]` */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { machine } from "./all/machine.ts";
+import { type BenchResult, medianOf, type Run } from "./all/median.ts";
+import { markdownOf, withFigures } from "./all/table.ts";
+
+/** In the order of the chapters, with the seconds that one run takes on two cores: the estimate until one has run here. */
+const BENCHES: Record<string, number> = {
+  start: 30,
+  rest: 30,
+  chat: 300,
+  "chat-faults": 80,
+  webhooks: 60,
+  observability: 90,
+  join: 60,
+  sfu: 300,
+  "full-room": 60,
+  churn: 120,
+  faults: 640,
+};
+/** Its ten minutes count faults, not time: a second run would show nothing more. */
+const ONCE = new Set(["faults"]);
+
+const ROOT = join(import.meta.dir, "../..");
+const rounds = Number(process.argv.slice(2).find((word) => /^\d+$/.test(word)) ?? 3);
+const plan = Object.entries(BENCHES).flatMap(([bench, seconds]) =>
+  Array.from({ length: ONCE.has(bench) ? 1 : rounds }, (_, round) => ({ bench, seconds, round: round + 1 })),
+);
+
+const runs = new Map<string, Run[]>();
+for (const [index, { bench, round }] of plan.entries()) {
+  const left = plan.slice(index).reduce((sum, step) => sum + step.seconds, 0);
+  console.error(`[${index + 1}/${plan.length}] ${bench}, run ${round} (about ${minutes(left)} left)`);
+  const startedAt = performance.now();
+  const run = await runBench(bench);
+  const seconds = (performance.now() - startedAt) / 1000;
+  for (const step of plan) if (step.bench === bench) step.seconds = seconds;
+  if (run) runs.set(bench, [...(runs.get(bench) ?? []), run]);
+}
+
+const results: BenchResult[] = [...runs].map(([bench, of]) => ({ bench, runs: of.length, figures: medianOf(of) }));
+const facts = await machine();
+const folder = join(ROOT, "dist/bench");
+mkdirSync(folder, { recursive: true });
+await Bun.write(join(folder, "all.json"), `${JSON.stringify({ machine: facts, results }, null, 2)}\n`);
+await Bun.write(join(folder, "all.md"), markdownOf(facts, results));
+console.log(markdownOf(facts, results));
+console.error("written to dist/bench/all.md and dist/bench/all.json");
+if (process.argv.includes("--readme")) {
+  const readme = Bun.file(join(ROOT, "README.md"));
+  await Bun.write(readme, withFigures(await readme.text(), facts, results));
+}
+const missed = Object.keys(BENCHES).filter((bench) => !runs.has(bench));
+for (const bench of missed) console.error(`stoa: ${bench} gave no figures`);
+if (missed.length > 0) process.exitCode = 1;
+
+/** The figures are on the last line that is JSON; a missed goal is a figure too, a crash is none. */
+async function runBench(bench: string): Promise<Run | null> {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, `${bench}.ts`)], {
+    cwd: ROOT,
+    stdin: "ignore",
+    stderr: "pipe",
+  });
+  const [out, problems] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+  const line = out.split("\n").findLast((text) => text.startsWith('{"bench":'));
+  if (line !== undefined) return JSON.parse(line) as Run;
+  console.error(`stoa: ${bench} ended with ${await child.exited}\n${problems.slice(-2000)}`);
+  return null;
+}
+
+function minutes(seconds: number): string {
+  return seconds < 90 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;
+}

@@ -1,0 +1,34 @@
+import { expect, test } from "bun:test";
+import type { Machine } from "./machine.ts";
+import { medianOf } from "./median.ts";
+import { markdownOf, withFigures } from "./table.ts";
+
+const run = (value: number) => ({
+  bench: "rest",
+  figures: [
+    { what: "requests", value: value * 100, unit: "/s" },
+    { what: "ratio", value, unit: "", goal: { atLeast: 0.6 } },
+  ],
+});
+const MACHINE: Machine = { processor: "A1", cores: 2, memoryGb: 24, system: "Linux", versions: { bun: "1" } };
+
+test("each figure is the median of its runs, whichever run it was", () => {
+  expect(medianOf([run(0.7), run(0.5), run(0.6)])).toEqual(run(0.6).figures as never);
+  expect(medianOf([run(0.7)])).toEqual(run(0.7).figures as never);
+});
+
+test("the table says which goal was missed", () => {
+  const of = (value: number) => markdownOf(MACHINE, [{ bench: "rest", runs: 3, figures: run(value).figures as never }]);
+  expect(of(0.61)).toContain("| ratio | 0.61 | at least 0.6 | met |");
+  expect(of(0.59)).toContain("| ratio | 0.59 | at least 0.6 | missed |");
+  expect(of(0.59)).toContain("| requests | 59 /s |  |  |");
+});
+
+test("the README shows what has a goal, between its marks, and is otherwise left alone", () => {
+  const readme = "before\n<!-- figures -->\nold\n<!-- /figures -->\nafter\n";
+  const shown = withFigures(readme, MACHINE, [{ bench: "rest", runs: 3, figures: run(0.7).figures as never }]);
+  expect(shown).toStartWith("before\n<!-- figures -->\n2 cores (A1)");
+  expect(shown).toContain("| `rest` | ratio | 0.7 | at least 0.6 | met |\n<!-- /figures -->\nafter\n");
+  expect(shown).not.toContain("requests");
+  expect(shown).not.toContain("old");
+});
