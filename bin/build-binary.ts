@@ -21,10 +21,19 @@ export function thisPlatform(): Platform {
   return platform;
 }
 
-type BinaryOptions = { root: string; platform: Platform; webDir: string; outfile: string };
+type BinaryOptions = {
+  root: string;
+  platform: Platform;
+  webDir: string;
+  /** Holds the native part of the packet path, made for this machine; other platforms go without. */
+  nativeDir: string;
+  outfile: string;
+};
 
 /** One file with everything in it: code with bytecode (it starts four times as fast), workers, migrations, web assets. */
-export async function buildBinary({ root, platform, webDir, outfile }: BinaryOptions): Promise<void> {
+export async function buildBinary({ root, platform, webDir, nativeDir, outfile }: BinaryOptions): Promise<void> {
+  const native = platform === thisPlatform() && existsSync(join(nativeDir, "media.so")) ? [nativeDir] : [];
+  const assets = [join(root, "migrations"), webDir, ...native];
   const result = await Bun.build({
     // A worker is found in the binary only when it is an entry point of its own.
     entrypoints: [join(root, "src/main.ts"), ...workers(root)],
@@ -39,7 +48,7 @@ export async function buildBinary({ root, platform, webDir, outfile }: BinaryOpt
       ...(platform === thisPlatform() ? {} : { target: `bun-${platform}` as Bun.Build.CompileTarget }),
       outfile,
       // Each folder is embedded under its base name.
-      assets: [join(root, "migrations"), webDir].filter((folder) => existsSync(folder)),
+      assets: assets.filter((folder) => existsSync(folder)),
       // The current directory belongs to the user: a .env lying there must not configure the server.
       autoloadDotenv: false,
       autoloadBunfig: false,

@@ -8,6 +8,7 @@
 import { linkSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { compileNative } from "../src/sfu/native/compile.ts";
 import { buildBinary, PLATFORMS, thisPlatform } from "./build-binary.ts";
 import { buildWeb } from "./build-web.ts";
 
@@ -21,9 +22,16 @@ await step("web assets", () => buildWeb(root, join(dist, "web")));
 
 if (values["web-only"] !== true) {
   const checksums: string[] = [];
+  const nativeDir = join(dist, "native");
+  rmSync(nativeDir, { recursive: true, force: true });
+  await step("native fan-out", async () => {
+    const compiled = await compileNative(join(nativeDir, "media.so"));
+    if (!compiled.ok) console.error(`stoa: without native fan-out: ${compiled.reason}`);
+  });
   for (const platform of values.all === true ? PLATFORMS : [thisPlatform()]) {
     const file = `stoa-${platform}${platform.startsWith("windows") ? ".exe" : ""}`;
-    await step(file, () => buildBinary({ root, platform, webDir: join(dist, "web"), outfile: join(dist, file) }));
+    const outfile = join(dist, file);
+    await step(file, () => buildBinary({ root, platform, webDir: join(dist, "web"), nativeDir, outfile }));
     checksums.push(`${await sha256(join(dist, file))}  ${file}\n`);
   }
   await Bun.write(join(dist, "checksums.txt"), checksums.join(""));

@@ -22,6 +22,7 @@ const SHOWN = [
   "PORT",
   "MEDIA_UDP_PORT",
   "MEDIA_WORKERS",
+  "MEDIA_FAN_OUT",
   "PUBLIC_IP",
   "TLS_CERT",
   "TLS_KEY",

@@ -2,6 +2,7 @@
 import { cpus, totalmem } from "node:os";
 import type { SrtpProfile } from "../sfu/packet/srtp.ts";
 import { MediaWorker } from "./media-worker.ts";
+import { type FanOutChoice, findNativeLibrary, type NativeLibrary } from "./native-library.ts";
 import {
   type AddParticipant,
   MediaError,
@@ -28,6 +29,8 @@ export type EmbeddedMediaOptions = {
   log: { info(details: object, message: string): void; error(details: object, message: string): void };
   /** Credentials of checks that are answered and lead nowhere. */
   probe?: { ufrag: string; pwd: string };
+  /** Who protects and sends packets; native code where it can be had, unless it is said. */
+  fanOut?: FanOutChoice;
   /** All, unless a test wants one in particular. */
   srtpProfiles?: SrtpProfile[];
 };
@@ -37,16 +40,18 @@ export class EmbeddedMedia implements MediaNode {
   /** Room → worker, and who is in it: what is lost when that worker dies. */
   readonly #rooms = new Map<string, { worker: MediaWorker; participants: Set<string> }>();
   readonly #listeners = new Set<(event: MediaEvent) => void>();
+  readonly #library: NativeLibrary | null;
   #cpu: { atMs: number; micros: number } | null = null;
 
   static async start(options: EmbeddedMediaOptions): Promise<EmbeddedMedia> {
-    const media = new EmbeddedMedia();
+    const library = await findNativeLibrary(options.fanOut ?? "auto", options.log);
+    const media = new EmbeddedMedia(library);
     const { announce, hostname, tcp, log, srtpProfiles = ["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_80"] } = options;
     for (let index = 0; index < options.workers; index++) {
       const port = options.port === 0 ? 0 : options.port + index;
       const worker = new MediaWorker(
         index,
-        { hostname, port, announce, tcp, srtpProfiles, probe: options.probe },
+        { hostname, port, announce, tcp, srtpProfiles, probe: options.probe, nativeLibrary: library?.path },
         { onEvent: (event) => media.#emit(event), onCrash: () => media.#crashed(worker), log },
       );
       media.#workers.push(worker);
@@ -60,7 +65,9 @@ export class EmbeddedMedia implements MediaNode {
     return media;
   }
 
-  private constructor() {}
+  private constructor(library: NativeLibrary | null) {
+    this.#library = library;
+  }
 
   /** UDP (and TCP) ports in use, one per worker. */
   get ports(): number[] {
@@ -186,6 +193,8 @@ export class EmbeddedMedia implements MediaNode {
   async close(): Promise<void> {
     this.#rooms.clear();
     await Promise.all(this.#workers.map((worker) => worker.close()));
+    // More than one close finds no worker any more, and the library closed.
+    if (this.#workers.length > 0) this.#library?.close();
     this.#workers.length = 0;
     this.#listeners.clear();
   }

@@ -5,6 +5,7 @@ import type { Runtime } from "../runtime.ts";
 import { mediaAddresses } from "./addresses.ts";
 import { type Agent, startAgent } from "./agent.ts";
 import { EmbeddedMedia } from "./embedded.ts";
+import { NativeUnavailable } from "./native-library.ts";
 import type { MediaNodes } from "./nodes.ts";
 
 export type LocalMedia = {
@@ -25,6 +26,7 @@ export class MediaRefused extends Error {
 }
 
 export function mediaRefused(error: Error, { MEDIA_WORKERS, MEDIA_UDP_PORT: port }: Config, hostname: string) {
+  if (error instanceof NativeUnavailable) return new MediaRefused(error.message);
   const range = MEDIA_WORKERS === 1 ? `port ${port}` : `ports ${port} to ${port + MEDIA_WORKERS - 1}`;
   return new MediaRefused(`media ${range} of ${hostname}: ${error.message}. Choose another with --media-udp-port.`);
 }
@@ -33,9 +35,10 @@ export function mediaRefused(error: Error, { MEDIA_WORKERS, MEDIA_UDP_PORT: port
 export async function startLocalMedia({ config, log, timers }: Runtime, nodes: MediaNodes): Promise<LocalMedia> {
   const { announce, hostname } = await mediaAddresses(config, log);
   const { MEDIA_WORKERS: workers, MEDIA_UDP_PORT: port, SFU_NODE_NAME: name, SFU_REGION: region } = config;
+  const { MEDIA_FAN_OUT: fanOut } = config;
   const capacity = capacityOf(config);
   const probe = { ufrag: "stoa-doctor", pwd: randomBytes(24).toString("base64url") };
-  const node = await EmbeddedMedia.start({ workers, port, hostname, announce, tcp: true, probe, log }).catch(
+  const node = await EmbeddedMedia.start({ workers, port, hostname, announce, tcp: true, fanOut, probe, log }).catch(
     (error: Error) => {
       throw mediaRefused(error, config, hostname);
     },

@@ -74,6 +74,7 @@ export class MediaWorker {
           {
             worker: this.index,
             port: message.port,
+            fanOut: message.fanOut,
             icmpErrorsSilenced: message.icmpErrorsSilenced,
             buffersRaised: message.buffersRaised,
           },

@@ -38,8 +38,8 @@ export async function startNodeProcess(options: NodeProcessOptions): Promise<Nod
   const files = certificateFiles(config);
   const certificate = files && readCertificate(files);
   const { announce, hostname } = await mediaAddresses(config, log);
-  const { MEDIA_WORKERS: workers, MEDIA_UDP_PORT: port } = config;
-  const starting = EmbeddedMedia.start({ workers, port, hostname, announce, tcp: true, log });
+  const { MEDIA_WORKERS: workers, MEDIA_UDP_PORT: port, MEDIA_FAN_OUT: fanOut } = config;
+  const starting = EmbeddedMedia.start({ workers, port, hostname, announce, tcp: true, fanOut, log });
   const media = await starting.catch((error: Error) => {
     throw mediaRefused(error, config, hostname);
   });

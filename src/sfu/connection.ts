@@ -88,8 +88,8 @@ export class Connection {
       fingerprints,
       send: (data) => this.#sendRaw(data),
       onConnected: ({ incoming, outgoing }) => {
-        this.#incoming = new SrtpReceiver(incoming);
-        this.#outgoing = new SrtpSender(outgoing);
+        this.#incoming = new SrtpReceiver(incoming, host.udp.path.createCipher);
+        this.#outgoing = new SrtpSender(outgoing, host.udp.path.createCipher);
         this.srtpProfile = incoming.profile;
         this.#ready();
       },
@@ -179,6 +179,10 @@ export class Connection {
     this.#dtls.close();
     this.#host.agent.close(this.ice);
     this.transport = null;
+    this.#incoming?.close();
+    this.#incoming = null;
+    this.#outgoing?.close();
+    this.#outgoing = null;
   }
 
   #sendRaw(data: Uint8Array): void {

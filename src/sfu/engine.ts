@@ -10,8 +10,10 @@ import {
   type RoomRef,
 } from "../media/node.ts";
 import { IceAgent, plainAddress } from "./ice.ts";
+import { openNativePath } from "./native/native-path.ts";
 import { useNativeCurves } from "./native-curves.ts";
 import { TransportFeedback } from "./packet/twcc-feedback.ts";
+import { type PacketPath, typescriptPath } from "./packet-path.ts";
 import type { Participant, ParticipantHost } from "./participant.ts";
 import { Room } from "./room.ts";
 import type { SocketTuning } from "./socket-options.ts";
@@ -36,7 +38,7 @@ export type EngineOutput = {
 };
 
 /** Only tests have these. */
-export type EngineHooks = { impairIn?: Impair; impairOut?: Impair };
+export type EngineHooks = { impairIn?: Impair; impairOut?: Impair; path?: PacketPath };
 
 export class Engine {
   readonly #rooms = new Map<string, Room>();
@@ -61,6 +63,7 @@ export class Engine {
   static async start(settings: WorkerSettings, output: EngineOutput, hooks: EngineHooks = {}): Promise<Engine> {
     useNativeCurves();
     const certificate = await createCertificate();
+    const path = hooks.path ?? (settings.nativeLibrary ? openNativePath(settings.nativeLibrary) : typescriptPath);
     for (let attempt = 1; ; attempt++) {
       let engine: Engine | null = null;
       const udp = await UdpPort.bind({
@@ -68,12 +71,13 @@ export class Engine {
         port: settings.port,
         onDatagram: (data, port, address) => engine?.receive(data, port, address),
         ...hooks,
+        path,
       }).catch((error) => {
         // A machine without IPv6 has no `::`.
         if (settings.hostname !== "::" || error?.code === "EADDRINUSE") throw error;
         return null;
       });
-      if (!udp) return Engine.start({ ...settings, hostname: "0.0.0.0" }, output, hooks);
+      if (!udp) return Engine.start({ ...settings, hostname: "0.0.0.0" }, output, { ...hooks, path });
       try {
         engine = new Engine(settings, certificate, udp, output);
         return engine;
@@ -114,6 +118,10 @@ export class Engine {
 
   get port(): number {
     return this.#udp.port;
+  }
+
+  get fanOut(): PacketPath["name"] {
+    return this.#udp.path.name;
   }
 
   get tuning(): SocketTuning {
@@ -256,6 +264,7 @@ export class Engine {
     this.#rooms.clear();
     this.#tcp?.close();
     this.#udp.close();
+    this.#udp.path.close();
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import { randomBytes } from "node:crypto";
 import type { TrackKind } from "../protocol/room-records.ts";
-import { createTarget, type FanOutTarget, type FanOutTransport, fanOut } from "./packet/fan-out.ts";
+import { createTarget, type FanOutTarget, type FanOutTransport } from "./packet/fan-out.ts";
 import { Forwarder, firstSequence } from "./packet/forwarder.ts";
 import { NackResponder } from "./packet/nack-responder.ts";
 import { RtpView } from "./packet/rtp.ts";
@@ -134,7 +134,7 @@ export class OutgoingSection {
         continue;
       target.sentAtMs = nowMs;
       target.transportSequence = sequence.next(this.#view.length, nowMs, probe);
-      fanOut(this.#view, [target], 1, udp.batch);
+      udp.fanOut(this.#view, [target], 1);
       udp.schedule();
       return this.#view.length;
     }
@@ -155,7 +155,7 @@ export class OutgoingSection {
         target.sentAtMs = nowMs;
         if (this.usesTransportSequence) target.transportSequence = sequence.next(this.#view.length, nowMs);
       }
-      fanOut(this.#view, [target], 1, udp.batch);
+      udp.fanOut(this.#view, [target], 1);
       bytes += this.#view.length;
     }
     udp.schedule();

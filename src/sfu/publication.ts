@@ -5,7 +5,7 @@ import { LAYER_NAMES, layerIndex, PublishedLayer } from "./layer.ts";
 import { keyframeHeight, type MediaCodec, startsKeyframe } from "./packet/codec/keyframe.ts";
 import { primaryOfRed } from "./packet/codec/red.ts";
 import { Vp8Descriptor } from "./packet/codec/vp8.ts";
-import { type FanOutTarget, fanOut } from "./packet/fan-out.ts";
+import type { FanOutTarget } from "./packet/fan-out.ts";
 import type { SourcePacket } from "./packet/forwarder.ts";
 import { RtpView } from "./packet/rtp.ts";
 import type { NegotiatedCodec } from "./sdp/codecs.ts";
@@ -123,9 +123,8 @@ export class Publication {
       else targets[count++] = target;
     }
     if (count + plainCount === 0) return;
-    fanOut(packet.view, targets, count, this.#udp.batch);
-    if (plainCount > 0 && primaryOfRed(packet.view, this.#primary))
-      fanOut(this.#primary, plain, plainCount, this.#udp.batch);
+    this.#udp.fanOut(packet.view, targets, count);
+    if (plainCount > 0 && primaryOfRed(packet.view, this.#primary)) this.#udp.fanOut(this.#primary, plain, plainCount);
     this.#udp.schedule();
     if (packet.keyframe && this.kind === "video") {
       for (const subscription of this.subscriptions)
@@ -144,7 +143,7 @@ export class Publication {
       packet.extended = extended;
       packet.keyframe = startsKeyframe(this.mediaCodec, packet.view, packet.vp8);
       const target = subscription.forward(packet, layer, nowMs);
-      if (target) fanOut(packet.view, [target], 1, this.#udp.batch);
+      if (target) this.#udp.fanOut(packet.view, [target], 1);
     }
     subscription.catchUpFrom = null;
     this.#udp.schedule();

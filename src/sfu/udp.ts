@@ -1,5 +1,8 @@
 /** The one UDP socket of a worker: batched sends, a bounded backlog, and packets handed on as they come. */
+import type { FanOutTarget } from "./packet/fan-out.ts";
+import type { RtpView } from "./packet/rtp.ts";
 import { SEND_BATCH_PACKETS, SEND_SLOT_BYTES, SendBatch, type SendEntries } from "./packet/send-batch.ts";
+import { type PacketPath, typescriptPath } from "./packet-path.ts";
 import { type SocketTuning, tuneUdpSocket } from "./socket-options.ts";
 
 const BUFFER_BYTES = 4 * 1_024 * 1_024;
@@ -16,6 +19,8 @@ export type UdpOptions = {
   hostname: string;
   port: number;
   onDatagram: DatagramHandler;
+  /** TypeScript's, unless another one is given. */
+  path?: PacketPath;
   impairIn?: Impair;
   impairOut?: Impair;
 };
@@ -29,8 +34,9 @@ export class UdpPort {
   readonly counters: UdpCounters = { packetsIn: 0, bytesIn: 0, packetsOut: 0, bytesOut: 0, dropped: 0 };
   readonly repairs: RepairCounters = { nacksIn: 0, nacksOut: 0, keyframesIn: 0, keyframesOut: 0 };
   readonly tuning: SocketTuning;
-  /** Media goes here directly; call `schedule` after the last packet of a turn. */
-  readonly batch: SendBatch;
+  readonly path: PacketPath;
+  readonly #batch: SendBatch;
+  readonly #fd: number | undefined;
   readonly #socket: Bun.udp.Socket<"buffer">;
   readonly #impairOut: Impair | undefined;
   #backlog: SendEntries = [];
@@ -56,15 +62,21 @@ export class UdpPort {
         error: () => {},
       },
     });
-    bound = new UdpPort(socket, options.impairOut);
+    bound = new UdpPort(socket, options.path ?? typescriptPath, options.impairOut);
     return bound;
   }
 
-  private constructor(socket: Bun.udp.Socket<"buffer">, impairOut: Impair | undefined) {
+  private constructor(socket: Bun.udp.Socket<"buffer">, path: PacketPath, impairOut: Impair | undefined) {
+    const { fd } = socket as { fd?: number };
     this.#socket = socket;
     this.#impairOut = impairOut;
-    this.batch = new SendBatch((entries, count) => this.#sendBatch(entries, count));
-    const { fd } = socket as { fd?: number };
+    this.#fd = fd;
+    this.path = path;
+    this.#batch = new SendBatch(
+      (entries, count) => this.#sendBatch(entries, count),
+      SEND_BATCH_PACKETS,
+      path.send && !impairOut ? (batch, count) => this.#sendDirectly(batch, count) : null,
+    );
     this.tuning =
       fd === undefined ? { icmpErrorsSilenced: false, buffersRaised: false } : tuneUdpSocket(fd, BUFFER_BYTES);
   }
@@ -78,22 +90,36 @@ export class UdpPort {
     this.counters.bytesIn += bytes;
   }
 
+  /** One packet of media to the first `count` targets; call `schedule` after the last packet of a turn. */
+  fanOut(packet: RtpView, targets: readonly FanOutTarget[], count: number): void {
+    this.path.fanOut(packet, targets, count, this.#batch);
+  }
+
   /** One packet of control traffic; the bytes are copied. */
   send(data: Uint8Array, port: number, address: string): void {
     if (data.length > SEND_SLOT_BYTES) return;
-    this.batch.slot().set(data);
-    this.batch.commit(data.length, port, address);
+    this.#batch.slot().set(data);
+    this.#batch.commit(data.length, port, address);
     this.schedule();
   }
 
   /** The batch leaves at the end of this turn of the loop, or earlier when it is full. */
   schedule(): void {
-    if (this.#scheduled || this.batch.count === 0) return;
+    if (this.#scheduled || this.#batch.count === 0) return;
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
-      this.batch.flush();
+      this.#batch.flush();
     });
+  }
+
+  /** Nothing goes past packets that wait for room in the kernel's buffer. */
+  #sendDirectly(batch: SendBatch, count: number): number {
+    if (this.path.send === null || this.#fd === undefined || this.#backlog.length > 0 || this.#socket.closed) return 0;
+    const sent = this.path.send(this.#fd, batch, count);
+    this.counters.packetsOut += sent;
+    for (let i = 0; i < sent; i++) this.counters.bytesOut += batch.lengths[i] as number;
+    return sent;
   }
 
   #sendBatch(entries: SendEntries, count: number): void {
@@ -155,7 +181,7 @@ export class UdpPort {
   }
 
   close(): void {
-    this.batch.flush();
+    this.#batch.flush();
     if (!this.#socket.closed) this.#socket.close();
   }
 }

@@ -11,6 +11,8 @@ export type WorkerSettings = {
   announce: string[];
   tcp: boolean;
   srtpProfiles: SrtpProfile[];
+  /** Protects and sends packets instead of TypeScript. */
+  nativeLibrary?: string | undefined;
   /** Checks with these credentials are answered and lead nowhere: so that the way to the port can be tried. */
   probe?: { ufrag: string; pwd: string };
 };
@@ -28,7 +30,13 @@ export type ToWorker =
   | { type: "close" };
 
 export type FromWorker =
-  | { type: "started"; port: number; buffersRaised: boolean; icmpErrorsSilenced: boolean }
+  | {
+      type: "started";
+      port: number;
+      fanOut: "typescript" | "native";
+      buffersRaised: boolean;
+      icmpErrorsSilenced: boolean;
+    }
   | { type: "refused"; message: string }
   | { type: "answer"; id: number; response: unknown }
   | { type: "error"; id: number; code: MediaErrorCode | null; message: string }

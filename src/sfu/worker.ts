@@ -32,7 +32,7 @@ function serve(): void {
         onFault: fault,
         beat: () => Atomics.add(heartbeat, 0, 1),
       });
-      post({ type: "started", port: engine.port, ...engine.tuning });
+      post({ type: "started", port: engine.port, fanOut: engine.fanOut, ...engine.tuning });
     } catch (error) {
       post({ type: "refused", message: error instanceof Error ? error.message : String(error) });
     }

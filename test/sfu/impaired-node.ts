@@ -3,8 +3,10 @@
 import type { MediaEvent, MediaMethod, MediaNode, MediaRequest, MediaResponse } from "../../src/media/node.ts";
 import { Engine } from "../../src/sfu/engine.ts";
 import { Impairment, type ImpairmentOptions } from "../../src/sfu/packet/impairment.ts";
+import type { PacketPath } from "../../src/sfu/packet-path.ts";
 import type { Impair } from "../../src/sfu/udp.ts";
 import type { WorkerCall, WorkerSettings } from "../../src/sfu/worker-protocol.ts";
+import { libraryUnderTest } from "./packet-paths.ts";
 
 const PUMP_MS = 2;
 
@@ -51,7 +53,11 @@ export type ImpairedNode = MediaNode & {
   impairUp(options: ImpairmentOptions, ports?: number[] | null): void;
 };
 
-export async function startImpairedNode(seed = 1, settings: Partial<WorkerSettings> = {}): Promise<ImpairedNode> {
+export async function startImpairedNode(
+  seed = 1,
+  settings: Partial<WorkerSettings> = {},
+  path?: PacketPath,
+): Promise<ImpairedNode> {
   const listeners = new Set<(event: MediaEvent) => void>();
   const down = new Link(seed);
   const up = new Link(seed + 1);
@@ -62,6 +68,7 @@ export async function startImpairedNode(seed = 1, settings: Partial<WorkerSettin
       announce: ["127.0.0.1"],
       tcp: false,
       srtpProfiles: ["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_80"],
+      nativeLibrary: await libraryUnderTest(),
       ...settings,
     },
     {
@@ -72,7 +79,7 @@ export async function startImpairedNode(seed = 1, settings: Partial<WorkerSettin
         throw error;
       },
     },
-    { impairIn: up.impair, impairOut: down.impair },
+    { impairIn: up.impair, impairOut: down.impair, ...(path ? { path } : {}) },
   );
   const pump = setInterval(() => {
     up.pump();

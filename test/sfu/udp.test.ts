@@ -1,9 +1,10 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { UdpPort } from "../../src/sfu/udp.ts";
+import { PATHS } from "./packet-paths.ts";
 
 type Client = { socket: Bun.udp.Socket<"buffer">; got: string[] };
 
-describe("the one UDP socket of a worker", () => {
+describe.each(PATHS)("the one UDP socket of a worker, %s", (_name, path) => {
   const open: { close(): void }[] = [];
   afterEach(() => {
     for (const socket of open.splice(0)) socket.close();
@@ -20,7 +21,7 @@ describe("the one UDP socket of a worker", () => {
     return { socket, got };
   };
   const bind = async (options: Partial<Parameters<typeof UdpPort.bind>[0]> = {}) => {
-    const port = await UdpPort.bind({ hostname: "127.0.0.1", port: 0, onDatagram: () => {}, ...options });
+    const port = await UdpPort.bind({ hostname: "127.0.0.1", port: 0, onDatagram: () => {}, path, ...options });
     open.push(port);
     return port;
   };

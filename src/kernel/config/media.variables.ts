@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
 import { host, lengthBetween, name, origin, turnUrl } from "./checks.ts";
-import { integer, list, optional, secret, text } from "./variable.ts";
+import { choice, integer, list, optional, secret, text } from "./variable.ts";
 
 export const mediaVariables = {
   PUBLIC_IP: list(
@@ -17,6 +17,11 @@ export const mediaVariables = {
     Math.max(1, availableParallelism() - 1),
     { min: 1, max: 256, fallbackText: "cores − 1, at least 1" },
     "Media worker threads.",
+  ),
+  MEDIA_FAN_OUT: choice(
+    "auto",
+    ["auto", "typescript", "native"],
+    "Who encrypts and sends media packets: native code takes about half the CPU time; auto uses it where it can be loaded.",
   ),
   SFU_NODE_NAME: text("local", name, "Name of this media node in the fleet."),
   SFU_REGION: text("local", name, "Region of this media node."),

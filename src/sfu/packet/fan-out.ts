@@ -1,5 +1,5 @@
 // The last step of a packet: rewrite, protect and queue it for every subscriber. One function over one batch, so
-// that a native implementation can take its place without touching anything else.
+// that a native implementation (`../native/native-fan-out.ts`) can take its place without touching anything else.
 
 import { writeUint16, writeUint32 } from "./bytes.ts";
 import { RTP_HEADER_BYTES, type RtpView } from "./rtp.ts";
@@ -44,6 +44,8 @@ export type FanOut = (packet: RtpView, targets: readonly FanOutTarget[], count: 
 /** Extensions we add or widen, the RTX number, padding and the tag: what a packet may grow by. */
 const MAX_GROWTH = 320 + 255 + SRTP_MAX_OVERHEAD;
 
+const RTX_BYTES = 2;
+
 /** Larger ones are left out: no network we know carries them. */
 export const MAX_PACKET_BYTES = SEND_SLOT_BYTES - MAX_GROWTH;
 
@@ -73,17 +75,11 @@ export const fanOut: FanOut = (packet, targets, count, batch) => {
     const target = targets[i] as FanOutTarget;
     const { transport } = target;
     const out = batch.slot();
-    writeFixedHeader(out, target);
-    const { extensions, sentAtMs, transportSequence } = target;
-    const headerLength = extensions.write(out, RTP_HEADER_BYTES, packet, sentAtMs, transportSequence);
-    if (headerLength > RTP_HEADER_BYTES) out[0] = 0x90;
-    let at = headerLength;
-    if (target.originalSequenceNumber >= 0) {
-      writeUint16(out, at, target.originalSequenceNumber);
-      at += 2;
-    }
+    const headerLength = writeHeader(out, packet, target);
+    if (headerLength < 0) continue;
+    const at = writeOriginalSequenceNumber(out, headerLength, target);
     out.set(payload, at);
-    for (let k = 0; k < target.prefixLength; k++) out[at + k] = target.prefix[k] as number;
+    writePrefix(out, at, target);
     const end = target.paddingLength > 0 ? pad(out, at + payloadLength, target.paddingLength) : at + payloadLength;
     const length = transport.srtp.protectRtp(out, headerLength, end);
     if (transport.deliver === undefined) batch.commit(length, transport.port, transport.address);
@@ -91,18 +87,34 @@ export const fanOut: FanOut = (packet, targets, count, batch) => {
   }
 };
 
-/** RFC 3550 §5.1: the last byte of the padding says how much of it there is. */
-function pad(out: Uint8Array, at: number, paddingLength: number): number {
-  out[0] = (out[0] as number) | 0x20;
-  out.fill(0, at, at + paddingLength);
-  out[at + paddingLength - 1] = paddingLength;
-  return at + paddingLength;
-}
-
-function writeFixedHeader(out: Uint8Array, target: FanOutTarget): void {
-  out[0] = 0x80;
+/** The fixed header and the extensions. Returns where they end, or −1: with them the packet fits no slot. */
+export function writeHeader(out: Uint8Array, packet: RtpView, target: FanOutTarget): number {
+  const { extensions, sentAtMs, transportSequence, paddingLength } = target;
+  const end = extensions.write(out, RTP_HEADER_BYTES, packet, sentAtMs, transportSequence);
+  // A publisher may send thousands of empty elements, which grow in the form a viewer needs.
+  if (end + RTX_BYTES + packet.payloadLength + paddingLength + SRTP_MAX_OVERHEAD > SEND_SLOT_BYTES) return -1;
+  out[0] = 0x80 | (end > RTP_HEADER_BYTES ? 0x10 : 0) | (paddingLength > 0 ? 0x20 : 0);
   out[1] = (target.marker ? 0x80 : 0) | target.payloadType;
   writeUint16(out, 2, target.sequenceNumber);
   writeUint32(out, 4, target.timestamp);
   writeUint32(out, 8, target.ssrc);
+  return end;
+}
+
+/** Returns where the payload begins. */
+export function writeOriginalSequenceNumber(out: Uint8Array, at: number, target: FanOutTarget): number {
+  if (target.originalSequenceNumber < 0) return at;
+  writeUint16(out, at, target.originalSequenceNumber);
+  return at + RTX_BYTES;
+}
+
+export function writePrefix(out: Uint8Array, at: number, target: FanOutTarget): void {
+  for (let k = 0; k < target.prefixLength; k++) out[at + k] = target.prefix[k] as number;
+}
+
+/** RFC 3550 §5.1: the last byte of the padding says how much of it there is. */
+function pad(out: Uint8Array, at: number, paddingLength: number): number {
+  out.fill(0, at, at + paddingLength);
+  out[at + paddingLength - 1] = paddingLength;
+  return at + paddingLength;
 }

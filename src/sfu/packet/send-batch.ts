@@ -1,4 +1,4 @@
-// Datagrams gathered in one arena for one `sendMany`. Nothing is allocated per packet but the view that is sent.
+// Datagrams gathered in one arena, to be sent together. Nothing is allocated per packet but the view that is sent.
 
 /** Room for the largest datagram we take plus what we add to it. */
 export const SEND_SLOT_BYTES = 2304;
@@ -9,18 +9,36 @@ export const SEND_BATCH_PACKETS = 200;
 export type SendEntries = (Uint8Array | number | string)[];
 
 export class SendBatch {
-  readonly #arena: Uint8Array;
+  /** Slot after slot, SEND_SLOT_BYTES each. */
+  readonly arena: Uint8Array<ArrayBuffer>;
+  /** By slot. */
+  readonly lengths: Uint16Array;
+  readonly ports: Uint16Array;
+  readonly addresses: string[] = [];
+  readonly capacity: number;
   readonly #slots: Uint8Array[] = [];
   readonly #send: (entries: SendEntries, count: number) => void;
-  readonly #entries: SendEntries = [];
+  readonly #sendDirectly: ((batch: SendBatch, count: number) => number) | null;
   #count = 0;
 
-  /** `send` must have copied or sent the bytes when it returns: the arena is used again at once. */
-  constructor(send: (entries: SendEntries, count: number) => void, capacity = SEND_BATCH_PACKETS) {
+  /**
+   * `send` must have copied or sent the bytes when it returns: the arena is used again at once. `sendDirectly` is tried before
+   * it: it takes the first packets from the arena itself, and says how many.
+   */
+  constructor(
+    send: (entries: SendEntries, count: number) => void,
+    capacity = SEND_BATCH_PACKETS,
+    sendDirectly: ((batch: SendBatch, count: number) => number) | null = null,
+  ) {
     this.#send = send;
-    this.#arena = new Uint8Array(capacity * SEND_SLOT_BYTES);
+    this.#sendDirectly = sendDirectly;
+    this.capacity = capacity;
+    this.arena = new Uint8Array(capacity * SEND_SLOT_BYTES);
+    this.lengths = new Uint16Array(capacity);
+    this.ports = new Uint16Array(capacity);
     for (let i = 0; i < capacity; i++) {
-      this.#slots.push(this.#arena.subarray(i * SEND_SLOT_BYTES, (i + 1) * SEND_SLOT_BYTES));
+      this.#slots.push(this.arena.subarray(i * SEND_SLOT_BYTES, (i + 1) * SEND_SLOT_BYTES));
+      this.addresses.push("");
     }
   }
 
@@ -28,25 +46,37 @@ export class SendBatch {
     return this.#count;
   }
 
-  /** The free slot: write the packet at its start, then `commit`. Asking twice gives the same slot. */
-  slot(): Uint8Array {
-    return this.#slots[this.#count] as Uint8Array;
+  /** A free slot: write the packet at its start, then `commit`. Those `ahead` of the first are taken by the commits after it. */
+  slot(ahead = 0): Uint8Array {
+    return this.#slots[this.#count + ahead] as Uint8Array;
   }
 
   commit(length: number, port: number, address: string): void {
-    this.#entries.push(this.slot().subarray(0, length), port, address);
-    this.#count += 1;
-    if (this.#count === this.#slots.length) this.flush();
+    const at = this.#count;
+    this.lengths[at] = length;
+    this.ports[at] = port;
+    this.addresses[at] = address;
+    this.#count = at + 1;
+    if (this.#count === this.capacity) this.flush();
   }
 
   flush(): void {
-    if (this.#count === 0) return;
     const count = this.#count;
+    if (count === 0) return;
     this.#count = 0;
-    try {
-      this.#send(this.#entries, count);
-    } finally {
-      this.#entries.length = 0;
+    const sent = this.#sendDirectly === null ? 0 : this.#sendDirectly(this, count);
+    const entries = this.#entries(sent, count);
+    if (entries.length > 0) this.#send(entries, entries.length / 3);
+  }
+
+  #entries(from: number, to: number): SendEntries {
+    const entries: SendEntries = [];
+    for (let i = from; i < to; i++) {
+      // A packet that could not be protected leaves its slot empty.
+      if (this.lengths[i] === 0) continue;
+      const packet = (this.#slots[i] as Uint8Array).subarray(0, this.lengths[i]);
+      entries.push(packet, this.ports[i] as number, this.addresses[i] as string);
     }
+    return entries;
   }
 }

@@ -2,6 +2,8 @@
 // the overhead. Indices, windows and SSRCs are the business of `srtp.ts`.
 
 export interface SrtpCipher {
+  /** Number of the key in native code; 0: it is not there. */
+  readonly handle: number;
   readonly rtpOverhead: number;
   readonly rtcpOverhead: number;
   /** Returns the protected length. */
@@ -12,4 +14,6 @@ export interface SrtpCipher {
   decryptRtcp(data: Uint8Array, length: number, index: number): number;
   /** Where the E flag and SRTCP index lie in a protected packet of that length. */
   rtcpIndexOffset(length: number): number;
+  /** Lets go of the keys: it is not used afterwards. */
+  close(): void;
 }

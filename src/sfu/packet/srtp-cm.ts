@@ -42,6 +42,7 @@ class HmacSha1 {
 }
 
 export class CmCipher implements SrtpCipher {
+  readonly handle = 0;
   readonly rtpOverhead = TAG_BYTES;
   readonly rtcpOverhead = INDEX_BYTES + TAG_BYTES;
   readonly #rtpKey: KeyObject;
@@ -112,6 +113,9 @@ export class CmCipher implements SrtpCipher {
   rtcpIndexOffset(length: number): number {
     return length - TAG_BYTES - INDEX_BYTES;
   }
+
+  /** The garbage collector does it. */
+  close(): void {}
 }
 
 function crypt(key: KeyObject, iv: Uint8Array, data: Uint8Array, from: number, to: number): void {

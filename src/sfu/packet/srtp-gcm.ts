@@ -12,6 +12,7 @@ const INDEX_BYTES = 4;
 const RTCP_HEADER_BYTES = 8;
 
 export class GcmCipher implements SrtpCipher {
+  readonly handle = 0;
   readonly rtpOverhead = TAG_BYTES;
   readonly rtcpOverhead = TAG_BYTES + INDEX_BYTES;
   readonly #rtpKey: KeyObject;
@@ -89,6 +90,9 @@ export class GcmCipher implements SrtpCipher {
   rtcpIndexOffset(length: number): number {
     return length - INDEX_BYTES;
   }
+
+  /** The garbage collector does it. */
+  close(): void {}
 
   /** §17: the E flag and index are authenticated behind the header, although they travel behind the tag. */
   #rtcpHeaderAndIndex(data: Uint8Array, index: number): Uint8Array {

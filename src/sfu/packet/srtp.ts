@@ -30,14 +30,16 @@ export function createSrtpCipher(master: SrtpMasterKey): SrtpCipher {
 /** What `protect…` may add to a packet, at most. */
 export const SRTP_MAX_OVERHEAD = 20;
 
+type CreateCipher = (master: SrtpMasterKey) => SrtpCipher;
+
 export class SrtpSender {
-  readonly #cipher: SrtpCipher;
+  readonly cipher: SrtpCipher;
   /** SSRC → highest index sent. */
   readonly #highest = new Map<number, number>();
   #rtcpIndex = 0;
 
-  constructor(master: SrtpMasterKey) {
-    this.#cipher = createSrtpCipher(master);
+  constructor(master: SrtpMasterKey, createCipher: CreateCipher = createSrtpCipher) {
+    this.cipher = createCipher(master);
   }
 
   /**
@@ -46,18 +48,27 @@ export class SrtpSender {
    * or header with the same number would give the authentication key away.
    */
   protectRtp(data: Uint8Array, headerLength: number, length: number): number {
-    const ssrc = readUint32(data, 8);
     const sequenceNumber = readUint16(data, 2);
+    const rollover = this.rollover(readUint32(data, 8), sequenceNumber);
+    return this.cipher.encryptRtp(data, headerLength, length, rollover, sequenceNumber);
+  }
+
+  /** How often the numbers of this SSRC have wrapped, for the packet that is about to be sent. */
+  rollover(ssrc: number, sequenceNumber: number): number {
     const highest = this.#highest.get(ssrc);
     const index = highest === undefined ? sequenceNumber : Math.max(0, estimateIndex(highest, sequenceNumber));
     if (highest === undefined || index > highest) this.#highest.set(ssrc, index);
-    return this.#cipher.encryptRtp(data, headerLength, length, Math.floor(index / 0x10000), sequenceNumber);
+    return Math.floor(index / 0x10000);
   }
 
   protectRtcp(data: Uint8Array, length: number): number {
     const index = this.#rtcpIndex;
     this.#rtcpIndex = (index + 1) & 0x7fffffff;
-    return this.#cipher.encryptRtcp(data, length, index);
+    return this.cipher.encryptRtcp(data, length, index);
+  }
+
+  close(): void {
+    this.cipher.close();
   }
 }
 
@@ -74,8 +85,8 @@ export class SrtpReceiver {
   readonly #rtcp = new Map<number, ReplayWindow>();
   readonly refusals: SrtpRefusals = { malformed: 0, replayed: 0, unauthentic: 0, tooManyStreams: 0 };
 
-  constructor(master: SrtpMasterKey) {
-    this.#cipher = createSrtpCipher(master);
+  constructor(master: SrtpMasterKey, createCipher: CreateCipher = createSrtpCipher) {
+    this.#cipher = createCipher(master);
   }
 
   /** Opens the packet in place. Returns its plain length, or −1: refused, counted, and no state touched. */
@@ -108,6 +119,10 @@ export class SrtpReceiver {
     if (plain < 0) return this.#refuse("unauthentic");
     accept(this.#rtcp, ssrc, window, RTCP_WINDOW, index);
     return plain;
+  }
+
+  close(): void {
+    this.#cipher.close();
   }
 
   #refuse(reason: keyof SrtpRefusals): -1 {

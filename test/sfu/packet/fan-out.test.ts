@@ -3,13 +3,14 @@ import {
   createTarget,
   type FanOutTarget,
   type FanOutTransport,
-  fanOut,
   MAX_PACKET_BYTES,
 } from "../../../src/sfu/packet/fan-out.ts";
 import { RtpView } from "../../../src/sfu/packet/rtp.ts";
 import { type ExtensionIds, OutgoingExtensions, RtpExtensions } from "../../../src/sfu/packet/rtp-extensions.ts";
 import { SEND_BATCH_PACKETS, SendBatch, type SendEntries } from "../../../src/sfu/packet/send-batch.ts";
 import { type SrtpMasterKey, SrtpReceiver, SrtpSender } from "../../../src/sfu/packet/srtp.ts";
+import type { PacketPath } from "../../../src/sfu/packet-path.ts";
+import { PATHS } from "../packet-paths.ts";
 import { hex, rtpPacket } from "./packets.ts";
 
 const IDS: ExtensionIds = { mid: 1, rid: 0, repairedRid: 0, absSendTime: 4, transportSequence: 5, audioLevel: 0 };
@@ -18,10 +19,10 @@ function keyOf(viewer: number): SrtpMasterKey {
   return { profile: "AEAD_AES_128_GCM", key: new Uint8Array(16).fill(viewer), salt: new Uint8Array(12).fill(viewer) };
 }
 
-function viewerTarget(viewer: number, transport: Partial<FanOutTransport> = {}): FanOutTarget {
+function viewerOf(path: PacketPath, viewer: number, transport: Partial<FanOutTransport> = {}): FanOutTarget {
   const target = createTarget(
     {
-      srtp: new SrtpSender(keyOf(viewer)),
+      srtp: new SrtpSender(keyOf(viewer), path.createCipher),
       address: `10.0.0.${viewer}`,
       port: 5_000 + viewer,
       deliver: undefined,
@@ -60,7 +61,9 @@ const view = (packet: Uint8Array) => {
   return parsed;
 };
 
-describe("the last step of a packet", () => {
+describe.each(PATHS)("the last step of a packet, %s", (_name, path) => {
+  const { fanOut } = path;
+  const viewerTarget = (viewer: number, transport: Partial<FanOutTransport> = {}) => viewerOf(path, viewer, transport);
   const source = rtpPacket({
     sequenceNumber: 9,
     csrcs: 2,
@@ -166,6 +169,15 @@ describe("the last step of a packet", () => {
     batch.commit(1, 1, "a");
     batch.flush();
     expect(calls).toBe(2);
+  });
+
+  test("a header that grows beyond a slot in the form a viewer needs is left out", () => {
+    const { batch } = collector();
+    const packet = rtpPacket({ extensions: Array.from({ length: 780 }, () => ({ id: 3, data: hex("00") })) });
+    const target = viewerTarget(1);
+    const passing = { passThrough: [{ from: 3, to: 200 }] };
+    fanOut(view(packet), [{ ...target, extensions: new OutgoingExtensions(passing) }, target], 2, batch);
+    expect(batch.count).toBe(1);
   });
 
   test("an oversized packet is left out rather than written over its neighbour", () => {

@@ -12,6 +12,7 @@ import { type SrtpMasterKey, type SrtpProfile, SrtpReceiver, SrtpSender } from "
 import { CmCipher } from "../../../src/sfu/packet/srtp-cm.ts";
 import { GcmCipher } from "../../../src/sfu/packet/srtp-gcm.ts";
 import { deriveSessionKeys, masterSaltBytes } from "../../../src/sfu/packet/srtp-keys.ts";
+import { PATHS } from "../packet-paths.ts";
 import { hex, rtpPacket, withRoom } from "./packets.ts";
 
 const PROFILES: SrtpProfile[] = ["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_80"];
@@ -93,7 +94,11 @@ describe("RFC 3711 and RFC 7714 test vectors", () => {
   });
 });
 
-describe.each(PROFILES)("SRTP with %s", (profile) => {
+const CASES = PATHS.flatMap(([name, { createCipher }]) =>
+  PROFILES.map((profile) => [profile, name, createCipher] as const),
+);
+
+describe.each(CASES)("SRTP with %s, %s", (profile, _name, createCipher) => {
   const werift = () => {
     const { key, salt } = masterKey(profile);
     const keys = {
@@ -108,7 +113,7 @@ describe.each(PROFILES)("SRTP with %s", (profile) => {
   };
 
   test("a second implementation opens what we protect, across the sequence wrap", () => {
-    const sender = new SrtpSender(masterKey(profile));
+    const sender = new SrtpSender(masterKey(profile), createCipher);
     const { rtp } = werift();
     for (let i = 0; i < 300; i++) {
       const packet = rtpPacket({ sequenceNumber: (65_400 + i) & 0xffff, payload: 20 + i });
@@ -117,7 +122,7 @@ describe.each(PROFILES)("SRTP with %s", (profile) => {
   });
 
   test("we open what a second implementation protects, across the sequence wrap", () => {
-    const receiver = new SrtpReceiver(masterKey(profile));
+    const receiver = new SrtpReceiver(masterKey(profile), createCipher);
     const { rtp } = werift();
     for (let i = 0; i < 300; i++) {
       const packet = rtpPacket({ sequenceNumber: (65_400 + i) & 0xffff, payload: 20 + i });
@@ -128,8 +133,8 @@ describe.each(PROFILES)("SRTP with %s", (profile) => {
   });
 
   test("SRTCP agrees with a second implementation, both ways", () => {
-    const sender = new SrtpSender(masterKey(profile));
-    const receiver = new SrtpReceiver(masterKey(profile));
+    const sender = new SrtpSender(masterKey(profile), createCipher);
+    const receiver = new SrtpReceiver(masterKey(profile), createCipher);
     const { rtcp } = werift();
     for (let i = 0; i < 20; i++) {
       const packet = hex(`80c90001 0000${(0x1000 + i).toString(16)}  81ce0002 00000001 00000002`);
@@ -151,9 +156,9 @@ describe.each(PROFILES)("SRTP with %s", (profile) => {
         (payload, csrcs, words) => {
           const packet = rtpPacket({ payload, csrcs, extensionWords: words });
           const headerLength = packet.length - payload.length;
-          const sealed = protect(new SrtpSender(masterKey(profile)), packet, headerLength);
+          const sealed = protect(new SrtpSender(masterKey(profile), createCipher), packet, headerLength);
           expect(sealed.subarray(0, headerLength)).toEqual(packet.subarray(0, headerLength));
-          expect(new SrtpReceiver(masterKey(profile)).unprotectRtp(sealed)).toBe(packet.length);
+          expect(new SrtpReceiver(masterKey(profile), createCipher).unprotectRtp(sealed)).toBe(packet.length);
           expect(sealed.slice(0, packet.length)).toEqual(packet);
         },
       ),
@@ -162,8 +167,8 @@ describe.each(PROFILES)("SRTP with %s", (profile) => {
   });
 
   test("a replayed packet is refused and counted, also out of order", () => {
-    const sender = new SrtpSender(masterKey(profile));
-    const receiver = new SrtpReceiver(masterKey(profile));
+    const sender = new SrtpSender(masterKey(profile), createCipher);
+    const receiver = new SrtpReceiver(masterKey(profile), createCipher);
     const sealed = [1, 2, 3, 4, 5].map((sequenceNumber) => protect(sender, rtpPacket({ sequenceNumber })));
     for (const i of [0, 4, 2]) expect(receiver.unprotectRtp((sealed[i] as Uint8Array).slice())).toBeGreaterThan(0);
     for (const i of [0, 4, 2]) expect(receiver.unprotectRtp((sealed[i] as Uint8Array).slice())).toBe(-1);
@@ -172,8 +177,8 @@ describe.each(PROFILES)("SRTP with %s", (profile) => {
   });
 
   test("what is older than the window is refused, what is merely late is not", () => {
-    const sender = new SrtpSender(masterKey(profile));
-    const receiver = new SrtpReceiver(masterKey(profile));
+    const sender = new SrtpSender(masterKey(profile), createCipher);
+    const receiver = new SrtpReceiver(masterKey(profile), createCipher);
     const sealed = new Map<number, Uint8Array<ArrayBuffer>>();
     for (let n = 100; n <= 2_300; n++) sealed.set(n, protect(sender, rtpPacket({ sequenceNumber: n })));
     const open = (n: number) => receiver.unprotectRtp((sealed.get(n) as Uint8Array).slice()) > 0;
@@ -183,8 +188,8 @@ describe.each(PROFILES)("SRTP with %s", (profile) => {
   });
 
   test("one altered bit anywhere is refused, and leaves the stream unharmed", () => {
-    const sender = new SrtpSender(masterKey(profile));
-    const receiver = new SrtpReceiver(masterKey(profile));
+    const sender = new SrtpSender(masterKey(profile), createCipher);
+    const receiver = new SrtpReceiver(masterKey(profile), createCipher);
     const sealed = protect(sender, rtpPacket({ sequenceNumber: 1000, payload: 40 }));
     for (let bit = 0; bit < sealed.length * 8; bit++) {
       const forged = sealed.slice();
@@ -196,10 +201,10 @@ describe.each(PROFILES)("SRTP with %s", (profile) => {
   });
 
   test("a forged packet cannot move the window or the rollover counter", () => {
-    const sender = new SrtpSender(masterKey(profile));
-    const receiver = new SrtpReceiver(masterKey(profile));
+    const sender = new SrtpSender(masterKey(profile), createCipher);
+    const receiver = new SrtpReceiver(masterKey(profile), createCipher);
     receiver.unprotectRtp(protect(sender, rtpPacket({ sequenceNumber: 1000 })));
-    const stranger = new SrtpSender(masterKey(profile, 99));
+    const stranger = new SrtpSender(masterKey(profile, 99), createCipher);
     for (const sequenceNumber of [30_000, 60_000, 20_000]) {
       expect(receiver.unprotectRtp(protect(stranger, rtpPacket({ sequenceNumber })))).toBe(-1);
     }
@@ -208,8 +213,8 @@ describe.each(PROFILES)("SRTP with %s", (profile) => {
 
   test("a burst of any length up to 32,767 across the wrap is harmless", () => {
     for (const lost of [1, 126, 200, 1_000, 20_000, 32_000]) {
-      const sender = new SrtpSender(masterKey(profile));
-      const receiver = new SrtpReceiver(masterKey(profile));
+      const sender = new SrtpSender(masterKey(profile), createCipher);
+      const receiver = new SrtpReceiver(masterKey(profile), createCipher);
       let sequence = 65_536 - Math.ceil(lost / 2) - 5;
       const next = () => protect(sender, rtpPacket({ sequenceNumber: sequence++ & 0xffff }));
       for (let i = 0; i < 5; i++) expect(receiver.unprotectRtp(next())).toBeGreaterThan(0);
@@ -219,16 +224,16 @@ describe.each(PROFILES)("SRTP with %s", (profile) => {
   });
 
   test("late packets of before the wrap are opened after it", () => {
-    const sender = new SrtpSender(masterKey(profile));
-    const receiver = new SrtpReceiver(masterKey(profile));
+    const sender = new SrtpSender(masterKey(profile), createCipher);
+    const receiver = new SrtpReceiver(masterKey(profile), createCipher);
     const sealed = [65_533, 65_534, 65_535, 0, 1].map((n) => protect(sender, rtpPacket({ sequenceNumber: n })));
     for (const i of [0, 3, 4, 2, 1])
       expect(receiver.unprotectRtp((sealed[i] as Uint8Array).slice())).toBeGreaterThan(0);
   });
 
   test("a replayed or altered SRTCP packet is refused", () => {
-    const sender = new SrtpSender(masterKey(profile));
-    const receiver = new SrtpReceiver(masterKey(profile));
+    const sender = new SrtpSender(masterKey(profile), createCipher);
+    const receiver = new SrtpReceiver(masterKey(profile), createCipher);
     const out = withRoom(hex("80c9000100001000"));
     const sealed = out.slice(0, sender.protectRtcp(out, 8));
     for (let bit = 0; bit < sealed.length * 8; bit++) {
@@ -245,14 +250,14 @@ describe.each(PROFILES)("SRTP with %s", (profile) => {
     const packet = withRoom(hex("80c90001000010000000000a"));
     const { rtcpAuth } = deriveSessionKeys(masterKey(profile));
     packet.set(createHmac("sha1", rtcpAuth).update(packet.subarray(0, 12)).digest().subarray(0, 10), 12);
-    const receiver = new SrtpReceiver(masterKey(profile));
+    const receiver = new SrtpReceiver(masterKey(profile), createCipher);
     expect(receiver.unprotectRtcp(packet, profile === "AEAD_AES_128_GCM" ? 32 : 22)).toBe(-1);
     expect(receiver.refusals.malformed).toBe(1);
   });
 
   test("no more than 512 streams are held for one peer", () => {
-    const sender = new SrtpSender(masterKey(profile));
-    const receiver = new SrtpReceiver(masterKey(profile));
+    const sender = new SrtpSender(masterKey(profile), createCipher);
+    const receiver = new SrtpReceiver(masterKey(profile), createCipher);
     const open = (ssrc: number) => receiver.unprotectRtp(protect(sender, rtpPacket({ ssrc })));
     for (let ssrc = 1; ssrc <= 512; ssrc++) expect(open(ssrc)).toBeGreaterThan(0);
     expect(open(513)).toBe(-1);

@@ -1,0 +1,51 @@
+/** Makes the native part of the packet path from its C files, for `bin/build` and for running from a checkout. */
+import { mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+export const NATIVE_SOURCES = ["srtp.c", "send.c"].map((file) => join(import.meta.dir, file));
+
+const COMPILERS = ["cc", "gcc", "clang"];
+const COMMON = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror"];
+/**
+ * Only our own functions are visible, and those of libcrypto are bound to our copy: Bun has functions of the same names. It
+ * is never unloaded, because libcrypto cleans up behind every thread that used it.
+ */
+const LIBRARY = ["-fPIC", "-shared", "-fvisibility=hidden", "-s", "-Wl,--exclude-libs,ALL,-Bsymbolic,-z,nodelete"];
+/** With libcrypto inside, the library runs where there is none; otherwise it needs that of the machine. */
+const LIBCRYPTO = ["-l:libcrypto.a", "-lcrypto"];
+
+export type Compiled = { ok: true } | { ok: false; reason: string };
+
+/** Changes with everything that goes into the library. */
+export function nativeFingerprint(): string {
+  const hasher = new Bun.CryptoHasher("sha256");
+  for (const file of NATIVE_SOURCES) hasher.update(readFileSync(file));
+  return hasher
+    .update(JSON.stringify([process.arch, COMMON, LIBRARY, LIBCRYPTO]))
+    .digest("hex")
+    .slice(0, 16);
+}
+
+export async function compileNative(outfile: string): Promise<Compiled> {
+  if (process.platform !== "linux") return { ok: false, reason: "it is made for Linux" };
+  const compiler = COMPILERS.map((name) => Bun.which(name)).find((path) => path !== null);
+  if (!compiler) return { ok: false, reason: "there is no C compiler" };
+  mkdirSync(dirname(outfile), { recursive: true });
+  // Others may be doing the same at this moment: each writes a file of its own, and the last one stays.
+  const draft = `${outfile}.${process.pid}.${crypto.randomUUID().slice(0, 8)}`;
+  let problem = "";
+  for (const libcrypto of LIBCRYPTO) {
+    const run = Bun.spawn([compiler, ...COMMON, ...LIBRARY, ...NATIVE_SOURCES, libcrypto, "-o", draft], {
+      stdin: "ignore",
+      stdout: "ignore",
+      stderr: "pipe",
+    });
+    problem = await new Response(run.stderr).text();
+    if ((await run.exited) === 0) {
+      renameSync(draft, outfile);
+      return { ok: true };
+    }
+  }
+  rmSync(draft, { force: true });
+  return { ok: false, reason: `the C compiler refused: ${problem.trim().split("\n")[0] ?? ""}` };
+}

@@ -1,0 +1,27 @@
+import type { PacketPath } from "../packet-path.ts";
+import { openNativeEngine } from "./library.ts";
+import { NativeCipher } from "./native-cipher.ts";
+import { createNativeFanOut } from "./native-fan-out.ts";
+import { createNativeSend } from "./native-send.ts";
+
+export type NativePath = PacketPath & {
+  /** Keys that were made and not let go of. */
+  liveCiphers(): number;
+};
+
+/** Throws when the library cannot be loaded here. */
+export function openNativePath(libraryPath: string): NativePath {
+  const native = openNativeEngine(libraryPath);
+  const { functions } = native;
+  return {
+    name: "native",
+    createCipher: (master) => new NativeCipher(native, master),
+    fanOut: createNativeFanOut(native),
+    send: createNativeSend(native),
+    liveCiphers: () => functions.stoa_live_ciphers(native.engine),
+    close: () => {
+      functions.stoa_close(native.engine);
+      native.engine = null;
+    },
+  };
+}

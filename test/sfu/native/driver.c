@@ -1,0 +1,199 @@
+// Calls the native code as a hostile program would, under the sanitizers of the compiler: test/sfu/native/sanitizer.test.ts.
+// Every buffer is a heap block of exactly its size, so that one byte too far is found.
+
+#include <arpa/inet.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SLOT_BYTES 2304u
+#define KEY_BYTES 50u
+
+typedef struct {
+  uint32_t cipher, slot, header_length, payload_at, prefix_length, padding_length, rollover, length;
+} copy;
+
+typedef struct {
+  uint8_t address[16];
+  uint32_t scope;
+  uint16_t port, length;
+} destination;
+
+void *stoa_open(void);
+void stoa_close(void *);
+uint32_t stoa_add_cipher(void *, uint32_t, const uint8_t *, uint32_t);
+void stoa_remove_cipher(void *, uint32_t);
+uint32_t stoa_live_ciphers(const void *);
+uint32_t stoa_protect(void *, uint32_t, uint8_t *, uint32_t, uint32_t, uint32_t, uint32_t);
+int32_t stoa_unprotect(void *, uint32_t, uint8_t *, uint32_t, uint32_t, uint32_t, uint32_t);
+void stoa_fan_out(void *, uint8_t *, uint32_t, const uint8_t *, uint32_t, copy *, uint32_t);
+uint32_t stoa_send(int32_t, uint8_t *, uint32_t, const destination *, uint32_t);
+
+static uint32_t seed = 2463534242u;
+
+static uint32_t chance(void) {
+  seed ^= seed << 13;
+  seed ^= seed >> 17;
+  seed ^= seed << 5;
+  return seed;
+}
+
+// Mostly near what is allowed, sometimes absurd.
+static uint32_t hostile(uint32_t usual) {
+  switch (chance() % 8) {
+    case 0: return chance();
+    case 1: return UINT32_MAX - chance() % 64;
+    case 2: return usual + chance() % 64;
+    default: return usual ? chance() % usual : 0;
+  }
+}
+
+static void check(int holds, const char *what) {
+  if (holds) return;
+  fprintf(stderr, "driver: %s\n", what);
+  exit(2);
+}
+
+static uint8_t *block(uint32_t bytes) {
+  uint8_t *p = malloc(bytes ? bytes : 1);
+  for (uint32_t i = 0; i < bytes; i++) p[i] = (uint8_t)chance();
+  return p;
+}
+
+static uint32_t add(void *engine, uint32_t profile) {
+  uint8_t *keys = block(KEY_BYTES);
+  uint32_t number = stoa_add_cipher(engine, profile, keys, KEY_BYTES);
+  free(keys);
+  return number;
+}
+
+static void churn(void *engine) {
+  uint32_t numbers[300] = {0};
+  for (uint32_t i = 0; i < 30000; i++) {
+    uint32_t at = chance() % 300;
+    if (numbers[at]) stoa_remove_cipher(engine, numbers[at]);
+    numbers[at] = add(engine, 1 + chance() % 2);
+    check(numbers[at] != 0, "a key was refused");
+  }
+  check(stoa_live_ciphers(engine) <= 300, "keys were not let go of");
+  for (uint32_t i = 0; i < 300; i++) stoa_remove_cipher(engine, numbers[i]);
+  check(stoa_live_ciphers(engine) == 0, "keys are left over");
+}
+
+static void open_and_close_packets(void *engine) {
+  for (uint32_t profile = 1; profile <= 2; profile++) {
+    uint32_t number = add(engine, profile);
+    for (uint32_t length = 12; length < 1400; length += 1 + chance() % 9) {
+      uint32_t tag = profile == 1 ? 16 : 10;
+      uint8_t *packet = block(length + tag);
+      uint8_t *before = block(length);
+      memcpy(before, packet, length);
+      check(stoa_protect(engine, number, packet, length + tag - 1, 12, length, 5) == 0, "no room for the tag");
+      check(stoa_protect(engine, number, packet, length + tag, 12, length, 5) == length + tag, "protect");
+      packet[length + tag - 1] ^= 1;
+      check(stoa_unprotect(engine, number, packet, length + tag, 12, length + tag, 5) == -1, "a wrong tag");
+      packet[length + tag - 1] ^= 1;
+      check(stoa_unprotect(engine, number, packet, length + tag, 12, length + tag, 5) == (int32_t)length, "unprotect");
+      check(memcmp(before, packet, length) == 0, "another packet came back");
+      free(packet);
+      free(before);
+    }
+    stoa_remove_cipher(engine, number);
+  }
+}
+
+static void fuzz_packets(void *engine, uint32_t live) {
+  for (uint32_t i = 0; i < 20000; i++) {
+    uint32_t capacity = chance() % 2600;
+    uint8_t *packet = block(capacity);
+    stoa_protect(engine, hostile(live), packet, capacity, hostile(40), hostile(capacity), chance());
+    stoa_unprotect(engine, hostile(live), packet, capacity, hostile(40), hostile(capacity), chance());
+    free(packet);
+  }
+}
+
+static void fuzz_fan_out(void *engine, uint32_t live) {
+  for (uint32_t i = 0; i < 3000; i++) {
+    uint32_t slots = 1 + chance() % 4, payload_bytes = chance() % 2400, count = 1 + chance() % 6;
+    uint8_t *arena = block(slots * SLOT_BYTES), *payload = block(payload_bytes);
+    copy *copies = (copy *)block(count * sizeof(copy));
+    for (uint32_t k = 0; k < count; k++) {
+      uint32_t header = hostile(200);
+      copies[k] = (copy){hostile(live), hostile(slots), header, header + (chance() % 3), hostile(9), hostile(256), chance(), 7};
+      if (chance() % 16 == 0) copies[k].payload_at = chance();
+    }
+    stoa_fan_out(engine, arena, slots * SLOT_BYTES, payload, payload_bytes, copies, chance() % 50 ? count : UINT32_MAX);
+    free(arena);
+    free(payload);
+    free(copies);
+  }
+}
+
+static int bound(int family, uint16_t *port) {
+  struct sockaddr_in6 address = {0};
+  socklen_t bytes = family == AF_INET6 ? sizeof address : sizeof(struct sockaddr_in);
+  address.sin6_family = (sa_family_t)family;
+  if (family == AF_INET) ((struct sockaddr_in *)&address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  int fd = socket(family, SOCK_DGRAM, 0);
+  if (fd < 0 || bind(fd, (struct sockaddr *)&address, bytes) != 0) return -1;
+  getsockname(fd, (struct sockaddr *)&address, &bytes);
+  *port = ntohs(address.sin6_port);
+  return fd;
+}
+
+static void fuzz_send(int family) {
+  uint16_t port, own;
+  int to = bound(AF_INET, &port), from = bound(family, &own);
+  if (from < 0) return;  // a machine without IPv6
+  for (uint32_t i = 0; i < 400; i++) {
+    uint32_t count = 1 + chance() % 8, good = 0;
+    uint8_t *arena = block(count * SLOT_BYTES);
+    destination *table = (destination *)block(count * sizeof(destination));
+    for (uint32_t k = 0; k < count; k++) {
+      memset(table[k].address, 0, 10);
+      memcpy(table[k].address + 10, "\xff\xff\x7f\0\0\x01", 6);
+      table[k].scope = 0;
+      table[k].port = port;
+      table[k].length = (uint16_t)hostile(1500);
+      // Refused by every system, and never on its way to a network: a broadcast, or IPv6 from an IPv4 socket.
+      if (chance() % 8 == 0) memset(table[k].address + (family == AF_INET ? 0 : 12), 0xff, family == AF_INET ? 16 : 4);
+      good += table[k].length > 0 && table[k].length <= SLOT_BYTES && table[k].address[15] == 1;
+    }
+    check(stoa_send(from, arena, count * SLOT_BYTES, table, count) == count, "packets were kept back");
+    check(stoa_send(from, arena, count * SLOT_BYTES, table, count + 1) == 0, "more packets than slots");
+    for (uint8_t buffer[SLOT_BYTES]; good > 0; good--) check(recv(to, buffer, sizeof buffer, 0) > 0, "a packet is missing");
+    free(arena);
+    free(table);
+  }
+  check(recv(to, &port, 1, MSG_DONTWAIT) < 0, "a packet too many");
+  close(to);
+  close(from);
+  destination nowhere = {0};
+  uint8_t *arena = block(SLOT_BYTES);
+  check(stoa_send(-1, arena, SLOT_BYTES, &nowhere, 1) == 0, "a closed socket");
+  free(arena);
+}
+
+int main(void) {
+  void *engine = stoa_open();
+  check(engine != NULL, "libcrypto cannot be used");
+  churn(engine);
+  open_and_close_packets(engine);
+  uint32_t live = 40;
+  for (uint32_t i = 0; i < live; i++) add(engine, 1 + i % 2);
+  for (uint32_t i = 0; i < 200; i++) stoa_remove_cipher(engine, hostile(1000) | 64);
+  fuzz_packets(engine, live);
+  fuzz_fan_out(engine, live);
+  fuzz_send(AF_INET);
+  fuzz_send(AF_INET6);
+  uint8_t some[KEY_BYTES] = {0};
+  check(stoa_add_cipher(engine, 3, some, KEY_BYTES) == 0 && stoa_add_cipher(engine, 1, some, 49) == 0, "a wrong key");
+  check(stoa_add_cipher(NULL, 1, some, KEY_BYTES) == 0 && stoa_protect(NULL, 1, some, 50, 12, 20, 0) == 0, "no engine");
+  stoa_close(engine);
+  stoa_close(NULL);
+  puts("sound");
+  return 0;
+}
