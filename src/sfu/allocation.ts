@@ -88,8 +88,11 @@ export class Allocation {
       subscription.setLayer(layer === NO_LAYER ? null : (layers[layer] ?? null), REASONS[reason], nowMs);
     }
     if (plan.nextStep === undefined) return;
-    const probe = this.#estimator.requestUpgrade(plan.nextStep, nowMs);
-    if (probe) this.#prober.start(probe, [...subscriptions.values()]);
+    const flowing = [...subscriptions.values()].filter(
+      ({ section, currentLayer }) => section.canProbe && currentLayer !== null,
+    );
+    const probe = this.#estimator.requestUpgrade(plan.nextStep, nowMs, flowing.length > 0);
+    if (probe) this.#prober.start(probe, flowing);
   }
 }
 
@@ -103,13 +106,14 @@ function liveLayers(subscriptions: ReadonlyMap<string, Subscription>, nowMs: num
 }
 
 function requestOf({ publication, wish }: Subscription, nowMs: number): LayerRequest {
+  const live = publication.liveMask(nowMs);
   return {
     id: publication.trackId,
     kind: kindOf(publication),
     layers: publication.layers.map((layer) => ({
       bitrate: layer.rate.bitsPerSecond(nowMs),
       height: heightOf(publication, layer),
-      live: layer.isLive(nowMs),
+      live: (live & (1 << layer.index)) !== 0,
     })),
     ...(wish.maxHeight === null ? {} : { maxHeight: wish.maxHeight }),
     ...(wish.layer === "auto" ? {} : { maxLayer: positionOf(publication, layerNumber(wish.layer)) }),

@@ -12,6 +12,9 @@ const KEYFRAME_INTERVAL_MS = 500;
 const SILENT_FRAMES = 6;
 const MIN_SILENCE_MS = 400;
 const MAX_SILENCE_MS = 2_000;
+/** All layers of a track share a path: when only this one is missing so many frames, it has ended. */
+const OVERTAKEN_FRAMES = 3;
+const MIN_OVERTAKEN_MS = 150;
 const RATE_WINDOW_MS = 1_500;
 
 export const LAYER_NAMES = ["low", "medium", "high"] as const satisfies readonly Layer[];
@@ -35,7 +38,7 @@ export class PublishedLayer {
   readonly rate = new RateMeter(RATE_WINDOW_MS);
   /** From the newest keyframe; 0 when the codec does not say. */
   height = 0;
-  #lastFrameMs = 0;
+  lastFrameMs = 0;
   #frameGapMs = MAX_SILENCE_MS / SILENT_FRAMES;
   #timestamp = -1;
   senderReport: ReceivedReport | null = null;
@@ -48,20 +51,22 @@ export class PublishedLayer {
     this.rid = rid;
   }
 
-  isLive(nowMs: number): boolean {
+  /** `newestMs`: when the last frame came, on whichever layer of the track. */
+  isLive(nowMs: number, newestMs: number): boolean {
     const patienceMs = Math.min(MAX_SILENCE_MS, Math.max(MIN_SILENCE_MS, this.#frameGapMs * SILENT_FRAMES));
-    return this.ssrc !== 0 && nowMs - this.#lastFrameMs < patienceMs;
+    const overtakenMs = Math.max(MIN_OVERTAKEN_MS, this.#frameGapMs * OVERTAKEN_FRAMES);
+    return this.ssrc !== 0 && nowMs - this.lastFrameMs < patienceMs && newestMs - this.lastFrameMs < overtakenMs;
   }
 
   /** A packet with content. */
   received(timestamp: number, bytes: number, nowMs: number): void {
     this.rate.add(bytes, nowMs);
     if (timestamp !== this.#timestamp) {
-      const gapMs = Math.min(MAX_SILENCE_MS, nowMs - this.#lastFrameMs);
+      const gapMs = Math.min(MAX_SILENCE_MS, nowMs - this.lastFrameMs);
       this.#frameGapMs += (gapMs - this.#frameGapMs) / 8;
       this.#timestamp = timestamp;
     }
-    this.#lastFrameMs = nowMs;
+    this.lastFrameMs = nowMs;
   }
 
   /** The first packet, or the same stream under another SSRC: numbers start anew. */

@@ -18,8 +18,8 @@ export class Prober {
     this.#now = now;
   }
 
-  start(plan: ProbePlan, subscriptions: readonly Subscription[]): void {
-    const sources = subscriptions.filter((subscription) => subscription.section.canProbe);
+  /** `sources` have sent packets just now: those are repeated. */
+  start(plan: ProbePlan, sources: readonly Subscription[]): void {
     if (sources.length === 0 || this.#timer) return;
     const startedMs = this.#now();
     const totalBytes = plan.bytes;

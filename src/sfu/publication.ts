@@ -83,8 +83,10 @@ export class Publication {
 
   /** One bit for each layer that is being sent. */
   liveMask(nowMs: number): number {
+    let newestMs = 0;
+    for (const layer of this.layers) newestMs = Math.max(newestMs, layer.lastFrameMs);
     let mask = 0;
-    for (const layer of this.layers) if (layer.isLive(nowMs)) mask |= 1 << layer.index;
+    for (const layer of this.layers) if (layer.isLive(nowMs, newestMs)) mask |= 1 << layer.index;
     return mask;
   }
 

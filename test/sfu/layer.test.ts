@@ -11,18 +11,27 @@ describe("a published layer", () => {
 
   test("is live while its frames come, and for a few frames more", () => {
     const layer = running(66, 3_000);
-    expect(layer.isLive(1_000_000 + 3_000 + 350)).toBe(true);
-    expect(layer.isLive(1_000_000 + 3_000 + 700)).toBe(false);
+    expect(layer.isLive(1_000_000 + 3_000 + 350, 0)).toBe(true);
+    expect(layer.isLive(1_000_000 + 3_000 + 700, 0)).toBe(false);
   });
 
   test("of one frame a second is live for two seconds", () => {
     const layer = running(1_000, 20_000);
-    expect(layer.isLive(1_000_000 + 20_000 + 1_900)).toBe(true);
-    expect(layer.isLive(1_000_000 + 20_000 + 2_100)).toBe(false);
+    expect(layer.isLive(1_000_000 + 20_000 + 1_900, 0)).toBe(true);
+    expect(layer.isLive(1_000_000 + 20_000 + 2_100, 0)).toBe(false);
+  });
+
+  test("has ended when the others of its track go on for three frames without it, jitter or not", () => {
+    const layer = running(66, 3_000);
+    const last = layer.lastFrameMs;
+    expect(layer.isLive(last + 320, last + 190)).toBe(true);
+    expect(layer.isLive(last + 320, last + 205)).toBe(false);
+    const slow = running(1_000, 20_000);
+    expect(slow.isLive(slow.lastFrameMs + 1_500, slow.lastFrameMs + 1_500)).toBe(true);
   });
 
   test("without a packet is not live", () => {
-    expect(new PublishedLayer(0, null).isLive(0)).toBe(false);
+    expect(new PublishedLayer(0, null).isLive(0, 0)).toBe(false);
   });
 
   test("lets newcomers begin with its keyframe for half a second, and with the newest only", () => {

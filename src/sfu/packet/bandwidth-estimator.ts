@@ -15,12 +15,17 @@ export interface EstimatorOptions {
 }
 
 const DECREASE = 0.85;
+/** Arriving at this share of the rate it was sent at, nothing waits for a narrow link. */
+const UNHINDERED = 0.75;
+/** Sending less than this share of the estimate says nothing about the rest of it. */
+const FILLED = 0.8;
 const GROWTH_PER_SECOND = 1.08;
 const HOLD_AFTER_DECREASE_MS = 300;
 const HIGH_LOSS = 0.1;
 /** Above this nothing grows. */
 const LOW_LOSS = 0.05;
 const FEEDBACK_TIMEOUT_MS = 2_000;
+const SILENCE_MS = 1_000;
 const CONGESTED_MS = 1_000;
 const PROBE_HEADROOM = 1.1;
 /** A path nobody has heard of may be used up to here, until it shows a limit or has had time to. */
@@ -32,12 +37,14 @@ export class BandwidthEstimator {
   readonly #max: number;
   readonly #trend = new Trendline();
   readonly #acknowledged = new RateMeter();
+  readonly #offered = new RateMeter();
   readonly #schedule = new UpgradeSchedule();
   #estimate: number;
   #lastFeedbackMs = Number.NEGATIVE_INFINITY;
   #lastDecreaseMs = Number.NEGATIVE_INFINITY;
   readonly #lossFilter = new LossFilter();
   #loss = 0;
+  #lossAtMs = Number.NEGATIVE_INFINITY;
   #firstRequestMs = -1;
   #firstReportMs = -1;
   #probe: ProbeMeasurement | undefined;
@@ -72,12 +79,17 @@ export class BandwidthEstimator {
   }
 
   onFeedback(feedback: TransportFeedback, sent: SentPackets, nowMs: number): void {
-    const sinceMs = Math.min(nowMs - this.#lastFeedbackMs, 1_000);
+    const sinceMs = Math.min(nowMs - this.#lastFeedbackMs, SILENCE_MS);
+    if (sinceMs === SILENCE_MS) {
+      this.#trend.restart();
+      this.#lossFilter.restart();
+    }
     this.#lastFeedbackMs = nowMs;
     if (this.#firstReportMs < 0) this.#firstReportMs = nowMs;
     sent.match(feedback, nowMs, ({ sentAtMs, arrivedAtMs, bytes, probe }) => {
       const lost = Number.isNaN(arrivedAtMs);
       this.#lossFilter.add(bytes, lost);
+      this.#offered.add(bytes, sentAtMs);
       this.#probe?.add(sentAtMs, arrivedAtMs, bytes, probe);
       if (lost) return;
       this.#acknowledged.add(bytes, arrivedAtMs);
@@ -85,9 +97,20 @@ export class BandwidthEstimator {
       if (probe === 0) this.#trend.add(sentAtMs, arrivedAtMs);
     });
     this.#finishProbe(nowMs);
-    if (this.#trend.signal === "overuse") this.#decrease(this.#acknowledged.latestBitsPerSecond() * DECREASE, nowMs);
+    if (this.#trend.signal === "overuse") this.#decrease(this.#carried() * DECREASE, nowMs);
     else this.#weighLoss(nowMs);
-    if (this.#trend.signal === "normal" && !this.#holds(nowMs)) this.#grow(sinceMs);
+    if (this.#trend.signal === "normal" && !this.#holds(nowMs) && !this.#isLossy(nowMs)) this.#grow(sinceMs);
+  }
+
+  /**
+   * What the path carries as far as can be told. When little is sent, little arrives: a publisher that falters, or a layer
+   * that has just ended, must not be taken for a narrow path.
+   */
+  #carried(): number {
+    const arrived = this.#acknowledged.latestBitsPerSecond();
+    const offered = this.#offered.latestBitsPerSecond();
+    const isLimit = arrived < offered * UNHINDERED || offered > this.#estimate * FILLED;
+    return isLimit ? arrived : Math.max(arrived, this.#estimate);
   }
 
   #weighLoss(nowMs: number): void {
@@ -98,7 +121,13 @@ export class BandwidthEstimator {
   /** From receiver reports when there is no transport-wide feedback; 0 … 1. */
   onLoss(ratio: number, nowMs: number): void {
     this.#loss = ratio;
+    this.#lossAtMs = nowMs;
     if (ratio > HIGH_LOSS) this.#decrease(this.#estimate * (1 - 0.5 * ratio), nowMs);
+  }
+
+  /** Where nothing is sent any more nothing is lost: the last figure must not keep a viewer without a picture for good. */
+  #isLossy(nowMs: number): boolean {
+    return this.#loss > LOW_LOSS && nowMs - this.#lossAtMs < FEEDBACK_TIMEOUT_MS;
   }
 
   /** Taken as it is while no transport-wide feedback comes, and not at all beside it. */
@@ -131,7 +160,7 @@ export class BandwidthEstimator {
   #grow(elapsedMs: number): void {
     const acknowledged = this.#acknowledged.latestBitsPerSecond();
     const ceiling = acknowledged * 1.5 + 10_000;
-    if (this.#estimate >= ceiling || this.#loss > LOW_LOSS) return;
+    if (this.#estimate >= ceiling) return;
     this.#estimate = Math.max(this.#estimate, acknowledged);
     const grown = this.#estimate * GROWTH_PER_SECOND ** (elapsedMs / 1000) + 1_000 * (elapsedMs / 1000);
     this.#estimate = this.#clamp(Math.min(grown, ceiling));
@@ -143,14 +172,14 @@ export class BandwidthEstimator {
 
   /**
    * Somebody could use `wanted` bits/s, more than the estimate. Returns a probe to send, or undefined: not now, or
-   * (without transport-wide feedback) `budget` allows it for a while to see what happens.
+   * (without transport-wide feedback, or without anything to probe with) `budget` allows it for a while to see what happens.
    */
-  requestUpgrade(wanted: number, nowMs: number): ProbePlan | undefined {
+  requestUpgrade(wanted: number, nowMs: number, canProbe = true): ProbePlan | undefined {
     this.#finishProbe(nowMs);
     if (this.#firstRequestMs < 0) this.#firstRequestMs = nowMs;
     if (wanted <= this.#estimate || this.#probe !== undefined || nowMs < this.#trialUntilMs) return undefined;
-    if (this.isCongested(nowMs) || this.#loss > LOW_LOSS || !this.#schedule.isDue(nowMs)) return undefined;
-    if (nowMs - this.#lastFeedbackMs > FEEDBACK_TIMEOUT_MS) {
+    if (this.isCongested(nowMs) || this.#isLossy(nowMs) || !this.#schedule.isDue(nowMs)) return undefined;
+    if (nowMs - this.#lastFeedbackMs > FEEDBACK_TIMEOUT_MS || !canProbe) {
       // The first report may still be on its way.
       if (nowMs - this.#firstRequestMs < FEEDBACK_TIMEOUT_MS) return undefined;
       this.#schedule.begun(nowMs);

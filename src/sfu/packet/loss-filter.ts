@@ -35,6 +35,12 @@ export class LossFilter {
     return Math.max(0, ratio - this.#inherent);
   }
 
+  /** After a silence: what is reported next is another story. */
+  restart(): void {
+    this.#startedMs = -1;
+    this.#reported = this.#lost = this.#bytes = 0;
+  }
+
   #learn(rate: number, ratio: number): void {
     const before = this.#reference;
     if (before === undefined || rate >= before.rate * LOWER_RATE) {

@@ -63,6 +63,21 @@ export class Trendline {
     this.#update(lastArrivedMs - previous.lastArrivedMs, lastSentMs - previous.lastSentMs, lastArrivedMs);
   }
 
+  /** After a silence: what was seen before it says nothing of the path any more. */
+  restart(): void {
+    this.#group = undefined;
+    this.#previous = undefined;
+    this.#times.length = 0;
+    this.#delays.length = 0;
+    this.#accumulated = 0;
+    this.#smoothed = 0;
+    this.#deltas = 0;
+    this.#overSince = -1;
+    this.#overCount = 0;
+    this.#lastTrend = 0;
+    this.signal = "normal";
+  }
+
   #update(arrivalDelta: number, sendDelta: number, arrivedMs: number): void {
     this.#deltas = Math.min(this.#deltas + 1, 1_000);
     this.#accumulated += arrivalDelta - sendDelta;

@@ -26,6 +26,9 @@ class Simulation {
   readonly #back: { atMs: number; data: Uint8Array }[] = [];
   readonly layers: { atMs: number; layer: number }[] = [];
   probes = 0;
+  /** Layers the publisher sends, counted from the lowest, and how often. */
+  published = LAYERS.length;
+  frameMs = 33;
   #layer = 0;
   #credit = 0;
   #frame = 0;
@@ -34,8 +37,9 @@ class Simulation {
   constructor(
     options: ImpairmentOptions,
     readonly returnDelayMs = 30,
+    seed = 3,
   ) {
-    this.network = new Impairment(3, options);
+    this.network = new Impairment(seed, options);
   }
 
   get layer(): number {
@@ -48,9 +52,9 @@ class Simulation {
   }
 
   #step(): void {
-    // A frame every 33 ms, paced by its publisher at 2.5 times its rate, as browsers do.
-    const rate = LAYERS[this.#layer]?.bitrate ?? 0;
-    if (this.nowMs % 33 === 0) this.#frame += (rate / 8000) * 33;
+    // Frames are paced by their publisher at 2.5 times its rate, as browsers do.
+    const rate = (this.#layer < this.published && LAYERS[this.#layer]?.bitrate) || 0;
+    if (this.nowMs % this.frameMs === 0) this.#frame += (rate / 8000) * this.frameMs;
     this.#credit = Math.min(this.#frame, this.#credit + (rate / 8000) * 2.5);
     for (; this.#credit >= 1_100; this.#credit -= 1_100, this.#frame -= 1_100) this.#send(1_100, 0);
     this.#sendProbe();
@@ -86,13 +90,14 @@ class Simulation {
   }
 
   #choose(): void {
-    const request = { id: "c", kind: "camera", layers: LAYERS, paused: false, priority: 0 } as const;
+    const layers = LAYERS.map((layer, i) => ({ ...layer, live: i < this.published }));
+    const request = { id: "c", kind: "camera", layers, paused: false, priority: 0 } as const;
     const plan = this.#chooser.choose([request], this.estimator.budget(this.nowMs), this.nowMs);
     const layer = plan.decisions[0]?.layer ?? -1;
     if (layer !== this.#layer) this.layers.push({ atMs: this.nowMs, layer });
     this.#layer = layer;
     if (plan.nextStep === undefined) return;
-    const probe = this.estimator.requestUpgrade(plan.nextStep, this.nowMs);
+    const probe = this.estimator.requestUpgrade(plan.nextStep, this.nowMs, this.#layer >= 0);
     if (probe === undefined) return;
     this.probes += 1;
     this.#probe = { plan: probe, startedMs: this.nowMs, sentBytes: 0 };
@@ -165,6 +170,36 @@ describe("a viewer's bandwidth, simulated", () => {
     expect(simulation.layer).toBe(2);
     expect(simulation.layers.length).toBeLessThanOrEqual(6);
     expect(Math.min(...simulation.layers.map(({ layer }) => layer))).toBeGreaterThanOrEqual(0);
+  });
+
+  test("a publisher that falters when jitter sets in says nothing of the path: nobody is paused for it", () => {
+    const least = Array.from({ length: 40 }, (_, seed) => {
+      const simulation = new Simulation({ delayMs: 30 }, 30, seed);
+      simulation.frameMs = 66;
+      simulation.run(5_000);
+      simulation.network.set({ delayMs: 90, jitterMs: 100 });
+      simulation.run(300 + seed * 20);
+      // Its highest layer ends, and another follows when that has been noticed.
+      simulation.published = 0;
+      simulation.run(500);
+      simulation.published = 2;
+      let estimate = Number.POSITIVE_INFINITY;
+      for (let i = 0; i < 30; i++) estimate = Math.min(estimate, simulation.run(100).estimator.estimate);
+      return Math.round(estimate);
+    });
+    expect(Math.min(...least)).toBeGreaterThan(300_000);
+  });
+
+  test("a path too narrow for any picture: none is sent; when it widens, one is back within 8 s", () => {
+    const simulation = new Simulation({ delayMs: 30 }).run(5_000);
+    simulation.network.set({ delayMs: 30, bandwidthBitsPerSecond: 40_000, queueBytes: 5_000 });
+    simulation.run(15_000);
+    expect(simulation.layers.some(({ layer }) => layer < 0)).toBe(true);
+    simulation.network.set({ delayMs: 30 });
+    simulation.run(8_000);
+    expect(simulation.layer).toBeGreaterThanOrEqual(0);
+    simulation.run(10_000);
+    expect(simulation.layer).toBe(2);
   });
 
   test("a shallow queue, which drops instead of delaying, is noticed by its loss", () => {
