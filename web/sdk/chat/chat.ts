@@ -29,6 +29,9 @@ export class Chat extends Emitter<ChatEvents> {
   readonly #conversations = new Map<string, Conversation>();
   #connected: ChatConnected | null = null;
   #presence: "online" | "away" = "online";
+  /** By how much the server's clock is ahead of this one. */
+  #aheadMs = 0;
+  #renewal: ReturnType<typeof setTimeout> | undefined;
 
   /** @internal Use `connectChat`. */
   constructor(endpoint: string, token: string, { tokenProvider }: ChatOptions) {
@@ -107,6 +110,7 @@ export class Chat extends Emitter<ChatEvents> {
 
   async #resume(hello: ChatConnected, wire: Wire): Promise<void> {
     this.#connected = hello;
+    this.#aheadMs = Date.parse(hello.serverTime) - Date.now();
     await Promise.all(this.joined.map((conversation) => this.#rejoin(conversation, wire)));
     if (this.#presence === "away") wire.send({ type: "presence.set", status: "away" });
   }
@@ -128,6 +132,14 @@ export class Chat extends Emitter<ChatEvents> {
     conversation.close(error);
   }
 
+  /** Halfway to its end: a token that lives less than a minute is announced as expiring as soon as it is there. */
+  #renewLater(expiresAt: number): void {
+    clearTimeout(this.#renewal);
+    const ms = Math.max(0, expiresAt - Date.now() - this.#aheadMs) / 2;
+    // Should it fail, the socket is closed when the token is over, and the provider is asked again.
+    this.#renewal = setTimeout(() => void this.#renew().catch(() => {}), ms);
+  }
+
   async #renew(): Promise<void> {
     if (!this.#link.tokenProvider) return;
     this.#link.token = await this.#link.tokenProvider();
@@ -136,8 +148,7 @@ export class Chat extends Emitter<ChatEvents> {
 
   #receive(frame: Frame): void {
     if (frame.type === "token.expiring") {
-      // Should it fail, the socket is closed when the token is over, and the provider is asked again.
-      this.#renew().catch(() => {});
+      this.#renewLater(Date.parse(String(frame.expiresAt)));
       return;
     }
     const conversation = this.#conversations.get(String(frame.conversationId));
@@ -147,6 +158,7 @@ export class Chat extends Emitter<ChatEvents> {
   }
 
   #stateChanged(state: ConnectionState, error: StoaError | null): void {
+    clearTimeout(this.#renewal);
     this.emit("connectionStateChanged", state, error);
     if (state !== "FAILED") return;
     const failure = error ?? new StoaError("FAILED", "network", "The chat could not be reached again.");
