@@ -11,18 +11,28 @@ declare global {
     seen: string[];
     heard: string[];
     states: string[];
+    /** Asks the site's backend, where a test has given it one. */
+    freshToken?: (kind: "rtc" | "chat") => Promise<string>;
   }
 }
 
 /** Joins with the SDK as a page of a user would; every remote picture is shown in an element. */
-export async function joinRoom(page: Scripted, credentials: Credentials, publish: ("camera" | "microphone")[] = []) {
+export async function joinRoom(
+  page: Scripted,
+  credentials: Credentials,
+  publish: ("camera" | "microphone")[] = [],
+  height = 720,
+): Promise<void> {
   await page.evaluate(
-    async ({ endpoint, token, publish }) => {
+    async ({ endpoint, token, publish, height }) => {
       const path = "/sdk.js";
       window.sdk = await import(path);
       window.seen = [];
       window.states = [];
-      const room = await window.sdk.connect(endpoint, token);
+      const { freshToken } = window;
+      const room = await window.sdk.connect(endpoint, token, {
+        tokenProvider: freshToken && (() => freshToken("rtc")),
+      });
       window.room = room;
       room.on("connectionStateChanged", (state) => window.states.push(state));
       room.on("participantJoined", ({ identity }) => window.seen.push(`joined ${identity}`));
@@ -43,10 +53,12 @@ export async function joinRoom(page: Scripted, credentials: Credentials, publish
       room.on("trackUnsubscribed", ({ source }, { identity }) =>
         document.getElementById(`${identity}-${source}`)?.remove(),
       );
-      if (publish.includes("camera")) await room.localParticipant.enableCamera();
+      if (publish.includes("camera")) {
+        await room.localParticipant.enableCamera({ height, width: (height * 16) / 9 });
+      }
       if (publish.includes("microphone")) await room.localParticipant.enableMicrophone();
     },
-    { ...credentials, publish },
+    { ...credentials, publish, height },
   );
 }
 
@@ -58,7 +70,10 @@ export async function joinChat(page: Scripted, credentials: Credentials, room: s
       window.sdk = await import(path);
       window.heard = [];
       window.states = [];
-      window.chat = await window.sdk.connectChat(endpoint, token);
+      const { freshToken } = window;
+      window.chat = await window.sdk.connectChat(endpoint, token, {
+        tokenProvider: freshToken && (() => freshToken("chat")),
+      });
       window.chat.on("connectionStateChanged", (state) => window.states.push(state));
       window.conversation = await window.chat.join(room);
       window.conversation.on("message", ({ text }) => window.heard.push(text ?? ""));

@@ -7,6 +7,8 @@ import { type Network, openNetwork } from "./network.ts";
 import { type ServerProcess, startServer } from "./server-process.ts";
 
 export type Credentials = { endpoint: string; token: string };
+/** How long a token lives, and through which network it leads. */
+export type Way = { ttlSeconds?: number; network?: Network };
 export type SitePage = Page & { errors: string[] };
 
 /** A server, a site on another origin that uses the SDK, and a browser with a camera that is not there. */
@@ -16,11 +18,13 @@ export type Stage = {
   server: ServerProcess;
   /** Between the pages and the server. */
   network: Network;
+  /** Another one, for those whose trouble is theirs alone. */
+  openNetwork(): Promise<Network>;
   siteUrl: string;
   /** A page of the site; `errors` collects what it throws. */
   page(permissions?: string[]): Promise<SitePage>;
-  rtc(roomId: string, identity: string, permissions?: Partial<Permissions>): Promise<Credentials>;
-  chat(userId: string, ttlSeconds?: number): Promise<Credentials>;
+  rtc(roomId: string, identity: string, permissions?: Partial<Permissions>, way?: Way): Promise<Credentials>;
+  chat(userId: string, way?: Way): Promise<Credentials>;
   close(): Promise<void>;
 };
 
@@ -38,12 +42,14 @@ export async function openStage(settings: Record<string, string | number> = {}):
     serveSite(),
     chromium.launch({ ...CHROMIUM, args: [...CHROMIUM.args, TWO_CAMERAS] }),
   ]);
-  const network = await openNetwork(Number(new URL(server.url).port));
+  const serverPort = Number(new URL(server.url).port);
+  const networks = [await openNetwork(serverPort)] as [Network, ...Network[]];
+  const [network] = networks;
   const stoa = new Stoa({ url: server.url, apiKey: server.apiKey });
   // Tokens are minted past the network, and lead through it.
-  const through = ({ endpoint, token }: Credentials): Credentials => {
+  const through = ({ endpoint, token }: Credentials, { port }: Network): Credentials => {
     const url = new URL(endpoint);
-    url.port = String(network.port);
+    url.port = String(port);
     return { endpoint: url.href, token };
   };
 
@@ -51,6 +57,11 @@ export async function openStage(settings: Record<string, string | number> = {}):
     stoa,
     server,
     network,
+    async openNetwork() {
+      const another = await openNetwork(serverPort);
+      networks.push(another);
+      return another;
+    },
     siteUrl: site.url.origin,
     async page(permissions = ["camera", "microphone"]) {
       const context = await browser.newContext({ permissions });
@@ -59,13 +70,13 @@ export async function openStage(settings: Record<string, string | number> = {}):
       await page.goto(site.url.origin);
       return page;
     },
-    rtc: async (roomId, participantIdentity, permissions = EVERYTHING) =>
-      through(await stoa.rtcTokens.mint(roomId, { participantIdentity, permissions, ttlSeconds: 3600 })),
-    chat: async (userId, ttlSeconds) =>
-      through(await stoa.chatTokens.mint({ userId, ...(ttlSeconds === undefined ? {} : { ttlSeconds }) })),
+    rtc: async (roomId, participantIdentity, permissions = EVERYTHING, { ttlSeconds = 3600, network: by } = {}) =>
+      through(await stoa.rtcTokens.mint(roomId, { participantIdentity, permissions, ttlSeconds }), by ?? network),
+    chat: async (userId, { ttlSeconds, network: by } = {}) =>
+      through(await stoa.chatTokens.mint({ userId, ttlSeconds }), by ?? network),
     async close() {
       await browser.close();
-      network.close();
+      for (const one of networks) one.close();
       await Promise.all([site.stop(true), server.close()]);
     },
   };
