@@ -1,3 +1,4 @@
+import type { Server } from "bun";
 import { type AnyElysia, Elysia } from "elysia";
 import { accountRoutes } from "./accounts/routes.ts";
 import { auditRoutes } from "./audit/audit.routes.ts";
@@ -5,6 +6,7 @@ import { chatApiRoutes } from "./chat/routes.ts";
 import { fleetRoutes } from "./fleet/routes.ts";
 import { assetFolder } from "./kernel/assets.ts";
 import { shapeAnswers } from "./kernel/http/answers.ts";
+import { arrivalRoutes } from "./kernel/http/arrival.ts";
 import { createEnvelope } from "./kernel/http/envelope.ts";
 import { createGuards } from "./kernel/http/guards.ts";
 import { healthRoutes, type Readiness } from "./kernel/http/health.ts";
@@ -28,10 +30,17 @@ import { signalingRoutes } from "./signaling/routes.ts";
 import { usageRoutes } from "./usage/usage.routes.ts";
 import { webhooksRoutes } from "./webhooks/routes.ts";
 
-export type AppDeps = { runtime: Runtime; services: Services; readiness: Readiness; sfuSecret: string };
+export type AppDeps = {
+  runtime: Runtime;
+  services: Services;
+  readiness: Readiness;
+  sfuSecret: string;
+  /** Known to whoever may read the data directory: opens what `stoa doctor` asks. */
+  doctorSecret: string;
+};
 
 /** The table of contents: every feature's routes, in the order of the spec. */
-export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) {
+export function createApp({ runtime, services, readiness, sfuSecret, doctorSecret }: AppDeps) {
   const { config, ids, log, metrics, now, timers } = runtime;
   const { sessions, projects, members, apiKeys } = services;
 
@@ -82,6 +91,14 @@ export function createApp({ runtime, services, readiness, sfuSecret }: AppDeps) 
   })
     .use(envelope.plugin)
     .use(healthRoutes({ readiness, metrics, metricsToken: config.METRICS_TOKEN, infoOf }))
+    .use(
+      arrivalRoutes({
+        secret: doctorSecret,
+        trustedProxies: config.TRUSTED_PROXIES,
+        httpServer: (): Server<unknown> | null => app.server,
+        infoOf,
+      }),
+    )
     .use(accountRoutes(http, runtime, services))
     .use(projectsRoutes(http, runtime, services))
     .use(auditRoutes(http, services.audit))

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { createApp } from "./app.ts";
 import { createJobs } from "./jobs/index.ts";
 import { startJobs } from "./jobs/scheduler.ts";
@@ -65,7 +66,8 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   lifecycle.started("jobs", startJobs(createJobs(services), runtime));
   lifecycle.started("chat clock", await services.chat.live.start());
   const sfuSecret = config.SFU_REGISTRATION_SECRET ?? generatedSecret(config, options, "sfu-secret");
-  const app = createApp({ runtime, services, readiness, sfuSecret });
+  const doctorSecret = randomBytes(24).toString("base64url");
+  const app = createApp({ runtime, services, readiness, sfuSecret, doctorSecret });
   const media = await mediaStarting;
   lifecycle.started("media", media.close);
   const remoteNodes = connectRemoteNodes(runtime, { fleet: services.fleet, nodes, secret: sfuSecret });
@@ -89,7 +91,7 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   lifecycle.started("chat sockets", (_reason, deadline) => services.chat.live.drain(deadline));
 
   const { ports: mediaPorts, announce, probe } = media;
-  lock?.note({ pid: process.pid, version: VERSION, url, mediaPorts, announce, probe });
+  lock?.note({ pid: process.pid, version: VERSION, url, mediaPorts, announce, probe, doctorSecret });
   log.info({ url, media: { ports: media.ports, addresses: media.announce } }, "listening");
   return {
     url,

@@ -1,16 +1,12 @@
-import { randomBytes } from "node:crypto";
 import { networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
 import { createLog } from "../kernel/log.ts";
 import { mediaAddresses } from "../media/addresses.ts";
-import { parseStun, STUN_TYPE } from "../sfu/packet/stun.ts";
-import { writeBindingRequest } from "../sfu/packet/stun-write.ts";
 import { type Check, type Examination, fail, type Patient, pass, warn } from "./check.ts";
+import { answersTcp, answersUdp } from "./probe.ts";
 
 /** Networks that containers and virtual machines make inside this machine; nobody outside can reach them. */
 const BRIDGE = /^(docker|br-|virbr|veth|cni|flannel|lxc|lxd|podman|vmnet)/;
-const PROBE_TRIES = 4;
-const PROBE_WAIT_MS = 250;
 
 export const examineAddresses: Examination = async (patient) => {
   const announced = patient.running?.announce ?? (await announcedBy(patient));
@@ -44,56 +40,22 @@ async function probes({ running }: Patient, announced: string[]): Promise<Check[
   const checks: Check[] = [];
   for (const port of running.mediaPorts) {
     for (const address of announced) {
-      const where = `udp ${address}:${port}`;
-      checks.push(
-        (await answers(address, port, running.probe))
-          ? pass("media-probe", `${where} answers`)
-          : warn(
-              "media-probe",
-              `${where} does not answer from here`,
-              `Let in udp ${port} and forward it to this machine.`,
-            ),
-      );
+      const [udp, tcp] = await Promise.all([
+        answersUdp(address, port, running.probe),
+        answersTcp(address, port, running.probe),
+      ]);
+      checks.push(probed("udp", address, port, udp), probed("tcp", address, port, tcp));
     }
   }
   return checks;
 }
 
-/** Sends a check that the media port answers, as a browser's first packet would arrive. */
-async function answers(address: string, port: number, probe: { ufrag: string; pwd: string }): Promise<boolean> {
-  const transactionId = randomBytes(12);
-  const { promise, resolve } = Promise.withResolvers<boolean>();
-  const socket = await Bun.udpSocket({
-    hostname: address.includes(":") ? "::" : "0.0.0.0",
-    socket: {
-      data(_socket, data) {
-        const message = parseStun(data);
-        const isOurs = message !== undefined && Buffer.from(message.transactionId).equals(transactionId);
-        if (isOurs && message.type === STUN_TYPE.bindingSuccess) resolve(true);
-      },
-      error: () => {},
-    },
-  });
-  const request = new Uint8Array(256);
-  const length = writeBindingRequest(request, {
-    transactionId,
-    username: `${probe.ufrag}:doctor`,
-    password: probe.pwd,
-    priority: 1,
-    useCandidate: false,
-    iceControlling: 1n,
-  });
-  try {
-    for (let attempt = 0; attempt < PROBE_TRIES; attempt++) {
-      socket.send(request.subarray(0, length), port, address);
-      if (await Promise.race([promise, Bun.sleep(PROBE_WAIT_MS).then(() => false)])) return true;
-    }
-    return false;
-  } catch {
-    return false;
-  } finally {
-    socket.close();
-  }
+function probed(protocol: "udp" | "tcp", address: string, port: number, answered: boolean): Check {
+  const where = `${protocol} ${address}:${port}`;
+  if (answered) return pass("media-probe", `${where} answers`);
+  const why = protocol === "tcp" ? " Networks that let no UDP through need it." : "";
+  const remedy = `Let in ${protocol} ${port} and forward it to this machine.${why}`;
+  return warn("media-probe", `${where} does not answer from here`, remedy);
 }
 
 function isLoopback(host: string): boolean {

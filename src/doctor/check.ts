@@ -3,8 +3,32 @@ import type { ServerNote } from "../kernel/data-lock.ts";
 
 export type Status = "pass" | "warn" | "fail";
 
+/** In the order of the manual, which explains each of them. */
+export const CHECK_NAMES = [
+  "data-directory",
+  "database",
+  "disk-space",
+  "backups",
+  "clock",
+  "udp-buffers",
+  "file-descriptors",
+  "http-port",
+  "media-ports",
+  "media-addresses",
+  "media-probe",
+  "turn",
+  "certificate",
+  "websocket",
+  "proxy-headers",
+  "mail",
+  "sign-in",
+  "webhooks",
+  "doctor",
+] as const;
+export type CheckName = (typeof CHECK_NAMES)[number];
+
 /** One thing that was looked at. The remedy is one line, and empty when all is well. */
-export type Check = { name: string; status: Status; detail: string; remedy: string };
+export type Check = { name: CheckName; status: Status; detail: string; remedy: string };
 
 export type Patient = {
   config: Config;
@@ -16,9 +40,10 @@ export type Patient = {
 /** A group of checks; each file beside this one is one. */
 export type Examination = (patient: Patient) => Promise<Check[]>;
 
-export const pass = (name: string, detail: string): Check => ({ name, status: "pass", detail, remedy: "" });
-export const warn = (name: string, detail: string, remedy: string): Check => ({ name, status: "warn", detail, remedy });
-export const fail = (name: string, detail: string, remedy: string): Check => ({ name, status: "fail", detail, remedy });
+type Trouble = (name: CheckName, detail: string, remedy: string) => Check;
+export const pass = (name: CheckName, detail: string): Check => ({ name, status: "pass", detail, remedy: "" });
+export const warn: Trouble = (name, detail, remedy) => ({ name, status: "warn", detail, remedy });
+export const fail: Trouble = (name, detail, remedy) => ({ name, status: "fail", detail, remedy });
 
 export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

@@ -6,6 +6,7 @@ import { examineData } from "./data.ts";
 import { examineMachine } from "./machine.ts";
 import { examineOutside } from "./outside.ts";
 import { examinePorts } from "./ports.ts";
+import { examineProxy } from "./proxy.ts";
 import { examineTurn } from "./turn.ts";
 import { examineWeb } from "./web.ts";
 
@@ -16,6 +17,7 @@ const EXAMINATIONS: readonly Examination[] = [
   examineAddresses,
   examineTurn,
   examineWeb,
+  examineProxy,
   examineOutside,
 ];
 
@@ -27,7 +29,8 @@ export async function examine(config: Config, now: number): Promise<Check[]> {
     try {
       checks.push(...(await examination(patient)));
     } catch (error) {
-      checks.push(fail(examination.name, reasonOf(error), "This check itself failed; please report it."));
+      const detail = `${examination.name}: ${reasonOf(error)}`;
+      checks.push(fail("doctor", detail, "The check itself failed; please report it."));
     }
   }
   return checks;

@@ -6,11 +6,7 @@ import { loopbackOf } from "./ports.ts";
 const DAY_MS = 86_400_000;
 const RENEW_DAYS = 14;
 
-export const examineWeb: Examination = async (patient) => [
-  certificate(patient),
-  await websocket(patient),
-  proxyHeaders(patient),
-];
+export const examineWeb: Examination = async (patient) => [certificate(patient), await websocket(patient)];
 
 function certificate({ config, now }: Patient): Check {
   const name = "certificate";
@@ -47,18 +43,4 @@ async function websocket({ config, running }: Patient): Promise<Check> {
   socket.onerror = null;
   socket.close();
   return problem === null ? pass(name, `${base} takes WebSockets`) : fail(name, `${base}: ${problem}`, remedy);
-}
-
-function proxyHeaders({ config }: Patient): Check {
-  const name = "proxy-headers";
-  const { PUBLIC_URL, TLS_CERT, TRUSTED_PROXIES } = config;
-  const proxied = PUBLIC_URL?.startsWith("https:") === true && TLS_CERT === undefined;
-  if (proxied && TRUSTED_PROXIES.length === 0) {
-    const detail = "https comes from a proxy that is not trusted: all clients look like one, and share its limits";
-    return warn(name, detail, "Set TRUSTED_PROXIES to the proxy's address, such as 127.0.0.1,::1.");
-  }
-  if (TRUSTED_PROXIES.some((range) => /^(0\.0\.0\.0|::)\/0$/.test(range))) {
-    return fail(name, "everybody is trusted to say who he is", "Name only the proxy in TRUSTED_PROXIES.");
-  }
-  return pass(name, TRUSTED_PROXIES.length === 0 ? "no proxy is trusted" : `trusted: ${TRUSTED_PROXIES.join(", ")}`);
 }

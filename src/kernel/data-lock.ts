@@ -11,6 +11,8 @@ export type ServerNote = {
   announce: string[];
   /** Credentials of checks that the media ports answer. */
   probe: { ufrag: string; pwd: string };
+  /** Opens the route that tells how a request arrived. */
+  doctorSecret: string;
 };
 
 export class DataInUse extends Error {

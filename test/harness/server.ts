@@ -44,7 +44,13 @@ export function testServer(
     logWrite: (line) => logLines.push(line),
   });
   const services = createServices(runtime, createNodes(clock));
-  const app = createApp({ runtime, services, readiness: createReadiness(), sfuSecret: "test-sfu-secret" });
+  const app = createApp({
+    runtime,
+    services,
+    readiness: createReadiness(),
+    sfuSecret: "test-sfu-secret",
+    doctorSecret: "test-doctor-secret",
+  });
 
   const call: TestServer["call"] = async (method, path, { key, body, raw, headers = {} } = {}) => {
     const request = new Request(`http://localhost${path}`, {

@@ -1,10 +1,10 @@
 import { afterAll, afterEach, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Check } from "../../src/doctor/check.ts";
-import { FROM_SOURCE, type RunningStoa, startStoa, stoa } from "../cli/stoa.ts";
+import { CHECK_NAMES, type Check } from "../../src/doctor/check.ts";
+import { FROM_SOURCE, ROOT, type RunningStoa, startStoa, stoa } from "../cli/stoa.ts";
 import { makeCertificate } from "./certificate.ts";
 import { startCoturn } from "./coturn.ts";
 
@@ -49,7 +49,18 @@ test("[11] a running server is found healthy: its data, its ports, its socket an
   expect(code).toBe(0);
   expect(of("http-port")[0]).toMatchObject({ status: "pass", detail: `the running server answers at ${url}` });
   expect(of("media-probe")).toEqual([
-    { name: "media-probe", status: "pass", detail: expect.stringContaining("127.0.0.1:"), remedy: "" },
+    {
+      name: "media-probe",
+      status: "pass",
+      detail: expect.stringMatching(/^udp 127\.0\.0\.1:\d+ answers$/),
+      remedy: "",
+    },
+    {
+      name: "media-probe",
+      status: "pass",
+      detail: expect.stringMatching(/^tcp 127\.0\.0\.1:\d+ answers$/),
+      remedy: "",
+    },
   ]);
   expect(of("websocket")[0]?.status).toBe("pass");
   expect(of("database")[0]?.status).toBe("pass");
@@ -59,12 +70,27 @@ test("[11] a running server is found healthy: its data, its ports, its socket an
   expect(text.out).toMatch(/^ok {4}data-directory +\S/m);
 });
 
+test("[11] the README explains every check, and the doctor makes them all", async () => {
+  const readme = readFileSync(join(ROOT, "README.md"), "utf8");
+  const troubleshooting = /### Troubleshooting\n([\s\S]*?)\n## /.exec(readme)?.[1] ?? "";
+  for (const name of CHECK_NAMES) expect(troubleshooting).toContain(`\`${name}\``);
+  const provider = ["--oauth-acme-issuer", "http://127.0.0.1:1", "--oauth-acme-client-id", "a"];
+  const { checks } = await doctor(
+    ...free("--data-dir", join(work, "all"), ...provider, "--oauth-acme-client-secret", "very-secret"),
+  );
+  const made = new Set<string>(checks.map(({ name }) => name));
+  // The last is for a check that fails itself.
+  expect([...made]).toEqual(CHECK_NAMES.filter((name) => name !== "doctor"));
+});
+
 test("[11] an address where nobody answers is told with the port to let in", async () => {
   const dataDir = join(work, "unreachable");
   await serve(dataDir, "--host", "127.0.0.1", "--public-ip", "127.0.0.1,192.0.2.1");
   const { of } = await doctor("--data-dir", dataDir);
-  expect(of("media-probe").map(({ status }) => status)).toEqual(["pass", "warn"]);
-  expect(of("media-probe")[1]).toMatchObject({ remedy: expect.stringMatching(/^Let in udp \d+/) });
+  const seen = of("media-probe").map(({ status, detail }) => `${status} ${detail.split(":")[0]}`);
+  expect(seen).toEqual(["pass udp 127.0.0.1", "pass tcp 127.0.0.1", "warn udp 192.0.2.1", "warn tcp 192.0.2.1"]);
+  expect(of("media-probe")[2]).toMatchObject({ remedy: expect.stringMatching(/^Let in udp \d+/) });
+  expect(of("media-probe")[3]).toMatchObject({ remedy: expect.stringMatching(/^Let in tcp \d+/) });
 });
 
 test("[11] what fails is named, has a remedy, and makes the exit code 1", async () => {

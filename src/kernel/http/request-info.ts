@@ -105,14 +105,14 @@ export function createClientIp(trustedProxies: readonly string[]): ClientIp {
   };
 }
 
-function createTrust(trustedProxies: readonly string[]): (address: string) => boolean {
+export function createTrust(trustedProxies: readonly string[]): (address: string) => boolean {
   if (trustedProxies.length === 0) return () => false;
   const trusted = trustedProxies.map((entry) => parseRange(entry));
   return (address) =>
     ipaddr.isValid(address) && trusted.some(([range, bits]) => inRange(ipaddr.process(address), range, bits));
 }
 
-function socketAddress(request: Request, server: Server<unknown> | null): string {
+export function socketAddress(request: Request, server: Server<unknown> | null): string {
   return normal(server?.requestIP(request)?.address ?? "127.0.0.1");
 }
 
