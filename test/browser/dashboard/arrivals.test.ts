@@ -104,7 +104,7 @@ describe("[5] the link that proves an address", () => {
     await open(link);
     await page.getByRole("alert").getByText("invalid, expired or was used already").waitFor();
     await examine(page, "verify-email-used");
-    await page.getByRole("link", { name: "Go to sign in" }).click();
+    await page.getByRole("link", { name: "Go to your projects" }).click();
     await heading("Projects").waitFor();
   }, 120_000);
 

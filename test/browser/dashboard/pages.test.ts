@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { MOMENTS } from "./moments.ts";
 import { examine } from "./pictures.ts";
 import { decorate } from "./scenery.ts";
 import { type Seeded, seed } from "./seed.ts";
-import { openStage, type Stage, type Visitor } from "./stage.ts";
+import { loaded, openStage, type Stage, type Visitor } from "./stage.ts";
 
 let stage: Stage;
 let seeded: Seeded;
@@ -25,7 +26,6 @@ const PAGES: [name: string, path: () => string][] = [
   ["account", () => "/account"],
   ["servers", () => "/servers"],
   ["overview", () => ""],
-  ["overview-24h", () => "?range=24h"],
   ["start", () => "start"],
   ["rooms", () => "rooms"],
   ["room", () => `rooms/${seeded.roomId}`],
@@ -59,4 +59,56 @@ describe("[8] every page", () => {
     },
     120_000,
   );
+
+  test.each(MOMENTS)(
+    "%s is as good",
+    async (name, path, act) => {
+      await owner.open(path(seeded));
+      await act(owner.page);
+      await examine(owner.page, name, "brief");
+      expect(owner.complaints).toEqual([]);
+      // Dialogs and toasts outlive a link.
+      await owner.page.goto("about:blank");
+    },
+    120_000,
+  );
+
+  test("what is not there is said to be so", async () => {
+    const { page } = owner;
+    await page.goto(
+      `${stage.server.url}/projects/${stage.server.projectId}/rooms/01900000-0000-7000-8000-000000000000`,
+    );
+    await page.getByRole("alert").getByText("There is no such room.").waitFor();
+    await page
+      .getByRole("alert")
+      .getByText(/req_[0-9a-f]{24}/)
+      .waitFor();
+    await examine(page, "not-found", "brief");
+    await page.goto(`${stage.server.url}/no/such/page`);
+    await page.getByText("There is no such page.").waitFor();
+    await examine(page, "no-such-page", "brief");
+  }, 60_000);
+
+  test("a project in which nothing happened yet says what comes next", async () => {
+    const { runtime, services } = stage.server;
+    const { id } = await runtime.write(() => services.projects.create(owner.userId, { name: "Fresh" }));
+    for (const name of [
+      "",
+      "rooms",
+      "live-streams",
+      "chat",
+      "connections",
+      "errors",
+      "usage",
+      "webhooks",
+      "api-keys",
+    ]) {
+      await owner.open(`/projects/${id}/${name}`);
+      await examine(owner.page, `empty-${name || "overview"}`, "brief");
+    }
+    await owner.open(`/projects/${id}`);
+    await owner.page.getByText("Nothing has happened here yet").waitFor();
+    await loaded(owner.page);
+    expect(owner.complaints).toEqual([]);
+  }, 120_000);
 });

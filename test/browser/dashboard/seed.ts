@@ -92,10 +92,15 @@ export async function seed(stage: Stage): Promise<Seeded> {
 }
 
 /** A browser with a fake camera in the room, by the SDK that applications use. */
-export async function participant(stage: Stage, roomId: string, identity: string): Promise<Page> {
+export async function participant(
+  stage: Stage,
+  roomId: string,
+  identity: string,
+  { metadata = `{"team":"${identity}"}`, userAgent }: { metadata?: string; userAgent?: string } = {},
+): Promise<Page> {
   const { server, browser } = stage;
-  const { token } = await server.mint(roomId, identity, { metadata: `{"team":"${identity}"}` });
-  const page = await (await browser.newContext({ permissions: ["camera", "microphone"] })).newPage();
+  const { token } = await server.mint(roomId, identity, { metadata });
+  const page = await (await browser.newContext({ permissions: ["camera", "microphone"], userAgent })).newPage();
   await page.goto(`${server.url}/healthz`);
   await page.evaluate(
     async ([endpoint = "", credential = ""]) => {

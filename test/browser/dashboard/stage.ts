@@ -91,9 +91,9 @@ export async function openStage(overrides: Partial<Config> = {}): Promise<Stage>
       userId,
       complaints,
       async open(path) {
-        await page.goto(
-          path.startsWith("/") ? `${url}${path}` : `${url}/projects/${projectId}${path === "" ? "" : `/${path}`}`,
-        );
+        const address = path.startsWith("/") ? path : `/projects/${projectId}${path === "" ? "" : `/${path}`}`;
+        if (!page.url().startsWith(url)) await page.goto(`${url}${address}`);
+        else await follow(page, address);
         await loaded(page);
       },
     };
@@ -123,6 +123,21 @@ export async function openStage(overrides: Partial<Config> = {}): Promise<Stage>
       await server.close();
     },
   };
+}
+
+/**
+ * What a link does, without loading the dashboard anew. By way of a page that has no heading: the page before stays
+ * until the next one is there, and would be taken for it.
+ */
+async function follow(page: Page, address: string): Promise<void> {
+  const go = (to: string) =>
+    page.evaluate((next) => {
+      history.pushState(null, "", next);
+      dispatchEvent(new PopStateEvent("popstate"));
+    }, to);
+  await go("/nowhere");
+  await page.getByText("There is no such page.").waitFor();
+  await go(address);
 }
 
 /** Its heading is there and nothing of it is still loading. */

@@ -4,7 +4,7 @@ import { ApiFailure, api, ask } from "../api.ts";
 import { asFailure } from "../live.ts";
 import { heldInvitation, takeToken } from "../once.ts";
 import { Gate } from "../parts/gate.tsx";
-import { adoptSession } from "../session.ts";
+import { adoptSession, signedIn } from "../session.ts";
 
 const BROKEN = new ApiFailure(
   0,
@@ -15,7 +15,7 @@ const BROKEN = new ApiFailure(
 );
 
 /** Does one thing as soon as the page is opened, and goes on to the projects; says what is wrong if it cannot. */
-function Arrival({ title, arrive }: { title: string; arrive: () => Promise<void> }) {
+function Arrival({ title, otherwise, arrive }: { title: string; otherwise: string; arrive: () => Promise<void> }) {
   const { route } = useLocation();
   const [failure, setFailure] = useState<ApiFailure | null>(null);
   useEffect(() => {
@@ -25,14 +25,15 @@ function Arrival({ title, arrive }: { title: string; arrive: () => Promise<void>
     );
   }, []);
   return (
-    <Gate title={title}>
+    <Gate title={failure ? otherwise : title}>
       {failure ? (
         <>
-          <p class="note bad" role="alert">
-            {failure.message}
-          </p>
+          <div class="note bad" role="alert">
+            <p>{failure.message}</p>
+            {failure.requestId && <p class="mono small">{failure.requestId}</p>}
+          </div>
           <a class="button" href="/">
-            Go to sign in
+            {signedIn.value ? "Go to your projects" : "Go to sign in"}
           </a>
         </>
       ) : (
@@ -48,6 +49,7 @@ export function VerifyEmail() {
   return (
     <Arrival
       title="Confirming your address"
+      otherwise="This link does not work"
       arrive={async () => {
         if (token === null) throw BROKEN;
         adoptSession(await ask(api.v1.auth["verify-email"].post({ token })));
@@ -63,6 +65,7 @@ export function OAuthCallback() {
   return (
     <Arrival
       title="Signing you in"
+      otherwise="You are not signed in"
       arrive={async () => {
         const { code, state, iss, error, error_description: words } = query;
         // The code works once; it has no business in the history.

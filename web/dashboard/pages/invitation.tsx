@@ -6,7 +6,7 @@ import { heldInvitation, takeToken } from "../once.ts";
 import { Action } from "../parts/action.tsx";
 import { Gate } from "../parts/gate.tsx";
 import { Providers } from "../parts/providers.tsx";
-import { Badge, Shown } from "../parts/states.tsx";
+import { Shown, words } from "../parts/states.tsx";
 import { Ago } from "../parts/time.tsx";
 import { projectPath } from "../place.ts";
 import { signedIn, signOut, user } from "../session.ts";
@@ -27,8 +27,8 @@ export function Invitation() {
         {({ projectName, email, role, invitedBy, expiresAt }) => (
           <>
             <p>
-              {invitedBy ?? "The operator"} invites {email} to the project <b>{projectName}</b> as <Badge>{role}</Badge>
-              . The invitation ends <Ago at={expiresAt} />.
+              {invitedBy ?? "The operator"} invites {email} to the project <b>{projectName}</b>, as{" "}
+              {words(role).toLowerCase()}. The invitation ends <Ago at={expiresAt} />.
             </p>
             {signedIn.value ? (
               <>

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { api, ask } from "../api.ts";
 import { EmailField, NewPasswordField } from "../parts/credentials.tsx";
@@ -13,8 +14,9 @@ export function Register({ first, providers, onBack }: RegisterProps) {
   return (
     <Gate title={first ? "Create the operator account" : "Create an account"}>
       {first && <p>This server is new. The first account runs it: projects, media servers and who else may come in.</p>}
-      <RegisterForm />
-      <Providers names={providers} />
+      <RegisterForm>
+        <Providers names={providers} />
+      </RegisterForm>
       {!first && (
         <p class="small">
           <button type="button" class="link" onClick={onBack}>
@@ -26,10 +28,16 @@ export function Register({ first, providers, onBack }: RegisterProps) {
   );
 }
 
-type RegisterFormProps = { email?: string; inviteToken?: string; onDone?: () => void };
+type RegisterFormProps = {
+  email?: string;
+  inviteToken?: string;
+  onDone?: () => void;
+  /** Other ways in; nobody needs them any more once the mail is sent. */
+  children?: ComponentChildren;
+};
 
 /** With an invitation, the address is the one that was invited. */
-export function RegisterForm({ email: invited, inviteToken, onDone }: RegisterFormProps) {
+export function RegisterForm({ email: invited, inviteToken, onDone, children }: RegisterFormProps) {
   const [email, setEmail] = useState(invited ?? "");
   const [name, setName] = useState("");
   const [password, setPassword] = useState("");
@@ -51,16 +59,19 @@ export function RegisterForm({ email: invited, inviteToken, onDone }: RegisterFo
     );
   }
   return (
-    <form class="stack" onSubmit={form.onSubmit}>
-      <EmailField form={form} value={email} onValue={setEmail} />
-      <Field label="Your name" hint="Shown to other members." error={form.problem("name")}>
-        <TextInput autocomplete="name" maxLength={80} value={name} onValue={setName} />
-      </Field>
-      <NewPasswordField form={form} label="Password" value={password} onValue={setPassword} />
-      <FormProblem form={form} />
-      <button type="submit" class="button primary" disabled={form.busy}>
-        Create the account
-      </button>
-    </form>
+    <>
+      <form class="stack" onSubmit={form.onSubmit}>
+        <EmailField form={form} value={email} onValue={setEmail} />
+        <Field label="Your name" hint="Shown to other members." error={form.problem("name")}>
+          <TextInput autocomplete="name" maxLength={80} value={name} onValue={setName} />
+        </Field>
+        <NewPasswordField form={form} label="Password" value={password} onValue={setPassword} />
+        <FormProblem form={form} />
+        <button type="submit" class="button primary" disabled={form.busy}>
+          Create the account
+        </button>
+      </form>
+      {children}
+    </>
   );
 }

@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { HOSTILE, type Planted, plant } from "./hostile.ts";
+import { openStage, type Stage, type Visitor } from "./stage.ts";
+
+const MARK = "window.hacked=1";
+let stage: Stage;
+let planted: Planted;
+let owner: Visitor;
+let page: Page;
+beforeAll(async () => {
+  stage = await openStage({ WEBHOOK_BACKOFF_BASE_MS: 60_000 });
+  planted = await plant(stage);
+  owner = await stage.owner();
+  page = owner.page;
+}, 120_000);
+afterAll(() => stage?.close());
+
+/** Every page that shows what users wrote, and how often at least it does: a page that shows nothing proves nothing. */
+const PAGES: [name: string, path: () => string, least: number][] = [
+  ["projects", () => "/", 2],
+  ["account", () => "/account", 2],
+  ["servers", () => "/servers", 2],
+  ["overview", () => "", 2],
+  ["start", () => "start", 2],
+  ["rooms", () => "rooms", 2],
+  ["room", () => `rooms/${planted.roomId}`, 3],
+  ["live-streams", () => "live-streams", 3],
+  ["live-stream", () => `live-streams/${planted.streamId}`, 5],
+  ["chat", () => "chat", 2],
+  ["chat-connections", () => "chat/connections", 3],
+  ["conversation", () => `chat/conversations/${planted.conversationId}`, 2],
+  ["connections", () => "connections", 3],
+  ["connection", () => `connections/${planted.connectionId}`, 6],
+  ["errors", () => "errors", 3],
+  ["diagnostics", () => "diagnostics", 2],
+  ["usage", () => "usage", 4],
+  ["api-keys", () => "api-keys", 3],
+  ["webhooks", () => "webhooks", 2],
+  ["webhook", () => `webhooks/${planted.webhookId}`, 4],
+  ["delivery", () => `webhooks/${planted.webhookId}/deliveries/${planted.deliveryId}`, 4],
+  ["members", () => "members", 4],
+  ["audit-log", () => "audit-log", 2],
+  ["settings", () => "settings", 2],
+];
+
+/** Whether anything of it ran, or stands in the page as something that could. */
+const harm = () =>
+  page.evaluate(() => ({
+    ran: "hacked" in window,
+    elements: document.querySelectorAll("img, main script, svg[onload], [onerror], [href^=javascript]").length,
+  }));
+const HARMLESS = { ran: false, elements: 0 };
+
+describe("[8] what users wrote is text", () => {
+  test.each(PAGES)(
+    "%s",
+    async (name, path, least) => {
+      await owner.open(path());
+      const shown = (await page.locator("body").innerText()).split(MARK).length - 1;
+      const fields = await page
+        .locator("input, textarea")
+        .evaluateAll((inputs) => inputs.map((input) => (input as HTMLInputElement).value).join());
+      expect([name, shown + fields.split(MARK).length - 1 >= least]).toEqual([name, true]);
+      expect([name, await harm()]).toEqual([name, HARMLESS]);
+      expect(owner.complaints).toEqual([]);
+    },
+    60_000,
+  );
+
+  test("in dialogs, in questions and in what is said afterwards, too", async () => {
+    await owner.open(`live-streams/${planted.streamId}`);
+    await page.getByRole("button", { name: "Edit" }).click();
+    await page.locator("summary").click();
+    expect(await page.getByLabel("Thumbnail address").inputValue()).toBe("javascript:window.hacked=1");
+    expect(await harm()).toEqual(HARMLESS);
+
+    await owner.open("api-keys");
+    await page.getByRole("button", { name: `Revoke ${HOSTILE}` }).click();
+    await page.getByRole("dialog").getByText(`Every request with ${HOSTILE}`).waitFor();
+    expect(await harm()).toEqual(HARMLESS);
+
+    await owner.open("settings");
+    await page.getByRole("button", { name: "Archive the project" }).click();
+    await page.getByLabel(`Type ${HOSTILE} to go on`).fill(HOSTILE);
+    await page.getByRole("dialog").getByRole("button", { name: "Archive" }).click();
+    await page.locator(".toast").getByText(`${HOSTILE} was archived.`).waitFor();
+    expect(await harm()).toEqual(HARMLESS);
+    expect(await page.title()).not.toContain("undefined");
+  }, 120_000);
+});
