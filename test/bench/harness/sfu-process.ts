@@ -3,6 +3,8 @@ import type { MediaMethod, MediaNode, MediaRequest, MediaResponse } from "../../
 
 export type SfuProcess = { node: MediaNode; cpu(): Promise<NodeJS.CpuUsage>; pid: number; stop(): Promise<void> };
 
+const STOP_TIMEOUT_MS = 3_000;
+
 export type SfuProcessOptions = {
   /** Loopback unless given. */
   address?: string;
@@ -51,9 +53,12 @@ export function startSfuProcess(options: SfuProcessOptions = {}): SfuProcess {
     <M extends MediaMethod>(method: M) =>
     async (request: MediaRequest<M>) =>
       (await send(method, request)) as MediaResponse<M>;
+  /** Of itself, so that a profile gets written. */
   const stop = async () => {
-    child.kill();
+    await child.stdin.end();
+    const timer = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);
     await child.exited;
+    clearTimeout(timer);
   };
   return {
     pid: child.pid,

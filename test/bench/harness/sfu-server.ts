@@ -13,6 +13,7 @@ const media = await EmbeddedMedia.start({
 });
 
 for await (const line of console) {
+  if (line === "") break;
   const { id, method, request } = JSON.parse(line);
   if (method === "cpu") {
     console.log(JSON.stringify({ id, response: process.cpuUsage() }));
