@@ -6,10 +6,10 @@ import { coreCapacity, workerScaling } from "./sfu/capacity.ts";
 import type { Contestant } from "./sfu/contestant.ts";
 import { AUDIO, Crowd, type Feedback, type Figures, VIDEO } from "./sfu/crowd.ts";
 import { janus, unpackJanus } from "./sfu/janus.ts";
-import { stoa } from "./sfu/stoa.ts";
+import { stoa, TYPESCRIPT } from "./sfu/stoa.ts";
 import { werift } from "./sfu/werift.ts";
 
-const [counts = "10,50,100,200", seconds = "3", rounds = "3"] = process.argv
+const [counts = "10,50,100,200", seconds = "2.5", rounds = "3"] = process.argv
   .slice(2)
   .filter((arg) => !arg.startsWith("-"));
 const flag = (name: string) => process.argv.find((arg) => arg === `--${name}` || arg.startsWith(`--${name}=`));
@@ -21,6 +21,7 @@ const WARM_UP_MS = 700;
 
 const contestants: Record<string, () => Promise<Contestant>> = {
   stoa: async () => (await stoa({ bunArgs }))[0],
+  typescript: async () => (await stoa({ bunArgs, fanOut: "typescript" }))[0],
   janus: () => janus(0),
   "janus-loop": () => janus(1),
   werift,
@@ -54,19 +55,24 @@ const figures: Measured[] = rows.map(({ name, count, cpuMicros }) => ({
   value: cpuMicros,
   unit: "CPU-µs per packet",
 }));
-figures.push(...against("Janus", 0.35), ...against("Janus (1 event loop)"), ...against("werift", 0.25));
+figures.push(
+  ...against("Stoa", "Janus", 0.18),
+  ...against(TYPESCRIPT, "Janus", 0.35),
+  ...against("Stoa", "Janus (1 event loop)"),
+  ...against(TYPESCRIPT, "werift", 0.25),
+);
 if (!only) figures.push(...(await coreCapacity()), ...(await workerScaling()));
 report("sfu", figures, { rows });
 process.exit();
 
 /** Ratios of our figure to another's, where fan-out is what costs. */
-function against(name: string, atMost?: number): Measured[] {
+function against(ours: string, name: string, atMost?: number): Measured[] {
   return rows
     .filter((row) => row.name === name && row.count >= 100)
     .flatMap((other) => {
-      const own = rows.find((row) => row.name === "Stoa" && row.count === other.count);
+      const own = rows.find((row) => row.name === ours && row.count === other.count);
       if (!own) return [];
-      const what = `Stoa against ${name}, 1 → ${other.count}`;
+      const what = `${ours} against ${name}, 1 → ${other.count}`;
       return [{ what, value: own.cpuMicros / other.cpuMicros, unit: "×", ...(atMost ? { goal: { atMost } } : {}) }];
     });
 }

@@ -1,4 +1,5 @@
 /** Talks to `sfu-server.ts`: a media node in another process, and its CPU time. */
+import type { FanOutChoice } from "../../../src/media/native-library.ts";
 import type { MediaMethod, MediaNode, MediaRequest, MediaResponse } from "../../../src/media/node.ts";
 
 export type SfuProcess = { node: MediaNode; cpu(): Promise<NodeJS.CpuUsage>; pid: number; stop(): Promise<void> };
@@ -9,6 +10,7 @@ export type SfuProcessOptions = {
   /** Loopback unless given. */
   address?: string;
   workers?: number;
+  fanOut?: FanOutChoice;
   /** For Bun itself. */
   bunArgs?: string[];
   /** In front of the command. */
@@ -16,9 +18,10 @@ export type SfuProcessOptions = {
 };
 
 export function startSfuProcess(options: SfuProcessOptions = {}): SfuProcess {
-  const { address, workers = 1, bunArgs = [], prefix = [] } = options;
+  const { address, workers = 1, bunArgs = [], prefix = [], fanOut } = options;
   const server = [`${import.meta.dir}/sfu-server.ts`, address ?? "127.0.0.1", String(workers)];
   const child = Bun.spawn([...prefix, process.execPath, ...bunArgs, ...server], {
+    env: { ...process.env, ...(fanOut && { MEDIA_FAN_OUT: fanOut }) },
     stdin: "pipe",
     stdout: "pipe",
     stderr: "inherit",

@@ -11,9 +11,11 @@ const PERMISSIONS = {
   publishData: false,
 };
 
+export const TYPESCRIPT = "Stoa in TypeScript";
+
 /** Our own media plane, as the server runs it: workers behind the same calls. Each room is a contestant of its own. */
 export async function stoa(
-  options: Pick<SfuProcessOptions, "workers" | "bunArgs"> = {},
+  options: Pick<SfuProcessOptions, "workers" | "bunArgs" | "fanOut"> = {},
   rooms = 1,
 ): Promise<[Contestant, ...Contestant[]]> {
   const server = startSfuProcess({ address: SERVER_ADDRESS, prefix: ON_SERVER_SIDE, ...options });
@@ -21,7 +23,7 @@ export async function stoa(
   const open = async (roomId: string): Promise<Contestant> => {
     await node.openRoom({ roomId });
     return {
-      name: "Stoa",
+      name: options.fanOut === "typescript" ? TYPESCRIPT : "Stoa",
       pid: server.pid,
       negotiate: (request) => node.negotiate({ ...request, roomId }),
       admit: (participantId) =>
