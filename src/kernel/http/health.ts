@@ -33,6 +33,12 @@ const Ready = t.Object({ status: t.String(), reasons: t.Record(t.String(), t.Str
 
 const LOOPBACK = new Set(["127.0.0.1", "::1"]);
 
+/** A proxy on this machine speaks for others, trusted or not: whomever it names must be on this machine as well. */
+function isLocal(ip: string, request: Request): boolean {
+  const forwarded = request.headers.get("x-forwarded-for")?.split(",") ?? [];
+  return [ip, ...forwarded.map((hop) => hop.trim())].every((address) => LOOPBACK.has(address));
+}
+
 export function healthRoutes(deps: {
   readiness: Readiness;
   metrics: Metrics;
@@ -62,7 +68,7 @@ export function healthRoutes(deps: {
       "/metrics",
       async ({ request, headers, set }) => {
         const given = /^Bearer (.+)$/i.exec(headers.authorization ?? "")?.[1] ?? "";
-        const may = metricsToken === undefined ? LOOPBACK.has(infoOf(request).ip) : sameSecret(given, metricsToken);
+        const may = metricsToken === undefined ? isLocal(infoOf(request).ip, request) : sameSecret(given, metricsToken);
         if (!may) throw new ApiError(metricsToken === undefined ? "SVC_PERMISSION_DENIED" : "SVC_AUTH_ERROR");
         set.headers["content-type"] = metrics.registry.contentType;
         return metrics.registry.metrics();
