@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import type { Machine } from "./machine.ts";
-import { medianOf } from "./median.ts";
-import { markdownOf, withFigures } from "./table.ts";
+import type { Machine } from "../bench/all/machine.ts";
+import { medianOf } from "../bench/all/median.ts";
+import { markdownOf, withFigures } from "../bench/all/table.ts";
 
 const run = (value: number) => ({
   bench: "rest",
