@@ -1,6 +1,9 @@
-import { afterEach, expect, test } from "bun:test";
+import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
 import type { MediaNode } from "../../src/media/node.ts";
 import { type RtcServer, rtcServer, settled, until } from "../harness/rtc.ts";
+
+// Nothing here waits for time; a busy machine may take its own.
+setDefaultTimeout(120_000);
 
 let server: RtcServer;
 afterEach(() => server.close());
