@@ -3,9 +3,9 @@
  * bin/build --all        the same for every platform of a release
  * bin/build --web-only   only the web assets, for running from a checkout
  *
- * Beside the binaries stands dist/checksums.txt, which install.sh verifies a download with.
+ * Beside the binaries stand dist/checksums.txt and install.sh, which verifies a download with it: the folder is a release.
  */
-import { linkSync, mkdirSync, rmSync } from "node:fs";
+import { copyFileSync, linkSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { compileNative } from "../src/sfu/native/compile.ts";
@@ -35,6 +35,7 @@ if (values["web-only"] !== true) {
     checksums.push(`${await sha256(join(dist, file))}  ${file}\n`);
   }
   await Bun.write(join(dist, "checksums.txt"), checksums.join(""));
+  copyFileSync(join(root, "install.sh"), join(dist, "install.sh"));
   // A second name for the same bytes, so that scripts need not know the platform.
   rmSync(join(dist, "stoa"), { force: true });
   linkSync(join(dist, `stoa-${thisPlatform()}`), join(dist, "stoa"));

@@ -14,6 +14,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { handoverTo } from "../kernel/handover.ts";
 import { ATTACHMENTS, DATABASE, SECRETS } from "./contents.ts";
 
 const NOTE = "restore.json";
@@ -47,6 +48,7 @@ export function finishExchange(dataDir: string): void {
 /** A file that cannot be moved, such as a mount point, leaves everything as it was. */
 function setAside(dataDir: string, aside: string): void {
   mkdirSync(aside, { recursive: true, mode: 0o700 });
+  handoverTo(dataDir)(aside);
   try {
     moveAll(dataDir, aside);
   } catch (error) {
@@ -69,6 +71,7 @@ function readNote(dataDir: string): Note | null {
 function writeNote(dataDir: string, note: Note): void {
   const path = join(dataDir, NOTE);
   writeFileSync(`${path}.new`, JSON.stringify(note), { mode: 0o600, flush: true });
+  handoverTo(dataDir)(`${path}.new`);
   renameSync(`${path}.new`, path);
   syncFolder(dataDir);
 }

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { renewChatEpoch } from "../chat/epoch.ts";
 import { MigrationRefused, pendingMigrations, readMigrations } from "../kernel/db/migrate.ts";
 import { closeDatabase, openDatabase } from "../kernel/db/open.ts";
+import { handoverTo } from "../kernel/handover.ts";
 import { BackupRefused, DATABASE, type Description } from "./contents.ts";
 import { beginExchange, finishExchange } from "./exchange.ts";
 import { unpackBackup } from "./unpack.ts";
@@ -40,6 +41,7 @@ async function unpackVerified(options: RestoreOptions, folder: string): Promise<
   try {
     const description = await unpackBackup(options.file, folder);
     prepareDatabase(options, join(folder, DATABASE));
+    handoverTo(options.dataDir)(folder);
     return description;
   } catch (error) {
     await rm(folder, { recursive: true, force: true });

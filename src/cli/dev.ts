@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import ipaddr from "ipaddr.js";
+import { isLoopback } from "../kernel/loopback.ts";
 import { VERSION } from "../kernel/version.ts";
 import type { RunningServer } from "../server.ts";
 import { addConfigOptions, configFrom } from "./config-options.ts";
@@ -78,8 +78,4 @@ function welcome(facts: Facts): string {
 
 ${facts.curl}
 `;
-}
-
-function isLoopback(host: string): boolean {
-  return host === "localhost" || (ipaddr.isValid(host) && ipaddr.process(host).range() === "loopback");
 }

@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError, Option } from "commander";
-import ipaddr from "ipaddr.js";
+import { isLoopback } from "../kernel/loopback.ts";
 import { CommandFailure } from "./failure.ts";
 import { chatTable, mediaTable } from "./load-test-report.ts";
 
@@ -89,9 +89,4 @@ function between(min: number, max: number): (text: string) => number {
     if (Number.isInteger(value) && value >= min && value <= max) return value;
     throw new InvalidArgumentError(`an integer from ${min} to ${max} is expected`);
   };
-}
-
-function isLoopback(host: string): boolean {
-  const bare = host.replaceAll(/[[\]]/g, "");
-  return bare === "localhost" || (ipaddr.isValid(bare) && ipaddr.process(bare).range() === "loopback");
 }

@@ -1,9 +1,9 @@
 import { createSocket } from "node:dgram";
 import { hostname } from "node:os";
 import { Command } from "commander";
-import ipaddr from "ipaddr.js";
 import type { Config } from "../kernel/config/index.ts";
 import { createLog } from "../kernel/log.ts";
+import { isLoopback } from "../kernel/loopback.ts";
 import { VERSION } from "../kernel/version.ts";
 import type { NodeProcess } from "../media/node-process.ts";
 import { addConfigOptions, configFrom } from "./config-options.ts";
@@ -98,10 +98,6 @@ function addressTowards(host: string): Promise<string> {
       resolve(address);
     });
   });
-}
-
-function isLoopback(host: string): boolean {
-  return host === "localhost" || (ipaddr.isValid(host) && ipaddr.process(host).range() === "loopback");
 }
 
 function remedyOf({ agent }: NodeProcess, { SFU_NODE_NAME }: Config): string {

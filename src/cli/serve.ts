@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { Command } from "commander";
 import type { Config } from "../kernel/config/index.ts";
+import { isLoopback } from "../kernel/loopback.ts";
 import { VERSION } from "../kernel/version.ts";
 import type { RunningServer } from "../server.ts";
 import { reachableUrls } from "./addresses.ts";
@@ -35,7 +36,10 @@ function greeting({ url, services, media }: RunningServer, config: Config): stri
     const host = address.includes(":") ? `[${address}]` : address;
     lines.push(`  Media      ${media.ports.map((port) => `${host}:${port}`).join(", ")} (udp and tcp)`);
   }
-  lines.push(`  Firewall   let in tcp ${new URL(url).port || "443"}, udp and tcp ${media.ports.join(", ")}`);
+  // A server that only this machine reaches has a proxy in front: its port is the one to let in.
+  const front = new URL(config.PUBLIC_URL !== undefined && isLoopback(config.HOST) ? config.PUBLIC_URL : url);
+  const port = front.port || (front.protocol === "https:" ? "443" : "80");
+  lines.push(`  Firewall   let in tcp ${port}, udp and tcp ${media.ports.join(", ")}`);
   if (config.PUBLIC_URL !== undefined) lines.push(`  Public     ${config.PUBLIC_URL}`);
   if (services.users.isEmpty()) lines.push(firstStep(home, config));
   if (existsSync(devDataPath(config.DATA_DIR))) {

@@ -1,6 +1,7 @@
 import { networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
 import { createLog } from "../kernel/log.ts";
+import { isLoopback } from "../kernel/loopback.ts";
 import { mediaAddresses } from "../media/addresses.ts";
 import { type Check, type Examination, fail, type Patient, pass, warn } from "./check.ts";
 import { answersTcp, answersUdp } from "./probe.ts";
@@ -56,10 +57,6 @@ function probed(protocol: "udp" | "tcp", address: string, port: number, answered
   const why = protocol === "tcp" ? " Networks that let no UDP through need it." : "";
   const remedy = `Let in ${protocol} ${port} and forward it to this machine.${why}`;
   return warn("media-probe", `${where} does not answer from here`, remedy);
-}
-
-function isLoopback(host: string): boolean {
-  return host === "localhost" || (ipaddr.isValid(host) && ipaddr.process(host).range() === "loopback");
 }
 
 function isGlobal(address: string): boolean {

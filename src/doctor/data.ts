@@ -76,7 +76,9 @@ function backups({ config, now }: Patient): Check {
   const { BACKUP_DIR: folder, BACKUP_EVERY_HOURS: everyHours, DATA_DIR } = config;
   if (folder === undefined) return warn(name, "none are scheduled", "Set BACKUP_DIR, or run `stoa backup` by a timer.");
   if (!existsSync(folder)) return warn(name, `${folder} is not there yet`, "The first backup is made after a minute.");
-  const newest = Math.max(...readdirSync(folder).flatMap((file) => madeAt(file) ?? []));
+  const times = readdirSync(folder).flatMap((file) => madeAt(file) ?? []);
+  if (times.length === 0) return warn(name, `none in ${folder} yet`, "The first backup is made after a minute.");
+  const newest = Math.max(...times);
   const hours = (now - newest) / HOUR_MS;
   if (!(hours <= everyHours + 1)) {
     return warn(name, `the newest in ${folder} is too old`, "Look for `job failed` and `back-up` in the log.");

@@ -7,7 +7,11 @@ const WANTED_BUFFER_BYTES = 4 * 1024 * 1024;
 const WANTED_FILES = 65_536;
 const LEAST_FILES = 4_096;
 
-export const examineMachine: Examination = async ({ now }) => [await clock(now), udpBuffers(), fileDescriptors()];
+export const examineMachine: Examination = async ({ now, running }) => [
+  await clock(now),
+  udpBuffers(),
+  fileDescriptors(running),
+];
 
 async function clock(now: number): Promise<Check> {
   const name = "clock";
@@ -33,13 +37,16 @@ function udpBuffers(): Check {
   return warn(name, detail, `Busy rooms lose packets: sysctl -w ${wanted}, and the same in /etc/sysctl.d.`);
 }
 
-function fileDescriptors(): Check {
+/** Of the running server; without one, those that it would get if it were started from here. */
+function fileDescriptors(running: { pid: number } | null): Check {
   const name = "file-descriptors";
-  const limits = existsSync("/proc/self/limits") ? readFileSync("/proc/self/limits", "utf8") : "";
+  const path = `/proc/${running?.pid ?? "self"}/limits`;
+  const limits = existsSync(path) ? readFileSync(path, "utf8") : "";
   const limit = Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? WANTED_FILES);
+  const detail = `at most ${limit} ${running ? "for the running server" : "in this shell"}`;
   const remedy = "Every connection takes one: raise `ulimit -n`, or LimitNOFILE in the unit.";
-  if (limit < LEAST_FILES) return fail(name, `at most ${limit} in this shell`, remedy);
-  return limit < WANTED_FILES ? warn(name, `at most ${limit} in this shell`, remedy) : pass(name, `at most ${limit}`);
+  if (limit < LEAST_FILES) return fail(name, detail, remedy);
+  return limit < WANTED_FILES ? warn(name, detail, remedy) : pass(name, detail);
 }
 
 function numberIn(path: string): number | null {

@@ -1,6 +1,7 @@
 import { Database } from "bun:sqlite";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { handoverTo } from "./handover.ts";
 
 /** What a running server tells those who look at its data directory. */
 export type ServerNote = {
@@ -34,8 +35,10 @@ export type DataLock = {
  */
 export function lockData(dataDir: string): DataLock {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  const client = new Database(join(dataDir, "serve.lock"), { create: true });
+  const path = join(dataDir, "serve.lock");
+  const client = new Database(path, { create: true });
   try {
+    handoverTo(dataDir)(path);
     client.run("PRAGMA locking_mode = EXCLUSIVE");
     client.run("BEGIN EXCLUSIVE");
   } catch (error) {

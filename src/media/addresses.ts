@@ -3,6 +3,7 @@ import { type NetworkInterfaceInfo, networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
 import type { Config } from "../kernel/config/index.ts";
 import type { Log } from "../kernel/log.ts";
+import { isLoopback } from "../kernel/loopback.ts";
 
 export type MediaAddresses = {
   /** IP addresses in the candidates of every answer. */
@@ -59,10 +60,6 @@ async function resolved(name: string, log: Log, { resolve }: AddressSource): Pro
 /** Link-local IPv6 needs a zone that a candidate cannot carry. */
 function usable(address: string): boolean {
   return ipaddr.isValid(address) && ipaddr.parse(address).range() !== "linkLocal";
-}
-
-function isLoopback(host: string): boolean {
-  return host === "localhost" || (ipaddr.isValid(host) && ipaddr.parse(host).range() === "loopback");
 }
 
 function bindAddress(announce: string[]): string {

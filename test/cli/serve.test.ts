@@ -65,6 +65,11 @@ test("[10] serve answers /healthz and /readyz, prints its address and neither ke
   expect(out).not.toContain("svk_");
 });
 
+test("[11] behind a proxy the firewall line names the proxy's port, not the one that only this machine reaches", async () => {
+  const { out } = await serve("--public-url", "https://rtc.example.com");
+  expect(out).toMatch(/Firewall {3}let in tcp 443, udp and tcp \d+/);
+});
+
 test("[11] SIGHUP is ignored; SIGTERM lets a running request finish and exits 0", async () => {
   const { url, child } = await serve();
   child.kill("SIGHUP");

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import {
+  chownSync,
   copyFileSync,
   existsSync,
   mkdirSync,
@@ -13,6 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { $ } from "bun";
 import { stoa } from "../cli/stoa.ts";
+import { requireRoot } from "./machine.ts";
 import { prepareData, type Served, served } from "./served.ts";
 
 const work = mkdtempSync(join(tmpdir(), "stoa-backup-"));
@@ -142,3 +144,20 @@ test("[11] backup replaces no file unless told to, and says when there is nothin
   expect([empty.code, empty.err]).toEqual([1, expect.stringContaining("there is no database in")]);
   expect(existsSync(join(work, "nowhere"))).toBe(false);
 });
+
+test("[11] what root restores belongs to the user who runs the server, and to nobody else", async () => {
+  requireRoot();
+  const data = join(work, "owned");
+  mkdirSync(data);
+  await $`cp ${file} ${join(work, "root.tar")} && chmod 600 ${join(work, "root.tar")}`;
+  const owner = Number((await $`id -u nobody`.text()).trim());
+  const restore = () => stoa(["restore", join(work, "root.tar"), "--data-dir", data]);
+  chownSync(data, owner, owner);
+  // Once into nothing, once over data that is there.
+  for (const round of [1, 2]) {
+    expect([round, (await restore()).code]).toEqual([round, 0]);
+    for (const entry of readdirSync(data, { recursive: true, encoding: "utf8" })) {
+      expect([entry, statSync(join(data, entry)).uid]).toEqual([entry, owner]);
+    }
+  }
+}, 60_000);
