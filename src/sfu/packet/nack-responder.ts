@@ -7,8 +7,26 @@ import type { RtpView } from "./rtp.ts";
 import type { RtxStream } from "./rtx.ts";
 
 const MAX_RESENDS = 6;
-const PREFIX_BYTES = 8;
 const RECENT_PACKETS = 16;
+
+/**
+ * One line of the processor's cache for each packet: there is one to be written for every viewer, and what they have together
+ * does not fit into the cache. Doubles, 32-bit words and bytes of a record, by their place in it.
+ */
+const RECORD_BYTES = 64;
+const DOUBLES = RECORD_BYTES / 8;
+const WORDS = RECORD_BYTES / 4;
+const EXTENDED = 0;
+const SENT_AT = 1;
+const RESENT_AT = 2;
+const SEQUENCE = 6;
+const TIMESTAMP = 7;
+/** Transport-wide sequence number, then 7 bits of payload type, the marker, and the length of the prefix. */
+const HEADER = 8;
+const RESENDS = 9;
+const RING = 10;
+const PREFIX_AT = 44;
+const NO_PACKET = 0xffffffff;
 
 export interface RtxAnswer {
   stream: RtxStream;
@@ -17,18 +35,11 @@ export interface RtxAnswer {
 
 export class NackResponder {
   readonly #mask: number;
-  readonly #rings: (PacketRing | undefined)[];
-  readonly #extended: Float64Array;
-  readonly #sequence: Int32Array;
-  readonly #timestamp: Uint32Array;
-  /** Payload type, with the marker as its highest bit. */
-  readonly #typeAndMarker: Uint8Array;
-  readonly #transportSequence: Uint16Array;
-  readonly #sentAt: Float64Array;
-  readonly #resentAt: Float64Array;
-  readonly #resends: Uint8Array;
-  readonly #prefixLength: Uint8Array;
-  readonly #prefix: Uint8Array;
+  readonly #doubles: Float64Array;
+  readonly #words: Uint32Array;
+  readonly #bytes: Uint8Array;
+  /** Those that packets were taken from, by the number their records have. */
+  #rings: PacketRing[] = [];
   #ssrc = 0;
   #latest = -1;
   #probed = 0;
@@ -38,35 +49,36 @@ export class NackResponder {
   /** `capacity` is a power of two: at least a second of packets. */
   constructor(capacity = 512) {
     this.#mask = capacity - 1;
-    this.#rings = new Array<PacketRing | undefined>(capacity).fill(undefined);
-    this.#extended = new Float64Array(capacity);
-    this.#sequence = new Int32Array(capacity).fill(-1);
-    this.#timestamp = new Uint32Array(capacity);
-    this.#typeAndMarker = new Uint8Array(capacity);
-    this.#transportSequence = new Uint16Array(capacity);
-    this.#sentAt = new Float64Array(capacity);
-    this.#resentAt = new Float64Array(capacity);
-    this.#resends = new Uint8Array(capacity);
-    this.#prefixLength = new Uint8Array(capacity);
-    this.#prefix = new Uint8Array(capacity * PREFIX_BYTES);
+    const records = new ArrayBuffer(capacity * RECORD_BYTES);
+    this.#doubles = new Float64Array(records);
+    this.#words = new Uint32Array(records);
+    this.#bytes = new Uint8Array(records);
+    this.clear();
   }
 
   /** Call with every forwarded packet, once `target` is complete. */
   record(target: FanOutTarget, ring: PacketRing, extended: number): void {
     const slot = target.sequenceNumber & this.#mask;
+    const word = slot * WORDS;
+    const double = slot * DOUBLES;
     this.#ssrc = target.ssrc;
     this.#latest = target.sequenceNumber;
-    this.#rings[slot] = ring;
-    this.#extended[slot] = extended;
-    this.#sequence[slot] = target.sequenceNumber;
-    this.#timestamp[slot] = target.timestamp;
-    this.#typeAndMarker[slot] = target.payloadType | (target.marker ? 0x80 : 0);
-    this.#transportSequence[slot] = target.transportSequence;
-    this.#sentAt[slot] = target.sentAtMs;
-    this.#resentAt[slot] = Number.NEGATIVE_INFINITY;
-    this.#resends[slot] = 0;
-    this.#prefixLength[slot] = target.prefixLength;
-    for (let i = 0; i < target.prefixLength; i++) this.#prefix[slot * PREFIX_BYTES + i] = target.prefix[i] as number;
+    this.#doubles[double + EXTENDED] = extended;
+    this.#doubles[double + SENT_AT] = target.sentAtMs;
+    this.#doubles[double + RESENT_AT] = Number.NEGATIVE_INFINITY;
+    this.#words[word + SEQUENCE] = target.sequenceNumber;
+    this.#words[word + TIMESTAMP] = target.timestamp;
+    this.#words[word + HEADER] =
+      (target.transportSequence << 16) | (target.payloadType << 9) | (target.marker ? 0x100 : 0) | target.prefixLength;
+    this.#words[word + RESENDS] = 0;
+    this.#words[word + RING] = this.#numberOf(ring);
+    const at = slot * RECORD_BYTES + PREFIX_AT;
+    for (let i = 0; i < target.prefixLength; i++) this.#bytes[at + i] = target.prefix[i] as number;
+  }
+
+  #numberOf(ring: PacketRing): number {
+    for (let i = 0; i < this.#rings.length; i++) if (this.#rings[i] === ring) return i;
+    return this.#rings.push(ring) - 1;
   }
 
   /**
@@ -83,13 +95,12 @@ export class NackResponder {
     rtx?: RtxAnswer,
   ): boolean {
     const slot = sequenceNumber & this.#mask;
-    const ring = this.#rings[slot];
-    if (ring === undefined || this.#sequence[slot] !== sequenceNumber) return this.#refuse();
-    if ((this.#resends[slot] as number) >= MAX_RESENDS) return this.#refuse();
-    if (nowMs - (this.#resentAt[slot] as number) < rttMs * 0.8) return false;
-    if (!ring.read(this.#extended[slot] as number, nowMs, view)) return this.#refuse();
-    this.#resends[slot] = (this.#resends[slot] as number) + 1;
-    this.#resentAt[slot] = nowMs;
+    const resends = this.#words[slot * WORDS + RESENDS] as number;
+    if (!this.#holds(slot, sequenceNumber) || resends >= MAX_RESENDS) return this.#refuse();
+    if (nowMs - (this.#doubles[slot * DOUBLES + RESENT_AT] as number) < rttMs * 0.8) return false;
+    if (!this.#read(slot, nowMs, view)) return this.#refuse();
+    this.#words[slot * WORDS + RESENDS] = resends + 1;
+    this.#doubles[slot * DOUBLES + RESENT_AT] = nowMs;
     this.#restore(slot, target);
     if (rtx !== undefined) this.#overRtx(sequenceNumber, target, rtx);
     this.resent += 1;
@@ -102,13 +113,21 @@ export class NackResponder {
       this.#probed = (this.#probed + 1) % RECENT_PACKETS;
       const sequenceNumber = (this.#latest - this.#probed) & 0xffff;
       const slot = sequenceNumber & this.#mask;
-      if (this.#sequence[slot] !== sequenceNumber) continue;
-      if (!this.#rings[slot]?.read(this.#extended[slot] as number, nowMs, view)) continue;
+      if (!this.#holds(slot, sequenceNumber) || !this.#read(slot, nowMs, view)) continue;
       this.#restore(slot, target);
       this.#overRtx(sequenceNumber, target, rtx);
       return true;
     }
     return false;
+  }
+
+  #holds(slot: number, sequenceNumber: number): boolean {
+    return this.#words[slot * WORDS + SEQUENCE] === sequenceNumber;
+  }
+
+  #read(slot: number, nowMs: number, view: RtpView): boolean {
+    const ring = this.#rings[this.#words[slot * WORDS + RING] as number];
+    return ring?.read(this.#doubles[slot * DOUBLES + EXTENDED] as number, nowMs, view) ?? false;
   }
 
   #overRtx(sequenceNumber: number, target: FanOutTarget, rtx: RtxAnswer): void {
@@ -124,23 +143,25 @@ export class NackResponder {
   }
 
   #restore(slot: number, target: FanOutTarget): void {
+    const word = slot * WORDS;
+    const header = this.#words[word + HEADER] as number;
     target.ssrc = this.#ssrc;
-    target.sequenceNumber = this.#sequence[slot] as number;
+    target.sequenceNumber = this.#words[word + SEQUENCE] as number;
     target.originalSequenceNumber = -1;
-    target.timestamp = this.#timestamp[slot] as number;
-    const typeAndMarker = this.#typeAndMarker[slot] as number;
-    target.payloadType = typeAndMarker & 0x7f;
-    target.marker = (typeAndMarker & 0x80) !== 0;
-    target.transportSequence = this.#transportSequence[slot] as number;
-    target.sentAtMs = this.#sentAt[slot] as number;
-    target.prefixLength = this.#prefixLength[slot] as number;
-    for (let i = 0; i < target.prefixLength; i++) target.prefix[i] = this.#prefix[slot * PREFIX_BYTES + i] as number;
+    target.timestamp = this.#words[word + TIMESTAMP] as number;
+    target.payloadType = (header >>> 9) & 0x7f;
+    target.marker = (header & 0x100) !== 0;
+    target.transportSequence = header >>> 16;
+    target.sentAtMs = this.#doubles[slot * DOUBLES + SENT_AT] as number;
+    target.prefixLength = header & 0xff;
+    const at = slot * RECORD_BYTES + PREFIX_AT;
+    for (let i = 0; i < target.prefixLength; i++) target.prefix[i] = this.#bytes[at + i] as number;
   }
 
   /** Another publisher took the place: what was sent before is not sent again. */
   clear(): void {
-    this.#rings.fill(undefined);
-    this.#sequence.fill(-1);
+    this.#rings = [];
+    for (let slot = 0; slot <= this.#mask; slot++) this.#words[slot * WORDS + SEQUENCE] = NO_PACKET;
     this.#latest = -1;
   }
 }

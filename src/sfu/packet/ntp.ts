@@ -55,8 +55,8 @@ export function roundTripMs(nowMs: number, lastSenderReport: number, delaySinceL
   return Math.max(0, ms);
 }
 
-/** abs-send-time: 24 bits, 6.18 seconds. */
+/** abs-send-time: 24 bits, 6.18 seconds. Without the `%` of doubles, which would be slow for every packet of every viewer. */
 export function absSendTime(unixMs: number): number {
-  const seconds = unixMs / 1000;
-  return Math.floor((seconds % 64) * 262_144) & 0xffffff;
+  const ticks = Math.floor((unixMs / 1000) * 262_144);
+  return ticks - Math.floor(ticks / 0x1000000) * 0x1000000;
 }

@@ -148,8 +148,10 @@ export class OutgoingExtensions {
   /** Writes the block at `at` (after the 12 fixed bytes) and returns its end; returns `at` when there is none. */
   write(out: Uint8Array, at: number, source: RtpView, nowMs: number, transportSequence: number): number {
     const start = at + 4;
-    let end = start + this.#template.length;
-    out.set(this.#template, start);
+    const template = this.#template;
+    let end = start + template.length;
+    // A dozen bytes: `set` would take longer to begin.
+    for (let i = 0; i < template.length; i++) out[start + i] = template[i] as number;
     if (this.#absSendTimeAt >= 0) writeUint24(out, start + this.#absSendTimeAt, absSendTime(nowMs));
     if (this.#transportSequenceAt >= 0) writeUint16(out, start + this.#transportSequenceAt, transportSequence);
     if (this.#map !== undefined) end = this.#copyFrom(source, this.#map, out, end);

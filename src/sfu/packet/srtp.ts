@@ -34,8 +34,7 @@ type CreateCipher = (master: SrtpMasterKey) => SrtpCipher;
 
 export class SrtpSender {
   readonly cipher: SrtpCipher;
-  /** SSRC → highest index sent. */
-  readonly #highest = new Map<number, number>();
+  readonly #streams = new Map<number, { highest: number }>();
   #rtcpIndex = 0;
 
   constructor(master: SrtpMasterKey, createCipher: CreateCipher = createSrtpCipher) {
@@ -55,9 +54,13 @@ export class SrtpSender {
 
   /** How often the numbers of this SSRC have wrapped, for the packet that is about to be sent. */
   rollover(ssrc: number, sequenceNumber: number): number {
-    const highest = this.#highest.get(ssrc);
-    const index = highest === undefined ? sequenceNumber : Math.max(0, estimateIndex(highest, sequenceNumber));
-    if (highest === undefined || index > highest) this.#highest.set(ssrc, index);
+    const stream = this.#streams.get(ssrc);
+    if (stream === undefined) {
+      this.#streams.set(ssrc, { highest: sequenceNumber });
+      return 0;
+    }
+    const index = Math.max(0, estimateIndex(stream.highest, sequenceNumber));
+    if (index > stream.highest) stream.highest = index;
     return Math.floor(index / 0x10000);
   }
 
