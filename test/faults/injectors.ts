@@ -74,6 +74,16 @@ export const FAULTS: readonly Fault[] = [
     },
   },
   {
+    name: "no descriptor left",
+    async inject({ subject }, { faultSeconds }) {
+      const { descriptors, allowedDescriptors } = subject.usage();
+      const allow = (count: number) => Bun.spawn(["prlimit", `--pid=${subject.pid}`, `--nofile=${count}:`]).exited;
+      await allow(descriptors);
+      await seconds(faultSeconds);
+      await allow(allowedDescriptors);
+    },
+  },
+  {
     name: "a clock that jumps an hour ahead, two back, and is right again",
     async inject({ subject }, { faultSeconds }) {
       for (const offset of [HOUR, -HOUR, 0]) {

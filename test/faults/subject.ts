@@ -5,7 +5,7 @@ import { mountSmall } from "../ops/machine.ts";
 
 export type Answer = { status: number; body: Record<string, unknown>; headers: Headers };
 export type Asked = { body?: object; headers?: Record<string, string>; credential?: string };
-export type Usage = { descriptors: number; rssMiB: number };
+export type Usage = { descriptors: number; allowedDescriptors: number; rssMiB: number };
 
 const ANSWER_WITHIN_MS = 10_000;
 /** Budgets are per address, and here everybody has the same one; what each of them does is tested elsewhere. */
@@ -31,7 +31,7 @@ export class Subject {
   password = "";
   mediaPorts: readonly number[] = [];
   /** Of the process that runs, before anybody came. */
-  atStart: Usage = { descriptors: 0, rssMiB: 0 };
+  atStart: Usage = { descriptors: 0, allowedDescriptors: 0, rssMiB: 0 };
   /** Whatever must stand in no log. */
   readonly secrets = new Set<string>();
   /** Ends that nobody asked for. */
@@ -126,9 +126,12 @@ export class Subject {
   }
 
   usage(): Usage {
-    const status = readFileSync(`/proc/${this.pid}/status`, "utf8");
+    const [status = "", limits = ""] = ["status", "limits"].map((file) =>
+      readFileSync(`/proc/${this.pid}/${file}`, "utf8"),
+    );
     return {
       descriptors: readdirSync(`/proc/${this.pid}/fd`).length,
+      allowedDescriptors: Number(/Max open files\s+(\d+)/.exec(limits)?.[1]),
       rssMiB: Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024),
     };
   }
