@@ -5,7 +5,13 @@ import type { Received } from "../webhooks/receiver.ts";
 import type { ChatUser, Sent } from "./chat-user.ts";
 import type { Made, RestUser } from "./rest-user.ts";
 
-export type Histories = { chat: readonly ChatUser[]; rest: readonly RestUser[]; received: readonly Received[] };
+type ChatHistory = Pick<ChatUser, "name" | "firstSeq" | "seen" | "sent">;
+type RestHistory = Pick<RestUser, "sent" | "rooms" | "closedRooms" | "rtcTokens" | "conversations" | "streams">;
+export type Histories = {
+  chat: readonly ChatHistory[];
+  rest: readonly RestHistory[];
+  received: readonly Pick<Received, "headers" | "body">[];
+};
 type Row = Record<string, string | number | null>;
 
 /** What the clients were told, held against the database of a server that has stopped. Every line is a broken promise. */
@@ -29,7 +35,7 @@ export function brokenPromises(dataDir: string, histories: Histories, webhookSec
 }
 
 /** Webhook events that have not arrived, or whose arrival the server has not noted. */
-export function undelivered(dataDir: string, received: readonly Received[]): number {
+export function undelivered(dataDir: string, received: Histories["received"]): number {
   const db = new Database(join(dataDir, "stoa.db"), { readonly: true });
   const arrived = new Set(received.map(({ headers }) => headers.get("svc-event-id")));
   const events = db.query<{ id: string }, []>("SELECT id FROM webhook_events").all();
@@ -76,7 +82,7 @@ function eventProblems(rows: (sql: string) => Row[]): string[] {
 }
 
 /** Whoever listened has seen what the database holds, from its first join to the end. */
-function seenProblems(user: ChatUser, rows: (sql: string) => Row[]): string[] {
+function seenProblems(user: ChatHistory, rows: (sql: string) => Row[]): string[] {
   const log = rows(
     `SELECT e.seq, e.type FROM conversation_events e JOIN conversations c ON c.id = e.conversation_id
      WHERE c.name = 'common' AND e.seq > ${user.firstSeq} ORDER BY e.seq`,
@@ -87,7 +93,7 @@ function seenProblems(user: ChatUser, rows: (sql: string) => Row[]): string[] {
   return [`${user.name} saw ${JSON.stringify(user.seen[at])} where the log has ${JSON.stringify(log[at])}`];
 }
 
-function madeProblems(user: RestUser, rows: (sql: string) => Row[]): string[] {
+function madeProblems(user: RestHistory, rows: (sql: string) => Row[]): string[] {
   const once = (made: readonly Made[], table: string, id: string, name: string) => {
     const byName = Map.groupBy(rows(`SELECT ${id} AS id, ${name} AS name FROM ${table}`), (row) => String(row.name));
     return made.flatMap((one) => {
@@ -109,7 +115,7 @@ function madeProblems(user: RestUser, rows: (sql: string) => Row[]): string[] {
 
 /** Every event arrived at least once, always with its one id and the same bytes, signed. */
 function webhookProblems(
-  received: readonly Received[],
+  received: Histories["received"],
   sent: readonly Sent[],
   rows: (sql: string) => Row[],
   secret: string,
@@ -123,12 +129,12 @@ function webhookProblems(
     ...events.flatMap(({ id, body }) =>
       (arrived.get(String(id)) ?? []).every((one) => one.body === body) ? [] : [`${id} arrived with other bytes`],
     ),
-    ...received.filter((one) => !isSigned(one, secret)).map(({ event }) => `${event.id} is not signed`),
+    ...received.filter((one) => !isSigned(one, secret)).map(({ body }) => `not signed: ${body.slice(0, 80)}`),
     ...rows("SELECT id FROM webhook_deliveries WHERE status <> 'DELIVERED'").map(({ id }) => `${id} was given up`),
   ];
 }
 
-function isSigned({ headers, body }: Received, secret: string): boolean {
+function isSigned({ headers, body }: Histories["received"][number], secret: string): boolean {
   const [, time = "", signature] = /^t=(\d+),v1=([0-9a-f]+)$/.exec(headers.get("svc-signature") ?? "") ?? [];
   return createHmac("sha256", secret).update(`${time}.${body}`).digest("hex") === signature;
 }
