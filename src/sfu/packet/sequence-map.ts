@@ -8,6 +8,8 @@ export class SequenceMap {
   /** outgoing = extended − offset. Per packet, because every drop changes it for those that follow. */
   readonly #offsets = new Float64Array(CAPACITY);
   readonly #expected = new Uint8Array(CAPACITY);
+  /** The newest number that was left out when a later one came. CAPACITY packets after it nothing is expected any more. */
+  #newestMissing = Number.NEGATIVE_INFINITY;
   #highest = -1;
   #offset = 0;
   #lastOutgoing: number;
@@ -27,6 +29,7 @@ export class SequenceMap {
     this.#highest = extended - 1;
     this.#offset = extended - (this.#lastOutgoing + 1);
     this.#expected.fill(0);
+    this.#newestMissing = Number.NEGATIVE_INFINITY;
   }
 
   isLate(extended: number): boolean {
@@ -66,6 +69,8 @@ export class SequenceMap {
       this.#offsets[missing & MASK] = this.#offset;
       this.#expected[missing & MASK] = 1;
     }
-    this.#expected[extended & MASK] = 0;
+    if (from < extended) this.#newestMissing = extended - 1;
+    // All zero by then: a stream without losses need not touch this memory for every packet of every viewer.
+    if (extended - this.#newestMissing <= CAPACITY) this.#expected[extended & MASK] = 0;
   }
 }

@@ -95,14 +95,18 @@ export class Vp8Munger {
   #pictureIdOffset = 0;
   #tl0Offset = 0;
   #keyIdxOffset = 0;
-  #last: Vp8Ids | undefined;
+  /** Of the newest packet; none before the first. */
+  #started = false;
+  #lastPictureId = 0;
+  #lastTl0PicIdx = 0;
+  #lastKeyIdx = 0;
 
   /** Call with the first packet after a switch, then `map` it like any other. */
   switchTo(descriptor: Vp8Descriptor): void {
-    if (this.#last === undefined) return;
-    this.#pictureIdOffset = this.#last.pictureId + 1 - descriptor.pictureId;
-    this.#tl0Offset = this.#last.tl0PicIdx + 1 - descriptor.tl0PicIdx;
-    this.#keyIdxOffset = this.#last.keyIdx + 1 - descriptor.keyIdx;
+    if (!this.#started) return;
+    this.#pictureIdOffset = this.#lastPictureId + 1 - descriptor.pictureId;
+    this.#tl0Offset = this.#lastTl0PicIdx + 1 - descriptor.tl0PicIdx;
+    this.#keyIdxOffset = this.#lastKeyIdx + 1 - descriptor.keyIdx;
   }
 
   /** The outgoing ids of a packet. `late` packets do not move the last ids. */
@@ -112,10 +116,10 @@ export class Vp8Munger {
     ids.tl0PicIdx = (descriptor.tl0PicIdx + this.#tl0Offset) & 0xff;
     ids.keyIdx = (descriptor.keyIdx + this.#keyIdxOffset) & 0x1f;
     if (!late) {
-      this.#last ??= { pictureId: 0, tl0PicIdx: 0, keyIdx: 0 };
-      this.#last.pictureId = ids.pictureId;
-      this.#last.tl0PicIdx = ids.tl0PicIdx;
-      this.#last.keyIdx = ids.keyIdx;
+      this.#started = true;
+      this.#lastPictureId = ids.pictureId;
+      this.#lastTl0PicIdx = ids.tl0PicIdx;
+      this.#lastKeyIdx = ids.keyIdx;
     }
     return ids;
   }
