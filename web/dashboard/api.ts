@@ -53,7 +53,8 @@ async function settle<R extends Record<number, unknown>>(
   answer: Answer<R>,
 ): Promise<{ data: Data<R>; response: Response }> {
   const settled = await answer.catch(() => null);
-  if (!settled) throw new ApiFailure(0, "UNREACHABLE", "The server cannot be reached.", null, []);
+  // A request that failed on its way is answered by Eden itself, with a 503 that has no response.
+  if (!settled?.response) throw new ApiFailure(0, "UNREACHABLE", "The server cannot be reached.", null, []);
   const { data, error, status, response } = settled;
   if (error) {
     const {

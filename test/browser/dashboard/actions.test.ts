@@ -76,7 +76,10 @@ describe("[8] live streams", () => {
     await button("Leave").click();
     await button("Watch here").click();
     await page.getByRole("table", { name: "Viewers" }).getByText("dashboard-").waitFor();
-    await button("Leave").click();
+    await button(/^Remove dashboard-/).click();
+    await dialog().getByRole("button", { name: "Remove" }).click();
+    await page.getByText("Nobody is watching.").waitFor();
+    await page.locator(".call").waitFor({ state: "detached" });
     await button("Add a co-host").click();
     await dialog().getByLabel("Identity").fill("helper");
     await dialog().getByRole("button", { name: "Add" }).click();
@@ -157,7 +160,7 @@ describe("[8] keys, members, settings, servers, account", () => {
     expect(await page.evaluate(() => "hacked" in window)).toBe(false);
   }, 60_000);
 
-  test("somebody is invited, and the invitation withdrawn", async () => {
+  test("somebody is invited and the invitation withdrawn; a member gets another role, then none", async () => {
     await owner.open("members");
     await button("Add a member").click();
     await dialog().getByLabel("E-mail address").fill("new@example.com");
@@ -165,6 +168,19 @@ describe("[8] keys, members, settings, servers, account", () => {
     await page.getByRole("table", { name: "Invitations" }).getByText("new@example.com").waitFor();
     await confirmed("Withdraw the invitation of new@example.com", "Withdraw");
     await page.getByText("new@example.com", { exact: true }).waitFor({ state: "detached" });
+
+    const colleague = await stage.visitor({ role: "DEVELOPER" });
+    const email = stage.server.services.users.get(colleague.userId).email;
+    await owner.open("members");
+    await page.getByLabel(`Role of ${email}`).selectOption("ADMIN");
+    await toast(`${email} is admin now.`);
+    await colleague.open("audit-log");
+    await colleague.page.getByRole("table").getByText("member.role_changed").first().waitFor();
+    await confirmed(`Remove ${email}`, "Remove");
+    await page.getByText(email, { exact: true }).waitFor({ state: "detached" });
+    await colleague.page.goto(`${stage.server.url}/projects/${stage.server.projectId}/rooms`);
+    await colleague.page.getByRole("alert").waitFor();
+    await colleague.context.close();
   }, 60_000);
 
   test("origins and name are saved, and the audit log knows who did it, in CSV too", async () => {
@@ -216,7 +232,15 @@ describe("[8] keys, members, settings, servers, account", () => {
     expect(await page.content()).not.toContain("never to be seen");
   }, 60_000);
 
-  test("the connection test walks the whole way and says that all is well", async () => {
+  test("the dashboard's own calls work whatever origins the project lists", async () => {
+    const { runtime, services, projectId } = stage.server;
+    const author = { actor: null, request: null, environment: "DEVELOPMENT" as const };
+    const strict = { allowedOrigins: ["https://app.example.com"], allowLocalhostOrigins: false };
+    await runtime.write(() => services.projects.setOrigins(projectId, strict, author));
+    await owner.open(`rooms/${seeded.roomId}`);
+    await button("Join as a test user").click();
+    await page.waitForFunction(() => document.querySelectorAll(".video-tiles video").length >= 2);
+    await button("Leave").click();
     await owner.open("diagnostics");
     await button("Test this connection").click();
     await page.getByText("All is well").waitFor();

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { testConfig } from "../../../src/kernel/config/index.ts";
 import { type RunningServer, start } from "../../../src/server.ts";
+import { examine } from "./pictures.ts";
 import { launch, loaded, WEB } from "./stage.ts";
 
 const dataDir = mkdtempSync(join(tmpdir(), "stoa-first-run-"));
@@ -36,6 +37,7 @@ describe("[8] an empty server", () => {
   test("greets with the operator account, then a project, then the key once with snippets that work", async () => {
     await page.goto(server.url);
     await page.getByRole("heading", { name: "Create the operator account" }).waitFor();
+    await examine(page, "first-run");
     await page.getByLabel("E-mail address").fill("ada@example.com");
     await page.getByLabel("Password").fill("short");
     await page.getByRole("button", { name: "Create the account" }).click();
@@ -47,6 +49,8 @@ describe("[8] an empty server", () => {
     await page.getByRole("heading", { name: "Get started" }).waitFor();
     key = await page.locator("code").first().innerText();
     expect(key).toMatch(/^svk_dev_/);
+    await examine(page, "first-run-key");
+    expect(await page.getByLabel("Project").locator("option:checked").innerText()).toBe("My application");
     await page.getByRole("button", { name: "Copy API key" }).click();
     expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(key);
 
@@ -104,16 +108,24 @@ describe("[8] an empty server", () => {
     await page.getByRole("dialog").waitFor({ state: "detached" });
   }, 60_000);
 
-  test("signing out and in again leads back to the same page", async () => {
+  test("signing out and in again leads back to the same page, with a password that was just changed", async () => {
+    const here = page.url();
+    await page.getByRole("link", { name: "Your account" }).click();
+    await page.getByLabel("Current password").fill("correct horse battery");
+    await page.getByLabel("New password").fill("another horse battery");
+    await page.getByRole("button", { name: "Change the password" }).click();
+    await page.getByText("Your password was changed").waitFor();
+    await page.goto(here);
+    await loaded(page);
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.getByLabel("E-mail address").fill("ada@example.com");
-    await page.getByLabel("Password").fill("wrong password");
+    await page.getByLabel("Password").fill("correct horse battery");
     await page.getByRole("button", { name: "Sign in" }).click();
     await page
       .getByRole("alert")
       .getByText(/req_[0-9a-f]{24}/)
       .waitFor();
-    await page.getByLabel("Password").fill("correct horse battery");
+    await page.getByLabel("Password").fill("another horse battery");
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByRole("heading", { name: "API keys" }).waitFor();
     expect(complaints).toEqual([]);

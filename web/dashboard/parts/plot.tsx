@@ -1,7 +1,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { countText } from "./numbers.ts";
-import { lasting, optionsFor, type PlotKind, stacked, timeText } from "./plot-options.ts";
+import { optionsFor, type PlotKind, timeText } from "./plot-options.ts";
+import { lasting, stacked } from "./stacks.ts";
 
 export type Series = { label: string; values: number[]; colour: "accent" | "cool" | "good" | "bad" };
 

@@ -20,6 +20,10 @@ export function Shell({ children }: { children: ComponentChildren }) {
   const projectId = /^\/projects\/([^/]+)/.exec(path)?.[1];
   const projects = useLive(() => ask(api.v1.projects.get({ query: { limit: 200 } })), [projectVersion.value], 0);
 
+  // One that was made since, here or elsewhere, is not in the list yet.
+  useEffect(() => {
+    if (projectId !== undefined && projects.data?.some(({ id }) => id === projectId) === false) projects.reload();
+  }, [projectId]);
   useEffect(() => followAddress(query), [url]);
   useEffect(() => {
     if (projectId !== undefined) keepInAddress(environment.value);
