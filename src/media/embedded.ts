@@ -185,11 +185,6 @@ export class EmbeddedMedia implements MediaNode {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Kills a worker as a fault would: for tests of the recovery. */
-  crashWorker(index: number): void {
-    this.#workers[index]?.crash();
-  }
-
   async close(): Promise<void> {
     this.#rooms.clear();
     await Promise.all(this.#workers.map((worker) => worker.close()));

@@ -170,10 +170,6 @@ export class MediaWorker {
     return (await promise) as MediaResponse<M>;
   }
 
-  crash(): void {
-    this.#worker.postMessage({ type: "crash" } satisfies ToWorker);
-  }
-
   async close(): Promise<void> {
     if (this.#closing) return this.#closing.promise;
     this.#closing = Promise.withResolvers();

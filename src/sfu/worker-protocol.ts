@@ -23,11 +23,7 @@ export type WorkerCall = {
 
 export type ToWorker =
   /** `heartbeat` is counted up while the engine runs, even when it is too busy to answer. */
-  | { type: "start"; settings: WorkerSettings; heartbeat: Int32Array }
-  | WorkerCall
-  /** For tests of what happens when a worker dies. */
-  | { type: "crash" }
-  | { type: "close" };
+  { type: "start"; settings: WorkerSettings; heartbeat: Int32Array } | WorkerCall | { type: "close" };
 
 export type FromWorker =
   | {

@@ -46,8 +46,6 @@ function serve(): void {
       case "call":
         call(data);
         break;
-      case "crash":
-        throw new Error("The media worker was told to crash.");
       case "close":
         engine?.close();
         post({ type: "closed" });

@@ -1,5 +1,5 @@
 /** One suite for both implementations of MediaNode: inside the process, and over the network. */
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { createLog } from "../../src/kernel/log.ts";
 import { systemTimers } from "../../src/kernel/timers.ts";
@@ -10,12 +10,15 @@ import { MediaError, type MediaEvent, type MediaNode } from "../../src/media/nod
 import { createNodeServer } from "../../src/media/node-server.ts";
 import { serveNode } from "../../src/media/node-server-http.ts";
 import { RemoteMedia } from "../../src/media/remote.ts";
+import { watchMediaWorkers } from "../harness/media-workers.ts";
 import { ALL } from "../sfu/room-of-peers.ts";
 import { until } from "./until.ts";
 
 const log = createLog({ level: "silent", format: "json" });
 const SECRET = "a-secret-of-the-fleet";
 const ADA = { roomId: "r", participantId: "p1", identity: "ada", permissions: ALL };
+const workers = watchMediaWorkers();
+afterAll(() => workers.restore());
 const cleanup: (() => unknown)[] = [];
 afterEach(async () => {
   for (const close of cleanup.splice(0).reverse()) await close();
@@ -144,11 +147,11 @@ for (const [name, start] of Object.entries(IMPLEMENTATIONS)) {
     }, 20_000);
 
     test("a worker that dies is told with its rooms, and serves again", async () => {
-      const { media, inside } = await start();
+      const { media } = await start();
       const events = heard(media);
       await media.openRoom({ roomId: "r" });
       await media.addParticipant(ADA);
-      inside.crashWorker(0);
+      workers.crash();
       const crash = await until(() => events.find(({ type }) => type === "workerCrashed"));
       expect(crash).toEqual({ type: "workerCrashed", worker: 0, rooms: [{ roomId: "r", participantIds: ["p1"] }] });
       await media.openRoom({ roomId: "r" });

@@ -1,11 +1,14 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import { LoadPeer } from "../../src/load-test/load-peer.ts";
 import { RtpSource } from "../../src/load-test/rtp-source.ts";
 import { EmbeddedMedia, type EmbeddedMediaOptions } from "../../src/media/embedded.ts";
 import { MediaError, type MediaEvent } from "../../src/media/node.ts";
+import { watchMediaWorkers } from "../harness/media-workers.ts";
 import { ALL, CAMERA } from "./room-of-peers.ts";
 
 describe("the embedded media node", () => {
+  const workers = watchMediaWorkers();
+  afterAll(() => workers.restore());
   const cleanup: (() => unknown)[] = [];
   afterEach(async () => {
     for (const close of cleanup.splice(0).reverse()) await close();
@@ -75,7 +78,7 @@ describe("the embedded media node", () => {
     await event(events, "trackPublished");
     const [port] = media.ports;
     const pending = media.room({ roomId: "a" }).catch(() => null);
-    media.crashWorker(0);
+    workers.crash();
     const crash = await event(events, "workerCrashed");
     expect(crash).toEqual({ type: "workerCrashed", worker: 0, rooms: [{ roomId: "a", participantIds: ["p"] }] });
     await pending;
@@ -92,7 +95,7 @@ describe("the embedded media node", () => {
   test("calls under way when a worker dies are answered with an error", async () => {
     const { media } = await start({ workers: 1 });
     await media.openRoom({ roomId: "a" });
-    media.crashWorker(0);
+    workers.crash();
     const answers = await Promise.all(
       Array.from({ length: 5 }, () => media.room({ roomId: "a" }).catch((e) => e.code)),
     );

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
+import { watchMediaWorkers } from "../../harness/media-workers.ts";
 import { type RealServer, realServer } from "../../harness/running.ts";
 import { launchBrowser } from "./harness.ts";
 import { openStage, receives, type Stage } from "./rtc-harness.ts";
@@ -7,6 +8,7 @@ import { openStage, receives, type Stage } from "./rtc-harness.ts";
 let server: RealServer;
 let stage: Stage;
 let browser: Browser;
+const workers = watchMediaWorkers();
 beforeAll(async () => {
   server = await realServer({ SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 10_000, RATE_LIMIT_RTC_TOKENS: 10_000 });
   [stage, browser] = await Promise.all([openStage(server), launchBrowser()]);
@@ -15,6 +17,7 @@ afterAll(async () => {
   await browser?.close();
   await stage?.close();
   await server?.close();
+  workers.restore();
 });
 
 const mint = async (roomId: string, identity: string, body?: object) =>
@@ -143,7 +146,7 @@ describe("[4] browsers in a room, through the server's own socket", () => {
     const names = ["ann", "ben"];
     const pages = await Promise.all(names.map(async (name) => ({ name, ...(await entered(roomId, name)) })));
     for (const { page, name } of pages) await receives(page, names.find((other) => other !== name) ?? "");
-    server.media.node.crashWorker(0);
+    workers.crash();
     for (const { page } of pages) {
       const end = await page.evaluate(async () => [await window.rtc.closing(), window.rtc.pushes.at(-1)]);
       expect(end).toMatchObject([{ code: 4500 }, { type: "bye", reason: "node_lost", action: "rejoin" }]);
