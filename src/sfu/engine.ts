@@ -18,6 +18,7 @@ import type { Participant, ParticipantHost } from "./participant.ts";
 import { Room } from "./room.ts";
 import type { SocketTuning } from "./socket-options.ts";
 import { type TcpConnection, TcpPort } from "./tcp.ts";
+import { TurnBudget } from "./turn-budget.ts";
 import { type Impair, UdpPort } from "./udp.ts";
 import { createCertificate, type DtlsCertificate } from "./werift-hooks.ts";
 import type { WorkerCall, WorkerSettings } from "./worker-protocol.ts";
@@ -26,7 +27,6 @@ import type { WorkerCall, WorkerSettings } from "./worker-protocol.ts";
 const TICK_MS = 20;
 /** Tries to find a port that is free for UDP and TCP alike. */
 const PORT_ATTEMPTS = 20;
-const OVERLOADED_AFTER_MS = 200;
 const FIRST_MEDIA_BYTE = 128;
 
 export type EngineOutput = {
@@ -51,11 +51,7 @@ export class Engine {
   readonly #onFault: (error: unknown) => void;
   readonly #retired: Record<string, number> = {};
   #tickedAtMs = 0;
-  /** When this turn of the loop received its first packet; null before. */
-  #turnSinceMs: number | null = null;
-  readonly #turned = () => {
-    this.#turnSinceMs = null;
-  };
+  readonly #turn = new TurnBudget();
   #shed = 0;
   readonly #beat: () => void;
   #sample: { atMs: number; bytesIn: number; bytesOut: number } | null = null;
@@ -131,7 +127,7 @@ export class Engine {
   /** A fault over one packet or one room must not end the calls of all others; it is reported, and they go on. */
   receive(data: Buffer, port: number, address: string, tcp: TcpConnection | null = null): void {
     const nowMs = this.#host.now();
-    if (this.#isOverloaded(nowMs) && (data[0] ?? 0) >= FIRST_MEDIA_BYTE) {
+    if (this.#turn.isSpent(nowMs) && (data[0] ?? 0) >= FIRST_MEDIA_BYTE) {
       this.#shed++;
       return;
     }
@@ -142,19 +138,6 @@ export class Engine {
     }
     // Under load Bun's timers starve behind the socket: time passes here too.
     if (nowMs - this.#tickedAtMs > 2 * TICK_MS) this.#tick(nowMs);
-  }
-
-  /**
-   * Bun empties the socket before it does anything else. When packets come faster than they can be handled, calls and timers
-   * would never have their turn: media is dropped then, until they have had it.
-   */
-  #isOverloaded(nowMs: number): boolean {
-    if (this.#turnSinceMs === null) {
-      this.#turnSinceMs = nowMs;
-      setImmediate(this.#turned);
-      return false;
-    }
-    return nowMs - this.#turnSinceMs > OVERLOADED_AFTER_MS;
   }
 
   #tick(nowMs: number): void {

@@ -19,6 +19,10 @@ const DECREASE = 0.85;
 const UNHINDERED = 0.75;
 /** Sending less than this share of the estimate says nothing about the rest of it. */
 const FILLED = 0.8;
+/** No jitter makes every packet wait this long. */
+const DEEP_QUEUE_MS = 150;
+/** While packets wait, less is sent than the path carries: a keyframe behind a full queue comes too late. */
+const DRAINING = 0.6;
 const GROWTH_PER_SECOND = 1.08;
 const HOLD_AFTER_DECREASE_MS = 300;
 const HIGH_LOSS = 0.1;
@@ -61,7 +65,9 @@ export class BandwidthEstimator {
   /** What may be sent now: the estimate, or more while a trial is on or nothing is known yet. */
   budget(nowMs: number): number {
     if (this.#isUnproven(nowMs)) return Math.max(this.#estimate, Math.min(this.#max, UNPROVEN_BITRATE));
-    return nowMs < this.#trialUntilMs ? Math.max(this.#estimate, this.#trialBitrate) : this.#estimate;
+    if (nowMs < this.#trialUntilMs) return Math.max(this.#estimate, this.#trialBitrate);
+    const isDraining = this.isCongested(nowMs) && this.#trend.queueMs > DEEP_QUEUE_MS;
+    return isDraining ? this.#estimate * DRAINING : this.#estimate;
   }
 
   /** Most paths carry what is asked of them: a viewer who waited for proof would start with a poor picture, or none. */
@@ -109,7 +115,8 @@ export class BandwidthEstimator {
   #carried(): number {
     const arrived = this.#acknowledged.latestBitsPerSecond();
     const offered = this.#offered.latestBitsPerSecond();
-    const isLimit = arrived < offered * UNHINDERED || offered > this.#estimate * FILLED;
+    const isHindered = arrived < offered * UNHINDERED || this.#trend.queueMs > DEEP_QUEUE_MS;
+    const isLimit = isHindered || offered > this.#estimate * FILLED;
     return isLimit ? arrived : Math.max(arrived, this.#estimate);
   }
 

@@ -42,6 +42,10 @@ export class Trendline {
   #lastTrend = 0;
   signal: DelaySignal = "normal";
 
+  get queueMs(): number {
+    return this.#queue.ms;
+  }
+
   /** Call with every packet that arrived, in the order it was sent. */
   add(sentMs: number, arrivedMs: number): void {
     this.#queue.add(sentMs, arrivedMs);

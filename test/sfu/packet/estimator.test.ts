@@ -142,6 +142,16 @@ describe("a viewer's bandwidth, simulated", () => {
     expect(simulation.layer).toBe(2);
   });
 
+  test.each([1_400_000, 1_200_000, 800_000, 400_000])(
+    "a path of %d bit/s, too narrow for the highest layer: a lower one within 3 s",
+    (bandwidthBitsPerSecond) => {
+      const simulation = new Simulation({ delayMs: 30 }).run(10_000);
+      simulation.network.set({ delayMs: 30, bandwidthBitsPerSecond, queueBytes: bandwidthBitsPerSecond / 16 });
+      simulation.run(3_000);
+      expect(simulation.layer).toBeLessThan(2);
+    },
+  );
+
   test("800 kbit/s is found and used: the middle layer, steadily", () => {
     const simulation = new Simulation({ delayMs: 30, bandwidthBitsPerSecond: 800_000, queueBytes: 50_000 }).run(15_000);
     simulation.layers.length = 0;
@@ -189,6 +199,18 @@ describe("a viewer's bandwidth, simulated", () => {
     });
     expect(Math.min(...least)).toBeGreaterThan(300_000);
   });
+
+  test.each([1, 2, 3, 4])(
+    "a path that becomes 200 ms longer may cost a layer for a while, and never the picture (%d)",
+    (seed) => {
+      const simulation = new Simulation({ delayMs: 30, jitterMs: 20 }, 30, seed).run(10_000);
+      simulation.network.set({ delayMs: 230, jitterMs: 20 });
+      simulation.run(20_000);
+      expect(Math.min(...simulation.layers.map(({ layer }) => layer))).toBeGreaterThanOrEqual(0);
+      simulation.run(20_000);
+      expect(simulation.layer).toBe(2);
+    },
+  );
 
   test("a path too narrow for any picture: none is sent; when it widens, one is back within 8 s", () => {
     const simulation = new Simulation({ delayMs: 30 }).run(5_000);
