@@ -1,6 +1,7 @@
 /** The client of these tests, in a real browser: one peer connection that always offers, and nothing of the SDK. */
 import type { MediaEvent, NegotiateAnswer } from "../../../src/media/node.ts";
 import type { SubscriptionChange } from "../../../src/protocol/signaling.ts";
+import { type Flow, watchFlow } from "./flow.ts";
 
 type Published = {
   transceiver: RTCRtpTransceiver;
@@ -35,6 +36,10 @@ class Page {
   readonly #waiters = new Set<() => void>();
   readonly channels: Record<string, RTCDataChannel> = {};
   trackIds: Record<string, string> = {};
+  /** Ends what `watch` began. */
+  stopWatching: () => Flow = () => {
+    throw new Error("nothing is watched");
+  };
 
   constructor(socket: WebSocket) {
     this.#socket = socket;
@@ -174,6 +179,15 @@ class Page {
   async outbound(): Promise<Record<string, number | string>[]> {
     const stats = await this.pc.getStats();
     return [...stats.values()].filter((report) => report.type === "outbound-rtp");
+  }
+
+  /** Counts frames from now on: those shown on a section, or those sent. */
+  watch(mid: string | null): void {
+    this.stopWatching = watchFlow(async () => {
+      if (mid !== null) return (await this.inbound(mid)).framesDecoded ?? 0;
+      const sent = await this.outbound();
+      return sent.reduce((sum, { framesSent }) => sum + Number(framesSent ?? 0), 0);
+    });
   }
 
   /** Resolves with the value of `check` once it is neither false nor undefined. */

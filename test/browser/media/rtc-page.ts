@@ -1,4 +1,5 @@
 /** The smallest client of the RTC socket, in a real browser: what the protocol says, and nothing of the SDK. */
+import { type Flow, watchFlow } from "./flow.ts";
 import { timedJoin } from "./timed-join.ts";
 
 type Frame = { type: string; id?: string; seq?: number; [field: string]: unknown };
@@ -172,6 +173,17 @@ export class RtcPage {
       const report = await this.inbound(mid);
       return (report.framesDecoded ?? 0) >= frames ? report : undefined;
     }, `${frames} frames on ${mid}`);
+  }
+
+  /** Counts frames from now on, those shown on a section or those sent; what is returned ends it. */
+  countFrames(mid: string | null): () => Flow {
+    return watchFlow(async () => {
+      if (mid !== null) return (await this.inbound(mid)).framesDecoded ?? 0;
+      let frames = 0;
+      for (const report of (await this.pc.getStats()).values())
+        if (report.type === "outbound-rtp" && report.kind === "video") frames += report.framesSent ?? 0;
+      return frames;
+    });
   }
 
   heard(mid: string): Promise<number> {

@@ -4,6 +4,7 @@ import { watchMediaWorkers } from "../../harness/media-workers.ts";
 import { type RealServer, realServer } from "../../harness/running.ts";
 import { launchBrowser } from "./harness.ts";
 import { openStage, receives, type Stage } from "./rtc-harness.ts";
+import { threeForHalfAMinute } from "./three.ts";
 
 let server: RealServer;
 let stage: Stage;
@@ -30,17 +31,9 @@ async function entered(roomId: string, identity: string): Promise<{ page: Page; 
 }
 
 describe("[4] browsers in a room, through the server's own socket", () => {
-  test("three see and hear each other", async () => {
+  test("three see and hear each other, for half a minute without a break", async () => {
     const roomId = await server.room();
-    const names = ["ann", "ben", "cas"];
-    const pages = await Promise.all(names.map(async (name) => (await entered(roomId, name)).page));
-    for (const [at, page] of pages.entries()) {
-      for (const other of names.filter((_, i) => i !== at)) {
-        const seen = await receives(page, other);
-        expect(seen.frameHeight).toBe(360);
-        expect(seen.energy).toBeGreaterThan(0);
-      }
-    }
+    const pages = await threeForHalfAMinute(stage, browser, server, roomId);
     const listed = JSON.parse((await server.call("GET", `/v1/rooms/${roomId}/participants`)).text);
     expect(listed).toHaveLength(3);
     for (const { state, tracks } of listed) {
@@ -48,7 +41,7 @@ describe("[4] browsers in a room, through the server's own socket", () => {
       expect(tracks.map(({ codec }: { codec: string }) => codec).sort()).toEqual(["VP8", "opus"]);
     }
     await Promise.all(pages.map((page) => page.close()));
-  }, 60_000);
+  }, 120_000);
 
   test("a cut socket resumes: not a frame is lost, and nobody notices", async () => {
     const roomId = await server.room();
@@ -163,13 +156,14 @@ describe("[4] coming and going", () => {
     const ann = await entered(roomId, "ann");
     const viewer = await stage.page(browser);
     const times: number[] = [];
-    for (let round = 0; round < 10; round++) {
+    // The first one starts a decoder and compiles code: it is not counted.
+    for (let round = 0; round <= 10; round++) {
       const token = await mint(roomId, "viewer");
       const marks = await viewer.evaluate(([url, credential]) => window.timedJoin(url, credential, "ann"), [
         stage.endpoint,
         token,
       ] as const);
-      times.push(marks.decoded);
+      if (round > 0) times.push(marks.decoded);
     }
     times.sort((a, b) => a - b);
     const at = (share: number) => Math.round(times[Math.ceil(times.length * share) - 1] ?? 0);

@@ -23,6 +23,8 @@ export async function timedJoin(rtc: RtcPage, url: string, token: string, identi
   const element = document.querySelector("video:last-of-type") as HTMLVideoElement;
   const shown = new Promise((resolve) => element.requestVideoFrameCallback(resolve));
   await rtc.offer({ watch: [identity] });
+  // Nothing more to do, unless its tracks were not known yet.
+  await rtc.watch(identity);
   await shown;
   mark("decoded");
   for (const old of document.querySelectorAll("video, audio")) old.remove();
