@@ -42,7 +42,10 @@ platform() {
     *) die "there is no release for $(uname -m)" ;;
   esac
   libc=
-  if [ "$os" = linux ] && ls /lib/ld-musl-* >/dev/null 2>&1; then libc=-musl; fi
+  # Debian has a package that brings musl beside glibc: only where glibc is not is musl the system's own.
+  if [ "$os" = linux ] && ls /lib/ld-musl-* >/dev/null 2>&1 && ! getconf GNU_LIBC_VERSION >/dev/null 2>&1; then
+    libc=-musl
+  fi
   printf '%s-%s%s' "$os" "$arch" "$libc"
 }
 
@@ -120,6 +123,11 @@ install_dir() {
   fi
 }
 
+# What a musl system may lack; Alpine does not bring it.
+missing() {
+  case $(platform) in *-musl) printf '. Is libstdc++ installed (apk add libstdc++)?' ;; esac
+}
+
 install_binary() {
   dir=$(install_dir)
   mkdir -p "$dir"
@@ -128,7 +136,7 @@ install_binary() {
   trap 'rm -rf "$work" "$dir/.stoa.$$"' EXIT INT TERM HUP
   obtain "$work"
   chmod 755 "$work/stoa"
-  version=$("$work/stoa" version) || die "the binary does not run on this machine; nothing was installed"
+  version=$("$work/stoa" version) || die "the binary does not run on this machine; nothing was installed$(missing)"
   # In the same folder first: only then is the last step a rename, which a running server and a power cut both survive.
   cp "$work/stoa" "$dir/.stoa.$$"
   mv -f "$dir/.stoa.$$" "$dir/stoa"

@@ -14,11 +14,16 @@ export const PLATFORMS = [
 export type Platform = (typeof PLATFORMS)[number];
 
 export function thisPlatform(): Platform {
-  const musl = process.platform === "linux" && readdirSync("/lib").some((file) => file.startsWith("ld-musl-"));
-  const name = `${process.platform}-${process.arch}${musl ? "-musl" : ""}`;
+  const name = `${process.platform}-${process.arch}${process.platform === "linux" && isMusl() ? "-musl" : ""}`;
   const platform = PLATFORMS.find((candidate) => candidate === name);
   if (platform === undefined) throw new Error(`there is no build for ${name}`);
   return platform;
+}
+
+/** Debian has a package that brings musl beside glibc: only where glibc is not is musl the system's own. */
+function isMusl(): boolean {
+  if (!readdirSync("/lib").some((file) => file.startsWith("ld-musl-"))) return false;
+  return Bun.which("getconf") === null || Bun.spawnSync(["getconf", "GNU_LIBC_VERSION"]).exitCode !== 0;
 }
 
 type BinaryOptions = {

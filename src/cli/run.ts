@@ -8,6 +8,8 @@ const WRONG_USAGE = 2;
 
 /** Runs the command line. A failure exits at once: what was started before it must not keep the process alive. */
 export async function run(argv: readonly string[]): Promise<void> {
+  // Data, keys and backups are the owner's alone, whatever the shell or the folder would allow others.
+  process.umask(0o077);
   try {
     await createProgram(argv).parseAsync(argv, { from: "user" });
   } catch (error) {

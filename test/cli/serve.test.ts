@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -68,6 +68,14 @@ test("[10] serve answers /healthz and /readyz, prints its address and neither ke
 test("[11] behind a proxy the firewall line names the proxy's port, not the one that only this machine reaches", async () => {
   const { out } = await serve("--public-url", "https://rtc.example.com");
   expect(out).toMatch(/Firewall {3}let in tcp 443, udp and tcp \d+/);
+});
+
+test("[11] what the server writes is its user's alone, also in a folder that others may read", async () => {
+  mkdirSync(dataDir, { recursive: true, mode: 0o755 });
+  await serve();
+  const modes = readdirSync(dataDir).map((name) => [name, statSync(join(dataDir, name)).mode & 0o077]);
+  expect(modes.map(([name]) => name)).toContain("stoa.db");
+  expect(modes.filter(([, mode]) => mode !== 0)).toEqual([]);
 });
 
 test("[11] SIGHUP is ignored; SIGTERM lets a running request finish and exits 0", async () => {

@@ -153,6 +153,20 @@ describe("install.sh fails closed and keeps what was installed", () => {
   });
 });
 
+test("musl installed beside glibc is not the system's own: the release for glibc is taken", async () => {
+  const tools = join(work, "tools");
+  mkdirSync(tools);
+  const tool = (name: string, exitCode: number) =>
+    writeFileSync(join(tools, name), `#!/bin/sh\nexit ${exitCode}\n`, { mode: 0o755 });
+  const run = () => install([], { STOA_BASE_URL: release, PATH: `${tools}:${process.env.PATH}` });
+  tool("ls", 0);
+  tool("getconf", 0);
+  const glibc = NAME.replace("-musl", "");
+  expect((await run()).out).toContain(`fetching ${join(release, glibc)}\n`);
+  tool("getconf", 1);
+  expect((await run()).out).toContain(`fetching ${join(release, `${glibc}-musl`)}\n`);
+});
+
 test("install.sh cut off anywhere in transit installs nothing", async () => {
   const lines = SCRIPT.split("\n");
   for (let kept = 1; kept < lines.length - 2; kept += 23) {

@@ -90,6 +90,9 @@ test("[11] restore brings back what was in the backup, tells clients so, and kee
   const server = await serve();
   expect(await server.texts(room, "alice")).toEqual(["before", null]);
   expect(await server.download(attachment, "alice")).toBe("the content");
+  // The file of the message that is gone has gone with it: no bytes are left that nothing names.
+  const files = readdirSync(join(dataDir, "attachments"), { recursive: true, encoding: "utf8" });
+  expect(files.filter((name) => statSync(join(dataDir, "attachments", name)).isFile())).toHaveLength(1);
   const { ack } = await server.member("alice", room, { since: 2, epoch });
   expect(ack).toMatchObject({ type: "ack", recovered: false });
   expect(ack.epoch).not.toBe(epoch);
