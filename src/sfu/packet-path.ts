@@ -5,12 +5,18 @@ import { createSrtpCipher } from "./packet/srtp.ts";
 import type { SrtpCipher } from "./packet/srtp-cipher.ts";
 import type { SrtpMasterKey } from "./packet/srtp-keys.ts";
 
+/**
+ * Sends the first `count` packets of the batch on the socket's descriptor. True: all are done with. Otherwise those that are
+ * have a length of 0 afterwards, and the socket has to see to the others.
+ */
+export type SendDirectly = (fd: number, batch: SendBatch, count: number) => boolean;
+
 export interface PacketPath {
   readonly name: "typescript" | "native";
   createCipher(master: SrtpMasterKey): SrtpCipher;
   readonly fanOut: FanOut;
-  /** Sends from the socket's descriptor; returns how many of the first `count` packets are done with. Null: the socket has to. */
-  readonly send: ((fd: number, batch: SendBatch, count: number) => number) | null;
+  /** Null: the socket has to. */
+  readonly send: SendDirectly | null;
   /** Forgets all keys. What is asked for afterwards is refused. */
   close(): void;
 }

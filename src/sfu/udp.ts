@@ -114,12 +114,22 @@ export class UdpPort {
   }
 
   /** Nothing goes past packets that wait for room in the kernel's buffer. */
-  #sendDirectly(batch: SendBatch, count: number): number {
-    if (this.path.send === null || this.#fd === undefined || this.#backlog.length > 0 || this.#socket.closed) return 0;
-    const sent = this.path.send(this.#fd, batch, count);
-    this.counters.packetsOut += sent;
-    for (let i = 0; i < sent; i++) this.counters.bytesOut += batch.lengths[i] as number;
-    return sent;
+  #sendDirectly(batch: SendBatch, count: number): boolean {
+    const { path, counters } = this;
+    if (path.send === null || this.#fd === undefined || this.#backlog.length > 0 || this.#socket.closed) return false;
+    const add = (sign: 1 | -1) => {
+      for (let i = 0; i < count; i++) {
+        const length = batch.lengths[i] as number;
+        if (length === 0) continue;
+        counters.packetsOut += sign;
+        counters.bytesOut += sign * length;
+      }
+    };
+    add(1);
+    const done = path.send(this.#fd, batch, count);
+    // What is left is counted when the socket sends it.
+    if (!done) add(-1);
+    return done;
   }
 
   #sendBatch(entries: SendEntries, count: number): void {

@@ -16,6 +16,8 @@ const flag = (name: string) => process.argv.find((arg) => arg === `--${name}` ||
 /** `--only=stoa,janus`: some of them, and nothing else. */
 const only = flag("only")?.split("=")[1]?.split(",");
 const feedback: Feedback = flag("twcc") ? "transport-cc" : "goog-remb";
+/** `--bursts`: all packets of a frame at once, as Chromium sends them, instead of evenly. */
+const bursts = flag("bursts") !== undefined;
 const bunArgs = flag("profile") ? ["--cpu-prof", "--cpu-prof-dir=/tmp"] : [];
 const WARM_UP_MS = 700;
 
@@ -32,7 +34,7 @@ await enterOwnNetwork();
 
 const crowds: Crowd[] = [];
 for (const [name, start] of Object.entries(contestants))
-  if (!only || only.includes(name)) crowds.push(await Crowd.gather(await start(), feedback));
+  if (!only || only.includes(name)) crowds.push(await Crowd.gather(await start(), feedback, bursts));
 
 type Row = Figures & { name: string; count: number };
 const rows: Row[] = [];

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
+import { typescriptPath } from "../../src/sfu/packet-path.ts";
 import { UdpPort } from "../../src/sfu/udp.ts";
 import { PATHS } from "./packet-paths.ts";
 
@@ -105,4 +106,33 @@ describe.each(PATHS)("the one UDP socket of a worker, %s", (_name, path) => {
     const port = await bind();
     if (process.platform === "linux") expect(port.tuning).toEqual({ icmpErrorsSilenced: true, buffersRaised: true });
   });
+});
+
+test("what native code leaves behind goes out by the socket, and is counted once", async () => {
+  const got: string[] = [];
+  const peer = await Bun.udpSocket({
+    hostname: "127.0.0.1",
+    binaryType: "buffer",
+    socket: { data: (_socket, data) => void got.push(data.toString()) },
+  });
+  const port = await UdpPort.bind({
+    hostname: "127.0.0.1",
+    port: 0,
+    onDatagram: () => {},
+    path: {
+      ...typescriptPath,
+      // As if the kernel's buffer had been full after the first and the third.
+      send: (_fd, batch) => {
+        batch.lengths[0] = 0;
+        batch.lengths[2] = 0;
+        return false;
+      },
+    },
+  });
+  for (const text of ["one", "three", "five", "seventeen"]) port.send(Buffer.from(text), peer.port, "127.0.0.1");
+  for (let i = 0; i < 400 && got.length < 2; i++) await Bun.sleep(5);
+  expect(got).toEqual(["three", "seventeen"]);
+  expect(port.counters).toMatchObject({ packetsOut: 2, bytesOut: 14, dropped: 0 });
+  port.close();
+  peer.close();
 });

@@ -12,7 +12,7 @@ const SYMBOLS = {
   stoa_protect: { args: [ptr, u32, ptr, u32, u32, u32, u32], returns: u32 },
   stoa_unprotect: { args: [ptr, u32, ptr, u32, u32, u32, u32], returns: i32 },
   stoa_fan_out: { args: [ptr, ptr, u32, ptr, u32, ptr, u32], returns: FFIType.void },
-  stoa_send: { args: [i32, ptr, u32, ptr, u32], returns: u32 },
+  stoa_send: { args: [i32, ptr, u32, ptr, u32, ptr], returns: u32 },
 } as const;
 
 export type NativeFunctions = ReturnType<typeof dlopen<typeof SYMBOLS>>["symbols"];

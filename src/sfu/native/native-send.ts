@@ -1,7 +1,8 @@
 // Sends a batch from the arena with one system call, on the descriptor of Bun's socket.
 
 import ipaddr from "ipaddr.js";
-import { SEND_BATCH_PACKETS, type SendBatch } from "../packet/send-batch.ts";
+import { SEND_BATCH_PACKETS } from "../packet/send-batch.ts";
+import type { SendDirectly } from "../packet-path.ts";
 import type { NativeEngine } from "./library.ts";
 
 /** `destination` in send.c: 16 bytes of address, scope, then port and length in the byte order of the machine. */
@@ -10,11 +11,13 @@ const ADDRESS_WORDS = 4;
 /** Peers come and go: the table is begun anew rather than tended. */
 const MAX_KNOWN_ADDRESSES = 4_096;
 
-export function createNativeSend({ functions }: NativeEngine): (fd: number, batch: SendBatch, count: number) => number {
+export function createNativeSend({ functions }: NativeEngine): SendDirectly {
   const table = new ArrayBuffer(SEND_BATCH_PACKETS * DESTINATION_BYTES);
   const words = new Uint32Array(table);
   const shorts = new Uint16Array(table);
   const bytes = new Uint8Array(table);
+  /** Packets to one peer as one, until the system says that it cannot. */
+  const grouping = new Uint32Array([1]);
   const known = new Map<string, Uint32Array | null>();
 
   const addressOf = (text: string): Uint32Array | null => {
@@ -34,11 +37,20 @@ export function createNativeSend({ functions }: NativeEngine): (fd: number, batc
       if (address === null) break;
       const word = (ready * DESTINATION_BYTES) / 4;
       for (let i = 0; i < ADDRESS_WORDS; i++) words[word + i] = address[i] as number;
-      shorts[word * 2 + 10] = ports[ready] as number;
-      shorts[word * 2 + 11] = lengths[ready] as number;
+      shorts[lengthAt(ready) - 1] = ports[ready] as number;
+      shorts[lengthAt(ready)] = lengths[ready] as number;
     }
-    return ready === 0 ? 0 : functions.stoa_send(fd, arena, arena.length, bytes, ready);
+    if (ready === 0) return false;
+    const done = functions.stoa_send(fd, arena, arena.length, bytes, ready, grouping) === 1;
+    if (done && ready === count) return true;
+    for (let i = 0; i < ready; i++) if (done || shorts[lengthAt(i)] === 0) lengths[i] = 0;
+    return false;
   };
+}
+
+/** Among 16-bit words; the port is the one before. */
+function lengthAt(slot: number): number {
+  return (slot * DESTINATION_BYTES) / 2 + 11;
 }
 
 /** Null for what only the socket itself can read: an address of one network link (`fe80::1%eth0`). */

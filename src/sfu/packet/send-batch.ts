@@ -18,17 +18,17 @@ export class SendBatch {
   readonly capacity: number;
   readonly #slots: Uint8Array[] = [];
   readonly #send: (entries: SendEntries, count: number) => void;
-  readonly #sendDirectly: ((batch: SendBatch, count: number) => number) | null;
+  readonly #sendDirectly: ((batch: SendBatch, count: number) => boolean) | null;
   #count = 0;
 
   /**
    * `send` must have copied or sent the bytes when it returns: the arena is used again at once. `sendDirectly` is tried before
-   * it: it takes the first packets from the arena itself, and says how many.
+   * it, on the packets in the arena: true when it has sent them all, else those it has sent have a length of 0.
    */
   constructor(
     send: (entries: SendEntries, count: number) => void,
     capacity = SEND_BATCH_PACKETS,
-    sendDirectly: ((batch: SendBatch, count: number) => number) | null = null,
+    sendDirectly: ((batch: SendBatch, count: number) => boolean) | null = null,
   ) {
     this.#send = send;
     this.#sendDirectly = sendDirectly;
@@ -64,15 +64,15 @@ export class SendBatch {
     const count = this.#count;
     if (count === 0) return;
     this.#count = 0;
-    const sent = this.#sendDirectly === null ? 0 : this.#sendDirectly(this, count);
-    const entries = this.#entries(sent, count);
+    if (this.#sendDirectly?.(this, count)) return;
+    const entries = this.#entries(count);
     if (entries.length > 0) this.#send(entries, entries.length / 3);
   }
 
-  #entries(from: number, to: number): SendEntries {
+  #entries(count: number): SendEntries {
     const entries: SendEntries = [];
-    for (let i = from; i < to; i++) {
-      // A packet that could not be protected leaves its slot empty.
+    for (let i = 0; i < count; i++) {
+      // Sent already, or never protected.
       if (this.lengths[i] === 0) continue;
       const packet = (this.#slots[i] as Uint8Array).subarray(0, this.lengths[i]);
       entries.push(packet, this.ports[i] as number, this.addresses[i] as string);

@@ -41,6 +41,7 @@ export class Crowd {
   readonly contestant: Contestant;
   readonly #certificate: DtlsCertificate;
   readonly #feedback: Feedback;
+  readonly #together: number;
   readonly #viewers: LoadPeer[] = [];
   readonly #unseen: LoadPeer[] = [];
   #joined = 0;
@@ -52,13 +53,15 @@ export class Crowd {
   #keyframeWanted = true;
   #onArrival: (() => void) | null = null;
 
-  static async gather(contestant: Contestant, feedback: Feedback): Promise<Crowd> {
-    const crowd = new Crowd(contestant, await createCertificate(), feedback);
+  /** With `bursts` all packets of a frame are sent at once, as Chromium does, instead of evenly. */
+  static async gather(contestant: Contestant, feedback: Feedback, bursts = false): Promise<Crowd> {
+    const crowd = new Crowd(contestant, await createCertificate(), feedback, bursts);
     await crowd.#publish();
     return crowd;
   }
 
-  private constructor(contestant: Contestant, certificate: DtlsCertificate, feedback: Feedback) {
+  private constructor(contestant: Contestant, certificate: DtlsCertificate, feedback: Feedback, bursts: boolean) {
+    this.#together = bursts ? VIDEO.perFrame : 1;
     this.contestant = contestant;
     this.#certificate = certificate;
     this.#feedback = feedback;
@@ -196,7 +199,7 @@ export class Crowd {
     }
   }
 
-  /** Evenly, as a browser paces it; returns how many packets were sent. */
+  /** Returns how many packets were sent. */
   async #stream(durationMs: number): Promise<number> {
     const started = performance.now();
     const sent = { video: 0, audio: 0 };
@@ -204,7 +207,8 @@ export class Crowd {
       const elapsedMs = performance.now() - started;
       if (elapsedMs >= durationMs) return sent.video + sent.audio;
       for (; told <= elapsedMs / FEEDBACK_EVERY_MS[this.#feedback]; told++) this.#tell();
-      for (; sent.video < (elapsedMs * VIDEO.perSecond) / 1_000; sent.video++) this.#send("video", sent.video);
+      const due = Math.ceil((elapsedMs * VIDEO.perSecond) / 1_000 / this.#together) * this.#together;
+      for (; sent.video < due; sent.video++) this.#send("video", sent.video);
       for (; sent.audio < (elapsedMs * AUDIO.perSecond) / 1_000; sent.audio++) this.#send("audio");
       await Bun.sleep(2);
     }

@@ -30,7 +30,7 @@ uint32_t stoa_live_ciphers(const void *);
 uint32_t stoa_protect(void *, uint32_t, uint8_t *, uint32_t, uint32_t, uint32_t, uint32_t);
 int32_t stoa_unprotect(void *, uint32_t, uint8_t *, uint32_t, uint32_t, uint32_t, uint32_t);
 void stoa_fan_out(void *, uint8_t *, uint32_t, const uint8_t *, uint32_t, copy *, uint32_t);
-uint32_t stoa_send(int32_t, uint8_t *, uint32_t, const destination *, uint32_t);
+uint32_t stoa_send(int32_t, uint8_t *, uint32_t, destination *, uint32_t, uint32_t *);
 
 static uint32_t seed = 2463534242u;
 
@@ -144,36 +144,43 @@ static int bound(int family, uint16_t *port) {
   return fd;
 }
 
-static void fuzz_send(int family) {
-  uint16_t port, own;
-  int to = bound(AF_INET, &port), from = bound(family, &own);
+// Sizes repeat, so that packets of one peer are grouped; two peers, so that groups are taken apart.
+static void fuzz_send(int family, uint32_t grouping) {
+  uint16_t ports[2], own;
+  int to[2] = {bound(AF_INET, &ports[0]), bound(AF_INET, &ports[1])}, from = bound(family, &own);
   if (from < 0) return;  // a machine without IPv6
-  for (uint32_t i = 0; i < 400; i++) {
-    uint32_t count = 1 + chance() % 8, good = 0;
+  for (uint32_t i = 0; i < 300; i++) {
+    uint32_t count = 1 + chance() % 24, sizes[2][24], good[2] = {0};
     uint8_t *arena = block(count * SLOT_BYTES);
     destination *table = (destination *)block(count * sizeof(destination));
     for (uint32_t k = 0; k < count; k++) {
+      uint32_t peer = chance() % 2;
       memset(table[k].address, 0, 10);
       memcpy(table[k].address + 10, "\xff\xff\x7f\0\0\x01", 6);
       table[k].scope = 0;
-      table[k].port = port;
-      table[k].length = (uint16_t)hostile(1500);
+      table[k].port = ports[peer];
+      table[k].length = (uint16_t)(chance() % 4 ? 900 : hostile(1400));
       // Refused by every system, and never on its way to a network: a broadcast, or IPv6 from an IPv4 socket.
       if (chance() % 8 == 0) memset(table[k].address + (family == AF_INET ? 0 : 12), 0xff, family == AF_INET ? 16 : 4);
-      good += table[k].length > 0 && table[k].length <= SLOT_BYTES && table[k].address[15] == 1;
+      else if (table[k].length > 0 && table[k].length <= SLOT_BYTES) sizes[peer][good[peer]++] = table[k].length;
     }
-    check(stoa_send(from, arena, count * SLOT_BYTES, table, count) == count, "packets were kept back");
-    check(stoa_send(from, arena, count * SLOT_BYTES, table, count + 1) == 0, "more packets than slots");
-    for (uint8_t buffer[SLOT_BYTES]; good > 0; good--) check(recv(to, buffer, sizeof buffer, 0) > 0, "a packet is missing");
+    check(stoa_send(from, arena, count * SLOT_BYTES, table, count, &grouping) == 1, "packets were kept back");
+    check(stoa_send(from, arena, count * SLOT_BYTES, table, count + 1, &grouping) == 0, "more packets than slots");
+    uint8_t buffer[SLOT_BYTES];
+    for (uint32_t peer = 0; peer < 2; peer++)
+      for (uint32_t k = 0; k < good[peer]; k++)
+        check(recv(to[peer], buffer, sizeof buffer, 0) == (ssize_t)sizes[peer][k], "a packet is missing or out of order");
     free(arena);
     free(table);
   }
-  check(recv(to, &port, 1, MSG_DONTWAIT) < 0, "a packet too many");
-  close(to);
+  for (uint32_t peer = 0; peer < 2; peer++) {
+    check(recv(to[peer], &own, 1, MSG_DONTWAIT) < 0, "a packet too many");
+    close(to[peer]);
+  }
   close(from);
   destination nowhere = {0};
   uint8_t *arena = block(SLOT_BYTES);
-  check(stoa_send(-1, arena, SLOT_BYTES, &nowhere, 1) == 0, "a closed socket");
+  check(stoa_send(-1, arena, SLOT_BYTES, &nowhere, 1, &grouping) == 0, "a closed socket");
   free(arena);
 }
 
@@ -187,8 +194,10 @@ int main(void) {
   for (uint32_t i = 0; i < 200; i++) stoa_remove_cipher(engine, hostile(1000) | 64);
   fuzz_packets(engine, live);
   fuzz_fan_out(engine, live);
-  fuzz_send(AF_INET);
-  fuzz_send(AF_INET6);
+  for (uint32_t grouping = 0; grouping < 2; grouping++) {
+    fuzz_send(AF_INET, grouping);
+    fuzz_send(AF_INET6, grouping);
+  }
   uint8_t some[KEY_BYTES] = {0};
   check(stoa_add_cipher(engine, 3, some, KEY_BYTES) == 0 && stoa_add_cipher(engine, 1, some, 49) == 0, "a wrong key");
   check(stoa_add_cipher(NULL, 1, some, KEY_BYTES) == 0 && stoa_protect(NULL, 1, some, 50, 12, 20, 0) == 0, "no engine");
