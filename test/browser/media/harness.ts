@@ -1,6 +1,7 @@
 /** A media node of its own, a page per participant, and a bridge between them in place of the signaling socket. */
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { EmbeddedMedia, type EmbeddedMediaOptions } from "../../../src/media/embedded.ts";
+import type { FanOutChoice } from "../../../src/media/native-library.ts";
 import type { MediaEvent, MediaNode } from "../../../src/media/node.ts";
 import type { Permissions } from "../../../src/protocol/room-records.ts";
 
@@ -45,9 +46,15 @@ export function startMedia(options: Partial<EmbeddedMediaOptions> = {}): Promise
     hostname: "127.0.0.1",
     announce: ["127.0.0.1"],
     tcp: true,
+    fanOut: fanOutUnderTest(),
     log: { info: () => {}, error: () => {} },
     ...options,
   });
+}
+
+/** `MEDIA_FAN_OUT=typescript bin/test browser/media` tries calls without native code. */
+export function fanOutUnderTest(): FanOutChoice {
+  return process.env.MEDIA_FAN_OUT === "typescript" ? "typescript" : "auto";
 }
 
 export type Bridge = { url: string; events: MediaEvent[]; stop(): Promise<void> };
