@@ -39,6 +39,7 @@ const RECOVERY_WITHIN_MS = 90_000;
 const REFUSE_EVERY = 10;
 /** A silent socket is closed after 24 s. */
 const LET_GO_WITHIN_MS = 60_000;
+const DISK_TROUBLE = /database or disk is full|disk I\/O error/;
 /** Connections to the receiver that wait for the next event. */
 export const KEPT_DESCRIPTORS = 12;
 
@@ -88,7 +89,7 @@ export async function runFaults({ binary, seconds, seed, progress, ...lengths }:
 
     broken.push(...subject.crashes, ...hostile.complaints, ...honest.flatMap(({ complaints }) => complaints));
     broken.push(...brokenPromises(subject.dataDir, { chat, rest, received: receiver.received }, webhookSecret));
-    broken.push(...leaks(subject));
+    broken.push(...leaks(subject), ...unforeseen(subject));
     const events = new Set(receiver.received.map(({ event }) => event.id));
     return {
       faults,
@@ -175,6 +176,14 @@ function leaks(subject: Subject): string[] {
   return [...subject.secrets]
     .filter((secret) => secret !== "" && log.includes(secret))
     .map((secret) => `a secret stands in the log: ${secret.slice(0, 12)}…`);
+}
+
+/** A disk that refuses is an error to tell the operator of; none of the other faults is. */
+function unforeseen(subject: Subject): string[] {
+  const lines = subject.log().split("\n");
+  const errors = lines.filter((line) => /"level":"(error|fatal)"/.test(line) && !DISK_TROUBLE.test(line));
+  const told = errors.map((line) => JSON.parse(line) as { msg: string; err?: { message: string } });
+  return [...new Set(told.map(({ msg, err }) => `an error was logged: ${msg} (${err?.message})`))];
 }
 
 function shuffled<T>(items: readonly T[], random: () => number): T[] {
