@@ -1,4 +1,5 @@
 import type { RateLimiter } from "../kernel/http/rate-limit.ts";
+import { budgetHolder } from "../kernel/http/request-info.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
 import type { ChatCaller } from "./tenant.ts";
@@ -28,6 +29,6 @@ export function chatBudgets({ config }: Runtime, limiter: RateLimiter) {
     search: budget("chat search", config.CHAT_TYPING_RATE_LIMIT),
     join: budget("chat join", config.CHAT_SUBSCRIBE_RATE_LIMIT),
     /** Throws when this address has opened too many sockets. */
-    connect: (ip: string) => spend("chat connect", ip, config.CHAT_CONNECTION_RATE_LIMIT),
+    connect: (ip: string) => spend("chat connect", budgetHolder(ip), config.CHAT_CONNECTION_RATE_LIMIT),
   };
 }

@@ -1,6 +1,7 @@
 import type { FleetService } from "../fleet/fleet.service.ts";
 import type { OriginPolicy } from "../kernel/http/origins.ts";
 import { createRateLimiter } from "../kernel/http/rate-limit.ts";
+import { budgetHolder } from "../kernel/http/request-info.ts";
 import type { Socket, SocketEvents } from "../kernel/http/sockets.ts";
 import type { MediaNodes } from "../media/nodes.ts";
 import { createPlacements } from "../media/placement.ts";
@@ -73,7 +74,7 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
     isPresent: (roomId, identity) => registry.of(roomId, identity) !== undefined,
     turnedAway(ipAddress) {
       if (draining) return refuse("SVC_SHUTTING_DOWN", CLOSE_CODES.restart);
-      const verdict = limiter.take("signaling", ipAddress, config.SIGNALING_MAX_CONNECTIONS_PER_WINDOW);
+      const verdict = limiter.take("signaling", budgetHolder(ipAddress), config.SIGNALING_MAX_CONNECTIONS_PER_WINDOW);
       return verdict.allowed ? null : refuse("SVC_RATE_LIMITED", CLOSE_CODES.tooManyAttempts, verdict.resetSeconds);
     },
   };

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { decodeCursor, encodeCursor } from "../../src/kernel/cursor.ts";
 import { normalOrigin, originAllowed, sameOrigin } from "../../src/kernel/http/origins.ts";
 import { createRateLimiter } from "../../src/kernel/http/rate-limit.ts";
-import { createClientIp } from "../../src/kernel/http/request-info.ts";
+import { budgetHolder, createClientIp } from "../../src/kernel/http/request-info.ts";
 import { createMethodsOf } from "../../src/kernel/http/route-table.ts";
 import { fakeClock } from "../harness/clock.ts";
 
@@ -59,6 +59,14 @@ describe("[1] client address", () => {
   ])("socket %p, forwarded %p, trusted %p → %p", (socket, forwarded, trusted, expected) => {
     expect(from(socket, forwarded, trusted)).toBe(expected);
   });
+});
+
+test("[8] a budget by address belongs to an IPv4 address, and to an IPv6 network of one household", () => {
+  expect(budgetHolder("203.0.113.9")).toBe("203.0.113.9");
+  expect(budgetHolder("2001:db8:1:2::5")).toBe("2001:db8:1:2::/64");
+  expect(budgetHolder("2001:db8:1:2:ffff:ffff:ffff:ffff")).toBe("2001:db8:1:2::/64");
+  expect(budgetHolder("2001:db8:1:3::5")).toBe("2001:db8:1:3::/64");
+  expect(budgetHolder("::1")).toBe("0:0:0:0::/64");
 });
 
 describe("[4.6] browser origins", () => {

@@ -127,3 +127,15 @@ test("[8] every budget and the window are configured by their variables", async 
   server.clock.advance(5_000);
   expect((await login()).status).toBe(400);
 });
+
+test("[8] whoever owns an IPv6 network has one budget, not one for each of its addresses", async () => {
+  const server = testServer({ TRUSTED_PROXIES: ["127.0.0.1"], RATE_LIMIT_AUTH_LOGIN: 2 });
+  const from = async (address: string) => {
+    const body = { email: "ada@example.com", password: "wrong" };
+    const headers = { "x-forwarded-for": address };
+    return (await server.call("POST", "/v1/auth/login", { body, headers })).status;
+  };
+  expect([await from("2001:db8::1"), await from("2001:db8::2"), await from("2001:db8::3")]).toEqual([401, 401, 429]);
+  expect(await from("2001:db8:0:1::1")).toBe(401);
+  await server.close();
+});

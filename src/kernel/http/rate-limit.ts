@@ -2,7 +2,7 @@ import { ApiError } from "../../protocol/errors.ts";
 import type { Now } from "../clock.ts";
 import type { Config } from "../config/index.ts";
 import type { Caller } from "./callers.ts";
-import type { RequestInfo } from "./request-info.ts";
+import { budgetHolder, type RequestInfo } from "./request-info.ts";
 
 export type Verdict = { allowed: boolean; limit: number; remaining: number; resetSeconds: number };
 
@@ -83,6 +83,6 @@ function identityOf(caller: Caller | undefined, info: RequestInfo): string {
     case "chatToken":
       return `token:${caller.tokenId}`;
     default:
-      return `ip:${info.ip}`;
+      return `ip:${budgetHolder(info.ip)}`;
   }
 }

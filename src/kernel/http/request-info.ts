@@ -134,6 +134,13 @@ function normal(address: string): string {
   return ipaddr.isValid(address) ? ipaddr.process(address).toString() : address;
 }
 
+/** Whom a budget by address belongs to. With IPv6 everybody has a network of addresses, and would have as many budgets. */
+export function budgetHolder(ip: string): string {
+  if (!ip.includes(":") || !ipaddr.IPv6.isValid(ip)) return ip;
+  const network = ipaddr.IPv6.parse(ip).parts.slice(0, 4);
+  return `${network.map((part) => part.toString(16)).join(":")}::/64`;
+}
+
 export function adoptRequestId(given: string | null, generate: () => string): string {
   return given !== null && REQUEST_ID_PATTERN.test(given) ? given : generate();
 }
