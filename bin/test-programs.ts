@@ -1,12 +1,26 @@
+import { existsSync } from "node:fs";
+
 /** Programs that tests drive and the packages of the distribution that hold them: nothing unsigned is downloaded. */
 const PACKAGES: Record<string, string[]> = {
   browser: ["chromium", "firefox-esr"],
   faults: ["strace", "faketime"],
+  sfu: ["gcc", "libc6-dev", "libssl-dev"],
 };
+
+/** Packages without a program of their own, and a file that shows they are there. */
+const FILES: Record<string, string> = {
+  "libc6-dev": "/usr/include/stdio.h",
+  "libssl-dev": "/usr/include/openssl/evp.h",
+};
+
+function isMissing(name: string): boolean {
+  const file = FILES[name];
+  return file ? !existsSync(file) : Bun.which(name) === null;
+}
 
 /** Installs what the tests of this folder need and the machine lacks. */
 export async function ensurePrograms(folder: string): Promise<void> {
-  const missing = (PACKAGES[folder] ?? []).filter((program) => Bun.which(program) === null);
+  const missing = (PACKAGES[folder] ?? []).filter(isMissing);
   if (missing.length === 0) return;
   if (Bun.which("apt-get") === null) {
     console.log(`There is no ${missing.join(", ")} here and no apt-get to install it: test/${folder} will fail.`);

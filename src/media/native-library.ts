@@ -22,12 +22,16 @@ const LIBC = ["libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so.1"];
 
 type Log = { info(details: object, message: string): void };
 
-/** Null: TypeScript has to do. Throws when the operator insists on native code and there is none. */
-export async function findNativeLibrary(choice: FanOutChoice, log: Log): Promise<NativeLibrary | null> {
+/** Null: TypeScript has to do. Throws when the operator insists on native code and there is none. A checkout compiles into `cache`. */
+export async function findNativeLibrary(
+  choice: FanOutChoice,
+  log: Log,
+  cache = join(import.meta.dir, "../../.cache/native"),
+): Promise<NativeLibrary | null> {
   if (choice === "typescript") return null;
   let library: NativeLibrary | null = null;
   try {
-    library = Bun.isStandaloneExecutable ? embedded() : await compiled();
+    library = Bun.isStandaloneExecutable ? embedded() : await compiled(cache);
     prove(library);
     return library;
   } catch (error) {
@@ -73,8 +77,8 @@ function createMemoryFile(): number {
   throw new Error("the system gives no memory file");
 }
 
-async function compiled(): Promise<NativeLibrary> {
-  const path = join(import.meta.dir, "../../.cache/native", `${nativeFingerprint()}.so`);
+async function compiled(cache: string): Promise<NativeLibrary> {
+  const path = join(cache, `${nativeFingerprint()}.so`);
   if (!existsSync(path)) {
     const result = await compileNative(path);
     if (!result.ok) throw new Error(result.reason);
