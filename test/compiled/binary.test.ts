@@ -9,6 +9,7 @@ import { buildBinary } from "./binary.ts";
 const work = mkdtempSync(join(tmpdir(), "stoa-compiled-"));
 const cwd = join(work, "somewhere");
 const home = join(work, "home");
+const temporary = join(work, "tmp");
 const servers: RunningStoa[] = [];
 let binary = "";
 
@@ -16,6 +17,7 @@ beforeAll(async () => {
   binary = await buildBinary();
   mkdirSync(cwd);
   mkdirSync(home);
+  mkdirSync(temporary);
   writeFileSync(join(cwd, ".env"), "PORT=99999\nCHAT_MAX_TEXT_LENGTH=5\n");
   writeFileSync(join(cwd, "bunfig.toml"), 'preload = ["./absent.ts"]\n');
 }, 120_000);
@@ -37,7 +39,7 @@ async function run(...args: string[]): Promise<Finished> {
 
 async function start(...args: string[]): Promise<RunningStoa> {
   const ports = ["--port", "0", "--media-udp-port", "0"];
-  const server = await startStoa([binary, ...args, ...ports], { cwd, env: { HOME: home } });
+  const server = await startStoa([binary, ...args, ...ports], { cwd, env: { HOME: home, TMPDIR: temporary } });
   servers.push(server);
   return server;
 }
@@ -83,4 +85,14 @@ test("[11] dev --json prints a key that works", async () => {
     body: JSON.stringify({ name: "hello" }),
   });
   expect(room.status).toBe(201);
+});
+
+test("[11] native fan-out is in the binary, and needs no folder to be unpacked in", async () => {
+  const args = ["serve", "--data-dir", "native-data", "--media-fan-out", "native", "--log-format", "json"];
+  const { child } = await start(...args);
+  child.kill("SIGTERM");
+  const log = await new Response(child.stderr).text();
+  expect(await child.exited).toBe(0);
+  expect(log).toContain('"fanOut":"native"');
+  expect(readdirSync(temporary)).toEqual([]);
 });
