@@ -8,6 +8,7 @@ import { devCommand } from "./dev.ts";
 import { doctorCommand } from "./doctor.ts";
 import { keysCommand } from "./keys.ts";
 import { loadTestCommand } from "./load-test.ts";
+import { manualCommand } from "./manual.ts";
 import { migrateCommand } from "./migrate.ts";
 import { nodeCommand } from "./node.ts";
 import { restoreCommand } from "./restore.ts";
@@ -19,6 +20,7 @@ Examples:
   stoa dev                          try it: an account, a project and a key, on this machine only
   stoa serve --host 0.0.0.0         run it for others
   stoa doctor                       what keeps it from working, and what to do about it
+  stoa manual vps                   how to operate it: a VPS, firewall, proxy, backup, upgrade, sizing
   stoa config print --sources       what is set, and where
 `;
 
@@ -43,6 +45,7 @@ export function createProgram(argv: readonly string[]): Command {
     .addCommand(migrateCommand(argv))
     .addCommand(configCommand(argv))
     .addCommand(loadTestCommand())
+    .addCommand(manualCommand())
     .addCommand(versionCommand())
     .addCommand(completionCommand(program));
   overrideExits(program);
