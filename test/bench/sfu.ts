@@ -1,5 +1,6 @@
 /** sfu: CPU time per forwarded packet beside Janus and werift, viewers a core carries, two workers against one; `bin/bench sfu [counts] [seconds] [rounds]` */
 
+import { loadavg } from "node:os";
 import { enterOwnNetwork } from "./harness/own-network.ts";
 import { type Measured, median, report } from "./harness/report.ts";
 import { coreCapacity, workerScaling } from "./sfu/capacity.ts";
@@ -13,7 +14,7 @@ const [counts = "10,50,100,200", seconds = "2.5", rounds = "3"] = process.argv
   .slice(2)
   .filter((arg) => !arg.startsWith("-"));
 const flag = (name: string) => process.argv.find((arg) => arg === `--${name}` || arg.startsWith(`--${name}=`));
-/** `--only=stoa,janus`: some of them, and nothing else. */
+/** `--only=stoa,janus`: some of the contestants, or `capacity`, and nothing else. */
 const only = flag("only")?.split("=")[1]?.split(",");
 const feedback: Feedback = flag("twcc") ? "transport-cc" : "goog-remb";
 /** `--bursts`: all packets of a frame at once, as Chromium sends them, instead of evenly. */
@@ -63,8 +64,9 @@ figures.push(
   ...against("Stoa", "Janus (1 event loop)"),
   ...against(TYPESCRIPT, "werift", 0.25),
 );
-if (!only) figures.push(...(await coreCapacity()), ...(await workerScaling()));
-report("sfu", figures, { rows });
+if (!only || only.includes("capacity")) figures.push(...(await coreCapacity()), ...(await workerScaling()));
+// Losses and delays are only as good as the machine was idle.
+report("sfu", figures, { rows, loadAverage: loadavg() });
 process.exit();
 
 /** Ratios of our figure to another's, where fan-out is what costs. */

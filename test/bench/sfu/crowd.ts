@@ -92,7 +92,10 @@ export class Crowd {
 
   /** Viewers whose packets the network is going to lose: work for the server, and none for this process. */
   async growUnseen(count: number): Promise<void> {
-    await inGroups(count, async () => void this.#unseen.push(await this.#watch(SWALLOWED_ADDRESS, undefined)));
+    await inGroups(
+      count - this.#unseen.length,
+      async () => void this.#unseen.push(await this.#watch(SWALLOWED_ADDRESS, undefined)),
+    );
   }
 
   async #watch(hostname: string, onRtp: LoadPeer["options"]["onRtp"]): Promise<LoadPeer> {
