@@ -58,12 +58,23 @@ export async function decorate(stage: Stage): Promise<{ connectionId: string; cl
     });
     services.fleet.drain("media-2");
   });
+  const sockets = await Promise.all(["ada", "grace"].map((userId) => chatting(stage, userId)));
   const { connectionId } = await writeHistory(stage);
   while (services.deliveries.list(taken.id, "DELIVERED", "~", 1).length === 0) await Bun.sleep(20);
   return {
     connectionId,
     async close() {
+      for (const socket of sockets) socket.close();
       await healthy.stop(true);
     },
   };
+}
+
+async function chatting({ server }: Stage, userId: string): Promise<WebSocket> {
+  const { body } = await server.call("POST", "/v1/chat/tokens", { userId });
+  const socket = new WebSocket(`${server.url.replace("http", "ws")}/v1/chat/ws?token=${body.token}`);
+  await new Promise((opened) => {
+    socket.onmessage = opened;
+  });
+  return socket;
 }
