@@ -5,6 +5,7 @@
 import "./reflect.ts";
 import { CipherContext, DtlsServer, Event, RTCSctpTransport } from "werift";
 import type { SrtpMasterKey, SrtpProfile } from "./packet/srtp.ts";
+import { isSoundSctp, type SctpProgress } from "./sctp-gate.ts";
 
 export type DtlsCertificate = Awaited<ReturnType<typeof CipherContext.createSelfSignedCertificateWithKey>>;
 
@@ -158,11 +159,14 @@ export function createSctp(maxMessageSize: number, remotePort: number, events: S
     });
     events.onChannel(channel);
   });
-  const association = sctp.sctp as unknown as { handleData(data: Buffer): Promise<void> };
+  const association = sctp.sctp as unknown as SctpProgress & { handleData(data: Buffer): Promise<void> };
   sctp.start(remotePort).catch(() => {});
   return {
-    // werift drops the promise; a malformed packet would end the process as an unhandled rejection.
-    deliver: (data) => void association.handleData(data).catch(() => {}),
+    deliver(data) {
+      if (!isSoundSctp(data, association)) return;
+      // werift drops the promise; a malformed packet would end the process as an unhandled rejection.
+      association.handleData(data).catch(() => {});
+    },
     close() {
       sctp.stop().catch(() => {});
       onStateChange.execute("closed");
