@@ -31,7 +31,8 @@ export type Stage = {
 const EVERYTHING = { publish: true, publishData: true };
 const ROOT = join(import.meta.dir, "../../..");
 
-const TWO_CAMERAS = "--use-fake-device-for-media-stream=device-count=2";
+/** Three, because the second delivers depth pictures, which no codec takes. */
+const CAMERAS = "--use-fake-device-for-media-stream=device-count=3";
 
 /** Many short calls come from one address here; no visitor does that. */
 const GENEROUS = { SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 1000, CHAT_CONNECTION_RATE_LIMIT: 1000 };
@@ -40,7 +41,7 @@ export async function openStage(settings: Record<string, string | number> = {}):
   const [server, site, browser] = await Promise.all([
     startServer({ ...GENEROUS, ...settings }),
     serveSite(),
-    chromium.launch({ ...CHROMIUM, args: [...CHROMIUM.args, TWO_CAMERAS] }),
+    chromium.launch({ ...CHROMIUM, args: [...CHROMIUM.args, CAMERAS] }),
   ]);
   const serverPort = Number(new URL(server.url).port);
   const networks = [await openNetwork(serverPort)] as [Network, ...Network[]];

@@ -166,7 +166,8 @@ export class LocalParticipant {
     if (!this.tracks.has(track)) return;
     try {
       if (track.source !== "camera" && track.source !== "microphone") return await this.unpublish(track);
-      await track.replace(await capture(track.kind === "video" ? { video: true } : { audio: true }));
+      const { deviceId: _, ...wanted } = track.mediaStreamTrack.getConstraints();
+      await track.replace(await capture({ [track.kind]: wanted }));
       this.#followDevice(track);
     } catch (error) {
       this.#deps.onError(error as StoaError);

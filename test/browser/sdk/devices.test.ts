@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { chromium } from "playwright-core";
+import { CHROMIUM } from "../media/harness.ts";
+import { hearing, joinRoom, moreFrames, noted } from "./page-api.ts";
+import { openStage, type SitePage, type Stage } from "./stage.ts";
+
+let stage: Stage;
+let anna: SitePage;
+let ben: SitePage;
+let roomId: string;
+beforeAll(async () => {
+  stage = await openStage();
+  ({ id: roomId } = await stage.stoa.rooms.create({ name: "devices" }));
+  [anna, ben] = await Promise.all([stage.page(), stage.page()]);
+  await joinRoom(anna, await stage.rtc(roomId, "anna"));
+  await joinRoom(ben, await stage.rtc(roomId, "ben"), ["camera", "microphone"]);
+  await moreFrames(anna, "ben-camera");
+}, 60_000);
+afterAll(() => stage?.close());
+
+/** What ben publishes and where it comes from. */
+const published = (source: "camera" | "microphone") =>
+  ben.evaluate((source) => {
+    const track = window.room.localParticipant.track(source);
+    const { label, readyState } = track?.mediaStreamTrack ?? {};
+    return { id: track?.id, device: label, state: readyState };
+  }, source);
+
+const switchTo = (kind: "videoinput" | "audioinput", label: string) =>
+  ben.evaluate(
+    async ({ kind, label }) => {
+      const device = (await window.sdk.listDevices(kind)).find((one) => one.label === label);
+      await window.room.localParticipant.switchDevice(kind, device?.deviceId ?? "none");
+    },
+    { kind, label },
+  );
+
+describe("[6] devices are switched while they are published", () => {
+  test("another camera: the same track, and viewers keep watching", async () => {
+    const before = await published("camera");
+    expect(before.device).toBe("fake_device_0");
+    const old = await ben.evaluateHandle(() => window.room.localParticipant.track("camera")?.mediaStreamTrack);
+    await switchTo("videoinput", "fake_device_2");
+    expect(await published("camera")).toEqual({ id: before.id, device: "fake_device_2", state: "live" });
+    expect(await old.evaluate((track) => track?.readyState)).toBe("ended");
+    await moreFrames(anna, "ben-camera", 30);
+    expect(await anna.evaluate(() => document.querySelectorAll("video").length)).toBe(1);
+  }, 30_000);
+
+  test("another microphone: the same track, and listeners keep hearing", async () => {
+    const before = await published("microphone");
+    await switchTo("audioinput", "Fake Audio Input 1");
+    expect(await published("microphone")).toEqual({ id: before.id, device: "Fake Audio Input 1", state: "live" });
+    // What is counted begins here, not before the change.
+    await anna.evaluate(() => window.room.getStats());
+    await hearing(anna);
+  }, 30_000);
+
+  test("one that is not there is refused by a typed error, and the present one goes on", async () => {
+    const before = await published("camera");
+    const refused = await ben.evaluate(() =>
+      window.room.localParticipant
+        .switchDevice("videoinput", "no-such-device")
+        .catch(({ name, code, reason }) => ({ name, code, reason })),
+    );
+    expect(refused).toEqual({ name: "StoaError", code: "OverconstrainedError", reason: "device-not-found" });
+    expect(await published("camera")).toEqual(before);
+    await moreFrames(anna, "ben-camera");
+  }, 30_000);
+
+  test("where only one camera can be open at a time, the first is closed before the second is opened", async () => {
+    const { id } = await published("camera");
+    await ben.evaluate(() => {
+      const devices = navigator.mediaDevices;
+      const open = window.room.localParticipant.track("camera")?.mediaStreamTrack;
+      const getUserMedia = devices.getUserMedia.bind(devices);
+      devices.getUserMedia = async (constraints) => {
+        if (open?.readyState === "live") throw new DOMException("Could not start video source", "NotReadableError");
+        return getUserMedia(constraints);
+      };
+    });
+    await switchTo("videoinput", "fake_device_0");
+    expect(await published("camera")).toEqual({ id, device: "fake_device_0", state: "live" });
+    await moreFrames(anna, "ben-camera");
+  }, 30_000);
+});
+
+/** As if it were pulled out: no test can do that to a fake device. */
+const pullOut = (source: "camera" | "microphone" | "screenShare") =>
+  ben.evaluate((source) => {
+    const track = window.room.localParticipant.track(source)?.mediaStreamTrack;
+    track?.stop();
+    track?.dispatchEvent(new Event("ended"));
+  }, source);
+
+describe("[6] devices are lost", () => {
+  test("a camera that is pulled out is replaced by the one that is left, and viewers keep watching", async () => {
+    await switchTo("videoinput", "fake_device_2");
+    const { id } = await published("camera");
+    await pullOut("camera");
+    await ben.waitForFunction(
+      () => window.room.localParticipant.track("camera")?.mediaStreamTrack.readyState === "live",
+    );
+    expect(await published("camera")).toEqual({ id, device: "fake_device_0", state: "live" });
+    const settings = () => window.room.localParticipant.track("camera")?.mediaStreamTrack.getSettings();
+    expect(await ben.evaluate(settings)).toMatchObject({ width: 1280, height: 720 });
+    await moreFrames(anna, "ben-camera");
+    expect(await ben.evaluate(() => window.seen.filter((line) => line.startsWith("error")))).toEqual([]);
+  }, 30_000);
+
+  test("a screen that is no longer shared is unpublished", async () => {
+    await ben.evaluate(() => window.room.localParticipant.shareScreen());
+    await moreFrames(anna, "ben-screenShare");
+    await pullOut("screenShare");
+    await anna.waitForFunction(() => document.getElementById("ben-screenShare") === null);
+    expect(await ben.evaluate(() => window.room.localParticipant.track("screenShare"))).toBeUndefined();
+  }, 30_000);
+
+  test("the last one: the page is told why, and the others that there is no picture any more", async () => {
+    await ben.evaluate(() => {
+      navigator.mediaDevices.getUserMedia = async () => {
+        throw new DOMException("Requested device not found", "NotFoundError");
+      };
+    });
+    await pullOut("camera");
+    await noted(ben, "error NotFoundError No such device is connected.");
+    await anna.waitForFunction(() => document.getElementById("ben-camera") === null);
+    expect(await ben.evaluate(() => window.room.localParticipant.track("camera"))).toBeUndefined();
+    expect([...anna.errors, ...ben.errors]).toEqual([]);
+  }, 30_000);
+});
+
+test("[6] who does not allow the camera is told so in a typed error, and stays in the call to watch", async () => {
+  const browser = await chromium.launch({
+    ...CHROMIUM,
+    args: [...CHROMIUM.args, "--use-fake-ui-for-media-stream=deny"],
+  });
+  try {
+    const page = await browser.newPage();
+    await page.goto(stage.siteUrl);
+    await joinRoom(page, await stage.rtc(roomId, "cleo"));
+    const refused = await page.evaluate(async () => {
+      const { localParticipant } = window.room;
+      const error = ({ code, reason, message }: { code: string; reason: string; message: string }) => ({
+        ...{ code, reason, message },
+      });
+      return {
+        camera: await localParticipant.enableCamera().then(String, error),
+        microphone: await localParticipant.enableMicrophone().then(String, error),
+        tracks: localParticipant.tracks.size,
+        state: window.room.state,
+      };
+    });
+    const denied = {
+      code: "NotAllowedError",
+      reason: "permission-denied",
+      message: "The user, or the browser's settings, did not allow this device.",
+    };
+    expect(refused).toEqual({ camera: denied, microphone: denied, tracks: 0, state: "CONNECTED" });
+    await anna.waitForFunction(() => window.room.participants.get("cleo")?.tracks.size === 0);
+  } finally {
+    await browser.close();
+  }
+}, 60_000);
