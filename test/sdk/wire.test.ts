@@ -1,0 +1,116 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
+import { Link } from "../../web/sdk/link.ts";
+import { openPage, type Page } from "./page.ts";
+
+let page: Page;
+const before = globalThis.WebSocket;
+beforeEach(() => {
+  jest.useFakeTimers();
+  page = openPage();
+});
+afterEach(() => {
+  jest.useRealTimers();
+  page.close();
+  globalThis.WebSocket = before;
+});
+
+/** A server behind a network that can fall silent: sockets stay open, and nothing passes. */
+function network() {
+  const state = { silent: false, opened: 0, closed: [] as number[] };
+  class Socket extends EventTarget {
+    static readonly OPEN = 1;
+    readyState = 1;
+    constructor() {
+      super();
+      state.opened += 1;
+      setTimeout(() => {
+        if (!state.silent) this.dispatchEvent(new Event("open"));
+      }, 1);
+    }
+    send(text: string): void {
+      const { type } = JSON.parse(text);
+      if (type !== "ping" || state.silent) return;
+      this.dispatchEvent(new MessageEvent("message", { data: JSON.stringify({ type: "pong" }) }));
+    }
+    close(code: number): void {
+      state.closed.push(code);
+    }
+  }
+  globalThis.WebSocket = Socket as unknown as typeof WebSocket;
+  return state;
+}
+
+async function pass(seconds: number): Promise<void> {
+  for (let n = 0; n < seconds * 10; n++) {
+    jest.advanceTimersByTime(100);
+    for (let m = 0; m < 10; m++) await Promise.resolve();
+  }
+}
+
+async function connected() {
+  const states: string[] = [];
+  const link = new Link("ws://stoa.test", "token", undefined, {
+    establish: async () => {},
+    onConnected: () => {},
+    onFrame: () => {},
+    onState: (state) => states.push(state),
+    judge: () => ({ kind: "again", afterMs: 0 }),
+  });
+  const starting = link.start();
+  await pass(1);
+  await starting;
+  return { link, states };
+}
+
+describe("[3] a connection that leads nowhere any more", () => {
+  test("is noticed within a quarter of a minute when nothing else tells of it", async () => {
+    const state = network();
+    const { link, states } = await connected();
+    state.silent = true;
+    await pass(15);
+    expect(states).toEqual(["CONNECTED", "RECONNECTING"]);
+    expect(state.closed[0]).toBe(4000);
+    link.end("DISCONNECTED", null);
+  });
+
+  test.each([
+    ["another network", () => page.happens("online")],
+    ["a laptop that was opened again", () => page.show(true)],
+  ])("is noticed in three seconds after %s, and not where the server still answers", async (_, happens) => {
+    const state = network();
+    const { link, states } = await connected();
+    happens();
+    await pass(4);
+    expect(states).toEqual(["CONNECTED"]);
+    state.silent = true;
+    happens();
+    await pass(2.8);
+    expect(states).toEqual(["CONNECTED"]);
+    await pass(0.4);
+    expect(states).toEqual(["CONNECTED", "RECONNECTING"]);
+    link.end("DISCONNECTED", null);
+  });
+
+  test("[6] is over for good once it is closed: no timer, no listener, no further try", async () => {
+    const state = network();
+    const { link } = await connected();
+    state.silent = true;
+    await pass(20);
+    link.end("DISCONNECTED", null);
+    await pass(1);
+    const tries = state.opened;
+    await pass(60);
+    expect([state.opened, page.left(), jest.getTimerCount()]).toEqual([tries, 0, 0]);
+  });
+});
+
+test("[3] a tab whose timers were held back for a minute keeps its connection", async () => {
+  const state = network();
+  const { link, states } = await connected();
+  // Frozen: no timer runs, and the clock goes on.
+  jest.setSystemTime(Date.now() + 60_000);
+  await pass(30);
+  expect(states).toEqual(["CONNECTED"]);
+  expect(state.opened).toBe(1);
+  link.end("DISCONNECTED", null);
+});
