@@ -3,7 +3,7 @@ import type { Message } from "../../src/protocol/chat-records.ts";
 import { LAYER_RIDS } from "../../src/protocol/room-records.ts";
 import { Outbox, type Outgoing, pendingMessage } from "../../web/sdk/chat/outbox.ts";
 import { Timeline } from "../../web/sdk/chat/timeline.ts";
-import { StoaError } from "../../web/sdk/errors.ts";
+import { closeError, StoaError } from "../../web/sdk/errors.ts";
 import { activateOnly, videoEncodings } from "../../web/sdk/room/encodings.ts";
 import { Pace } from "../../web/sdk/room/pace.ts";
 import { withDtx } from "../../web/sdk/room/sdp.ts";
@@ -30,6 +30,22 @@ describe("timeline", () => {
     timeline.put(message(9));
     expect(timeline.messages.map(({ id }) => id)).toEqual(["msg_1", "msg_9"]);
   });
+});
+
+test("a refused token is explained by what to do, anything else in the server's own words", () => {
+  const said = { code: "SVC_AUTH_ERROR", message: "A valid credential is required." };
+  expect(closeError(4401, said)).toMatchObject({
+    code: "AUTH_ERROR",
+    reason: "token-invalid",
+    message: "The token is wrong or was revoked. Ask your backend for a new one.",
+  });
+  const origin = { code: "SVC_ORIGIN_NOT_ALLOWED", message: "This origin is not allowed." };
+  expect(closeError(4403, origin)).toMatchObject({
+    code: "ORIGIN_NOT_ALLOWED",
+    reason: "not-allowed",
+    message: origin.message,
+  });
+  expect(closeError(1006)).toBeNull();
 });
 
 test("the outbox delivers one after another, and a refusal does not hold up the next", async () => {

@@ -72,7 +72,10 @@ export function closeError(code: number, said?: ServerError): StoaError | null {
   const [reason, message] = CLOSE_REASONS[code] ?? [];
   if (said) {
     const told = serverError(said);
-    return new StoaError(told.code, reason ?? told.reason, told.message, { retryAfterSeconds: told.retryAfterSeconds });
+    const { retryAfterSeconds } = told;
+    // Of a token the server says only that it is not valid; here it is known who has to do what.
+    const words = reason?.startsWith("token-") ? message : undefined;
+    return new StoaError(told.code, reason ?? told.reason, words ?? told.message, { retryAfterSeconds });
   }
   return reason === undefined ? null : new StoaError(`CLOSED_${code}`, reason, message ?? "");
 }
