@@ -18,18 +18,18 @@ export function Call({ session, dev, onLeave }: CallProps) {
   const showStats = useSignal(false);
   const layout = useSignal<Layout>({ columns: 1, tileWidth: 320 });
   const grid = useRef<HTMLDivElement>(null);
-  const tiles = changes.value >= 0 ? tilesOf(session) : [];
+  const { screens, people } = changes.value >= 0 ? tilesOf(session) : NO_TILES;
 
   useEffect(() => {
     const { current } = grid;
     if (!current) return;
     const observer = new ResizeObserver(() => {
       const { clientWidth, clientHeight } = current;
-      layout.value = layoutFor(tiles.length, clientWidth - 2 * GAP_PX, clientHeight - 2 * GAP_PX, GAP_PX);
+      layout.value = layoutFor(people.length, clientWidth - 2 * GAP_PX, clientHeight - 2 * GAP_PX, GAP_PX);
     });
     observer.observe(current);
     return () => observer.disconnect();
-  }, [tiles.length]);
+  }, [people.length]);
 
   return (
     <div class={`call ${showChat.value ? "with-chat" : ""}`}>
@@ -44,19 +44,18 @@ export function Call({ session, dev, onLeave }: CallProps) {
         )}
       </header>
       <main class="grid-area" ref={grid}>
-        {tiles.length === 0 ? (
+        {people.length + screens.length === 0 && (
           <p class="quiet empty">
             {credentials.mode === "viewer" ? "Waiting for the host to go live." : "Nobody is here yet."}
           </p>
-        ) : (
-          <div
-            class="grid"
-            style={{ gridTemplateColumns: `repeat(${layout.value.columns}, ${layout.value.tileWidth}px)` }}
-          >
-            {tiles.map(({ key, ...tile }) => (
-              <Tile key={key} {...tile} />
-            ))}
+        )}
+        {screens.length > 0 ? (
+          <div class="focus">
+            <Tiles class="stage" tiles={screens} />
+            <Tiles class="strip" tiles={people} />
           </div>
+        ) : (
+          <Tiles class="grid" tiles={people} layout={layout.value} />
         )}
         {needsClick.value && (
           <button
@@ -78,6 +77,22 @@ export function Call({ session, dev, onLeave }: CallProps) {
   );
 }
 
+type TilesProps = { class: string; tiles: KeyedTile[]; layout?: Layout };
+
+function Tiles({ class: name, tiles, layout }: TilesProps) {
+  const style = layout && {
+    "--tile": `${layout.tileWidth}px`,
+    maxWidth: `${layout.columns * (layout.tileWidth + GAP_PX) - GAP_PX}px`,
+  };
+  return (
+    <div class={name} style={style}>
+      {tiles.map(({ key, ...tile }) => (
+        <Tile key={key} {...tile} />
+      ))}
+    </div>
+  );
+}
+
 const STATES = {
   CONNECTING: "connecting",
   CONNECTED: "connected",
@@ -86,11 +101,15 @@ const STATES = {
   FAILED: "failed",
 };
 
-/** Screens first, then everyone in the order they came; viewers of a stream, who send nothing, take no tile. */
-function tilesOf({ room, credentials }: Session): (TileProps & { key: string })[] {
+type KeyedTile = TileProps & { key: string };
+const NO_TILES: { screens: KeyedTile[]; people: KeyedTile[] } = { screens: [], people: [] };
+
+/** Everyone in the order they came; viewers of a stream, who send nothing, take no tile. */
+function tilesOf({ room, credentials }: Session): typeof NO_TILES {
   const { localParticipant: me, participants, activeSpeakers } = room;
   const speaking = new Set(activeSpeakers.map(({ identity }) => identity));
-  const people: (TileProps & { key: string })[] = [];
+  const people: KeyedTile[] = [];
+  const screens: KeyedTile[] = [];
   if (credentials.mode !== "viewer") {
     const microphone = me.track("microphone");
     people.push({
@@ -103,28 +122,18 @@ function tilesOf({ room, credentials }: Session): (TileProps & { key: string })[
       mirrored: true,
     });
   }
-  const screens: typeof people = [];
   for (const participant of participants.values()) {
-    const { identity, quality } = participant;
-    const microphone = participant.track("microphone");
-    const screen = participant.track("screenShare");
+    const { identity, quality, tracks } = participant;
     const common = { speaking: speaking.has(identity), quality };
-    if (screen?.mediaStreamTrack)
-      screens.push({
-        key: `${identity}-screen`,
-        name: `${identity} · screen`,
-        picture: screen,
-        muted: false,
-        ...common,
-      });
-    if (credentials.mode !== "call" && participant.tracks.size === 0) continue;
-    people.push({
-      key: identity,
-      name: identity,
-      picture: participant.track("camera"),
-      muted: microphone === undefined || microphone.muted,
-      ...common,
-    });
+    const screen = participant.track("screenShare");
+    if (screen?.mediaStreamTrack) {
+      const name = `${identity} · screen`;
+      screens.push({ key: name, name, picture: screen, muted: false, screen: true, ...common, speaking: false });
+    }
+    if (credentials.mode !== "call" && tracks.size === 0) continue;
+    const microphone = participant.track("microphone");
+    const muted = microphone === undefined || microphone.muted;
+    people.push({ key: identity, name: identity, picture: participant.track("camera"), muted, ...common });
   }
-  return [...screens, ...people];
+  return { screens, people };
 }

@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Conversation, LocalMessage } from "../sdk/index.ts";
+import { Icon } from "./icon.tsx";
 import { attempt, changes, say } from "./session.ts";
 
 type ChatPanelProps = { conversation: Conversation; me: string };
@@ -51,6 +52,7 @@ export function ChatPanel({ conversation, me }: ChatPanelProps) {
           Earlier messages
         </button>
       )}
+      {messages.length === 0 && <p class="quiet empty">Nobody has written anything yet.</p>}
       <ol ref={list} class="messages">
         {messages.map((message) => (
           <Message
@@ -121,19 +123,9 @@ function Message({ message, conversation, me, readBy }: MessageProps) {
   };
   return (
     <li class={senderId === me ? "message mine" : "message"}>
-      <strong>{senderId ?? "server"}</strong>
+      {senderId !== me && <strong>{senderId ?? "server"}</strong>}
       {deleted ? <em class="quiet">deleted</em> : <p>{text}</p>}
-      {attachment && (
-        <button
-          type="button"
-          class="button file"
-          onClick={attempt(async () => {
-            open(await conversation.downloadUrl(attachment.id), "_blank", "noopener");
-          })}
-        >
-          {attachment.filename} ({Math.ceil(attachment.size / 1024)} KB)
-        </button>
-      )}
+      {attachment && !deleted && <AttachmentLink {...{ attachment, conversation }} />}
       {status === "sent" && !deleted && (
         <div class="reactions">
           {EMOJI.map((emoji) => {
@@ -142,8 +134,9 @@ function Message({ message, conversation, me, readBy }: MessageProps) {
               <button
                 key={emoji}
                 type="button"
-                class={found ? "reaction given" : "reaction"}
+                class={`reaction ${found ? "given" : ""} ${found?.userIds.includes(me) ? "mine" : ""}`}
                 aria-label={`React with ${emoji}`}
+                title={found?.userIds.join(", ")}
                 onClick={attempt(() => react(emoji))}
               >
                 {emoji}
@@ -154,9 +147,13 @@ function Message({ message, conversation, me, readBy }: MessageProps) {
         </div>
       )}
       <small class="quiet">
-        {edited && "edited "}
-        {status === "sending" && "sending … "}
-        {readers.length > 0 && `read by ${readers.join(", ")}`}
+        {[
+          edited && "edited",
+          status === "sending" && "sending …",
+          readers.length > 0 && `read by ${readers.join(", ")}`,
+        ]
+          .filter(Boolean)
+          .join(", ")}
       </small>
       {status === "failed" && (
         <button type="button" class="button" onClick={attempt(() => conversation.retry(message))}>
@@ -166,3 +163,32 @@ function Message({ message, conversation, me, readBy }: MessageProps) {
     </li>
   );
 }
+
+type AttachmentProps = { attachment: NonNullable<LocalMessage["attachment"]>; conversation: Conversation };
+
+/** Pictures are shown, everything else is there to be opened. Addresses are signed and run out, so each is asked for. */
+function AttachmentLink({ attachment: { id, filename, mimeType, size }, conversation }: AttachmentProps) {
+  const picture = useSignal<string | null>(null);
+  useEffect(() => {
+    if (!PICTURES.has(mimeType)) return;
+    conversation.downloadUrl(id).then(
+      (url) => {
+        picture.value = url;
+      },
+      () => {},
+    );
+  }, [id]);
+  const show = attempt(async () => {
+    open(await conversation.downloadUrl(id), "_blank", "noopener");
+  });
+  return (
+    <button type="button" class="button file" onClick={show}>
+      {picture.value ? <img src={picture.value} alt="" /> : <Icon name="file" />}
+      <span>
+        {filename} ({Math.ceil(size / 1024)} KB)
+      </span>
+    </button>
+  );
+}
+
+const PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"]);

@@ -3,6 +3,7 @@ import { useEffect } from "preact/hooks";
 import { NETWORK_PROFILES } from "../../src/protocol/playground-profiles.ts";
 import { type DeviceKind, listDevices, onDevicesChanged } from "../sdk/index.ts";
 import { impair, moveStream } from "./credentials.ts";
+import { Icon, type IconName } from "./icon.tsx";
 import { attempt, changes, type Session, streamStatus } from "./session.ts";
 
 type ControlsProps = {
@@ -18,46 +19,46 @@ export function Controls({ session, dev, showChat, showStats, onLeave }: Control
   const { localParticipant: me } = room;
   const [camera, microphone, screen] = changes.value >= 0 ? SOURCES.map((source) => me.track(source)) : [];
   const talking = microphone !== undefined && !microphone.muted;
-  const { streamId } = credentials;
   const publishes = me.permissions?.publish === true;
   return (
     <footer class="controls">
       {publishes && (
         <>
           <Toggle
+            icon={talking ? "microphone" : "microphoneOff"}
             label="Microphone"
             on={talking}
             onClick={attempt(async () => (microphone && talking ? me.mute(microphone) : me.enableMicrophone()))}
           />
           <Toggle
+            icon={camera ? "camera" : "cameraOff"}
             label="Camera"
             on={camera !== undefined}
             onClick={attempt(async () => (camera ? me.disableCamera() : me.enableCamera()))}
           />
           <Toggle
+            icon="screen"
             label="Screen"
             on={screen !== undefined}
             onClick={attempt(async () => (screen ? me.stopScreen() : me.shareScreen()))}
           />
-          {microphone && <DevicePicker session={session} kind="audioinput" label="Microphone in use" />}
-          {camera && <DevicePicker session={session} kind="videoinput" label="Camera in use" />}
         </>
       )}
-      {dev && streamId && credentials.mode === "host" && streamStatus.value === "CREATED" && (
-        <button type="button" class="button primary" onClick={attempt(() => moveStream(streamId, "start"))}>
-          Go live
-        </button>
+      {dev && credentials.mode === "host" && <OnAir streamId={credentials.streamId} />}
+      {conversation && (
+        <Toggle
+          icon="chat"
+          label="Chat"
+          on={showChat.value}
+          badge={showChat.value ? 0 : conversation.readState.unreadCount}
+          onClick={() => (showChat.value = !showChat.value)}
+        />
       )}
-      {dev && streamId && credentials.mode === "host" && streamStatus.value === "LIVE" && (
-        <button type="button" class="button" onClick={attempt(() => moveStream(streamId, "end"))}>
-          End stream
-        </button>
-      )}
-      {conversation && <Toggle label="Chat" on={showChat.value} onClick={() => (showChat.value = !showChat.value)} />}
-      <Toggle label="Stats" on={showStats.value} onClick={() => (showStats.value = !showStats.value)} />
-      {dev && <NetworkPicker session={session} />}
-      <button type="button" class="button danger" onClick={attempt(onLeave)}>
-        Leave
+      <Toggle icon="stats" label="Stats" on={showStats.value} onClick={() => (showStats.value = !showStats.value)} />
+      {(publishes || dev) && <Settings session={session} dev={dev} />}
+      <button type="button" class="button danger control" onClick={attempt(onLeave)}>
+        <Icon name="leave" />
+        <span class="label">Leave</span>
       </button>
     </footer>
   );
@@ -65,42 +66,88 @@ export function Controls({ session, dev, showChat, showStats, onLeave }: Control
 
 const SOURCES = ["camera", "microphone", "screenShare"] as const;
 
-function Toggle({ label, on, onClick }: { label: string; on: boolean; onClick: () => void }) {
+type ToggleProps = { icon: IconName; label: string; on: boolean; badge?: number; onClick: () => void };
+
+function Toggle({ icon, label, on, badge = 0, onClick }: ToggleProps) {
   return (
-    <button type="button" class={`button toggle ${on ? "on" : ""}`} aria-pressed={on} onClick={onClick}>
-      {label}
+    <button type="button" class={`button control ${on ? "on" : ""}`} aria-pressed={on} title={label} onClick={onClick}>
+      <Icon name={icon} />
+      <span class="label">{label}</span>
+      {badge > 0 && (
+        <span class="badge" aria-hidden="true">
+          {badge}
+        </span>
+      )}
     </button>
   );
 }
 
-type PickerProps = { session: Session; kind: Exclude<DeviceKind, "audiooutput">; label: string };
+/** A stream is started and ended by the host, once each. */
+function OnAir({ streamId = "" }: { streamId?: string }) {
+  const live = streamStatus.value === "LIVE";
+  if (!live && streamStatus.value !== "CREATED") return null;
+  return (
+    <button
+      type="button"
+      class={live ? "button" : "button primary"}
+      onClick={attempt(() => moveStream(streamId, live ? "end" : "start"))}
+    >
+      {live ? "End stream" : "Go live"}
+    </button>
+  );
+}
 
-function DevicePicker({ session, kind, label }: PickerProps) {
+/** Devices, and in `stoa dev` the network; out of the way, because a phone has room for one row of buttons. */
+function Settings({ session, dev }: { session: Session; dev: boolean }) {
+  const { localParticipant: me } = session.room;
+  return (
+    <>
+      <button type="button" class="button control" popovertarget="settings" title="Settings">
+        <Icon name="settings" />
+        <span class="label">Settings</span>
+      </button>
+      <div id="settings" class="settings" popover="auto">
+        <h2>Settings</h2>
+        {me.track("microphone") && <DevicePicker session={session} kind="audioinput" label="Microphone" />}
+        {me.track("camera") && <DevicePicker session={session} kind="videoinput" label="Camera" />}
+        <DevicePicker session={session} kind="audiooutput" label="Speaker" />
+        {dev && <NetworkPicker session={session} />}
+      </div>
+    </>
+  );
+}
+
+type PickerProps = { session: Session; kind: DeviceKind; label: string };
+
+function DevicePicker({ session: { room }, kind, label }: PickerProps) {
   const devices = useSignal<MediaDeviceInfo[]>([]);
   useEffect(() => {
     const list = async () => {
-      devices.value = await listDevices(kind);
+      // Without a permission devices have no names, and nobody can choose among them.
+      devices.value = (await listDevices(kind)).filter((device) => device.label !== "");
     };
     void list();
     return onDevicesChanged(() => void list());
   }, [kind]);
-  const track = session.room.localParticipant.track(kind === "audioinput" ? "microphone" : "camera");
-  if (devices.value.length < 2) return null;
+  const use = (id: string) =>
+    kind === "audiooutput" ? room.setAudioOutput(id) : room.localParticipant.switchDevice(kind, id);
+  const inUse = room.localParticipant.track(kind === "audioinput" ? "microphone" : "camera");
+  if (devices.value.length === 0) return null;
   return (
-    <select
-      class="input picker"
-      aria-label={label}
-      value={track?.mediaStreamTrack.getSettings().deviceId}
-      onChange={({ currentTarget: { value } }) =>
-        attempt(() => session.room.localParticipant.switchDevice(kind, value))()
-      }
-    >
-      {devices.value.map(({ deviceId, label }) => (
-        <option key={deviceId} value={deviceId}>
-          {label}
-        </option>
-      ))}
-    </select>
+    <label>
+      {label}
+      <select
+        class="input"
+        value={kind === "audiooutput" ? undefined : inUse?.mediaStreamTrack.getSettings().deviceId}
+        onChange={({ currentTarget: { value } }) => attempt(() => use(value))()}
+      >
+        {devices.value.map(({ deviceId, label: name }) => (
+          <option key={deviceId} value={deviceId}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </label>
   );
 }
 
@@ -110,18 +157,20 @@ function NetworkPicker({ session }: { session: Session }) {
   if (roomId === undefined) return null;
   const { identity } = session.room.localParticipant;
   return (
-    <select
-      class="input picker"
-      aria-label="Network"
-      onChange={({ currentTarget: { value } }) =>
-        attempt(() => impair(roomId, identity, value as keyof typeof NETWORK_PROFILES))()
-      }
-    >
-      {Object.entries(NETWORK_PROFILES).map(([profile, text]) => (
-        <option key={profile} value={profile}>
-          {text}
-        </option>
-      ))}
-    </select>
+    <label>
+      Network
+      <select
+        class="input"
+        onChange={({ currentTarget: { value } }) =>
+          attempt(() => impair(roomId, identity, value as keyof typeof NETWORK_PROFILES))()
+        }
+      >
+        {Object.entries(NETWORK_PROFILES).map(([profile, text]) => (
+          <option key={profile} value={profile}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
   );
 }

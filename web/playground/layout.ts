@@ -1,7 +1,7 @@
 export type Layout = { columns: number; tileWidth: number };
 
 /** Below this nobody is recognised: the page scrolls instead. */
-const SMALLEST = 150;
+const SMALLEST = 140;
 
 /** The columns that make the tiles largest, for tiles of 16:9 in an area of this size, and how wide they are then. */
 export function layoutFor(count: number, width: number, height: number, gap = 0): Layout {

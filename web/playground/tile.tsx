@@ -1,5 +1,6 @@
 import { useEffect, useRef } from "preact/hooks";
 import type { LocalTrack, RemoteTrack } from "../sdk/index.ts";
+import { Icon } from "./icon.tsx";
 
 export type TileProps = {
   name: string;
@@ -8,10 +9,12 @@ export type TileProps = {
   speaking: boolean;
   quality: string | null;
   mirrored?: boolean;
+  /** Shown whole, where a person's picture may be cut at the edges to fill the tile. */
+  screen?: boolean;
 };
 
 /** One person or one screen. The SDK asks the server for no more than the tile shows. */
-export function Tile({ name, picture, muted, speaking, quality, mirrored }: TileProps) {
+export function Tile({ name, picture, muted, speaking, quality, mirrored, screen }: TileProps) {
   const element = useRef<HTMLVideoElement>(null);
   const shown = picture?.muted ? undefined : picture;
   useEffect(() => {
@@ -21,7 +24,7 @@ export function Tile({ name, picture, muted, speaking, quality, mirrored }: Tile
     return () => shown.detach(current);
   }, [shown]);
   return (
-    <figure class={`tile ${speaking ? "speaking" : ""}`} data-identity={name}>
+    <figure class={`tile ${speaking ? "speaking" : ""} ${screen ? "whole" : ""}`} data-identity={name}>
       {shown ? (
         <video muted ref={element} class={mirrored ? "mirrored" : ""} aria-label={`Picture of ${name}`} />
       ) : (
@@ -31,8 +34,12 @@ export function Tile({ name, picture, muted, speaking, quality, mirrored }: Tile
       )}
       <figcaption>
         {quality && <span class={`quality ${quality}`} title={`Connection: ${quality}`} />}
+        {muted && (
+          <span class="muted" title="muted">
+            <Icon name="microphoneOff" />
+          </span>
+        )}
         {name}
-        {muted && <span class="muted"> muted</span>}
       </figcaption>
     </figure>
   );

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { buildWeb } from "../../../bin/build-web.ts";
 import { layoutFor } from "../../../web/playground/layout.ts";
+import { realServer } from "../../harness/running.ts";
 import { CHROMIUM } from "../media/harness.ts";
 import { type ServerProcess, startServer } from "../sdk/server-process.ts";
 
@@ -13,7 +14,10 @@ let browser: Browser;
 const errors: string[] = [];
 beforeAll(async () => {
   await buildWeb(ROOT, join(ROOT, "dist/web"));
-  [server, browser] = await Promise.all([startServer(), chromium.launch(CHROMIUM)]);
+  [server, browser] = await Promise.all([
+    startServer(),
+    chromium.launch({ ...CHROMIUM, args: [...CHROMIUM.args, "--use-fake-device-for-media-stream=device-count=3"] }),
+  ]);
 }, 120_000);
 afterAll(async () => {
   await browser?.close();
@@ -83,6 +87,7 @@ describe("[10] the playground with stoa dev", () => {
     const message = ben.locator(".message", { hasText: "hello ben" });
     await message.waitFor();
     await anna.getByText("read by ben").waitFor();
+    await message.hover();
     await message.getByRole("button", { name: "React with 🎉" }).click();
     await anna.locator(".reaction.given", { hasText: "🎉 1" }).waitFor();
     await ben.getByLabel("Send a file").setInputFiles({
@@ -96,12 +101,27 @@ describe("[10] the playground with stoa dev", () => {
   test("the figures are shown, and a cut network is told and mended", async () => {
     await click(anna, "Stats");
     await anna.locator(".stats", { hasText: "VP8" }).waitFor();
+    await click(anna, "Settings");
     await anna.getByLabel("Network").selectOption("offline");
     await anna.locator(".state.reconnecting").waitFor({ timeout: 30_000 });
     await anna.getByLabel("Network").selectOption("none");
     await anna.locator(".state.connected").waitFor({ timeout: 40_000 });
     await moving(ben, "anna");
   }, 120_000);
+
+  test("a shared screen takes the stage, whole, and people move aside; other devices are a choice away", async () => {
+    await anna.keyboard.press("Escape");
+    await click(ben, "Screen");
+    await anna.locator('.stage [data-identity="ben · screen"] video').waitFor();
+    await anna.locator('.strip [data-identity="ben"]').waitFor();
+    await moving(anna, "ben · screen");
+    await click(ben, "Screen");
+    await anna.locator('.grid [data-identity="ben"]').waitFor();
+    await click(ben, "Settings");
+    const camera = ben.locator("#settings label", { hasText: "Camera" }).locator("select");
+    await camera.selectOption({ label: "fake_device_2" });
+    await moving(anna, "ben");
+  }, 60_000);
 
   test("whoever leaves is back in the lobby, and gone for the other", async () => {
     await click(anna, "Leave");
@@ -119,10 +139,55 @@ describe("[10] the playground with stoa dev", () => {
     await click(host, "Go live");
     await moving(viewer, "hans");
     expect(await viewer.getByRole("button", { name: "Camera" }).count()).toBe(0);
+    const controls = await viewer
+      .locator(".controls .button")
+      .evaluateAll((all) => all.map((one) => one.getBoundingClientRect().top));
+    expect(new Set(controls).size).toBe(1);
     const overflow = await viewer.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     expect(overflow).toBeLessThanOrEqual(0);
     await click(host, "End stream");
     await viewer.getByRole("button", { name: "Join" }).waitFor();
     expect(errors).toEqual([]);
   }, 90_000);
+});
+
+describe("[10] the playground with stoa serve", () => {
+  test("a token in the fragment opens the call, and is in no address that leaves the page", async () => {
+    const running = await realServer();
+    try {
+      const { token } = await running.mint(await running.room("served"), "anna");
+      const addresses: string[] = [];
+      const context = await browser.newContext({ permissions: ["camera", "microphone"] });
+      const page = await context.newPage();
+      page.on("request", (request) => addresses.push(request.url(), request.headers().referer ?? ""));
+      page.on("websocket", (socket) => addresses.push(socket.url()));
+      await page.goto(`${running.url}/playground#${new URLSearchParams({ token })}`);
+      await page.locator(".state.connected").waitFor();
+      await moving(page, "anna");
+      expect(addresses.some((address) => address.startsWith("ws"))).toBe(true);
+      expect(addresses.filter((address) => address.includes(token))).toEqual([]);
+      expect(new URL(page.url()).search).toBe("");
+
+      await click(page, "Leave");
+      expect(await page.getByText("mints tokens for your backend only").count()).toBe(1);
+      const { token: pasted } = await running.mint(await running.room("pasted"), "ben");
+      await page.getByLabel("Token").fill(pasted);
+      await click(page, "Join");
+      await page.locator(".state.connected").waitFor();
+      expect([page.url(), ...addresses].filter((address) => address.includes(pasted))).toEqual([]);
+    } finally {
+      await running.close();
+    }
+  }, 60_000);
+
+  test("a link with a bad token says what is wrong instead of an empty page", async () => {
+    const running = await realServer();
+    try {
+      const page = await browser.newPage();
+      await page.goto(`${running.url}/playground#token=nonsense`);
+      await page.getByText("The token is wrong or was revoked").waitFor();
+    } finally {
+      await running.close();
+    }
+  }, 60_000);
 });
