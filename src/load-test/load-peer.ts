@@ -147,9 +147,9 @@ export class LoadPeer {
   }
 
   /** From another address from now on, as a phone that leaves its Wi-Fi. */
-  async move(): Promise<void> {
+  async move(hostname = this.options.hostname): Promise<void> {
     const old = this.#socket;
-    this.#socket = await bind(this.options.hostname, (data) => this.receive(data));
+    this.#socket = await bind(hostname, (data) => this.receive(data));
     old.close();
     this.check();
   }

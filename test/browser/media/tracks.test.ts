@@ -201,13 +201,18 @@ describe("tracks of real browsers", () => {
     expect((await got(ben, "reliable", 52)).at(-1)).toEqual({ from: null, topic: "server", payload: "hello" });
   }, 30_000);
 
-  test("an ICE restart keeps media flowing", async () => {
+  test("an ICE restart moves to other sockets and keeps media flowing", async () => {
     const [mid] = await ben.evaluate(() => [...window.page.subscribed][0] ?? [""]);
+    const address = async () =>
+      (await media.room({ roomId: "room" }))?.participants.find(({ identity }) => identity === "ben")?.transport
+        .remoteAddress;
     for (let round = 0; round < 3; round++) {
+      const from = await address();
       const before = await ben.evaluate(async (m) => {
         await window.page.negotiate({ iceRestart: true });
         return (await window.page.inbound(m)).framesDecoded ?? 0;
       }, mid ?? "");
+      while ((await address()) === from) await Bun.sleep(20);
       await ben.evaluate(([m, frames]) => window.page.decoding(m, frames + 10), [mid ?? "", before] as const);
     }
     expect(bridge.events.filter((e) => e.type === "participantFailed")).toEqual([]);
