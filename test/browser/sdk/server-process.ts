@@ -7,6 +7,7 @@ const ROOT = join(import.meta.dir, "../../..");
 export type ServerProcess = {
   url: string;
   apiKey: string;
+  readonly pid: number;
   /** Ends the process, gently or not, and starts another one on the same data and the same ports. */
   restart(signal: "SIGTERM" | "SIGKILL"): Promise<void>;
   close(): Promise<void>;
@@ -41,6 +42,9 @@ export async function startServer(settings: Record<string, string | number> = {}
   return {
     url: facts.url,
     apiKey: facts.apiKey,
+    get pid() {
+      return child.pid;
+    },
     async restart(signal) {
       child.kill(signal);
       await child.exited;

@@ -1,0 +1,30 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Browser } from "playwright-core";
+import { runFullRoom, TILES } from "../../bench/harness/full-room.ts";
+import { type RealServer, realServer } from "../../harness/running.ts";
+import { launchBrowser } from "./harness.ts";
+
+let server: RealServer;
+let browser: Browser;
+beforeAll(async () => {
+  server = await realServer({ SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 1_000, RATE_LIMIT_RTC_TOKENS: 1_000 });
+  browser = await launchBrowser();
+}, 60_000);
+afterAll(async () => {
+  await browser?.close();
+  await server?.close();
+});
+
+test("[4] a room of twelve, two of them browsers, all sending: nine tiles each within the frame's limit", async () => {
+  const room = await runFullRoom({ url: server.url, apiKey: server.key }, browser, { participants: 12, seconds: 6 });
+  console.log(
+    `video ${room.leastVideo} of ${room.expectedVideo} packets at least, sound ${room.leastAudio} to ${room.mostAudio}, tiles ${room.tiles.join(" and ")}, largest frame ${room.largestFrameBytes} bytes; ${room.story.join("; ")}`,
+  );
+  expect(room.tiles).toEqual([TILES, TILES]);
+  expect(room.leastVideo).toBeGreaterThan(room.expectedVideo / 2);
+  // The loudest are heard, by those who show them.
+  expect(room.mostAudio).toBeGreaterThan(0);
+  expect(room.frames).toBeGreaterThan(0);
+  expect(room.frozenMs).toBeLessThan(1_000);
+  expect(room.largestFrameBytes).toBeLessThanOrEqual(16_384);
+}, 120_000);
