@@ -6,17 +6,21 @@
 import { run } from "./cache.ts";
 
 const INSIDE = "STOA_BENCH_NETWORK";
-const NETWORK_FILE = "/run/netns/server";
 export const SERVER_ADDRESS = "10.77.0.1";
 export const LOAD_ADDRESS = "10.77.0.2";
 /** An address on the load's side whose packets `swallowPackets` makes the network lose. */
 export const SWALLOWED_ADDRESS = "10.77.1.1";
+/** A folder that is gone with the bench. */
+export const OWN_FOLDER = "/run";
 /** In front of a command: runs it on the servers' side. */
-export const ON_SERVER_SIDE = ["nsenter", `--net=${NETWORK_FILE}`];
+export const ON_SERVER_SIDE = ["nsenter", `--net=${OWN_FOLDER}/netns/server`];
 
 /** Runs this program again on the load's side, and ends with its exit code. Inside, returns. */
 export async function enterOwnNetwork(): Promise<void> {
   if (process.env[INSIDE]) return setUp();
+  const missing = ["unshare", "nsenter", "ip"].filter((program) => Bun.which(program) === null);
+  if (missing.length > 0)
+    throw new Error(`There is no ${missing.join(", ")} here: Debian has them in util-linux and iproute2.`);
   const root = process.getuid?.() === 0 ? [] : ["--map-root-user"];
   const namespaces = [...root, "--net", "--pid", "--mount-proc", "--fork", "--kill-child"];
   const child = Bun.spawn(["unshare", ...namespaces, process.execPath, ...process.argv.slice(1)], {
@@ -38,7 +42,7 @@ const does = (command: string) => run(command.split(" "), "/");
 
 async function setUp(): Promise<void> {
   // Where named networks are kept; this mount is ours alone.
-  await does("mount -t tmpfs none /run");
+  await does(`mount -t tmpfs none ${OWN_FOLDER}`);
   await does("ip netns add server");
   await does("ip link set lo up");
   await does("ip link add load type veth peer name server netns server");

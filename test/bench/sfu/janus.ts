@@ -1,8 +1,7 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { librariesOf, unpackDebian } from "../harness/debian.ts";
-import { ON_SERVER_SIDE, SERVER_ADDRESS } from "../harness/own-network.ts";
+import { ON_SERVER_SIDE, OWN_FOLDER, SERVER_ADDRESS } from "../harness/own-network.ts";
 import { asDtlsClient, type Contestant, isPublisher } from "./contestant.ts";
 import { JanusSession } from "./janus-api.ts";
 
@@ -33,7 +32,7 @@ export async function janus(eventLoops: number): Promise<Contestant> {
   const root = await unpackJanus();
   const libraries = librariesOf(root);
   const port = FIRST_PORT + eventLoops;
-  const folder = mkdtempSync(join(tmpdir(), "stoa-bench-janus-"));
+  const folder = mkdtempSync(join(OWN_FOLDER, "janus-"));
   for (const [kind, file] of [
     ["plugins", "libjanus_videoroom.so"],
     ["transports", "libjanus_websockets.so"],
@@ -79,7 +78,6 @@ export async function janus(eventLoops: number): Promise<Contestant> {
       session.close();
       child.kill();
       await child.exited;
-      rmSync(folder, { recursive: true, force: true });
     },
   };
 }
