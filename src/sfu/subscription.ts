@@ -28,6 +28,7 @@ export class Subscription {
   #reason: DeliveryReason = "requested";
   #reported: Delivery | null = null;
   #switches = 0;
+  #starved = false;
 
   constructor(
     publication: Publication,
@@ -67,7 +68,9 @@ export class Subscription {
   setLayer(layer: PublishedLayer | null, reason: DeliveryReason, nowMs: number): void {
     const forwarder = this.section.target ? this.section.forwarder : null;
     this.#reason = forwarder ? reason : "source";
-    if (forwarder) {
+    // Nothing comes: when it does again it goes on where it was, and nobody needs a keyframe for that.
+    this.#starved = layer === null && this.#reason === "source" && (forwarder?.currentLayer ?? PAUSED) !== PAUSED;
+    if (forwarder && !this.#starved) {
       const index = layer?.index ?? PAUSED;
       if (forwarder.targetLayer !== index) forwarder.setTarget(index);
       if (layer && forwarder.wantsKeyframe) this.#begin(layer, forwarder, nowMs);
@@ -133,9 +136,10 @@ export class Subscription {
     const target = this.section.target ? (this.section.forwarder?.targetLayer ?? PAUSED) : PAUSED;
     const layer = this.currentLayer;
     if (target !== PAUSED && layer === null) return;
+    const paused = target === PAUSED || this.#starved;
     const delivery: Delivery = {
-      layer: target === PAUSED ? null : layer,
-      paused: target === PAUSED,
+      layer: paused ? null : layer,
+      paused,
       reason: this.#reason,
     };
     const before = this.#reported;

@@ -55,6 +55,19 @@ describe("a viewer that comes when the picture runs already", () => {
     expect(steps(second, "sequenceNumber").at(-1)).toBe(16);
   });
 
+  test("goes on without a keyframe after a publisher that fell silent, and is told of both", async () => {
+    const seen = await view("viewer");
+    await frame(true, 1);
+    await room.until(() => seen[0], "a frame");
+    await room.event("subscriptionChanged", ({ paused, reason }) => paused && reason === "source");
+    await frame(false, 2);
+    await room.until(() => (seen.length === 3 ? true : undefined), "the next frame");
+    await room.until(() => {
+      const last = room.events.findLast((event) => event.type === "subscriptionChanged");
+      return last?.type === "subscriptionChanged" && !last.paused && last.layer === "high" ? true : undefined;
+    }, "the end of the silence");
+  });
+
   test("never sees what was sent while the camera was muted", async () => {
     const ref = { roomId: ROOM, participantId: "publisher", trackId };
     const before = await view("before");

@@ -122,7 +122,7 @@ describe("parsers take a million mutated packets without a throw", () => {
       unwrapRtx(view, 1, 2);
     });
     expect(parsed).toBeGreaterThan(100_000);
-  });
+  }, 60_000);
 
   test("RTCP and transport-wide feedback: 300,000", () => {
     const out = new Uint8Array(1_500);
@@ -162,7 +162,7 @@ describe("parsers take a million mutated packets without a throw", () => {
       }
     });
     expect(packets).toBeGreaterThan(300_000);
-  });
+  }, 60_000);
 
   test("STUN: 200,000, and none of them passes for authentic", () => {
     const out = new Uint8Array(200);
@@ -196,7 +196,7 @@ describe("parsers take a million mutated packets without a throw", () => {
       }
     });
     expect(parsed).toBeGreaterThan(20_000);
-  });
+  }, 60_000);
 
   test.each(["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_80"] as SrtpProfile[])(
     "SRTP and SRTCP, %s: 50,000, all refused",
