@@ -21,6 +21,8 @@ type Person = {
   audio: RtpSource;
   video: RtpSource;
   got: { audio: number; video: number };
+  /** Somebody who has just come asks for a keyframe. */
+  wanted: { keyframe: boolean };
 };
 
 export type CrowdFigures = { leastVideo: number; expectedVideo: number; leastAudio: number; mostAudio: number };
@@ -55,10 +57,14 @@ export async function joinCrowd(options: {
     const client = new RtcClient({ url, token });
     await client.join();
     const got = { audio: 0, video: 0 };
+    const wanted = { keyframe: true };
     const peer = await LoadPeer.create({
       node: { negotiate: client.negotiate },
       ...{ roomId: "", participantId: "", certificate, sections },
       onRtp: ({ payloadType }) => void (payloadType === OPUS ? got.audio++ : got.video++),
+      onRtcp: ({ type }) => {
+        if (type === "pli" || type === "fir") wanted.keyframe = true;
+      },
     });
     await peer.connect(
       [
@@ -72,7 +78,7 @@ export async function joinCrowd(options: {
     const video = new RtpSource({ ssrc: 2_000 + i, payloadType: VP8, mid: "1" });
     audio.sendAudio(peer);
     video.sendFrame(peer, true);
-    people.push({ client, peer, audio, video, got });
+    people.push({ client, peer, audio, video, got, wanted });
   }
   await showTheNext(people, names, { api, roomId, tiles });
 
@@ -86,7 +92,10 @@ export async function joinCrowd(options: {
       for (; sent.audio < elapsed * AUDIO_PACKETS_PER_SECOND; sent.audio++)
         for (const { peer, audio } of people) audio.sendAudio(peer);
       for (; sent.video < elapsed * FRAMES_PER_SECOND; sent.video++)
-        for (const { peer, video } of people) video.sendFrame(peer, sent.video % 30 === 0, PACKETS_PER_FRAME, 1_000);
+        for (const { peer, video, wanted } of people) {
+          video.sendFrame(peer, wanted.keyframe, PACKETS_PER_FRAME, 1_000);
+          wanted.keyframe = false;
+        }
       if (performance.now() > rembDueMs) {
         rembDueMs = performance.now() + REMB_EVERY_MS;
         for (const { peer } of people) peer.sendRemb(ROOM_BPS);
