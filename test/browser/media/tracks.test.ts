@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 import type { EmbeddedMedia } from "../../../src/media/embedded.ts";
+import { stalledMs } from "./flow.ts";
 import { type Bridge, join, launchBrowser, startBridge, startMedia } from "./harness.ts";
 
 describe("tracks of real browsers", () => {
@@ -36,10 +37,19 @@ describe("tracks of real browsers", () => {
     await media?.close();
   });
 
-  test("a viewer moves between three simulcast layers by what it asks for, without a decoder error", async () => {
+  test("a viewer moves between three simulcast layers by what it asks for, within 2 s, without a decoder error", async () => {
+    // Encoders begin with the lowest.
+    await ann.evaluate(() =>
+      window.page.until(
+        async () => (await window.page.outbound()).every(({ framesSent }) => Number(framesSent) > 5) || undefined,
+        "all three layers",
+        40_000,
+      ),
+    );
     const result = await ben.evaluate(async () => {
       const { track } = await window.page.event("trackPublished", (e) => e.identity === "ann");
       const mid = await window.page.subscribe(track.id, "video", { layer: "low" });
+      window.page.watch(mid);
       const heights: Record<string, number> = {};
       const tookMs: number[] = [];
       for (const layer of ["low", "high", "medium", "low", "high"] as const) {
@@ -60,6 +70,7 @@ describe("tracks of real browsers", () => {
         track,
         heights,
         tookMs,
+        flow: window.page.stopWatching(),
         changes,
         dropped: stats.framesDropped,
         decoder: stats.pliCount,
@@ -73,6 +84,7 @@ describe("tracks of real browsers", () => {
     expect(result.changes.at(-1)).toBe("high");
     expect(result.lost).toBe(0);
     console.log(`layer switches: ${result.tookMs.slice(1).join(", ")} ms; ${result.decoder} keyframe requests`);
+    expect(Math.max(...result.tookMs)).toBeLessThan(2_000 + stalledMs(result.flow));
   }, 60_000);
 
   test("a tile's height decides the layer", async () => {
