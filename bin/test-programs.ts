@@ -3,6 +3,8 @@ import { existsSync } from "node:fs";
 /** Programs that tests drive and the packages of the distribution that hold them: nothing unsigned is downloaded. */
 const PACKAGES: Record<string, string[]> = {
   browser: ["chromium", "firefox-esr"],
+  compiled: ["chromium"],
+  ops: ["chromium"],
   faults: ["strace", "faketime"],
   sfu: ["gcc", "libc6-dev", "libssl-dev"],
 };

@@ -1,6 +1,6 @@
 /**
- * Every check of the project, one process after the other, so that a crash in one kind of test does not hide the rest:
- * types, lint, the folders of test/, and last those that need a browser, faults or the compiled binary.
+ * Every check of the project, each in a process of its own, so that a crash in one kind of test does not hide the rest:
+ * types and lint, then the folders of test/ two at a time, and last, alone, those that take the whole machine.
  */
 import { join } from "node:path";
 import { buildWeb } from "./build-web.ts";
@@ -10,13 +10,18 @@ import { type FileResult, run, runFiles } from "./test-run.ts";
 type Counts = { passed: number; failed: number };
 
 const ROOT = join(import.meta.dir, "..");
-const SLOW = ["browser", "faults", "compiled", "ops"];
+/** They measure how smoothly something runs, or load the machine on purpose. */
+const ALONE = ["browser/media", "browser", "faults"];
+const SLOW = ["compiled", "ops", "browser/playground", "browser/dashboard", "browser/sdk", ...ALONE];
+const LANES = 2;
 const NOT_TESTS = ["bench", "harness"];
 /** Tests that start a process of their own find `bun` on the PATH, also where nobody has installed it. */
 const ENVIRONMENT = { ...process.env, NO_COLOR: "1", PATH: `${join(ROOT, "bin")}:${process.env.PATH}` };
 const [filter] = process.argv.slice(2);
 
 const total: Counts = { passed: 0, failed: 0 };
+/** Files that failed beside others, with what they printed then. */
+const failedOnce: { file: string; timeoutMs: number; output: string }[] = [];
 
 if (filter === undefined) {
   await check("types", ["node_modules/.bin/tsc", "--noEmit"]);
@@ -28,25 +33,32 @@ if (folders.size === 0 && filter !== undefined) {
   total.failed++;
 }
 await buildWeb(ROOT, join(ROOT, "dist/web"));
-for (const [folder, files] of folders) {
-  await ensurePrograms(folder);
-  await runTests(folder, files);
-}
+// Installing is not for two at once.
+for (const folder of folders.keys()) await ensurePrograms(folder.split("/")[0] ?? "");
+const waiting = [...folders].filter(([folder]) => !ALONE.includes(folder));
+await Promise.all(
+  Array.from({ length: LANES }, async () => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await runTests(...next);
+  }),
+);
+for (const [folder, files] of folders) if (ALONE.includes(folder)) await runTests(folder, files);
+await runAgain();
 
 console.log(`\n${total.passed} passed, ${total.failed} failed`);
 process.exit(total.failed === 0 ? 0 : 1);
 
-/** Test files by the folder of test/ they stand in; the slow kinds come last. */
+/** Test files by the folder of test/ they stand in; the slow kinds come first, so that no lane ends long after the other. */
 function testFolders(part = ""): Map<string, string[]> {
   const files = [...new Bun.Glob("test/**/*.test.{ts,tsx}").scanSync({ cwd: ROOT })].filter((file) =>
     file.includes(part),
   );
   const byFolder = Map.groupBy(files.sort(), (file) => {
-    const [, folder = "", rest] = file.split("/");
-    return rest === undefined ? "." : folder;
+    const [, folder = "", name, inside] = file.split("/");
+    if (folder === "browser" && inside !== undefined) return `browser/${name}`;
+    return name === undefined ? "." : folder;
   });
   const rank = (folder: string) => SLOW.indexOf(folder);
-  const ordered = [...byFolder].filter(([folder]) => !NOT_TESTS.includes(folder)).sort(([a], [b]) => rank(a) - rank(b));
+  const ordered = [...byFolder].filter(([folder]) => !NOT_TESTS.includes(folder)).sort(([a], [b]) => rank(b) - rank(a));
   return new Map(ordered);
 }
 
@@ -58,32 +70,35 @@ async function check(name: string, command: string[]): Promise<void> {
   finish(code === 0 ? "ok" : "failed", code === 0 ? "" : output);
 }
 
-/**
- * A file that fails is run once more by itself. Browsers and killed processes on a busy machine now and then miss a
- * deadline; a fault in the code fails both times. What passed only then is named.
- */
 async function runTests(folder: string, files: readonly string[]): Promise<void> {
   const finish = begin(`test/${folder}`);
-  const options = { timeoutMs: SLOW.includes(folder) ? 180_000 : 30_000, env: ENVIRONMENT };
-  const first = await runFiles(ROOT, files, options);
-  const results = new Map(first.files);
-  const unsteady: string[] = [];
-  let output = "";
-  for (const [file, { failed }] of first.files) {
-    if (failed === 0) continue;
-    const again = await runFiles(ROOT, [file], options);
-    results.set(file, again.files.get(file) ?? { passed: 0, failed: 1 });
-    if (again.code === 0) unsteady.push(file);
-    else output += again.output;
-  }
-  const counts = sum(results.values());
+  const timeoutMs = SLOW.includes(folder) ? 180_000 : 30_000;
+  const { code, output, files: results } = await runFiles(ROOT, files, { timeoutMs, env: ENVIRONMENT });
+  const failed = [...results].filter(([, result]) => result.failed > 0).map(([file]) => file);
+  const counts = sum([...results].filter(([file]) => !failed.includes(file)).map(([, result]) => result));
   // An error outside any file ends the process without a failed test to its name.
-  if (first.code !== 0 && counts.failed === 0 && unsteady.length === 0) counts.failed = 1;
+  if (code !== 0 && failed.length === 0) counts.failed = 1;
   total.passed += counts.passed;
   total.failed += counts.failed;
-  if (counts.failed > 0 && output === "") output = first.output;
-  if (unsteady.length > 0) output += `passed only on the second run: ${unsteady.join(", ")}\n${failures(first.output)}`;
-  finish(`${counts.passed} passed, ${counts.failed} failed`, output);
+  for (const file of failed) failedOnce.push({ file, timeoutMs, output });
+  const again = failed.length > 0 ? `, again later: ${failed.join(", ")}` : "";
+  finish(`${counts.passed} passed, ${counts.failed} failed${again}`, counts.failed > 0 ? output : "");
+}
+
+/**
+ * A file that failed is run once more, when nothing else runs. Browsers and killed processes on a busy machine now and
+ * then miss a deadline; a fault in the code fails both times. What passed only then is named.
+ */
+async function runAgain(): Promise<void> {
+  for (const { file, timeoutMs, output } of failedOnce) {
+    const finish = begin(file);
+    const again = await runFiles(ROOT, [file], { timeoutMs, env: ENVIRONMENT });
+    const { passed, failed } = again.files.get(file) ?? { passed: 0, failed: 1 };
+    total.passed += passed;
+    total.failed += failed;
+    const said = failed > 0 ? again.output : `passed only on the second run\n${failures(output)}`;
+    finish(`${passed} passed, ${failed} failed`, said);
+  }
 }
 
 function sum(results: Iterable<FileResult>): Counts {
@@ -102,13 +117,13 @@ function failures(output: string): string {
     .join("\n");
 }
 
-/** Names what is running before it runs, and its result and duration after. */
+/** Names what begins, and when it is done its result and duration: two may run at once. */
 function begin(name: string): (result: string, output: string) => void {
   const startedAt = performance.now();
-  process.stdout.write(`${name.padEnd(24)} `);
+  console.log(`${name} …`);
   return (result, output) => {
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
-    console.log(`${result.padEnd(28)} ${seconds.padStart(7)} s`);
+    console.log(`${name.padEnd(24)} ${result.padEnd(28)} ${seconds.padStart(7)} s`);
     if (output !== "") console.log(output);
   };
 }

@@ -1,4 +1,4 @@
-/** all: every bench in turn, the median of three runs, as one table in Markdown and JSON; `bin/bench all [rounds] [--readme]` */
+/** all: every bench in turn, the median of three runs, as one table in Markdown and JSON; `bin/bench all [rounds] [--only=a,b] [--readme]` */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { machine } from "./all/machine.ts";
@@ -24,7 +24,12 @@ const ONCE = new Set(["faults"]);
 
 const ROOT = join(import.meta.dir, "../..");
 const rounds = Number(process.argv.slice(2).find((word) => /^\d+$/.test(word)) ?? 3);
-const plan = Object.entries(BENCHES).flatMap(([bench, seconds]) =>
+const only = process.argv
+  .find((word) => word.startsWith("--only="))
+  ?.slice("--only=".length)
+  .split(",");
+const chosen = Object.entries(BENCHES).filter(([bench]) => only?.includes(bench) ?? true);
+const plan = chosen.flatMap(([bench, seconds]) =>
   Array.from({ length: ONCE.has(bench) ? 1 : rounds }, (_, round) => ({ bench, seconds, round: round + 1 })),
 );
 
@@ -39,11 +44,17 @@ for (const [index, { bench, round }] of plan.entries()) {
   if (run) runs.set(bench, [...(runs.get(bench) ?? []), run]);
 }
 
-const results: BenchResult[] = [...runs].map(([bench, of]) => ({ bench, runs: of.length, figures: medianOf(of) }));
 const facts = await machine();
 const folder = join(ROOT, "dist/bench");
 mkdirSync(folder, { recursive: true });
-await Bun.write(join(folder, "all.json"), `${JSON.stringify({ machine: facts, results }, null, 2)}\n`);
+const earlier = Bun.file(join(folder, "all.json"));
+// What was left out this time keeps the figures of the time before.
+const known: BenchResult[] = only && (await earlier.exists()) ? (await earlier.json()).results : [];
+const results = Object.keys(BENCHES).flatMap((bench): BenchResult[] => {
+  const of = runs.get(bench);
+  return of ? [{ bench, runs: of.length, figures: medianOf(of) }] : known.filter((result) => result.bench === bench);
+});
+await Bun.write(earlier, `${JSON.stringify({ machine: facts, results }, null, 2)}\n`);
 await Bun.write(join(folder, "all.md"), markdownOf(facts, results));
 console.log(markdownOf(facts, results));
 console.error("written to dist/bench/all.md and dist/bench/all.json");
@@ -51,7 +62,7 @@ if (process.argv.includes("--readme")) {
   const readme = Bun.file(join(ROOT, "README.md"));
   await Bun.write(readme, withFigures(await readme.text(), facts, results));
 }
-const missed = Object.keys(BENCHES).filter((bench) => !runs.has(bench));
+const missed = chosen.map(([bench]) => bench).filter((bench) => !runs.has(bench));
 for (const bench of missed) console.error(`stoa: ${bench} gave no figures`);
 if (missed.length > 0) process.exitCode = 1;
 

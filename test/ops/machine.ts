@@ -16,7 +16,11 @@ export async function program(name: string, debianPackage = name): Promise<strin
   requireRoot();
   if (Bun.which("apt-get") === null) throw new Error(`there is no ${name} here and no apt-get to install it`);
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive", RUNLEVEL: "1" };
-  const install = () => $`apt-get install --yes --no-install-recommends ${debianPackage}`.env(env).quiet().nothrow();
+  const install = () =>
+    $`apt-get -o DPkg::Lock::Timeout=300 install --yes --no-install-recommends ${debianPackage}`
+      .env(env)
+      .quiet()
+      .nothrow();
   if ((await install()).exitCode !== 0) await $`apt-get update`.env(env).quiet().nothrow();
   const result = await install();
   const installed = Bun.which(name, { PATH: `${process.env.PATH}:/usr/sbin:/sbin` });
