@@ -1,6 +1,6 @@
 /**
  * Every check of the project, each in a process of its own, so that a crash in one kind of test does not hide the rest:
- * types and lint, then the folders of test/ two at a time, and last, alone, those that take the whole machine.
+ * types and lint, then the browser's tests beside all others, and last, alone, those that take the whole machine.
  */
 import { join } from "node:path";
 import { buildWeb } from "./build-web.ts";
@@ -13,7 +13,6 @@ const ROOT = join(import.meta.dir, "..");
 /** They measure how smoothly something runs, or load the machine on purpose. */
 const ALONE = ["browser/media", "browser", "faults"];
 const SLOW = ["compiled", "ops", "browser/playground", "browser/dashboard", "browser/sdk", ...ALONE];
-const LANES = 2;
 const NOT_TESTS = ["bench", "harness"];
 /** Tests that start a process of their own find `bun` on the PATH, also where nobody has installed it. */
 const ENVIRONMENT = { ...process.env, NO_COLOR: "1", PATH: `${join(ROOT, "bin")}:${process.env.PATH}` };
@@ -35,19 +34,20 @@ if (folders.size === 0 && filter !== undefined) {
 await buildWeb(ROOT, join(ROOT, "dist/web"));
 // Installing is not for two at once.
 for (const folder of folders.keys()) await ensurePrograms(folder.split("/")[0] ?? "");
-const waiting = [...folders].filter(([folder]) => !ALONE.includes(folder));
-await Promise.all(
-  Array.from({ length: LANES }, async () => {
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await runTests(...next);
-  }),
-);
-for (const [folder, files] of folders) if (ALONE.includes(folder)) await runTests(folder, files);
+const isBrowser = (folder: string) => folder.startsWith("browser/");
+const together = [...folders].filter(([folder]) => !ALONE.includes(folder));
+// One browser at a time is as much as two cores bear.
+await Promise.all([
+  inTurn(together.filter(([folder]) => isBrowser(folder))),
+  inTurn(together.filter(([folder]) => !isBrowser(folder))),
+]);
+await inTurn([...folders].filter(([folder]) => ALONE.includes(folder)));
 await runAgain();
 
 console.log(`\n${total.passed} passed, ${total.failed} failed`);
 process.exit(total.failed === 0 ? 0 : 1);
 
-/** Test files by the folder of test/ they stand in; the slow kinds come first, so that no lane ends long after the other. */
+/** Test files by the folder of test/ they stand in; the slow kinds come first. */
 function testFolders(part = ""): Map<string, string[]> {
   const files = [...new Bun.Glob("test/**/*.test.{ts,tsx}").scanSync({ cwd: ROOT })].filter((file) =>
     file.includes(part),
@@ -68,6 +68,10 @@ async function check(name: string, command: string[]): Promise<void> {
   if (code === 0) total.passed++;
   else total.failed++;
   finish(code === 0 ? "ok" : "failed", code === 0 ? "" : output);
+}
+
+async function inTurn(folders: readonly [string, string[]][]): Promise<void> {
+  for (const [folder, files] of folders) await runTests(folder, files);
 }
 
 async function runTests(folder: string, files: readonly string[]): Promise<void> {
