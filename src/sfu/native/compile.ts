@@ -10,7 +10,13 @@ const COMMON = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror"];
  * Only our own functions are visible, and those of libcrypto are bound to our copy: Bun has functions of the same names. It
  * is never unloaded, because libcrypto cleans up behind every thread that used it.
  */
-const LIBRARY = ["-fPIC", "-shared", "-fvisibility=hidden", "-s", "-Wl,--exclude-libs,ALL,-Bsymbolic,-z,nodelete"];
+const SHARED_OBJECT = [
+  "-fPIC",
+  "-shared",
+  "-fvisibility=hidden",
+  "-s",
+  "-Wl,--exclude-libs,ALL,-Bsymbolic,-z,nodelete",
+];
 /** With libcrypto inside, the library runs where there is none; otherwise it needs that of the machine. */
 const LIBCRYPTO = ["-l:libcrypto.a", "-lcrypto"];
 
@@ -21,7 +27,7 @@ export function nativeFingerprint(): string {
   const hasher = new Bun.CryptoHasher("sha256");
   for (const file of NATIVE_SOURCES) hasher.update(readFileSync(file));
   return hasher
-    .update(JSON.stringify([process.arch, COMMON, LIBRARY, LIBCRYPTO]))
+    .update(JSON.stringify([process.arch, COMMON, SHARED_OBJECT, LIBCRYPTO]))
     .digest("hex")
     .slice(0, 16);
 }
@@ -35,7 +41,7 @@ export async function compileNative(outfile: string): Promise<Compiled> {
   const draft = `${outfile}.${process.pid}.${crypto.randomUUID().slice(0, 8)}`;
   let problem = "";
   for (const libcrypto of LIBCRYPTO) {
-    const run = Bun.spawn([compiler, ...COMMON, ...LIBRARY, ...NATIVE_SOURCES, libcrypto, "-o", draft], {
+    const run = Bun.spawn([compiler, ...COMMON, ...SHARED_OBJECT, ...NATIVE_SOURCES, libcrypto, "-o", draft], {
       stdin: "ignore",
       stdout: "ignore",
       stderr: "pipe",
