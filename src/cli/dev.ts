@@ -64,7 +64,7 @@ function factsOf({ url, media }: RunningServer, dataDir: string, data: DevData) 
 
 function welcome(facts: Facts): string {
   return `
-  Stoa ${facts.version} for development, on this machine only. Data in ${facts.dataDir}
+  Stoa ${facts.version} for development: its API answers this machine only. Data in ${facts.dataDir}
 
   API         ${facts.url}/v1
   Docs        ${facts.docsUrl}
