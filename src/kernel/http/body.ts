@@ -34,7 +34,7 @@ export async function parseBody(read: ReadBody, request: Request, path: string, 
     return new UnreadableBody("SVC_VALIDATION_FAILED", `The body is nested deeper than ${MAX_JSON_DEPTH} levels.`);
   }
   try {
-    return JSON.parse(text);
+    return withoutInheritedNames(JSON.parse(text));
   } catch {
     return new UnreadableBody("SVC_VALIDATION_FAILED", "The body is not valid JSON.");
   }
@@ -44,10 +44,21 @@ export function requireReadable(body: unknown): void {
   if (body instanceof UnreadableBody) throw new ApiError(body.code, body.problem);
 }
 
-/** The framework drops unknown fields; where the spec wants them refused, look at the body before it does. */
-export function refuseUnknownFields(allowed: readonly string[]): (context: { body: unknown }) => void {
-  return ({ body }) => {
-    const unknown = Object.keys((body as object | null) ?? {}).filter((field) => !allowed.includes(field));
+/**
+ * `constructor`, `toString` and their like are unknown fields, but every object has them: the framework, which drops
+ * unknown fields, finds these in its own schema and refuses the body for them.
+ */
+function withoutInheritedNames(body: unknown): unknown {
+  if (typeof body !== "object" || body === null) return body;
+  for (const name of Object.keys(body)) if (name in Object.prototype) Reflect.deleteProperty(body, name);
+  return body;
+}
+
+/** The framework drops unknown fields; where the spec wants them refused, look at the body as it arrived. */
+export function refuseUnknownFields(allowed: readonly string[]): (context: { request: Request }) => void {
+  return ({ request }) => {
+    const sent: unknown = JSON.parse(rawBody(request) || "{}");
+    const unknown = Object.keys(sent ?? {}).filter((field) => !allowed.includes(field));
     if (unknown.length === 0) return;
     const details = unknown.map((field) => ({ field, message: "unknown field" }));
     throw new ApiError("SVC_VALIDATION_FAILED", `Unknown field: ${unknown.join(", ")}`, { details });
