@@ -2,18 +2,9 @@
  * Puts the contents of a restored backup into the place of the data. Several renames cannot be one step, so a note says
  * how far it has come; whoever opens the data next goes on from there, also after a power failure.
  */
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { syncFolder, writeDurably } from "../kernel/durable-file.ts";
 import { handoverTo } from "../kernel/handover.ts";
 import { ATTACHMENTS, DATABASE, SECRETS } from "./contents.ts";
 
@@ -69,19 +60,5 @@ function readNote(dataDir: string): Note | null {
 }
 
 function writeNote(dataDir: string, note: Note): void {
-  const path = join(dataDir, NOTE);
-  writeFileSync(`${path}.new`, JSON.stringify(note), { mode: 0o600, flush: true });
-  handoverTo(dataDir)(`${path}.new`);
-  renameSync(`${path}.new`, path);
-  syncFolder(dataDir);
-}
-
-/** A rename is on disk once its folder is. */
-function syncFolder(path: string): void {
-  const folder = openSync(path, "r");
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
-  }
+  writeDurably(join(dataDir, NOTE), JSON.stringify(note));
 }

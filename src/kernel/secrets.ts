@@ -1,6 +1,7 @@
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
-import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { writeDurably } from "./durable-file.ts";
 
 /** Each purpose has a key of its own, so that no credential passes for another. */
 export type KeyPurpose =
@@ -10,8 +11,6 @@ export type KeyPurpose =
   | "api-key"
   | "storage-url"
   | "one-time"
-  | "cursor"
-  | "resume"
   | "refresh-token"
   | "webhook-secret";
 
@@ -39,15 +38,30 @@ export function createKeyring(masterSecret: string): Keyring {
   };
 }
 
-/** A secret of the installation: as given, or made once and kept beside the database. */
+/** As the configuration demands of a secret that is given. */
+const LEAST_CHARACTERS = 16;
+
+/** A file that should hold a secret does not: going on without would sign with what anybody can guess. */
+export class SecretRefused extends Error {
+  override readonly name = "SecretRefused";
+  constructor(path: string) {
+    super(
+      `${path} holds no secret. Put the file of a backup in its place; with none, remove it to get another secret.`,
+    );
+  }
+}
+
+/** A secret of the installation, made once and kept beside the database. */
 export function secretFromFile(dataDir: string, name: string): string {
   const path = join(dataDir, name);
   if (existsSync(path)) {
     chmodSync(path, 0o600);
-    return readFileSync(path, "utf8").trim();
+    const kept = readFileSync(path, "utf8").trim();
+    if (kept.length < LEAST_CHARACTERS) throw new SecretRefused(path);
+    return kept;
   }
   const secret = randomBytes(32).toString("base64url");
-  writeFileSync(path, `${secret}\n`, { mode: 0o600, flag: "wx" });
+  writeDurably(path, `${secret}\n`);
   return secret;
 }
 

@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test";
-import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { testConfig } from "../../src/kernel/config/index.ts";
 import { createJwt, type TokenKind } from "../../src/kernel/jwt.ts";
-import { createKeyring, sameSecret, secretFromFile } from "../../src/kernel/secrets.ts";
+import { createKeyring, SecretRefused, sameSecret, secretFromFile } from "../../src/kernel/secrets.ts";
 import { closeRuntime, createRuntime } from "../../src/runtime.ts";
 import { fakeClock } from "../harness/clock.ts";
 
@@ -16,7 +16,7 @@ test("[5] a token of one kind is no token of another", async () => {
     const token = await jwt.sign(made, "id-1", { sub: "x" }, clock.now() + 60_000);
     for (const read of kinds) {
       if (made === read) expect(await jwt.verify(read, token)).toMatchObject({ jti: "id-1", sub: "x" });
-      else expect(jwt.verify(read, token)).rejects.toMatchObject({ code: "SVC_AUTH_ERROR" });
+      else await expect(jwt.verify(read, token)).rejects.toMatchObject({ code: "SVC_AUTH_ERROR" });
     }
   }
 });
@@ -28,12 +28,12 @@ test("[5] expiry, another master secret, a changed byte and `alg: none` are refu
   const [header = "", payload = "", signature = ""] = token.split(".");
   const none = Buffer.from('{"alg":"none"}').toString("base64url");
   for (const bad of [`${header}.${payload}.${signature.slice(0, -2)}AA`, `${none}.${payload}.`, "x", ""]) {
-    expect(jwt.verify("chat-token", bad)).rejects.toMatchObject({ code: "SVC_AUTH_ERROR" });
+    await expect(jwt.verify("chat-token", bad)).rejects.toMatchObject({ code: "SVC_AUTH_ERROR" });
   }
   const other = createJwt(createKeyring("b".repeat(32)), clock.now);
-  expect(other.verify("chat-token", token)).rejects.toMatchObject({ code: "SVC_AUTH_ERROR" });
+  await expect(other.verify("chat-token", token)).rejects.toMatchObject({ code: "SVC_AUTH_ERROR" });
   clock.advance(60_000);
-  expect(jwt.verify("chat-token", token)).rejects.toMatchObject({ code: "SVC_TOKEN_EXPIRED" });
+  await expect(jwt.verify("chat-token", token)).rejects.toMatchObject({ code: "SVC_TOKEN_EXPIRED" });
 });
 
 test("a generated secret is made once, and nobody else may read it", () => {
@@ -42,6 +42,19 @@ test("a generated secret is made once, and nobody else may read it", () => {
   expect(secret.length).toBeGreaterThanOrEqual(43);
   expect(secretFromFile(folder, "secret")).toBe(secret);
   expect(statSync(join(folder, "secret")).mode & 0o777).toBe(0o600);
+  rmSync(folder, { recursive: true });
+});
+
+test("a file that lost its secret is no secret: neither the data nor the node's is opened with what anyone can guess", () => {
+  const folder = mkdtempSync(join(tmpdir(), "stoa-secret-"));
+  for (const left of ["", "\n", "short"]) {
+    writeFileSync(join(folder, "secret"), left);
+    expect(() => secretFromFile(folder, "secret")).toThrow(SecretRefused);
+    expect(() => createRuntime(testConfig({ DATA_DIR: folder }))).toThrow(/holds no secret/);
+  }
+  rmSync(join(folder, "secret"));
+  expect(secretFromFile(folder, "secret")).toMatch(/^[A-Za-z0-9_-]{43}$/);
+  expect(readdirSync(folder)).not.toContain("secret.new");
   rmSync(folder, { recursive: true });
 });
 
