@@ -49,8 +49,7 @@ export type RuntimeOptions = {
 
 export function createRuntime(config: Config, options: RuntimeOptions = {}): Runtime {
   const now = options.now ?? systemNow;
-  const pretty = config.LOG_FORMAT === "pretty" || (config.LOG_FORMAT === "auto" && process.stderr.isTTY);
-  const log = createLog({ level: config.LOG_LEVEL, format: pretty ? "pretty" : "json", write: options.logWrite });
+  const log = createLog({ level: config.LOG_LEVEL, format: config.LOG_FORMAT, write: options.logWrite });
   const db = openMigrated(config, options, now, log);
   const keyring = createKeyring(config.STOA_SECRET ?? generatedSecret(config, options, "secret"));
   checkSecret(db, keyring, options.rotateSecret ?? false);

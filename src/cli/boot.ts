@@ -4,10 +4,12 @@ import { DataInUse } from "../kernel/data-lock.ts";
 import { MigrationRefused } from "../kernel/db/migrate.ts";
 import { CertificateRefused } from "../kernel/http/certificate.ts";
 import { SecretMismatch } from "../kernel/installation.ts";
+import { SecretRefused } from "../kernel/secrets.ts";
 import { MediaRefused } from "../media/local.ts";
 import { createRuntime, type Runtime, type RuntimeOptions } from "../runtime.ts";
 import { type RunningServer, start } from "../server.ts";
 import { CommandFailure } from "./failure.ts";
+import { listenFailure } from "./listen-failure.ts";
 
 /** Starts the server, with what can go wrong on the operator's side told in a sentence. */
 export async function boot(config: Config, options: RuntimeOptions = {}): Promise<RunningServer> {
@@ -34,15 +36,15 @@ export function openData(config: Config): Runtime {
 function explained(error: unknown, config: Config): unknown {
   if (error instanceof SecretMismatch) return new CommandFailure(error.message, true);
   if (error instanceof CertificateRefused) return new CommandFailure(error.message, true);
-  if (error instanceof MigrationRefused || error instanceof MediaRefused || error instanceof DataInUse) {
-    return new CommandFailure(error.message);
-  }
+  const plain = [MigrationRefused, MediaRefused, DataInUse, SecretRefused];
+  if (plain.some((kind) => error instanceof kind)) return new CommandFailure((error as Error).message);
+  const listening = listenFailure(error, config);
+  if (listening) return listening;
   if (!(error instanceof Error && "code" in error)) return error;
   switch (error.code) {
-    case "EADDRINUSE":
-      return new CommandFailure(`port ${config.PORT} of ${config.HOST} is taken. Choose another with --port.`);
-    case "EADDRNOTAVAIL":
-      return new CommandFailure(`${config.HOST} is no address of this machine. Choose another with --host.`);
+    case "ENOSPC":
+    case "SQLITE_FULL":
+      return new CommandFailure(`the disk of ${config.DATA_DIR} is full.`);
     case "EACCES":
     case "EPERM":
     case "EROFS":

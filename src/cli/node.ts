@@ -8,6 +8,7 @@ import { VERSION } from "../kernel/version.ts";
 import type { NodeProcess } from "../media/node-process.ts";
 import { addConfigOptions, configFrom } from "./config-options.ts";
 import { CommandFailure } from "./failure.ts";
+import { listenFailure } from "./listen-failure.ts";
 import { runUntilSignal } from "./signals.ts";
 
 const SHOWN = [
@@ -40,8 +41,7 @@ export function nodeCommand(argv: readonly string[]): Command {
       const config = name ? { ...asked, SFU_NODE_NAME: name } : asked;
       const { controlPlane, secret } = required(config);
       const reachableHost = await reachableHostOf(config, controlPlane);
-      const pretty = config.LOG_FORMAT === "pretty" || (config.LOG_FORMAT === "auto" && process.stderr.isTTY);
-      const log = createLog({ level: config.LOG_LEVEL, format: pretty ? "pretty" : "json" });
+      const log = createLog({ level: config.LOG_LEVEL, format: config.LOG_FORMAT });
       const { startNodeProcess } = await import("../media/node-process.ts");
       await runUntilSignal(async () => {
         const running = await startNodeProcess({ config, controlPlane, secret, reachableHost, log }).catch((error) => {
@@ -117,15 +117,7 @@ function greeting({ internalUrl, ports, announce, agent }: NodeProcess, config: 
   ];
 }
 
-function explained(error: unknown, { HOST, PORT }: Config): unknown {
+function explained(error: unknown, config: Config): unknown {
   if (error instanceof Error && error.name === "MediaRefused") return new CommandFailure(error.message);
-  if (!(error instanceof Error && "code" in error)) return error;
-  switch (error.code) {
-    case "EADDRINUSE":
-      return new CommandFailure(`port ${PORT} of ${HOST} is taken. Choose another with --port.`);
-    case "EADDRNOTAVAIL":
-      return new CommandFailure(`${HOST} is no address of this machine. Choose another with --host.`);
-    default:
-      return error;
-  }
+  return listenFailure(error, config) ?? error;
 }

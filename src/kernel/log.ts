@@ -19,14 +19,16 @@ const redactedPaths = SECRET_FIELDS.flatMap((name) => [name, `*.${name}`, `*.*.$
 
 export type LogOptions = {
   level: string;
-  format: "json" | "pretty";
+  /** `auto` is for the eye on a terminal. */
+  format: "auto" | "json" | "pretty";
   /** Where lines go; standard error by default, so that `--json` output stays clean. */
   write?: (line: string) => void;
 };
 
 /** In-process streams only: a pino transport starts a thread that hangs in a compiled binary. */
 export function createLog({ level, format, write = (line) => void process.stderr.write(line) }: LogOptions): Log {
-  const stream = { write: format === "pretty" ? (line: string) => write(prettyLine(line)) : write };
+  const isPretty = format === "pretty" || (format === "auto" && process.stderr.isTTY);
+  const stream = { write: isPretty ? (line: string) => write(prettyLine(line)) : write };
   return pino(
     {
       level,

@@ -1,0 +1,23 @@
+import type { Config } from "../kernel/config/index.ts";
+import { CommandFailure } from "./failure.ts";
+
+/** Why the port could not be had, as a sentence; null for a failure of another kind. */
+export function listenFailure(error: unknown, { HOST, PORT }: Pick<Config, "HOST" | "PORT">): CommandFailure | null {
+  if (!(error instanceof Error && "code" in error)) return null;
+  switch (error.code) {
+    case "EADDRINUSE":
+      return new CommandFailure(`port ${PORT} of ${HOST} is taken. Choose another with --port.`);
+    case "EADDRNOTAVAIL":
+      return new CommandFailure(`${HOST} is no address of this machine. Choose another with --host.`);
+    case "EACCES":
+      // Files can be forbidden as well, and are not meant here.
+      if ("syscall" in error && error.syscall === "listen") {
+        return new CommandFailure(
+          `port ${PORT} is kept for root. Choose one from 1024 with --port, or give the program CAP_NET_BIND_SERVICE.`,
+        );
+      }
+      return null;
+    default:
+      return null;
+  }
+}
