@@ -12,7 +12,8 @@ export type Job = {
 };
 
 /** Each job at its own pace; one that fails is tried again at its next turn. The answer stops them all. */
-export function startJobs(jobs: readonly Job[], { log, now, timers }: Runtime): () => Promise<void> {
+export function startJobs(jobs: readonly Job[], runtime: Runtime): () => Promise<void> {
+  const { log, now } = runtime;
   const running = new Set<Promise<void>>();
 
   async function run(job: Job): Promise<void> {
@@ -24,7 +25,7 @@ export function startJobs(jobs: readonly Job[], { log, now, timers }: Runtime): 
   }
 
   const stops = jobs.map((job) =>
-    every(timers, job.everyMs, async () => {
+    every(runtime, job.everyMs, async () => {
       const turn = run(job);
       running.add(turn);
       await turn;

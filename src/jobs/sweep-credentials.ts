@@ -13,7 +13,7 @@ export const sweepCredentials = ({
   name: "sweep-credentials",
   everyMs: 600_000,
   async runDue() {
-    idempotency.sweep();
+    await idempotency.sweep();
     await rtcTokens.sweep();
   },
 });

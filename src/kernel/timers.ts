@@ -1,3 +1,5 @@
+import type { Log } from "./log.ts";
+
 /** Things to do later. Injected with the clock, so that a test can reach the end of a timeout at once. */
 export type Timers = {
   /** Runs once after `ms`; the answer cancels it. A timer never keeps the process alive. */
@@ -12,13 +14,24 @@ export const systemTimers: Timers = {
   },
 };
 
-/** Again and again, the next run starting only when the one before is over. */
-export function every(timers: Timers, ms: number, run: () => void | Promise<void>): () => void {
+/**
+ * Again and again, the next run starting only when the one before is over. A run that fails is logged, and no more:
+ * a promise that nobody waits for would take the process down with it.
+ */
+export function every(
+  { timers, log }: { timers: Timers; log: Log },
+  ms: number,
+  run: () => void | Promise<void>,
+): () => void {
   let stopped = false;
   let cancel = () => {};
   const next = () => {
     cancel = timers.after(ms, async () => {
-      await run();
+      try {
+        await run();
+      } catch (err) {
+        log.error({ err }, "what is done again and again failed this time");
+      }
       if (!stopped) next();
     });
   };

@@ -94,7 +94,7 @@ export function startAgent(deps: AgentDeps): Agent {
   }
 
   const reported = report();
-  const cancel = every(timers, intervalMs, report);
+  const cancel = every({ timers, log }, intervalMs, report);
   return {
     reported,
     problem: () => problem,

@@ -105,7 +105,7 @@ export function openRemoteLink(deps: RemoteLinkDeps): RemoteLink {
     problem = found;
   }
 
-  const cancelPings = every(timers, PING_EVERY_MS, () => {
+  const cancelPings = every({ timers, log }, PING_EVERY_MS, () => {
     if (socket?.readyState !== WebSocket.OPEN) return;
     if (performance.now() - heardAtMs > SILENT_AFTER_MS) socket.terminate();
     else socket.send(JSON.stringify({ type: "ping" } satisfies ToNode));

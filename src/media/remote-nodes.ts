@@ -48,7 +48,7 @@ export function connectRemoteNodes(
   const isRecent = ({ seenAt }: { seenAt: number }) => now() - seenAt < FORGET_AFTER_MS;
   for (const row of fleet.all().filter(isRecent)) ensure(row.name, row.internalUrl);
   bus.on("rtcServerSeen", ({ name, internalUrl }) => ensure(name, internalUrl));
-  const cancelForgetting = every(timers, 60_000, () => {
+  const cancelForgetting = every({ timers, log }, 60_000, () => {
     const recent = new Set(
       fleet
         .all()

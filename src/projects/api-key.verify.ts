@@ -18,7 +18,7 @@ type Verified = { caller: ApiKeyCaller; touchedAt: number };
  * changes. A table is searched by hash: unlike a comparison, a wrong guess tells nothing about how near it came.
  */
 export function createApiKeyVerifier(
-  { bus, keyring, now, write }: Runtime,
+  { bus, keyring, log, now, write }: Runtime,
   store: ReturnType<typeof apiKeyStore>,
 ): (key: string) => ApiKeyCaller {
   const verified = new Map<string, Verified>();
@@ -52,7 +52,8 @@ export function createApiKeyVerifier(
     const at = now();
     if (at - entry.touchedAt >= TOUCH_EVERY_MS) {
       entry.touchedAt = at;
-      void write(() => store.touch(caller.keyId, at));
+      // Nobody waits for it: a database that cannot be written must not end a request that only reads.
+      write(() => store.touch(caller.keyId, at)).catch((err) => log.warn({ err }, "the use of a key is not on record"));
     }
     return caller;
   };

@@ -103,7 +103,7 @@ export function createLive(runtime: Runtime, chat: ChatParts, isArchived: (proje
     /** Starts the clockwork; the answer stops it. */
     async start(): Promise<() => void> {
       await connections.start();
-      return every(timers, SWEEP_EVERY_MS, sweep);
+      return every(runtime, SWEEP_EVERY_MS, sweep);
     },
 
     /** Takes no new sockets and closes those there are, once what they sent is on disk. */

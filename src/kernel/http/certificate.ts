@@ -51,7 +51,7 @@ export function watchCertificate(
 ): () => void {
   let seen = stampOf(files);
   let told = "";
-  return every(timers, LOOK_EVERY_MS, () => {
+  return every({ timers, log }, LOOK_EVERY_MS, () => {
     const stamp = stampOf(files);
     if (stamp === seen) return;
     try {

@@ -30,7 +30,7 @@ export type Idempotency = {
   /** Mints a credential: replayed from memory only, never written to disk. Answers 201. */
   mint<T>(context: IdempotentContext, work: () => T | Promise<T>): Promise<T>;
   /** Forgets what is past its window; called by a job. */
-  sweep(): void;
+  sweep(): Promise<void>;
 };
 
 export function createIdempotency(db: Db, { write }: Writer, now: Now): Idempotency {
@@ -116,10 +116,10 @@ export function createIdempotency(db: Db, { write }: Writer, now: Now): Idempote
       }
     },
 
-    sweep() {
+    async sweep() {
       const at = now();
       for (const [id, kept] of minted) if (kept !== "running" && kept.expiresAt <= at) minted.delete(id);
-      void write(() => void expire.run({ at }));
+      await write(() => void expire.run({ at }));
     },
   };
 }
