@@ -125,6 +125,6 @@ describe("the embedded media node", () => {
       tcp: false,
       log: { info: () => {}, error: () => {} },
     });
-    expect(failed).rejects.toThrow(/EADDRINUSE/);
+    await expect(failed).rejects.toThrow(/EADDRINUSE/);
   });
 });

@@ -121,7 +121,7 @@ describe("[4.1] POST /v1/rooms/{roomId}/rtc-tokens", () => {
     server.clock.advance(29_999);
     expect((await verify(reply)).participantIdentity).toBe("ada");
     server.clock.advance(1);
-    expect(verify(reply)).rejects.toThrow("The token has expired");
+    await expect(verify(reply)).rejects.toThrow("The token has expired");
   });
 
   test("a closed room mints nothing: 409", async () => {
@@ -222,7 +222,7 @@ describe("[4.1] DELETE /v1/rooms/{roomId}/rtc-tokens/{tokenId}", () => {
     expect((await server.call("DELETE", path, { key: owner })).status).toBe(204);
     stop();
     expect(facts).toEqual([{ tokenId: reply.body.tokenId, roomId: room }]);
-    expect(verify(reply)).rejects.toMatchObject({ code: "SVC_TOKEN_REVOKED", status: 401 });
+    await expect(verify(reply)).rejects.toMatchObject({ code: "SVC_TOKEN_REVOKED", status: 401 });
   });
 
   test("an unknown token, or one of another room, is 404", async () => {
@@ -241,9 +241,9 @@ test("[5] a token of another kind, another key or no record is refused", async (
   const claims = { sub: "eve", projectId, roomId: await roomId(), environment: "DEVELOPMENT", permissions: {} };
   for (const kind of ["chat-token", "session", "rtc-token"] as const) {
     const forged = await jwt.sign(kind, ids.uuid(), claims, now() + 60_000);
-    expect(verify(forged)).rejects.toMatchObject({ code: "SVC_AUTH_ERROR" });
+    await expect(verify(forged)).rejects.toMatchObject({ code: "SVC_AUTH_ERROR" });
   }
-  expect(verify("not.a.jwt")).rejects.toMatchObject({ code: "SVC_AUTH_ERROR" });
+  await expect(verify("not.a.jwt")).rejects.toMatchObject({ code: "SVC_AUTH_ERROR" });
 });
 
 test("[2] rooms and tokens compose in one unit of work, and fail as one", async () => {
@@ -259,6 +259,6 @@ test("[2] rooms and tokens compose in one unit of work, and fail as one", async 
     rooms.create(owner, { name: "undone" });
     throw new Error("second half");
   });
-  expect(failing).rejects.toThrow("second half");
+  await expect(failing).rejects.toThrow("second half");
   expect(await server.runtime.write(() => rooms.create(owner, { name: "undone" }).status)).toBe("ACTIVE");
 });

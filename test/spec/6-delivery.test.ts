@@ -55,7 +55,7 @@ test("[6] nothing is written for a change that was undone, nor sent before the c
     });
     throw new Error("undone");
   });
-  expect(undone).rejects.toThrow("undone");
+  await expect(undone).rejects.toThrow("undone");
   await undone.catch(() => {});
   await runDue();
   expect(receiver.received).toEqual([]);
