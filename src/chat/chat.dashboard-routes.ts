@@ -3,7 +3,7 @@ import { iso } from "../kernel/clock.ts";
 import { documented } from "../kernel/http/docs.ts";
 import { permit } from "../kernel/http/guards.ts";
 import type { Http } from "../kernel/http/http.ts";
-import { page, pageQuery } from "../kernel/http/pages.ts";
+import { NEWEST, page, pageQuery } from "../kernel/http/pages.ts";
 import { EnvironmentQuery } from "../kernel/http/schema.ts";
 import { ConversationMember, Presence } from "../protocol/chat-records.ts";
 import type { Environment } from "../protocol/enums.ts";
@@ -16,9 +16,6 @@ import type { ChatConnectionRow } from "./connection.table.ts";
 import type { ConversationRow } from "./conversation.table.ts";
 import type { MessageRow } from "./message.table.ts";
 import { byUser } from "./user-page.ts";
-
-/** Sorts after every id. */
-const NEWEST = "~";
 
 /** How chat goes, for those who run it: never what was said. */
 export const chatDashboardRoutes = ({ guards }: Http, { now }: Runtime, chat: ChatService) => {

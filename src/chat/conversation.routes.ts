@@ -1,7 +1,7 @@
 import { Elysia, t } from "elysia";
 import { documented } from "../kernel/http/docs.ts";
 import type { Http } from "../kernel/http/http.ts";
-import { page, pageQuery } from "../kernel/http/pages.ts";
+import { NEWEST, page, pageQuery } from "../kernel/http/pages.ts";
 import { Conversation, ConversationMember } from "../protocol/chat-records.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
@@ -16,9 +16,6 @@ import {
 import type { ChatService } from "./chat.service.ts";
 import type { ConversationRow } from "./conversation.table.ts";
 import type { ChatCaller } from "./tenant.ts";
-
-/** Sorts after every id. */
-const NEWEST = "~";
 
 export const conversationRoutes = ({ guards, idempotency }: Http, { write }: Runtime, chat: ChatService) => {
   const { access, conversations, members, readStates } = chat;

@@ -1,11 +1,8 @@
-import { type PageAsked, page } from "../kernel/http/pages.ts";
+import { NEWEST, type PageAsked, page } from "../kernel/http/pages.ts";
 import type { LiveRooms } from "./live-rooms.ts";
 import type { RoomService } from "./room.service.ts";
 import type { RoomList } from "./room.store.ts";
 import type { RoomRow } from "./room.table.ts";
-
-/** Sorts after every id. */
-const NEWEST = "~";
 
 /** A page of rooms, each with who is in it now. */
 export async function roomPage(
