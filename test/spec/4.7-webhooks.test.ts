@@ -52,7 +52,10 @@ test("[4.7] unknown body fields give 400 on create and on update, and change not
   expect([created.status, created.body.code]).toEqual([400, "SVC_VALIDATION_FAILED"]);
   expect(created.body.details).toEqual([{ field: "retries", message: "unknown field" }]);
   const inherited = await project.call("POST", "", { url: URL_OK, constructor: 1 });
-  expect([inherited.status, inherited.body.details]).toEqual([400, [{ field: "constructor", message: "unknown field" }]]);
+  expect([inherited.status, inherited.body.details]).toEqual([
+    400,
+    [{ field: "constructor", message: "unknown field" }],
+  ]);
   expect((await project.call("GET", "")).text).toBe(before);
 
   const { id } = await project.register(URL_OK);
