@@ -1,5 +1,4 @@
-import { existsSync } from "node:fs";
-import { mkdir, rm } from "node:fs/promises";
+import { mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { renewChatEpoch } from "../chat/epoch.ts";
 import { MigrationRefused, pendingMigrations, readMigrations } from "../kernel/db/migrate.ts";
@@ -30,10 +29,12 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
   finishExchange(dataDir);
   const [from, aside] = [folderName("restoring", now), folderName("before-restore", now)];
   const description = await unpackVerified(options, join(dataDir, from));
-  const hadData = existsSync(join(dataDir, DATABASE));
   beginExchange(dataDir, from, aside);
-  if (!hadData) await rm(join(dataDir, aside), { recursive: true });
-  return { ...description, setAside: hadData ? join(dataDir, aside) : null };
+  const kept = join(dataDir, aside);
+  // Files without a database, or a secret alone, are still somebody's.
+  const hadData = (await readdir(kept)).length > 0;
+  if (!hadData) await rm(kept, { recursive: true });
+  return { ...description, setAside: hadData ? kept : null };
 }
 
 async function unpackVerified(options: RestoreOptions, folder: string): Promise<Description> {

@@ -98,6 +98,20 @@ test("[11] restore brings back what was in the backup, tells clients so, and kee
   expect(ack.epoch).not.toBe(epoch);
 });
 
+test("[11] files that lie where there is no database are kept as well", async () => {
+  const orphaned = join(work, "orphaned");
+  mkdirSync(join(orphaned, "attachments"), { recursive: true });
+  writeFileSync(join(orphaned, "attachments", "kept"), "somebody's");
+  const restored = await stoa(["restore", file, "--data-dir", orphaned, "--json"]);
+  expect([restored.code, restored.err]).toEqual([0, ""]);
+  const { setAside } = JSON.parse(restored.out);
+  expect(await Bun.file(join(setAside, "attachments", "kept")).text()).toBe("somebody's");
+
+  const fresh = await stoa(["restore", file, "--data-dir", join(work, "fresh"), "--json"]);
+  expect(JSON.parse(fresh.out).setAside).toBeNull();
+  expect(readdirSync(join(work, "fresh")).filter((name) => name.startsWith("before-restore-"))).toEqual([]);
+});
+
 test("[11] a backup that is not whole is refused, and nothing is touched", async () => {
   const before = await $`find ${dataDir} -type f -exec sha256sum {} +`.text();
   const bytes = await Bun.file(file).bytes();
