@@ -100,6 +100,15 @@ test("[1] a body that says it is compressed is not inflated", async () => {
   expect(process.memoryUsage.rss() - before).toBeLessThan(48_000_000);
 });
 
+test("[1] an upgrade that is none is a 400 in the envelope, on both sockets", async () => {
+  for (const path of ["/v1/chat/ws", "/v1/rtc"]) {
+    const head = `GET ${path}?token=x HTTP/1.1\r\nhost: ${host}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n`;
+    const answer = await answerTo(server.url, head);
+    expect(answer).toStartWith("HTTP/1.1 400 ");
+    expect(answer).toContain("SVC_VALIDATION_FAILED");
+  }
+});
+
 test("[8] a socket does not agree to compression, so that no frame can inflate", async () => {
   const upgrade =
     "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";

@@ -34,12 +34,11 @@ export const chatSocketRoutes = ({ infoOf }: Http, { chat, originPolicy }: ChatS
     "/v1/chat/ws",
     async ({ request, server }) => {
       const info = infoOf(request);
-      if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") {
-        throw new ApiError("SVC_VALIDATION_FAILED", "This address takes WebSockets.");
-      }
+      if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") throw notASocket();
       const { token, headers } = socketCredential(request);
       const admission = await admit(token, info);
-      acceptSocket(server, request, headers, (socket) => chat.live.opened(socket, admission, info));
+      const accepted = acceptSocket(server, request, headers, (socket) => chat.live.opened(socket, admission, info));
+      if (!accepted) throw notASocket();
     },
     documented(
       "The chat socket",
@@ -48,3 +47,7 @@ export const chatSocketRoutes = ({ infoOf }: Http, { chat, originPolicy }: ChatS
     ),
   );
 };
+
+function notASocket(): ApiError {
+  return new ApiError("SVC_VALIDATION_FAILED", "Connect to this address with a WebSocket.");
+}
