@@ -5,7 +5,7 @@ import type { Runtime } from "../runtime.ts";
 import type { LiveRooms } from "./live-rooms.ts";
 import { resolvePermissions } from "./permissions.ts";
 import type { RoomRef, RoomService } from "./room.service.ts";
-import type { RtcTokenService } from "./rtc-token.service.ts";
+import { checkedMetadata, type RtcTokenService } from "./rtc-token.service.ts";
 
 export type ModerationService = ReturnType<typeof moderationService>;
 
@@ -26,7 +26,7 @@ export function moderationService(
 
     async update(ref: RoomRef, identity: string, change: ParticipantChange): Promise<Participant> {
       const { id: roomId } = rooms.find(ref);
-      const { metadata } = change;
+      const metadata = change.metadata === undefined ? undefined : checkedMetadata(change.metadata);
       if (!change.permissions) return liveRooms.update(roomId, identity, { metadata });
       const tokenId = liveRooms.tokenOf(roomId, identity);
       const permissions = resolvePermissions(change.permissions, liveRooms.permissionsOf(roomId, identity));

@@ -3,7 +3,6 @@ import { ApiError } from "../protocol/errors.ts";
 import type { LiveParticipant, Track } from "../protocol/room-records.ts";
 import type { LiveRooms } from "../rooms/live-rooms.ts";
 import type { RoomPresence } from "../rooms/room.service.ts";
-import { checkedMetadata } from "../rooms/rtc-token.service.ts";
 import type { Membership } from "./membership.ts";
 import type { Registry } from "./registry.ts";
 import { participantOf, type Session, stateOf } from "./session.ts";
@@ -64,14 +63,13 @@ export function createLiveRooms(registry: Registry, membership: Membership): Liv
 
     async update(roomId, identity, { permissions, metadata }) {
       const session = find(roomId, identity);
-      const checked = metadata === undefined ? session.metadata : checkedMetadata(metadata);
       if (permissions) {
         const atNode = permissionsAtNode({ ...session, permissions });
         await asking(nodeOf(session).setPermissions({ ...refOf(session), permissions: atNode }));
         session.permissions = permissions;
         membership.push(session, { type: "permissions.changed", permissions });
       }
-      session.metadata = checked;
+      if (metadata !== undefined) session.metadata = metadata;
       membership.update(session);
       return participantOf(session);
     },

@@ -129,6 +129,18 @@ describe("[signaling] PATCH …/participants/{identity}", () => {
     expect((await server.joined(roomId, "ada")).ack.permissions).toMatchObject({ publish: true });
   });
 
+  test("a change that is refused changes nothing, neither now nor at the next join", async () => {
+    const roomId = await server.room();
+    const { token } = await server.mint(roomId, "ada");
+    const ada = server.connect(token);
+    await ada.join();
+    const change = { permissions: { publish: false }, metadata: "m".repeat(1025) };
+    expect((await call("PATCH", `/v1/rooms/${roomId}/participants/ada`, change)).status).toBe(400);
+    expect(ada.of("permissions.changed")).toEqual([]);
+    await ada.ask("room.leave");
+    expect((await server.connect(token).join()).permissions).toMatchObject({ publish: true });
+  });
+
   test("sets metadata, 0-1024 characters, null clears; nothing else changes", async () => {
     const { bob, path } = await scene();
     const patch = (metadata: unknown) => call("PATCH", `${path}/ada`, { metadata });
