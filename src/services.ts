@@ -61,7 +61,7 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
   const audit = auditService(runtime);
   const rooms = roomService(runtime);
   const usage = usageService(runtime);
-  const rtcTokens = rtcTokenService(runtime, { rooms, mayMint: usage.mayMint });
+  const rtcTokens = rtcTokenService(runtime, { rooms, mayMint: usage.mayMint, isArchived: projects.isArchived });
   const fleet = fleetService(runtime, nodes.livesAt);
   const signaling = createSignaling(runtime, {
     rooms,
@@ -69,6 +69,7 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
     fleet,
     nodes,
     originPolicy: projects.originPolicy,
+    isArchived: projects.isArchived,
     isWaitingRoom: waitingRooms(runtime),
   });
   const { liveRooms } = signaling;

@@ -33,6 +33,7 @@ export type RtcTokenDeps = {
   rooms: RoomService;
   /** Whether the project's account may still mint; usage decides. */
   mayMint: (projectId: string) => boolean;
+  isArchived: (projectId: string) => boolean;
 };
 
 export const METADATA_MAX_CHARACTERS = 1024;
@@ -40,7 +41,7 @@ export const METADATA_MAX_CHARACTERS = 1024;
 const KEEP_EXPIRED_MS = 7 * 24 * 3_600_000;
 
 /** Mutations are units of work: call them inside `write`. */
-export function rtcTokenService(runtime: Runtime, { rooms, mayMint }: RtcTokenDeps) {
+export function rtcTokenService(runtime: Runtime, { rooms, mayMint, isArchived }: RtcTokenDeps) {
   const { db, bus, config, ids, jwt, now, write } = runtime;
   const store = rtcTokenStore(db);
 
@@ -50,7 +51,7 @@ export function rtcTokenService(runtime: Runtime, { rooms, mayMint }: RtcTokenDe
   }
 
   return {
-    ...createRtcTokenVerifier(runtime, store),
+    ...createRtcTokenVerifier(runtime, store, isArchived),
 
     isRevoked: (tokenId: string): boolean => store.find(tokenId)?.revokedAt !== null,
 

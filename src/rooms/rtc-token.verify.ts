@@ -21,7 +21,11 @@ export class RevokedRtcToken extends ApiError {
 }
 
 /** Signature, expiry, then the record: a token that was revoked, or that no record knows, counts for nothing. */
-export function createRtcTokenVerifier({ jwt }: Runtime, store: ReturnType<typeof rtcTokenStore>): RtcTokenVerifier {
+export function createRtcTokenVerifier(
+  { jwt }: Runtime,
+  store: ReturnType<typeof rtcTokenStore>,
+  isArchived: (projectId: string) => boolean,
+): RtcTokenVerifier {
   function callerOf(claims: Claims): RtcTokenCaller {
     const row = store.find(claims.jti);
     if (!row) throw new ApiError("SVC_AUTH_ERROR");
@@ -37,6 +41,7 @@ export function createRtcTokenVerifier({ jwt }: Runtime, store: ReturnType<typeo
       expiresAt: claims.exp * 1000,
     };
     if (row.revokedAt !== null) throw new RevokedRtcToken(caller);
+    if (isArchived(caller.projectId)) throw new ApiError("SVC_AUTH_ERROR");
     return caller;
   }
   return {

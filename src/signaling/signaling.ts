@@ -27,6 +27,7 @@ export type SignalingDeps = {
   fleet: FleetService;
   nodes: MediaNodes;
   originPolicy: (projectId: string) => OriginPolicy;
+  isArchived: (projectId: string) => boolean;
   isWaitingRoom: (roomId: string) => boolean;
 };
 
@@ -35,7 +36,7 @@ export type Signaling = ReturnType<typeof createSignaling>;
 /** The RTC sockets and everyone who is in a room through them. */
 export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
   const { bus, config, metrics, now } = runtime;
-  const { rooms, rtcTokens, fleet, nodes, originPolicy, isWaitingRoom } = deps;
+  const { rooms, rtcTokens, fleet, nodes, originPolicy, isArchived, isWaitingRoom } = deps;
   const registry = createRegistry();
   const placements = createPlacements(runtime, fleet, nodes);
   const membership = createMembership(runtime, { registry, placements });
@@ -60,6 +61,10 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
     for (const session of [...(registry.room(roomId)?.sessions.values() ?? [])]) {
       if (session.tokenId === tokenId) membership.dismiss(session, "revoked");
     }
+  });
+  bus.on("projectChanged", ({ projectId }) => {
+    if (!isArchived(projectId)) return;
+    for (const room of registry.rooms()) if (room.projectId === projectId) membership.dismissAll(room, "revoked");
   });
   metrics.gaugeOf("stoa_rtc_sessions", "Participants in rooms", () => registry.sessions().length);
   metrics.gaugeOf("stoa_rtc_rooms", "Rooms with somebody in them", () => registry.rooms().length);

@@ -54,6 +54,28 @@ describe("[signaling] the socket is accepted, told why, and closed with its code
     expect(client.closed?.code).toBe(4403);
   });
 
+  test("4401 when the project is archived: before the join, and while in a room; others are not touched", async () => {
+    await start();
+    const other = await server.project();
+    const { body } = await server.call("POST", "/v1/rooms", { key: other.key, body: { name: "theirs" } });
+    const minted = await server.call("POST", `/v1/rooms/${body.id}/rtc-tokens`, {
+      key: other.key,
+      body: { participantIdentity: "eve" },
+    });
+    const eve = server.connect(String(minted.body.token));
+    await eve.join();
+    const roomId = await server.room();
+    const ada = await server.joined(roomId, "ada");
+    const { token } = await server.mint(roomId, "bob");
+
+    const owner = await server.session({ projectId: server.projectId, role: "OWNER" });
+    await server.call("DELETE", `/v1/projects/${server.projectId}`, { key: owner.token });
+    await until(() => ada.closed !== null);
+    expect([ada.of("bye"), ada.closed?.code]).toEqual([[expect.objectContaining({ action: "stop" })], 4401]);
+    expect(await ending(server.connect(token))).toEqual(["AUTH_ERROR", 4401]);
+    expect(eve.closed).toBeNull();
+  });
+
   test("4404 for a room that does not exist", async () => {
     await start();
     const { token, roomId } = await server.mint(await server.room(), "ada");
