@@ -17,10 +17,11 @@ type Bound = [projectId: string, environment: string, since: number];
  */
 export function metricsReader(db: Db, now: () => number) {
   const { $client: client } = db;
+  // Without a server it is a record that a client opened by telling of it, and nobody who is there.
   const active = client.query<{ rooms: number; participants: number }, [string, string]>(
     `SELECT count(DISTINCT room_id) AS rooms, count(*) AS participants
      FROM rtc_connections INDEXED BY rtc_connections_open
-     WHERE project_id = ? AND environment = ? AND disconnected_at IS NULL`,
+     WHERE project_id = ? AND environment = ? AND disconnected_at IS NULL AND server_name IS NOT NULL`,
   );
   // A connection that is still trying is neither a success nor a failure.
   const totals = client.query<Totals, Bound>(

@@ -13,10 +13,11 @@ import { tellStory } from "./story.ts";
 const FLUSH_MS = 200;
 /** A client that reports without end fills its own timeline only so far. */
 const MAX_EVENTS_PER_CONNECTION = 2_000;
-/** Closed records stay in memory for late telemetry; past this many the oldest go. */
+/** Records of those who are in no room stay in memory for late telemetry; past this many the oldest go. */
 const REMEMBERED = 5_000;
 
-type Entry = { row: ConnectionRow; events: number; dirty: boolean; blamed: boolean };
+/** `present`: in a room as far as the server knows. A client alone can open a record, and need never come. */
+type Entry = { row: ConnectionRow; events: number; dirty: boolean; blamed: boolean; present: boolean };
 
 export type ClientEvent = {
   connectionId: string;
@@ -64,21 +65,27 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
     events = [];
     mishaps = [];
     if (rows.length + newEvents.length + newErrors.length > 0) {
-      await write(() => {
+      const written = write(() => {
         for (const { row } of rows) stores.connections.save(row);
         stores.connections.addEvents(newEvents);
         for (const error of newErrors) stores.errors.insert(error);
+      });
+      await written.catch((error) => {
+        // Their later events would name rows that are not there, and take the batches of everyone else with them.
+        for (const entry of rows) entry.dirty = true;
+        throw error;
       });
     }
     forget();
   }
 
   function forget(): void {
-    for (const [key, { row, dirty }] of entries) {
+    for (const [key, entry] of entries) {
       if (entries.size <= REMEMBERED) return;
-      if (row.disconnectedAt === null || dirty) continue;
+      if (entry.present || entry.dirty) continue;
       entries.delete(key);
-      byClient.delete(clientKey(row, row.connectionId));
+      const name = clientKey(entry.row, entry.row.connectionId);
+      if (byClient.get(name) === entry) byClient.delete(name);
     }
   }
 
@@ -89,7 +96,13 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
     const stored = stores.connections
       .findByClient(tenant, owner.connectionId)
       .find((row) => row.roomId === owner.roomId && row.participantIdentity === owner.identity);
-    const entry: Entry = { row: stored ?? make(), events: 0, dirty: stored === undefined, blamed: false };
+    const entry: Entry = {
+      row: stored ?? make(),
+      events: 0,
+      dirty: stored === undefined,
+      blamed: false,
+      present: false,
+    };
     entries.set(key, entry);
     byClient.set(clientKey(tenant, owner.connectionId), entry);
     return entry;
@@ -132,6 +145,7 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
     const serverName = fact.serverName ?? entry.row.serverName;
     entry.row = { ...entry.row, roomName, serverName, sdk, userAgent, ipAddress, ...change };
     entry.dirty = true;
+    entry.present = fact.type !== "left";
     for (const { type, data } of timeline) add(entry, type, "server", fact.at, data);
     if (fact.type === "connected" || fact.type === "reconnected") entry.blamed = false;
     if (mishap && !entry.blamed) {

@@ -109,3 +109,29 @@ test("[8] 600 reports in a window per token, with the headers of every budget", 
 test("[4.6] an API key is no RTC token", async () => {
   expect((await report({ connectionId: "x", type: "error" }, project.key)).status).toBe(401);
 });
+
+test("[4.6] a record that only its client knows of is nobody who is there", async () => {
+  const active = async () => {
+    await server.services.observability.recorder.flush();
+    const { activeRooms, activeParticipants } = (await server.call("GET", "/v1/metrics", { key: project.key })).body;
+    return { activeRooms, activeParticipants };
+  };
+  const before = await active();
+  await report({ connectionId: "phantom", type: "connection_started" });
+  expect(await active()).toEqual(before);
+  expect((await timeline("phantom")).state).toBe("CONNECTING");
+});
+
+test("[4.6] what cannot be written once is written the next time, and spoils nobody else's record", async () => {
+  const { db } = server.runtime;
+  const scene = (connectionId: string) => ({ projectId: project.projectId, connectionId, roomId });
+  tell(server, scene("unlucky"), { type: "started", mode: "new" });
+  db.$client.run("PRAGMA query_only = ON");
+  await expect(server.services.observability.recorder.flush()).rejects.toThrow(/readonly/);
+  db.$client.run("PRAGMA query_only = OFF");
+
+  await report({ connectionId: "unlucky", type: "signaling_state_changed" });
+  tell(server, scene("lucky"), { type: "started", mode: "new" });
+  expect((await timeline("lucky")).state).toBe("CONNECTING");
+  expect((await timeline("unlucky")).events).toMatchObject([{ type: "signaling_state_changed", source: "client" }]);
+});
