@@ -90,7 +90,7 @@ export type RoomSnapshot = { roomId: string; participants: ParticipantSnapshot[]
 export type NodeLoad = {
   rooms: number;
   participants: number;
-  /** Of one core, summed over the node's workers and scaled to 0-100; null until two samples exist. */
+  /** Of all cores, by the node's whole process; null until two samples exist. */
   cpuPercent: number | null;
   memoryPercent: number | null;
   networkInBps: number;

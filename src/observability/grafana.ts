@@ -50,7 +50,7 @@ const PANELS: Panel[] = [
       ["keyframes asked of publishers", "rate(stoa_media_keyframe_requests_out_total[1m])"],
     ],
   },
-  { title: "Media CPU", unit: "percent", queries: [["of one core", "stoa_media_cpu_percent"]] },
+  { title: "CPU", unit: "percent", queries: [["of all cores", "stoa_media_cpu_percent"]] },
   {
     title: "Chat",
     unit: "ops",

@@ -38,7 +38,7 @@ export function measure({ bus, metrics }: Runtime, { mediaLoad, webhookQueue }: 
       stoa_media_nacks_out_total: "Packets that publishers were asked for again",
       stoa_media_keyframe_requests_in_total: "Keyframes that viewers asked for",
       stoa_media_keyframe_requests_out_total: "Keyframes that publishers were asked for",
-      stoa_media_cpu_percent: "CPU of the media workers, of one core",
+      stoa_media_cpu_percent: "CPU of this process, of all cores",
       stoa_media_refused_packets_total: "Packets refused: forged, foreign, replayed or unreadable",
     },
     async () => {
