@@ -20,19 +20,19 @@ export function randomBase62(length: number): string {
   return text;
 }
 
-const REQUEST_ID_BYTES = 12;
+const REQUEST_ID_DIGITS = 24;
 
 export function randomIds(): Ids {
-  // Every request takes one: random bytes are drawn for 256 of them at a time.
-  const pool = new Uint8Array(REQUEST_ID_BYTES * 256);
-  let used = pool.length;
+  // Every request takes one: random digits are drawn for 256 of them at a time.
+  let digits = "";
+  let used = 0;
   const requestHex = () => {
-    if (used === pool.length) {
-      crypto.getRandomValues(pool);
+    if (used === digits.length) {
+      digits = crypto.getRandomValues(new Uint8Array((REQUEST_ID_DIGITS / 2) * 256)).toHex();
       used = 0;
     }
-    used += REQUEST_ID_BYTES;
-    return pool.subarray(used - REQUEST_ID_BYTES, used).toHex();
+    used += REQUEST_ID_DIGITS;
+    return digits.slice(used - REQUEST_ID_DIGITS, used);
   };
   return {
     uuid: () => Bun.randomUUIDv7(),

@@ -18,7 +18,9 @@ export function projectService({ db, ids, now, bus }: Runtime, members: MemberSe
   bus.on("changedElsewhere", () => known.clear());
 
   function find(projectId: string): ProjectRow {
-    const row = known.get(projectId) ?? store.find(projectId);
+    const found = known.get(projectId);
+    if (found) return found;
+    const row = store.find(projectId);
     if (!row) throw new ApiError("SVC_PROJECT_NOT_FOUND");
     known.set(projectId, row);
     return row;
@@ -27,9 +29,11 @@ export function projectService({ db, ids, now, bus }: Runtime, members: MemberSe
   // Read on every call of some backends; formatting two dates costs more than the rest of it.
   const shown = new WeakMap<ProjectRow, ReturnType<typeof present>>();
   function shownOf(row: ProjectRow) {
-    const found = shown.get(row) ?? present(row);
-    shown.set(row, found);
-    return found;
+    const found = shown.get(row);
+    if (found) return found;
+    const made = present(row);
+    shown.set(row, made);
+    return made;
   }
 
   /** Writes what differs and records its names; the same values again change nothing. */

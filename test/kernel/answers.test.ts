@@ -24,7 +24,7 @@ test("null stays null, what is left out stays out, zero and the empty string sta
   });
   const row = { deputy: null, count: 0, note: "" };
   expect(shapeOf(Row)?.(row)).toEqual(row);
-  expect(Object.keys(shapeOf(Row)?.(row) as object)).toEqual(["deputy", "count", "note"]);
+  expect(JSON.stringify(shapeOf(Row)?.(row))).toBe(JSON.stringify(row));
 });
 
 test("objects of any fields, and scalars, are left alone", () => {

@@ -14,6 +14,10 @@ export function corsHeaders(headers: Headers_, origin: string): void {
   headers.vary = "origin";
 }
 
+export function isPreflight(request: Request): boolean {
+  return request.method === "OPTIONS" && request.headers.has("access-control-request-method");
+}
+
 export function preflight(request: Request, requestId: string, origin: string): Response {
   return new Response(null, {
     status: 204,

@@ -6,9 +6,9 @@ import type { Metrics } from "../metrics.ts";
 import type { Timers } from "../timers.ts";
 import { parseBody } from "./body.ts";
 import { createBodyReader } from "./body-reader.ts";
-import { corsHeaders, preflight } from "./cors.ts";
+import { corsHeaders, isPreflight, preflight } from "./cors.ts";
 import { toApiError } from "./failure.ts";
-import { adoptRequestId, type InfoLookUp, LazyRequestInfo, type RequestInfo, requireHost } from "./request-info.ts";
+import { adoptRequestId, createHostCheck, type InfoLookUp, LazyRequestInfo, type RequestInfo } from "./request-info.ts";
 import { createRequestMetrics } from "./request-metrics.ts";
 
 export type EnvelopeDeps = InfoLookUp & {
@@ -26,75 +26,87 @@ export type Envelope = { plugin: ReturnType<typeof createPlugin>; infoOf: (reque
 /** What every answer has in common: request id, CORS, error envelope, a log line, a figure. */
 export function createEnvelope(deps: EnvelopeDeps): Envelope {
   const infos = new WeakMap<Request, RequestInfo>();
-  const infoOf = (request: Request) => {
-    const info = infos.get(request);
-    if (!info) throw new Error("the request did not pass the envelope");
+  const problemOfHost = createHostCheck();
+  const noted = (request: Request): RequestInfo => {
+    const found = infos.get(request);
+    if (found) return found;
+    const id = adoptRequestId(request.headers.get("x-request-id"), deps.newRequestId);
+    const info = new LazyRequestInfo(id, deps.now(), request, deps);
+    infos.set(request, info);
     return info;
   };
-  return { plugin: createPlugin(deps, infos, infoOf), infoOf };
+  // Made for whoever asks first, guard or parser. A hook before every route would cost a tenth of a small request: the
+  // framework then takes the address of each apart and looks for an early answer.
+  const infoOf = (request: Request): RequestInfo => {
+    const found = infos.get(request);
+    if (found) return found;
+    const info = noted(request);
+    const problem = problemOfHost(request);
+    if (problem) throw problem;
+    return info;
+  };
+  return { plugin: createPlugin({ ...deps, infoOf, noted, problemOfHost }), infoOf };
 }
 
-function createPlugin(deps: EnvelopeDeps, infos: WeakMap<Request, RequestInfo>, infoOf: Envelope["infoOf"]) {
-  const { now, timers, log, metrics, newRequestId, methodsOf } = deps;
+type PluginDeps = EnvelopeDeps & {
+  infoOf: (request: Request) => RequestInfo;
+  /** The same for one that is refused already, whatever host it named. */
+  noted: (request: Request) => RequestInfo;
+  problemOfHost: (request: Request) => ApiError | null;
+};
+type Answer = { headers: Record<string, string | number | string[] | undefined>; status?: number | string };
+
+function createPlugin(deps: PluginDeps) {
+  const { now, timers, log, metrics, methodsOf, infoOf, noted, problemOfHost } = deps;
   const count = createRequestMetrics(metrics);
   const readBody = createBodyReader(timers);
 
-  return (
-    new Elysia({ name: "envelope" })
-      // `onRequest`, not `derive`: it also runs for unknown routes and unreadable bodies.
-      // The framework reads the source of its hooks: one that names `headers` or `server` makes it copy all headers, or
-      // redefine a property, on every request; one that returns a call makes it wait.
-      .onRequest(({ request, set }) => {
-        let early: Response | undefined;
-        const id = adoptRequestId(request.headers.get("x-request-id"), newRequestId);
-        const info = new LazyRequestInfo(id, now(), request, deps);
-        infos.set(request, info);
-        // The line is written after the answer, when the socket may be gone.
-        if (log.isLevelEnabled("debug")) info.ip;
-        set.headers["x-request-id"] = info.id;
-        requireHost(request);
-        if (info.origin !== null) {
-          corsHeaders(set.headers, info.origin);
-          if (request.method === "OPTIONS" && request.headers.has("access-control-request-method")) {
-            early = preflight(request, info.id, info.origin);
-          }
+  const finish = (info: RequestInfo, request: Request, set: Answer, route = "unmatched") => {
+    set.headers["x-request-id"] = info.id;
+    if (info.origin !== null) corsHeaders(set.headers, info.origin);
+    const status = typeof set.status === "number" ? set.status : 200;
+    const ms = now() - info.startedAt;
+    count(request.method, route, status, ms);
+    if (!log.isLevelEnabled("debug")) return;
+    const { id: requestId, ip } = info;
+    log.debug({ requestId, method: request.method, path: loggedPath(request.url), status, ms, ip }, "request");
+  };
+
+  // The framework reads the source of its hooks: one that names `headers`, `server` or the whole context makes it copy
+  // all headers, or redefine a property, on every request; one that returns a call makes it wait.
+  return new Elysia({ name: "envelope" })
+    .onParse({ as: "global" }, ({ request, path, contentType }) => {
+      infoOf(request);
+      return parseBody(readBody, request, path, contentType);
+    })
+    .onAfterHandle({ as: "global" }, ({ request, set, route }) => {
+      finish(infoOf(request), request, set, route);
+    })
+    .onError({ as: "global" }, ({ error, code, path, request, set, route }) => {
+      const info = noted(request);
+      // No route takes OPTIONS, so the question of a browser ends up here.
+      if (info.origin !== null && isPreflight(request)) {
+        set.status = 204;
+        return preflight(request, info.id, info.origin);
+      }
+      let failure = problemOfHost(request) ?? toApiError(code, error);
+      if (failure.code === "SVC_ROUTE_NOT_FOUND") {
+        const allow = methodsOf(path);
+        if (allow.length > 0 && !allow.includes(request.method)) {
+          failure = new ApiError("SVC_METHOD_NOT_ALLOWED");
+          set.headers.allow = allow.join(", ");
         }
-        return early;
-      })
-      .onParse({ as: "global" }, ({ request, path, contentType }) => parseBody(readBody, request, path, contentType))
-      .onError({ as: "global" }, ({ error, code, path, request, set }) => {
-        let failure = toApiError(code, error);
-        if (failure.code === "SVC_ROUTE_NOT_FOUND") {
-          const allow = methodsOf(path);
-          if (allow.length > 0 && !allow.includes(request.method)) {
-            failure = new ApiError("SVC_METHOD_NOT_ALLOWED");
-            set.headers.allow = allow.join(", ");
-          }
-        }
-        const requestId = infos.get(request)?.id ?? newRequestId();
-        if (failure.status >= 500)
-          log.error({ err: error, requestId, path: loggedPath(request.url) }, "request failed");
-        if (failure.status === 401) set.headers["www-authenticate"] = "Bearer";
-        if (failure.extra.retryAfterSeconds !== undefined) {
-          set.headers["retry-after"] = String(failure.extra.retryAfterSeconds);
-        }
-        set.headers["x-request-id"] = requestId;
-        set.headers["content-type"] = "application/json";
-        set.status = failure.status;
-        const { legacyCode, message, extra } = failure;
-        return { ...extra, code: failure.code, legacyCode, message, requestId, path };
-      })
-      .onAfterResponse({ as: "global" }, ({ request, set, route }) => {
-        const info = infoOf(request);
-        const status = typeof set.status === "number" ? set.status : 200;
-        const ms = now() - info.startedAt;
-        count(request.method, route ?? "unmatched", status, ms);
-        if (log.isLevelEnabled("debug")) {
-          log.debug(
-            { requestId: info.id, method: request.method, path: loggedPath(request.url), status, ms, ip: info.ip },
-            "request",
-          );
-        }
-      })
-  );
+      }
+      const requestId = info.id;
+      if (failure.status >= 500) log.error({ err: error, requestId, path: loggedPath(request.url) }, "request failed");
+      if (failure.status === 401) set.headers["www-authenticate"] = "Bearer";
+      if (failure.extra.retryAfterSeconds !== undefined) {
+        set.headers["retry-after"] = String(failure.extra.retryAfterSeconds);
+      }
+      set.headers["content-type"] = "application/json";
+      set.status = failure.status;
+      finish(info, request, set, route);
+      const { legacyCode, message, extra } = failure;
+      return { ...extra, code: failure.code, legacyCode, message, requestId, path };
+    });
 }
