@@ -1,14 +1,15 @@
 import type { Config } from "../kernel/config/index.ts";
-import { type Check, type Examination, fail, type Patient, pass, reasonOf, warn } from "./check.ts";
+import { type Check, type Examination, fail, PATIENCE_MS, type Patient, pass, reasonOf, warn } from "./check.ts";
 
 export const examinePorts: Examination = async (patient) => [await httpPort(patient), await mediaPorts(patient)];
 
 async function httpPort({ config: { HOST, PORT }, running }: Patient): Promise<Check> {
   const name = "http-port";
   if (running) {
-    const answer = await fetch(`${loopbackOf(running.url)}/readyz`, { tls: { rejectUnauthorized: false } }).catch(
-      reasonOf,
-    );
+    const answer = await fetch(`${loopbackOf(running.url)}/readyz`, {
+      tls: { rejectUnauthorized: false },
+      signal: AbortSignal.timeout(PATIENCE_MS),
+    }).catch(reasonOf);
     if (typeof answer === "string") return fail(name, `the server does not answer: ${answer}`, "Look at its log.");
     if (answer.ok) return pass(name, `the running server answers at ${running.url}`);
     const { reasons } = (await answer.json()) as { reasons: Record<string, string> };
@@ -40,7 +41,7 @@ async function mediaPorts({ config, running }: Patient): Promise<Check> {
   return pass(name, `${ports.join(", ")} are free, udp and tcp`);
 }
 
-export function wantedPorts({ MEDIA_UDP_PORT: first, MEDIA_WORKERS: workers }: Config): number[] {
+function wantedPorts({ MEDIA_UDP_PORT: first, MEDIA_WORKERS: workers }: Config): number[] {
   return first === 0 ? [] : Array.from({ length: workers }, (_, index) => first + index);
 }
 

@@ -4,6 +4,9 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CHECK_NAMES, type Check } from "../../src/doctor/check.ts";
+import { examinePorts } from "../../src/doctor/ports.ts";
+import { testConfig } from "../../src/kernel/config/index.ts";
+import type { ServerNote } from "../../src/kernel/data-lock.ts";
 import { FROM_SOURCE, ROOT, type RunningStoa, startStoa, stoa } from "../cli/stoa.ts";
 import { makeCertificate } from "./certificate.ts";
 import { startCoturn } from "./coturn.ts";
@@ -82,6 +85,14 @@ test("[11] the README explains every check, and the doctor makes them all", asyn
   // The last is for a check that fails itself.
   expect([...made]).toEqual(CHECK_NAMES.filter((name) => name !== "doctor"));
 });
+
+test("[11] a server that hangs is told of, and does not make the doctor hang", async () => {
+  const silent = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } });
+  const running = { url: `http://127.0.0.1:${silent.port}`, mediaPorts: [7001] } as ServerNote;
+  const [check] = await examinePorts({ config: testConfig(), running, now: Date.now() });
+  silent.stop(true);
+  expect(check).toMatchObject({ name: "http-port", status: "fail" });
+}, 30_000);
 
 test("[11] an address where nobody answers is told with the port to let in", async () => {
   const dataDir = join(work, "unreachable");
