@@ -1,9 +1,6 @@
 /** What a conversation holds, as the wire shows it: shared by REST, the chat socket, webhooks and the browser SDK. */
 import { type Static, Type } from "@sinclair/typebox";
-
-/** A union of strings whose type survives where a union of unknown length would not. */
-export const literals = <const T extends readonly string[]>(values: T) =>
-  Type.Unsafe<T[number]>(Type.Union(values.map((value) => Type.Literal(value))));
+import { literals } from "./literals.ts";
 
 export const CONVERSATION_TYPES = ["CHANNEL", "DIRECT", "ROOM"] as const;
 export const CONVERSATION_STATUSES = ["ACTIVE", "ARCHIVED"] as const;
@@ -11,8 +8,8 @@ export const CHAT_MEMBER_ROLES = ["MEMBER", "MODERATOR", "ADMIN"] as const;
 export const CHAT_MEMBER_STATUSES = ["ACTIVE", "LEFT", "BANNED"] as const;
 export const MESSAGE_TYPES = ["text", "attachment", "system", "event"] as const;
 /** `offline` is announced, never listed. */
-export const PRESENCE_STATUSES = ["online", "away", "offline"] as const;
-export const ATTACHMENT_STATUSES = ["PENDING", "UPLOADED", "EXPIRED"] as const;
+const PRESENCE_STATUSES = ["online", "away", "offline"] as const;
+const ATTACHMENT_STATUSES = ["PENDING", "UPLOADED", "EXPIRED"] as const;
 
 export type ConversationType = (typeof CONVERSATION_TYPES)[number];
 export type ConversationStatus = (typeof CONVERSATION_STATUSES)[number];

@@ -20,10 +20,8 @@ export const CHAT_CLOSE_CODES = {
   tokenExpired: 4440,
   restart: 4500,
 } as const;
-export type ChatCloseCode = (typeof CHAT_CLOSE_CODES)[keyof typeof CHAT_CLOSE_CODES];
-
 /** Codes of error frames that REST does not have; the others are those of `errors.ts` without their prefix. */
-export const CHAT_ERROR_CODES = ["INVALID_MESSAGE", "UNKNOWN_TYPE", "NOT_IN_ROOM", "TOO_MANY_SUBSCRIPTIONS"] as const;
+const CHAT_ERROR_CODES = ["INVALID_MESSAGE", "UNKNOWN_TYPE", "NOT_IN_ROOM", "TOO_MANY_SUBSCRIPTIONS"] as const;
 export type ChatErrorCode = (typeof CHAT_ERROR_CODES)[number];
 
 /** Missed events that one `room.join` replays; past it the client reads history again. */
@@ -109,7 +107,7 @@ export type ChatAckBody<T extends ChatClientFrameType> = T extends "room.join"
         : T extends "token.refresh"
           ? { expiresAt: string; scopes: string[] }
           : Record<never, never>;
-export type ChatAck<T extends ChatClientFrameType = ChatClientFrameType> = { type: "ack"; id: string } & ChatAckBody<T>;
+type ChatAck<T extends ChatClientFrameType = ChatClientFrameType> = { type: "ack"; id: string } & ChatAckBody<T>;
 
 export type ChatErrorFrame = {
   type: "error";
@@ -118,7 +116,7 @@ export type ChatErrorFrame = {
   message: string;
   retryAfterSeconds?: number;
 };
-export type ChatPong = { type: "pong"; id?: string };
+type ChatPong = { type: "pong"; id?: string };
 
 // ---------------------------------------------------------------- server → client: pushes without `seq`
 

@@ -77,7 +77,7 @@ export type ErrorCode = keyof typeof ERRORS;
 export type FieldProblem = { field: string; message: string };
 
 /** Fields that some errors add to the envelope. */
-export type ErrorExtra = {
+type ErrorExtra = {
   details?: FieldProblem[];
   retryAfterSeconds?: number;
   status?: string;

@@ -36,7 +36,7 @@ export type AuditFact = Author & {
 };
 
 /** What each fact about an RTC connection says; `sessionId` names one join, `connectionId` is the client's own name. */
-export type RtcConnectionSubject = {
+type RtcConnectionSubject = {
   sessionId: string;
   connectionId: string;
   projectId: string;

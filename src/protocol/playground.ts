@@ -1,6 +1,6 @@
 /** What the playground's page and its dev-only routes say to each other. */
 import { type Static, Type } from "@sinclair/typebox";
-import { literals } from "./chat-records.ts";
+import { literals } from "./literals.ts";
 
 /** `call` meets others, `host` runs a live stream, `viewer` watches one. */
 export const PlaygroundMode = literals(["call", "host", "viewer"]);

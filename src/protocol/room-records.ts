@@ -1,10 +1,8 @@
 /** What a room holds, as the wire shows it: shared by REST, the RTC socket, the media plane and the browser SDK. */
 import { type Static, Type } from "@sinclair/typebox";
-
-export const literals = <const T extends string>(values: readonly T[]) =>
-  Type.Union(values.map((value) => Type.Literal(value)));
-
-export const IDENTITY_PATTERN = "^[A-Za-z0-9._@:+=|-]{1,128}$";
+import { IDENTITY_PATTERN } from "./ids.ts";
+import { literals } from "./literals.ts";
+import { CONNECTION_STATES } from "./observability.ts";
 
 export const Identity = Type.String({ pattern: IDENTITY_PATTERN });
 
@@ -37,7 +35,7 @@ export const Permissions = Type.Object({
 });
 export type Permissions = Static<typeof Permissions>;
 
-export const ConnectionState = literals(["CONNECTING", "CONNECTED", "RECONNECTING", "DISCONNECTED", "FAILED"]);
+export const ConnectionState = literals(CONNECTION_STATES);
 export type ConnectionState = Static<typeof ConnectionState>;
 
 export const Participant = Type.Object({

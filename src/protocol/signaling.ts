@@ -1,10 +1,10 @@
 /** The RTC socket `GET /v1/rtc`: every frame a client may send, every frame the server sends, and the close codes. */
 import { type Static, type TObject, type TProperties, Type } from "@sinclair/typebox";
+import { literals } from "./literals.ts";
 import {
   IceServer,
   Identity,
   Layer,
-  literals,
   Participant,
   Permissions,
   Quality,
@@ -187,7 +187,7 @@ export type AckBody<T extends ClientFrameType> = T extends "room.join"
   : T extends "media.offer"
     ? OfferAck
     : Record<never, never>;
-export type AckFrame<T extends ClientFrameType = ClientFrameType> = { type: "ack"; id: string } & AckBody<T>;
+type AckFrame<T extends ClientFrameType = ClientFrameType> = { type: "ack"; id: string } & AckBody<T>;
 
 export const ErrorFrame = Type.Object({
   type: Type.Literal("error"),
@@ -197,7 +197,9 @@ export const ErrorFrame = Type.Object({
   retryAfterSeconds: Type.Optional(Type.Number()),
 });
 export type ErrorFrame = Static<typeof ErrorFrame>;
-export type PongFrame = { type: "pong"; id?: string };
+type PongFrame = { type: "pong"; id?: string };
+/** What a request, or a frame that was none, is answered with. */
+export type AnswerFrame = AckFrame | ErrorFrame | PongFrame;
 
 // ---------------------------------------------------------------- server → client: pushes, each with `seq`
 
@@ -255,10 +257,8 @@ export const Pushes = {
   }),
 } as const satisfies Record<string, TObject>;
 
-export type PushType = keyof typeof Pushes;
-export type PushOf<T extends PushType> = Static<(typeof Pushes)[T]>;
+type PushType = keyof typeof Pushes;
+type PushOf<T extends PushType> = Static<(typeof Pushes)[T]>;
 export type Push = { [T in PushType]: PushOf<T> }[PushType];
 /** A push before the session has numbered it. */
 export type PushBody = { [T in PushType]: Omit<PushOf<T>, "seq"> }[PushType];
-
-export type ServerFrame = AckFrame | ErrorFrame | PongFrame | Push;

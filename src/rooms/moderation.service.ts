@@ -9,7 +9,7 @@ import { checkedMetadata, type RtcTokenService } from "./rtc-token.service.ts";
 
 export type ModerationService = ReturnType<typeof moderationService>;
 
-export type ParticipantChange = { permissions?: Partial<Permissions>; metadata?: string | null };
+type ParticipantChange = { permissions?: Partial<Permissions>; metadata?: string | null };
 
 /** What servers and operators do to those who are in a room. */
 export function moderationService(

@@ -3,8 +3,9 @@ import { documented } from "../kernel/http/docs.ts";
 import { permit } from "../kernel/http/guards.ts";
 import type { Http } from "../kernel/http/http.ts";
 import type { ErrorCode } from "../protocol/errors.ts";
+import { Track } from "../protocol/room-records.ts";
 import type { ModerationService } from "./moderation.service.ts";
-import { MuteTrack, Track } from "./room.schema.ts";
+import { MuteTrack } from "./room.schema.ts";
 
 const MANAGING: ErrorCode[] = [
   "SVC_PROJECT_NOT_FOUND",

@@ -2,9 +2,10 @@ import { Elysia, t } from "elysia";
 import { documented } from "../kernel/http/docs.ts";
 import type { Http } from "../kernel/http/http.ts";
 import { Identity, nullable } from "../kernel/http/schema.ts";
+import { Participant, Track } from "../protocol/room-records.ts";
 import { DATA_SEND_MAX_BYTES } from "../protocol/signaling.ts";
 import type { ModerationService } from "./moderation.service.ts";
-import { MuteTrack, Participant, Track } from "./room.schema.ts";
+import { MuteTrack } from "./room.schema.ts";
 import { RtcTokenPermissions } from "./rtc-token.schema.ts";
 
 const NOT_THERE = ["SVC_ROOM_NOT_FOUND", "SVC_PARTICIPANT_NOT_FOUND", "SVC_RTC_SERVER_UNREACHABLE"] as const;

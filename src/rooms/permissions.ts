@@ -1,6 +1,6 @@
 import type { Permissions } from "../protocol/room-records.ts";
 
-export const PERMISSION_DEFAULTS: Permissions = {
+const PERMISSION_DEFAULTS: Permissions = {
   join: true,
   subscribe: true,
   publish: false,

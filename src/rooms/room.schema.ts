@@ -1,10 +1,6 @@
 import { t } from "elysia";
 import { Environment, Name, NullableTimestamp, nullable, oneOf, Timestamp } from "../kernel/http/schema.ts";
-import {
-  LiveParticipant as LiveParticipantRecord,
-  Participant as ParticipantRecord,
-  Track as TrackRecord,
-} from "../protocol/room-records.ts";
+import { LiveParticipant } from "../protocol/room-records.ts";
 
 export const RoomStatus = oneOf(["ACTIVE", "CLOSED"]);
 
@@ -14,11 +10,6 @@ export const CreateRoom = t.Object({
     t.String({ minLength: 1, maxLength: 64, description: "Where its media should run; a preference, not a promise" }),
   ),
 });
-
-/** The wire's own schema; the framework cannot infer the type of its unions, so it is told. */
-export const Participant = t.Unsafe<ParticipantRecord>(ParticipantRecord);
-const LiveParticipant = t.Unsafe<LiveParticipantRecord>(LiveParticipantRecord);
-export const Track = t.Unsafe<TrackRecord>(TrackRecord);
 
 export const MuteTrack = t.Object({
   muted: t.Literal(true, { error: "must be true: a server never opens a microphone" }),

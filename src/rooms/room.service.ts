@@ -11,7 +11,7 @@ export type RoomService = ReturnType<typeof roomService>;
 /** A room as someone of this project sees it. Without `environment` (a session, by id) either one is found. */
 export type RoomRef = { projectId: string; environment?: Environment; roomId: string };
 
-export type CloseReason = Facts["roomClosed"]["reason"];
+type CloseReason = Facts["roomClosed"]["reason"];
 
 /** What is known of a room besides its row: who is in it now, and where. */
 export type RoomPresence = { participantCount: number | null; serverName: string | null };

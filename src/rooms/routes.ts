@@ -11,7 +11,7 @@ import type { RoomService } from "./room.service.ts";
 import { rtcTokenRoutes } from "./rtc-token.routes.ts";
 import type { RtcTokenService } from "./rtc-token.service.ts";
 
-export type RoomServices = { rooms: RoomService; rtcTokens: RtcTokenService; liveRooms: LiveRooms };
+type RoomServices = { rooms: RoomService; rtcTokens: RtcTokenService; liveRooms: LiveRooms };
 
 /** Rooms, tokens and moderation, by API key and in the dashboard. */
 export const roomsRoutes = (http: Http, runtime: Runtime, services: RoomServices) => {

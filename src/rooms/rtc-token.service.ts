@@ -29,14 +29,14 @@ export type RtcGrant = {
   expiresAt: number;
 };
 
-export type RtcTokenDeps = {
+type RtcTokenDeps = {
   rooms: RoomService;
   /** Whether the project's account may still mint; usage decides. */
   mayMint: (projectId: string) => boolean;
   isArchived: (projectId: string) => boolean;
 };
 
-export const METADATA_MAX_CHARACTERS = 1024;
+const METADATA_MAX_CHARACTERS = 1024;
 /** A session outlives its token, and revoking the token must still find it. */
 const KEEP_EXPIRED_MS = 7 * 24 * 3_600_000;
 

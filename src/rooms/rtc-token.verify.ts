@@ -7,7 +7,7 @@ import { Permissions } from "../protocol/room-records.ts";
 import type { Runtime } from "../runtime.ts";
 import type { rtcTokenStore } from "./rtc-token.store.ts";
 
-export type RtcTokenVerifier = {
+type RtcTokenVerifier = {
   verify(token: string): Promise<RtcTokenCaller>;
   /** Also one that has expired: a running session is resumed and ended with it. `expiresAt` tells. */
   read(token: string): Promise<RtcTokenCaller>;

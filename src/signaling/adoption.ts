@@ -12,7 +12,7 @@ import type { Registry } from "./registry.ts";
 import type { LiveRoom, Session } from "./session.ts";
 import type { SessionRecord } from "./session-record.ts";
 
-export type AdoptionDeps = {
+type AdoptionDeps = {
   registry: Registry;
   membership: Membership;
   placements: Placements;

@@ -2,7 +2,13 @@ import type { RtcTokenCaller } from "../kernel/http/callers.ts";
 import { type OriginPolicy, originAllowed } from "../kernel/http/origins.ts";
 import type { Socket, SocketEvents } from "../kernel/http/sockets.ts";
 import { frameCode } from "../protocol/errors.ts";
-import { CLOSE_CODES, type ClientFrame, type ClientFrameOf, JOIN_TIMEOUT_SECONDS } from "../protocol/signaling.ts";
+import {
+  type AnswerFrame,
+  CLOSE_CODES,
+  type ClientFrame,
+  type ClientFrameOf,
+  JOIN_TIMEOUT_SECONDS,
+} from "../protocol/signaling.ts";
 import type { RtcTokenService } from "../rooms/rtc-token.service.ts";
 import { RevokedRtcToken } from "../rooms/rtc-token.verify.ts";
 import type { Runtime } from "../runtime.ts";
@@ -61,7 +67,7 @@ export function openConnection(deps: ConnectionDeps, socket: Socket, request: So
   let tail: Promise<void> = Promise.resolve();
 
   const isClosed = () => at.stage === "closed";
-  const send = (frame: object) => {
+  const send = (frame: AnswerFrame) => {
     if (!isClosed()) socket.send(JSON.stringify(frame));
   };
   const answerError = ({ code, message, retryAfterSeconds }: FrameError, id?: string) =>

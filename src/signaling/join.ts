@@ -18,7 +18,7 @@ import { addToNode } from "./session-record.ts";
 type JoinFrame = Pick<ClientFrameOf<"room.join">, "connectionId" | "resume">;
 export type Joined = { session: Session; mode: "new" | "replaced" };
 
-export type JoinDeps = {
+type JoinDeps = {
   registry: Registry;
   placements: Placements;
   membership: Membership;

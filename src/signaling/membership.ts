@@ -10,12 +10,12 @@ import { veiled } from "./waiting-room.ts";
 
 export const RESUME_WINDOW_SECONDS = 20;
 /** A participant who wants no media counts as joined after this. */
-export const ANNOUNCE_AFTER_MS = 5_000;
+const ANNOUNCE_AFTER_MS = 5_000;
 /** A reader further behind than this is cut off; it comes back and resumes. */
 const SLOW_READER_BYTES = 1024 * 1024;
 
 /** Reasons for which the server itself ends a session. */
-export type DismissReason = Exclude<LeaveReason, "left" | "timeout" | "failed">;
+type DismissReason = Exclude<LeaveReason, "left" | "timeout" | "failed">;
 
 export const ENDINGS: Record<DismissReason, { closeCode: CloseCode; action: "stop" | "rejoin" }> = {
   replaced: { closeCode: CLOSE_CODES.replaced, action: "stop" },

@@ -1,7 +1,7 @@
 import type { Now } from "../kernel/clock.ts";
 
 /** Past the budget every frame is refused; this many refused in one window, and the connection is closed. */
-export const FLOOD_FRAMES = 100;
+const FLOOD_FRAMES = 100;
 
 export type Verdict = { kind: "ok" } | { kind: "over"; retryAfterSeconds: number } | { kind: "flood" };
 

@@ -1,7 +1,7 @@
 import type { Environment } from "../protocol/enums.ts";
 import type { LiveRoom, Session } from "./session.ts";
 
-export type RoomFields = {
+type RoomFields = {
   id: string;
   name: string;
   projectId: string;

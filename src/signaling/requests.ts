@@ -9,7 +9,7 @@ import { packSdp, unpackSdp } from "./sdp-text.ts";
 import type { Session } from "./session.ts";
 
 /** What a participant may ask for once in the room; leaving and pinging belong to the connection. */
-export type RequestType = Exclude<ClientFrameType, "room.join" | "room.leave" | "ping">;
+type RequestType = Exclude<ClientFrameType, "room.join" | "room.leave" | "ping">;
 export type Requests = {
   [T in RequestType]: (session: Session, frame: ClientFrameOf<T>) => AckBody<T> | Promise<AckBody<T>>;
 };

@@ -3,7 +3,7 @@ import { frameCode } from "../protocol/errors.ts";
 import { SDP_DEFLATE_THRESHOLD_BYTES, SDP_MAX_INFLATED_BYTES } from "../protocol/signaling.ts";
 import { FrameError, frameError } from "./refusal.ts";
 
-export type SdpText = { sdp?: string; sdpDeflate?: string };
+type SdpText = { sdp?: string; sdpDeflate?: string };
 
 /** SDP as it travels: plain, or deflated when that would not fit the frame of a full room. */
 export function packSdp(sdp: string): SdpText {

@@ -18,7 +18,7 @@ export type SessionRecord = {
   headless: boolean;
 };
 
-export function recordOf({ room, link, ...session }: Session): string {
+function recordOf({ room, link, ...session }: Session): string {
   const { connectionId, tokenId, joinedAt, resumeToken, permissions, metadata, client } = session;
   const record: SessionRecord = {
     ...{ projectId: room.projectId, environment: room.environment },

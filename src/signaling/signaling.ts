@@ -21,7 +21,7 @@ import { createRequests } from "./requests.ts";
 import { releaseWaiting } from "./waiting-room.ts";
 import { createWhip } from "./whip.ts";
 
-export type SignalingDeps = {
+type SignalingDeps = {
   rooms: RoomService;
   rtcTokens: RtcTokenService;
   fleet: FleetService;

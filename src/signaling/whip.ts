@@ -13,7 +13,7 @@ import type { Client, Session } from "./session.ts";
 /** WHIP only sends, WHEP only receives. */
 export type WhipKind = "whip" | "whep";
 
-export type WhipDeps = {
+type WhipDeps = {
   registry: Registry;
   membership: Membership;
   join: Join;
@@ -63,8 +63,6 @@ export function createWhip(runtime: Runtime, { registry, membership, join, turne
     },
   };
 }
-
-export type Whip = ReturnType<typeof createWhip>;
 
 function permits(kind: WhipKind, { permissions }: RtcTokenCaller): boolean {
   if (kind === "whep") return permissions.subscribe;
