@@ -2,19 +2,13 @@
 import { readdirSync } from "node:fs";
 import { LoadPeer } from "../../src/load-test/load-peer.ts";
 import { RtpSource } from "../../src/load-test/rtp-source.ts";
+import { resolvePermissions } from "../../src/rooms/permissions.ts";
 import { createCertificate } from "../../src/sfu/werift-hooks.ts";
 import { rssMegabytes } from "./harness/processes.ts";
 import { report } from "./harness/report.ts";
 import { startSfuProcess } from "./harness/sfu-process.ts";
 
-const PERMISSIONS = {
-  join: true,
-  subscribe: true,
-  publish: true,
-  publishAudio: false,
-  publishVideo: false,
-  publishData: false,
-};
+const PERMISSIONS = resolvePermissions({ publish: true });
 const ROOM = "churn";
 const PARALLEL = 4;
 

@@ -3,7 +3,6 @@ import { connectChat } from "../../web/sdk/index.ts";
 import { openPage, type Page } from "./page.ts";
 
 let page: Page;
-const before = globalThis.WebSocket;
 beforeEach(() => {
   jest.useFakeTimers();
   page = openPage();
@@ -11,7 +10,6 @@ beforeEach(() => {
 afterEach(() => {
   jest.useRealTimers();
   page.close();
-  globalThis.WebSocket = before;
 });
 
 /** A chat server whose tokens live this long: it says so a minute before their end, as the real one does. */

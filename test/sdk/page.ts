@@ -65,6 +65,8 @@ export function openPage({ devicePixelRatio = 1 } = {}): Page {
     addEventListener: window.addEventListener.bind(window),
     removeEventListener: window.removeEventListener.bind(window),
     HTMLVideoElement: FakeElement,
+    // The real one, until a test puts its own in place: that one goes with the page.
+    WebSocket: globalThis.WebSocket,
     MediaStream: class {
       constructor(readonly tracks: unknown[]) {}
       getTracks = () => this.tracks;

@@ -3,7 +3,6 @@ import { Link } from "../../web/sdk/link.ts";
 import { openPage, type Page } from "./page.ts";
 
 let page: Page;
-const before = globalThis.WebSocket;
 beforeEach(() => {
   jest.useFakeTimers();
   page = openPage();
@@ -11,7 +10,6 @@ beforeEach(() => {
 afterEach(() => {
   jest.useRealTimers();
   page.close();
-  globalThis.WebSocket = before;
 });
 
 /** A server behind a network that can fall silent: sockets stay open, and nothing passes. */

@@ -1,4 +1,5 @@
 import { signal } from "@preact/signals";
+import { SHOWN_ROOM_EVENTS } from "../room-events.ts";
 import { type Chat, type Conversation, connect, connectChat, type Room, type RoomEvents } from "../sdk/index.ts";
 import { type Credentials, join } from "./credentials.ts";
 
@@ -19,17 +20,7 @@ export const viewers = signal<number | null>(null);
 export const needsClick = signal(false);
 
 const ROOM_EVENTS: (keyof RoomEvents)[] = [
-  "connectionStateChanged",
-  "participantJoined",
-  "participantLeft",
-  "trackSubscribed",
-  "trackUnsubscribed",
-  "trackMuted",
-  "trackUnmuted",
-  "localTrackPublished",
-  "localTrackUnpublished",
-  "localTrackMuted",
-  "localTrackUnmuted",
+  ...SHOWN_ROOM_EVENTS,
   "activeSpeakersChanged",
   "qualityChanged",
   "permissionsChanged",

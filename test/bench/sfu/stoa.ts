@@ -1,15 +1,9 @@
+import { resolvePermissions } from "../../../src/rooms/permissions.ts";
 import { ON_SERVER_SIDE, SERVER_ADDRESS } from "../harness/own-network.ts";
 import { type SfuProcessOptions, startSfuProcess } from "../harness/sfu-process.ts";
 import type { Contestant } from "./contestant.ts";
 
-const PERMISSIONS = {
-  join: true,
-  subscribe: true,
-  publish: true,
-  publishAudio: false,
-  publishVideo: false,
-  publishData: false,
-};
+const PERMISSIONS = resolvePermissions({ publish: true });
 
 export const TYPESCRIPT = "Stoa in TypeScript";
 

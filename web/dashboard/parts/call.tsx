@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
+import { SHOWN_ROOM_EVENTS } from "../../room-events.ts";
 import type { Room } from "../../sdk/index.ts";
 import { bitsText } from "./numbers.ts";
 import { Badge } from "./states.tsx";
@@ -17,19 +18,6 @@ type CallProps = {
 };
 
 const STATS_EVERY_MS = 2_000;
-const EVENTS = [
-  "connectionStateChanged",
-  "participantJoined",
-  "participantLeft",
-  "trackSubscribed",
-  "trackUnsubscribed",
-  "trackMuted",
-  "trackUnmuted",
-  "localTrackPublished",
-  "localTrackUnpublished",
-  "localTrackMuted",
-  "localTrackUnmuted",
-] as const;
 
 /** A room inside the page, by the same SDK that applications use. Leaving the page leaves the room. */
 export function Call({ title, admit, publish, onLeft }: CallProps) {
@@ -45,7 +33,7 @@ export function Call({ title, admit, publish, onLeft }: CallProps) {
       const joined = await connect(endpoint, token);
       scene.room = joined;
       if (scene.gone) return joined.close();
-      for (const event of EVENTS) joined.on(event, () => draw((count) => count + 1));
+      for (const event of SHOWN_ROOM_EVENTS) joined.on(event, () => draw((count) => count + 1));
       joined.on("connectionStateChanged", (state, error) => {
         if (state !== "DISCONNECTED" && state !== "FAILED") return;
         if (error) toastError(error);
