@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 export type FileResult = { passed: number; failed: number };
-export type TestRun = { code: number; output: string; files: Map<string, FileResult> };
+type TestRun = { code: number; output: string; files: Map<string, FileResult> };
 
 /** Runs test files in one process of their own; the counts come from the runner's report, file by file. */
 export async function runFiles(

@@ -30,7 +30,7 @@ import { signalingRoutes } from "./signaling/routes.ts";
 import { usageRoutes } from "./usage/usage.routes.ts";
 import { webhooksRoutes } from "./webhooks/routes.ts";
 
-export type AppDeps = {
+type AppDeps = {
   runtime: Runtime;
   services: Services;
   readiness: Readiness;

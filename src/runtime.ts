@@ -81,7 +81,7 @@ export function generatedSecret(config: Config, options: RuntimeOptions, name: s
   return options.inMemory ? crypto.randomUUID() : secretFromFile(config.DATA_DIR, name);
 }
 
-export function databasePath(config: Config): string {
+function databasePath(config: Config): string {
   return join(config.DATA_DIR, "stoa.db");
 }
 

@@ -28,7 +28,7 @@ export type AccountDeps = {
 /** The request that a new account comes from. */
 export type Registering = Client & { id: string };
 
-export type NewAccount = { email: string; password: string; name?: string; inviteToken?: string };
+type NewAccount = { email: string; password: string; name?: string; inviteToken?: string };
 
 export type AccountService = ReturnType<typeof accountService>;
 

@@ -8,7 +8,7 @@ import type { SessionRow } from "./session.table.ts";
 import { showUser } from "./user.service.ts";
 import type { UserRow } from "./user.table.ts";
 
-export const ACCESS_TOKEN_SECONDS = 3600;
+const ACCESS_TOKEN_SECONDS = 3600;
 export const REFRESH_TOKEN_SECONDS = 30 * 86_400;
 
 /** Where a sign-in came from, as the owner of the account reads it in the list of sessions. */

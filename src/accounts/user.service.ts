@@ -4,7 +4,7 @@ import type { Runtime } from "../runtime.ts";
 import { userStore } from "./user.store.ts";
 import type { UserRow } from "./user.table.ts";
 
-export type NewUser = { email: string; name?: string; passwordHash: string | null; emailVerified: boolean };
+type NewUser = { email: string; name?: string; passwordHash: string | null; emailVerified: boolean };
 
 export type UserService = ReturnType<typeof userService>;
 

@@ -3,7 +3,7 @@ import type { Db } from "../kernel/db/open.ts";
 import type { AuditActionName } from "../protocol/enums.ts";
 import { type AuditRow, auditEntries } from "./audit.table.ts";
 
-export type AuditFilter = { action?: AuditActionName; actorId?: string; resourceId?: string };
+type AuditFilter = { action?: AuditActionName; actorId?: string; resourceId?: string };
 
 export function auditStore(db: Db) {
   const given = (name: string, column: typeof auditEntries.action | typeof auditEntries.actorId) =>

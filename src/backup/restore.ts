@@ -8,9 +8,9 @@ import { BackupRefused, DATABASE, type Description } from "./contents.ts";
 import { beginExchange, finishExchange } from "./exchange.ts";
 import { unpackBackup } from "./unpack.ts";
 
-export type RestoreOptions = { file: string; dataDir: string; migrationsDir: string; now: number };
+type RestoreOptions = { file: string; dataDir: string; migrationsDir: string; now: number };
 
-export type RestoreReport = Description & {
+type RestoreReport = Description & {
   /** Where the data that was there lies now; null when there was none. */
   setAside: string | null;
 };

@@ -22,8 +22,6 @@ export type Access =
 
 export type MessageAccess = { access: Access; message: MessageRow };
 
-export type AccessRules = ReturnType<typeof accessRules>;
-
 export function accessRules(stores: {
   conversations: ConversationStore;
   members: MemberStore;

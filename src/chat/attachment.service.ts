@@ -30,11 +30,9 @@ export type RequestedUpload = Attachment & {
 /** One caller and one attachment of a conversation that they may read. */
 export type AttachmentAccess = { access: Access; attachment: FoundAttachment };
 
-export type AttachmentDeps = { store: AttachmentStore; storages: Storages; removals: AttachmentRemovals };
+type AttachmentDeps = { store: AttachmentStore; storages: Storages; removals: AttachmentRemovals };
 
-export const MAX_FILENAME_LENGTH = 255;
-
-export type AttachmentService = ReturnType<typeof attachmentService>;
+const MAX_FILENAME_LENGTH = 255;
 
 /** Mutations are units of work: call them inside `write`; `complete`, which asks the storage, writes on its own. */
 export function attachmentService({ bus, config, ids, log, now, write }: Runtime, deps: AttachmentDeps) {

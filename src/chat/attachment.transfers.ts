@@ -5,7 +5,7 @@ import type { Storages } from "../storage/storages.ts";
 import type { AttachmentRemovals } from "./attachment.removals.ts";
 import type { AttachmentStore, FoundAttachment } from "./attachment.store.ts";
 
-export type TransferDeps = {
+type TransferDeps = {
   store: AttachmentStore;
   storages: Storages;
   removals: AttachmentRemovals;
@@ -14,11 +14,9 @@ export type TransferDeps = {
 };
 
 /** A request with a signed address: the signature is its credential. */
-export type SignedRequest = { id: string; query: URLSearchParams; origin: string | null };
+type SignedRequest = { id: string; query: URLSearchParams; origin: string | null };
 
 export type Upload = SignedRequest & { body: ReadableStream<Uint8Array> | null; contentLength: number | null };
-
-export type AttachmentTransfers = ReturnType<typeof attachmentTransfers>;
 
 /** Bytes on their way to and from this server's disk. */
 export function attachmentTransfers({ ids, log, write }: Runtime, deps: TransferDeps) {

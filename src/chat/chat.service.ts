@@ -18,7 +18,7 @@ import { createLive } from "./socket/live.ts";
 import type { Tenant } from "./tenant.ts";
 import { chatTokenService } from "./token.service.ts";
 
-export type ChatDeps = {
+type ChatDeps = {
   isArchived: (projectId: string) => boolean;
   requireOpenRoom: (tenant: Tenant, roomId: string) => void;
   claimAttachment: ClaimAttachment;

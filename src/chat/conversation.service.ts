@@ -31,7 +31,7 @@ export type UpdateConversation = {
   slowModeSeconds?: number;
 };
 
-export type ConversationDeps = {
+type ConversationDeps = {
   store: ConversationStore;
   members: MemberService;
   log: EventLog;
@@ -40,8 +40,6 @@ export type ConversationDeps = {
 };
 
 const RESERVED = new RegExp(`^(?:\\.\\.?|conv_.*|${UUID_PATTERN.slice(1, -1)})$`, "i");
-
-export type ConversationService = ReturnType<typeof conversationService>;
 
 /** Mutations are units of work: call them inside `write`. */
 export function conversationService(

@@ -8,7 +8,7 @@ import { MESSAGE_CURSOR } from "./show.ts";
 
 export const EVENT_CURSOR = "e";
 
-export type HistoryAsked = {
+type HistoryAsked = {
   limit?: number;
   before?: string;
   after?: string;

@@ -18,7 +18,7 @@ export type UpdateMember = {
   metadata?: Metadata | null;
 };
 
-export type MemberDeps = { store: MemberStore; conversations: ConversationStore; log: EventLog };
+type MemberDeps = { store: MemberStore; conversations: ConversationStore; log: EventLog };
 
 const DIRECT_MEMBERS = 2;
 const RANK: Record<ChatMemberRole, number> = { MEMBER: 0, MODERATOR: 1, ADMIN: 2 };

@@ -34,7 +34,7 @@ export type ClaimAttachment = (
   claim: { messageId: string; senderId: string | null },
 ) => Attachment;
 
-export type MessageDeps = {
+type MessageDeps = {
   store: MessageStore;
   conversations: ConversationStore;
   reactions: ReactionStore;

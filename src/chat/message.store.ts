@@ -2,7 +2,7 @@ import type { Db } from "../kernel/db/open.ts";
 import { type MessageRow, messages } from "./message.table.ts";
 import { columnsOf, inserter } from "./statements.ts";
 
-export type HistoryQuery = {
+type HistoryQuery = {
   conversationId: string;
   /** Walks away from this `seq`; null starts at the newest. */
   from: number | null;

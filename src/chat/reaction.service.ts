@@ -9,16 +9,14 @@ import { fits } from "./limits.ts";
 import type { MessageStore } from "./message.store.ts";
 import type { ReactionStore } from "./reaction.store.ts";
 
-export type ReactionDeps = {
+type ReactionDeps = {
   store: ReactionStore;
   messages: MessageStore;
   conversations: ConversationStore;
   log: EventLog;
 };
 
-export const MAX_EMOJI_CHARACTERS = 64;
-
-export type ReactionService = ReturnType<typeof reactionService>;
+const MAX_EMOJI_CHARACTERS = 64;
 
 /** Mutations are units of work: call them inside `write`. */
 export function reactionService({ bus, config, now }: Runtime, { store, messages, conversations, log }: ReactionDeps) {

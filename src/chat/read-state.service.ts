@@ -6,8 +6,6 @@ import type { ConversationRow } from "./conversation.table.ts";
 import { type ReceiptRow, readStateStore } from "./read-state.store.ts";
 import type { Tenant } from "./tenant.ts";
 
-export type ReadStateService = ReturnType<typeof readStateService>;
-
 /** How far each user has read. Mutations are units of work: call them inside `write`. */
 export function readStateService({ bus, db, now }: Runtime) {
   const store = readStateStore(db);

@@ -6,7 +6,7 @@ import type { Tenant } from "./tenant.ts";
 export type ReceiptRow = { userId: string; joinedAt: number } & Partial<
   Pick<ReadStateRow, "lastReadMessageId" | "lastReadSeq" | "lastReadAt">
 >;
-export type UnreadRow = { conversationId: string; unreadCount: number };
+type UnreadRow = { conversationId: string; unreadCount: number };
 
 /**
  * Unread is a subtraction, whatever the length of the history: messages given out since the position, less one's own,

@@ -20,7 +20,7 @@ export type AgingMessage = {
   deletedAt: number | null;
 };
 
-export type AgingEvent = { seq: number; at: number };
+type AgingEvent = { seq: number; at: number };
 
 export type RetentionStore = ReturnType<typeof retentionStore>;
 

@@ -19,11 +19,9 @@ export type ChatGrant = Tenant & {
   expiresAt: number;
 };
 
-export type ChatTokenDeps = { conversations: ConversationStore; isArchived: (projectId: string) => boolean };
+type ChatTokenDeps = { conversations: ConversationStore; isArchived: (projectId: string) => boolean };
 
-export const MIN_TTL_SECONDS = 60;
-
-export type ChatTokenService = ReturnType<typeof chatTokenService>;
+const MIN_TTL_SECONDS = 60;
 
 /** Mutations are units of work: call them inside `write`. */
 export function chatTokenService(runtime: Runtime, { conversations, isArchived }: ChatTokenDeps) {

@@ -4,7 +4,7 @@ import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
 import type { ChatTokenStore } from "./token.store.ts";
 
-export type ChatTokenVerifier = (token: string) => Promise<ChatTokenCaller>;
+type ChatTokenVerifier = (token: string) => Promise<ChatTokenCaller>;
 
 const CACHED_TOKENS = 10_000;
 

@@ -60,6 +60,6 @@ function isActive(show: () => { status: string }): boolean {
   return isUsable(show) && show().status === "ACTIVE";
 }
 
-export function randomPassword(): string {
+function randomPassword(): string {
   return Buffer.from(crypto.getRandomValues(new Uint8Array(15))).toString("base64url");
 }

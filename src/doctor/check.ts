@@ -25,7 +25,7 @@ export const CHECK_NAMES = [
   "webhooks",
   "doctor",
 ] as const;
-export type CheckName = (typeof CHECK_NAMES)[number];
+type CheckName = (typeof CHECK_NAMES)[number];
 
 /** One thing that was looked at. The remedy is one line, and empty when all is well. */
 export type Check = { name: CheckName; status: Status; detail: string; remedy: string };

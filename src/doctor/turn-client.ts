@@ -10,7 +10,7 @@ import {
   writeRelease,
 } from "./turn-message.ts";
 
-export type TurnTarget = { host: string; port: number; transport: "udp" | "tcp" | "tls" };
+type TurnTarget = { host: string; port: number; transport: "udp" | "tcp" | "tls" };
 
 /** `turn:host:port?transport=tcp` and the like (RFC 7065). */
 export function turnTarget(url: string): TurnTarget {

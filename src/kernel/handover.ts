@@ -2,7 +2,7 @@ import { lchownSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 /** What root makes in a directory that belongs to somebody else; that one alone runs the server, and must be able to read it. */
-export type Handover = (path: string) => void;
+type Handover = (path: string) => void;
 
 /** Gives a file or a folder, with all that is in it, to the owner of the data directory; without effect for all but root. */
 export function handoverTo(dataDir: string): Handover {

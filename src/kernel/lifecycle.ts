@@ -4,7 +4,7 @@ import type { Log } from "./log.ts";
 type Part = { name: string; stop: (reason: string, deadline: number) => void | Promise<void> };
 
 /** Parts are started in order and stopped in reverse; one that fails to stop, or takes too long, does not hold up the others. */
-export type Lifecycle = {
+type Lifecycle = {
   /** Registers how a part that has just started is stopped again. */
   started(name: string, stop: Part["stop"]): void;
   readonly draining: boolean;

@@ -17,7 +17,7 @@ const SECRET_FIELDS = [
 ];
 const redactedPaths = SECRET_FIELDS.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]);
 
-export type LogOptions = {
+type LogOptions = {
   level: string;
   /** `auto` is for the eye on a terminal. */
   format: "auto" | "json" | "pretty";

@@ -11,7 +11,7 @@ export type Outbox = {
   since(lastSeq: number): string[] | null;
 };
 
-export type OutboxOptions = {
+type OutboxOptions = {
   startSeq?: number;
   /** Some frames carry data of their senders: many readers of many large ones must not fill the memory. */
   keptCharacters?: number;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { writeDurably } from "./durable-file.ts";
 
 /** Each purpose has a key of its own, so that no credential passes for another. */
-export type KeyPurpose =
+type KeyPurpose =
   | "session"
   | "chat-token"
   | "rtc-token"

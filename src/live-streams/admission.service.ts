@@ -19,7 +19,7 @@ export type Admission = {
   chat: ChatGrant;
 };
 
-export type AdmissionDeps = {
+type AdmissionDeps = {
   streams: LiveStreamService;
   people: PeopleStore;
   rtcTokens: RtcTokenService;
@@ -43,8 +43,6 @@ const VIEWER_PERMISSIONS = {
   publishVideo: false,
   publishData: false,
 };
-
-export type AdmissionService = ReturnType<typeof admissionService>;
 
 /** Who comes onto a stream, and who has to go. Mutations are units of work: call them inside `write`. */
 export function admissionService({ now }: Runtime, { streams, people, rtcTokens, chat }: AdmissionDeps) {

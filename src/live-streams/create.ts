@@ -9,7 +9,7 @@ import { liveStreamStore } from "./live-stream.store.ts";
 import { peopleStore } from "./people.store.ts";
 import { viewerCounts } from "./viewer-count.ts";
 
-export type LiveStreamsDeps = {
+type LiveStreamsDeps = {
   rooms: RoomService;
   rtcTokens: RtcTokenService;
   chat: ChatService;

@@ -12,7 +12,7 @@ import type { LiveStreamRow } from "./live-stream.table.ts";
 import type { PeopleStore } from "./people.store.ts";
 
 /** What describes a stream; PATCH takes all of it. */
-export type StreamDescription = {
+type StreamDescription = {
   title?: string;
   description?: string | null;
   thumbnailUrl?: string | null;
@@ -22,12 +22,12 @@ export type StreamDescription = {
   visibility?: LiveStreamVisibility;
   metadata?: Record<string, unknown> | null;
 };
-export type NewStream = StreamDescription & { title: string; hostIdentity: string; scheduledAt?: string | null };
+type NewStream = StreamDescription & { title: string; hostIdentity: string; scheduledAt?: string | null };
 
 /** A stream as someone of this project sees it. Without `environment` (a session, by id) either one is found. */
 export type StreamRef = { projectId: string; environment?: Environment; streamId: string };
 
-export type LiveStreamDeps = {
+type LiveStreamDeps = {
   store: LiveStreamStore;
   people: PeopleStore;
   rooms: RoomService;

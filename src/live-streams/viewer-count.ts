@@ -6,7 +6,7 @@ import type { LiveStreamStore } from "./live-stream.store.ts";
 import type { LiveStreamRow } from "./live-stream.table.ts";
 import type { PeopleStore } from "./people.store.ts";
 
-export type ViewerCountDeps = {
+type ViewerCountDeps = {
   store: LiveStreamStore;
   people: PeopleStore;
   liveRooms: Pick<LiveRooms, "participants">;

@@ -6,9 +6,7 @@ export function createApi(url: string, apiKey: string): Api {
     const headers = { authorization: `Bearer ${apiKey}`, ...(body && { "content-type": "application/json" }) };
     const response = await fetch(`${url}${path}`, { method, headers, body: body && JSON.stringify(body) });
     const answer = (await response.json().catch(() => ({}))) as Record<string, unknown>;
-    if (!response.ok) {
-      throw new Error(String((answer.error as { code?: string })?.code ?? answer.code ?? response.status));
-    }
+    if (!response.ok) throw new Error(String(answer.code ?? response.status));
     return answer;
   };
 }

@@ -4,7 +4,7 @@ import { type ChatFigures, ChatMeasure } from "./chat-measure.ts";
 import { ChatMember } from "./chat-member.ts";
 import { causeOf, Tally, within } from "./figures.ts";
 
-export type ChatLoad = {
+type ChatLoad = {
   url: string;
   apiKey: string;
   conversations: number;

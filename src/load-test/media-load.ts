@@ -9,7 +9,7 @@ import {
   type Publisher,
 } from "./participants.ts";
 
-export type MediaLoad = {
+type MediaLoad = {
   url: string;
   apiKey: string;
   rooms: number;

@@ -3,7 +3,7 @@ import { inflateRawSync } from "node:zlib";
 import type { NegotiateAnswer } from "../media/node.ts";
 import type { ErrorFrame, JoinAck, OfferAck, Push } from "../protocol/signaling.ts";
 
-export type RtcClientOptions = {
+type RtcClientOptions = {
   /** Of the server: http(s)://… */
   url: string;
   token: string;
@@ -13,7 +13,7 @@ export type RtcClientOptions = {
 
 type Waiting = { resolve(frame: object): void; reject(error: Error): void };
 
-export class RtcRefused extends Error {
+class RtcRefused extends Error {
   override readonly name = "RtcRefused";
   constructor(
     readonly code: string,

@@ -3,7 +3,7 @@ import { writeUint16, writeUint32 } from "../sfu/packet/bytes.ts";
 import { EXTENSION_IDS } from "./load-offer.ts";
 import type { LoadPeer } from "./load-peer.ts";
 
-export type SourceOptions = {
+type SourceOptions = {
   ssrc: number;
   payloadType: number;
   mid: string;

@@ -5,7 +5,7 @@ import type { Config } from "../kernel/config/index.ts";
 import type { Log } from "../kernel/log.ts";
 import { isLoopback } from "../kernel/loopback.ts";
 
-export type MediaAddresses = {
+type MediaAddresses = {
   /** IP addresses in the candidates of every answer. */
   announce: string[];
   /** What to bind. */

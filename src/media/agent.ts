@@ -3,7 +3,7 @@ import type { Log } from "../kernel/log.ts";
 import { every, type Timers } from "../kernel/timers.ts";
 import type { MediaNode } from "./node.ts";
 
-export type AgentDeps = {
+type AgentDeps = {
   node: MediaNode;
   registration: RegisterServer;
   /** Where the control plane is reached, and the secret that opens its node routes. */

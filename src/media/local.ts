@@ -8,7 +8,7 @@ import { EmbeddedMedia } from "./embedded.ts";
 import { NativeUnavailable } from "./native-library.ts";
 import type { MediaNodes } from "./nodes.ts";
 
-export type LocalMedia = {
+type LocalMedia = {
   node: EmbeddedMedia;
   /** UDP (and TCP) ports of the workers, and the addresses under which clients are told to reach them. */
   ports: number[];

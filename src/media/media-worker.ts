@@ -11,7 +11,7 @@ const CLOSE_TIMEOUT_MS = 2_000;
 const PING_INTERVAL_MS = 2_000;
 const HUNG_AFTER_MS = 10_000;
 
-export type MediaWorkerEvents = {
+type MediaWorkerEvents = {
   onEvent(event: MediaEvent): void;
   onCrash(): void;
   log: { info(details: object, message: string): void; error(details: object, message: string): void };

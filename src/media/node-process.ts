@@ -11,7 +11,7 @@ import { capacityOf, mediaRefused } from "./local.ts";
 import { createNodeServer } from "./node-server.ts";
 import { serveNode } from "./node-server-http.ts";
 
-export type NodeProcessOptions = {
+type NodeProcessOptions = {
   config: Config;
   controlPlane: string;
   secret: string;

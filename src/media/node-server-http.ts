@@ -5,7 +5,7 @@ import { sameSecret } from "../kernel/secrets.ts";
 import type { NodeServer } from "./node-server.ts";
 import { CONVERSATION_HEADER, LAST_SEQ_HEADER, NODE_FRAME_MAX_BYTES, NODE_SOCKET_PATH } from "./remote-protocol.ts";
 
-export type NodeHttpOptions = {
+type NodeHttpOptions = {
   hostname: string;
   port: number;
   certificate: Certificate | undefined;

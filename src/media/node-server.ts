@@ -12,7 +12,7 @@ import {
 } from "./node.ts";
 import { type FromNode, NODE_RING_FRAMES, type NodePush, type ToNode } from "./remote-protocol.ts";
 
-export type ConversationRef = { conversation: string; lastSeq: number };
+type ConversationRef = { conversation: string; lastSeq: number };
 
 export type NodeServer = {
   /** A control plane has come, or come back; an older connection of it is closed. */

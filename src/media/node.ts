@@ -10,7 +10,7 @@ import type { DeliveryReason, PublishedSection, SubscribedSection, SubscriptionC
 
 export type RoomRef = { roomId: string };
 export type ParticipantRef = RoomRef & { participantId: string };
-export type TrackRef = ParticipantRef & { trackId: string };
+type TrackRef = ParticipantRef & { trackId: string };
 
 export type OpenRoom = RoomRef & {
   /** How many of the loudest voices are forwarded; 6 unless given. */
@@ -44,7 +44,7 @@ export type NegotiateAnswer = {
   tracks: { clientTrackId: string; trackId: string }[];
 };
 
-export type UpdateSubscriptions = ParticipantRef & { tracks: SubscriptionChange[] };
+type UpdateSubscriptions = ParticipantRef & { tracks: SubscriptionChange[] };
 
 export type SendData = RoomRef & {
   /** Identity of the sender; null when the server itself speaks (REST). */

@@ -9,7 +9,7 @@ import {
   type ToNode,
 } from "./remote-protocol.ts";
 
-export type RemoteLinkDeps = {
+type RemoteLinkDeps = {
   serverName: string;
   internalUrl: string;
   secret: string;

@@ -4,7 +4,7 @@ import type { Runtime } from "../runtime.ts";
 import type { MediaNodes } from "./nodes.ts";
 import { RemoteMedia } from "./remote.ts";
 
-export type RemoteNodes = {
+type RemoteNodes = {
   /** Nodes that were there before this process have been reached, or cannot be. */
   settled: Promise<void>;
   stop(): Promise<void>;

@@ -15,7 +15,7 @@ import {
 import { openRemoteLink, type RemoteLink } from "./remote-link.ts";
 import type { FromNode, NodeCall, Welcome } from "./remote-protocol.ts";
 
-export type RemoteMediaOptions = {
+type RemoteMediaOptions = {
   serverName: string;
   internalUrl: string;
   /** What both sides know: SFU_REGISTRATION_SECRET. */

@@ -5,7 +5,7 @@ import type { ConnectionState } from "../protocol/observability.ts";
 import { type ConnectionEventRow, type ConnectionRow, connectionEvents, connections } from "./connection.table.ts";
 
 export type Tenant = { projectId: string; environment: Environment };
-export type ConnectionFilter = Tenant & { state?: ConnectionState; roomId?: string };
+type ConnectionFilter = Tenant & { state?: ConnectionState; roomId?: string };
 /** Where a page ended: newest first, by start and then by id. */
 export type After = { startedAt: number; id: string };
 

@@ -5,7 +5,7 @@ import { iso, type Now } from "../kernel/clock.ts";
 import { setInstallationValue } from "../kernel/installation.ts";
 import type { Runtime } from "../runtime.ts";
 
-export type DiagnosticStatus = "ok" | "degraded" | "down";
+type DiagnosticStatus = "ok" | "degraded" | "down";
 export type Finding = { status: DiagnosticStatus; detail: string | null };
 export type Dependency = "database" | "media" | "storage" | "webhooks" | "mail";
 /** Really asks the dependency; a throw means that it is down. */
@@ -75,7 +75,7 @@ export const mailProbe =
     return { status: "ok", detail: null };
   };
 
-export type WebhookBacklog = { pending: number; oldestAt: number | null; failingEndpoints: number };
+type WebhookBacklog = { pending: number; oldestAt: number | null; failingEndpoints: number };
 
 /** What waits, for how long, and which endpoints fail. */
 export const webhookProbe =

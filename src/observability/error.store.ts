@@ -4,8 +4,8 @@ import type { ErrorCategory } from "../protocol/observability.ts";
 import type { Tenant } from "./connection.store.ts";
 import { type ClassifiedErrorRow, classifiedErrors } from "./error.table.ts";
 
-export type ErrorFilter = Tenant & { category?: ErrorCategory; connections?: string[] };
-export type ErrorAfter = { occurredAt: number; id: string };
+type ErrorFilter = Tenant & { category?: ErrorCategory; connections?: string[] };
+type ErrorAfter = { occurredAt: number; id: string };
 
 export type ErrorStore = ReturnType<typeof errorStore>;
 

@@ -41,7 +41,7 @@ export const ClassifiedError = t.Object({
   occurredAt: Timestamp,
 });
 
-export const ConnectionEvent = t.Object({
+const ConnectionEvent = t.Object({
   type: oneOf(CONNECTION_EVENT_TYPES),
   source: oneOf(["server", "client"]),
   timestamp: Timestamp,

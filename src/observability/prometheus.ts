@@ -1,7 +1,7 @@
 import type { NodeLoad } from "../media/node.ts";
 import type { Runtime } from "../runtime.ts";
 
-export type MeasuredParts = {
+type MeasuredParts = {
   /** Load of the media node inside this process; throws while it does not run. */
   mediaLoad: () => Promise<NodeLoad>;
   /** Deliveries that wait, over all projects. */

@@ -19,7 +19,7 @@ const REMEMBERED = 5_000;
 /** `present`: in a room as far as the server knows. A client alone can open a record, and need never come. */
 type Entry = { row: ConnectionRow; events: number; dirty: boolean; blamed: boolean; present: boolean };
 
-export type ClientEvent = {
+type ClientEvent = {
   connectionId: string;
   type: ConnectionEventType;
   at: number;

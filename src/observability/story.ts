@@ -3,9 +3,9 @@ import type { ConnectionEventType, ConnectionState } from "../protocol/observabi
 import type { Mishap } from "./classify.ts";
 import type { ConnectionRow } from "./connection.table.ts";
 
-export type TimelineEntry = { type: ConnectionEventType; data?: Record<string, unknown> };
+type TimelineEntry = { type: ConnectionEventType; data?: Record<string, unknown> };
 
-export type Chapter = { change: Partial<ConnectionRow>; entries: TimelineEntry[]; mishap: Mishap | null };
+type Chapter = { change: Partial<ConnectionRow>; entries: TimelineEntry[]; mishap: Mishap | null };
 
 /** Leaving for one of these is a failure; for any other reason it is the end that somebody wanted. */
 const FAILURES = new Set(["timeout", "failed", "node_lost"]);

@@ -10,7 +10,7 @@ import type { RoomService } from "../rooms/room.service.ts";
 import type { RtcTokenService } from "../rooms/rtc-token.service.ts";
 import type { Runtime } from "../runtime.ts";
 
-export type PlaygroundDeps = {
+type PlaygroundDeps = {
   rooms: RoomService;
   rtcTokens: RtcTokenService;
   chat: ChatService;
@@ -18,10 +18,10 @@ export type PlaygroundDeps = {
   liveRooms: LiveRooms;
 };
 
-export type PlaygroundJoin = { room: string; identity: string; mode: PlaygroundMode };
+type PlaygroundJoin = { room: string; identity: string; mode: PlaygroundMode };
 
 /** On record, but not signed yet. */
-export type PlaygroundAdmission = PlaygroundJoin &
+type PlaygroundAdmission = PlaygroundJoin &
   Pick<Admission, "rtc" | "chat"> & { conversationId: string; stream: LiveStreamRow | null };
 
 const EVERYTHING = { publish: true, publishData: true };

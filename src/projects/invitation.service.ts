@@ -16,7 +16,7 @@ import type { ProjectService } from "./project.service.ts";
 /** Longer than other links: it comes unasked, and perhaps on a Friday. */
 const LIFETIME_MS = 7 * 86_400_000;
 
-export type InvitationDeps = {
+type InvitationDeps = {
   users: UserService;
   members: MemberService;
   projects: ProjectService;

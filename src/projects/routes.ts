@@ -10,7 +10,7 @@ import { projectDashboardRoutes } from "./project.dashboard-routes.ts";
 import { projectKeyRoutes } from "./project.key-routes.ts";
 import { projectRoutes } from "./project.routes.ts";
 
-export type ProjectServices = InvitationRouteDeps & { members: MemberService; apiKeys: ApiKeyService };
+type ProjectServices = InvitationRouteDeps & { members: MemberService; apiKeys: ApiKeyService };
 
 /** Projects, who belongs to them, and their keys. */
 export const projectsRoutes = (http: Http, runtime: Runtime, services: ProjectServices) =>

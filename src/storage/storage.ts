@@ -1,7 +1,7 @@
 /** Where the bytes of a file lie. A row remembers it, so that files outlive a change of configuration. */
 export type Location = "disk" | "s3";
 
-export type StoredFile = {
+type StoredFile = {
   /** Public id; what the address of a file on this server is made of. */
   id: string;
   /** Name of the bytes in their place; null until the disk has received any. */
@@ -11,7 +11,7 @@ export type StoredFile = {
   size: number;
 };
 
-export type SignedUpload = { url: string; headers: Record<string, string> };
+type SignedUpload = { url: string; headers: Record<string, string> };
 
 /** The seam between attachments and their bytes: this server's disk, or a bucket. */
 export type Storage = {

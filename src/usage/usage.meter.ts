@@ -6,8 +6,6 @@ import type { UsageStore } from "./usage.store.ts";
 /** A sign of life is written at most this often; it bounds what a crash can cost in accuracy. */
 const TOUCH_EVERY_MS = 15_000;
 
-export type UsageMeter = ReturnType<typeof createUsageMeter>;
-
 /** Counts media sessions as they happen: from the first packet to the end, reconnects included. */
 export function createUsageMeter({ bus, ids, log, now, write }: Runtime, store: UsageStore) {
   const open = new Map<string, { row: string; touchedAt: number }>();

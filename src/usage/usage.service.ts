@@ -5,7 +5,7 @@ import { createUsageMeter } from "./usage.meter.ts";
 import { usageStore } from "./usage.store.ts";
 import type { UsageSessionRow } from "./usage.table.ts";
 
-export type UsageAsked = { limit?: number; days?: number };
+type UsageAsked = { limit?: number; days?: number };
 
 const DEFAULT_HISTORY = 50;
 const DEFAULT_DAYS = 30;

@@ -7,7 +7,7 @@ export type Outcome =
   /** The server is stopping: the attempt counts for nothing and is made again after the restart. */
   | { kind: "abandoned" };
 
-export type AttemptRequest = {
+type AttemptRequest = {
   url: string;
   headers: Record<string, string>;
   body: string;

@@ -3,7 +3,7 @@ import type { Db } from "../kernel/db/open.ts";
 import type { DeliveryStatus } from "../protocol/enums.ts";
 import { type Attempt, type DeliveryRow, webhookDeliveries as deliveries, webhookEvents } from "./webhook.table.ts";
 
-export type NewDelivery = { id: string; endpointId: string; eventId: string; forced: boolean; at: number };
+type NewDelivery = { id: string; endpointId: string; eventId: string; forced: boolean; at: number };
 export type ListedDelivery = { delivery: DeliveryRow; eventType: string };
 
 export type PendingDelivery = { id: string; eventId: string; dueAt: number };

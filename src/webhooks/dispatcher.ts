@@ -7,7 +7,7 @@ import type { WebhookStores } from "./stores.ts";
 import type { Subscribers } from "./subscribers.ts";
 import type { EndpointRow } from "./webhook.table.ts";
 
-export type Dispatcher = {
+type Dispatcher = {
   /** Sends what is due, and goes on doing so as events come in and waits run out. */
   start(): void;
   /** Lets running attempts end until `deadline`; what is cut off is sent again after the restart. */

@@ -8,7 +8,7 @@ const AHEAD = 8;
 const ENDPOINTS_PER_UNIT = 8;
 
 /** Makes events of the log into deliveries, a few ahead of what an endpoint can take. */
-export type Drawing = {
+type Drawing = {
   /** Sees to it that the next events become deliveries, if there are any; `onDrawn` is told when they are on disk. */
   request(endpoint: EndpointRow): void;
   isUnderWay(endpointId: string): boolean;

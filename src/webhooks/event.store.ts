@@ -5,7 +5,7 @@ import { WEBHOOK_TEST_TYPE } from "../protocol/webhook-events.ts";
 import { type EventRow, webhookEvents as events, webhookDeliveries } from "./webhook.table.ts";
 
 /** Whose events, and of which types; an empty filter takes all. */
-export type Reader = { projectId: string; environment: Environment; events: readonly string[] };
+type Reader = { projectId: string; environment: Environment; events: readonly string[] };
 
 /** The log of events: the outbox, and what can be sent again. */
 export function eventStore(db: Db) {

@@ -8,7 +8,7 @@ const UNPROVEN_LANES = 128;
  * Who may send now. An endpoint earns its four lanes by answering, with whatever status; until its last attempt was
  * answered it has one, and shares a part of the whole with others like it.
  */
-export type Lanes = {
+type Lanes = {
   free(endpointId: string): boolean;
   /** Takes one of the free lanes; the returned function gives it back. */
   take(endpointId: string): (answered: boolean) => void;

@@ -1,7 +1,7 @@
 import type { DeliveryStatus, WebhookDisabledReason } from "../protocol/enums.ts";
 import type { Outcome } from "./attempt.ts";
 
-export type RetryLimits = {
+type RetryLimits = {
   WEBHOOK_MAX_ATTEMPTS: number;
   WEBHOOK_BACKOFF_BASE_MS: number;
   WEBHOOK_DISABLE_AFTER_FAILURES: number;

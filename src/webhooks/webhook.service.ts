@@ -12,13 +12,13 @@ import type { EndpointRow } from "./webhook.table.ts";
 
 const ROTATION_OVERLAP_SECONDS = 86_400;
 
-export type NewWebhook = {
+type NewWebhook = {
   url: string;
   environment?: Environment;
   events?: WebhookEventType[];
   description?: string | null;
 };
-export type WebhookChange = {
+type WebhookChange = {
   url?: string;
   events?: WebhookEventType[];
   description?: string | null;

@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net";
 
-export type RawRequest = {
+type RawRequest = {
   socket: Socket;
   /** What came back so far. */
   received(): string;

@@ -5,7 +5,7 @@ import { ChatChild } from "./chat-child.ts";
 import { ChatClient } from "./client.ts";
 import type { Body } from "./world.ts";
 
-export type CrashReport = {
+type CrashReport = {
   rounds: number;
   acknowledged: number;
   retried: number;

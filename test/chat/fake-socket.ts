@@ -5,7 +5,7 @@ import type { Frame } from "./client.ts";
 import type { ChatRest } from "./rest.ts";
 
 /** A socket without a network: what is sent to it is read at once, unless the test says that nobody reads. */
-export class FakeSocket implements TopicSocket {
+class FakeSocket implements TopicSocket {
   readonly frames: Frame[] = [];
   readonly topics = new Set<string>();
   closed: number | null = null;

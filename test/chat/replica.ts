@@ -44,7 +44,7 @@ export function apply(state: State, event: Body): void {
   if (event.thread) change(event.thread.rootId, { replyCount: event.thread.replyCount });
 }
 
-export type ReplicaDeps = {
+type ReplicaDeps = {
   url: string;
   token: string;
   room: string;

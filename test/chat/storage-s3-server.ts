@@ -3,7 +3,7 @@ import { createHash, createHmac } from "node:crypto";
 export type S3Credentials = { accessKeyId: string; secretAccessKey: string; region: string; bucket: string };
 type Stored = { bytes: Uint8Array; type: string };
 
-export type S3TestServer = {
+type S3TestServer = {
   endpoint: string;
   objects: Map<string, Stored>;
   /** `METHOD key → status` of every request, in order. */

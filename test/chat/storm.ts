@@ -5,7 +5,7 @@ import { ChatChild } from "./chat-child.ts";
 import { ChatClient } from "./client.ts";
 import type { Body } from "./world.ts";
 
-export type StormReport = {
+type StormReport = {
   sockets: number;
   /** From the first reconnect to the last resumed. */
   stormMs: number;

@@ -3,7 +3,7 @@ import type { TestServer } from "../harness/server.ts";
 import type { Asked } from "./requests.ts";
 import { problemsOf } from "./schema-check.ts";
 
-export type Judge = (operation: Operation, credential: string | undefined, asked: Asked) => Promise<number>;
+type Judge = (operation: Operation, credential: string | undefined, asked: Asked) => Promise<number>;
 
 /** Asks, and throws for what no route may do, whatever it is asked. Gives the status. */
 export function createJudge(server: TestServer): Judge {

@@ -12,9 +12,9 @@ import { RestUser } from "./rest-user.ts";
 import { Subject, type Usage } from "./subject.ts";
 import { ConnectionWire, PacketWire } from "./wires.ts";
 
-export type FaultRun = Lengths & { binary: string; seconds: number; seed: number; progress: (line: string) => void };
+type FaultRun = Lengths & { binary: string; seconds: number; seed: number; progress: (line: string) => void };
 
-export type FaultReport = {
+type FaultReport = {
   faults: number;
   /** What must not have happened; empty when every promise was kept. */
   broken: string[];

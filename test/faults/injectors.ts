@@ -6,7 +6,7 @@ export type World = { subject: Subject; packets: PacketWire; connections: Connec
 /** How long each trouble lasts. */
 export type Lengths = { faultSeconds: number; stopSeconds: number };
 
-export type Fault = {
+type Fault = {
   readonly name: string;
   /** Makes it happen, and ends it. */
   inject(world: World, lengths: Lengths): Promise<void>;

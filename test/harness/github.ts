@@ -7,7 +7,7 @@ export type GitHubAccount = {
   emails: { email: string; primary: boolean; verified: boolean }[];
 };
 
-export type GitHubServer = {
+type GitHubServer = {
   url: string;
   /** Signs in as `account` and gives the code that GitHub would send back. */
   visit(authorizationUrl: string, account: GitHubAccount): string;

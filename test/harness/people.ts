@@ -5,7 +5,7 @@ import type { Services } from "../../src/services.ts";
 export type TestProject = { projectId: string; ownerId: string; key: string };
 /** `token` goes where a key goes: `call(method, path, { key: token })`. */
 export type TestSession = { token: string; userId: string; email: string; projectId: string };
-export type SessionOptions = { projectId?: string; role?: ProjectRole; operator?: boolean };
+type SessionOptions = { projectId?: string; role?: ProjectRole; operator?: boolean };
 
 export type People = {
   /** A project with an owner, and a key of the environment asked for. */

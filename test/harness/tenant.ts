@@ -16,7 +16,7 @@ export type Tenant = {
   ids: Record<string, string>;
 };
 
-export type TenantOptions = { environment?: Environment; operator?: boolean; marker?: string };
+type TenantOptions = { environment?: Environment; operator?: boolean; marker?: string };
 
 let tenants = 0;
 

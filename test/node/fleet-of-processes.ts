@@ -15,7 +15,7 @@ const LIMITS = { SIGNALING_MAX_CONNECTIONS_PER_WINDOW: "1000", SIGNALING_MAX_MES
 
 export type Process = { child: Bun.Subprocess<"ignore", "pipe", "pipe">; out(): string; err(): string };
 
-export type NodeName = "eu1" | "us1";
+type NodeName = "eu1" | "us1";
 
 export class Fleet {
   readonly #dataDir = join(mkdtempSync(join(tmpdir(), "stoa-fleet-")), "data");

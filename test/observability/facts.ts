@@ -1,7 +1,7 @@
 import type { RtcConnectionEvent } from "../../src/protocol/facts.ts";
 import type { TestServer } from "../harness/server.ts";
 
-export type Scene = {
+type Scene = {
   projectId: string;
   connectionId?: string;
   identity?: string;

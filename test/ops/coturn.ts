@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { program } from "./machine.ts";
 
-export type TurnServer = { child: Bun.Subprocess; log(): string };
+type TurnServer = { child: Bun.Subprocess; log(): string };
 
 type Options = {
   address: string;

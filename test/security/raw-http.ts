@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net";
 
-export type RawConnection = { socket: Socket; heard: () => string; closed: Promise<void> };
+type RawConnection = { socket: Socket; heard: () => string; closed: Promise<void> };
 
 /** A connection of bare bytes, with everything that came back. */
 export async function rawConnection(url: string, bytes: string): Promise<RawConnection> {

@@ -3,7 +3,7 @@ import type { WebhookFact } from "../../src/protocol/facts.ts";
 import type { Reply, TestServer } from "../harness/server.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
 
-export type HookedProject = {
+type HookedProject = {
   projectId: string;
   key: string;
   token: string;
@@ -65,7 +65,7 @@ function viewerJoined(projectId: string, environment: Environment, identity: str
   return { type: "live_stream.viewer_joined", projectId, environment, at, data };
 }
 
-export type HookedEndpoint = HookedProject & {
+type HookedEndpoint = HookedProject & {
   id: string;
   receiver: Receiver;
   webhook(): Promise<Record<string, unknown>>;

@@ -57,7 +57,7 @@ export function startReceiver(reply: Receiver["reply"] = ok): Receiver {
   return receiver;
 }
 
-export type RawReceiver = { url: string; connections: number; bytesSent: number; close(): void };
+type RawReceiver = { url: string; connections: number; bytesSent: number; close(): void };
 
 /** An endpoint that does not keep to HTTP: `onRequest` gets the bare socket once something has arrived on it. */
 export async function startRawReceiver(

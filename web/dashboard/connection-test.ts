@@ -13,7 +13,7 @@ export const STEPS = {
 export type StepName = keyof typeof STEPS;
 
 /** `slow` works, but could be better; `skipped` could not be tried because something before it failed. */
-export type StepResult = {
+type StepResult = {
   status: "running" | "passed" | "slow" | "failed" | "skipped";
   detail: string;
   advice: string | null;
@@ -21,7 +21,7 @@ export type StepResult = {
 export type Results = Partial<Record<StepName, StepResult>>;
 
 type Admission = { endpoint: string; token: string };
-export type TestDeps = {
+type TestDeps = {
   /** A token for the room of the test; asked for twice, because one who sends does not hear himself. */
   admit: (identity: string) => Promise<Admission>;
   onResults: (results: Results) => void;

@@ -50,7 +50,7 @@ export function useLive<T>(read: () => Promise<T>, deps: readonly unknown[], eve
   return { ...state, reload: () => void load() };
 }
 
-export type LiveList<Row> = Live<Row[]> & { more: boolean; showMore: () => void };
+type LiveList<Row> = Live<Row[]> & { more: boolean; showMore: () => void };
 
 type Paged<Row> = { rows: Row[]; next: string | undefined };
 

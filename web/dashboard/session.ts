@@ -1,6 +1,6 @@
 import { computed, signal } from "@preact/signals";
 
-export type SignedInUser = {
+type SignedInUser = {
   id: string;
   email: string;
   name: string | null;

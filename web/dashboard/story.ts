@@ -15,7 +15,7 @@ export type Told = {
   events: StoryEvent[];
 };
 
-export type Segment = { state: ConnectionState; from: number; until: number };
+type Segment = { state: ConnectionState; from: number; until: number };
 export type Lane = "Connection" | "Network" | "Tracks" | "Quality" | "Errors";
 
 const LANES: Record<ConnectionEventType, Lane> = {
@@ -42,7 +42,7 @@ export const laneOf = (type: ConnectionEventType): Lane => LANES[type];
 /** Marks nearer to each other than this share of the span could not be told apart. */
 const NEAR = 0.03;
 
-export type Cluster = { at: number; events: { event: StoryEvent; index: number }[] };
+type Cluster = { at: number; events: { event: StoryEvent; index: number }[] };
 
 /** The events of one lane, those that happened at nearly the same time as one. */
 export function clustersOf(told: Told, lane: Lane, now: number): Cluster[] {

@@ -12,9 +12,9 @@ import type { Provider, ProviderIdentity } from "./provider.ts";
 
 export const STATE_SECONDS = 600;
 
-export type OAuthDeps = { users: UserService; sessions: SessionService; accounts: AccountService };
+type OAuthDeps = { users: UserService; sessions: SessionService; accounts: AccountService };
 
-export type Exchange = { code: string; state: string; iss?: string; inviteToken?: string };
+type Exchange = { code: string; state: string; iss?: string; inviteToken?: string };
 
 export type OAuthService = ReturnType<typeof oauthService>;
 

@@ -2,7 +2,7 @@ import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { parseJson } from "../../kernel/json.ts";
 import { type ChatClientFrame, ChatClientFrames, type ChatClientFrameType } from "../../protocol/chat.ts";
 
-export type Decoded =
+type Decoded =
   | { ok: true; frame: ChatClientFrame }
   /** Malformed is what is no frame at all; three of them close the connection. */
   | {

@@ -7,7 +7,7 @@ import type { Session } from "./session.ts";
 import { createTypists } from "./typing.ts";
 
 /** Sends one frame to every socket that subscribed to the topic. */
-export type Broadcast = (topic: string, frame: string) => void;
+type Broadcast = (topic: string, frame: string) => void;
 
 type Room = { place: Place; sessions: Set<Session>; bytesUnchecked: number };
 

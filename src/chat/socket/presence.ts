@@ -17,9 +17,7 @@ type Entry = {
 
 type Conversation = { place: Place; entries: Map<string, Entry>; present: number; changed: Set<Entry> };
 
-export type PresenceChange = { userId: string; status: PresenceStatus; at: string };
-
-export type Presences = ReturnType<typeof createPresences>;
+type PresenceChange = { userId: string; status: PresenceStatus; at: string };
 
 /**
  * Who is in which conversation now. A user whose connection broke stays until the TTL, so that a reconnect is no event;

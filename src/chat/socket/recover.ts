@@ -3,7 +3,7 @@ import type { ChatEvent } from "../../protocol/chat-events.ts";
 import type { ConversationRow } from "../conversation.table.ts";
 import type { EventLog } from "../event-log.ts";
 
-export type Recovery = { recovered: boolean; events: ChatEvent[] };
+type Recovery = { recovered: boolean; events: ChatEvent[] };
 
 /** A replay must not itself make its reader a slow one. */
 const MAX_REPLAYED_CHARACTERS = 512 * 1024;

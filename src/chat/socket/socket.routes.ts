@@ -9,7 +9,7 @@ import { ApiError } from "../../protocol/errors.ts";
 import type { ChatService } from "../chat.service.ts";
 import type { Admission } from "./live.ts";
 
-export type ChatSocketDeps = { chat: ChatService; originPolicy: (projectId: string) => OriginPolicy };
+type ChatSocketDeps = { chat: ChatService; originPolicy: (projectId: string) => OriginPolicy };
 
 export const chatSocketRoutes = ({ infoOf }: Http, { chat, originPolicy }: ChatSocketDeps) => {
   async function admit(token: string | null, info: RequestInfo): Promise<Admission> {

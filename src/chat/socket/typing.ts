@@ -8,9 +8,7 @@ type Conversation = { place: Place; entries: Map<string, Entry> };
 /** Nobody reads "43 people are typing": past this many, further ones are kept but not announced. */
 const ANNOUNCED_TYPISTS = 20;
 
-export type TypingChange = { type: "typing.started"; typing: Typing } | { type: "typing.stopped"; userId: string };
-
-export type Typists = ReturnType<typeof createTypists>;
+type TypingChange = { type: "typing.started"; typing: Typing } | { type: "typing.stopped"; userId: string };
 
 /** Who is typing where; each ends by itself. */
 export function createTypists(now: Now, ttlMs: number, tell: (place: Place, change: TypingChange) => void) {

@@ -1,7 +1,7 @@
 /** How a variable's raw value (a string, or what TOML made of it) becomes a typed one. */
-export type Reading<Value> = { ok: true; value: Value } | { ok: false; expected: string };
+type Reading<Value> = { ok: true; value: Value } | { ok: false; expected: string };
 
-export type VariableType = "integer" | "boolean" | "text" | "list" | "choice";
+type VariableType = "integer" | "boolean" | "text" | "list" | "choice";
 
 export type Variable<Value = unknown> = {
   readonly type: VariableType;

@@ -6,7 +6,7 @@ import { documented } from "./docs.ts";
 import type { RequestInfo } from "./request-info.ts";
 
 /** Null when the part is ready, otherwise the reason why not. */
-export type ReadinessCheck = () => string | null;
+type ReadinessCheck = () => string | null;
 
 export type Readiness = {
   add(name: string, check: ReadinessCheck): void;

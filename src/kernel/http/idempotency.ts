@@ -11,7 +11,7 @@ import { idempotencyKeys } from "./idempotency.table.ts";
 const MINT_WINDOW_MS = 5 * 60_000;
 const CREATE_WINDOW_MS = 24 * 3_600_000;
 
-export type IdempotentContext = {
+type IdempotentContext = {
   request: Request;
   caller: Caller;
   set: { status?: number | string; headers: Record<string, string | number | string[] | undefined> };

@@ -2,7 +2,7 @@ import { t } from "elysia";
 import { decodeCursor, encodeCursor, type Position } from "../cursor.ts";
 
 export const DEFAULT_LIMIT = 100;
-export const MAX_LIMIT = 200;
+const MAX_LIMIT = 200;
 /** Sorts after every id: where a list that shows the newest first begins. */
 export const NEWEST = "~";
 

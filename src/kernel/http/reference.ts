@@ -4,7 +4,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import { ApiError } from "../../protocol/errors.ts";
 import { describeApi } from "./openapi.ts";
 
-export type ReferenceOptions = {
+type ReferenceOptions = {
   /** Where the build put the viewer, already compressed. */
   folder: string;
   version: string;

@@ -77,7 +77,7 @@ export function acceptSocket(
   return (server as Server<SocketData> | null)?.upgrade(request, { data, headers }) ?? false;
 }
 
-export type SocketCredential = {
+type SocketCredential = {
   token: string | null;
   /** Headers of the upgrade: a browser that offers subprotocols hangs up unless one of them is chosen. */
   headers: Record<string, string>;

@@ -5,7 +5,7 @@ import { ApiError } from "../../protocol/errors.ts";
 
 type Asset = { type: string; bytes: Uint8Array<ArrayBuffer>; gzipped: Uint8Array<ArrayBuffer>; etag: string };
 
-export type WebAssetOptions = {
+type WebAssetOptions = {
   folder: string;
   version: string;
   /** Origins besides our own that the pages speak to (an S3 bucket). */

@@ -26,7 +26,7 @@ export function stamped(sender: number, number: number): string {
   return `${MARK}${performance.now()} ${sender} ${number}${MARK} the quick brown fox jumps over the lazy dog, again and again`;
 }
 
-export type Stamp = { sentAt: number; sender: number; number: number };
+type Stamp = { sentAt: number; sender: number; number: number };
 
 export function stampOf(frame: string): Stamp | null {
   const start = frame.indexOf(MARK);

@@ -5,7 +5,7 @@ import { openDatabase } from "../../../src/kernel/db/open.ts";
 import { ChatChild } from "../../chat/chat-child.ts";
 import { median } from "../harness/report.ts";
 
-export type HistoryCost = { smallMs: number; largeMs: number };
+type HistoryCost = { smallMs: number; largeMs: number };
 
 const SIZES = { small: 1000, large: 1_000_000 };
 const PAGES = 150;

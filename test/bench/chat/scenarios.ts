@@ -2,7 +2,7 @@ import { cpuMicros } from "../harness/processes.ts";
 import { percentile } from "../harness/report.ts";
 import { type Backend, stamped, stampOf, type Talker } from "./backend.ts";
 
-export type Latency = { p50: number; p95: number; p99: number };
+type Latency = { p50: number; p95: number; p99: number };
 export type Published = { sent: number; ack: Latency; delivery: Latency; missing: number; outOfOrder: number };
 export type Ceiling = { perSecond: number; cpuMicros: number };
 

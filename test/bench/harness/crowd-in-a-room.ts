@@ -25,7 +25,7 @@ type Person = {
   wanted: { keyframe: boolean };
 };
 
-export type CrowdFigures = { leastVideo: number; expectedVideo: number; leastAudio: number; mostAudio: number };
+type CrowdFigures = { leastVideo: number; expectedVideo: number; leastAudio: number; mostAudio: number };
 
 export type Crowd = {
   joinMs: number[];

@@ -8,7 +8,7 @@ import { type Crowd, joinCrowd } from "./crowd-in-a-room.ts";
 export const TILES = 9;
 const BROWSERS = ["browser-1", "browser-2"] as const;
 
-export type FullRoom = {
+type FullRoom = {
   joinMs: number[];
   /** Video packets per peer of ours and second. */
   leastVideo: number;

@@ -2,7 +2,7 @@
 import type { FanOutChoice } from "../../../src/media/native-library.ts";
 import type { MediaMethod, MediaNode, MediaRequest, MediaResponse } from "../../../src/media/node.ts";
 
-export type SfuProcess = { node: MediaNode; cpu(): Promise<NodeJS.CpuUsage>; pid: number; stop(): Promise<void> };
+type SfuProcess = { node: MediaNode; cpu(): Promise<NodeJS.CpuUsage>; pid: number; stop(): Promise<void> };
 
 const STOP_TIMEOUT_MS = 3_000;
 

@@ -2,7 +2,7 @@
 import type { Page } from "playwright-core";
 import type { Seeded } from "./seed.ts";
 
-export type Moment = [name: string, path: (seeded: Seeded) => string, act: (page: Page) => Promise<unknown>];
+type Moment = [name: string, path: (seeded: Seeded) => string, act: (page: Page) => Promise<unknown>];
 
 const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
 const click = (name: string) => (page: Page) => button(page, name).click();

@@ -8,7 +8,7 @@ const ROOT = join(import.meta.dir, "../../..");
 const SCREENSHOTS = join(ROOT, ".screenshots");
 const AXE = await Bun.file(join(ROOT, "node_modules/axe-core/axe.min.js")).text();
 
-export const DESK = { width: 1440, height: 900 };
+const DESK = { width: 1440, height: 900 };
 const PHONE = { width: 390, height: 844 };
 
 /**

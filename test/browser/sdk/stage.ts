@@ -8,7 +8,7 @@ import { type ServerProcess, startServer } from "./server-process.ts";
 
 export type Credentials = { endpoint: string; token: string };
 /** How long a token lives, and through which network it leads. */
-export type Way = { ttlSeconds?: number; network?: Network };
+type Way = { ttlSeconds?: number; network?: Network };
 export type SitePage = Page & { errors: string[] };
 
 /** A server, a site on another origin that uses the SDK, and a browser with a camera that is not there. */

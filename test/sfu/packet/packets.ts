@@ -11,7 +11,7 @@ export function withRoom(packet: Uint8Array, room = 64): Uint8Array<ArrayBuffer>
   return out;
 }
 
-export interface PacketShape {
+interface PacketShape {
   sequenceNumber?: number;
   timestamp?: number;
   ssrc?: number;

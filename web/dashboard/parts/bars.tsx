@@ -18,7 +18,7 @@ export function Meter({ label, value, of = 100, text }: MeterProps) {
   );
 }
 
-export type Bar = { id: string; label: string; value: number; text: string; chosen?: boolean; onChoose?: () => void };
+type Bar = { id: string; label: string; value: number; text: string; chosen?: boolean; onChoose?: () => void };
 
 /** Amounts beside each other, the largest as long as there is room. */
 export function Bars({ label, bars }: { label: string; bars: readonly Bar[] }) {
