@@ -1,11 +1,18 @@
 import type { Browser, Page } from "playwright-core";
 import type { Api } from "../../harness/api.ts";
 
+/** A server, wherever it comes from, and a browser to visit it with. */
+export type Scene = { stage: Stage; browser: Browser; api: Api };
+/** Somebody in a room, on a page of its own. */
+export type Person = { identity: string; page: Page; token: string };
+/** Three in a room; what happens to them is in scenarios/. */
+export type Call = { roomId: string; ann: Person; ben: Person; cas: Person };
+
 export type Stage = {
   endpoint: string;
   /** A page with the client in it, not joined yet. */
   page(browser: Browser): Promise<Page>;
-  /** Joins and brings up media: publishes, and can receive `pairs` others. */
+  /** Joins and brings up media: publishes, opens its data channels, and can receive `pairs` others. */
   enter(page: Page, token: string, pairs?: number): Promise<void>;
   close(): Promise<void>;
 };
@@ -34,13 +41,14 @@ export async function openStage(api: Api): Promise<Stage> {
       await page.waitForFunction(() => typeof window.openRtc === "function");
       return page;
     },
-    async enter(page, token, pairs = 2) {
+    async enter(page, token, pairs = 3) {
       await page.evaluate(
         async ([url, credential, count]) => {
           const rtc = window.openRtc();
           await rtc.join(url, credential);
           await rtc.publish();
           rtc.receive(count);
+          rtc.openChannels();
           await rtc.offer();
         },
         [endpoint, token, pairs] as const,
@@ -48,6 +56,13 @@ export async function openStage(api: Api): Promise<Stage> {
     },
     close: () => pages.stop(true),
   };
+}
+
+/** Mints a token and enters with it, on a new page. */
+export async function entered({ stage, browser, api }: Scene, roomId: string, identity: string): Promise<Person> {
+  const [page, { token }] = await Promise.all([stage.page(browser), api.mint(roomId, identity)]);
+  await stage.enter(page, token);
+  return { identity, page, token };
 }
 
 /** Frames decoded, sound heard: `page` really receives `identity`. */

@@ -1,108 +1,111 @@
 /** The smallest client of the RTC socket, in a real browser: what the protocol says, and nothing of the SDK. */
+import type { SubscriptionChange } from "../../../src/protocol/signaling.ts";
 import { type Flow, watchFlow } from "./flow.ts";
+import { addReceiver, drawn, encodings, inbound, prefer, until, type VideoOptions } from "./page-media.ts";
+import { RtcSocket } from "./rtc-socket.ts";
+import { packed, plain } from "./sdp-field.ts";
 import { timedJoin } from "./timed-join.ts";
+import { whip } from "./whip-page.ts";
 
-type Frame = { type: string; id?: string; seq?: number; [field: string]: unknown };
-type Joined = Frame & { mode: string; sessionId: string; resumeToken: string; seq: number; participants: Listed[] };
-type Listed = { identity: string; tracks: { id: string; kind: string }[] };
+export type Kind = "audio" | "video";
+export type Source = "microphone" | "camera" | "screenShare";
+export type PublishOptions = { audio?: boolean; video?: VideoOptions | null };
+type Wish = Pick<SubscriptionChange, "layer" | "maxHeight" | "paused">;
 
-export class RtcPage {
+const CAMERA: VideoOptions = { width: 640, height: 360, frameRate: 15 };
+const SCREEN: VideoOptions = { width: 320, height: 180, frameRate: 15 };
+
+type Published = {
+  transceiver: RTCRtpTransceiver;
+  clientTrackId: string;
+  kind: Kind;
+  source: Source;
+};
+
+export class RtcPage extends RtcSocket {
   readonly pc = new RTCPeerConnection({ bundlePolicy: "max-bundle" });
-  readonly pushes: Frame[] = [];
-  readonly connectionId = crypto.randomUUID();
+  /** trackId → mid. */
   readonly subscribed = new Map<string, string>();
-  /** Called as the steps of a join are done. */
-  onStage: (stage: "opened" | "joined" | "offered" | "answered") => void = () => {};
-  closed: { code: number; reason: string } | null = null;
-  joined: Joined | null = null;
-  #socket: WebSocket | null = null;
-  #requests = 0;
-  #hungUp: Promise<Frame> = new Promise(() => {});
-  readonly #waiting = new Map<string, (frame: Frame) => void>();
-  readonly #published: { transceiver: RTCRtpTransceiver; clientTrackId: string; kind: string; source: string }[] = [];
+  readonly channels: Partial<Record<"reliable" | "lossy", RTCDataChannel>> = {};
+  /** What came on them. */
+  readonly received = { reliable: [] as string[], lossy: [] as string[] };
+  readonly #published: Published[] = [];
+  readonly #trackIds = new Map<string, string>();
 
-  get lastSeq(): number {
-    return Number(this.pushes.at(-1)?.seq ?? 0);
-  }
-
-  /** Opens the socket and joins, or resumes with what the last join gave. */
-  async join(url: string, token: string, { resume = false } = {}): Promise<Joined> {
-    const socket = new WebSocket(url, ["stoa", `token.${token}`]);
-    this.#socket = socket;
-    this.closed = null;
-    this.#hungUp = new Promise((resolve) => {
-      socket.onclose = ({ code, reason }) => {
-        if (this.#socket === socket) this.closed = { code, reason };
-        resolve({ type: "error", code: `closed ${code}`, message: reason });
-      };
+  async publish({ audio = true, video = CAMERA }: PublishOptions = {}): Promise<void> {
+    const { width, height, frameRate = 15 } = video ?? CAMERA;
+    const stream = await navigator.mediaDevices.getUserMedia({
+      audio,
+      video: video ? { width, height, frameRate } : false,
     });
-    socket.onmessage = ({ data }) => {
-      const frame = JSON.parse(data) as Frame;
-      if (frame.type === "ack" || frame.type === "error") this.#waiting.get(String(frame.id))?.(frame);
-      else this.pushes.push(frame);
-    };
-    await new Promise((resolve) => {
-      socket.onopen = resolve;
-    });
-    this.onStage("opened");
-    const { sessionId, resumeToken } = this.joined ?? {};
-    const fields = resume ? { resume: { sessionId, resumeToken, lastSeq: this.lastSeq } } : {};
-    this.joined = (await this.ask("room.join", { connectionId: this.connectionId, sdk: "test", ...fields })) as Joined;
-    this.onStage("joined");
-    return this.joined;
-  }
-
-  /** The network takes the socket, and nobody said goodbye. */
-  cut(): void {
-    this.#socket?.close();
-  }
-
-  async ask(type: string, fields: object = {}): Promise<Frame> {
-    const id = `r${++this.#requests}`;
-    const answer = new Promise<Frame>((resolve) => this.#waiting.set(id, resolve));
-    this.#socket?.send(JSON.stringify({ type, id, ...fields }));
-    const frame = await Promise.race([answer, this.#hungUp]);
-    if (frame.type === "error") throw new Error(`${frame.code}: ${frame.message}`);
-    return frame;
-  }
-
-  async publish(): Promise<void> {
-    const video = { width: 640, height: 360, frameRate: 15 };
-    const stream = await navigator.mediaDevices.getUserMedia({ audio: true, video });
     for (const track of stream.getTracks()) {
-      const transceiver = this.pc.addTransceiver(track, { direction: "sendonly", streams: [stream] });
-      const source = track.kind === "audio" ? "microphone" : "camera";
-      this.#published.push({ transceiver, clientTrackId: track.id, kind: track.kind, source });
+      if (track.kind === "audio" || !video) this.#send(track, "microphone", [{}], stream);
+      else {
+        const transceiver = this.#send(track, "camera", encodings(video), stream);
+        if (video.codec) prefer(transceiver, video.codec);
+      }
     }
   }
 
-  /** A third track beside camera and microphone; a canvas, because nobody is there to choose a screen. */
+  /** A camera of any size, which is none. On a busy machine it has fewer pictures rather than smaller ones. */
+  async publishDrawn(video: VideoOptions): Promise<void> {
+    const { sender } = this.#send(drawn(video), "camera", encodings(video));
+    await sender.setParameters({ ...sender.getParameters(), degradationPreference: "maintain-resolution" });
+  }
+
+  /** A third track beside camera and microphone, on a section that is free if there is one. */
   async shareScreen(): Promise<void> {
-    const canvas = Object.assign(document.createElement("canvas"), { width: 320, height: 180 });
-    const context = canvas.getContext("2d");
-    let hue = 0;
-    setInterval(() => {
-      if (!context) return;
-      hue += 7;
-      context.fillStyle = `hsl(${hue} 80% 50%)`;
-      context.fillRect(0, 0, 320, 180);
-    }, 66);
-    const [track] = canvas.captureStream(15).getVideoTracks();
-    if (!track) throw new Error("no picture");
-    const transceiver = this.pc.addTransceiver(track, { direction: "sendonly" });
-    this.#published.push({ transceiver, clientTrackId: track.id, kind: "video", source: "screenShare" });
+    const track = drawn(SCREEN);
+    const taken = this.#published.map(({ transceiver }) => transceiver);
+    const idle = this.pc
+      .getTransceivers()
+      .find((one) => one.direction === "sendonly" && one.receiver.track.kind === "video" && !taken.includes(one));
+    if (!idle) {
+      this.#send(track, "screenShare", [{}]);
+      return;
+    }
+    await idle.sender.replaceTrack(track);
+    this.#published.push({ transceiver: idle, clientTrackId: track.id, kind: "video", source: "screenShare" });
+  }
+
+  #send(
+    track: MediaStreamTrack,
+    source: Source,
+    sendEncodings: RTCRtpEncodingParameters[],
+    ...streams: MediaStream[]
+  ): RTCRtpTransceiver {
+    const transceiver = this.pc.addTransceiver(track, { direction: "sendonly", sendEncodings, streams });
+    this.#published.push({ transceiver, clientTrackId: track.id, kind: track.kind as Kind, source });
+    return transceiver;
+  }
+
+  async unpublish(source: Source): Promise<void> {
+    const at = this.#published.findIndex((one) => one.source === source);
+    const [gone] = this.#published.splice(at, 1);
+    if (at < 0 || !gone) throw new Error(`${source} is not published`);
+    gone.transceiver.sender.track?.stop();
+    await gone.transceiver.sender.replaceTrack(null);
+    await this.ask("track.unpublish", { trackId: this.#trackIds.get(gone.clientTrackId) });
+  }
+
+  /** The id by which the room knows what is published here. */
+  trackId(source: Source): string {
+    const { clientTrackId = "" } = this.#published.find((one) => one.source === source) ?? {};
+    const trackId = this.#trackIds.get(clientTrackId);
+    if (trackId === undefined) throw new Error(`${source} is not published`);
+    return trackId;
   }
 
   receive(pairs: number): void {
-    for (let pair = 0; pair < pairs; pair++) {
-      for (const kind of ["audio", "video"] as const) {
-        const { receiver } = this.pc.addTransceiver(kind, { direction: "recvonly" });
-        const element = document.createElement(kind);
-        element.autoplay = true;
-        element.muted = kind === "video";
-        element.srcObject = new MediaStream([receiver.track]);
-        document.body.append(element);
-      }
+    for (let pair = 0; pair < pairs; pair++) for (const kind of ["audio", "video"] as const) addReceiver(this.pc, kind);
+  }
+
+  openChannels(): void {
+    this.channels.reliable = this.pc.createDataChannel("reliable");
+    this.channels.lossy = this.pc.createDataChannel("lossy", { ordered: false, maxRetransmits: 0 });
+    for (const name of ["reliable", "lossy"] as const) {
+      const channel = this.channels[name];
+      if (channel) channel.onmessage = ({ data }) => this.received[name].push(data);
     }
   }
 
@@ -112,8 +115,8 @@ export class RtcPage {
     this.onStage("offered");
     for (const identity of watch) {
       for (const kind of ["audio", "video"] as const) {
-        const trackId = this.#trackOf(identity, kind);
-        if (trackId !== undefined) this.#place(trackId, kind);
+        const track = this.#trackOf(identity, kind);
+        if (track) this.#place(track.id, kind);
       }
     }
     const answer = await this.ask("media.offer", {
@@ -123,49 +126,59 @@ export class RtcPage {
       subscribe: [...this.subscribed].map(([trackId, mid]) => ({ mid, trackId })),
     });
     this.onStage("answered");
+    for (const { clientTrackId, trackId } of answer.tracks as { clientTrackId: string; trackId: string }[])
+      this.#trackIds.set(clientTrackId, trackId);
     await this.pc.setRemoteDescription({ type: "answer", sdp: await plain(answer) });
   }
 
   /** Puts both tracks of somebody on free sections, once they are known. */
   async watch(identity: string): Promise<{ audio: string; video: string }> {
     const mids = { audio: "", video: "" };
-    for (const kind of ["audio", "video"] as const) {
-      const trackId = await until(() => this.#trackOf(identity, kind), `${kind} of ${identity}`);
-      const known = this.subscribed.get(trackId);
-      if (known !== undefined) {
-        mids[kind] = known;
-        continue;
-      }
-      const mid = this.#place(trackId, kind);
-      await this.ask("subscription.update", { tracks: [{ trackId, mid }] });
-      mids[kind] = mid;
-    }
+    for (const kind of ["audio", "video"] as const) mids[kind] = (await this.watchTrack(identity, kind)).mid;
     return mids;
   }
 
-  #place(trackId: string, kind: "audio" | "video"): string {
+  /** Puts one track of somebody on a free section, or on the one it has. */
+  async watchTrack(identity: string, kind: Kind, source?: Source): Promise<{ mid: string; trackId: string }> {
+    const { id } = await until(() => this.#trackOf(identity, kind, source), `${source ?? kind} of ${identity}`);
+    return { mid: this.subscribed.get(id) ?? (await this.subscribe(id, kind)), trackId: id };
+  }
+
+  /** Puts a track on a free section. */
+  async subscribe(trackId: string, kind: Kind): Promise<string> {
+    const mid = this.#place(trackId, kind);
+    await this.ask("subscription.update", { tracks: [{ trackId, mid }] });
+    return mid;
+  }
+
+  async wish(trackId: string, wish: Wish): Promise<void> {
+    await this.ask("subscription.update", { tracks: [{ trackId, mid: this.subscribed.get(trackId), ...wish }] });
+  }
+
+  #place(trackId: string, kind: Kind): string {
+    for (const { type, trackId: gone } of this.pushes)
+      if (type === "track.unpublished") this.subscribed.delete(String(gone));
     const taken = [...this.subscribed.values()];
     const free = this.pc
       .getTransceivers()
       .find((t) => t.direction === "recvonly" && t.receiver.track.kind === kind && !taken.includes(String(t.mid)));
-    const mid = String(free?.mid);
-    this.subscribed.set(trackId, mid);
-    return mid;
+    if (!free?.mid) throw new Error(`no free ${kind} section`);
+    this.subscribed.set(trackId, free.mid);
+    return free.mid;
   }
 
-  #trackOf(identity: string, kind: string): string | undefined {
-    const listed = this.joined?.participants.find((one) => one.identity === identity)?.tracks ?? [];
-    const pushed = this.pushes
-      .filter((push) => push.type === "track.published" && push.identity === identity)
-      .map((push) => push.track as { id: string; kind: string });
-    return [...pushed.reverse(), ...listed].find((track) => track.kind === kind)?.id;
+  #trackOf(identity: string, kind: Kind, source = kind === "audio" ? "microphone" : "camera") {
+    return this.tracksOf(identity).find((track) => track.kind === kind && track.source === source);
   }
 
-  async inbound(mid: string): Promise<Record<string, number>> {
-    for (const report of (await this.pc.getStats()).values()) {
-      if (report.type === "inbound-rtp" && report.mid === mid) return report;
-    }
-    return {};
+  inbound(mid: string): Promise<Record<string, number>> {
+    return inbound(this.pc, mid);
+  }
+
+  async outbound(): Promise<Record<string, number | string>[]> {
+    return [...(await this.pc.getStats()).values()].filter(
+      (one) => one.type === "outbound-rtp" && one.kind === "video",
+    );
   }
 
   decoded(mid: string, frames: number): Promise<Record<string, number>> {
@@ -175,74 +188,46 @@ export class RtcPage {
     }, `${frames} frames on ${mid}`);
   }
 
+  /** So many frames from now on. */
+  async moreFrames(mid: string, frames: number): Promise<Record<string, number>> {
+    return this.decoded(mid, ((await this.inbound(mid)).framesDecoded ?? 0) + frames);
+  }
+
   /** Counts frames from now on, those shown on a section or those sent; what is returned ends it. */
   countFrames(mid: string | null): () => Flow {
     return watchFlow(async () => {
       if (mid !== null) return (await this.inbound(mid)).framesDecoded ?? 0;
-      let frames = 0;
-      for (const report of (await this.pc.getStats()).values())
-        if (report.type === "outbound-rtp" && report.kind === "video") frames += report.framesSent ?? 0;
-      return frames;
+      return (await this.outbound()).reduce((sum, { framesSent }) => sum + Number(framesSent ?? 0), 0);
     });
+  }
+
+  /** Until nothing has come on a section for half a second. */
+  silent(mid: string): Promise<true> {
+    return until(async () => {
+      const { packetsReceived: before } = await this.inbound(mid);
+      await new Promise((wake) => setTimeout(wake, 500));
+      return (await this.inbound(mid)).packetsReceived === before || undefined;
+    }, `silence on ${mid}`);
   }
 
   heard(mid: string): Promise<number> {
     return until(async () => (await this.inbound(mid)).totalAudioEnergy || undefined, "sound");
   }
 
-  push(type: string, matches: Record<string, unknown> = {}): Promise<Frame> {
-    const fits = (push: Frame) => Object.entries(matches).every(([field, value]) => push[field] === value);
-    return until(() => this.pushes.find((push) => push.type === type && fits(push)), type, 40_000);
+  /** Leaves nothing running: cameras, canvases, the connection. The socket is the server's to close. */
+  end(): void {
+    for (const { transceiver } of this.#published) transceiver.sender.track?.stop();
+    this.pc.close();
+    for (const element of document.querySelectorAll("video, audio")) element.remove();
   }
-
-  closing(): Promise<{ code: number; reason: string }> {
-    return until(() => this.closed ?? undefined, "the close");
-  }
-}
-
-/** A room's worth of sections does not fit the frame as it is. */
-async function packed(sdp: string): Promise<{ sdp?: string; sdpDeflate?: string }> {
-  if (sdp.length <= 8_192) return { sdp };
-  const stream = new Blob([sdp]).stream().pipeThrough(new CompressionStream("deflate-raw"));
-  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
-  return { sdpDeflate: btoa(String.fromCharCode(...bytes)) };
-}
-
-async function plain({ sdp, sdpDeflate }: Frame): Promise<string> {
-  if (sdp !== undefined) return String(sdp);
-  const bytes = Uint8Array.from(atob(String(sdpDeflate)), (letter) => letter.charCodeAt(0));
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"))).text();
-}
-
-async function until<T>(check: () => T | undefined | Promise<T | undefined>, what: string, ms = 20_000): Promise<T> {
-  const deadline = performance.now() + ms;
-  for (;;) {
-    const value = await check();
-    if (value !== undefined) return value;
-    if (performance.now() > deadline) throw new Error(`timed out waiting for ${what}`);
-    await new Promise((wake) => setTimeout(wake, 20));
-  }
-}
-
-/** WHIP or WHEP as their drafts have it: gather, POST, take the answer. */
-async function whip(url: string, token: string, kind: "whip" | "whep"): Promise<{ location: string; page: RtcPage }> {
-  const page = new RtcPage();
-  if (kind === "whip") await page.publish();
-  else page.receive(1);
-  await page.pc.setLocalDescription(await page.pc.createOffer());
-  await until(() => (page.pc.iceGatheringState === "complete" ? true : undefined), "candidates");
-  const headers = { authorization: `Bearer ${token}`, "content-type": "application/sdp" };
-  const response = await fetch(url, { method: "POST", headers, body: page.pc.localDescription?.sdp });
-  if (response.status !== 201) throw new Error(`${response.status}: ${await response.text()}`);
-  await page.pc.setRemoteDescription({ type: "answer", sdp: await response.text() });
-  return { location: new URL(String(response.headers.get("location")), url).href, page };
 }
 
 declare global {
   interface Window {
     rtc: RtcPage;
     openRtc(): RtcPage;
-    whip: typeof whip;
+    whip(url: string, token: string, kind: "whip" | "whep"): ReturnType<typeof whip>;
+    until: typeof until;
     timedJoin(url: string, token: string, identity: string): ReturnType<typeof timedJoin>;
     location_: string;
   }
@@ -252,5 +237,6 @@ window.openRtc = () => {
   window.rtc = new RtcPage();
   return window.rtc;
 };
-window.whip = whip;
+window.until = until;
+window.whip = (...request) => whip(new RtcPage(), ...request);
 window.timedJoin = (url, token, identity) => timedJoin(new RtcPage(), url, token, identity);

@@ -1,14 +1,20 @@
-import { afterEach, describe, expect, test } from "bun:test";
-import { type Browser, chromium } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import type { Browser } from "playwright-core";
 import type { MediaNode } from "../../../src/media/node.ts";
 import { startImpairedNode } from "../../sfu/impaired-node.ts";
-import { CHROMIUM, join, launchBrowser, startBridge, startMedia } from "./harness.ts";
+import { type Bridge, join, launchBrowser, startBridge, startMedia } from "./harness.ts";
 
 describe("a browser's transport", () => {
   const cleanup: (() => unknown)[] = [];
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launchBrowser();
+  }, 30_000);
   afterEach(async () => {
+    for (const page of browser.contexts().flatMap((context) => context.pages())) await page.close();
     for (const close of cleanup.splice(0).reverse()) await close();
   });
+  afterAll(() => browser?.close());
 
   const serve = async (node: MediaNode) => {
     cleanup.push(() => node.close());
@@ -16,14 +22,9 @@ describe("a browser's transport", () => {
     cleanup.push(() => bridge.stop());
     return bridge;
   };
-  const browse = async () => {
-    const browser = await launchBrowser();
-    cleanup.push(() => browser.close());
-    return browser;
-  };
 
   /** One publishes, another watches; returns how many frames it decoded. */
-  const watch = async (browser: Browser, bridge: Awaited<ReturnType<typeof serve>>) => {
+  const watch = async (bridge: Bridge) => {
     const publisher = await join(browser, bridge, "pub");
     await publisher.evaluate(async () => {
       await window.page.publish({ video: { width: 320, height: 180 } });
@@ -46,7 +47,7 @@ describe("a browser's transport", () => {
     async (profile) => {
       const node = await startMedia({ srtpProfiles: [profile] });
       const bridge = await serve(node);
-      expect(await watch(await browse(), bridge)).toBeGreaterThanOrEqual(15);
+      expect(await watch(bridge)).toBeGreaterThanOrEqual(15);
       const room = await node.room({ roomId: "room" });
       expect(room?.participants.map(({ transport }) => transport.srtpProfile)).toEqual([profile, profile]);
       const { refused, packetsIn } = await node.load();
@@ -59,7 +60,7 @@ describe("a browser's transport", () => {
     const node = await startImpairedNode(3, { tcp: true });
     node.impairUp({ lossRatio: 1 });
     const bridge = await serve(node);
-    expect(await watch(await browse(), bridge)).toBeGreaterThanOrEqual(15);
+    expect(await watch(bridge)).toBeGreaterThanOrEqual(15);
     const room = await node.room({ roomId: "room" });
     expect(room?.participants.map(({ transport }) => transport.transport)).toEqual(["tcp", "tcp"]);
   }, 40_000);
@@ -69,7 +70,6 @@ describe("a browser's transport", () => {
     node.impairUp({ lossRatio: 0.1, reorderRatio: 0.2, reorderMs: 8 });
     node.impairDown({ lossRatio: 0.1, reorderRatio: 0.2, reorderMs: 8 });
     const bridge = await serve(node);
-    const browser = await browse();
     const pages = await Promise.all(Array.from({ length: 8 }, (_, i) => join(browser, bridge, `p${i}`)));
     await Promise.all(
       pages.map((page) =>
@@ -90,39 +90,10 @@ describe("a browser's transport", () => {
     expect(bridge.events.filter((event) => event.type === "participantFailed")).toEqual([]);
   }, 60_000);
 
-  test("a browser killed with -9 is noticed within 15 seconds", async () => {
-    const node = await startMedia();
-    const bridge = await serve(node);
-    const server = await chromium.launchServer(CHROMIUM);
-    cleanup.push(() => server.kill());
-    const browser = await chromium.connect(server.wsEndpoint());
-    const page = await join(browser, bridge, "doomed");
-    await page.evaluate(async () => {
-      await window.page.publish({ video: { width: 320, height: 180 } });
-      await window.page.negotiate();
-      await window.page.connected();
-    });
-    const killedAt = performance.now();
-    process.kill(server.process().pid ?? 0, "SIGKILL");
-    while (
-      !bridge.events.some((event) => event.type === "participantDisconnected") &&
-      performance.now() - killedAt < 20_000
-    )
-      await Bun.sleep(50);
-    const noticedMs = performance.now() - killedAt;
-    expect(bridge.events).toContainEqual(
-      expect.objectContaining({ type: "participantDisconnected", identity: "doomed", reason: "consent_timeout" }),
-    );
-    expect(noticedMs).toBeLessThan(15_000);
-    const room = await node.room({ roomId: "room" });
-    expect(room?.participants[0]?.state).toBe("disconnected");
-    console.log(`noticed after ${(noticedMs / 1_000).toFixed(1)} s`);
-  }, 40_000);
-
   test("a second peer connection of the same participant takes over from the first", async () => {
     const node = await startMedia();
     const bridge = await serve(node);
-    const page = await join(await browse(), bridge, "ann");
+    const page = await join(browser, bridge, "ann");
     const types = await page.evaluate(async () => {
       window.page.receive(0, 1);
       await window.page.negotiate();

@@ -1,8 +1,7 @@
 import { expect } from "bun:test";
-import type { Browser, Page } from "playwright-core";
-import type { Api } from "../../harness/api.ts";
-import { describeFlow, type Flow, frozenMs } from "./flow.ts";
-import { receives, type Stage } from "./rtc-harness.ts";
+import type { Page } from "playwright-core";
+import { describeFlow, type Flow, frozenMs } from "../flow.ts";
+import { type Call, entered, type Person, receives, type Scene } from "../rtc-harness.ts";
 
 const NAMES = ["ann", "ben", "cas"];
 const WATCH_MS = 30_000;
@@ -12,22 +11,16 @@ const MAX_FROZEN_MS = 1_000;
 type HalfMinute = { sent: Flow; seen: Record<string, Flow>; energy: Record<string, { before: number; after: number }> };
 
 /** Three who see and hear each other for half a minute: frames grow, sound is there, and nothing freezes for a second. */
-export async function threeForHalfAMinute(stage: Stage, browser: Browser, api: Api, roomId: string): Promise<Page[]> {
-  const pages = await Promise.all(
-    NAMES.map(async (name) => {
-      const page = await stage.page(browser);
-      await stage.enter(page, (await api.mint(roomId, name)).token);
-      return page;
-    }),
-  );
-  for (const [at, page] of pages.entries()) {
-    for (const other of NAMES.filter((_, i) => i !== at)) {
-      const { frameHeight, energy } = await receives(page, other);
-      expect(frameHeight).toBe(360);
-      expect(energy).toBeGreaterThan(0);
-    }
-  }
-  const minutes = await Promise.all(pages.map((page, at) => halfMinute(page, NAMES[at] ?? "")));
+export async function threeForHalfAMinute(scene: Scene): Promise<Call> {
+  const roomId = await scene.api.room();
+  const [ann, ben, cas] = await Promise.all([
+    entered(scene, roomId, "ann"),
+    entered(scene, roomId, "ben"),
+    entered(scene, roomId, "cas"),
+  ]);
+  const people = [ann, ben, cas];
+  await Promise.all(people.map((person) => receivesTheOthers(person)));
+  const minutes = await Promise.all(people.map(({ page, identity }) => halfMinute(page, identity)));
   for (const [at, { seen, energy }] of minutes.entries()) {
     for (const [name, flow] of Object.entries(seen)) {
       const sender = minutes[NAMES.indexOf(name)]?.sent;
@@ -38,7 +31,32 @@ export async function threeForHalfAMinute(stage: Stage, browser: Browser, api: A
       expect(energy[name]?.after).toBeGreaterThan(energy[name]?.before ?? 0);
     }
   }
-  return pages;
+  for (const { page } of people) expect(NAMES).toContain(await speaker(page));
+  const { text } = await scene.api.call("GET", `/v1/rooms/${roomId}/participants`);
+  const listed = JSON.parse(text) as { state: string; tracks: { codec: string }[] }[];
+  expect(listed.map(({ state }) => state)).toEqual(["CONNECTED", "CONNECTED", "CONNECTED"]);
+  for (const { tracks } of listed) expect(tracks.map(({ codec }) => codec).sort()).toEqual(["VP8", "opus"]);
+  return { roomId, ann, ben, cas };
+}
+
+async function receivesTheOthers({ identity: me, page }: Person): Promise<void> {
+  for (const other of NAMES.filter((name) => name !== me)) {
+    const { frameHeight, energy } = await receives(page, other);
+    expect(frameHeight).toBe(360);
+    expect(energy).toBeGreaterThan(0);
+  }
+}
+
+/** Who was the loudest when anybody last was. */
+function speaker(page: Page): Promise<string> {
+  return page.evaluate(() =>
+    window.until(() => {
+      const loudest = window.rtc.pushes
+        .filter(({ type }) => type === "speakers.changed")
+        .map(({ speakers }) => (speakers as { identity: string }[])[0]?.identity);
+      return loudest.findLast((identity) => identity !== undefined);
+    }, "a speaker"),
+  );
 }
 
 function halfMinute(page: Page, me: string): Promise<HalfMinute> {

@@ -1,0 +1,15 @@
+import type { Frame } from "./rtc-socket.ts";
+
+/** A room's worth of sections does not fit the frame as it is. */
+export async function packed(sdp: string): Promise<{ sdp?: string; sdpDeflate?: string }> {
+  if (sdp.length <= 8_192) return { sdp };
+  const stream = new Blob([sdp]).stream().pipeThrough(new CompressionStream("deflate-raw"));
+  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+  return { sdpDeflate: btoa(String.fromCharCode(...bytes)) };
+}
+
+export async function plain({ sdp, sdpDeflate }: Frame): Promise<string> {
+  if (sdp !== undefined) return String(sdp);
+  const bytes = Uint8Array.from(atob(String(sdpDeflate)), (letter) => letter.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"))).text();
+}
