@@ -11,7 +11,7 @@ describe("a browser's transport", () => {
     browser = await launchBrowser();
   }, 30_000);
   afterEach(async () => {
-    for (const page of browser.contexts().flatMap((context) => context.pages())) await page.close();
+    await Promise.all(browser.contexts().flatMap((context) => context.pages().map((page) => page.close())));
     for (const close of cleanup.splice(0).reverse()) await close();
   });
   afterAll(() => browser?.close());
