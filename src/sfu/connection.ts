@@ -178,6 +178,7 @@ export class Connection {
     this.#sctp?.close();
     this.#dtls.close();
     this.#host.agent.close(this.ice);
+    this.#vacate();
     this.transport = null;
     this.#incoming?.close();
     this.#incoming = null;
@@ -232,9 +233,15 @@ export class Connection {
   /** Media follows the client: a phone leaving its Wi-Fi keeps the call. */
   #follow(path: Path): void {
     if (!this.transport) return;
+    this.#vacate();
     this.transport.address = path.address;
     this.transport.port = path.port;
     this.transport.deliver = this.#delivery(path);
+  }
+
+  /** Whoever has a seat knows the address and the key as they were. */
+  #vacate(): void {
+    for (const stream of [...(this.transport?.seated ?? [])]) stream.leave();
   }
 
   #delivery({ tcp }: Path): FanOutTransport["deliver"] {
@@ -246,7 +253,13 @@ export class Connection {
   #ready(): void {
     const path = this.ice.selected;
     if (!path || !this.#outgoing) return;
-    this.transport = { srtp: this.#outgoing, address: path.address, port: path.port, deliver: undefined };
+    this.transport = {
+      srtp: this.#outgoing,
+      address: path.address,
+      port: path.port,
+      deliver: undefined,
+      seated: new Set(),
+    };
     this.#follow(path);
     this.#events.onDtlsState("connected");
     if (this.#sctpPort !== null) this.openSctp(this.#sctpPort);

@@ -1,5 +1,6 @@
 /** One stream a publisher sends: the only one of a track, or one of its simulcast layers. */
 import type { Layer } from "../protocol/room-records.ts";
+import { Audience } from "./packet/audience.ts";
 import { NackGenerator } from "./packet/nack-generator.ts";
 import { PacketRing } from "./packet/packet-ring.ts";
 import { RateMeter } from "./packet/rate-meter.ts";
@@ -33,6 +34,8 @@ export class PublishedLayer {
   ssrc = 0;
   reception: Reception | null = null;
   readonly ring = new PacketRing();
+  /** Viewers who get all of it. */
+  readonly audience = new Audience();
   readonly nack = new NackGenerator();
   /** Long enough to take a keyframe in its stride. */
   readonly rate = new RateMeter(RATE_WINDOW_MS);

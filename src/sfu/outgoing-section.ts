@@ -10,6 +10,7 @@ import { NackResponder } from "./packet/nack-responder.ts";
 import { RtpView } from "./packet/rtp.ts";
 import { OutgoingExtensions } from "./packet/rtp-extensions.ts";
 import { RtxStream } from "./packet/rtx.ts";
+import type { TransportSequence } from "./packet/twcc-feedback.ts";
 import { mediaCodecOf, type Publication } from "./publication.ts";
 import type { AnsweredSection, OutgoingStream } from "./sdp/answer.ts";
 import { matchCodec, type NegotiatedCodec } from "./sdp/codecs.ts";
@@ -20,9 +21,6 @@ const PASSED = ["audioLevel", ...(Object.keys(PASSED_URIS) as PassedName[])] as 
 
 /** How far back a probe looks for packets to repeat. */
 const PROBE_HISTORY = 64;
-
-/** Hands out transport-wide sequence numbers. */
-export type TransportSequence = { next(bytes: number, nowMs: number, probe?: number): number };
 
 export class OutgoingSection {
   readonly mid: string;
@@ -62,6 +60,15 @@ export class OutgoingSection {
 
   get usesTransportSequence(): boolean {
     return this.#extensions.transportSequence > 0;
+  }
+
+  /**
+   * The same packets as others get, no more and no less, and each can be sent again from what the seat tells: without RTX that
+   * takes its transport-wide number too.
+   */
+  get canShareAudience(): boolean {
+    if (!this.target || this.unwrapsRed || this.target.transport.deliver !== undefined) return false;
+    return !this.responder || !this.usesTransportSequence || (this.#codec?.rtxPayloadType ?? null) !== null;
   }
 
   get clockRate(): number {
@@ -126,7 +133,7 @@ export class OutgoingSection {
     const target = this.#repairTarget;
     const payloadType = this.#codec?.rtxPayloadType ?? null;
     if (!target || !this.responder || !this.target || payloadType === null) return 0;
-    const newest = this.target.sequenceNumber;
+    const newest = this.forwarder?.lastOutgoing ?? 0;
     for (let i = 0; i < PROBE_HISTORY; i++) {
       this.#probeBack = (this.#probeBack + 1) % PROBE_HISTORY;
       const sequenceNumber = (newest - this.#probeBack) & 0xffff;
@@ -148,6 +155,8 @@ export class OutgoingSection {
     if (!target || !this.responder || !this.target) return 0;
     const rtx = rtxPayloadType === null ? undefined : { stream: this.#rtx, payloadType: rtxPayloadType };
     target.ssrc = this.stream.ssrc;
+    // The very number again: its rollover is told from the newest that was sent.
+    if (!rtx && this.forwarder?.seat) target.transport.srtp.reached(target.ssrc, this.forwarder.lastOutgoing);
     let bytes = 0;
     for (const sequenceNumber of lost) {
       if (!this.responder.answer(sequenceNumber, nowMs, rttMs, this.#view, target, rtx)) continue;

@@ -1,5 +1,5 @@
 /** How packets are protected, copied and sent: in TypeScript, everywhere, or by native code, where there is some. */
-import { type FanOut, fanOut } from "./packet/fan-out.ts";
+import { createFanOutAlike, type FanOut, type FanOutAlike, fanOut } from "./packet/fan-out.ts";
 import type { SendBatch } from "./packet/send-batch.ts";
 import { createSrtpCipher } from "./packet/srtp.ts";
 import type { SrtpCipher } from "./packet/srtp-cipher.ts";
@@ -15,6 +15,7 @@ export interface PacketPath {
   readonly name: "typescript" | "native";
   createCipher(master: SrtpMasterKey): SrtpCipher;
   readonly fanOut: FanOut;
+  readonly fanOutAlike: FanOutAlike;
   /** Null: the socket has to. */
   readonly send: SendDirectly | null;
   /** Forgets all keys. What is asked for afterwards is refused. */
@@ -25,6 +26,7 @@ export const typescriptPath: PacketPath = {
   name: "typescript",
   createCipher: createSrtpCipher,
   fanOut,
+  fanOutAlike: createFanOutAlike(),
   send: null,
   close() {},
 };

@@ -40,6 +40,8 @@ export class Publication {
   /** Among the loudest voices; video always is. */
   audible = true;
   readonly subscriptions: Subscription[] = [];
+  /** Those without a seat in an audience: each is asked what a packet is to it. */
+  readonly #singles: Subscription[] = [];
   readonly #udp: UdpPort;
   readonly #rids: readonly string[];
   readonly #targets: FanOutTarget[] = [];
@@ -114,23 +116,50 @@ export class Publication {
   }
 
   #forward(packet: SourcePacket, layer: PublishedLayer, nowMs: number): void {
-    const targets = this.#targets;
-    const plain = this.#plainTargets;
-    let count = 0;
-    let plainCount = 0;
-    for (const subscription of this.subscriptions) {
-      const target = subscription.forward(packet, layer, nowMs);
-      if (!target) continue;
-      if (subscription.section.unwrapsRed) plain[plainCount++] = target;
-      else targets[count++] = target;
-    }
-    if (count + plainCount === 0) return;
-    this.#udp.fanOut(packet.view, targets, count);
-    if (plainCount > 0 && primaryOfRed(packet.view, this.#primary)) this.#udp.fanOut(this.#primary, plain, plainCount);
+    const { audience } = layer;
+    if (audience.isNext(packet)) this.#udp.fanOutAlike(packet, audience, nowMs);
+    else audience.dissolve();
+    this.#forwardSingly(packet, layer, nowMs);
     this.#udp.schedule();
     if (packet.keyframe && this.kind === "video") {
       for (const subscription of this.subscriptions)
         if (subscription.catchUpFrom !== null) this.replay(subscription, layer, subscription.catchUpFrom, nowMs);
+    }
+  }
+
+  #forwardSingly(packet: SourcePacket, layer: PublishedLayer, nowMs: number): void {
+    const singles = this.#singles;
+    const targets = this.#targets;
+    const plain = this.#plainTargets;
+    let count = 0;
+    let plainCount = 0;
+    let left = 0;
+    for (const subscription of singles) {
+      const target = subscription.forward(packet, layer, nowMs);
+      if (!target || !subscription.join(packet, layer, nowMs)) singles[left++] = subscription;
+      if (!target) continue;
+      if (subscription.section.unwrapsRed) plain[plainCount++] = target;
+      else targets[count++] = target;
+    }
+    singles.length = left;
+    if (count > 0) this.#udp.fanOut(packet.view, targets, count);
+    if (plainCount > 0 && primaryOfRed(packet.view, this.#primary)) this.#udp.fanOut(this.#primary, plain, plainCount);
+  }
+
+  add(subscription: Subscription): void {
+    this.subscriptions.push(subscription);
+    this.#singles.push(subscription);
+  }
+
+  /** It has left its audience. */
+  single(subscription: Subscription): void {
+    this.#singles.push(subscription);
+  }
+
+  remove(subscription: Subscription): void {
+    for (const list of [this.subscriptions, this.#singles]) {
+      const at = list.indexOf(subscription);
+      if (at >= 0) list.splice(at, 1);
     }
   }
 

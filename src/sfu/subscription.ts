@@ -2,9 +2,10 @@
 import type { Layer } from "../protocol/room-records.ts";
 import type { DeliveryReason, LayerChoice } from "../protocol/signaling.ts";
 import { LAYER_NAMES, type PublishedLayer } from "./layer.ts";
-import type { OutgoingSection, TransportSequence } from "./outgoing-section.ts";
+import type { OutgoingSection } from "./outgoing-section.ts";
 import type { FanOutTarget, FanOutTransport } from "./packet/fan-out.ts";
-import { type Forwarder, PAUSED, type SourcePacket } from "./packet/forwarder.ts";
+import { type Forwarder, PAUSED, type Sitter, type SourcePacket } from "./packet/forwarder.ts";
+import type { TransportSequence } from "./packet/twcc-feedback.ts";
 import type { Publication } from "./publication.ts";
 
 export type Wish = { paused: boolean; maxHeight: number | null; layer: LayerChoice; priority: number };
@@ -17,7 +18,7 @@ export class Subscription {
   readonly publication: Publication;
   section: OutgoingSection;
   wish: Wish;
-  bytesOut = 0;
+  #bytesOut = 0;
   /** Index of the layer the viewer would get with bandwidth to spare: the one the publisher has to encode. */
   desiredLayer: number | null = null;
   /** Set by `forward` when a keyframe's first packet came late: the packets after it are to be sent again from here. */
@@ -42,7 +43,11 @@ export class Subscription {
     this.wish = wish;
     this.#sequence = sequence;
     this.#onDelivery = onDelivery;
-    publication.subscriptions.push(this);
+    publication.add(this);
+  }
+
+  get bytesOut(): number {
+    return this.#bytesOut + (this.section.forwarder?.seatedBytes ?? 0);
   }
 
   /** The connection is up: packets may flow. */
@@ -107,7 +112,7 @@ export class Subscription {
     const bytes = packet.view.length;
     if (section.usesTransportSequence) target.transportSequence = this.#sequence.next(bytes, nowMs);
     section.responder?.record(target, layer.ring, packet.extended);
-    this.bytesOut += bytes;
+    this.#bytesOut += bytes;
     if (forwarder.switches !== this.#switches) {
       this.#switches = forwarder.switches;
       section.senderReportDueMs = nowMs;
@@ -115,6 +120,24 @@ export class Subscription {
       this.#report();
     }
     return target;
+  }
+
+  /** After `forward`: true when it need not be called any more, as the audience gets what this viewer gets. */
+  join(packet: SourcePacket, layer: PublishedLayer, nowMs: number): boolean {
+    const { section } = this;
+    const { target, forwarder, responder } = section;
+    if (!target || !forwarder || !section.canShareAudience || this.catchUpFrom !== null) return false;
+    const sitter: Sitter = {
+      numbers: section.usesTransportSequence ? this.#sequence : null,
+      left: (bytes, lastOutgoing) => {
+        this.#bytesOut += bytes;
+        responder?.left(lastOutgoing);
+        this.publication.single(this);
+      },
+    };
+    if (!forwarder.join(layer.audience, packet, target, nowMs, sitter)) return false;
+    if (forwarder.seat) responder?.seated(forwarder.seat, layer.audience, layer.ring);
+    return true;
   }
 
   /** The viewer cannot decode any more. */
@@ -125,9 +148,7 @@ export class Subscription {
 
   end(): void {
     this.section.detach();
-    const { subscriptions } = this.publication;
-    const at = subscriptions.indexOf(this);
-    if (at >= 0) subscriptions.splice(at, 1);
+    this.publication.remove(this);
   }
 
   /** Viewers are told when what they get changes, once it has really changed. */

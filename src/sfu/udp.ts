@@ -1,5 +1,7 @@
 /** The one UDP socket of a worker: batched sends, a bounded backlog, and packets handed on as they come. */
+import type { Audience } from "./packet/audience.ts";
 import type { FanOutTarget } from "./packet/fan-out.ts";
+import type { SourcePacket } from "./packet/forwarder.ts";
 import type { RtpView } from "./packet/rtp.ts";
 import { SEND_BATCH_PACKETS, SEND_SLOT_BYTES, SendBatch, type SendEntries } from "./packet/send-batch.ts";
 import { type PacketPath, typescriptPath } from "./packet-path.ts";
@@ -95,6 +97,12 @@ export class UdpPort {
     this.path.fanOut(packet, targets, count, this.#batch);
   }
 
+  /** One packet of media to everyone in the audience whose next it is. */
+  fanOutAlike(packet: SourcePacket, audience: Audience, nowMs: number): void {
+    this.path.fanOutAlike(packet, audience, nowMs, this.#batch);
+    audience.advance(packet, nowMs);
+  }
+
   /** One packet of control traffic; the bytes are copied. */
   send(data: Uint8Array, port: number, address: string): void {
     if (data.length > SEND_SLOT_BYTES) return;
@@ -119,7 +127,7 @@ export class UdpPort {
     if (path.send === null || this.#fd === undefined || this.#backlog.length > 0 || this.#socket.closed) return false;
     const add = (sign: 1 | -1) => {
       for (let i = 0; i < count; i++) {
-        const length = batch.lengths[i] as number;
+        const length = batch.length(i);
         if (length === 0) continue;
         counters.packetsOut += sign;
         counters.bytesOut += sign * length;

@@ -92,7 +92,9 @@ for (const bytes of [1_200, 120]) {
     const forwarders: Forwarder[] = [];
     for (let viewer = 0; viewer < viewers; viewer++) {
       const srtp = new SrtpSender(masterKey(profile, viewer));
-      targets.push(createTarget({ srtp, address: "127.0.0.1", port: 1, deliver: undefined }, outgoing(viewer)));
+      targets.push(
+        createTarget({ srtp, address: "127.0.0.1", port: 1, deliver: undefined, seated: new Set() }, outgoing(viewer)),
+      );
       forwarders.push(
         new Forwarder({
           ssrc: viewer,

@@ -1,4 +1,4 @@
-/** The functions of srtp.c and send.c. */
+/** The functions of srtp.c, fan-out.c and send.c. */
 import { dlopen, FFIType, type Pointer } from "bun:ffi";
 
 const { ptr, u32, i32 } = FFIType;
@@ -12,6 +12,7 @@ const SYMBOLS = {
   stoa_protect: { args: [ptr, u32, ptr, u32, u32, u32, u32], returns: u32 },
   stoa_unprotect: { args: [ptr, u32, ptr, u32, u32, u32, u32], returns: i32 },
   stoa_fan_out: { args: [ptr, ptr, u32, ptr, u32, ptr, u32], returns: FFIType.void },
+  stoa_fan_out_alike: { args: [ptr, ptr, u32, u32, ptr, ptr, ptr, u32, ptr, u32], returns: u32 },
   stoa_send: { args: [i32, ptr, u32, ptr, u32, ptr], returns: u32 },
 } as const;
 

@@ -2,6 +2,7 @@ import type { PacketPath } from "../packet-path.ts";
 import { openNativeEngine } from "./library.ts";
 import { NativeCipher } from "./native-cipher.ts";
 import { createNativeFanOut } from "./native-fan-out.ts";
+import { createNativeFanOutAlike } from "./native-fan-out-alike.ts";
 import { createNativeSend } from "./native-send.ts";
 
 export type NativePath = PacketPath & {
@@ -17,6 +18,7 @@ export function openNativePath(libraryPath: string): NativePath {
     name: "native",
     createCipher: (master) => new NativeCipher(native, master),
     fanOut: createNativeFanOut(native),
+    fanOutAlike: createNativeFanOutAlike(native),
     send: createNativeSend(native),
     liveCiphers: () => functions.stoa_live_ciphers(native.engine),
     close: () => {

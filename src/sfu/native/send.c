@@ -10,11 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define EXPORT __attribute__((visibility("default")))
-
-// Known to native-send.ts as well.
-#define SLOT_BYTES 2304u
-#define MAX_BATCH 200u
+#include "native.h"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -24,13 +20,6 @@
 #define MAX_SEGMENTS 60u
 #define MAX_GROUP_BYTES 60000u
 #define TABLE_SIZE 512u  // a power of two, more than twice MAX_BATCH
-
-// Where a slot goes. IPv4 in its mapped form (::ffff:a.b.c.d).
-typedef struct {
-  uint8_t address[16];
-  uint32_t scope;
-  uint16_t port, length;
-} destination;
 
 // Packets for one peer that leave together: all of one size, only the last may be shorter.
 typedef struct {

@@ -1,6 +1,5 @@
-// The costly part of the packet path: AES for every viewer's copy of a packet. What a copy looks like is decided in
-// TypeScript (packet/fan-out.ts), which also does all of this where no C compiler was at hand. Nothing given to a
-// function here is trusted: every number is checked against the memory it points into.
+// SRTP by libcrypto: keys, and one packet at a time. TypeScript (packet/srtp.ts) does all of this where no C compiler was at
+// hand. Nothing given to a function here is trusted: every number is checked against the memory it points into.
 
 #define OPENSSL_SUPPRESS_DEPRECATED
 
@@ -11,41 +10,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXPORT __attribute__((visibility("default")))
+#include "native.h"
 
-// Known to native-srtp.ts as well.
-#define SLOT_BYTES 2304u
-#define MAX_BATCH 200u
+// Known to native-cipher.ts as well.
 #define KEY_BYTES 50u
 #define GCM_TAG_BYTES 16u
 #define CM_TAG_BYTES 10u
 enum { PROFILE_GCM = 1, PROFILE_CM = 2 };
 
-#define RTP_HEADER_BYTES 12u
 #define SHA1_BLOCK_BYTES 64u
 #define SHA1_BYTES 20u
 #define MAX_CIPHERS (1u << 20)
 
-typedef struct {
+struct cipher {
   uint32_t profile;
   EVP_CIPHER_CTX *aes;
   uint8_t salt[14];
   // HMAC as two hashes that have already taken in the padded key.
   SHA_CTX inner, outer;
-} cipher;
+};
 
-// One for every media worker: nothing here is shared between threads.
-typedef struct {
+struct engine {
   EVP_CIPHER *gcm, *ctr;
   cipher **ciphers;  // by number − 1; NULL where a number is free
   uint32_t capacity, live, next_free;
   uint8_t scratch[SLOT_BYTES];
-} engine;
-
-// One viewer's copy: header, RTX number and codec prefix are in the slot already. `length` is the answer; 0: refused.
-typedef struct {
-  uint32_t cipher, slot, header_length, payload_at, prefix_length, padding_length, rollover, length;
-} copy;
+};
 
 static void write32(uint8_t *p, uint32_t value) {
   p[0] = (uint8_t)(value >> 24);
@@ -85,7 +75,7 @@ EXPORT engine *stoa_open(void) {
   return e;
 }
 
-static cipher *find(const engine *e, uint32_t number) {
+cipher *find_cipher(const engine *e, uint32_t number) {
   return e && number > 0 && number <= e->capacity ? e->ciphers[number - 1] : NULL;
 }
 
@@ -133,7 +123,7 @@ EXPORT uint32_t stoa_add_cipher(engine *e, uint32_t profile, const uint8_t *keys
 }
 
 EXPORT void stoa_remove_cipher(engine *e, uint32_t number) {
-  cipher *c = find(e, number);
+  cipher *c = find_cipher(e, number);
   if (!c) return;
   e->ciphers[number - 1] = NULL;
   e->live--;
@@ -179,8 +169,7 @@ static void authenticate(const cipher *c, const uint8_t *packet, uint32_t length
   SHA1_Final(digest, &hash);
 }
 
-// The packet has room for its tag behind `length`. Returns the new length, or 0.
-static uint32_t seal(cipher *c, uint8_t *packet, uint32_t header_length, uint32_t length, uint32_t rollover) {
+uint32_t seal(cipher *c, uint8_t *packet, uint32_t header_length, uint32_t length, uint32_t rollover) {
   if (c->profile == PROFILE_CM) {
     uint8_t digest[SHA1_BYTES];
     if (!crypt_ctr(c, packet, header_length, length, rollover)) return 0;
@@ -198,12 +187,12 @@ static uint32_t seal(cipher *c, uint8_t *packet, uint32_t header_length, uint32_
   return length + GCM_TAG_BYTES;
 }
 
-static uint32_t tag_bytes(const cipher *c) { return c->profile == PROFILE_GCM ? GCM_TAG_BYTES : CM_TAG_BYTES; }
+uint32_t tag_bytes(const cipher *c) { return c->profile == PROFILE_GCM ? GCM_TAG_BYTES : CM_TAG_BYTES; }
 
 // One packet at the start of a buffer of `capacity` bytes. Returns the protected length, or 0.
 EXPORT uint32_t stoa_protect(engine *e, uint32_t number, uint8_t *packet, uint32_t capacity, uint32_t header_length,
                              uint32_t length, uint32_t rollover) {
-  cipher *c = find(e, number);
+  cipher *c = find_cipher(e, number);
   if (!c || !packet || header_length < RTP_HEADER_BYTES || header_length > length || length > SLOT_BYTES) return 0;
   if (capacity < length + tag_bytes(c)) return 0;
   return seal(c, packet, header_length, length, rollover);
@@ -212,7 +201,7 @@ EXPORT uint32_t stoa_protect(engine *e, uint32_t number, uint8_t *packet, uint32
 // Opens the packet in place. Returns the plain length, or −1: then not a byte of it has changed.
 EXPORT int32_t stoa_unprotect(engine *e, uint32_t number, uint8_t *packet, uint32_t capacity, uint32_t header_length,
                               uint32_t length, uint32_t rollover) {
-  cipher *c = find(e, number);
+  cipher *c = find_cipher(e, number);
   if (!c || !packet || header_length < RTP_HEADER_BYTES || length > capacity || length > SLOT_BYTES) return -1;
   if (header_length > length || length - header_length < tag_bytes(c)) return -1;
   uint32_t end = length - tag_bytes(c);
@@ -230,29 +219,4 @@ EXPORT int32_t stoa_unprotect(engine *e, uint32_t number, uint8_t *packet, uint3
     return -1;
   memcpy(packet + header_length, e->scratch, end - header_length);
   return (int32_t)end;
-}
-
-// Completes and protects `count` copies of one payload, each in its own slot of the arena.
-EXPORT void stoa_fan_out(engine *e, uint8_t *arena, uint32_t arena_bytes, const uint8_t *payload, uint32_t payload_bytes,
-                         copy *copies, uint32_t count) {
-  if (!e || !arena || !copies || count > MAX_BATCH || (!payload && payload_bytes > 0)) return;
-  for (uint32_t i = 0; i < count; i++) {
-    copy *to = &copies[i];
-    cipher *c = find(e, to->cipher);
-    to->length = 0;
-    if (!c || to->slot >= arena_bytes / SLOT_BYTES || payload_bytes > SLOT_BYTES) continue;
-    if (to->prefix_length > payload_bytes || to->padding_length > 255) continue;
-    if (to->header_length < RTP_HEADER_BYTES || to->payload_at < to->header_length || to->payload_at > SLOT_BYTES) continue;
-    uint32_t end = to->payload_at + payload_bytes;
-    if (end + to->padding_length + tag_bytes(c) > SLOT_BYTES) continue;
-    uint8_t *packet = arena + (size_t)to->slot * SLOT_BYTES;
-    if (payload_bytes > to->prefix_length)
-      memcpy(packet + to->payload_at + to->prefix_length, payload + to->prefix_length, payload_bytes - to->prefix_length);
-    if (to->padding_length > 0) {
-      memset(packet + end, 0, to->padding_length);
-      end += to->padding_length;
-      packet[end - 1] = (uint8_t)to->padding_length;
-    }
-    to->length = seal(c, packet, to->header_length, end, to->rollover);
-  }
 }

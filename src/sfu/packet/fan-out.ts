@@ -1,19 +1,24 @@
 // The last step of a packet: rewrite, protect and queue it for every subscriber. One function over one batch, so
 // that a native implementation (`../native/native-fan-out.ts`) can take its place without touching anything else.
 
+import type { Audience } from "./audience.ts";
 import { writeUint16, writeUint32 } from "./bytes.ts";
+import type { SourcePacket } from "./forwarder.ts";
 import { RTP_HEADER_BYTES, type RtpView } from "./rtp.ts";
-import type { OutgoingExtensions } from "./rtp-extensions.ts";
+import { OutgoingExtensions } from "./rtp-extensions.ts";
+import { describeCopy, SEQUENCE_CYCLE } from "./seat.ts";
 import { SEND_SLOT_BYTES, type SendBatch } from "./send-batch.ts";
 import { SRTP_MAX_OVERHEAD, type SrtpSender } from "./srtp.ts";
 
-/** One connection, as far as sending goes. The owner changes `address` and `port` when the peer moves. */
+/** One connection, as far as sending goes. The owner changes it when the peer moves, once no one is `seated` on it. */
 export interface FanOutTransport {
   srtp: SrtpSender;
   address: string;
   port: number;
   /** A connection over TCP takes its packets itself; UDP goes to the batch. The bytes are only lent. */
   deliver: ((packet: Uint8Array) => void) | undefined;
+  /** Streams whose packets go out without looking here again, until they leave. */
+  readonly seated: Set<{ leave(): void }>;
 }
 
 /** What one subscription wants this packet to look like. Re-used: the forwarder fills it per packet. */
@@ -40,6 +45,9 @@ export interface FanOutTarget {
 
 /** Protects `packet` for the first `count` targets and appends to `batch`, which sends itself when full. */
 export type FanOut = (packet: RtpView, targets: readonly FanOutTarget[], count: number, batch: SendBatch) => void;
+
+/** The same for an audience: every viewer's copy follows from the packet and from its seat. */
+export type FanOutAlike = (packet: SourcePacket, audience: Audience, nowMs: number, batch: SendBatch) => void;
 
 /** Extensions we add or widen, the RTX number, padding and the tag: what a packet may grow by. */
 const MAX_GROWTH = 320 + 255 + SRTP_MAX_OVERHEAD;
@@ -86,6 +94,39 @@ export const fanOut: FanOut = (packet, targets, count, batch) => {
     else transport.deliver(out.subarray(0, length));
   }
 };
+
+const NOWHERE: FanOutTransport = {
+  get srtp(): never {
+    throw new Error("nothing is sent there");
+  },
+  address: "",
+  port: 0,
+  deliver: undefined,
+  seated: new Set(),
+};
+
+export function createFanOutAlike(): FanOutAlike {
+  const target = createTarget(NOWHERE, new OutgoingExtensions({}));
+  return (packet, { table }, nowMs, batch) => {
+    const { view } = packet;
+    if (view.length > MAX_PACKET_BYTES) return;
+    const payload = view.data.subarray(view.payloadOffset, view.payloadOffset + view.payloadLength);
+    for (const seat of table.seats) {
+      const outgoing = describeCopy(seat, packet, nowMs, target);
+      if (seat.numbers !== null) target.transportSequence = seat.numbers.next(view.length, nowMs);
+      const out = batch.slot();
+      const headerLength = writeHeader(out, view, target);
+      if (headerLength < 0) continue;
+      out.set(payload, headerLength);
+      writePrefix(out, headerLength, target);
+      const { srtp, port, address } = seat.transport;
+      const rollover = Math.floor(outgoing / SEQUENCE_CYCLE);
+      const end = headerLength + view.payloadLength;
+      const length = srtp.cipher.encryptRtp(out, headerLength, end, rollover, target.sequenceNumber);
+      batch.commit(length, port, address);
+    }
+  };
+}
 
 /** The fixed header and the extensions. Returns where they end, or −1: with them the packet fits no slot. */
 export function writeHeader(out: Uint8Array, packet: RtpView, target: FanOutTarget): number {

@@ -2,10 +2,12 @@
 // header values out. Sequence numbers, timestamps and VP8 picture ids run on over layer switches, source switches
 // and pauses; a video layer is entered only at a keyframe.
 
+import type { Audience } from "./audience.ts";
 import type { MediaCodec } from "./codec/keyframe.ts";
 import { type Vp8Descriptor, Vp8Munger } from "./codec/vp8.ts";
 import type { FanOutTarget } from "./fan-out.ts";
 import type { RtpView } from "./rtp.ts";
+import type { Seat } from "./seat.ts";
 import { SequenceMap } from "./sequence-map.ts";
 import { type ClockReference, TimestampMap } from "./timestamp-map.ts";
 
@@ -40,6 +42,15 @@ export interface SourcePacket {
   vp8: Vp8Descriptor;
 }
 
+/** Whose seat it is. */
+export interface Sitter {
+  readonly numbers: Seat["numbers"];
+  /** It sits there no longer: it has been sent so many bytes, and this number last. */
+  left(bytes: number, lastOutgoing: number): void;
+}
+
+type Seated = { audience: Audience; seat: Seat; sitter: Sitter; packets: number; octets: number; bytes: number };
+
 export class Forwarder {
   readonly ssrc: number;
   #codec: MediaCodec;
@@ -56,8 +67,10 @@ export class Forwarder {
   #clockRate: number;
   /** Counts packets that entered a layer: a caller sees by a change that a switch took place. */
   switches = 0;
-  packets = 0;
-  octets = 0;
+  #packets = 0;
+  #octets = 0;
+  /** While this viewer sits in an audience the numbers move there: with what it had counted when it was joined. */
+  #seated: Seated | null = null;
 
   constructor(options: ForwarderOptions) {
     this.ssrc = options.ssrc;
@@ -66,6 +79,27 @@ export class Forwarder {
     this.#clockRate = options.clockRate;
     this.#sequence = new SequenceMap(options.firstSequence);
     this.#timestamp = new TimestampMap(options.clockRate, options.firstTimestamp);
+  }
+
+  get packets(): number {
+    const seated = this.#seated;
+    return this.#packets + (seated ? seated.audience.packets - seated.packets : 0);
+  }
+
+  get octets(): number {
+    const seated = this.#seated;
+    return this.#octets + (seated ? seated.audience.octets - seated.octets : 0);
+  }
+
+  /** Sent since the audience was joined. */
+  get seatedBytes(): number {
+    const seated = this.#seated;
+    return seated ? seated.audience.bytes - seated.bytes : 0;
+  }
+
+  get lastOutgoing(): number {
+    const seated = this.#seated;
+    return seated ? seated.audience.highest - seated.seat.sequenceOffset : this.#sequence.lastOutgoing;
   }
 
   get currentLayer(): number {
@@ -92,12 +126,14 @@ export class Forwarder {
 
   /** PAUSED stops at once; a layer begins with its next keyframe, and until then the current one goes on. */
   setTarget(layer: number): void {
+    this.leave();
     this.#target = layer;
     if (layer === PAUSED) this.#current = PAUSED;
   }
 
   /** Another publisher (or the same one with a new stream) takes this place. Stays paused until `setTarget`. */
   switchSource(source: { codec: MediaCodec; payloadType: number; clockRate: number }): void {
+    this.leave();
     this.#codec = source.codec;
     this.#payloadType = source.payloadType;
     this.#clockRate = source.clockRate;
@@ -110,6 +146,7 @@ export class Forwarder {
 
   /** The layer goes on as another stream: its numbers and its clock begin anew, with the next keyframe. */
   layerRestarted(layer: number): void {
+    this.leave();
     this.#references.delete(layer);
     if (layer === this.#previous) this.#previous = PAUSED;
     if (layer === this.#current) this.#current = PAUSED;
@@ -127,6 +164,56 @@ export class Forwarder {
   }
 
   /**
+   * Takes a seat in the layer's audience, which has just been sent `packet`, as this viewer has by `target`: from now on both
+   * get the same. False when this viewer waits for something else.
+   */
+  join(audience: Audience, packet: SourcePacket, target: FanOutTarget, nowMs: number, sitter: Sitter): boolean {
+    const { layer, extended } = packet;
+    if (this.#current !== layer || this.#target !== layer || this.#sequence.highest !== extended) return false;
+    const seat: Seat = {
+      transport: target.transport,
+      extensions: target.extensions,
+      numbers: sitter.numbers,
+      ssrc: this.ssrc,
+      payloadType: this.#payloadType,
+      sequenceOffset: this.#sequence.offset,
+      timestampOffset: this.#timestamp.offset,
+      vp8Offsets: this.#codec === "vp8" ? this.#vp8.offsets : null,
+      index: -1,
+      leave: () => this.leave(),
+    };
+    if (!audience.seat(seat, packet, nowMs)) return false;
+    const { packets, octets, bytes } = audience;
+    this.#seated = { audience, seat, sitter, packets, octets, bytes };
+    seat.transport.seated.add(seat);
+    return true;
+  }
+
+  get seat(): Seat | null {
+    return this.#seated?.seat ?? null;
+  }
+
+  /** Leaves the audience, if there is one, as though every packet since had been forwarded by itself. */
+  leave(): void {
+    const seated = this.#seated;
+    if (!seated) return;
+    const { audience, seat } = seated;
+    const { packets, octets, seatedBytes } = this;
+    if (audience.packets > seated.packets) {
+      this.#sequence.catchUp(audience.highest);
+      this.#timestamp.catchUp(audience.timestamp, audience.timestampAtMs);
+      if (seat.vp8Offsets && audience.vp8.seen) this.#vp8.map(audience.vp8, false);
+      seat.transport.srtp.reached(seat.ssrc, this.#sequence.lastOutgoing);
+    }
+    this.#packets = packets;
+    this.#octets = octets;
+    this.#seated = null;
+    audience.table.remove(seat);
+    seat.transport.seated.delete(seat);
+    seated.sitter.left(seatedBytes, this.#sequence.lastOutgoing);
+  }
+
+  /**
    * Fills `target` and returns true when the packet is to be sent. When it entered a layer (`switches` grew) and
    * younger packets of that layer are already in the ring, feed those again in order: the keyframe's first packet
    * came late.
@@ -134,6 +221,7 @@ export class Forwarder {
   forward(packet: SourcePacket, target: FanOutTarget, nowMs: number): boolean {
     const { view, layer, extended } = packet;
     let entered = false;
+    this.leave();
     if (this.#target === PAUSED) return false;
     if (layer !== this.#current) {
       if (layer !== this.#target || !packet.keyframe || view.payloadLength === 0) return false;
@@ -154,8 +242,8 @@ export class Forwarder {
     target.originalSequenceNumber = -1;
     target.sentAtMs = nowMs;
     target.prefixLength = this.#codec === "vp8" ? this.#rewriteVp8(packet, target, late) : 0;
-    this.packets += 1;
-    this.octets += view.payloadLength;
+    this.#packets += 1;
+    this.#octets += view.payloadLength;
     return true;
   }
 

@@ -1,10 +1,13 @@
 // Answers a viewer's NACKs: remembers which packet of which layer each outgoing sequence number was, and what it
 // looked like. Re-sends of one packet are held apart by the round trip: the viewer repeats itself faster than that.
 
+import type { Audience } from "./audience.ts";
+import { Vp8Descriptor } from "./codec/vp8.ts";
 import type { FanOutTarget } from "./fan-out.ts";
 import type { PacketRing } from "./packet-ring.ts";
 import type { RtpView } from "./rtp.ts";
 import type { RtxStream } from "./rtx.ts";
+import { describeCopy, isAlike, type Seat } from "./seat.ts";
 
 const MAX_RESENDS = 6;
 const RECENT_PACKETS = 16;
@@ -28,6 +31,18 @@ const RING = 10;
 const PREFIX_AT = 44;
 const NO_PACKET = 0xffffffff;
 
+/** More than enough for a second, however often packets are lost on their way to us. */
+const MAX_RUNS = 32;
+
+/** Outgoing numbers from one seat: what each of them was can be told from the seat. `to` is null while it is taken. */
+interface Run {
+  seat: Seat;
+  audience: Audience;
+  ring: PacketRing;
+  from: number;
+  to: number | null;
+}
+
 export interface RtxAnswer {
   stream: RtxStream;
   payloadType: number;
@@ -40,6 +55,9 @@ export class NackResponder {
   readonly #bytes: Uint8Array;
   /** Those that packets were taken from, by the number their records have. */
   #rings: PacketRing[] = [];
+  /** Newest last. */
+  #runs: Run[] = [];
+  readonly #vp8 = new Vp8Descriptor();
   #ssrc = 0;
   #latest = -1;
   #probed = 0;
@@ -56,7 +74,43 @@ export class NackResponder {
     this.clear();
   }
 
-  /** Call with every forwarded packet, once `target` is complete. */
+  /** From the next packet on the viewer gets what the audience gets: nothing is recorded. */
+  seated(seat: Seat, audience: Audience, ring: PacketRing): void {
+    const before = this.#runs.at(-1);
+    this.#ssrc = seat.ssrc;
+    if (before?.ring === ring && isAlike(before.seat, seat)) {
+      before.seat = seat;
+      before.audience = audience;
+      before.to = null;
+      return;
+    }
+    this.#runs.push({ seat, audience, ring, from: audience.highest + 1 - seat.sequenceOffset, to: null });
+    if (this.#runs.length > MAX_RUNS) this.#runs.shift();
+  }
+
+  left(lastOutgoing: number): void {
+    const run = this.#runs.at(-1);
+    if (run) run.to ??= lastOutgoing;
+  }
+
+  /** Writes the record that a packet of a run has none of, unless it was asked for before. */
+  #recall(sequenceNumber: number, nowMs: number, view: RtpView, target: FanOutTarget): void {
+    const slot = sequenceNumber & this.#mask;
+    for (const { seat, audience, ring, from, to } of this.#runs) {
+      const last = to ?? audience.highest - seat.sequenceOffset;
+      const outgoing = last - ((last - sequenceNumber) & 0xffff);
+      if (outgoing < from) continue;
+      const extended = outgoing + seat.sequenceOffset;
+      if (this.#holds(slot, sequenceNumber) && this.#doubles[slot * DOUBLES + EXTENDED] === extended) return;
+      if (!ring.read(extended, nowMs, view)) continue;
+      this.#vp8.parse(view.data, view.payloadOffset, seat.vp8Offsets ? view.payloadLength : 0);
+      const packet = { view, extended, vp8: this.#vp8, layer: 0, keyframe: false };
+      describeCopy(seat, packet, ring.arrivedAtMs(extended), target);
+      this.record(target, ring, extended);
+    }
+  }
+
+  /** Call with every packet that was forwarded by itself, once `target` is complete. */
   record(target: FanOutTarget, ring: PacketRing, extended: number): void {
     const slot = target.sequenceNumber & this.#mask;
     const word = slot * WORDS;
@@ -94,6 +148,7 @@ export class NackResponder {
     target: FanOutTarget,
     rtx?: RtxAnswer,
   ): boolean {
+    this.#recall(sequenceNumber, nowMs, view, target);
     const slot = sequenceNumber & this.#mask;
     const resends = this.#words[slot * WORDS + RESENDS] as number;
     if (!this.#holds(slot, sequenceNumber) || resends >= MAX_RESENDS) return this.#refuse();
@@ -161,6 +216,7 @@ export class NackResponder {
   /** Another publisher took the place: what was sent before is not sent again. */
   clear(): void {
     this.#rings = [];
+    this.#runs = [];
     for (let slot = 0; slot <= this.#mask; slot++) this.#words[slot * WORDS + SEQUENCE] = NO_PACKET;
     this.#latest = -1;
   }

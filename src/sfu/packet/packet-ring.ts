@@ -40,6 +40,11 @@ export class PacketRing {
     return view.parse(data, this.#length[slot]);
   }
 
+  /** Of a packet that `read` has just found. */
+  arrivedAtMs(extended: number): number {
+    return this.#arrivedAt[extended & (this.#data.length - 1)] as number;
+  }
+
   /** Lets go of buffers too old to be sent; call now and then for layers that have stopped. */
   sweep(nowMs: number): void {
     for (let slot = 0; slot < this.#data.length; slot++) {

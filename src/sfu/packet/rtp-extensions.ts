@@ -100,10 +100,12 @@ export interface OutgoingExtensionOptions {
 
 /** Nothing of the publisher's leaves except what `passThrough` names: never its MID or transport sequence. */
 export class OutgoingExtensions {
-  readonly #twoByte: boolean;
-  readonly #template: Uint8Array;
-  readonly #absSendTimeAt: number;
-  readonly #transportSequenceAt: number;
+  readonly twoByte: boolean;
+  readonly template: Uint8Array;
+  /** Places in the template; −1: not there. */
+  readonly absSendTimeAt: number;
+  readonly transportSequenceAt: number;
+  readonly passing: readonly { from: number; to: number }[];
   /** Source id → our id, 0 for "stays behind"; undefined when nothing passes. */
   readonly #map: Uint8Array | undefined;
 
@@ -111,7 +113,7 @@ export class OutgoingExtensions {
     const { mid, absSendTimeId = 0, transportSequenceId = 0, passThrough = [] } = options;
     const ids = [mid?.id ?? 0, absSendTimeId, transportSequenceId, ...passThrough.map((pair) => pair.to)];
     // An element that passes through may be of any length up to 255: only the two-byte form can hold those.
-    this.#twoByte = options.twoByte === true || ids.some((id) => id > 14) || (mid?.value.length ?? 0) > 16;
+    this.twoByte = options.twoByte === true || ids.some((id) => id > 14) || (mid?.value.length ?? 0) > 16;
     const bytes = new Uint8Array(300);
     let at = 0;
     if (mid && mid.id > 0 && mid.value.length > 0) {
@@ -119,12 +121,13 @@ export class OutgoingExtensions {
       writeAscii(bytes, at, mid.value);
       at += mid.value.length;
     }
-    this.#absSendTimeAt = absSendTimeId > 0 ? this.#writeElementHeader(bytes, at, absSendTimeId, 3) : -1;
-    if (absSendTimeId > 0) at = this.#absSendTimeAt + 3;
-    this.#transportSequenceAt =
+    this.absSendTimeAt = absSendTimeId > 0 ? this.#writeElementHeader(bytes, at, absSendTimeId, 3) : -1;
+    if (absSendTimeId > 0) at = this.absSendTimeAt + 3;
+    this.transportSequenceAt =
       transportSequenceId > 0 ? this.#writeElementHeader(bytes, at, transportSequenceId, 2) : -1;
-    if (transportSequenceId > 0) at = this.#transportSequenceAt + 2;
-    this.#template = bytes.slice(0, at);
+    if (transportSequenceId > 0) at = this.transportSequenceAt + 2;
+    this.template = bytes.slice(0, at);
+    this.passing = passThrough;
     if (passThrough.length > 0) {
       this.#map = new Uint8Array(256);
       for (const { from, to } of passThrough) this.#map[from] = to;
@@ -132,11 +135,11 @@ export class OutgoingExtensions {
   }
 
   get hasTransportSequence(): boolean {
-    return this.#transportSequenceAt >= 0;
+    return this.transportSequenceAt >= 0;
   }
 
   #writeElementHeader(out: Uint8Array, at: number, id: number, length: number): number {
-    if (this.#twoByte) {
+    if (this.twoByte) {
       out[at] = id;
       out[at + 1] = length;
       return at + 2;
@@ -148,16 +151,16 @@ export class OutgoingExtensions {
   /** Writes the block at `at` (after the 12 fixed bytes) and returns its end; returns `at` when there is none. */
   write(out: Uint8Array, at: number, source: RtpView, nowMs: number, transportSequence: number): number {
     const start = at + 4;
-    const template = this.#template;
+    const template = this.template;
     let end = start + template.length;
     // A dozen bytes: `set` would take longer to begin.
     for (let i = 0; i < template.length; i++) out[start + i] = template[i] as number;
-    if (this.#absSendTimeAt >= 0) writeUint24(out, start + this.#absSendTimeAt, absSendTime(nowMs));
-    if (this.#transportSequenceAt >= 0) writeUint16(out, start + this.#transportSequenceAt, transportSequence);
+    if (this.absSendTimeAt >= 0) writeUint24(out, start + this.absSendTimeAt, absSendTime(nowMs));
+    if (this.transportSequenceAt >= 0) writeUint16(out, start + this.transportSequenceAt, transportSequence);
     if (this.#map !== undefined) end = this.#copyFrom(source, this.#map, out, end);
     if (end === start) return at;
     while ((end - start) & 3) out[end++] = 0;
-    writeUint16(out, at, this.#twoByte ? TWO_BYTE_PROFILE : ONE_BYTE_PROFILE);
+    writeUint16(out, at, this.twoByte ? TWO_BYTE_PROFILE : ONE_BYTE_PROFILE);
     writeUint16(out, at + 2, (end - start) >> 2);
     return end;
   }
@@ -168,7 +171,7 @@ export class OutgoingExtensions {
       const { elementOffset: offset, elementLength: length } = source;
       at = offset + length;
       const id = readUint8(map, source.elementId);
-      if (id === 0 || (!this.#twoByte && (length === 0 || length > 16))) continue;
+      if (id === 0 || (!this.twoByte && (length === 0 || length > 16))) continue;
       end = this.#writeElementHeader(out, end, id, length);
       for (let i = 0; i < length; i++) out[end + i] = readUint8(source.data, offset + i);
       end += length;

@@ -8,13 +8,22 @@ export const SEND_BATCH_PACKETS = 200;
 /** data, port, address, data, port, address …: as `Bun.udpSocket().sendMany` takes it. */
 export type SendEntries = (Uint8Array | number | string)[];
 
+/** `destination` in send.c: 16 bytes of address, scope, then port and length in the byte order of the machine. */
+const DESTINATION_BYTES = 24;
+export const DESTINATION_WORDS = DESTINATION_BYTES / 4;
+const DESTINATION_SHORTS = DESTINATION_BYTES / 2;
+const PORT_AT = 10;
+const LENGTH_AT = 11;
+
 export class SendBatch {
   /** Slot after slot, SEND_SLOT_BYTES each. */
   readonly arena: Uint8Array<ArrayBuffer>;
-  /** By slot. */
-  readonly lengths: Uint16Array;
-  readonly ports: Uint16Array;
+  /** Where each slot goes, as native code has it. */
+  readonly destinations: Uint32Array<ArrayBuffer>;
+  readonly #shorts: Uint16Array;
   readonly addresses: string[] = [];
+  /** By slot: 1 when the destination has the bytes of its address. */
+  readonly located: Uint8Array;
   readonly capacity: number;
   readonly #slots: Uint8Array[] = [];
   readonly #send: (entries: SendEntries, count: number) => void;
@@ -34,8 +43,9 @@ export class SendBatch {
     this.#sendDirectly = sendDirectly;
     this.capacity = capacity;
     this.arena = new Uint8Array(capacity * SEND_SLOT_BYTES);
-    this.lengths = new Uint16Array(capacity);
-    this.ports = new Uint16Array(capacity);
+    this.destinations = new Uint32Array(capacity * DESTINATION_WORDS);
+    this.#shorts = new Uint16Array(this.destinations.buffer);
+    this.located = new Uint8Array(capacity);
     for (let i = 0; i < capacity; i++) {
       this.#slots.push(this.arena.subarray(i * SEND_SLOT_BYTES, (i + 1) * SEND_SLOT_BYTES));
       this.addresses.push("");
@@ -53,11 +63,36 @@ export class SendBatch {
 
   commit(length: number, port: number, address: string): void {
     const at = this.#count;
-    this.lengths[at] = length;
-    this.ports[at] = port;
+    this.#shorts[at * DESTINATION_SHORTS + PORT_AT] = port;
+    this.#shorts[at * DESTINATION_SHORTS + LENGTH_AT] = length;
     this.addresses[at] = address;
-    this.#count = at + 1;
+    this.located[at] = 0;
+    this.#taken(1);
+  }
+
+  /** Native code has filled the next `count` slots and their destinations. */
+  commitFilled(count: number, addresses: readonly string[], from: number): void {
+    const at = this.#count;
+    for (let i = 0; i < count; i++) {
+      this.addresses[at + i] = addresses[from + i] as string;
+      this.located[at + i] = 1;
+    }
+    this.#taken(count);
+  }
+
+  #taken(count: number): void {
+    this.#count += count;
     if (this.#count === this.capacity) this.flush();
+  }
+
+  /** 0: sent already, or never protected. */
+  length(slot: number): number {
+    return this.#shorts[slot * DESTINATION_SHORTS + LENGTH_AT] as number;
+  }
+
+  /** It has been sent. */
+  done(slot: number): void {
+    this.#shorts[slot * DESTINATION_SHORTS + LENGTH_AT] = 0;
   }
 
   flush(): void {
@@ -72,10 +107,10 @@ export class SendBatch {
   #entries(count: number): SendEntries {
     const entries: SendEntries = [];
     for (let i = 0; i < count; i++) {
-      // Sent already, or never protected.
-      if (this.lengths[i] === 0) continue;
-      const packet = (this.#slots[i] as Uint8Array).subarray(0, this.lengths[i]);
-      entries.push(packet, this.ports[i] as number, this.addresses[i] as string);
+      const length = this.length(i);
+      if (length === 0) continue;
+      const port = this.#shorts[i * DESTINATION_SHORTS + PORT_AT] as number;
+      entries.push((this.#slots[i] as Uint8Array).subarray(0, length), port, this.addresses[i] as string);
     }
     return entries;
   }

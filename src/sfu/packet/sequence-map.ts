@@ -19,6 +19,15 @@ export class SequenceMap {
     this.#lastOutgoing = first - 1;
   }
 
+  /** outgoing = extended − offset, for what comes next. */
+  get offset(): number {
+    return this.#offset;
+  }
+
+  get highest(): number {
+    return this.#highest;
+  }
+
   /** The highest number sent, never wrapped: the caller cuts it to 16 bits. */
   get lastOutgoing(): number {
     return this.#lastOutgoing;
@@ -30,6 +39,14 @@ export class SequenceMap {
     this.#offset = extended - (this.#lastOutgoing + 1);
     this.#expected.fill(0);
     this.#newestMissing = Number.NEGATIVE_INFINITY;
+  }
+
+  /** Everything up to here has been forwarded, one after another. */
+  catchUp(highest: number): void {
+    const last = Math.min(highest, this.#newestMissing + CAPACITY);
+    for (let extended = this.#highest + 1; extended <= last; extended++) this.#expected[extended & MASK] = 0;
+    this.#highest = highest;
+    this.#lastOutgoing = highest - this.#offset;
   }
 
   isLate(extended: number): boolean {

@@ -64,6 +64,13 @@ export class SrtpSender {
     return Math.floor(index / 0x10000);
   }
 
+  /** Packets of this SSRC up to that index (number and rollovers) were protected by the cipher alone. */
+  reached(ssrc: number, index: number): void {
+    const stream = this.#streams.get(ssrc);
+    if (stream === undefined) this.#streams.set(ssrc, { highest: index });
+    else if (index > stream.highest) stream.highest = index;
+  }
+
   protectRtcp(data: Uint8Array, length: number): number {
     const index = this.#rtcpIndex;
     this.#rtcpIndex = (index + 1) & 0x7fffffff;

@@ -66,6 +66,14 @@ export class TimestampMap {
     return (this.#reference.rtpTimestamp + Math.round(between) + ahead + this.#offset) >>> 0;
   }
 
+  /** Frames up to this one have been forwarded; its first packet came at that time. */
+  catchUp(timestamp: number, atMs: number): void {
+    const outgoing = (timestamp + this.#offset) >>> 0;
+    if (timestampDiff(outgoing, this.#lastOutgoing) <= 0) return;
+    this.#lastOutgoing = outgoing;
+    this.#lastAtMs = atMs;
+  }
+
   /** The outgoing timestamp. Late packets do not move the line. */
   map(timestamp: number, nowMs: number, late: boolean): number {
     const outgoing = (timestamp + this.#offset) >>> 0;

@@ -58,12 +58,17 @@ export interface AcknowledgedPacket {
   probe: number;
 }
 
+/** Hands out transport-wide sequence numbers. */
+export type TransportSequence = { next(bytes: number, nowMs: number, probe?: number): number };
+
+/** Of an entry: when it was sent, and which number it had, how large it was and which probe it was part of, as one number. */
+const ENTRY_DOUBLES = 2;
+const PROBE_SHIFT = 0x100000000;
+
 /** Transport-wide sequence numbers of one connection to a viewer, and when each was sent. */
-export class SentPackets {
-  readonly #sequence = new Int32Array(HISTORY).fill(-1);
-  readonly #sentAt = new Float64Array(HISTORY);
-  readonly #bytes = new Uint16Array(HISTORY);
-  readonly #probe = new Uint8Array(HISTORY);
+export class SentPackets implements TransportSequence {
+  /** Side by side, because every packet of every viewer makes an entry. */
+  readonly #entries = new Float64Array(HISTORY * ENTRY_DOUBLES).fill(-1);
   readonly #entry: AcknowledgedPacket = { sentAtMs: 0, arrivedAtMs: 0, bytes: 0, probe: 0 };
   #next: number;
 
@@ -74,11 +79,9 @@ export class SentPackets {
   next(bytes: number, nowMs: number, probe = 0): number {
     const sequence = this.#next;
     this.#next = (sequence + 1) & 0xffff;
-    const slot = sequence & HISTORY_MASK;
-    this.#sequence[slot] = sequence;
-    this.#sentAt[slot] = nowMs;
-    this.#bytes[slot] = bytes;
-    this.#probe[slot] = probe;
+    const at = (sequence & HISTORY_MASK) * ENTRY_DOUBLES;
+    this.#entries[at] = nowMs;
+    this.#entries[at + 1] = sequence + bytes * 0x10000 + probe * PROBE_SHIFT;
     return sequence;
   }
 
@@ -89,14 +92,16 @@ export class SentPackets {
   match(feedback: TransportFeedback, nowMs: number, each: (packet: AcknowledgedPacket) => void): void {
     for (let i = 0; i < feedback.count; i++) {
       const sequence = (feedback.baseSequence + i) & 0xffff;
-      const slot = sequence & HISTORY_MASK;
-      if (this.#sequence[slot] !== sequence || nowMs - (this.#sentAt[slot] as number) > MAX_AGE_MS) continue;
+      const at = (sequence & HISTORY_MASK) * ENTRY_DOUBLES;
+      const sentAtMs = this.#entries[at] as number;
+      const what = this.#entries[at + 1] as number;
+      if (what < 0 || (what & 0xffff) !== sequence || nowMs - sentAtMs > MAX_AGE_MS) continue;
       const arrivedAtMs = feedback.arrivals[i] as number;
-      if (!Number.isNaN(arrivedAtMs)) this.#sequence[slot] = -1;
-      this.#entry.sentAtMs = this.#sentAt[slot] as number;
+      if (!Number.isNaN(arrivedAtMs)) this.#entries[at + 1] = -1;
+      this.#entry.sentAtMs = sentAtMs;
       this.#entry.arrivedAtMs = arrivedAtMs;
-      this.#entry.bytes = this.#bytes[slot] as number;
-      this.#entry.probe = this.#probe[slot] as number;
+      this.#entry.bytes = (what >>> 16) & 0xffff;
+      this.#entry.probe = Math.floor(what / PROBE_SHIFT);
       each(this.#entry);
     }
   }

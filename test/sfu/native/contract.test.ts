@@ -90,7 +90,7 @@ function targetsOf(path: PacketPath, viewers: readonly Viewer[], taken: (packet:
     const srtp = new SrtpSender({ profile: one.profile, key, salt }, path.createCipher);
     const deliver = one.overTcp ? (bytes: Uint8Array) => taken(bytes.slice()) : undefined;
     const target = createTarget(
-      { srtp, address: one.address, port: one.port, deliver },
+      { srtp, address: one.address, port: one.port, deliver, seated: new Set() },
       new OutgoingExtensions(one.extensions),
     );
     Object.assign(target, one.header, { prefixLength: one.prefix.length });

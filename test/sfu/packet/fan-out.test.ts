@@ -26,6 +26,7 @@ function viewerOf(path: PacketPath, viewer: number, transport: Partial<FanOutTra
       address: `10.0.0.${viewer}`,
       port: 5_000 + viewer,
       deliver: undefined,
+      seated: new Set(),
       ...transport,
     },
     new OutgoingExtensions({ mid: { id: 1, value: `${viewer}` }, absSendTimeId: 4, transportSequenceId: 5 }),

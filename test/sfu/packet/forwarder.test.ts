@@ -12,7 +12,13 @@ import { SrtpSender } from "../../../src/sfu/packet/srtp.ts";
 import { rtpPacket } from "./packets.ts";
 
 const KEY = { profile: "AEAD_AES_128_GCM", key: new Uint8Array(16), salt: new Uint8Array(12) } as const;
-const TRANSPORT: FanOutTransport = { srtp: new SrtpSender(KEY), address: "", port: 0, deliver: undefined };
+const TRANSPORT: FanOutTransport = {
+  srtp: new SrtpSender(KEY),
+  address: "",
+  port: 0,
+  deliver: undefined,
+  seated: new Set(),
+};
 
 interface Frame {
   extended: number;

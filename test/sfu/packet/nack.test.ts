@@ -182,7 +182,13 @@ describe("the ring of a published layer", () => {
 
 describe("answering a viewer's NACK", () => {
   const key = { profile: "AEAD_AES_128_GCM", key: new Uint8Array(16), salt: new Uint8Array(12) } as const;
-  const transport: FanOutTransport = { srtp: new SrtpSender(key), address: "", port: 0, deliver: undefined };
+  const transport: FanOutTransport = {
+    srtp: new SrtpSender(key),
+    address: "",
+    port: 0,
+    deliver: undefined,
+    seated: new Set(),
+  };
   const target = () => createTarget(transport, new OutgoingExtensions({}));
   const view = new RtpView();
 

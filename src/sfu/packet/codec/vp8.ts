@@ -19,9 +19,10 @@ export class Vp8Descriptor {
   /** Of a keyframe's first packet; 0 when unknown. */
   width = 0;
   height = 0;
-  #pictureIdAt = 0;
-  #tl0At = 0;
-  #tidAt = 0;
+  /** Places in the descriptor, of what is there. */
+  pictureIdAt = 0;
+  tl0At = 0;
+  tidAt = 0;
 
   parse(data: Uint8Array, offset: number, payloadLength: number): boolean {
     const end = offset + payloadLength;
@@ -38,7 +39,7 @@ export class Vp8Descriptor {
       const flags = readUint8(data, at++);
       if (flags & 0x80) {
         if (at >= end) return false;
-        this.#pictureIdAt = at - offset;
+        this.pictureIdAt = at - offset;
         this.wide = (readUint8(data, at) & 0x80) !== 0;
         if (this.wide && at + 2 > end) return false;
         this.pictureId = this.wide ? readUint16(data, at) & 0x7fff : readUint8(data, at);
@@ -46,12 +47,12 @@ export class Vp8Descriptor {
       }
       if (flags & 0x40) {
         if (at >= end) return false;
-        this.#tl0At = at - offset;
+        this.tl0At = at - offset;
         this.tl0PicIdx = readUint8(data, at++);
       }
       if (flags & 0x30) {
         if (at >= end) return false;
-        this.#tidAt = at - offset;
+        this.tidAt = at - offset;
         const byte = readUint8(data, at++);
         if (flags & 0x20) {
           this.temporalLayer = byte >> 6;
@@ -74,11 +75,11 @@ export class Vp8Descriptor {
   rewrite(data: Uint8Array, offset: number, out: Uint8Array, ids: Vp8Ids): number {
     for (let i = 0; i < this.length; i++) out[i] = readUint8(data, offset + i);
     if (this.pictureId >= 0) {
-      if (this.wide) writeUint16(out, this.#pictureIdAt, 0x8000 | (ids.pictureId & 0x7fff));
-      else out[this.#pictureIdAt] = ids.pictureId & 0x7f;
+      if (this.wide) writeUint16(out, this.pictureIdAt, 0x8000 | (ids.pictureId & 0x7fff));
+      else out[this.pictureIdAt] = ids.pictureId & 0x7f;
     }
-    if (this.tl0PicIdx >= 0) out[this.#tl0At] = ids.tl0PicIdx & 0xff;
-    if (this.keyIdx >= 0) out[this.#tidAt] = (readUint8(out, this.#tidAt) & 0xe0) | (ids.keyIdx & 0x1f);
+    if (this.tl0PicIdx >= 0) out[this.tl0At] = ids.tl0PicIdx & 0xff;
+    if (this.keyIdx >= 0) out[this.tidAt] = (readUint8(out, this.tidAt) & 0xe0) | (ids.keyIdx & 0x1f);
     return this.length;
   }
 }
@@ -101,6 +102,11 @@ export class Vp8Munger {
   #lastTl0PicIdx = 0;
   #lastKeyIdx = 0;
 
+  /** What is added to the ids of the present source. */
+  get offsets(): Vp8Ids {
+    return { pictureId: this.#pictureIdOffset, tl0PicIdx: this.#tl0Offset, keyIdx: this.#keyIdxOffset };
+  }
+
   /** Call with the first packet after a switch, then `map` it like any other. */
   switchTo(descriptor: Vp8Descriptor): void {
     if (!this.#started) return;
@@ -110,7 +116,7 @@ export class Vp8Munger {
   }
 
   /** The outgoing ids of a packet. `late` packets do not move the last ids. */
-  map(descriptor: Vp8Descriptor, late: boolean): Vp8Ids {
+  map(descriptor: Vp8Ids & { wide: boolean }, late: boolean): Vp8Ids {
     const { ids } = this;
     ids.pictureId = (descriptor.pictureId + this.#pictureIdOffset) & (descriptor.wide ? 0x7fff : 0x7f);
     ids.tl0PicIdx = (descriptor.tl0PicIdx + this.#tl0Offset) & 0xff;
