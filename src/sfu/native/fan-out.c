@@ -7,18 +7,11 @@
 
 #include "native.h"
 
-#define MAX_ELEMENTS 16u
-#define MAX_PASSING 8
 #define ABSENT 255u
 #define RTX_BYTES 2u
 #define MAX_OVERHEAD 20u
 // Rollovers have 32 bits.
 #define MAX_EXTENDED 281474976710656.0
-
-// One viewer's copy: header, RTX number and codec prefix are in the slot already. `length` is the answer; 0: refused.
-typedef struct {
-  uint32_t cipher, slot, header_length, payload_at, prefix_length, padding_length, rollover, length;
-} copy;
 
 // Completes and protects `count` copies of one payload, each in its own slot of the arena.
 EXPORT void stoa_fan_out(engine *e, uint8_t *arena, uint32_t arena_bytes, const uint8_t *payload, uint32_t payload_bytes,
@@ -45,29 +38,6 @@ EXPORT void stoa_fan_out(engine *e, uint8_t *arena, uint32_t arena_bytes, const 
   }
 }
 
-// What there is to know of a packet that goes to a whole audience (native-fan-out.ts fills it in).
-typedef struct {
-  double extended;
-  uint32_t data_bytes, payload_at, payload_bytes, timestamp, marker, abs_send_time;
-  // VP8: length of the descriptor, 0 for other codecs; then places in it, 0 for what is not there, and values.
-  uint32_t vp8_bytes, picture_id_at, wide, picture_id, tl0_at, tl0, key_idx_at, key_idx;
-  uint32_t element_count;
-  struct {
-    uint32_t id, at, bytes;
-  } elements[MAX_ELEMENTS];
-} source;
-
-// A viewer in the audience: what all of its copies have in common (packet/seat-table.ts).
-typedef struct {
-  uint32_t cipher, ssrc, payload_type, transport_sequence;
-  double sequence_offset;
-  uint32_t timestamp_offset, picture_id_offset, tl0_offset, key_idx_offset, port;
-  uint8_t template_bytes, abs_send_time_at, transport_sequence_at, two_byte;
-  uint8_t address[16];
-  uint8_t template[48];
-  uint8_t passing_from[MAX_PASSING], passing_to[MAX_PASSING];
-} seat;
-
 _Static_assert(sizeof(seat) == 128, "a row of packet/seat-table.ts");
 
 static uint8_t *write16(uint8_t *p, uint32_t value) {
@@ -81,9 +51,9 @@ static uint8_t *write32(uint8_t *p, uint32_t value) { return write16(write16(p, 
 static int is_sound(const source *from) {
   if (from->data_bytes > SLOT_BYTES || from->payload_at > from->data_bytes || from->element_count > MAX_ELEMENTS) return 0;
   if (from->payload_bytes > from->data_bytes - from->payload_at || from->vp8_bytes > from->payload_bytes) return 0;
-  if (from->vp8_bytes > 0 && (from->picture_id_at + 1 + (from->wide != 0) > from->vp8_bytes ||
-                              from->tl0_at >= from->vp8_bytes || from->key_idx_at >= from->vp8_bytes))
-    return 0;
+  uint32_t vp8 = from->vp8_bytes;
+  if (vp8 > 0 && (from->picture_id_at >= vp8 || from->tl0_at >= vp8 || from->key_idx_at >= vp8)) return 0;
+  if (vp8 > 0 && from->wide && from->picture_id_at + 2 > vp8) return 0;
   for (uint32_t i = 0; i < from->element_count; i++) {
     uint32_t at = from->elements[i].at;
     if (at > from->data_bytes || from->elements[i].bytes > 255 || from->elements[i].bytes > from->data_bytes - at) return 0;

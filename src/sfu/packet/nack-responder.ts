@@ -7,7 +7,7 @@ import type { FanOutTarget } from "./fan-out.ts";
 import type { PacketRing } from "./packet-ring.ts";
 import type { RtpView } from "./rtp.ts";
 import type { RtxStream } from "./rtx.ts";
-import { describeCopy, isAlike, type Seat } from "./seat.ts";
+import { describeCopy, type Seat } from "./seat.ts";
 
 const MAX_RESENDS = 6;
 const RECENT_PACKETS = 16;
@@ -32,7 +32,7 @@ const PREFIX_AT = 44;
 const NO_PACKET = 0xffffffff;
 
 /** More than enough for a second, however often packets are lost on their way to us. */
-const MAX_RUNS = 32;
+const MAX_RUNS = 64;
 
 /** Outgoing numbers from one seat: what each of them was can be told from the seat. `to` is null while it is taken. */
 interface Run {
@@ -76,21 +76,16 @@ export class NackResponder {
 
   /** From the next packet on the viewer gets what the audience gets: nothing is recorded. */
   seated(seat: Seat, audience: Audience, ring: PacketRing): void {
-    const before = this.#runs.at(-1);
     this.#ssrc = seat.ssrc;
-    if (before?.ring === ring && isAlike(before.seat, seat)) {
-      before.seat = seat;
-      before.audience = audience;
-      before.to = null;
-      return;
-    }
     this.#runs.push({ seat, audience, ring, from: audience.highest + 1 - seat.sequenceOffset, to: null });
     if (this.#runs.length > MAX_RUNS) this.#runs.shift();
   }
 
   left(lastOutgoing: number): void {
     const run = this.#runs.at(-1);
-    if (run) run.to ??= lastOutgoing;
+    if (!run) return;
+    run.to = lastOutgoing;
+    if (run.to < run.from) this.#runs.pop();
   }
 
   /** Writes the record that a packet of a run has none of, unless it was asked for before. */

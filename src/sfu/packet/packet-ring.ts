@@ -24,8 +24,8 @@ export class PacketRing {
       this.#grow();
       slot = extended & (this.#data.length - 1);
     }
-    // A straggler must not push out a newer packet.
-    if (this.#isLive(slot, nowMs) && (this.#extended[slot] as number) > extended) return;
+    // A straggler must not push out a newer packet, nor a repetition what was sent: it may not be the same in every byte.
+    if (this.#isLive(slot, nowMs) && (this.#extended[slot] as number) >= extended) return;
     this.#data[slot] = data;
     this.#length[slot] = length;
     this.#extended[slot] = extended;

@@ -51,16 +51,3 @@ export function describeCopy(seat: Seat, packet: SourcePacket, sentAtMs: number,
   }
   return outgoing;
 }
-
-/** Whether copies look the same from either seat. */
-export function isAlike(a: Seat, b: Seat): boolean {
-  return (
-    a.ssrc === b.ssrc &&
-    a.payloadType === b.payloadType &&
-    a.sequenceOffset === b.sequenceOffset &&
-    a.timestampOffset === b.timestampOffset &&
-    a.vp8Offsets?.pictureId === b.vp8Offsets?.pictureId &&
-    a.vp8Offsets?.tl0PicIdx === b.vp8Offsets?.tl0PicIdx &&
-    a.vp8Offsets?.keyIdx === b.vp8Offsets?.keyIdx
-  );
-}

@@ -9,18 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define SLOT_BYTES 2304u
+#include "../../../src/sfu/native/native.h"
+
 #define KEY_BYTES 50u
-
-typedef struct {
-  uint32_t cipher, slot, header_length, payload_at, prefix_length, padding_length, rollover, length;
-} copy;
-
-typedef struct {
-  uint8_t address[16];
-  uint32_t scope;
-  uint16_t port, length;
-} destination;
 
 void *stoa_open(void);
 void stoa_close(void *);
@@ -30,6 +21,8 @@ uint32_t stoa_live_ciphers(const void *);
 uint32_t stoa_protect(void *, uint32_t, uint8_t *, uint32_t, uint32_t, uint32_t, uint32_t);
 int32_t stoa_unprotect(void *, uint32_t, uint8_t *, uint32_t, uint32_t, uint32_t, uint32_t);
 void stoa_fan_out(void *, uint8_t *, uint32_t, const uint8_t *, uint32_t, copy *, uint32_t);
+uint32_t stoa_fan_out_alike(void *, uint8_t *, uint32_t, uint32_t, destination *, const source *, const uint8_t *, uint32_t,
+                            const seat *, uint32_t);
 uint32_t stoa_send(int32_t, uint8_t *, uint32_t, destination *, uint32_t, uint32_t *);
 
 static uint32_t seed = 2463534242u;
@@ -72,7 +65,7 @@ static uint32_t add(void *engine, uint32_t profile) {
 
 static void churn(void *engine) {
   uint32_t numbers[300] = {0};
-  for (uint32_t i = 0; i < 30000; i++) {
+  for (uint32_t i = 0; i < 6000; i++) {
     uint32_t at = chance() % 300;
     if (numbers[at]) stoa_remove_cipher(engine, numbers[at]);
     numbers[at] = add(engine, 1 + chance() % 2);
@@ -132,6 +125,53 @@ static void fuzz_fan_out(void *engine, uint32_t live) {
   }
 }
 
+// Two of three are as they should be.
+static void describe(source *from, uint32_t bytes) {
+  int wild = chance() % 3 == 0;
+  memset(from, 0, sizeof *from);
+  from->extended = wild && chance() % 9 == 0 ? -1.0 / (chance() % 3) : chance();
+  from->data_bytes = wild ? hostile(bytes) : bytes;
+  from->payload_at = wild ? hostile(bytes) : bytes / 3;
+  from->payload_bytes = wild ? hostile(bytes) : bytes - bytes / 3;
+  from->vp8_bytes = wild ? hostile(9) : bytes > 9 ? chance() % 7 : 0;
+  from->wide = wild ? chance() : from->vp8_bytes > 1;
+  uint32_t *places[] = {&from->picture_id_at, &from->tl0_at, &from->key_idx_at};
+  for (uint32_t i = 0; i < 3 && from->vp8_bytes > 1; i++) *places[i] = wild ? hostile(9) : chance() % (from->vp8_bytes - 1);
+  from->element_count = wild ? hostile(MAX_ELEMENTS) : chance() % (MAX_ELEMENTS + 1);
+  for (uint32_t i = 0; i < MAX_ELEMENTS; i++) {
+    from->elements[i].id = chance() % 16;
+    from->elements[i].bytes = wild ? hostile(256) : chance() % 256 % (bytes + 1);
+    from->elements[i].at = wild ? hostile(bytes) : bytes - from->elements[i].bytes;
+  }
+}
+
+static void fuzz_fan_out_alike(void *engine, uint32_t live) {
+  uint32_t copies = 0;
+  for (uint32_t i = 0; i < 6000; i++) {
+    uint32_t slots = 1 + chance() % 4, bytes = chance() % 2400, count = 1 + chance() % slots;
+    uint8_t *arena = block(slots * SLOT_BYTES), *data = block(bytes);
+    destination *to = (destination *)block(slots * sizeof(destination));
+    seat *seats = (seat *)block(count * sizeof(seat));
+    source from;
+    describe(&from, bytes);
+    for (uint32_t k = 0; k < count; k++) {
+      seats[k].cipher = hostile(live);
+      seats[k].sequence_offset = chance() % 9 ? from.extended - chance() % 70000 : chance() - 1e300 * (chance() % 2);
+      if (chance() % 8) seats[k].template_bytes = chance() % 49;
+      if (chance() % 8) seats[k].abs_send_time_at = seats[k].transport_sequence_at = 255;
+    }
+    uint32_t slot = chance() % 16 ? slots - count : hostile(slots);
+    if (stoa_fan_out_alike(engine, arena, slots * SLOT_BYTES, slot, to, &from, data, bytes, seats, count) == count)
+      for (uint32_t k = 0; k < count; k++) copies += to[slot + k].length > 0;
+    stoa_fan_out_alike(engine, arena, slots * SLOT_BYTES, slot, to, &from, data, bytes, seats, UINT32_MAX - chance() % 9);
+    free(arena);
+    free(data);
+    free(to);
+    free(seats);
+  }
+  check(copies > 1000, "hardly a copy was made");
+}
+
 static int bound(int family, uint16_t *port) {
   struct sockaddr_in6 address = {0};
   socklen_t bytes = family == AF_INET6 ? sizeof address : sizeof(struct sockaddr_in);
@@ -189,11 +229,15 @@ int main(void) {
   check(engine != NULL, "libcrypto cannot be used");
   churn(engine);
   open_and_close_packets(engine);
+  // Numbers begin at 1 again.
+  stoa_close(engine);
+  engine = stoa_open();
   uint32_t live = 40;
   for (uint32_t i = 0; i < live; i++) add(engine, 1 + i % 2);
   for (uint32_t i = 0; i < 200; i++) stoa_remove_cipher(engine, hostile(1000) | 64);
   fuzz_packets(engine, live);
   fuzz_fan_out(engine, live);
+  fuzz_fan_out_alike(engine, live);
   for (uint32_t grouping = 0; grouping < 2; grouping++) {
     fuzz_send(AF_INET, grouping);
     fuzz_send(AF_INET6, grouping);
