@@ -1,18 +1,18 @@
 import { t } from "elysia";
 import { NullableTimestamp, nullable, oneOf, Timestamp } from "../kernel/http/schema.ts";
 import { RTC_SERVER_STATUSES } from "../protocol/enums.ts";
+import { MAX_REGION_LENGTH, SERVER_NAME_PATTERN } from "../protocol/ids.ts";
 
 const text = (minLength: number, maxLength: number, description: string) =>
   t.String({ minLength, maxLength, description });
 
 export const RegisterServer = t.Object({
   name: t.String({
-    // Both words are paths of their own under /v1/rtc/servers.
-    pattern: "^(?!(?:metrics|register)$)[A-Za-z0-9._-]{1,128}$",
+    pattern: SERVER_NAME_PATTERN,
     description: "Stable and unique across the fleet; a node that restarts reclaims its row",
     error: "must be 1-128 letters, digits, '-', '_' or '.', and neither 'metrics' nor 'register'",
   }),
-  region: text(1, 64, "Free-form; the allocator prefers it, no more"),
+  region: text(1, MAX_REGION_LENGTH, "Free-form; the allocator prefers it, no more"),
   publicHost: text(1, 255, "Host that clients reach for media"),
   internalUrl: text(1, 255, "Base URL for calls from server to server"),
   capacity: t.Optional(t.Integer({ minimum: 1, maximum: 100_000, description: "Rooms it can hold: a ceiling" })),

@@ -14,6 +14,9 @@ export type PublicIdKind = keyof typeof ID_PREFIX;
 
 /** Names of rooms, conversations and servers. */
 export const NAME_PATTERN = "^[A-Za-z0-9._-]{1,128}$";
+/** `metrics` and `register` are paths of their own under /v1/rtc/servers. */
+export const SERVER_NAME_PATTERN = "^(?!(?:metrics|register)$)[A-Za-z0-9._-]{1,128}$";
+export const MAX_REGION_LENGTH = 64;
 /** Identities are the developer's own strings: participants, users, hosts, senders, connection ids. */
 export const IDENTITY_PATTERN = "^[A-Za-z0-9._@:+=|-]{1,128}$";
 /** `type/subtype` in the tokens of RFC 6838. */

@@ -1,5 +1,6 @@
 import { t } from "elysia";
 import { Environment, Name, NullableTimestamp, nullable, oneOf, Timestamp } from "../kernel/http/schema.ts";
+import { MAX_REGION_LENGTH } from "../protocol/ids.ts";
 import { LiveParticipant } from "../protocol/room-records.ts";
 
 export const RoomStatus = oneOf(["ACTIVE", "CLOSED"]);
@@ -7,7 +8,11 @@ export const RoomStatus = oneOf(["ACTIVE", "CLOSED"]);
 export const CreateRoom = t.Object({
   name: Name,
   region: t.Optional(
-    t.String({ minLength: 1, maxLength: 64, description: "Where its media should run; a preference, not a promise" }),
+    t.String({
+      minLength: 1,
+      maxLength: MAX_REGION_LENGTH,
+      description: "Where its media should run; a preference, not a promise",
+    }),
   ),
 });
 

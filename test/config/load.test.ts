@@ -66,6 +66,9 @@ describe("[11] values out of range stop the start", () => {
     ["USAGE_ENFORCE_LIMIT", "maybe", '"maybe" (environment): must be true or false.'],
     ["REGISTRATION", "opened", '"opened" (environment): must be one of first-user, open, closed.'],
     ["TRUSTED_PROXIES", "10.0.0.0/33", "(environment): must be a list of IP addresses or CIDR ranges"],
+    // What the API would refuse when the node registers.
+    ["SFU_REGION", "r".repeat(65), "(environment): must be 1 to 64 characters of"],
+    ["SFU_NODE_NAME", "metrics", "(environment): must be 1 to 128 characters of"],
     ["PUBLIC_URL", "https://example.com/stoa", "(environment): must be an http or https address without a path"],
   ])("%s=%s", (name, value, message) => {
     const problems = problemsOf({ env: { [name]: value } });
@@ -99,6 +102,13 @@ describe("[11] values out of range stop the start", () => {
     expect(problemsOf({ env: { OAUTH_ACME_CLIENT_ID: "a", OAUTH_ACME_CLIENT_SECRET: "b" } })).toEqual([
       "OAUTH_ACME_ISSUER is missing for the provider acme.",
     ]);
+  });
+
+  test("every media worker has a port", () => {
+    const workers = (MEDIA_UDP_PORT: string) => problemsOf({ env: { MEDIA_UDP_PORT, MEDIA_WORKERS: "3" } });
+    expect(workers("65533")).toEqual([]);
+    expect(workers("0")).toEqual([]);
+    expect(workers("65534")).toEqual(["MEDIA_UDP_PORT is too high for 3 MEDIA_WORKERS: the last would take 65536."]);
   });
 
   test("a plain http issuer is on loopback, or nothing", () => {

@@ -1,4 +1,5 @@
 import ipaddr from "ipaddr.js";
+import { MAX_REGION_LENGTH, SERVER_NAME_PATTERN } from "../../protocol/ids.ts";
 
 /** What the texts of the configuration must look like, each with the words an operator reads when it does not. */
 
@@ -17,9 +18,15 @@ export const host = {
   accepts: (value: string) => ipaddr.isValid(value) || /^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/.test(value),
 };
 
-export const name = {
-  expected: "1 to 128 characters of A-Z a-z 0-9 . _ -",
-  accepts: (value: string) => /^[A-Za-z0-9._-]{1,128}$/.test(value),
+/** As the API takes it when the node registers: both words are paths of their own there. */
+export const serverName = {
+  expected: "1 to 128 characters of A-Z a-z 0-9 . _ -, and neither metrics nor register",
+  accepts: (value: string) => new RegExp(SERVER_NAME_PATTERN).test(value),
+};
+
+export const region = {
+  expected: `1 to ${MAX_REGION_LENGTH} characters of A-Z a-z 0-9 . _ -`,
+  accepts: (value: string) => new RegExp(`^[A-Za-z0-9._-]{1,${MAX_REGION_LENGTH}}$`).test(value),
 };
 
 /** Without a path: the service answers at the root, and every address it prints or signs is built on this one. */

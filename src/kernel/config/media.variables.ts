@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import { host, lengthBetween, name, origin, turnUrl } from "./checks.ts";
+import { host, lengthBetween, origin, region, serverName, turnUrl } from "./checks.ts";
 import { choice, integer, list, optional, secret, text } from "./variable.ts";
 
 export const mediaVariables = {
@@ -23,8 +23,8 @@ export const mediaVariables = {
     ["auto", "typescript", "native"],
     "Who encrypts and sends media packets: native code takes about half the CPU time; auto uses it where it can be loaded.",
   ),
-  SFU_NODE_NAME: text("local", name, "Name of this media node in the fleet."),
-  SFU_REGION: text("local", name, "Region of this media node."),
+  SFU_NODE_NAME: text("local", serverName, "Name of this media node in the fleet."),
+  SFU_REGION: text("local", region, "Region of this media node."),
   SFU_CAPACITY: integer(0, { min: 0, max: 100_000 }, "Rooms this media node takes; 0 takes as many as come."),
   SFU_INTERNAL_URL: optional(
     origin,

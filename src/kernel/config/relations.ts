@@ -1,5 +1,7 @@
 import type { Config, VariableName } from "./variables.ts";
 
+const MAX_PORT = 65_535;
+
 /** Variables that make sense only together. */
 export function relationProblems(config: Config): string[] {
   const problems: string[] = [];
@@ -20,5 +22,11 @@ export function relationProblems(config: Config): string[] {
   requires("STORAGE_S3_ENDPOINT", ["STORAGE_S3_BUCKET"]);
   requires("STORAGE_S3_ACCESS_KEY_ID", ["STORAGE_S3_BUCKET"]);
   requires("STORAGE_S3_SECRET_ACCESS_KEY", ["STORAGE_S3_BUCKET"]);
+  const lastMediaPort = config.MEDIA_UDP_PORT + config.MEDIA_WORKERS - 1;
+  if (config.MEDIA_UDP_PORT > 0 && lastMediaPort > MAX_PORT) {
+    problems.push(
+      `MEDIA_UDP_PORT is too high for ${config.MEDIA_WORKERS} MEDIA_WORKERS: the last would take ${lastMediaPort}.`,
+    );
+  }
   return problems;
 }
