@@ -1,5 +1,7 @@
 import { Command } from "commander";
+import { email as emailCheck } from "../kernel/config/checks.ts";
 import { addConfigOptions, configFrom } from "./config-options.ts";
+import { CommandFailure } from "./failure.ts";
 import { readPassword } from "./password.ts";
 
 export function adminCommand(argv: readonly string[]): Command {
@@ -10,6 +12,7 @@ export function adminCommand(argv: readonly string[]): Command {
     .option("--json", "print the account as JSON")
     .action(async (email: string, options) => {
       const { config } = configFrom(options);
+      if (!emailCheck.accepts(email)) throw new CommandFailure(`${email} is not ${emailCheck.expected}`, true);
       const password = await readPassword();
       const { withServices } = await import("./data.ts");
       await withServices(config, async ({ accounts, users }) => {

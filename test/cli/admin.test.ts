@@ -36,6 +36,11 @@ test("[11] admin create makes an operator who can sign in to the running server"
   expect((await login("op@example.com", "correct horse battery")).status).toBe(200);
 });
 
+test("[11] what is no address makes no account", async () => {
+  const { code, err } = await admin("correct horse battery\n", "create", "op.example.com");
+  expect([code, err]).toEqual([2, expect.stringContaining("op.example.com is not an e-mail address")]);
+});
+
 test("[11] the same address again is refused with a sentence", async () => {
   const { code, err } = await admin("another password\n", "create", "op@example.com");
   expect(code).toBe(1);
