@@ -46,6 +46,7 @@ export const admissionDashboardRoutes = (
           "SVC_STREAM_NOT_FOUND",
           "SVC_HOST_NOT_FOUND",
           "SVC_CONFLICT",
+          "SVC_CONVERSATION_ARCHIVED",
         ]),
         transform: permit("streams:manage"),
       },
@@ -73,7 +74,12 @@ export const admissionDashboardRoutes = (
         set.status = 204;
       },
       {
-        ...documented("Remove and bar a viewer", [...MANAGING, "SVC_STREAM_NOT_FOUND", "SVC_MEMBER_NOT_FOUND"]),
+        ...documented("Remove and bar a viewer", [
+          ...MANAGING,
+          "SVC_STREAM_NOT_FOUND",
+          "SVC_MEMBER_NOT_FOUND",
+          "SVC_CONVERSATION_ARCHIVED",
+        ]),
         transform: permit("streams:manage"),
       },
     );

@@ -56,6 +56,7 @@ export const admissionRoutes = (
         "SVC_STREAM_NOT_FOUND",
         "SVC_HOST_NOT_FOUND",
         "SVC_CONFLICT",
+        "SVC_CONVERSATION_ARCHIVED",
       ]),
     )
     .post(
@@ -84,7 +85,11 @@ export const admissionRoutes = (
         await write(() => admissions.removeViewer({ ...caller, streamId: params.streamId }, params.identity));
         set.status = 204;
       },
-      documented("Remove and bar a viewer", ["SVC_STREAM_NOT_FOUND", "SVC_MEMBER_NOT_FOUND"]),
+      documented("Remove and bar a viewer", [
+        "SVC_STREAM_NOT_FOUND",
+        "SVC_MEMBER_NOT_FOUND",
+        "SVC_CONVERSATION_ARCHIVED",
+      ]),
     )
     .post(
       "/leave",
