@@ -25,7 +25,7 @@ export async function upload(
     `/v1/chat/conversations/${encodeURIComponent(conversationId)}/attachments`,
     {
       filename: options.filename ?? (file instanceof File ? file.name : "file"),
-      mimeType: file.type || "application/octet-stream",
+      mimeType: mimeTypeOf(file),
       size: file.size,
       ...(metadata === undefined ? {} : { metadata }),
     },
@@ -33,6 +33,11 @@ export async function upload(
   );
   await put(ticket, file, options);
   return rest.call<Attachment>("POST", `/v1/chat/attachments/${ticket.id}/complete`, undefined, { signal });
+}
+
+/** Without parameters: a recorder says `audio/webm;codecs=opus`, and the server takes `type/subtype`. */
+function mimeTypeOf({ type }: Blob): string {
+  return type.split(";")[0]?.trim() || "application/octet-stream";
 }
 
 /** XMLHttpRequest, because `fetch` does not tell how much of a body has left. */
