@@ -70,3 +70,19 @@ test("[10] answers are compressed for those who can read it, and not sent twice"
   const etag = zipped.headers.get("etag") ?? "";
   expect((await get("/sdk.js", { "if-none-match": etag })).status).toBe(304);
 });
+
+test("a file that could not be read once is read the next time", async () => {
+  const path = join(folder, "assets/late.js");
+  writeFileSync(path, "");
+  const late = new Elysia()
+    .onError(({ set }) => {
+      set.status = 500;
+      return "error";
+    })
+    .use(webRoutes({ folder, version: "9.9.9", connectOrigins: [] }));
+  const ask = () => late.handle(new Request("http://localhost/assets/late.js"));
+  rmSync(path);
+  expect((await ask()).status).toBe(500);
+  writeFileSync(path, "console.log(2)");
+  expect((await ask()).status).toBe(200);
+});

@@ -26,6 +26,8 @@ export function webRoutes({ folder, version, connectOrigins }: WebAssetOptions) 
   const load = (name: string): Promise<Asset> => {
     const known = loaded.get(name) ?? read(join(folder, name));
     loaded.set(name, known);
+    // Too many open files, for one: the next request tries again.
+    known.catch(() => loaded.delete(name));
     return known;
   };
   const policy = contentPolicy(connectOrigins);
