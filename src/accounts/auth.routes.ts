@@ -63,11 +63,15 @@ export const authRoutes = (
     .post(
       "/refresh",
       async (context) => {
-        const refreshToken = readRefreshCookie(context.headers.cookie);
-        // Stays when it fails: a cookie that renews nothing is of no more use.
-        signOutAnswer(context);
-        if (refreshToken === null) throw new ApiError("SVC_AUTH_ERROR");
-        return signInAnswer(context, await accounts.refresh(refreshToken));
+        try {
+          const refreshToken = readRefreshCookie(context.headers.cookie);
+          if (refreshToken === null) throw new ApiError("SVC_AUTH_ERROR");
+          return signInAnswer(context, await accounts.refresh(refreshToken));
+        } catch (error) {
+          // A cookie that renews nothing is of no more use; one that could not be looked at still is.
+          if (error instanceof ApiError) signOutAnswer(context);
+          throw error;
+        }
       },
       {
         response: { 200: SignedIn },

@@ -83,3 +83,19 @@ test("[5] sessions past their time are gone from the table once somebody signs i
   const tokens = server.runtime.db.$client.query<{ n: number }, []>("SELECT count(*) AS n FROM refresh_tokens").get();
   expect(tokens?.n).toBe(1);
 });
+
+test("[2] a server that cannot write signs nobody out: the cookie stays, and renews once it can", async () => {
+  const { headers } = await server.call("POST", "/v1/auth/register", {
+    body: { email: "full-disk@example.com", password: PASSWORD },
+  });
+  const cookie = (headers.get("set-cookie") ?? "").split(";")[0] ?? "";
+  const refresh = () => server.call("POST", "/v1/auth/refresh", { headers: { cookie } });
+  server.runtime.db.$client.run("PRAGMA query_only = ON");
+  const failed = await refresh();
+  server.runtime.db.$client.run("PRAGMA query_only = OFF");
+  expect([failed.status, failed.headers.get("set-cookie")]).toEqual([500, null]);
+
+  expect((await refresh()).status).toBe(200);
+  const reused = await refresh();
+  expect([reused.status, reused.headers.get("set-cookie")]).toEqual([401, expect.stringContaining("Max-Age=0")]);
+});

@@ -36,7 +36,8 @@ export function renewSession(): Promise<boolean> {
 async function renew(): Promise<boolean> {
   const response = await fetch("/v1/auth/refresh", { method: "POST" }).catch(() => null);
   if (response?.ok) adoptSession((await response.json()) as SessionAnswer);
-  else if (response) {
+  // A server that fails, or a proxy without one, says nothing about the session.
+  else if (response && response.status < 500) {
     accessToken.value = null;
     user.value = null;
   }
