@@ -1,11 +1,11 @@
 /** A media node of its own, a page per participant, and a bridge between them in place of the signaling socket. */
-import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { type Browser, chromium, type Page } from "playwright-core";
 import { EmbeddedMedia, type EmbeddedMediaOptions } from "../../../src/media/embedded.ts";
 import type { FanOutChoice } from "../../../src/media/native-library.ts";
 import type { MediaEvent, MediaNode } from "../../../src/media/node.ts";
 import type { Permissions } from "../../../src/protocol/room-records.ts";
 
-export const ALL: Permissions = {
+const ALL: Permissions = {
   join: true,
   subscribe: true,
   publish: true,
@@ -78,12 +78,11 @@ export async function startBridge(media: MediaNode): Promise<Bridge> {
           headers: { "content-type": "text/html" },
         });
       }
-      const roomId = url.searchParams.get("room") ?? "room";
+      const roomId = "room";
       const identity = url.searchParams.get("identity") ?? "someone";
       const participantId = `${identity}-${crypto.randomUUID()}`;
-      const permissions: Permissions = { ...ALL, ...JSON.parse(url.searchParams.get("permissions") ?? "{}") };
       await media.openRoom({ roomId });
-      await media.addParticipant({ roomId, participantId, identity, permissions });
+      await media.addParticipant({ roomId, participantId, identity, permissions: ALL });
       return self.upgrade(request, { data: { roomId, participantId } })
         ? undefined
         : new Response(null, { status: 400 });
@@ -127,18 +126,11 @@ export async function startBridge(media: MediaNode): Promise<Bridge> {
   };
 }
 
-export async function join(
-  browser: Browser | BrowserContext,
-  bridge: Bridge,
-  identity: string,
-  room = "room",
-  permissions: Partial<Permissions> = {},
-): Promise<Page> {
+export async function join(browser: Browser, bridge: Bridge, identity: string): Promise<Page> {
   const page = await browser.newPage();
   page.on("pageerror", (error) => console.error(identity, error));
   await page.goto(bridge.url);
   await page.waitForFunction(() => typeof window.join === "function");
-  const query = new URLSearchParams({ room, identity, permissions: JSON.stringify(permissions) });
-  await page.evaluate((text) => window.join(text), query.toString());
+  await page.evaluate((text) => window.join(text), new URLSearchParams({ identity }).toString());
   return page;
 }

@@ -21,11 +21,11 @@ describe("video over a bad network", () => {
 
   const watch = (page: Page) =>
     page.evaluate(async () => {
-      window.page.receive(0, 1);
+      window.page.receive();
       await window.page.negotiate();
       await window.page.connected();
       const { track } = await window.page.event("trackPublished");
-      const section = await window.page.subscribe(track.id, "video");
+      const section = await window.page.subscribe(track.id);
       await window.page.decoding(section, 5);
       return { mid: section, trackId: track.id };
     });
@@ -53,7 +53,7 @@ describe("video over a bad network", () => {
     page.evaluate(
       async ([m, which, timeout]) => {
         const started = performance.now();
-        await window.page.until(
+        await window.until(
           async () => {
             const { frameHeight = 0 } = await window.page.inbound(m);
             return (which === "full" ? frameHeight === 540 : frameHeight > 0 && frameHeight < 540) || undefined;
@@ -81,7 +81,7 @@ describe("video over a bad network", () => {
     browser = await launchBrowser();
     publisher = await join(browser, bridge, "publisher");
     await publisher.evaluate(async (frameRate) => {
-      await window.page.publish({ video: { width: 960, height: 540, layers: 3, frameRate } });
+      await window.page.publish({ width: 960, height: 540, layers: 3, frameRate });
       await window.page.negotiate();
       await window.page.connected();
     }, FRAME_RATE);

@@ -225,18 +225,19 @@ export class RtcPage extends RtcSocket {
 declare global {
   interface Window {
     rtc: RtcPage;
+    /** Another client in place of the last, which is ended. */
     openRtc(): RtcPage;
-    whip(url: string, token: string, kind: "whip" | "whep"): ReturnType<typeof whip>;
+    whip(url: string, token: string, kind: "whip" | "whep"): Promise<string>;
     until: typeof until;
     timedJoin(url: string, token: string, identity: string): ReturnType<typeof timedJoin>;
-    location_: string;
   }
 }
 
 window.openRtc = () => {
+  window.rtc?.end();
   window.rtc = new RtcPage();
   return window.rtc;
 };
 window.until = until;
-window.whip = (...request) => whip(new RtcPage(), ...request);
+window.whip = (...request) => whip(window.openRtc(), ...request);
 window.timedJoin = (url, token, identity) => timedJoin(new RtcPage(), url, token, identity);

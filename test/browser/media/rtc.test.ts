@@ -4,7 +4,7 @@ import { watchMediaWorkers } from "../../harness/media-workers.ts";
 import { type RealServer, realServer } from "../../harness/running.ts";
 import { describeCall } from "./call-suite.ts";
 import { launchBrowser } from "./harness.ts";
-import { entered, openStage, receives, type Scene, type Stage } from "./rtc-harness.ts";
+import { openStage, receives, type Scene, type Stage } from "./rtc-harness.ts";
 
 let server: RealServer;
 let stage: Stage;
@@ -25,16 +25,26 @@ const scene = (): Scene => ({ stage, browser, api: server });
 const mint = async (roomId: string, identity: string, body?: object) =>
   (await server.mint(roomId, identity, body)).token;
 
-describeCall("[4] browsers in a call, through the server's own socket", scene);
+const { call } = describeCall("[4] browsers in a call, through the server's own socket", scene);
 
-describe("[4] browsers and what a server alone can do", () => {
+describe("[4] the same browsers, later", () => {
+  test("a dead media worker: everyone is told to rejoin, and does", async () => {
+    const { ann, cas } = call();
+    workers.crash();
+    for (const { page } of [ann, cas]) {
+      const end = await page.evaluate(async () => [await window.rtc.closing(), window.rtc.pushes.at(-1)]);
+      expect(end).toMatchObject([{ code: 4500 }, { type: "bye", reason: "node_lost", action: "rejoin" }]);
+    }
+    for (const { page, token } of [ann, cas]) await stage.enter(page, token);
+    await Promise.all([receives(ann.page, "cas"), receives(cas.page, "ann")]);
+  }, 60_000);
+
   test("a token that may not publish is refused its tracks, and still watches", async () => {
-    const roomId = await server.room();
-    const ann = await entered(scene(), roomId, "ann");
-    const viewer = await stage.page(browser);
+    const { roomId, cas } = call();
+    await cas.page.evaluate(() => window.rtc.ask("room.leave"));
     const token = await mint(roomId, "viewer", { permissions: {} });
-    await expect(stage.enter(viewer, token)).rejects.toThrow("PERMISSION_DENIED");
-    await viewer.evaluate(
+    await expect(stage.enter(cas.page, token)).rejects.toThrow("PERMISSION_DENIED");
+    await cas.page.evaluate(
       async ([url, credential]) => {
         const rtc = window.openRtc();
         await rtc.join(url, credential);
@@ -43,25 +53,7 @@ describe("[4] browsers and what a server alone can do", () => {
       },
       [stage.endpoint, token] as const,
     );
-    expect((await receives(viewer, "ann")).framesDecoded).toBeGreaterThan(0);
-    await Promise.all([ann.page.close(), viewer.close()]);
-  }, 60_000);
-
-  test("a dead media worker: everyone is told to rejoin, and does", async () => {
-    const roomId = await server.room();
-    const names = ["ann", "ben"];
-    const pages = await Promise.all(names.map((name) => entered(scene(), roomId, name)));
-    const seeEachOther = () =>
-      Promise.all(pages.map(({ page, identity }) => receives(page, identity === "ann" ? "ben" : "ann")));
-    await seeEachOther();
-    workers.crash();
-    for (const { page } of pages) {
-      const end = await page.evaluate(async () => [await window.rtc.closing(), window.rtc.pushes.at(-1)]);
-      expect(end).toMatchObject([{ code: 4500 }, { type: "bye", reason: "node_lost", action: "rejoin" }]);
-    }
-    for (const { page, token } of pages) await stage.enter(page, token);
-    await seeEachOther();
-    await Promise.all(pages.map(({ page }) => page.close()));
+    expect((await receives(cas.page, "ann")).framesDecoded).toBeGreaterThan(0);
   }, 60_000);
 });
 
@@ -69,38 +61,37 @@ describe("[10] WHIP and WHEP", () => {
   test("one publishes, the other watches; DELETE ends both", async () => {
     const roomId = await server.room();
     const url = (kind: string) => `${server.url}/${kind}/${roomId}`;
-    const [publisher, viewer] = [await stage.page(browser), await stage.page(browser)];
+    const [publisher, viewer] = [call().ann.page, call().cas.page];
     const tokens = { whip: await mint(roomId, "obs"), whep: await mint(roomId, "player", { permissions: {} }) };
-    await publisher.evaluate(
-      async ([address, token]) => {
-        const { location, page } = await window.whip(address, token, "whip");
-        Object.assign(window, { rtc: page, location_: location });
-      },
-      [url("whip"), tokens.whip] as const,
-    );
-    const seen = await viewer.evaluate(
-      async ([address, token]) => {
-        const { location, page } = await window.whip(address, token, "whep");
-        Object.assign(window, { rtc: page, location_: location });
-        const [audio, video] = page.pc.getTransceivers().map(({ mid }) => String(mid));
-        const { framesDecoded } = await page.decoded(String(video), 15);
-        return { framesDecoded, energy: await page.heard(String(audio)) };
-      },
-      [url("whep"), tokens.whep] as const,
-    );
+    const published = await publisher.evaluate(([address, token]) => window.whip(address, token, "whip"), [
+      url("whip"),
+      tokens.whip,
+    ] as const);
+    const watched = await viewer.evaluate(([address, token]) => window.whip(address, token, "whep"), [
+      url("whep"),
+      tokens.whep,
+    ] as const);
+    const seen = await viewer.evaluate(async () => {
+      const { rtc } = window;
+      const [audio, video] = rtc.pc.getTransceivers().map(({ mid }) => String(mid));
+      const { framesDecoded } = await rtc.decoded(String(video), 15);
+      return { framesDecoded, energy: await rtc.heard(String(audio)) };
+    });
     expect(seen.framesDecoded).toBeGreaterThanOrEqual(15);
     expect(seen.energy).toBeGreaterThan(0);
-    for (const [page, token] of [
-      [publisher, tokens.whip],
-      [viewer, tokens.whep],
+    for (const [page, location, token] of [
+      [publisher, published, tokens.whip],
+      [viewer, watched, tokens.whep],
     ] as const) {
-      const status = await page.evaluate(async (credential) => {
-        const headers = { authorization: `Bearer ${credential}` };
-        return (await fetch(window.location_, { method: "DELETE", headers })).status;
-      }, token);
+      const status = await page.evaluate(
+        async ([address, credential]) => {
+          const headers = { authorization: `Bearer ${credential}` };
+          return (await fetch(address, { method: "DELETE", headers })).status;
+        },
+        [location, token] as const,
+      );
       expect(status).toBe(204);
     }
     expect((await server.call("GET", `/v1/rooms/${roomId}/participants`)).text).toBe("[]");
-    await Promise.all([publisher.close(), viewer.close()]);
   }, 60_000);
 });

@@ -27,17 +27,17 @@ describe("a browser's transport", () => {
   const watch = async (bridge: Bridge) => {
     const publisher = await join(browser, bridge, "pub");
     await publisher.evaluate(async () => {
-      await window.page.publish({ video: { width: 320, height: 180 } });
+      await window.page.publish({ width: 320, height: 180 });
       await window.page.negotiate();
       await window.page.connected();
     });
     const viewer = await join(browser, bridge, "view");
     return viewer.evaluate(async () => {
-      window.page.receive(0, 1);
+      window.page.receive();
       await window.page.negotiate();
       await window.page.connected();
       const { track } = await window.page.event("trackPublished");
-      const mid = await window.page.subscribe(track.id, "video");
+      const mid = await window.page.subscribe(track.id);
       return (await window.page.decoding(mid, 15)).framesDecoded;
     });
   };
@@ -74,13 +74,9 @@ describe("a browser's transport", () => {
     await Promise.all(
       pages.map((page) =>
         page.evaluate(async () => {
-          window.page.receive(0, 1);
+          window.page.receive();
           await window.page.negotiate();
-          await window.page.until(
-            () => window.page.pc.connectionState === "connected" || undefined,
-            "connected",
-            20_000,
-          );
+          await window.page.connected();
         }),
       ),
     );
@@ -95,7 +91,7 @@ describe("a browser's transport", () => {
     const bridge = await serve(node);
     const page = await join(browser, bridge, "ann");
     const types = await page.evaluate(async () => {
-      window.page.receive(0, 1);
+      window.page.receive();
       await window.page.negotiate();
       await window.page.connected();
       const second = new RTCPeerConnection();
@@ -107,8 +103,8 @@ describe("a browser's transport", () => {
         subscribe: [],
       });
       await second.setRemoteDescription({ type: "answer", sdp: answer.sdp });
-      await window.page.until(() => second.connectionState === "connected" || undefined, "the second connection");
-      await window.page.until(
+      await window.until(() => second.connectionState === "connected" || undefined, "the second connection");
+      await window.until(
         () => window.page.events.filter((e) => e.type === "participantConnected").length === 2 || undefined,
         "both",
       );

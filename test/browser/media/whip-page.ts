@@ -1,13 +1,8 @@
 import { until } from "./page-media.ts";
 import type { RtcPage } from "./rtc-page.ts";
 
-/** WHIP or WHEP as their drafts have it: gather, POST, take the answer. */
-export async function whip(
-  page: RtcPage,
-  url: string,
-  token: string,
-  kind: "whip" | "whep",
-): Promise<{ location: string; page: RtcPage }> {
+/** WHIP or WHEP as their drafts have it: gather, POST, take the answer. Returns the address of what was made. */
+export async function whip(page: RtcPage, url: string, token: string, kind: "whip" | "whep"): Promise<string> {
   if (kind === "whip") await page.publish();
   else page.receive(1);
   await page.pc.setLocalDescription(await page.pc.createOffer());
@@ -16,5 +11,5 @@ export async function whip(
   const response = await fetch(url, { method: "POST", headers, body: page.pc.localDescription?.sdp });
   if (response.status !== 201) throw new Error(`${response.status}: ${await response.text()}`);
   await page.pc.setRemoteDescription({ type: "answer", sdp: await response.text() });
-  return { location: new URL(String(response.headers.get("location")), url).href, page };
+  return new URL(String(response.headers.get("location")), url).href;
 }
