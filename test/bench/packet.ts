@@ -1,30 +1,42 @@
-// CPU-µs per operation of the packet path, on packets of 1,200 bytes (video) and 120 bytes (audio): bun test/bench/packet.ts
-
+/** packet: CPU time of each step of the packet path, in TypeScript and in native code, for packets of 1,200 and 120 bytes */
+import { findNativeLibrary } from "../../src/media/native-library.ts";
+import { openNativePath } from "../../src/sfu/native/native-path.ts";
+import { Audience } from "../../src/sfu/packet/audience.ts";
 import { startsKeyframe } from "../../src/sfu/packet/codec/keyframe.ts";
 import { Vp8Descriptor } from "../../src/sfu/packet/codec/vp8.ts";
-import { createTarget, type FanOutTarget, fanOut } from "../../src/sfu/packet/fan-out.ts";
-import { Forwarder } from "../../src/sfu/packet/forwarder.ts";
+import { createTarget, type FanOutTarget } from "../../src/sfu/packet/fan-out.ts";
+import { Forwarder, type SourcePacket } from "../../src/sfu/packet/forwarder.ts";
 import { RtpView } from "../../src/sfu/packet/rtp.ts";
 import { OutgoingExtensions, RtpExtensions } from "../../src/sfu/packet/rtp-extensions.ts";
 import { SendBatch } from "../../src/sfu/packet/send-batch.ts";
 import { type SrtpMasterKey, type SrtpProfile, SrtpReceiver, SrtpSender } from "../../src/sfu/packet/srtp.ts";
 import { masterSaltBytes } from "../../src/sfu/packet/srtp-keys.ts";
 import { TwccRecorder } from "../../src/sfu/packet/twcc.ts";
+import { type PacketPath, typescriptPath } from "../../src/sfu/packet-path.ts";
+import { type Measured, median, report } from "./harness/report.ts";
 
 const ROUNDS = 7;
+const VIEWERS = 100;
+const PROFILES = { AEAD_AES_128_GCM: "GCM", AES_CM_128_HMAC_SHA1_80: "CM" } as const satisfies Record<
+  SrtpProfile,
+  string
+>;
+const IDS = { mid: 1, rid: 2, repairedRid: 3, absSendTime: 4, transportSequence: 5, audioLevel: 6 };
+
+const library = await findNativeLibrary("auto", { info() {} });
+const paths: PacketPath[] = [typescriptPath, ...(library ? [openNativePath(library.path)] : [])];
+const figures: Measured[] = [];
 
 /** CPU time, and the median of the rounds: the machine may be busy with other things. */
-function measure(name: string, operations: number, round: () => void): void {
+function measure(what: string, operations: number, round: () => void): void {
   for (let i = 0; i < 3; i++) round();
-  const times: number[] = [];
-  for (let i = 0; i < ROUNDS; i++) {
+  const times = Array.from({ length: ROUNDS }, () => {
     const before = process.cpuUsage();
     round();
     const { user, system } = process.cpuUsage(before);
-    times.push((user + system) / operations);
-  }
-  times.sort((a, b) => a - b);
-  console.log(`${name.padEnd(58)} ${(times[ROUNDS >> 1] ?? 0).toFixed(2).padStart(7)} µs`);
+    return (user + system) / operations;
+  });
+  figures.push({ what, value: median(times), unit: "µs" });
 }
 
 function videoPacket(sequenceNumber: number, bytes: number): Uint8Array {
@@ -39,111 +51,106 @@ function masterKey(profile: SrtpProfile, viewer: number): SrtpMasterKey {
   return { profile, key: new Uint8Array(16).fill(viewer), salt: new Uint8Array(masterSaltBytes(profile)).fill(viewer) };
 }
 
-const view = new RtpView();
-const extensions = new RtpExtensions();
-const vp8 = new Vp8Descriptor();
-const ids = { mid: 1, rid: 2, repairedRid: 3, absSendTime: 4, transportSequence: 5, audioLevel: 6 };
-
-function outgoing(viewer: number): OutgoingExtensions {
-  return new OutgoingExtensions({ mid: { id: 1, value: `${viewer}` }, absSendTimeId: 4, transportSequenceId: 5 });
-}
-
-for (const bytes of [1_200, 120]) {
-  const packets = Array.from({ length: 1_000 }, (_, i) => videoPacket(1_000 + i, bytes));
-  console.log(`\n${bytes} bytes`);
-  measure("parse header", packets.length * 20, () => {
-    for (let k = 0; k < 20; k++) for (const packet of packets) view.parse(packet);
-  });
-  measure("parse header, read extensions, find keyframe", packets.length * 20, () => {
+function measureParsing(packets: readonly Uint8Array[], size: string): void {
+  const view = new RtpView();
+  const extensions = new RtpExtensions();
+  const vp8 = new Vp8Descriptor();
+  measure(`${size}: parse header, read extensions, find keyframe`, packets.length * 20, () => {
     for (let k = 0; k < 20; k++) {
       for (const packet of packets) {
         view.parse(packet);
-        extensions.read(view, ids);
+        extensions.read(view, IDS);
         startsKeyframe("vp8", view, vp8);
       }
     }
   });
-  for (const profile of ["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_80"] as const) {
-    const sender = new SrtpSender(masterKey(profile, 1));
-    const buffer = new Uint8Array(2_048);
-    const sealed = packets.map((packet) => {
-      buffer.set(packet);
-      return buffer.slice(0, sender.protectRtp(buffer, 24, packet.length));
-    });
-    measure(`unprotect, ${profile}`, packets.length * 5, () => {
-      for (let k = 0; k < 5; k++) {
-        const receiver = new SrtpReceiver(masterKey(profile, 1));
-        for (const packet of sealed) {
-          buffer.set(packet);
-          if (receiver.unprotectRtp(buffer, packet.length) < 0) throw new Error("refused");
-        }
+}
+
+function measureOpening(path: PacketPath, profile: SrtpProfile, packets: readonly Uint8Array[], name: string): void {
+  const sender = new SrtpSender(masterKey(profile, 1), path.createCipher);
+  const buffer = new Uint8Array(2_048);
+  const sealed = packets.map((packet) => {
+    buffer.set(packet);
+    return buffer.slice(0, sender.protectRtp(buffer, 24, packet.length));
+  });
+  measure(`${name}: unprotect`, packets.length * 5, () => {
+    for (let k = 0; k < 5; k++) {
+      const receiver = new SrtpReceiver(masterKey(profile, 1), path.createCipher);
+      for (const packet of sealed) {
+        buffer.set(packet);
+        if (receiver.unprotectRtp(buffer, packet.length) < 0) throw new Error("refused");
       }
-    });
-    measure(`protect, ${profile}`, packets.length * 5, () => {
-      for (let k = 0; k < 5; k++) {
-        for (const packet of packets) {
-          buffer.set(packet);
-          sender.protectRtp(buffer, 24, packet.length);
-        }
-      }
-    });
-    const viewers = 100;
-    const targets: FanOutTarget[] = [];
-    const forwarders: Forwarder[] = [];
-    for (let viewer = 0; viewer < viewers; viewer++) {
-      const srtp = new SrtpSender(masterKey(profile, viewer));
-      targets.push(
-        createTarget({ srtp, address: "127.0.0.1", port: 1, deliver: undefined, seated: new Set() }, outgoing(viewer)),
-      );
-      forwarders.push(
-        new Forwarder({
-          ssrc: viewer,
-          clockRate: 90_000,
-          codec: "vp8",
-          payloadType: 96,
-          firstSequence: 1_000,
-          firstTimestamp: 0,
-        }),
-      );
+      receiver.close();
     }
-    for (const forwarder of forwarders) forwarder.setTarget(0);
-    const batch = new SendBatch(() => {});
-    let extended = 0;
-    measure(`forward, fan out to ${viewers}, ${profile}, per viewer`, 50 * viewers, () => {
-      for (const packet of packets.slice(0, 50)) {
-        view.parse(packet);
-        const keyframe = startsKeyframe("vp8", view, vp8);
-        extended += 1;
-        const source = { view, layer: 0, extended, keyframe, vp8 };
-        for (const [i, forwarder] of forwarders.entries())
-          forwarder.forward(source, targets[i] as FanOutTarget, extended);
-        fanOut(view, targets, viewers, batch);
-      }
-      batch.flush();
-    });
-    if (profile === "AEAD_AES_128_GCM") {
-      measure(`decide and rewrite only, ${viewers} viewers, per viewer`, 200 * viewers, () => {
-        for (const packet of packets.slice(0, 200)) {
-          view.parse(packet);
-          const keyframe = startsKeyframe("vp8", view, vp8);
-          extended += 1;
-          const source = { view, layer: 0, extended, keyframe, vp8 };
-          for (let i = 0; i < viewers; i++) {
-            (forwarders[i] as Forwarder).forward(source, targets[i] as FanOutTarget, extended);
-          }
-        }
-      });
+  });
+  sender.close();
+}
+
+/** Everything up to the system call, for viewers each on its own and for the same viewers as an audience. */
+function measureForwarding(path: PacketPath, profile: SrtpProfile, packets: readonly Uint8Array[], name: string): void {
+  const audience = new Audience();
+  const viewers = Array.from({ length: VIEWERS }, (_, viewer) => {
+    const srtp = new SrtpSender(masterKey(profile, viewer), path.createCipher);
+    const mid = { id: 1, value: `${viewer}` };
+    const extensions = new OutgoingExtensions({ mid, absSendTimeId: 4, transportSequenceId: 5 });
+    const transport = { srtp, address: "127.0.0.1", port: 1, deliver: undefined, seated: new Set<never>() };
+    const numbers = { codec: "vp8", payloadType: 96, firstSequence: 1_000, firstTimestamp: 0 } as const;
+    const forwarder = new Forwarder({ ssrc: viewer, clockRate: 90_000, ...numbers });
+    forwarder.setTarget(0);
+    return { forwarder, target: createTarget(transport, extensions) };
+  });
+  const targets: FanOutTarget[] = viewers.map(({ target }) => target);
+  const batch = new SendBatch(
+    () => {},
+    undefined,
+    () => true,
+  );
+  const source: SourcePacket = { view: new RtpView(), layer: 0, extended: 0, keyframe: true, vp8: new Vp8Descriptor() };
+  const next = (packet: Uint8Array): SourcePacket => {
+    source.view.parse(packet);
+    source.keyframe = startsKeyframe("vp8", source.view, source.vp8);
+    source.extended += 1;
+    return source;
+  };
+  const alone = (packet: SourcePacket) => {
+    for (const { forwarder, target } of viewers) forwarder.forward(packet, target, packet.extended);
+    path.fanOut(packet.view, targets, VIEWERS, batch);
+  };
+  const some = packets.slice(0, 50);
+  measure(`${name}: a copy for a viewer on its own`, some.length * VIEWERS, () => {
+    for (const packet of some) alone(next(packet));
+  });
+  const sitter = { numbers: null, left() {} };
+  for (const { forwarder, target } of viewers)
+    if (!forwarder.join(audience, source, target, source.extended, sitter)) throw new Error("no seat");
+  measure(`${name}: a copy for one of an audience`, some.length * VIEWERS, () => {
+    for (const packet of some) {
+      path.fanOutAlike(next(packet), audience, source.extended, batch);
+      audience.advance(source, source.extended);
+    }
+  });
+  for (const { target } of viewers) target.transport.srtp.close();
+}
+
+for (const bytes of [1_200, 120]) {
+  const packets = Array.from({ length: 1_000 }, (_, i) => videoPacket(1_000 + i, bytes));
+  const size = `${bytes} bytes`;
+  measureParsing(packets, size);
+  for (const [profile, short] of Object.entries(PROFILES) as [SrtpProfile, string][]) {
+    for (const path of paths) {
+      measureOpening(path, profile, packets, `${size}, ${short}, ${path.name}`);
+      measureForwarding(path, profile, packets, `${size}, ${short}, ${path.name}`);
     }
   }
 }
 
-console.log("\nfeedback");
 const recorder = new TwccRecorder();
 const out = new Uint8Array(2_048);
 let number = 0;
-measure("record arrival, report every 50 packets, per packet", 10_000, () => {
+measure("record an arrival, with a report every 50 packets", 10_000, () => {
   for (let i = 0; i < 10_000; i++) {
     recorder.record(number++ & 0xffff, number);
     if (i % 50 === 0) recorder.writeFeedback(out, 0, 1, 2);
   }
 });
+report("packet", figures, { native: library !== null });

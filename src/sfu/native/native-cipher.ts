@@ -42,6 +42,12 @@ export class NativeCipher implements SrtpCipher {
     return functions.stoa_protect(engine, this.#handle, data, data.length, headerLength, length, roc);
   }
 
+  sealRtp(header: Uint8Array, body: Uint8Array, out: Uint8Array, roc: number): number {
+    out.set(header);
+    out.set(body, header.length);
+    return this.encryptRtp(out, header.length, header.length + body.length, roc);
+  }
+
   decryptRtp(data: Uint8Array, headerLength: number, length: number, roc: number): number {
     const { functions, engine } = this.#native;
     return functions.stoa_unprotect(engine, this.#handle, data, data.length, headerLength, length, roc);

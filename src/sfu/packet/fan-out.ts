@@ -107,23 +107,29 @@ const NOWHERE: FanOutTransport = {
 
 export function createFanOutAlike(): FanOutAlike {
   const target = createTarget(NOWHERE, new OutgoingExtensions({}));
+  // Header and payload of one copy after another: views of memory are dear, so none is made for a single viewer.
+  const header = new Uint8Array(SEND_SLOT_BYTES);
+  const headers: Uint8Array[] = [];
+  const plain = new Uint8Array(SEND_SLOT_BYTES);
   return (packet, { table }, nowMs, batch) => {
     const { view } = packet;
     if (view.length > MAX_PACKET_BYTES) return;
-    const payload = view.data.subarray(view.payloadOffset, view.payloadOffset + view.payloadLength);
+    plain.set(view.data.subarray(view.payloadOffset, view.payloadOffset + view.payloadLength));
+    const body = plain.subarray(0, view.payloadLength);
     for (const seat of table.seats) {
       const outgoing = describeCopy(seat, packet, nowMs, target);
       if (seat.numbers !== null) target.transportSequence = seat.numbers.next(view.length, nowMs);
-      const out = batch.slot();
-      const headerLength = writeHeader(out, view, target);
+      const headerLength = writeHeader(header, view, target);
       if (headerLength < 0) continue;
-      out.set(payload, headerLength);
-      writePrefix(out, headerLength, target);
+      writePrefix(plain, 0, target);
       const { srtp, port, address } = seat.transport;
       const rollover = Math.floor(outgoing / SEQUENCE_CYCLE);
-      const end = headerLength + view.payloadLength;
-      const length = srtp.cipher.encryptRtp(out, headerLength, end, rollover, target.sequenceNumber);
-      batch.commit(length, port, address);
+      headers[headerLength] ??= header.subarray(0, headerLength);
+      batch.commit(
+        srtp.cipher.sealRtp(headers[headerLength], body, batch.slot(), rollover, target.sequenceNumber),
+        port,
+        address,
+      );
     }
   };
 }

@@ -26,6 +26,8 @@ export class SendBatch {
   readonly located: Uint8Array;
   readonly capacity: number;
   readonly #slots: Uint8Array[] = [];
+  /** By slot: the packet as it was sent last. Most are of one size, and views are dear. */
+  readonly #packets: Uint8Array[] = [];
   readonly #send: (entries: SendEntries, count: number) => void;
   readonly #sendDirectly: ((batch: SendBatch, count: number) => boolean) | null;
   #count = 0;
@@ -110,8 +112,16 @@ export class SendBatch {
       const length = this.length(i);
       if (length === 0) continue;
       const port = this.#shorts[i * DESTINATION_SHORTS + PORT_AT] as number;
-      entries.push((this.#slots[i] as Uint8Array).subarray(0, length), port, this.addresses[i] as string);
+      entries.push(this.#packet(i, length), port, this.addresses[i] as string);
     }
     return entries;
+  }
+
+  #packet(slot: number, length: number): Uint8Array {
+    const before = this.#packets[slot];
+    if (before?.length === length) return before;
+    const packet = (this.#slots[slot] as Uint8Array).subarray(0, length);
+    this.#packets[slot] = packet;
+    return packet;
   }
 }

@@ -8,6 +8,8 @@ export interface SrtpCipher {
   readonly rtcpOverhead: number;
   /** Returns the protected length. */
   encryptRtp(data: Uint8Array, headerLength: number, length: number, roc: number, sequenceNumber: number): number;
+  /** The same for a packet that is in two pieces, put together in `out`. */
+  sealRtp(header: Uint8Array, body: Uint8Array, out: Uint8Array, roc: number, sequenceNumber: number): number;
   /** Returns the plain length, or −1 when authentication fails: then `data` is unchanged. */
   decryptRtp(data: Uint8Array, headerLength: number, length: number, roc: number, sequenceNumber: number): number;
   encryptRtcp(data: Uint8Array, length: number, index: number): number;

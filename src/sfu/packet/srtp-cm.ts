@@ -88,6 +88,12 @@ export class CmCipher implements SrtpCipher {
     return writeTag(data, length, this.#rtpHmac.digest(data, length, roc));
   }
 
+  sealRtp(header: Uint8Array, body: Uint8Array, out: Uint8Array, roc: number, sequenceNumber: number): number {
+    out.set(header);
+    out.set(body, header.length);
+    return this.encryptRtp(out, header.length, header.length + body.length, roc, sequenceNumber);
+  }
+
   decryptRtp(data: Uint8Array, headerLength: number, length: number, roc: number, sequenceNumber: number): number {
     const end = length - TAG_BYTES;
     if (end < headerLength || length > MAX_MESSAGE_BYTES) return -1;

@@ -61,6 +61,17 @@ export class GcmCipher implements SrtpCipher {
     return length + TAG_BYTES;
   }
 
+  sealRtp(header: Uint8Array, body: Uint8Array, out: Uint8Array, roc: number, sequenceNumber: number): number {
+    const end = header.length + body.length;
+    const cipher = createCipheriv(ALGORITHM, this.#rtpKey, this.#rtpIv(readUint32(header, 8), roc, sequenceNumber));
+    cipher.setAAD(header);
+    out.set(header);
+    out.set(cipher.update(body), header.length);
+    cipher.final();
+    out.set(cipher.getAuthTag(), end);
+    return end + TAG_BYTES;
+  }
+
   decryptRtp(data: Uint8Array, headerLength: number, length: number, roc: number, sequenceNumber: number): number {
     const end = length - TAG_BYTES;
     if (end < headerLength) return -1;
