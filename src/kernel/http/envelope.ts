@@ -60,14 +60,16 @@ function createPlugin(deps: PluginDeps) {
   const { now, timers, log, metrics, methodsOf, infoOf, noted, problemOfHost } = deps;
   const count = createRequestMetrics(metrics);
   const readBody = createBodyReader(timers);
+  const talkative = log.isLevelEnabled("debug");
 
   const finish = (info: RequestInfo, request: Request, set: Answer, route = "unmatched") => {
-    set.headers["x-request-id"] = info.id;
+    // The framework's object has no prototype, and those take Bun twice as long to read.
+    set.headers = { ...set.headers, "x-request-id": info.id };
     if (info.origin !== null) corsHeaders(set.headers, info.origin);
     const status = typeof set.status === "number" ? set.status : 200;
     const ms = now() - info.startedAt;
     count(request.method, route, status, ms);
-    if (!log.isLevelEnabled("debug")) return;
+    if (!talkative) return;
     const { id: requestId, ip } = info;
     log.debug({ requestId, method: request.method, path: loggedPath(request.url), status, ms, ip }, "request");
   };
