@@ -25,8 +25,13 @@ export class MediaWorker {
   readonly #events: MediaWorkerEvents;
   readonly #pending = new Map<number, Pending>();
   #worker: Worker;
+  /** The one that was given up, until another takes its place: of its end there is more than one sign. */
+  #givenUp: Worker | null = null;
   #heartbeat: Int32Array = new Int32Array(1);
   #ready: PromiseWithResolvers<void>;
+  #listens = false;
+  /** It has listened before: what keeps it from its port now will pass. */
+  #hasListened = false;
   #nextId = 1;
   #startedAtMs = 0;
   #crashes = 0;
@@ -52,7 +57,9 @@ export class MediaWorker {
   #spawn(): Worker {
     const worker = new Worker(workerUrl());
     this.#startedAtMs = performance.now();
-    worker.onmessage = ({ data }: MessageEvent<FromWorker>) => this.#received(data);
+    worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
+      if (worker !== this.#givenUp) this.#received(data);
+    };
     worker.onerror = (event) => {
       this.#events.log.error({ worker: this.index, error: event.message }, "media worker failed");
       this.#lost(worker);
@@ -69,6 +76,7 @@ export class MediaWorker {
       case "started":
         // A restarted worker must come back under the port that clients know.
         this.#settings.port = message.port;
+        this.#listens = this.#hasListened = true;
         this.#watch();
         this.#events.log.info(
           {
@@ -83,7 +91,12 @@ export class MediaWorker {
         this.#ready.resolve();
         break;
       case "refused":
-        this.#ready.reject(new Error(`The media worker cannot start: ${message.message}`));
+        if (!this.#hasListened) {
+          this.#ready.reject(new Error(`The media worker cannot start: ${message.message}`));
+          break;
+        }
+        this.#events.log.error({ worker: this.index, error: message.message }, "media worker cannot start again yet");
+        this.#lost(this.#worker);
         break;
       case "event":
         this.#events.onEvent(message.event);
@@ -144,7 +157,8 @@ export class MediaWorker {
   }
 
   #lost(worker: Worker): void {
-    if (worker !== this.#worker) return;
+    if (worker !== this.#worker || worker === this.#givenUp) return;
+    this.#givenUp = worker;
     this.#closing?.resolve();
     for (const { reject } of this.#pending.values())
       reject(new MediaError("RTC_SERVER_UNREACHABLE", "The media worker has died."));
@@ -152,8 +166,12 @@ export class MediaWorker {
     if (this.#closing) return;
     if (performance.now() - this.#startedAtMs > STABLE_AFTER_MS) this.#crashes = 0;
     const delayMs = RESTART_DELAYS_MS[Math.min(this.#crashes++, RESTART_DELAYS_MS.length - 1)] ?? 0;
-    this.#ready = Promise.withResolvers();
-    this.#ready.promise.catch(() => {});
+    // Whoever waits for a worker that never listened waits for the next one.
+    if (this.#listens) {
+      this.#listens = false;
+      this.#ready = Promise.withResolvers();
+      this.#ready.promise.catch(() => {});
+    }
     worker.terminate();
     setTimeout(() => {
       if (!this.#closing) this.#worker = this.#spawn();

@@ -92,6 +92,28 @@ describe("the embedded media node", () => {
     expect(media.ports).toEqual([port ?? 0]);
   }, 20_000);
 
+  test("a worker whose port is taken when it comes back tries again until it is free", async () => {
+    const { media, events } = await start({ workers: 1 });
+    await media.openRoom({ roomId: "a" });
+    const port = media.ports[0] ?? 0;
+    let thief: Bun.udp.Socket<"buffer"> | null = null;
+    while (!thief) {
+      events.length = 0;
+      workers.crash();
+      await event(events, "workerCrashed");
+      // Quicker than a thread that has to load everything first; where it is not, once more.
+      for (let tries = 0; !thief && tries < 200; tries++) {
+        thief = await Bun.udpSocket({ hostname: "127.0.0.1", port }).catch(() => Bun.sleep(1).then(() => null));
+      }
+    }
+    const refused = () => events.filter(({ type }) => type === "workerCrashed").length;
+    while (refused() < 2) await Bun.sleep(5);
+    thief.close();
+    await media.openRoom({ roomId: "b" });
+    expect(await media.rooms()).toEqual([{ roomId: "b", participants: 0 }]);
+    expect(media.ports).toEqual([port]);
+  }, 30_000);
+
   test("calls under way when a worker dies are answered with an error", async () => {
     const { media } = await start({ workers: 1 });
     await media.openRoom({ roomId: "a" });
