@@ -36,7 +36,7 @@ export class RtcSocket {
     socket.onmessage = ({ data }) => {
       const frame = JSON.parse(data) as Frame;
       if (frame.type === "ack" || frame.type === "error") this.#waiting.get(String(frame.id))?.(frame);
-      else this.pushes.push(frame);
+      else this.pushes.push({ ...frame, arrivedAtMs: Date.now() });
     };
     await new Promise((resolve) => {
       socket.onopen = resolve;
