@@ -17,13 +17,13 @@ const LOW_DISK_BYTES = 512 * 1024 * 1024;
 export type Diagnostics = ReturnType<typeof createDiagnostics>;
 
 /** Asks every dependency at once, each within a time limit of its own. */
-export function createDiagnostics({ now }: Runtime, probes: Record<Dependency, Probe>) {
+export function createDiagnostics({ log, now }: Runtime, probes: Record<Dependency, Probe>) {
   async function ask(name: Dependency, tenant: { projectId: string }) {
     const startedAt = performance.now();
-    const { status, detail } = await Promise.race([probes[name](tenant), late()]).catch((error) => ({
-      status: "down" as const,
-      detail: error instanceof Error ? error.message : String(error),
-    }));
+    const { status, detail } = await Promise.race([probes[name](tenant), late()]).catch((err) => {
+      log.warn({ err, dependency: name }, "a dependency is down");
+      return { status: "down" as const, detail: reasonOf(err) };
+    });
     return { name, status, latencyMs: Math.round((performance.now() - startedAt) * 10) / 10, detail };
   }
 
@@ -33,6 +33,12 @@ export function createDiagnostics({ now }: Runtime, probes: Record<Dependency, P
     const worst = (["down", "degraded"] as const).find((status) => dependencies.some((one) => one.status === status));
     return { status: worst ?? ("ok" as const), checkedAt: iso(now()), dependencies };
   };
+}
+
+/** For members of a project: what the system itself says names paths and hosts of the operator, who finds it in the log. */
+function reasonOf(error: unknown): string {
+  const { code, message } = error as { code?: unknown; message?: string };
+  return typeof code === "string" ? code : (message ?? String(error));
 }
 
 function late(): Promise<Finding> {

@@ -28,7 +28,11 @@ test("[4.6] a data directory that is gone shows as storage that is down", async 
   const { key } = await broken.project();
   rmSync(broken.runtime.config.DATA_DIR, { recursive: true });
   const { body } = await broken.call("GET", "/v1/diagnostics", { key });
-  expect((body.dependencies as Dependency[]).find(({ name }) => name === "storage")).toMatchObject({ status: "down" });
+  const storage = (body.dependencies as Dependency[]).find(({ name }) => name === "storage");
+  // Where the operator keeps the data is for the log, not for members of a project.
+  expect(storage).toMatchObject({ status: "down", detail: "ENOENT" });
+  expect(JSON.stringify(body)).not.toContain(broken.runtime.config.DATA_DIR);
+  expect(broken.logLines.join("")).toContain(broken.runtime.config.DATA_DIR);
   await broken.close();
 });
 
