@@ -8,6 +8,7 @@ import type { ConnectionStore, Tenant } from "./connection.store.ts";
 import type { ConnectionEventRow, ConnectionRow } from "./connection.table.ts";
 import type { ErrorStore } from "./error.store.ts";
 import type { ClassifiedErrorRow } from "./error.table.ts";
+import { newConnection, type Owner } from "./new-connection.ts";
 import { tellStory } from "./story.ts";
 
 const FLUSH_MS = 200;
@@ -135,7 +136,7 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
     const { projectId, environment, connectionId, roomId } = fact;
     const tenant = { projectId, environment };
     const owner = { connectionId, roomId, identity: fact.participantIdentity };
-    const entry = entryOf(tenant, owner, () => newRow(ids.uuid(), tenant, owner, fact.startedAt));
+    const entry = entryOf(tenant, owner, () => newConnection(ids.uuid(), tenant, owner, fact.startedAt));
     if (entry.events === 0 && fact.type === "started") {
       add(entry, "connection_started", "server", fact.startedAt, { sdk: fact.sdk });
     }
@@ -164,7 +165,7 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
     if (connectionId === null || participantIdentity === null) blame({ row: null }, tenant, roomId, mishap, message);
     else {
       const owner = { connectionId, roomId, identity: participantIdentity };
-      const entry = entryOf(tenant, owner, () => newRow(ids.uuid(), tenant, owner, fact.startedAt));
+      const entry = entryOf(tenant, owner, () => newConnection(ids.uuid(), tenant, owner, fact.startedAt));
       const { at, userAgent, ipAddress, sdk } = fact;
       const ended = { state: "FAILED" as const, disconnectedAt: at, disconnectReason: code };
       entry.row = { ...entry.row, userAgent, ipAddress, sdk, lastSeenAt: at, ...ended };
@@ -199,7 +200,7 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
         throw new ApiError("SVC_PERMISSION_DENIED", "This is another participant's connection.");
       }
       const entry = entryOf(tenant, { connectionId, roomId, identity }, () =>
-        newRow(ids.uuid(), tenant, { connectionId, roomId, identity }, now()),
+        newConnection(ids.uuid(), tenant, { connectionId, roomId, identity }, now()),
       );
       add(entry, type, "client", at, data);
       const code = typeof data?.code === "string" ? data.code.slice(0, 64) : type.toUpperCase();
@@ -222,34 +223,4 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
 
 function clientKey({ projectId, environment }: Tenant, connectionId: string): string {
   return `${projectId}\n${environment}\n${connectionId}`;
-}
-
-type Owner = { connectionId: string; roomId: string | null; identity: string };
-
-function newRow(id: string, tenant: Tenant, owner: Owner, startedAt: number): ConnectionRow {
-  return {
-    id,
-    projectId: tenant.projectId,
-    environment: tenant.environment,
-    connectionId: owner.connectionId,
-    roomId: owner.roomId,
-    roomName: null,
-    participantIdentity: owner.identity,
-    state: "CONNECTING",
-    serverName: null,
-    sdk: null,
-    userAgent: null,
-    ipAddress: null,
-    reconnectCount: 0,
-    rttMs: null,
-    jitterMs: null,
-    packetLossPercent: null,
-    joinTimeMs: null,
-    startedAt,
-    connectedAt: null,
-    reconnectedAt: null,
-    lastSeenAt: startedAt,
-    disconnectedAt: null,
-    disconnectReason: null,
-  };
 }
