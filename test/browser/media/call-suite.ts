@@ -42,12 +42,6 @@ export function describeCall(name: string, scene: () => Scene): { call(): Call }
       120_000,
     );
 
-    test(
-      "the killed browser was noticed within 15 s, and has left after the window",
-      () => isMissed(call, killed),
-      60_000,
-    );
-
     test("a paused and a muted track stop, and come back", () => pausesAndMutes(call), 60_000);
 
     test("a screen is unpublished and published again on the same sections", () => republishes(call), 60_000);
@@ -59,6 +53,12 @@ export function describeCall(name: string, scene: () => Scene): { call(): Call }
     );
 
     test("an ICE restart moves to other sockets and keeps media flowing", () => restartsIce(scene(), call), 60_000);
+
+    test(
+      "the killed browser was noticed within 15 s, and has left after the window",
+      () => isMissed(call, killed),
+      60_000,
+    );
 
     test("mute from the server is heard by everyone", () => isMutedByTheServer(scene(), call), 60_000);
 
