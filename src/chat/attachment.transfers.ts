@@ -18,6 +18,9 @@ type SignedRequest = { id: string; query: URLSearchParams; origin: string | null
 
 export type Upload = SignedRequest & { body: ReadableStream<Uint8Array> | null; contentLength: number | null };
 
+/** A client that tries again may overtake its own dead connection; more would fill the disk with copies of one file. */
+const UPLOADS_AT_ONCE = 4;
+
 /** Bytes on their way to and from this server's disk. */
 export function attachmentTransfers({ ids, log, write }: Runtime, deps: TransferDeps) {
   const { store, storages, removals, judgeOrigin } = deps;
@@ -49,6 +52,22 @@ export function attachmentTransfers({ ids, log, write }: Runtime, deps: Transfer
     }
   }
 
+  const underWay = new Map<string, number>();
+  async function oneOfFew<T>(id: string, work: () => Promise<T>): Promise<T> {
+    const others = underWay.get(id) ?? 0;
+    if (others >= UPLOADS_AT_ONCE) {
+      throw new ApiError("SVC_CONFLICT", "Too many uploads of this attachment are under way.");
+    }
+    underWay.set(id, others + 1);
+    try {
+      return await work();
+    } finally {
+      const left = (underWay.get(id) ?? 1) - 1;
+      if (left > 0) underWay.set(id, left);
+      else underWay.delete(id);
+    }
+  }
+
   return {
     /** Of several uploads to one address the last to arrive whole counts. */
     async receive(request: Upload): Promise<{ id: string; size: number; sha256: string }> {
@@ -58,7 +77,7 @@ export function attachmentTransfers({ ids, log, write }: Runtime, deps: Transfer
         throw new ApiError("SVC_ATTACHMENT_TOO_LARGE", `The file is larger than the declared ${size} bytes.`);
       }
       const objectKey = ids.uuid();
-      const sha256 = await stored(disk.receive(objectKey, request.body, size));
+      const sha256 = await oneOfFew(request.id, () => stored(disk.receive(objectKey, request.body, size)));
       try {
         await write(() => {
           const attachment = pending(request);

@@ -151,6 +151,26 @@ test("[contract 9] of uploads to one address at a time one counts, whole, and no
   while (world.files("objects").length !== before + 1) await Bun.sleep(2);
 });
 
+test("[10] four uploads to one address may be under way, a fifth is refused until one of them ends", async () => {
+  const upload = await world.request(1_000_000);
+  const begin = async (files: number) => {
+    const request = await rawRequest(upload.uploadUrl, ["content-length: 1000000"]);
+    await request.send(Buffer.alloc(1_000));
+    while (world.files("incoming").length < files) await Bun.sleep(2);
+    return request;
+  };
+  const four = [await begin(1), await begin(2), await begin(3), await begin(4)];
+  const bytes = Buffer.alloc(1_000_000, 7);
+  const fifth = await world.put(upload, bytes);
+  expect([fifth.status, fifth.body.code]).toEqual([409, "SVC_CONFLICT"]);
+  expect(world.files("incoming")).toHaveLength(4);
+
+  for (const request of four) request.destroy();
+  await gone("incoming");
+  expect((await world.put(upload, bytes)).status).toBe(200);
+  expect(await complete(upload.id)).toEqual([200, "UPLOADED"]);
+});
+
 test("[contract 9] what is complete cannot be overwritten", async () => {
   const upload = await world.request(5);
   await world.put(upload, "first");
