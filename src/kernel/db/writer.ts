@@ -74,17 +74,19 @@ export function createWriter(client: Database, onCallbackError: (error: unknown)
 
   function runTogether(units: Unit[]): void {
     begin.run();
+    // Whoever is alone needs no savepoint: to undo it is to undo everything.
+    const alone = units.length === 1;
     for (const unit of units) {
-      savepoint.run();
+      if (!alone) savepoint.run();
       current = unit;
       try {
         const value = unit.work();
         if (value instanceof Promise) throw new TypeError("a unit of work must be synchronous");
         unit.outcome = { ok: true, value };
-        release.run();
+        if (!alone) release.run();
       } catch (error) {
         // Some errors make SQLite abandon the whole transaction on its own.
-        if (!client.inTransaction) throw error;
+        if (alone || !client.inTransaction) throw error;
         undo.run();
         release.run();
         unit.outcome = { ok: false, error };
