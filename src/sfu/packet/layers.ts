@@ -64,6 +64,8 @@ interface Candidate {
   /** Position in `usable`; −1: nothing yet. */
   step: number;
   before: number;
+  /** It has a picture now, from whichever layer. */
+  showed: boolean;
   mayRise: boolean;
 }
 
@@ -88,7 +90,7 @@ export class LayerChooser {
       const rises = layer > candidate.before;
       const isAudio = candidate.request.kind === "audio";
       const charge = cost * (isAudio ? 1 : rises ? UPGRADE_MARGIN : STAY_MARGIN);
-      const keepsLast = candidate.step < 0 && layer === candidate.before;
+      const keepsLast = candidate.step < 0 && candidate.showed && layer <= candidate.before;
       const needed = keepsLast ? cost * LAST_LAYER_MARGIN : charge;
       const fits = isAudio || (charged + needed <= budget && (!rises || candidate.mayRise));
       if (!fits) {
@@ -121,6 +123,7 @@ export class LayerChooser {
       desired,
       step: -1,
       before: known?.layer ?? Number.POSITIVE_INFINITY,
+      showed: known !== undefined && known.layer !== NO_LAYER,
       mayRise: known === undefined || nowMs - known.loweredAtMs >= UPGRADE_HOLD_MS,
     };
   }

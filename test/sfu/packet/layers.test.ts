@@ -126,6 +126,14 @@ describe("steadiness", () => {
     expect(shown([camera("a"), camera("b")], 180_000, 9_000)).toEqual([0, NO_LAYER]);
   });
 
+  test("whoever falls from a high layer falls on the lowest, not to nothing, while that nearly fits", () => {
+    const chooser = new LayerChooser();
+    const layerAt = (budget: number, ms: number) => chooser.choose([camera("c")], budget, ms).decisions[0]?.layer;
+    expect(layerAt(2_000_000, 0)).toBe(2);
+    expect(layerAt(100_000, 1_000)).toBe(0);
+    expect(layerAt(80_000, 1_100)).toBe(NO_LAYER);
+  });
+
   test("keeping is for one picture on the edge, not for a room full of them", () => {
     const chooser = new LayerChooser();
     const nine = Array.from({ length: 9 }, (_, i) => camera(`${i}`, { maxLayer: 0 }));
