@@ -3,12 +3,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
-import { describeCall } from "../browser/media/call-suite.ts";
-import { launchBrowser } from "../browser/media/harness.ts";
-import { openStage, type Stage } from "../browser/media/rtc-harness.ts";
-import { type RunningStoa, startStoa } from "../cli/stoa.ts";
-import { type Api, createApi } from "../harness/api.ts";
-import { buildBinary } from "./binary.ts";
+import { type RunningStoa, startStoa } from "../../cli/stoa.ts";
+import { buildBinary } from "../../compiled/binary.ts";
+import { type Api, createApi } from "../../harness/api.ts";
+import { describeCall } from "./call-suite.ts";
+import { launchBrowser } from "./harness.ts";
+import { openStage, type Stage } from "./rtc-harness.ts";
 
 const dataDir = mkdtempSync(join(tmpdir(), "stoa-compiled-"));
 let server: RunningStoa;
