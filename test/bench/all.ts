@@ -33,6 +33,13 @@ const plan = chosen.flatMap(([bench, seconds]) =>
   Array.from({ length: ONCE.has(bench) ? 1 : rounds }, (_, round) => ({ bench, seconds, round: round + 1 })),
 );
 
+const facts = await machine();
+const folder = join(ROOT, "dist/bench");
+mkdirSync(folder, { recursive: true });
+const file = Bun.file(join(folder, "all.json"));
+// What is left out this time keeps the figures of the time before.
+const known: BenchResult[] = only && (await file.exists()) ? (await file.json()).results : [];
+
 const runs = new Map<string, Run[]>();
 for (const [index, { bench, round }] of plan.entries()) {
   const left = plan.slice(index).reduce((sum, step) => sum + step.seconds, 0);
@@ -42,20 +49,11 @@ for (const [index, { bench, round }] of plan.entries()) {
   const seconds = (performance.now() - startedAt) / 1000;
   for (const step of plan) if (step.bench === bench) step.seconds = seconds;
   if (run) runs.set(bench, [...(runs.get(bench) ?? []), run]);
+  // After each: an hour's figures are not lost to the last bench.
+  await write();
 }
 
-const facts = await machine();
-const folder = join(ROOT, "dist/bench");
-mkdirSync(folder, { recursive: true });
-const earlier = Bun.file(join(folder, "all.json"));
-// What was left out this time keeps the figures of the time before.
-const known: BenchResult[] = only && (await earlier.exists()) ? (await earlier.json()).results : [];
-const results = Object.keys(BENCHES).flatMap((bench): BenchResult[] => {
-  const of = runs.get(bench);
-  return of ? [{ bench, runs: of.length, figures: medianOf(of) }] : known.filter((result) => result.bench === bench);
-});
-await Bun.write(earlier, `${JSON.stringify({ machine: facts, results }, null, 2)}\n`);
-await Bun.write(join(folder, "all.md"), markdownOf(facts, results));
+const results = await write();
 console.log(markdownOf(facts, results));
 console.error("written to dist/bench/all.md and dist/bench/all.json");
 if (process.argv.includes("--readme")) {
@@ -65,6 +63,16 @@ if (process.argv.includes("--readme")) {
 const missed = chosen.map(([bench]) => bench).filter((bench) => !runs.has(bench));
 for (const bench of missed) console.error(`stoa: ${bench} gave no figures`);
 if (missed.length > 0) process.exitCode = 1;
+
+async function write(): Promise<BenchResult[]> {
+  const results = Object.keys(BENCHES).flatMap((bench): BenchResult[] => {
+    const of = runs.get(bench);
+    return of ? [{ bench, runs: of.length, figures: medianOf(of) }] : known.filter((result) => result.bench === bench);
+  });
+  await Bun.write(file, `${JSON.stringify({ machine: facts, results }, null, 2)}\n`);
+  await Bun.write(join(folder, "all.md"), markdownOf(facts, results));
+  return results;
+}
 
 /** The figures are on the last line that is JSON; a missed goal is a figure too, a crash is none. */
 async function runBench(bench: string): Promise<Run | null> {

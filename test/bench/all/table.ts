@@ -18,12 +18,12 @@ export function markdownOf(machine: Machine, results: readonly BenchResult[]): s
 
 /** The README shows what has a goal, in one table. */
 export function withFigures(readme: string, machine: Machine, results: readonly BenchResult[]): string {
-  const rows = results.flatMap(({ bench, figures }) =>
-    figures.filter(({ goal }) => goal !== undefined).map((figure) => [`\`${bench}\``, ...cellsOf(figure)]),
+  const rows = results.flatMap(({ bench, runs, figures }) =>
+    figures.filter(({ goal }) => goal !== undefined).map((figure) => [`\`${bench}\``, runs, ...cellsOf(figure)]),
   );
   const table = [
-    "| bench | | measured | goal | |",
-    "| --- | --- | ---: | --- | --- |",
+    "| bench | runs | | measured | goal | |",
+    "| --- | ---: | --- | ---: | --- | --- |",
     ...rows.map((row) => `| ${row.join(" | ")} |`),
   ];
   return readme.replace(
