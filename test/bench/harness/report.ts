@@ -24,7 +24,7 @@ export function report(bench: string, figures: readonly Measured[], raw: Record<
         .trimEnd(),
     );
   console.log(
-    JSON.stringify({ ...raw, bench, figures: figures.map((figure) => ({ ...figure, value: round(figure.value) })) }),
+    JSON.stringify({ bench, ...raw, figures: figures.map((figure) => ({ ...figure, value: round(figure.value) })) }),
   );
 }
 
