@@ -28,7 +28,15 @@ test("the README shows what has a goal, between its marks, and is otherwise left
   const readme = "before\n<!-- figures -->\nold\n<!-- /figures -->\nafter\n";
   const shown = withFigures(readme, MACHINE, [{ bench: "rest", runs: 3, figures: run(0.7).figures as never }]);
   expect(shown).toStartWith("before\n<!-- figures -->\n2 cores (A1)");
-  expect(shown).toContain("| `rest` | ratio | 0.7 | at least 0.6 | met |\n<!-- /figures -->\nafter\n");
+  expect(shown).toContain("| `rest` | 3 | ratio | 0.7 | at least 0.6 | met |\n<!-- /figures -->\nafter\n");
   expect(shown).not.toContain("requests");
   expect(shown).not.toContain("old");
+});
+
+test("what a bench prints begins with its name, and raw data never stands in for its figures", () => {
+  const script = `import { report } from "${import.meta.dir}/../bench/harness/report.ts";
+    report("rest", [{ what: "ratio", value: 0.7, unit: "" }], { figures: { other: 1 }, seed: 2 });`;
+  const out = Bun.spawnSync([process.execPath, "-e", script]).stdout.toString();
+  const line = out.split("\n").findLast((text) => text.startsWith('{"bench":')) ?? "";
+  expect(JSON.parse(line)).toEqual({ bench: "rest", figures: [{ what: "ratio", value: 0.7, unit: "" }], seed: 2 });
 });
