@@ -83,6 +83,7 @@ export class OutgoingSection {
     const codec = this.unwrapsRed ? (this.#codecs.find(({ codec: name }) => name === "opus") ?? null) : direct;
     this.#codec = codec;
     if (!codec) {
+      this.forwarder?.leave();
       this.target = null;
       return false;
     }

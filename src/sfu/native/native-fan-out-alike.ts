@@ -7,7 +7,7 @@ import type { RtpView } from "../packet/rtp.ts";
 import { ROW, ROW_WORDS, type SeatTable } from "../packet/seat-table.ts";
 import type { NativeEngine } from "./library.ts";
 
-/** Fields of `source` in fan-out.c, 32 bits each, behind the double that it begins with. */
+/** Fields of `source` in native.h, 32 bits each, behind the double that it begins with. */
 const SOURCE = {
   dataBytes: 2,
   payloadAt: 3,

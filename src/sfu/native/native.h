@@ -28,7 +28,7 @@ typedef struct {
 #define MAX_ELEMENTS 16u
 #define MAX_PASSING 8
 
-// What there is to know of a packet that goes to a whole audience (native-fan-out.ts fills it in).
+// What there is to know of a packet that goes to a whole audience (native-fan-out-alike.ts fills it in).
 typedef struct {
   double extended;
   uint32_t data_bytes, payload_at, payload_bytes, timestamp, marker, abs_send_time;

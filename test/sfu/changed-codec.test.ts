@@ -1,0 +1,90 @@
+import { expect, test } from "bun:test";
+import { OutgoingSection } from "../../src/sfu/outgoing-section.ts";
+import type { Audience } from "../../src/sfu/packet/audience.ts";
+import type { FanOutTransport } from "../../src/sfu/packet/fan-out.ts";
+import type { SourcePacket } from "../../src/sfu/packet/forwarder.ts";
+import { RtpView } from "../../src/sfu/packet/rtp.ts";
+import { SrtpSender } from "../../src/sfu/packet/srtp.ts";
+import { masterSaltBytes } from "../../src/sfu/packet/srtp-keys.ts";
+import { SentPackets } from "../../src/sfu/packet/twcc-feedback.ts";
+import { typescriptPath } from "../../src/sfu/packet-path.ts";
+import { Publication } from "../../src/sfu/publication.ts";
+import type { NegotiatedCodec } from "../../src/sfu/sdp/codecs.ts";
+import { noExtensions } from "../../src/sfu/sdp/extensions.ts";
+import { DEFAULT_WISH, Subscription } from "../../src/sfu/subscription.ts";
+import type { UdpPort } from "../../src/sfu/udp.ts";
+import { rtpPacket } from "./packet/packets.ts";
+
+const codec = (name: "PCMU" | "opus", payloadType: number): NegotiatedCodec => ({
+  codec: name,
+  payloadType,
+  rtxPayloadType: null,
+  clockRate: name === "opus" ? 48_000 : 8_000,
+  variant: "",
+  profile: "",
+});
+
+test("[4] a viewer who sat in the audience gets nothing of a codec that it cannot read", () => {
+  let sent = 0;
+  const udp = {
+    fanOut(_view: RtpView, _targets: unknown, count: number) {
+      sent += count;
+    },
+    fanOutAlike(packet: SourcePacket, audience: Audience, nowMs: number) {
+      sent += audience.size;
+      audience.advance(packet, nowMs);
+    },
+    schedule() {},
+  } as unknown as UdpPort;
+  const publication = new Publication({
+    trackId: "t",
+    clientTrackId: "c",
+    identity: "ann",
+    mid: "0",
+    kind: "audio",
+    source: "microphone",
+    rids: [],
+    extensions: noExtensions(),
+    udp,
+  });
+  const [layer] = publication.layers;
+  if (!layer) throw new Error("a track has a layer");
+  const read = codec("opus", 111);
+  const section = new OutgoingSection(
+    {
+      mid: "0",
+      kind: "audio",
+      rejected: false,
+      sends: true,
+      receives: false,
+      codecs: [read],
+      extensions: noExtensions(),
+    },
+    "audio",
+  );
+  const profile = "AEAD_AES_128_GCM";
+  const key = { profile, key: new Uint8Array(16), salt: new Uint8Array(masterSaltBytes(profile)) } as const;
+  const transport: FanOutTransport = {
+    srtp: new SrtpSender(key, typescriptPath.createCipher),
+    address: "127.0.0.1",
+    port: 4_000,
+    deliver: undefined,
+    seated: new Set(),
+  };
+  const view = new RtpView();
+  const receive = (extended: number, by: NegotiatedCodec) => {
+    const data = rtpPacket({ sequenceNumber: extended & 0xffff, payloadType: by.payloadType, timestamp: extended });
+    view.parse(data, data.length);
+    publication.receive(layer, view, extended, by, extended);
+  };
+
+  receive(1, read);
+  const subscription = new Subscription(publication, section, DEFAULT_WISH, new SentPackets(), () => {});
+  subscription.start(transport);
+  subscription.setLayer(layer, "requested", 1);
+  for (let extended = 2; extended <= 5; extended++) receive(extended, read);
+  expect([sent, layer.audience.size]).toEqual([4, 1]);
+
+  for (let extended = 6; extended <= 9; extended++) receive(extended, codec("PCMU", 0));
+  expect([sent, layer.audience.size, transport.seated.size]).toEqual([4, 0, 0]);
+});
