@@ -5,6 +5,7 @@ import { assetFolder } from "./kernel/assets.ts";
 import { type Bus, createBus } from "./kernel/bus.ts";
 import { type Now, systemNow } from "./kernel/clock.ts";
 import type { Config } from "./kernel/config/index.ts";
+import { checkpointWhenQuiet } from "./kernel/db/checkpoints.ts";
 import { migrate, readMigrations } from "./kernel/db/migrate.ts";
 import { closeDatabase, type Db, openDatabase } from "./kernel/db/open.ts";
 import { createWriter, type Writer } from "./kernel/db/writer.ts";
@@ -53,7 +54,9 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
   const db = openMigrated(config, options, now, log);
   const keyring = createKeyring(config.STOA_SECRET ?? generatedSecret(config, options, "secret"));
   checkSecret(db, keyring, options.rotateSecret ?? false);
-  const writer = createWriter(db.$client, (err) => log.error({ err }, "after commit"));
+  const timers = options.timers ?? systemTimers;
+  const onCallbackError = (err: unknown) => log.error({ err }, "after commit");
+  const writer = createWriter(db.$client, onCallbackError, checkpointWhenQuiet(db.$client, timers));
   return {
     config,
     db,
@@ -61,7 +64,7 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
     write: writer.write,
     bus: createBus<Facts>(writer, (err) => log.error({ err }, "bus listener")),
     now,
-    timers: options.timers ?? systemTimers,
+    timers,
     ids: options.ids ?? randomIds(),
     log,
     metrics: createMetrics(),

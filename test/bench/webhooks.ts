@@ -7,7 +7,8 @@ import { FROM_SOURCE, startStoa } from "../cli/stoa.ts";
 import { startReceiver } from "../webhooks/receiver.ts";
 import { percentile, report } from "./harness/report.ts";
 
-const MESSAGES = 1500;
+const MESSAGES = 3000;
+const WARM_UP = 600;
 const EVERY_MS = 10;
 const HANGING = 50;
 const BURST = 2000;
@@ -74,7 +75,7 @@ async function compare(benches: Bench[], messages: number): Promise<number[][]> 
 
 const quiet = await startBench();
 const hung = await startBench();
-await compare([quiet, hung], 200); // warms up
+await compare([quiet, hung], WARM_UP);
 
 const hanging = startReceiver(() => new Promise<Response>(() => {}));
 for (let n = 0; n < HANGING; n++) await hung.register(hanging.url);

@@ -21,6 +21,8 @@ function applyPragmas(client: Database, durability: Durability, readonly: boolea
   // FULL: in WAL mode NORMAL survives a killed process but loses the last commits on power failure.
   client.run(`PRAGMA synchronous = ${durability}`);
   client.run("PRAGMA foreign_keys = ON");
+  // In pages. Ours come earlier, at a quiet moment (checkpoints.ts): this is for a log that grows without one.
+  client.run("PRAGMA wal_autocheckpoint = 4000");
   client.run("PRAGMA temp_store = MEMORY");
   client.run("PRAGMA cache_size = -32768");
   client.run("PRAGMA mmap_size = 268435456");

@@ -29,7 +29,11 @@ type Unit = {
 /** Bounds how long one commit may hold the thread. */
 const UNITS_PER_COMMIT = 512;
 
-export function createWriter(client: Database, onCallbackError: (error: unknown) => void): Writer {
+export function createWriter(
+  client: Database,
+  onCallbackError: (error: unknown) => void,
+  onCommit: () => void = () => {},
+): Writer {
   const begin = client.prepare("BEGIN IMMEDIATE");
   const commit = client.prepare("COMMIT");
   const savepoint = client.prepare("SAVEPOINT unit");
@@ -59,6 +63,7 @@ export function createWriter(client: Database, onCallbackError: (error: unknown)
         for (const unit of units) unit.outcome = { ok: false, error };
       }
       units.forEach(settle);
+      onCommit();
     }
     if (queue.length > 0) schedule();
     else for (const done of idle.splice(0)) done();

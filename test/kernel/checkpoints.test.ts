@@ -1,0 +1,92 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { checkpointWhenQuiet } from "../../src/kernel/db/checkpoints.ts";
+import { type Db, openDatabase } from "../../src/kernel/db/open.ts";
+import { createWriter, type Writer } from "../../src/kernel/db/writer.ts";
+import { type FakeClock, fakeClock } from "../harness/clock.ts";
+
+let folder: string;
+let db: Db;
+let clock: FakeClock;
+let writer: Writer;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "stoa-checkpoints-"));
+  db = openDatabase(join(folder, "stoa.db"));
+  db.$client.run("CREATE TABLE notes (n INTEGER PRIMARY KEY) STRICT");
+  db.$client.run("PRAGMA wal_checkpoint(TRUNCATE)");
+  clock = fakeClock();
+  writer = createWriter(
+    db.$client,
+    (error) => {
+      throw error;
+    },
+    checkpointWhenQuiet(db.$client, clock),
+  );
+});
+afterEach(() => {
+  db.$client.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+let next = 1;
+async function commit(count: number): Promise<void> {
+  for (let i = 0; i < count; i++) await writer.write(() => db.$client.run("INSERT INTO notes VALUES (?)", [next++]));
+}
+
+/** Rows in the file itself, without its log. */
+function folded(): number {
+  const alone = join(folder, "alone.db");
+  copyFileSync(join(folder, "stoa.db"), alone);
+  const copy = openDatabase(alone);
+  const { count } = copy.$client.query<{ count: number }, []>("SELECT count(*) AS count FROM notes").get() ?? {};
+  copy.$client.close();
+  rmSync(alone);
+  return count ?? -1;
+}
+
+test("the log is folded into the file at a quiet moment, once it holds enough", async () => {
+  await commit(49);
+  clock.advance(60_000);
+  expect(folded()).toBe(0);
+  await commit(1);
+  expect(folded()).toBe(0);
+  clock.advance(3);
+  expect(folded()).toBe(50);
+});
+
+test("not while somebody writes", async () => {
+  await commit(50);
+  for (let round = 1; round <= 20; round++) {
+    clock.advance(2);
+    await commit(1);
+  }
+  expect(folded()).toBe(0);
+  clock.advance(3);
+  clock.advance(3);
+  expect(folded()).toBe(70);
+  expect(clock.pending()).toBe(0);
+});
+
+test("when it cannot be done nothing is lost, and writing goes on", async () => {
+  const reader = openDatabase(join(folder, "stoa.db"), { readonly: true });
+  reader.$client.run("BEGIN");
+  reader.$client.query("SELECT * FROM notes").all(); // holds on to the database as it was
+  await commit(50);
+  clock.advance(3);
+  expect(folded()).toBe(0);
+  reader.$client.run("COMMIT");
+  reader.$client.close();
+  await commit(50);
+  clock.advance(3);
+  expect(folded()).toBe(100);
+});
+
+test("a database that was closed meanwhile is left alone", async () => {
+  await commit(50);
+  db.$client.close();
+  clock.advance(3);
+  expect(clock.pending()).toBe(0);
+});
