@@ -39,7 +39,7 @@ export function conversationStore({ $client: client }: Db) {
     `UPDATE conversations SET last_seq = last_seq + 1, last_ordinal = last_ordinal + 1,
        message_count = message_count + 1, last_message_at = ?2,
        day_start_ordinal = iif(day = ?3, day_start_ordinal, last_ordinal), day = ?3
-     WHERE id = ?1`,
+     WHERE id = ?1 AND last_seq = ?4`,
   );
   const counted = client.prepare<{ seq: number; ordinal: number }, [string]>(
     "SELECT last_seq AS seq, last_ordinal AS ordinal FROM conversations WHERE id = ?",
@@ -90,8 +90,11 @@ export function conversationStore({ $client: client }: Db) {
       return numbers(id).seq;
     },
     /** Gives out the next numbers of a message: among events, and among messages. */
-    nextMessage(id: string, at: number): { seq: number; ordinal: number } {
-      countMessage.run(id, at, Math.floor(at / DAY_MS));
+    nextMessage({ id, lastSeq, lastOrdinal }: MessageNumbers, at: number): { seq: number; ordinal: number } {
+      const day = Math.floor(at / DAY_MS);
+      if (countMessage.run(id, at, day, lastSeq).changes > 0) return { seq: lastSeq + 1, ordinal: lastOrdinal + 1 };
+      // The row was read before something else happened in the conversation.
+      countMessage.run(id, at, day, numbers(id).seq);
       return numbers(id);
     },
     uncountMessage: (id: string, reactions: number) => void uncountMessage.run(id, reactions),
@@ -99,5 +102,6 @@ export function conversationStore({ $client: client }: Db) {
   };
 }
 
+type MessageNumbers = Pick<ConversationRow, "id" | "lastSeq" | "lastOrdinal">;
 type Page = { before: string; status?: string | null; limit: number };
 export type ConversationStore = ReturnType<typeof conversationStore>;

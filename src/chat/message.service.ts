@@ -131,7 +131,7 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
       const row: Omit<MessageRow, "id"> = {
         publicId,
         conversationId: conversation.id,
-        ...conversations.nextMessage(conversation.id, at),
+        ...conversations.nextMessage(conversation, at),
         senderId,
         type,
         text,

@@ -41,8 +41,9 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
   /** Inside a unit of work. True when there may be more. */
   function indexBatch(): boolean {
     const batch = store.pending(BATCH);
+    const newest = store.newest();
     for (const message of batch) {
-      store.remove(message.id);
+      if (message.id <= newest) store.remove(message.id);
       const words = wordsOf(message);
       if (words !== "") store.insert(message.id, words);
     }

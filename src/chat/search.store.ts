@@ -17,6 +17,7 @@ export function searchStore({ $client: client }: Db) {
      FROM search_pending p LEFT JOIN messages m ON m.id = p.message_id ORDER BY p.message_id LIMIT ?`,
   );
   const done = client.prepare("DELETE FROM search_pending WHERE message_id <= ?");
+  const newest = client.prepare<{ id: number | null }, []>("SELECT max(id) AS id FROM message_search_docsize");
   const insert = client.prepare("INSERT INTO message_search (rowid, text) VALUES (?, ?)");
   const remove = client.prepare("DELETE FROM message_search WHERE rowid = ?");
   // Entries come in the index's own order, newest first, so that a page costs no sort over all that matches.
@@ -32,6 +33,8 @@ export function searchStore({ $client: client }: Db) {
     pending: (limit: number): PendingMessage[] => pending.all(limit),
     /** Up to this message nothing is pending any more. */
     settled: (id: number) => void done.run(id),
+    /** The highest number that has an entry; 0 before the first. */
+    newest: (): number => newest.get()?.id ?? 0,
     insert: (id: number, words: string) => void insert.run(id, words),
     remove: (id: number) => void remove.run(id),
     /** Messages older than `beforeSeq` that match an FTS5 expression, newest first. */
