@@ -64,6 +64,42 @@ test("an error in one unit rolls back that unit alone, whole", async () => {
   expect(numbers()).toEqual([1, 4]);
 });
 
+test("work that checks first and refuses harms nobody in its commit", async () => {
+  const results = await Promise.allSettled([
+    writer.write(() => insert(1)),
+    writer.checkThenWrite(() => {
+      writer.afterCommit(() => callbackErrors.push("ran"));
+      throw new Error("refused");
+    }),
+    writer.checkThenWrite(() => {
+      insert(2);
+      return "sent";
+    }),
+    writer.write(() => insert(3, null)),
+    writer.checkThenWrite(() => insert(4)),
+  ]);
+  expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled", "rejected", "fulfilled"]);
+  expect(results[2]).toEqual({ status: "fulfilled", value: "sent" });
+  expect(numbers()).toEqual([1, 2, 4]);
+  expect(commits).toBe(1);
+  expect(callbackErrors).toEqual([]);
+});
+
+test("work that was to check first and fails after a change fails its whole commit, and nothing is half there", async () => {
+  const results = await Promise.allSettled([
+    writer.write(() => insert(1)),
+    writer.checkThenWrite(() => {
+      insert(2);
+      insert(3, null);
+    }),
+    writer.checkThenWrite(() => insert(4)),
+  ]);
+  expect(results.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+  expect(numbers()).toEqual([]);
+  await writer.checkThenWrite(() => insert(5));
+  expect(numbers()).toEqual([5]);
+});
+
 test("a promise resolves with the unit's value, after its callbacks, after the commit", async () => {
   const seen: string[] = [];
   const value = await writer.write(() => {

@@ -21,7 +21,7 @@ type Table = { [T in ChatClientFrameType]: (session: Session, frame: ChatClientF
 export type Commands = { run(session: Session, frame: ChatClientFrame): object | Promise<object> };
 
 /** What each frame of a client does. What changes something is answered once it is on disk. */
-export function createCommands({ config, now, write }: Runtime, chat: ChatParts, hub: Hub): Commands {
+export function createCommands({ config, now, write, writer }: Runtime, chat: ChatParts, hub: Hub): Commands {
   const { access, budgets, messages, reactions, readStates } = chat;
 
   /** On this connection, what is written to must have been joined. */
@@ -75,7 +75,7 @@ export function createCommands({ config, now, write }: Runtime, chat: ChatParts,
     "message.send"(session, { room, messageType, ...input }) {
       budgets.send(session.caller);
       session.messagesSent += 1;
-      return write(() =>
+      return writer.checkThenWrite(() =>
         messages.send(joined(session, access.conversation(session.caller, room, "chat:send")), {
           ...input,
           type: messageType,

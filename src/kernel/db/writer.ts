@@ -8,6 +8,11 @@ import type { Database } from "bun:sqlite";
 export type Writer = {
   /** Runs `work` in the next shared transaction; resolves once it is on disk. */
   write<T>(work: () => NotPromise<T>): Promise<T>;
+  /**
+   * The same for work that makes all its checks before its first change: it needs no savepoint, which costs a tenth of
+   * a send. Should it fail after a change all the same, everybody in that commit fails with it.
+   */
+  checkThenWrite<T>(work: () => NotPromise<T>): Promise<T>;
   /** Inside a unit of work: runs when it is on disk, before its caller goes on. Never runs when the unit fails. */
   afterCommit(callback: () => void): void;
   readonly inUnit: boolean;
@@ -20,6 +25,7 @@ type NotPromise<T> = T extends PromiseLike<unknown> ? never : T;
 
 type Unit = {
   work: () => unknown;
+  checksFirst: boolean;
   resolve: (value: never) => void;
   reject: (error: unknown) => void;
   callbacks: (() => void)[];
@@ -39,6 +45,7 @@ export function createWriter(
   const savepoint = client.prepare("SAVEPOINT unit");
   const release = client.prepare("RELEASE unit");
   const undo = client.prepare("ROLLBACK TO unit");
+  const changes = client.prepare<{ total: number }, []>("SELECT total_changes() AS total");
 
   const queue: Unit[] = [];
   let scheduled = false;
@@ -82,24 +89,39 @@ export function createWriter(
     // Whoever is alone needs no savepoint: to undo it is to undo everything.
     const alone = units.length === 1;
     for (const unit of units) {
-      if (!alone) savepoint.run();
       current = unit;
       try {
-        const value = unit.work();
-        if (value instanceof Promise) throw new TypeError("a unit of work must be synchronous");
-        unit.outcome = { ok: true, value };
-        if (!alone) release.run();
-      } catch (error) {
-        // Some errors make SQLite abandon the whole transaction on its own.
-        if (alone || !client.inTransaction) throw error;
-        undo.run();
-        release.run();
-        unit.outcome = { ok: false, error };
+        if (alone || unit.checksFirst) runPlain(unit, alone);
+        else runInSavepoint(unit);
       } finally {
         current = null;
       }
     }
     commit.run();
+  }
+
+  function runPlain(unit: Unit, alone: boolean): void {
+    const before = alone ? 0 : changes.get()?.total;
+    try {
+      unit.outcome = { ok: true, value: resultOf(unit) };
+    } catch (error) {
+      if (alone || !client.inTransaction || changes.get()?.total !== before) throw error;
+      unit.outcome = { ok: false, error };
+    }
+  }
+
+  function runInSavepoint(unit: Unit): void {
+    savepoint.run();
+    try {
+      unit.outcome = { ok: true, value: resultOf(unit) };
+      release.run();
+    } catch (error) {
+      // Some errors make SQLite abandon the whole transaction on its own.
+      if (!client.inTransaction) throw error;
+      undo.run();
+      release.run();
+      unit.outcome = { ok: false, error };
+    }
   }
 
   function settle(unit: Unit): void {
@@ -117,12 +139,22 @@ export function createWriter(
     unit.resolve(unit.outcome.value as never);
   }
 
+  const enqueue = <T>(work: () => T, checksFirst: boolean): Promise<T> =>
+    new Promise((resolve, reject) => {
+      queue.push({
+        work,
+        checksFirst,
+        resolve: resolve as (value: never) => void,
+        reject,
+        callbacks: [],
+        outcome: null,
+      });
+      schedule();
+    });
+
   return {
-    write: (work) =>
-      new Promise((resolve, reject) => {
-        queue.push({ work, resolve: resolve as (value: never) => void, reject, callbacks: [], outcome: null });
-        schedule();
-      }),
+    write: (work) => enqueue(work, false),
+    checkThenWrite: (work) => enqueue(work, true),
     afterCommit(callback) {
       if (!current) throw new Error("afterCommit needs a unit of work");
       current.callbacks.push(callback);
@@ -132,4 +164,10 @@ export function createWriter(
     },
     drain: () => (queue.length === 0 && !scheduled ? Promise.resolve() : new Promise((done) => idle.push(done))),
   };
+}
+
+function resultOf(unit: Unit): unknown {
+  const value = unit.work();
+  if (value instanceof Promise) throw new TypeError("a unit of work must be synchronous");
+  return value;
 }
