@@ -1,31 +1,55 @@
+import { existsSync, readdirSync } from "node:fs";
 import { cpus, release, totalmem, type } from "node:os";
+import { join } from "node:path";
 import { VERSION } from "../../../src/kernel/version.ts";
+import { cacheFolder } from "../harness/cache.ts";
 
 /** What the figures were measured on and beside. */
 export type Machine = {
-  processor: string;
+  /** Null where the system does not say. */
+  processor: string | null;
   cores: number;
   memoryGb: number;
   system: string;
   versions: Record<string, string>;
 };
 
-const PEERS = ["janus", "ejabberd", "coturn", "chromium"];
+const NODE_MODULES = join(import.meta.dir, "../../../node_modules");
 
+/** To be asked once the benches have run, as they bring their peers themselves. */
 export async function machine(): Promise<Machine> {
   const processors = cpus();
-  const versions: Record<string, string> = { stoa: VERSION, bun: Bun.version };
-  for (const name of PEERS) {
-    const version = await installed(name);
-    if (version !== null) versions[name] = version;
-  }
+  const model = processors[0]?.model.trim() ?? "";
+  const versions: Record<string, string | null> = {
+    stoa: VERSION,
+    bun: Bun.version,
+    werift: await ofPackage(NODE_MODULES, "werift"),
+    janus: unpacked("janus"),
+    ejabberd: unpacked("ejabberd"),
+    "socket.io": await ofPackage(join(cacheFolder("socket.io"), "node_modules"), "socket.io"),
+    coturn: await installed("coturn"),
+    chromium: await installed("chromium"),
+  };
   return {
-    processor: processors[0]?.model.trim() || process.arch,
+    processor: model === "" || model === "unknown" ? null : model,
     cores: processors.length,
     memoryGb: Math.round(totalmem() / 2 ** 30),
-    system: `${type()} ${release()} ${process.arch}`,
-    versions,
+    system: `${type()} ${release().split(".", 2).join(".")} ${process.arch}`,
+    versions: Object.fromEntries(
+      Object.entries(versions).filter((entry): entry is [string, string] => entry[1] !== null),
+    ),
   };
+}
+
+async function ofPackage(modules: string, name: string): Promise<string | null> {
+  const file = join(modules, name, "package.json");
+  return existsSync(file) ? ((await Bun.file(file).json()) as { version: string }).version : null;
+}
+
+/** `name_version_architecture.deb`, as `unpackDebian` keeps it. */
+function unpacked(name: string): string | null {
+  const file = readdirSync(cacheFolder(name)).find((found) => found.startsWith(`${name}_`) && found.endsWith(".deb"));
+  return file === undefined ? null : decodeURIComponent(file.split("_")[1] ?? "");
 }
 
 async function installed(name: string): Promise<string | null> {

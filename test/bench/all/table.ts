@@ -34,7 +34,7 @@ export function withFigures(readme: string, machine: Machine, results: readonly 
 
 function about({ processor, cores, memoryGb, system, versions }: Machine): string {
   const named = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
-  return `${cores} cores (${processor}), ${memoryGb} GB, ${system}; ${named.join(", ")}. Medians; servers and their load on the same machine.`;
+  return `${cores} cores${processor === null ? "" : ` (${processor})`}, ${memoryGb} GB, ${system}; ${named.join(", ")}. Medians; servers and their load on the same machine.`;
 }
 
 function rowsOf(figures: readonly Measured[]): string[] {
