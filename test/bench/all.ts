@@ -22,6 +22,9 @@ const BENCHES: Record<string, number> = {
 /** Its ten minutes count faults, not time: a second run would show nothing more. */
 const ONCE = new Set(["faults"]);
 
+/** Whatever takes longer is stuck, and would hold up all the others. */
+const LONGEST_MS = 20 * 60_000;
+
 const ROOT = join(import.meta.dir, "../..");
 const rounds = Number(process.argv.slice(2).find((word) => /^\d+$/.test(word)) ?? 3);
 const only = process.argv
@@ -80,6 +83,7 @@ async function runBench(bench: string): Promise<Run | null> {
     cwd: ROOT,
     stdin: "ignore",
     stderr: "pipe",
+    timeout: LONGEST_MS,
   });
   const [out, problems] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
   const line = out.split("\n").findLast((text) => text.startsWith('{"bench":'));
