@@ -1,7 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { Vp8Descriptor } from "../../../src/sfu/packet/codec/vp8.ts";
 import { firstSequence } from "../../../src/sfu/packet/forwarder.ts";
+import { RtpView } from "../../../src/sfu/packet/rtp.ts";
 import { sequenceDiff } from "../../../src/sfu/packet/sequence.ts";
+import { rtpPacket } from "./packets.ts";
 import { Viewer } from "./viewer.ts";
 
 describe("starting", () => {
