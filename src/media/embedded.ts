@@ -16,8 +16,9 @@ import {
   type RoomRef,
 } from "./node.ts";
 
-export type EmbeddedMediaOptions = {
-  workers: number;
+type MediaLog = { info(details: object, message: string): void; error(details: object, message: string): void };
+
+type ListenOptions = {
   /** Of the first worker; worker n takes the n-th after it. 0: any free ones. */
   port: number;
   /** Address to bind; `::` takes both families. */
@@ -26,7 +27,6 @@ export type EmbeddedMediaOptions = {
   announce: string[];
   /** Also listen for ICE over TCP, on the same port numbers. */
   tcp: boolean;
-  log: { info(details: object, message: string): void; error(details: object, message: string): void };
   /** Credentials of checks that are answered and lead nowhere. */
   probe?: { ufrag: string; pwd: string };
   /** Who protects and sends packets; native code where it can be had, unless it is said. */
@@ -35,38 +35,57 @@ export type EmbeddedMediaOptions = {
   srtpProfiles?: SrtpProfile[];
 };
 
+export type EmbeddedMediaOptions = ListenOptions & { workers: number; log: MediaLog };
+
+const ALL_PROFILES: SrtpProfile[] = ["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_80"];
+
 export class EmbeddedMedia implements MediaNode {
   readonly #workers: MediaWorker[] = [];
   /** Room → worker, and who is in it: what is lost when that worker dies. */
   readonly #rooms = new Map<string, { worker: MediaWorker; participants: Set<string> }>();
   readonly #listeners = new Set<(event: MediaEvent) => void>();
-  readonly #library: NativeLibrary | null;
+  readonly #log: MediaLog;
+  #library: NativeLibrary | null = null;
   #cpu: { atMs: number; micros: number } | null = null;
 
-  static async start(options: EmbeddedMediaOptions): Promise<EmbeddedMedia> {
-    const library = await findNativeLibrary(options.fanOut ?? "auto", options.log);
-    const media = new EmbeddedMedia(library);
-    const { announce, hostname, tcp, log, srtpProfiles = ["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_80"] } = options;
-    for (let index = 0; index < options.workers; index++) {
-      const port = options.port === 0 ? 0 : options.port + index;
-      const worker = new MediaWorker(
-        index,
-        { hostname, port, announce, tcp, srtpProfiles, probe: options.probe, nativeLibrary: library?.path },
-        { onEvent: (event) => media.#emit(event), onCrash: () => media.#crashed(worker), log },
-      );
+  static async start({ workers, log, ...options }: EmbeddedMediaOptions): Promise<EmbeddedMedia> {
+    const media = EmbeddedMedia.spawn(workers, log);
+    await media.listen(options);
+    return media;
+  }
+
+  /** The threads load their code from now on; `listen` puts them to work. */
+  static spawn(workers: number, log: MediaLog): EmbeddedMedia {
+    const media = new EmbeddedMedia(log);
+    for (let index = 0; index < workers; index++) {
+      const worker = new MediaWorker(index, {
+        onEvent: (event) => media.#emit(event),
+        onCrash: () => media.#crashed(worker),
+        log,
+      });
       media.#workers.push(worker);
-    }
-    try {
-      await Promise.all(media.#workers.map((worker) => worker.ready));
-    } catch (error) {
-      await media.close();
-      throw error;
     }
     return media;
   }
 
-  private constructor(library: NativeLibrary | null) {
-    this.#library = library;
+  private constructor(log: MediaLog) {
+    this.#log = log;
+  }
+
+  /** Until all sockets are bound; when they cannot be, it is closed. */
+  async listen({ port, fanOut = "auto", srtpProfiles = ALL_PROFILES, ...settings }: ListenOptions): Promise<void> {
+    try {
+      this.#library = await findNativeLibrary(fanOut, this.#log);
+      const nativeLibrary = this.#library?.path;
+      await Promise.all(
+        this.#workers.map((worker) =>
+          worker.start({ ...settings, srtpProfiles, nativeLibrary, port: port === 0 ? 0 : port + worker.index }),
+        ),
+      );
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
   }
 
   /** UDP (and TCP) ports in use, one per worker. */

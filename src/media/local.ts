@@ -33,16 +33,15 @@ export function mediaRefused(error: Error, { MEDIA_WORKERS, MEDIA_UDP_PORT: port
 
 /** The media node of this process: its workers and, once HTTP is up, its agent. */
 export async function startLocalMedia({ config, log, timers }: Runtime, nodes: MediaNodes): Promise<LocalMedia> {
-  const { announce, hostname } = await mediaAddresses(config, log);
   const { MEDIA_WORKERS: workers, MEDIA_UDP_PORT: port, SFU_NODE_NAME: name, SFU_REGION: region } = config;
   const { MEDIA_FAN_OUT: fanOut } = config;
+  const node = EmbeddedMedia.spawn(workers, log);
+  const { announce, hostname } = await mediaAddresses(config, log);
   const capacity = capacityOf(config);
   const probe = { ufrag: "stoa-doctor", pwd: randomBytes(24).toString("base64url") };
-  const node = await EmbeddedMedia.start({ workers, port, hostname, announce, tcp: true, fanOut, probe, log }).catch(
-    (error: Error) => {
-      throw mediaRefused(error, config, hostname);
-    },
-  );
+  await node.listen({ port, hostname, announce, tcp: true, fanOut, probe }).catch((error: Error) => {
+    throw mediaRefused(error, config, hostname);
+  });
   nodes.add(name, node);
   return {
     node,

@@ -21,7 +21,8 @@ type Pending = { resolve(response: unknown): void; reject(error: Error): void };
 
 export class MediaWorker {
   readonly index: number;
-  readonly #settings: WorkerSettings;
+  /** Null until it is put to work. */
+  #settings: WorkerSettings | null = null;
   readonly #events: MediaWorkerEvents;
   readonly #pending = new Map<number, Pending>();
   #worker: Worker;
@@ -37,21 +38,24 @@ export class MediaWorker {
   #crashes = 0;
   #closing: PromiseWithResolvers<void> | null = null;
 
-  constructor(index: number, settings: WorkerSettings, events: MediaWorkerEvents) {
+  /** The thread loads its code from now on, which takes longer than all that is to be known before `start`. */
+  constructor(index: number, events: MediaWorkerEvents) {
     this.index = index;
-    this.#settings = { ...settings };
     this.#events = events;
     this.#ready = Promise.withResolvers();
     this.#worker = this.#spawn();
   }
 
   /** Resolves when the sockets are bound; rejects when they cannot be. */
-  get ready(): Promise<void> {
+  start(settings: WorkerSettings): Promise<void> {
+    this.#settings = { ...settings };
+    this.#putToWork(this.#worker);
     return this.#ready.promise;
   }
 
+  /** 0 before there is one. */
   get port(): number {
-    return this.#settings.port;
+    return this.#settings?.port ?? 0;
   }
 
   #spawn(): Worker {
@@ -65,17 +69,23 @@ export class MediaWorker {
       this.#lost(worker);
     };
     worker.addEventListener("close", () => this.#lost(worker));
+    this.#putToWork(worker);
+    return worker;
+  }
+
+  #putToWork(worker: Worker): void {
+    const settings = this.#settings;
+    if (!settings) return;
     const heartbeat = new Int32Array(new SharedArrayBuffer(4));
     this.#heartbeat = heartbeat;
-    worker.postMessage({ type: "start", settings: this.#settings, heartbeat } satisfies ToWorker);
-    return worker;
+    worker.postMessage({ type: "start", settings, heartbeat } satisfies ToWorker);
   }
 
   #received(message: FromWorker): void {
     switch (message.type) {
       case "started":
         // A restarted worker must come back under the port that clients know.
-        this.#settings.port = message.port;
+        if (this.#settings) this.#settings.port = message.port;
         this.#listens = this.#hasListened = true;
         this.#watch();
         this.#events.log.info(
