@@ -1,9 +1,10 @@
+import { workerUrl } from "../kernel/assets.ts";
 import type { BackupAnswer } from "./backup.worker.ts";
 import type { BackupOptions, BackupReport } from "./make-backup.ts";
 
 /** Makes a backup in a thread of its own, which an abort ends at once; what it has written so far is left behind. */
 export async function makeBackupInThread(options: BackupOptions, signal: AbortSignal): Promise<BackupReport> {
-  const worker = new Worker(workerUrl());
+  const worker = new Worker(workerUrl("backup/backup.worker.ts"));
   const { promise, resolve, reject } = Promise.withResolvers<BackupReport>();
   worker.onmessage = ({ data }: MessageEvent<BackupAnswer>) => {
     if ("report" in data) resolve(data.report);
@@ -17,9 +18,4 @@ export async function makeBackupInThread(options: BackupOptions, signal: AbortSi
   } finally {
     worker.terminate();
   }
-}
-
-/** In the compiled binary every module lives in the entry point at the root; the worker keeps its place below it. */
-function workerUrl(): URL {
-  return new URL(Bun.isStandaloneExecutable ? "./backup/backup.worker.js" : "./backup.worker.ts", import.meta.url);
 }

@@ -5,3 +5,9 @@ export function assetFolder(pathInCheckout: string): string {
   if (Bun.isStandaloneExecutable) return join(import.meta.dir, pathInCheckout.split("/").at(-1) ?? "");
   return join(import.meta.dir, "../..", pathInCheckout);
 }
+
+/** The entry point of a thread, by its path below `src`: the binary keeps it there, and all other modules at its root. */
+export function workerUrl(path: `${string}.ts`): URL {
+  if (Bun.isStandaloneExecutable) return new URL(path.replace(/ts$/, "js"), import.meta.url);
+  return new URL(`../${path}`, import.meta.url);
+}

@@ -1,4 +1,5 @@
 /** One Worker of the embedded node: its calls, its events, and its return after a crash. */
+import { workerUrl } from "../kernel/assets.ts";
 import type { FromWorker, ToWorker, WorkerCall, WorkerSettings } from "../sfu/worker-protocol.ts";
 import { MediaError, type MediaEvent, type MediaMethod, type MediaRequest, type MediaResponse } from "./node.ts";
 
@@ -59,7 +60,7 @@ export class MediaWorker {
   }
 
   #spawn(): Worker {
-    const worker = new Worker(workerUrl());
+    const worker = new Worker(workerUrl("sfu/worker.ts"));
     this.#startedAtMs = performance.now();
     worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
       if (worker !== this.#givenUp) this.#received(data);
@@ -207,10 +208,4 @@ export class MediaWorker {
     clearTimeout(timeout);
     this.#worker.terminate();
   }
-}
-
-/** In the compiled binary every module lives in the entry point at the root; the worker keeps its place below it. */
-function workerUrl(): URL {
-  const compiled = import.meta.url.includes("/$bunfs/") || import.meta.url.includes("/~BUN/");
-  return new URL(compiled ? "./sfu/worker.js" : "../sfu/worker.ts", import.meta.url);
 }

@@ -65,6 +65,48 @@ test("[contract 8] closing cleanly ends presence at once, with the last socket o
   ]);
 });
 
+test("[contract 8] two sockets of a user that expired together and came back: either may go, and nobody hears of it", async () => {
+  const alice = await joined("alice");
+  const [one, two] = [await joined("bob"), await joined("bob")];
+  pass(44);
+  alice.events.answered?.();
+  pass(2);
+  expect(await present()).toEqual(["alice online"]);
+  await one.say("ping");
+  await two.say("ping");
+  pass(1);
+  expect(await present()).toEqual(["alice online", "bob online"]);
+  const before = seen(alice, "presence").length;
+  one.events.closed(1000);
+  pass(1);
+  await two.say("ping");
+  pass(1);
+  expect(seen(alice, "presence")).toHaveLength(before);
+  two.events.closed(1000);
+  pass(0.25);
+  expect(await present()).toEqual(["alice online"]);
+});
+
+test("[contract 8] who expired and then hung up is gone, and comes back as news", async () => {
+  const alice = await joined("alice");
+  const bob = await joined("bob");
+  pass(44);
+  alice.events.answered?.();
+  pass(2);
+  bob.events.closed(1006);
+  pass(1);
+  expect(await present()).toEqual(["alice online"]);
+  await joined("bob");
+  pass(0.25);
+  expect(await present()).toEqual(["alice online", "bob online"]);
+  expect(seen(alice, "presence").map(({ userId, status }) => `${userId} ${status}`)).toEqual([
+    "alice online",
+    "bob online",
+    "bob offline",
+    "bob online",
+  ]);
+});
+
 test("[contract 8] a broken connection stays present until the TTL; whoever is back before is no news", async () => {
   const alice = await joined("alice");
   const bob = await joined("bob");

@@ -39,6 +39,11 @@ export function createPresences(now: Now, ttlMs: number, tell: (place: Place, ch
     conversation.changed.add(entry);
   }
 
+  /** Who expired is kept while a socket has the conversation open: a sign of life may come from it yet. */
+  function forgetIfGone({ entries, changed }: Conversation, entry: Entry): void {
+    if (entry.joins === 0 && entry.status === "offline" && !changed.has(entry)) entries.delete(entry.userId);
+  }
+
   function opened(place: Place): Conversation {
     const known = conversations.get(place.id);
     if (known) return known;
@@ -70,14 +75,18 @@ export function createPresences(now: Now, ttlMs: number, tell: (place: Place, ch
       const entry = conversation?.entries.get(userId);
       if (!conversation || !entry) return;
       entry.joins = Math.max(0, entry.joins - 1);
-      if (entry.joins === 0 && clean) change(conversation, entry, "offline");
+      if (entry.joins > 0) return;
+      if (clean) change(conversation, entry, "offline");
+      forgetIfGone(conversation, entry);
     },
 
     /** A sign of life of a socket that has the conversation open; brings back who had expired. */
-    touch(place: Place, userId: string): void {
-      const entry = present(place.id, userId);
-      if (entry) entry.until = now() + ttlMs;
-      else join(place, userId);
+    touch({ id }: Place, userId: string): void {
+      const conversation = conversations.get(id);
+      const entry = conversation?.entries.get(userId);
+      if (!conversation || !entry) return;
+      entry.until = now() + ttlMs;
+      if (entry.status === "offline") change(conversation, entry, "online");
     },
 
     set({ id }: Place, userId: string, status: "online" | "away"): void {
@@ -103,17 +112,15 @@ export function createPresences(now: Now, ttlMs: number, tell: (place: Place, ch
       for (const [id, conversation] of conversations) {
         const { place, entries, changed } = conversation;
         for (const entry of entries.values()) {
-          if (entry.until > at || entry.status === "offline") continue;
-          entry.joins = 0;
-          change(conversation, entry, "offline");
+          if (entry.until <= at) change(conversation, entry, "offline");
         }
         for (const entry of changed) {
           const { userId, status } = entry;
+          changed.delete(entry);
           if (status !== entry.told) tell(place, { userId, status, at: entry.at });
           entry.told = status;
-          if (status === "offline") entries.delete(userId);
+          forgetIfGone(conversation, entry);
         }
-        changed.clear();
         if (entries.size === 0) conversations.delete(id);
       }
     },
