@@ -5,7 +5,7 @@ import { assetFolder } from "./kernel/assets.ts";
 import { type Bus, createBus } from "./kernel/bus.ts";
 import { type Now, systemNow } from "./kernel/clock.ts";
 import type { Config } from "./kernel/config/index.ts";
-import { checkpointWhenQuiet } from "./kernel/db/checkpoints.ts";
+import { type Checkpoints, checkpointWhenQuiet } from "./kernel/db/checkpoints.ts";
 import { migrate, readMigrations } from "./kernel/db/migrate.ts";
 import { closeDatabase, type Db, openDatabase } from "./kernel/db/open.ts";
 import { createWriter, type Writer } from "./kernel/db/writer.ts";
@@ -22,6 +22,7 @@ import type { Facts } from "./protocol/facts.ts";
 export type Runtime = {
   config: Config;
   db: Db;
+  checkpoints: Checkpoints;
   /** Runs a synchronous unit of work in the next shared transaction; resolves once it is on disk. */
   write: Writer["write"];
   writer: Writer;
@@ -55,11 +56,14 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
   const keyring = createKeyring(config.STOA_SECRET ?? generatedSecret(config, options, "secret"));
   checkSecret(db, keyring, options.rotateSecret ?? false);
   const timers = options.timers ?? systemTimers;
-  const onCallbackError = (err: unknown) => log.error({ err }, "after commit");
-  const writer = createWriter(db.$client, onCallbackError, checkpointWhenQuiet(db.$client, timers));
+  const checkpoints = checkpointWhenQuiet(db.$client, timers, (err) =>
+    log.warn({ err }, "the write-ahead log could not be folded in"),
+  );
+  const writer = createWriter(db.$client, (err) => log.error({ err }, "after commit"), checkpoints.committed);
   return {
     config,
     db,
+    checkpoints,
     writer,
     write: writer.write,
     bus: createBus<Facts>(writer, (err) => log.error({ err }, "bus listener")),
@@ -76,6 +80,7 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
 
 export async function closeRuntime(runtime: Runtime): Promise<void> {
   await runtime.writer.drain();
+  runtime.checkpoints.stop();
   closeDatabase(runtime.db);
 }
 

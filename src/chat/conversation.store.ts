@@ -33,7 +33,7 @@ export function conversationStore({ $client: client }: Db) {
        updated_at = ?7 WHERE id = ?1`,
   );
   const countMembers = client.prepare("UPDATE conversations SET member_count = member_count + ?2 WHERE id = ?1");
-  // An update and a read: together they cost half of what RETURNING does, on every event.
+  // An update and, where it is needed, a read: together they cost half of what RETURNING does, on every event.
   const countEvent = client.prepare("UPDATE conversations SET last_seq = last_seq + 1 WHERE id = ?");
   const countMessage = client.prepare(
     `UPDATE conversations SET last_seq = last_seq + 1, last_ordinal = last_ordinal + 1,

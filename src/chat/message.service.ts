@@ -47,7 +47,7 @@ const SERVER_TYPES: readonly string[] = [...USER_TYPES, "system", "event"];
 
 export type MessageService = ReturnType<typeof messageService>;
 
-/** Mutations are units of work: call them inside `write`. */
+/** Mutations are units of work: call them inside `write`; `send` also inside `checkThenWrite`. */
 export function messageService({ bus, config, ids, metrics, now }: Runtime, deps: MessageDeps) {
   const { store, conversations, reactions, log, claimAttachment } = deps;
   const { CHAT_MAX_TEXT_LENGTH, CHAT_MAX_METADATA_BYTES } = config;
@@ -125,6 +125,7 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
       const threadRootId = threadOf(conversation, replyTo);
       const publicId = ids.publicId("message");
       const attachmentId = given(input.attachmentId);
+      // The last check. From here on things change, and nothing may be refused any more.
       const attachment =
         attachmentId === null ? null : claimAttachment(conversation, attachmentId, { messageId: publicId, senderId });
 

@@ -12,8 +12,8 @@ const FOLLOW_AFTER_MS = 500;
 export type SearchService = ReturnType<typeof searchService>;
 
 /**
- * Every change marks its message in its own transaction, and the index follows in batches: entered one by one, within
- * the savepoint of each send, the index would cost more than all the rest of the send.
+ * Every change marks its message in its own transaction, and the index follows in batches: entered one by one, with
+ * each send, the index would cost more than all the rest of the send.
  */
 export function searchService({ bus, log, timers, write }: Runtime, store: SearchStore) {
   let following = false;
@@ -43,6 +43,7 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
     const batch = store.pending(BATCH);
     const newest = store.newest();
     for (const message of batch) {
+      // Above that there is no entry, and to look for one costs as much as to find it.
       if (message.id <= newest) store.remove(message.id);
       const words = wordsOf(message);
       if (words !== "") store.insert(message.id, words);

@@ -4,7 +4,7 @@
  */
 export type Bus<Facts> = {
   announce<K extends keyof Facts>(name: K, fact: Facts[K]): void;
-  /** Joins the causing transaction; a throw undoes it. */
+  /** Joins the causing transaction; a throw undoes it. What may be refused is refused before it is announced. */
   within<K extends keyof Facts>(name: K, listener: (fact: Facts[K]) => void): () => void;
   on<K extends keyof Facts>(name: K, listener: (fact: Facts[K]) => void): () => void;
 };

@@ -74,6 +74,7 @@ export class EmbeddedMedia implements MediaNode {
 
   /** Until all sockets are bound; when they cannot be, it is closed. */
   async listen({ port, fanOut = "auto", srtpProfiles = ALL_PROFILES, ...settings }: ListenOptions): Promise<void> {
+    if (this.#workers.length === 0) throw new Error("the media node is closed");
     try {
       this.#library = await findNativeLibrary(fanOut, this.#log);
       const nativeLibrary = this.#library?.path;

@@ -36,7 +36,10 @@ export async function startLocalMedia({ config, log, timers }: Runtime, nodes: M
   const { MEDIA_WORKERS: workers, MEDIA_UDP_PORT: port, SFU_NODE_NAME: name, SFU_REGION: region } = config;
   const { MEDIA_FAN_OUT: fanOut } = config;
   const node = EmbeddedMedia.spawn(workers, log);
-  const { announce, hostname } = await mediaAddresses(config, log);
+  const { announce, hostname } = await mediaAddresses(config, log).catch(async (error) => {
+    await node.close();
+    throw error;
+  });
   const capacity = capacityOf(config);
   const probe = { ufrag: "stoa-doctor", pwd: randomBytes(24).toString("base64url") };
   await node.listen({ port, hostname, announce, tcp: true, fanOut, probe }).catch((error: Error) => {

@@ -50,7 +50,8 @@ export class MediaWorker {
   /** Resolves when the sockets are bound; rejects when they cannot be. */
   start(settings: WorkerSettings): Promise<void> {
     this.#settings = { ...settings };
-    this.#putToWork(this.#worker);
+    // One that died while it loaded has a successor, who finds the settings.
+    if (this.#worker !== this.#givenUp) this.#putToWork(this.#worker);
     return this.#ready.promise;
   }
 
@@ -202,7 +203,8 @@ export class MediaWorker {
   async close(): Promise<void> {
     if (this.#closing) return this.#closing.promise;
     this.#closing = Promise.withResolvers();
-    this.#worker.postMessage({ type: "close" } satisfies ToWorker);
+    if (this.#worker === this.#givenUp) this.#closing.resolve();
+    else this.#worker.postMessage({ type: "close" } satisfies ToWorker);
     const timeout = setTimeout(() => this.#closing?.resolve(), CLOSE_TIMEOUT_MS);
     await this.#closing.promise;
     clearTimeout(timeout);

@@ -79,13 +79,23 @@ async function write(): Promise<{ facts: Machine; results: BenchResult[] }> {
 
 /** The figures are on the last line that is JSON; a missed goal is a figure too, a crash is none. */
 async function runBench(bench: string): Promise<Run | null> {
+  // A group of its own: the servers that it started end with it.
   const child = Bun.spawn([process.execPath, join(import.meta.dir, `${bench}.ts`)], {
     cwd: ROOT,
     stdin: "ignore",
     stderr: "pipe",
-    timeout: LONGEST_MS,
+    detached: true,
   });
+  const end = () => process.kill(-child.pid, "SIGKILL");
+  const interrupted = () => {
+    end();
+    process.exit(130);
+  };
+  const timer = setTimeout(end, LONGEST_MS);
+  process.once("SIGINT", interrupted).once("SIGTERM", interrupted);
   const [out, problems] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+  clearTimeout(timer);
+  process.off("SIGINT", interrupted).off("SIGTERM", interrupted);
   const line = out.split("\n").findLast((text) => text.startsWith('{"bench":'));
   if (line !== undefined) return JSON.parse(line) as Run;
   console.error(`stoa: ${bench} ended with ${await child.exited}\n${problems.slice(-2000)}`);

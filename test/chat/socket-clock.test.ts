@@ -96,7 +96,7 @@ test("[contract 8] who expired and then hung up is gone, and comes back as news"
   bob.events.closed(1006);
   pass(1);
   expect(await present()).toEqual(["alice online"]);
-  await joined("bob");
+  const back = await joined("bob");
   pass(0.25);
   expect(await present()).toEqual(["alice online", "bob online"]);
   expect(seen(alice, "presence").map(({ userId, status }) => `${userId} ${status}`)).toEqual([
@@ -105,6 +105,12 @@ test("[contract 8] who expired and then hung up is gone, and comes back as news"
     "bob offline",
     "bob online",
   ]);
+  // Everybody expires, then hangs up: nothing is kept of them.
+  pass(46);
+  expect(network.live.presences.size).toBe(1);
+  for (const one of [alice, back]) one.events.closed(1006);
+  pass(0.25);
+  expect(network.live.presences.size).toBe(0);
 });
 
 test("[contract 8] a broken connection stays present until the TTL; whoever is back before is no news", async () => {

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { checkpointWhenQuiet } from "../../src/kernel/db/checkpoints.ts";
+import { type Checkpoints, checkpointWhenQuiet } from "../../src/kernel/db/checkpoints.ts";
 import { type Db, openDatabase } from "../../src/kernel/db/open.ts";
 import { createWriter, type Writer } from "../../src/kernel/db/writer.ts";
 import { type FakeClock, fakeClock } from "../harness/clock.ts";
@@ -10,7 +10,9 @@ import { type FakeClock, fakeClock } from "../harness/clock.ts";
 let folder: string;
 let db: Db;
 let clock: FakeClock;
+let checkpoints: Checkpoints;
 let writer: Writer;
+const problems: unknown[] = [];
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "stoa-checkpoints-"));
@@ -18,13 +20,10 @@ beforeEach(() => {
   db.$client.run("CREATE TABLE notes (n INTEGER PRIMARY KEY) STRICT");
   db.$client.run("PRAGMA wal_checkpoint(TRUNCATE)");
   clock = fakeClock();
-  writer = createWriter(
-    db.$client,
-    (error) => {
-      throw error;
-    },
-    checkpointWhenQuiet(db.$client, clock),
-  );
+  problems.length = 0;
+  const problem = (error: unknown) => void problems.push(error);
+  checkpoints = checkpointWhenQuiet(db.$client, clock, problem);
+  writer = createWriter(db.$client, problem, checkpoints.committed);
 });
 afterEach(() => {
   db.$client.close();
@@ -84,9 +83,24 @@ test("when it cannot be done nothing is lost, and writing goes on", async () => 
   expect(folded()).toBe(100);
 });
 
-test("a database that was closed meanwhile is left alone", async () => {
+test("one that fails is said", async () => {
   await commit(50);
   db.$client.close();
   clock.advance(3);
+  expect(problems).toHaveLength(1);
+  db = openDatabase(join(folder, "stoa.db"));
+});
+
+test("commits that failed do not count", async () => {
+  for (let i = 0; i < 60; i++)
+    await writer.write(() => db.$client.run("INSERT INTO nowhere VALUES (1)")).catch(() => {});
   expect(clock.pending()).toBe(0);
+});
+
+test("once stopped, nothing is left that could run", async () => {
+  await commit(50);
+  expect(clock.pending()).toBe(1);
+  checkpoints.stop();
+  expect(clock.pending()).toBe(0);
+  expect(problems).toEqual([]);
 });

@@ -100,6 +100,27 @@ test("work that was to check first and fails after a change fails its whole comm
   expect(numbers()).toEqual([5]);
 });
 
+test("what one is refused for is not told to the others whose work is undone with it", async () => {
+  const results = await Promise.allSettled([
+    writer.write(() => {
+      throw new Error("the first was refused");
+    }),
+    writer.write(() => insert(1)),
+    writer.checkThenWrite(() => {
+      insert(2);
+      throw new Error("over quota");
+    }),
+    writer.write(() => insert(3)),
+  ]);
+  expect(results.map((result) => (result.status === "rejected" ? result.reason.message : "done"))).toEqual([
+    "the first was refused",
+    "undone with another's work",
+    "over quota",
+    "undone with another's work",
+  ]);
+  expect(numbers()).toEqual([]);
+});
+
 test("a promise resolves with the unit's value, after its callbacks, after the commit", async () => {
   const seen: string[] = [];
   const value = await writer.write(() => {

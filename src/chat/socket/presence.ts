@@ -26,11 +26,6 @@ type PresenceChange = { userId: string; status: PresenceStatus; at: string };
  */
 export function createPresences(now: Now, ttlMs: number, tell: (place: Place, change: PresenceChange) => void) {
   const conversations = new Map<string, Conversation>();
-  const present = (id: string, userId: string): Entry | undefined => {
-    const entry = conversations.get(id)?.entries.get(userId);
-    return entry?.status === "offline" ? undefined : entry;
-  };
-
   function change(conversation: Conversation, entry: Entry, status: PresenceStatus): void {
     if (entry.status === status) return;
     conversation.present += (status === "offline" ? 0 : 1) - (entry.status === "offline" ? 0 : 1);
@@ -52,22 +47,20 @@ export function createPresences(now: Now, ttlMs: number, tell: (place: Place, ch
     return made;
   }
 
-  /** A socket of the user opened the conversation. */
-  function join(place: Place, userId: string): void {
-    const conversation = opened(place);
-    const at = now();
-    let entry = conversation.entries.get(userId);
-    if (!entry) {
-      entry = { userId, status: "offline", at: "", joins: 0, until: 0, told: "offline" };
-      conversation.entries.set(userId, entry);
-    }
-    entry.joins += 1;
-    entry.until = at + ttlMs;
-    if (entry.status === "offline") change(conversation, entry, "online");
-  }
-
   return {
-    join,
+    /** A socket of the user opened the conversation. */
+    join(place: Place, userId: string): void {
+      const conversation = opened(place);
+      const at = now();
+      let entry = conversation.entries.get(userId);
+      if (!entry) {
+        entry = { userId, status: "offline", at: "", joins: 0, until: 0, told: "offline" };
+        conversation.entries.set(userId, entry);
+      }
+      entry.joins += 1;
+      entry.until = at + ttlMs;
+      if (entry.status === "offline") change(conversation, entry, "online");
+    },
 
     /** `clean`: they meant to go. Otherwise they may be back before anyone needs to know. */
     leave({ id }: Place, userId: string, clean: boolean): void {
@@ -91,8 +84,8 @@ export function createPresences(now: Now, ttlMs: number, tell: (place: Place, ch
 
     set({ id }: Place, userId: string, status: "online" | "away"): void {
       const conversation = conversations.get(id);
-      const entry = present(id, userId);
-      if (conversation && entry) change(conversation, entry, status);
+      const entry = conversation?.entries.get(userId);
+      if (conversation && entry && entry.status !== "offline") change(conversation, entry, status);
     },
 
     /** At most `limit` of them; `count` is all. */
@@ -103,6 +96,10 @@ export function createPresences(now: Now, ttlMs: number, tell: (place: Place, ch
         if (status !== "offline") shown.push({ userId, status, at });
       }
       return shown;
+    },
+    /** Conversations that are kept in mind. */
+    get size() {
+      return conversations.size;
     },
     count: (conversationId: string): number => conversations.get(conversationId)?.present ?? 0,
 

@@ -1,9 +1,9 @@
-import type { Database } from "bun:sqlite";
+import { type Database, SQLiteError } from "bun:sqlite";
 
 /**
  * Group commit. Everything that waits for durability runs as a synchronous unit of work; all units that arrive while
  * one commit is under way share the next, so that one fsync serves many callers. Order of arrival is kept, and an
- * error in one unit rolls back that unit alone.
+ * error in one unit of `write` rolls back that unit alone.
  */
 export type Writer = {
   /** Runs `work` in the next shared transaction; resolves once it is on disk. */
@@ -62,18 +62,26 @@ export function createWriter(
     scheduled = false;
     const units = queue.splice(0, UNITS_PER_COMMIT);
     if (units.length > 0) {
-      try {
-        runTogether(units);
-      } catch (error) {
-        // The transaction as a whole failed (disk full, I/O error): nobody's work is on disk.
-        undoAll();
-        for (const unit of units) unit.outcome = { ok: false, error };
-      }
+      const committed = commitTogether(units);
       units.forEach(settle);
-      onCommit();
+      if (committed) onCommit();
     }
     if (queue.length > 0) schedule();
     else for (const done of idle.splice(0)) done();
+  }
+
+  function commitTogether(units: Unit[]): boolean {
+    try {
+      runTogether(units);
+      return true;
+    } catch (error) {
+      // The transaction as a whole failed (disk full, I/O error): nobody's work is on disk.
+      undoAll();
+      // Why somebody else was refused is not for the others to hear.
+      const shared = error instanceof SQLiteError ? error : new Error("undone with another's work", { cause: error });
+      for (const unit of units) if (unit.outcome?.ok !== false) unit.outcome = { ok: false, error: shared };
+      return false;
+    }
   }
 
   function undoAll(): void {
@@ -105,8 +113,8 @@ export function createWriter(
     try {
       unit.outcome = { ok: true, value: resultOf(unit) };
     } catch (error) {
-      if (alone || !client.inTransaction || changes.get()?.total !== before) throw error;
       unit.outcome = { ok: false, error };
+      if (alone || !client.inTransaction || changes.get()?.total !== before) throw error;
     }
   }
 
@@ -116,11 +124,11 @@ export function createWriter(
       unit.outcome = { ok: true, value: resultOf(unit) };
       release.run();
     } catch (error) {
+      unit.outcome = { ok: false, error };
       // Some errors make SQLite abandon the whole transaction on its own.
       if (!client.inTransaction) throw error;
       undo.run();
       release.run();
-      unit.outcome = { ok: false, error };
     }
   }
 
