@@ -1,3 +1,4 @@
+import type { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -83,12 +84,20 @@ test("when it cannot be done nothing is lost, and writing goes on", async () => 
   expect(folded()).toBe(100);
 });
 
-test("one that fails is said", async () => {
-  await commit(50);
-  db.$client.close();
-  clock.advance(3);
-  expect(problems).toHaveLength(1);
-  db = openDatabase(join(folder, "stoa.db"));
+test("one that fails is said, and tried again after the next commits", () => {
+  const full = {
+    prepare: () => ({
+      run() {
+        throw new Error("the disk is full");
+      },
+    }),
+  } as unknown as Database;
+  const { committed } = checkpointWhenQuiet(full, clock, (error) => problems.push(error));
+  for (const tries of [1, 2]) {
+    for (let i = 0; i < 50; i++) committed();
+    clock.advance(3);
+    expect(problems).toHaveLength(tries);
+  }
 });
 
 test("commits that failed do not count", async () => {
