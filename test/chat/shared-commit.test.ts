@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import type { Frame } from "./client.ts";
 import { type Fake, fakeNetwork } from "./fake-socket.ts";
 import { type ChatRest, chatRest } from "./rest.ts";
 
@@ -47,7 +48,7 @@ async function member(user: string, room: string): Promise<Fake> {
 }
 
 test("[4.3] whatever is refused shares its commit with what is sent, and harms none of it", async () => {
-  const refused: { code: string; say: () => Promise<{ code?: unknown }> }[] = [];
+  const refused: { code: string; say: () => Promise<Frame> }[] = [];
   for (const [code, prepare] of Object.entries(REFUSALS)) {
     const room = code.toLowerCase().replaceAll("_", "-");
     await chat.room(room, ["alice", "bob"]);
