@@ -89,7 +89,12 @@ if (!only || only.includes("stoa")) {
   figures.push(
     { what: "page of 100 from 1,000 messages", value: history.smallMs, unit: "ms" },
     { what: "page of 100 from 1,000,000 messages", value: history.largeMs, unit: "ms" },
-    { what: "ratio", value: history.largeMs / history.smallMs, unit: "×", goal: { atMost: 1.5 } },
+    {
+      what: "history: page from 1,000,000 messages against 1,000",
+      value: history.largeMs / history.smallMs,
+      unit: "×",
+      goal: { atMost: 1.5 },
+    },
   );
   console.error("measuring memory …");
   memory = await memoryPerSocket(5000);

@@ -84,14 +84,19 @@ report(
   "join",
   [
     { what: `to the first decoded frame, p50 of ${joins}`, value: median(decoded), unit: "ms", goal: { atMost: 300 } },
-    { what: "p95", value: percentile(decoded, 0.95), unit: "ms", goal: { atMost: 600 } },
+    { what: "to the first decoded frame, p95", value: percentile(decoded, 0.95), unit: "ms", goal: { atMost: 600 } },
     ...JOIN_STAGES.map((stage, at) => ({
       what: `  of which until ${stage}`,
       value: median(marks.map((mark) => since(mark, at))),
       unit: "ms",
     })),
     { what: "with the SDK, until an element shows it, p50", value: median(shown), unit: "ms", goal: { atMost: 300 } },
-    { what: "p95", value: percentile(shown, 0.95), unit: "ms", goal: { atMost: 600 } },
+    {
+      what: "with the SDK, until an element shows it, p95",
+      value: percentile(shown, 0.95),
+      unit: "ms",
+      goal: { atMost: 600 },
+    },
   ],
   { decodedMs: decoded.map(Math.round), shownMs: shown.map(Math.round) },
 );

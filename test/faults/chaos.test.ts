@@ -13,5 +13,5 @@ test("[durability] every fault once, under load from all sides: every promise is
   expect(broken).toEqual([]);
   expect(Math.min(...Object.values(figures))).toBeGreaterThan(0);
   expect(usage.after.descriptors).toBeLessThanOrEqual(usage.start.descriptors + KEPT_DESCRIPTORS);
-  expect(usage.after.rssMiB).toBeLessThanOrEqual(usage.full.rssMiB + 150);
+  expect(usage.after.memoryMiB).toBeLessThanOrEqual(usage.full.memoryMiB + 150);
 }, 600_000);

@@ -5,7 +5,8 @@ import { mountSmall } from "../ops/machine.ts";
 
 export type Answer = { status: number; body: Record<string, unknown>; headers: Headers };
 export type Asked = { body?: object; headers?: Record<string, string>; credential?: string };
-export type Usage = { descriptors: number; allowedDescriptors: number; rssMiB: number };
+/** Memory is the process's own: the database's file is mapped, and what the system holds of it is no one's. */
+export type Usage = { descriptors: number; allowedDescriptors: number; memoryMiB: number };
 
 const ANSWER_WITHIN_MS = 10_000;
 /** Budgets are per address, and here everybody has the same one; what each of them does is tested elsewhere. */
@@ -31,7 +32,7 @@ export class Subject {
   password = "";
   mediaPorts: readonly number[] = [];
   /** Of the process that runs, before anybody came. */
-  atStart: Usage = { descriptors: 0, allowedDescriptors: 0, rssMiB: 0 };
+  atStart: Usage = { descriptors: 0, allowedDescriptors: 0, memoryMiB: 0 };
   /** Whatever must stand in no log. */
   readonly secrets = new Set<string>();
   /** Ends that nobody asked for. */
@@ -132,7 +133,7 @@ export class Subject {
     return {
       descriptors: readdirSync(`/proc/${this.pid}/fd`).length,
       allowedDescriptors: Number(/Max open files\s+(\d+)/.exec(limits)?.[1]),
-      rssMiB: Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024),
+      memoryMiB: Math.round(Number(/RssAnon:\s+(\d+)/.exec(status)?.[1]) / 1024),
     };
   }
 
