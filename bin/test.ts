@@ -14,6 +14,7 @@ const ROOT = join(import.meta.dir, "..");
 const ALONE = ["browser/media", "browser", "faults"];
 const SLOW = ["compiled", "ops", "browser/playground", "browser/dashboard", "browser/sdk", ...ALONE];
 const NOT_TESTS = ["bench", "harness"];
+const LINES_OF_A_FAILURE = 25;
 /** Tests that start a process of their own find `bun` on the PATH, also where nobody has installed it. */
 const ENVIRONMENT = { ...process.env, NO_COLOR: "1", PATH: `${join(ROOT, "bin")}:${process.env.PATH}` };
 const [filter] = process.argv.slice(2);
@@ -114,10 +115,11 @@ function sum(results: Iterable<FileResult>): Counts {
   return counts;
 }
 
+/** Each failed test with the last of what was said before it: that is where its error stands. */
 function failures(output: string): string {
-  return output
-    .split("\n")
-    .filter((line) => line.startsWith("(fail)"))
+  const lines = output.split("\n");
+  return lines
+    .flatMap((line, at) => (line.startsWith("(fail)") ? lines.slice(Math.max(0, at - LINES_OF_A_FAILURE), at + 1) : []))
     .join("\n");
 }
 
