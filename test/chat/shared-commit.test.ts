@@ -69,7 +69,7 @@ test("[4.3] whatever is refused shares its commit with what is sent, and harms n
   expect(acks.map(({ type }) => type)).toEqual(acks.map(() => "ack"));
   const { body } = await chat.history(chat.key, "general");
   const texts = body.data
-    .map(({ text }: { text: string }) => text)
-    .sort((a: string, b: string) => Number(a) - Number(b));
+    .toSorted((a: { seq: number }, b: { seq: number }) => a.seq - b.seq)
+    .map(({ text }: { text: string }) => text);
   expect(texts).toEqual(acks.map((_, n) => String(n)));
 });

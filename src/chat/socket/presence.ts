@@ -26,6 +26,7 @@ type PresenceChange = { userId: string; status: PresenceStatus; at: string };
  */
 export function createPresences(now: Now, ttlMs: number, tell: (place: Place, change: PresenceChange) => void) {
   const conversations = new Map<string, Conversation>();
+
   function change(conversation: Conversation, entry: Entry, status: PresenceStatus): void {
     if (entry.status === status) return;
     conversation.present += (status === "offline" ? 0 : 1) - (entry.status === "offline" ? 0 : 1);
