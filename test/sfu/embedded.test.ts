@@ -14,16 +14,10 @@ describe("the embedded media node", () => {
     for (const close of cleanup.splice(0).reverse()) await close();
   });
 
+  const log = { info: () => {}, error: () => {} };
+  const where = { port: 0, hostname: "127.0.0.1", announce: ["127.0.0.1"], tcp: true };
   const start = async (options: Partial<EmbeddedMediaOptions> = {}) => {
-    const media = await EmbeddedMedia.start({
-      workers: 2,
-      port: 0,
-      hostname: "127.0.0.1",
-      announce: ["127.0.0.1"],
-      tcp: true,
-      log: { info: () => {}, error: () => {} },
-      ...options,
-    });
+    const media = await EmbeddedMedia.start({ workers: 2, log, ...where, ...options });
     cleanup.push(() => media.close());
     const events: MediaEvent[] = [];
     media.onEvent((event) => void events.push(event));
@@ -113,6 +107,21 @@ describe("the embedded media node", () => {
     expect(await media.rooms()).toEqual([{ roomId: "b", participants: 0 }]);
     expect(media.ports).toEqual([port]);
   }, 30_000);
+
+  test("a worker that dies while it loads is replaced by one that listens", async () => {
+    const media = EmbeddedMedia.spawn(1, log);
+    cleanup.push(() => media.close());
+    workers.crash();
+    await media.listen(where);
+    await media.openRoom({ roomId: "r" });
+    expect(media.ports[0]).toBeGreaterThan(0);
+  });
+
+  test("closed before it listens, it ends its threads and listens no more", async () => {
+    const media = EmbeddedMedia.spawn(2, log);
+    await media.close();
+    await expect(media.listen(where)).rejects.toThrow("closed");
+  });
 
   test("calls under way when a worker dies are answered with an error", async () => {
     const { media } = await start({ workers: 1 });
