@@ -1,14 +1,15 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { finishExchange } from "./backup/exchange.ts";
 import { assetFolder } from "./kernel/assets.ts";
 import { type Bus, createBus } from "./kernel/bus.ts";
 import { type Now, systemNow } from "./kernel/clock.ts";
 import type { Config } from "./kernel/config/index.ts";
+import { finishExchange } from "./kernel/data-exchange.ts";
 import { type Checkpoints, checkpointWhenQuiet } from "./kernel/db/checkpoints.ts";
 import { migrate, readMigrations } from "./kernel/db/migrate.ts";
 import { closeDatabase, type Db, openDatabase } from "./kernel/db/open.ts";
 import { createWriter, type Writer } from "./kernel/db/writer.ts";
+import type { Facts } from "./kernel/facts.ts";
 import { type Ids, randomIds } from "./kernel/ids.ts";
 import { checkSecret } from "./kernel/installation.ts";
 import { createJwt, type Jwt } from "./kernel/jwt.ts";
@@ -16,7 +17,6 @@ import { createLog, type Log } from "./kernel/log.ts";
 import { createMetrics, type Metrics } from "./kernel/metrics.ts";
 import { createKeyring, type Keyring, secretFromFile } from "./kernel/secrets.ts";
 import { systemTimers, type Timers } from "./kernel/timers.ts";
-import type { Facts } from "./protocol/facts.ts";
 
 /** What every feature is made from: one plain object, handed to each factory. */
 export type Runtime = {

@@ -1,13 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { createApp } from "./app.ts";
-import { createJobs } from "./jobs/index.ts";
+import { createJobs } from "./jobs/jobs.ts";
 import { startJobs } from "./jobs/scheduler.ts";
 import type { Config } from "./kernel/config/index.ts";
 import { type DataLock, lockData } from "./kernel/data-lock.ts";
 import { watchForeignCommits } from "./kernel/db/foreign-commits.ts";
-import { certificateFiles, readCertificate, watchCertificate } from "./kernel/http/certificate.ts";
 import { createReadiness } from "./kernel/http/health.ts";
-import { listen } from "./kernel/http/listener.ts";
+import { certificateFiles, readCertificate, watchCertificate } from "./kernel/http/serving/certificate.ts";
+import { listen } from "./kernel/http/serving/listener.ts";
 import { createLifecycle } from "./kernel/lifecycle.ts";
 import { VERSION } from "./kernel/version.ts";
 import type { EmbeddedMedia } from "./media/embedded.ts";

@@ -1,23 +1,23 @@
 import { accountService } from "./accounts/account.service.ts";
-import { createLetters } from "./accounts/letters.ts";
-import { createMailer } from "./accounts/mailer.ts";
+import { createLetters } from "./accounts/mail/mail-texts.ts";
+import { createMailer } from "./accounts/mail/mailer.ts";
 import { oauthService } from "./accounts/oauth/oauth.service.ts";
 import { oneTimeTokenService } from "./accounts/one-time-token.service.ts";
 import { createPasswords } from "./accounts/passwords.ts";
 import { recoveryService } from "./accounts/recovery.service.ts";
-import { sessionService } from "./accounts/session.service.ts";
+import { sessionService } from "./accounts/sessions/session.service.ts";
 import { userService } from "./accounts/user.service.ts";
 import { auditService } from "./audit/audit.service.ts";
 import { backupSchedule } from "./backup/schedule.ts";
-import { attachmentParts } from "./chat/attachments.ts";
+import { attachmentParts } from "./chat/attachments/attachments.ts";
 import { chatService } from "./chat/chat.service.ts";
 import { retentionService } from "./chat/retention.service.ts";
-import { retentionStore } from "./chat/retention.store.ts";
 import { searchService } from "./chat/search.service.ts";
-import { searchStore } from "./chat/search.store.ts";
+import { retentionStore } from "./chat/store/retention.store.ts";
+import { searchStore } from "./chat/store/search.store.ts";
 import { fleetService } from "./fleet/fleet.service.ts";
 import { createIdempotency } from "./kernel/http/idempotency.ts";
-import { createLiveStreams, waitingRooms } from "./live-streams/create.ts";
+import { createLiveStreams, waitingRooms } from "./live-streams/live-streams.ts";
 import { createMediaNodes, type MediaNodes } from "./media/nodes.ts";
 import {
   createDiagnostics,
@@ -41,7 +41,7 @@ import type { Runtime } from "./runtime.ts";
 import { createSignaling } from "./signaling/signaling.ts";
 import { usageService } from "./usage/usage.service.ts";
 import { webhookBacklog, webhookQueue } from "./webhooks/backlog.ts";
-import { createWebhooks } from "./webhooks/create.ts";
+import { createWebhooks } from "./webhooks/webhooks.ts";
 
 /** Every feature's rules, wired together once; what a feature needs of another is handed to it here. */
 export function createServices(runtime: Runtime, nodes: MediaNodes = createMediaNodes(runtime.timers)) {

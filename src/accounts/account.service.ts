@@ -1,11 +1,11 @@
+import type { Author } from "../kernel/facts.ts";
 import { ApiError } from "../protocol/errors.ts";
-import type { Author } from "../protocol/facts.ts";
 import type { Runtime } from "../runtime.ts";
-import type { Letters } from "./letters.ts";
-import type { Mailer } from "./mailer.ts";
+import type { Letters } from "./mail/mail-texts.ts";
+import type { Mailer } from "./mail/mailer.ts";
 import type { OneTimeTokenService } from "./one-time-token.service.ts";
 import type { Passwords } from "./passwords.ts";
-import type { Client, SessionService } from "./session.service.ts";
+import type { Client, SessionService } from "./sessions/session.service.ts";
 import { showUser, type UserService } from "./user.service.ts";
 import type { UserRow } from "./user.table.ts";
 

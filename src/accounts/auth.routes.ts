@@ -1,6 +1,6 @@
 import { Elysia, t } from "elysia";
-import { documented } from "../kernel/http/docs.ts";
 import type { Http } from "../kernel/http/http.ts";
+import { documented } from "../kernel/http/reference/docs.ts";
 import { ApiError } from "../protocol/errors.ts";
 import {
   AnyPassword,
@@ -15,7 +15,7 @@ import {
 import type { AccountService } from "./account.service.ts";
 import { limitedByAddress } from "./limited.ts";
 import type { OAuthService } from "./oauth/oauth.service.ts";
-import { readRefreshCookie } from "./refresh-cookie.ts";
+import { readRefreshCookie } from "./sessions/refresh-cookie.ts";
 import { signInAnswer, signOutAnswer } from "./sign-in.ts";
 
 /** Signing up, in and out. */

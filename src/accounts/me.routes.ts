@@ -1,13 +1,13 @@
 import { Elysia, t } from "elysia";
-import { documented } from "../kernel/http/docs.ts";
 import type { Http } from "../kernel/http/http.ts";
-import { NEWEST, page, pageQuery } from "../kernel/http/pages.ts";
+import { documented } from "../kernel/http/reference/docs.ts";
 import { nullable } from "../kernel/http/schema.ts";
+import { NEWEST, page, pageQuery } from "../kernel/http/serving/pages.ts";
 import type { Runtime } from "../runtime.ts";
 import { AnyPassword, Password, PersonName, Session, User } from "./account.schema.ts";
 import type { AccountService } from "./account.service.ts";
 import type { RecoveryService } from "./recovery.service.ts";
-import type { SessionService } from "./session.service.ts";
+import type { SessionService } from "./sessions/session.service.ts";
 
 export type MeDeps = { accounts: AccountService; recovery: RecoveryService; sessions: SessionService };
 

@@ -1,7 +1,7 @@
 import { ApiError, invalid } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
 import type { AccountDeps } from "./account.service.ts";
-import type { Client } from "./session.service.ts";
+import type { Client } from "./sessions/session.service.ts";
 import type { UserRow } from "./user.table.ts";
 
 export type RecoveryService = ReturnType<typeof recoveryService>;

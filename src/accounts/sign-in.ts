@@ -1,6 +1,6 @@
 import type { RequestInfo } from "../kernel/http/request-info.ts";
-import { clearedRefreshCookie, refreshCookie } from "./refresh-cookie.ts";
-import type { Opened } from "./session.service.ts";
+import { clearedRefreshCookie, refreshCookie } from "./sessions/refresh-cookie.ts";
+import type { Opened } from "./sessions/session.service.ts";
 
 type Answered = { set: { headers: Record<string, string | number | string[] | undefined> }; info: RequestInfo };
 

@@ -1,8 +1,8 @@
 import { Elysia, t } from "elysia";
-import { documented } from "../kernel/http/docs.ts";
 import { permit } from "../kernel/http/guards.ts";
 import type { Http } from "../kernel/http/http.ts";
-import { NEWEST, page, pageQuery } from "../kernel/http/pages.ts";
+import { documented } from "../kernel/http/reference/docs.ts";
+import { NEWEST, page, pageQuery } from "../kernel/http/serving/pages.ts";
 import { AuditAction, AuditEntry } from "./audit.schema.ts";
 import type { AuditService } from "./audit.service.ts";
 

@@ -1,6 +1,6 @@
 import { iso } from "../kernel/clock.ts";
+import type { AuditFact } from "../kernel/facts.ts";
 import type { AuditResourceType } from "../protocol/enums.ts";
-import type { AuditFact } from "../protocol/facts.ts";
 import type { Runtime } from "../runtime.ts";
 import { auditStore } from "./audit.store.ts";
 import type { AuditRow } from "./audit.table.ts";

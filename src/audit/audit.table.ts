@@ -1,5 +1,5 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { projects } from "../projects/project.table.ts";
+import { projects } from "../projects/store/project.table.ts";
 import type { AuditActionName, AuditResourceType, Environment } from "../protocol/enums.ts";
 
 /** Triggers of the database refuse to change or delete a row. */

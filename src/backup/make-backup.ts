@@ -2,8 +2,16 @@ import { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { iso } from "../kernel/clock.ts";
+import {
+  BackupRefused,
+  DATABASE,
+  DESCRIPTION,
+  type Description,
+  FORMAT,
+  objectName,
+  SECRETS,
+} from "../kernel/data-contents.ts";
 import { ArchiveWriter, partialOf, type Written } from "./archive-writer.ts";
-import { BackupRefused, DATABASE, DESCRIPTION, type Description, FORMAT, objectName, SECRETS } from "./contents.ts";
 import { removeGradually } from "./remove-gradually.ts";
 
 export type BackupOptions = { dataDir: string; file: string; now: number; version: string };

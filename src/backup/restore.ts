@@ -1,11 +1,11 @@
 import { mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { renewChatEpoch } from "../chat/epoch.ts";
+import { BackupRefused, DATABASE, type Description } from "../kernel/data-contents.ts";
+import { beginExchange, finishExchange } from "../kernel/data-exchange.ts";
 import { MigrationRefused, pendingMigrations, readMigrations } from "../kernel/db/migrate.ts";
 import { closeDatabase, openDatabase } from "../kernel/db/open.ts";
-import { handoverTo } from "../kernel/handover.ts";
-import { BackupRefused, DATABASE, type Description } from "./contents.ts";
-import { beginExchange, finishExchange } from "./exchange.ts";
+import { handoverTo } from "../kernel/file-owner.ts";
 import { unpackBackup } from "./unpack.ts";
 
 type RestoreOptions = { file: string; dataDir: string; migrationsDir: string; now: number };

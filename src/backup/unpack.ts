@@ -1,7 +1,15 @@
 import { createHash } from "node:crypto";
 import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { BackupRefused, CHECKSUMS, DATABASE, DESCRIPTION, type Description, FORMAT, isContent } from "./contents.ts";
+import {
+  BackupRefused,
+  CHECKSUMS,
+  DATABASE,
+  DESCRIPTION,
+  type Description,
+  FORMAT,
+  isContent,
+} from "../kernel/data-contents.ts";
 import { BLOCK_BYTES, paddingOf, readFully, readTarHeader, type TarEntry } from "./tar.ts";
 
 const CHUNK_BYTES = 1024 * 1024;

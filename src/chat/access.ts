@@ -1,12 +1,12 @@
 import type { ChatMemberRole } from "../protocol/chat-records.ts";
 import type { ChatScope } from "../protocol/enums.ts";
 import { ApiError, type ErrorCode, invalid } from "../protocol/errors.ts";
-import type { ConversationStore } from "./conversation.store.ts";
-import type { ConversationRow, MemberRow } from "./conversation.table.ts";
 import { given } from "./limits.ts";
-import type { MemberStore } from "./member.store.ts";
-import type { MessageStore } from "./message.store.ts";
-import type { MessageRow } from "./message.table.ts";
+import type { ConversationStore } from "./store/conversation.store.ts";
+import type { ConversationRow, MemberRow } from "./store/conversation.table.ts";
+import type { MemberStore } from "./store/member.store.ts";
+import type { MessageStore } from "./store/message.store.ts";
+import type { MessageRow } from "./store/message.table.ts";
 import type { ChatCaller } from "./tenant.ts";
 
 const SCOPES_OF_ROLE: Record<ChatMemberRole, readonly ChatScope[]> = {

@@ -4,12 +4,12 @@ import { ApiError, invalid } from "../protocol/errors.ts";
 import { UUID_PATTERN } from "../protocol/ids.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Access } from "./access.ts";
-import type { ConversationStore } from "./conversation.store.ts";
-import type { ConversationRow } from "./conversation.table.ts";
 import type { EventLog } from "./event-log.ts";
 import { storedMetadata } from "./limits.ts";
 import type { MemberService } from "./member.service.ts";
 import { showConversation } from "./show.ts";
+import type { ConversationStore } from "./store/conversation.store.ts";
+import type { ConversationRow } from "./store/conversation.table.ts";
 import type { Tenant } from "./tenant.ts";
 
 export type NewMember = { userId: string; role?: ChatMemberRole; metadata?: Metadata };

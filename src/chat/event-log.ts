@@ -1,13 +1,13 @@
 import { iso } from "../kernel/clock.ts";
 import type { ChatEvent, ChatEventOf, ChatEventType } from "../protocol/chat-events.ts";
 import type { Runtime } from "../runtime.ts";
-import type { ConversationStore } from "./conversation.store.ts";
-import type { ConversationRow } from "./conversation.table.ts";
-import { eventStore } from "./event.store.ts";
-import type { MessageStore } from "./message.store.ts";
-import type { EventRow } from "./message.table.ts";
-import type { ReactionStore } from "./reaction.store.ts";
 import { showMessage } from "./show.ts";
+import type { ConversationStore } from "./store/conversation.store.ts";
+import type { ConversationRow } from "./store/conversation.table.ts";
+import { eventStore } from "./store/event.store.ts";
+import type { MessageStore } from "./store/message.store.ts";
+import type { EventRow } from "./store/message.table.ts";
+import type { ReactionStore } from "./store/reaction.store.ts";
 
 type Stores = { conversations: ConversationStore; messages: MessageStore; reactions: ReactionStore };
 type Content<T extends ChatEventType> = Omit<ChatEventOf<T>, "type" | "seq" | "conversationId" | "at">;

@@ -1,10 +1,10 @@
 import { decodeCursor } from "../kernel/cursor.ts";
 import type { MessagePage } from "../protocol/chat-records.ts";
 import { ApiError, invalid } from "../protocol/errors.ts";
-import type { ConversationRow } from "./conversation.table.ts";
 import { given } from "./limits.ts";
 import type { MessageService } from "./message.service.ts";
 import { MESSAGE_CURSOR } from "./show.ts";
+import type { ConversationRow } from "./store/conversation.table.ts";
 
 export const EVENT_CURSOR = "e";
 

@@ -3,14 +3,14 @@ import type { Attachment, Message, MessageType, Metadata } from "../protocol/cha
 import { ApiError, invalid } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
 import { type Access, type MessageAccess, requireActive, requireScope, requireUnmuted } from "./access.ts";
-import type { ConversationStore } from "./conversation.store.ts";
-import type { ConversationRow } from "./conversation.table.ts";
 import type { EventLog } from "./event-log.ts";
 import { fits, given, storedMetadata } from "./limits.ts";
-import type { MessageStore } from "./message.store.ts";
-import type { MessageRow } from "./message.table.ts";
-import type { ReactionStore } from "./reaction.store.ts";
 import { showMessage } from "./show.ts";
+import type { ConversationStore } from "./store/conversation.store.ts";
+import type { ConversationRow } from "./store/conversation.table.ts";
+import type { MessageStore } from "./store/message.store.ts";
+import type { MessageRow } from "./store/message.table.ts";
+import type { ReactionStore } from "./store/reaction.store.ts";
 
 export type SendMessage = {
   text?: string;

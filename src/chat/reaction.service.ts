@@ -3,11 +3,11 @@ import type { Reaction } from "../protocol/chat-records.ts";
 import { ApiError, invalid } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
 import { type MessageAccess, requireActive, requireUnmuted } from "./access.ts";
-import type { ConversationStore } from "./conversation.store.ts";
 import type { EventLog } from "./event-log.ts";
 import { fits } from "./limits.ts";
-import type { MessageStore } from "./message.store.ts";
-import type { ReactionStore } from "./reaction.store.ts";
+import type { ConversationStore } from "./store/conversation.store.ts";
+import type { MessageStore } from "./store/message.store.ts";
+import type { ReactionStore } from "./store/reaction.store.ts";
 
 type ReactionDeps = {
   store: ReactionStore;

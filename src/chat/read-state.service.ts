@@ -2,8 +2,8 @@ import { iso } from "../kernel/clock.ts";
 import type { ReadReceipt, ReadState, Unread } from "../protocol/chat-records.ts";
 import type { Runtime } from "../runtime.ts";
 import type { MessageAccess } from "./access.ts";
-import type { ConversationRow } from "./conversation.table.ts";
-import { type ReceiptRow, readStateStore } from "./read-state.store.ts";
+import type { ConversationRow } from "./store/conversation.table.ts";
+import { type ReceiptRow, readStateStore } from "./store/read-state.store.ts";
 import type { Tenant } from "./tenant.ts";
 
 /** How far each user has read. Mutations are units of work: call them inside `write`. */

@@ -1,7 +1,7 @@
 import type { Attachment } from "../protocol/chat-records.ts";
 import type { Runtime } from "../runtime.ts";
-import type { AgingMessage, RetainedConversation, RetentionStore } from "./retention.store.ts";
 import type { SearchService } from "./search.service.ts";
+import type { AgingMessage, RetainedConversation, RetentionStore } from "./store/retention.store.ts";
 
 const DAY_MS = 24 * 3_600_000;
 /** Messages per unit of work: a send waits for one unit at most, which takes a few milliseconds. */

@@ -1,12 +1,12 @@
 import { Elysia } from "elysia";
 import type { Http } from "../kernel/http/http.ts";
 import type { Runtime } from "../runtime.ts";
-import { attachmentRoutes } from "./attachment.routes.ts";
-import type { Attachments } from "./attachments.ts";
-import { chatRoutes } from "./chat.routes.ts";
-import { searchRoutes } from "./search.routes.ts";
+import { attachmentRoutes } from "./attachments/attachment.routes.ts";
+import type { Attachments } from "./attachments/attachments.ts";
+import { storageRoutes } from "./attachments/storage.routes.ts";
+import { chatRoutes } from "./rest/chat.routes.ts";
+import { searchRoutes } from "./rest/search.routes.ts";
 import type { SearchService } from "./search.service.ts";
-import { storageRoutes } from "./storage.routes.ts";
 
 type Services = Parameters<typeof chatRoutes>[2] & { attachments: Attachments; search: SearchService };
 

@@ -1,8 +1,8 @@
 import type { Attachment } from "../protocol/chat-records.ts";
 import type { Runtime } from "../runtime.ts";
-import type { MessageRow } from "./message.table.ts";
-import type { PendingMessage, SearchStore } from "./search.store.ts";
 import { indexed, matchOf } from "./search.words.ts";
+import type { MessageRow } from "./store/message.table.ts";
+import type { PendingMessage, SearchStore } from "./store/search.store.ts";
 
 /** Messages per unit of work, which takes a few milliseconds. */
 const BATCH = 200;

@@ -1,9 +1,9 @@
 import { iso } from "../kernel/clock.ts";
 import { encodeCursor } from "../kernel/cursor.ts";
 import type { Attachment, Conversation, ConversationMember, Message, Metadata } from "../protocol/chat-records.ts";
-import type { ConversationRow, MemberRow } from "./conversation.table.ts";
-import type { MessageRow } from "./message.table.ts";
-import type { ReactionStore } from "./reaction.store.ts";
+import type { ConversationRow, MemberRow } from "./store/conversation.table.ts";
+import type { MessageRow } from "./store/message.table.ts";
+import type { ReactionStore } from "./store/reaction.store.ts";
 
 /** Rows as the wire shows them. */
 

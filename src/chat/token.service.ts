@@ -3,9 +3,9 @@ import type { ChatToken } from "../protocol/chat-records.ts";
 import { CHAT_SCOPES, type ChatScope } from "../protocol/enums.ts";
 import { ApiError, invalid } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
-import type { ConversationStore } from "./conversation.store.ts";
+import type { ConversationStore } from "./store/conversation.store.ts";
+import { chatTokenStore } from "./store/token.store.ts";
 import type { Tenant } from "./tenant.ts";
-import { chatTokenStore } from "./token.store.ts";
 import { createChatTokenVerifier } from "./token.verify.ts";
 
 export type MintChatToken = { userId: string; conversations?: string[]; scopes?: string[]; ttlSeconds?: number };

@@ -2,7 +2,7 @@ import type { ChatTokenCaller } from "../kernel/http/callers.ts";
 import type { ChatScope, Environment } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
-import type { ChatTokenStore } from "./token.store.ts";
+import type { ChatTokenStore } from "./store/token.store.ts";
 
 type ChatTokenVerifier = (token: string) => Promise<ChatTokenCaller>;
 

@@ -1,4 +1,4 @@
-import { BackupRefused } from "../backup/contents.ts";
+import { BackupRefused } from "../kernel/data-contents.ts";
 import { DataInUse } from "../kernel/data-lock.ts";
 import { CommandFailure } from "./failure.ts";
 

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import type { Config } from "../kernel/config/index.ts";
 import { DataInUse } from "../kernel/data-lock.ts";
 import { MigrationRefused } from "../kernel/db/migrate.ts";
-import { CertificateRefused } from "../kernel/http/certificate.ts";
+import { CertificateRefused } from "../kernel/http/serving/certificate.ts";
 import { SecretMismatch } from "../kernel/installation.ts";
 import { SecretRefused } from "../kernel/secrets.ts";
 import { MediaRefused } from "../media/local.ts";

@@ -1,19 +1,19 @@
 import { Command } from "commander";
 import { VERSION } from "../kernel/version.ts";
-import { adminCommand } from "./admin.ts";
-import { backupCommand } from "./backup.ts";
-import { completionCommand } from "./completion.ts";
-import { configCommand } from "./config.ts";
-import { devCommand } from "./dev.ts";
-import { doctorCommand } from "./doctor.ts";
-import { keysCommand } from "./keys.ts";
-import { loadTestCommand } from "./load-test.ts";
-import { manualCommand } from "./manual.ts";
-import { migrateCommand } from "./migrate.ts";
-import { nodeCommand } from "./node.ts";
-import { restoreCommand } from "./restore.ts";
-import { serveCommand } from "./serve.ts";
-import { versionCommand } from "./version.ts";
+import { adminCommand } from "./commands/admin.ts";
+import { backupCommand } from "./commands/backup.ts";
+import { completionCommand } from "./commands/completion.ts";
+import { configCommand } from "./commands/config.ts";
+import { devCommand } from "./commands/dev.ts";
+import { doctorCommand } from "./commands/doctor.ts";
+import { keysCommand } from "./commands/keys.ts";
+import { loadTestCommand } from "./commands/load-test.ts";
+import { manualCommand } from "./commands/manual.ts";
+import { migrateCommand } from "./commands/migrate.ts";
+import { nodeCommand } from "./commands/node.ts";
+import { restoreCommand } from "./commands/restore.ts";
+import { serveCommand } from "./commands/serve.ts";
+import { versionCommand } from "./commands/version.ts";
 
 const EXAMPLES = `
 Examples:

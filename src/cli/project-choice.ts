@@ -1,4 +1,4 @@
-import { NEWEST } from "../kernel/http/pages.ts";
+import { NEWEST } from "../kernel/http/serving/pages.ts";
 import type { Services } from "../services.ts";
 import { CommandFailure } from "./failure.ts";
 

@@ -1,5 +1,5 @@
 import { X509Certificate } from "node:crypto";
-import { certificateFiles, readCertificate } from "../kernel/http/certificate.ts";
+import { certificateFiles, readCertificate } from "../kernel/http/serving/certificate.ts";
 import { type Check, type Examination, fail, PATIENCE_MS, type Patient, pass, reasonOf, warn } from "./check.ts";
 import { loopbackOf } from "./ports.ts";
 

@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
-import { documented } from "../kernel/http/docs.ts";
 import type { Http } from "../kernel/http/http.ts";
+import { documented } from "../kernel/http/reference/docs.ts";
 import type { Runtime } from "../runtime.ts";
 import type { FleetService } from "./fleet.service.ts";
 import { Heartbeat, HeartbeatAnswer, RegisterServer, RtcServer } from "./server.schema.ts";

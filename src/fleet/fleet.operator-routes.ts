@@ -1,7 +1,7 @@
 import { Elysia, t } from "elysia";
-import { documented } from "../kernel/http/docs.ts";
 import type { Http } from "../kernel/http/http.ts";
-import { page, pageQuery } from "../kernel/http/pages.ts";
+import { documented } from "../kernel/http/reference/docs.ts";
+import { page, pageQuery } from "../kernel/http/serving/pages.ts";
 import type { Runtime } from "../runtime.ts";
 import type { FleetService } from "./fleet.service.ts";
 import { FleetMetrics, RtcServer } from "./server.schema.ts";

@@ -1,4 +1,4 @@
-import type { Attachments } from "../chat/attachments.ts";
+import type { Attachments } from "../chat/attachments/attachments.ts";
 import type { Job } from "./scheduler.ts";
 
 /** Uploads that were never sent are given up, and removals that failed are tried again. */

@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { handoverTo } from "./handover.ts";
+import { handoverTo } from "./file-owner.ts";
 
 /** What a running server tells those who look at its data directory. */
 export type ServerNote = {

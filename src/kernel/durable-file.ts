@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, openSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { handoverTo } from "./handover.ts";
+import { handoverTo } from "./file-owner.ts";
 
 /** Puts a whole file in place, for its owner alone: neither a full disk nor a power failure leaves a part of it. */
 export function writeDurably(path: string, text: string): void {

@@ -1,12 +1,12 @@
 import { Elysia } from "elysia";
-import { documented } from "../kernel/http/docs.ts";
 import { permit } from "../kernel/http/guards.ts";
 import type { Http } from "../kernel/http/http.ts";
+import { documented } from "../kernel/http/reference/docs.ts";
 import type { ErrorCode } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
 import { MINTING } from "./admission.routes.ts";
-import type { LiveStreams } from "./create.ts";
 import { AViewer, RegisterHost, StreamCredentials } from "./live-stream.schema.ts";
+import type { LiveStreams } from "./live-streams.ts";
 
 const MANAGING: ErrorCode[] = ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED"];
 

@@ -1,10 +1,10 @@
 import { Elysia } from "elysia";
-import { documented } from "../kernel/http/docs.ts";
 import type { Http } from "../kernel/http/http.ts";
+import { documented } from "../kernel/http/reference/docs.ts";
 import type { ErrorCode } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
-import type { LiveStreams } from "./create.ts";
 import { AViewer, RegisterHost, StreamCredentials } from "./live-stream.schema.ts";
+import type { LiveStreams } from "./live-streams.ts";
 
 export const MINTING: ErrorCode[] = [
   "SVC_STREAM_NOT_FOUND",

@@ -1,12 +1,11 @@
 import { Elysia, t } from "elysia";
-import { documented } from "../kernel/http/docs.ts";
 import { permit } from "../kernel/http/guards.ts";
 import type { Http } from "../kernel/http/http.ts";
-import { pageQuery } from "../kernel/http/pages.ts";
+import { documented } from "../kernel/http/reference/docs.ts";
 import { EnvironmentQuery } from "../kernel/http/schema.ts";
+import { pageQuery } from "../kernel/http/serving/pages.ts";
 import type { ErrorCode } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
-import type { LiveStreams } from "./create.ts";
 import {
   CreateStream,
   LiveStream,
@@ -16,6 +15,7 @@ import {
   Visibility,
 } from "./live-stream.schema.ts";
 import { showStream, streamPage } from "./live-stream.show.ts";
+import type { LiveStreams } from "./live-streams.ts";
 
 const READING: ErrorCode[] = ["SVC_PROJECT_NOT_FOUND", "SVC_STREAM_NOT_FOUND"];
 const MANAGING: ErrorCode[] = [...READING, "SVC_PERMISSION_DENIED"];

@@ -1,11 +1,11 @@
 import { Elysia, t } from "elysia";
-import { documented } from "../kernel/http/docs.ts";
 import type { Http } from "../kernel/http/http.ts";
-import { pageQuery } from "../kernel/http/pages.ts";
+import { documented } from "../kernel/http/reference/docs.ts";
+import { pageQuery } from "../kernel/http/serving/pages.ts";
 import type { Runtime } from "../runtime.ts";
-import type { LiveStreams } from "./create.ts";
 import { CreateStream, LiveStream, Status, UpdateStream, Visibility } from "./live-stream.schema.ts";
 import { showStream, streamPage } from "./live-stream.show.ts";
+import type { LiveStreams } from "./live-streams.ts";
 
 export const liveStreamRoutes = (
   { guards, idempotency, rateLimit }: Http,

@@ -1,9 +1,9 @@
 import type { ChatService } from "../chat/chat.service.ts";
 import { given } from "../chat/limits.ts";
 import { iso } from "../kernel/clock.ts";
+import type { WebhookFact } from "../kernel/facts.ts";
 import type { Environment, LiveStreamStatus, LiveStreamVisibility } from "../protocol/enums.ts";
 import { ApiError, invalid } from "../protocol/errors.ts";
-import type { WebhookFact } from "../protocol/facts.ts";
 import type { WebhookEventData } from "../protocol/webhook-events.ts";
 import type { RoomService } from "../rooms/room.service.ts";
 import type { Runtime } from "../runtime.ts";

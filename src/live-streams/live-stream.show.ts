@@ -1,5 +1,5 @@
 import { iso } from "../kernel/clock.ts";
-import { NEWEST, type PageAsked, page } from "../kernel/http/pages.ts";
+import { NEWEST, type PageAsked, page } from "../kernel/http/serving/pages.ts";
 import type { LiveStreamService } from "./live-stream.service.ts";
 import type { StreamList } from "./live-stream.store.ts";
 import type { LiveStreamRow } from "./live-stream.table.ts";

@@ -1,6 +1,6 @@
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { conversations } from "../chat/conversation.table.ts";
-import { projects } from "../projects/project.table.ts";
+import { conversations } from "../chat/store/conversation.table.ts";
+import { projects } from "../projects/store/project.table.ts";
 import type { Environment, LiveStreamHostRole, LiveStreamStatus, LiveStreamVisibility } from "../protocol/enums.ts";
 import { rooms } from "../rooms/room.table.ts";
 

@@ -1,5 +1,5 @@
+import type { RtcConnectionEvent } from "../kernel/facts.ts";
 import { ApiError } from "../protocol/errors.ts";
-import type { RtcConnectionEvent } from "../protocol/facts.ts";
 import type { LiveRooms } from "../rooms/live-rooms.ts";
 import type { Runtime } from "../runtime.ts";
 import type { LiveStreamStore } from "./live-stream.store.ts";

@@ -1,7 +1,7 @@
 /** The offer of a peer without a browser: as little as a server needs to send and receive. */
 import { createHash, X509Certificate } from "node:crypto";
-import { EXTENSION_URI } from "../sfu/packet/rtp-extensions.ts";
-import type { DtlsCertificate } from "../sfu/werift-hooks.ts";
+import { EXTENSION_URI } from "../sfu/rtp/rtp-extensions.ts";
+import type { DtlsCertificate } from "../sfu/transport/werift-hooks.ts";
 
 export type PeerSection = {
   kind: "audio" | "video";

@@ -1,18 +1,18 @@
 /** A client without a browser: ICE checks, DTLS and SRTP by our own modules, for load and for tests of the engine. */
-import "../sfu/reflect.ts";
+import "../sfu/transport/reflect.ts";
 import { randomBytes } from "node:crypto";
 import { DtlsClient } from "werift";
-import type { MediaNode } from "../media/node.ts";
+import type { MediaNode } from "../protocol/media-node.ts";
 import type { PublishedSection, SubscribedSection } from "../protocol/signaling.ts";
-import { parseRtcp, type RtcpPacket } from "../sfu/packet/rtcp.ts";
-import { writeRemb } from "../sfu/packet/rtcp-write.ts";
-import { isRtcp, RtpView } from "../sfu/packet/rtp.ts";
-import { RtpExtensions } from "../sfu/packet/rtp-extensions.ts";
-import { type SrtpProfile, SrtpReceiver, SrtpSender } from "../sfu/packet/srtp.ts";
-import { hasIntegrity, isStun, parseStun, STUN_TYPE, type StunMessage } from "../sfu/packet/stun.ts";
-import { MAX_BINDING_SUCCESS_BYTES, writeBindingRequest, writeBindingSuccess } from "../sfu/packet/stun-write.ts";
-import { MAX_TWCC_BYTES, TwccRecorder } from "../sfu/packet/twcc.ts";
-import { createCertificate, type DtlsCertificate } from "../sfu/werift-hooks.ts";
+import { parseRtcp, type RtcpPacket } from "../sfu/rtcp/rtcp.ts";
+import { writeRemb } from "../sfu/rtcp/rtcp-write.ts";
+import { MAX_TWCC_BYTES, TwccRecorder } from "../sfu/rtcp/twcc.ts";
+import { isRtcp, RtpView } from "../sfu/rtp/rtp.ts";
+import { RtpExtensions } from "../sfu/rtp/rtp-extensions.ts";
+import { type SrtpProfile, SrtpReceiver, SrtpSender } from "../sfu/srtp/srtp.ts";
+import { hasIntegrity, isStun, parseStun, STUN_TYPE, type StunMessage } from "../sfu/transport/stun.ts";
+import { MAX_BINDING_SUCCESS_BYTES, writeBindingRequest, writeBindingSuccess } from "../sfu/transport/stun-write.ts";
+import { createCertificate, type DtlsCertificate } from "../sfu/transport/werift-hooks.ts";
 import { EXTENSION_IDS, type PeerSection, writeOffer } from "./load-offer.ts";
 
 const CHECK_INTERVAL_MS = 2_000;

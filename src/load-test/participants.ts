@@ -1,5 +1,5 @@
 import type { Track } from "../protocol/room-records.ts";
-import { createCertificate, type DtlsCertificate } from "../sfu/werift-hooks.ts";
+import { createCertificate, type DtlsCertificate } from "../sfu/transport/werift-hooks.ts";
 import { LoadPeer } from "./load-peer.ts";
 import { RtcClient } from "./rtc-client.ts";
 import { RtpSource } from "./rtp-source.ts";

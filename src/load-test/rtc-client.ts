@@ -1,6 +1,6 @@
 /** A client of the RTC socket without a browser: joins, offers, resumes and rejoins as the SDK does. */
 import { inflateRawSync } from "node:zlib";
-import type { NegotiateAnswer } from "../media/node.ts";
+import type { NegotiateAnswer } from "../protocol/media-node.ts";
 import type { ErrorFrame, JoinAck, OfferAck, Push } from "../protocol/signaling.ts";
 
 type RtcClientOptions = {

@@ -1,5 +1,5 @@
 /** Packets as a publisher makes them: VP8 frames or Opus, with the extensions that tell them apart. */
-import { writeUint16, writeUint32 } from "../sfu/packet/bytes.ts";
+import { writeUint16, writeUint32 } from "../sfu/rtp/bytes.ts";
 import { EXTENSION_IDS } from "./load-offer.ts";
 import type { LoadPeer } from "./load-peer.ts";
 

@@ -1,7 +1,7 @@
 import type { RegisterServer } from "../fleet/fleet.service.ts";
 import type { Log } from "../kernel/log.ts";
 import { every, type Timers } from "../kernel/timers.ts";
-import type { MediaNode } from "./node.ts";
+import type { MediaNode } from "../protocol/media-node.ts";
 
 type AgentDeps = {
   node: MediaNode;

@@ -1,5 +1,5 @@
 import type { Timers } from "../kernel/timers.ts";
-import { MEDIA_METHODS, MediaError, type MediaMethod, type MediaNode } from "./node.ts";
+import { MEDIA_METHODS, MediaError, type MediaMethod, type MediaNode } from "../protocol/media-node.ts";
 
 /** Longer than any honest answer takes; a client that waits for one hears of it in time to try again. */
 const ANSWER_WITHIN_MS = 10_000;

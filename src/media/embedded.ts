@@ -1,8 +1,5 @@
 /** The media node inside this process: one Worker per core it may use, every room pinned to one of them. */
 import { cpus, totalmem } from "node:os";
-import type { SrtpProfile } from "../sfu/packet/srtp.ts";
-import { MediaWorker } from "./media-worker.ts";
-import { type FanOutChoice, findNativeLibrary, type NativeLibrary } from "./native-library.ts";
 import {
   type AddParticipant,
   MediaError,
@@ -14,7 +11,10 @@ import {
   type NodeLoad,
   type ParticipantRef,
   type RoomRef,
-} from "./node.ts";
+} from "../protocol/media-node.ts";
+import type { SrtpProfile } from "../sfu/srtp/srtp.ts";
+import { MediaWorker } from "./media-worker.ts";
+import { type FanOutChoice, findNativeLibrary, type NativeLibrary } from "./native-library.ts";
 
 type MediaLog = { info(details: object, message: string): void; error(details: object, message: string): void };
 

@@ -1,7 +1,13 @@
 /** One Worker of the embedded node: its calls, its events, and its return after a crash. */
 import { workerUrl } from "../kernel/assets.ts";
+import {
+  MediaError,
+  type MediaEvent,
+  type MediaMethod,
+  type MediaRequest,
+  type MediaResponse,
+} from "../protocol/media-node.ts";
 import type { FromWorker, ToWorker, WorkerCall, WorkerSettings } from "../sfu/worker-protocol.ts";
-import { MediaError, type MediaEvent, type MediaMethod, type MediaRequest, type MediaResponse } from "./node.ts";
 
 /** A worker that dies again and again must not spin. */
 const RESTART_DELAYS_MS = [0, 250, 1_000, 4_000];

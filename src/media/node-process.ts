@@ -1,6 +1,6 @@
 /** A media node on its own: workers, its control plane's socket, and its agent. No database, no API. */
 import type { Config } from "../kernel/config/index.ts";
-import { certificateFiles, readCertificate, watchCertificate } from "../kernel/http/certificate.ts";
+import { certificateFiles, readCertificate, watchCertificate } from "../kernel/http/serving/certificate.ts";
 import type { Log } from "../kernel/log.ts";
 import { systemTimers, type Timers } from "../kernel/timers.ts";
 import { VERSION } from "../kernel/version.ts";

@@ -1,6 +1,6 @@
 import type { Server } from "bun";
-import type { Certificate } from "../kernel/http/certificate.ts";
-import { type Renewable, serveRenewably } from "../kernel/http/renewable.ts";
+import type { Certificate } from "../kernel/http/serving/certificate.ts";
+import { type Renewable, serveRenewably } from "../kernel/http/serving/renewable.ts";
 import { sameSecret } from "../kernel/secrets.ts";
 import type { NodeServer } from "./node-server.ts";
 import { CONVERSATION_HEADER, LAST_SEQ_HEADER, NODE_FRAME_MAX_BYTES, NODE_SOCKET_PATH } from "./remote-protocol.ts";

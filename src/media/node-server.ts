@@ -1,7 +1,8 @@
 /** The node's end of the conversation with its control plane (remote-protocol.ts). */
-import type { Socket } from "../kernel/http/sockets.ts";
+
 import type { Log } from "../kernel/log.ts";
-import { createOutbox } from "../kernel/outbox.ts";
+import { createReplayRing } from "../kernel/replay-ring.ts";
+import type { Socket } from "../kernel/socket/sockets.ts";
 import {
   type AddParticipant,
   MEDIA_METHODS,
@@ -9,7 +10,7 @@ import {
   type MediaEvent,
   type MediaNode,
   type RoomSnapshot,
-} from "./node.ts";
+} from "../protocol/media-node.ts";
 import { type FromNode, NODE_RING_FRAMES, type NodePush, type ToNode } from "./remote-protocol.ts";
 
 type ConversationRef = { conversation: string; lastSeq: number };
@@ -30,7 +31,7 @@ export function createNodeServer(node: MediaNode, log: Log): NodeServer {
   /** Room → participant → what the control plane wants to find again. */
   const records = new Map<string, Map<string, string>>();
   let conversation = "";
-  let outbox = createOutbox(NODE_RING_FRAMES);
+  let outbox = createReplayRing(NODE_RING_FRAMES);
   let lastCall = 0;
   let connection: Socket | null = null;
   /** Null while the welcome is still being put together: what happens meanwhile waits in the outbox. */
@@ -92,7 +93,7 @@ export function createNodeServer(node: MediaNode, log: Log): NodeServer {
     const known = ref.conversation === conversation ? outbox.since(ref.lastSeq) : null;
     if (!known) {
       conversation = ref.conversation;
-      outbox = createOutbox(NODE_RING_FRAMES);
+      outbox = createReplayRing(NODE_RING_FRAMES);
       lastCall = 0;
     }
     const rooms = known ? [] : await snapshots();

@@ -1,6 +1,6 @@
 import type { Timers } from "../kernel/timers.ts";
+import type { MediaEvent, MediaNode } from "../protocol/media-node.ts";
 import { withDeadline } from "./deadline.ts";
-import type { MediaEvent, MediaNode } from "./node.ts";
 
 type Listener = (serverName: string, event: MediaEvent) => void;
 

@@ -1,8 +1,8 @@
 import { allocate } from "../fleet/allocation.ts";
 import type { FleetService } from "../fleet/fleet.service.ts";
 import { ApiError } from "../protocol/errors.ts";
+import { MediaError, type MediaNode } from "../protocol/media-node.ts";
 import type { Runtime } from "../runtime.ts";
-import { MediaError, type MediaNode } from "./node.ts";
 import type { MediaNodes } from "./nodes.ts";
 
 /** Where a room's media runs. */

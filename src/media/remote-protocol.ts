@@ -4,7 +4,7 @@
  * last frame it has seen, and both sides send again what the other missed, so that a call is made once and an event is
  * heard once, in order, whatever the network does.
  */
-import type { MediaErrorCode, MediaEvent, MediaMethod, RoomSnapshot } from "./node.ts";
+import type { MediaErrorCode, MediaEvent, MediaMethod, RoomSnapshot } from "../protocol/media-node.ts";
 
 export const NODE_SOCKET_PATH = "/v1/media";
 

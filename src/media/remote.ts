@@ -11,7 +11,7 @@ import {
   type MediaResponse,
   type ParticipantRef,
   type RoomRef,
-} from "./node.ts";
+} from "../protocol/media-node.ts";
 import { openRemoteLink, type RemoteLink } from "./remote-link.ts";
 import type { FromNode, NodeCall, Welcome } from "./remote-protocol.ts";
 

@@ -1,5 +1,5 @@
-import type { Tenant } from "./connection.store.ts";
-import type { ConnectionRow } from "./connection.table.ts";
+import type { Tenant } from "./store/connection.store.ts";
+import type { ConnectionRow } from "./store/connection.table.ts";
 
 /** Whose connection it is: the client's own name for it is not enough, another may use the same. */
 export type Owner = { connectionId: string; roomId: string | null; identity: string };

@@ -1,10 +1,10 @@
-import { type PageAsked, page } from "../kernel/http/pages.ts";
+import { type PageAsked, page } from "../kernel/http/serving/pages.ts";
 import type { MetricRange } from "../protocol/observability.ts";
-import type { Tenant } from "./connection.store.ts";
-import type { ConnectionRow } from "./connection.table.ts";
 import type { Diagnostics } from "./diagnostics.ts";
-import type { ClassifiedErrorRow } from "./error.table.ts";
 import type { ConnectionsAsked, ErrorsAsked, ObservabilityService } from "./observability.service.ts";
+import type { Tenant } from "./store/connection.store.ts";
+import type { ConnectionRow } from "./store/connection.table.ts";
+import type { ClassifiedErrorRow } from "./store/error.table.ts";
 
 type PageContext = Parameters<typeof page>[0];
 

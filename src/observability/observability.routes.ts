@@ -1,9 +1,9 @@
 import { Elysia, t } from "elysia";
-import { documented } from "../kernel/http/docs.ts";
 import { permit } from "../kernel/http/guards.ts";
 import type { Http } from "../kernel/http/http.ts";
-import { pageQuery } from "../kernel/http/pages.ts";
+import { documented } from "../kernel/http/reference/docs.ts";
 import { EnvironmentQuery } from "../kernel/http/schema.ts";
+import { pageQuery } from "../kernel/http/serving/pages.ts";
 import type { ObservabilityReads } from "./observability.reads.ts";
 import {
   ClassifiedError,

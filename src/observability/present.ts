@@ -1,7 +1,7 @@
 import { iso } from "../kernel/clock.ts";
 import { explain } from "./classify.ts";
-import type { ConnectionEventRow, ConnectionRow } from "./connection.table.ts";
-import type { ClassifiedErrorRow } from "./error.table.ts";
+import type { ConnectionEventRow, ConnectionRow } from "./store/connection.table.ts";
+import type { ClassifiedErrorRow } from "./store/error.table.ts";
 
 /** Unknown is null, never a guess and never 0. */
 export function showConnection(row: ConnectionRow, now: number) {

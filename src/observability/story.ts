@@ -1,7 +1,7 @@
-import type { RtcConnectionFact } from "../protocol/facts.ts";
+import type { RtcConnectionFact } from "../kernel/facts.ts";
 import type { ConnectionEventType, ConnectionState } from "../protocol/observability.ts";
 import type { Mishap } from "./classify.ts";
-import type { ConnectionRow } from "./connection.table.ts";
+import type { ConnectionRow } from "./store/connection.table.ts";
 
 type TimelineEntry = { type: ConnectionEventType; data?: Record<string, unknown> };
 

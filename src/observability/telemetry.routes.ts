@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
 import { rawBody } from "../kernel/http/body.ts";
-import { documented } from "../kernel/http/docs.ts";
 import type { Http } from "../kernel/http/http.ts";
+import { documented } from "../kernel/http/reference/docs.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
 import { TelemetryEvent } from "./observability.schema.ts";

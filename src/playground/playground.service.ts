@@ -1,8 +1,8 @@
 import type { ChatService } from "../chat/chat.service.ts";
-import { NEWEST } from "../kernel/http/pages.ts";
+import { NEWEST } from "../kernel/http/serving/pages.ts";
 import type { Admission } from "../live-streams/admission.service.ts";
-import type { LiveStreams } from "../live-streams/create.ts";
 import type { LiveStreamRow } from "../live-streams/live-stream.table.ts";
+import type { LiveStreams } from "../live-streams/live-streams.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { NetworkProfile, PlaygroundMode } from "../protocol/playground.ts";
 import type { LiveRooms } from "../rooms/live-rooms.ts";

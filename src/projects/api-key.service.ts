@@ -1,13 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { iso } from "../kernel/clock.ts";
+import { type Author, COMMAND_LINE } from "../kernel/facts.ts";
 import { randomBase62 } from "../kernel/ids.ts";
 import type { Environment } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
-import { type Author, COMMAND_LINE } from "../protocol/facts.ts";
 import type { Runtime } from "../runtime.ts";
-import { apiKeyStore } from "./api-key.store.ts";
-import type { ApiKeyRow } from "./api-key.table.ts";
 import { createApiKeyVerifier, ENVIRONMENT_IN_KEY } from "./api-key.verify.ts";
+import { apiKeyStore } from "./store/api-key.store.ts";
+import type { ApiKeyRow } from "./store/api-key.table.ts";
 
 export type ApiKeyService = ReturnType<typeof apiKeyService>;
 

@@ -3,7 +3,7 @@ import { sameSecret } from "../kernel/secrets.ts";
 import type { Environment } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
-import type { apiKeyStore } from "./api-key.store.ts";
+import type { apiKeyStore } from "./store/api-key.store.ts";
 
 const KEY = /^svk_(dev|prod)_([A-Za-z0-9]{16})\.([A-Za-z0-9_-]{43})$/;
 const TOUCH_EVERY_MS = 10_000;

@@ -1,17 +1,17 @@
 import { randomBytes } from "node:crypto";
-import type { Letters } from "../accounts/letters.ts";
-import type { Mailer } from "../accounts/mailer.ts";
+import type { Letters } from "../accounts/mail/mail-texts.ts";
+import type { Mailer } from "../accounts/mail/mailer.ts";
 import type { UserService } from "../accounts/user.service.ts";
 import { iso } from "../kernel/clock.ts";
+import type { Author } from "../kernel/facts.ts";
 import type { ProjectRole } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
-import type { Author } from "../protocol/facts.ts";
 import type { Runtime } from "../runtime.ts";
-import { invitationStore } from "./invitation.store.ts";
-import type { InvitationRow } from "./invitation.table.ts";
 import { type MemberService, requireOwnerFor } from "./member.service.ts";
-import type { Member } from "./member.store.ts";
 import type { ProjectService } from "./project.service.ts";
+import { invitationStore } from "./store/invitation.store.ts";
+import type { InvitationRow } from "./store/invitation.table.ts";
+import type { Member } from "./store/member.store.ts";
 
 /** Longer than other links: it comes unasked, and perhaps on a Friday. */
 const LIFETIME_MS = 7 * 86_400_000;

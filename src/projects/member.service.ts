@@ -1,10 +1,10 @@
 import { iso } from "../kernel/clock.ts";
+import type { Author } from "../kernel/facts.ts";
 import type { ProjectRole } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
-import type { Author } from "../protocol/facts.ts";
 import { PERMISSIONS } from "../protocol/permissions.ts";
 import type { Runtime } from "../runtime.ts";
-import { type Member, memberStore } from "./member.store.ts";
+import { type Member, memberStore } from "./store/member.store.ts";
 
 export type MemberService = ReturnType<typeof memberService>;
 

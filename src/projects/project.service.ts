@@ -1,12 +1,12 @@
 import { iso } from "../kernel/clock.ts";
+import { type Author, COMMAND_LINE } from "../kernel/facts.ts";
 import { normalOrigin, type OriginPolicy } from "../kernel/http/origins.ts";
 import type { ProjectRole } from "../protocol/enums.ts";
 import { ApiError, invalid } from "../protocol/errors.ts";
-import { type Author, COMMAND_LINE } from "../protocol/facts.ts";
 import type { Runtime } from "../runtime.ts";
 import type { MemberService } from "./member.service.ts";
-import { type ProjectChange, projectStore } from "./project.store.ts";
-import type { ProjectRow } from "./project.table.ts";
+import { type ProjectChange, projectStore } from "./store/project.store.ts";
+import type { ProjectRow } from "./store/project.table.ts";
 
 export type ProjectService = ReturnType<typeof projectService>;
 

@@ -1,14 +1,14 @@
 import { Elysia } from "elysia";
 import type { Http } from "../kernel/http/http.ts";
 import type { Runtime } from "../runtime.ts";
-import { apiKeyRoutes } from "./api-key.routes.ts";
 import type { ApiKeyService } from "./api-key.service.ts";
-import { type InvitationRouteDeps, invitationRoutes, invitedRoutes } from "./invitation.routes.ts";
-import { memberRoutes } from "./member.routes.ts";
 import type { MemberService } from "./member.service.ts";
-import { projectDashboardRoutes } from "./project.dashboard-routes.ts";
-import { projectKeyRoutes } from "./project.key-routes.ts";
-import { projectRoutes } from "./project.routes.ts";
+import { apiKeyRoutes } from "./rest/api-key.routes.ts";
+import { type InvitationRouteDeps, invitationRoutes, invitedRoutes } from "./rest/invitation.routes.ts";
+import { memberRoutes } from "./rest/member.routes.ts";
+import { projectDashboardRoutes } from "./rest/project.dashboard-routes.ts";
+import { projectKeyRoutes } from "./rest/project.key-routes.ts";
+import { projectRoutes } from "./rest/project.routes.ts";
 
 type ProjectServices = InvitationRouteDeps & { members: MemberService; apiKeys: ApiKeyService };
 

@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
-import { documented } from "../kernel/http/docs.ts";
 import { permit } from "../kernel/http/guards.ts";
 import type { Http } from "../kernel/http/http.ts";
+import { documented } from "../kernel/http/reference/docs.ts";
 import type { ErrorCode } from "../protocol/errors.ts";
 import { Track } from "../protocol/room-records.ts";
 import type { ModerationService } from "./moderation.service.ts";

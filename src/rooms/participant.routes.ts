@@ -1,6 +1,6 @@
 import { Elysia, t } from "elysia";
-import { documented } from "../kernel/http/docs.ts";
 import type { Http } from "../kernel/http/http.ts";
+import { documented } from "../kernel/http/reference/docs.ts";
 import { Identity, nullable } from "../kernel/http/schema.ts";
 import { Participant, Track } from "../protocol/room-records.ts";
 import { DATA_SEND_MAX_BYTES } from "../protocol/signaling.ts";

@@ -1,4 +1,4 @@
-import { NEWEST, type PageAsked, page } from "../kernel/http/pages.ts";
+import { NEWEST, type PageAsked, page } from "../kernel/http/serving/pages.ts";
 import type { LiveRooms } from "./live-rooms.ts";
 import type { RoomService } from "./room.service.ts";
 import type { RoomList } from "./room.store.ts";

@@ -1,7 +1,7 @@
 import { Elysia, t } from "elysia";
-import { documented } from "../kernel/http/docs.ts";
 import type { Http } from "../kernel/http/http.ts";
-import { pageQuery } from "../kernel/http/pages.ts";
+import { documented } from "../kernel/http/reference/docs.ts";
+import { pageQuery } from "../kernel/http/serving/pages.ts";
 import type { Runtime } from "../runtime.ts";
 import type { LiveRooms } from "./live-rooms.ts";
 import { roomPage } from "./room.page.ts";

@@ -1,7 +1,7 @@
 import { iso } from "../kernel/clock.ts";
+import type { Facts } from "../kernel/facts.ts";
 import type { Environment } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
-import type { Facts } from "../protocol/facts.ts";
 import type { Runtime } from "../runtime.ts";
 import { roomStore } from "./room.store.ts";
 import type { RoomRow } from "./room.table.ts";

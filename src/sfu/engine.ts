@@ -8,19 +8,19 @@ import {
   type NodeLoad,
   type ParticipantRef,
   type RoomRef,
-} from "../media/node.ts";
-import { IceAgent, plainAddress } from "./ice.ts";
+} from "../protocol/media-node.ts";
+import { type PacketPath, typescriptPath } from "./forwarding/packet-path.ts";
 import { openNativePath } from "./native/native-path.ts";
-import { useNativeCurves } from "./native-curves.ts";
-import { TransportFeedback } from "./packet/twcc-feedback.ts";
-import { type PacketPath, typescriptPath } from "./packet-path.ts";
-import type { Participant, ParticipantHost } from "./participant.ts";
-import { Room } from "./room.ts";
-import type { SocketTuning } from "./socket-options.ts";
-import { type TcpConnection, TcpPort } from "./tcp.ts";
-import { TurnBudget } from "./turn-budget.ts";
-import { type Impair, UdpPort } from "./udp.ts";
-import { createCertificate, type DtlsCertificate } from "./werift-hooks.ts";
+import type { Participant, ParticipantHost } from "./room/participant.ts";
+import { Room } from "./room/room.ts";
+import { TransportFeedback } from "./rtcp/twcc-feedback.ts";
+import { IceAgent, plainAddress } from "./transport/ice.ts";
+import { useNativeCurves } from "./transport/native-curves.ts";
+import type { SocketTuning } from "./transport/socket-options.ts";
+import { type TcpConnection, TcpPort } from "./transport/tcp.ts";
+import { TurnBudget } from "./transport/turn-budget.ts";
+import { type Impair, UdpPort } from "./transport/udp.ts";
+import { createCertificate, type DtlsCertificate } from "./transport/werift-hooks.ts";
 import type { WorkerCall, WorkerSettings } from "./worker-protocol.ts";
 
 /** Requests for lost packets are due after 10 ms; everything else has more time. */

@@ -1,6 +1,6 @@
 /** Entry point of a media worker: a socket, an engine, and the messages of the main thread. */
-import "./reflect.ts";
-import { MediaError } from "../media/node.ts";
+import "./transport/reflect.ts";
+import { MediaError } from "../protocol/media-node.ts";
 import { Engine } from "./engine.ts";
 import type { FromWorker, ToWorker, WorkerCall, WorkerSettings } from "./worker-protocol.ts";
 

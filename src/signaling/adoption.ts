@@ -1,8 +1,8 @@
 import type { FleetService } from "../fleet/fleet.service.ts";
-import type { MediaNode, ParticipantSnapshot, RoomSnapshot } from "../media/node.ts";
 import type { MediaNodes } from "../media/nodes.ts";
 import type { Placements } from "../media/placement.ts";
 import { ApiError } from "../protocol/errors.ts";
+import type { MediaNode, ParticipantSnapshot, RoomSnapshot } from "../protocol/media-node.ts";
 import type { RoomService } from "../rooms/room.service.ts";
 import type { RtcTokenService } from "../rooms/rtc-token.service.ts";
 import type { Runtime } from "../runtime.ts";

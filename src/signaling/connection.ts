@@ -1,6 +1,6 @@
 import type { RtcTokenCaller } from "../kernel/http/callers.ts";
 import { type OriginPolicy, originAllowed } from "../kernel/http/origins.ts";
-import type { Socket, SocketEvents } from "../kernel/http/sockets.ts";
+import type { Socket, SocketEvents } from "../kernel/socket/sockets.ts";
 import { frameCode } from "../protocol/errors.ts";
 import {
   type AnswerFrame,

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import type { RtcTokenCaller } from "../kernel/http/callers.ts";
 import { sameSecret } from "../kernel/secrets.ts";
-import { MediaError } from "../media/node.ts";
 import type { Placements } from "../media/placement.ts";
 import { ApiError, frameCode } from "../protocol/errors.ts";
+import { MediaError } from "../protocol/media-node.ts";
 import { CLOSE_CODES, type ClientFrameOf } from "../protocol/signaling.ts";
 import type { RoomService } from "../rooms/room.service.ts";
 import type { RtcTokenService } from "../rooms/rtc-token.service.ts";

@@ -1,5 +1,5 @@
-import { MediaError, type MediaNode } from "../media/node.ts";
 import { ApiError } from "../protocol/errors.ts";
+import { MediaError, type MediaNode } from "../protocol/media-node.ts";
 import type { LiveParticipant, Track } from "../protocol/room-records.ts";
 import type { LiveRooms } from "../rooms/live-rooms.ts";
 import type { RoomPresence } from "../rooms/room.service.ts";

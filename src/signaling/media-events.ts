@@ -1,5 +1,5 @@
-import type { MediaEvent } from "../media/node.ts";
 import type { Placements } from "../media/placement.ts";
+import type { MediaEvent } from "../protocol/media-node.ts";
 import type { Adopt } from "./adoption.ts";
 import type { Membership } from "./membership.ts";
 import type { Registry } from "./registry.ts";

@@ -1,6 +1,6 @@
-import type { Socket } from "../kernel/http/sockets.ts";
+import type { RtcConnectionEvent } from "../kernel/facts.ts";
+import type { Socket } from "../kernel/socket/sockets.ts";
 import type { Placements } from "../media/placement.ts";
-import type { RtcConnectionEvent } from "../protocol/facts.ts";
 import { CLOSE_CODES, type CloseCode, type LeaveReason, type PushBody } from "../protocol/signaling.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Registry } from "./registry.ts";

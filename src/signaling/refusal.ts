@@ -1,5 +1,5 @@
-import { MediaError } from "../media/node.ts";
 import { ApiError, type ErrorCode, frameCode } from "../protocol/errors.ts";
+import { MediaError } from "../protocol/media-node.ts";
 import { CLOSE_CODES, type CloseCode, type SIGNALING_ERROR_CODES } from "../protocol/signaling.ts";
 
 export type FrameErrorCode = (typeof SIGNALING_ERROR_CODES)[number];

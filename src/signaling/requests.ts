@@ -1,6 +1,6 @@
-import type { MediaNode } from "../media/node.ts";
 import { frameCode } from "../protocol/errors.ts";
 import { mayPublish } from "../protocol/may-publish.ts";
+import type { MediaNode } from "../protocol/media-node.ts";
 import { type AckBody, type ClientFrameOf, type ClientFrameType, DATA_SEND_MAX_BYTES } from "../protocol/signaling.ts";
 import { checkedMetadata } from "../rooms/rtc-token.service.ts";
 import type { Membership } from "./membership.ts";

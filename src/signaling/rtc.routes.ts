@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
-import { documented } from "../kernel/http/docs.ts";
 import type { Http } from "../kernel/http/http.ts";
-import { acceptSocket, socketCredential } from "../kernel/http/sockets.ts";
+import { documented } from "../kernel/http/reference/docs.ts";
+import { acceptSocket, socketCredential } from "../kernel/socket/sockets.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Signaling } from "./signaling.ts";
 

@@ -1,5 +1,5 @@
-import type { MediaNode } from "../media/node.ts";
 import type { Environment } from "../protocol/enums.ts";
+import type { MediaNode } from "../protocol/media-node.ts";
 import type { Permissions } from "../protocol/room-records.ts";
 import type { Client, Session } from "./session.ts";
 import { permissionsAtNode } from "./waiting-room.ts";

@@ -1,9 +1,9 @@
 import { iso } from "../kernel/clock.ts";
-import type { Socket } from "../kernel/http/sockets.ts";
-import type { Outbox } from "../kernel/outbox.ts";
-import type { MediaState, TransportStats } from "../media/node.ts";
+import type { ReplayRing } from "../kernel/replay-ring.ts";
+import type { Socket } from "../kernel/socket/sockets.ts";
 import type { Placed } from "../media/placement.ts";
 import type { Environment } from "../protocol/enums.ts";
+import type { MediaState, TransportStats } from "../protocol/media-node.ts";
 import type { ConnectionState, Participant, Permissions, Track } from "../protocol/room-records.ts";
 import type { LeaveReason } from "../protocol/signaling.ts";
 
@@ -35,7 +35,7 @@ export type Session = {
   readonly tokenId: string;
   readonly client: Client;
   readonly joinedAt: number;
-  readonly outbox: Outbox;
+  readonly outbox: ReplayRing;
   link: Link;
   resumeToken: string;
   permissions: Permissions;

@@ -2,7 +2,7 @@ import type { FleetService } from "../fleet/fleet.service.ts";
 import type { OriginPolicy } from "../kernel/http/origins.ts";
 import { createRateLimiter } from "../kernel/http/rate-limit.ts";
 import { budgetHolder } from "../kernel/http/request-info.ts";
-import type { Socket, SocketEvents } from "../kernel/http/sockets.ts";
+import type { Socket, SocketEvents } from "../kernel/socket/sockets.ts";
 import type { MediaNodes } from "../media/nodes.ts";
 import { createPlacements } from "../media/placement.ts";
 import { CLOSE_CODES } from "../protocol/signaling.ts";

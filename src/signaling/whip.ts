@@ -1,7 +1,7 @@
 import type { RtcTokenCaller } from "../kernel/http/callers.ts";
-import { MediaError } from "../media/node.ts";
 import { ApiError, type ErrorCode } from "../protocol/errors.ts";
 import { mayPublish } from "../protocol/may-publish.ts";
+import { MediaError } from "../protocol/media-node.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Join } from "./join.ts";
 import { iceServersOf } from "./join-ack.ts";

@@ -1,4 +1,4 @@
-import type { RtcConnectionFact } from "../protocol/facts.ts";
+import type { RtcConnectionFact } from "../kernel/facts.ts";
 import type { Runtime } from "../runtime.ts";
 import { minutesByDay } from "./minutes.ts";
 import type { UsageStore } from "./usage.store.ts";

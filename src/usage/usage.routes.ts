@@ -1,7 +1,7 @@
 import { Elysia, t } from "elysia";
-import { documented } from "../kernel/http/docs.ts";
 import { permit } from "../kernel/http/guards.ts";
 import type { Http } from "../kernel/http/http.ts";
+import { documented } from "../kernel/http/reference/docs.ts";
 import { Environment, NullableTimestamp, Timestamp } from "../kernel/http/schema.ts";
 import type { UsageService } from "./usage.service.ts";
 

@@ -1,5 +1,5 @@
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { projects } from "../projects/project.table.ts";
+import { projects } from "../projects/store/project.table.ts";
 import type { Environment } from "../protocol/enums.ts";
 
 export const usageSessions = sqliteTable("usage_sessions", {

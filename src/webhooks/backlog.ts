@@ -1,5 +1,5 @@
 import type { Db } from "../kernel/db/open.ts";
-import { webhookStores } from "./stores.ts";
+import { webhookStores } from "./store/stores.ts";
 
 /** Of what an endpoint has yet to read, no more than this is counted. */
 const COUNTED_PER_ENDPOINT = 1000;

@@ -1,12 +1,12 @@
 import { iso } from "../kernel/clock.ts";
 import type { Runtime } from "../runtime.ts";
 import { attempt, type Outcome } from "./attempt.ts";
-import type { PendingDelivery } from "./delivery.store.ts";
 import { judge } from "./schedule.ts";
 import { openSecret } from "./secret.ts";
 import { signatureHeaders } from "./signature.ts";
-import type { WebhookStores } from "./stores.ts";
-import type { EndpointRow } from "./webhook.table.ts";
+import type { PendingDelivery } from "./store/delivery.store.ts";
+import type { WebhookStores } from "./store/stores.ts";
+import type { EndpointRow } from "./store/webhook.table.ts";
 
 type Recorded = Exclude<Outcome, { kind: "abandoned" }>;
 

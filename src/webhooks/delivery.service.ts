@@ -2,11 +2,11 @@ import { iso } from "../kernel/clock.ts";
 import { ApiError, invalid } from "../protocol/errors.ts";
 import { WEBHOOK_TEST_TYPE } from "../protocol/webhook-events.ts";
 import type { Runtime } from "../runtime.ts";
-import type { ListedDelivery } from "./delivery.store.ts";
 import { eventBody } from "./outbox.ts";
-import type { WebhookStores } from "./stores.ts";
+import type { ListedDelivery } from "./store/delivery.store.ts";
+import type { WebhookStores } from "./store/stores.ts";
+import type { EndpointRow } from "./store/webhook.table.ts";
 import type { WebhookService } from "./webhook.service.ts";
-import type { EndpointRow } from "./webhook.table.ts";
 
 const KEPT_MS = 30 * 24 * 3_600_000;
 /** Bounds how long one unit of work holds the writer. */

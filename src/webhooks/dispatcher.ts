@@ -1,11 +1,11 @@
 import type { Runtime } from "../runtime.ts";
 import { createDelivery } from "./deliver.ts";
-import type { PendingDelivery } from "./delivery.store.ts";
-import { createDrawing } from "./drawing.ts";
+import { createDrawing } from "./dispatch-order.ts";
 import { createLanes } from "./lanes.ts";
-import type { WebhookStores } from "./stores.ts";
+import type { PendingDelivery } from "./store/delivery.store.ts";
+import type { WebhookStores } from "./store/stores.ts";
+import type { EndpointRow } from "./store/webhook.table.ts";
 import type { Subscribers } from "./subscribers.ts";
-import type { EndpointRow } from "./webhook.table.ts";
 
 type Dispatcher = {
   /** Sends what is due, and goes on doing so as events come in and waits run out. */

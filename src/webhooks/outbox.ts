@@ -1,7 +1,7 @@
 import { iso } from "../kernel/clock.ts";
-import type { WebhookFact } from "../protocol/facts.ts";
+import type { WebhookFact } from "../kernel/facts.ts";
 import type { Runtime } from "../runtime.ts";
-import type { EventStore } from "./event.store.ts";
+import type { EventStore } from "./store/event.store.ts";
 import type { Subscribers } from "./subscribers.ts";
 
 /** Writes each event into the transaction of the change that caused it: neither exists without the other. */

@@ -1,9 +1,9 @@
 import { Elysia } from "elysia";
 import type { Http } from "../kernel/http/http.ts";
 import type { Runtime } from "../runtime.ts";
-import { deliveryRoutes } from "./delivery.routes.ts";
 import type { DeliveryService } from "./delivery.service.ts";
-import { webhookRoutes } from "./webhook.routes.ts";
+import { deliveryRoutes } from "./rest/delivery.routes.ts";
+import { webhookRoutes } from "./rest/webhook.routes.ts";
 import type { WebhookService } from "./webhook.service.ts";
 
 /** Endpoints and what was delivered to them. */

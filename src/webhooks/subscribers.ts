@@ -1,7 +1,7 @@
 import type { Environment } from "../protocol/enums.ts";
 import type { Runtime } from "../runtime.ts";
-import type { EndpointStore } from "./endpoint.store.ts";
-import type { EndpointRow } from "./webhook.table.ts";
+import type { EndpointStore } from "./store/endpoint.store.ts";
+import type { EndpointRow } from "./store/webhook.table.ts";
 
 type EventKey = { projectId: string; environment: Environment; type: string };
 

@@ -1,14 +1,14 @@
 import { iso } from "../kernel/clock.ts";
+import type { Author } from "../kernel/facts.ts";
 import type { AuditActionName, Environment, WebhookStatus } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
-import type { Author } from "../protocol/facts.ts";
 import type { WebhookEventType } from "../protocol/webhook-events.ts";
 import type { Runtime } from "../runtime.ts";
-import type { EndpointChange } from "./endpoint.store.ts";
 import { newSecret, sealSecret } from "./secret.ts";
-import type { WebhookStores } from "./stores.ts";
+import type { EndpointChange } from "./store/endpoint.store.ts";
+import type { WebhookStores } from "./store/stores.ts";
+import type { EndpointRow } from "./store/webhook.table.ts";
 import { refusalOf } from "./url-check.ts";
-import type { EndpointRow } from "./webhook.table.ts";
 
 const ROTATION_OVERLAP_SECONDS = 86_400;
 

@@ -3,7 +3,7 @@ import { readdirSync } from "node:fs";
 import { LoadPeer } from "../../src/load-test/load-peer.ts";
 import { RtpSource } from "../../src/load-test/rtp-source.ts";
 import { resolvePermissions } from "../../src/rooms/permissions.ts";
-import { createCertificate } from "../../src/sfu/werift-hooks.ts";
+import { createCertificate } from "../../src/sfu/transport/werift-hooks.ts";
 import { rssMegabytes } from "./harness/processes.ts";
 import { report } from "./harness/report.ts";
 import { startSfuProcess } from "./harness/sfu-process.ts";

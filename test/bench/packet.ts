@@ -1,18 +1,18 @@
 /** packet: CPU time of each step of the packet path, in TypeScript and in native code, for packets of 1,200 and 120 bytes */
 import { findNativeLibrary } from "../../src/media/native-library.ts";
+import { startsKeyframe } from "../../src/sfu/codec/keyframe.ts";
+import { Vp8Descriptor } from "../../src/sfu/codec/vp8.ts";
+import { Audience } from "../../src/sfu/forwarding/audience.ts";
+import { createTarget, type FanOutTarget } from "../../src/sfu/forwarding/fan-out.ts";
+import { Forwarder, type SourcePacket } from "../../src/sfu/forwarding/forwarder.ts";
+import { type PacketPath, typescriptPath } from "../../src/sfu/forwarding/packet-path.ts";
+import { SendBatch } from "../../src/sfu/forwarding/send-batch.ts";
 import { openNativePath } from "../../src/sfu/native/native-path.ts";
-import { Audience } from "../../src/sfu/packet/audience.ts";
-import { startsKeyframe } from "../../src/sfu/packet/codec/keyframe.ts";
-import { Vp8Descriptor } from "../../src/sfu/packet/codec/vp8.ts";
-import { createTarget, type FanOutTarget } from "../../src/sfu/packet/fan-out.ts";
-import { Forwarder, type SourcePacket } from "../../src/sfu/packet/forwarder.ts";
-import { RtpView } from "../../src/sfu/packet/rtp.ts";
-import { OutgoingExtensions, RtpExtensions } from "../../src/sfu/packet/rtp-extensions.ts";
-import { SendBatch } from "../../src/sfu/packet/send-batch.ts";
-import { type SrtpMasterKey, type SrtpProfile, SrtpReceiver, SrtpSender } from "../../src/sfu/packet/srtp.ts";
-import { masterSaltBytes } from "../../src/sfu/packet/srtp-keys.ts";
-import { TwccRecorder } from "../../src/sfu/packet/twcc.ts";
-import { type PacketPath, typescriptPath } from "../../src/sfu/packet-path.ts";
+import { TwccRecorder } from "../../src/sfu/rtcp/twcc.ts";
+import { RtpView } from "../../src/sfu/rtp/rtp.ts";
+import { OutgoingExtensions, RtpExtensions } from "../../src/sfu/rtp/rtp-extensions.ts";
+import { type SrtpMasterKey, type SrtpProfile, SrtpReceiver, SrtpSender } from "../../src/sfu/srtp/srtp.ts";
+import { masterSaltBytes } from "../../src/sfu/srtp/srtp-keys.ts";
 import { type Measured, median, report } from "./harness/report.ts";
 
 const ROUNDS = 7;

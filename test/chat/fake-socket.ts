@@ -1,6 +1,6 @@
 import type { Live } from "../../src/chat/socket/live.ts";
 import type { ChatTokenCaller } from "../../src/kernel/http/callers.ts";
-import type { SocketEvents, TopicSocket } from "../../src/kernel/http/sockets.ts";
+import type { SocketEvents, TopicSocket } from "../../src/kernel/socket/sockets.ts";
 import type { Frame } from "./client.ts";
 import type { ChatRest } from "./rest.ts";
 

@@ -1,4 +1,4 @@
-import { ERROR_SCHEMA } from "../../src/kernel/http/docs.ts";
+import { ERROR_SCHEMA } from "../../src/kernel/http/reference/docs.ts";
 import type { JsonSchema } from "../harness/operations.ts";
 
 const FORMATS: Record<string, (text: string) => boolean> = {

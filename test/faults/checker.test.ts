@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { COMMAND_LINE } from "../../src/protocol/facts.ts";
+import { COMMAND_LINE } from "../../src/kernel/facts.ts";
 import { realServer } from "../harness/running.ts";
 import { startReceiver } from "../webhooks/receiver.ts";
 import { brokenPromises, type Histories } from "./checker.ts";

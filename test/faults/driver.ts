@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { seededRandom } from "../../src/sfu/packet/impairment.ts";
+import { seededRandom } from "../../src/sfu/transport/impairment.ts";
 import { failing, ok, type Receiver, startReceiver } from "../webhooks/receiver.ts";
 import { Call } from "./call.ts";
 import { ChatUser } from "./chat-user.ts";

@@ -1,6 +1,6 @@
 /** Networks that can be made worse while somebody uses them: a relay of datagrams and one of connections. */
 import { connect, createServer, type Server, type Socket } from "node:net";
-import { Impairment, type ImpairmentOptions } from "../../src/sfu/packet/impairment.ts";
+import { Impairment, type ImpairmentOptions } from "../../src/sfu/transport/impairment.ts";
 
 type Datagram = { data: Buffer; deliver: (data: Buffer) => void };
 const TICK_MS = 5;

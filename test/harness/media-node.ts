@@ -1,11 +1,11 @@
+import { mayPublish } from "../../src/protocol/may-publish.ts";
 import {
   MediaError,
   type MediaEvent,
   type MediaNode,
   type NodeLoad,
   type ParticipantSnapshot,
-} from "../../src/media/node.ts";
-import { mayPublish } from "../../src/protocol/may-publish.ts";
+} from "../../src/protocol/media-node.ts";
 import type { Permissions, Track } from "../../src/protocol/room-records.ts";
 
 type Peer = {

@@ -1,5 +1,5 @@
 import type { Config } from "../../src/kernel/config/index.ts";
-import type { Socket, SocketEvents } from "../../src/kernel/http/sockets.ts";
+import type { Socket, SocketEvents } from "../../src/kernel/socket/sockets.ts";
 import { createMediaNodes } from "../../src/media/nodes.ts";
 import { type FakeMediaNode, fakeMediaNode } from "./media-node.ts";
 import { type TestServer, testServer } from "./server.ts";

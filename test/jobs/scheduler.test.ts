@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { createJobs } from "../../src/jobs/index.ts";
+import { createJobs } from "../../src/jobs/jobs.ts";
 import { type Job, startJobs } from "../../src/jobs/scheduler.ts";
 import { settled } from "../harness/rtc.ts";
 import { testServer } from "../harness/server.ts";

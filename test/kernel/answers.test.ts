@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { Elysia, type Static, t } from "elysia";
-import { shapeAnswers, shapeOf } from "../../src/kernel/http/answers.ts";
+import { shapeAnswers, shapeOf } from "../../src/kernel/http/reference/answers.ts";
 
 const Person = t.Object({ name: t.String(), email: t.Optional(t.String()) });
 const leaky = { name: "Ada", passwordHash: "secret" };

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
-import { errorsOf } from "../../src/kernel/http/docs.ts";
 import { credentialsOf } from "../../src/kernel/http/guards.ts";
+import { errorsOf } from "../../src/kernel/http/reference/docs.ts";
 import { ERRORS } from "../../src/protocol/errors.ts";
 import { testServer } from "../harness/server.ts";
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Elysia } from "elysia";
 import { toApiError } from "../../src/kernel/http/failure.ts";
-import { webRoutes } from "../../src/kernel/http/web-assets.ts";
+import { webRoutes } from "../../src/kernel/http/serving/web-assets.ts";
 
 const parent = mkdtempSync(join(tmpdir(), "stoa-web-"));
 afterAll(() => rmSync(parent, { recursive: true }));

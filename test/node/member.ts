@@ -3,7 +3,7 @@ import { LoadPeer } from "../../src/load-test/load-peer.ts";
 import { RtcClient } from "../../src/load-test/rtc-client.ts";
 import { RtpSource } from "../../src/load-test/rtp-source.ts";
 import type { Push } from "../../src/protocol/signaling.ts";
-import { createCertificate } from "../../src/sfu/werift-hooks.ts";
+import { createCertificate } from "../../src/sfu/transport/werift-hooks.ts";
 import { until } from "./until.ts";
 
 /** One participant: its socket, and its media once it publishes or watches. */

@@ -1,4 +1,4 @@
-import type { RtcConnectionEvent } from "../../src/protocol/facts.ts";
+import type { RtcConnectionEvent } from "../../src/kernel/facts.ts";
 import type { TestServer } from "../harness/server.ts";
 
 type Scene = {

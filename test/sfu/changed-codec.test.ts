@@ -1,19 +1,19 @@
 import { expect, test } from "bun:test";
-import { OutgoingSection } from "../../src/sfu/outgoing-section.ts";
-import type { Audience } from "../../src/sfu/packet/audience.ts";
-import type { FanOutTransport } from "../../src/sfu/packet/fan-out.ts";
-import type { SourcePacket } from "../../src/sfu/packet/forwarder.ts";
-import { RtpView } from "../../src/sfu/packet/rtp.ts";
-import { SrtpSender } from "../../src/sfu/packet/srtp.ts";
-import { masterSaltBytes } from "../../src/sfu/packet/srtp-keys.ts";
-import { SentPackets } from "../../src/sfu/packet/twcc-feedback.ts";
-import { typescriptPath } from "../../src/sfu/packet-path.ts";
-import { Publication } from "../../src/sfu/publication.ts";
+import type { Audience } from "../../src/sfu/forwarding/audience.ts";
+import type { FanOutTransport } from "../../src/sfu/forwarding/fan-out.ts";
+import type { SourcePacket } from "../../src/sfu/forwarding/forwarder.ts";
+import { typescriptPath } from "../../src/sfu/forwarding/packet-path.ts";
+import { SentPackets } from "../../src/sfu/rtcp/twcc-feedback.ts";
+import { RtpView } from "../../src/sfu/rtp/rtp.ts";
 import type { NegotiatedCodec } from "../../src/sfu/sdp/codecs.ts";
 import { noExtensions } from "../../src/sfu/sdp/extensions.ts";
-import { DEFAULT_WISH, Subscription } from "../../src/sfu/subscription.ts";
-import type { UdpPort } from "../../src/sfu/udp.ts";
-import { rtpPacket } from "./packet/packets.ts";
+import { SrtpSender } from "../../src/sfu/srtp/srtp.ts";
+import { masterSaltBytes } from "../../src/sfu/srtp/srtp-keys.ts";
+import { OutgoingSection } from "../../src/sfu/tracks/outgoing-section.ts";
+import { Publication } from "../../src/sfu/tracks/publication.ts";
+import { DEFAULT_WISH, Subscription } from "../../src/sfu/tracks/subscription.ts";
+import type { UdpPort } from "../../src/sfu/transport/udp.ts";
+import { rtpPacket } from "./packets.ts";
 
 const codec = (name: "PCMU" | "opus", payloadType: number): NegotiatedCodec => ({
   codec: name,

@@ -2,7 +2,7 @@ import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import { LoadPeer } from "../../src/load-test/load-peer.ts";
 import { RtpSource } from "../../src/load-test/rtp-source.ts";
 import { EmbeddedMedia, type EmbeddedMediaOptions } from "../../src/media/embedded.ts";
-import { MediaError, type MediaEvent } from "../../src/media/node.ts";
+import { MediaError, type MediaEvent } from "../../src/protocol/media-node.ts";
 import { watchMediaWorkers } from "../harness/media-workers.ts";
 import { ALL, CAMERA } from "./room-of-peers.ts";
 

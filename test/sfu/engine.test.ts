@@ -2,10 +2,10 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { LoadPeer } from "../../src/load-test/load-peer.ts";
 import { RtpSource } from "../../src/load-test/rtp-source.ts";
-import type { NodeLoad } from "../../src/media/node.ts";
+import type { NodeLoad } from "../../src/protocol/media-node.ts";
 import { Engine } from "../../src/sfu/engine.ts";
-import { seededRandom } from "../../src/sfu/packet/impairment.ts";
-import { type RtpView, rtpHeaderLength } from "../../src/sfu/packet/rtp.ts";
+import { type RtpView, rtpHeaderLength } from "../../src/sfu/rtp/rtp.ts";
+import { seededRandom } from "../../src/sfu/transport/impairment.ts";
 import { ALL, CAMERA, ROOM, RoomOfPeers, refusal } from "./room-of-peers.ts";
 
 describe("the engine", () => {

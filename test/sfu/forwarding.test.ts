@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { LoadPeer } from "../../src/load-test/load-peer.ts";
 import { RtpSource } from "../../src/load-test/rtp-source.ts";
-import type { RtcpPacket } from "../../src/sfu/packet/rtcp.ts";
-import { writeNack, writePli, writeSenderReport } from "../../src/sfu/packet/rtcp-write.ts";
-import type { SrtpProfile } from "../../src/sfu/packet/srtp.ts";
+import type { RtcpPacket } from "../../src/sfu/rtcp/rtcp.ts";
+import { writeNack, writePli, writeSenderReport } from "../../src/sfu/rtcp/rtcp-write.ts";
+import type { SrtpProfile } from "../../src/sfu/srtp/srtp.ts";
 import { CAMERA, ROOM, RoomOfPeers } from "./room-of-peers.ts";
 
 type Received = { sequenceNumber: number; timestamp: number; ssrc: number; payloadType: number; payload: number[] };

@@ -2,9 +2,9 @@
 
 import { LoadPeer, type PeerOptions } from "../../src/load-test/load-peer.ts";
 import { RtpSource } from "../../src/load-test/rtp-source.ts";
-import type { MediaEvent } from "../../src/media/node.ts";
+import type { MediaEvent } from "../../src/protocol/media-node.ts";
 import type { Permissions } from "../../src/protocol/room-records.ts";
-import { createCertificate, type DtlsCertificate } from "../../src/sfu/werift-hooks.ts";
+import { createCertificate, type DtlsCertificate } from "../../src/sfu/transport/werift-hooks.ts";
 import type { WorkerSettings } from "../../src/sfu/worker-protocol.ts";
 import { type ImpairedNode, startImpairedNode } from "./impaired-node.ts";
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import type { RtcRefusedFact } from "../../src/protocol/facts.ts";
+import type { RtcRefusedFact } from "../../src/kernel/facts.ts";
 import { type RtcClient, type RtcServer, rtcServer, settled, until } from "../harness/rtc.ts";
 
 let server: RtcServer;

@@ -1,5 +1,5 @@
 import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
-import type { MediaNode } from "../../src/media/node.ts";
+import type { MediaNode } from "../../src/protocol/media-node.ts";
 import { type RtcServer, rtcServer, settled, until } from "../harness/rtc.ts";
 
 // Nothing here waits for time; a busy machine may take its own.

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import type { RtcConnectionFact } from "../../src/protocol/facts.ts";
+import type { RtcConnectionFact } from "../../src/kernel/facts.ts";
 import { type Frame, type RtcClient, rtcServer, settled, until } from "../harness/rtc.ts";
 
 const server = await rtcServer();

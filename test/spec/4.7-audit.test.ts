@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
+import type { AuditFact } from "../../src/kernel/facts.ts";
 import { AUDIT_ACTIONS } from "../../src/protocol/enums.ts";
-import type { AuditFact } from "../../src/protocol/facts.ts";
 import { testServer } from "../harness/server.ts";
 
 type Entry = Record<string, unknown> & { publicId: string; action: string; metadata: Record<string, unknown> };

@@ -1,5 +1,5 @@
+import type { WebhookFact } from "../../src/kernel/facts.ts";
 import type { Environment } from "../../src/protocol/enums.ts";
-import type { WebhookFact } from "../../src/protocol/facts.ts";
 import type { Reply, TestServer } from "../harness/server.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
 

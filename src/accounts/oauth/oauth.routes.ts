@@ -1,6 +1,6 @@
 import { Elysia, t } from "elysia";
-import { documented } from "../../kernel/http/docs.ts";
 import type { Http } from "../../kernel/http/http.ts";
+import { documented } from "../../kernel/http/reference/docs.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import { OneTimeToken, SignedIn } from "../account.schema.ts";
 import { limitedByAddress } from "../limited.ts";

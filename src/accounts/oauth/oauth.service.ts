@@ -2,7 +2,7 @@ import { generateRandomCodeVerifier, generateRandomNonce, generateRandomState } 
 import { ApiError } from "../../protocol/errors.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { AccountService, Registering } from "../account.service.ts";
-import type { SessionService } from "../session.service.ts";
+import type { SessionService } from "../sessions/session.service.ts";
 import type { UserService } from "../user.service.ts";
 import type { UserRow } from "../user.table.ts";
 import { gitHubProvider } from "./github.provider.ts";

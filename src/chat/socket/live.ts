@@ -1,7 +1,7 @@
 import { iso } from "../../kernel/clock.ts";
 import type { ChatTokenCaller } from "../../kernel/http/callers.ts";
 import type { RequestInfo } from "../../kernel/http/request-info.ts";
-import type { SocketEvents, TopicSocket } from "../../kernel/http/sockets.ts";
+import type { SocketEvents, TopicSocket } from "../../kernel/socket/sockets.ts";
 import { every } from "../../kernel/timers.ts";
 import { CHAT_CLOSE_CODES } from "../../protocol/chat.ts";
 import type { Runtime } from "../../runtime.ts";

@@ -1,7 +1,7 @@
 import { MAX_REPLAYED_EVENTS } from "../../protocol/chat.ts";
 import type { ChatEvent } from "../../protocol/chat-events.ts";
-import type { ConversationRow } from "../conversation.table.ts";
 import type { EventLog } from "../event-log.ts";
+import type { ConversationRow } from "../store/conversation.table.ts";
 
 type Recovery = { recovered: boolean; events: ChatEvent[] };
 

@@ -1,6 +1,6 @@
 import { iso } from "../../kernel/clock.ts";
 import type { ChatTokenCaller } from "../../kernel/http/callers.ts";
-import type { SocketEvents, TopicSocket } from "../../kernel/http/sockets.ts";
+import type { SocketEvents, TopicSocket } from "../../kernel/socket/sockets.ts";
 import {
   CHAT_CLOSE_CODES,
   type ChatErrorCode,

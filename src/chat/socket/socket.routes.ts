@@ -1,9 +1,9 @@
 import { Elysia } from "elysia";
-import { documented } from "../../kernel/http/docs.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { type OriginPolicy, originAllowed } from "../../kernel/http/origins.ts";
+import { documented } from "../../kernel/http/reference/docs.ts";
 import type { RequestInfo } from "../../kernel/http/request-info.ts";
-import { acceptSocket, socketCredential } from "../../kernel/http/sockets.ts";
+import { acceptSocket, socketCredential } from "../../kernel/socket/sockets.ts";
 import { CHAT_CLOSE_CODES } from "../../protocol/chat.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { ChatService } from "../chat.service.ts";

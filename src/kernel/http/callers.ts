@@ -1,5 +1,5 @@
 import type { ChatScope, Environment } from "../../protocol/enums.ts";
-import type { Author } from "../../protocol/facts.ts";
+import type { Author } from "../facts.ts";
 import type { RequestInfo } from "./request-info.ts";
 
 /** Who is asking. One shape per kind of credential; `kind` tells them apart. */

@@ -2,7 +2,7 @@ import { Elysia, t } from "elysia";
 import { ApiError } from "../../protocol/errors.ts";
 import type { Metrics } from "../metrics.ts";
 import { sameSecret } from "../secrets.ts";
-import { documented } from "./docs.ts";
+import { documented } from "./reference/docs.ts";
 import type { RequestInfo } from "./request-info.ts";
 
 /** Null when the part is ready, otherwise the reason why not. */

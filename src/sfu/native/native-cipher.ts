@@ -1,8 +1,8 @@
 // SRTP by libcrypto. RTCP is rare, and left to TypeScript.
 
-import { createSrtpCipher } from "../packet/srtp.ts";
-import type { SrtpCipher } from "../packet/srtp-cipher.ts";
-import { deriveSessionKeys, type SrtpMasterKey } from "../packet/srtp-keys.ts";
+import { createSrtpCipher } from "../srtp/srtp.ts";
+import type { SrtpCipher } from "../srtp/srtp-cipher.ts";
+import { deriveSessionKeys, type SrtpMasterKey } from "../srtp/srtp-keys.ts";
 import type { NativeEngine } from "./library.ts";
 
 const PROFILE_NUMBER = { AEAD_AES_128_GCM: 1, AES_CM_128_HMAC_SHA1_80: 2 } as const;

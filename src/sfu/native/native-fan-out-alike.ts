@@ -1,10 +1,10 @@
 // An audience's copies of one packet, all made by one call: what TypeScript has to say is the packet and the table of seats.
 
-import { createFanOutAlike, type FanOutAlike, MAX_PACKET_BYTES } from "../packet/fan-out.ts";
-import type { SourcePacket } from "../packet/forwarder.ts";
-import { absSendTime } from "../packet/ntp.ts";
-import type { RtpView } from "../packet/rtp.ts";
-import { ROW, ROW_WORDS, type SeatTable } from "../packet/seat-table.ts";
+import { createFanOutAlike, type FanOutAlike, MAX_PACKET_BYTES } from "../forwarding/fan-out.ts";
+import type { SourcePacket } from "../forwarding/forwarder.ts";
+import { ROW, ROW_WORDS, type SeatTable } from "../forwarding/seat-table.ts";
+import { absSendTime } from "../rtp/ntp.ts";
+import type { RtpView } from "../rtp/rtp.ts";
 import type { NativeEngine } from "./library.ts";
 
 /** Fields of `source` in native.h, 32 bits each, behind the double that it begins with. */

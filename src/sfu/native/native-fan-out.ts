@@ -1,4 +1,4 @@
-// The native counterpart of `packet/fan-out.ts`: TypeScript writes each viewer's header, C adds the payload and protects all
+// The native counterpart of `forwarding/fan-out.ts`: TypeScript writes each viewer's header, C adds the payload and protects all
 // copies in one call. Byte for byte the same packets.
 
 import {
@@ -8,9 +8,9 @@ import {
   writeHeader,
   writeOriginalSequenceNumber,
   writePrefix,
-} from "../packet/fan-out.ts";
-import type { RtpView } from "../packet/rtp.ts";
-import { SEND_BATCH_PACKETS, type SendBatch } from "../packet/send-batch.ts";
+} from "../forwarding/fan-out.ts";
+import { SEND_BATCH_PACKETS, type SendBatch } from "../forwarding/send-batch.ts";
+import type { RtpView } from "../rtp/rtp.ts";
 import type { NativeEngine } from "./library.ts";
 
 /** Fields of `copy` in srtp.c, 32 bits each. */

@@ -1,4 +1,4 @@
-import type { PacketPath } from "../packet-path.ts";
+import type { PacketPath } from "../forwarding/packet-path.ts";
 import { openNativeEngine } from "./library.ts";
 import { NativeCipher } from "./native-cipher.ts";
 import { createNativeFanOut } from "./native-fan-out.ts";

@@ -1,8 +1,8 @@
 // Sends a batch from the arena with one system call, on the descriptor of Bun's socket.
 
-import { addressWords } from "../packet/address.ts";
-import { DESTINATION_WORDS } from "../packet/send-batch.ts";
-import type { SendDirectly } from "../packet-path.ts";
+import type { SendDirectly } from "../forwarding/packet-path.ts";
+import { DESTINATION_WORDS } from "../forwarding/send-batch.ts";
+import { addressWords } from "../rtp/address.ts";
 import type { NativeEngine } from "./library.ts";
 
 const ADDRESS_WORDS = 4;

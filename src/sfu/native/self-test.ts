@@ -1,7 +1,8 @@
 /** A wrong packet is worse than a slow one: before native code is used, it has to protect packets just as TypeScript does. */
-import { createSrtpCipher } from "../packet/srtp.ts";
-import type { SrtpMasterKey } from "../packet/srtp-keys.ts";
-import type { PacketPath } from "../packet-path.ts";
+
+import type { PacketPath } from "../forwarding/packet-path.ts";
+import { createSrtpCipher } from "../srtp/srtp.ts";
+import type { SrtpMasterKey } from "../srtp/srtp-keys.ts";
 
 const HEADER_BYTES = 12;
 const PACKET_BYTES = 200;

@@ -1,5 +1,5 @@
 /** Reads a client's offer into plain data. Nothing here decides anything; `answer.ts` does. */
-import { MediaError } from "../../media/node.ts";
+import { MediaError } from "../../protocol/media-node.ts";
 
 export type Direction = "sendrecv" | "sendonly" | "recvonly" | "inactive";
 

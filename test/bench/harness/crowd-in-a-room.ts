@@ -3,7 +3,7 @@ import type { PeerSection } from "../../../src/load-test/load-offer.ts";
 import { LoadPeer } from "../../../src/load-test/load-peer.ts";
 import { RtcClient } from "../../../src/load-test/rtc-client.ts";
 import { RtpSource } from "../../../src/load-test/rtp-source.ts";
-import { createCertificate } from "../../../src/sfu/werift-hooks.ts";
+import { createCertificate } from "../../../src/sfu/transport/werift-hooks.ts";
 import type { Api } from "../../harness/api.ts";
 
 const FRAMES_PER_SECOND = 15;

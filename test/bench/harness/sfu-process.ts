@@ -1,6 +1,6 @@
 /** Talks to `sfu-server.ts`: a media node in another process, and its CPU time. */
 import type { FanOutChoice } from "../../../src/media/native-library.ts";
-import type { MediaMethod, MediaNode, MediaRequest, MediaResponse } from "../../../src/media/node.ts";
+import type { MediaMethod, MediaNode, MediaRequest, MediaResponse } from "../../../src/protocol/media-node.ts";
 
 type SfuProcess = { node: MediaNode; cpu(): Promise<NodeJS.CpuUsage>; pid: number; stop(): Promise<void> };
 

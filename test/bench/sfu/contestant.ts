@@ -1,4 +1,4 @@
-import type { MediaNode, Negotiate, NegotiateAnswer } from "../../../src/media/node.ts";
+import type { MediaNode, Negotiate, NegotiateAnswer } from "../../../src/protocol/media-node.ts";
 import type { SubscribedSection } from "../../../src/protocol/signaling.ts";
 
 /** A server that forwards one publisher's picture and sound to everyone else, whatever its own protocol. */

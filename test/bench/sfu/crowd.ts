@@ -2,7 +2,7 @@
 import { LoadPeer } from "../../../src/load-test/load-peer.ts";
 import { RtpSource } from "../../../src/load-test/rtp-source.ts";
 import type { SubscribedSection } from "../../../src/protocol/signaling.ts";
-import { createCertificate, type DtlsCertificate } from "../../../src/sfu/werift-hooks.ts";
+import { createCertificate, type DtlsCertificate } from "../../../src/sfu/transport/werift-hooks.ts";
 import { LOAD_ADDRESS, SWALLOWED_ADDRESS } from "../harness/own-network.ts";
 import { cpuNanos } from "../harness/processes.ts";
 import { percentile } from "../harness/report.ts";

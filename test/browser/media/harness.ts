@@ -2,7 +2,7 @@
 import { type Browser, chromium, type Page } from "playwright-core";
 import { EmbeddedMedia, type EmbeddedMediaOptions } from "../../../src/media/embedded.ts";
 import type { FanOutChoice } from "../../../src/media/native-library.ts";
-import type { MediaEvent, MediaNode } from "../../../src/media/node.ts";
+import type { MediaEvent, MediaNode } from "../../../src/protocol/media-node.ts";
 import type { Permissions } from "../../../src/protocol/room-records.ts";
 
 const ALL: Permissions = {

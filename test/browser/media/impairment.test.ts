@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
-import type { ImpairmentOptions } from "../../../src/sfu/packet/impairment.ts";
+import type { ImpairmentOptions } from "../../../src/sfu/transport/impairment.ts";
 import { type ImpairedNode, portOf, startImpairedNode } from "../../sfu/impaired-node.ts";
 import { describeFlow, type Flow, frozenMs, stalledMs } from "./flow.ts";
 import { type Bridge, join, launchBrowser, startBridge } from "./harness.ts";

@@ -1,5 +1,5 @@
 /** The client of a media node alone, in a real browser: one peer connection that always offers, and nothing of the SDK. */
-import type { MediaEvent, NegotiateAnswer } from "../../../src/media/node.ts";
+import type { MediaEvent, NegotiateAnswer } from "../../../src/protocol/media-node.ts";
 import { type Flow, watchFlow } from "./flow.ts";
 import { addReceiver, encodings, inbound, until, type VideoOptions } from "./page-media.ts";
 

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
-import type { MediaNode } from "../../../src/media/node.ts";
+import type { MediaNode } from "../../../src/protocol/media-node.ts";
 import { startImpairedNode } from "../../sfu/impaired-node.ts";
 import { type Bridge, join, launchBrowser, startBridge, startMedia } from "./harness.ts";
 

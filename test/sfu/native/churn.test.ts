@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
 import { LoadPeer } from "../../../src/load-test/load-peer.ts";
 import { openNativePath } from "../../../src/sfu/native/native-path.ts";
-import { SrtpReceiver, SrtpSender } from "../../../src/sfu/packet/srtp.ts";
-import { masterSaltBytes, type SrtpProfile } from "../../../src/sfu/packet/srtp-keys.ts";
-import { createCertificate } from "../../../src/sfu/werift-hooks.ts";
+import { SrtpReceiver, SrtpSender } from "../../../src/sfu/srtp/srtp.ts";
+import { masterSaltBytes, type SrtpProfile } from "../../../src/sfu/srtp/srtp-keys.ts";
+import { createCertificate } from "../../../src/sfu/transport/werift-hooks.ts";
 import { startImpairedNode } from "../impaired-node.ts";
-import { rtpPacket, withRoom } from "../packet/packets.ts";
 import { nativeLibraryPath } from "../packet-paths.ts";
+import { rtpPacket, withRoom } from "../packets.ts";
 import { ALL } from "../room-of-peers.ts";
 
 const library = await nativeLibraryPath();

@@ -2,16 +2,16 @@
 
 import { afterAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { createTarget, type FanOutTarget, MAX_PACKET_BYTES } from "../../../src/sfu/forwarding/fan-out.ts";
+import { type PacketPath, typescriptPath } from "../../../src/sfu/forwarding/packet-path.ts";
+import { SendBatch } from "../../../src/sfu/forwarding/send-batch.ts";
 import { openNativePath } from "../../../src/sfu/native/native-path.ts";
-import { createTarget, type FanOutTarget, MAX_PACKET_BYTES } from "../../../src/sfu/packet/fan-out.ts";
-import { RtpView } from "../../../src/sfu/packet/rtp.ts";
-import { type OutgoingExtensionOptions, OutgoingExtensions } from "../../../src/sfu/packet/rtp-extensions.ts";
-import { SendBatch } from "../../../src/sfu/packet/send-batch.ts";
-import { type SrtpProfile, SrtpSender } from "../../../src/sfu/packet/srtp.ts";
-import { masterSaltBytes } from "../../../src/sfu/packet/srtp-keys.ts";
-import { type PacketPath, typescriptPath } from "../../../src/sfu/packet-path.ts";
-import { rtpPacket } from "../packet/packets.ts";
+import { RtpView } from "../../../src/sfu/rtp/rtp.ts";
+import { type OutgoingExtensionOptions, OutgoingExtensions } from "../../../src/sfu/rtp/rtp-extensions.ts";
+import { type SrtpProfile, SrtpSender } from "../../../src/sfu/srtp/srtp.ts";
+import { masterSaltBytes } from "../../../src/sfu/srtp/srtp-keys.ts";
 import { nativeLibraryPath } from "../packet-paths.ts";
+import { rtpPacket } from "../packets.ts";
 
 const nativePath = openNativePath(await nativeLibraryPath());
 

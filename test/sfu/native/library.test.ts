@@ -3,8 +3,8 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { EmbeddedMedia } from "../../../src/media/embedded.ts";
+import { typescriptPath } from "../../../src/sfu/forwarding/packet-path.ts";
 import { findDisagreement } from "../../../src/sfu/native/self-test.ts";
-import { typescriptPath } from "../../../src/sfu/packet-path.ts";
 import { nativePath } from "../packet-paths.ts";
 
 test.each([

@@ -1,0 +1,128 @@
+import { randomBytes } from "node:crypto";
+import { iso } from "../../kernel/clock.ts";
+import type { SessionCaller } from "../../kernel/http/callers.ts";
+import { ApiError } from "../../protocol/errors.ts";
+import type { Runtime } from "../../runtime.ts";
+import { showUser } from "../user.service.ts";
+import type { UserRow } from "../user.table.ts";
+import { sessionStore } from "./session.store.ts";
+import type { SessionRow } from "./session.table.ts";
+
+const ACCESS_TOKEN_SECONDS = 3600;
+export const REFRESH_TOKEN_SECONDS = 30 * 86_400;
+
+/** Where a sign-in came from, as the owner of the account reads it in the list of sessions. */
+export type Client = { ip: string; userAgent: string | null };
+
+/** What a sign-in gives; the refresh token leaves in a cookie alone. */
+export type Opened = {
+  user: ReturnType<typeof showUser>;
+  accessToken: string;
+  expiresIn: number;
+  refreshToken: string;
+};
+
+/** A session with the one refresh token that renews it next. */
+export type Started = { session: SessionRow; refreshToken: string };
+
+export type SessionService = ReturnType<typeof sessionService>;
+
+/** Mutations are units of work: call them inside `write`. */
+export function sessionService({ db, ids, jwt, keyring, now }: Runtime) {
+  const store = sessionStore(db);
+
+  function issueRefreshToken(sessionId: string): string {
+    const token = randomBytes(32).toString("base64url");
+    store.insertRefreshToken({ digest: keyring.digest("refresh-token", token), sessionId, rotatedAt: null });
+    return token;
+  }
+
+  const accessToken = (session: SessionRow): Promise<string> =>
+    jwt.sign("session", ids.uuid(), { sub: session.userId, sid: session.id }, now() + ACCESS_TOKEN_SECONDS * 1000);
+
+  return {
+    start(userId: string, client: Client): Started {
+      const at = now();
+      store.deleteExpired(at);
+      const session: SessionRow = {
+        id: ids.uuid(),
+        userId,
+        ipAddress: client.ip,
+        userAgent: client.userAgent,
+        createdAt: at,
+        refreshedAt: at,
+        expiresAt: at + REFRESH_TOKEN_SECONDS * 1000,
+      };
+      store.insert(session);
+      return { session, refreshToken: issueRefreshToken(session.id) };
+    },
+
+    /**
+     * Null for a token that renews nothing. One that was rotated already is in two hands, so its session ends; that
+     * must be committed, hence no throw.
+     */
+    rotate(refreshToken: string): (Started & { user: UserRow }) | null {
+      const at = now();
+      const digest = keyring.digest("refresh-token", refreshToken);
+      const token = store.findRefreshToken(digest);
+      const found = token && store.find(token.sessionId, at);
+      if (!token || !found) return null;
+      if (token.rotatedAt !== null) {
+        store.delete(token.sessionId);
+        return null;
+      }
+      store.markRotated(digest, at);
+      store.extend(found.session.id, at, at + REFRESH_TOKEN_SECONDS * 1000);
+      return { ...found, refreshToken: issueRefreshToken(found.session.id) };
+    },
+
+    accessToken,
+
+    open: async (user: UserRow, { session, refreshToken }: Started): Promise<Opened> => ({
+      user: showUser(user),
+      accessToken: await accessToken(session),
+      expiresIn: ACCESS_TOKEN_SECONDS,
+      refreshToken,
+    }),
+
+    /** The token alone is not enough: the session must still be there, so that ending it takes effect at once. */
+    async verify(token: string): Promise<SessionCaller> {
+      const { sid } = await jwt.verify("session", token);
+      const found = typeof sid === "string" ? store.find(sid, now()) : undefined;
+      if (!found) throw new ApiError("SVC_TOKEN_REVOKED");
+      const { session, user } = found;
+      return {
+        kind: "session",
+        sessionId: session.id,
+        userId: user.id,
+        email: user.email,
+        isOperator: user.isOperator,
+      };
+    },
+
+    list: (userId: string, before: string, limit: number) => store.list(userId, now(), before, limit),
+    show: (row: SessionRow, currentId: string) => ({
+      id: row.id,
+      ipAddress: row.ipAddress,
+      userAgent: row.userAgent,
+      current: row.id === currentId,
+      createdAt: iso(row.createdAt),
+      refreshedAt: iso(row.refreshedAt),
+      expiresAt: iso(row.expiresAt),
+    }),
+
+    end: store.delete,
+    /** One of the user's own, the current one included. */
+    endOf(userId: string, sessionId: string): void {
+      if (store.find(sessionId, now())?.user.id !== userId) throw new ApiError("SVC_SESSION_NOT_FOUND");
+      store.delete(sessionId);
+    },
+    /** By its refresh token; false when that belongs to no session. */
+    endByRefreshToken(refreshToken: string): boolean {
+      const token = store.findRefreshToken(keyring.digest("refresh-token", refreshToken));
+      if (token) store.delete(token.sessionId);
+      return token !== undefined;
+    },
+    endAllOf: store.deleteOfUser,
+  };
+}

@@ -1,0 +1,58 @@
+import { and, desc, eq, gt, lt, lte, ne, sql } from "drizzle-orm";
+import type { Db } from "../../kernel/db/open.ts";
+import { type UserRow, users } from "../user.table.ts";
+import { type RefreshTokenRow, refreshTokens, type SessionRow, sessions } from "./session.table.ts";
+
+export function sessionStore(db: Db) {
+  const withUser = db
+    .select({ session: sessions, user: users })
+    .from(sessions)
+    .innerJoin(users, eq(users.id, sessions.userId))
+    .where(and(eq(sessions.id, sql.placeholder("id")), gt(sessions.expiresAt, sql.placeholder("at"))))
+    .prepare();
+  const ofUser = db
+    .select()
+    .from(sessions)
+    .where(
+      and(
+        eq(sessions.userId, sql.placeholder("userId")),
+        gt(sessions.expiresAt, sql.placeholder("at")),
+        lt(sessions.id, sql.placeholder("before")),
+      ),
+    )
+    .orderBy(desc(sessions.id))
+    .limit(sql.placeholder("limit"))
+    .prepare();
+  const byDigest = db
+    .select()
+    .from(refreshTokens)
+    .where(eq(refreshTokens.digest, sql.placeholder("digest")))
+    .prepare();
+  const expire = db
+    .delete(sessions)
+    .where(lte(sessions.expiresAt, sql.placeholder("at")))
+    .prepare();
+
+  return {
+    /** Not expired, together with its user. */
+    find: (id: string, at: number): { session: SessionRow; user: UserRow } | undefined => withUser.get({ id, at }),
+    /** Newest first; `before` is the last id of the page before (ids sort by time). */
+    list: (userId: string, at: number, before: string, limit: number): SessionRow[] =>
+      ofUser.all({ userId, at, before, limit }),
+    insert: (row: SessionRow) => void db.insert(sessions).values(row).run(),
+    extend: (id: string, refreshedAt: number, expiresAt: number) =>
+      void db.update(sessions).set({ refreshedAt, expiresAt }).where(eq(sessions.id, id)).run(),
+    delete: (id: string) => void db.delete(sessions).where(eq(sessions.id, id)).run(),
+    deleteOfUser: (userId: string, exceptId = "") =>
+      void db
+        .delete(sessions)
+        .where(and(eq(sessions.userId, userId), ne(sessions.id, exceptId)))
+        .run(),
+    deleteExpired: (at: number) => void expire.run({ at }),
+
+    findRefreshToken: (digest: string): RefreshTokenRow | undefined => byDigest.get({ digest }),
+    insertRefreshToken: (row: RefreshTokenRow) => void db.insert(refreshTokens).values(row).run(),
+    markRotated: (digest: string, rotatedAt: number) =>
+      void db.update(refreshTokens).set({ rotatedAt }).where(eq(refreshTokens.digest, digest)).run(),
+  };
+}

@@ -1,0 +1,90 @@
+import type { Runtime } from "../../runtime.ts";
+import type { Storages } from "../../storage/storages.ts";
+import type { AttachmentStore } from "./attachment.store.ts";
+import type { AttachmentRow } from "./attachment.table.ts";
+
+/** An upload that is neither sent nor finished by then is given up. */
+const UNSENT_LIFETIME_MS = 24 * 3_600_000;
+/** For this long an expired attachment still answers what became of it. */
+const EXPIRED_SHOWN_MS = 30 * 24 * 3_600_000;
+/** Rows per unit of work: a send never waits longer than that takes. */
+const BATCH = 50;
+
+export type AttachmentRemovals = ReturnType<typeof attachmentRemovals>;
+
+/**
+ * How bytes go. What is forgotten is queued in the transaction that forgets it, and removed once that is on disk; what
+ * fails (a bucket that does not answer) stays queued for the job's next turn.
+ */
+export function attachmentRemovals(
+  runtime: Runtime,
+  { store, storages }: { store: AttachmentStore; storages: Storages },
+) {
+  const { log, now, write, writer } = runtime;
+  let running: Promise<void> | null = null;
+  let asked = false;
+
+  async function removeQueued(): Promise<void> {
+    for (;;) {
+      let failed = 0;
+      const batch = store.queuedRemovals(BATCH);
+      for (const { objectKey, location } of batch) {
+        try {
+          await storages.at(location)?.remove(objectKey);
+          await write(() => store.removed(objectKey));
+        } catch (err) {
+          failed += 1;
+          log.warn({ err, location }, "a file could not be removed yet");
+        }
+      }
+      if (batch.length < BATCH || failed > 0) return;
+    }
+  }
+
+  /** One at a time; asked again meanwhile, it looks again. */
+  function run(): Promise<void> {
+    asked = true;
+    running ??= (async () => {
+      try {
+        while (asked) {
+          asked = false;
+          await removeQueued();
+        }
+      } finally {
+        running = null;
+      }
+    })();
+    return running;
+  }
+
+  function queue({ objectKey, location }: Pick<AttachmentRow, "objectKey" | "location">): void {
+    if (objectKey === null) return;
+    store.queueRemoval(objectKey, location, now());
+    writer.afterCommit(() => void run().catch((err) => log.warn({ err }, "files are removed later")));
+  }
+
+  return {
+    /** Inside a unit of work: the bytes of this row are wanted no more. */
+    queue,
+
+    run,
+
+    /** Gives up what was not sent within a day, in small units of work. */
+    async expireUnsent(): Promise<number> {
+      let expired = 0;
+      for (;;) {
+        const done = await write(() => {
+          const rows = store.unsent(now() - UNSENT_LIFETIME_MS, BATCH);
+          for (const row of rows) {
+            store.expire(row.id);
+            queue(row);
+          }
+          store.forgetExpired(now() - EXPIRED_SHOWN_MS, BATCH);
+          return rows.length;
+        });
+        expired += done;
+        if (done < BATCH) return expired;
+      }
+    },
+  };
+}

@@ -1,0 +1,25 @@
+import { type OriginPolicy, originAllowed } from "../../kernel/http/origins.ts";
+import { ApiError } from "../../protocol/errors.ts";
+import type { Runtime } from "../../runtime.ts";
+import { createStorages } from "../../storage/storages.ts";
+import { attachmentRemovals } from "./attachment.removals.ts";
+import { attachmentService } from "./attachment.service.ts";
+import { attachmentStore } from "./attachment.store.ts";
+import { attachmentTransfers } from "./attachment.transfers.ts";
+
+export type Attachments = ReturnType<typeof attachmentParts>;
+
+/** The parts of attachments, wired together: the records, the bytes on their way, and how they go. */
+export function attachmentParts(runtime: Runtime, originPolicy: (projectId: string) => OriginPolicy) {
+  const store = attachmentStore(runtime.db);
+  const storages = createStorages(runtime);
+  const removals = attachmentRemovals(runtime, { store, storages });
+  const judgeOrigin = (projectId: string, origin: string | null) => {
+    if (!originAllowed(origin, originPolicy(projectId))) throw new ApiError("SVC_ORIGIN_NOT_ALLOWED");
+  };
+  return {
+    ...attachmentService(runtime, { store, storages, removals }),
+    transfers: attachmentTransfers(runtime, { store, storages, removals, judgeOrigin }),
+    removals,
+  };
+}

@@ -1,0 +1,25 @@
+import { Elysia } from "elysia";
+import type { Http } from "../../kernel/http/http.ts";
+import type { OriginPolicy } from "../../kernel/http/origins.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { ChatService } from "../chat.service.ts";
+import { chatSocketRoutes } from "../socket/socket.routes.ts";
+import { activityRoutes } from "./activity.routes.ts";
+import { chatDashboardRoutes } from "./chat.dashboard-routes.ts";
+import { conversationRoutes } from "./conversation.routes.ts";
+import { messageRoutes } from "./message.routes.ts";
+import { reactionRoutes } from "./reaction.routes.ts";
+import { chatTokenRoutes } from "./token.routes.ts";
+
+type Deps = { chat: ChatService; projects: { originPolicy: (projectId: string) => OriginPolicy } };
+
+/** All routes of chat, in the order of the spec. */
+export const chatRoutes = (http: Http, runtime: Runtime, { chat, projects }: Deps) =>
+  new Elysia()
+    .use(conversationRoutes(http, runtime, chat))
+    .use(messageRoutes(http, runtime, chat))
+    .use(activityRoutes(http, chat))
+    .use(reactionRoutes(http, runtime, chat))
+    .use(chatTokenRoutes(http, runtime, chat))
+    .use(chatDashboardRoutes(http, runtime, chat))
+    .use(chatSocketRoutes(http, { chat, originPolicy: projects.originPolicy }));

@@ -1,0 +1,89 @@
+import type { Db } from "../../kernel/db/open.ts";
+import { columnsOf, inserter } from "../../kernel/db/statements.ts";
+import { type MessageRow, messages } from "./message.table.ts";
+
+type HistoryQuery = {
+  conversationId: string;
+  /** Walks away from this `seq`; null starts at the newest. */
+  from: number | null;
+  direction: "older" | "newer";
+  senderId?: string;
+  threadRootId?: string;
+  includeDeleted: boolean;
+  limit: number;
+};
+
+export function messageStore({ $client: client }: Db) {
+  const columns = columnsOf(messages);
+  const select = (rest: string) =>
+    client.prepare<MessageRow, (string | number | null)[]>(`SELECT ${columns} FROM messages ${rest}`);
+  const byPublicId = select("WHERE public_id = ?");
+  const byClientId = select(
+    "WHERE conversation_id = ? AND ifnull(sender_id, '') = ? AND client_message_id = ? AND client_message_id IS NOT NULL",
+  );
+  const thread = select("WHERE thread_root_id = ? AND seq > ? AND (? OR deleted_at IS NULL) ORDER BY seq LIMIT ?");
+  const pinned = select(
+    "WHERE conversation_id = ?1 AND pinned_at IS NOT NULL AND (pinned_at, id) < (?2, ?3) ORDER BY pinned_at DESC, id DESC LIMIT ?4",
+  );
+  const lastSentAt = client.prepare<{ at: number }, [string, string]>(
+    "SELECT created_at AS at FROM messages WHERE conversation_id = ? AND sender_id = ? ORDER BY seq DESC LIMIT 1",
+  );
+  const edit = client.prepare(
+    "UPDATE messages SET text = ?2, metadata = ?3, edited_at = ?4, updated_at = ?4 WHERE id = ?1",
+  );
+  const tombstone = client.prepare(
+    `UPDATE messages SET text = NULL, metadata = NULL, attachment = NULL, reaction_count = 0, pinned_at = NULL,
+       deleted_at = ?2, deleted_by = ?3, updated_at = ?2 WHERE id = ?1`,
+  );
+  const countReplies = client.prepare<{ replyCount: number }, [string, number]>(
+    "UPDATE messages SET reply_count = reply_count + ?2 WHERE public_id = ?1 RETURNING reply_count AS replyCount",
+  );
+  const pin = client.prepare("UPDATE messages SET pinned_at = ?2, updated_at = ?3 WHERE id = ?1");
+  const countReactions = client.prepare("UPDATE messages SET reaction_count = reaction_count + ?2 WHERE id = ?1");
+
+  // One statement per combination of filters, made when first asked for: sixteen at most.
+  const walks = new Map<string, ReturnType<typeof select>>();
+  function walk({ direction, senderId, threadRootId, includeDeleted }: HistoryQuery) {
+    const where = [
+      "conversation_id = ?",
+      direction === "older" ? "seq < ?" : "seq > ?",
+      ...(senderId === undefined ? [] : ["sender_id = ?"]),
+      ...(threadRootId === undefined ? [] : ["thread_root_id = ?"]),
+      ...(includeDeleted ? [] : ["deleted_at IS NULL"]),
+    ].join(" AND ");
+    const known = walks.get(where);
+    if (known) return known;
+    const made = select(`WHERE ${where} ORDER BY seq ${direction === "older" ? "DESC" : "ASC"} LIMIT ?`);
+    walks.set(where, made);
+    return made;
+  }
+
+  return {
+    find: (publicId: string): MessageRow | null => byPublicId.get(publicId),
+    findByClientId: (conversationId: string, senderId: string | null, clientMessageId: string): MessageRow | null =>
+      byClientId.get(conversationId, senderId ?? "", clientMessageId),
+    insert: inserter<MessageRow | Omit<MessageRow, "id">>(client, messages),
+    /** In the order walked: newest first toward older ones, oldest first toward newer. */
+    history(query: HistoryQuery): MessageRow[] {
+      const { conversationId, from, limit, senderId, threadRootId } = query;
+      const start = from ?? (query.direction === "older" ? Number.MAX_SAFE_INTEGER : 0);
+      const filters = [senderId, threadRootId].filter((value) => value !== undefined);
+      return walk(query).all(conversationId, start, ...filters, limit);
+    },
+    replies: (rootId: string, afterSeq: number, includeDeleted: boolean, limit: number): MessageRow[] =>
+      thread.all(rootId, afterSeq, includeDeleted ? 1 : 0, limit),
+    pinned: (conversationId: string, before: { at: number; id: number } | null, limit: number): MessageRow[] =>
+      pinned.all(conversationId, before?.at ?? Number.MAX_SAFE_INTEGER, before?.id ?? 0, limit),
+    lastSentAt: (conversationId: string, senderId: string): number | null =>
+      lastSentAt.get(conversationId, senderId)?.at ?? null,
+    edit: (row: MessageRow, at: number) => void edit.run(row.id, row.text, row.metadata, at),
+    tombstone: (id: number, at: number, by: string | null) => void tombstone.run(id, at, by),
+    /** The thread's new count; null when retention has removed its root. */
+    countReplies: (rootId: string, difference: number): number | null =>
+      countReplies.get(rootId, difference)?.replyCount ?? null,
+    pin: (id: number, pinnedAt: number | null, at: number) => void pin.run(id, pinnedAt, at),
+    countReactions: (id: number, difference: number) => void countReactions.run(id, difference),
+  };
+}
+
+export type MessageStore = ReturnType<typeof messageStore>;

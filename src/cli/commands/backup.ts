@@ -1,0 +1,40 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { Command } from "commander";
+import { VERSION } from "../../kernel/version.ts";
+import { addConfigOptions, configFrom } from "../config-options.ts";
+import { CommandFailure } from "../failure.ts";
+import { megabytes } from "../table.ts";
+
+const HELP = `
+The file holds the database, the attachments kept on this machine and the generated secrets: treat it like a password.
+It is a tar with a list of checksums as its last entry. A running server is not disturbed; BACKUP_DIR makes backups on
+a schedule instead. \`stoa restore FILE --check\` tells whether a backup is whole.`;
+
+export function backupCommand(argv: readonly string[]): Command {
+  const backup = new Command("backup")
+    .description("write everything into one file, also while the server runs")
+    .argument("<file>", "where the backup goes")
+    .option("--force", "replace a file of that name")
+    .option("--json", "print what was written as one JSON object")
+    .addHelpText("after", HELP)
+    .action(async (name: string, options) => {
+      const { config } = configFrom(options);
+      const file = resolve(name);
+      if (existsSync(file) && options.force !== true) {
+        throw new CommandFailure(`${file} exists. Choose another name, or replace it with --force.`, true);
+      }
+      const { makeBackup } = await import("../../backup/make-backup.ts");
+      const { withReasons } = await import("../backup-failures.ts");
+      const report = await withReasons(() =>
+        makeBackup({ dataDir: config.DATA_DIR, file, now: Date.now(), version: VERSION }),
+      );
+      if (options.json) return console.log(JSON.stringify(report));
+      console.log(`Wrote ${file}: ${megabytes(report.bytes)}, with ${report.attachments} attachments.`);
+      console.log(`SHA-256 ${report.sha256}`);
+      if (report.elsewhere > 0) {
+        console.log(`${report.elsewhere} attachments lie in the bucket of STORAGE_S3_BUCKET and are not in it.`);
+      }
+    });
+  return addConfigOptions(backup, argv, ["DATA_DIR"]);
+}

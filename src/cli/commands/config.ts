@@ -1,0 +1,53 @@
+import { Command } from "commander";
+import { documentConfig, shownValue } from "../../kernel/config/document.ts";
+import { type Config, GROUPS, type Sources, VARIABLE_NAMES } from "../../kernel/config/index.ts";
+import { addConfigOptions, configFrom } from "../config-options.ts";
+
+export function configCommand(argv: readonly string[]): Command {
+  const check = new Command("check").description("say whether the configuration is right").action((options) => {
+    configFrom(options);
+    console.log("The configuration is right.");
+  });
+
+  const print = new Command("print")
+    .description("print every variable; secrets are hidden")
+    .option("--sources", "also print where each value comes from")
+    .option("--json", "as one JSON object")
+    .action((options) => {
+      const { config, sources } = configFrom(options);
+      console.log(options.json ? asJson(config, sources, options.sources) : asText(config, sources, options.sources));
+    });
+
+  const doc = new Command("doc")
+    .description("print the reference of every variable as Markdown")
+    .action(() => console.log(documentConfig()));
+
+  return new Command("config")
+    .description("check, print or document the configuration")
+    .addCommand(addConfigOptions(check, argv, "all"))
+    .addCommand(addConfigOptions(print, argv, "all"))
+    .addCommand(doc);
+}
+
+function asJson(config: Config, sources: Sources, withSources: boolean): string {
+  const entries = VARIABLE_NAMES.map((name) => {
+    const value = shownValue(config, name) ?? null;
+    return [name, withSources ? { value, source: sources[name] } : value];
+  });
+  return JSON.stringify({ ...Object.fromEntries(entries), OAUTH: Object.keys(config.OAUTH) }, null, 2);
+}
+
+function asText(config: Config, sources: Sources, withSources: boolean): string {
+  const width = Math.max(...VARIABLE_NAMES.map((name) => name.length));
+  const groups = GROUPS.map(({ title, names }) => {
+    const lines = names.map((name) => {
+      const value = shownValue(config, name);
+      const shown = Array.isArray(value) ? value.join(",") : String(value ?? "");
+      return `${name.padEnd(width)}  ${withSources ? sources[name].padEnd(11) : ""}  ${shown}`.trimEnd();
+    });
+    return [`# ${title}`, ...lines].join("\n");
+  });
+  const providers = Object.keys(config.OAUTH);
+  if (providers.length > 0) groups.push(`# OAuth providers\n${providers.join("\n")}`);
+  return groups.join("\n\n");
+}

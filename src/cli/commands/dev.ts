@@ -1,0 +1,81 @@
+import { Command } from "commander";
+import { isLoopback } from "../../kernel/loopback.ts";
+import { VERSION } from "../../kernel/version.ts";
+import type { RunningServer } from "../../server.ts";
+import { addConfigOptions, configFrom } from "../config-options.ts";
+import type { DevData } from "../dev-data.ts";
+import { CommandFailure } from "../failure.ts";
+import { runUntilSignal } from "../signals.ts";
+
+export function devCommand(argv: readonly string[]): Command {
+  const dev = new Command("dev")
+    .description("run the server on this machine only, with an account, a project and a key to try it with")
+    .option("--json", "print what was made as one JSON object")
+    .action(async (options) => {
+      // Media is announced at this machine's other addresses too: Firefox makes no call to 127.0.0.1 alone. A connection
+      // takes credentials that only loopback hands out.
+      const { config } = configFrom(options);
+      if (!isLoopback(config.HOST)) {
+        throw new CommandFailure(
+          `dev listens on loopback only, not on ${config.HOST}. Use \`stoa serve\` for others.`,
+          true,
+        );
+      }
+      const { boot } = await import("../boot.ts");
+      const { ensureDevData } = await import("../dev-data.ts");
+      await runUntilSignal(async () => {
+        const server = await boot(config);
+        try {
+          const data = await ensureDevData(server);
+          server.services.playground.openFor(data.projectId);
+          const facts = factsOf(server, config.DATA_DIR, data);
+          console.log(options.json === true ? JSON.stringify(facts) : welcome(facts));
+          return server;
+        } catch (error) {
+          await server.stop("not for development", 0);
+          throw error;
+        }
+      });
+    });
+  return addConfigOptions(dev, argv, "all");
+}
+
+type Facts = ReturnType<typeof factsOf>;
+
+function factsOf({ url, media }: RunningServer, dataDir: string, data: DevData) {
+  const { email, password, projectId, apiKey } = data;
+  return {
+    version: VERSION,
+    url,
+    dataDir,
+    dashboardUrl: `${url}/`,
+    docsUrl: `${url}/docs`,
+    playgroundUrl: `${url}/playground`,
+    media: { ports: media.ports, addresses: media.addresses },
+    email,
+    password,
+    projectId,
+    environment: "DEVELOPMENT",
+    apiKey,
+    // Room names are unique: with the time in it, the line works every time it is pasted.
+    curl: `curl -X POST ${url}/v1/rooms -H 'authorization: Bearer ${apiKey}' -H 'content-type: application/json' -d '{"name":"hello-'$(date +%s)'"}'`,
+  };
+}
+
+function welcome(facts: Facts): string {
+  return `
+  Stoa ${facts.version} for development: its API answers this machine only. Data in ${facts.dataDir}
+
+  API         ${facts.url}/v1
+  Docs        ${facts.docsUrl}
+  Dashboard   ${facts.dashboardUrl}
+              ${facts.email}, password ${facts.password}
+  Playground  ${facts.playgroundUrl}   a room, in as many tabs as you like
+  Media       udp and tcp ${facts.media.ports.join(", ")} of ${facts.media.addresses.join(", ")}
+  API key     ${facts.apiKey}
+
+  Make a room:
+
+${facts.curl}
+`;
+}

@@ -1,0 +1,29 @@
+import { Command } from "commander";
+import { addConfigOptions, configFrom } from "../config-options.ts";
+
+const HELP = `
+Give it the settings of the server: the same flags, environment or --config file. With the server running it also tries
+the media ports and the WebSocket. The exit code is 1 when a check has failed; warnings do not count.`;
+
+const MARK = { pass: "ok  ", warn: "warn", fail: "FAIL" } as const;
+
+export function doctorCommand(argv: readonly string[]): Command {
+  const doctor = new Command("doctor")
+    .description("look for what keeps calls, mail or data from working, and say what to do about it")
+    .option("--json", "print the checks as a JSON array")
+    .addHelpText("after", HELP)
+    .action(async (options) => {
+      const { config } = configFrom(options);
+      const { examine } = await import("../../doctor/doctor.ts");
+      const checks = await examine(config, Date.now());
+      if (options.json) console.log(JSON.stringify(checks, null, 2));
+      else {
+        for (const { name, status, detail, remedy } of checks) {
+          console.log(`${MARK[status]}  ${name.padEnd(17)} ${detail}`);
+          if (remedy !== "") console.log(`${" ".repeat(24)}→ ${remedy}`);
+        }
+      }
+      process.exit(checks.some(({ status }) => status === "fail") ? 1 : 0);
+    });
+  return addConfigOptions(doctor, argv, "all");
+}

@@ -1,0 +1,75 @@
+import { Command, Option } from "commander";
+import { ENVIRONMENTS } from "../../protocol/enums.ts";
+import { addConfigOptions, configFrom } from "../config-options.ts";
+import { table } from "../table.ts";
+
+export function keysCommand(argv: readonly string[]): Command {
+  const create = new Command("create")
+    .description("make an API key; it is printed once and cannot be shown again")
+    .option("--project <name-or-id>", "the project; may be left out when there is only one")
+    .option("--create-project", "make the project first if there is none of that name")
+    .option("--name <name>", "what the key is for", "command line")
+    .addOption(new Option("--environment <environment>").choices(ENVIRONMENTS.map(lower)).default("development"))
+    .option("--json", "print the key and its record as JSON")
+    .action(async (options) => {
+      const { config } = configFrom(options);
+      const { withServices } = await import("../data.ts");
+      const { chooseProject } = await import("../project-choice.ts");
+      await withServices(config, async (services, { write }) => {
+        const environment = ENVIRONMENTS.find((name) => lower(name) === options.environment) ?? "DEVELOPMENT";
+        const record = await write(() => {
+          const { id } = chooseProject(services, options.project, options.createProject === true);
+          return services.apiKeys.create(id, { name: options.name, environment });
+        });
+        console.log(options.json ? JSON.stringify(record) : record.key);
+      });
+    });
+
+  const list = new Command("list")
+    .description("list API keys, without their secrets")
+    .option("--project <name-or-id>", "only those of this project")
+    .option("--json", "as a JSON array")
+    .action(async (options) => {
+      const { config } = configFrom(options);
+      const { withServices } = await import("../data.ts");
+      const { keysOf } = await import("../project-choice.ts");
+      await withServices(config, async (services) => {
+        const keys = keysOf(services, options.project);
+        const rows = keys.map(({ publicId, name, environment, status, projectName, lastUsedAt }) => [
+          publicId,
+          projectName,
+          lower(environment),
+          lower(status),
+          lastUsedAt ?? "never used",
+          name,
+        ]);
+        console.log(
+          options.json
+            ? JSON.stringify(keys)
+            : table(["KEY", "PROJECT", "ENVIRONMENT", "STATUS", "LAST USED", "NAME"], rows),
+        );
+      });
+    });
+
+  const revoke = new Command("revoke")
+    .description("revoke an API key; a running server refuses it from then on")
+    .argument("<key>", "its id or public id, as `keys list` shows it")
+    .action(async (key: string, options) => {
+      const { config } = configFrom(options);
+      const { withServices } = await import("../data.ts");
+      const { findKey } = await import("../project-choice.ts");
+      await withServices(config, async (services, { write }) => {
+        const { id, projectId, publicId } = findKey(services, key);
+        const { revoked } = await write(() => services.apiKeys.revoke(projectId, id));
+        console.log(revoked ? `Revoked ${publicId}.` : `${publicId} was revoked already.`);
+      });
+    });
+
+  return new Command("keys")
+    .description("API keys without a browser")
+    .addCommand(addConfigOptions(create, argv, ["DATA_DIR"]))
+    .addCommand(addConfigOptions(list, argv, ["DATA_DIR"]))
+    .addCommand(addConfigOptions(revoke, argv, ["DATA_DIR"]));
+}
+
+const lower = (word: string) => word.toLowerCase();

@@ -1,0 +1,92 @@
+import { Command, InvalidArgumentError, Option } from "commander";
+import { isLoopback } from "../../kernel/loopback.ts";
+import { CommandFailure } from "../failure.ts";
+import { chatTable, mediaTable } from "../load-test-report.ts";
+
+type Options = {
+  url: string;
+  apiKey?: string;
+  rooms: number;
+  publishers: number;
+  subscribers: number;
+  chat?: boolean;
+  conversations: number;
+  senders: number;
+  readers: number;
+  rate: number;
+  duration: number;
+  json?: boolean;
+  yesIOwnThisServer?: boolean;
+};
+
+const HELP = `
+Media: --rooms, --publishers and --subscribers. With --chat: --conversations, --senders, --readers and --rate instead.
+Rooms are closed at the end; conversations are archived, and what was said in them goes after a day.`;
+
+export function loadTestCommand(): Command {
+  return new Command("load-test")
+    .description("fill rooms or conversations of a server, to see what it carries")
+    .option("--url <url>", "the server", "http://127.0.0.1:7000")
+    .addOption(new Option("--api-key <key>", "an API key of a project there").env("STOA_API_KEY"))
+    .option("--rooms <n>", "rooms", between(1, 1_000), 1)
+    .option("--publishers <n>", "in each room, each with half a megabit of video a second", between(1, 50), 1)
+    .option("--subscribers <n>", "in each room, each watching every publisher of it", between(0, 10_000), 5)
+    .option("--chat", "load chat, not media")
+    .option("--conversations <n>", "conversations", between(1, 1_000), 1)
+    .option("--senders <n>", "in each conversation", between(1, 100), 1)
+    .option("--readers <n>", "in each conversation, each getting every message of it", between(0, 900), 5)
+    .option("--rate <n>", "messages a second from each sender", between(1, 1_000), 1)
+    .option("--duration <seconds>", "how long is measured", between(1, 3_600), 10)
+    .option("--json", "print the result as one JSON object")
+    .option("--yes-i-own-this-server", "needed for a server that is not on this machine")
+    .addHelpText("after", HELP)
+    .action(async (options: Options) => {
+      const { url, apiKey, duration: durationSeconds } = options;
+      if (apiKey === undefined) throw new CommandFailure("give an API key: --api-key, or STOA_API_KEY", true);
+      if (!URL.canParse(url)) throw new CommandFailure(`${url} is no address`, true);
+      const { hostname, origin } = new URL(url);
+      if (!isLoopback(hostname) && !options.yesIOwnThisServer) {
+        throw new CommandFailure(
+          `${hostname} is not this machine. Say --yes-i-own-this-server if you may load it.`,
+          true,
+        );
+      }
+      const target = { url: origin, apiKey, durationSeconds };
+      const run = options.chat ? loadChat : loadMedia;
+      const { report, text } = await run({ ...options, ...target }).catch((error: Error) => {
+        throw new CommandFailure(`${origin}: ${error.message}`);
+      });
+      if (process.stderr.isTTY) process.stderr.write("\r\x1b[K");
+      console.log(options.json ? JSON.stringify(report) : text);
+      process.exit(report.joined === 0 ? 1 : 0);
+    });
+}
+
+type Target = Options & { apiKey: string; durationSeconds: number };
+
+async function loadMedia({ url, apiKey, durationSeconds, rooms, publishers, subscribers }: Target) {
+  const { runMediaLoad } = await import("../../load-test/media-load.ts");
+  const load = { url, apiKey, durationSeconds, rooms, publishers, subscribers };
+  const report = await runMediaLoad(load, showProgress);
+  return { report, text: mediaTable(report) };
+}
+
+async function loadChat({ url, apiKey, durationSeconds, conversations, senders, readers, rate }: Target) {
+  const { runChatLoad } = await import("../../load-test/chat-load.ts");
+  const load = { url, apiKey, durationSeconds, conversations, senders, readers, rate };
+  const report = await runChatLoad(load, showProgress);
+  return { report, text: chatTable(report) };
+}
+
+/** One line that changes on a terminal, plain lines elsewhere; never in the way of the result. */
+function showProgress(line: string): void {
+  process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${line}` : `${line}\n`);
+}
+
+function between(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (Number.isInteger(value) && value >= min && value <= max) return value;
+    throw new InvalidArgumentError(`an integer from ${min} to ${max} is expected`);
+  };
+}

@@ -1,0 +1,15 @@
+import { Command } from "commander";
+import { addConfigOptions, configFrom } from "../config-options.ts";
+
+export function migrateCommand(argv: readonly string[]): Command {
+  const migrate = new Command("migrate")
+    .description("bring the database up to date; a copy is made first, and `serve` does the same by itself")
+    .action(async (options) => {
+      const { config } = configFrom(options);
+      const { openData } = await import("../boot.ts");
+      const { closeRuntime } = await import("../../runtime.ts");
+      await closeRuntime(openData(config));
+      console.log("The database is up to date.");
+    });
+  return addConfigOptions(migrate, argv, ["DATA_DIR"]);
+}

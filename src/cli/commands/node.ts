@@ -1,0 +1,123 @@
+import { createSocket } from "node:dgram";
+import { hostname } from "node:os";
+import { Command } from "commander";
+import type { Config } from "../../kernel/config/index.ts";
+import { createLog } from "../../kernel/log.ts";
+import { isLoopback } from "../../kernel/loopback.ts";
+import { VERSION } from "../../kernel/version.ts";
+import type { NodeProcess } from "../../media/node-process.ts";
+import { addConfigOptions, configFrom } from "../config-options.ts";
+import { CommandFailure } from "../failure.ts";
+import { listenFailure } from "../listen-failure.ts";
+import { runUntilSignal } from "../signals.ts";
+
+const SHOWN = [
+  "CONTROL_PLANE",
+  "SFU_REGISTRATION_SECRET",
+  "SFU_NODE_NAME",
+  "SFU_REGION",
+  "SFU_CAPACITY",
+  "SFU_INTERNAL_URL",
+  "SFU_HEARTBEAT_TIMEOUT_SECONDS",
+  "HOST",
+  "PORT",
+  "MEDIA_UDP_PORT",
+  "MEDIA_WORKERS",
+  "MEDIA_FAN_OUT",
+  "PUBLIC_IP",
+  "TLS_CERT",
+  "TLS_KEY",
+  "LOG_LEVEL",
+  "LOG_FORMAT",
+] as const;
+
+export function nodeCommand(argv: readonly string[]): Command {
+  const node = new Command("node")
+    .description("run a media node for a server on another machine (--control-plane)")
+    .action(async (options) => {
+      const { config: asked, sources } = configFrom(options);
+      // Every server calls its own node "local": a second one needs a name of its own.
+      const name = sources.SFU_NODE_NAME === "default" ? hostname().replaceAll(/[^A-Za-z0-9._-]/g, "-") : undefined;
+      const config = name ? { ...asked, SFU_NODE_NAME: name } : asked;
+      const { controlPlane, secret } = required(config);
+      const reachableHost = await reachableHostOf(config, controlPlane);
+      const log = createLog({ level: config.LOG_LEVEL, format: config.LOG_FORMAT });
+      const { startNodeProcess } = await import("../../media/node-process.ts");
+      await runUntilSignal(async () => {
+        const running = await startNodeProcess({ config, controlPlane, secret, reachableHost, log }).catch((error) => {
+          throw explained(error, config);
+        });
+        if (running.agent.refused()) {
+          await running.stop("refused", 0);
+          throw new CommandFailure(`${controlPlane}: ${running.agent.problem()}${remedyOf(running, config)}`);
+        }
+        console.log(greeting(running, config, controlPlane).join("\n"));
+        return running;
+      });
+    });
+  return addConfigOptions(node, argv, SHOWN);
+}
+
+function required({ CONTROL_PLANE, SFU_REGISTRATION_SECRET }: Config): { controlPlane: string; secret: string } {
+  if (CONTROL_PLANE === undefined) {
+    throw new CommandFailure("say which server this node works for: --control-plane http://10.0.0.1:7000", true);
+  }
+  if (SFU_REGISTRATION_SECRET === undefined) {
+    throw new CommandFailure(
+      "SFU_REGISTRATION_SECRET is not set. Use the server's: its variable, or the file sfu-secret in its DATA_DIR.",
+      true,
+    );
+  }
+  return { controlPlane: CONTROL_PLANE.replace(/\/$/, ""), secret: SFU_REGISTRATION_SECRET };
+}
+
+/** Where the control plane finds this node, unless SFU_INTERNAL_URL says it. */
+async function reachableHostOf({ HOST, SFU_INTERNAL_URL }: Config, controlPlane: string): Promise<string> {
+  const { hostname: host } = new URL(controlPlane);
+  if (HOST === "0.0.0.0" || HOST === "::") return addressTowards(host.replaceAll(/[[\]]/g, ""));
+  if (SFU_INTERNAL_URL === undefined && isLoopback(HOST) && !isLoopback(host)) {
+    throw new CommandFailure(
+      `the control plane at ${host} cannot reach ${HOST}. Listen on an address it can: --host 0.0.0.0`,
+      true,
+    );
+  }
+  return HOST;
+}
+
+/** The address from which this machine would speak to a host; nothing is sent to find out. */
+function addressTowards(host: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
+    socket.once("error", (error) => {
+      socket.close();
+      reject(new CommandFailure(`${host} cannot be found: ${error.message}. Or set SFU_INTERNAL_URL.`));
+    });
+    socket.connect(9, host, () => {
+      const { address } = socket.address();
+      socket.close();
+      resolve(address);
+    });
+  });
+}
+
+function remedyOf({ agent }: NodeProcess, { SFU_NODE_NAME }: Config): string {
+  return agent.problem()?.includes("secret")
+    ? ". SFU_REGISTRATION_SECRET must be the server's: its variable, or the file sfu-secret in its DATA_DIR."
+    : ` (${SFU_NODE_NAME}). Choose another with --sfu-node-name.`;
+}
+
+function greeting({ internalUrl, ports, announce, agent }: NodeProcess, config: Config, controlPlane: string) {
+  const { SFU_NODE_NAME: name, SFU_REGION: region, SFU_CAPACITY: capacity } = config;
+  const problem = agent.problem();
+  return [
+    `Stoa ${VERSION} media node ${name}, region ${region}${capacity === 0 ? "" : `, at most ${capacity} rooms`}`,
+    `  Media          udp and tcp ${ports.join(", ")}, for clients at ${announce.join(", ")}`,
+    `  Control plane  ${controlPlane}, which reaches this node at ${internalUrl}`,
+    problem === null ? "  Registered" : `  Not registered yet (${problem}); it keeps trying.`,
+  ];
+}
+
+function explained(error: unknown, config: Config): unknown {
+  if (error instanceof Error && error.name === "MediaRefused") return new CommandFailure(error.message);
+  return listenFailure(error, config) ?? error;
+}

@@ -1,0 +1,51 @@
+import { existsSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { resolve } from "node:path";
+import { Command } from "commander";
+import { addConfigOptions, configFrom } from "../config-options.ts";
+
+const HELP = `
+The backup is read to its last byte before anything is changed. Data that is there already is kept in a folder of the
+data directory. Chat clients that were connected read their history again.`;
+
+export function restoreCommand(argv: readonly string[]): Command {
+  const restore = new Command("restore")
+    .description("replace the data by that of a backup; the server must not be running")
+    .argument("<file>", "a file that `stoa backup` wrote")
+    .option("--check", "only say whether the backup is whole")
+    .option("--json", "print what was done as one JSON object")
+    .addHelpText("after", HELP)
+    .action(async (name: string, options) => {
+      const { config } = configFrom(options);
+      const { restoreBackup, verifyBackup } = await import("../../backup/restore.ts");
+      const { lockData } = await import("../../kernel/data-lock.ts");
+      const { assetFolder } = await import("../../kernel/assets.ts");
+      const { withReasons } = await import("../backup-failures.ts");
+      const { DATA_DIR: dataDir } = config;
+      const file = resolve(name);
+      const migrationsDir = assetFolder("migrations");
+      const now = Date.now();
+      await withReasons(async () => {
+        if (options.check) {
+          const folder = existsSync(dataDir) ? dataDir : tmpdir();
+          const found = await verifyBackup({ file, dataDir: folder, migrationsDir, now });
+          console.log(
+            options.json
+              ? JSON.stringify(found)
+              : `${file} is whole: made ${found.createdAt} by Stoa ${found.version}.`,
+          );
+          return;
+        }
+        const lock = lockData(dataDir);
+        try {
+          const report = await restoreBackup({ file, dataDir, migrationsDir, now });
+          if (options.json) return console.log(JSON.stringify(report));
+          console.log(`Restored the data of ${report.createdAt} into ${dataDir}.`);
+          if (report.setAside) console.log(`What was there is in ${report.setAside}; remove it when you are content.`);
+        } finally {
+          lock.release();
+        }
+      });
+    });
+  return addConfigOptions(restore, argv, ["DATA_DIR"]);
+}

@@ -1,0 +1,57 @@
+import { existsSync } from "node:fs";
+import { Command } from "commander";
+import type { Config } from "../../kernel/config/index.ts";
+import { isLoopback } from "../../kernel/loopback.ts";
+import { VERSION } from "../../kernel/version.ts";
+import type { RunningServer } from "../../server.ts";
+import { reachableUrls } from "../addresses.ts";
+import { addConfigOptions, configFrom } from "../config-options.ts";
+import { devDataPath } from "../dev-data.ts";
+import { runUntilSignal } from "../signals.ts";
+
+export function serveCommand(argv: readonly string[]): Command {
+  const serve = new Command("serve")
+    .description("run the server")
+    .option("--rotate-secret", "accept another STOA_SECRET: keys and sessions made with the old one stop working")
+    .action(async (options) => {
+      const { config } = configFrom(options);
+      const { boot } = await import("../boot.ts");
+      await runUntilSignal(async () => {
+        const server = await boot(config, { rotateSecret: options.rotateSecret });
+        console.log(greeting(server, config).join("\n"));
+        return server;
+      });
+    });
+  return addConfigOptions(serve, argv, "all");
+}
+
+function greeting({ url, services, media }: RunningServer, config: Config): string[] {
+  const urls = reachableUrls(url, config.HOST);
+  const home = config.PUBLIC_URL ?? urls[0] ?? url;
+  const lines = [
+    `Stoa ${VERSION}   data in ${config.DATA_DIR}`,
+    ...urls.map((reachable) => `  Listening  ${reachable}`),
+  ];
+  for (const address of media.addresses) {
+    const host = address.includes(":") ? `[${address}]` : address;
+    lines.push(`  Media      ${media.ports.map((port) => `${host}:${port}`).join(", ")} (udp and tcp)`);
+  }
+  // A server that only this machine reaches has a proxy in front: its port is the one to let in.
+  const front = new URL(config.PUBLIC_URL !== undefined && isLoopback(config.HOST) ? config.PUBLIC_URL : url);
+  const port = front.port || (front.protocol === "https:" ? "443" : "80");
+  lines.push(`  Firewall   let in tcp ${port}, udp and tcp ${media.ports.join(", ")}`);
+  if (config.PUBLIC_URL !== undefined) lines.push(`  Public     ${config.PUBLIC_URL}`);
+  if (services.users.isEmpty()) lines.push(firstStep(home, config));
+  if (existsSync(devDataPath(config.DATA_DIR))) {
+    lines.push(
+      `  Careful: \`stoa dev\` made this data, and ${devDataPath(config.DATA_DIR)} holds a password and a key to it.`,
+    );
+  }
+  return lines;
+}
+
+function firstStep(home: string, { REGISTRATION }: Config): string {
+  return REGISTRATION === "closed"
+    ? "  Next: make the operator account with `stoa admin create`."
+    : `  Next: open ${home}/ to create the operator account.`;
+}

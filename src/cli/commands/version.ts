@@ -1,0 +1,16 @@
+import { Command } from "commander";
+import { VERSION } from "../../kernel/version.ts";
+
+export function versionCommand(): Command {
+  return new Command("version")
+    .description("print the version, the platform and the runtime")
+    .option("--json", "as one JSON object")
+    .action(({ json }: { json?: true }) => {
+      const platform = `${process.platform}-${process.arch}`;
+      console.log(
+        json === true
+          ? JSON.stringify({ version: VERSION, platform, bun: Bun.version })
+          : `stoa ${VERSION} (${platform}, Bun ${Bun.version})`,
+      );
+    });
+}

@@ -1,0 +1,135 @@
+import type { ChatSignal } from "../protocol/chat.ts";
+import type { ChatEvent } from "../protocol/chat-events.ts";
+import type { AuditActionName, Environment, LiveStreamStatus } from "../protocol/enums.ts";
+import type { Quality, Track } from "../protocol/room-records.ts";
+import type { LeaveReason } from "../protocol/signaling.ts";
+import type { WebhookEventData, WebhookEventType } from "../protocol/webhook-events.ts";
+
+/** Something a project's webhook endpoints may want to hear; joins the transaction that made it true. */
+export type WebhookFact = {
+  [Type in WebhookEventType]: {
+    type: Type;
+    projectId: string;
+    environment: Environment;
+    at: number;
+    data: WebhookEventData[Type];
+  };
+}[WebhookEventType];
+
+/** Who acts, and by which request: both are null for the command line. */
+export type Author = {
+  actor: { id: string; email: string } | null;
+  request: { id: string; ip: string; userAgent: string | null } | null;
+  /** The one that the request chose; keys and webhooks have an environment of their own. */
+  environment: Environment;
+};
+
+export const COMMAND_LINE: Author = { actor: null, request: null, environment: "DEVELOPMENT" };
+
+/** An administrative action. `metadata` names what changed, never a new value and never a secret. */
+export type AuditFact = Author & {
+  action: AuditActionName;
+  projectId: string;
+  resourceId: string;
+  metadata: Record<string, unknown>;
+  at: number;
+};
+
+/** What each fact about an RTC connection says; `sessionId` names one join, `connectionId` is the client's own name. */
+type RtcConnectionSubject = {
+  sessionId: string;
+  connectionId: string;
+  projectId: string;
+  environment: Environment;
+  roomId: string;
+  roomName: string;
+  participantIdentity: string;
+  tokenId: string;
+  serverName: string | null;
+  sdk: string | null;
+  userAgent: string | null;
+  ipAddress: string;
+  /** When its socket was opened. */
+  startedAt: number;
+  at: number;
+};
+
+export type RtcConnectionEvent =
+  /** In the room; whether media follows is open. `replaced`: it took over from an earlier try of the same client. */
+  | { type: "started"; mode: "new" | "replaced" }
+  /** Media flows for the first time. */
+  | { type: "connected"; transport: "udp" | "tcp"; remoteAddress: string; joinTimeMs: number }
+  /** The socket (`signaling`) or the packets (`media`) stopped; the participant is kept. */
+  | { type: "reconnecting"; path: "signaling" | "media"; reason: string }
+  | { type: "reconnected"; path: "signaling" | "media" }
+  | { type: "mediaFailed"; reason: string }
+  | { type: "iceStateChanged"; state: string }
+  | { type: "dtlsStateChanged"; state: string }
+  | { type: "qualityChanged"; quality: Quality }
+  | { type: "trackPublished"; track: Track }
+  | { type: "trackUnpublished"; trackId: string }
+  | { type: "stats"; rttMs: number | null; jitterMs: number | null; packetLossPercent: number | null }
+  | { type: "left"; reason: LeaveReason };
+
+export type RtcConnectionFact = RtcConnectionSubject & RtcConnectionEvent;
+
+/** A join that was refused, or a socket that never got so far; what is not known of it is null. */
+export type RtcRefusedFact = {
+  code: string;
+  message: string;
+  closeCode: number;
+  projectId: string | null;
+  environment: Environment | null;
+  roomId: string | null;
+  participantIdentity: string | null;
+  tokenId: string | null;
+  connectionId: string | null;
+  sdk: string | null;
+  userAgent: string | null;
+  ipAddress: string;
+  startedAt: number;
+  at: number;
+};
+
+/** Everything that features tell each other over the bus, by name. */
+export type Facts = {
+  webhook: WebhookFact;
+  audit: AuditFact;
+  /** An endpoint was made, changed, enabled, disabled or deleted. */
+  webhookChanged: { projectId: string };
+  /** An endpoint has deliveries that may be due: new ones, a redelivery, or it was enabled again. */
+  webhookDeliveriesDue: { endpointId: string };
+  /** One attempt to deliver an event is over. */
+  webhookAttempted: { projectId: string; environment: Environment; delivered: boolean };
+  /** A project was archived or its origins, name or keys changed: caches drop what they hold of it. */
+  projectChanged: { projectId: string };
+  /** Another process wrote to the database: caches drop everything. */
+  changedElsewhere: Record<string, never>;
+  apiKeyRevoked: { publicId: string; projectId: string };
+  /** A media node registered or reported. */
+  rtcServerSeen: { name: string; internalUrl: string };
+  rtcConnection: RtcConnectionFact;
+  rtcRefused: RtcRefusedFact;
+  /** Out of the room for good: their tokens are revoked as well. */
+  participantRemoved: { roomId: string; identity: string };
+  rtcTokenRevoked: { tokenId: string; roomId: string };
+  chatTokenRevoked: { tokenId: string };
+  /** A durable event of a conversation; `on` it is fanned out, `within` it can be indexed. */
+  chatEvent: {
+    conversation: { id: string; publicId: string; projectId: string; environment: Environment };
+    event: ChatEvent;
+  };
+  /** Something that is true now and never replayed, for whoever has the conversation open. `conversationId` is the uuid. */
+  chatSignal: { conversationId: string; signal: ChatSignal };
+  /** Its text, metadata and attachment must be gone everywhere, in what is queued as well. Ids are public ones. */
+  messageDeleted: {
+    messageId: string;
+    conversationId: string;
+    projectId: string;
+    environment: Environment;
+    attachmentId: string | null;
+  };
+  /** A live stream was started or ended. Viewers who wait in its room get media from LIVE on. */
+  streamChanged: { streamId: string; roomId: string; status: LiveStreamStatus };
+  roomClosed: { roomId: string; projectId: string; environment: Environment; reason: "closed" | "stream_ended" };
+};

@@ -1,0 +1,48 @@
+import { t } from "elysia";
+import { decodeCursor, encodeCursor, type Position } from "../../cursor.ts";
+
+export const DEFAULT_LIMIT = 100;
+const MAX_LIMIT = 200;
+/** Sorts after every id: where a list that shows the newest first begins. */
+export const NEWEST = "~";
+
+/** Query of every list route; spread it into a route's own query schema. */
+export const pageQuery = {
+  limit: t.Optional(t.Integer({ minimum: 1, maximum: MAX_LIMIT })),
+  cursor: t.Optional(t.String({ maxLength: 256 })),
+};
+
+export type PageAsked = { limit?: number; cursor?: string };
+
+type PageContext = {
+  request: Request;
+  set: { headers: Record<string, string | number | string[] | undefined> };
+};
+
+/**
+ * One page of a list. `read` is asked for one row more than shown, which tells whether a next page exists; its
+ * address is then given by `link` (RFC 8288).
+ */
+export function page<Row, Shown>(
+  context: PageContext,
+  asked: PageAsked,
+  list: {
+    name: string;
+    shape: ("string" | "number")[];
+    read: (after: Position | null, limit: number) => Row[];
+    position: (row: Row) => Position;
+    show: (row: Row) => Shown;
+    defaultLimit?: number;
+  },
+): Shown[] {
+  const limit = asked.limit ?? list.defaultLimit ?? DEFAULT_LIMIT;
+  const after = asked.cursor === undefined ? null : decodeCursor(list.name, asked.cursor, list.shape);
+  const rows = list.read(after, limit + 1);
+  const last = rows[limit - 1];
+  if (rows.length > limit && last !== undefined) {
+    const url = new URL(context.request.url);
+    url.searchParams.set("cursor", encodeCursor(list.name, list.position(last)));
+    context.set.headers.link = `<${url.pathname}${url.search}>; rel="next"`;
+  }
+  return rows.slice(0, limit).map(list.show);
+}

@@ -1,0 +1,109 @@
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { Elysia } from "elysia";
+import { ApiError } from "../../../protocol/errors.ts";
+
+type Asset = { type: string; bytes: Uint8Array<ArrayBuffer>; gzipped: Uint8Array<ArrayBuffer>; etag: string };
+
+type WebAssetOptions = {
+  folder: string;
+  version: string;
+  /** Origins besides our own that the pages speak to (an S3 bucket). */
+  connectOrigins: string[];
+};
+
+/** Pages of other origins import the SDK as a module, which browsers fetch with CORS. It holds no secret. */
+const FOR_EVERYONE = { "access-control-allow-origin": "*", "cross-origin-resource-policy": "cross-origin" };
+const IMMUTABLE = "public, max-age=31536000, immutable";
+
+/**
+ * The pages and the browser SDK, from the folder that the build made. Only names found in it are served, so no path
+ * leads out of it; anything else that a browser navigates to is the dashboard's shell, whose router knows the rest.
+ */
+export function webRoutes({ folder, version, connectOrigins }: WebAssetOptions) {
+  const names = new Set(listFiles(folder));
+  const loaded = new Map<string, Promise<Asset>>();
+  const load = (name: string): Promise<Asset> => {
+    const known = loaded.get(name) ?? read(join(folder, name));
+    loaded.set(name, known);
+    // Too many open files, for one: the next request tries again.
+    known.catch(() => loaded.delete(name));
+    return known;
+  };
+  const policy = contentPolicy(connectOrigins);
+
+  async function serve(
+    request: Request,
+    name: string,
+    cache: string,
+    more: Record<string, string> = {},
+  ): Promise<Response> {
+    if (!names.has(name)) throw new ApiError("SVC_ROUTE_NOT_FOUND");
+    const { type, bytes, gzipped, etag } = await load(name);
+    const headers: Record<string, string> = {
+      "content-type": type,
+      "cache-control": cache,
+      "x-content-type-options": "nosniff",
+      vary: "accept-encoding",
+      etag,
+      ...more,
+    };
+    if (type.startsWith("text/html")) {
+      headers["content-security-policy"] = policy;
+      headers["referrer-policy"] = "no-referrer";
+    }
+    if (request.headers.get("if-none-match") === etag) return new Response(null, { status: 304, headers });
+    const gzip = /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
+    return new Response(gzip ? gzipped : bytes, {
+      headers: gzip ? { ...headers, "content-encoding": "gzip" } : headers,
+    });
+  }
+
+  return new Elysia({ detail: { hide: true } })
+    .get("/sdk.js", ({ request }) => serve(request, "sdk.js", "no-cache", FOR_EVERYONE))
+    .get("/sdk.d.ts", ({ request }) => serve(request, "sdk.d.ts", "no-cache", FOR_EVERYONE))
+    .get(`/sdk-${version}.js`, ({ request }) => serve(request, "sdk.js", IMMUTABLE, FOR_EVERYONE))
+    .get("/playground", ({ request }) => serve(request, "playground/index.html", "no-cache"))
+    .get("/assets/*", ({ request, params }) => serve(request, `assets/${params["*"]}`, IMMUTABLE))
+    .get("/*", ({ request, path }) => {
+      const navigates = /\btext\/html\b/.test(request.headers.get("accept") ?? "");
+      if (path !== "/" && (path.startsWith("/v1/") || !navigates)) throw new ApiError("SVC_ROUTE_NOT_FOUND");
+      return serve(request, "dashboard/index.html", "no-cache");
+    });
+}
+
+function listFiles(folder: string): string[] {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1));
+}
+
+async function read(path: string): Promise<Asset> {
+  const file = Bun.file(path);
+  const bytes = await file.bytes();
+  return {
+    type: path.endsWith(".d.ts") ? "text/plain; charset=utf-8" : file.type,
+    bytes,
+    gzipped: Bun.gzipSync(bytes, { level: 9 }),
+    etag: `"${Bun.hash(bytes).toString(36)}"`,
+  };
+}
+
+/** No inline script or style, no eval, nothing from elsewhere, and no page may frame ours. */
+function contentPolicy(connectOrigins: string[]): string {
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "font-src 'self'",
+    "img-src 'self' data: blob: https:",
+    "media-src 'self' blob:",
+    "manifest-src 'self'",
+    "worker-src 'self' blob:",
+    `connect-src ${["'self'", ...connectOrigins].join(" ")}`,
+    "base-uri 'none'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+  ].join("; ");
+}

@@ -1,0 +1,33 @@
+/** How packets are protected, copied and sent: in TypeScript, everywhere, or by native code, where there is some. */
+
+import { createSrtpCipher } from "../srtp/srtp.ts";
+import type { SrtpCipher } from "../srtp/srtp-cipher.ts";
+import type { SrtpMasterKey } from "../srtp/srtp-keys.ts";
+import { createFanOutAlike, type FanOut, type FanOutAlike, fanOut } from "./fan-out.ts";
+import type { SendBatch } from "./send-batch.ts";
+
+/**
+ * Sends the first `count` packets of the batch on the socket's descriptor. True: all are done with. Otherwise those that are
+ * have a length of 0 afterwards, and the socket has to see to the others.
+ */
+export type SendDirectly = (fd: number, batch: SendBatch, count: number) => boolean;
+
+export interface PacketPath {
+  readonly name: "typescript" | "native";
+  createCipher(master: SrtpMasterKey): SrtpCipher;
+  readonly fanOut: FanOut;
+  readonly fanOutAlike: FanOutAlike;
+  /** Null: the socket has to. */
+  readonly send: SendDirectly | null;
+  /** Forgets all keys. What is asked for afterwards is refused. */
+  close(): void;
+}
+
+export const typescriptPath: PacketPath = {
+  name: "typescript",
+  createCipher: createSrtpCipher,
+  fanOut,
+  fanOutAlike: createFanOutAlike(),
+  send: null,
+  close() {},
+};

@@ -1,0 +1,267 @@
+/** What one participant receives: its sections, the tracks on them, and how much of each its path can carry. */
+import { MediaError, type ParticipantSnapshot } from "../../protocol/media-node.ts";
+import type { DeliveryReason, SubscribedSection, SubscriptionChange } from "../../protocol/signaling.ts";
+import type { ReportBlock, RtcpPacket } from "../rtcp/rtcp.ts";
+import { SentPackets } from "../rtcp/twcc-feedback.ts";
+import { roundTripMs } from "../rtp/ntp.ts";
+import type { AnsweredSection, OutgoingStream } from "../sdp/answer.ts";
+import { Allocation } from "../tracks/allocation.ts";
+import { OutgoingSection } from "../tracks/outgoing-section.ts";
+import type { Publication } from "../tracks/publication.ts";
+import { ReportSender } from "../tracks/sender-reports.ts";
+import { DEFAULT_WISH, Subscription, type Wish } from "../tracks/subscription.ts";
+import type { Participant, ParticipantHost } from "./participant.ts";
+import type { Room } from "./room.ts";
+
+const DEFAULT_RTT_MS = 100;
+
+export class Downlink {
+  /** Of subscriptions that have ended, and of repairs. */
+  #bytesOut = 0;
+  /** From the viewer's reports; null before the first. */
+  rttMs: number | null = null;
+  lossPercent: number | null = null;
+  readonly #host: ParticipantHost;
+  readonly #room: Room;
+  readonly #owner: Participant;
+  readonly #sections = new Map<string, OutgoingSection>();
+  readonly #bySsrc = new Map<number, OutgoingSection>();
+  /** By track. */
+  readonly #subscriptions = new Map<string, Subscription>();
+  readonly #reports: ReportSender;
+  #sent = new SentPackets();
+  #allocation: Allocation;
+  #automatic = false;
+
+  constructor(host: ParticipantHost, room: Room, owner: Participant) {
+    this.#host = host;
+    this.#room = room;
+    this.#owner = owner;
+    this.#allocation = new Allocation(this.#sent, host);
+    this.#reports = new ReportSender((packet) => owner.connection?.sendRtcp(packet));
+  }
+
+  get outgoingStreams(): ReadonlyMap<string, OutgoingStream> {
+    return new Map([...this.#sections].map(([mid, section]) => [mid, section.stream]));
+  }
+
+  get bytesOut(): number {
+    let bytes = this.#bytesOut;
+    for (const subscription of this.#subscriptions.values()) bytes += subscription.bytesOut;
+    return bytes;
+  }
+
+  /** Null while nothing is received. */
+  get availableBps(): number | null {
+    return this.#subscriptions.size > 0 ? this.#allocation.estimate : null;
+  }
+
+  negotiated(sections: readonly AnsweredSection[]): void {
+    const sending = new Set(sections.filter((section) => section.sends).map((section) => section.mid));
+    for (const [mid, section] of this.#sections) {
+      const occupant = sending.has(mid) ? undefined : this.#occupant(section);
+      if (occupant) this.#end(occupant);
+      section.usable = sending.has(mid);
+    }
+    for (const section of sections) {
+      if (!section.sends || section.kind === "application") continue;
+      const known = this.#sections.get(section.mid);
+      if (known) known.renegotiated(section);
+      else {
+        const outgoing = new OutgoingSection(section, section.kind);
+        this.#sections.set(section.mid, outgoing);
+        this.#bySsrc.set(outgoing.stream.ssrc, outgoing);
+      }
+    }
+  }
+
+  /** The whole of what the client wants; a track that went away meanwhile is no error, its end was announced. */
+  subscribe(wanted: readonly SubscribedSection[] | "auto"): void {
+    this.#automatic = wanted === "auto";
+    if (wanted === "auto") {
+      this.fillAutomatically();
+      return;
+    }
+    const tracks = new Set(wanted.map((section) => section.trackId));
+    for (const [trackId, subscription] of this.#subscriptions) if (!tracks.has(trackId)) this.#end(subscription);
+    for (const { mid, trackId, ...viewing } of wanted) {
+      const publication = this.#room.publication(trackId);
+      if (publication) this.#place(publication, this.#section(mid), { ...DEFAULT_WISH, ...defined(viewing) });
+    }
+    this.allocate(this.#host.now());
+  }
+
+  update(changes: readonly SubscriptionChange[]): void {
+    if (!this.#owner.permissions.subscribe)
+      throw new MediaError("PERMISSION_DENIED", "This token does not permit subscribing.");
+    const unknown: string[] = [];
+    for (const { trackId, mid, ...viewing } of changes) {
+      const publication = this.#room.publication(trackId);
+      const existing = this.#subscriptions.get(trackId);
+      if (mid === null) {
+        if (existing) this.#end(existing);
+      } else if (!publication) unknown.push(trackId);
+      else this.#place(publication, this.#section(mid), { ...(existing?.wish ?? DEFAULT_WISH), ...defined(viewing) });
+    }
+    this.allocate(this.#host.now());
+    if (unknown.length > 0) throw new MediaError("TRACK_NOT_FOUND", `There is no track ${unknown[0]} in the room.`);
+  }
+
+  #section(mid: string): OutgoingSection {
+    const section = this.#sections.get(mid);
+    if (!section?.usable) throw new MediaError("NEGOTIATION_FAILED", `The connection has no receiving section ${mid}.`);
+    return section;
+  }
+
+  #place(publication: Publication, section: OutgoingSection, wish: Wish): void {
+    if (publication.kind !== section.kind) {
+      throw new MediaError(
+        "NEGOTIATION_FAILED",
+        `Section ${section.mid} carries ${section.kind}, the track is ${publication.kind}.`,
+      );
+    }
+    if (publication.identity === this.#owner.self.identity) return;
+    const existing = this.#subscriptions.get(publication.trackId);
+    const occupant = this.#occupant(section);
+    if (occupant && occupant !== existing) this.#end(occupant);
+    if (existing) {
+      existing.wish = wish;
+      if (existing.section !== section) existing.moveTo(section);
+      return;
+    }
+    const subscription = new Subscription(publication, section, wish, this.#sent, (delivery) =>
+      this.#owner.emit({ type: "subscriptionChanged", trackId: publication.trackId, ...delivery }),
+    );
+    this.#subscriptions.set(publication.trackId, subscription);
+    const transport = this.#owner.connection?.transport;
+    if (transport) subscription.start(transport);
+  }
+
+  #occupant(section: OutgoingSection): Subscription | undefined {
+    for (const subscription of this.#subscriptions.values()) if (subscription.section === section) return subscription;
+    return undefined;
+  }
+
+  #end(subscription: Subscription): void {
+    subscription.end();
+    this.#bytesOut += subscription.bytesOut;
+    this.#subscriptions.delete(subscription.publication.trackId);
+    this.#allocation.forget(subscription.publication.trackId);
+  }
+
+  /** WHEP: free sections take the room's tracks in the order they were published. */
+  fillAutomatically(): void {
+    if (!this.#automatic || !this.#owner.permissions.subscribe) return;
+    for (const publication of this.#room.publications()) {
+      if (this.#subscriptions.has(publication.trackId) || publication.identity === this.#owner.self.identity) continue;
+      const free = [...this.#sections.values()].find(
+        (s) => s.usable && s.kind === publication.kind && !this.#occupant(s),
+      );
+      if (free) this.#place(publication, free, DEFAULT_WISH);
+    }
+    this.allocate(this.#host.now());
+  }
+
+  trackEnded(publication: Publication): void {
+    const subscription = this.#subscriptions.get(publication.trackId);
+    if (subscription) this.#end(subscription);
+  }
+
+  /** `permission`: the client is told why nothing comes any more. */
+  unsubscribeAll(reason: DeliveryReason): void {
+    for (const subscription of [...this.#subscriptions.values()]) {
+      this.#end(subscription);
+      const { trackId } = subscription.publication;
+      if (reason === "permission")
+        this.#owner.emit({ type: "subscriptionChanged", trackId, layer: null, paused: true, reason });
+    }
+  }
+
+  /** DTLS is up: keyframes are asked for now, not earlier; an earlier one would be gone by the time it can be sent. */
+  connected(): void {
+    const transport = this.#owner.connection?.transport;
+    if (!transport) return;
+    for (const subscription of this.#subscriptions.values()) subscription.start(transport);
+    this.allocate(this.#host.now());
+  }
+
+  reset(): void {
+    this.unsubscribeAll("requested");
+    this.#sections.clear();
+    this.#bySsrc.clear();
+    this.#allocation.close();
+    this.#sent = new SentPackets();
+    this.#allocation = new Allocation(this.#sent, this.#host);
+    this.rttMs = null;
+    this.lossPercent = null;
+  }
+
+  receiveRtcp(packets: readonly RtcpPacket[], nowMs: number): void {
+    for (const packet of packets) {
+      switch (packet.type) {
+        case "nack":
+          this.#host.udp.repairs.nacksIn += packet.lost.length;
+          this.#bytesOut +=
+            this.#bySsrc
+              .get(packet.mediaSsrc)
+              ?.repair(packet.lost, this.#sent, this.rttMs ?? DEFAULT_RTT_MS, this.#host.udp, nowMs) ?? 0;
+          break;
+        case "pli":
+          this.#keyframe(packet.mediaSsrc);
+          break;
+        case "fir":
+          for (const { ssrc } of packet.requests) this.#keyframe(ssrc);
+          break;
+        case "rr":
+        case "sr":
+          this.#reported(packet.reports, nowMs);
+          break;
+        case "remb":
+          this.#allocation.onRemb(packet.bitrate, nowMs);
+          break;
+        case "transport-feedback":
+          this.#allocation.onTransportFeedback(packet.data, nowMs);
+          break;
+      }
+    }
+  }
+
+  #reported(reports: readonly ReportBlock[], nowMs: number): void {
+    const ours = reports.filter((report) => this.#bySsrc.has(report.ssrc));
+    if (ours.length === 0) return;
+    this.lossPercent = (Math.max(...ours.map((report) => report.fractionLost)) * 100) / 256;
+    this.#allocation.onLoss(this.lossPercent / 100, nowMs);
+    for (const report of ours) {
+      this.rttMs = roundTripMs(nowMs, report.lastSenderReport, report.delaySinceLastSenderReport) ?? this.rttMs;
+    }
+  }
+
+  #keyframe(ssrc: number): void {
+    this.#host.udp.repairs.keyframesIn += 1;
+    const section = this.#bySsrc.get(ssrc);
+    if (section) this.#occupant(section)?.askKeyframe();
+  }
+
+  tick(nowMs: number): void {
+    if (this.#subscriptions.size === 0 || !this.#owner.connection?.isReady) return;
+    this.#reports.tick(this.#subscriptions.values(), nowMs);
+    if (this.#allocation.isDue(this.#subscriptions, nowMs)) this.allocate(nowMs);
+  }
+
+  allocate(nowMs: number): void {
+    this.#allocation.run(this.#subscriptions, nowMs);
+  }
+
+  describe(): ParticipantSnapshot["subscriptions"] {
+    return [...this.#subscriptions.values()].map((subscription) => ({
+      trackId: subscription.publication.trackId,
+      mid: subscription.section.mid,
+      layer: subscription.currentLayer,
+      paused: subscription.currentLayer === null,
+    }));
+  }
+}
+
+function defined<T extends object>(values: T): Partial<T> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Partial<T>;
+}

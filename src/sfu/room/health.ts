@@ -1,0 +1,42 @@
+/** How each participant's connection is doing: a word for the room, figures for whoever looks into it later. */
+import type { TransportStats } from "../../protocol/media-node.ts";
+import type { Quality } from "../../protocol/room-records.ts";
+import { qualityOf } from "../bandwidth/quality.ts";
+
+const QUALITY_INTERVAL_MS = 2_000;
+const STATS_INTERVAL_MS = 5_000;
+
+export class Health {
+  quality: Quality | null = null;
+  #qualityDueMs: number | null = null;
+  #statsDueMs: number | null = null;
+
+  /** True every two seconds: then `update` is due. */
+  isQualityDue(nowMs: number): boolean {
+    this.#qualityDueMs ??= nowMs + QUALITY_INTERVAL_MS;
+    if (nowMs < this.#qualityDueMs) return false;
+    this.#qualityDueMs = nowMs + QUALITY_INTERVAL_MS;
+    return true;
+  }
+
+  /** The new quality when it has changed. */
+  update(stats: TransportStats, silentMs: number): Quality | null {
+    const figures = {
+      lossRatio: (stats.packetLossPercent ?? 0) / 100,
+      rttMs: stats.rttMs ?? 0,
+      jitterMs: stats.jitterMs ?? 0,
+      silentMs,
+    };
+    const quality = qualityOf(figures, this.quality ?? undefined);
+    if (quality === this.quality) return null;
+    this.quality = quality;
+    return quality;
+  }
+
+  isStatsDue(nowMs: number): boolean {
+    this.#statsDueMs ??= nowMs + STATS_INTERVAL_MS;
+    if (nowMs < this.#statsDueMs) return false;
+    this.#statsDueMs = nowMs + STATS_INTERVAL_MS;
+    return true;
+  }
+}

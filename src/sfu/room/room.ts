@@ -1,0 +1,162 @@
+/** A room: who is in it, which tracks they publish, who is heard, and what they say to each other. */
+import type { AddParticipant, OpenRoom, RoomSnapshot, SendData, SetNetwork } from "../../protocol/media-node.ts";
+import { MediaError } from "../../protocol/media-node.ts";
+import type { NetworkProfile } from "../../protocol/playground.ts";
+import { DATA_FRAME_MAX_BYTES, type DataChannelDelivery } from "../../protocol/signaling.ts";
+import { Dynacast } from "../tracks/dynacast.ts";
+import type { Publication } from "../tracks/publication.ts";
+import type { DataKind, DataOwner } from "./data.ts";
+import { Participant, type ParticipantHost } from "./participant.ts";
+import { Voices } from "./voices.ts";
+
+const SLOW_TICK_MS = 100;
+
+export class Room {
+  readonly #host: ParticipantHost;
+  readonly #roomId: string;
+  readonly #participants = new Map<string, Participant>();
+  readonly #publications = new Map<string, Publication>();
+  /** Whose track it is. */
+  readonly #owners = new Map<string, Participant>();
+  readonly #publishers = new Set<Participant>();
+  readonly #voices: Voices;
+  readonly #dynacast = new Dynacast();
+  /** By identity, so that it outlasts a rejoin. */
+  readonly #networks = new Map<string, NetworkProfile>();
+  #slowTickDueMs = 0;
+
+  constructor(host: ParticipantHost, options: OpenRoom) {
+    this.#host = host;
+    this.#roomId = options.roomId;
+    this.#voices = new Voices(options.audibleVoices);
+  }
+
+  get size(): number {
+    return this.#participants.size;
+  }
+
+  add({ participantId, identity, permissions }: AddParticipant): void {
+    if (this.#participants.has(participantId)) return;
+    const self = { roomId: this.#roomId, participantId, identity };
+    const participant = new Participant(this.#host, this, self, permissions);
+    participant.setNetwork(this.#networks.get(identity) ?? "none");
+    this.#participants.set(participantId, participant);
+  }
+
+  setNetwork({ identity, profile }: SetNetwork): void {
+    this.#networks.set(identity, profile);
+    for (const participant of this.#participants.values()) {
+      if (participant.self.identity === identity) participant.setNetwork(profile);
+    }
+  }
+
+  remove(participantId: string): void {
+    this.#participants.get(participantId)?.close();
+    this.#participants.delete(participantId);
+  }
+
+  find(participantId: string): Participant | undefined {
+    return this.#participants.get(participantId);
+  }
+
+  publications(): Iterable<Publication> {
+    return this.#publications.values();
+  }
+
+  publication(trackId: string): Publication | undefined {
+    return this.#publications.get(trackId);
+  }
+
+  published(publication: Publication, owner: Participant): void {
+    this.#publications.set(publication.trackId, publication);
+    this.#owners.set(publication.trackId, owner);
+    this.#publishers.add(owner);
+    for (const participant of this.#participants.values()) participant.downlink.fillAutomatically();
+  }
+
+  unpublished(publication: Publication): void {
+    this.#publications.delete(publication.trackId);
+    this.#owners.delete(publication.trackId);
+    this.#publishers.clear();
+    for (const owner of this.#owners.values()) this.#publishers.add(owner);
+    this.#voices.silenced(publication);
+    this.#dynacast.forget(publication);
+    for (const participant of this.#participants.values()) participant.downlink.trackEnded(publication);
+    for (const participant of this.#participants.values()) participant.downlink.fillAutomatically();
+  }
+
+  muteChanged(publication: Publication): void {
+    if (publication.muted) this.#voices.silenced(publication);
+    else publication.audible = true;
+    const nowMs = this.#host.now();
+    for (const participant of this.#participants.values()) {
+      if (publication.identity !== participant.self.identity) participant.downlink.allocate(nowMs);
+    }
+  }
+
+  heard(publication: Publication, level: number, nowMs: number): void {
+    this.#voices.heard(publication, level, nowMs);
+  }
+
+  relay(from: DataOwner, kind: DataKind, frame: { topic?: string; to?: string[]; payload: string }): void {
+    this.#deliver(from.self.identity, kind, frame);
+  }
+
+  sendData({ from, topic, to, payload }: SendData): void {
+    if (Buffer.byteLength(payload) > DATA_FRAME_MAX_BYTES)
+      throw new MediaError("PAYLOAD_TOO_LARGE", "The payload is too large.");
+    this.#deliver(from, "reliable", { ...(topic === undefined ? {} : { topic }), ...(to ? { to } : {}), payload });
+  }
+
+  #deliver(
+    from: string | null,
+    kind: DataKind,
+    { topic, to, payload }: { topic?: string; to?: string[]; payload: string },
+  ): void {
+    const delivery: DataChannelDelivery = { from, ...(topic === undefined ? {} : { topic }), payload };
+    const text = JSON.stringify(delivery);
+    const recipients: string[] = [];
+    for (const [participantId, participant] of this.#participants) {
+      const { identity } = participant.self;
+      if (identity === from || !participant.permissions.publishData || (to && !to.includes(identity))) continue;
+      if (!participant.data.deliver(kind, delivery, text)) recipients.push(participantId);
+    }
+    if (recipients.length > 0) this.#host.emit({ type: "data", roomId: this.#roomId, ...delivery, recipients });
+  }
+
+  refusals(): Record<string, number> {
+    const total: Record<string, number> = {};
+    for (const participant of this.#participants.values()) {
+      for (const [reason, count] of Object.entries(participant.connection?.refusals ?? {})) {
+        total[reason] = (total[reason] ?? 0) + count;
+      }
+    }
+    return total;
+  }
+
+  /** Only publishers have something to be done every few milliseconds; viewers are many. */
+  tick(nowMs: number): void {
+    for (const owner of this.#publishers) owner.uplink.tick(nowMs);
+    if (nowMs < this.#slowTickDueMs) return;
+    this.#slowTickDueMs = nowMs + SLOW_TICK_MS;
+    for (const participant of this.#participants.values()) participant.tick(nowMs);
+    const speakers = this.#voices.takeChange(nowMs);
+    if (speakers) this.#host.emit({ type: "speakersChanged", roomId: this.#roomId, speakers });
+    for (const [trackId, publication] of this.#publications) {
+      const layers = this.#dynacast.update(publication, nowMs);
+      if (layers) this.#owners.get(trackId)?.emit({ type: "layersWanted", trackId, layers });
+    }
+  }
+
+  snapshot(): RoomSnapshot {
+    return { roomId: this.#roomId, participants: [...this.#participants.values()].map((p) => p.snapshot()) };
+  }
+
+  close(): void {
+    for (const participant of this.#participants.values()) participant.close();
+    this.#participants.clear();
+    this.#publications.clear();
+    this.#owners.clear();
+    this.#publishers.clear();
+  }
+}

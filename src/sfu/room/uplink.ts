@@ -1,0 +1,232 @@
+/** What one participant sends: its packets sorted to its publications, and the feedback it needs to send well. */
+import { MediaError } from "../../protocol/media-node.ts";
+import type { PublishedSection } from "../../protocol/signaling.ts";
+import { receivedReport } from "../forwarding/sender-report.ts";
+import { parseRtcp, type RtcpPacket } from "../rtcp/rtcp.ts";
+import { RtpView } from "../rtp/rtp.ts";
+import { RtpExtensions } from "../rtp/rtp-extensions.ts";
+import { unwrapRtx } from "../rtp/rtx.ts";
+import type { AnsweredSection } from "../sdp/answer.ts";
+import type { NegotiatedCodec } from "../sdp/codecs.ts";
+import { type NegotiatedExtensions, noExtensions } from "../sdp/extensions.ts";
+import type { Offer } from "../sdp/offer.ts";
+import { Demux, type StreamName } from "../tracks/demux.ts";
+import { PublisherFeedback } from "../tracks/feedback.ts";
+import type { PublishedLayer } from "../tracks/layer.ts";
+import { Publication } from "../tracks/publication.ts";
+import type { Participant, ParticipantHost } from "./participant.ts";
+import type { Room } from "./room.ts";
+
+/** A sending section: how its payload types read. */
+type IncomingSection = {
+  rids: readonly string[];
+  extensions: NegotiatedExtensions;
+  /** Payload type → codec, and RTX payload type → the codec it repeats. */
+  codecs: ReadonlyMap<number, NegotiatedCodec>;
+  repairs: ReadonlyMap<number, NegotiatedCodec>;
+};
+
+/** A publisher whose clock says something else by more than this has set it: the offset is measured again. */
+const CLOCK_JUMP_MS = 1_000;
+
+export class Uplink {
+  readonly feedback: PublisherFeedback;
+  readonly #host: ParticipantHost;
+  readonly #room: Room;
+  readonly #owner: Participant;
+  readonly #view = new RtpView();
+  readonly #extensions = new RtpExtensions();
+  #demux = new Demux();
+  #sections = new Map<string, IncomingSection>();
+  readonly #byMid = new Map<string, Publication>();
+  #ids: NegotiatedExtensions = noExtensions();
+  /** Server clock minus the publisher's, one for all its tracks: so that all publishers' reports share one clock. */
+  #clockOffsetMs: number | null = null;
+
+  constructor(host: ParticipantHost, room: Room, owner: Participant) {
+    this.#host = host;
+    this.#room = room;
+    this.#owner = owner;
+    this.feedback = new PublisherFeedback((packet) => owner.connection?.sendRtcp(packet), host.udp.repairs);
+  }
+
+  publications(): Publication[] {
+    return [...this.#byMid.values()];
+  }
+
+  /** Returns the ids of the tracks asked for: known ones keep theirs. */
+  negotiated(
+    offer: Offer,
+    sections: readonly AnsweredSection[],
+    publish: readonly PublishedSection[],
+  ): { clientTrackId: string; trackId: string }[] {
+    const offered = new Map(offer.sections.map((section) => [section.mid, section]));
+    this.#sections = new Map();
+    this.#ids = noExtensions();
+    for (const section of sections) {
+      if (!section.receives) continue;
+      for (const [name, id] of Object.entries(section.extensions)) this.#ids[name as keyof NegotiatedExtensions] ||= id;
+      this.#sections.set(section.mid, {
+        rids: offered.get(section.mid)?.sendRids ?? [],
+        extensions: section.extensions,
+        codecs: new Map(section.codecs.map((codec) => [codec.payloadType, codec])),
+        repairs: new Map(
+          section.codecs.flatMap((codec) => (codec.rtxPayloadType === null ? [] : [[codec.rtxPayloadType, codec]])),
+        ),
+      });
+    }
+    this.#demux.negotiated(
+      [...this.#sections].map(([mid, section]) => ({
+        mid,
+        payloadTypes: new Set(section.codecs.keys()),
+        repairPayloadTypes: new Set(section.repairs.keys()),
+        ssrcs: offered.get(mid)?.ssrcs ?? new Map(),
+        rids: section.rids,
+      })),
+    );
+    return this.#reconcile(publish);
+  }
+
+  #reconcile(publish: readonly PublishedSection[]): { clientTrackId: string; trackId: string }[] {
+    const wanted = new Map(publish.map((section) => [section.mid, section]));
+    for (const [mid, publication] of this.#byMid) {
+      if (wanted.get(mid)?.clientTrackId !== publication.clientTrackId) this.#end(publication);
+    }
+    return publish.map((section) => {
+      const publication = this.#byMid.get(section.mid) ?? this.#begin(section);
+      return { clientTrackId: publication.clientTrackId, trackId: publication.trackId };
+    });
+  }
+
+  #begin(section: PublishedSection): Publication {
+    const incoming = this.#sections.get(section.mid);
+    const publication = new Publication({
+      ...section,
+      trackId: `trk_${this.#host.newId()}`,
+      identity: this.#owner.self.identity,
+      rids: incoming?.rids ?? [],
+      extensions: incoming?.extensions ?? noExtensions(),
+      udp: this.#host.udp,
+    });
+    this.#byMid.set(section.mid, publication);
+    this.#room.published(publication, this.#owner);
+    return publication;
+  }
+
+  #end(publication: Publication): void {
+    this.#byMid.delete(publication.mid);
+    this.#room.unpublished(publication);
+    if (publication.announced) this.#owner.emit({ type: "trackUnpublished", trackId: publication.trackId });
+  }
+
+  #find(trackId: string): Publication {
+    const publication = this.publications().find((candidate) => candidate.trackId === trackId);
+    if (!publication) throw new MediaError("TRACK_NOT_FOUND", "The participant publishes no such track.");
+    return publication;
+  }
+
+  unpublish(trackId: string): void {
+    this.#end(this.#find(trackId));
+  }
+
+  unpublishAll(): void {
+    for (const publication of this.publications()) this.#end(publication);
+  }
+
+  setMuted(trackId: string, muted: boolean): void {
+    const publication = this.#find(trackId);
+    if (publication.muted === muted) return;
+    publication.muted = muted;
+    for (const layer of publication.layers) layer.muted();
+    this.#room.muteChanged(publication);
+    if (!publication.announced) return;
+    this.#owner.emit(muted ? { type: "trackMuted", trackId } : { type: "trackUnmuted", trackId });
+  }
+
+  /** The connection is gone, and with it all its streams. */
+  reset(): void {
+    this.unpublishAll();
+    this.#demux = new Demux();
+    this.#sections.clear();
+    this.#clockOffsetMs = null;
+    this.feedback.reset();
+  }
+
+  receiveRtp(data: Buffer, length: number, nowMs: number): void {
+    const view = this.#view;
+    if (!view.parse(data, length)) return;
+    this.#extensions.read(view, this.#ids);
+    if (this.#extensions.transportSequence >= 0)
+      this.feedback.arrived(this.#extensions.transportSequence, view.ssrc, nowMs);
+    const name = this.#demux.find(view.ssrc) ?? this.#demux.identify(view, this.#extensions);
+    if (!name) return;
+    const publication = this.#byMid.get(name.mid);
+    const section = this.#sections.get(name.mid);
+    const layer = publication?.layerOf(name.rid);
+    if (publication && section && layer) this.#receive(publication, layer, section, name, nowMs);
+  }
+
+  #receive(
+    publication: Publication,
+    layer: PublishedLayer,
+    section: IncomingSection,
+    name: StreamName,
+    nowMs: number,
+  ): void {
+    const view = this.#view;
+    const codec = name.repair ? section.repairs.get(view.payloadType) : section.codecs.get(view.payloadType);
+    if (!codec) return;
+    if (name.repair) {
+      if (layer.ssrc === 0 || !unwrapRtx(view, layer.ssrc, codec.payloadType)) return;
+      // Browsers probe the bandwidth by repeating packets that have long arrived: those are no media.
+      if (!layer.nack.receive(view.sequenceNumber, nowMs)) return;
+    } else if (layer.ssrc !== view.ssrc) {
+      layer.restart(view.ssrc, codec.clockRate);
+    }
+    const { reception } = layer;
+    if (!reception) return;
+    const extended = reception.receive(view.sequenceNumber, view.timestamp, view.length, nowMs, name.repair);
+    if (publication.kind === "video") {
+      if (!name.repair) layer.nack.receive(view.sequenceNumber, nowMs);
+    } else if (this.#extensions.audioLevel >= 0) this.#room.heard(publication, this.#extensions.audioLevel, nowMs);
+    publication.receive(layer, view, extended, codec, nowMs);
+    if (publication.announced) return;
+    publication.announced = true;
+    this.#owner.emit({ type: "trackPublished", track: publication.describe() });
+  }
+
+  /** The parsed compound, for the other half. */
+  receiveRtcp(data: Buffer, length: number, nowMs: number): RtcpPacket[] {
+    const packets = parseRtcp(data, length);
+    for (const packet of packets) {
+      if (packet.type !== "sr") continue;
+      const layer = this.#layerOf(packet.ssrc);
+      if (!layer) continue;
+      layer.layer.reception?.senderReport(packet.ntpSeconds, packet.ntpFraction, nowMs);
+      const report = receivedReport(packet, nowMs);
+      report.reference.ntpMs += this.#clockOffset(report.reference.ntpMs, nowMs);
+      layer.layer.senderReport = report;
+      layer.publication.reported(layer.layer);
+    }
+    return packets;
+  }
+
+  #clockOffset(ntpMs: number, nowMs: number): number {
+    const measured = nowMs - ntpMs;
+    if (this.#clockOffsetMs === null || Math.abs(measured - this.#clockOffsetMs) > CLOCK_JUMP_MS)
+      this.#clockOffsetMs = measured;
+    return this.#clockOffsetMs;
+  }
+
+  #layerOf(ssrc: number): { publication: Publication; layer: PublishedLayer } | null {
+    for (const publication of this.#byMid.values()) {
+      for (const layer of publication.layers) if (layer.ssrc === ssrc) return { publication, layer };
+    }
+    return null;
+  }
+
+  tick(nowMs: number): void {
+    if (this.#byMid.size === 0 || !this.#owner.connection?.isReady) return;
+    this.feedback.tick(this.publications(), this.#owner.downlink.rttMs, nowMs);
+  }
+}

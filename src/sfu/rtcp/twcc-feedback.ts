@@ -1,0 +1,108 @@
+// Transport-wide feedback from a viewer: read into arrival times, and matched with what was sent when.
+
+import { readUint8, readUint16, readUint24 } from "../rtp/bytes.ts";
+import { readStatusChunks, SYMBOL } from "./twcc-chunks.ts";
+
+/** No browser reports more at once; a forged count must not cost us memory. */
+const MAX_STATUSES = 8_192;
+const REFERENCE_MS = 64;
+
+/** Re-usable: one instance per worker is enough. */
+export class TransportFeedback {
+  baseSequence = 0;
+  count = 0;
+  feedbackCount = 0;
+  /** By position from `baseSequence`: arrival on the viewer's clock in ms; NaN: lost. */
+  readonly arrivals = new Float64Array(MAX_STATUSES);
+  readonly #symbols = new Uint8Array(MAX_STATUSES);
+
+  /** `data` is one whole RTCP packet of format 15, without padding, as `parseRtcp` hands it out. */
+  parse(data: Uint8Array): boolean {
+    if (data.length < 20) return false;
+    const count = readUint16(data, 14);
+    if (count === 0 || count > MAX_STATUSES) return false;
+    let at = readStatusChunks(data, 20, this.#symbols, count);
+    if (at < 0) return false;
+    // The reference time is a signed number of 24 bits.
+    let ms = ((readUint24(data, 16) << 8) >> 8) * REFERENCE_MS;
+    for (let i = 0; i < count; i++) {
+      const symbol = readUint8(this.#symbols, i);
+      const size = symbol === SYMBOL.small ? 1 : symbol === SYMBOL.large ? 2 : 0;
+      if (at + size > data.length) return false;
+      if (size === 0) {
+        this.arrivals[i] = Number.NaN;
+        continue;
+      }
+      ms += (size === 1 ? readUint8(data, at) : (readUint16(data, at) << 16) >> 16) / 4;
+      at += size;
+      this.arrivals[i] = ms;
+    }
+    this.baseSequence = readUint16(data, 12);
+    this.count = count;
+    this.feedbackCount = readUint8(data, 19);
+    return true;
+  }
+}
+
+const HISTORY = 2_048;
+const HISTORY_MASK = HISTORY - 1;
+const MAX_AGE_MS = 10_000;
+
+/** One packet the viewer has reported on. Re-used between calls. */
+export interface AcknowledgedPacket {
+  sentAtMs: number;
+  /** NaN: lost. */
+  arrivedAtMs: number;
+  bytes: number;
+  /** 0: media; else the probe it belongs to. */
+  probe: number;
+}
+
+/** Hands out transport-wide sequence numbers. */
+export type TransportSequence = { next(bytes: number, nowMs: number, probe?: number): number };
+
+/** Of an entry: when it was sent, and which number it had, how large it was and which probe it was part of, as one number. */
+const ENTRY_DOUBLES = 2;
+const PROBE_SHIFT = 0x100000000;
+
+/** Transport-wide sequence numbers of one connection to a viewer, and when each was sent. */
+export class SentPackets implements TransportSequence {
+  /** Side by side, because every packet of every viewer makes an entry. */
+  readonly #entries = new Float64Array(HISTORY * ENTRY_DOUBLES).fill(-1);
+  readonly #entry: AcknowledgedPacket = { sentAtMs: 0, arrivedAtMs: 0, bytes: 0, probe: 0 };
+  #next: number;
+
+  constructor(first = 1) {
+    this.#next = first;
+  }
+
+  next(bytes: number, nowMs: number, probe = 0): number {
+    const sequence = this.#next;
+    this.#next = (sequence + 1) & 0xffff;
+    const at = (sequence & HISTORY_MASK) * ENTRY_DOUBLES;
+    this.#entries[at] = nowMs;
+    this.#entries[at + 1] = sequence + bytes * 0x10000 + probe * PROBE_SHIFT;
+    return sequence;
+  }
+
+  /**
+   * Calls `each` for every reported packet we know, in sequence. A packet that arrived is told once; one that was
+   * lost may be told again when a later report has it.
+   */
+  match(feedback: TransportFeedback, nowMs: number, each: (packet: AcknowledgedPacket) => void): void {
+    for (let i = 0; i < feedback.count; i++) {
+      const sequence = (feedback.baseSequence + i) & 0xffff;
+      const at = (sequence & HISTORY_MASK) * ENTRY_DOUBLES;
+      const sentAtMs = this.#entries[at] as number;
+      const what = this.#entries[at + 1] as number;
+      if (what < 0 || (what & 0xffff) !== sequence || nowMs - sentAtMs > MAX_AGE_MS) continue;
+      const arrivedAtMs = feedback.arrivals[i] as number;
+      if (!Number.isNaN(arrivedAtMs)) this.#entries[at + 1] = -1;
+      this.#entry.sentAtMs = sentAtMs;
+      this.#entry.arrivedAtMs = arrivedAtMs;
+      this.#entry.bytes = (what >>> 16) & 0xffff;
+      this.#entry.probe = Math.floor(what / PROBE_SHIFT);
+      each(this.#entry);
+    }
+  }
+}

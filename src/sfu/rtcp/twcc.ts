@@ -1,0 +1,115 @@
+// Transport-wide feedback to a publisher (draft-holmer-rmcat-transport-wide-cc-extensions-01): which packets of the
+// whole connection arrived, and when. Losses are reported too; the packet must be sent alone, every 50-100 ms.
+
+import { readUint8, writeUint16, writeUint24, writeUint32 } from "../rtp/bytes.ts";
+import { SequenceExtender } from "../rtp/sequence.ts";
+import { RTCP_TYPE } from "./rtcp.ts";
+import { SYMBOL, writeStatusChunks } from "./twcc-chunks.ts";
+
+const CAPACITY = 4_096;
+const MASK = CAPACITY - 1;
+/** Keeps a report well below any MTU, whatever the deltas. */
+const MAX_STATUSES = 400;
+export const MAX_TWCC_BYTES = 20 + MAX_STATUSES * 2 + MAX_STATUSES * 2 + 4;
+/** One tick is 250 µs, one unit of the reference time 256 ticks (64 ms). */
+const TICKS_PER_MS = 4;
+const REFERENCE_TICKS = 256;
+
+export class TwccRecorder {
+  readonly #sequence = new SequenceExtender();
+  /** Arrival in ticks; −1: not received. */
+  readonly #arrivals = new Float64Array(CAPACITY).fill(-1);
+  readonly #symbols = new Uint8Array(MAX_STATUSES);
+  #next = 0;
+  #reports = 0;
+
+  /** Something has arrived that no report has covered. */
+  get pending(): boolean {
+    return this.#sequence.started && this.#next <= this.#sequence.highest;
+  }
+
+  record(sequenceNumber: number, nowMs: number): void {
+    const { started, highest } = this.#sequence;
+    const extended = this.#sequence.extend(sequenceNumber);
+    if (!started) {
+      this.#next = extended;
+    } else if (extended > highest) {
+      if (extended - highest >= CAPACITY) this.#arrivals.fill(-1);
+      else for (let lost = highest + 1; lost < extended; lost++) this.#arrivals[lost & MASK] = -1;
+      this.#next = Math.max(this.#next, extended - CAPACITY + 1);
+    } else {
+      if (highest - extended >= MAX_STATUSES || (this.#arrivals[extended & MASK] as number) >= 0) return;
+      // Reported as lost, and here it is after all: the next report starts there and sets it right.
+      this.#next = Math.min(this.#next, extended);
+    }
+    this.#arrivals[extended & MASK] = Math.round(nowMs * TICKS_PER_MS);
+  }
+
+  /** Writes one report and returns its end; `at` when there is nothing to say. Repeat while `pending`. */
+  writeFeedback(out: Uint8Array, at: number, senderSsrc: number, mediaSsrc: number): number {
+    if (!this.pending) return at;
+    const base = this.#next;
+    const last = Math.min(this.#sequence.highest, base + MAX_STATUSES - 1);
+    // Of a report full of losses the reference is the next arrival: the highest number always has one.
+    const reference = this.#firstArrival(base);
+    const referenceUnits = Math.floor(reference / REFERENCE_TICKS);
+    const count = this.#fillSymbols(base, last, referenceUnits * REFERENCE_TICKS);
+    writeUint32(out, at + 4, senderSsrc);
+    writeUint32(out, at + 8, mediaSsrc);
+    writeUint16(out, at + 12, base & 0xffff);
+    writeUint16(out, at + 14, count);
+    writeUint24(out, at + 16, referenceUnits % 0x1000000);
+    out[at + 19] = this.#reports;
+    this.#reports = (this.#reports + 1) & 0xff;
+    let end = writeStatusChunks(out, at + 20, this.#symbols, count);
+    end = this.#writeDeltas(out, end, base, count, referenceUnits * REFERENCE_TICKS);
+    const padding = -(end - at) & 3;
+    for (let i = 0; i < padding; i++) out[end++] = i === padding - 1 ? padding : 0;
+    out[at] = 0x80 | (padding > 0 ? 0x20 : 0) | 15;
+    out[at + 1] = RTCP_TYPE.rtpFeedback;
+    writeUint16(out, at + 2, (end - at) / 4 - 1);
+    this.#next = base + count;
+    return end;
+  }
+
+  #firstArrival(from: number): number {
+    let extended = from;
+    while (extended < this.#sequence.highest && (this.#arrivals[extended & MASK] as number) < 0) extended++;
+    return Math.max(0, this.#arrivals[extended & MASK] as number);
+  }
+
+  /** Returns how many packets fit: a delta beyond 16 bits ends the report, and the next one has its own reference. */
+  #fillSymbols(base: number, last: number, referenceTicks: number): number {
+    let previous = referenceTicks;
+    for (let extended = base; extended <= last; extended++) {
+      const ticks = this.#arrivals[extended & MASK] as number;
+      let symbol: number = SYMBOL.lost;
+      if (ticks >= 0) {
+        const delta = ticks - previous;
+        if (delta < -32_768 || delta > 32_767) return extended - base;
+        symbol = delta >= 0 && delta <= 255 ? SYMBOL.small : SYMBOL.large;
+        previous = ticks;
+      }
+      this.#symbols[extended - base] = symbol;
+    }
+    return last - base + 1;
+  }
+
+  #writeDeltas(out: Uint8Array, at: number, base: number, count: number, referenceTicks: number): number {
+    let previous = referenceTicks;
+    for (let i = 0; i < count; i++) {
+      const symbol = readUint8(this.#symbols, i);
+      if (symbol === SYMBOL.lost) continue;
+      const ticks = this.#arrivals[(base + i) & MASK] as number;
+      const delta = ticks - previous;
+      previous = ticks;
+      if (symbol === SYMBOL.small) {
+        out[at++] = delta;
+      } else {
+        writeUint16(out, at, delta & 0xffff);
+        at += 2;
+      }
+    }
+    return at;
+  }
+}

@@ -1,0 +1,154 @@
+// SRTP and SRTCP of one connection, one object per direction: packet indices per SSRC, replay windows, and the
+// chosen protection profile. Everything is done in place in the caller's buffer.
+
+import { readUint16, readUint32 } from "../rtp/bytes.ts";
+import { rtpHeaderLength } from "../rtp/rtp.ts";
+import type { SrtpCipher } from "./srtp-cipher.ts";
+import { CmCipher } from "./srtp-cm.ts";
+import { GcmCipher } from "./srtp-gcm.ts";
+import { estimateIndex, ReplayWindow } from "./srtp-index.ts";
+import { deriveSessionKeys, type SrtpMasterKey } from "./srtp-keys.ts";
+
+export type { SrtpMasterKey, SrtpProfile } from "./srtp-keys.ts";
+
+/** A sender of many packets at once is reordered by more than RFC 3711's minimum of 64. */
+const RTP_WINDOW = 1024;
+const RTCP_WINDOW = 128;
+/** An authenticated peer must not make us hold state for ever more SSRCs. */
+const MAX_STREAMS = 512;
+
+export function createSrtpCipher(master: SrtpMasterKey): SrtpCipher {
+  const keys = deriveSessionKeys(master);
+  switch (master.profile) {
+    case "AEAD_AES_128_GCM":
+      return new GcmCipher(keys);
+    case "AES_CM_128_HMAC_SHA1_80":
+      return new CmCipher(keys);
+  }
+}
+
+/** What `protect…` may add to a packet, at most. */
+export const SRTP_MAX_OVERHEAD = 20;
+
+type CreateCipher = (master: SrtpMasterKey) => SrtpCipher;
+
+export class SrtpSender {
+  readonly cipher: SrtpCipher;
+  readonly #streams = new Map<number, { highest: number }>();
+  #rtcpIndex = 0;
+
+  constructor(master: SrtpMasterKey, createCipher: CreateCipher = createSrtpCipher) {
+    this.cipher = createCipher(master);
+  }
+
+  /**
+   * Protects the packet at the start of `data`, which must have room for SRTP_MAX_OVERHEAD more bytes, and returns
+   * its new length. A sequence number may be sent again only with the very same bytes: under GCM another plaintext
+   * or header with the same number would give the authentication key away.
+   */
+  protectRtp(data: Uint8Array, headerLength: number, length: number): number {
+    const sequenceNumber = readUint16(data, 2);
+    const rollover = this.rollover(readUint32(data, 8), sequenceNumber);
+    return this.cipher.encryptRtp(data, headerLength, length, rollover, sequenceNumber);
+  }
+
+  /** How often the numbers of this SSRC have wrapped, for the packet that is about to be sent. */
+  rollover(ssrc: number, sequenceNumber: number): number {
+    const stream = this.#streams.get(ssrc);
+    if (stream === undefined) {
+      this.#streams.set(ssrc, { highest: sequenceNumber });
+      return 0;
+    }
+    const index = Math.max(0, estimateIndex(stream.highest, sequenceNumber));
+    if (index > stream.highest) stream.highest = index;
+    return Math.floor(index / 0x10000);
+  }
+
+  /** Packets of this SSRC up to that index (number and rollovers) were protected by the cipher alone. */
+  reached(ssrc: number, index: number): void {
+    const stream = this.#streams.get(ssrc);
+    if (stream === undefined) this.#streams.set(ssrc, { highest: index });
+    else if (index > stream.highest) stream.highest = index;
+  }
+
+  protectRtcp(data: Uint8Array, length: number): number {
+    const index = this.#rtcpIndex;
+    this.#rtcpIndex = (index + 1) & 0x7fffffff;
+    return this.cipher.encryptRtcp(data, length, index);
+  }
+
+  close(): void {
+    this.cipher.close();
+  }
+}
+
+export interface SrtpRefusals {
+  malformed: number;
+  replayed: number;
+  unauthentic: number;
+  tooManyStreams: number;
+}
+
+export class SrtpReceiver {
+  readonly #cipher: SrtpCipher;
+  readonly #rtp = new Map<number, ReplayWindow>();
+  readonly #rtcp = new Map<number, ReplayWindow>();
+  readonly refusals: SrtpRefusals = { malformed: 0, replayed: 0, unauthentic: 0, tooManyStreams: 0 };
+
+  constructor(master: SrtpMasterKey, createCipher: CreateCipher = createSrtpCipher) {
+    this.#cipher = createCipher(master);
+  }
+
+  /** Opens the packet in place. Returns its plain length, or −1: refused, counted, and no state touched. */
+  unprotectRtp(data: Uint8Array, length = data.length): number {
+    const headerLength = rtpHeaderLength(data, length);
+    if (headerLength < 0 || length - this.#cipher.rtpOverhead < headerLength) return this.#refuse("malformed");
+    const ssrc = readUint32(data, 8);
+    const sequenceNumber = readUint16(data, 2);
+    const window = this.#rtp.get(ssrc);
+    const index = window === undefined ? sequenceNumber : estimateIndex(window.highest, sequenceNumber);
+    if (index < 0 || window?.isFresh(index) === false) return this.#refuse("replayed");
+    if (window === undefined && this.#rtp.size >= MAX_STREAMS) return this.#refuse("tooManyStreams");
+    const plain = this.#cipher.decryptRtp(data, headerLength, length, Math.floor(index / 0x10000), sequenceNumber);
+    if (plain < 0) return this.#refuse("unauthentic");
+    accept(this.#rtp, ssrc, window, RTP_WINDOW, index);
+    return plain;
+  }
+
+  unprotectRtcp(data: Uint8Array, length = data.length): number {
+    if (length < 8 + this.#cipher.rtcpOverhead) return this.#refuse("malformed");
+    const word = readUint32(data, this.#cipher.rtcpIndexOffset(length));
+    // WebRTC encrypts all RTCP: a clear E flag is refused rather than supported.
+    if (word < 0x80000000) return this.#refuse("malformed");
+    const index = word - 0x80000000;
+    const ssrc = readUint32(data, 4);
+    const window = this.#rtcp.get(ssrc);
+    if (window?.isFresh(index) === false) return this.#refuse("replayed");
+    if (window === undefined && this.#rtcp.size >= MAX_STREAMS) return this.#refuse("tooManyStreams");
+    const plain = this.#cipher.decryptRtcp(data, length, index);
+    if (plain < 0) return this.#refuse("unauthentic");
+    accept(this.#rtcp, ssrc, window, RTCP_WINDOW, index);
+    return plain;
+  }
+
+  close(): void {
+    this.#cipher.close();
+  }
+
+  #refuse(reason: keyof SrtpRefusals): -1 {
+    this.refusals[reason] += 1;
+    return -1;
+  }
+}
+
+function accept(
+  windows: Map<number, ReplayWindow>,
+  ssrc: number,
+  known: ReplayWindow | undefined,
+  size: number,
+  index: number,
+): void {
+  const window = known ?? new ReplayWindow(size);
+  if (known === undefined) windows.set(ssrc, window);
+  window.accept(index);
+}

@@ -1,0 +1,183 @@
+/**
+ * A section on which the server sends: its SSRC, numbers and history live as long as the connection, whatever tracks pass
+ * through it one after another. A browser takes a restart of the numbers for a fault.
+ */
+import { randomBytes } from "node:crypto";
+import type { TrackKind } from "../../protocol/room-records.ts";
+import { createTarget, type FanOutTarget, type FanOutTransport } from "../forwarding/fan-out.ts";
+import { Forwarder, firstSequence } from "../forwarding/forwarder.ts";
+import { NackResponder } from "../forwarding/nack-responder.ts";
+import type { TransportSequence } from "../rtcp/twcc-feedback.ts";
+import { RtpView } from "../rtp/rtp.ts";
+import { OutgoingExtensions } from "../rtp/rtp-extensions.ts";
+import { RtxStream } from "../rtp/rtx.ts";
+import type { AnsweredSection, OutgoingStream } from "../sdp/answer.ts";
+import { matchCodec, type NegotiatedCodec } from "../sdp/codecs.ts";
+import { type NegotiatedExtensions, PASSED_URIS, type PassedName } from "../sdp/extensions.ts";
+import type { UdpPort } from "../transport/udp.ts";
+import { mediaCodecOf, type Publication } from "./publication.ts";
+
+const PASSED = ["audioLevel", ...(Object.keys(PASSED_URIS) as PassedName[])] as const;
+
+/** How far back a probe looks for packets to repeat. */
+const PROBE_HISTORY = 64;
+
+export class OutgoingSection {
+  readonly mid: string;
+  readonly kind: TrackKind;
+  readonly stream: OutgoingStream;
+  /** False while the client offers it inactive: its numbers are kept for when it comes back. */
+  usable = true;
+  /** The track is redundant audio, which this viewer did not negotiate: it gets the newest frame of each packet. */
+  unwrapsRed = false;
+  /** Null until a track was attached and the connection is up. */
+  target: FanOutTarget | null = null;
+  forwarder: Forwarder | null = null;
+  readonly responder: NackResponder | null;
+  senderReportDueMs = 0;
+  readonly #rtx: RtxStream;
+  #codecs: NegotiatedCodec[];
+  #extensions: NegotiatedExtensions;
+  #codec: NegotiatedCodec | null = null;
+  #repairTarget: FanOutTarget | null = null;
+  readonly #view = new RtpView();
+  #probeBack = 0;
+
+  constructor(section: AnsweredSection, kind: TrackKind) {
+    this.mid = section.mid;
+    this.kind = kind;
+    this.stream = { ssrc: randomSsrc(), rtxSsrc: randomSsrc() };
+    this.responder = kind === "video" ? new NackResponder() : null;
+    this.#rtx = new RtxStream(this.stream.rtxSsrc, firstSequence(Math.random));
+    this.#codecs = section.codecs;
+    this.#extensions = section.extensions;
+  }
+
+  renegotiated(section: AnsweredSection): void {
+    this.#codecs = section.codecs;
+    this.#extensions = section.extensions;
+  }
+
+  get usesTransportSequence(): boolean {
+    return this.#extensions.transportSequence > 0;
+  }
+
+  /**
+   * The same packets as others get, no more and no less, and each can be sent again from what the seat tells: without RTX that
+   * takes its transport-wide number too.
+   */
+  get canShareAudience(): boolean {
+    if (!this.target || this.unwrapsRed || this.target.transport.deliver !== undefined) return false;
+    return !this.responder || !this.usesTransportSequence || (this.#codec?.rtxPayloadType ?? null) !== null;
+  }
+
+  get clockRate(): number {
+    return this.#codec?.clockRate ?? 90_000;
+  }
+
+  /** The publication's present codec and extensions, translated to this viewer's. False: this viewer cannot read it. */
+  attach(publication: Publication, transport: FanOutTransport): boolean {
+    const published = publication.codec;
+    const direct = published && matchCodec(published, this.#codecs);
+    this.unwrapsRed = published?.codec === "red" && !direct;
+    const codec = this.unwrapsRed ? (this.#codecs.find(({ codec: name }) => name === "opus") ?? null) : direct;
+    this.#codec = codec;
+    if (!codec) {
+      this.forwarder?.leave();
+      this.target = null;
+      return false;
+    }
+    const source = { codec: mediaCodecOf(codec), payloadType: codec.payloadType, clockRate: codec.clockRate };
+    if (this.forwarder) this.forwarder.switchSource(source);
+    else {
+      this.forwarder = new Forwarder({
+        ssrc: this.stream.ssrc,
+        ...source,
+        firstSequence: firstSequence(Math.random),
+        firstTimestamp: randomSsrc(),
+      });
+    }
+    this.responder?.clear();
+    for (const layer of publication.layers) {
+      if (layer.senderReport) this.forwarder.setSenderReport(layer.index, layer.senderReport.reference);
+    }
+    const extensions = new OutgoingExtensions({
+      mid: { id: this.#extensions.mid, value: this.mid },
+      absSendTimeId: this.#extensions.absSendTime,
+      transportSequenceId: this.#extensions.transportSequence,
+      twoByte: describesDependencies(codec),
+      passThrough: PASSED.flatMap((name) => {
+        if (name === "dependencyDescriptor" && !describesDependencies(codec)) return [];
+        const from = publication.extensions[name];
+        const to = this.#extensions[name];
+        return from > 0 && to > 0 ? [{ from, to }] : [];
+      }),
+    });
+    this.target = createTarget(transport, extensions);
+    this.#repairTarget = createTarget(transport, extensions);
+    return true;
+  }
+
+  detach(): void {
+    this.forwarder?.setTarget(-1);
+    this.target = null;
+    this.responder?.clear();
+  }
+
+  /** Padding is made of packets already sent, which takes a ring of them and a stream of their own. */
+  get canProbe(): boolean {
+    return this.target !== null && this.usesTransportSequence && (this.#codec?.rtxPayloadType ?? null) !== null;
+  }
+
+  /** Sends a recent packet again as part of a probe; returns its size, or 0 when there is none. */
+  probe(sequence: TransportSequence, probe: number, udp: UdpPort, nowMs: number): number {
+    const target = this.#repairTarget;
+    const payloadType = this.#codec?.rtxPayloadType ?? null;
+    if (!target || !this.responder || !this.target || payloadType === null) return 0;
+    const newest = this.forwarder?.lastOutgoing ?? 0;
+    for (let i = 0; i < PROBE_HISTORY; i++) {
+      this.#probeBack = (this.#probeBack + 1) % PROBE_HISTORY;
+      const sequenceNumber = (newest - this.#probeBack) & 0xffff;
+      if (!this.responder.answer(sequenceNumber, nowMs, 0, this.#view, target, { stream: this.#rtx, payloadType }))
+        continue;
+      target.sentAtMs = nowMs;
+      target.transportSequence = sequence.next(this.#view.length, nowMs, probe);
+      udp.fanOut(this.#view, [target], 1);
+      udp.schedule();
+      return this.#view.length;
+    }
+    return 0;
+  }
+
+  /** Sends again what the viewer misses, over RTX when it was negotiated. Returns how many bytes that took. */
+  repair(lost: readonly number[], sequence: TransportSequence, rttMs: number, udp: UdpPort, nowMs: number): number {
+    const target = this.#repairTarget;
+    const rtxPayloadType = this.#codec?.rtxPayloadType ?? null;
+    if (!target || !this.responder || !this.target) return 0;
+    const rtx = rtxPayloadType === null ? undefined : { stream: this.#rtx, payloadType: rtxPayloadType };
+    target.ssrc = this.stream.ssrc;
+    // The very number again: its rollover is told from the newest that was sent.
+    if (!rtx && this.forwarder?.seat) target.transport.srtp.reached(target.ssrc, this.forwarder.lastOutgoing);
+    let bytes = 0;
+    for (const sequenceNumber of lost) {
+      if (!this.responder.answer(sequenceNumber, nowMs, rttMs, this.#view, target, rtx)) continue;
+      if (rtx) {
+        target.sentAtMs = nowMs;
+        if (this.usesTransportSequence) target.transportSequence = sequence.next(this.#view.length, nowMs);
+      }
+      udp.fanOut(this.#view, [target], 1);
+      bytes += this.#view.length;
+    }
+    udp.schedule();
+    return bytes;
+  }
+}
+
+/** Frames of VP8 and H.264 are numbered per layer: after a change of layer a descriptor of theirs would be wrong. */
+function describesDependencies({ codec }: NegotiatedCodec): boolean {
+  return codec === "AV1" || codec === "VP9";
+}
+
+function randomSsrc(): number {
+  return Math.max(1, randomBytes(4).readUInt32BE(0));
+}

@@ -1,0 +1,221 @@
+/** A published track: its layers, and the subscriptions that get what arrives on them. */
+import type { Track, TrackKind, TrackSource } from "../../protocol/room-records.ts";
+import type { PublishedSection } from "../../protocol/signaling.ts";
+import { keyframeHeight, type MediaCodec, startsKeyframe } from "../codec/keyframe.ts";
+import { primaryOfRed } from "../codec/red.ts";
+import { Vp8Descriptor } from "../codec/vp8.ts";
+import type { FanOutTarget } from "../forwarding/fan-out.ts";
+import type { SourcePacket } from "../forwarding/forwarder.ts";
+import { RtpView } from "../rtp/rtp.ts";
+import type { NegotiatedCodec } from "../sdp/codecs.ts";
+import type { NegotiatedExtensions } from "../sdp/extensions.ts";
+import type { UdpPort } from "../transport/udp.ts";
+import { LAYER_NAMES, layerIndex, PublishedLayer } from "./layer.ts";
+import type { Subscription } from "./subscription.ts";
+
+export type PublicationOptions = PublishedSection & {
+  trackId: string;
+  identity: string;
+  rids: readonly string[];
+  extensions: NegotiatedExtensions;
+  udp: UdpPort;
+};
+
+export class Publication {
+  readonly trackId: string;
+  readonly clientTrackId: string;
+  readonly identity: string;
+  readonly mid: string;
+  readonly kind: TrackKind;
+  readonly source: TrackSource;
+  readonly name: string | null;
+  /** Lowest first. */
+  readonly layers: readonly PublishedLayer[];
+  readonly extensions: NegotiatedExtensions;
+  /** Null until the first packet; changes when the publisher switches codecs. */
+  codec: NegotiatedCodec | null = null;
+  /** Known to the room: its first packet has arrived. */
+  announced = false;
+  muted = false;
+  /** Among the loudest voices; video always is. */
+  audible = true;
+  readonly subscriptions: Subscription[] = [];
+  /** Those without a seat in an audience: each is asked what a packet is to it. */
+  readonly #singles: Subscription[] = [];
+  readonly #udp: UdpPort;
+  readonly #rids: readonly string[];
+  readonly #targets: FanOutTarget[] = [];
+  /** Viewers that get redundant audio without its redundancy. */
+  readonly #plainTargets: FanOutTarget[] = [];
+  readonly #primary = new RtpView();
+  readonly #packet: SourcePacket;
+
+  constructor(options: PublicationOptions) {
+    this.trackId = options.trackId;
+    this.clientTrackId = options.clientTrackId;
+    this.identity = options.identity;
+    this.mid = options.mid;
+    this.kind = options.kind;
+    this.source = options.source;
+    this.name = options.name ?? null;
+    this.extensions = options.extensions;
+    this.#udp = options.udp;
+    this.#rids = options.rids;
+    const rids = options.rids.length > 0 ? options.rids : [null];
+    const layers = rids.map((rid) => new PublishedLayer(layerIndex(rid, options.rids), rid));
+    this.layers = layers.sort((a, b) => a.index - b.index);
+    this.#packet = { view: new RtpView(), layer: 0, extended: 0, keyframe: false, vp8: new Vp8Descriptor() };
+  }
+
+  get isSimulcast(): boolean {
+    return this.#rids.length > 1;
+  }
+
+  get mediaCodec(): MediaCodec {
+    return mediaCodecOf(this.codec);
+  }
+
+  layerOf(rid: string | null): PublishedLayer | undefined {
+    return this.layers.find((layer) => layer.rid === rid);
+  }
+
+  layerAt(index: number): PublishedLayer | undefined {
+    return this.layers.find((layer) => layer.index === index);
+  }
+
+  /** One bit for each layer that is being sent. */
+  liveMask(nowMs: number): number {
+    let newestMs = 0;
+    for (const layer of this.layers) newestMs = Math.max(newestMs, layer.lastFrameMs);
+    let mask = 0;
+    for (const layer of this.layers) if (layer.isLive(nowMs, newestMs)) mask |= 1 << layer.index;
+    return mask;
+  }
+
+  /** Names what viewers get; a track without simulcast has one layer, and that is the best there is. */
+  layerName(index: number): (typeof LAYER_NAMES)[number] {
+    return this.isSimulcast ? (LAYER_NAMES[index] ?? "high") : "high";
+  }
+
+  /** A packet of the layer, plain, at `view`, with its sequence number unwrapped. The buffer is kept to send it again. */
+  receive(layer: PublishedLayer, view: RtpView, extended: number, codec: NegotiatedCodec, nowMs: number): void {
+    if (this.codec?.payloadType !== codec.payloadType) this.#changeCodec(codec);
+    if (view.payloadLength > 0) layer.received(view.timestamp, view.length, nowMs);
+    layer.ring.put(extended, view.data, view.length, nowMs);
+    const packet = this.#packet;
+    packet.view = view;
+    packet.layer = layer.index;
+    packet.extended = extended;
+    packet.keyframe = startsKeyframe(this.mediaCodec, view, packet.vp8);
+    if (packet.keyframe && this.kind === "video") {
+      layer.keyframeArrived(view.sequenceNumber, keyframeHeight(this.mediaCodec, view, packet.vp8));
+      if (!this.muted) layer.keyframeShown(extended, nowMs);
+    }
+    if (this.muted) return;
+    this.#forward(packet, layer, nowMs);
+  }
+
+  #forward(packet: SourcePacket, layer: PublishedLayer, nowMs: number): void {
+    const { audience } = layer;
+    if (audience.isNext(packet)) this.#udp.fanOutAlike(packet, audience, nowMs);
+    else audience.dissolve();
+    this.#forwardSingly(packet, layer, nowMs);
+    this.#udp.schedule();
+    if (packet.keyframe && this.kind === "video") {
+      for (const subscription of this.subscriptions)
+        if (subscription.catchUpFrom !== null) this.replay(subscription, layer, subscription.catchUpFrom, nowMs);
+    }
+  }
+
+  #forwardSingly(packet: SourcePacket, layer: PublishedLayer, nowMs: number): void {
+    const singles = this.#singles;
+    const targets = this.#targets;
+    const plain = this.#plainTargets;
+    let count = 0;
+    let plainCount = 0;
+    let left = 0;
+    for (const subscription of singles) {
+      const target = subscription.forward(packet, layer, nowMs);
+      if (!target || !subscription.join(packet, layer, nowMs)) singles[left++] = subscription;
+      if (!target) continue;
+      if (subscription.section.unwrapsRed) plain[plainCount++] = target;
+      else targets[count++] = target;
+    }
+    singles.length = left;
+    if (count > 0) this.#udp.fanOut(packet.view, targets, count);
+    if (plainCount > 0 && primaryOfRed(packet.view, this.#primary)) this.#udp.fanOut(this.#primary, plain, plainCount);
+  }
+
+  add(subscription: Subscription): void {
+    this.subscriptions.push(subscription);
+    this.#singles.push(subscription);
+  }
+
+  /** It has left its audience. */
+  single(subscription: Subscription): void {
+    this.#singles.push(subscription);
+  }
+
+  remove(subscription: Subscription): void {
+    for (const list of [this.subscriptions, this.#singles]) {
+      const at = list.indexOf(subscription);
+      if (at >= 0) list.splice(at, 1);
+    }
+  }
+
+  /**
+   * Sends what is in the ring to one viewer that has not got it: it has just come, and a keyframe is there; or a keyframe's
+   * first packet came after others of it.
+   */
+  replay(subscription: Subscription, layer: PublishedLayer, from: number, nowMs: number): void {
+    const packet: SourcePacket = { ...this.#packet, view: new RtpView(), vp8: new Vp8Descriptor(), layer: layer.index };
+    for (let extended = from; extended <= (layer.reception?.highest ?? 0); extended++) {
+      if (!layer.ring.read(extended, nowMs, packet.view)) continue;
+      packet.extended = extended;
+      packet.keyframe = startsKeyframe(this.mediaCodec, packet.view, packet.vp8);
+      const target = subscription.forward(packet, layer, nowMs);
+      if (target) this.#udp.fanOut(packet.view, [target], 1);
+    }
+    subscription.catchUpFrom = null;
+    this.#udp.schedule();
+  }
+
+  #changeCodec(codec: NegotiatedCodec): void {
+    this.codec = codec;
+    for (const subscription of this.subscriptions) subscription.sourceChanged();
+  }
+
+  /** The publisher's clock of a layer, for the viewers' lines. */
+  reported(layer: PublishedLayer): void {
+    const report = layer.senderReport;
+    if (!report) return;
+    for (const { section } of this.subscriptions) section.forwarder?.setSenderReport(layer.index, report.reference);
+  }
+
+  describe(): Track {
+    return {
+      id: this.trackId,
+      kind: this.kind,
+      source: this.source,
+      name: this.name,
+      muted: this.muted,
+      simulcast: this.isSimulcast,
+      codec: this.codec?.codec ?? null,
+    };
+  }
+}
+
+export function mediaCodecOf(codec: NegotiatedCodec | null): MediaCodec {
+  switch (codec?.codec) {
+    case "VP8":
+      return "vp8";
+    case "VP9":
+      return "vp9";
+    case "H264":
+      return "h264";
+    case "AV1":
+      return "av1";
+    default:
+      return "audio";
+  }
+}

@@ -1,0 +1,175 @@
+/** One track on its way to one viewer: what the viewer wants of it, what it gets, and why. */
+import type { Layer } from "../../protocol/room-records.ts";
+import type { DeliveryReason, LayerChoice } from "../../protocol/signaling.ts";
+import type { FanOutTarget, FanOutTransport } from "../forwarding/fan-out.ts";
+import { type Forwarder, PAUSED, type Sitter, type SourcePacket } from "../forwarding/forwarder.ts";
+import type { TransportSequence } from "../rtcp/twcc-feedback.ts";
+import { LAYER_NAMES, type PublishedLayer } from "./layer.ts";
+import type { OutgoingSection } from "./outgoing-section.ts";
+import type { Publication } from "./publication.ts";
+
+export type Wish = { paused: boolean; maxHeight: number | null; layer: LayerChoice; priority: number };
+
+export const DEFAULT_WISH: Wish = { paused: false, maxHeight: null, layer: "auto", priority: 0 };
+
+export type Delivery = { layer: Layer | null; paused: boolean; reason: DeliveryReason };
+
+export class Subscription {
+  readonly publication: Publication;
+  section: OutgoingSection;
+  wish: Wish;
+  #bytesOut = 0;
+  /** Index of the layer the viewer would get with bandwidth to spare: the one the publisher has to encode. */
+  desiredLayer: number | null = null;
+  /** Set by `forward` when a keyframe's first packet came late: the packets after it are to be sent again from here. */
+  catchUpFrom: number | null = null;
+  readonly #sequence: TransportSequence;
+  readonly #onDelivery: (delivery: Delivery) => void;
+  #transport: FanOutTransport | null = null;
+  #reason: DeliveryReason = "requested";
+  #reported: Delivery | null = null;
+  #switches = 0;
+  #starved = false;
+
+  constructor(
+    publication: Publication,
+    section: OutgoingSection,
+    wish: Wish,
+    sequence: TransportSequence,
+    onDelivery: (delivery: Delivery) => void,
+  ) {
+    this.publication = publication;
+    this.section = section;
+    this.wish = wish;
+    this.#sequence = sequence;
+    this.#onDelivery = onDelivery;
+    publication.add(this);
+  }
+
+  get bytesOut(): number {
+    return this.#bytesOut + (this.section.forwarder?.seatedBytes ?? 0);
+  }
+
+  /** The connection is up: packets may flow. */
+  start(transport: FanOutTransport): void {
+    this.#transport = transport;
+    this.sourceChanged();
+  }
+
+  /** The publication's first packet, or another codec. */
+  sourceChanged(): void {
+    if (!this.#transport || !this.publication.codec) return;
+    if (!this.section.attach(this.publication, this.#transport)) this.#reason = "source";
+    this.#switches = this.section.forwarder?.switches ?? 0;
+  }
+
+  moveTo(section: OutgoingSection): void {
+    this.section.detach();
+    this.section = section;
+    this.sourceChanged();
+  }
+
+  /** Which layer to deliver from now on; null pauses. When it takes a keyframe, the last one serves or one is asked for. */
+  setLayer(layer: PublishedLayer | null, reason: DeliveryReason, nowMs: number): void {
+    const forwarder = this.section.target ? this.section.forwarder : null;
+    this.#reason = forwarder ? reason : "source";
+    // Nothing comes: when it does again it goes on where it was, and nobody needs a keyframe for that.
+    this.#starved = layer === null && this.#reason === "source" && (forwarder?.currentLayer ?? PAUSED) !== PAUSED;
+    if (forwarder && !this.#starved) {
+      const index = layer?.index ?? PAUSED;
+      if (forwarder.targetLayer !== index) forwarder.setTarget(index);
+      if (layer && forwarder.wantsKeyframe) this.#begin(layer, forwarder, nowMs);
+    } else if (!this.#transport && this.publication.kind === "video") {
+      // Made while the connection comes up, and replayed when it stands.
+      layer?.askKeyframe();
+    }
+    this.#report();
+  }
+
+  /** Only one who has seen nothing yet can begin in the past: time must not go back in a picture that was shown. */
+  #begin(layer: PublishedLayer, forwarder: Forwarder, nowMs: number): void {
+    const from = forwarder.hasSource ? null : layer.recentKeyframe(nowMs);
+    if (from !== null) this.publication.replay(this, layer, from, nowMs);
+    if (forwarder.wantsKeyframe) layer.askKeyframe();
+  }
+
+  /** A voice that gets or loses its place is heard or silenced with its next packet, not at the next allocation. */
+  refreshAudio(nowMs: number): void {
+    const { audible, muted, layers } = this.publication;
+    this.setLayer(audible && !muted && !this.wish.paused ? (layers[0] ?? null) : null, "requested", nowMs);
+  }
+
+  get currentLayer(): Layer | null {
+    const index = this.section.target ? (this.section.forwarder?.currentLayer ?? PAUSED) : PAUSED;
+    return index === PAUSED ? null : this.publication.layerName(index);
+  }
+
+  /** Null: not for this viewer. */
+  forward(packet: SourcePacket, layer: PublishedLayer, nowMs: number): FanOutTarget | null {
+    const { section } = this;
+    const { target, forwarder } = section;
+    if (!target || !forwarder?.forward(packet, target, nowMs)) return null;
+    const bytes = packet.view.length;
+    if (section.usesTransportSequence) target.transportSequence = this.#sequence.next(bytes, nowMs);
+    section.responder?.record(target, layer.ring, packet.extended);
+    this.#bytesOut += bytes;
+    if (forwarder.switches !== this.#switches) {
+      this.#switches = forwarder.switches;
+      section.senderReportDueMs = nowMs;
+      if ((layer.reception?.highest ?? 0) > packet.extended) this.catchUpFrom = packet.extended + 1;
+      this.#report();
+    }
+    return target;
+  }
+
+  /** After `forward`: true when it need not be called any more, as the audience gets what this viewer gets. */
+  join(packet: SourcePacket, layer: PublishedLayer, nowMs: number): boolean {
+    const { section } = this;
+    const { target, forwarder, responder } = section;
+    if (!target || !forwarder || !section.canShareAudience || this.catchUpFrom !== null) return false;
+    const sitter: Sitter = {
+      numbers: section.usesTransportSequence ? this.#sequence : null,
+      left: (bytes, lastOutgoing) => {
+        this.#bytesOut += bytes;
+        responder?.left(lastOutgoing);
+        this.publication.single(this);
+      },
+    };
+    if (!forwarder.join(layer.audience, packet, target, nowMs, sitter)) return false;
+    if (forwarder.seat) responder?.seated(forwarder.seat, layer.audience, layer.ring);
+    return true;
+  }
+
+  /** The viewer cannot decode any more. */
+  askKeyframe(): void {
+    const index = this.section.forwarder?.targetLayer ?? PAUSED;
+    if (index !== PAUSED) this.publication.layerAt(index)?.askKeyframe();
+  }
+
+  end(): void {
+    this.section.detach();
+    this.publication.remove(this);
+  }
+
+  /** Viewers are told when what they get changes, once it has really changed. */
+  #report(): void {
+    if (this.publication.kind !== "video" || !this.#transport) return;
+    const target = this.section.target ? (this.section.forwarder?.targetLayer ?? PAUSED) : PAUSED;
+    const layer = this.currentLayer;
+    if (target !== PAUSED && layer === null) return;
+    const paused = target === PAUSED || this.#starved;
+    const delivery: Delivery = {
+      layer: paused ? null : layer,
+      paused,
+      reason: this.#reason,
+    };
+    const before = this.#reported;
+    if (before?.layer === delivery.layer && before.paused === delivery.paused) return;
+    this.#reported = delivery;
+    this.#onDelivery(delivery);
+  }
+}
+
+export function layerNumber(layer: Layer): number {
+  return LAYER_NAMES.indexOf(layer);
+}

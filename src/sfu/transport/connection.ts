@@ -1,0 +1,279 @@
+/** One client's transport: ICE path, DTLS, SRTP both ways and the SCTP association. It knows nothing of rooms and tracks. */
+import type { MediaFailure } from "../../protocol/media-node.ts";
+import type { FanOutTransport } from "../forwarding/fan-out.ts";
+import { SEND_SLOT_BYTES } from "../forwarding/send-batch.ts";
+import { isRtcp } from "../rtp/rtp.ts";
+import type { Fingerprint } from "../sdp/offer.ts";
+import { SRTP_MAX_OVERHEAD, type SrtpProfile, SrtpReceiver, SrtpSender } from "../srtp/srtp.ts";
+import type { BadNetwork } from "./bad-network.ts";
+import { DtlsSession } from "./dtls.ts";
+import { type IceAgent, type IceCredentials, IceSession, type Path, plainAddress } from "./ice.ts";
+import type { UdpPort } from "./udp.ts";
+import { createSctp, type DataChannel, type DtlsCertificate, type SctpEngine } from "./werift-hooks.ts";
+
+/** Firefox needs some grace before an ICE-lite peer counts as gone; browsers check every 2.5 s. */
+const DISCONNECTED_AFTER_MS = 8_000;
+const FAILED_AFTER_MS = 15_000;
+/** A data channel message of 64 KB and a little for its frame. */
+export const MAX_DATA_MESSAGE_BYTES = 70_000;
+
+export type IceState = "new" | "checking" | "connected" | "disconnected" | "failed" | "closed";
+export type DtlsState = "new" | "connecting" | "connected" | "failed" | "closed";
+
+/** What all connections of a worker share. */
+export type ConnectionHost = {
+  agent: IceAgent;
+  udp: UdpPort;
+  certificate: DtlsCertificate;
+  srtpProfiles: readonly SrtpProfile[];
+  now(): number;
+};
+
+export type ConnectionEvents = {
+  onIceState(state: IceState): void;
+  onDtlsState(state: DtlsState): void;
+  /** Media can flow. Also after a silence that was reported by `onLost`. */
+  onReady(path: Path, again: boolean): void;
+  onLost(reason: MediaFailure, stage: "disconnected" | "failed"): void;
+  /** A plain packet at the start of `data`. */
+  onRtp(data: Buffer, length: number, nowMs: number): void;
+  onRtcp(data: Buffer, length: number, nowMs: number): void;
+  onChannel(channel: DataChannel): void;
+  onMessage(channel: DataChannel, data: string | Buffer): void;
+};
+
+export class Connection {
+  readonly ice: IceSession;
+  /** Null until DTLS is up: nothing can be sent before. */
+  transport: FanOutTransport | null = null;
+  srtpProfile: SrtpProfile | null = null;
+  bytesIn = 0;
+  /** Of control traffic; media counts its own. */
+  controlBytesOut = 0;
+  readonly #host: ConnectionHost;
+  readonly #events: ConnectionEvents;
+  readonly #dtls: DtlsSession;
+  #incoming: SrtpReceiver | null = null;
+  #outgoing: SrtpSender | null = null;
+  #sctp: SctpEngine | null = null;
+  #sctpPort: number | null = null;
+  #iceState: IceState = "new";
+  #startedAtMs: number;
+  #lastCheckMs = 0;
+  #handshaking = false;
+  #network: BadNetwork | null = null;
+  readonly #rtcp = new Uint8Array(SEND_SLOT_BYTES);
+
+  constructor(host: ConnectionHost, fingerprints: readonly Fingerprint[], events: ConnectionEvents) {
+    this.#host = host;
+    this.#events = events;
+    this.#startedAtMs = host.now();
+    this.ice = new IceSession({
+      onDtls: (data) => {
+        if (this.#network) this.#network.up(data, (late) => this.#receiveDtls(late));
+        else this.#receiveDtls(data);
+      },
+      onMedia: (data, nowMs) => {
+        if (this.#network) this.#network.up(data, (late) => this.#receiveMedia(late, host.now()));
+        else this.#receiveMedia(data, nowMs);
+      },
+      onCheck: (path, moved, nowMs) => this.#checked(path, moved, nowMs),
+      onPathLost: (next) => {
+        if (next) this.#follow(next);
+      },
+    });
+    this.#dtls = new DtlsSession({
+      certificate: host.certificate,
+      profiles: host.srtpProfiles,
+      fingerprints,
+      send: (data) => this.#sendRaw(data),
+      onConnected: ({ incoming, outgoing }) => {
+        this.#incoming = new SrtpReceiver(incoming, host.udp.path.createCipher);
+        this.#outgoing = new SrtpSender(outgoing, host.udp.path.createCipher);
+        this.srtpProfile = incoming.profile;
+        this.#ready();
+      },
+      onData: (data) => this.#sctp?.deliver(data),
+      onFailed: () => {
+        events.onDtlsState("failed");
+        events.onLost("dtls_failed", "failed");
+      },
+      onClosed: () => {
+        events.onDtlsState("closed");
+        events.onLost("dtls_closed", "failed");
+      },
+    });
+  }
+
+  get iceState(): IceState {
+    return this.#iceState;
+  }
+
+  get isReady(): boolean {
+    return this.transport !== null;
+  }
+
+  get refusals(): SrtpReceiver["refusals"] | null {
+    return this.#incoming?.refusals ?? null;
+  }
+
+  /** Since the last sign of life. */
+  silentMs(nowMs: number): number {
+    return nowMs - Math.max(this.#lastCheckMs, this.#startedAtMs);
+  }
+
+  /** For the first answer and for every restart: same session, new username fragment and password. */
+  issueCredentials(): IceCredentials {
+    return this.#host.agent.issueCredentials(this.ice);
+  }
+
+  /** From the offer's data section. */
+  openSctp(remotePort: number): void {
+    this.#sctpPort ??= remotePort;
+    if (this.#sctp || !this.isReady) return;
+    this.#sctp = createSctp(MAX_DATA_MESSAGE_BYTES, this.#sctpPort, {
+      send: (data) => this.#dtls.send(data),
+      onChannel: (channel) => this.#events.onChannel(channel),
+      onMessage: (channel, data) => this.#events.onMessage(channel, data),
+      onClosed: () => {},
+    });
+  }
+
+  /** `packet` is copied, protected and sent. */
+  sendRtcp(packet: Uint8Array): void {
+    if (!this.#outgoing || packet.length + SRTP_MAX_OVERHEAD > SEND_SLOT_BYTES) return;
+    this.#rtcp.set(packet);
+    this.#sendRaw(this.#rtcp.subarray(0, this.#outgoing.protectRtcp(this.#rtcp, packet.length)));
+  }
+
+  /** For development: puts a bad network between this client and us, or takes it away. */
+  setNetwork(network: BadNetwork | null): void {
+    this.#network = network;
+    this.ice.unreachable = network?.isDown ?? false;
+    if (this.ice.selected) this.#follow(this.ice.selected);
+  }
+
+  tick(nowMs: number): void {
+    this.#network?.tick(nowMs);
+    const silentMs = this.silentMs(nowMs);
+    const state = this.#iceState;
+    if (state === "closed" || state === "failed") return;
+    if (silentMs > FAILED_AFTER_MS) {
+      this.#setIceState("failed");
+      this.#events.onLost(this.isReady ? "consent_timeout" : "ice_timeout", "failed");
+    } else if (silentMs > DISCONNECTED_AFTER_MS && state === "connected") {
+      this.#setIceState("disconnected");
+      this.#events.onLost("consent_timeout", "disconnected");
+    }
+    // A handshake that hangs although checks arrive.
+    if (!this.isReady && this.#dtls.state === "connecting" && nowMs - this.#startedAtMs > 2 * FAILED_AFTER_MS) {
+      this.#dtls.close();
+      this.#events.onDtlsState("failed");
+      this.#events.onLost("dtls_failed", "failed");
+    }
+  }
+
+  close(): void {
+    this.#setIceState("closed");
+    this.#sctp?.close();
+    this.#dtls.close();
+    this.#host.agent.close(this.ice);
+    this.#vacate();
+    this.transport = null;
+    this.#incoming?.close();
+    this.#incoming = null;
+    this.#outgoing?.close();
+    this.#outgoing = null;
+  }
+
+  #sendRaw(data: Uint8Array): void {
+    this.controlBytesOut += data.length;
+    if (this.#network) this.#network.down(data, (late) => this.#transmit(late));
+    else this.#transmit(data);
+  }
+
+  #transmit(data: Uint8Array): void {
+    const path = this.ice.selected;
+    if (!path) return;
+    if (path.tcp) path.tcp.send(data);
+    else this.#host.udp.send(data, path.port, path.address);
+  }
+
+  #receiveDtls(data: Buffer): void {
+    this.bytesIn += data.length;
+    if (!this.#handshaking) {
+      this.#handshaking = true;
+      this.#events.onDtlsState("connecting");
+    }
+    this.#dtls.receive(data);
+  }
+
+  #receiveMedia(data: Buffer, nowMs: number): void {
+    this.bytesIn += data.length;
+    const incoming = this.#incoming;
+    if (!incoming) return;
+    if (isRtcp(data)) {
+      const length = incoming.unprotectRtcp(data);
+      if (length >= 0) this.#events.onRtcp(data, length, nowMs);
+      return;
+    }
+    const length = incoming.unprotectRtp(data);
+    if (length >= 0) this.#events.onRtp(data, length, nowMs);
+  }
+
+  #checked(path: Path, moved: boolean, nowMs: number): void {
+    this.#lastCheckMs = nowMs;
+    if (moved) this.#follow(path);
+    const before = this.#iceState;
+    if (before === "connected" || before === "closed") return;
+    this.#setIceState("connected");
+    if (this.isReady && (before === "disconnected" || before === "failed")) this.#events.onReady(path, true);
+  }
+
+  /** Media follows the client: a phone leaving its Wi-Fi keeps the call. */
+  #follow(path: Path): void {
+    if (!this.transport) return;
+    this.#vacate();
+    this.transport.address = path.address;
+    this.transport.port = path.port;
+    this.transport.deliver = this.#delivery(path);
+  }
+
+  /** Whoever has a seat knows the address and the key as they were. */
+  #vacate(): void {
+    for (const stream of [...(this.transport?.seated ?? [])]) stream.leave();
+  }
+
+  #delivery({ tcp }: Path): FanOutTransport["deliver"] {
+    const network = this.#network;
+    if (network) return (packet) => network.down(packet, (late) => this.#transmit(late));
+    return tcp ? (packet) => tcp.send(packet) : undefined;
+  }
+
+  #ready(): void {
+    const path = this.ice.selected;
+    if (!path || !this.#outgoing) return;
+    this.transport = {
+      srtp: this.#outgoing,
+      address: path.address,
+      port: path.port,
+      deliver: undefined,
+      seated: new Set(),
+    };
+    this.#follow(path);
+    this.#events.onDtlsState("connected");
+    if (this.#sctpPort !== null) this.openSctp(this.#sctpPort);
+    this.#events.onReady(path, false);
+  }
+
+  #setIceState(state: IceState): void {
+    if (this.#iceState === state) return;
+    this.#iceState = state;
+    this.#events.onIceState(state);
+  }
+
+  describePath(): { transport: "udp" | "tcp"; remoteAddress: string } | null {
+    const path = this.ice.selected;
+    return path && { transport: path.tcp ? "tcp" : "udp", remoteAddress: `${plainAddress(path.address)}:${path.port}` };
+  }
+}

@@ -1,0 +1,148 @@
+/** DTLS of one peer, server side: the handshake behind the gate, then proof that the peer is who its offer says. */
+import { createHash, createHmac, timingSafeEqual, verify, X509Certificate } from "node:crypto";
+import type { Fingerprint } from "../sdp/offer.ts";
+import type { SrtpMasterKey, SrtpProfile } from "../srtp/srtp.ts";
+import { DtlsGate } from "./dtls-gate.ts";
+import { createDtlsServer, type DtlsCertificate, type DtlsEngine, type HandshakeMessage } from "./werift-hooks.ts";
+
+const CERTIFICATE_VERIFY = 15;
+const FINISHED = 20;
+const VERIFY_DATA_BYTES = 12;
+const HASHES: Record<number, string> = { 4: "sha256", 5: "sha384", 6: "sha512" };
+const FINGERPRINT_HASHES: ReadonlySet<string> = new Set(["sha-256", "sha-384", "sha-512"]);
+
+export type DtlsKeys = { incoming: SrtpMasterKey; outgoing: SrtpMasterKey };
+
+export type DtlsOptions = {
+  certificate: DtlsCertificate;
+  profiles: readonly SrtpProfile[];
+  /** What the offer promised; one of them must be the peer's certificate. */
+  fingerprints: readonly Fingerprint[];
+  send(data: Buffer): void;
+  onConnected(keys: DtlsKeys): void;
+  onData(data: Buffer): void;
+  onFailed(reason: string): void;
+  onClosed(): void;
+};
+
+export class DtlsSession {
+  #state: "connecting" | "connected" | "failed" | "closed" = "connecting";
+  readonly #engine: DtlsEngine;
+  readonly #gate: DtlsGate;
+  readonly #options: DtlsOptions;
+
+  constructor(options: DtlsOptions) {
+    this.#options = options;
+    this.#engine = createDtlsServer(options.certificate, options.profiles, {
+      send: (data) => options.send(data),
+      onConnect: () => this.#connected(),
+      onData: (data) => {
+        if (this.#state === "connected") options.onData(data);
+      },
+      onError: (error) => this.#fail(String(error)),
+      onClose: () => {
+        if (this.#state !== "connected") return;
+        this.#state = "closed";
+        options.onClosed();
+      },
+    });
+    this.#gate = new DtlsGate({
+      deliver: (records) => this.#engine.deliver(records),
+      hasKeys: () => this.#engine.hasKeys,
+      isConnected: () => this.#state === "connected",
+    });
+  }
+
+  get state(): "connecting" | "connected" | "failed" | "closed" {
+    return this.#state;
+  }
+
+  receive(datagram: Buffer): void {
+    if (this.#state === "connecting" || this.#state === "connected") this.#gate.receive(datagram);
+  }
+
+  /** Application data: SCTP. */
+  async send(data: Buffer): Promise<void> {
+    if (this.#state === "connected") await this.#engine.send(data);
+  }
+
+  close(): void {
+    this.#state = "closed";
+    this.#engine.close();
+  }
+
+  #connected(): void {
+    if (this.#state !== "connecting") return;
+    const keys = this.#engine.srtpKeys();
+    const problem = keys ? findImpostor(this.#engine, this.#options.fingerprints) : "no SRTP profile in common";
+    if (problem || !keys) {
+      this.#fail(problem ?? "no keys");
+      return;
+    }
+    this.#state = "connected";
+    this.#options.onConnected(keys);
+    this.#gate.release();
+  }
+
+  #fail(reason: string): void {
+    if (this.#state !== "connecting") return;
+    this.#state = "failed";
+    this.#engine.close();
+    this.#options.onFailed(reason);
+  }
+}
+
+/** The engine checks neither signature nor Finished, and only those prove that the peer holds the certificate's key. */
+function findImpostor(engine: DtlsEngine, fingerprints: readonly Fingerprint[]): string | null {
+  const { remoteCertificate, transcript } = engine;
+  if (!remoteCertificate) return "the peer sent no certificate";
+  if (!fingerprints.some((fingerprint) => matches(remoteCertificate, fingerprint)))
+    return "the certificate is not the offered one";
+  if (!isSignatureValid(transcript, remoteCertificate)) return "the certificate's signature is wrong";
+  if (!isFinishedValid(transcript, engine.masterSecret)) return "the Finished message is wrong";
+  return null;
+}
+
+function matches(certificate: Uint8Array, { algorithm, value }: Fingerprint): boolean {
+  if (!FINGERPRINT_HASHES.has(algorithm)) return false;
+  const digest = createHash(algorithm.replace("-", "")).update(certificate).digest("hex");
+  return digest === value.replaceAll(":", "").toLowerCase();
+}
+
+function messagesBefore(
+  transcript: readonly HandshakeMessage[],
+  type: number,
+): { message: HandshakeMessage; before: Buffer } | null {
+  const index = transcript.findIndex((message) => message.type === type);
+  const message = transcript[index];
+  if (!message) return null;
+  return { message, before: Buffer.concat(transcript.slice(0, index).map((earlier) => earlier.serialized)) };
+}
+
+export function isSignatureValid(transcript: readonly HandshakeMessage[], certificate: Uint8Array): boolean {
+  const found = messagesBefore(transcript, CERTIFICATE_VERIFY);
+  if (!found || found.message.body.length < 4) return false;
+  const body = Buffer.from(found.message.body);
+  const hash = HASHES[body[0] ?? 0];
+  if (!hash) return false;
+  const signature = body.subarray(4, 4 + body.readUInt16BE(2));
+  try {
+    return verify(hash, found.before, new X509Certificate(certificate).publicKey, signature);
+  } catch {
+    return false;
+  }
+}
+
+export function isFinishedValid(transcript: readonly HandshakeMessage[], masterSecret: Uint8Array): boolean {
+  const found = messagesBefore(transcript, FINISHED);
+  if (!found || found.message.body.length !== VERIFY_DATA_BYTES) return false;
+  const seed = Buffer.concat([Buffer.from("client finished"), createHash("sha256").update(found.before).digest()]);
+  const expected = pseudoRandom(masterSecret, seed).subarray(0, VERIFY_DATA_BYTES);
+  return timingSafeEqual(expected, found.message.body);
+}
+
+/** The first 32 bytes of P_SHA256 (RFC 5246 §5). */
+function pseudoRandom(secret: Uint8Array, seed: Uint8Array): Buffer {
+  const a1 = createHmac("sha256", secret).update(seed).digest();
+  return createHmac("sha256", secret).update(a1).update(seed).digest();
+}

@@ -1,0 +1,265 @@
+/**
+ * ICE-lite for every peer of a worker on one port: who is asking (username fragment), is it really them (integrity), and
+ * which address do they use now. Packets of addresses that never proved themselves go nowhere.
+ */
+import { randomBytes } from "node:crypto";
+import { hasFingerprint, hasIntegrity, isStun, parseStun, STUN_TYPE, type StunMessage } from "./stun.ts";
+import { MAX_BINDING_SUCCESS_BYTES, writeBindingError, writeBindingSuccess } from "./stun-write.ts";
+import type { TcpConnection } from "./tcp.ts";
+
+/** An address a peer proved to own. */
+export type Path = {
+  readonly session: IceSession;
+  readonly address: string;
+  readonly port: number;
+  /** Null: UDP. */
+  readonly tcp: TcpConnection | null;
+  lastCheckMs: number;
+};
+
+export type IceCredentials = { ufrag: string; pwd: string };
+
+export type IceHandler = {
+  onDtls(data: Buffer): void;
+  /** RTP and RTCP, still protected. */
+  onMedia(data: Buffer, nowMs: number): void;
+  /** Every valid check; `moved` when the peer now uses another path than before. */
+  onCheck(path: Path, moved: boolean, nowMs: number): void;
+  /** The path in use is gone (its TCP connection closed, or another peer proved its address); this one is left, or none. */
+  onPathLost(next: Path | null): void;
+};
+
+/** What was refused, by reason; harmless, and worth knowing. */
+export type IceRefusals = {
+  unreadable: number;
+  unknownUser: number;
+  forgedCheck: number;
+  replayedCheck: number;
+  foreignAddress: number;
+};
+
+const MAX_PATHS = 8;
+const MAX_REMEMBERED_CHECKS = 256;
+/** A path without checks for that long gives way to one that has them, even if the client nominates nothing. */
+const SILENT_PATH_MS = 5_000;
+
+/** ICE state of one peer. */
+export class IceSession {
+  readonly handler: IceHandler;
+  selected: Path | null = null;
+  readonly paths: Path[] = [];
+  /** Its checks are as if they had never arrived: a cut that a developer asked for. */
+  unreachable = false;
+  /** Newest first. After a restart the old ones stay valid until the first check with the new. */
+  credentials: IceCredentials[] = [];
+  /** Transaction → path it came on: the same one from elsewhere is a replay. */
+  readonly #seen = new Map<string, Path>();
+
+  constructor(handler: IceHandler) {
+    this.handler = handler;
+  }
+
+  isReplay(transaction: string, from: { address: string; port: number }): boolean {
+    const path = this.#seen.get(transaction);
+    return path !== undefined && (path.port !== from.port || path.address !== from.address);
+  }
+
+  remember(transaction: string, path: Path): void {
+    this.#seen.set(transaction, path);
+    if (this.#seen.size <= MAX_REMEMBERED_CHECKS) return;
+    for (const oldest of this.#seen.keys()) {
+      this.#seen.delete(oldest);
+      return;
+    }
+  }
+}
+
+export type IceOutput = { sendUdp(data: Uint8Array, port: number, address: string): void };
+
+export class IceAgent {
+  readonly refusals: IceRefusals = {
+    unreadable: 0,
+    unknownUser: 0,
+    forgedCheck: 0,
+    replayedCheck: 0,
+    foreignAddress: 0,
+  };
+  readonly #byUfrag = new Map<string, IceSession>();
+  /** Remote port → paths: a number is cheaper to look up for every packet than an address. */
+  readonly #byPort = new Map<number, Path[]>();
+  readonly #byTcp = new Map<TcpConnection, Path>();
+  readonly #out: IceOutput;
+  readonly #answer = new Uint8Array(MAX_BINDING_SUCCESS_BYTES + 64);
+
+  readonly #probe: IceCredentials | undefined;
+
+  constructor(out: IceOutput, probe?: IceCredentials) {
+    this.#out = out;
+    this.#probe = probe;
+  }
+
+  /** New credentials for a new session or a restart; unguessable and unique on this port. */
+  issueCredentials(session: IceSession): IceCredentials {
+    const credentials = {
+      ufrag: randomBytes(9).toString("base64").replaceAll(/[+/]/g, "A"),
+      pwd: randomBytes(24).toString("hex"),
+    };
+    session.credentials = [credentials, ...session.credentials.slice(0, 1)];
+    this.#byUfrag.set(credentials.ufrag, session);
+    return credentials;
+  }
+
+  close(session: IceSession): void {
+    for (const [ufrag, owner] of this.#byUfrag) if (owner === session) this.#byUfrag.delete(ufrag);
+    session.selected = null;
+    for (const path of [...session.paths]) this.#forget(path);
+  }
+
+  receive(data: Buffer, port: number, address: string, tcp: TcpConnection | null, nowMs: number): void {
+    const first = data[0] ?? 255;
+    if (first < 4) {
+      this.#check(data, port, address, tcp, nowMs);
+      return;
+    }
+    const path = tcp ? this.#byTcp.get(tcp) : this.#find(port, address);
+    if (!path) this.refusals.foreignAddress++;
+    else if (first >= 128 && first < 192) path.session.handler.onMedia(data, nowMs);
+    else if (first >= 20 && first < 64) path.session.handler.onDtls(data);
+    else this.refusals.unreadable++;
+  }
+
+  tcpClosed(connection: TcpConnection): void {
+    const path = this.#byTcp.get(connection);
+    if (path) this.#forget(path);
+  }
+
+  #find(port: number, address: string): Path | undefined {
+    const paths = this.#byPort.get(port);
+    if (!paths) return undefined;
+    for (const path of paths) if (path.address === address) return path;
+    return undefined;
+  }
+
+  /** Unproven senders get no answer at all: nothing here can be used to amplify or to probe. */
+  #check(data: Buffer, port: number, address: string, tcp: TcpConnection | null, nowMs: number): void {
+    const message = isStun(data) ? parseStun(data) : undefined;
+    if (!message) {
+      this.refusals.unreadable++;
+      return;
+    }
+    if (message.type !== STUN_TYPE.bindingRequest) return;
+    const ufrag = (message.username ?? "").split(":")[0] ?? "";
+    const session = this.#byUfrag.get(ufrag);
+    if (!session) {
+      if (this.#answersProbe(message, ufrag, { port, address, tcp })) return;
+      this.refusals.unknownUser++;
+      return;
+    }
+    if (session.unreachable) return;
+    const credentials = session.credentials.find((candidate) => candidate.ufrag === ufrag);
+    if (!credentials || !hasIntegrity(message, credentials.pwd) || !hasFingerprint(message)) {
+      this.refusals.forgedCheck++;
+      return;
+    }
+    this.#accept(session, credentials, message, { port, address, tcp }, nowMs);
+  }
+
+  #answersProbe(
+    message: StunMessage,
+    ufrag: string,
+    from: { port: number; address: string; tcp: TcpConnection | null },
+  ): boolean {
+    const probe = this.#probe;
+    if (!probe || ufrag !== probe.ufrag || !hasIntegrity(message, probe.pwd)) return false;
+    this.#reply(writeBindingSuccess(this.#answer, message, plainAddress(from.address), from.port, probe.pwd), from);
+    return true;
+  }
+
+  #accept(
+    session: IceSession,
+    credentials: IceCredentials,
+    message: StunMessage,
+    from: { port: number; address: string; tcp: TcpConnection | null },
+    nowMs: number,
+  ): void {
+    const transaction = Buffer.from(message.transactionId).toString("latin1");
+    if (session.isReplay(transaction, from)) {
+      this.refusals.replayedCheck++;
+      return;
+    }
+    if (message.iceControlled !== undefined && message.iceControlling === undefined) {
+      this.#reply(writeBindingError(this.#answer, message, 487, "Role Conflict", credentials.pwd), from);
+      return;
+    }
+    const path = this.#learn(session, from);
+    session.remember(transaction, path);
+    this.#reply(
+      writeBindingSuccess(this.#answer, message, plainAddress(from.address), from.port, credentials.pwd),
+      from,
+    );
+    if (credentials === session.credentials[0]) this.#retireOld(session);
+    const silent = session.selected !== null && nowMs - session.selected.lastCheckMs > SILENT_PATH_MS;
+    path.lastCheckMs = nowMs;
+    const moved = session.selected !== path && (session.selected === null || message.useCandidate || silent);
+    if (moved) session.selected = path;
+    session.handler.onCheck(path, moved, nowMs);
+  }
+
+  #reply(length: number, to: { port: number; address: string; tcp: TcpConnection | null }): void {
+    if (length < 0) return;
+    const answer = this.#answer.subarray(0, length);
+    if (to.tcp) to.tcp.send(answer);
+    else this.#out.sendUdp(answer, to.port, to.address);
+  }
+
+  #retireOld(session: IceSession): void {
+    const old = session.credentials[1];
+    if (!old) return;
+    this.#byUfrag.delete(old.ufrag);
+    session.credentials.length = 1;
+  }
+
+  #learn(session: IceSession, from: { port: number; address: string; tcp: TcpConnection | null }): Path {
+    const known = from.tcp ? this.#byTcp.get(from.tcp) : this.#find(from.port, from.address);
+    if (known?.session === session) return known;
+    // The same address behind a NAT, now used by another tab: whoever proves it last owns it.
+    if (known) this.#forget(known);
+    const path: Path = { session, ...from, lastCheckMs: 0 };
+    if (from.tcp) {
+      from.tcp.authenticated = true;
+      this.#byTcp.set(from.tcp, path);
+    } else {
+      const paths = this.#byPort.get(from.port);
+      if (paths) paths.push(path);
+      else this.#byPort.set(from.port, [path]);
+    }
+    session.paths.push(path);
+    if (session.paths.length > MAX_PATHS) {
+      const oldest = session.paths.find((other) => other !== session.selected && other !== path);
+      if (oldest) this.#forget(oldest);
+    }
+    return path;
+  }
+
+  #forget(path: Path): void {
+    const { session } = path;
+    session.paths.splice(session.paths.indexOf(path), 1);
+    if (session.selected === path) {
+      session.selected = session.paths.at(-1) ?? null;
+      session.handler.onPathLost(session.selected);
+    }
+    if (path.tcp) {
+      this.#byTcp.delete(path.tcp);
+      path.tcp.close();
+      return;
+    }
+    const rest = (this.#byPort.get(path.port) ?? []).filter((other) => other !== path);
+    if (rest.length > 0) this.#byPort.set(path.port, rest);
+    else this.#byPort.delete(path.port);
+  }
+}
+
+/** A dual-stack socket shows IPv4 peers as `::ffff:a.b.c.d`; they know themselves as `a.b.c.d`. */
+export function plainAddress(address: string): string {
+  return address.startsWith("::ffff:") ? address.slice(7) : address;
+}

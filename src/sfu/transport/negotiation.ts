@@ -1,0 +1,62 @@
+/** What an offer asks for, checked against what it contains and what the participant may do. Pure: data in, data out. */
+
+import { mayPublish } from "../../protocol/may-publish.ts";
+import { MediaError } from "../../protocol/media-node.ts";
+import type { Permissions } from "../../protocol/room-records.ts";
+import type { PublishedSection, SubscribedSection } from "../../protocol/signaling.ts";
+import type { AnsweredSection } from "../sdp/answer.ts";
+
+export type Wanted = {
+  publish: PublishedSection[];
+  /** `auto`: the room's tracks fill the receiving sections as they come (WHEP). */
+  subscribe: SubscribedSection[] | "auto";
+};
+
+function refuse(message: string): MediaError {
+  return new MediaError("NEGOTIATION_FAILED", message);
+}
+
+export function planNegotiation(
+  sections: readonly AnsweredSection[],
+  asked: { publish?: PublishedSection[]; subscribe?: SubscribedSection[] },
+  permissions: Permissions,
+): Wanted {
+  const byMid = new Map(sections.map((section) => [section.mid, section]));
+  const publish = asked.publish ?? publishAll(sections);
+  const subscribe = asked.subscribe ?? "auto";
+  checkDistinct(publish.map((wanted) => wanted.mid));
+  for (const wanted of publish) {
+    const section = byMid.get(wanted.mid);
+    if (!section?.receives || section.kind !== wanted.kind) {
+      throw refuse(`The offer sends no ${wanted.kind} on section ${wanted.mid}.`);
+    }
+    if (!mayPublish(permissions, wanted.kind)) {
+      throw new MediaError("PERMISSION_DENIED", `This token does not permit publishing ${wanted.kind}.`);
+    }
+  }
+  // Filled as soon as it is permitted.
+  if (subscribe === "auto") return { publish, subscribe };
+  if (subscribe.length > 0 && !permissions.subscribe) {
+    throw new MediaError("PERMISSION_DENIED", "This token does not permit subscribing.");
+  }
+  checkDistinct(subscribe.map((wanted) => wanted.mid));
+  checkDistinct(subscribe.map((wanted) => wanted.trackId));
+  for (const wanted of subscribe) {
+    if (!byMid.get(wanted.mid)?.sends) throw refuse(`The offer receives nothing on section ${wanted.mid}.`);
+  }
+  return { publish, subscribe };
+}
+
+/** A plain WHIP offer names nothing: what it sends is a microphone and a camera. */
+function publishAll(sections: readonly AnsweredSection[]): PublishedSection[] {
+  return sections.flatMap((section) => {
+    if (!section.receives || section.kind === "application") return [];
+    const source = section.kind === "audio" ? "microphone" : "camera";
+    return [{ mid: section.mid, clientTrackId: section.mid, kind: section.kind, source }];
+  });
+}
+
+function checkDistinct(names: string[]): void {
+  const twice = names.find((name, i) => names.indexOf(name) !== i);
+  if (twice !== undefined) throw refuse(`${twice} is named twice.`);
+}

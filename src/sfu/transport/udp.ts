@@ -1,0 +1,205 @@
+/** The one UDP socket of a worker: batched sends, a bounded backlog, and packets handed on as they come. */
+import type { Audience } from "../forwarding/audience.ts";
+import type { FanOutTarget } from "../forwarding/fan-out.ts";
+import type { SourcePacket } from "../forwarding/forwarder.ts";
+import { type PacketPath, typescriptPath } from "../forwarding/packet-path.ts";
+import { SEND_BATCH_PACKETS, SEND_SLOT_BYTES, SendBatch, type SendEntries } from "../forwarding/send-batch.ts";
+import type { RtpView } from "../rtp/rtp.ts";
+import { type SocketTuning, tuneUdpSocket } from "./socket-options.ts";
+
+const BUFFER_BYTES = 4 * 1_024 * 1_024;
+/** Packets kept while the kernel's buffer is full; later ones are lost, as on any congested link. */
+const MAX_BACKLOG = 4_096;
+
+export type DatagramHandler = (data: Buffer, port: number, address: string) => void;
+
+/** Stands between socket and engine in tests: may drop, delay, repeat or reorder by calling `deliver` as it likes. */
+export type Impair = (data: Uint8Array, port: number, deliver: (data: Uint8Array) => void) => void;
+
+export type UdpOptions = {
+  /** `::` takes both families where there is IPv6. */
+  hostname: string;
+  port: number;
+  onDatagram: DatagramHandler;
+  /** TypeScript's, unless another one is given. */
+  path?: PacketPath;
+  impairIn?: Impair;
+  impairOut?: Impair;
+};
+
+export type UdpCounters = { packetsIn: number; bytesIn: number; packetsOut: number; bytesOut: number; dropped: number };
+
+/** Requests for what was lost, and for a picture to start from: to publishers (out) and from viewers (in). */
+export type RepairCounters = { nacksIn: number; nacksOut: number; keyframesIn: number; keyframesOut: number };
+
+export class UdpPort {
+  readonly counters: UdpCounters = { packetsIn: 0, bytesIn: 0, packetsOut: 0, bytesOut: 0, dropped: 0 };
+  readonly repairs: RepairCounters = { nacksIn: 0, nacksOut: 0, keyframesIn: 0, keyframesOut: 0 };
+  readonly tuning: SocketTuning;
+  readonly path: PacketPath;
+  readonly #batch: SendBatch;
+  readonly #fd: number | undefined;
+  readonly #socket: Bun.udp.Socket<"buffer">;
+  readonly #impairOut: Impair | undefined;
+  #backlog: SendEntries = [];
+  #scheduled = false;
+
+  static async bind(options: UdpOptions): Promise<UdpPort> {
+    let bound: UdpPort | null = null;
+    const { onDatagram, impairIn } = options;
+    const receive: DatagramHandler = impairIn
+      ? (data, port, address) => impairIn(data, port, (late) => onDatagram(Buffer.from(late), port, address))
+      : onDatagram;
+    const socket = await Bun.udpSocket({
+      hostname: options.hostname,
+      port: options.port,
+      binaryType: "buffer",
+      socket: {
+        data: (_socket, data, port, address) => {
+          bound?.count(data.length);
+          receive(data, port, address);
+        },
+        drain: () => bound?.drained(),
+        // ICMP errors tell of a peer that is gone; its consent timer notices. Without a handler they would be uncaught.
+        error: () => {},
+      },
+    });
+    bound = new UdpPort(socket, options.path ?? typescriptPath, options.impairOut);
+    return bound;
+  }
+
+  private constructor(socket: Bun.udp.Socket<"buffer">, path: PacketPath, impairOut: Impair | undefined) {
+    const { fd } = socket as { fd?: number };
+    this.#socket = socket;
+    this.#impairOut = impairOut;
+    this.#fd = fd;
+    this.path = path;
+    this.#batch = new SendBatch(
+      (entries, count) => this.#sendBatch(entries, count),
+      SEND_BATCH_PACKETS,
+      path.send && !impairOut ? (batch, count) => this.#sendDirectly(batch, count) : null,
+    );
+    this.tuning =
+      fd === undefined ? { icmpErrorsSilenced: false, buffersRaised: false } : tuneUdpSocket(fd, BUFFER_BYTES);
+  }
+
+  get port(): number {
+    return this.#socket.port;
+  }
+
+  count(bytes: number): void {
+    this.counters.packetsIn++;
+    this.counters.bytesIn += bytes;
+  }
+
+  /** One packet of media to the first `count` targets; call `schedule` after the last packet of a turn. */
+  fanOut(packet: RtpView, targets: readonly FanOutTarget[], count: number): void {
+    this.path.fanOut(packet, targets, count, this.#batch);
+  }
+
+  /** One packet of media to everyone in the audience whose next it is. */
+  fanOutAlike(packet: SourcePacket, audience: Audience, nowMs: number): void {
+    this.path.fanOutAlike(packet, audience, nowMs, this.#batch);
+    audience.advance(packet, nowMs);
+  }
+
+  /** One packet of control traffic; the bytes are copied. */
+  send(data: Uint8Array, port: number, address: string): void {
+    if (data.length > SEND_SLOT_BYTES) return;
+    this.#batch.slot().set(data);
+    this.#batch.commit(data.length, port, address);
+    this.schedule();
+  }
+
+  /** The batch leaves at the end of this turn of the loop, or earlier when it is full. */
+  schedule(): void {
+    if (this.#scheduled || this.#batch.count === 0) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      this.#batch.flush();
+    });
+  }
+
+  /** Nothing goes past packets that wait for room in the kernel's buffer. */
+  #sendDirectly(batch: SendBatch, count: number): boolean {
+    const { path, counters } = this;
+    if (path.send === null || this.#fd === undefined || this.#backlog.length > 0 || this.#socket.closed) return false;
+    const add = (sign: 1 | -1) => {
+      for (let i = 0; i < count; i++) {
+        const length = batch.length(i);
+        if (length === 0) continue;
+        counters.packetsOut += sign;
+        counters.bytesOut += sign * length;
+      }
+    };
+    add(1);
+    const done = path.send(this.#fd, batch, count);
+    // What is left is counted when the socket sends it.
+    if (!done) add(-1);
+    return done;
+  }
+
+  #sendBatch(entries: SendEntries, count: number): void {
+    this.counters.packetsOut += count;
+    for (let i = 0; i < entries.length; i += 3) this.counters.bytesOut += (entries[i] as Uint8Array).length;
+    if (this.#impairOut) {
+      for (let i = 0; i < entries.length; i += 3) {
+        const port = entries[i + 1] as number;
+        const address = entries[i + 2] as string;
+        this.#impairOut((entries[i] as Uint8Array).slice(), port, (late) => void this.#sendMany([late, port, address]));
+      }
+      return;
+    }
+    const sent = this.#backlog.length > 0 ? 0 : this.#transmit(entries, count);
+    if (sent < count) this.#keep(entries, sent);
+  }
+
+  /** Without libc a stray ICMP error ends a batch early, and the next attempt goes through: so short counts are retried. */
+  #transmit(entries: SendEntries, count: number): number {
+    let sent = this.#sendMany(entries);
+    for (let stalls = 0; sent < count && stalls < 2; ) {
+      const more = this.#sendMany(entries.slice(sent * 3, (sent + SEND_BATCH_PACKETS) * 3));
+      if (more === 0) stalls++;
+      sent += more;
+    }
+    return sent;
+  }
+
+  #sendMany(entries: SendEntries): number {
+    if (this.#socket.closed) return entries.length / 3;
+    try {
+      return this.#socket.sendMany(entries);
+    } catch {
+      // An address the kernel has no route to must not take the rest of the batch with it.
+      return entries.length === 3 ? 1 : this.#sendSingly(entries);
+    }
+  }
+
+  #sendSingly(entries: SendEntries): number {
+    for (let i = 0; i < entries.length; i += 3) this.#sendMany(entries.slice(i, i + 3));
+    return entries.length / 3;
+  }
+
+  #keep(entries: SendEntries, sent: number): void {
+    for (let i = sent * 3; i < entries.length; i += 3) {
+      if (this.#backlog.length >= MAX_BACKLOG * 3) {
+        this.counters.dropped += (entries.length - i) / 3;
+        return;
+      }
+      this.#backlog.push((entries[i] as Uint8Array).slice(), entries[i + 1] as number, entries[i + 2] as string);
+    }
+  }
+
+  drained(): void {
+    if (this.#backlog.length === 0) return;
+    const first = this.#backlog.slice(0, SEND_BATCH_PACKETS * 3);
+    const sent = this.#transmit(first, first.length / 3);
+    this.#backlog = this.#backlog.slice(sent * 3);
+  }
+
+  close(): void {
+    this.#batch.flush();
+    if (!this.#socket.closed) this.#socket.close();
+  }
+}

@@ -1,0 +1,175 @@
+/**
+ * Everything of werift that Stoa touches, public or not, in one place: its DTLS server and its SCTP association. SDP, ICE,
+ * SRTP and media are ours. `test/sfu/transport/werift-hooks.test.ts` holds werift to what is assumed here; the version is pinned.
+ */
+import "./reflect.ts";
+import { CipherContext, DtlsServer, Event, RTCSctpTransport } from "werift";
+import type { SrtpMasterKey, SrtpProfile } from "../srtp/srtp.ts";
+import { isSoundSctp, type SctpProgress } from "./sctp-gate.ts";
+
+export type DtlsCertificate = Awaited<ReturnType<typeof CipherContext.createSelfSignedCertificateWithKey>>;
+
+/** ECDSA with SHA-256 on P-256: what every browser accepts. */
+export async function createCertificate(): Promise<DtlsCertificate> {
+  return CipherContext.createSelfSignedCertificateWithKey({ hash: 4, signature: 3 }, 23);
+}
+
+const PROFILES = { AEAD_AES_128_GCM: 0x0007, AES_CM_128_HMAC_SHA1_80: 0x0001 } as const satisfies Record<
+  SrtpProfile,
+  number
+>;
+
+/** One message of the handshake as both sides hashed it. */
+export type HandshakeMessage = { type: number; body: Uint8Array; serialized: Uint8Array };
+
+export type DtlsEngine = {
+  /** Whole, ordered records only: werift joins fragments blindly. */
+  deliver(records: Buffer): void;
+  send(data: Buffer): Promise<void>;
+  /** True once the client's key exchange was read: from here on encrypted records can be opened. */
+  readonly hasKeys: boolean;
+  readonly remoteCertificate: Uint8Array | null;
+  readonly transcript: HandshakeMessage[];
+  readonly masterSecret: Uint8Array;
+  srtpKeys(): { incoming: SrtpMasterKey; outgoing: SrtpMasterKey } | null;
+  close(): void;
+};
+
+export type DtlsEngineEvents = {
+  send(data: Buffer): void;
+  onConnect(): void;
+  onData(data: Buffer): void;
+  onError(error: unknown): void;
+  onClose(): void;
+};
+
+/** Members the type declarations do not show, or show more narrowly. */
+type Internals = {
+  cipher: { cipher?: unknown; masterSecret: Buffer; remoteCertificate?: Buffer };
+  dtls: { sortedHandshakeCache: { msg_type: number; fragment: Buffer; serialize(): Buffer }[] };
+};
+
+export function createDtlsServer(
+  certificate: DtlsCertificate,
+  profiles: readonly SrtpProfile[],
+  events: DtlsEngineEvents,
+): DtlsEngine {
+  const transport = {
+    type: "stoa",
+    address: { address: "0.0.0.0", family: "IPv4", port: 0 },
+    closed: false,
+    onData: (_data: Buffer) => {},
+    send: async (data: Buffer) => events.send(data),
+    close: async () => {},
+  };
+  const server = new DtlsServer({
+    cert: certificate.certPem,
+    key: certificate.keyPem,
+    signatureHash: certificate.signatureHash,
+    transport,
+    srtpProfiles: profiles.map((profile) => PROFILES[profile]),
+    extendedMasterSecret: true,
+    certificateRequest: true,
+  });
+  const internals = server as unknown as Internals;
+  server.onConnect.subscribe(events.onConnect);
+  server.onData.subscribe((data) => events.onData(data));
+  server.onError.subscribe(events.onError);
+  server.onClose.subscribe(events.onClose);
+  return {
+    deliver: (records) => transport.onData(records),
+    send: (data) => server.send(data),
+    get hasKeys() {
+      return internals.cipher.cipher !== undefined;
+    },
+    get remoteCertificate() {
+      return internals.cipher.remoteCertificate ?? null;
+    },
+    get transcript() {
+      return internals.dtls.sortedHandshakeCache.map((message) => ({
+        type: message.msg_type,
+        body: message.fragment,
+        serialized: message.serialize(),
+      }));
+    },
+    get masterSecret() {
+      return internals.cipher.masterSecret;
+    },
+    srtpKeys() {
+      const profile = profiles.find((name) => PROFILES[name] === server.srtp.srtpProfile);
+      if (!profile) return null;
+      const keys = server.extractSessionKeys(16, profile === "AEAD_AES_128_GCM" ? 12 : 14);
+      return {
+        incoming: { profile, key: keys.remoteKey, salt: keys.remoteSalt },
+        outgoing: { profile, key: keys.localKey, salt: keys.localSalt },
+      };
+    },
+    close() {
+      for (const event of [server.onConnect, server.onData, server.onError, server.onClose]) event.allUnsubscribe();
+    },
+  };
+}
+
+export type DataChannel = {
+  readonly label: string;
+  readonly isOpen: boolean;
+  /** Bytes handed over and not yet on the wire. */
+  readonly bufferedAmount: number;
+  send(text: string): void;
+  close(): void;
+};
+
+export type SctpEvents = {
+  send(data: Buffer): Promise<void>;
+  onChannel(channel: DataChannel): void;
+  onMessage(channel: DataChannel, data: string | Buffer): void;
+  onClosed(channel: DataChannel): void;
+};
+
+export type SctpEngine = { deliver(data: Buffer): void; close(): void };
+
+/** The association of one peer; the client opens it and its channels. */
+export function createSctp(maxMessageSize: number, remotePort: number, events: SctpEvents): SctpEngine {
+  const onStateChange = new Event<[string]>();
+  const sctp = new RTCSctpTransport(5000, maxMessageSize);
+  const dtlsTransport = {
+    id: sctp.id,
+    iceTransport: { role: "controlled" },
+    onStateChange,
+    sendData: events.send,
+    dataReceiver: (_data: Buffer) => {},
+  };
+  sctp.setDtlsTransport(dtlsTransport as unknown as Parameters<RTCSctpTransport["setDtlsTransport"]>[0]);
+  sctp.setRemoteMaxMessageSize(maxMessageSize);
+  sctp.onDataChannel.subscribe((opened) => {
+    const channel: DataChannel = {
+      label: opened.label,
+      get isOpen() {
+        return opened.readyState === "open";
+      },
+      get bufferedAmount() {
+        return opened.bufferedAmount;
+      },
+      send: (text) => opened.send(text),
+      close: () => opened.close(),
+    };
+    opened.onMessage.subscribe((data) => events.onMessage(channel, data));
+    opened.stateChange.subscribe((state) => {
+      if (state === "closed") events.onClosed(channel);
+    });
+    events.onChannel(channel);
+  });
+  const association = sctp.sctp as unknown as SctpProgress & { handleData(data: Buffer): Promise<void> };
+  sctp.start(remotePort).catch(() => {});
+  return {
+    deliver(data) {
+      if (!isSoundSctp(data, association)) return;
+      // werift drops the promise; a malformed packet would end the process as an unhandled rejection.
+      association.handleData(data).catch(() => {});
+    },
+    close() {
+      sctp.stop().catch(() => {});
+      onStateChange.execute("closed");
+    },
+  };
+}

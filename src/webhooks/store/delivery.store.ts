@@ -1,0 +1,110 @@
+import { and, asc, desc, eq, lt, type SQL, sql } from "drizzle-orm";
+import type { Db } from "../../kernel/db/open.ts";
+import type { DeliveryStatus } from "../../protocol/enums.ts";
+import { type Attempt, type DeliveryRow, webhookDeliveries as deliveries, webhookEvents } from "./webhook.table.ts";
+
+type NewDelivery = { id: string; endpointId: string; eventId: string; forced: boolean; at: number };
+export type ListedDelivery = { delivery: DeliveryRow; eventType: string };
+
+export type PendingDelivery = { id: string; eventId: string; dueAt: number };
+
+export function deliveryStore(db: Db) {
+  const insert = db
+    .insert(deliveries)
+    .values({
+      id: sql.placeholder("id"),
+      endpointId: sql.placeholder("endpointId"),
+      eventId: sql.placeholder("eventId"),
+      forced: sql.placeholder("forced"),
+      nextAttemptAt: sql.placeholder("at"),
+      createdAt: sql.placeholder("at"),
+    })
+    .onConflictDoNothing()
+    .prepare();
+  const byId = db
+    .select()
+    .from(deliveries)
+    .where(eq(deliveries.id, sql.placeholder("id")))
+    .prepare();
+  const listed = (where?: SQL) =>
+    db
+      .select({ delivery: deliveries, eventType: webhookEvents.type })
+      .from(deliveries)
+      .innerJoin(webhookEvents, eq(webhookEvents.id, deliveries.eventId))
+      .where(and(eq(deliveries.endpointId, sql.placeholder("endpointId")), where));
+  const page = (status?: SQL) =>
+    listed(and(lt(deliveries.id, sql.placeholder("before")), status))
+      .orderBy(desc(deliveries.id))
+      .limit(sql.placeholder("limit"))
+      .prepare();
+  const all = page();
+  const ofStatus = page(eq(deliveries.status, sql.placeholder("status")));
+  const one = listed(eq(deliveries.id, sql.placeholder("id"))).prepare();
+
+  const isPending = eq(deliveries.status, sql`'PENDING'`);
+  const pending = (forced?: SQL) =>
+    db
+      .select({ id: deliveries.id, eventId: deliveries.eventId, dueAt: sql<number>`${deliveries.nextAttemptAt}` })
+      .from(deliveries)
+      .where(and(isPending, eq(deliveries.endpointId, sql.placeholder("endpointId")), forced))
+      .orderBy(asc(deliveries.nextAttemptAt))
+      .limit(sql.placeholder("limit"))
+      .prepare();
+  const allPending = pending();
+  const forcedPending = pending(eq(deliveries.forced, true));
+  const record = db
+    .update(deliveries)
+    .set({
+      status: sql`${sql.placeholder("status")}`,
+      attempts: sql`json_insert(${deliveries.attempts}, '$[#]', json(${sql.placeholder("attempt")}))`,
+      attemptCount: sql`${deliveries.attemptCount} + 1`,
+      nextAttemptAt: sql`${sql.placeholder("nextAttemptAt")}`,
+      lastError: sql`coalesce(${sql.placeholder("error")}, ${deliveries.lastError})`,
+      deliveredAt: sql`${sql.placeholder("deliveredAt")}`,
+    })
+    .where(eq(deliveries.id, sql.placeholder("id")))
+    .prepare();
+  const reopen = db
+    .update(deliveries)
+    .set({
+      status: "PENDING",
+      roundStart: sql`${deliveries.attemptCount}`,
+      nextAttemptAt: sql`${sql.placeholder("at")}`,
+      deliveredAt: null,
+    })
+    .where(eq(deliveries.id, sql.placeholder("id")))
+    .prepare();
+
+  return {
+    /** Again for the same event and endpoint: no effect. */
+    insert: (row: NewDelivery) => void insert.run(row),
+    get: (id: string): DeliveryRow | undefined => byId.get({ id }),
+    find: (endpointId: string, id: string): ListedDelivery | undefined => one.get({ endpointId, id }),
+    /** Newest first. */
+    list: (endpointId: string, status: DeliveryStatus | undefined, before: string, limit: number): ListedDelivery[] =>
+      status === undefined
+        ? all.all({ endpointId, before, limit })
+        : ofStatus.all({ endpointId, status, before, limit }),
+
+    /** First due first. `forcedOnly`: of a disabled endpoint, only what was asked for by hand. */
+    pending: (endpointId: string, limit: number, forcedOnly: boolean): PendingDelivery[] =>
+      (forcedOnly ? forcedPending : allPending).all({ endpointId, limit }),
+    /** Every endpoint that has something pending. */
+    pendingEndpoints: (): string[] =>
+      db
+        .selectDistinct({ endpointId: deliveries.endpointId })
+        .from(deliveries)
+        .where(isPending)
+        .all()
+        .map(({ endpointId }) => endpointId),
+    record: (
+      id: string,
+      attempt: Attempt,
+      result: { status: DeliveryStatus; nextAttemptAt: number | null; deliveredAt: number | null },
+    ) => void record.run({ id, attempt: JSON.stringify(attempt), error: attempt.error, ...result }),
+    /** Starts another round of attempts. */
+    reopen: (id: string, at: number) => void reopen.run({ id, at }),
+  };
+}
+
+export type DeliveryStore = ReturnType<typeof deliveryStore>;

@@ -1,0 +1,86 @@
+import { and, desc, eq, lt, type SQL, sql } from "drizzle-orm";
+import type { Db } from "../../kernel/db/open.ts";
+import type { Environment, WebhookDisabledReason } from "../../protocol/enums.ts";
+import { type EndpointRow, webhookEndpoints as endpoints } from "./webhook.table.ts";
+
+export type EndpointChange = Partial<Omit<EndpointRow, "id" | "projectId" | "environment" | "createdAt">>;
+
+export function endpointStore(db: Db) {
+  const byId = db
+    .select()
+    .from(endpoints)
+    .where(eq(endpoints.id, sql.placeholder("id")))
+    .prepare();
+  const inProject = db
+    .select()
+    .from(endpoints)
+    .where(and(eq(endpoints.id, sql.placeholder("id")), eq(endpoints.projectId, sql.placeholder("projectId"))))
+    .prepare();
+  const newest = (environment?: SQL) =>
+    db
+      .select()
+      .from(endpoints)
+      .where(
+        and(
+          eq(endpoints.projectId, sql.placeholder("projectId")),
+          lt(endpoints.id, sql.placeholder("before")),
+          environment,
+        ),
+      )
+      .orderBy(desc(endpoints.id))
+      .limit(sql.placeholder("limit"))
+      .prepare();
+  const all = newest();
+  const ofEnvironment = newest(eq(endpoints.environment, sql.placeholder("environment")));
+
+  const ofProject = db
+    .select()
+    .from(endpoints)
+    .where(eq(endpoints.projectId, sql.placeholder("projectId")))
+    .prepare();
+  const succeed = db
+    .update(endpoints)
+    .set({ consecutiveFailures: 0, lastDeliveryAt: sql`${sql.placeholder("at")}` })
+    .where(eq(endpoints.id, sql.placeholder("id")))
+    .prepare();
+  const fail = db
+    .update(endpoints)
+    .set({ consecutiveFailures: sql`${sql.placeholder("failures")}` })
+    .where(eq(endpoints.id, sql.placeholder("id")))
+    .prepare();
+
+  return {
+    get: (id: string): EndpointRow | undefined => byId.get({ id }),
+    find: (projectId: string, id: string): EndpointRow | undefined => inProject.get({ projectId, id }),
+    /** Newest first; `before` is the last id of the page before (ids sort by time). */
+    list: (projectId: string, environment: Environment | undefined, before: string, limit: number): EndpointRow[] =>
+      environment === undefined
+        ? all.all({ projectId, before, limit })
+        : ofEnvironment.all({ projectId, environment, before, limit }),
+    insert: (row: EndpointRow) => void db.insert(endpoints).values(row).run(),
+    update: (id: string, change: EndpointChange) =>
+      void db.update(endpoints).set(change).where(eq(endpoints.id, id)).run(),
+    /** Its deliveries go with it. */
+    delete: (id: string) => void db.delete(endpoints).where(eq(endpoints.id, id)).run(),
+
+    ofProject: (projectId: string): EndpointRow[] => ofProject.all({ projectId }),
+    active: (): string[] =>
+      db
+        .select({ id: endpoints.id })
+        .from(endpoints)
+        .where(eq(endpoints.status, "ACTIVE"))
+        .all()
+        .map(({ id }) => id),
+
+    recordSuccess: (id: string, at: number) => void succeed.run({ id, at }),
+    recordFailure: (id: string, failures: number) => void fail.run({ id, failures }),
+    disable: (id: string, disabledReason: WebhookDisabledReason, updatedAt: number) =>
+      void db
+        .update(endpoints)
+        .set({ status: "DISABLED", disabledReason, updatedAt })
+        .where(eq(endpoints.id, id))
+        .run(),
+  };
+}
+
+export type EndpointStore = ReturnType<typeof endpointStore>;

@@ -1,0 +1,103 @@
+import { BandwidthEstimator } from "../../../src/sfu/bandwidth/bandwidth-estimator.ts";
+import { LayerChooser, type LayerFigures } from "../../../src/sfu/bandwidth/layers.ts";
+import type { ProbePlan } from "../../../src/sfu/bandwidth/probe.ts";
+import { parseRtcp } from "../../../src/sfu/rtcp/rtcp.ts";
+import { MAX_TWCC_BYTES, TwccRecorder } from "../../../src/sfu/rtcp/twcc.ts";
+import { SentPackets, TransportFeedback } from "../../../src/sfu/rtcp/twcc-feedback.ts";
+import { Impairment, type ImpairmentOptions } from "../../../src/sfu/transport/impairment.ts";
+
+const LAYERS: LayerFigures[] = [
+  { bitrate: 150_000, height: 180, live: true },
+  { bitrate: 500_000, height: 360, live: true },
+  { bitrate: 1_500_000, height: 720, live: true },
+];
+
+/** A viewer of one camera behind a network, with everything real but the network and the clock. */
+export class Simulation {
+  nowMs = 100_000;
+  readonly network: Impairment<number>;
+  readonly estimator = new BandwidthEstimator({ startBitrate: 1_000_000 });
+  readonly #sent = new SentPackets(65_000);
+  readonly #recorder = new TwccRecorder();
+  readonly #chooser = new LayerChooser();
+  readonly #feedback = new TransportFeedback();
+  readonly #back: { atMs: number; data: Uint8Array }[] = [];
+  readonly layers: { atMs: number; layer: number }[] = [];
+  probes = 0;
+  /** Layers the publisher sends, counted from the lowest, and how often. */
+  published = LAYERS.length;
+  frameMs = 33;
+  #layer = 0;
+  #credit = 0;
+  #frame = 0;
+  #probe: { plan: ProbePlan; startedMs: number; sentBytes: number } | undefined;
+
+  constructor(
+    options: ImpairmentOptions,
+    readonly returnDelayMs = 30,
+    seed = 3,
+  ) {
+    this.network = new Impairment(seed, options);
+  }
+
+  get layer(): number {
+    return this.#layer;
+  }
+
+  run(ms: number): this {
+    for (const end = this.nowMs + ms; this.nowMs < end; this.nowMs += 1) this.#step();
+    return this;
+  }
+
+  #step(): void {
+    // Frames are paced by their publisher at 2.5 times its rate, as browsers do.
+    const rate = (this.#layer < this.published && LAYERS[this.#layer]?.bitrate) || 0;
+    if (this.nowMs % this.frameMs === 0) this.#frame += (rate / 8000) * this.frameMs;
+    this.#credit = Math.min(this.#frame, this.#credit + (rate / 8000) * 2.5);
+    for (; this.#credit >= 1_100; this.#credit -= 1_100, this.#frame -= 1_100) this.#send(1_100, 0);
+    this.#sendProbe();
+    for (const sequence of this.network.takeDue(this.nowMs)) this.#recorder.record(sequence, this.nowMs + 7_000_000);
+    if (this.nowMs % 50 === 0) this.#report();
+    while (this.#back[0] !== undefined && this.#back[0].atMs <= this.nowMs) {
+      const data = this.#back.shift()?.data;
+      if (data !== undefined && this.#feedback.parse(data))
+        this.estimator.onFeedback(this.#feedback, this.#sent, this.nowMs);
+    }
+    if (this.nowMs % 100 === 0) this.#choose();
+  }
+
+  #send(bytes: number, probe: number): void {
+    this.network.push(this.#sent.next(bytes, this.nowMs, probe), bytes, this.nowMs);
+  }
+
+  #sendProbe(): void {
+    if (this.#probe === undefined) return;
+    const { plan, startedMs } = this.#probe;
+    const due = (plan.bytes * (this.nowMs - startedMs)) / plan.durationMs;
+    for (; this.#probe.sentBytes < Math.min(due, plan.bytes); this.#probe.sentBytes += 900) this.#send(900, plan.id);
+    if (this.#probe.sentBytes >= plan.bytes) this.#probe = undefined;
+  }
+
+  #report(): void {
+    const out = new Uint8Array(MAX_TWCC_BYTES);
+    while (this.#recorder.pending) {
+      const [packet] = parseRtcp(out, this.#recorder.writeFeedback(out, 0, 1, 2));
+      if (packet?.type !== "transport-feedback") throw new Error("not feedback");
+      this.#back.push({ atMs: this.nowMs + this.returnDelayMs, data: packet.data.slice() });
+    }
+  }
+
+  #choose(): void {
+    const layers = LAYERS.map((layer, i) => ({ ...layer, live: i < this.published }));
+    const request = { id: "c", kind: "camera", layers, paused: false, priority: 0 } as const;
+    const plan = this.#chooser.choose([request], this.estimator.budget(this.nowMs), this.nowMs);
+    const layer = plan.decisions[0]?.layer ?? -1;
+    if (layer !== this.#layer) this.layers.push({ atMs: this.nowMs, layer });
+    this.#layer = layer;
+    if (plan.nextStep === undefined) return;
+    const probe = this.estimator.requestUpgrade(plan.nextStep, this.nowMs, this.#layer >= 0);
+    if (probe === undefined) return;
+    this.probes += 1;
+    this.#probe = { plan: probe, startedMs: this.nowMs, sentBytes: 0 };
+  }
+}

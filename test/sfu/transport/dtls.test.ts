@@ -1,0 +1,173 @@
+import { describe, expect, test } from "bun:test";
+import { createHash, X509Certificate } from "node:crypto";
+import { DtlsClient } from "werift";
+import { PROFILE_NUMBERS } from "../../../src/load-test/load-peer.ts";
+import type { SrtpProfile } from "../../../src/sfu/srtp/srtp.ts";
+import { type DtlsKeys, DtlsSession, isFinishedValid, isSignatureValid } from "../../../src/sfu/transport/dtls.ts";
+import {
+  createCertificate,
+  createDtlsServer,
+  type DtlsCertificate,
+  type HandshakeMessage,
+} from "../../../src/sfu/transport/werift-hooks.ts";
+
+function fingerprintOf({ certPem }: DtlsCertificate, algorithm = "sha-256") {
+  const hex = createHash(algorithm.replace("-", "")).update(new X509Certificate(certPem).raw).digest("hex");
+  return { algorithm, value: (hex.match(/../g) ?? []).join(":").toUpperCase() };
+}
+
+type Result = { outcome: "connected" | "failed"; reason?: string; keys?: DtlsKeys; client: DtlsClient };
+
+/** A handshake over an in-memory wire; `shape` sees every datagram of the client and says what arrives instead. */
+async function handshake(options: {
+  profile?: SrtpProfile;
+  profiles?: SrtpProfile[];
+  expected?: { algorithm: string; value: string }[];
+  shape?: (data: Buffer, index: number) => Buffer[];
+}): Promise<Result> {
+  const [serverCertificate, clientCertificate] = await Promise.all([createCertificate(), createCertificate()]);
+  const profile = options.profile ?? "AEAD_AES_128_GCM";
+  const { promise, resolve } = Promise.withResolvers<Omit<Result, "client">>();
+  let sent = 0;
+  const transport = {
+    type: "memory",
+    address: { address: "127.0.0.1", family: "IPv4", port: 0 },
+    closed: false,
+    onData: (_data: Buffer) => {},
+    send: async (data: Buffer) => {
+      const arriving = options.shape ? options.shape(Buffer.from(data), sent++) : [data];
+      for (const datagram of arriving) setImmediate(() => session.receive(datagram));
+    },
+    close: async () => {},
+  };
+  const session = new DtlsSession({
+    certificate: serverCertificate,
+    profiles: options.profiles ?? ["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_80"],
+    fingerprints: options.expected ?? [fingerprintOf(clientCertificate)],
+    send: (data) => setImmediate(() => transport.onData(data)),
+    onConnected: (keys) => resolve({ outcome: "connected", keys }),
+    onData: () => {},
+    onFailed: (reason) => resolve({ outcome: "failed", reason }),
+    onClosed: () => {},
+  });
+  const client = new DtlsClient({
+    cert: clientCertificate.certPem,
+    key: clientCertificate.keyPem,
+    signatureHash: clientCertificate.signatureHash,
+    transport,
+    srtpProfiles: [PROFILE_NUMBERS[profile]],
+    extendedMasterSecret: true,
+  });
+  client.onError.subscribe(() => {});
+  client.connect().catch(() => {});
+  return { ...(await promise), client };
+}
+
+describe("DTLS", () => {
+  test.each(["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_80"] as const)(
+    "%s: both sides hold the same keys",
+    async (profile) => {
+      const { outcome, keys, client } = await handshake({ profile });
+      expect(outcome).toBe("connected");
+      const theirs = client.extractSessionKeys(16, profile === "AEAD_AES_128_GCM" ? 12 : 14);
+      expect(keys?.incoming).toEqual({ profile, key: theirs.localKey, salt: theirs.localSalt });
+      expect(keys?.outgoing).toEqual({ profile, key: theirs.remoteKey, salt: theirs.remoteSalt });
+    },
+  );
+
+  test("a certificate other than the offered one fails", async () => {
+    const stranger = fingerprintOf(await createCertificate());
+    expect(await handshake({ expected: [stranger] })).toMatchObject({
+      outcome: "failed",
+      reason: "the certificate is not the offered one",
+    });
+  });
+
+  test("a fingerprint in a broken hash does not count", async () => {
+    const { outcome } = await handshake({ expected: [{ algorithm: "sha-1", value: "AA" }] });
+    expect(outcome).toBe("failed");
+  });
+
+  test("no SRTP profile in common fails", async () => {
+    const { outcome } = await handshake({ profile: "AEAD_AES_128_GCM", profiles: ["AES_CM_128_HMAC_SHA1_80"] });
+    expect(outcome).toBe("failed");
+  });
+
+  test("repeated datagrams and forged plain alerts change nothing", async () => {
+    const alert = Buffer.from([21, 254, 253, 0, 0, 0, 0, 0, 0, 0, 9, 0, 2, 2, 40]);
+    const { outcome } = await handshake({ shape: (data) => [alert, data, data] });
+    expect(outcome).toBe("connected");
+  });
+});
+
+describe("proof that the peer holds its certificate's key", () => {
+  /** The transcript of a true handshake, as the engine recorded it. */
+  async function transcriptOf(): Promise<{
+    transcript: HandshakeMessage[];
+    certificate: Uint8Array;
+    masterSecret: Uint8Array;
+  }> {
+    const [serverCertificate, clientCertificate] = await Promise.all([createCertificate(), createCertificate()]);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const transport = {
+      type: "memory",
+      address: { address: "127.0.0.1", family: "IPv4", port: 0 },
+      closed: false,
+      onData: (_data: Buffer) => {},
+      send: async (data: Buffer) => void setImmediate(() => engine.deliver(data)),
+      close: async () => {},
+    };
+    const engine = createDtlsServer(serverCertificate, ["AEAD_AES_128_GCM"], {
+      send: (data) => setImmediate(() => transport.onData(data)),
+      onConnect: resolve,
+      onData: () => {},
+      onError: () => {},
+      onClose: () => {},
+    });
+    const client = new DtlsClient({
+      cert: clientCertificate.certPem,
+      key: clientCertificate.keyPem,
+      signatureHash: clientCertificate.signatureHash,
+      transport,
+      srtpProfiles: [7],
+      extendedMasterSecret: true,
+    });
+    client.connect().catch(() => {});
+    await promise;
+    return {
+      transcript: engine.transcript,
+      certificate: engine.remoteCertificate ?? new Uint8Array(),
+      masterSecret: engine.masterSecret,
+    };
+  }
+
+  test("a true handshake passes; a changed message, signature, certificate or Finished does not", async () => {
+    const { transcript, certificate, masterSecret } = await transcriptOf();
+    expect(isSignatureValid(transcript, certificate)).toBe(true);
+    expect(isFinishedValid(transcript, masterSecret)).toBe(true);
+    const changed = (type: number) =>
+      transcript.map((message) => {
+        if (message.type !== type) return message;
+        const flip = (bytes: Uint8Array) => bytes.map((byte, i) => (i === bytes.length - 1 ? byte ^ 1 : byte));
+        return { ...message, body: flip(message.body), serialized: flip(message.serialized) };
+      });
+    expect(isSignatureValid(changed(15), certificate)).toBe(false);
+    expect(isSignatureValid(changed(11), certificate)).toBe(false);
+    expect(
+      isSignatureValid(
+        transcript.filter(({ type }) => type !== 15),
+        certificate,
+      ),
+    ).toBe(false);
+    const other = new X509Certificate((await createCertificate()).certPem).raw;
+    expect(isSignatureValid(transcript, other)).toBe(false);
+    expect(isFinishedValid(changed(20), masterSecret)).toBe(false);
+    expect(isFinishedValid(changed(16), masterSecret)).toBe(false);
+    expect(
+      isFinishedValid(
+        transcript,
+        masterSecret.map((byte) => byte ^ 1),
+      ),
+    ).toBe(false);
+  });
+});

@@ -1,0 +1,192 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import { randomBytes } from "node:crypto";
+import { IceAgent, type IceCredentials, IceSession, type Path } from "../../../src/sfu/transport/ice.ts";
+import { parseStun, STUN_TYPE } from "../../../src/sfu/transport/stun.ts";
+import { readMappedAddress, writeBindingRequest } from "../../../src/sfu/transport/stun-write.ts";
+
+const A = { port: 5000, address: "::ffff:192.0.2.1" };
+const B = { port: 6000, address: "192.0.2.2" };
+
+function check(
+  credentials: IceCredentials,
+  overrides: { useCandidate?: boolean; pwd?: string; ufrag?: string } = {},
+): Buffer {
+  const out = Buffer.alloc(256);
+  const length = writeBindingRequest(out, {
+    transactionId: randomBytes(12),
+    username: `${overrides.ufrag ?? credentials.ufrag}:remote`,
+    password: overrides.pwd ?? credentials.pwd,
+    priority: 1,
+    useCandidate: overrides.useCandidate ?? true,
+    iceControlling: 7n,
+  });
+  return out.subarray(0, length);
+}
+
+describe("ICE-lite on one port", () => {
+  let sent: { data: Uint8Array; port: number; address: string }[];
+  let agent: IceAgent;
+  let session: IceSession;
+  let credentials: IceCredentials;
+  let seen: { dtls: number; media: number; checks: { path: Path; moved: boolean }[] };
+
+  const newSession = () => {
+    const events = { dtls: 0, media: 0, checks: [] as { path: Path; moved: boolean }[] };
+    const created = new IceSession({
+      onDtls: () => void events.dtls++,
+      onMedia: () => void events.media++,
+      onCheck: (path, moved) => void events.checks.push({ path, moved }),
+      onPathLost: () => {},
+    });
+    return { created, events };
+  };
+  const receive = (data: Buffer, from: { port: number; address: string }, nowMs = 0) =>
+    agent.receive(data, from.port, from.address, null, nowMs);
+
+  beforeEach(() => {
+    sent = [];
+    agent = new IceAgent({ sendUdp: (data, port, address) => void sent.push({ data: data.slice(), port, address }) });
+    const { created, events } = newSession();
+    session = created;
+    seen = events;
+    credentials = agent.issueCredentials(session);
+  });
+
+  test("a valid check is answered with the address it came from, and selects it", () => {
+    receive(check(credentials), A);
+    expect(sent).toHaveLength(1);
+    const answer = parseStun(sent[0]?.data ?? new Uint8Array());
+    expect(answer?.type).toBe(STUN_TYPE.bindingSuccess);
+    // A dual-stack socket shows IPv4 in IPv6 clothes; the client must see its own.
+    expect(answer && readMappedAddress(answer)).toEqual({ address: new Uint8Array([192, 0, 2, 1]), port: 5000 });
+    expect(session.selected).toMatchObject(A);
+  });
+
+  test.each([
+    ["a wrong password", { pwd: "x".repeat(48) }, "forgedCheck"],
+    ["an unknown username fragment", { ufrag: "nobody" }, "unknownUser"],
+  ] as const)("%s is refused, counted, and gets no answer at all", (_, overrides, reason) => {
+    receive(check(credentials, overrides), A);
+    expect(sent).toEqual([]);
+    expect(session.selected).toBeNull();
+    expect(agent.refusals[reason]).toBe(1);
+  });
+
+  test("an altered check is refused, whichever bit it is", () => {
+    for (let bit = 0; bit < 8 * 60; bit += 7) {
+      const data = check(credentials);
+      data[bit >> 3] = (data[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+      receive(data, A);
+    }
+    expect(sent).toEqual([]);
+    expect(session.selected).toBeNull();
+  });
+
+  test("a check replayed from another address does not move the session", () => {
+    const data = check(credentials);
+    receive(Buffer.from(data), A);
+    receive(Buffer.from(data), B);
+    expect(session.selected).toMatchObject(A);
+    expect(agent.refusals.replayedCheck).toBe(1);
+    expect(sent).toHaveLength(1);
+    receive(Buffer.from(data), A);
+    expect(sent).toHaveLength(2);
+  });
+
+  test("packets of an address that never proved itself go nowhere and are counted", () => {
+    receive(check(credentials), A);
+    receive(Buffer.from([128, 0, 0, 0]), B);
+    receive(Buffer.from([22, 0, 0, 0]), B);
+    expect(seen).toMatchObject({ dtls: 0, media: 0 });
+    expect(agent.refusals.foreignAddress).toBe(2);
+    receive(Buffer.from([128, 0, 0, 0]), A);
+    receive(Buffer.from([22, 0, 0, 0]), A);
+    receive(Buffer.from([70, 0, 0, 0]), A);
+    expect(seen).toMatchObject({ dtls: 1, media: 1 });
+    expect(agent.refusals.unreadable).toBe(1);
+  });
+
+  test("an unproven sender never gets more bytes than it sent: it gets none", () => {
+    const random = [
+      check(credentials, { pwd: "wrong".repeat(9) }),
+      check(credentials, { ufrag: "x" }),
+      randomBytes(500),
+      Buffer.alloc(20),
+    ];
+    for (const data of random) receive(data, B);
+    expect(sent).toEqual([]);
+  });
+
+  test("a proven sender gets no more than it sent either", () => {
+    const data = check(credentials);
+    receive(data, A);
+    expect(sent[0]?.data.length ?? 0).toBeLessThanOrEqual(data.length);
+  });
+
+  test("a nominated check from elsewhere moves the session, a plain one does not", () => {
+    receive(check(credentials), A);
+    receive(check(credentials, { useCandidate: false }), B);
+    expect(session.selected).toMatchObject(A);
+    receive(check(credentials), B);
+    expect(session.selected).toMatchObject(B);
+    expect(seen.checks.map(({ moved }) => moved)).toEqual([true, false, true]);
+  });
+
+  test("a plain check moves the session once the old path has fallen silent", () => {
+    receive(check(credentials), A, 0);
+    receive(check(credentials, { useCandidate: false }), B, 4_000);
+    expect(session.selected).toMatchObject(A);
+    receive(check(credentials, { useCandidate: false }), B, 6_000);
+    expect(session.selected).toMatchObject(B);
+  });
+
+  test("after a restart the old credentials hold until the first check with the new ones", () => {
+    receive(check(credentials), A);
+    const fresh = agent.issueCredentials(session);
+    receive(check(credentials), A);
+    expect(sent).toHaveLength(2);
+    receive(check(fresh), B);
+    expect(session.selected).toMatchObject(B);
+    receive(check(credentials), A);
+    expect(sent).toHaveLength(3);
+    expect(agent.refusals.unknownUser).toBe(1);
+  });
+
+  test("an address belongs to whoever proved it last", () => {
+    receive(check(credentials), A);
+    const other = newSession();
+    const theirs = agent.issueCredentials(other.created);
+    receive(check(theirs), A);
+    receive(Buffer.from([128]), A);
+    expect(other.events.media).toBe(1);
+    expect(seen.media).toBe(0);
+    expect(session.selected).toBeNull();
+  });
+
+  test("a session keeps a bounded number of addresses, the used one among them", () => {
+    receive(check(credentials), A);
+    for (let port = 7_000; port < 7_050; port++)
+      receive(check(credentials, { useCandidate: false }), { port, address: "192.0.2.9" });
+    expect(session.paths.length).toBeLessThanOrEqual(8);
+    expect(session.selected).toMatchObject(A);
+  });
+
+  test("a closed session is unknown", () => {
+    receive(check(credentials), A);
+    agent.close(session);
+    receive(check(credentials), A);
+    receive(Buffer.from([128]), A);
+    expect(sent).toHaveLength(1);
+    expect(seen.media).toBe(0);
+    expect(agent.refusals).toMatchObject({ unknownUser: 1, foreignAddress: 1 });
+  });
+
+  test("credentials are long, random and free of characters SDP does not allow", () => {
+    const many = Array.from({ length: 200 }, () => agent.issueCredentials(newSession().created));
+    expect(new Set(many.map(({ ufrag }) => ufrag)).size).toBe(200);
+    for (const { ufrag, pwd } of many) {
+      expect(ufrag).toMatch(/^[A-Za-z0-9+/]{8,}$/);
+      expect(pwd.length).toBeGreaterThanOrEqual(32);
+    }
+  });
+});

@@ -1,0 +1,113 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { type TcpConnection, TcpPort } from "../../../src/sfu/transport/tcp.ts";
+
+function frame(text: string): Buffer {
+  const body = Buffer.from(text);
+  const out = Buffer.alloc(2 + body.length);
+  out.writeUInt16BE(body.length, 0);
+  body.copy(out, 2);
+  return out;
+}
+
+describe("ICE over TCP", () => {
+  const cleanup: (() => void)[] = [];
+  afterEach(() => {
+    for (const close of cleanup.splice(0)) close();
+  });
+
+  const listen = () => {
+    const packets: string[] = [];
+    const connections: TcpConnection[] = [];
+    const closed: TcpConnection[] = [];
+    const probe = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+    const { port: number } = probe;
+    probe.stop(true);
+    const port = TcpPort.listen({
+      hostname: "127.0.0.1",
+      port: number,
+      onPacket: (data, connection) => {
+        packets.push(data.toString());
+        if (!connections.includes(connection)) connections.push(connection);
+      },
+      onClosed: (connection) => void closed.push(connection),
+    });
+    cleanup.push(() => port.close());
+    return { port, number, packets, connections, closed };
+  };
+  const connect = async (number: number) => {
+    const received: Buffer[] = [];
+    let ended = false;
+    const socket = await Bun.connect({
+      hostname: "127.0.0.1",
+      port: number,
+      socket: {
+        data: (_socket, data) => void received.push(Buffer.from(data)),
+        close: () => {
+          ended = true;
+        },
+      },
+    });
+    cleanup.push(() => socket.end());
+    return { socket, received, isClosed: () => ended };
+  };
+  const until = async (check: () => boolean) => {
+    for (let i = 0; i < 400 && !check(); i++) await Bun.sleep(5);
+    expect(check()).toBe(true);
+  };
+
+  test("frames are found however the stream is cut", async () => {
+    const { number, packets } = listen();
+    const { socket } = await connect(number);
+    const stream = Buffer.concat([frame("one"), frame(""), frame("three"), frame("x".repeat(1_500))]);
+    for (let at = 0; at < stream.length; at += 7) {
+      socket.write(stream.subarray(at, at + 7));
+      socket.flush();
+      if (at % 70 === 0) await Bun.sleep(1);
+    }
+    await until(() => packets.length === 4);
+    expect(packets).toEqual(["one", "", "three", "x".repeat(1_500)]);
+  });
+
+  test("answers come framed", async () => {
+    const { number, connections, packets } = listen();
+    const { socket, received } = await connect(number);
+    socket.write(frame("hello"));
+    await until(() => packets.length === 1);
+    connections[0]?.send(Buffer.from("welcome"));
+    await until(() => received.length > 0);
+    expect(Buffer.concat(received).toString("hex")).toBe(frame("welcome").toString("hex"));
+  });
+
+  test("a stream that is something else is closed", async () => {
+    const { number, packets } = listen();
+    const { socket, isClosed } = await connect(number);
+    socket.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+    await until(isClosed);
+    expect(packets).toEqual([]);
+  });
+
+  test("a reader that reads nothing loses packets, whole ones, and holds a bounded amount", async () => {
+    const { number, connections, packets } = listen();
+    const { socket, received } = await connect(number);
+    socket.write(frame("hello"));
+    await until(() => packets.length === 1);
+    socket.pause();
+    const packet = Buffer.alloc(1_200, 7);
+    for (let i = 0; i < 20_000; i++) connections[0]?.send(packet);
+    socket.resume();
+    await Bun.sleep(200);
+    const all = Buffer.concat(received);
+    expect(all.length).toBeLessThan(20_000 * 1_202);
+    for (let at = 0; at + 1_202 <= all.length; at += 1_202) expect(all.readUInt16BE(at)).toBe(1_200);
+  });
+
+  test("a closed connection is told", async () => {
+    const { number, packets, closed, port } = listen();
+    const { socket } = await connect(number);
+    socket.write(frame("hello"));
+    await until(() => packets.length === 1);
+    socket.end();
+    await until(() => closed.length === 1);
+    expect(port.connections).toBe(0);
+  });
+});
