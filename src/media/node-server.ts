@@ -31,10 +31,10 @@ export function createNodeServer(node: MediaNode, log: Log): NodeServer {
   /** Room → participant → what the control plane wants to find again. */
   const records = new Map<string, Map<string, string>>();
   let conversation = "";
-  let outbox = createReplayRing(NODE_RING_FRAMES);
+  let ring = createReplayRing(NODE_RING_FRAMES);
   let lastCall = 0;
   let connection: Socket | null = null;
-  /** Null while the welcome is still being put together: what happens meanwhile waits in the outbox. */
+  /** Null while the welcome is still being put together: what happens meanwhile waits in the ring. */
   let reader: Socket | null = null;
 
   node.onEvent((event) => {
@@ -43,7 +43,7 @@ export function createNodeServer(node: MediaNode, log: Log): NodeServer {
   });
 
   function push(body: NodePush): void {
-    const frame = outbox.add(JSON.stringify(body));
+    const frame = ring.add(JSON.stringify(body));
     reader?.send(frame);
   }
 
@@ -90,17 +90,17 @@ export function createNodeServer(node: MediaNode, log: Log): NodeServer {
   }
 
   async function welcome(socket: Socket, ref: ConversationRef): Promise<void> {
-    const known = ref.conversation === conversation ? outbox.since(ref.lastSeq) : null;
+    const known = ref.conversation === conversation ? ring.since(ref.lastSeq) : null;
     if (!known) {
       conversation = ref.conversation;
-      outbox = createReplayRing(NODE_RING_FRAMES);
+      ring = createReplayRing(NODE_RING_FRAMES);
       lastCall = 0;
     }
     const rooms = known ? [] : await snapshots();
     if (connection !== socket) return;
     send(socket, { type: "welcome", resumed: known !== null, lastCall, rooms });
     reader = socket;
-    for (const frame of outbox.since(known ? ref.lastSeq : 0) ?? []) socket.send(frame);
+    for (const frame of ring.since(known ? ref.lastSeq : 0) ?? []) socket.send(frame);
   }
 
   function received(socket: Socket, text: string): void {

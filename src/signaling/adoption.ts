@@ -69,7 +69,7 @@ export function createAdoption({ log, now }: Runtime, deps: AdoptionDeps) {
       room,
       identity: participant.identity,
       // Far beyond what any client has seen, so that each is told the state of now instead of what it missed.
-      outbox: createPushes(now()),
+      pushes: createPushes(now()),
       link: { state: "joining" },
       waiting: !permissions.publish && isWaitingRoom(room.id),
       announced: true,

@@ -131,13 +131,13 @@ export function openConnection(deps: ConnectionDeps, socket: Socket, request: So
     const resumed = join.resume(caller, frame);
     if (resumed) {
       const lastSeq = frame.resume?.lastSeq ?? 0;
-      const missed = resumed.outbox.since(lastSeq);
+      const missed = resumed.pushes.since(lastSeq);
       at = { stage: "joined", session: resumed };
       membership.attach(resumed, socket);
       send({
         type: "ack",
         id: frame.id,
-        ...joinAck(runtime, resumed, "resumed", missed ? lastSeq : resumed.outbox.seq),
+        ...joinAck(runtime, resumed, "resumed", missed ? lastSeq : resumed.pushes.seq),
       });
       for (const text of missed ?? []) socket.send(text);
       membership.tell(resumed, { type: "reconnected", path: "signaling" });
@@ -148,7 +148,7 @@ export function openConnection(deps: ConnectionDeps, socket: Socket, request: So
     const { session, mode } = await join.join(caller, frame, client, isClosed);
     if (isClosed()) return membership.leave(session, "left");
     at = { stage: "joined", session };
-    send({ type: "ack", id: frame.id, ...joinAck(runtime, session, mode, session.outbox.seq) });
+    send({ type: "ack", id: frame.id, ...joinAck(runtime, session, mode, session.pushes.seq) });
     membership.attach(session, socket);
   }
 

@@ -64,7 +64,7 @@ export function createJoin({ config, ids, now }: Runtime, deps: JoinDeps) {
       tokenId: caller.tokenId,
       client,
       joinedAt: earlier?.joinedAt ?? now(),
-      outbox: createPushes(),
+      pushes: createPushes(),
       link: { state: "joining" },
       resumeToken: newResumeToken(),
       permissions: caller.permissions,

@@ -58,7 +58,7 @@ export function createMembership(
   }
 
   function deliver(session: Session, body: string): void {
-    const frame = session.outbox.add(body);
+    const frame = session.pushes.add(body);
     const { link } = session;
     if (link.state !== "attached") return;
     link.socket.send(frame);

@@ -35,7 +35,7 @@ export type Session = {
   readonly tokenId: string;
   readonly client: Client;
   readonly joinedAt: number;
-  readonly outbox: ReplayRing;
+  readonly pushes: ReplayRing;
   link: Link;
   resumeToken: string;
   permissions: Permissions;

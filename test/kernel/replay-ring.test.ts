@@ -7,33 +7,33 @@ const body = (identity: string) =>
   JSON.stringify({ type: "participant.left", identity, reason: "left" } satisfies PushBody);
 
 test("[signaling] pushes are numbered from 1 without a gap, and are the frames that were sent", () => {
-  const outbox = createReplayRing(RESUME_RING_FRAMES);
-  expect(outbox.seq).toBe(0);
-  expect(JSON.parse(outbox.add(body("a")))).toEqual({
+  const ring = createReplayRing(RESUME_RING_FRAMES);
+  expect(ring.seq).toBe(0);
+  expect(JSON.parse(ring.add(body("a")))).toEqual({
     seq: 1,
     type: "participant.left",
     identity: "a",
     reason: "left",
   });
-  expect(JSON.parse(outbox.add(body("b"))).seq).toBe(2);
-  expect(outbox.seq).toBe(2);
+  expect(JSON.parse(ring.add(body("b"))).seq).toBe(2);
+  expect(ring.seq).toBe(2);
 });
 
 test("[signaling] 256 are kept: one more missed, and the client gets a snapshot instead", () => {
-  const outbox = createReplayRing(RESUME_RING_FRAMES);
-  for (let sent = 0; sent < 300; sent++) outbox.add(body("a"));
-  expect(outbox.since(44)).toHaveLength(256);
-  expect(outbox.since(43)).toBeNull();
-  expect(outbox.since(300)).toEqual([]);
-  expect(outbox.since(301)).toBeNull();
+  const ring = createReplayRing(RESUME_RING_FRAMES);
+  for (let sent = 0; sent < 300; sent++) ring.add(body("a"));
+  expect(ring.since(44)).toHaveLength(256);
+  expect(ring.since(43)).toBeNull();
+  expect(ring.since(300)).toEqual([]);
+  expect(ring.since(301)).toBeNull();
 });
 
 test("[signaling] whatever was missed comes back whole and in order, or not at all", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 9 }), fc.nat(40), fc.nat(45), (capacity, sent, lastSeq) => {
-      const outbox = createReplayRing(capacity);
-      const frames = Array.from({ length: sent }, (_, i) => outbox.add(body(`p${i}`)));
-      const missed = outbox.since(lastSeq);
+      const ring = createReplayRing(capacity);
+      const frames = Array.from({ length: sent }, (_, i) => ring.add(body(`p${i}`)));
+      const missed = ring.since(lastSeq);
       const available = lastSeq <= sent && sent - lastSeq <= capacity;
       expect(missed).toEqual(available ? frames.slice(lastSeq) : null);
     }),
@@ -44,19 +44,19 @@ test("[signaling] large pushes are kept up to a size, and never a part of what i
   const sizes = fc.array(fc.nat(60), { maxLength: 40 });
   fc.assert(
     fc.property(sizes, fc.nat(45), (lengths, lastSeq) => {
-      const outbox = createReplayRing(8, { keptCharacters: 300 });
-      const frames = lengths.map((length) => outbox.add(body("x".repeat(length + 1))));
-      const missed = outbox.since(lastSeq);
+      const ring = createReplayRing(8, { keptCharacters: 300 });
+      const frames = lengths.map((length) => ring.add(body("x".repeat(length + 1))));
+      const missed = ring.since(lastSeq);
       if (missed === null) return;
       expect(missed).toEqual(frames.slice(lastSeq));
       expect(missed.length).toBeLessThanOrEqual(8);
       expect(missed.join("").length).toBeLessThanOrEqual(300);
     }),
   );
-  const outbox = createReplayRing(8, { keptCharacters: 300 });
-  outbox.add(body("x".repeat(400)));
-  expect(outbox.since(0)).toBeNull();
-  expect(outbox.since(1)).toEqual([]);
-  outbox.add(body("y"));
-  expect(outbox.since(1)).toHaveLength(1);
+  const ring = createReplayRing(8, { keptCharacters: 300 });
+  ring.add(body("x".repeat(400)));
+  expect(ring.since(0)).toBeNull();
+  expect(ring.since(1)).toEqual([]);
+  ring.add(body("y"));
+  expect(ring.since(1)).toHaveLength(1);
 });
