@@ -1,4 +1,4 @@
-/** The chat socket `GET /v1/chat/ws`: every frame a client may send, every frame the server sends, and the close codes. */
+/** The chat socket `GET /v1/chat/ws`: every frame a client may send and every frame the server sends. Its close codes stand in close-codes.ts. */
 import { type Static, type TObject, type TProperties, Type } from "@sinclair/typebox";
 import type { ChatEvent } from "./chat-events.ts";
 import {
@@ -10,16 +10,6 @@ import {
   type Typing,
 } from "./chat-records.ts";
 
-export const CHAT_CLOSE_CODES = {
-  frameTooLarge: 1009,
-  malformed: 4400,
-  unauthorized: 4401,
-  forbidden: 4403,
-  slow: 4408,
-  tooManyConnections: 4429,
-  tokenExpired: 4440,
-  restart: 4500,
-} as const;
 /** Codes of error frames that REST does not have; the others are those of `errors.ts` without their prefix. */
 const CHAT_ERROR_CODES = ["INVALID_MESSAGE", "UNKNOWN_TYPE", "NOT_IN_ROOM", "TOO_MANY_SUBSCRIPTIONS"] as const;
 export type ChatErrorCode = (typeof CHAT_ERROR_CODES)[number];

@@ -1,4 +1,4 @@
-/** The RTC socket `GET /v1/rtc`: every frame a client may send, every frame the server sends, and the close codes. */
+/** The RTC socket `GET /v1/rtc`: every frame a client may send and every frame the server sends. Its close codes stand in close-codes.ts. */
 import { type Static, type TObject, type TProperties, Type } from "@sinclair/typebox";
 import { literals } from "./literals.ts";
 import {
@@ -24,23 +24,6 @@ export const DATA_SEND_MAX_BYTES = 8_192;
 /** Frames kept for a client that resumes. */
 export const RESUME_RING_FRAMES = 256;
 export const JOIN_TIMEOUT_SECONDS = 10;
-
-export const CLOSE_CODES = {
-  malformed: 4400,
-  unauthorized: 4401,
-  forbidden: 4403,
-  roomNotFound: 4404,
-  joinTimeout: 4408,
-  replaced: 4409,
-  roomClosed: 4410,
-  frameTooLarge: 4413,
-  roomFull: 4423,
-  tooManyAttempts: 4429,
-  tokenExpired: 4440,
-  restart: 4500,
-  noCapacity: 4503,
-} as const;
-export type CloseCode = (typeof CLOSE_CODES)[keyof typeof CLOSE_CODES];
 
 /** Codes of error frames that REST does not have; the others are those of `errors.ts` without their prefix. */
 export const SIGNALING_ERROR_CODES = [

@@ -1,14 +1,9 @@
 import type { RtcTokenCaller } from "../kernel/http/callers.ts";
 import { type OriginPolicy, originAllowed } from "../kernel/http/origins.ts";
 import type { Socket, SocketEvents } from "../kernel/socket/sockets.ts";
+import { CLOSE_CODES } from "../protocol/close-codes.ts";
 import { frameCode } from "../protocol/errors.ts";
-import {
-  type AnswerFrame,
-  CLOSE_CODES,
-  type ClientFrame,
-  type ClientFrameOf,
-  JOIN_TIMEOUT_SECONDS,
-} from "../protocol/signaling.ts";
+import { type AnswerFrame, type ClientFrame, type ClientFrameOf, JOIN_TIMEOUT_SECONDS } from "../protocol/signaling.ts";
 import type { RtcTokenService } from "../rooms/rtc-token.service.ts";
 import { RevokedRtcToken } from "../rooms/rtc-token.verify.ts";
 import type { Runtime } from "../runtime.ts";

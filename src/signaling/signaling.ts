@@ -5,7 +5,7 @@ import { budgetHolder } from "../kernel/http/request-info.ts";
 import type { Socket, SocketEvents } from "../kernel/socket/sockets.ts";
 import type { MediaNodes } from "../media/nodes.ts";
 import { createPlacements } from "../media/placement.ts";
-import { CLOSE_CODES } from "../protocol/signaling.ts";
+import { CLOSE_CODES } from "../protocol/close-codes.ts";
 import type { RoomService } from "../rooms/room.service.ts";
 import type { RtcTokenService } from "../rooms/rtc-token.service.ts";
 import type { Runtime } from "../runtime.ts";

@@ -1,5 +1,6 @@
-import { CHAT_CLOSE_CODES, type ChatSignal, MAX_BUFFERED_BYTES } from "../../protocol/chat.ts";
+import { type ChatSignal, MAX_BUFFERED_BYTES } from "../../protocol/chat.ts";
 import type { ChatEvent } from "../../protocol/chat-events.ts";
+import { CHAT_CLOSE_CODES } from "../../protocol/close-codes.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Place } from "./place.ts";
 import { createPresences } from "./presence.ts";

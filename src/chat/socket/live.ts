@@ -3,7 +3,7 @@ import type { ChatTokenCaller } from "../../kernel/http/callers.ts";
 import type { RequestInfo } from "../../kernel/http/request-info.ts";
 import type { SocketEvents, TopicSocket } from "../../kernel/socket/sockets.ts";
 import { every } from "../../kernel/timers.ts";
-import { CHAT_CLOSE_CODES } from "../../protocol/chat.ts";
+import { CHAT_CLOSE_CODES } from "../../protocol/close-codes.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { ChatParts } from "../chat.service.ts";
 import { shownScopes } from "../token.service.ts";

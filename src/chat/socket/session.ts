@@ -2,13 +2,13 @@ import { iso } from "../../kernel/clock.ts";
 import type { ChatTokenCaller } from "../../kernel/http/callers.ts";
 import type { SocketEvents, TopicSocket } from "../../kernel/socket/sockets.ts";
 import {
-  CHAT_CLOSE_CODES,
   type ChatErrorCode,
   type ChatErrorFrame,
   type ChatServerFrame,
   MALFORMED_FRAMES_ALLOWED,
   TOKEN_EXPIRING_SECONDS,
 } from "../../protocol/chat.ts";
+import { CHAT_CLOSE_CODES } from "../../protocol/close-codes.ts";
 import { ApiError, frameCode } from "../../protocol/errors.ts";
 import type { Commands } from "./commands.ts";
 import { type Decode, malformed } from "./decode.ts";

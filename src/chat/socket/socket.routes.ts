@@ -4,7 +4,7 @@ import { type OriginPolicy, originAllowed } from "../../kernel/http/origins.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import type { RequestInfo } from "../../kernel/http/request-info.ts";
 import { acceptSocket, socketCredential } from "../../kernel/socket/sockets.ts";
-import { CHAT_CLOSE_CODES } from "../../protocol/chat.ts";
+import { CHAT_CLOSE_CODES } from "../../protocol/close-codes.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { ChatService } from "../chat.service.ts";
 import type { Admission } from "./live.ts";
