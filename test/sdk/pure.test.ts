@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import type { ChatEvent } from "../../src/protocol/chat-events.ts";
 import type { Message } from "../../src/protocol/chat-records.ts";
 import { LAYER_RIDS } from "../../src/protocol/room-records.ts";
 import { Outbox, type Outgoing, pendingMessage } from "../../web/sdk/chat/outbox.ts";
@@ -29,6 +30,33 @@ describe("timeline", () => {
     expect(timeline.messages.map(({ status }) => status)).toEqual(["sent", "sending"]);
     timeline.put(message(9));
     expect(timeline.messages.map(({ id }) => id)).toEqual(["msg_1", "msg_9"]);
+  });
+
+  test("the list is the same object until something changes, and another one after every change", () => {
+    const timeline = new Timeline();
+    let last = timeline.messages;
+    const changes: [string, () => void][] = [
+      ["a send", () => timeline.addPending(pendingMessage(outgoing("m1"), where))],
+      ["its failure", () => timeline.markFailed("m1")],
+      ["its end", () => timeline.dropPending("m1")],
+      ["a message", () => void timeline.put(message(2))],
+      ["an edit", () => void timeline.put({ ...message(2), text: "new" })],
+      [
+        "a reaction",
+        () =>
+          timeline.apply({
+            ...{ type: "reaction.added", seq: 3, conversationId: "conv_1", messageId: "msg_2", userId: "bob" },
+            ...{ emoji: "👋", at: "", reactions: [{ emoji: "👋", count: 1, userIds: ["bob"] }] },
+          } as ChatEvent),
+      ],
+      ["a new beginning", () => timeline.reset([message(5)])],
+    ];
+    for (const [what, change] of changes) {
+      expect(timeline.messages).toBe(last);
+      change();
+      expect(timeline.messages === last, what).toBe(false);
+      last = timeline.messages;
+    }
   });
 });
 

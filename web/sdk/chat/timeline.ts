@@ -8,9 +8,12 @@ export type LocalMessage = Message & { status: "sending" | "sent" | "failed" };
 export class Timeline {
   #sent: LocalMessage[] = [];
   #pending: LocalMessage[] = [];
+  /** The list as last read: the same object until something changes, which is what React compares by. */
+  #snapshot: readonly LocalMessage[] | null = null;
 
   get messages(): readonly LocalMessage[] {
-    return [...this.#sent, ...this.#pending];
+    this.#snapshot ??= [...this.#sent, ...this.#pending];
+    return this.#snapshot;
   }
 
   find(messageId: string): LocalMessage | undefined {
@@ -19,10 +22,12 @@ export class Timeline {
 
   addPending(message: LocalMessage): void {
     this.#pending.push(message);
+    this.#snapshot = null;
   }
 
   dropPending(clientMessageId: string | null): void {
     this.#pending = this.#pending.filter((message) => message.clientMessageId !== clientMessageId);
+    this.#snapshot = null;
   }
 
   /** Sends that fail stay where they are, to be tried again or thrown away. */
@@ -30,10 +35,12 @@ export class Timeline {
     this.#pending = this.#pending.map((message) =>
       message.clientMessageId === clientMessageId ? { ...message, status: "failed" } : message,
     );
+    this.#snapshot = null;
   }
 
   /** Adds or replaces; the order is that of `seq`, whichever way a message arrived. */
   put(message: Message): LocalMessage {
+    this.#snapshot = null;
     const shown: LocalMessage = { ...message, status: "sent" };
     const known = this.#sent.findIndex(({ id }) => id === message.id);
     if (known >= 0) {
@@ -71,6 +78,7 @@ export class Timeline {
   /** Too much was missed: forget what is known of the past, keep what still waits to be sent. */
   reset(messages: Message[]): void {
     this.#sent = [];
+    this.#snapshot = null;
     for (const message of messages) this.put(message);
   }
 
@@ -78,7 +86,9 @@ export class Timeline {
   #change(messageId: string, change: Partial<Message>): void {
     const at = this.#sent.findIndex(({ id }) => id === messageId);
     const known = this.#sent[at];
-    if (known) this.#sent[at] = { ...known, ...change };
+    if (!known) return;
+    this.#sent[at] = { ...known, ...change };
+    this.#snapshot = null;
   }
 }
 
