@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import type { Audience } from "../../src/sfu/forwarding/audience.ts";
-import type { FanOutTransport } from "../../src/sfu/forwarding/fan-out.ts";
-import type { SourcePacket } from "../../src/sfu/forwarding/forwarder.ts";
+import type { FanOutTransport } from "../../src/sfu/forwarding/fan-out-target.ts";
 import { typescriptPath } from "../../src/sfu/forwarding/packet-path.ts";
+import type { SourcePacket } from "../../src/sfu/forwarding/source-packet.ts";
 import { SentPackets } from "../../src/sfu/rtcp/twcc-feedback.ts";
 import { RtpView } from "../../src/sfu/rtp/rtp.ts";
 import type { NegotiatedCodec } from "../../src/sfu/sdp/codecs.ts";

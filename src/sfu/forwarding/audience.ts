@@ -3,9 +3,9 @@
 
 import type { Vp8Descriptor } from "../codec/vp8.ts";
 import { timestampDiff } from "../rtp/sequence.ts";
-import type { SourcePacket } from "./forwarder.ts";
 import type { Seat } from "./seat.ts";
 import { SeatTable } from "./seat-table.ts";
+import type { SourcePacket } from "./source-packet.ts";
 
 export class Audience {
   readonly table = new SeatTable();

@@ -1,15 +1,14 @@
-// What one subscription makes of a published packet: forward it, and with which header. Pure: packet and state in,
-// header values out. Sequence numbers, timestamps and VP8 picture ids run on over layer switches, source switches
+// What one subscription makes of a published packet: forward it, and with which header. It knows neither viewers nor
+// sockets: packet and state in, header values out (`sharing-forwarder.ts` takes seats). Sequence numbers, timestamps and VP8 picture ids run on over layer switches, source switches
 // and pauses; a video layer is entered only at a keyframe.
 
 import type { MediaCodec } from "../codec/keyframe.ts";
-import { type Vp8Descriptor, Vp8Munger } from "../codec/vp8.ts";
-import type { RtpView } from "../rtp/rtp.ts";
+import { Vp8Munger } from "../codec/vp8.ts";
 import { SequenceMap } from "../rtp/sequence-map.ts";
 import { type ClockReference, TimestampMap } from "../rtp/timestamp-map.ts";
-import type { Audience } from "./audience.ts";
-import type { FanOutTarget } from "./fan-out.ts";
-import type { Seat } from "./seat.ts";
+import type { FanOutTarget } from "./fan-out-target.ts";
+import type { CopyConstants, SentByConstants } from "./seat.ts";
+import type { SourcePacket } from "./source-packet.ts";
 
 export const PAUSED = -1;
 const MIN_FIRST_SEQUENCE = 1_000;
@@ -30,27 +29,6 @@ export interface ForwarderOptions {
   firstTimestamp: number;
 }
 
-/** A received packet, with what its publication found out about it once for all viewers. */
-export interface SourcePacket {
-  view: RtpView;
-  layer: number;
-  /** The layer's sequence number, unwrapped. */
-  extended: number;
-  /** This packet begins a keyframe (always true for audio). */
-  keyframe: boolean;
-  /** Parsed from this packet when the codec is VP8. */
-  vp8: Vp8Descriptor;
-}
-
-/** Whose seat it is. */
-export interface Sitter {
-  readonly numbers: Seat["numbers"];
-  /** It sits there no longer: it has been sent so many bytes, and this number last. */
-  left(bytes: number, lastOutgoing: number): void;
-}
-
-type Seated = { audience: Audience; seat: Seat; sitter: Sitter; packets: number; octets: number; bytes: number };
-
 export class Forwarder {
   readonly ssrc: number;
   #codec: MediaCodec;
@@ -69,8 +47,6 @@ export class Forwarder {
   switches = 0;
   #packets = 0;
   #octets = 0;
-  /** While this viewer sits in an audience the numbers move there: with what it had counted when it was joined. */
-  #seated: Seated | null = null;
 
   constructor(options: ForwarderOptions) {
     this.ssrc = options.ssrc;
@@ -82,24 +58,15 @@ export class Forwarder {
   }
 
   get packets(): number {
-    const seated = this.#seated;
-    return this.#packets + (seated ? seated.audience.packets - seated.packets : 0);
+    return this.#packets;
   }
 
   get octets(): number {
-    const seated = this.#seated;
-    return this.#octets + (seated ? seated.audience.octets - seated.octets : 0);
-  }
-
-  /** Sent since the audience was joined. */
-  get seatedBytes(): number {
-    const seated = this.#seated;
-    return seated ? seated.audience.bytes - seated.bytes : 0;
+    return this.#octets;
   }
 
   get lastOutgoing(): number {
-    const seated = this.#seated;
-    return seated ? seated.audience.highest - seated.seat.sequenceOffset : this.#sequence.lastOutgoing;
+    return this.#sequence.lastOutgoing;
   }
 
   get currentLayer(): number {
@@ -126,14 +93,12 @@ export class Forwarder {
 
   /** PAUSED stops at once; a layer begins with its next keyframe, and until then the current one goes on. */
   setTarget(layer: number): void {
-    this.leave();
     this.#target = layer;
     if (layer === PAUSED) this.#current = PAUSED;
   }
 
   /** Another publisher (or the same one with a new stream) takes this place. Stays paused until `setTarget`. */
   switchSource(source: { codec: MediaCodec; payloadType: number; clockRate: number }): void {
-    this.leave();
     this.#codec = source.codec;
     this.#payloadType = source.payloadType;
     this.#clockRate = source.clockRate;
@@ -146,7 +111,6 @@ export class Forwarder {
 
   /** The layer goes on as another stream: its numbers and its clock begin anew, with the next keyframe. */
   layerRestarted(layer: number): void {
-    this.leave();
     this.#references.delete(layer);
     if (layer === this.#previous) this.#previous = PAUSED;
     if (layer === this.#current) this.#current = PAUSED;
@@ -163,54 +127,25 @@ export class Forwarder {
     return layer === this.#current ? (timestamp + this.#timestamp.offset) >>> 0 : undefined;
   }
 
-  /**
-   * Takes a seat in the layer's audience, which has just been sent `packet`, as this viewer has by `target`: from now on both
-   * get the same. False when this viewer waits for something else.
-   */
-  join(audience: Audience, packet: SourcePacket, target: FanOutTarget, nowMs: number, sitter: Sitter): boolean {
-    const { layer, extended } = packet;
-    if (this.#current !== layer || this.#target !== layer || this.#sequence.highest !== extended) return false;
-    const seat: Seat = {
-      transport: target.transport,
-      extensions: target.extensions,
-      numbers: sitter.numbers,
+  /** What this viewer's copies will have in common after `packet`, the last it was sent; null when it waits for another layer. */
+  constants({ layer, extended }: SourcePacket): CopyConstants | null {
+    if (this.#current !== layer || this.#target !== layer || this.#sequence.highest !== extended) return null;
+    return {
       ssrc: this.ssrc,
       payloadType: this.#payloadType,
       sequenceOffset: this.#sequence.offset,
       timestampOffset: this.#timestamp.offset,
       vp8Offsets: this.#codec === "vp8" ? this.#vp8.offsets : null,
-      index: -1,
-      leave: () => this.leave(),
     };
-    if (!audience.seat(seat, packet, nowMs)) return false;
-    const { packets, octets, bytes } = audience;
-    this.#seated = { audience, seat, sitter, packets, octets, bytes };
-    seat.transport.seated.add(seat);
-    return true;
   }
 
-  get seat(): Seat | null {
-    return this.#seated?.seat ?? null;
-  }
-
-  /** Leaves the audience, if there is one, as though every packet since had been forwarded by itself. */
-  leave(): void {
-    const seated = this.#seated;
-    if (!seated) return;
-    const { audience, seat } = seated;
-    const { packets, octets, seatedBytes } = this;
-    if (audience.packets > seated.packets) {
-      this.#sequence.catchUp(audience.highest);
-      this.#timestamp.catchUp(audience.timestamp, audience.timestampAtMs);
-      if (seat.vp8Offsets && audience.vp8.seen) this.#vp8.map(audience.vp8, false);
-      seat.transport.srtp.reached(seat.ssrc, this.#sequence.lastOutgoing);
-    }
-    this.#packets = packets;
-    this.#octets = octets;
-    this.#seated = null;
-    audience.table.remove(seat);
-    seat.transport.seated.delete(seat);
-    seated.sitter.left(seatedBytes, this.#sequence.lastOutgoing);
+  /** Packets were sent by those constants meanwhile: as though every one had been forwarded here. */
+  catchUp(sent: SentByConstants): void {
+    this.#packets += sent.packets;
+    this.#octets += sent.octets;
+    this.#sequence.catchUp(sent.highest);
+    this.#timestamp.catchUp(sent.timestamp, sent.timestampAtMs);
+    if (this.#codec === "vp8" && sent.vp8.seen) this.#vp8.map(sent.vp8, false);
   }
 
   /**
@@ -221,7 +156,6 @@ export class Forwarder {
   forward(packet: SourcePacket, target: FanOutTarget, nowMs: number): boolean {
     const { view, layer, extended } = packet;
     let entered = false;
-    this.leave();
     if (this.#target === PAUSED) return false;
     if (layer !== this.#current) {
       if (layer !== this.#target || !packet.keyframe || view.payloadLength === 0) return false;

@@ -6,7 +6,7 @@ import type { PacketRing } from "../rtp/packet-ring.ts";
 import type { RtpView } from "../rtp/rtp.ts";
 import type { RtxStream } from "../rtp/rtx.ts";
 import type { Audience } from "./audience.ts";
-import type { FanOutTarget } from "./fan-out.ts";
+import type { FanOutTarget } from "./fan-out-target.ts";
 import { describeCopy, type Seat } from "./seat.ts";
 
 const MAX_RESENDS = 6;

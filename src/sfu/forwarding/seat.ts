@@ -4,16 +4,13 @@
 import type { Vp8Ids } from "../codec/vp8.ts";
 import type { TransportSequence } from "../rtcp/twcc-feedback.ts";
 import type { OutgoingExtensions } from "../rtp/rtp-extensions.ts";
-import type { FanOutTarget, FanOutTransport } from "./fan-out.ts";
-import type { SourcePacket } from "./forwarder.ts";
+import type { FanOutTarget, FanOutTransport } from "./fan-out-target.ts";
+import type { SourcePacket } from "./source-packet.ts";
 
 export const SEQUENCE_CYCLE = 0x10000;
 
-export interface Seat {
-  readonly transport: FanOutTransport;
-  readonly extensions: OutgoingExtensions;
-  /** Null: the viewer wants no transport-wide numbers. */
-  readonly numbers: TransportSequence | null;
+/** Holds for all copies until the viewer changes layers, pauses or gets another source. */
+export interface CopyConstants {
   readonly ssrc: number;
   readonly payloadType: number;
   /** Outgoing number = extended − offset. */
@@ -21,6 +18,26 @@ export interface Seat {
   readonly timestampOffset: number;
   /** Null: the payload is left as it is. */
   readonly vp8Offsets: Readonly<Vp8Ids> | null;
+}
+
+/** What an audience was sent while a viewer sat in it. */
+export interface SentByConstants {
+  packets: number;
+  octets: number;
+  /** Of the newest packet, unwrapped. */
+  highest: number;
+  /** Of the newest frame, and when its first packet came. */
+  timestamp: number;
+  timestampAtMs: number;
+  /** Of the newest packet that has them. */
+  vp8: { readonly seen: boolean; readonly pictureId: number; readonly wide: boolean } & Vp8Ids;
+}
+
+export interface Seat extends CopyConstants {
+  readonly transport: FanOutTransport;
+  readonly extensions: OutgoingExtensions;
+  /** Null: the viewer wants no transport-wide numbers. */
+  readonly numbers: TransportSequence | null;
   /** Where the viewer sits in its audience. */
   index: number;
   leave(): void;

@@ -1,8 +1,8 @@
 // An audience's copies of one packet, all made by one call: what TypeScript has to say is the packet and the table of seats.
 
 import { createFanOutAlike, type FanOutAlike, MAX_PACKET_BYTES } from "../forwarding/fan-out.ts";
-import type { SourcePacket } from "../forwarding/forwarder.ts";
 import { ROW, ROW_WORDS, type SeatTable } from "../forwarding/seat-table.ts";
+import type { SourcePacket } from "../forwarding/source-packet.ts";
 import { absSendTime } from "../rtp/ntp.ts";
 import type { RtpView } from "../rtp/rtp.ts";
 import type { NativeEngine } from "./library.ts";

@@ -3,12 +3,12 @@
 
 import {
   type FanOut,
-  type FanOutTarget,
   MAX_PACKET_BYTES,
   writeHeader,
   writeOriginalSequenceNumber,
   writePrefix,
 } from "../forwarding/fan-out.ts";
+import type { FanOutTarget } from "../forwarding/fan-out-target.ts";
 import { SEND_BATCH_PACKETS, type SendBatch } from "../forwarding/send-batch.ts";
 import type { RtpView } from "../rtp/rtp.ts";
 import type { NativeEngine } from "./library.ts";

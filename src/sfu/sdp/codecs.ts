@@ -1,4 +1,5 @@
 /** Which codecs and header extensions Stoa carries, and how one side's payload type finds its counterpart on another. */
+import type { MediaCodec } from "../codec/keyframe.ts";
 import type { OfferedCodec, OfferedSection } from "./offer.ts";
 
 export type CodecName = "opus" | "red" | "PCMU" | "PCMA" | "VP8" | "VP9" | "H264" | "AV1";
@@ -75,4 +76,20 @@ function variantOf(codec: CodecName, fmtp: string): string {
 export function matchCodec(published: NegotiatedCodec, receivable: readonly NegotiatedCodec[]): NegotiatedCodec | null {
   const same = receivable.filter((c) => c.codec === published.codec && c.variant === published.variant);
   return same.find((c) => c.profile === published.profile) ?? same[0] ?? null;
+}
+
+/** How the packets of a codec are read on their way through. */
+export function mediaCodecOf(codec: NegotiatedCodec | null): MediaCodec {
+  switch (codec?.codec) {
+    case "VP8":
+      return "vp8";
+    case "VP9":
+      return "vp9";
+    case "H264":
+      return "h264";
+    case "AV1":
+      return "av1";
+    default:
+      return "audio";
+  }
 }

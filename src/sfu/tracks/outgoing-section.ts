@@ -4,23 +4,31 @@
  */
 import { randomBytes } from "node:crypto";
 import type { TrackKind } from "../../protocol/room-records.ts";
-import { createTarget, type FanOutTarget, type FanOutTransport } from "../forwarding/fan-out.ts";
-import { Forwarder, firstSequence } from "../forwarding/forwarder.ts";
+import { createTarget, type FanOutTarget, type FanOutTransport } from "../forwarding/fan-out-target.ts";
+import { firstSequence } from "../forwarding/forwarder.ts";
 import { NackResponder } from "../forwarding/nack-responder.ts";
+import type { ReceivedReport } from "../forwarding/sender-report.ts";
+import { SharingForwarder } from "../forwarding/sharing-forwarder.ts";
 import type { TransportSequence } from "../rtcp/twcc-feedback.ts";
 import { RtpView } from "../rtp/rtp.ts";
 import { OutgoingExtensions } from "../rtp/rtp-extensions.ts";
 import { RtxStream } from "../rtp/rtx.ts";
 import type { AnsweredSection, OutgoingStream } from "../sdp/answer.ts";
-import { matchCodec, type NegotiatedCodec } from "../sdp/codecs.ts";
+import { matchCodec, mediaCodecOf, type NegotiatedCodec } from "../sdp/codecs.ts";
 import { type NegotiatedExtensions, PASSED_URIS, type PassedName } from "../sdp/extensions.ts";
 import type { UdpPort } from "../transport/udp.ts";
-import { mediaCodecOf, type Publication } from "./publication.ts";
 
 const PASSED = ["audioLevel", ...(Object.keys(PASSED_URIS) as PassedName[])] as const;
 
 /** How far back a probe looks for packets to repeat. */
 const PROBE_HISTORY = 64;
+
+/** A track, as far as a section has to know it. */
+export type SectionSource = {
+  codec: NegotiatedCodec | null;
+  extensions: NegotiatedExtensions;
+  layers: readonly { index: number; senderReport: ReceivedReport | null }[];
+};
 
 export class OutgoingSection {
   readonly mid: string;
@@ -32,7 +40,7 @@ export class OutgoingSection {
   unwrapsRed = false;
   /** Null until a track was attached and the connection is up. */
   target: FanOutTarget | null = null;
-  forwarder: Forwarder | null = null;
+  forwarder: SharingForwarder | null = null;
   readonly responder: NackResponder | null;
   senderReportDueMs = 0;
   readonly #rtx: RtxStream;
@@ -75,9 +83,9 @@ export class OutgoingSection {
     return this.#codec?.clockRate ?? 90_000;
   }
 
-  /** The publication's present codec and extensions, translated to this viewer's. False: this viewer cannot read it. */
-  attach(publication: Publication, transport: FanOutTransport): boolean {
-    const published = publication.codec;
+  /** The source's present codec and extensions, translated to this viewer's. False: this viewer cannot read it. */
+  attach(source: SectionSource, transport: FanOutTransport): boolean {
+    const published = source.codec;
     const direct = published && matchCodec(published, this.#codecs);
     this.unwrapsRed = published?.codec === "red" && !direct;
     const codec = this.unwrapsRed ? (this.#codecs.find(({ codec: name }) => name === "opus") ?? null) : direct;
@@ -87,18 +95,18 @@ export class OutgoingSection {
       this.target = null;
       return false;
     }
-    const source = { codec: mediaCodecOf(codec), payloadType: codec.payloadType, clockRate: codec.clockRate };
-    if (this.forwarder) this.forwarder.switchSource(source);
+    const format = { codec: mediaCodecOf(codec), payloadType: codec.payloadType, clockRate: codec.clockRate };
+    if (this.forwarder) this.forwarder.switchSource(format);
     else {
-      this.forwarder = new Forwarder({
+      this.forwarder = new SharingForwarder({
         ssrc: this.stream.ssrc,
-        ...source,
+        ...format,
         firstSequence: firstSequence(Math.random),
         firstTimestamp: randomSsrc(),
       });
     }
     this.responder?.clear();
-    for (const layer of publication.layers) {
+    for (const layer of source.layers) {
       if (layer.senderReport) this.forwarder.setSenderReport(layer.index, layer.senderReport.reference);
     }
     const extensions = new OutgoingExtensions({
@@ -108,7 +116,7 @@ export class OutgoingSection {
       twoByte: describesDependencies(codec),
       passThrough: PASSED.flatMap((name) => {
         if (name === "dependencyDescriptor" && !describesDependencies(codec)) return [];
-        const from = publication.extensions[name];
+        const from = source.extensions[name];
         const to = this.#extensions[name];
         return from > 0 && to > 0 ? [{ from, to }] : [];
       }),

@@ -4,14 +4,14 @@ import type { PublishedSection } from "../../protocol/signaling.ts";
 import { keyframeHeight, type MediaCodec, startsKeyframe } from "../codec/keyframe.ts";
 import { primaryOfRed } from "../codec/red.ts";
 import { Vp8Descriptor } from "../codec/vp8.ts";
-import type { FanOutTarget } from "../forwarding/fan-out.ts";
-import type { SourcePacket } from "../forwarding/forwarder.ts";
+import type { FanOutTarget } from "../forwarding/fan-out-target.ts";
+import type { SourcePacket } from "../forwarding/source-packet.ts";
 import { RtpView } from "../rtp/rtp.ts";
-import type { NegotiatedCodec } from "../sdp/codecs.ts";
+import type { ClockReference } from "../rtp/timestamp-map.ts";
+import { mediaCodecOf, type NegotiatedCodec } from "../sdp/codecs.ts";
 import type { NegotiatedExtensions } from "../sdp/extensions.ts";
 import type { UdpPort } from "../transport/udp.ts";
 import { LAYER_NAMES, layerIndex, PublishedLayer } from "./layer.ts";
-import type { Subscription } from "./subscription.ts";
 
 export type PublicationOptions = PublishedSection & {
   trackId: string;
@@ -20,6 +20,26 @@ export type PublicationOptions = PublishedSection & {
   extensions: NegotiatedExtensions;
   udp: UdpPort;
 };
+
+/** What a publication knows of one who gets it. */
+export interface Subscriber {
+  /** Index of the layer it would get with bandwidth to spare: the one the publisher has to encode. */
+  readonly desiredLayer: number | null;
+  /** Set by `forward` when a keyframe's first packet came late: the packets after it are to be sent again from here. */
+  catchUpFrom: number | null;
+  /** The track is redundant audio, and it gets the newest frame of each packet. */
+  readonly unwrapsRed: boolean;
+  /** Null: not for this viewer. */
+  forward(packet: SourcePacket, layer: PublishedLayer, nowMs: number): FanOutTarget | null;
+  /** After `forward`: true when it need not be called any more, as the audience gets what this viewer gets. */
+  join(packet: SourcePacket, layer: PublishedLayer, nowMs: number): boolean;
+  /** The publication's first packet, or another codec. */
+  sourceChanged(): void;
+  /** The publisher's clock of a layer has been told anew. */
+  reported(layer: number, reference: ClockReference): void;
+  /** A voice has got or lost its place among those that are heard. */
+  refreshAudio(nowMs: number): void;
+}
 
 export class Publication {
   readonly trackId: string;
@@ -39,9 +59,9 @@ export class Publication {
   muted = false;
   /** Among the loudest voices; video always is. */
   audible = true;
-  readonly subscriptions: Subscription[] = [];
+  readonly subscriptions: Subscriber[] = [];
   /** Those without a seat in an audience: each is asked what a packet is to it. */
-  readonly #singles: Subscription[] = [];
+  readonly #singles: Subscriber[] = [];
   readonly #udp: UdpPort;
   readonly #rids: readonly string[];
   readonly #targets: FanOutTarget[] = [];
@@ -138,7 +158,7 @@ export class Publication {
       const target = subscription.forward(packet, layer, nowMs);
       if (!target || !subscription.join(packet, layer, nowMs)) singles[left++] = subscription;
       if (!target) continue;
-      if (subscription.section.unwrapsRed) plain[plainCount++] = target;
+      if (subscription.unwrapsRed) plain[plainCount++] = target;
       else targets[count++] = target;
     }
     singles.length = left;
@@ -146,17 +166,17 @@ export class Publication {
     if (plainCount > 0 && primaryOfRed(packet.view, this.#primary)) this.#udp.fanOut(this.#primary, plain, plainCount);
   }
 
-  add(subscription: Subscription): void {
+  add(subscription: Subscriber): void {
     this.subscriptions.push(subscription);
     this.#singles.push(subscription);
   }
 
   /** It has left its audience. */
-  single(subscription: Subscription): void {
+  single(subscription: Subscriber): void {
     this.#singles.push(subscription);
   }
 
-  remove(subscription: Subscription): void {
+  remove(subscription: Subscriber): void {
     for (const list of [this.subscriptions, this.#singles]) {
       const at = list.indexOf(subscription);
       if (at >= 0) list.splice(at, 1);
@@ -167,7 +187,7 @@ export class Publication {
    * Sends what is in the ring to one viewer that has not got it: it has just come, and a keyframe is there; or a keyframe's
    * first packet came after others of it.
    */
-  replay(subscription: Subscription, layer: PublishedLayer, from: number, nowMs: number): void {
+  replay(subscription: Subscriber, layer: PublishedLayer, from: number, nowMs: number): void {
     const packet: SourcePacket = { ...this.#packet, view: new RtpView(), vp8: new Vp8Descriptor(), layer: layer.index };
     for (let extended = from; extended <= (layer.reception?.highest ?? 0); extended++) {
       if (!layer.ring.read(extended, nowMs, packet.view)) continue;
@@ -189,7 +209,7 @@ export class Publication {
   reported(layer: PublishedLayer): void {
     const report = layer.senderReport;
     if (!report) return;
-    for (const { section } of this.subscriptions) section.forwarder?.setSenderReport(layer.index, report.reference);
+    for (const subscription of this.subscriptions) subscription.reported(layer.index, report.reference);
   }
 
   describe(): Track {
@@ -202,20 +222,5 @@ export class Publication {
       simulcast: this.isSimulcast,
       codec: this.codec?.codec ?? null,
     };
-  }
-}
-
-export function mediaCodecOf(codec: NegotiatedCodec | null): MediaCodec {
-  switch (codec?.codec) {
-    case "VP8":
-      return "vp8";
-    case "VP9":
-      return "vp9";
-    case "H264":
-      return "h264";
-    case "AV1":
-      return "av1";
-    default:
-      return "audio";
   }
 }

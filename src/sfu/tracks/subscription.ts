@@ -1,12 +1,15 @@
 /** One track on its way to one viewer: what the viewer wants of it, what it gets, and why. */
 import type { Layer } from "../../protocol/room-records.ts";
 import type { DeliveryReason, LayerChoice } from "../../protocol/signaling.ts";
-import type { FanOutTarget, FanOutTransport } from "../forwarding/fan-out.ts";
-import { type Forwarder, PAUSED, type Sitter, type SourcePacket } from "../forwarding/forwarder.ts";
+import type { FanOutTarget, FanOutTransport } from "../forwarding/fan-out-target.ts";
+import { type Forwarder, PAUSED } from "../forwarding/forwarder.ts";
+import type { Sitter } from "../forwarding/sharing-forwarder.ts";
+import type { SourcePacket } from "../forwarding/source-packet.ts";
 import type { TransportSequence } from "../rtcp/twcc-feedback.ts";
+import type { ClockReference } from "../rtp/timestamp-map.ts";
 import { LAYER_NAMES, type PublishedLayer } from "./layer.ts";
 import type { OutgoingSection } from "./outgoing-section.ts";
-import type { Publication } from "./publication.ts";
+import type { Publication, Subscriber } from "./publication.ts";
 
 export type Wish = { paused: boolean; maxHeight: number | null; layer: LayerChoice; priority: number };
 
@@ -14,14 +17,12 @@ export const DEFAULT_WISH: Wish = { paused: false, maxHeight: null, layer: "auto
 
 export type Delivery = { layer: Layer | null; paused: boolean; reason: DeliveryReason };
 
-export class Subscription {
+export class Subscription implements Subscriber {
   readonly publication: Publication;
   section: OutgoingSection;
   wish: Wish;
   #bytesOut = 0;
-  /** Index of the layer the viewer would get with bandwidth to spare: the one the publisher has to encode. */
   desiredLayer: number | null = null;
-  /** Set by `forward` when a keyframe's first packet came late: the packets after it are to be sent again from here. */
   catchUpFrom: number | null = null;
   readonly #sequence: TransportSequence;
   readonly #onDelivery: (delivery: Delivery) => void;
@@ -50,13 +51,16 @@ export class Subscription {
     return this.#bytesOut + (this.section.forwarder?.seatedBytes ?? 0);
   }
 
+  get unwrapsRed(): boolean {
+    return this.section.unwrapsRed;
+  }
+
   /** The connection is up: packets may flow. */
   start(transport: FanOutTransport): void {
     this.#transport = transport;
     this.sourceChanged();
   }
 
-  /** The publication's first packet, or another codec. */
   sourceChanged(): void {
     if (!this.#transport || !this.publication.codec) return;
     if (!this.section.attach(this.publication, this.#transport)) this.#reason = "source";
@@ -104,7 +108,10 @@ export class Subscription {
     return index === PAUSED ? null : this.publication.layerName(index);
   }
 
-  /** Null: not for this viewer. */
+  reported(layer: number, reference: ClockReference): void {
+    this.section.forwarder?.setSenderReport(layer, reference);
+  }
+
   forward(packet: SourcePacket, layer: PublishedLayer, nowMs: number): FanOutTarget | null {
     const { section } = this;
     const { target, forwarder } = section;
@@ -122,7 +129,6 @@ export class Subscription {
     return target;
   }
 
-  /** After `forward`: true when it need not be called any more, as the audience gets what this viewer gets. */
   join(packet: SourcePacket, layer: PublishedLayer, nowMs: number): boolean {
     const { section } = this;
     const { target, forwarder, responder } = section;

@@ -1,6 +1,6 @@
 /** One client's transport: ICE path, DTLS, SRTP both ways and the SCTP association. It knows nothing of rooms and tracks. */
 import type { MediaFailure } from "../../protocol/media-node.ts";
-import type { FanOutTransport } from "../forwarding/fan-out.ts";
+import type { FanOutTransport } from "../forwarding/fan-out-target.ts";
 import { SEND_SLOT_BYTES } from "../forwarding/send-batch.ts";
 import { isRtcp } from "../rtp/rtp.ts";
 import type { Fingerprint } from "../sdp/offer.ts";

@@ -1,9 +1,9 @@
 /** The one UDP socket of a worker: batched sends, a bounded backlog, and packets handed on as they come. */
 import type { Audience } from "../forwarding/audience.ts";
-import type { FanOutTarget } from "../forwarding/fan-out.ts";
-import type { SourcePacket } from "../forwarding/forwarder.ts";
+import type { FanOutTarget } from "../forwarding/fan-out-target.ts";
 import { type PacketPath, typescriptPath } from "../forwarding/packet-path.ts";
 import { SEND_BATCH_PACKETS, SEND_SLOT_BYTES, SendBatch, type SendEntries } from "../forwarding/send-batch.ts";
+import type { SourcePacket } from "../forwarding/source-packet.ts";
 import type { RtpView } from "../rtp/rtp.ts";
 import { type SocketTuning, tuneUdpSocket } from "./socket-options.ts";
 

@@ -6,11 +6,13 @@ import fc from "fast-check";
 import { type MediaCodec, startsKeyframe } from "../../../src/sfu/codec/keyframe.ts";
 import { Vp8Descriptor } from "../../../src/sfu/codec/vp8.ts";
 import { Audience } from "../../../src/sfu/forwarding/audience.ts";
-import { createTarget, type FanOutTransport } from "../../../src/sfu/forwarding/fan-out.ts";
-import { Forwarder, PAUSED, type SourcePacket } from "../../../src/sfu/forwarding/forwarder.ts";
+import { createTarget, type FanOutTransport } from "../../../src/sfu/forwarding/fan-out-target.ts";
+import { PAUSED } from "../../../src/sfu/forwarding/forwarder.ts";
 import { NackResponder } from "../../../src/sfu/forwarding/nack-responder.ts";
 import type { PacketPath } from "../../../src/sfu/forwarding/packet-path.ts";
 import { SendBatch } from "../../../src/sfu/forwarding/send-batch.ts";
+import { SharingForwarder } from "../../../src/sfu/forwarding/sharing-forwarder.ts";
+import type { SourcePacket } from "../../../src/sfu/forwarding/source-packet.ts";
 import { SentPackets } from "../../../src/sfu/rtcp/twcc-feedback.ts";
 import { PacketRing } from "../../../src/sfu/rtp/packet-ring.ts";
 import { RtpView } from "../../../src/sfu/rtp/rtp.ts";
@@ -26,7 +28,7 @@ const VIEWERS = 5;
 const PROFILES: SrtpProfile[] = ["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_80"];
 
 class Viewer {
-  readonly forwarder: Forwarder;
+  readonly forwarder: SharingForwarder;
   readonly responder = new NackResponder();
   readonly numbers: SentPackets | null;
   readonly transport: FanOutTransport;
@@ -55,7 +57,7 @@ class Viewer {
     this.repair = createTarget(this.transport, extensions);
     const firstSequence = 32_767 - i;
     const firstTimestamp = 0xffff0000 + i;
-    this.forwarder = new Forwarder({
+    this.forwarder = new SharingForwarder({
       ssrc: 100 + i,
       clockRate: 90_000,
       codec,

@@ -1,10 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import {
-  createTarget,
-  type FanOutTarget,
-  type FanOutTransport,
-  MAX_PACKET_BYTES,
-} from "../../../src/sfu/forwarding/fan-out.ts";
+import { MAX_PACKET_BYTES } from "../../../src/sfu/forwarding/fan-out.ts";
+import { createTarget, type FanOutTarget, type FanOutTransport } from "../../../src/sfu/forwarding/fan-out-target.ts";
 import type { PacketPath } from "../../../src/sfu/forwarding/packet-path.ts";
 import { SEND_BATCH_PACKETS, SendBatch, type SendEntries } from "../../../src/sfu/forwarding/send-batch.ts";
 import { RtpView } from "../../../src/sfu/rtp/rtp.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { createTarget } from "../../../src/sfu/forwarding/fan-out.ts";
+import { createTarget } from "../../../src/sfu/forwarding/fan-out-target.ts";
 import { NackResponder } from "../../../src/sfu/forwarding/nack-responder.ts";
 import { PacketRing } from "../../../src/sfu/rtp/packet-ring.ts";
 import { RtpView } from "../../../src/sfu/rtp/rtp.ts";

@@ -1,7 +1,7 @@
 import type { MediaCodec } from "../../../src/sfu/codec/keyframe.ts";
 import { startsKeyframe } from "../../../src/sfu/codec/keyframe.ts";
 import { Vp8Descriptor } from "../../../src/sfu/codec/vp8.ts";
-import { createTarget, type FanOutTarget, type FanOutTransport } from "../../../src/sfu/forwarding/fan-out.ts";
+import { createTarget, type FanOutTarget, type FanOutTransport } from "../../../src/sfu/forwarding/fan-out-target.ts";
 import { Forwarder } from "../../../src/sfu/forwarding/forwarder.ts";
 import { RtpView } from "../../../src/sfu/rtp/rtp.ts";
 import { OutgoingExtensions } from "../../../src/sfu/rtp/rtp-extensions.ts";

@@ -2,7 +2,8 @@
 
 import { afterAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { createTarget, type FanOutTarget, MAX_PACKET_BYTES } from "../../../src/sfu/forwarding/fan-out.ts";
+import { MAX_PACKET_BYTES } from "../../../src/sfu/forwarding/fan-out.ts";
+import { createTarget, type FanOutTarget } from "../../../src/sfu/forwarding/fan-out-target.ts";
 import { type PacketPath, typescriptPath } from "../../../src/sfu/forwarding/packet-path.ts";
 import { SendBatch } from "../../../src/sfu/forwarding/send-batch.ts";
 import { openNativePath } from "../../../src/sfu/native/native-path.ts";

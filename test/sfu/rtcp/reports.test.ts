@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { qualityOf, qualityScore } from "../../../src/sfu/bandwidth/quality.ts";
 import { Vp8Descriptor } from "../../../src/sfu/codec/vp8.ts";
-import { createTarget } from "../../../src/sfu/forwarding/fan-out.ts";
+import { createTarget } from "../../../src/sfu/forwarding/fan-out-target.ts";
 import { Forwarder } from "../../../src/sfu/forwarding/forwarder.ts";
 import { deriveSenderReport, receivedReport, SentReports } from "../../../src/sfu/forwarding/sender-report.ts";
 import { Reception } from "../../../src/sfu/rtcp/reception.ts";
