@@ -57,14 +57,12 @@ test("features know neither signaling, jobs, the command line nor the compositio
   ).toEqual([]);
 });
 
-test("the packet path knows neither the database nor HTTP", () => {
+test("the packet path knows the protocol alone, neither the database nor HTTP", () => {
   expect(
     offenders(
       ({ from, to, external }) =>
         under(from, "sfu") &&
-        (external
-          ? /elysia|drizzle|bun:sqlite/.test(to)
-          : !under(to, "sfu", "protocol", "media") && to !== "src/kernel/log.ts"),
+        (external ? /elysia|drizzle|bun:sqlite/.test(to) : !under(to, "sfu", "protocol") && to !== "src/kernel/log.ts"),
     ),
   ).toEqual([]);
 });

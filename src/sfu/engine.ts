@@ -11,7 +11,8 @@ import {
 } from "../protocol/media-node.ts";
 import { type PacketPath, typescriptPath } from "./forwarding/packet-path.ts";
 import { openNativePath } from "./native/native-path.ts";
-import type { Participant, ParticipantHost } from "./room/participant.ts";
+import type { ParticipantHost } from "./room/host.ts";
+import type { Participant } from "./room/participant.ts";
 import { Room } from "./room/room.ts";
 import { TransportFeedback } from "./rtcp/twcc-feedback.ts";
 import { IceAgent, plainAddress } from "./transport/ice.ts";

@@ -10,8 +10,7 @@ import { OutgoingSection } from "../tracks/outgoing-section.ts";
 import type { Publication } from "../tracks/publication.ts";
 import { ReportSender } from "../tracks/sender-reports.ts";
 import { DEFAULT_WISH, Subscription, type Wish } from "../tracks/subscription.ts";
-import type { Participant, ParticipantHost } from "./participant.ts";
-import type { Room } from "./room.ts";
+import type { MediaOwner, ParticipantHost, RoomOfTracks } from "./host.ts";
 
 const DEFAULT_RTT_MS = 100;
 
@@ -22,8 +21,8 @@ export class Downlink {
   rttMs: number | null = null;
   lossPercent: number | null = null;
   readonly #host: ParticipantHost;
-  readonly #room: Room;
-  readonly #owner: Participant;
+  readonly #room: RoomOfTracks;
+  readonly #owner: MediaOwner;
   readonly #sections = new Map<string, OutgoingSection>();
   readonly #bySsrc = new Map<number, OutgoingSection>();
   /** By track. */
@@ -33,7 +32,7 @@ export class Downlink {
   #allocation: Allocation;
   #automatic = false;
 
-  constructor(host: ParticipantHost, room: Room, owner: Participant) {
+  constructor(host: ParticipantHost, room: RoomOfTracks, owner: MediaOwner) {
     this.#host = host;
     this.#room = room;
     this.#owner = owner;

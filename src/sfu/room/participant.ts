@@ -2,7 +2,6 @@
 
 import { mayPublish } from "../../protocol/may-publish.ts";
 import type {
-  MediaEvent,
   MediaFailure,
   MediaState,
   Negotiate,
@@ -12,40 +11,27 @@ import type {
 } from "../../protocol/media-node.ts";
 import type { NetworkProfile } from "../../protocol/playground.ts";
 import type { Permissions } from "../../protocol/room-records.ts";
-import type { TransportFeedback } from "../rtcp/twcc-feedback.ts";
 import { decideSections, writeAnswer } from "../sdp/answer.ts";
 import { type Offer, parseOffer } from "../sdp/offer.ts";
-import type { SrtpRefusals } from "../srtp/srtp.ts";
 import { BadNetwork } from "../transport/bad-network.ts";
-import { Connection, type ConnectionHost, MAX_DATA_MESSAGE_BYTES } from "../transport/connection.ts";
+import { Connection, MAX_DATA_MESSAGE_BYTES } from "../transport/connection.ts";
 import type { Path } from "../transport/ice.ts";
 import { planNegotiation } from "../transport/negotiation.ts";
-import { DataRelay } from "./data.ts";
+import { DataRelay, type DataSink } from "./data.ts";
 import { Downlink } from "./downlink.ts";
 import { Health } from "./health.ts";
-import type { Room } from "./room.ts";
+import type {
+  MediaOwner,
+  OwnEvent,
+  ParticipantHost,
+  ParticipantIdentity,
+  RoomOfTracks,
+  TrackOwner,
+  WithoutSelf,
+} from "./host.ts";
 import { Uplink } from "./uplink.ts";
 
-/** What a participant needs of the worker it lives on. */
-export type ParticipantHost = ConnectionHost & {
-  /** Values of `a=candidate`, for the answer. */
-  candidates: readonly string[];
-  fingerprint: { algorithm: string; value: string };
-  /** Reads one report at a time, for whomever: it is too large to have one per viewer. */
-  transportFeedback: TransportFeedback;
-  /** What a closed connection had refused: the counts of the worker never go down. */
-  retired(refusals: Partial<SrtpRefusals>): void;
-  emit(event: MediaEvent): void;
-  newId(): string;
-};
-
-export type ParticipantIdentity = { roomId: string; participantId: string; identity: string };
-
-/** The part of an event that says whom it is about. */
-type OwnEvent = Extract<MediaEvent, ParticipantIdentity>;
-type WithoutSelf<T> = T extends unknown ? Omit<T, keyof ParticipantIdentity> : never;
-
-export class Participant {
+export class Participant implements MediaOwner, TrackOwner {
   readonly self: ParticipantIdentity;
   readonly uplink: Uplink;
   readonly downlink: Downlink;
@@ -62,7 +48,12 @@ export class Participant {
   #version = 1;
   #firstOfferAtMs: number | null = null;
 
-  constructor(host: ParticipantHost, room: Room, self: ParticipantIdentity, permissions: Permissions) {
+  constructor(
+    host: ParticipantHost,
+    room: RoomOfTracks & DataSink,
+    self: ParticipantIdentity,
+    permissions: Permissions,
+  ) {
     this.#host = host;
     this.self = self;
     this.permissions = permissions;
@@ -73,6 +64,10 @@ export class Participant {
 
   get connection(): Connection | null {
     return this.#connection;
+  }
+
+  get rttMs(): number | null {
+    return this.downlink.rttMs;
   }
 
   emit(event: WithoutSelf<OwnEvent>): void {
@@ -176,12 +171,12 @@ export class Participant {
     else this.downlink.unsubscribeAll("permission");
   }
 
-  /** Every tenth of a second; what cannot wait that long is in `uplink.tick`. */
   setNetwork(profile: NetworkProfile): void {
     this.#network = profile;
     this.#connection?.setNetwork(profile === "none" ? null : new BadNetwork(profile, this.#host.now));
   }
 
+  /** Every tenth of a second; what cannot wait that long is in `uplink.tick`. */
   tick(nowMs: number): void {
     this.#connection?.tick(nowMs);
     this.downlink.tick(nowMs);

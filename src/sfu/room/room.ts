@@ -5,20 +5,21 @@ import type { NetworkProfile } from "../../protocol/playground.ts";
 import { DATA_FRAME_MAX_BYTES, type DataChannelDelivery } from "../../protocol/signaling.ts";
 import { Dynacast } from "../tracks/dynacast.ts";
 import type { Publication } from "../tracks/publication.ts";
-import type { DataKind, DataOwner } from "./data.ts";
-import { Participant, type ParticipantHost } from "./participant.ts";
+import type { DataKind, DataOwner, DataSink } from "./data.ts";
+import type { ParticipantHost, RoomOfTracks, TrackOwner } from "./host.ts";
+import { Participant } from "./participant.ts";
 import { Voices } from "./voices.ts";
 
 const SLOW_TICK_MS = 100;
 
-export class Room {
+export class Room implements RoomOfTracks, DataSink {
   readonly #host: ParticipantHost;
   readonly #roomId: string;
   readonly #participants = new Map<string, Participant>();
   readonly #publications = new Map<string, Publication>();
   /** Whose track it is. */
-  readonly #owners = new Map<string, Participant>();
-  readonly #publishers = new Set<Participant>();
+  readonly #owners = new Map<string, TrackOwner>();
+  readonly #publishers = new Set<TrackOwner>();
   readonly #voices: Voices;
   readonly #dynacast = new Dynacast();
   /** By identity, so that it outlasts a rejoin. */
@@ -67,7 +68,7 @@ export class Room {
     return this.#publications.get(trackId);
   }
 
-  published(publication: Publication, owner: Participant): void {
+  published(publication: Publication, owner: TrackOwner): void {
     this.#publications.set(publication.trackId, publication);
     this.#owners.set(publication.trackId, owner);
     this.#publishers.add(owner);

@@ -14,8 +14,7 @@ import { Demux, type StreamName } from "../tracks/demux.ts";
 import { PublisherFeedback } from "../tracks/feedback.ts";
 import type { PublishedLayer } from "../tracks/layer.ts";
 import { Publication } from "../tracks/publication.ts";
-import type { Participant, ParticipantHost } from "./participant.ts";
-import type { Room } from "./room.ts";
+import type { MediaOwner, ParticipantHost, RoomOfTracks, TrackOwner } from "./host.ts";
 
 /** A sending section: how its payload types read. */
 type IncomingSection = {
@@ -32,8 +31,8 @@ const CLOCK_JUMP_MS = 1_000;
 export class Uplink {
   readonly feedback: PublisherFeedback;
   readonly #host: ParticipantHost;
-  readonly #room: Room;
-  readonly #owner: Participant;
+  readonly #room: RoomOfTracks;
+  readonly #owner: MediaOwner & TrackOwner;
   readonly #view = new RtpView();
   readonly #extensions = new RtpExtensions();
   #demux = new Demux();
@@ -43,7 +42,7 @@ export class Uplink {
   /** Server clock minus the publisher's, one for all its tracks: so that all publishers' reports share one clock. */
   #clockOffsetMs: number | null = null;
 
-  constructor(host: ParticipantHost, room: Room, owner: Participant) {
+  constructor(host: ParticipantHost, room: RoomOfTracks, owner: MediaOwner & TrackOwner) {
     this.#host = host;
     this.#room = room;
     this.#owner = owner;
@@ -227,6 +226,6 @@ export class Uplink {
 
   tick(nowMs: number): void {
     if (this.#byMid.size === 0 || !this.#owner.connection?.isReady) return;
-    this.feedback.tick(this.publications(), this.#owner.downlink.rttMs, nowMs);
+    this.feedback.tick(this.publications(), this.#owner.rttMs, nowMs);
   }
 }

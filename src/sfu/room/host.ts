@@ -1,0 +1,55 @@
+/** What a participant and its two halves need of what is around them: the worker, the room, and the participant itself. */
+
+import type { MediaEvent } from "../../protocol/media-node.ts";
+import type { Permissions } from "../../protocol/room-records.ts";
+import type { TransportFeedback } from "../rtcp/twcc-feedback.ts";
+import type { SrtpRefusals } from "../srtp/srtp.ts";
+import type { Publication } from "../tracks/publication.ts";
+import type { Connection, ConnectionHost } from "../transport/connection.ts";
+
+/** What a participant needs of the worker it lives on. */
+export type ParticipantHost = ConnectionHost & {
+  /** Values of `a=candidate`, for the answer. */
+  candidates: readonly string[];
+  fingerprint: { algorithm: string; value: string };
+  /** Reads one report at a time, for whomever: it is too large to have one per viewer. */
+  transportFeedback: TransportFeedback;
+  /** What a closed connection had refused: the counts of the worker never go down. */
+  retired(refusals: Partial<SrtpRefusals>): void;
+  emit(event: MediaEvent): void;
+  newId(): string;
+};
+
+export type ParticipantIdentity = { roomId: string; participantId: string; identity: string };
+
+/** The part of an event that says whom it is about. */
+export type OwnEvent = Extract<MediaEvent, ParticipantIdentity>;
+export type WithoutSelf<T> = T extends unknown ? Omit<T, keyof ParticipantIdentity> : never;
+
+/** The participant, to the half that sends and to the half that receives. */
+export interface MediaOwner {
+  readonly self: ParticipantIdentity;
+  readonly permissions: Permissions;
+  /** Null before the first offer, and while the next connection is being made. */
+  readonly connection: Connection | null;
+  /** To it and back; null before it has reported. */
+  readonly rttMs: number | null;
+  emit(event: WithoutSelf<OwnEvent>): void;
+}
+
+/** The participant, to the room that keeps its tracks. */
+export interface TrackOwner {
+  readonly uplink: { tick(nowMs: number): void };
+  emit(event: WithoutSelf<OwnEvent>): void;
+}
+
+/** The room, to those whose tracks it knows. */
+export interface RoomOfTracks {
+  publications(): Iterable<Publication>;
+  publication(trackId: string): Publication | undefined;
+  published(publication: Publication, owner: TrackOwner): void;
+  unpublished(publication: Publication): void;
+  muteChanged(publication: Publication): void;
+  /** `level` as in the header: 0 (loudest) … 127 (silence). */
+  heard(publication: Publication, level: number, nowMs: number): void;
+}
