@@ -6,6 +6,7 @@ const PACKAGES: Record<string, string[]> = {
   compiled: ["chromium"],
   ops: ["chromium"],
   faults: ["strace", "faketime"],
+  recordings: ["ffmpeg"],
   sfu: ["gcc", "libc6-dev", "libssl-dev"],
 };
 

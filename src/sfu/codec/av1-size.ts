@@ -1,4 +1,4 @@
-// The height of an AV1 picture, from the sequence header OBU that starts a coded video sequence (AV1 §5.5).
+// The size of an AV1 picture, from the sequence header OBU that starts a coded video sequence (AV1 §5.5).
 
 import { readUint8 } from "../rtp/bytes.ts";
 import { BitReader } from "./bit-reader.ts";
@@ -20,7 +20,8 @@ export function av1Height(data: Uint8Array, offset: number, payloadLength: numbe
       size = leb.value;
       at = leb.next;
     }
-    if (size > 1 && ((readUint8(data, at) >> 3) & 0x0f) === SEQUENCE_HEADER) return sequenceHeight(data, at, size);
+    if (size > 1 && ((readUint8(data, at) >> 3) & 0x0f) === SEQUENCE_HEADER)
+      return av1SequenceSize(data, at, size).height;
     at += size;
   }
   return 0;
@@ -36,7 +37,8 @@ function readLeb128(data: Uint8Array, at: number, end: number): { value: number;
   return undefined;
 }
 
-function sequenceHeight(data: Uint8Array, at: number, size: number): number {
+/** Of the sequence header at `at`; zeros when it does not tell. */
+export function av1SequenceSize(data: Uint8Array, at: number, size: number): { width: number; height: number } {
   const header = readUint8(data, at);
   let from = at + 1 + (header & 0x04 ? 1 : 0);
   if (header & 0x02) from = readLeb128(data, from, at + size)?.next ?? at + size;
@@ -47,7 +49,7 @@ function sequenceHeight(data: Uint8Array, at: number, size: number): number {
     reader.bits(5);
   } else {
     const timing = reader.flag();
-    if (timing) return 0;
+    if (timing) return { width: 0, height: 0 };
     const displayDelay = reader.flag();
     for (let points = reader.bits(5); points >= 0; points--) {
       reader.bits(12);
@@ -57,7 +59,7 @@ function sequenceHeight(data: Uint8Array, at: number, size: number): number {
   }
   const widthBits = reader.bits(4) + 1;
   const heightBits = reader.bits(4) + 1;
-  reader.bits(widthBits);
+  const width = reader.bits(widthBits) + 1;
   const height = reader.bits(heightBits) + 1;
-  return reader.overrun ? 0 : height;
+  return reader.overrun ? { width: 0, height: 0 } : { width, height };
 }

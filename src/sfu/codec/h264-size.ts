@@ -14,12 +14,12 @@ export function h264Height(data: Uint8Array, offset: number, payloadLength: numb
   if (payloadLength < 2) return 0;
   const end = offset + payloadLength;
   const type = readUint8(data, offset) & 0x1f;
-  if (type === SPS) return heightOf(withoutEscapes(data, offset + 1, end));
+  if (type === SPS) return sizeOf(withoutEscapes(data, offset + 1, end)).height;
   if (type !== STAP_A) return 0;
   for (let at = offset + 1; at + 3 <= end; ) {
     const size = readUint16(data, at);
     if (size === 0 || at + 2 + size > end) return 0;
-    if ((readUint8(data, at + 2) & 0x1f) === SPS) return heightOf(withoutEscapes(data, at + 3, at + 2 + size));
+    if ((readUint8(data, at + 2) & 0x1f) === SPS) return sizeOf(withoutEscapes(data, at + 3, at + 2 + size)).height;
     at += 2 + size;
   }
   return 0;
@@ -42,7 +42,12 @@ function withoutEscapes(data: Uint8Array, from: number, to: number): Uint8Array 
   return out.subarray(0, length);
 }
 
-function heightOf(sps: Uint8Array): number {
+/** Of a sequence parameter set without its start code; zeros when it is unreadable. */
+export function h264Size(sps: Uint8Array): { width: number; height: number } {
+  return sizeOf(withoutEscapes(sps, 1, sps.length));
+}
+
+function sizeOf(sps: Uint8Array): { width: number; height: number } {
   const reader = new BitReader(sps, 0, sps.length);
   const profile = reader.bits(8);
   reader.bits(16);
@@ -52,19 +57,21 @@ function heightOf(sps: Uint8Array): number {
   skipPictureOrder(reader);
   reader.unsigned();
   reader.flag();
-  reader.unsigned();
+  const columns = reader.unsigned() + 1;
   const mapUnits = reader.unsigned() + 1;
   const framesOnly = reader.flag();
   if (!framesOnly) reader.flag();
   reader.flag();
-  let cropped = 0;
+  let croppedColumns = 0;
+  let croppedLines = 0;
   if (reader.flag()) {
-    reader.unsigned();
-    reader.unsigned();
-    cropped = (reader.unsigned() + reader.unsigned()) * (chroma === 1 ? 2 : 1) * (framesOnly ? 1 : 2);
+    croppedColumns = (reader.unsigned() + reader.unsigned()) * (chroma === 1 || chroma === 2 ? 2 : 1);
+    croppedLines = (reader.unsigned() + reader.unsigned()) * (chroma === 1 ? 2 : 1) * (framesOnly ? 1 : 2);
   }
-  const height = mapUnits * 16 * (framesOnly ? 1 : 2) - cropped;
-  return reader.overrun || height <= 0 || height > 16_384 ? 0 : height;
+  const width = columns * 16 - croppedColumns;
+  const height = mapUnits * 16 * (framesOnly ? 1 : 2) - croppedLines;
+  const isUnreadable = reader.overrun || height <= 0 || height > 16_384 || width <= 0 || width > 16_384;
+  return isUnreadable ? { width: 0, height: 0 } : { width, height };
 }
 
 function skipHighProfile(reader: BitReader): number {

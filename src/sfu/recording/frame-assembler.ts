@@ -1,0 +1,116 @@
+// Packets of one stream, in whatever order they come, to frames in their order. What is lost is waited for as long as it
+// may still be repaired; then the frame is left out, and with it every picture that was made from it.
+
+import type { Depacketizer, EncodedFrame } from "./frame.ts";
+
+/** A little longer than a lost packet is asked for. */
+const PATIENCE_MS = 1_200;
+/** Some 1,200-byte packets of a second at 20 Mbit/s: more would be memory that somebody else decides about. */
+const MAX_WAITING = 2_048;
+
+type Waiting = { payload: Uint8Array; timestamp: number; marker: boolean; arrivedMs: number };
+
+export type AssemblerOutput = {
+  frame(frame: EncodedFrame): void;
+  /** Pictures cannot be decoded until the next keyframe. */
+  needKeyframe(): void;
+};
+
+export class FrameAssembler {
+  readonly #waiting = new Map<number, Waiting>();
+  readonly #frames: Depacketizer;
+  readonly #isVideo: boolean;
+  readonly #output: AssemblerOutput;
+  /** Number of the packet that comes next; null before the first. */
+  #next: number | null = null;
+  #highest = 0;
+  #payloads: Uint8Array[] = [];
+  #timestamp = 0;
+  /** The frame at hand lacks a packet. */
+  #damaged = false;
+  #awaitsKeyframe: boolean;
+  /** Counters for the record. */
+  damagedFrames = 0;
+
+  constructor(frames: Depacketizer, isVideo: boolean, output: AssemblerOutput) {
+    this.#frames = frames;
+    this.#isVideo = isVideo;
+    this.#awaitsKeyframe = isVideo;
+    this.#output = output;
+  }
+
+  /** `extended`: the unwrapped sequence number. The payload is kept: hand in a copy. Empty ones fill their number. */
+  add(extended: number, timestamp: number, marker: boolean, payload: Uint8Array, nowMs: number): void {
+    this.#next ??= extended;
+    if (extended < this.#next || this.#waiting.has(extended)) return;
+    this.#highest = Math.max(this.#highest, extended);
+    this.#waiting.set(extended, { payload, timestamp, marker, arrivedMs: nowMs });
+    this.#advance(nowMs);
+  }
+
+  /** Call now and then: gives up on what has been missing for too long. */
+  tick(nowMs: number): void {
+    this.#advance(nowMs);
+  }
+
+  /** Nothing more will come: what waits behind a gap is written as far as it can be. */
+  end(): void {
+    this.#advance(Number.POSITIVE_INFINITY);
+    this.#close();
+  }
+
+  #advance(nowMs: number): void {
+    while (this.#next !== null && this.#waiting.size > 0) {
+      const packet = this.#waiting.get(this.#next);
+      if (packet) {
+        this.#waiting.delete(this.#next);
+        this.#next++;
+        this.#take(packet);
+      } else if (!this.#giveUp(this.#next, nowMs)) return;
+    }
+  }
+
+  /** True when the gap at `from` has been waited for long enough; the next packet that is there goes on. */
+  #giveUp(from: number, nowMs: number): boolean {
+    let at = from;
+    while (at <= this.#highest && !this.#waiting.has(at)) at++;
+    const behind = this.#waiting.get(at);
+    if (!behind) return false;
+    if (nowMs - behind.arrivedMs < PATIENCE_MS && this.#waiting.size < MAX_WAITING) return false;
+    this.#damaged = true;
+    // What comes may belong to the same frame or begin another: either way the one at hand is not whole.
+    if (behind.timestamp !== this.#timestamp) {
+      this.#close();
+      this.#damaged = true;
+    }
+    this.#timestamp = behind.timestamp;
+    this.#next = at;
+    return true;
+  }
+
+  #take(packet: Waiting): void {
+    if (packet.timestamp !== this.#timestamp && this.#payloads.length > 0) this.#close();
+    this.#timestamp = packet.timestamp;
+    if (packet.payload.length > 0) this.#payloads.push(packet.payload);
+    if (packet.marker || !this.#isVideo) this.#close();
+  }
+
+  #close(): void {
+    const payloads = this.#payloads;
+    const damaged = this.#damaged;
+    this.#payloads = [];
+    this.#damaged = false;
+    if (payloads.length === 0 && !damaged) return;
+    const made = damaged && this.#isVideo ? null : payloads.length > 0 ? this.#frames.assemble(payloads) : null;
+    if (!made) {
+      if (payloads.length > 0) this.damagedFrames++;
+      if (!this.#isVideo) return;
+      this.#awaitsKeyframe = true;
+      this.#output.needKeyframe();
+      return;
+    }
+    if (this.#awaitsKeyframe && !made.keyframe) return;
+    this.#awaitsKeyframe = false;
+    this.#output.frame({ timestamp: this.#timestamp, ...made });
+  }
+}

@@ -1,0 +1,79 @@
+// H.264 over RTP (RFC 6184) back to pictures as MP4 files hold them: every unit behind its length.
+
+import { h264Size } from "../codec/h264-size.ts";
+import { readUint8, readUint16 } from "../rtp/bytes.ts";
+import { concat, type Depacketizer } from "./frame.ts";
+
+const NAL = { idr: 5, sps: 7, pps: 8, delimiter: 9, stapA: 24, fuA: 28 } as const;
+
+export class H264Frames implements Depacketizer {
+  /** The newest parameter sets; empty before the first. */
+  sps = new Uint8Array(0);
+  pps = new Uint8Array(0);
+
+  assemble(payloads: readonly Uint8Array[]): ReturnType<Depacketizer["assemble"]> {
+    const units = unitsOf(payloads);
+    if (!units) return null;
+    let keyframe = false;
+    const kept: Uint8Array[] = [];
+    for (const unit of units) {
+      const type = readUint8(unit, 0) & 0x1f;
+      if (type === NAL.delimiter) continue;
+      if (type === NAL.idr) keyframe = true;
+      if (type === NAL.sps) this.sps = new Uint8Array(unit);
+      if (type === NAL.pps) this.pps = new Uint8Array(unit);
+      kept.push(lengthOf(unit), unit);
+    }
+    if (kept.length === 0) return null;
+    // Nothing can be decoded before the parameter sets are known.
+    if (keyframe && (this.sps.length === 0 || this.pps.length === 0)) return null;
+    const size = keyframe ? h264Size(this.sps) : { width: 0, height: 0 };
+    return { data: concat(kept), keyframe, ...size };
+  }
+}
+
+function lengthOf(unit: Uint8Array): Uint8Array {
+  const { length } = unit;
+  return Uint8Array.of(length >>> 24, length >>> 16, length >>> 8, length);
+}
+
+/** Null when a piece does not fit the ones before it. */
+function unitsOf(payloads: readonly Uint8Array[]): Uint8Array[] | null {
+  const units: Uint8Array[] = [];
+  let pieces: Uint8Array[] | null = null;
+  for (const payload of payloads) {
+    if (payload.length < 2) return null;
+    const type = readUint8(payload, 0) & 0x1f;
+    if (type === NAL.fuA) {
+      const header = readUint8(payload, 1);
+      if (header & 0x80) pieces = [Uint8Array.of((readUint8(payload, 0) & 0xe0) | (header & 0x1f))];
+      if (!pieces) return null;
+      pieces.push(payload.subarray(2));
+      if (header & 0x40) {
+        units.push(concat(pieces));
+        pieces = null;
+      }
+      continue;
+    }
+    if (pieces) return null;
+    if (type === NAL.stapA) {
+      const inside = unitsInAggregate(payload);
+      if (!inside) return null;
+      units.push(...inside);
+    } else if (type > 0 && type < NAL.stapA) units.push(payload);
+    else return null;
+  }
+  return pieces ? null : units;
+}
+
+function unitsInAggregate(payload: Uint8Array): Uint8Array[] | null {
+  const units: Uint8Array[] = [];
+  for (let at = 1; at < payload.length; ) {
+    if (at + 2 > payload.length) return null;
+    const size = readUint16(payload, at);
+    if (size === 0 || at + 2 + size > payload.length) return null;
+    units.push(payload.subarray(at + 2, at + 2 + size));
+    at += 2 + size;
+  }
+  return units;
+}

@@ -1,0 +1,25 @@
+import type { Depacketizer } from "./frame.ts";
+
+/** A packet of sound is a frame; every one of them can be decoded by itself. */
+export class OpusFrames implements Depacketizer {
+  assemble([payload]: readonly Uint8Array[]): ReturnType<Depacketizer["assemble"]> {
+    return payload ? { data: payload, keyframe: true, width: 0, height: 0 } : null;
+  }
+}
+
+/** RFC 6716 §3.1: how long the sound of a packet lasts. */
+export function opusDurationMs(packet: Uint8Array): number {
+  const toc = packet[0] ?? 0;
+  const config = toc >> 3;
+  const frameMs =
+    config < 12
+      ? ([10, 20, 40, 60][config & 3] as number)
+      : config < 16
+        ? config & 1
+          ? 20
+          : 10
+        : ([2.5, 5, 10, 20][config & 3] as number);
+  const code = toc & 3;
+  if (code === 0) return frameMs;
+  return frameMs * (code === 3 ? (packet[1] ?? 1) & 0x3f : 2);
+}

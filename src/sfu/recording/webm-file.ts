@@ -1,0 +1,169 @@
+// One track as a WebM file (VP8, VP9, AV1, Opus), written front to back. Nothing has a size at first, so that the file plays
+// as it stands when the writing ends without warning; sizes and the index are put in at the end, into places kept for them.
+
+import { element, float, idBytes, master, sizeBytes, text, UNKNOWN_SIZE, unsigned, voidOf } from "./ebml.ts";
+import { concat } from "./frame.ts";
+import type { MediaFile, Patch, TrackFormat } from "./media-file.ts";
+import { opusHead } from "./opus-head.ts";
+
+const ID = {
+  ebml: 0x1a45dfa3,
+  segment: 0x18538067,
+  seekHead: 0x114d9b74,
+  info: 0x1549a966,
+  tracks: 0x1654ae6b,
+  cluster: 0x1f43b675,
+  cues: 0x1c53bb6b,
+} as const;
+const CODEC_IDS = { vp8: "V_VP8", vp9: "V_VP9", av1: "V_AV1", opus: "A_OPUS" } as const;
+/** Id and size. */
+const CLUSTER_HEAD_BYTES = 4 + UNKNOWN_SIZE.length;
+/** Room for the three entries of the seek head. */
+const SEEK_HEAD_BYTES = 96;
+/** A block tells its time relative to its cluster in 16 bits of milliseconds; players like clusters shorter than that. */
+const CLUSTER_MS = 2_000;
+const MAX_CLUSTER_MS = 30_000;
+/** One entry for so long a stretch is enough to seek by, and an hour of sound does not grow an index of megabytes. */
+const CUE_MS = 2_000;
+
+export class WebmFile implements MediaFile {
+  readonly mimeType: string;
+  readonly #isVideo: boolean;
+  readonly #infoAt: number;
+  readonly #durationAt: number;
+  readonly #tracksAt: number;
+  readonly #segmentAt: number;
+  readonly #seekHeadAt: number;
+  readonly #header: Uint8Array;
+  readonly #cues: { timeMs: number; position: number }[] = [];
+  /** Where the content of each cluster begins. */
+  readonly #clusters: number[] = [];
+  #position: number;
+  #clusterMs = 0;
+
+  #lastMs = 0;
+  #endMs = 0;
+
+  constructor(format: Exclude<TrackFormat, { codec: "h264" }>) {
+    this.#isVideo = format.codec !== "opus";
+    this.mimeType = `${this.#isVideo ? "video" : "audio"}/webm`;
+    const ebml = master(
+      ID.ebml,
+      unsigned(0x4286, 1),
+      unsigned(0x42f7, 1),
+      unsigned(0x42f2, 4),
+      unsigned(0x42f3, 8),
+      text(0x4282, "webm"),
+      unsigned(0x4287, 4),
+      unsigned(0x4285, 2),
+    );
+    const segment = concat([idBytes(ID.segment), UNKNOWN_SIZE]);
+    this.#segmentAt = ebml.length + segment.length;
+    this.#seekHeadAt = this.#segmentAt;
+    this.#infoAt = this.#seekHeadAt + SEEK_HEAD_BYTES;
+    const beforeDuration = concat([unsigned(0x2ad7b1, 1_000_000), text(0x4d80, "stoa"), text(0x5741, "stoa")]);
+    const info = master(ID.info, beforeDuration, float(0x4489, 0));
+    this.#durationAt = this.#infoAt + info.length - 8;
+    this.#tracksAt = this.#infoAt + info.length;
+    const tracks = master(ID.tracks, trackEntry(format));
+    this.#header = concat([ebml, segment, voidOf(SEEK_HEAD_BYTES), info, tracks]);
+    this.#position = this.#header.length;
+  }
+
+  begin(): Uint8Array {
+    return this.#header;
+  }
+
+  add(data: Uint8Array, timeMs: number, durationMs: number, keyframe: boolean): Uint8Array {
+    // Time that stands still or runs back would make players drop what follows.
+    const at = Math.max(Math.round(timeMs), this.#lastMs);
+    this.#lastMs = at;
+    this.#endMs = Math.max(this.#endMs, at + durationMs);
+    const cluster = this.#clusterDue(at, keyframe) ? this.#beginCluster(at, keyframe) : [];
+    const header = blockHeader(keyframe || !this.#isVideo, at - this.#clusterMs);
+    const out = concat([...cluster, idBytes(0xa3), sizeBytes(header.length + data.length), header, data]);
+    this.#position += out.length;
+    return out;
+  }
+
+  #clusterDue(atMs: number, keyframe: boolean): boolean {
+    const age = atMs - this.#clusterMs;
+    return this.#clusters.length === 0 || age >= MAX_CLUSTER_MS || (age >= CLUSTER_MS && (keyframe || !this.#isVideo));
+  }
+
+  #beginCluster(atMs: number, keyframe: boolean): Uint8Array[] {
+    const lastCueMs = this.#cues.at(-1)?.timeMs ?? Number.NEGATIVE_INFINITY;
+    const position = this.#position - this.#segmentAt;
+    if ((keyframe || !this.#isVideo) && atMs - lastCueMs >= CUE_MS) this.#cues.push({ timeMs: atMs, position });
+    this.#clusterMs = atMs;
+    this.#clusters.push(this.#position + CLUSTER_HEAD_BYTES);
+    return [idBytes(ID.cluster), UNKNOWN_SIZE, unsigned(0xe7, atMs)];
+  }
+
+  finish(): { tail: Uint8Array; patches: Patch[] } {
+    const cuesAt = this.#position - this.#segmentAt;
+    const tail = master(
+      ID.cues,
+      ...this.#cues.map(({ timeMs, position }) =>
+        master(0xbb, unsigned(0xb3, timeMs), master(0xb7, unsigned(0xf7, 1), unsigned(0xf1, position))),
+      ),
+    );
+    const duration = new Uint8Array(8);
+    new DataView(duration.buffer).setFloat64(0, this.#endMs);
+    const seekHead = master(
+      ID.seekHead,
+      seek(ID.info, this.#infoAt - this.#segmentAt),
+      seek(ID.tracks, this.#tracksAt - this.#segmentAt),
+      seek(ID.cues, cuesAt),
+    );
+    const end = this.#position + tail.length;
+    return {
+      tail,
+      patches: [
+        { position: this.#segmentAt - 8, bytes: sizeBytes(end - this.#segmentAt, true) },
+        { position: this.#seekHeadAt, bytes: concat([seekHead, voidOf(SEEK_HEAD_BYTES - seekHead.length)]) },
+        { position: this.#durationAt, bytes: duration },
+        ...this.#clusterSizes(),
+      ],
+    };
+  }
+
+  #clusterSizes(): Patch[] {
+    return this.#clusters.map((start, i) => {
+      const next = this.#clusters[i + 1];
+      const end = next === undefined ? this.#position : next - CLUSTER_HEAD_BYTES;
+      return { position: start - UNKNOWN_SIZE.length, bytes: sizeBytes(end - start, true) };
+    });
+  }
+}
+
+function seek(id: number, position: number): Uint8Array {
+  return master(0x4dbb, element(0x53ab, idBytes(id)), unsigned(0x53ac, position, 8));
+}
+
+/** Track 1, relative time, and whether a player may begin here. */
+function blockHeader(keyframe: boolean, relativeMs: number): Uint8Array {
+  return Uint8Array.of(0x81, (relativeMs >> 8) & 0xff, relativeMs & 0xff, keyframe ? 0x80 : 0);
+}
+
+function trackEntry(format: Exclude<TrackFormat, { codec: "h264" }>): Uint8Array {
+  const isVideo = format.codec !== "opus";
+  const parts = [
+    unsigned(0xd7, 1),
+    unsigned(0x73c5, 1),
+    unsigned(0x83, isVideo ? 1 : 2),
+    unsigned(0x9c, 0),
+    text(0x86, CODEC_IDS[format.codec]),
+  ];
+  if (format.codec === "opus") {
+    parts.push(
+      element(0x63a2, opusHead(format.channels)),
+      unsigned(0x56bb, 80_000_000),
+      master(0xe1, float(0xb5, 48_000), unsigned(0x9f, format.channels)),
+    );
+  } else {
+    if (format.codec === "av1" && format.configuration) parts.push(element(0x63a2, format.configuration));
+    parts.push(master(0xe0, unsigned(0xb0, format.width), unsigned(0xba, format.height)));
+  }
+  return master(0xae, ...parts);
+}
