@@ -67,6 +67,18 @@ test("the packet path knows the protocol alone, neither the database nor HTTP", 
   ).toEqual([]);
 });
 
+test("the relay and the edge know neither the database, HTTP's framework nor a feature", () => {
+  const small = ["src/kernel/clock.ts", "src/kernel/log.ts", "src/kernel/assets.ts"];
+  expect(
+    offenders(({ from, to, external }) => {
+      if (!under(from, "turn", "edge")) return false;
+      if (external) return /elysia|drizzle|bun:sqlite/.test(to);
+      const floor = under(from, "edge") ? ["edge", "turn", "protocol"] : ["turn", "protocol"];
+      return !under(to, ...floor) && !small.includes(to);
+    }),
+  ).toEqual([]);
+});
+
 test("web imports only the protocol, and the type of the app", () => {
   expect(
     offenders(

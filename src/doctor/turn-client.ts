@@ -1,16 +1,11 @@
 import { connect as connectTcp } from "node:net";
 import { connect as connectTls } from "node:tls";
+import { addressText } from "../turn/address.ts";
+import { TurnClient } from "../turn/client.ts";
+import { TurnStream } from "../turn/stream.ts";
 import { PATIENCE_MS } from "./check.ts";
-import {
-  readAnswer,
-  TURN_TYPE,
-  type TurnAnswer,
-  type TurnCredentials,
-  writeAllocate,
-  writeRelease,
-} from "./turn-message.ts";
 
-type TurnTarget = { host: string; port: number; transport: "udp" | "tcp" | "tls" };
+export type TurnTarget = { host: string; port: number; transport: "udp" | "tcp" | "tls" };
 
 /** `turn:host:port?transport=tcp` and the like (RFC 7065). */
 export function turnTarget(url: string): TurnTarget {
@@ -30,75 +25,65 @@ export function turnTarget(url: string): TurnTarget {
   };
 }
 
-type Line = { ask(request: Buffer): Promise<TurnAnswer>; close(): void };
+type Line = { write(message: Buffer): void; close(): void };
+type Reader = { onMessage(message: Buffer): void; onFailure(error: Error): void };
 
 /** Asks for a relay with these credentials, gives it back, and answers its address; throws when there is none to be had. */
-export async function allocateRelay(target: TurnTarget, username: string, password: string): Promise<string> {
-  const line = await withinPatience(target.transport === "udp" ? udpLine(target) : tcpLine(target));
+export function allocateRelay(target: TurnTarget, username: string, password: string): Promise<string> {
+  return withTurn(target, username, password, async (client) => {
+    const relay = addressText(await client.allocate());
+    await client.release();
+    return relay;
+  });
+}
+
+/** One conversation with a TURN server, which may take as long as everything that is asked of the network. */
+export async function withTurn<Result>(
+  target: TurnTarget,
+  username: string,
+  password: string,
+  use: (client: TurnClient) => Promise<Result>,
+): Promise<Result> {
+  let line: Line | null = null;
+  const client = new TurnClient((message) => line?.write(message), username, password);
+  const reader: Reader = {
+    onMessage: (message) => client.receive(message),
+    onFailure: (error) => client.failed(error),
+  };
+  const open = target.transport === "udp" ? udpLine(target, reader) : tcpLine(target, reader);
   try {
-    const challenge = await withinPatience(line.ask(writeAllocate(null)));
-    if (challenge.errorCode !== 401)
-      throw new Error(`it asks for no credentials (${challenge.errorCode ?? "granted"})`);
-    const credentials: TurnCredentials = { username, password, realm: challenge.realm, nonce: challenge.nonce };
-    const answer = await withinPatience(line.ask(writeAllocate(credentials)));
-    if (answer.type !== TURN_TYPE.allocated || answer.relay === null) {
-      throw new Error(answer.errorCode === 401 ? "it refuses the credentials" : `it answers ${answer.errorCode}`);
-    }
-    await withinPatience(line.ask(writeRelease(credentials)));
-    return answer.relay;
+    line = await withinPatience(open);
+    return await withinPatience(use(client));
   } finally {
-    line.close();
+    void open.then(({ close }) => close()).catch(() => {});
   }
 }
 
-async function udpLine({ host, port }: TurnTarget): Promise<Line> {
-  let waiting: (answer: TurnAnswer) => void = () => {};
+async function udpLine({ host, port }: TurnTarget, { onMessage }: Reader): Promise<Line> {
   const socket = await Bun.udpSocket({
     connect: { hostname: host, port },
     binaryType: "buffer",
-    socket: {
-      data(_socket, data) {
-        const answer = readAnswer(data);
-        if (answer) waiting(answer);
-      },
-      error: () => {},
-    },
+    socket: { data: (_socket, data) => onMessage(data), error: () => {} },
   });
-  return {
-    ask: (request) =>
-      new Promise((resolve) => {
-        waiting = resolve;
-        socket.send(request);
-      }),
-    close: () => socket.close(),
-  };
+  return { write: (message) => void socket.send(message), close: () => socket.close() };
 }
 
-async function tcpLine({ host, port, transport }: TurnTarget): Promise<Line> {
-  let waiting: { resolve(answer: TurnAnswer): void; reject(error: Error): void } | null = null;
-  let received: Buffer = Buffer.alloc(0);
+async function tcpLine({ host, port, transport }: TurnTarget, { onMessage, onFailure }: Reader): Promise<Line> {
+  const stream = new TurnStream();
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const socket = transport === "tls" ? connectTls({ host, port, servername: host }) : connectTcp({ host, port });
   socket.once(transport === "tls" ? "secureConnect" : "connect", () => resolve());
-  socket.on("error", (error: Error) => {
+  const fail = (error: Error) => {
     reject(error);
-    waiting?.reject(error);
-  });
+    onFailure(error);
+  };
+  socket.on("error", fail);
+  socket.on("close", () => fail(new Error("it closed the connection")));
   socket.on("data", (data: Buffer) => {
-    received = Buffer.concat([received, data]);
-    const answer = readAnswer(received);
-    if (answer) waiting?.resolve(answer);
+    if (!stream.push(data, onMessage)) fail(new Error("it does not speak TURN"));
   });
   await promise;
-  return {
-    ask: (request) =>
-      new Promise((resolve, reject) => {
-        received = Buffer.alloc(0);
-        waiting = { resolve, reject };
-        socket.write(request);
-      }),
-    close: () => socket.destroy(),
-  };
+  return { write: (message) => void socket.write(message), close: () => socket.destroy() };
 }
 
 function withinPatience<Result>(work: Promise<Result>): Promise<Result> {

@@ -1,0 +1,59 @@
+/** Transport addresses, and the masked form in which TURN messages carry them (RFC 8489 §14.2). */
+import ipaddr from "ipaddr.js";
+import { HEADER_BYTES } from "./message.ts";
+
+export type Address = { readonly address: string; readonly port: number };
+
+const COOKIE_BYTES = Buffer.from([0x21, 0x12, 0xa4, 0x42]);
+const PORT_MASK = 0x2112;
+const FAMILY = { ipv4: 1, ipv6: 2 } as const;
+export type Family = keyof typeof FAMILY;
+
+/** The one way in which an address is written, so that two of them can be compared: `::ffff:10.0.0.1` is `10.0.0.1`. */
+export function canonical(address: string): string {
+  return ipaddr.process(address).toString();
+}
+
+export function addressText({ address, port }: Address): string {
+  return address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
+}
+
+export function familyOf(address: string): Family {
+  return address.includes(":") ? "ipv6" : "ipv4";
+}
+
+export function familyNamed(number: number): Family | undefined {
+  if (number === FAMILY.ipv4) return "ipv4";
+  return number === FAMILY.ipv6 ? "ipv6" : undefined;
+}
+
+/** The mask is the cookie, and for IPv6 the transaction behind it. */
+export function maskAddress({ address, port }: Address, transaction: Uint8Array): Buffer {
+  const bytes = ipaddr.process(address).toByteArray();
+  const value = Buffer.alloc(4 + bytes.length);
+  value[1] = bytes.length === 4 ? FAMILY.ipv4 : FAMILY.ipv6;
+  value.writeUInt16BE(port ^ PORT_MASK, 2);
+  for (const [at, byte] of bytes.entries()) value[4 + at] = byte ^ maskAt(at, transaction);
+  return value;
+}
+
+export function unmaskAddress(value: Buffer, transaction: Uint8Array): Address | undefined {
+  const family = value.length > 1 ? familyNamed(value.readUInt8(1)) : undefined;
+  if (family === undefined || value.length !== (family === "ipv4" ? 8 : 20)) return undefined;
+  const bytes = [...value.subarray(4)].map((byte, at) => byte ^ maskAt(at, transaction));
+  return { address: ipaddr.fromByteArray(bytes).toString(), port: value.readUInt16BE(2) ^ PORT_MASK };
+}
+
+function maskAt(at: number, transaction: Uint8Array): number {
+  return (at < COOKIE_BYTES.length ? COOKIE_BYTES[at] : transaction[at - COOKIE_BYTES.length]) ?? 0;
+}
+
+/**
+ * Finds a peer without reading its address: every packet of Firefox carries one. A masked IPv4 address is the same in
+ * every message, so its bytes make a number; IPv6 ones are masked with the transaction, and have to be read.
+ */
+export function peerKey(value: Buffer, message: Buffer): number | string {
+  if (value.length === 8) return value.readUInt16BE(2) * 0x1_0000_0000 + value.readUInt32BE(4);
+  const address = unmaskAddress(value, message.subarray(8, HEADER_BYTES));
+  return address === undefined ? "" : addressText(address);
+}

@@ -1,0 +1,134 @@
+/** The other half, as far as it takes to try a TURN server out: ask for a relay, use it, and give it back. */
+import { type Address, maskAddress, unmaskAddress } from "./address.ts";
+import {
+  ATTRIBUTE,
+  type Attribute,
+  errorCodeOf,
+  longTermKey,
+  newTransaction,
+  readMessage,
+  TURN_TYPE,
+  type TurnMessage,
+  textOf,
+  transactionOf,
+  uint32,
+  writeMessage,
+} from "./message.ts";
+
+/** UDP towards the peer, whatever leads to the server. */
+const UDP = Buffer.from([17, 0, 0, 0]);
+
+/** A request was refused. */
+export class TurnRefused extends Error {
+  override readonly name = "TurnRefused";
+  constructor(readonly code: number) {
+    super(code === 401 ? "it refuses the credentials" : `it answers ${code}`);
+  }
+}
+
+type Waiting = { resolve(message: TurnMessage): void; reject(error: Error): void };
+
+export class TurnClient {
+  /** What peers send, once it is asked for. */
+  onData: (data: Buffer, from: Address) => void = () => {};
+  readonly #write: (message: Buffer) => void;
+  readonly #username: string;
+  readonly #password: string;
+  readonly #waiting = new Map<string, Waiting>();
+  #realm = "";
+  #nonce = "";
+
+  constructor(write: (message: Buffer) => void, username: string, password: string) {
+    this.#write = write;
+    this.#username = username;
+    this.#password = password;
+  }
+
+  receive(data: Buffer): void {
+    const message = readMessage(Buffer.from(data));
+    if (!message) return;
+    if (message.type === TURN_TYPE.data) {
+      const [peer] = message.peers;
+      const from = peer && unmaskAddress(peer, transactionOf(message));
+      const body = message.attributes.get(ATTRIBUTE.data);
+      if (from && body) this.onData(body, from);
+      return;
+    }
+    const transaction = transactionOf(message).toString("latin1");
+    this.#waiting.get(transaction)?.resolve(message);
+    this.#waiting.delete(transaction);
+  }
+
+  /** The line is gone: nobody waits any longer. */
+  failed(error: Error): void {
+    for (const { reject } of this.#waiting.values()) reject(error);
+    this.#waiting.clear();
+  }
+
+  /** The relayed address. */
+  async allocate(): Promise<Address> {
+    const answer = await this.request(TURN_TYPE.allocate, [[ATTRIBUTE.requestedTransport, UDP]]);
+    const relayed = answer.attributes.get(ATTRIBUTE.relayedAddress);
+    const address = relayed && unmaskAddress(relayed, transactionOf(answer));
+    if (!address) throw new Error("its answer names no relay");
+    return address;
+  }
+
+  async permit(peer: Address): Promise<void> {
+    await this.request(TURN_TYPE.createPermission, (transaction) => [
+      [ATTRIBUTE.peerAddress, maskAddress(peer, transaction)],
+    ]);
+  }
+
+  async bind(channel: number, peer: Address): Promise<void> {
+    await this.request(TURN_TYPE.channelBind, (transaction) => [
+      [ATTRIBUTE.channelNumber, uint32(channel * 0x1_0000)],
+      [ATTRIBUTE.peerAddress, maskAddress(peer, transaction)],
+    ]);
+  }
+
+  async refresh(seconds: number): Promise<void> {
+    await this.request(TURN_TYPE.refresh, [[ATTRIBUTE.lifetime, uint32(seconds)]]);
+  }
+
+  release(): Promise<void> {
+    return this.refresh(0);
+  }
+
+  send(data: Uint8Array, peer: Address): void {
+    const transaction = newTransaction();
+    const to = [ATTRIBUTE.peerAddress, maskAddress(peer, transaction)] as const;
+    this.#write(writeMessage(TURN_TYPE.send, transaction, [to, [ATTRIBUTE.data, data]], { key: null }));
+  }
+
+  /** Asks once without credentials when it has no nonce yet, or an old one, as every client has to. */
+  async request(
+    type: number,
+    attributes: readonly Attribute[] | ((transaction: Buffer) => Attribute[]),
+  ): Promise<TurnMessage> {
+    for (let attempt = 0; ; attempt++) {
+      const hadNonce = this.#nonce !== "";
+      const answer = await this.#ask(type, attributes);
+      const code = errorCodeOf(answer);
+      if (code === null) return answer;
+      const challenged = (code === 401 && !hadNonce) || code === 438;
+      if (!challenged || attempt > 1) throw new TurnRefused(code);
+      this.#realm = textOf(answer, ATTRIBUTE.realm) ?? "";
+      this.#nonce = textOf(answer, ATTRIBUTE.nonce) ?? "";
+    }
+  }
+
+  #ask(type: number, attributes: readonly Attribute[] | ((transaction: Buffer) => Attribute[])): Promise<TurnMessage> {
+    const transaction = newTransaction();
+    const body = [...(typeof attributes === "function" ? attributes(transaction) : attributes)];
+    const key = this.#nonce === "" ? null : longTermKey(this.#username, this.#realm, this.#password);
+    if (key) {
+      body.push([ATTRIBUTE.username, Buffer.from(this.#username)]);
+      body.push([ATTRIBUTE.realm, Buffer.from(this.#realm)], [ATTRIBUTE.nonce, Buffer.from(this.#nonce)]);
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<TurnMessage>();
+    this.#waiting.set(transaction.toString("latin1"), { resolve, reject });
+    this.#write(writeMessage(type, transaction, body, { key }));
+    return promise;
+  }
+}

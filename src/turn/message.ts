@@ -1,0 +1,172 @@
+/** STUN and TURN messages (RFC 8489, RFC 8656) as both sides read and write them. */
+import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+
+const COOKIE = 0x2112a442;
+const FINGERPRINT_XOR = 0x5354554e;
+const INTEGRITY_BYTES = 20;
+const TRANSACTION_AT = 8;
+export const HEADER_BYTES = 20;
+
+export const TURN_TYPE = {
+  binding: 0x0001,
+  allocate: 0x0003,
+  refresh: 0x0004,
+  createPermission: 0x0008,
+  channelBind: 0x0009,
+  send: 0x0016,
+  data: 0x0017,
+} as const;
+
+const SUCCESS = 0x0100;
+const ERROR = 0x0110;
+export const successOf = (type: number): number => type | SUCCESS;
+export const errorOf = (type: number): number => type | ERROR;
+
+export const ATTRIBUTE = {
+  username: 0x0006,
+  messageIntegrity: 0x0008,
+  errorCode: 0x0009,
+  unknownAttributes: 0x000a,
+  channelNumber: 0x000c,
+  lifetime: 0x000d,
+  peerAddress: 0x0012,
+  data: 0x0013,
+  realm: 0x0014,
+  nonce: 0x0015,
+  relayedAddress: 0x0016,
+  requestedFamily: 0x0017,
+  requestedTransport: 0x0019,
+  mappedAddress: 0x0020,
+  fingerprint: 0x8028,
+} as const;
+
+/** Attributes below this number must be understood, or the request refused. */
+const OPTIONAL_FROM = 0x8000;
+const KNOWN: ReadonlySet<number> = new Set(Object.values(ATTRIBUTE));
+
+export type Attribute = readonly [name: number, value: Uint8Array];
+
+export type TurnMessage = {
+  readonly data: Buffer;
+  readonly type: number;
+  /** The first of each kind; what follows MESSAGE-INTEGRITY is unsigned and left out, FINGERPRINT apart. */
+  readonly attributes: ReadonlyMap<number, Buffer>;
+  /** More than one is asked for in a CreatePermission. */
+  readonly peers: readonly Buffer[];
+  readonly unknown: readonly number[];
+  /** Where MESSAGE-INTEGRITY starts; −1 when absent. */
+  readonly integrityAt: number;
+};
+
+/** Undefined unless the message is well-formed to its last byte. Nothing in it is trusted before `hasIntegrity`. */
+export function readMessage(data: Buffer): TurnMessage | undefined {
+  if (data.length < HEADER_BYTES || data.readUInt8(0) > 3 || data.readUInt32BE(4) !== COOKIE) return undefined;
+  if (HEADER_BYTES + data.readUInt16BE(2) !== data.length || (data.length & 3) !== 0) return undefined;
+  const attributes = new Map<number, Buffer>();
+  const peers: Buffer[] = [];
+  const unknown: number[] = [];
+  let integrityAt = -1;
+  let at = HEADER_BYTES;
+  while (at < data.length) {
+    const name = data.readUInt16BE(at);
+    const size = data.readUInt16BE(at + 2);
+    if (at + 4 + size > data.length) return undefined;
+    if (integrityAt < 0 || name === ATTRIBUTE.fingerprint) {
+      const value = data.subarray(at + 4, at + 4 + size);
+      if (!attributes.has(name)) attributes.set(name, value);
+      if (name === ATTRIBUTE.peerAddress) peers.push(value);
+      if (name < OPTIONAL_FROM && !KNOWN.has(name)) unknown.push(name);
+      if (name === ATTRIBUTE.messageIntegrity) integrityAt = at;
+    }
+    at += 4 + padded(size);
+  }
+  return { data, type: data.readUInt16BE(0), attributes, peers, unknown, integrityAt };
+}
+
+export function padded(size: number): number {
+  return (size + 3) & ~3;
+}
+
+/** Twelve bytes within the message. */
+export function transactionOf(message: TurnMessage): Buffer {
+  return message.data.subarray(TRANSACTION_AT, HEADER_BYTES);
+}
+
+export const newTransaction = (): Buffer => randomBytes(12);
+
+export function textOf(message: TurnMessage, name: number): string | undefined {
+  return message.attributes.get(name)?.toString("utf8");
+}
+
+type Seal = {
+  /** Long-term key; null leaves the message unsigned. */
+  key: Buffer | null;
+  fingerprint?: boolean;
+};
+
+export function writeMessage(
+  type: number,
+  transaction: Uint8Array,
+  attributes: readonly Attribute[],
+  { key, fingerprint = false }: Seal,
+): Buffer {
+  let size = HEADER_BYTES;
+  for (const [, value] of attributes) size += 4 + padded(value.length);
+  const signedTo = size;
+  if (key) size += 4 + INTEGRITY_BYTES;
+  if (fingerprint) size += 8;
+  const message = Buffer.alloc(size);
+  message.writeUInt16BE(type, 0);
+  message.writeUInt32BE(COOKIE, 4);
+  message.set(transaction, TRANSACTION_AT);
+  let at = HEADER_BYTES;
+  for (const [name, value] of attributes) at = writeAttribute(message, at, name, value);
+  if (key) at = writeAttribute(message, at, ATTRIBUTE.messageIntegrity, integrityOf(message, signedTo, key));
+  message.writeUInt16BE(size - HEADER_BYTES, 2);
+  if (fingerprint) {
+    const checksum = Buffer.alloc(4);
+    checksum.writeUInt32BE((Bun.hash.crc32(message.subarray(0, at)) ^ FINGERPRINT_XOR) >>> 0);
+    writeAttribute(message, at, ATTRIBUTE.fingerprint, checksum);
+  }
+  return message;
+}
+
+function writeAttribute(message: Buffer, at: number, name: number, value: Uint8Array): number {
+  message.writeUInt16BE(name, at);
+  message.writeUInt16BE(value.length, at + 2);
+  message.set(value, at + 4);
+  return at + 4 + padded(value.length);
+}
+
+/** The key of long-term credentials (RFC 8489 §9.2.2). */
+export function longTermKey(username: string, realm: string, password: string): Buffer {
+  return createHash("md5").update(`${username}:${realm}:${password}`).digest();
+}
+
+export function hasIntegrity(message: TurnMessage, key: Buffer): boolean {
+  const given = message.attributes.get(ATTRIBUTE.messageIntegrity);
+  if (message.integrityAt < 0 || given?.length !== INTEGRITY_BYTES) return false;
+  return timingSafeEqual(given, integrityOf(message.data, message.integrityAt, key));
+}
+
+/** The length field counts up to and with the attribute itself. */
+function integrityOf(message: Buffer, end: number, key: Buffer): Buffer {
+  const head = Buffer.from(message.subarray(0, HEADER_BYTES));
+  head.writeUInt16BE(end + 4 + INTEGRITY_BYTES - HEADER_BYTES, 2);
+  return createHmac("sha1", key).update(head).update(message.subarray(HEADER_BYTES, end)).digest();
+}
+
+export function uint32(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(value);
+  return bytes;
+}
+
+export function errorValue(code: number, reason: string): Buffer {
+  return Buffer.concat([Buffer.from([0, 0, Math.floor(code / 100), code % 100]), Buffer.from(reason)]);
+}
+
+export function errorCodeOf(message: TurnMessage): number | null {
+  const value = message.attributes.get(ATTRIBUTE.errorCode);
+  return value === undefined || value.length < 4 ? null : (value.readUInt8(2) & 7) * 100 + value.readUInt8(3);
+}

@@ -1,0 +1,24 @@
+import { type Address, addressText } from "./address.ts";
+import type { Peer } from "./line.ts";
+
+/** The only ones to whom anything is relayed: media ports, by the addresses that candidates announce. */
+export class PeerTable {
+  readonly #byAddress = new Map<string, Peer>();
+  readonly #hosts = new Set<string>();
+
+  constructor(peers: readonly Peer[]) {
+    for (const peer of peers) {
+      this.#byAddress.set(addressText(peer.announced), peer);
+      this.#hosts.add(peer.announced.address);
+    }
+  }
+
+  find(announced: Address): Peer | undefined {
+    return this.#byAddress.get(addressText(announced));
+  }
+
+  /** Permissions are for a host, whatever its ports. */
+  hasHost(address: string): boolean {
+    return this.#hosts.has(address);
+  }
+}
