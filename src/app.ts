@@ -1,6 +1,7 @@
 import type { Server } from "bun";
 import { type AnyElysia, Elysia } from "elysia";
 import { accountRoutes } from "./accounts/routes.ts";
+import { API_SCHEMAS } from "./api-schemas.ts";
 import { auditRoutes } from "./audit/audit.routes.ts";
 import { chatApiRoutes } from "./chat/routes.ts";
 import { fleetRoutes } from "./fleet/routes.ts";
@@ -111,7 +112,14 @@ export function createApp({ runtime, services, readiness, sfuSecret, doctorSecre
     .use(usageRoutes(http, services.usage))
     .use(webhooksRoutes(http, runtime, services))
     .use(playgroundRoutes(http, runtime, services))
-    .use(referenceRoutes({ folder: assetFolder("dist/web"), version: VERSION, app: (): AnyElysia => app }))
+    .use(
+      referenceRoutes({
+        folder: assetFolder("dist/web"),
+        version: VERSION,
+        app: (): AnyElysia => app,
+        schemas: API_SCHEMAS,
+      }),
+    )
     .use(
       webRoutes({
         folder: assetFolder("dist/web"),

@@ -5,7 +5,7 @@ import { documented } from "../kernel/http/reference/docs.ts";
 import type { ErrorCode } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
 import { MINTING } from "./admission.routes.ts";
-import { AViewer, RegisterHost, StreamCredentials } from "./live-stream.schema.ts";
+import { RegisterHost, StreamCredentials, Viewer } from "./live-stream.schema.ts";
 import type { LiveStreams } from "./live-streams.ts";
 
 const MANAGING: ErrorCode[] = ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED"];
@@ -63,7 +63,7 @@ export const admissionDashboardRoutes = (
       {
         ...documented("Mint a viewer's credentials, to watch from the dashboard", [...MANAGING, ...MINTING]),
         transform: [permit("streams:manage"), rateLimit("VIEWER_TOKENS")],
-        body: AViewer,
+        body: Viewer,
         response: { 201: StreamCredentials },
       },
     )

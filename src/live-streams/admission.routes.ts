@@ -3,7 +3,7 @@ import type { Http } from "../kernel/http/http.ts";
 import { documented } from "../kernel/http/reference/docs.ts";
 import type { ErrorCode } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
-import { AViewer, RegisterHost, StreamCredentials } from "./live-stream.schema.ts";
+import { RegisterHost, StreamCredentials, Viewer } from "./live-stream.schema.ts";
 import type { LiveStreams } from "./live-streams.ts";
 
 export const MINTING: ErrorCode[] = [
@@ -75,7 +75,7 @@ export const admissionRoutes = (
           "Subscribe-only, whatever the body says. Before the start the viewer waits; media arrives once the stream is LIVE.",
         ),
         transform: rateLimit("VIEWER_TOKENS"),
-        body: AViewer,
+        body: Viewer,
         response: { 201: StreamCredentials },
       },
     )
@@ -97,5 +97,5 @@ export const admissionRoutes = (
         await write(() => admissions.leave({ ...caller, streamId: params.streamId }, body.identity));
         set.status = 204;
       },
-      { ...documented("Tell that a viewer has left", ["SVC_STREAM_NOT_FOUND"]), body: AViewer },
+      { ...documented("Tell that a viewer has left", ["SVC_STREAM_NOT_FOUND"]), body: Viewer },
     );

@@ -28,7 +28,7 @@ export const CreateStream = t.Object({
 export const UpdateStream = t.Object({ title: t.Optional(textOf(1, 200)), ...described });
 
 export const RegisterHost = t.Object({ identity: Identity, role: t.Optional(HostRole) });
-export const AViewer = t.Object({ identity: Identity });
+export const Viewer = t.Object({ identity: Identity });
 
 export const LiveStream = t.Object({
   id: t.String(),

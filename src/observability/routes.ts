@@ -16,8 +16,9 @@ export const observabilityRoutes = (http: Http, runtime: Runtime, { observabilit
     .use(observabilityKeyRoutes(http, observability.reads))
     .use(observabilityDashboardRoutes(http, observability.reads))
     .use(telemetryRoutes(http, runtime, observability.recorder))
-    .get(
-      "/metrics/grafana.json",
-      () => grafanaDashboard(),
-      documented("A Grafana dashboard over /metrics, to import as it is", [], undefined, { 200: "application/json" }),
-    );
+    .get("/metrics/grafana.json", () => grafanaDashboard(), {
+      ...documented("A Grafana dashboard over /metrics, to import as it is", [], undefined, {
+        200: "application/json",
+      }),
+      tags: ["health"],
+    });

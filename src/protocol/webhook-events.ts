@@ -1,3 +1,5 @@
+import type { WebhookPayloadOf } from "./webhook-payloads.ts";
+
 /** The catalogue of webhook events: 7 of live streams, 8 of chat. */
 export const WEBHOOK_EVENT_TYPES = [
   "live_stream.created",
@@ -22,45 +24,5 @@ export const WEBHOOK_TEST_TYPE = "webhook.test";
 
 export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number];
 
-type StreamPresence = { streamId: string; identity: string; at: string };
-type Reaction = { messageId: string; conversationId: string; userId: string; emoji: string; at: string; seq: number };
-type Membership = { conversationId: string; userId: string; role: string; at: string; seq: number };
-
 /** `data` of each event. A message is the record of the chat API. */
-export type WebhookEventData = {
-  "live_stream.created": {
-    streamId: string;
-    title: string;
-    visibility: string;
-    hostIdentity: string;
-    createdAt: string;
-  };
-  "live_stream.started": { streamId: string; startedAt: string };
-  "live_stream.ended": { streamId: string; endedAt: string; durationMs: number | null };
-  "live_stream.host_joined": StreamPresence & { role: "HOST" | "CO_HOST" };
-  "live_stream.host_left": StreamPresence;
-  "live_stream.viewer_joined": StreamPresence;
-  "live_stream.viewer_left": StreamPresence;
-  "message.created": { message: Record<string, unknown>; seq: number };
-  "message.updated": { message: Record<string, unknown>; seq: number };
-  "message.deleted": {
-    messageId: string;
-    conversationId: string;
-    senderId: string | null;
-    deletedAt: string;
-    deletedBy: string | null;
-    seq: number;
-  };
-  "reaction.added": Reaction;
-  "reaction.removed": Reaction;
-  "room.created": {
-    conversationId: string;
-    name: string;
-    type: string;
-    roomId: string | null;
-    createdAt: string;
-    seq: number;
-  };
-  "participant.joined": Membership;
-  "participant.left": Membership;
-};
+export type WebhookEventData = { [T in WebhookEventType]: WebhookPayloadOf<T> };

@@ -3,7 +3,6 @@ import type { TestServer } from "./server.ts";
 
 /** As much of JSON Schema as the reference uses. */
 export type JsonSchema = {
-  $ref?: string;
   type?: string | string[];
   const?: unknown;
   enum?: unknown[];
@@ -53,9 +52,19 @@ type Described = {
 /** Every operation of `/openapi.json`, so that whoever goes through them meets new routes too. */
 export async function operationsOf(server: TestServer): Promise<Operation[]> {
   const { body } = await server.call("GET", "/openapi.json");
-  return Object.entries(body.paths as Record<string, Record<string, Described>>).flatMap(([path, verbs]) =>
+  const { schemas } = body.components as { schemas: Record<string, JsonSchema> };
+  const paths = withoutReferences(body.paths, schemas) as Record<string, Record<string, Described>>;
+  return Object.entries(paths).flatMap(([path, verbs]) =>
     Object.entries(verbs).map(([verb, described]) => operationOf(verb.toUpperCase(), path, described)),
   );
+}
+
+/** The same with every named schema in its place. */
+export function withoutReferences(value: unknown, schemas: Record<string, JsonSchema>): unknown {
+  if (Array.isArray(value)) return value.map((item) => withoutReferences(item, schemas));
+  if (typeof value !== "object" || value === null) return value;
+  if ("$ref" in value) return withoutReferences(schemas[String(value.$ref).split("/").at(-1) ?? ""], schemas);
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withoutReferences(item, schemas)]));
 }
 
 function operationOf(method: string, path: string, described: Described): Operation {

@@ -25,7 +25,7 @@ export function errorsOf(detail: unknown): ErrorCode[] | undefined {
   return (detail as { "x-errors"?: ErrorCode[] } | undefined)?.["x-errors"];
 }
 
-type ErrorResponse = { description: string; content: Record<string, { schema: object }> };
+type ErrorResponse = { description: string; content: Record<string, { schema: object; example: object }> };
 
 /** Codes as responses, by status: each is the envelope, narrowed to what this answer can carry. */
 export function errorResponses(codes: Iterable<ErrorCode>): Record<number, ErrorResponse> {
@@ -44,10 +44,24 @@ export function errorResponses(codes: Iterable<ErrorCode>): Record<number, Error
             { type: "object", properties: { code: { type: "string", enum: codes } } },
           ],
         },
+        example: exampleOfError(codes[0]),
       },
     },
   });
   return Object.fromEntries([...byStatus].map(([status, codes]) => [status, response(codes)]));
+}
+
+function exampleOfError(code: ErrorCode = "SVC_INTERNAL_ERROR"): object {
+  const [status, legacyCode, message] = ERRORS[code];
+  return {
+    code,
+    legacyCode,
+    message,
+    requestId: "req_9f86d081884c7d659a2feaa0",
+    path: "/v1/rooms",
+    ...(code === "SVC_VALIDATION_FAILED" ? { details: [{ field: "name", message: "must be a text" }] } : {}),
+    ...(status === 429 ? { retryAfterSeconds: 30 } : {}),
+  };
 }
 
 /** The envelope of spec §7; the reference holds it once. */

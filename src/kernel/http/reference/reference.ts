@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type AnyElysia, Elysia } from "elysia";
 import { ApiError } from "../../../protocol/errors.ts";
+import type { SchemaNames } from "./components.ts";
 import { describeApi } from "./openapi.ts";
 
 type ReferenceOptions = {
@@ -10,6 +11,8 @@ type ReferenceOptions = {
   version: string;
   /** Asked at the first request: by then every route is there. */
   app: () => AnyElysia;
+  /** Records and bodies by their names in the reference. */
+  schemas: SchemaNames;
 };
 
 const PAGE = `<!doctype html>
@@ -52,13 +55,13 @@ const text = (type: string, body: string, headers: Record<string, string> = {}) 
   });
 
 /** `/openapi.json`, and `/docs` to read it in; both work without any other host. */
-export function referenceRoutes({ folder, version, app }: ReferenceOptions) {
+export function referenceRoutes({ folder, version, app, schemas }: ReferenceOptions) {
   const viewer = join(folder, "api-reference.js.gz");
   let document: string | null = null;
 
   return new Elysia({ detail: { hide: true } })
     .get("/openapi.json", () => {
-      document ??= JSON.stringify(describeApi(app(), version));
+      document ??= JSON.stringify(describeApi(app(), version, schemas));
       return text("application/json", document);
     })
     .get("/docs", () => text("text/html; charset=utf-8", PAGE, { "content-security-policy": POLICY }))

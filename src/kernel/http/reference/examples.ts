@@ -1,0 +1,205 @@
+type Json = Record<string, unknown>;
+type Resolve = (ref: string) => Json;
+
+const ROOM = "0199b0c6-7d4e-7a31-9f10-2b6f3c8a5e01";
+const PROJECT = "0199b0c0-11aa-7c02-8a44-90d1f5e3b702";
+const TIME = "2026-03-01T12:00:00.000Z";
+const LATER = "2026-03-01T13:00:00.000Z";
+
+/** What fields hold, by the record they stand in where that matters: one made-up project runs through all examples. */
+const FIELDS: Record<string, unknown> = {
+  "Message.id": "msg_4Tq8mZ1xW7cK2rB9nF6dY3sL",
+  "Attachment.id": "att_8Hs2kV5pQ1zN7wC4xJ9mT6bR",
+  "Conversation.id": "conv_2Jw7rX4nL9kD1sV6tH8qP3mZ",
+  "LiveStream.id": "stream_6Pd3bM8vK1yT5gR9jW2nX7cQ",
+  "Room.name": "standup",
+  "RoomWithParticipants.name": "standup",
+  "CreateRoom.name": "standup",
+  "Conversation.name": "standup-chat",
+  "CreateConversation.name": "standup-chat",
+  "RtcServer.name": "eu1",
+  "RegisterServer.name": "eu1",
+  "Member.name": "Ada Lovelace",
+  "User.name": "Ada Lovelace",
+  "ApiKey.name": "backend",
+  "CreateApiKey.name": "backend",
+  "Conversation.metadata": { topic: "releases" },
+  "Session.id": "0199b0c1-5f6e-7d10-b1aa-7e2f9c4d8a03",
+  accessToken: "eyJhbGciOiJIUzI1NiJ9…",
+  action: "api_key.created",
+  activeParticipants: 12,
+  activeRooms: 3,
+  actorEmail: "ada@example.com",
+  actorId: "0199b0bf-2c3d-7e4f-8a5b-6c7d8e9f0a1b",
+  allowedOrigins: ["https://app.example.com"],
+  at: TIME,
+  attachmentId: "att_8Hs2kV5pQ1zN7wC4xJ9mT6bR",
+  authorizationUrl: "https://accounts.example.com/authorize?client_id=…",
+  body: '{"id":"evt_…","type":"message.created"}',
+  clientMessageId: "c0ffee-1",
+  clientTrackId: "camera-1",
+  code: "SVC_ROOM_NOT_FOUND",
+  codec: "VP8",
+  connectionId: "tab-7f3a",
+  conversationId: "conv_2Jw7rX4nL9kD1sV6tH8qP3mZ",
+  conversations: ["conv_2Jw7rX4nL9kD1sV6tH8qP3mZ"],
+  count: 2,
+  createdAt: TIME,
+  currentPassword: "correct horse battery",
+  cursor: "WyIyMDI2LTAzLTAxIl0",
+  date: "2026-03-01",
+  description: "Daily video calls",
+  emoji: "👍",
+  endedAt: LATER,
+  endpoint: "wss://rtc.example.com/v1/rtc",
+  "ChatToken.endpoint": "wss://rtc.example.com/v1/chat/ws",
+  email: "ada@example.com",
+  epoch: "e1",
+  error: "connection refused",
+  eventId: "evt_9Lx4cQ7zS2hB6vM1kD8pR5tW",
+  eventType: "message.created",
+  expiresAt: LATER,
+  expiresIn: 3600,
+  field: "name",
+  filename: "plan.pdf",
+  from: "ada",
+  hostIdentity: "ada",
+  identity: "ada",
+  id: ROOM,
+  internalUrl: "http://10.0.0.2:7000",
+  invitedBy: "ada@example.com",
+  ipAddress: "203.0.113.7",
+  key: "svk_dev_4f9Kd2Lm8Qx7Zb1P.…",
+  language: "en",
+  lastMessageAt: TIME,
+  lastReadMessageId: "msg_4Tq8mZ1xW7cK2rB9nF6dY3sL",
+  limit: 50,
+  message: "There is no such room.",
+  messageId: "msg_4Tq8mZ1xW7cK2rB9nF6dY3sL",
+  mid: "0",
+  mimeType: "application/pdf",
+  name: "standup",
+  newPassword: "a longer correct horse",
+  nextCursor: "WyIyMDI2LTAyLTI4Il0",
+  password: "correct horse battery",
+  participantIdentity: "ada",
+  path: "/v1/rooms/unknown",
+  payload: '{"raised":true}',
+  periodStart: "2026-03-01T00:00:00.000Z",
+  "TelemetryEvent.data": { rttMs: 32 },
+  projectId: PROJECT,
+  projectName: "Example",
+  providers: ["google"],
+  publicHost: "203.0.113.10",
+  publicId: "4f9Kd2Lm8Qx7Zb1P",
+  "AuditEntry.publicId": "aud_3Vn8wY5kX1qT7mC2zG9rL6bJ",
+  publish: true,
+  reason: "left",
+  region: "eu",
+  requestId: "req_9f86d081884c7d659a2feaa0",
+  resourceId: ROOM,
+  resourceType: "api_key",
+  retryAfterMs: 500,
+  retryAfterSeconds: 30,
+  role: "MEMBER",
+  room: "standup-chat",
+  roomId: ROOM,
+  roomName: "standup",
+  scopes: ["chat:read", "chat:send"],
+  sdk: "stoa-web/0.1.0",
+  secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+  senderId: "ada",
+  seq: 42,
+  serverName: "local",
+  sessionId: "0199b0c1-5f6e-7d10-b1aa-7e2f9c4d8a03",
+  sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+  since: TIME,
+  size: 48213,
+  startedAt: TIME,
+  state: "CONNECTED",
+  status: "ok",
+  streamId: "stream_6Pd3bM8vK1yT5gR9jW2nX7cQ",
+  tags: ["release"],
+  text: "Shall we begin?",
+  thumbnailUrl: "https://app.example.com/launch.png",
+  title: "Launch day",
+  token: "eyJhbGciOiJIUzI1NiJ9…",
+  tokenId: "0199b0c2-7a8b-7c9d-8e0f-1a2b3c4d5e6f",
+  topic: "hands",
+  trackId: "tr_5k2m9q",
+  ttlSeconds: 600,
+  updatedAt: TIME,
+  uploadUrl: "https://rtc.example.com/v1/storage/att_8Hs2kV5pQ1zN7wC4xJ9mT6bR?expires=…&signature=…",
+  uploaderId: "ada",
+  url: "https://app.example.com/hooks/stoa",
+  "DownloadUrl.url": "https://rtc.example.com/v1/storage/att_8Hs2kV5pQ1zN7wC4xJ9mT6bR?expires=…&signature=…",
+  userAgent: "Mozilla/5.0",
+  userId: "ada",
+  userIds: ["ada", "grace"],
+  urls: ["turns:turn.example.com:443"],
+  uuid: "0199b0c7-1234-7abc-8def-0123456789ab",
+  version: "0.1.0",
+};
+
+/** Optional fields that a first example is better without: nobody sets them before they know what they are for. */
+const LEFT_OUT = new Set(["mid", "resume", "metadata", "retentionDays", "replyTo", "clientSentAt", "sdpDeflate"]);
+
+/**
+ * An example of a schema: what stands in it as such, else what its fields are known to hold, else the plainest value
+ * that the schema allows. A test holds each against its schema.
+ */
+export function exampleOf(schema: Json, resolve: Resolve, field = "", record = ""): unknown {
+  if (schema.$ref !== undefined) {
+    const ref = String(schema.$ref);
+    return exampleOf(resolve(ref), resolve, field, ref.slice(ref.lastIndexOf("/") + 1));
+  }
+  const [given] = Array.isArray(schema.examples) ? schema.examples : [];
+  if (given !== undefined) return given;
+  if (schema.const !== undefined) return schema.const;
+  if (Array.isArray(schema.allOf)) {
+    return Object.assign({}, ...schema.allOf.map((part: Json) => exampleOf(part, resolve, field, record)));
+  }
+  const known = knownValue(schema, field, record);
+  if (known !== undefined) return known;
+  if (allowsNull(schema)) return null;
+  if (Array.isArray(schema.enum)) return schema.enum[0];
+  if (Array.isArray(schema.anyOf)) {
+    return exampleOf((schema.anyOf[0] ?? {}) as Json, resolve, field, record);
+  }
+  const [type] = [schema.type].flat();
+  if (type === "object" || schema.properties) return exampleOfObject(schema, resolve, record);
+  if (type === "array") {
+    const items = schema.items as Json | undefined;
+    return items === undefined ? [] : [exampleOf(items, resolve, field, record)];
+  }
+  if (type === "integer" || type === "number")
+    return Math.max(Number(schema.minimum ?? 0), Number(schema.default ?? 0));
+  if (type === "boolean") return schema.default ?? false;
+  if (type === "string") return schema.format === "date-time" ? TIME : "text";
+  return type === "null" ? null : {};
+}
+
+const allowsNull = ({ type, anyOf }: Json): boolean =>
+  [type].flat().includes("null") || (Array.isArray(anyOf) && anyOf.some((variant: Json) => variant.type === "null"));
+
+function exampleOfObject(schema: Json, resolve: Resolve, record: string): Json {
+  const required = (schema.required ?? []) as string[];
+  const shown = Object.entries((schema.properties ?? {}) as Record<string, Json>).filter(
+    ([name]) => required.includes(name) || !LEFT_OUT.has(name),
+  );
+  return Object.fromEntries(shown.map(([name, item]) => [name, exampleOf(item, resolve, name, record)]));
+}
+
+/** The value that the field is known by, where the schema would take it. */
+function knownValue(schema: Json, field: string, record: string): unknown {
+  const value = FIELDS[`${record}.${field}`] ?? FIELDS[field];
+  if (value === undefined) return undefined;
+  const types = [schema.type ?? (schema.anyOf as Json[] | undefined)?.map(({ type }) => type)].flat(2);
+  const type = Array.isArray(value) ? "array" : typeof value;
+  const fitsType = types.includes(type) || (type === "number" && types.includes("integer"));
+  if (!fitsType) return undefined;
+  if (Array.isArray(schema.enum)) return schema.enum.includes(value) ? value : undefined;
+  if (schema.pattern !== undefined && !new RegExp(String(schema.pattern)).test(String(value))) return undefined;
+  if (Array.isArray(value) && (schema.items as Json | undefined)?.properties) return undefined;
+  return value;
+}

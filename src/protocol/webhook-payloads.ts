@@ -1,0 +1,75 @@
+/** `data` of every webhook event, as schemas: the types of the outbox, the reference and the guide come from here. */
+import { type Static, type TObject, Type } from "@sinclair/typebox";
+import { Message } from "./chat-records.ts";
+import { literals } from "./literals.ts";
+
+const Text = Type.String();
+const NullableText = Type.Union([Type.String(), Type.Null()]);
+const seq = Type.Integer({ description: "Position in the conversation, without a gap" });
+
+const StreamPresence = { streamId: Text, identity: Text, at: Text };
+const Reacted = { messageId: Text, conversationId: Text, userId: Text, emoji: Text, at: Text, seq };
+const Membership = { conversationId: Text, userId: Text, role: Text, at: Text, seq };
+
+export const WebhookPayloads = {
+  "live_stream.created": Type.Object({
+    streamId: Text,
+    title: Text,
+    visibility: Text,
+    hostIdentity: Text,
+    createdAt: Text,
+  }),
+  "live_stream.started": Type.Object({ streamId: Text, startedAt: Text }),
+  "live_stream.ended": Type.Object({
+    streamId: Text,
+    endedAt: Text,
+    durationMs: Type.Union([Type.Integer(), Type.Null()]),
+  }),
+  "live_stream.host_joined": Type.Object({ ...StreamPresence, role: literals(["HOST", "CO_HOST"]) }),
+  "live_stream.host_left": Type.Object(StreamPresence),
+  "live_stream.viewer_joined": Type.Object(StreamPresence),
+  "live_stream.viewer_left": Type.Object(StreamPresence),
+  "message.created": Type.Object({ message: Message, seq }),
+  "message.updated": Type.Object({ message: Message, seq }),
+  "message.deleted": Type.Object({
+    messageId: Text,
+    conversationId: Text,
+    senderId: NullableText,
+    deletedAt: Text,
+    deletedBy: NullableText,
+    seq,
+  }),
+  "reaction.added": Type.Object(Reacted),
+  "reaction.removed": Type.Object(Reacted),
+  "room.created": Type.Object({
+    conversationId: Text,
+    name: Text,
+    type: Text,
+    roomId: NullableText,
+    createdAt: Text,
+    seq,
+  }),
+  "participant.joined": Type.Object(Membership),
+  "participant.left": Type.Object(Membership),
+} as const satisfies Record<string, TObject>;
+
+/** When each event is sent, in the words of the reference and the guide. */
+export const WEBHOOK_MEANINGS: Record<keyof typeof WebhookPayloads, string> = {
+  "live_stream.created": "A live stream was created; it is not live yet",
+  "live_stream.started": "A live stream went live",
+  "live_stream.ended": "A live stream ended",
+  "live_stream.host_joined": "Credentials were minted for a host or co-host",
+  "live_stream.host_left": "A co-host was removed",
+  "live_stream.viewer_joined": "Credentials were minted for a viewer; once per viewer until they leave",
+  "live_stream.viewer_left": "Your backend said that a viewer left",
+  "message.created": "A message was sent",
+  "message.updated": "A message was edited",
+  "message.deleted": "A message was deleted",
+  "reaction.added": "Somebody reacted to a message",
+  "reaction.removed": "Somebody took a reaction back",
+  "room.created": "A conversation was created, attached to a room or not",
+  "participant.joined": "Somebody became a member of a conversation",
+  "participant.left": "Somebody is no longer a member of a conversation",
+};
+
+export type WebhookPayloadOf<T extends keyof typeof WebhookPayloads> = Static<(typeof WebhookPayloads)[T]>;

@@ -1,0 +1,47 @@
+import { t } from "elysia";
+import { Environment, NullableTimestamp, Timestamp } from "../kernel/http/schema.ts";
+
+export const UsageQuery = t.Object({
+  limit: t.Optional(t.Integer({ minimum: 1, maximum: 200, description: "History rows, newest first" })),
+  days: t.Optional(
+    t.Integer({ minimum: 1, maximum: 365, description: "UTC days of the daily rollup, today included" }),
+  ),
+});
+
+export const UsageSession = t.Object({
+  id: t.String(),
+  projectId: t.String(),
+  environment: Environment,
+  roomId: t.String(),
+  roomName: t.String(),
+  participantIdentity: t.String(),
+  startedAt: Timestamp,
+  endedAt: NullableTimestamp,
+  minutes: t.Integer(),
+});
+const Daily = t.Array(t.Object({ date: t.String(), minutes: t.Integer(), sessions: t.Integer() }));
+
+export const Usage = t.Object({
+  includedMinutes: t.Integer(),
+  usedMinutes: t.Integer(),
+  remainingMinutes: t.Integer(),
+  usedPercent: t.Number(),
+  exceeded: t.Boolean(),
+  enforced: t.Boolean(),
+  periodStart: Timestamp,
+  liveSessions: t.Integer(),
+});
+
+export const UsageDetail = t.Object({
+  ...Usage.properties,
+  history: t.Array(UsageSession),
+  daily: Daily,
+  projects: t.Array(t.Object({ projectId: t.String(), name: t.String(), minutes: t.Integer() })),
+});
+
+export const ProjectUsage = t.Object({
+  projectId: t.String(),
+  usedMinutes: t.Integer(),
+  history: t.Array(UsageSession),
+  daily: Daily,
+});
