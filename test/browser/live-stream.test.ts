@@ -32,7 +32,7 @@ test("[4.5] a host goes live, a viewer who waited watches and chats, the host en
   const { liveStreams } = stage.stoa;
   const stream = await liveStreams.create({ title: "Launch", hostIdentity: "host" });
   const hosting = await liveStreams.addHost(stream.id, { identity: "host" });
-  const watching = await liveStreams.mintViewerToken(stream.id, "viewer");
+  const watching = await liveStreams.mintViewerToken(stream.id, { identity: "viewer" });
   const [host, viewer] = await Promise.all([stage.page(), stage.page()]);
   await joinRoom(host, hosting.rtc, ["camera", "microphone"]);
   await joinChat(host, hosting.chat, stream.conversationId);

@@ -1,3 +1,5 @@
+type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+
 export type StoaOptions = {
   /** Where the server is: `https://rtc.example.com`. */
   url: string;
@@ -5,7 +7,8 @@ export type StoaOptions = {
   /** Tries after the first, for answers that may differ next time; 3 unless given. */
   retries?: number;
   timeoutMs?: number;
-  fetch?: typeof fetch;
+  /** Instead of the global one. */
+  fetch?: Fetch;
 };
 
 /** A refused request: `code` is the server's (`SVC_…`), `requestId` finds it in the server's log. */
@@ -22,43 +25,56 @@ export class StoaApiError extends Error {
   }
 }
 
-export type Call = <T>(method: string, path: string, body?: object, options?: CallOptions) => Promise<T>;
 export type CallOptions = { idempotencyKey?: string };
+export type Answer<T> = { body: T; headers: Headers };
 
 /** 409 only when it says so itself: the first request with this idempotency key is still running. */
 const RETRIED = new Set([408, 425, 429, 500, 502, 503, 504]);
 
 /** One caller for all routes. A POST carries an idempotency key of its own, so that a retry never does a thing twice. */
-export function createCall({ url, apiKey, retries = 3, timeoutMs = 15_000, fetch: ask = fetch }: StoaOptions): Call {
-  const base = url.replace(/\/+$/, "");
-  return async <T>(method: string, path: string, body?: object, options: CallOptions = {}) => {
-    const headers: Record<string, string> = { authorization: `Bearer ${apiKey}` };
+export class Transport {
+  readonly #base: string;
+  readonly #apiKey: string;
+  readonly #retries: number;
+  readonly #timeoutMs: number;
+  readonly #fetch: Fetch;
+
+  constructor(options: StoaOptions) {
+    this.#base = options.url.replace(/\/+$/, "");
+    this.#apiKey = options.apiKey;
+    this.#retries = options.retries ?? 3;
+    this.#timeoutMs = options.timeoutMs ?? 15_000;
+    this.#fetch = options.fetch ?? ((url, init) => fetch(url, init));
+  }
+
+  async ask<T>(method: string, path: string, body?: object, options: CallOptions = {}): Promise<Answer<T>> {
+    const headers: Record<string, string> = { authorization: `Bearer ${this.#apiKey}` };
     if (body !== undefined) headers["content-type"] = "application/json";
     if (method === "POST") headers["idempotency-key"] = options.idempotencyKey ?? crypto.randomUUID();
+    const init = { method, headers, body: body === undefined ? undefined : JSON.stringify(body) };
 
     for (let attempt = 0; ; attempt++) {
-      const last = attempt >= retries;
-      let response: Response;
-      try {
-        response = await ask(base + path, {
-          method,
-          headers,
-          body: body === undefined ? undefined : JSON.stringify(body),
-          signal: AbortSignal.timeout(timeoutMs),
-        });
-      } catch (error) {
+      const last = attempt >= this.#retries;
+      const response = await this.#once(path, init).catch(async (error: unknown) => {
         if (last) throw error;
         await wait(backoffMs(attempt));
-        continue;
+        return null;
+      });
+      if (response === null) continue;
+      if (response.ok) {
+        return { body: (response.status === 204 ? undefined : await response.json()) as T, headers: response.headers };
       }
-      if (response.ok) return (response.status === 204 ? undefined : await response.json()) as T;
       const failure = await failureOf(response);
       const again = RETRIED.has(response.status) || failure.code === "SVC_IDEMPOTENCY_IN_PROGRESS";
       if (last || !again) throw failure;
       const asked = Number(response.headers.get("retry-after"));
       await wait(asked > 0 ? asked * 1000 : backoffMs(attempt));
     }
-  };
+  }
+
+  #once(path: string, init: RequestInit): Promise<Response> {
+    return this.#fetch(this.#base + path, { ...init, signal: AbortSignal.timeout(this.#timeoutMs) });
+  }
 }
 
 async function failureOf(response: Response): Promise<StoaApiError> {

@@ -1,0 +1,90 @@
+/** What the routes and records of the API are called in `stoa/server`. */
+import type { JsonSchema } from "./json-schema-type.ts";
+
+type RecordSource = { route: string; part: (answer: JsonSchema) => JsonSchema };
+
+const whole = (route: string): RecordSource => ({ route, part: (answer) => answer });
+const item = (route: string): RecordSource => ({ route, part: (answer) => answer.items ?? {} });
+const field = (route: string, name: string): RecordSource => ({
+  route,
+  part: (answer) => answer.properties?.[name] ?? {},
+});
+
+/** Types that get a name of their own, and an answer each can be seen in; parts before what is made of them. */
+export const RECORDS: Record<string, RecordSource> = {
+  Permissions: field("POST /v1/rooms/{id}/rtc-tokens", "permissions"),
+  Project: whole("GET /v1/project"),
+  Room: item("GET /v1/rooms"),
+  Participant: item("GET /v1/rooms/{id}/participants"),
+  RtcToken: whole("POST /v1/rooms/{id}/rtc-tokens"),
+  ChatToken: whole("POST /v1/chat/tokens"),
+  Attachment: whole("GET /v1/chat/attachments/{attachmentId}"),
+  Conversation: whole("GET /v1/chat/conversations/{room}"),
+  ConversationMember: item("GET /v1/chat/conversations/{room}/members"),
+  Message: whole("GET /v1/chat/messages/{messageId}"),
+  MessagePage: whole("GET /v1/chat/conversations/{room}/messages"),
+  ReadState: whole("GET /v1/chat/conversations/{room}/read-state"),
+  LiveStream: item("GET /v1/live-streams"),
+  StreamCredentials: whole("POST /v1/live-streams/{streamId}/viewer-tokens"),
+  Connection: item("GET /v1/connections"),
+  ClassifiedError: item("GET /v1/errors"),
+};
+
+/** Names that the rule below would not find, or that say more. */
+const NAMES: Record<string, [group: string, name: string]> = {
+  "GET /v1/project": ["projects", "current"],
+  "DELETE /v1/rooms/{id}": ["rooms", "close"],
+  "DELETE /v1/rooms/{id}/participants/{identity}": ["rooms", "removeParticipant"],
+  "PATCH /v1/rooms/{id}/participants/{identity}": ["rooms", "updateParticipant"],
+  "POST /v1/rooms/{id}/participants/{identity}/tracks/{trackId}/mute": ["rooms", "muteTrack"],
+  "POST /v1/rooms/{id}/data": ["rooms", "sendData"],
+  "POST /v1/rooms/{id}/rtc-tokens": ["rtcTokens", "mint"],
+  "DELETE /v1/rooms/{id}/rtc-tokens/{tokenId}": ["rtcTokens", "revoke"],
+  "POST /v1/chat/tokens": ["chatTokens", "mint"],
+  "DELETE /v1/chat/tokens/{tokenId}": ["chatTokens", "revoke"],
+  "GET /v1/chat/unread": ["conversations", "unread"],
+  "GET /v1/chat/conversations/{room}/messages": ["messages", "history"],
+  "POST /v1/chat/conversations/{room}/messages": ["messages", "send"],
+  "GET /v1/chat/conversations/{room}/search": ["messages", "search"],
+  "PATCH /v1/chat/messages/{messageId}": ["messages", "edit"],
+  "POST /v1/chat/messages/{messageId}/reactions": ["messages", "react"],
+  "DELETE /v1/chat/messages/{messageId}/reactions/{emoji}": ["messages", "unreact"],
+  "POST /v1/chat/messages/{messageId}/read": ["messages", "markRead"],
+  "DELETE /v1/chat/messages/{messageId}/pin": ["messages", "unpin"],
+  "POST /v1/chat/conversations/{room}/members": ["conversations", "addMember"],
+  "PATCH /v1/chat/conversations/{room}/members/{userId}": ["conversations", "updateMember"],
+  "DELETE /v1/chat/conversations/{room}/members/{userId}": ["conversations", "removeMember"],
+  "POST /v1/chat/conversations/{room}/attachments": ["attachments", "create"],
+  "POST /v1/live-streams/{streamId}/hosts": ["liveStreams", "addHost"],
+  "DELETE /v1/live-streams/{streamId}/hosts/{identity}": ["liveStreams", "removeHost"],
+  "POST /v1/live-streams/{streamId}/viewer-tokens": ["liveStreams", "mintViewerToken"],
+  "DELETE /v1/live-streams/{streamId}/viewers/{identity}": ["liveStreams", "removeViewer"],
+  "POST /v1/live-streams/{streamId}/leave": ["liveStreams", "viewerLeft"],
+  "GET /v1/metrics": ["observability", "metrics"],
+  "GET /v1/diagnostics": ["observability", "diagnostics"],
+  "POST /v1/rooms/{roomId}/recordings": ["recordings", "start"],
+  "POST /v1/rooms/{id}/recordings": ["recordings", "start"],
+};
+
+const VERBS: Record<string, string> = { POST: "create", GET: "get", PATCH: "update", PUT: "put", DELETE: "delete" };
+
+/**
+ * The first fixed part of the path is the group; a second one names the method (`POST /v1/live-streams/{id}/start`), with
+ * the verb before it when it is not the plain one (`deletePin`); otherwise the verb does (`rooms.create`).
+ */
+export function methodOf(method: string, path: string): [group: string, name: string] {
+  const named = NAMES[`${method} ${path}`];
+  if (named) return named;
+  const parts = path.replace(/^\/v1\/(chat\/)?/, "").split("/");
+  const [group = "", ...rest] = parts;
+  const fixed = rest.filter((part) => !part.startsWith("{"));
+  const inside = parts.at(-1)?.startsWith("{") ?? false;
+  if (fixed.length === 0) return [camel(group), method === "GET" && !inside ? "list" : (VERBS[method] ?? "call")];
+  const plainVerb = (method === "GET" && !inside) || (method === "POST" && !inside);
+  const name = camel(fixed.join("-"));
+  return [camel(group), plainVerb ? name : `${VERBS[method]}${name[0]?.toUpperCase()}${name.slice(1)}`];
+}
+
+function camel(text: string): string {
+  return text.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
+}

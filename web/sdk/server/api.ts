@@ -1,0 +1,181 @@
+// biome-ignore-all format: printed by bin/api-client.ts, as it comes
+// Printed from the API by bin/api-client.ts; a change made here is lost.
+import type { CallOptions } from "./request.ts";
+import { Routes } from "./routes.ts";
+
+export type Permissions = { join: boolean; subscribe: boolean; publish: boolean; publishAudio: boolean; publishVideo: boolean; publishData: boolean; };
+export type Project = { id: string; name: string; description: string | null; status: "ACTIVE" | "ARCHIVED"; allowedOrigins: Array<string>; allowLocalhostOrigins: boolean; /** ISO 8601, UTC, milliseconds */ createdAt: string; /** ISO 8601, UTC, milliseconds */ updatedAt: string; role?: "OWNER" | "ADMIN" | "DEVELOPER" | "VIEWER"; environment?: "DEVELOPMENT" | "PRODUCTION"; };
+export type Room = { id: string; projectId: string; environment: "DEVELOPMENT" | "PRODUCTION"; name: string; region: string | null; status: "ACTIVE" | "CLOSED"; participantCount: number | null; /** null: nobody is in the room, so no node holds it */ serverName: string | null; /** ISO 8601, UTC, milliseconds */ createdAt: string; /** ISO 8601, UTC, milliseconds */ updatedAt: string; /** ISO 8601, UTC, milliseconds */ closedAt: string | null; };
+export type Participant = { identity: string; connectionId: string; state: "CONNECTING" | "CONNECTED" | "RECONNECTING" | "DISCONNECTED" | "FAILED"; permissions: Permissions; metadata: string | null; joinedAt: string; tracks: Array<{ id: string; kind: "audio" | "video"; source: "camera" | "microphone" | "screenShare" | "screenShareAudio" | "other"; name: string | null; muted: boolean; simulcast: boolean; codec: string | null; }>; quality: "excellent" | "good" | "poor" | "lost" | null; };
+export type RtcToken = { token: string; tokenId: string; /** Address of the signaling socket */ endpoint: string; iceServers: Array<{ urls: Array<string>; username?: string; credential?: string; }>; roomId: string; roomName: string; participantIdentity: string; permissions: Permissions; metadata: string | null; /** ISO 8601, UTC, milliseconds */ expiresAt: string; /** ISO 8601, UTC, milliseconds */ createdAt: string; };
+export type ChatToken = { token: string; tokenId: string; userId: string; scopes: Array<string>; conversations: Array<string> | null; endpoint: string; expiresAt: string; };
+export type Attachment = { id: string; conversationId: string; filename: string; mimeType: string; size: number; sha256: string | null; status: "PENDING" | "UPLOADED" | "EXPIRED"; uploaderId: string | null; metadata: Record<string, unknown> | null; createdAt: string; };
+export type Conversation = { id: string; uuid: string; name: string; type: "CHANNEL" | "DIRECT" | "ROOM"; status: "ACTIVE" | "ARCHIVED"; roomId: string | null; retentionDays: number | null; metadata: Record<string, unknown> | null; slowModeSeconds: number; memberCount: number; lastSeq: number; lastMessageAt: string | null; createdAt: string; updatedAt: string; unreadCount?: number; };
+export type ConversationMember = { userId: string; role: "MEMBER" | "MODERATOR" | "ADMIN"; status: "ACTIVE" | "LEFT" | "BANNED"; mutedUntil: string | null; metadata: Record<string, unknown> | null; joinedAt: string; leftAt: string | null; };
+export type Message = { id: string; seq: number; conversationId: string; senderId: string | null; type: "text" | "attachment" | "system" | "event"; text: string | null; replyTo: string | null; threadRootId: string | null; replyCount: number; clientMessageId: string | null; attachment: Attachment | null; metadata: Record<string, unknown> | null; reactions: Array<{ emoji: string; count: number; userIds: Array<string>; }>; pinned: boolean; edited: boolean; editedAt: string | null; deleted: boolean; deletedAt: string | null; createdAt: string; updatedAt: string; cursor: string; };
+export type MessagePage = { data: Array<Message>; nextCursor: string | null; previousCursor: string | null; hasMore: boolean; };
+export type ReadState = { userId: string; lastReadMessageId: string | null; lastReadSeq: number | null; lastReadAt: string | null; unreadCount: number; };
+export type LiveStream = { id: string; title: string; description: string | null; thumbnailUrl: string | null; category: string | null; tags: Array<string>; language: string | null; visibility: "PUBLIC" | "PRIVATE" | "AUTHENTICATED"; metadata: Record<string, unknown> | null; status: "CREATED" | "LIVE" | "ENDED"; hostIdentity: string; roomId: string; conversationId: string; viewerCount: number | null; peakViewerCount: number; /** ISO 8601, UTC, milliseconds */ scheduledAt: string | null; /** ISO 8601, UTC, milliseconds */ startedAt: string | null; /** ISO 8601, UTC, milliseconds */ endedAt: string | null; /** ISO 8601, UTC, milliseconds */ createdAt: string; /** ISO 8601, UTC, milliseconds */ updatedAt: string; };
+export type StreamCredentials = { streamId: string; identity: string; role: "HOST" | "CO_HOST" | "VIEWER"; rtc: RtcToken; chat: ChatToken; };
+export type Connection = { id: string; /** The client's own name for it */ connectionId: string; state: "CONNECTING" | "CONNECTED" | "RECONNECTING" | "DISCONNECTED" | "FAILED"; roomId: string | null; roomName: string | null; participantIdentity: string; serverName: string | null; sdk: string | null; userAgent: string | null; ipAddress: string | null; reconnectCount: number; rttMs: number | null; jitterMs: number | null; packetLossPercent: number | null; /** From the socket to the first media; null without media */ joinTimeMs: number | null; /** ISO 8601, UTC, milliseconds */ startedAt: string; /** ISO 8601, UTC, milliseconds */ connectedAt: string | null; /** ISO 8601, UTC, milliseconds */ disconnectedAt: string | null; /** From connectedAt */ durationMs: number | null; disconnectReason: string | null; };
+export type ClassifiedError = { id: string; category: "AUTHENTICATION_ERROR" | "AUTHORIZATION_ERROR" | "TOKEN_ERROR" | "SIGNALING_ERROR" | "ICE_ERROR" | "TURN_ERROR" | "SFU_ERROR" | "NETWORK_ERROR" | "CLIENT_ERROR" | "UNKNOWN_ERROR"; code: string; message: string; likelyCause: string; suggestedAction: string; connectionId: string | null; roomId: string | null; /** ISO 8601, UTC, milliseconds */ occurredAt: string; };
+
+/** One method for every route that an API key opens. */
+export class Api extends Routes {
+  readonly projects = {
+    /** The key's own project */
+    current: () => this.call<Project>("GET", `/v1/project`, undefined, {}),
+  };
+
+  readonly rooms = {
+    /** The project's active rooms */
+    list: (query: { limit?: number; cursor?: string; } = {}) => this.list<Room>(`/v1/rooms`, query),
+    /** Create a room */
+    create: (body: { /** 1-128 letters, digits, `-`, `_`, `.` */ name: string; /** Where its media should run; a preference, not a promise */ region?: string; }, options: CallOptions = {}) => this.call<Room>("POST", `/v1/rooms`, body, {}, options),
+    /** One room */
+    get: (id: string) => this.call<Room>("GET", `/v1/rooms/${this.seg(id)}`, undefined, {}),
+    /** Close the room; everyone in it is disconnected */
+    close: (id: string) => this.call<Room>("DELETE", `/v1/rooms/${this.seg(id)}`, undefined, {}),
+    /** Who is in the room now, as the media server sees it */
+    participants: (id: string) => this.list<Participant>(`/v1/rooms/${this.seg(id)}/participants`, {}),
+    /** Remove a participant; no token minted so far brings them back */
+    removeParticipant: (id: string, identity: string) => this.call<void>("DELETE", `/v1/rooms/${this.seg(id)}/participants/${this.seg(identity)}`, undefined, {}),
+    /** Change a participant's permissions (merged) or metadata, live */
+    updateParticipant: (id: string, identity: string, body: { permissions?: { /** May join the room */ join?: boolean; /** May receive other participants' tracks */ subscribe?: boolean; /** May publish tracks */ publish?: boolean; /** With `publish`: restricts to audio */ publishAudio?: boolean; /** With `publish`: restricts to video */ publishVideo?: boolean; /** May send and receive data messages */ publishData?: boolean; }; metadata?: string | null; } = {}) => this.call<{ identity: string; connectionId: string; state: "CONNECTING" | "CONNECTED" | "RECONNECTING" | "DISCONNECTED" | "FAILED"; permissions: Permissions; metadata: string | null; joinedAt: string; tracks: Array<{ id: string; kind: "audio" | "video"; source: "camera" | "microphone" | "screenShare" | "screenShareAudio" | "other"; name: string | null; muted: boolean; simulcast: boolean; codec: string | null; }>; }>("PATCH", `/v1/rooms/${this.seg(id)}/participants/${this.seg(identity)}`, body, {}),
+    /** Mute a track; only its publisher can open it again */
+    muteTrack: (id: string, identity: string, trackId: string, body: { muted: true; }, options: CallOptions = {}) => this.call<{ id: string; kind: "audio" | "video"; source: "camera" | "microphone" | "screenShare" | "screenShareAudio" | "other"; name: string | null; muted: boolean; simulcast: boolean; codec: string | null; }>("POST", `/v1/rooms/${this.seg(id)}/participants/${this.seg(identity)}/tracks/${this.seg(trackId)}/mute`, body, {}, options),
+    /** Send data to everyone in the room who may receive it, or to those named */
+    sendData: (id: string, body: { topic?: string; to?: Array<string>; payload: string; }, options: CallOptions = {}) => this.call<Record<string, never>>("POST", `/v1/rooms/${this.seg(id)}/data`, body, {}, options),
+  };
+
+  readonly rtcTokens = {
+    /** Mint a token for one participant */
+    mint: (id: string, body: { /** 1-128 characters of A-Z a-z 0-9 . _ @ : + = | - */ participantIdentity: string; permissions?: { /** May join the room */ join?: boolean; /** May receive other participants' tracks */ subscribe?: boolean; /** May publish tracks */ publish?: boolean; /** With `publish`: restricts to audio */ publishAudio?: boolean; /** With `publish`: restricts to video */ publishVideo?: boolean; /** May send and receive data messages */ publishData?: boolean; }; ttlSeconds?: number; /** At most 1024 characters, handed to every client */ metadata?: string; }, options: CallOptions = {}) => this.call<RtcToken>("POST", `/v1/rooms/${this.seg(id)}/rtc-tokens`, body, {}, options),
+    /** Revoke a token; whoever joined with it is disconnected and cannot come back */
+    revoke: (id: string, tokenId: string) => this.call<void>("DELETE", `/v1/rooms/${this.seg(id)}/rtc-tokens/${this.seg(tokenId)}`, undefined, {}),
+  };
+
+  readonly conversations = {
+    /** The project's conversations; with a chat token, those of its user */
+    list: (query: { limit?: number; cursor?: string; status?: "ACTIVE" | "ARCHIVED"; } = {}) => this.list<Conversation>(`/v1/chat/conversations`, query),
+    /** Create a conversation, optionally attached to an RTC room */
+    create: (body: { /** 1-128 letters, digits, `-`, `_`, `.` */ name: string; type?: "CHANNEL" | "DIRECT" | "ROOM"; roomId?: string; retentionDays?: number; members?: Array<{ /** 1-128 characters of A-Z a-z 0-9 . _ @ : + = | - */ userId: string; role?: "MEMBER" | "MODERATOR" | "ADMIN"; /** Any JSON object; bounded in bytes of UTF-8 */ metadata?: Record<string, unknown>; }>; /** Any JSON object; bounded in bytes of UTF-8 */ metadata?: Record<string, unknown>; }, options: CallOptions = {}) => this.call<Conversation>("POST", `/v1/chat/conversations`, body, {}, options),
+    /** One conversation */
+    get: (room: string) => this.call<Conversation>("GET", `/v1/chat/conversations/${this.seg(room)}`, undefined, {}),
+    /** Rename, archive or re-open, retention, slow mode */
+    update: (room: string, body: { /** 1-128 letters, digits, `-`, `_`, `.` */ name?: string; status?: "ACTIVE" | "ARCHIVED"; retentionDays?: number | null; /** Any JSON object; bounded in bytes of UTF-8 */ metadata?: Record<string, unknown> | null; slowModeSeconds?: number; } = {}) => this.call<Conversation>("PATCH", `/v1/chat/conversations/${this.seg(room)}`, body, {}),
+    /** Active members; moderators may ask for others by `status` */
+    members: (room: string, query: { limit?: number; cursor?: string; status?: "ACTIVE" | "LEFT" | "BANNED"; } = {}) => this.list<ConversationMember>(`/v1/chat/conversations/${this.seg(room)}/members`, query),
+    /** Add a member, or re-activate one */
+    addMember: (room: string, body: { /** 1-128 characters of A-Z a-z 0-9 . _ @ : + = | - */ userId: string; role?: "MEMBER" | "MODERATOR" | "ADMIN"; /** Any JSON object; bounded in bytes of UTF-8 */ metadata?: Record<string, unknown>; }, options: CallOptions = {}) => this.call<ConversationMember>("POST", `/v1/chat/conversations/${this.seg(room)}/members`, body, {}, options),
+    /** Role, mute, ban */
+    updateMember: (room: string, userId: string, body: { role?: "MEMBER" | "MODERATOR" | "ADMIN"; /** ISO 8601, UTC, milliseconds */ mutedUntil?: string | null; status?: "ACTIVE" | "BANNED"; /** Any JSON object; bounded in bytes of UTF-8 */ metadata?: Record<string, unknown> | null; } = {}) => this.call<ConversationMember>("PATCH", `/v1/chat/conversations/${this.seg(room)}/members/${this.seg(userId)}`, body, {}),
+    /** Remove a member; their messages keep an author */
+    removeMember: (room: string, userId: string) => this.call<void>("DELETE", `/v1/chat/conversations/${this.seg(room)}/members/${this.seg(userId)}`, undefined, {}),
+    /** Who is present now */
+    presence: (room: string, query: { limit?: number; cursor?: string; } = {}) => this.list<{ userId: string; status: "online" | "away" | "offline"; at: string; }>(`/v1/chat/conversations/${this.seg(room)}/presence`, query),
+    /** Who is typing */
+    typing: (room: string, query: { limit?: number; cursor?: string; } = {}) => this.list<{ userId: string; startedAt: string; expiresAt: string; }>(`/v1/chat/conversations/${this.seg(room)}/typing`, query),
+    /** Every member's read position */
+    readReceipts: (room: string, query: { limit?: number; cursor?: string; } = {}) => this.list<{ userId: string; lastReadMessageId: string | null; lastReadSeq: number | null; lastReadAt: string | null; }>(`/v1/chat/conversations/${this.seg(room)}/read-receipts`, query),
+    /** The user's read position and unread count */
+    readState: (room: string, query: { userId?: string; } = {}) => this.call<ReadState>("GET", `/v1/chat/conversations/${this.seg(room)}/read-state`, undefined, query),
+    /** Everything that happened after `after`, oldest first */
+    events: (room: string, query: { after?: string; limit?: number; } = {}) => this.history<{ data: Array<{ type: "message"; seq: number; conversationId: string; at: string; message: Message; thread?: { rootId: string; replyCount: number; }; } | { type: "message.updated"; seq: number; conversationId: string; at: string; message: Message; } | { type: "message.deleted"; seq: number; conversationId: string; at: string; messageId: string; senderId: string | null; deletedAt: string; deletedBy: string | null; thread?: { rootId: string; replyCount: number; }; } | { type: "reaction.added"; seq: number; conversationId: string; at: string; messageId: string; userId: string; emoji: string; reactions: Array<{ emoji: string; count: number; userIds: Array<string>; }>; } | { type: "reaction.removed"; seq: number; conversationId: string; at: string; messageId: string; userId: string; emoji: string; reactions: Array<{ emoji: string; count: number; userIds: Array<string>; }>; } | { type: "member.joined"; seq: number; conversationId: string; at: string; userId: string; role: string; member: ConversationMember; } | { type: "member.left"; seq: number; conversationId: string; at: string; userId: string; role: string; member: ConversationMember; } | { type: "member.updated"; seq: number; conversationId: string; at: string; userId: string; role: string; member: ConversationMember; } | { type: "conversation.updated"; seq: number; conversationId: string; at: string; conversation: Conversation; }>; nextCursor: string | null; hasMore: boolean; epoch: string; lastSeq: number; recovered: boolean; }>(`/v1/chat/conversations/${this.seg(room)}/events`, query),
+    /** What a user has not read, in total and by conversation */
+    unread: (query: { userId?: string; } = {}) => this.call<{ userId: string; total: number; conversations: Array<{ conversationId: string; unreadCount: number; }>; }>("GET", `/v1/chat/unread`, undefined, query),
+    /** Pinned messages, the last pinned first */
+    pins: (room: string, query: { limit?: number; cursor?: string; } = {}) => this.list<Message>(`/v1/chat/conversations/${this.seg(room)}/pins`, query),
+  };
+
+  readonly messages = {
+    /** Messages, newest first */
+    history: (room: string, query: { limit?: number; before?: string; after?: string; threadRootId?: string; senderId?: string; includeDeleted?: boolean | string; } = {}) => this.history<MessagePage>(`/v1/chat/conversations/${this.seg(room)}/messages`, query),
+    /** Send a message */
+    send: (room: string, body: { text?: string; /** `text`, `attachment`; servers also `system`, `event` */ type?: string; replyTo?: string; clientMessageId?: string; attachmentId?: string; /** Any JSON object; bounded in bytes of UTF-8 */ metadata?: Record<string, unknown>; senderId?: string; /** Epoch milliseconds; for measuring latency only */ clientSentAt?: number; } = {}, options: CallOptions = {}) => this.call<{ id: string; seq: number; conversationId: string; senderId: string | null; type: "text" | "attachment" | "system" | "event"; text: string | null; replyTo: string | null; threadRootId: string | null; replyCount: number; clientMessageId: string | null; attachment: Attachment | null; metadata: Record<string, unknown> | null; reactions: Array<{ emoji: string; count: number; userIds: Array<string>; }>; pinned: boolean; edited: boolean; editedAt: string | null; deleted: boolean; deletedAt: string | null; createdAt: string; updatedAt: string; cursor: string; deduplicated: boolean; }>("POST", `/v1/chat/conversations/${this.seg(room)}/messages`, body, {}, options),
+    /** One message, or its tombstone */
+    get: (messageId: string) => this.call<Message>("GET", `/v1/chat/messages/${this.seg(messageId)}`, undefined, {}),
+    /** Edit a message */
+    edit: (messageId: string, body: { text?: string; /** Any JSON object; bounded in bytes of UTF-8 */ metadata?: Record<string, unknown> | null; } = {}) => this.call<Message>("PATCH", `/v1/chat/messages/${this.seg(messageId)}`, body, {}),
+    /** Delete a message; a tombstone without content is left */
+    delete: (messageId: string) => this.call<Message>("DELETE", `/v1/chat/messages/${this.seg(messageId)}`, undefined, {}),
+    /** React to a message; once per user and emoji */
+    react: (messageId: string, body: { emoji: string; userId?: string; }, options: CallOptions = {}) => this.call<{ messageId: string; emoji: string; userId: string; reactions: Array<{ emoji: string; count: number; userIds: Array<string>; }>; }>("POST", `/v1/chat/messages/${this.seg(messageId)}/reactions`, body, {}, options),
+    /** Take a reaction back */
+    unreact: (messageId: string, emoji: string, query: { userId?: string; } = {}) => this.call<void>("DELETE", `/v1/chat/messages/${this.seg(messageId)}/reactions/${this.seg(emoji)}`, undefined, query),
+    /** Mark this message and all earlier ones as read */
+    markRead: (messageId: string, body: { userId?: string; } = {}, query: { userId?: string; } = {}, options: CallOptions = {}) => this.call<ReadState>("POST", `/v1/chat/messages/${this.seg(messageId)}/read`, body, query, options),
+    /** The whole thread: its root, then the replies, oldest first */
+    thread: (messageId: string, query: { limit?: number; cursor?: string; includeDeleted?: boolean | string; } = {}) => this.list<Message>(`/v1/chat/messages/${this.seg(messageId)}/thread`, query),
+    /** Pin a message */
+    pin: (messageId: string, options: CallOptions = {}) => this.call<Message>("POST", `/v1/chat/messages/${this.seg(messageId)}/pin`, undefined, {}, options),
+    /** Unpin a message */
+    unpin: (messageId: string) => this.call<void>("DELETE", `/v1/chat/messages/${this.seg(messageId)}/pin`, undefined, {}),
+    /** Messages that hold every word of `q`, newest first */
+    search: (room: string, query: { limit?: number; cursor?: string; q: string; }) => this.list<Message>(`/v1/chat/conversations/${this.seg(room)}/search`, query),
+  };
+
+  readonly chatTokens = {
+    /** Mint a chat token for one user */
+    mint: (body: { /** 1-128 characters of A-Z a-z 0-9 . _ @ : + = | - */ userId: string; conversations?: Array<string>; scopes?: Array<string>; ttlSeconds?: number; }, options: CallOptions = {}) => this.call<ChatToken>("POST", `/v1/chat/tokens`, body, {}, options),
+    /** Revoke a chat token; its sockets are closed */
+    revoke: (tokenId: string) => this.call<void>("DELETE", `/v1/chat/tokens/${this.seg(tokenId)}`, undefined, {}),
+  };
+
+  readonly attachments = {
+    /** Request an address to upload an attachment to */
+    create: (room: string, body: { /** 1-255 characters; kept and shown, never used as a path */ filename: string; mimeType: string; /** Bytes; at most STORAGE_MAX_ATTACHMENT_BYTES */ size: number; uploaderId?: string; /** Any JSON object; bounded in bytes of UTF-8 */ metadata?: Record<string, unknown>; }, options: CallOptions = {}) => this.call<{ id: string; conversationId: string; filename: string; mimeType: string; size: number; sha256: string | null; status: "PENDING" | "UPLOADED" | "EXPIRED"; uploaderId: string | null; metadata: Record<string, unknown> | null; createdAt: string; uploadUrl: string; uploadMethod: "PUT"; uploadHeaders: Record<string, unknown>; /** ISO 8601, UTC, milliseconds */ expiresAt: string; }>("POST", `/v1/chat/conversations/${this.seg(room)}/attachments`, body, {}, options),
+    /** One attachment */
+    get: (attachmentId: string) => this.call<Attachment>("GET", `/v1/chat/attachments/${this.seg(attachmentId)}`, undefined, {}),
+    /** Confirm the upload, so that the attachment can be sent */
+    complete: (attachmentId: string, options: CallOptions = {}) => this.call<Attachment>("POST", `/v1/chat/attachments/${this.seg(attachmentId)}/complete`, undefined, {}, options),
+    /** A short-lived address to download the attachment from */
+    downloadUrl: (attachmentId: string) => this.call<{ url: string; /** ISO 8601, UTC, milliseconds */ expiresAt: string; }>("GET", `/v1/chat/attachments/${this.seg(attachmentId)}/download-url`, undefined, {}),
+  };
+
+  readonly liveStreams = {
+    /** The project's live streams, newest first */
+    list: (query: { limit?: number; cursor?: string; visibility?: "PUBLIC" | "PRIVATE" | "AUTHENTICATED"; status?: "CREATED" | "LIVE" | "ENDED"; } = {}) => this.list<LiveStream>(`/v1/live-streams`, query),
+    /** Create a live stream */
+    create: (body: { /** 1-200 characters */ title: string; /** 1-128 characters of A-Z a-z 0-9 . _ @ : + = | - */ hostIdentity: string; /** 0-2000 characters */ description?: string | null; /** 0-2048 characters */ thumbnailUrl?: string | null; /** 0-64 characters */ category?: string | null; tags?: Array<string>; /** 0-16 characters */ language?: string | null; visibility?: "PUBLIC" | "PRIVATE" | "AUTHENTICATED"; metadata?: Record<string, unknown> | null; /** ISO 8601, UTC, milliseconds */ scheduledAt?: string | null; }, options: CallOptions = {}) => this.call<LiveStream>("POST", `/v1/live-streams`, body, {}, options),
+    /** One live stream with its viewers now */
+    get: (streamId: string) => this.call<LiveStream>("GET", `/v1/live-streams/${this.seg(streamId)}`, undefined, {}),
+    /** Change what describes a live stream, in any state */
+    update: (streamId: string, body: { /** 1-200 characters */ title?: string; /** 0-2000 characters */ description?: string | null; /** 0-2048 characters */ thumbnailUrl?: string | null; /** 0-64 characters */ category?: string | null; tags?: Array<string>; /** 0-16 characters */ language?: string | null; visibility?: "PUBLIC" | "PRIVATE" | "AUTHENTICATED"; metadata?: Record<string, unknown> | null; } = {}) => this.call<LiveStream>("PATCH", `/v1/live-streams/${this.seg(streamId)}`, body, {}),
+    /** Go live: CREATED to LIVE */
+    start: (streamId: string, options: CallOptions = {}) => this.call<LiveStream>("POST", `/v1/live-streams/${this.seg(streamId)}/start`, undefined, {}, options),
+    /** End for good: LIVE to ENDED; everyone in the room is disconnected */
+    end: (streamId: string, options: CallOptions = {}) => this.call<LiveStream>("POST", `/v1/live-streams/${this.seg(streamId)}/end`, undefined, {}, options),
+    /** Register a host and mint its credentials */
+    addHost: (streamId: string, body: { /** 1-128 characters of A-Z a-z 0-9 . _ @ : + = | - */ identity: string; role?: "HOST" | "CO_HOST"; }, options: CallOptions = {}) => this.call<StreamCredentials>("POST", `/v1/live-streams/${this.seg(streamId)}/hosts`, body, {}, options),
+    /** Remove a co-host: out of room and chat at once, what they wrote stays */
+    removeHost: (streamId: string, identity: string) => this.call<void>("DELETE", `/v1/live-streams/${this.seg(streamId)}/hosts/${this.seg(identity)}`, undefined, {}),
+    /** Mint a viewer's credentials */
+    mintViewerToken: (streamId: string, body: { /** 1-128 characters of A-Z a-z 0-9 . _ @ : + = | - */ identity: string; }, options: CallOptions = {}) => this.call<StreamCredentials>("POST", `/v1/live-streams/${this.seg(streamId)}/viewer-tokens`, body, {}, options),
+    /** Remove and bar a viewer */
+    removeViewer: (streamId: string, identity: string) => this.call<void>("DELETE", `/v1/live-streams/${this.seg(streamId)}/viewers/${this.seg(identity)}`, undefined, {}),
+    /** Tell that a viewer has left */
+    viewerLeft: (streamId: string, body: { /** 1-128 characters of A-Z a-z 0-9 . _ @ : + = | - */ identity: string; }, options: CallOptions = {}) => this.call<void>("POST", `/v1/live-streams/${this.seg(streamId)}/leave`, body, {}, options),
+  };
+
+  readonly connections = {
+    /** Connections, newest first */
+    list: (query: { limit?: number; cursor?: string; state?: "CONNECTING" | "CONNECTED" | "RECONNECTING" | "DISCONNECTED" | "FAILED"; roomId?: string; } = {}) => this.list<Connection>(`/v1/connections`, query),
+    /** A connection with its timeline and errors */
+    get: (connectionId: string) => this.call<{ id: string; /** The client's own name for it */ connectionId: string; state: "CONNECTING" | "CONNECTED" | "RECONNECTING" | "DISCONNECTED" | "FAILED"; roomId: string | null; roomName: string | null; participantIdentity: string; serverName: string | null; sdk: string | null; userAgent: string | null; ipAddress: string | null; reconnectCount: number; rttMs: number | null; jitterMs: number | null; packetLossPercent: number | null; /** From the socket to the first media; null without media */ joinTimeMs: number | null; /** ISO 8601, UTC, milliseconds */ startedAt: string; /** ISO 8601, UTC, milliseconds */ connectedAt: string | null; /** ISO 8601, UTC, milliseconds */ disconnectedAt: string | null; /** From connectedAt */ durationMs: number | null; disconnectReason: string | null; events: Array<{ type: "connection_started" | "connected" | "reconnecting" | "reconnected" | "disconnected" | "connection_failed" | "ice_state_changed" | "signaling_state_changed" | "participant_joined" | "participant_left" | "participant_reconnected" | "participant_connection_failed" | "participant_connection_quality_changed" | "track_published" | "track_unpublished" | "error"; source: "server" | "client"; /** ISO 8601, UTC, milliseconds */ timestamp: string; data: Record<string, unknown> | null; }>; errors: Array<ClassifiedError>; }>("GET", `/v1/connections/${this.seg(connectionId)}`, undefined, {}),
+  };
+
+  readonly errors = {
+    /** Classified errors, newest first */
+    list: (query: { limit?: number; cursor?: string; category?: "AUTHENTICATION_ERROR" | "AUTHORIZATION_ERROR" | "TOKEN_ERROR" | "SIGNALING_ERROR" | "ICE_ERROR" | "TURN_ERROR" | "SFU_ERROR" | "NETWORK_ERROR" | "CLIENT_ERROR" | "UNKNOWN_ERROR"; connectionId?: string; } = {}) => this.list<ClassifiedError>(`/v1/errors`, query),
+    /** A classified error with its connection */
+    get: (errorId: string) => this.call<{ id: string; category: "AUTHENTICATION_ERROR" | "AUTHORIZATION_ERROR" | "TOKEN_ERROR" | "SIGNALING_ERROR" | "ICE_ERROR" | "TURN_ERROR" | "SFU_ERROR" | "NETWORK_ERROR" | "CLIENT_ERROR" | "UNKNOWN_ERROR"; code: string; message: string; likelyCause: string; suggestedAction: string; connectionId: string | null; roomId: string | null; /** ISO 8601, UTC, milliseconds */ occurredAt: string; connection: Connection | null; }>("GET", `/v1/errors/${this.seg(errorId)}`, undefined, {}),
+  };
+
+  readonly observability = {
+    /** Connection and error figures over a range */
+    metrics: (query: { range?: "15m" | "1h" | "24h" | "7d"; } = {}) => this.call<{ rangeSeconds: number; activeRooms: number; activeParticipants: number; connections: number; connectionSuccessRate: number | null; reconnectionRate: number | null; averageConnectionDurationMs: number | null; joinTimeMs: { p50: number | null; p95: number | null; p99: number | null; }; errors: { total: number; byCategory: Record<string, unknown>; }; }>("GET", `/v1/metrics`, undefined, query),
+    /** Whether each dependency answers */
+    diagnostics: () => this.call<{ status: "ok" | "degraded" | "down"; /** ISO 8601, UTC, milliseconds */ checkedAt: string; dependencies: Array<{ name: string; status: "ok" | "degraded" | "down"; latencyMs: number | null; detail: string | null; }>; }>("GET", `/v1/diagnostics`, undefined, {}),
+  };
+}
