@@ -9,7 +9,7 @@ import { type Checkpoints, checkpointWhenQuiet } from "./kernel/db/checkpoints.t
 import { migrate, readMigrations } from "./kernel/db/migrate.ts";
 import { closeDatabase, type Db, openDatabase } from "./kernel/db/open.ts";
 import { createWriter, type Writer } from "./kernel/db/writer.ts";
-import type { Facts } from "./kernel/facts.ts";
+import type { Facts, JoinedFact } from "./kernel/facts.ts";
 import { type Ids, randomIds } from "./kernel/ids.ts";
 import { checkSecret } from "./kernel/installation.ts";
 import { createJwt, type Jwt } from "./kernel/jwt.ts";
@@ -26,7 +26,7 @@ export type Runtime = {
   /** Runs a synchronous unit of work in the next shared transaction; resolves once it is on disk. */
   write: Writer["write"];
   writer: Writer;
-  bus: Bus<Facts>;
+  bus: Bus<Facts, JoinedFact>;
   now: Now;
   timers: Timers;
   ids: Ids;
@@ -66,7 +66,7 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
     checkpoints,
     writer,
     write: writer.write,
-    bus: createBus<Facts>(writer, (err) => log.error({ err }, "bus listener")),
+    bus: createBus<Facts, JoinedFact>((err) => log.error({ err }, "bus listener")),
     now,
     timers,
     ids: options.ids ?? randomIds(),

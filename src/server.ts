@@ -39,7 +39,7 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   lifecycle.started("data lock", () => lock?.release());
   lifecycle.started("database", () => closeRuntime(runtime));
 
-  const unwatch = watchForeignCommits(runtime.db.$client, runtime, () => runtime.bus.announce("changedElsewhere", {}));
+  const unwatch = watchForeignCommits(runtime.db.$client, runtime, () => runtime.bus.tell("changedElsewhere", {}));
   lifecycle.started("foreign commits", unwatch);
 
   const readiness = createReadiness();

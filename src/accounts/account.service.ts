@@ -1,3 +1,4 @@
+import type { Unit } from "../kernel/db/writer.ts";
 import type { Author } from "../kernel/facts.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
@@ -12,7 +13,7 @@ import type { UserRow } from "./user.table.ts";
 /** What an account needs of the projects: a link that admits to one. */
 export type Invitations = {
   emailOf(token: string): string;
-  accept(token: string, userId: string, author: Author): void;
+  accept(unit: Unit, token: string, userId: string, author: Author): void;
 };
 
 export type AccountDeps = {
@@ -44,8 +45,9 @@ export function accountService({ config, log, write }: Runtime, deps: AccountDep
     if (inviteToken !== undefined) invitations.emailOf(inviteToken);
   }
 
-  /** A unit of work. The invitation proves the address when it was sent there. */
+  /** The invitation proves the address when it was sent there. */
   function admit(
+    unit: Unit,
     input: Omit<NewAccount, "password">,
     proven: { hash: string | null; email: boolean },
     by: Registering,
@@ -53,15 +55,14 @@ export function accountService({ config, log, write }: Runtime, deps: AccountDep
     const { email, name, inviteToken } = input;
     requireAdmission(inviteToken);
     const invited = inviteToken !== undefined && invitations.emailOf(inviteToken) === users.normalEmail(email);
-    const user = users.create({ email, name, passwordHash: proven.hash, emailVerified: proven.email || invited });
-    if (inviteToken !== undefined) acceptInvitation(inviteToken, user, by);
+    const user = users.create(unit, { email, name, passwordHash: proven.hash, emailVerified: proven.email || invited });
+    if (inviteToken !== undefined) acceptInvitation(unit, inviteToken, user, by);
     return user;
   }
 
-  /** A unit of work. */
-  function acceptInvitation(inviteToken: string, { id, email }: UserRow, by: Registering): void {
+  function acceptInvitation(unit: Unit, inviteToken: string, { id, email }: UserRow, by: Registering): void {
     const request = { id: by.id, ip: by.ip, userAgent: by.userAgent };
-    invitations.accept(inviteToken, id, { actor: { id, email }, request, environment: "DEVELOPMENT" });
+    invitations.accept(unit, inviteToken, id, { actor: { id, email }, request, environment: "DEVELOPMENT" });
   }
 
   const mustVerify = (user: UserRow) => mailer.delivers && !user.emailVerified;
@@ -80,11 +81,11 @@ export function accountService({ config, log, write }: Runtime, deps: AccountDep
     async register(input: NewAccount, by: Registering) {
       requireAdmission(input.inviteToken);
       const hash = await passwords.hash(input.password);
-      const { user, started, token } = await write(() => {
-        const user = admit(input, { hash, email: false }, by);
+      const { user, started, token } = await write((unit) => {
+        const user = admit(unit, input, { hash, email: false }, by);
         return mustVerify(user)
-          ? { user, started: null, token: oneTimeTokens.issue("verify-email", user.id) }
-          : { user, started: sessions.start(user.id, by), token: null };
+          ? { user, started: null, token: oneTimeTokens.issue(unit, "verify-email", user.id) }
+          : { user, started: sessions.start(unit, user.id, by), token: null };
       });
       if (started) return sessions.open(user, started);
       mailer.post(async () => letters.verifyEmail(user.email, token));
@@ -97,11 +98,11 @@ export function accountService({ config, log, write }: Runtime, deps: AccountDep
       const matches = await passwords.verify(input.password, user?.passwordHash ?? null);
       if (!user || !matches) throw new ApiError("SVC_INVALID_CREDENTIALS");
       if (mustVerify(user)) throw new ApiError("SVC_EMAIL_NOT_VERIFIED");
-      return sessions.open(user, await write(() => sessions.start(user.id, client)));
+      return sessions.open(user, await write((unit) => sessions.start(unit, user.id, client)));
     },
 
     async refresh(refreshToken: string) {
-      const renewed = await write(() => sessions.rotate(refreshToken));
+      const renewed = await write((unit) => sessions.rotate(unit, refreshToken));
       if (!renewed) throw new ApiError("SVC_AUTH_ERROR");
       return sessions.open(renewed.user, renewed);
     },
@@ -109,9 +110,9 @@ export function accountService({ config, log, write }: Runtime, deps: AccountDep
     /** By whichever of the two still names a session. */
     async logout({ accessToken, refreshToken }: { accessToken: string | null; refreshToken: string | null }) {
       const caller = accessToken === null ? null : await sessions.verify(accessToken).catch(() => null);
-      const ended = await write(() => {
-        if (caller) sessions.end(caller.sessionId);
-        const other = refreshToken !== null && sessions.endByRefreshToken(refreshToken);
+      const ended = await write((unit) => {
+        if (caller) sessions.end(unit, caller.sessionId);
+        const other = refreshToken !== null && sessions.endByRefreshToken(unit, refreshToken);
         return caller !== null || other;
       });
       if (!ended) throw new ApiError("SVC_AUTH_ERROR");
@@ -120,13 +121,19 @@ export function accountService({ config, log, write }: Runtime, deps: AccountDep
     show: (userId: string) => showUser(users.get(userId)),
 
     rename: (userId: string, { name }: { name?: string | null }) =>
-      write(() => showUser(name === undefined ? users.get(userId) : users.rename(userId, name))),
+      write((unit) => showUser(name === undefined ? users.get(userId) : users.rename(unit, userId, name))),
 
     /** Made from the command line or the configuration: no registration rule, no mail. */
     async createOperator(input: { email: string; password: string; name?: string }): Promise<UserRow> {
       const passwordHash = await passwords.hash(input.password);
-      return write(() =>
-        users.create({ email: input.email, name: input.name, passwordHash, emailVerified: true, isOperator: true }),
+      return write((unit) =>
+        users.create(unit, {
+          email: input.email,
+          name: input.name,
+          passwordHash,
+          emailVerified: true,
+          isOperator: true,
+        }),
       );
     },
 

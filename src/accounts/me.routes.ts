@@ -56,7 +56,7 @@ export const meRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { acco
     .delete(
       "/sessions/:sessionId",
       async ({ caller, params, set }) => {
-        await write(() => sessions.endOf(caller.userId, params.sessionId));
+        await write((unit) => sessions.endOf(unit, caller.userId, params.sessionId));
         set.status = 204;
       },
       { ...documented("Sign out somewhere else", ["SVC_SESSION_NOT_FOUND"]) },

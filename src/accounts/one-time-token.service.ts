@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import type { Unit } from "../kernel/db/writer.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
 import { oneTimeTokenStore } from "./one-time-token.store.ts";
@@ -8,7 +9,7 @@ const LIFETIME_MS = 3_600_000;
 
 export type OneTimeTokenService = ReturnType<typeof oneTimeTokenService>;
 
-/** The secrets in mails: 256 bits, of which only a digest is kept. Mutations are units of work. */
+/** The secrets in mails: 256 bits, of which only a digest is kept. */
 export function oneTimeTokenService({ db, keyring, now }: Runtime) {
   const store = oneTimeTokenStore(db);
 
@@ -19,10 +20,10 @@ export function oneTimeTokenService({ db, keyring, now }: Runtime) {
   }
 
   return {
-    issue(purpose: OneTimePurpose, userId: string): string {
+    issue(unit: Unit, purpose: OneTimePurpose, userId: string): string {
       const token = randomBytes(32).toString("base64url");
-      store.deleteExpired(now());
-      store.insert({
+      store.deleteExpired(unit, now());
+      store.insert(unit, {
         digest: keyring.digest("one-time", token),
         purpose,
         userId,
@@ -35,9 +36,9 @@ export function oneTimeTokenService({ db, keyring, now }: Runtime) {
     holderOf,
 
     /** Uses it up, together with every other link of its kind to that user. */
-    redeem(purpose: OneTimePurpose, token: string): string {
+    redeem(unit: Unit, purpose: OneTimePurpose, token: string): string {
       const userId = holderOf(purpose, token);
-      store.deleteOf(userId, purpose);
+      store.deleteOf(unit, userId, purpose);
       return userId;
     },
   };

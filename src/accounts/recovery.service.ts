@@ -13,10 +13,10 @@ export function recoveryService(
 ) {
   return {
     async verifyEmail(token: string, client: Client) {
-      const { user, started } = await write(() => {
-        const userId = oneTimeTokens.redeem("verify-email", token);
-        const user = users.update(userId, { emailVerified: true });
-        return { user, started: sessions.start(userId, client) };
+      const { user, started } = await write((unit) => {
+        const userId = oneTimeTokens.redeem(unit, "verify-email", token);
+        const user = users.update(unit, userId, { emailVerified: true });
+        return { user, started: sessions.start(unit, userId, client) };
       });
       return sessions.open(user, started);
     },
@@ -26,7 +26,10 @@ export function recoveryService(
       mailer.post(async () => {
         const user = users.findByEmail(email);
         if (!user || user.emailVerified) return null;
-        return letters.verifyEmail(user.email, await write(() => oneTimeTokens.issue("verify-email", user.id)));
+        return letters.verifyEmail(
+          user.email,
+          await write((unit) => oneTimeTokens.issue(unit, "verify-email", user.id)),
+        );
       });
     },
 
@@ -34,7 +37,10 @@ export function recoveryService(
       mailer.post(async () => {
         const user = users.findByEmail(email);
         if (!user) return null;
-        return letters.resetPassword(user.email, await write(() => oneTimeTokens.issue("reset-password", user.id)));
+        return letters.resetPassword(
+          user.email,
+          await write((unit) => oneTimeTokens.issue(unit, "reset-password", user.id)),
+        );
       });
     },
 
@@ -42,11 +48,11 @@ export function recoveryService(
     async confirmPasswordReset(input: { token: string; password: string }, client: Client) {
       oneTimeTokens.holderOf("reset-password", input.token);
       const passwordHash = await passwords.hash(input.password);
-      const { user, started } = await write(() => {
-        const userId = oneTimeTokens.redeem("reset-password", input.token);
-        sessions.endAllOf(userId);
-        const user = users.update(userId, { passwordHash, emailVerified: true });
-        return { user, started: sessions.start(userId, client) };
+      const { user, started } = await write((unit) => {
+        const userId = oneTimeTokens.redeem(unit, "reset-password", input.token);
+        sessions.endAllOf(unit, userId);
+        const user = users.update(unit, userId, { passwordHash, emailVerified: true });
+        return { user, started: sessions.start(unit, userId, client) };
       });
       return sessions.open(user, started);
     },
@@ -60,20 +66,20 @@ export function recoveryService(
       const matches = await passwords.verify(input.currentPassword, held);
       if (!matches) throw invalid("currentPassword", "is not the current password");
       const passwordHash = await passwords.hash(input.newPassword);
-      await write(() => {
-        users.update(caller.userId, { passwordHash });
-        sessions.endAllOf(caller.userId, caller.sessionId);
+      await write((unit) => {
+        users.update(unit, caller.userId, { passwordHash });
+        sessions.endAllOf(unit, caller.userId, caller.sessionId);
       });
     },
 
     /** From the command line; ends every session of the account. */
     async setPassword(email: string, password: string): Promise<UserRow> {
       const passwordHash = await passwords.hash(password);
-      return write(() => {
+      return write((unit) => {
         const user = users.findByEmail(email);
         if (!user) throw new ApiError("SVC_USER_NOT_FOUND");
-        sessions.endAllOf(user.id);
-        return users.update(user.id, { passwordHash, emailVerified: true });
+        sessions.endAllOf(unit, user.id);
+        return users.update(unit, user.id, { passwordHash, emailVerified: true });
       });
     },
   };

@@ -1,4 +1,5 @@
 import { iso } from "../kernel/clock.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
 import { userStore } from "./user.store.ts";
@@ -8,7 +9,6 @@ type NewUser = { email: string; name?: string; passwordHash: string | null; emai
 
 export type UserService = ReturnType<typeof userService>;
 
-/** Mutations are units of work: call them inside `write`. */
 export function userService({ db, ids, now }: Runtime) {
   const store = userStore(db);
 
@@ -29,7 +29,7 @@ export function userService({ db, ids, now }: Runtime) {
     show: showUser,
 
     /** The first account of an installation is its operator. */
-    create(input: NewUser & { isOperator?: boolean }): UserRow {
+    create(unit: Unit, input: NewUser & { isOperator?: boolean }): UserRow {
       const email = normalEmail(input.email);
       if (store.findByEmail(email)) throw new ApiError("SVC_CONFLICT", "An account with this address exists already.");
       const row: UserRow = {
@@ -41,17 +41,17 @@ export function userService({ db, ids, now }: Runtime) {
         isOperator: input.isOperator ?? store.isEmpty(),
         createdAt: now(),
       };
-      store.insert(row);
+      store.insert(unit, row);
       return row;
     },
 
-    rename(id: string, name: string | null): UserRow {
-      store.update(id, { name: name?.trim() || null });
+    rename(unit: Unit, id: string, name: string | null): UserRow {
+      store.update(unit, id, { name: name?.trim() || null });
       return get(id);
     },
 
-    update(id: string, change: Partial<Omit<UserRow, "id">>): UserRow {
-      store.update(id, change);
+    update(unit: Unit, id: string, change: Partial<Omit<UserRow, "id">>): UserRow {
+      store.update(unit, id, change);
       return get(id);
     },
   };

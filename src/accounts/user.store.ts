@@ -1,5 +1,6 @@
 import { eq, sql } from "drizzle-orm";
 import type { Db } from "../kernel/db/open.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import { type UserRow, users } from "./user.table.ts";
 
 export function userStore(db: Db) {
@@ -22,8 +23,8 @@ export function userStore(db: Db) {
     findByEmail: (email: string): UserRow | undefined => byEmail.get({ email }),
     findOperator: (): UserRow | undefined => operator.get(),
     isEmpty: (): boolean => any.get() === undefined,
-    insert: (row: UserRow) => void db.insert(users).values(row).run(),
-    update: (id: string, change: Partial<Omit<UserRow, "id">>) =>
+    insert: (_unit: Unit, row: UserRow) => void db.insert(users).values(row).run(),
+    update: (_unit: Unit, id: string, change: Partial<Omit<UserRow, "id">>) =>
       void db.update(users).set(change).where(eq(users.id, id)).run(),
   };
 }

@@ -29,9 +29,9 @@ export function auditService({ db, bus, ids, log }: Runtime) {
   });
 
   // In the transaction of the action itself; but an entry that cannot be written must not undo it.
-  bus.within("audit", (fact) => {
+  bus.within("audit", (unit, fact) => {
     try {
-      store.insert(rowOf(fact));
+      store.insert(unit, rowOf(fact));
     } catch (err) {
       const { action, projectId, resourceId, request } = fact;
       log.error({ err, action, projectId, resourceId, requestId: request?.id }, "audit entry not written");

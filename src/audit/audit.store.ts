@@ -1,5 +1,6 @@
 import { and, desc, eq, lt, sql } from "drizzle-orm";
 import type { Db } from "../kernel/db/open.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import type { AuditActionName } from "../protocol/enums.ts";
 import { type AuditRow, auditEntries } from "./audit.table.ts";
 
@@ -25,7 +26,7 @@ export function auditStore(db: Db) {
     .prepare();
 
   return {
-    insert: (row: AuditRow) => void db.insert(auditEntries).values(row).run(),
+    insert: (_unit: Unit, row: AuditRow) => void db.insert(auditEntries).values(row).run(),
     /** Newest first; `before` is the last id of the page before (ids sort by time). */
     list: (projectId: string, filter: AuditFilter, before: string, limit: number): AuditRow[] =>
       newest.all({

@@ -64,7 +64,7 @@ export function chatService(runtime: Runtime, deps: ChatDeps) {
     live,
     /** Forgets tokens that have expired, and connections of long ago; called by a job. */
     async prune(): Promise<void> {
-      await runtime.write(() => parts.tokens.sweep());
+      await runtime.write((unit) => parts.tokens.sweep(unit));
       while ((await live.connections.prune()) > 0);
     },
   };

@@ -1,4 +1,5 @@
 import { iso } from "../kernel/clock.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import type { ChatMemberRole, ConversationStatus, ConversationType, Metadata } from "../protocol/chat-records.ts";
 import { ApiError, invalid } from "../protocol/errors.ts";
 import { UUID_PATTERN } from "../protocol/ids.ts";
@@ -41,7 +42,6 @@ type ConversationDeps = {
 
 const RESERVED = new RegExp(`^(?:\\.\\.?|conv_.*|${UUID_PATTERN.slice(1, -1)})$`, "i");
 
-/** Mutations are units of work: call them inside `write`. */
 export function conversationService(
   { bus, config, ids, now }: Runtime,
   { store, members, log, requireOpenRoom }: ConversationDeps,
@@ -65,7 +65,7 @@ export function conversationService(
     find: store.find,
     show: showConversation,
 
-    create({ projectId, environment }: Tenant, input: CreateConversation): ConversationRow {
+    create(unit: Unit, { projectId, environment }: Tenant, input: CreateConversation): ConversationRow {
       const tenant = { projectId, environment };
       const at = now();
       requireFreeName(tenant, input.name);
@@ -99,8 +99,8 @@ export function conversationService(
         createdAt: at,
         updatedAt: at,
       };
-      store.insert(row);
-      bus.announce("webhook", {
+      store.insert(unit, row);
+      bus.announce(unit, "webhook", {
         type: "room.created",
         ...tenant,
         at,
@@ -113,12 +113,12 @@ export function conversationService(
           seq: 0,
         },
       });
-      for (const member of input.members ?? []) members.add(row.id, member);
+      for (const member of input.members ?? []) members.add(unit, row.id, member);
       return store.find(row.id) ?? row;
     },
 
     /** Rename, archive and re-open, retention, slow mode. What changes nothing is no event. */
-    update({ conversation }: Access, input: UpdateConversation): ConversationRow {
+    update(unit: Unit, { conversation }: Access, input: UpdateConversation): ConversationRow {
       const others = Object.entries(input).some(([field, value]) => field !== "status" && value !== undefined);
       if (conversation.status === "ARCHIVED" && others) throw new ApiError("SVC_CONVERSATION_ARCHIVED");
       const { name = conversation.name, status = conversation.status } = input;
@@ -133,8 +133,8 @@ export function conversationService(
 
       const at = now();
       const row = { ...changed, updatedAt: at };
-      store.save(row);
-      const event = log.record(row, "conversation.updated", at, null, (seq) => ({
+      store.save(unit, row);
+      const event = log.record(unit, row, "conversation.updated", at, null, (seq) => ({
         conversation: showConversation({ ...row, lastSeq: seq }),
       }));
       return { ...row, lastSeq: event.seq };

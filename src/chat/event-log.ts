@@ -1,4 +1,5 @@
 import { iso } from "../kernel/clock.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import type { ChatEvent, ChatEventOf, ChatEventType } from "../protocol/chat-events.ts";
 import type { Runtime } from "../runtime.ts";
 import { showMessage } from "./show.ts";
@@ -20,6 +21,7 @@ export function eventLog({ db, bus }: Runtime, { conversations, messages, reacti
 
   /** `seq` was taken already; a new message takes its own together with its ordinal. */
   function recordAs<T extends ChatEventType>(
+    unit: Unit,
     seq: number,
     conversation: ConversationRow,
     type: T,
@@ -29,7 +31,7 @@ export function eventLog({ db, bus }: Runtime, { conversations, messages, reacti
   ): ChatEvent {
     const event = { type, seq, conversationId: conversation.publicId, at: iso(at), ...content } as ChatEvent;
     const detail = detailOf(event);
-    store.insert({
+    store.insert(unit, {
       conversationId: conversation.id,
       seq,
       type,
@@ -37,7 +39,7 @@ export function eventLog({ db, bus }: Runtime, { conversations, messages, reacti
       messageId,
       detail: detail && JSON.stringify(detail),
     });
-    bus.announce("chatEvent", { conversation, event });
+    bus.announce(unit, "chatEvent", { conversation, event });
     return event;
   }
 
@@ -81,16 +83,24 @@ export function eventLog({ db, bus }: Runtime, { conversations, messages, reacti
   return {
     recordAs,
 
-    /** Inside the unit of work that made it true. */
     record<T extends ChatEventType>(
+      unit: Unit,
       conversation: ConversationRow,
       type: T,
       at: number,
       messageId: string | null,
       content: Content<T> | ((seq: number) => Content<T>),
     ): ChatEvent {
-      const seq = conversations.nextSeq(conversation.id);
-      return recordAs(seq, conversation, type, at, messageId, typeof content === "function" ? content(seq) : content);
+      const seq = conversations.nextSeq(unit, conversation.id);
+      return recordAs(
+        unit,
+        seq,
+        conversation,
+        type,
+        at,
+        messageId,
+        typeof content === "function" ? content(seq) : content,
+      );
     },
 
     /** Events after `seq`, oldest first. */

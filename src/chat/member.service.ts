@@ -1,4 +1,5 @@
 import { iso } from "../kernel/clock.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import type { ChatMemberRole, Metadata } from "../protocol/chat-records.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
@@ -25,7 +26,6 @@ const RANK: Record<ChatMemberRole, number> = { MEMBER: 0, MODERATOR: 1, ADMIN: 2
 
 export type MemberService = ReturnType<typeof memberService>;
 
-/** Mutations are units of work: call them inside `write`. */
 export function memberService({ bus, config, now }: Runtime, { store, conversations, log }: MemberDeps) {
   const metadataOf = (metadata: Metadata | null | undefined) =>
     storedMetadata(metadata, config.CHAT_MAX_METADATA_BYTES);
@@ -36,12 +36,22 @@ export function memberService({ bus, config, now }: Runtime, { store, conversati
     return row;
   }
 
-  function cameOrWent(conversation: ConversationRow, member: MemberRow, type: "joined" | "left", at: number): void {
-    conversations.countMembers(conversation.id, type === "joined" ? 1 : -1);
+  function cameOrWent(
+    unit: Unit,
+    conversation: ConversationRow,
+    member: MemberRow,
+    type: "joined" | "left",
+    at: number,
+  ): void {
+    conversations.countMembers(unit, conversation.id, type === "joined" ? 1 : -1);
     const { userId, role } = member;
-    const { seq } = log.record(conversation, `member.${type}`, at, null, { userId, role, member: showMember(member) });
+    const { seq } = log.record(unit, conversation, `member.${type}`, at, null, {
+      userId,
+      role,
+      member: showMember(member),
+    });
     const { projectId, environment, publicId: conversationId } = conversation;
-    bus.announce("webhook", {
+    bus.announce(unit, "webhook", {
       type: `participant.${type}`,
       projectId,
       environment,
@@ -56,16 +66,16 @@ export function memberService({ bus, config, now }: Runtime, { store, conversati
     }
   }
 
-  function update(conversation: ConversationRow, before: MemberRow, after: MemberRow): void {
+  function update(unit: Unit, conversation: ConversationRow, before: MemberRow, after: MemberRow): void {
     if (JSON.stringify(before) === JSON.stringify(after)) return;
-    store.save(after);
+    store.save(unit, after);
     const at = now();
     const joins = before.status !== "ACTIVE" && after.status === "ACTIVE";
     const leaves = before.status === "ACTIVE" && after.status !== "ACTIVE";
-    if (joins || leaves) cameOrWent(conversation, after, joins ? "joined" : "left", at);
+    if (joins || leaves) cameOrWent(unit, conversation, after, joins ? "joined" : "left", at);
     else if (after.status === "ACTIVE") {
       const { userId, role } = after;
-      log.record(conversation, "member.updated", at, null, { userId, role, member: showMember(after) });
+      log.record(unit, conversation, "member.updated", at, null, { userId, role, member: showMember(after) });
     }
   }
 
@@ -75,7 +85,7 @@ export function memberService({ bus, config, now }: Runtime, { store, conversati
     show: showMember,
 
     /** Adds, or re-activates; an active member takes the role and metadata given. `added` is false when they were active. */
-    add(conversationId: string, input: NewMember): { member: MemberRow; added: boolean } {
+    add(unit: Unit, conversationId: string, input: NewMember): { member: MemberRow; added: boolean } {
       const conversation = current(conversationId);
       if (conversation.status === "ARCHIVED") throw new ApiError("SVC_CONVERSATION_ARCHIVED");
       const at = now();
@@ -93,8 +103,8 @@ export function memberService({ bus, config, now }: Runtime, { store, conversati
           joinedAt: at,
           leftAt: null,
         };
-        store.insert(member);
-        cameOrWent(conversation, member, "joined", at);
+        store.insert(unit, member);
+        cameOrWent(unit, conversation, member, "joined", at);
         return { member, added: true };
       }
       const metadata = input.metadata === undefined ? known.metadata : metadataOf(input.metadata);
@@ -104,22 +114,22 @@ export function memberService({ bus, config, now }: Runtime, { store, conversati
         requireSeat(conversation);
         Object.assign(member, { status: "ACTIVE", joinedAt: at, leftAt: null });
       }
-      update(conversation, known, member);
+      update(unit, conversation, known, member);
       return { member, added };
     },
 
     /** Soft: their messages keep an author. Anyone may leave; removing others is managing. */
-    remove(access: Access, userId: string): void {
+    remove(unit: Unit, access: Access, userId: string): void {
       if (userId !== access.userId) requireScope(access, "chat:manage");
       requireActive(access);
       const { conversation } = access;
       const known = store.find(conversation.id, userId);
       if (known?.status !== "ACTIVE") throw new ApiError("SVC_MEMBER_NOT_FOUND");
-      update(conversation, known, { ...known, status: "LEFT", leftAt: now() });
+      update(unit, conversation, known, { ...known, status: "LEFT", leftAt: now() });
     },
 
     /** Roles and metadata are managing; muting and banning are moderating, and reach only those of a lower role. */
-    change(access: Access, userId: string, input: UpdateMember): MemberRow {
+    change(unit: Unit, access: Access, userId: string, input: UpdateMember): MemberRow {
       requireScope(access, input.role !== undefined || input.metadata !== undefined ? "chat:manage" : "chat:moderate");
       requireActive(access);
       const { conversation } = access;
@@ -141,7 +151,7 @@ export function memberService({ bus, config, now }: Runtime, { store, conversati
         joinedAt: status === "ACTIVE" && known.status !== "ACTIVE" ? at : known.joinedAt,
         leftAt: status === "ACTIVE" ? null : (known.leftAt ?? at),
       };
-      update(conversation, known, member);
+      update(unit, conversation, known, member);
       return member;
     },
   };

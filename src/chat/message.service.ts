@@ -1,4 +1,5 @@
 import { iso } from "../kernel/clock.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import type { Attachment, Message, MessageType, Metadata } from "../protocol/chat-records.ts";
 import { ApiError, invalid } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
@@ -29,6 +30,7 @@ export type EditMessage = { text?: string; metadata?: Metadata | null };
 
 /** Takes an uploaded attachment of this conversation for a message; throws when it is not there, or not ready. */
 export type ClaimAttachment = (
+  unit: Unit,
   conversation: ConversationRow,
   attachmentId: string,
   claim: { messageId: string; senderId: string | null },
@@ -47,7 +49,7 @@ const SERVER_TYPES: readonly string[] = [...USER_TYPES, "system", "event"];
 
 export type MessageService = ReturnType<typeof messageService>;
 
-/** Mutations are units of work: call them inside `write`; `send` also inside `checkThenWrite`. */
+/** `send` makes all its checks before its first change: it may stand in `checkThenWrite`. */
 export function messageService({ bus, config, ids, metrics, now }: Runtime, deps: MessageDeps) {
   const { store, conversations, reactions, log, claimAttachment } = deps;
   const { CHAT_MAX_TEXT_LENGTH, CHAT_MAX_METADATA_BYTES } = config;
@@ -97,8 +99,8 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
     return parent.threadRootId ?? parent.publicId;
   }
 
-  function threadAfter(rootId: string | null, difference: number) {
-    const replyCount = rootId === null ? null : store.countReplies(rootId, difference);
+  function threadAfter(unit: Unit, rootId: string | null, difference: number) {
+    const replyCount = rootId === null ? null : store.countReplies(unit, rootId, difference);
     return rootId === null || replyCount === null ? {} : { thread: { rootId, replyCount } };
   }
 
@@ -107,7 +109,7 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
     show,
 
     /** Stores a message once per `clientMessageId`; a retry gives the original. */
-    send(access: Access, input: SendMessage): { message: Message; deduplicated: boolean } {
+    send(unit: Unit, access: Access, input: SendMessage): { message: Message; deduplicated: boolean } {
       const { conversation } = access;
       const at = now();
       const text = checkedText(input.text);
@@ -127,12 +129,14 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
       const attachmentId = given(input.attachmentId);
       // The last check. From here on things change, and nothing may be refused any more.
       const attachment =
-        attachmentId === null ? null : claimAttachment(conversation, attachmentId, { messageId: publicId, senderId });
+        attachmentId === null
+          ? null
+          : claimAttachment(unit, conversation, attachmentId, { messageId: publicId, senderId });
 
       const row: Omit<MessageRow, "id"> = {
         publicId,
         conversationId: conversation.id,
-        ...conversations.nextMessage(conversation, at),
+        ...conversations.nextMessage(unit, conversation, at),
         senderId,
         type,
         text,
@@ -150,12 +154,12 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
         deletedAt: null,
         deletedBy: null,
       };
-      const id = store.insert(row);
+      const id = store.insert(unit, row);
       const message = show(conversation, { ...row, id });
-      const thread = threadAfter(threadRootId, 1);
-      log.recordAs(row.seq, conversation, "message", at, publicId, { message, ...thread });
+      const thread = threadAfter(unit, threadRootId, 1);
+      log.recordAs(unit, row.seq, conversation, "message", at, publicId, { message, ...thread });
       const { projectId, environment } = conversation;
-      bus.announce("webhook", {
+      bus.announce(unit, "webhook", {
         type: "message.created",
         projectId,
         environment,
@@ -170,7 +174,7 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
     },
 
     /** Only the sender, or a server, rewrites a message; moderators delete. */
-    edit({ access, message }: MessageAccess, input: EditMessage): Message {
+    edit(unit: Unit, { access, message }: MessageAccess, input: EditMessage): Message {
       if (access.kind === "user" && message.senderId !== access.userId) throw new ApiError("SVC_PERMISSION_DENIED");
       requireActive(access);
       if (message.deletedAt !== null) throw new ApiError("SVC_MESSAGE_DELETED");
@@ -187,32 +191,38 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
         editedAt: at,
         updatedAt: at,
       };
-      store.edit(row, at);
+      store.edit(unit, row, at);
       const shown = show(conversation, row);
-      const { seq } = log.record(conversation, "message.updated", at, row.publicId, { message: shown });
+      const { seq } = log.record(unit, conversation, "message.updated", at, row.publicId, { message: shown });
       const { projectId, environment } = conversation;
-      bus.announce("webhook", { type: "message.updated", projectId, environment, at, data: { message: shown, seq } });
+      bus.announce(unit, "webhook", {
+        type: "message.updated",
+        projectId,
+        environment,
+        at,
+        data: { message: shown, seq },
+      });
       return shown;
     },
 
     /** Leaves a tombstone: text, metadata, attachment and reactions are gone, everywhere. Again: the same answer. */
-    delete({ access, message }: MessageAccess): Message {
+    delete(unit: Unit, { access, message }: MessageAccess): Message {
       if (access.kind === "user" && message.senderId !== access.userId) requireScope(access, "chat:moderate");
       const { conversation } = access;
       if (message.deletedAt !== null) return show(conversation, message);
       requireActive(access);
       const at = now();
-      store.tombstone(message.id, at, access.userId);
-      reactions.clear(message.id);
-      conversations.uncountMessage(conversation.id, message.reactionCount);
+      store.tombstone(unit, message.id, at, access.userId);
+      reactions.clear(unit, message.id);
+      conversations.uncountMessage(unit, conversation.id, message.reactionCount);
       const { publicId: messageId, senderId } = message;
       const deletion = { messageId, senderId, deletedAt: iso(at), deletedBy: access.userId };
-      const thread = threadAfter(message.threadRootId, -1);
-      const { seq } = log.record(conversation, "message.deleted", at, messageId, { ...deletion, ...thread });
+      const thread = threadAfter(unit, message.threadRootId, -1);
+      const { seq } = log.record(unit, conversation, "message.deleted", at, messageId, { ...deletion, ...thread });
       const { projectId, environment, publicId: conversationId } = conversation;
       const attachmentId = message.attachment === null ? null : (JSON.parse(message.attachment) as Attachment).id;
-      bus.announce("messageDeleted", { messageId, conversationId, projectId, environment, attachmentId });
-      bus.announce("webhook", {
+      bus.announce(unit, "messageDeleted", { messageId, conversationId, projectId, environment, attachmentId });
+      bus.announce(unit, "webhook", {
         type: "message.deleted",
         projectId,
         environment,
@@ -224,7 +234,7 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
     },
 
     /** Pinned messages stay findable; pinning is moderating. */
-    pin({ access, message }: MessageAccess, pinned: boolean): Message {
+    pin(unit: Unit, { access, message }: MessageAccess, pinned: boolean): Message {
       requireScope(access, "chat:moderate");
       requireActive(access);
       if (message.deletedAt !== null) throw new ApiError("SVC_MESSAGE_DELETED");
@@ -232,9 +242,9 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
       if ((message.pinnedAt !== null) === pinned) return show(conversation, message);
       const at = now();
       const row: MessageRow = { ...message, pinnedAt: pinned ? at : null, updatedAt: at };
-      store.pin(row.id, row.pinnedAt, at);
+      store.pin(unit, row.id, row.pinnedAt, at);
       const shown = show(conversation, row);
-      log.record(conversation, "message.updated", at, row.publicId, { message: shown });
+      log.record(unit, conversation, "message.updated", at, row.publicId, { message: shown });
       return shown;
     },
 

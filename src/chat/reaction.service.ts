@@ -1,4 +1,5 @@
 import { iso } from "../kernel/clock.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import type { Reaction } from "../protocol/chat-records.ts";
 import { ApiError, invalid } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
@@ -18,9 +19,9 @@ type ReactionDeps = {
 
 const MAX_EMOJI_CHARACTERS = 64;
 
-/** Mutations are units of work: call them inside `write`. */
 export function reactionService({ bus, config, now }: Runtime, { store, messages, conversations, log }: ReactionDeps) {
   function changed(
+    unit: Unit,
     type: "reaction.added" | "reaction.removed",
     { access, message }: MessageAccess,
     userId: string,
@@ -29,14 +30,14 @@ export function reactionService({ bus, config, now }: Runtime, { store, messages
   ): Reaction {
     const { conversation } = access;
     const difference = type === "reaction.added" ? 1 : -1;
-    messages.countReactions(message.id, difference);
-    conversations.countReactions(conversation.id, difference);
+    messages.countReactions(unit, message.id, difference);
+    conversations.countReactions(unit, conversation.id, difference);
     const { publicId: messageId } = message;
     const reactions = store.summary(message.id);
-    const { seq } = log.record(conversation, type, at, messageId, { messageId, userId, emoji, reactions });
+    const { seq } = log.record(unit, conversation, type, at, messageId, { messageId, userId, emoji, reactions });
     const { projectId, environment, publicId: conversationId } = conversation;
     const data = { messageId, conversationId, userId, emoji, at: iso(at), seq };
-    bus.announce("webhook", { type, projectId, environment, at, data });
+    bus.announce(unit, "webhook", { type, projectId, environment, at, data });
     return { messageId, emoji, userId, reactions };
   }
 
@@ -50,7 +51,7 @@ export function reactionService({ bus, config, now }: Runtime, { store, messages
 
   return {
     /** `added` is false when it stood already. */
-    add(found: MessageAccess, userId: string, given: string): { reaction: Reaction; added: boolean } {
+    add(unit: Unit, found: MessageAccess, userId: string, given: string): { reaction: Reaction; added: boolean } {
       const { access, message } = found;
       const emoji = checkedEmoji(given);
       const at = now();
@@ -64,15 +65,16 @@ export function reactionService({ bus, config, now }: Runtime, { store, messages
       if (message.reactionCount >= config.CHAT_MAX_REACTIONS_PER_MESSAGE) {
         throw new ApiError("SVC_REACTION_LIMIT_REACHED");
       }
-      store.add(message.id, emoji, userId, at);
-      return { reaction: changed("reaction.added", found, userId, emoji, at), added: true };
+      store.add(unit, message.id, emoji, userId, at);
+      return { reaction: changed(unit, "reaction.added", found, userId, emoji, at), added: true };
     },
 
     /** Removing what is not there changes nothing. */
-    remove(found: MessageAccess, userId: string, given: string): void {
+    remove(unit: Unit, found: MessageAccess, userId: string, given: string): void {
       requireActive(found.access);
       const emoji = given.toWellFormed();
-      if (store.remove(found.message.id, emoji, userId)) changed("reaction.removed", found, userId, emoji, now());
+      if (store.remove(unit, found.message.id, emoji, userId))
+        changed(unit, "reaction.removed", found, userId, emoji, now());
     },
   };
 }

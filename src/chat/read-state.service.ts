@@ -1,4 +1,5 @@
 import { iso } from "../kernel/clock.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import type { ReadReceipt, ReadState, Unread } from "../protocol/chat-records.ts";
 import type { Runtime } from "../runtime.ts";
 import type { MessageAccess } from "./access.ts";
@@ -6,7 +7,7 @@ import type { ConversationRow } from "./store/conversation.table.ts";
 import { type ReceiptRow, readStateStore } from "./store/read-state.store.ts";
 import type { Tenant } from "./tenant.ts";
 
-/** How far each user has read. Mutations are units of work: call them inside `write`. */
+/** How far each user has read. */
 export function readStateService({ bus, db, now }: Runtime) {
   const store = readStateStore(db);
 
@@ -29,10 +30,10 @@ export function readStateService({ bus, db, now }: Runtime) {
     showReceipt,
 
     /** This message and all earlier ones. The position only moves forward, and moving it is no durable event. */
-    mark({ access, message }: MessageAccess, userId: string): ReadState {
+    mark(unit: Unit, { access, message }: MessageAccess, userId: string): ReadState {
       const { conversation } = access;
       const at = now();
-      const moved = store.mark({
+      const moved = store.mark(unit, {
         conversationId: conversation.id,
         userId,
         lastReadMessageId: message.publicId,
@@ -43,7 +44,7 @@ export function readStateService({ bus, db, now }: Runtime) {
       if (moved) {
         const { publicId: conversationId } = conversation;
         const { publicId: messageId, seq } = message;
-        bus.announce("chatSignal", {
+        bus.announce(unit, "chatSignal", {
           conversationId: conversation.id,
           signal: { type: "read", conversationId, userId, messageId, seq, at: iso(at) },
         });

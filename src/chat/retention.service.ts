@@ -1,3 +1,4 @@
+import type { Unit } from "../kernel/db/writer.ts";
 import type { Attachment } from "../protocol/chat-records.ts";
 import type { Runtime } from "../runtime.ts";
 import type { SearchService } from "./search.service.ts";
@@ -32,11 +33,11 @@ export function retentionService(
   }
 
   /** What held its content elsewhere lets go of it: the index, queued webhooks, the file. */
-  function forget({ publicId, projectId, environment }: RetainedConversation, message: AgingMessage): void {
-    search.forget(message.id);
+  function forget(unit: Unit, { publicId, projectId, environment }: RetainedConversation, message: AgingMessage): void {
+    search.forget(unit, message.id);
     if (message.deletedAt !== null) return;
     const attachmentId = message.attachment === null ? null : (JSON.parse(message.attachment) as Attachment).id;
-    bus.announce("messageDeleted", {
+    bus.announce(unit, "messageDeleted", {
       messageId: message.publicId,
       conversationId: publicId,
       projectId,
@@ -45,15 +46,15 @@ export function retentionService(
     });
   }
 
-  /** One unit of work: the oldest messages and events that are due. Answers how many messages went. */
-  function removeOldest(conversation: RetainedConversation): number {
+  /** The oldest messages and events that are due. Answers how many messages went. */
+  function removeOldest(unit: Unit, conversation: RetainedConversation): number {
     const cutoff = cutoffOf(conversation);
     const messages = takeWhile(store.oldestMessages(conversation.id, BATCH), ({ createdAt }) => createdAt < cutoff);
-    for (const message of messages) forget(conversation, message);
-    store.removeMessages(conversation.id, messages);
+    for (const message of messages) forget(unit, conversation, message);
+    store.removeMessages(unit, conversation.id, messages);
     const events = takeWhile(store.oldestEvents(conversation.id, BATCH * 4), ({ at }) => at < cutoff);
     const lastEvent = events.at(-1);
-    if (lastEvent) store.removeEvents(conversation.id, lastEvent.seq);
+    if (lastEvent) store.removeEvents(unit, conversation.id, lastEvent.seq);
     return messages.length;
   }
 
@@ -67,7 +68,7 @@ export function retentionService(
         for (const conversation of page) {
           while (isDue(conversation)) {
             if (units === UNITS_PER_TURN) return removed;
-            removed += await write(() => removeOldest(conversation));
+            removed += await write((unit) => removeOldest(unit, conversation));
             units += 1;
             await Bun.sleep(PAUSE_MS);
           }

@@ -1,3 +1,4 @@
+import type { Unit } from "../kernel/db/writer.ts";
 import type { Attachment } from "../protocol/chat-records.ts";
 import type { Runtime } from "../runtime.ts";
 import { indexed, matchOf } from "./search.words.ts";
@@ -17,9 +18,9 @@ export type SearchService = ReturnType<typeof searchService>;
  */
 export function searchService({ bus, log, timers, write }: Runtime, store: SearchStore) {
   let following = false;
-  bus.within("chatEvent", ({ event }) => {
-    if (event.type === "message" || event.type === "message.updated") store.mark(event.message.id);
-    else if (event.type === "message.deleted") store.mark(event.messageId);
+  bus.within("chatEvent", (unit, { event }) => {
+    if (event.type === "message" || event.type === "message.updated") store.mark(unit, event.message.id);
+    else if (event.type === "message.deleted") store.mark(unit, event.messageId);
   });
   bus.on("chatEvent", ({ event }) => {
     if (event.type.startsWith("message")) follow();
@@ -38,18 +39,18 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
     });
   }
 
-  /** Inside a unit of work. True when there may be more. */
-  function indexBatch(): boolean {
+  /** True when there may be more. */
+  function indexBatch(unit: Unit): boolean {
     const batch = store.pending(BATCH);
     const newest = store.newest();
     for (const message of batch) {
       // Above that there is no entry, and to look for one costs as much as to find it.
-      if (message.id <= newest) store.remove(message.id);
+      if (message.id <= newest) store.remove(unit, message.id);
       const words = wordsOf(message);
-      if (words !== "") store.insert(message.id, words);
+      if (words !== "") store.insert(unit, message.id, words);
     }
     const last = batch.at(-1);
-    if (last) store.settled(last.id);
+    if (last) store.settled(unit, last.id);
     return batch.length === BATCH;
   }
 
@@ -72,7 +73,7 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
     },
 
     /** Inside the unit that removes a message without a trace. */
-    forget: (id: number) => store.remove(id),
+    forget: (unit: Unit, id: number) => store.remove(unit, id),
   };
 }
 

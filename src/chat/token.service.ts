@@ -1,4 +1,5 @@
 import { iso } from "../kernel/clock.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import type { ChatToken } from "../protocol/chat-records.ts";
 import { CHAT_SCOPES, type ChatScope } from "../protocol/enums.ts";
 import { ApiError, invalid } from "../protocol/errors.ts";
@@ -23,7 +24,6 @@ type ChatTokenDeps = { conversations: ConversationStore; isArchived: (projectId:
 
 const MIN_TTL_SECONDS = 60;
 
-/** Mutations are units of work: call them inside `write`. */
 export function chatTokenService(runtime: Runtime, { conversations, isArchived }: ChatTokenDeps) {
   const { bus, config, db, ids, jwt, now } = runtime;
   const store = chatTokenStore(db);
@@ -37,16 +37,16 @@ export function chatTokenService(runtime: Runtime, { conversations, isArchived }
     return ttlSeconds;
   }
 
-  function revoke(tokenId: string): void {
-    store.revoke(tokenId, now());
-    bus.announce("chatTokenRevoked", { tokenId });
+  function revoke(unit: Unit, tokenId: string): void {
+    store.revoke(unit, tokenId, now());
+    bus.announce(unit, "chatTokenRevoked", { tokenId });
   }
 
   return {
     verify: createChatTokenVerifier(runtime, store, isArchived),
 
     /** Puts the token on record; `sign` then makes the answer of it. */
-    mint({ projectId, environment }: Tenant, input: MintChatToken): ChatGrant {
+    mint(unit: Unit, { projectId, environment }: Tenant, input: MintChatToken): ChatGrant {
       const unknown = input.scopes?.find((scope) => !(CHAT_SCOPES as readonly string[]).includes(scope));
       if (unknown !== undefined) throw invalid("scopes", `must be of ${CHAT_SCOPES.join(", ")}`);
       const named = input.conversations?.map((reference) => {
@@ -66,7 +66,7 @@ export function chatTokenService(runtime: Runtime, { conversations, isArchived }
         expiresAt: createdAt + lifetime(input.ttlSeconds) * 1000,
       };
       const { tokenId: id, userId, expiresAt } = grant;
-      store.insert({ id, projectId, environment, userId, createdAt, expiresAt, revokedAt: null });
+      store.insert(unit, { id, projectId, environment, userId, createdAt, expiresAt, revokedAt: null });
       return grant;
     },
 
@@ -92,21 +92,21 @@ export function chatTokenService(runtime: Runtime, { conversations, isArchived }
     },
 
     /** Ends the token and the sockets it opened. Again: no effect. */
-    revoke({ projectId, environment }: Tenant, tokenId: string): void {
+    revoke(unit: Unit, { projectId, environment }: Tenant, tokenId: string): void {
       const row = store.find(tokenId);
       if (row?.projectId !== projectId || row.environment !== environment) {
         throw new ApiError("SVC_CHAT_TOKEN_NOT_FOUND");
       }
-      if (row.revokedAt === null) revoke(tokenId);
+      if (row.revokedAt === null) revoke(unit, tokenId);
     },
 
     /** Every token with which this user could still come. */
-    revokeUser(tenant: Tenant, userId: string): void {
-      for (const tokenId of store.usable(tenant, userId, now())) revoke(tokenId);
+    revokeUser(unit: Unit, tenant: Tenant, userId: string): void {
+      for (const tokenId of store.usable(tenant, userId, now())) revoke(unit, tokenId);
     },
 
     /** Forgets tokens that are over; called by a job. */
-    sweep: () => store.removeExpired(now()),
+    sweep: (unit: Unit) => store.removeExpired(unit, now()),
   };
 }
 

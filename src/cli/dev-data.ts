@@ -27,10 +27,10 @@ export async function ensureDevData({ runtime, services }: RunningServer): Promi
   const email = known?.email ?? EMAIL;
   const password = known?.password ?? randomPassword();
   const owner = users.findByEmail(email) ?? (await accounts.createOperator({ email, password, name: "Developer" }));
-  const { projectId, apiKey } = await runtime.write(() => {
+  const { projectId, apiKey } = await runtime.write((unit) => {
     const kept = known !== undefined && isActive(() => projects.find(known.projectId));
-    const projectId = kept ? known.projectId : projects.create(owner.id, { name: "Development" }).id;
-    const { key } = apiKeys.create(projectId, { name: "stoa dev", environment: "DEVELOPMENT" });
+    const projectId = kept ? known.projectId : projects.create(unit, owner.id, { name: "Development" }).id;
+    const { key } = apiKeys.create(unit, projectId, { name: "stoa dev", environment: "DEVELOPMENT" });
     return { projectId, apiKey: key };
   });
   const data = { email, password, projectId, apiKey };

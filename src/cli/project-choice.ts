@@ -1,11 +1,17 @@
+import type { Unit } from "../kernel/db/writer.ts";
 import { NEWEST } from "../kernel/http/serving/pages.ts";
 import type { Services } from "../services.ts";
 import { CommandFailure } from "./failure.ts";
 
 const ALL = 1_000_000;
 
-/** The project that is meant: by id or name, or the only one there is. Call it inside `write`: it may make one. */
-export function chooseProject(services: Services, wanted: string | undefined, mayCreate: boolean): { id: string } {
+/** The project that is meant: by id or name, or the only one there is. It may make one. */
+export function chooseProject(
+  unit: Unit,
+  services: Services,
+  wanted: string | undefined,
+  mayCreate: boolean,
+): { id: string } {
   const { projects } = services;
   const active = projects.listActive();
   const matching = wanted === undefined ? active : active.filter(({ id, name }) => id === wanted || name === wanted);
@@ -24,7 +30,7 @@ export function chooseProject(services: Services, wanted: string | undefined, ma
   }
   const owner = services.users.findOperator();
   if (owner === undefined) throw new CommandFailure("there is no account yet. Make one with `stoa admin create`.");
-  return projects.create(owner.id, { name: wanted });
+  return projects.create(unit, owner.id, { name: wanted });
 }
 
 export function keysOf(services: Services, wanted?: string) {

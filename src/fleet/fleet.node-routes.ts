@@ -12,7 +12,7 @@ export const fleetNodeRoutes = ({ guards }: Http, { write }: Runtime, { fleet }:
     .post(
       "/register",
       async ({ body, set }) => {
-        const { created, server } = await write(() => fleet.register(body));
+        const { created, server } = await write((unit) => fleet.register(unit, body));
         set.status = created ? 201 : 200;
         return server;
       },
@@ -22,7 +22,7 @@ export const fleetNodeRoutes = ({ guards }: Http, { write }: Runtime, { fleet }:
         response: { 200: RtcServer, 201: RtcServer },
       },
     )
-    .put("/:name/heartbeat", ({ params, body }) => write(() => fleet.beat(params.name, body)), {
+    .put("/:name/heartbeat", ({ params, body }) => write((unit) => fleet.beat(unit, params.name, body)), {
       ...documented("A media node reports that it lives, and its load", ["SVC_RTC_SERVER_NOT_FOUND"]),
       body: Heartbeat,
       response: { 200: HeartbeatAnswer },

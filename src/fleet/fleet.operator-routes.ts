@@ -35,11 +35,11 @@ export const fleetOperatorRoutes = ({ guards }: Http, { write }: Runtime, { flee
       ...documented("One media server", ["SVC_PERMISSION_DENIED", "SVC_RTC_SERVER_NOT_FOUND"]),
       response: { 200: RtcServer },
     })
-    .post("/:name/drain", ({ params }) => write(() => fleet.drain(params.name)), {
+    .post("/:name/drain", ({ params }) => write((unit) => fleet.drain(unit, params.name)), {
       ...documented("Send it no new rooms", ["SVC_PERMISSION_DENIED", "SVC_RTC_SERVER_NOT_FOUND"]),
       response: { 200: RtcServer },
     })
-    .post("/:name/undrain", ({ params }) => write(() => fleet.undrain(params.name)), {
+    .post("/:name/undrain", ({ params }) => write((unit) => fleet.undrain(unit, params.name)), {
       ...documented("Back into the allocation pool", ["SVC_PERMISSION_DENIED", "SVC_RTC_SERVER_NOT_FOUND"]),
       response: { 200: RtcServer },
     });

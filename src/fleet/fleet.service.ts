@@ -1,4 +1,5 @@
 import { iso } from "../kernel/clock.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Candidate } from "./allocation.ts";
@@ -26,7 +27,6 @@ export type Heartbeat = {
   networkOutBps?: number;
 };
 
-/** Mutations are units of work: call them inside `write`. */
 export function fleetService(
   { bus, db, config, now, metrics }: Runtime,
   /** Where the node of a name lives right now; null when there is none. */
@@ -62,9 +62,9 @@ export function fleetService(
     lastHeartbeatAt: iso(row.lastHeartbeatAt),
   });
 
-  function setDraining(name: string, draining: boolean) {
+  function setDraining(unit: Unit, name: string, draining: boolean) {
     const row = find(name);
-    store.setDraining(name, draining);
+    store.setDraining(unit, name, draining);
     return show({ ...row, draining });
   }
 
@@ -76,7 +76,7 @@ export function fleetService(
     metrics: totals,
 
     /** A known name is the same node after a restart: it keeps its drain and starts its figures anew. */
-    register(input: RegisterServer) {
+    register(unit: Unit, input: RegisterServer) {
       const livingAt = livesAt(input.name);
       if (livingAt !== null && livingAt !== input.internalUrl) {
         throw new ApiError("SVC_CONFLICT", "A living media node has this name.");
@@ -101,12 +101,12 @@ export function fleetService(
         lastHeartbeatAt: known?.lastHeartbeatAt ?? null,
         seenAt: at,
       };
-      store.put(row);
-      bus.announce("rtcServerSeen", { name: row.name, internalUrl: row.internalUrl });
+      store.put(unit, row);
+      bus.announce(unit, "rtcServerSeen", { name: row.name, internalUrl: row.internalUrl });
       return { created: known === undefined, server: show(row) };
     },
 
-    beat(name: string, heartbeat: Heartbeat) {
+    beat(unit: Unit, name: string, heartbeat: Heartbeat) {
       const row = find(name);
       const { activeRooms, activeParticipants, cpuPercent, memoryPercent, networkInBps, networkOutBps } = heartbeat;
       const figures = {
@@ -117,16 +117,16 @@ export function fleetService(
         networkInBps: networkInBps ?? null,
         networkOutBps: networkOutBps ?? null,
       };
-      store.beat(name, figures, now());
-      bus.announce("rtcServerSeen", { name, internalUrl: row.internalUrl });
+      store.beat(unit, name, figures, now());
+      bus.announce(unit, "rtcServerSeen", { name, internalUrl: row.internalUrl });
       return {
         status: row.draining ? ("DRAINING" as const) : ("HEALTHY" as const),
         draining: row.draining,
       };
     },
 
-    drain: (name: string) => setDraining(name, true),
-    undrain: (name: string) => setDraining(name, false),
+    drain: (unit: Unit, name: string) => setDraining(unit, name, true),
+    undrain: (unit: Unit, name: string) => setDraining(unit, name, false),
 
     /** Every node as the allocator sees it; `placedOn` counts rooms placed since the node's last report. */
     candidates: (placedOn: (name: string) => number): Candidate[] =>

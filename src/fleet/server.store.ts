@@ -1,5 +1,6 @@
 import { desc, eq, sql } from "drizzle-orm";
 import type { Db } from "../kernel/db/open.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import { rtcServers, type ServerRow } from "./server.table.ts";
 
 export type Figures = Pick<
@@ -44,15 +45,15 @@ export function serverStore(db: Db) {
     /** Newest first, after the server registered at `at` under `name`. */
     list: (at: number, name: string, limit: number): ServerRow[] => listed.all({ at, name, limit }),
     /** A node that comes back reclaims its row, its drain included. */
-    put(row: ServerRow): void {
+    put(_unit: Unit, row: ServerRow): void {
       const { name, draining, ...fields } = row;
       db.insert(rtcServers)
         .values({ name, draining, ...fields })
         .onConflictDoUpdate({ target: rtcServers.name, set: fields })
         .run();
     },
-    beat: (name: string, figures: Figures, at: number) => void beat.run({ name, ...figures, at }),
-    setDraining: (name: string, draining: boolean) =>
+    beat: (_unit: Unit, name: string, figures: Figures, at: number) => void beat.run({ name, ...figures, at }),
+    setDraining: (_unit: Unit, name: string, draining: boolean) =>
       void db.update(rtcServers).set({ draining }).where(eq(rtcServers.name, name)).run(),
   };
 }

@@ -1,27 +1,28 @@
+import type { Unit } from "./db/writer.ts";
+
 /**
  * How features tell each other what happened. A fact is announced inside the unit of work that made it true:
  * `within` listeners join that transaction (outbox, audit), `on` listeners hear of it once it is on disk (fan-out).
  */
-export type Bus<Facts> = {
-  announce<K extends keyof Facts>(name: K, fact: Facts[K]): void;
+export type Bus<Facts, Joined extends keyof Facts> = {
+  announce<K extends keyof Facts>(unit: Unit, name: K, fact: Facts[K]): void;
+  /** For a fact that no transaction made true (somebody connected): `on` listeners hear of it at once. */
+  tell<K extends Exclude<keyof Facts, Joined>>(name: K, fact: Facts[K]): void;
   /** Joins the causing transaction; a throw undoes it. What may be refused is refused before it is announced. */
-  within<K extends keyof Facts>(name: K, listener: (fact: Facts[K]) => void): () => void;
+  within<K extends Joined>(name: K, listener: (unit: Unit, fact: Facts[K]) => void): () => void;
   on<K extends keyof Facts>(name: K, listener: (fact: Facts[K]) => void): () => void;
 };
 
-type Listener = (fact: never) => void;
+type Inside = (unit: Unit, fact: never) => void;
+type After = (fact: never) => void;
 
-export function createBus<Facts>(
-  unit: {
-    readonly inUnit: boolean;
-    afterCommit(callback: () => void): void;
-  },
+export function createBus<Facts, Joined extends keyof Facts>(
   onListenerError: (error: unknown) => void,
-): Bus<Facts> {
-  const inside = new Map<keyof Facts, Set<Listener>>();
-  const after = new Map<keyof Facts, Set<Listener>>();
+): Bus<Facts, Joined> {
+  const inside = new Map<keyof Facts, Set<Inside>>();
+  const after = new Map<keyof Facts, Set<After>>();
 
-  const add = (map: Map<keyof Facts, Set<Listener>>, name: keyof Facts, listener: Listener) => {
+  const add = <Listener>(map: Map<keyof Facts, Set<Listener>>, name: keyof Facts, listener: Listener) => {
     const set = map.get(name) ?? new Set();
     map.set(name, set.add(listener));
     return () => void set.delete(listener);
@@ -38,12 +39,12 @@ export function createBus<Facts>(
   };
 
   return {
-    announce(name, fact) {
-      for (const listener of inside.get(name) ?? []) listener(fact as never);
-      if (unit.inUnit) unit.afterCommit(() => tell(name, fact));
-      else tell(name, fact);
+    announce(unit, name, fact) {
+      for (const listener of inside.get(name) ?? []) listener(unit, fact as never);
+      unit.afterCommit(() => tell(name, fact));
     },
-    within: (name, listener) => add(inside, name, listener as Listener),
-    on: (name, listener) => add(after, name, listener as Listener),
+    tell,
+    within: (name, listener) => add(inside, name, listener as Inside),
+    on: (name, listener) => add(after, name, listener as After),
   };
 }

@@ -91,6 +91,9 @@ export type RtcRefusedFact = {
   at: number;
 };
 
+/** Facts that others write down in the same transaction: these are announced in a unit of work and never only told. */
+export type JoinedFact = "webhook" | "audit" | "chatEvent" | "messageDeleted";
+
 /** Everything that features tell each other over the bus, by name. */
 export type Facts = {
   webhook: WebhookFact;

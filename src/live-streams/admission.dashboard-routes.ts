@@ -24,7 +24,7 @@ export const admissionDashboardRoutes = (
         idempotency.mint(context, async () => {
           const { projectId, params, body, info } = context;
           const ref = { projectId, streamId: params.streamId };
-          const admission = await write(() => admissions.admitHost(ref, body.identity, body.role));
+          const admission = await write((unit) => admissions.admitHost(unit, ref, body.identity, body.role));
           return admissions.sign(admission, info.publicUrl);
         }),
       {
@@ -37,7 +37,7 @@ export const admissionDashboardRoutes = (
     .delete(
       "/hosts/:identity",
       async ({ projectId, params, set }) => {
-        await write(() => admissions.removeHost({ projectId, streamId: params.streamId }, params.identity));
+        await write((unit) => admissions.removeHost(unit, { projectId, streamId: params.streamId }, params.identity));
         set.status = 204;
       },
       {
@@ -57,7 +57,7 @@ export const admissionDashboardRoutes = (
         idempotency.mint(context, async () => {
           const { projectId, params, body, info } = context;
           const ref = { projectId, streamId: params.streamId };
-          const admission = await write(() => admissions.admitViewer(ref, body.identity));
+          const admission = await write((unit) => admissions.admitViewer(unit, ref, body.identity));
           return admissions.sign(admission, info.publicUrl);
         }),
       {
@@ -70,7 +70,7 @@ export const admissionDashboardRoutes = (
     .delete(
       "/viewers/:identity",
       async ({ projectId, params, set }) => {
-        await write(() => admissions.removeViewer({ projectId, streamId: params.streamId }, params.identity));
+        await write((unit) => admissions.removeViewer(unit, { projectId, streamId: params.streamId }, params.identity));
         set.status = 204;
       },
       {

@@ -32,7 +32,7 @@ export const admissionRoutes = (
         idempotency.mint(context, async () => {
           const { caller, params, body, info } = context;
           const ref = { ...caller, streamId: params.streamId };
-          const admission = await write(() => admissions.admitHost(ref, body.identity, body.role));
+          const admission = await write((unit) => admissions.admitHost(unit, ref, body.identity, body.role));
           return admissions.sign(admission, info.publicUrl);
         }),
       {
@@ -49,7 +49,7 @@ export const admissionRoutes = (
     .delete(
       "/hosts/:identity",
       async ({ caller, params, set }) => {
-        await write(() => admissions.removeHost({ ...caller, streamId: params.streamId }, params.identity));
+        await write((unit) => admissions.removeHost(unit, { ...caller, streamId: params.streamId }, params.identity));
         set.status = 204;
       },
       documented("Remove a co-host: out of room and chat at once, what they wrote stays", [
@@ -65,7 +65,7 @@ export const admissionRoutes = (
         idempotency.mint(context, async () => {
           const { caller, params, body, info } = context;
           const ref = { ...caller, streamId: params.streamId };
-          const admission = await write(() => admissions.admitViewer(ref, body.identity));
+          const admission = await write((unit) => admissions.admitViewer(unit, ref, body.identity));
           return admissions.sign(admission, info.publicUrl);
         }),
       {
@@ -82,7 +82,7 @@ export const admissionRoutes = (
     .delete(
       "/viewers/:identity",
       async ({ caller, params, set }) => {
-        await write(() => admissions.removeViewer({ ...caller, streamId: params.streamId }, params.identity));
+        await write((unit) => admissions.removeViewer(unit, { ...caller, streamId: params.streamId }, params.identity));
         set.status = 204;
       },
       documented("Remove and bar a viewer", [
@@ -94,7 +94,7 @@ export const admissionRoutes = (
     .post(
       "/leave",
       async ({ caller, params, body, set }) => {
-        await write(() => admissions.leave({ ...caller, streamId: params.streamId }, body.identity));
+        await write((unit) => admissions.leave(unit, { ...caller, streamId: params.streamId }, body.identity));
         set.status = 204;
       },
       { ...documented("Tell that a viewer has left", ["SVC_STREAM_NOT_FOUND"]), body: Viewer },

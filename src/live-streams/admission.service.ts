@@ -2,6 +2,7 @@ import type { Access } from "../chat/access.ts";
 import type { ChatService } from "../chat/chat.service.ts";
 import type { ChatGrant } from "../chat/token.service.ts";
 import { iso } from "../kernel/clock.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import type { LiveStreamHostRole } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { RtcGrant, RtcTokenService } from "../rooms/rtc-token.service.ts";
@@ -44,7 +45,7 @@ const VIEWER_PERMISSIONS = {
   publishData: false,
 };
 
-/** Who comes onto a stream, and who has to go. Mutations are units of work: call them inside `write`. */
+/** Who comes onto a stream, and who has to go. */
 export function admissionService({ now }: Runtime, { streams, people, rtcTokens, chat }: AdmissionDeps) {
   function asServer(stream: LiveStreamRow): Access {
     const conversation = chat.conversations.find(stream.conversationId);
@@ -59,20 +60,20 @@ export function admissionService({ now }: Runtime, { streams, people, rtcTokens,
     return "CO_HOST";
   }
 
-  function joinChat(stream: LiveStreamRow, identity: string, role: "MODERATOR" | "MEMBER"): void {
+  function joinChat(unit: Unit, stream: LiveStreamRow, identity: string, role: "MODERATOR" | "MEMBER"): void {
     const member = chat.members.find(stream.conversationId, identity);
     // Someone whom the developer has given more is not taken back to less.
     if (member?.status === "ACTIVE" && (role === "MEMBER" || member.role === "ADMIN")) return;
-    chat.members.add(stream.conversationId, { userId: identity, role });
+    chat.members.add(unit, stream.conversationId, { userId: identity, role });
   }
 
-  function mint(stream: LiveStreamRow, identity: string, role: Admission["role"]): Admission {
+  function mint(unit: Unit, stream: LiveStreamRow, identity: string, role: Admission["role"]): Admission {
     const hosting = role !== "VIEWER";
-    const rtc = rtcTokens.mint(stream, {
+    const rtc = rtcTokens.mint(unit, stream, {
       participantIdentity: identity,
       permissions: hosting ? HOST_PERMISSIONS : VIEWER_PERMISSIONS,
     });
-    const grant = chat.tokens.mint(stream, {
+    const grant = chat.tokens.mint(unit, stream, {
       userId: identity,
       conversations: [stream.conversationId],
       scopes: hosting ? ["chat:read", "chat:send", "chat:moderate"] : ["chat:read", "chat:send"],
@@ -82,14 +83,14 @@ export function admissionService({ now }: Runtime, { streams, people, rtcTokens,
 
   return {
     /** Registers a host, or gives one that is registered new credentials. */
-    admitHost(ref: StreamRef, identity: string, asked?: LiveStreamHostRole): Admission {
+    admitHost(unit: Unit, ref: StreamRef, identity: string, asked?: LiveStreamHostRole): Admission {
       const stream = streams.findOpen(ref);
       const role = roleFor(stream, identity, asked);
       const at = now();
-      joinChat(stream, identity, "MODERATOR");
-      const admission = mint(stream, identity, role);
+      joinChat(unit, stream, identity, "MODERATOR");
+      const admission = mint(unit, stream, identity, role);
       const known = people.findHost(stream.id, identity);
-      people.saveHost({
+      people.saveHost(unit, {
         streamId: stream.id,
         identity,
         role,
@@ -98,58 +99,58 @@ export function admissionService({ now }: Runtime, { streams, people, rtcTokens,
         removedAt: null,
       });
       const { publicId: streamId } = stream;
-      streams.announce(stream, "live_stream.host_joined", at, { streamId, identity, role, at: iso(at) });
+      streams.announce(unit, stream, "live_stream.host_joined", at, { streamId, identity, role, at: iso(at) });
       return admission;
     },
 
     /** Out of the room and the chat at once; what they wrote stays. */
-    removeHost(ref: StreamRef, identity: string): void {
+    removeHost(unit: Unit, ref: StreamRef, identity: string): void {
       const stream = streams.find(ref);
       const host = people.findHost(stream.id, identity);
       if (!host) throw new ApiError("SVC_HOST_NOT_FOUND");
       if (host.role === "HOST") throw new ApiError("SVC_CONFLICT", "The HOST of a live stream cannot be removed.");
       const at = now();
-      people.saveHost({ ...host, chatTokens: [], removedAt: at });
-      rtcTokens.revokeIdentity(stream, identity);
-      for (const { tokenId } of usable(host, at)) chat.tokens.revoke(stream, tokenId);
+      people.saveHost(unit, { ...host, chatTokens: [], removedAt: at });
+      rtcTokens.revokeIdentity(unit, stream, identity);
+      for (const { tokenId } of usable(host, at)) chat.tokens.revoke(unit, stream, tokenId);
       const member = chat.members.find(stream.conversationId, identity);
-      if (member?.status === "ACTIVE") chat.members.remove(asServer(stream), identity);
+      if (member?.status === "ACTIVE") chat.members.remove(unit, asServer(stream), identity);
       const { publicId: streamId } = stream;
-      streams.announce(stream, "live_stream.host_left", at, { streamId, identity, at: iso(at) });
+      streams.announce(unit, stream, "live_stream.host_left", at, { streamId, identity, at: iso(at) });
     },
 
     /** A refreshed token is no second viewer. */
-    admitViewer(ref: StreamRef, identity: string): Admission {
+    admitViewer(unit: Unit, ref: StreamRef, identity: string): Admission {
       const stream = streams.findOpen(ref);
-      joinChat(stream, identity, "MEMBER");
-      const admission = mint(stream, identity, "VIEWER");
+      joinChat(unit, stream, identity, "MEMBER");
+      const admission = mint(unit, stream, identity, "VIEWER");
       const known = people.findViewer(stream.id, identity);
       if (known && known.leftAt === null) return admission;
       const at = now();
-      people.saveViewer({ streamId: stream.id, identity, joinedAt: at, leftAt: null });
+      people.saveViewer(unit, { streamId: stream.id, identity, joinedAt: at, leftAt: null });
       const { publicId: streamId } = stream;
-      streams.announce(stream, "live_stream.viewer_joined", at, { streamId, identity, at: iso(at) });
+      streams.announce(unit, stream, "live_stream.viewer_joined", at, { streamId, identity, at: iso(at) });
       return admission;
     },
 
     /** The backend says that a viewer is gone. Of one who is not there it changes nothing. */
-    leave(ref: StreamRef, identity: string): void {
+    leave(unit: Unit, ref: StreamRef, identity: string): void {
       const stream = streams.find(ref);
       const viewer = people.findViewer(stream.id, identity);
       if (!viewer || viewer.leftAt !== null) return;
       const at = now();
-      people.saveViewer({ ...viewer, leftAt: at });
+      people.saveViewer(unit, { ...viewer, leftAt: at });
       const { publicId: streamId } = stream;
-      streams.announce(stream, "live_stream.viewer_left", at, { streamId, identity, at: iso(at) });
+      streams.announce(unit, stream, "live_stream.viewer_left", at, { streamId, identity, at: iso(at) });
     },
 
     /** Out of the room, banned from the chat, and no credentials any more until the ban is lifted there. */
-    removeViewer(ref: StreamRef, identity: string): void {
+    removeViewer(unit: Unit, ref: StreamRef, identity: string): void {
       const stream = streams.find(ref);
       const known = people.findViewer(stream.id, identity);
       if (!known || people.findHost(stream.id, identity)) throw new ApiError("SVC_MEMBER_NOT_FOUND");
-      rtcTokens.revokeIdentity(stream, identity);
-      chat.members.change(asServer(stream), identity, { status: "BANNED" });
+      rtcTokens.revokeIdentity(unit, stream, identity);
+      chat.members.change(unit, asServer(stream), identity, { status: "BANNED" });
     },
 
     async sign(admission: Admission, publicUrl: string) {

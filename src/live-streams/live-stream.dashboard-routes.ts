@@ -47,13 +47,17 @@ export const liveStreamDashboardRoutes = (
         response: { 200: t.Array(LiveStream) },
       },
     )
-    .post("", (context) => idempotency.create(context, () => showStream(streams.create(context, context.body), 0)), {
-      ...documented("Create a live stream", ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED"]),
-      transform: permit("streams:manage"),
-      query: t.Object(EnvironmentQuery),
-      body: CreateStream,
-      response: { 201: LiveStream },
-    })
+    .post(
+      "",
+      (context) => idempotency.create(context, (unit) => showStream(streams.create(unit, context, context.body), 0)),
+      {
+        ...documented("Create a live stream", ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED"]),
+        transform: permit("streams:manage"),
+        query: t.Object(EnvironmentQuery),
+        body: CreateStream,
+        response: { 201: LiveStream },
+      },
+    )
     .get(
       "/:streamId",
       async ({ projectId, params }) => {
@@ -69,7 +73,7 @@ export const liveStreamDashboardRoutes = (
     .patch(
       "/:streamId",
       async ({ projectId, params, body }) => {
-        const stream = await write(() => streams.update({ projectId, streamId: params.streamId }, body));
+        const stream = await write((unit) => streams.update(unit, { projectId, streamId: params.streamId }, body));
         return showStream(stream, await counts.of(stream));
       },
       {
@@ -82,7 +86,7 @@ export const liveStreamDashboardRoutes = (
     .post(
       "/:streamId/start",
       async ({ projectId, params }) => {
-        const stream = await write(() => streams.start({ projectId, streamId: params.streamId }));
+        const stream = await write((unit) => streams.start(unit, { projectId, streamId: params.streamId }));
         return showStream(stream, await counts.of(stream));
       },
       {
@@ -94,7 +98,7 @@ export const liveStreamDashboardRoutes = (
     .post(
       "/:streamId/end",
       async ({ projectId, params }) => {
-        const stream = await write(() => streams.end({ projectId, streamId: params.streamId }));
+        const stream = await write((unit) => streams.end(unit, { projectId, streamId: params.streamId }));
         return showStream(stream, await counts.of(stream));
       },
       {

@@ -30,7 +30,8 @@ export const liveStreamRoutes = (
     )
     .post(
       "",
-      (context) => idempotency.create(context, () => showStream(streams.create(context.caller, context.body), 0)),
+      (context) =>
+        idempotency.create(context, (unit) => showStream(streams.create(unit, context.caller, context.body), 0)),
       {
         ...documented(
           "Create a live stream",
@@ -56,7 +57,7 @@ export const liveStreamRoutes = (
     .patch(
       "/:streamId",
       async ({ caller, params, body }) => {
-        const stream = await write(() => streams.update({ ...caller, streamId: params.streamId }, body));
+        const stream = await write((unit) => streams.update(unit, { ...caller, streamId: params.streamId }, body));
         return showStream(stream, await counts.of(stream));
       },
       {
@@ -68,7 +69,7 @@ export const liveStreamRoutes = (
     .post(
       "/:streamId/start",
       async ({ caller, params }) => {
-        const stream = await write(() => streams.start({ ...caller, streamId: params.streamId }));
+        const stream = await write((unit) => streams.start(unit, { ...caller, streamId: params.streamId }));
         return showStream(stream, await counts.of(stream));
       },
       {
@@ -79,7 +80,7 @@ export const liveStreamRoutes = (
     .post(
       "/:streamId/end",
       async ({ caller, params }) => {
-        const stream = await write(() => streams.end({ ...caller, streamId: params.streamId }));
+        const stream = await write((unit) => streams.end(unit, { ...caller, streamId: params.streamId }));
         return showStream(stream, await counts.of(stream));
       },
       {

@@ -1,6 +1,7 @@
 import type { ChatService } from "../chat/chat.service.ts";
 import { given } from "../chat/limits.ts";
 import { iso } from "../kernel/clock.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import type { WebhookFact } from "../kernel/facts.ts";
 import type { Environment, LiveStreamStatus, LiveStreamVisibility } from "../protocol/enums.ts";
 import { ApiError, invalid } from "../protocol/errors.ts";
@@ -40,7 +41,6 @@ export type LiveStreamService = ReturnType<typeof liveStreamService>;
 
 type StreamEvent = Extract<keyof WebhookEventData, `live_stream.${string}`>;
 
-/** Mutations are units of work: call them inside `write`. */
 export function liveStreamService({ bus, ids, now }: Runtime, { store, people, rooms, chat }: LiveStreamDeps) {
   function find({ projectId, environment, streamId }: StreamRef): LiveStreamRow {
     const row = store.find(streamId);
@@ -50,22 +50,29 @@ export function liveStreamService({ bus, ids, now }: Runtime, { store, people, r
   }
 
   function announce<T extends StreamEvent>(
+    unit: Unit,
     stream: LiveStreamRow,
     type: T,
     at: number,
     data: WebhookEventData[T],
   ): void {
     const { projectId, environment } = stream;
-    bus.announce("webhook", { type, projectId, environment, at, data } as Extract<WebhookFact, { type: T }>);
+    bus.announce(unit, "webhook", { type, projectId, environment, at, data } as Extract<WebhookFact, { type: T }>);
   }
 
   /** `from` is the only state that `to` can be reached from. */
-  function move(ref: StreamRef, from: LiveStreamStatus, to: LiveStreamStatus, change: StreamChange): LiveStreamRow {
+  function move(
+    unit: Unit,
+    ref: StreamRef,
+    from: LiveStreamStatus,
+    to: LiveStreamStatus,
+    change: StreamChange,
+  ): LiveStreamRow {
     const stream = find(ref);
     if (stream.status !== from) throw invalidState(stream.status);
     const moved = { ...stream, ...change, status: to, updatedAt: now() };
-    store.update(stream.id, { ...change, status: to, updatedAt: moved.updatedAt });
-    bus.announce("streamChanged", { streamId: stream.publicId, roomId: stream.roomId, status: to });
+    store.update(unit, stream.id, { ...change, status: to, updatedAt: moved.updatedAt });
+    bus.announce(unit, "streamChanged", { streamId: stream.publicId, roomId: stream.roomId, status: to });
     return moved;
   }
 
@@ -85,12 +92,13 @@ export function liveStreamService({ bus, ids, now }: Runtime, { store, people, r
     announce,
 
     /** Room, conversation and host with it: all of them, or none. */
-    create(owner: { projectId: string; environment: Environment }, input: NewStream): LiveStreamRow {
+    create(unit: Unit, owner: { projectId: string; environment: Environment }, input: NewStream): LiveStreamRow {
       const { projectId, environment } = owner;
       const at = now();
       const publicId = ids.publicId("stream");
-      const room = rooms.create({ projectId, environment }, { name: publicId });
+      const room = rooms.create(unit, { projectId, environment }, { name: publicId });
       const conversation = chat.conversations.create(
+        unit,
         { projectId, environment },
         { name: publicId, roomId: room.id, members: [{ userId: input.hostIdentity, role: "MODERATOR" }] },
       );
@@ -120,8 +128,8 @@ export function liveStreamService({ bus, ids, now }: Runtime, { store, people, r
         createdAt: at,
         updatedAt: at,
       };
-      store.insert(stream);
-      people.saveHost({
+      store.insert(unit, stream);
+      people.saveHost(unit, {
         streamId: stream.id,
         identity: input.hostIdentity,
         role: "HOST",
@@ -130,7 +138,7 @@ export function liveStreamService({ bus, ids, now }: Runtime, { store, people, r
         removedAt: null,
       });
       const { title, visibility, hostIdentity } = stream;
-      announce(stream, "live_stream.created", at, {
+      announce(unit, stream, "live_stream.created", at, {
         streamId: publicId,
         title,
         visibility,
@@ -140,29 +148,36 @@ export function liveStreamService({ bus, ids, now }: Runtime, { store, people, r
       return stream;
     },
 
-    update(ref: StreamRef, input: StreamDescription): LiveStreamRow {
+    update(unit: Unit, ref: StreamRef, input: StreamDescription): LiveStreamRow {
       const stream = find(ref);
       const change = described(input);
       if (Object.keys(change).length === 0) return stream;
       const updated = { ...stream, ...change, updatedAt: now() };
-      store.update(stream.id, { ...change, updatedAt: updated.updatedAt });
+      store.update(unit, stream.id, { ...change, updatedAt: updated.updatedAt });
       return updated;
     },
 
-    start(ref: StreamRef): LiveStreamRow {
+    start(unit: Unit, ref: StreamRef): LiveStreamRow {
       const startedAt = now();
-      const stream = move(ref, "CREATED", "LIVE", { startedAt });
-      announce(stream, "live_stream.started", startedAt, { streamId: stream.publicId, startedAt: iso(startedAt) });
+      const stream = move(unit, ref, "CREATED", "LIVE", { startedAt });
+      announce(unit, stream, "live_stream.started", startedAt, {
+        streamId: stream.publicId,
+        startedAt: iso(startedAt),
+      });
       return stream;
     },
 
     /** For good: the room is closed, and everyone in it told why. */
-    end(ref: StreamRef): LiveStreamRow {
+    end(unit: Unit, ref: StreamRef): LiveStreamRow {
       const endedAt = now();
-      const stream = move(ref, "LIVE", "ENDED", { endedAt });
-      rooms.close(stream, "stream_ended");
+      const stream = move(unit, ref, "LIVE", "ENDED", { endedAt });
+      rooms.close(unit, stream, "stream_ended");
       const durationMs = stream.startedAt === null ? null : endedAt - stream.startedAt;
-      announce(stream, "live_stream.ended", endedAt, { streamId: stream.publicId, endedAt: iso(endedAt), durationMs });
+      announce(unit, stream, "live_stream.ended", endedAt, {
+        streamId: stream.publicId,
+        endedAt: iso(endedAt),
+        durationMs,
+      });
       return stream;
     },
   };

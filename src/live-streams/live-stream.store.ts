@@ -1,5 +1,6 @@
 import { and, desc, eq, lt, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../kernel/db/open.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import type { Environment, LiveStreamStatus, LiveStreamVisibility } from "../protocol/enums.ts";
 import { type LiveStreamRow, liveStreams as streams } from "./live-stream.table.ts";
 
@@ -47,9 +48,10 @@ export function liveStreamStore(db: Db) {
     /** Newest first; `before` is the last id of the page before (ids sort by time). */
     list: ({ visibility, status, ...owner }: StreamList, before: string, limit: number): LiveStreamRow[] =>
       newest.all({ ...owner, visibility: visibility ?? null, status: status ?? null, before, limit }),
-    insert: (row: LiveStreamRow) => void db.insert(streams).values(row).run(),
-    update: (id: string, change: StreamChange) => void db.update(streams).set(change).where(eq(streams.id, id)).run(),
-    raisePeak: (id: string, count: number) => void raisePeak.run({ id, count }),
+    insert: (_unit: Unit, row: LiveStreamRow) => void db.insert(streams).values(row).run(),
+    update: (_unit: Unit, id: string, change: StreamChange) =>
+      void db.update(streams).set(change).where(eq(streams.id, id)).run(),
+    raisePeak: (_unit: Unit, id: string, count: number) => void raisePeak.run({ id, count }),
   };
 }
 

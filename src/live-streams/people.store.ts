@@ -1,5 +1,6 @@
 import { and, asc, eq, isNull, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../kernel/db/open.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import {
   type HostRow,
   liveStreamHosts as hosts,
@@ -38,7 +39,7 @@ export function peopleStore(db: Db) {
     /** First registered first. */
     hosts: (streamId: string): HostRow[] => registered.all({ streamId }),
     /** Registers, also one who was removed before. */
-    saveHost: (row: HostRow) =>
+    saveHost: (_unit: Unit, row: HostRow) =>
       void db
         .insert(hosts)
         .values(row)
@@ -54,7 +55,7 @@ export function peopleStore(db: Db) {
         .run(),
 
     findViewer: (streamId: string, identity: string): ViewerRow | undefined => viewer.get({ streamId, identity }),
-    saveViewer: (row: ViewerRow) =>
+    saveViewer: (_unit: Unit, row: ViewerRow) =>
       void db
         .insert(viewers)
         .values(row)

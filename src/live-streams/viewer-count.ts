@@ -52,7 +52,7 @@ export function viewerCounts(runtime: Runtime, { store, people, liveRooms }: Vie
     viewerCount: number | null,
   ) {
     const signal = { type: "stream.updated" as const, streamId, status, viewerCount };
-    bus.announce("chatSignal", { conversationId, signal: { ...signal, conversationId: conversationPublicId } });
+    bus.tell("chatSignal", { conversationId, signal: { ...signal, conversationId: conversationPublicId } });
   }
 
   async function countAndTell(streamId: string): Promise<void> {
@@ -60,7 +60,7 @@ export function viewerCounts(runtime: Runtime, { store, people, liveRooms }: Vie
     if (!stream) return;
     const viewerCount = await count(stream);
     if (viewerCount !== null && viewerCount > stream.peakViewerCount) {
-      await write(() => store.raisePeak(stream.id, viewerCount));
+      await write((unit) => store.raisePeak(unit, stream.id, viewerCount));
     }
     // Asking took its time: a change of status in the meantime has told, or will tell, for itself.
     if (store.find(streamId)?.status !== stream.status || stream.status === "ENDED") return;

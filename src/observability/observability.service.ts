@@ -80,8 +80,8 @@ export function observabilityService(runtime: Runtime) {
     async prune(): Promise<void> {
       if (config.CONNECTION_RETENTION_DAYS === 0) return;
       const before = now() - config.CONNECTION_RETENTION_DAYS * DAY_MS;
-      while (await write(() => stores.connections.prune(before, PRUNED_AT_ONCE)));
-      while (await write(() => stores.errors.prune(before, PRUNED_AT_ONCE)));
+      while (await write((unit) => stores.connections.prune(unit, before, PRUNED_AT_ONCE)));
+      while (await write((unit) => stores.errors.prune(unit, before, PRUNED_AT_ONCE)));
     },
   };
 }

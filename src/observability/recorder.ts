@@ -66,10 +66,10 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
     events = [];
     mishaps = [];
     if (rows.length + newEvents.length + newErrors.length > 0) {
-      const written = write(() => {
-        for (const { row } of rows) stores.connections.save(row);
-        stores.connections.addEvents(newEvents);
-        for (const error of newErrors) stores.errors.insert(error);
+      const written = write((unit) => {
+        for (const { row } of rows) stores.connections.save(unit, row);
+        stores.connections.addEvents(unit, newEvents);
+        for (const error of newErrors) stores.errors.insert(unit, error);
       });
       await written.catch((error) => {
         // Their later events would name rows that are not there, and take the batches of everyone else with them.
@@ -215,7 +215,7 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
     },
 
     /** After a crash: what was open is closed before anything new is written. */
-    recover: () => write(() => stores.connections.closeAbandoned()),
+    recover: () => write((unit) => stores.connections.closeAbandoned(unit)),
 
     flush,
   };

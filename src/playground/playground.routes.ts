@@ -26,7 +26,7 @@ export const playgroundRoutes = (
     .get("", () => ({ available: true }), { response: { 200: t.Object({ available: t.Boolean() }) } })
     .post(
       "/join",
-      async ({ body, info }) => playground.sign(await write(() => playground.join(body)), info.publicUrl),
+      async ({ body, info }) => playground.sign(await write((unit) => playground.join(unit, body)), info.publicUrl),
       {
         body: t.Object({ room: Name, identity: t.Optional(Identity), mode: PlaygroundMode }),
         response: { 200: PlaygroundCredentials },
@@ -35,7 +35,9 @@ export const playgroundRoutes = (
     .post(
       "/stream",
       async ({ body }) => {
-        const { publicId: streamId, status } = await write(() => playground.moveStream(body.streamId, body.action));
+        const { publicId: streamId, status } = await write((unit) =>
+          playground.moveStream(unit, body.streamId, body.action),
+        );
         return { streamId, status };
       },
       {

@@ -1,4 +1,5 @@
 import type { ChatService } from "../chat/chat.service.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import { NEWEST } from "../kernel/http/serving/pages.ts";
 import type { Admission } from "../live-streams/admission.service.ts";
 import type { LiveStreamRow } from "../live-streams/live-stream.table.ts";
@@ -33,7 +34,7 @@ export type PlaygroundService = ReturnType<typeof playgroundService>;
 
 /**
  * What a developer's own backend would do for the playground's page, in the project that `stoa dev` opens it for. Closed
- * otherwise. Mutations are units of work: call them inside `write`.
+ * otherwise.
  */
 export function playgroundService({ ids }: Runtime, deps: PlaygroundDeps) {
   const { rooms, rtcTokens, chat, liveStreams, liveRooms } = deps;
@@ -45,21 +46,22 @@ export function playgroundService({ ids }: Runtime, deps: PlaygroundDeps) {
     return { projectId: openProjectId, environment: "DEVELOPMENT" as const };
   }
 
-  function call({ room: name, identity }: PlaygroundJoin) {
+  function call(unit: Unit, { room: name, identity }: PlaygroundJoin) {
     const owner = tenant();
-    const room = rooms.findByName(owner, name) ?? rooms.create(owner, { name });
+    const room = rooms.findByName(owner, name) ?? rooms.create(unit, owner, { name });
     const conversation =
       chat.conversations.resolve(owner, room.id) ??
-      chat.conversations.create(owner, { name: `playground-${room.id}`, roomId: room.id });
+      chat.conversations.create(unit, owner, { name: `playground-${room.id}`, roomId: room.id });
     if (chat.members.find(conversation.id, identity)?.status !== "ACTIVE") {
-      chat.members.add(conversation.id, { userId: identity });
+      chat.members.add(unit, conversation.id, { userId: identity });
     }
     return {
       rtc: rtcTokens.mint(
+        unit,
         { ...owner, roomId: room.id },
         { participantIdentity: identity, permissions: EVERYTHING, ttlSeconds: TTL_SECONDS },
       ),
-      chat: chat.tokens.mint(owner, {
+      chat: chat.tokens.mint(unit, owner, {
         userId: identity,
         conversations: [conversation.id],
         ttlSeconds: TTL_SECONDS,
@@ -75,14 +77,14 @@ export function playgroundService({ ids }: Runtime, deps: PlaygroundDeps) {
       .find((stream) => stream.title === title && stream.status !== "ENDED");
   }
 
-  function broadcast({ room: title, identity, mode }: PlaygroundJoin) {
+  function broadcast(unit: Unit, { room: title, identity, mode }: PlaygroundJoin) {
     const owner = tenant();
     // A viewer who is early makes the stream too, so that the order in which tabs are opened does not matter.
     const hostIdentity = mode === "host" ? identity : "host";
-    const stream = openStream(title) ?? streams.create(owner, { title, hostIdentity });
+    const stream = openStream(title) ?? streams.create(unit, owner, { title, hostIdentity });
     const ref = { ...owner, streamId: stream.publicId };
     const { rtc, chat: grant } =
-      mode === "host" ? admissions.admitHost(ref, identity) : admissions.admitViewer(ref, identity);
+      mode === "host" ? admissions.admitHost(unit, ref, identity) : admissions.admitViewer(unit, ref, identity);
     return { rtc, chat: grant, conversationId: stream.conversationPublicId, stream };
   }
 
@@ -94,9 +96,9 @@ export function playgroundService({ ids }: Runtime, deps: PlaygroundDeps) {
 
     requireOpen: () => void tenant(),
 
-    join(input: Omit<PlaygroundJoin, "identity"> & { identity?: string }): PlaygroundAdmission {
+    join(unit: Unit, input: Omit<PlaygroundJoin, "identity"> & { identity?: string }): PlaygroundAdmission {
       const join = { ...input, identity: input.identity ?? `guest-${ids.uuid().slice(-4)}` };
-      return { ...join, ...(join.mode === "call" ? call(join) : broadcast(join)) };
+      return { ...join, ...(join.mode === "call" ? call(unit, join) : broadcast(unit, join)) };
     },
 
     async sign({ mode, identity, rtc, chat: grant, conversationId, stream }: PlaygroundAdmission, publicUrl: string) {
@@ -114,8 +116,8 @@ export function playgroundService({ ids }: Runtime, deps: PlaygroundDeps) {
       };
     },
 
-    moveStream(streamId: string, action: "start" | "end"): LiveStreamRow {
-      return streams[action]({ ...tenant(), streamId });
+    moveStream(unit: Unit, streamId: string, action: "start" | "end"): LiveStreamRow {
+      return streams[action](unit, { ...tenant(), streamId });
     },
 
     async setNetwork(roomId: string, identity: string, profile: NetworkProfile): Promise<void> {

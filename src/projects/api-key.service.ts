@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { iso } from "../kernel/clock.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import { type Author, COMMAND_LINE } from "../kernel/facts.ts";
 import { randomBase62 } from "../kernel/ids.ts";
 import type { Environment } from "../protocol/enums.ts";
@@ -11,17 +12,17 @@ import type { ApiKeyRow } from "./store/api-key.table.ts";
 
 export type ApiKeyService = ReturnType<typeof apiKeyService>;
 
-/** Mutations are units of work: call them inside `write`. */
 export function apiKeyService(runtime: Runtime) {
   const { db, bus, ids, keyring, now } = runtime;
   const store = apiKeyStore(db);
 
   const record = (
+    unit: Unit,
     action: "api_key.created" | "api_key.revoked",
     { id, publicId, projectId, environment }: ApiKeyRow,
     author: Author,
   ) =>
-    bus.announce("audit", {
+    bus.announce(unit, "audit", {
       ...author,
       environment,
       action,
@@ -38,7 +39,12 @@ export function apiKeyService(runtime: Runtime) {
     show: present,
 
     /** The only time that the whole key is known. */
-    create(projectId: string, input: { name: string; environment: Environment }, author: Author = COMMAND_LINE) {
+    create(
+      unit: Unit,
+      projectId: string,
+      input: { name: string; environment: Environment },
+      author: Author = COMMAND_LINE,
+    ) {
       const publicId = randomBase62(16);
       const secret = randomBytes(32).toString("base64url");
       const row: ApiKeyRow = {
@@ -52,19 +58,24 @@ export function apiKeyService(runtime: Runtime) {
         createdAt: now(),
         revokedAt: null,
       };
-      store.insert(row);
-      record("api_key.created", row, author);
+      store.insert(unit, row);
+      record(unit, "api_key.created", row, author);
       return { ...present(row), key: `svk_${ENVIRONMENT_IN_KEY[row.environment]}_${publicId}.${secret}` };
     },
 
     /** True when it was still in use; repeating changes nothing. */
-    revoke(projectId: string, keyId: string, author: Author = COMMAND_LINE): { revoked: boolean; key: ApiKeyRow } {
+    revoke(
+      unit: Unit,
+      projectId: string,
+      keyId: string,
+      author: Author = COMMAND_LINE,
+    ): { revoked: boolean; key: ApiKeyRow } {
       const key = store.find(projectId, keyId);
       if (!key) throw new ApiError("SVC_API_KEY_NOT_FOUND");
       if (key.revokedAt !== null) return { revoked: false, key };
-      store.revoke(key.id, now());
-      bus.announce("apiKeyRevoked", { publicId: key.publicId, projectId });
-      record("api_key.revoked", key, author);
+      store.revoke(unit, key.id, now());
+      bus.announce(unit, "apiKeyRevoked", { publicId: key.publicId, projectId });
+      record(unit, "api_key.revoked", key, author);
       return { revoked: true, key };
     },
   };

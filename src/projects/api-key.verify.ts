@@ -53,7 +53,9 @@ export function createApiKeyVerifier(
     if (at - entry.touchedAt >= TOUCH_EVERY_MS) {
       entry.touchedAt = at;
       // Nobody waits for it: a database that cannot be written must not end a request that only reads.
-      write(() => store.touch(caller.keyId, at)).catch((err) => log.warn({ err }, "the use of a key is not on record"));
+      write((unit) => store.touch(unit, caller.keyId, at)).catch((err) =>
+        log.warn({ err }, "the use of a key is not on record"),
+      );
     }
     return caller;
   };

@@ -3,6 +3,7 @@ import type { Letters } from "../accounts/mail/mail-texts.ts";
 import type { Mailer } from "../accounts/mail/mailer.ts";
 import type { UserService } from "../accounts/user.service.ts";
 import { iso } from "../kernel/clock.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import type { Author } from "../kernel/facts.ts";
 import type { ProjectRole } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
@@ -26,9 +27,8 @@ type InvitationDeps = {
 
 export type InvitationService = ReturnType<typeof invitationService>;
 
-/** Mutations are units of work: call them inside `write`. */
 export function invitationService(runtime: Runtime, { users, members, projects, mailer, letters }: InvitationDeps) {
-  const { db, ids, keyring, now, writer } = runtime;
+  const { db, ids, keyring, now } = runtime;
   const store = invitationStore(db);
 
   function find(token: string): InvitationRow {
@@ -37,7 +37,7 @@ export function invitationService(runtime: Runtime, { users, members, projects, 
     return row;
   }
 
-  function invite(projectId: string, email: string, role: ProjectRole, author: Author): InvitationRow {
+  function invite(unit: Unit, projectId: string, email: string, role: ProjectRole, author: Author): InvitationRow {
     const at = now();
     const token = randomBytes(32).toString("base64url");
     const row: InvitationRow = {
@@ -50,11 +50,11 @@ export function invitationService(runtime: Runtime, { users, members, projects, 
       createdAt: at,
       expiresAt: at + LIFETIME_MS,
     };
-    store.deleteExpired(at);
-    store.replace(row);
+    store.deleteExpired(unit, at);
+    store.replace(unit, row);
     const { name } = projects.find(projectId);
     const letter = letters.invitation(row.email, token, name, row.invitedBy);
-    writer.afterCommit(() => mailer.post(async () => letter));
+    unit.afterCommit(() => mailer.post(async () => letter));
     return row;
   }
 
@@ -71,6 +71,7 @@ export function invitationService(runtime: Runtime, { users, members, projects, 
 
     /** Somebody with an account is a member at once, an unknown address gets an invitation. */
     addByEmail(
+      unit: Unit,
       projectId: string,
       { email, role }: { email: string; role: ProjectRole },
       by: ProjectRole,
@@ -78,21 +79,21 @@ export function invitationService(runtime: Runtime, { users, members, projects, 
     ): { kind: "member"; added: boolean; member: Member } | { kind: "invited"; invitation: InvitationRow } {
       requireOwnerFor(by, role);
       const user = users.findByEmail(email);
-      if (user) return { kind: "member", ...members.add(projectId, user.id, role, author) };
-      return { kind: "invited", invitation: invite(projectId, email, role, author) };
+      if (user) return { kind: "member", ...members.add(unit, projectId, user.id, role, author) };
+      return { kind: "invited", invitation: invite(unit, projectId, email, role, author) };
     },
 
     /** Whoever holds the link may accept it. A member keeps the role that is held already. */
-    accept(token: string, userId: string, author: Author): { projectId: string; role: ProjectRole } {
+    accept(unit: Unit, token: string, userId: string, author: Author): { projectId: string; role: ProjectRole } {
       const { id, projectId, role } = find(token);
-      store.delete(projectId, id);
+      store.delete(unit, projectId, id);
       const held = members.roleIn(projectId, userId);
-      if (held === null) members.add(projectId, userId, role, author);
+      if (held === null) members.add(unit, projectId, userId, role, author);
       return { projectId, role: held ?? role };
     },
 
-    withdraw(projectId: string, id: string): void {
-      if (!store.delete(projectId, id)) throw new ApiError("SVC_INVITATION_NOT_FOUND");
+    withdraw(unit: Unit, projectId: string, id: string): void {
+      if (!store.delete(unit, projectId, id)) throw new ApiError("SVC_INVITATION_NOT_FOUND");
     },
   };
 }

@@ -1,4 +1,5 @@
 import { iso } from "../kernel/clock.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import type { Author } from "../kernel/facts.ts";
 import type { ProjectRole } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
@@ -8,7 +9,7 @@ import { type Member, memberStore } from "./store/member.store.ts";
 
 export type MemberService = ReturnType<typeof memberService>;
 
-/** Mutations are units of work: call them inside `write`. `by` is whose role decides what may be granted. */
+/** `by` is whose role decides what may be granted. */
 export function memberService({ db, bus, now }: Runtime) {
   const store = memberStore(db);
 
@@ -24,11 +25,12 @@ export function memberService({ db, bus, now }: Runtime) {
   }
 
   const record = (
+    unit: Unit,
     action: "member.added" | "member.removed" | "member.role_changed",
     { projectId, userId }: { projectId: string; userId: string },
     metadata: Record<string, unknown>,
     author: Author,
-  ) => bus.announce("audit", { ...author, action, projectId, resourceId: userId, metadata, at: now() });
+  ) => bus.announce(unit, "audit", { ...author, action, projectId, resourceId: userId, metadata, at: now() });
 
   return {
     roleIn: store.roleIn,
@@ -36,39 +38,52 @@ export function memberService({ db, bus, now }: Runtime) {
     show,
 
     /** Without a rule or a record: for the owner of a new project. */
-    join: (projectId: string, userId: string, role: ProjectRole) =>
-      store.insert({ projectId, userId, role, addedAt: now() }),
+    join: (unit: Unit, projectId: string, userId: string, role: ProjectRole) =>
+      store.insert(unit, { projectId, userId, role, addedAt: now() }),
 
     /** `added` is false for somebody who has that role already. */
-    add(projectId: string, userId: string, role: ProjectRole, author: Author): { added: boolean; member: Member } {
+    add(
+      unit: Unit,
+      projectId: string,
+      userId: string,
+      role: ProjectRole,
+      author: Author,
+    ): { added: boolean; member: Member } {
       const present = store.find(projectId, userId);
       if (present) {
         if (present.role === role) return { added: false, member: present };
         throw new ApiError("SVC_CONFLICT", `This user is a member already, as ${present.role}.`);
       }
-      store.insert({ projectId, userId, role, addedAt: now() });
-      record("member.added", { projectId, userId }, { role }, author);
+      store.insert(unit, { projectId, userId, role, addedAt: now() });
+      record(unit, "member.added", { projectId, userId }, { role }, author);
       return { added: true, member: find(projectId, userId) };
     },
 
-    changeRole(projectId: string, userId: string, role: ProjectRole, by: ProjectRole, author: Author): Member {
+    changeRole(
+      unit: Unit,
+      projectId: string,
+      userId: string,
+      role: ProjectRole,
+      by: ProjectRole,
+      author: Author,
+    ): Member {
       const member = find(projectId, userId);
       requireOwnerFor(by, member.role, role);
       if (member.role === role) return member;
       keepAnOwner(member);
-      store.setRole(projectId, userId, role);
-      record("member.role_changed", member, { fields: ["role"] }, author);
+      store.setRole(unit, projectId, userId, role);
+      record(unit, "member.role_changed", member, { fields: ["role"] }, author);
       return { ...member, role };
     },
 
-    remove(projectId: string, userId: string, by: ProjectRole, author: Author): void {
+    remove(unit: Unit, projectId: string, userId: string, by: ProjectRole, author: Author): void {
       const leaves = author.actor?.id === userId;
       if (!leaves && !PERMISSIONS[by].includes("members:manage")) throw new ApiError("SVC_PERMISSION_DENIED");
       const member = find(projectId, userId);
       if (!leaves) requireOwnerFor(by, member.role);
       keepAnOwner(member);
-      store.delete(projectId, userId);
-      record("member.removed", member, {}, author);
+      store.delete(unit, projectId, userId);
+      record(unit, "member.removed", member, {}, author);
     },
   };
 }

@@ -1,4 +1,5 @@
 import { iso } from "../kernel/clock.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import { type Author, COMMAND_LINE } from "../kernel/facts.ts";
 import { normalOrigin, type OriginPolicy } from "../kernel/http/origins.ts";
 import type { ProjectRole } from "../protocol/enums.ts";
@@ -10,7 +11,6 @@ import type { ProjectRow } from "./store/project.table.ts";
 
 export type ProjectService = ReturnType<typeof projectService>;
 
-/** Mutations are units of work: call them inside `write`. */
 export function projectService({ db, ids, now, bus }: Runtime, members: MemberService) {
   const store = projectStore(db);
   const known = new Map<string, ProjectRow>();
@@ -37,7 +37,7 @@ export function projectService({ db, ids, now, bus }: Runtime, members: MemberSe
   }
 
   /** Writes what differs and records its names; the same values again change nothing. */
-  function change(projectId: string, wanted: ProjectChange, author: Author): ProjectRow {
+  function change(unit: Unit, projectId: string, wanted: ProjectChange, author: Author): ProjectRow {
     const row = store.find(projectId);
     if (!row) throw new ApiError("SVC_PROJECT_NOT_FOUND");
     const fields = (Object.keys(wanted) as (keyof ProjectChange)[]).filter(
@@ -46,9 +46,9 @@ export function projectService({ db, ids, now, bus }: Runtime, members: MemberSe
     if (fields.length === 0) return row;
     const at = now();
     const changes = { ...Object.fromEntries(fields.map((field) => [field, wanted[field]])), updatedAt: at };
-    store.update(projectId, changes);
-    bus.announce("projectChanged", { projectId });
-    bus.announce("audit", {
+    store.update(unit, projectId, changes);
+    bus.announce(unit, "projectChanged", { projectId });
+    bus.announce(unit, "audit", {
       ...author,
       action: "project.updated",
       projectId,
@@ -71,7 +71,12 @@ export function projectService({ db, ids, now, bus }: Runtime, members: MemberSe
     /** The project as its API key sees it. */
     shown: (projectId: string) => shownOf(find(projectId)),
 
-    create(ownerId: string, input: { name: string; description?: string | null }, author: Author = COMMAND_LINE) {
+    create(
+      unit: Unit,
+      ownerId: string,
+      input: { name: string; description?: string | null },
+      author: Author = COMMAND_LINE,
+    ) {
       const at = now();
       const row: ProjectRow = {
         id: ids.uuid(),
@@ -83,10 +88,10 @@ export function projectService({ db, ids, now, bus }: Runtime, members: MemberSe
         createdAt: at,
         updatedAt: at,
       };
-      store.insert(row);
-      members.join(row.id, ownerId, "OWNER");
+      store.insert(unit, row);
+      members.join(unit, row.id, ownerId, "OWNER");
       const { id } = row;
-      bus.announce("audit", {
+      bus.announce(unit, "audit", {
         ...author,
         action: "project.created",
         projectId: id,
@@ -97,27 +102,37 @@ export function projectService({ db, ids, now, bus }: Runtime, members: MemberSe
       return { ...present(row), role: "OWNER" as const };
     },
 
-    update: (projectId: string, { name, description }: { name?: string; description?: string | null }, by: Author) =>
-      change(projectId, { name, description: description === undefined ? undefined : description || null }, by),
+    update: (
+      unit: Unit,
+      projectId: string,
+      { name, description }: { name?: string; description?: string | null },
+      by: Author,
+    ) =>
+      change(unit, projectId, { name, description: description === undefined ? undefined : description || null }, by),
 
     /** The list as a whole is replaced; each entry is kept as a browser would send it. */
-    setOrigins(projectId: string, wanted: { allowedOrigins: string[]; allowLocalhostOrigins?: boolean }, by: Author) {
+    setOrigins(
+      unit: Unit,
+      projectId: string,
+      wanted: { allowedOrigins: string[]; allowLocalhostOrigins?: boolean },
+      by: Author,
+    ) {
       const origins = wanted.allowedOrigins.map((text, index) => {
         const origin = normalOrigin(text.trim());
         if (origin === null) throw invalid(`allowedOrigins.${index}`, "must be an origin such as https://example.com");
         return origin;
       });
       const { allowLocalhostOrigins } = wanted;
-      return change(projectId, { allowedOrigins: [...new Set(origins)], allowLocalhostOrigins }, by);
+      return change(unit, projectId, { allowedOrigins: [...new Set(origins)], allowLocalhostOrigins }, by);
     },
 
     /** Its keys stop, its data stays. Repeating changes nothing. */
-    archive(projectId: string, author: Author): void {
+    archive(unit: Unit, projectId: string, author: Author): void {
       if (store.find(projectId)?.status === "ARCHIVED") return;
       const at = now();
-      store.update(projectId, { status: "ARCHIVED", updatedAt: at });
-      bus.announce("projectChanged", { projectId });
-      bus.announce("audit", {
+      store.update(unit, projectId, { status: "ARCHIVED", updatedAt: at });
+      bus.announce(unit, "projectChanged", { projectId });
+      bus.announce(unit, "audit", {
         ...author,
         action: "project.archived",
         projectId,

@@ -20,7 +20,7 @@ export function moderationService(
     /** Out of the room, and no token minted so far brings them back, whether they are there at this moment or not. */
     async remove(ref: RoomRef, identity: string): Promise<void> {
       const wasPresent = liveRooms.has(rooms.find(ref).id, identity);
-      const revoked = await write(() => rtcTokens.revokeIdentity(ref, identity));
+      const revoked = await write((unit) => rtcTokens.revokeIdentity(unit, ref, identity));
       if (!wasPresent && revoked === 0) throw new ApiError("SVC_PARTICIPANT_NOT_FOUND");
     },
 
@@ -31,7 +31,7 @@ export function moderationService(
       const tokenId = liveRooms.tokenOf(roomId, identity);
       const permissions = resolvePermissions(change.permissions, liveRooms.permissionsOf(roomId, identity));
       // On record first: whoever reconnects in between must not get the old ones back.
-      await write(() => rtcTokens.setPermissions(tokenId, permissions));
+      await write((unit) => rtcTokens.setPermissions(unit, tokenId, permissions));
       return liveRooms.update(roomId, identity, { permissions, metadata });
     },
 

@@ -37,13 +37,17 @@ export const roomDashboardRoutes = (
         response: { 200: t.Array(Room) },
       },
     )
-    .post("", (context) => idempotency.create(context, () => rooms.show(rooms.create(context, context.body))), {
-      ...documented("Create a room", ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED", "SVC_CONFLICT"]),
-      transform: permit("rooms:manage"),
-      query: t.Object(EnvironmentQuery),
-      body: CreateRoom,
-      response: { 201: Room },
-    })
+    .post(
+      "",
+      (context) => idempotency.create(context, (unit) => rooms.show(rooms.create(unit, context, context.body))),
+      {
+        ...documented("Create a room", ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED", "SVC_CONFLICT"]),
+        transform: permit("rooms:manage"),
+        query: t.Object(EnvironmentQuery),
+        body: CreateRoom,
+        response: { 201: Room },
+      },
+    )
     .get(
       "/:roomId",
       async ({ projectId, params }) => {
@@ -60,7 +64,7 @@ export const roomDashboardRoutes = (
     )
     .delete(
       "/:roomId",
-      ({ projectId, params }) => write(() => rooms.show(rooms.close({ projectId, roomId: params.roomId }))),
+      ({ projectId, params }) => write((unit) => rooms.show(rooms.close(unit, { projectId, roomId: params.roomId }))),
       {
         ...documented("Close the room; everyone in it is disconnected", ["SVC_ROOM_NOT_FOUND"]),
         transform: permit("rooms:manage"),
@@ -72,8 +76,9 @@ export const roomDashboardRoutes = (
       (context) =>
         idempotency.mint(context, async () => {
           const { projectId, params, body, info } = context;
-          const grant = await write(() =>
+          const grant = await write((unit) =>
             rtcTokens.mint(
+              unit,
               { projectId, roomId: params.roomId },
               {
                 participantIdentity: body.participantIdentity ?? `test-${randomBase62(8)}`,

@@ -27,11 +27,15 @@ export const roomRoutes = (
         response: { 200: t.Array(Room) },
       },
     )
-    .post("", (context) => idempotency.create(context, () => rooms.show(rooms.create(context.caller, context.body))), {
-      ...documented("Create a room", ["SVC_CONFLICT", "SVC_IDEMPOTENCY_KEY_REUSED"]),
-      body: CreateRoom,
-      response: { 201: Room },
-    })
+    .post(
+      "",
+      (context) => idempotency.create(context, (unit) => rooms.show(rooms.create(unit, context.caller, context.body))),
+      {
+        ...documented("Create a room", ["SVC_CONFLICT", "SVC_IDEMPOTENCY_KEY_REUSED"]),
+        body: CreateRoom,
+        response: { 201: Room },
+      },
+    )
     .get(
       "/:id",
       async ({ caller, params }) => {
@@ -40,10 +44,14 @@ export const roomRoutes = (
       },
       { ...documented("One room", ["SVC_ROOM_NOT_FOUND"]), response: { 200: Room } },
     )
-    .delete("/:id", ({ caller, params }) => write(() => rooms.show(rooms.close({ ...caller, roomId: params.id }))), {
-      ...documented("Close the room; everyone in it is disconnected", ["SVC_ROOM_NOT_FOUND"]),
-      response: { 200: Room },
-    })
+    .delete(
+      "/:id",
+      ({ caller, params }) => write((unit) => rooms.show(rooms.close(unit, { ...caller, roomId: params.id }))),
+      {
+        ...documented("Close the room; everyone in it is disconnected", ["SVC_ROOM_NOT_FOUND"]),
+        response: { 200: Room },
+      },
+    )
     .get(
       "/:id/participants",
       ({ caller, params }) => liveRooms.participants(rooms.find({ ...caller, roomId: params.id }).id),

@@ -1,4 +1,5 @@
 import { iso } from "../kernel/clock.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import type { Facts } from "../kernel/facts.ts";
 import type { Environment } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
@@ -18,7 +19,6 @@ export type RoomPresence = { participantCount: number | null; serverName: string
 
 const NOBODY: RoomPresence = { participantCount: 0, serverName: null };
 
-/** Mutations are units of work: call them inside `write`. */
 export function roomService({ db, bus, ids, now }: Runtime) {
   const store = roomStore(db);
 
@@ -46,7 +46,11 @@ export function roomService({ db, bus, ids, now }: Runtime) {
       return row;
     },
 
-    create(owner: { projectId: string; environment: Environment }, input: { name: string; region?: string }): RoomRow {
+    create(
+      unit: Unit,
+      owner: { projectId: string; environment: Environment },
+      input: { name: string; region?: string },
+    ): RoomRow {
       const { projectId, environment } = owner;
       if (store.findActive(projectId, environment, input.name)) {
         throw new ApiError("SVC_CONFLICT", "A room of this name is active.");
@@ -63,17 +67,22 @@ export function roomService({ db, bus, ids, now }: Runtime) {
         updatedAt: at,
         closedAt: null,
       };
-      store.insert(row);
+      store.insert(unit, row);
       return row;
     },
 
     /** Ends the room and frees its name. Closing it again changes nothing. */
-    close(ref: RoomRef, reason: CloseReason = "closed"): RoomRow {
+    close(unit: Unit, ref: RoomRef, reason: CloseReason = "closed"): RoomRow {
       const row = find(ref);
       if (row.status === "CLOSED") return row;
       const at = now();
-      store.close(row.id, at);
-      bus.announce("roomClosed", { roomId: row.id, projectId: row.projectId, environment: row.environment, reason });
+      store.close(unit, row.id, at);
+      bus.announce(unit, "roomClosed", {
+        roomId: row.id,
+        projectId: row.projectId,
+        environment: row.environment,
+        reason,
+      });
       return { ...row, status: "CLOSED", updatedAt: at, closedAt: at };
     },
 

@@ -1,5 +1,6 @@
 import { and, desc, eq, lt, sql } from "drizzle-orm";
 import type { Db } from "../kernel/db/open.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import type { Environment } from "../protocol/enums.ts";
 import { type RoomRow, rooms } from "./room.table.ts";
 
@@ -55,7 +56,7 @@ export function roomStore(db: Db) {
       activeByName.get({ projectId, environment, name }),
     /** Newest first; `before` is the last id of the page before (ids sort by time). */
     list: (of: RoomList, before: string, limit: number): RoomRow[] => newest.all({ ...of, before, limit }),
-    insert: (row: RoomRow) => void db.insert(rooms).values(row).run(),
-    close: (id: string, at: number) => void close.run({ id, at }),
+    insert: (_unit: Unit, row: RoomRow) => void db.insert(rooms).values(row).run(),
+    close: (_unit: Unit, id: string, at: number) => void close.run({ id, at }),
   };
 }

@@ -17,7 +17,7 @@ export const rtcTokenRoutes = (
       (context) =>
         idempotency.mint(context, async () => {
           const { caller, params, body, info } = context;
-          const grant = await write(() => rtcTokens.mint({ ...caller, roomId: params.id }, body));
+          const grant = await write((unit) => rtcTokens.mint(unit, { ...caller, roomId: params.id }, body));
           return rtcTokens.sign(grant, info.publicUrl);
         }),
       {
@@ -37,7 +37,7 @@ export const rtcTokenRoutes = (
     .delete(
       "/:tokenId",
       async ({ caller, params, set }) => {
-        await write(() => rtcTokens.revoke({ ...caller, roomId: params.id }, params.tokenId));
+        await write((unit) => rtcTokens.revoke(unit, { ...caller, roomId: params.id }, params.tokenId));
         set.status = 204;
       },
       {

@@ -1,4 +1,5 @@
 import { iso } from "../kernel/clock.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import { ApiError, invalid } from "../protocol/errors.ts";
 import type { Permissions } from "../protocol/room-records.ts";
 import type { Runtime } from "../runtime.ts";
@@ -40,14 +41,13 @@ const METADATA_MAX_CHARACTERS = 1024;
 /** A session outlives its token, and revoking the token must still find it. */
 const KEEP_EXPIRED_MS = 7 * 24 * 3_600_000;
 
-/** Mutations are units of work: call them inside `write`. */
 export function rtcTokenService(runtime: Runtime, { rooms, mayMint, isArchived }: RtcTokenDeps) {
   const { db, bus, config, ids, jwt, now, write } = runtime;
   const store = rtcTokenStore(db);
 
-  function revoke(tokenId: string, roomId: string): void {
-    store.revoke(tokenId, now());
-    bus.announce("rtcTokenRevoked", { tokenId, roomId });
+  function revoke(unit: Unit, tokenId: string, roomId: string): void {
+    store.revoke(unit, tokenId, now());
+    bus.announce(unit, "rtcTokenRevoked", { tokenId, roomId });
   }
 
   return {
@@ -56,7 +56,7 @@ export function rtcTokenService(runtime: Runtime, { rooms, mayMint, isArchived }
     isRevoked: (tokenId: string): boolean => store.find(tokenId)?.revokedAt !== null,
 
     /** Puts the token on record; `sign` then makes the answer of it. */
-    mint(ref: RoomRef, input: MintRtcToken): RtcGrant {
+    mint(unit: Unit, ref: RoomRef, input: MintRtcToken): RtcGrant {
       const room = rooms.findActive(ref);
       if (!mayMint(room.projectId)) throw new ApiError("SVC_USAGE_LIMIT_EXCEEDED");
       // Whole seconds, like the signature's: the answer and the token name the same moments.
@@ -71,7 +71,7 @@ export function rtcTokenService(runtime: Runtime, { rooms, mayMint, isArchived }
         createdAt,
         expiresAt: createdAt + ttlSeconds * 1000,
       };
-      store.insert({ ...grant, id: grant.tokenId, roomId: room.id });
+      store.insert(unit, { ...grant, id: grant.tokenId, roomId: room.id });
       return grant;
     },
 
@@ -102,22 +102,22 @@ export function rtcTokenService(runtime: Runtime, { rooms, mayMint, isArchived }
     },
 
     /** Ends the token and whoever joined with it. Again: no effect. */
-    revoke(ref: RoomRef, tokenId: string): void {
+    revoke(unit: Unit, ref: RoomRef, tokenId: string): void {
       const room = rooms.find(ref);
       const row = store.find(tokenId);
       if (row?.roomId !== room.id) throw new ApiError("SVC_RTC_TOKEN_NOT_FOUND");
-      if (row.revokedAt === null) revoke(tokenId, room.id);
+      if (row.revokedAt === null) revoke(unit, tokenId, room.id);
     },
 
     /**
      * Removes someone for good: out of the room, and every token with which they could come back. Answers how many
      * tokens that were. A token minted later counts again.
      */
-    revokeIdentity(ref: RoomRef, identity: string): number {
+    revokeIdentity(unit: Unit, ref: RoomRef, identity: string): number {
       const room = rooms.find(ref);
-      bus.announce("participantRemoved", { roomId: room.id, identity });
+      bus.announce(unit, "participantRemoved", { roomId: room.id, identity });
       const tokenIds = store.usable(room.id, identity, now());
-      for (const tokenId of tokenIds) revoke(tokenId, room.id);
+      for (const tokenId of tokenIds) revoke(unit, tokenId, room.id);
       return tokenIds.length;
     },
 
@@ -125,7 +125,7 @@ export function rtcTokenService(runtime: Runtime, { rooms, mayMint, isArchived }
     setPermissions: store.setPermissions,
 
     /** Forgets tokens that are long over; called by a job. */
-    sweep: () => write(() => store.removeExpired(now() - KEEP_EXPIRED_MS)),
+    sweep: () => write((unit) => store.removeExpired(unit, now() - KEEP_EXPIRED_MS)),
   };
 }
 

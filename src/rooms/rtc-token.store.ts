@@ -1,5 +1,6 @@
 import { and, eq, gt, isNull, lte, sql } from "drizzle-orm";
 import type { Db } from "../kernel/db/open.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import type { Permissions } from "../protocol/room-records.ts";
 import { type RtcTokenRow, rtcTokens } from "./rtc-token.table.ts";
 
@@ -46,10 +47,10 @@ export function rtcTokenStore(db: Db) {
     /** Ids of the tokens with which this identity could still join. */
     usable: (roomId: string, identity: string, at: number): string[] =>
       usable.all({ roomId, identity, at }).map(({ id }) => id),
-    insert: (row: Omit<RtcTokenRow, "revokedAt" | "permissions">) => void insert.run(row),
-    revoke: (id: string, at: number) => void revoke.run({ id, at }),
-    setPermissions: (id: string, permissions: Permissions) =>
+    insert: (_unit: Unit, row: Omit<RtcTokenRow, "revokedAt" | "permissions">) => void insert.run(row),
+    revoke: (_unit: Unit, id: string, at: number) => void revoke.run({ id, at }),
+    setPermissions: (_unit: Unit, id: string, permissions: Permissions) =>
       void db.update(rtcTokens).set({ permissions }).where(eq(rtcTokens.id, id)).run(),
-    removeExpired: (at: number) => void expire.run({ at }),
+    removeExpired: (_unit: Unit, at: number) => void expire.run({ at }),
   };
 }

@@ -80,7 +80,7 @@ export function openConnection(deps: ConnectionDeps, socket: Socket, request: So
     closed();
     socket.close(refusal.closeCode, refusal.code);
     if (session) return;
-    bus.announce("rtcRefused", {
+    bus.tell("rtcRefused", {
       ...{ code: refusal.code, message: refusal.message, closeCode: refusal.closeCode },
       projectId: caller?.projectId ?? null,
       environment: caller?.environment ?? null,

@@ -39,7 +39,7 @@ export function createMembership(
 ) {
   function tell(session: Session, event: RtcConnectionEvent): void {
     const { room, client } = session;
-    bus.announce("rtcConnection", {
+    bus.tell("rtcConnection", {
       sessionId: session.id,
       connectionId: session.connectionId,
       projectId: room.projectId,

@@ -1,3 +1,4 @@
+import type { Unit } from "../kernel/db/writer.ts";
 import type { RtcConnectionFact } from "../kernel/facts.ts";
 import type { Runtime } from "../runtime.ts";
 import { minutesByDay } from "./minutes.ts";
@@ -10,13 +11,13 @@ const TOUCH_EVERY_MS = 15_000;
 export function createUsageMeter({ bus, ids, log, now, write }: Runtime, store: UsageStore) {
   const open = new Map<string, { row: string; touchedAt: number }>();
 
-  function close(sessionId: string, endedAt: number): void {
+  function close(unit: Unit, sessionId: string, endedAt: number): void {
     const row = store.find(sessionId);
     if (!row || row.endedAt !== null) return;
-    store.end(row.id, endedAt);
+    store.end(unit, row.id, endedAt);
     let first = true;
     for (const [date, minutes] of minutesByDay(row.startedAt, endedAt)) {
-      store.addDay(row.projectId, date, minutes, first ? 1 : 0);
+      store.addDay(unit, row.projectId, date, minutes, first ? 1 : 0);
       first = false;
     }
   }
@@ -30,13 +31,13 @@ export function createUsageMeter({ bus, ids, log, now, write }: Runtime, store: 
       open.set(sessionId, { row: id, touchedAt: at });
       const { projectId, environment, roomId, roomName, participantIdentity } = fact;
       const row = { id, projectId, environment, roomId, roomName, participantIdentity };
-      keep(write(() => store.insert({ ...row, startedAt: at, lastSeenAt: at, endedAt: null })));
+      keep(write((unit) => store.insert(unit, { ...row, startedAt: at, lastSeenAt: at, endedAt: null })));
     } else if (fact.type === "left" && session) {
       open.delete(sessionId);
-      keep(write(() => close(session.row, at)));
+      keep(write((unit) => close(unit, session.row, at)));
     } else if (fact.type === "stats" && session && at - session.touchedAt >= TOUCH_EVERY_MS) {
       session.touchedAt = at;
-      keep(write(() => store.touch(session.row, at)));
+      keep(write((unit) => store.touch(unit, session.row, at)));
     }
   }
 
@@ -49,8 +50,8 @@ export function createUsageMeter({ bus, ids, log, now, write }: Runtime, store: 
   return {
     /** After a crash: what was open ended at its last sign of life. */
     recover: () =>
-      write(() => {
-        for (const { id, lastSeenAt } of store.allOpen()) close(id, Math.min(lastSeenAt, now()));
+      write((unit) => {
+        for (const { id, lastSeenAt } of store.allOpen()) close(unit, id, Math.min(lastSeenAt, now()));
       }),
   };
 }

@@ -1,5 +1,6 @@
 import { and, between, eq, inArray, isNull, sql } from "drizzle-orm";
 import type { Db } from "../kernel/db/open.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import { type UsageDayRow, type UsageSessionRow, usageDays, usageSessions } from "./usage.table.ts";
 
 export type UsageStore = ReturnType<typeof usageStore>;
@@ -42,11 +43,12 @@ export function usageStore(db: Db) {
     accountOf: (projectId: string): string | null => accountOf.get(projectId)?.user_id ?? null,
     projectsOf: (userId: string) => projectsOf.all(userId),
 
-    insert: (row: UsageSessionRow) => void db.insert(usageSessions).values(row).onConflictDoNothing().run(),
+    insert: (_unit: Unit, row: UsageSessionRow) =>
+      void db.insert(usageSessions).values(row).onConflictDoNothing().run(),
     find: (id: string): UsageSessionRow | undefined => byId.get({ id }),
-    touch: (id: string, at: number) => void touch.run({ id, at }),
-    end: (id: string, at: number) => void end.run({ id, at }),
-    addDay: (projectId: string, date: string, minutes: number, sessions: number) =>
+    touch: (_unit: Unit, id: string, at: number) => void touch.run({ id, at }),
+    end: (_unit: Unit, id: string, at: number) => void end.run({ id, at }),
+    addDay: (_unit: Unit, projectId: string, date: string, minutes: number, sessions: number) =>
       void addDay.run(projectId, date, minutes, sessions),
 
     open: (projectIds: string[]): UsageSessionRow[] =>

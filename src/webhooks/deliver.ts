@@ -1,4 +1,5 @@
 import { iso } from "../kernel/clock.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import type { Runtime } from "../runtime.ts";
 import { attempt, type Outcome } from "./attempt.ts";
 import { judge } from "./schedule.ts";
@@ -43,8 +44,14 @@ export function createDelivery(
     });
   }
 
-  /** A unit of work. Delivery or endpoint may be gone by now; then there is nothing left to say. */
-  function record(endpointId: string, deliveryId: string, startedAt: number, outcome: Recorded): number | null {
+  /** Delivery or endpoint may be gone by now; then there is nothing left to say. */
+  function record(
+    unit: Unit,
+    endpointId: string,
+    deliveryId: string,
+    startedAt: number,
+    outcome: Recorded,
+  ): number | null {
     const delivery = deliveries.get(deliveryId);
     const endpoint = endpoints.get(endpointId);
     if (!delivery || !endpoint) return null;
@@ -55,18 +62,19 @@ export function createDelivery(
     const { status, nextAttemptAt } = verdict;
     const statusCode = outcome.kind === "answered" ? outcome.statusCode : null;
     deliveries.record(
+      unit,
       deliveryId,
       { at: iso(startedAt), statusCode, durationMs: outcome.durationMs, error: outcome.error },
       { status, nextAttemptAt, deliveredAt: status === "DELIVERED" ? at : null },
     );
     const { projectId, environment } = endpoint;
-    bus.announce("webhookAttempted", { projectId, environment, delivered: status === "DELIVERED" });
-    if (status === "DELIVERED") endpoints.recordSuccess(endpointId, at);
-    else endpoints.recordFailure(endpointId, verdict.consecutiveFailures);
+    bus.announce(unit, "webhookAttempted", { projectId, environment, delivered: status === "DELIVERED" });
+    if (status === "DELIVERED") endpoints.recordSuccess(unit, endpointId, at);
+    else endpoints.recordFailure(unit, endpointId, verdict.consecutiveFailures);
     if (verdict.disable !== null && endpoint.status === "ACTIVE") {
-      endpoints.disable(endpointId, verdict.disable, at);
-      periods.end(endpointId, events.lastSeq());
-      bus.announce("webhookChanged", { projectId });
+      endpoints.disable(unit, endpointId, verdict.disable, at);
+      periods.end(unit, endpointId, events.lastSeq());
+      bus.announce(unit, "webhookChanged", { projectId });
       log.warn({ webhookId: endpointId, reason: verdict.disable }, "webhook endpoint disabled");
     }
     return nextAttemptAt;
@@ -84,6 +92,6 @@ export function createDelivery(
     onAnswer(outcome.kind === "answered");
     if (outcome.kind === "abandoned") return null;
     attempts.inc({ outcome: outcome.error === null ? "delivered" : outcome.kind });
-    return write(() => record(endpoint.id, id, startedAt, outcome));
+    return write((unit) => record(unit, endpoint.id, id, startedAt, outcome));
   };
 }

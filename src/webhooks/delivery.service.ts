@@ -1,4 +1,5 @@
 import { iso } from "../kernel/clock.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import { ApiError, invalid } from "../protocol/errors.ts";
 import { WEBHOOK_TEST_TYPE } from "../protocol/webhook-events.ts";
 import type { Runtime } from "../runtime.ts";
@@ -14,7 +15,6 @@ const BATCH = 500;
 
 export type DeliveryService = ReturnType<typeof deliveryService>;
 
-/** Unless they say otherwise, mutations are units of work: call them inside `write`. */
 export function deliveryService(runtime: Runtime, stores: WebhookStores, webhooks: WebhookService) {
   const { bus, ids, now, write } = runtime;
   const { events, deliveries } = stores;
@@ -31,15 +31,15 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
     throw new ApiError("SVC_CONFLICT", "The endpoint is disabled. Enable it first.", { status: endpoint.status });
   }
 
-  /** A unit of work. `next` is where to go on, null at the end. */
-  function recoverBatch(endpoint: EndpointRow, range: { since: number; until: number; after: number }) {
+  /** `next` is where to go on, null at the end. */
+  function recoverBatch(unit: Unit, endpoint: EndpointRow, range: { since: number; until: number; after: number }) {
     const missed = events.missed(endpoint, range, BATCH);
     const at = now();
     for (const { id: eventId, deliveryId } of missed) {
-      if (deliveryId !== null) deliveries.reopen(deliveryId, at);
-      else deliveries.insert({ id: ids.uuid(), endpointId: endpoint.id, eventId, forced: false, at });
+      if (deliveryId !== null) deliveries.reopen(unit, deliveryId, at);
+      else deliveries.insert(unit, { id: ids.uuid(), endpointId: endpoint.id, eventId, forced: false, at });
     }
-    if (missed.length > 0) bus.announce("webhookDeliveriesDue", { endpointId: endpoint.id });
+    if (missed.length > 0) bus.announce(unit, "webhookDeliveriesDue", { endpointId: endpoint.id });
     return { recovered: missed.length, next: missed.length < BATCH ? null : (missed.at(-1)?.seq ?? null) };
   }
 
@@ -54,12 +54,12 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
     },
 
     /** Reaches the endpoint whatever its filter and status. */
-    test(projectId: string, webhookId: string) {
+    test(unit: Unit, projectId: string, webhookId: string) {
       const endpoint = webhooks.find(projectId, webhookId);
       const at = now();
       const eventId = ids.publicId("event");
       const event = { type: WEBHOOK_TEST_TYPE, projectId, environment: endpoint.environment, at };
-      events.insert({
+      events.insert(unit, {
         id: eventId,
         projectId,
         environment: endpoint.environment,
@@ -69,18 +69,18 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
         createdAt: at,
       });
       const id = ids.uuid();
-      deliveries.insert({ id, endpointId: endpoint.id, eventId, forced: true, at });
-      bus.announce("webhookDeliveriesDue", { endpointId: endpoint.id });
+      deliveries.insert(unit, { id, endpointId: endpoint.id, eventId, forced: true, at });
+      bus.announce(unit, "webhookDeliveriesDue", { endpointId: endpoint.id });
       return present(find(projectId, webhookId, id));
     },
 
     /** The same event and the same bytes, with all attempts again. */
-    redeliver(projectId: string, webhookId: string, deliveryId: string) {
+    redeliver(unit: Unit, projectId: string, webhookId: string, deliveryId: string) {
       const { delivery } = find(projectId, webhookId, deliveryId);
       const endpoint = webhooks.find(projectId, webhookId);
       if (!delivery.forced) requireActive(endpoint);
-      deliveries.reopen(delivery.id, now());
-      bus.announce("webhookDeliveriesDue", { endpointId: endpoint.id });
+      deliveries.reopen(unit, delivery.id, now());
+      bus.announce(unit, "webhookDeliveriesDue", { endpointId: endpoint.id });
       return present(find(projectId, webhookId, deliveryId));
     },
 
@@ -93,10 +93,10 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
       let recovered = 0;
       while (after !== null) {
         const from: number = after;
-        const batch = await write(() => {
+        const batch = await write((unit) => {
           const endpoint = webhooks.find(projectId, webhookId);
           requireActive(endpoint);
-          return recoverBatch(endpoint, { since, until, after: from });
+          return recoverBatch(unit, endpoint, { since, until, after: from });
         });
         recovered += batch.recovered;
         after = batch.next;
@@ -106,7 +106,7 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
 
     /** Forgets events and their deliveries after 30 days. Makes its own units of work. */
     async prune(at: number): Promise<void> {
-      while (await write(() => events.prune(at - KEPT_MS, BATCH))) {
+      while (await write((unit) => events.prune(unit, at - KEPT_MS, BATCH))) {
         // Another batch.
       }
     },

@@ -1,3 +1,4 @@
+import type { Unit } from "../kernel/db/writer.ts";
 import type { Runtime } from "../runtime.ts";
 import type { WebhookStores } from "./store/stores.ts";
 import type { EndpointRow, PeriodRow } from "./store/webhook.table.ts";
@@ -30,23 +31,23 @@ export function createDrawing(
   const hasNext = (endpoint: EndpointRow) =>
     endpoint.status === "ACTIVE" && periods.of(endpoint.id).some((period) => read(endpoint, period, 1).length > 0);
 
-  /** A unit of work: a delivery exists exactly when the endpoint's position is past its event. */
-  function draw(endpointId: string): void {
+  /** A delivery exists exactly when the endpoint's position is past its event. */
+  function draw(unit: Unit, endpointId: string): void {
     const endpoint = endpoints.get(endpointId);
     if (endpoint?.status !== "ACTIVE") return;
     let wanted = AHEAD;
     for (const period of periods.of(endpointId)) {
       const found = read(endpoint, period, wanted);
       for (const { id: eventId } of found) {
-        deliveries.insert({ id: ids.uuid(), endpointId, eventId, forced: false, at: now() });
+        deliveries.insert(unit, { id: ids.uuid(), endpointId, eventId, forced: false, at: now() });
       }
       const last = found.at(-1);
-      if (last) periods.move(period, last.seq);
+      if (last) periods.move(unit, period, last.seq);
       wanted -= found.length;
       if (wanted === 0) return;
       // Read to its end: a closed stretch is over, and the rest of the open one was not for this endpoint.
-      if (period.endSeq !== null) periods.remove(period);
-      else periods.move(period, events.lastSeq());
+      if (period.endSeq !== null) periods.remove(unit, period);
+      else periods.move(unit, period, events.lastSeq());
     }
   }
 
@@ -54,7 +55,9 @@ export function createDrawing(
     while (requested.size > 0) {
       const batch = [...requested].slice(0, ENDPOINTS_PER_UNIT);
       try {
-        await write(() => batch.forEach(draw));
+        await write((unit) => {
+          for (const endpointId of batch) draw(unit, endpointId);
+        });
       } catch (err) {
         log.error({ err }, "webhook events stay in the outbox");
       }

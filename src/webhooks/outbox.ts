@@ -1,4 +1,5 @@
 import { iso } from "../kernel/clock.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import type { WebhookFact } from "../kernel/facts.ts";
 import type { Runtime } from "../runtime.ts";
 import type { EventStore } from "./store/event.store.ts";
@@ -6,12 +7,12 @@ import type { Subscribers } from "./subscribers.ts";
 
 /** Writes each event into the transaction of the change that caused it: neither exists without the other. */
 export function keepOutbox({ bus, ids, now }: Runtime, events: EventStore, subscribers: Subscribers): void {
-  bus.within("messageDeleted", ({ messageId }) => scrub(events, messageId, iso(now())));
-  bus.within("webhook", (fact) => {
+  bus.within("messageDeleted", (unit, { messageId }) => scrub(unit, events, messageId, iso(now())));
+  bus.within("webhook", (unit, fact) => {
     const { type, projectId, environment } = fact;
     if (!subscribers.isWanted(fact)) return;
     const id = ids.publicId("event");
-    events.insert({
+    events.insert(unit, {
       id,
       projectId,
       environment,
@@ -38,11 +39,11 @@ function messageOf(fact: WebhookFact): string | null {
 }
 
 /** A deleted message's content is gone everywhere, from events that still wait or can be sent again too. */
-function scrub(events: EventStore, messageId: string, deletedAt: string): void {
+function scrub(unit: Unit, events: EventStore, messageId: string, deletedAt: string): void {
   for (const { id, body } of events.ofMessage(messageId)) {
     const event = JSON.parse(body) as { data: { message: Record<string, unknown> } };
     const gone = { text: null, metadata: null, attachment: null, reactions: [], deleted: true, deletedAt };
     Object.assign(event.data.message, gone);
-    events.rewrite(id, JSON.stringify(event));
+    events.rewrite(unit, id, JSON.stringify(event));
   }
 }

@@ -1,4 +1,5 @@
 import { iso } from "../kernel/clock.ts";
+import type { Unit } from "../kernel/db/writer.ts";
 import type { Author } from "../kernel/facts.ts";
 import type { AuditActionName, Environment, WebhookStatus } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
@@ -27,7 +28,6 @@ type WebhookChange = {
 
 export type WebhookService = ReturnType<typeof webhookService>;
 
-/** Mutations are units of work: call them inside `write`. */
 export function webhookService(runtime: Runtime, { endpoints, events, periods }: WebhookStores) {
   const { bus, config, ids, keyring, now } = runtime;
 
@@ -44,23 +44,29 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
   }
 
   /** Names of what changed, never a value: a URL may carry a secret of its own. */
-  function audit(action: AuditActionName, row: EndpointRow, by: Author, metadata: Record<string, unknown> = {}): void {
+  function audit(
+    unit: Unit,
+    action: AuditActionName,
+    row: EndpointRow,
+    by: Author,
+    metadata: Record<string, unknown> = {},
+  ): void {
     const { id: resourceId, projectId, environment } = row;
-    bus.announce("audit", { ...by, action, projectId, environment, resourceId, metadata, at: now() });
+    bus.announce(unit, "audit", { ...by, action, projectId, environment, resourceId, metadata, at: now() });
   }
 
   /** What happens while it is disabled is not sent by itself. */
-  function setActive({ id }: EndpointRow, active: boolean): void {
-    if (active) periods.begin(id, events.lastSeq());
-    else periods.end(id, events.lastSeq());
+  function setActive(unit: Unit, { id }: EndpointRow, active: boolean): void {
+    if (active) periods.begin(unit, id, events.lastSeq());
+    else periods.end(unit, id, events.lastSeq());
   }
 
-  function change(row: EndpointRow, changes: EndpointChange, by: Author, fields: string[]): EndpointRow {
+  function change(unit: Unit, row: EndpointRow, changes: EndpointChange, by: Author, fields: string[]): EndpointRow {
     const changed = { ...row, ...changes, updatedAt: now() };
-    endpoints.update(row.id, { ...changes, updatedAt: changed.updatedAt });
-    audit("webhook.updated", row, by, { fields });
-    if (changed.status !== row.status) setActive(row, changed.status === "ACTIVE");
-    bus.announce("webhookChanged", { projectId: row.projectId });
+    endpoints.update(unit, row.id, { ...changes, updatedAt: changed.updatedAt });
+    audit(unit, "webhook.updated", row, by, { fields });
+    if (changed.status !== row.status) setActive(unit, row, changed.status === "ACTIVE");
+    bus.announce(unit, "webhookChanged", { projectId: row.projectId });
     return changed;
   }
 
@@ -69,7 +75,7 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
     list: endpoints.list,
     show: present,
 
-    create(projectId: string, input: NewWebhook, by: Author) {
+    create(unit: Unit, projectId: string, input: NewWebhook, by: Author) {
       const environment = input.environment ?? "DEVELOPMENT";
       requireGoodUrl(input.url, environment);
       const secret = newSecret();
@@ -91,19 +97,20 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
         createdAt: at,
         updatedAt: at,
       };
-      endpoints.insert(row);
-      setActive(row, true);
-      audit("webhook.created", row, by);
-      bus.announce("webhookChanged", { projectId });
+      endpoints.insert(unit, row);
+      setActive(unit, row, true);
+      audit(unit, "webhook.created", row, by);
+      bus.announce(unit, "webhookChanged", { projectId });
       return { ...present(row), secret };
     },
 
-    update(projectId: string, webhookId: string, input: WebhookChange, by: Author) {
+    update(unit: Unit, projectId: string, webhookId: string, input: WebhookChange, by: Author) {
       const row = find(projectId, webhookId);
       const fields = Object.keys(input);
       if (fields.length === 0) return present(row);
       if (input.url !== undefined) requireGoodUrl(input.url, row.environment);
       const changed = change(
+        unit,
         row,
         {
           ...(input.url === undefined ? {} : { url: input.url }),
@@ -114,22 +121,29 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
         by,
         fields,
       );
-      if (input.status === "ACTIVE") bus.announce("webhookDeliveriesDue", { endpointId: row.id });
+      if (input.status === "ACTIVE") bus.announce(unit, "webhookDeliveriesDue", { endpointId: row.id });
       return present(changed);
     },
 
-    delete(projectId: string, webhookId: string, by: Author): void {
+    delete(unit: Unit, projectId: string, webhookId: string, by: Author): void {
       const row = find(projectId, webhookId);
-      endpoints.delete(row.id);
-      audit("webhook.deleted", row, by);
-      bus.announce("webhookChanged", { projectId });
+      endpoints.delete(unit, row.id);
+      audit(unit, "webhook.deleted", row, by);
+      bus.announce(unit, "webhookChanged", { projectId });
     },
 
     /** The old secret signs beside the new one for a while, so that a receiver can change over without a gap. */
-    rotateSecret(projectId: string, webhookId: string, overlapSeconds = ROTATION_OVERLAP_SECONDS, by: Author) {
+    rotateSecret(
+      unit: Unit,
+      projectId: string,
+      webhookId: string,
+      overlapSeconds = ROTATION_OVERLAP_SECONDS,
+      by: Author,
+    ) {
       const row = find(projectId, webhookId);
       const secret = newSecret();
       const changed = change(
+        unit,
         row,
         {
           sealedSecret: sealSecret(keyring, secret),

@@ -211,13 +211,13 @@ test("[contract 1] browsers: any origin's preflight passes, the upload is judged
 
   const { runtime } = world.server;
   const allow = (origins: string[]) =>
-    runtime.write(() => {
+    runtime.write((unit) => {
       const { projectId } = world.project;
       runtime.db.$client.run("UPDATE projects SET allowed_origins = ? WHERE id = ?", [
         JSON.stringify(origins),
         projectId,
       ]);
-      runtime.bus.announce("projectChanged", { projectId });
+      runtime.bus.announce(unit, "projectChanged", { projectId });
     });
   await allow(["https://app.example.com"]);
   const refused = await world.put(upload, "hello", { origin: "https://evil.example.com" });

@@ -182,8 +182,8 @@ test("[8] a large purge goes in small units between which sends get through, and
   const access = services.chat.access.conversation(caller, (await week.show()).id, "chat:send");
   const TOTAL = 10_120;
   for (let sent = 0; sent < TOTAL; sent += 460) {
-    await runtime.write(() => {
-      for (let i = 0; i < 460; i += 1) services.chat.messages.send(access, { text: `message ${i}` });
+    await runtime.write((unit) => {
+      for (let i = 0; i < 460; i += 1) services.chat.messages.send(unit, access, { text: `message ${i}` });
     });
   }
   clock.advance(7 * DAY_MS + 1);

@@ -62,7 +62,7 @@ export function grantedRequests(server: RtcServer, tenant: Tenant, provider: Oid
     "POST /v1/auth/verify-email": async () => {
       const { email } = await account();
       const user = server.services.users.findByEmail(email);
-      const token = await server.runtime.write(() => links.issue("verify-email", user?.id ?? ""));
+      const token = await server.runtime.write((unit) => links.issue(unit, "verify-email", user?.id ?? ""));
       return { body: { token } };
     },
     "POST /v1/auth/password-reset/confirm": async () => {

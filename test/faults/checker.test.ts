@@ -19,7 +19,7 @@ beforeAll(async () => {
   const receiver = startReceiver();
   const { call, projectId, runtime, services } = server;
   const hook = { url: receiver.url, environment: "DEVELOPMENT" as const };
-  secret = (await runtime.write(() => services.webhooks.create(projectId, hook, COMMAND_LINE))).secret;
+  secret = (await runtime.write((unit) => services.webhooks.create(unit, projectId, hook, COMMAND_LINE))).secret;
 
   await call("POST", "/v1/chat/conversations", { name: "common" });
   const say = async (n: number) => {

@@ -1,3 +1,4 @@
+import type { Unit } from "../../src/kernel/db/writer.ts";
 import type { Environment, ProjectRole } from "../../src/protocol/enums.ts";
 import type { Runtime } from "../../src/runtime.ts";
 import type { Services } from "../../src/services.ts";
@@ -17,24 +18,25 @@ export type People = {
 /** Makes accounts without the price of a password hash. */
 export function createPeople({ write, ids }: Runtime, services: Services): People {
   const { users, sessions, members, projects, apiKeys } = services;
-  const newUser = (isOperator: boolean) =>
-    users.create({ email: `${ids.uuid()}@example.com`, passwordHash: null, emailVerified: true, isOperator });
+  const newUser = (unit: Unit, isOperator: boolean) =>
+    users.create(unit, { email: `${ids.uuid()}@example.com`, passwordHash: null, emailVerified: true, isOperator });
 
   return {
     project: ({ environment = "DEVELOPMENT", name = "test" } = {}) =>
-      write(() => {
-        const { id: ownerId } = newUser(false);
-        const { id: projectId } = projects.create(ownerId, { name });
-        const { key } = apiKeys.create(projectId, { name: "test", environment });
+      write((unit) => {
+        const { id: ownerId } = newUser(unit, false);
+        const { id: projectId } = projects.create(unit, ownerId, { name });
+        const { key } = apiKeys.create(unit, projectId, { name: "test", environment });
         return { projectId, ownerId, key };
       }),
 
     async session({ projectId, role, operator = false } = {}) {
-      const { user, session, joined } = await write(() => {
-        const user = newUser(operator);
-        const joined = role === undefined ? "" : (projectId ?? projects.create(newUser(false).id, { name: "test" }).id);
-        if (role !== undefined) members.join(joined, user.id, role);
-        return { user, joined, session: sessions.start(user.id, { ip: "127.0.0.1", userAgent: null }).session };
+      const { user, session, joined } = await write((unit) => {
+        const user = newUser(unit, operator);
+        const joined =
+          role === undefined ? "" : (projectId ?? projects.create(unit, newUser(unit, false).id, { name: "test" }).id);
+        if (role !== undefined) members.join(unit, joined, user.id, role);
+        return { user, joined, session: sessions.start(unit, user.id, { ip: "127.0.0.1", userAgent: null }).session };
       });
       return { token: await sessions.accessToken(session), userId: user.id, email: user.email, projectId: joined };
     },

@@ -65,7 +65,7 @@ export async function rtcServer(overrides: Partial<Config> = {}): Promise<RtcSer
   });
   const { fleet, signaling } = server.services;
   const fields = { region: "local", publicHost: "127.0.0.1", internalUrl: "http://127.0.0.1" };
-  await server.runtime.write(() => fleet.register({ name: "n1", ...fields }));
+  await server.runtime.write((unit) => fleet.register(unit, { name: "n1", ...fields }));
   const { key, projectId } = await server.project();
 
   const rtc: RtcServer = {

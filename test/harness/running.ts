@@ -17,10 +17,15 @@ export async function realServer(overrides: Partial<Config> = {}): Promise<RealS
   const dataDir = mkdtempSync(join(tmpdir(), "stoa-test-"));
   const server = await start(testConfig({ DATA_DIR: dataDir, ...overrides }));
   const { runtime, services, url } = server;
-  const { key, projectId } = await runtime.write(() => {
+  const { key, projectId } = await runtime.write((unit) => {
     const identity = { email: "owner@example.com", passwordHash: null, emailVerified: true, isOperator: true };
-    const { id: projectId } = services.projects.create(services.users.create(identity).id, { name: "test" });
-    return { projectId, key: services.apiKeys.create(projectId, { name: "test", environment: "DEVELOPMENT" }).key };
+    const { id: projectId } = services.projects.create(unit, services.users.create(unit, identity).id, {
+      name: "test",
+    });
+    return {
+      projectId,
+      key: services.apiKeys.create(unit, projectId, { name: "test", environment: "DEVELOPMENT" }).key,
+    };
   });
   return {
     ...server,

@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeEach, expect, test } from "bun:test";
-import { createWriter, type Writer } from "../../src/kernel/db/writer.ts";
+import { createWriter, type Unit, type Writer } from "../../src/kernel/db/writer.ts";
 
 const client = new Database(":memory:");
 afterAll(() => client.close());
@@ -67,8 +67,8 @@ test("an error in one unit rolls back that unit alone, whole", async () => {
 test("work that checks first and refuses harms nobody in its commit", async () => {
   const results = await Promise.allSettled([
     writer.write(() => insert(1)),
-    writer.checkThenWrite(() => {
-      writer.afterCommit(() => callbackErrors.push("ran"));
+    writer.checkThenWrite((unit) => {
+      unit.afterCommit(() => callbackErrors.push("ran"));
       throw new Error("refused");
     }),
     writer.checkThenWrite(() => {
@@ -123,9 +123,9 @@ test("what one is refused for is not told to the others whose work is undone wit
 
 test("a promise resolves with the unit's value, after its callbacks, after the commit", async () => {
   const seen: string[] = [];
-  const value = await writer.write(() => {
+  const value = await writer.write((unit) => {
     insert(1);
-    writer.afterCommit(() => seen.push(client.inTransaction ? "inside" : "after"));
+    unit.afterCommit(() => seen.push(client.inTransaction ? "inside" : "after"));
     return "value";
   });
   seen.push("resolved");
@@ -134,14 +134,14 @@ test("a promise resolves with the unit's value, after its callbacks, after the c
 
 test("callbacks of a failed unit never run, and a throwing callback harms nobody", async () => {
   let ran = false;
-  const failed = writer.write(() => {
-    writer.afterCommit(() => {
+  const failed = writer.write((unit) => {
+    unit.afterCommit(() => {
       ran = true;
     });
     throw new Error("no");
   });
-  const fine = writer.write(() => {
-    writer.afterCommit(() => {
+  const fine = writer.write((unit) => {
+    unit.afterCommit(() => {
       throw new Error("listener");
     });
     insert(1);
@@ -173,8 +173,20 @@ test("a unit that makes SQLite abandon the transaction fails everybody in it, an
   expect(numbers()).toEqual([3]);
 });
 
-test("afterCommit outside a unit is a mistake that shows", () => {
-  expect(() => writer.afterCommit(() => {})).toThrow("unit of work");
+test("a unit that is used after its work has returned throws", async () => {
+  let kept: Unit | undefined;
+  const returned = writer.write((unit) => {
+    kept = unit;
+    unit.afterCommit(() => unit.requireRunning());
+  });
+  const failed = writer.write((unit) => {
+    kept?.requireRunning();
+    unit.requireRunning();
+  });
+  await returned;
+  await expect(failed).rejects.toThrow("this unit of work is over");
+  expect(callbackErrors).toEqual([new Error("this unit of work is over")]);
+  expect(() => kept?.afterCommit(() => {})).toThrow("this unit of work is over");
 });
 
 test("drain waits for what was handed in", async () => {

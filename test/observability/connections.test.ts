@@ -128,7 +128,7 @@ describe("[4.6] the story of a connection", () => {
 
 describe("[4.6] refused joins", () => {
   const refuse = (code: string, more = {}) =>
-    server.runtime.bus.announce("rtcRefused", {
+    server.runtime.bus.tell("rtcRefused", {
       code,
       message: "no",
       closeCode: 4401,

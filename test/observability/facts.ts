@@ -13,7 +13,7 @@ type Scene = {
 export function tell(server: TestServer, scene: Scene, event: RtcConnectionEvent): void {
   const at = server.clock.now();
   const { projectId, connectionId = "conn-1", identity = "anna", sessionId = `session-${connectionId}` } = scene;
-  server.runtime.bus.announce("rtcConnection", {
+  server.runtime.bus.tell("rtcConnection", {
     sessionId,
     connectionId,
     projectId,

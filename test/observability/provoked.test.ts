@@ -37,7 +37,7 @@ test("[7] a token that has expired: TOKEN_ERROR, once, on a connection that fail
 test("[7] a token of another origin's page: AUTHORIZATION_ERROR", async () => {
   const { token } = await server.mint(await server.room(), "anna");
   const ours = { allowedOrigins: ["https://ours.example"], allowLocalhostOrigins: false };
-  await server.runtime.write(() => server.services.projects.setOrigins(server.projectId, ours, COMMAND_LINE));
+  await server.runtime.write((unit) => server.services.projects.setOrigins(unit, server.projectId, ours, COMMAND_LINE));
   const client = server.connect(token, { origin: "https://theirs.example" });
   client.send({ type: "room.join", id: "1", connectionId: "foreign" });
   await until(() => client.closed !== null);

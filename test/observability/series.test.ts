@@ -95,8 +95,8 @@ describe("[4.6] figures over time", () => {
 
   test("webhook attempts are told apart, and old minutes are forgotten", async () => {
     const attempted = (delivered: boolean) =>
-      server.runtime.write(() =>
-        server.runtime.bus.announce("webhookAttempted", { projectId, environment: "DEVELOPMENT", delivered }),
+      server.runtime.write((unit) =>
+        server.runtime.bus.announce(unit, "webhookAttempted", { projectId, environment: "DEVELOPMENT", delivered }),
       );
     await attempted(true);
     await attempted(false);

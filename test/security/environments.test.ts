@@ -12,7 +12,7 @@ afterAll(server.close);
 const alice = await tenantOf(server);
 const { runtime, services } = server;
 const made = { name: "of the other environment", environment: "PRODUCTION" as const };
-const { key: apiKey } = await runtime.write(() => services.apiKeys.create(alice.projectId, made));
+const { key: apiKey } = await runtime.write((unit) => services.apiKeys.create(unit, alice.projectId, made));
 const minted = await server.call("POST", "/v1/chat/tokens", { key: apiKey, body: { userId: alice.marker } });
 const credentials: Record<string, string> = { apiKey, chatToken: String(minted.body.token) };
 

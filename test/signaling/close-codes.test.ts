@@ -40,7 +40,7 @@ describe("[signaling] the socket is accepted, told why, and closed with its code
     const roomId = await server.room();
     const { token } = await server.mint(roomId, "ada");
     server.runtime.db.$client.run(`UPDATE projects SET allowed_origins = '["https://good.example"]'`);
-    server.runtime.bus.announce("projectChanged", { projectId: server.projectId });
+    server.runtime.bus.tell("projectChanged", { projectId: server.projectId });
     expect(await ending(server.connect(token, { origin: "https://evil.example" }))).toEqual([
       "ORIGIN_NOT_ALLOWED",
       4403,
@@ -125,7 +125,7 @@ describe("[signaling] the socket is accepted, told why, and closed with its code
     const roomId = await server.room();
     const ada = await server.joined(roomId, "ada");
     const ref = { projectId: server.projectId, roomId };
-    await server.runtime.write(() => void server.services.rooms.close(ref, "stream_ended"));
+    await server.runtime.write((unit) => void server.services.rooms.close(unit, ref, "stream_ended"));
     expect(ada.of("bye")).toMatchObject([{ reason: "stream_ended", action: "stop" }]);
     expect(ada.closed?.code).toBe(4410);
   });
@@ -206,11 +206,11 @@ describe("[signaling] the socket is accepted, told why, and closed with its code
     await start();
     const roomId = await server.room();
     const { token } = await server.mint(roomId, "ada");
-    await server.runtime.write(() => void server.services.fleet.drain("n1"));
+    await server.runtime.write((unit) => void server.services.fleet.drain(unit, "n1"));
     const drained = server.connect(token);
     expect((await drained.join()).code).toBe("NO_RTC_CAPACITY");
     expect(drained.closed?.code).toBe(4503);
-    await server.runtime.write(() => void server.services.fleet.undrain("n1"));
+    await server.runtime.write((unit) => void server.services.fleet.undrain(unit, "n1"));
     server.node.reachable = false;
     const unreachable = server.connect(token);
     expect((await unreachable.join()).code).toBe("NO_RTC_CAPACITY");
@@ -218,7 +218,9 @@ describe("[signaling] the socket is accepted, told why, and closed with its code
     server.clock.advance(3_600_000);
     const { token: fresh } = await server.mint(roomId, "ada");
     expect((await server.connect(fresh).join()).code).toBe("NO_RTC_CAPACITY");
-    await server.runtime.write(() => void server.services.fleet.beat("n1", { activeRooms: 0, activeParticipants: 0 }));
+    await server.runtime.write(
+      (unit) => void server.services.fleet.beat(unit, "n1", { activeRooms: 0, activeParticipants: 0 }),
+    );
     expect((await server.connect(fresh).join()).type).toBe("ack");
   });
 
@@ -226,7 +228,7 @@ describe("[signaling] the socket is accepted, told why, and closed with its code
     await start();
     const roomId = await server.room();
     await server.joined(roomId, "ada");
-    await server.runtime.write(() => void server.services.fleet.drain("n1"));
+    await server.runtime.write((unit) => void server.services.fleet.drain(unit, "n1"));
     expect((await server.joined(roomId, "bob")).ack.serverName).toBe("n1");
   });
 

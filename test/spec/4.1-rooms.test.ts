@@ -45,8 +45,8 @@ describe("[4.1] POST /v1/rooms", () => {
     expect([again.status, again.body.code, again.body.legacyCode]).toEqual([409, "SVC_CONFLICT", "CONFLICT"]);
     expect((await create("Taken")).status).toBe(201);
     expect((await create("taken", { key: stranger.key })).status).toBe(201);
-    const production = await server.runtime.write(() =>
-      server.services.apiKeys.create(projectId, { name: "live", environment: "PRODUCTION" }),
+    const production = await server.runtime.write((unit) =>
+      server.services.apiKeys.create(unit, projectId, { name: "live", environment: "PRODUCTION" }),
     );
     expect((await create("taken", { key: production.key })).status).toBe(201);
   });
@@ -103,8 +103,8 @@ describe("[4.1] one room", () => {
   test("is read by its own project and environment, and 404 for anyone else", async () => {
     const { body: room } = await create("mine");
     expect((await server.call("GET", `/v1/rooms/${room.id}`, { key })).body).toEqual(room);
-    const production = await server.runtime.write(() =>
-      server.services.apiKeys.create(projectId, { name: "live", environment: "PRODUCTION" }),
+    const production = await server.runtime.write((unit) =>
+      server.services.apiKeys.create(unit, projectId, { name: "live", environment: "PRODUCTION" }),
     );
     for (const other of [stranger.key, production.key]) {
       for (const [method, path] of [

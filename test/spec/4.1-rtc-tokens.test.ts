@@ -196,8 +196,8 @@ describe("[8] budgets", () => {
   test("two keys of one project do not share the budget, and a refused body counts", async () => {
     const small = testServer({ RATE_LIMIT_RTC_TOKENS: 1, RATE_LIMIT_RTC_TOKEN_REVOKE: 1 });
     const { key, projectId } = await small.project();
-    const other = await small.runtime.write(() =>
-      small.services.apiKeys.create(projectId, { name: "second", environment: "DEVELOPMENT" }),
+    const other = await small.runtime.write((unit) =>
+      small.services.apiKeys.create(unit, projectId, { name: "second", environment: "DEVELOPMENT" }),
     );
     const { body: room } = await small.call("POST", "/v1/rooms", { key, body: { name: "r" } });
     const path = `/v1/rooms/${room.id}/rtc-tokens`;
@@ -249,16 +249,16 @@ test("[5] a token of another kind, another key or no record is refused", async (
 test("[2] rooms and tokens compose in one unit of work, and fail as one", async () => {
   const { rooms, rtcTokens } = server.services;
   const owner = { projectId, environment: "DEVELOPMENT" as const };
-  const grant = await server.runtime.write(() => {
-    const room = rooms.create(owner, { name: "composed" });
-    return rtcTokens.mint({ ...owner, roomId: room.id }, { participantIdentity: "host" });
+  const grant = await server.runtime.write((unit) => {
+    const room = rooms.create(unit, owner, { name: "composed" });
+    return rtcTokens.mint(unit, { ...owner, roomId: room.id }, { participantIdentity: "host" });
   });
   const token = await rtcTokens.sign(grant, "http://localhost");
   expect((await rtcTokens.verify(token.token)).roomId).toBe(grant.room.id);
-  const failing = server.runtime.write(() => {
-    rooms.create(owner, { name: "undone" });
+  const failing = server.runtime.write((unit) => {
+    rooms.create(unit, owner, { name: "undone" });
     throw new Error("second half");
   });
   await expect(failing).rejects.toThrow("second half");
-  expect(await server.runtime.write(() => rooms.create(owner, { name: "undone" }).status)).toBe("ACTIVE");
+  expect(await server.runtime.write((unit) => rooms.create(unit, owner, { name: "undone" }).status)).toBe("ACTIVE");
 });

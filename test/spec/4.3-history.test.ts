@@ -129,14 +129,17 @@ test("[2] a reply joins the thread of what it answers; the root counts the whole
 test("[contract 13] a thread of thousands comes whole, and beyond that with a link", async () => {
   await chat.room("long");
   const root = (await send(key, "long", "root")).body;
-  await chat.server.runtime.write(() => {
+  await chat.server.runtime.write((unit) => {
     for (let i = 0; i < 300; i += 1) {
       const { conversation, ...rest } = chat.server.services.chat.access.conversation(
         { kind: "apiKey", keyId: "", publicId: "", projectId: chat.projectId, environment: "DEVELOPMENT" },
         "long",
         "chat:send",
       );
-      chat.server.services.chat.messages.send({ conversation, ...rest } as never, { text: `r${i}`, replyTo: root.id });
+      chat.server.services.chat.messages.send(unit, { conversation, ...rest } as never, {
+        text: `r${i}`,
+        replyTo: root.id,
+      });
     }
   });
   const whole = await ask(key, "GET", `/v1/chat/messages/${root.id}/thread`);

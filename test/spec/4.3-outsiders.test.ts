@@ -78,8 +78,8 @@ test("[5] another project's key finds nothing", async () => {
 
 test("[5] the same project's key of the other environment finds nothing", async () => {
   const { runtime, services } = chat.server;
-  const made = await runtime.write(() =>
-    services.apiKeys.create(chat.projectId, { name: "p", environment: "PRODUCTION" }),
+  const made = await runtime.write((unit) =>
+    services.apiKeys.create(unit, chat.projectId, { name: "p", environment: "PRODUCTION" }),
   );
   await expectNothingThere(made.key);
 });

@@ -198,8 +198,9 @@ for (const [path, limit] of [
     expect([over.status, over.body.code, over.body.retryAfterSeconds]).toEqual([429, "SVC_RATE_LIMITED", 60]);
     expect(over.headers.get("retry-after")).toBe("60");
     // Another key of the same project has a budget of its own.
-    const { key: other } = (await server.runtime.write(() =>
+    const { key: other } = (await server.runtime.write((unit) =>
       server.services.apiKeys.create(
+        unit,
         projectId,
         { name: "other", environment: "DEVELOPMENT" },
         { actor: null, request: null, environment: "DEVELOPMENT" },

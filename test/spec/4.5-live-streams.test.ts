@@ -54,12 +54,12 @@ test("[4.5] creating is all or nothing: a failure leaves neither room nor conver
       (table) => runtime.db.$client.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()?.n,
     );
   const before = counts();
-  const stop = runtime.bus.within("webhook", ({ type }) => {
+  const stop = runtime.bus.within("webhook", (_unit, { type }) => {
     if (type === "live_stream.created") throw new Error("no");
   });
   const input = { title: "x", hostIdentity: "host" };
   const failed = await runtime
-    .write(() => services.liveStreams.streams.create({ projectId, environment: "DEVELOPMENT" }, input))
+    .write((unit) => services.liveStreams.streams.create(unit, { projectId, environment: "DEVELOPMENT" }, input))
     .catch((error: Error) => error);
   stop();
   expect(failed).toBeInstanceOf(Error);
@@ -197,8 +197,9 @@ test("[4.5] the list is newest first, filtered by visibility and status, page by
 
 test("[1] a key of the other environment or project finds nothing", async () => {
   const { id } = await create();
-  const production = (await server.runtime.write(() =>
+  const production = (await server.runtime.write((unit) =>
     server.services.apiKeys.create(
+      unit,
       projectId,
       { name: "p", environment: "PRODUCTION" },
       { actor: null, request: null, environment: "PRODUCTION" },

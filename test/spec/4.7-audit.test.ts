@@ -136,8 +136,8 @@ test("[4.7] 50 entries by default, 200 at most, and a cursor to the rest", async
     metadata: {},
     at: now(),
   });
-  await write(() => {
-    for (let n = 1; n <= 210; n++) bus.announce("audit", fact(String(n)));
+  await write((unit) => {
+    for (let n = 1; n <= 210; n++) bus.announce(unit, "audit", fact(String(n)));
   });
   expect(await logs()).toHaveLength(50);
   for (const [limit, status] of [
@@ -161,7 +161,9 @@ test("[4.7] 50 entries by default, 200 at most, and a cursor to the rest", async
 
 test("[4.7] the actor's address stays on the entry when the user changes or goes", async () => {
   const { userId, email, logs } = await ownProject();
-  await server.runtime.write(() => void server.services.users.update(userId, { email: `gone-${userId}@example.com` }));
+  await server.runtime.write(
+    (unit) => void server.services.users.update(unit, userId, { email: `gone-${userId}@example.com` }),
+  );
   expect((await logs())[0]?.actorEmail).toBe(email);
 });
 
@@ -197,8 +199,8 @@ test("[7] an entry that cannot be written does not fail the request, and is logg
 test("[4.7] an action that fails leaves neither itself nor an entry", async () => {
   const { projectId, logs } = await ownProject();
   const { services, runtime } = server;
-  const failing = runtime.write(() => {
-    services.apiKeys.create(projectId, { name: "undone", environment: "DEVELOPMENT" });
+  const failing = runtime.write((unit) => {
+    services.apiKeys.create(unit, projectId, { name: "undone", environment: "DEVELOPMENT" });
     throw new Error("later in the same unit");
   });
   await expect(failing).rejects.toThrow("later in the same unit");

@@ -45,8 +45,8 @@ test("[6] nothing is written for a change that was undone, nor sent before the c
   const { projectId, receiver } = await hooked();
   const { runtime } = server;
   const data = { streamId: "stream_1", identity: "x", at: "" };
-  const undone = runtime.write(() => {
-    runtime.bus.announce("webhook", {
+  const undone = runtime.write((unit) => {
+    runtime.bus.announce(unit, "webhook", {
       type: "live_stream.viewer_left",
       projectId,
       environment: "DEVELOPMENT",

@@ -44,8 +44,8 @@ describe("[2] started minutes", () => {
 async function day(overrides = {}) {
   const server = testServer(overrides);
   const owner = await server.session({ role: "OWNER" });
-  const [first, second] = await server.runtime.write(() =>
-    ["first", "second"].map((name) => server.services.projects.create(owner.userId, { name }).id),
+  const [first, second] = await server.runtime.write((unit) =>
+    ["first", "second"].map((name) => server.services.projects.create(unit, owner.userId, { name }).id),
   );
   if (first === undefined || second === undefined) throw new Error("no projects");
   const settle = () => server.runtime.writer.drain();
@@ -64,8 +64,8 @@ async function day(overrides = {}) {
     await settle();
     // A session lives an hour; these days are longer.
     const { sessions } = server.services;
-    const { session } = await server.runtime.write(() =>
-      sessions.start(owner.userId, { ip: "127.0.0.1", userAgent: null }),
+    const { session } = await server.runtime.write((unit) =>
+      sessions.start(unit, owner.userId, { ip: "127.0.0.1", userAgent: null }),
     );
     return server.call("GET", path, { key: await sessions.accessToken(session) });
   };
@@ -163,8 +163,8 @@ describe("[4.6] usage", () => {
     for (const enforced of [false, true]) {
       const scene = await day({ USAGE_INCLUDED_MINUTES: 1, USAGE_ENFORCE_LIMIT: enforced });
       const { server, first } = scene;
-      const { key } = await server.runtime.write(() =>
-        server.services.apiKeys.create(first, { name: "k", environment: "DEVELOPMENT" }),
+      const { key } = await server.runtime.write((unit) =>
+        server.services.apiKeys.create(unit, first, { name: "k", environment: "DEVELOPMENT" }),
       );
       const room = await server.call("POST", "/v1/rooms", { key, body: { name: "r" } });
       const mint = () =>

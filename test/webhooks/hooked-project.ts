@@ -53,8 +53,12 @@ export async function hookedProject(
       return body as Webhook;
     },
     announce: (identity = "ann") =>
-      server.runtime.write(() =>
-        server.runtime.bus.announce("webhook", viewerJoined(projectId, environment, identity, server.clock.now())),
+      server.runtime.write((unit) =>
+        server.runtime.bus.announce(
+          unit,
+          "webhook",
+          viewerJoined(projectId, environment, identity, server.clock.now()),
+        ),
       ),
     deliveries: async (webhookId) => (await call("GET", `/${webhookId}/deliveries`)).body as unknown as Delivery[],
   };

@@ -1,4 +1,5 @@
 import { generateRandomCodeVerifier, generateRandomNonce, generateRandomState } from "oauth4webapi";
+import type { Unit } from "../../kernel/db/writer.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { AccountService, Registering } from "../account.service.ts";
@@ -47,8 +48,14 @@ export function oauthService(runtime: Runtime, { users, sessions, accounts }: OA
     }
   }
 
-  /** A unit of work: the account of that identity, linked by its address or made now. */
-  function userOf(provider: string, identity: ProviderIdentity, inviteToken: string | undefined, by: Registering) {
+  /** The account of that identity, linked by its address or made now. */
+  function userOf(
+    unit: Unit,
+    provider: string,
+    identity: ProviderIdentity,
+    inviteToken: string | undefined,
+    by: Registering,
+  ) {
     const linked = store.findUserId(provider, identity.subject);
     if (linked !== undefined) return { user: users.get(linked), isNew: false };
     const { verifiedEmail: email, name, subject } = identity;
@@ -57,17 +64,17 @@ export function oauthService(runtime: Runtime, { users, sessions, accounts }: OA
     }
     const held = users.findByEmail(email);
     const user = held
-      ? proven(held)
-      : accounts.admit({ email, name: name?.slice(0, 80), inviteToken }, { hash: null, email: true }, by);
-    store.link(provider, subject, user.id, now());
+      ? proven(unit, held)
+      : accounts.admit(unit, { email, name: name?.slice(0, 80), inviteToken }, { hash: null, email: true }, by);
+    store.link(unit, provider, subject, user.id, now());
     return { user, isNew: !held };
   }
 
   /** Somebody may have registered this address before its owner came: whoever did that loses the way in. */
-  function proven(user: UserRow): UserRow {
+  function proven(unit: Unit, user: UserRow): UserRow {
     if (user.emailVerified) return user;
-    sessions.endAllOf(user.id);
-    return users.update(user.id, { emailVerified: true, passwordHash: null });
+    sessions.endAllOf(unit, user.id);
+    return users.update(unit, user.id, { emailVerified: true, passwordHash: null });
   }
 
   return {
@@ -83,23 +90,23 @@ export function oauthService(runtime: Runtime, { users, sessions, accounts }: OA
       };
       const authorizationUrl = await asking(name, provider.authorizationUrl(flow));
       const { state, ...kept } = flow;
-      await write(() => {
-        store.deleteExpiredStates(now());
+      await write((unit) => {
+        store.deleteExpiredStates(unit, now());
         const expiresAt = now() + STATE_SECONDS * 1000;
-        store.insertState({ ...kept, digest: keyring.digest("one-time", state), provider: name, expiresAt });
+        store.insertState(unit, { ...kept, digest: keyring.digest("one-time", state), provider: name, expiresAt });
       });
       return { authorizationUrl, state };
     },
 
     async exchange(name: string, { code, state, iss, inviteToken }: Exchange, by: Registering) {
       const provider = find(name);
-      const taken = await write(() => store.takeState(keyring.digest("one-time", state)));
+      const taken = await write((unit) => store.takeState(unit, keyring.digest("one-time", state)));
       if (!taken || taken.provider !== name || taken.expiresAt <= now()) throw new ApiError("SVC_OAUTH_ERROR");
       const identity = await asking(name, provider.identify({ ...taken, state }, { code, iss }));
-      const { user, started } = await write(() => {
-        const { user, isNew } = userOf(name, identity, inviteToken, by);
-        if (inviteToken !== undefined && !isNew) accounts.acceptInvitation(inviteToken, user, by);
-        return { user, started: sessions.start(user.id, by) };
+      const { user, started } = await write((unit) => {
+        const { user, isNew } = userOf(unit, name, identity, inviteToken, by);
+        if (inviteToken !== undefined && !isNew) accounts.acceptInvitation(unit, inviteToken, user, by);
+        return { user, started: sessions.start(unit, user.id, by) };
       });
       return sessions.open(user, started);
     },

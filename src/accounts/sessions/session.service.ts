@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { iso } from "../../kernel/clock.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
 import type { SessionCaller } from "../../kernel/http/callers.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -27,13 +28,12 @@ export type Started = { session: SessionRow; refreshToken: string };
 
 export type SessionService = ReturnType<typeof sessionService>;
 
-/** Mutations are units of work: call them inside `write`. */
 export function sessionService({ db, ids, jwt, keyring, now }: Runtime) {
   const store = sessionStore(db);
 
-  function issueRefreshToken(sessionId: string): string {
+  function issueRefreshToken(unit: Unit, sessionId: string): string {
     const token = randomBytes(32).toString("base64url");
-    store.insertRefreshToken({ digest: keyring.digest("refresh-token", token), sessionId, rotatedAt: null });
+    store.insertRefreshToken(unit, { digest: keyring.digest("refresh-token", token), sessionId, rotatedAt: null });
     return token;
   }
 
@@ -41,9 +41,9 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime) {
     jwt.sign("session", ids.uuid(), { sub: session.userId, sid: session.id }, now() + ACCESS_TOKEN_SECONDS * 1000);
 
   return {
-    start(userId: string, client: Client): Started {
+    start(unit: Unit, userId: string, client: Client): Started {
       const at = now();
-      store.deleteExpired(at);
+      store.deleteExpired(unit, at);
       const session: SessionRow = {
         id: ids.uuid(),
         userId,
@@ -53,27 +53,27 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime) {
         refreshedAt: at,
         expiresAt: at + REFRESH_TOKEN_SECONDS * 1000,
       };
-      store.insert(session);
-      return { session, refreshToken: issueRefreshToken(session.id) };
+      store.insert(unit, session);
+      return { session, refreshToken: issueRefreshToken(unit, session.id) };
     },
 
     /**
      * Null for a token that renews nothing. One that was rotated already is in two hands, so its session ends; that
      * must be committed, hence no throw.
      */
-    rotate(refreshToken: string): (Started & { user: UserRow }) | null {
+    rotate(unit: Unit, refreshToken: string): (Started & { user: UserRow }) | null {
       const at = now();
       const digest = keyring.digest("refresh-token", refreshToken);
       const token = store.findRefreshToken(digest);
       const found = token && store.find(token.sessionId, at);
       if (!token || !found) return null;
       if (token.rotatedAt !== null) {
-        store.delete(token.sessionId);
+        store.delete(unit, token.sessionId);
         return null;
       }
-      store.markRotated(digest, at);
-      store.extend(found.session.id, at, at + REFRESH_TOKEN_SECONDS * 1000);
-      return { ...found, refreshToken: issueRefreshToken(found.session.id) };
+      store.markRotated(unit, digest, at);
+      store.extend(unit, found.session.id, at, at + REFRESH_TOKEN_SECONDS * 1000);
+      return { ...found, refreshToken: issueRefreshToken(unit, found.session.id) };
     },
 
     accessToken,
@@ -113,14 +113,14 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime) {
 
     end: store.delete,
     /** One of the user's own, the current one included. */
-    endOf(userId: string, sessionId: string): void {
+    endOf(unit: Unit, userId: string, sessionId: string): void {
       if (store.find(sessionId, now())?.user.id !== userId) throw new ApiError("SVC_SESSION_NOT_FOUND");
-      store.delete(sessionId);
+      store.delete(unit, sessionId);
     },
     /** By its refresh token; false when that belongs to no session. */
-    endByRefreshToken(refreshToken: string): boolean {
+    endByRefreshToken(unit: Unit, refreshToken: string): boolean {
       const token = store.findRefreshToken(keyring.digest("refresh-token", refreshToken));
-      if (token) store.delete(token.sessionId);
+      if (token) store.delete(unit, token.sessionId);
       return token !== undefined;
     },
     endAllOf: store.deleteOfUser,

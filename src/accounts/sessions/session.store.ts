@@ -1,5 +1,6 @@
 import { and, desc, eq, gt, lt, lte, ne, sql } from "drizzle-orm";
 import type { Db } from "../../kernel/db/open.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
 import { type UserRow, users } from "../user.table.ts";
 import { type RefreshTokenRow, refreshTokens, type SessionRow, sessions } from "./session.table.ts";
 
@@ -39,20 +40,20 @@ export function sessionStore(db: Db) {
     /** Newest first; `before` is the last id of the page before (ids sort by time). */
     list: (userId: string, at: number, before: string, limit: number): SessionRow[] =>
       ofUser.all({ userId, at, before, limit }),
-    insert: (row: SessionRow) => void db.insert(sessions).values(row).run(),
-    extend: (id: string, refreshedAt: number, expiresAt: number) =>
+    insert: (_unit: Unit, row: SessionRow) => void db.insert(sessions).values(row).run(),
+    extend: (_unit: Unit, id: string, refreshedAt: number, expiresAt: number) =>
       void db.update(sessions).set({ refreshedAt, expiresAt }).where(eq(sessions.id, id)).run(),
-    delete: (id: string) => void db.delete(sessions).where(eq(sessions.id, id)).run(),
-    deleteOfUser: (userId: string, exceptId = "") =>
+    delete: (_unit: Unit, id: string) => void db.delete(sessions).where(eq(sessions.id, id)).run(),
+    deleteOfUser: (_unit: Unit, userId: string, exceptId = "") =>
       void db
         .delete(sessions)
         .where(and(eq(sessions.userId, userId), ne(sessions.id, exceptId)))
         .run(),
-    deleteExpired: (at: number) => void expire.run({ at }),
+    deleteExpired: (_unit: Unit, at: number) => void expire.run({ at }),
 
     findRefreshToken: (digest: string): RefreshTokenRow | undefined => byDigest.get({ digest }),
-    insertRefreshToken: (row: RefreshTokenRow) => void db.insert(refreshTokens).values(row).run(),
-    markRotated: (digest: string, rotatedAt: number) =>
+    insertRefreshToken: (_unit: Unit, row: RefreshTokenRow) => void db.insert(refreshTokens).values(row).run(),
+    markRotated: (_unit: Unit, digest: string, rotatedAt: number) =>
       void db.update(refreshTokens).set({ rotatedAt }).where(eq(refreshTokens.digest, digest)).run(),
   };
 }

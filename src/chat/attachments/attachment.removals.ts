@@ -1,3 +1,4 @@
+import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Storages } from "../../storage/storages.ts";
 import type { AttachmentStore } from "./attachment.store.ts";
@@ -20,7 +21,7 @@ export function attachmentRemovals(
   runtime: Runtime,
   { store, storages }: { store: AttachmentStore; storages: Storages },
 ) {
-  const { log, now, write, writer } = runtime;
+  const { log, now, write } = runtime;
   let running: Promise<void> | null = null;
   let asked = false;
 
@@ -31,7 +32,7 @@ export function attachmentRemovals(
       for (const { objectKey, location } of batch) {
         try {
           await storages.at(location)?.remove(objectKey);
-          await write(() => store.removed(objectKey));
+          await write((unit) => store.removed(unit, objectKey));
         } catch (err) {
           failed += 1;
           log.warn({ err, location }, "a file could not be removed yet");
@@ -57,14 +58,14 @@ export function attachmentRemovals(
     return running;
   }
 
-  function queue({ objectKey, location }: Pick<AttachmentRow, "objectKey" | "location">): void {
+  function queue(unit: Unit, { objectKey, location }: Pick<AttachmentRow, "objectKey" | "location">): void {
     if (objectKey === null) return;
-    store.queueRemoval(objectKey, location, now());
-    writer.afterCommit(() => void run().catch((err) => log.warn({ err }, "files are removed later")));
+    store.queueRemoval(unit, objectKey, location, now());
+    unit.afterCommit(() => void run().catch((err) => log.warn({ err }, "files are removed later")));
   }
 
   return {
-    /** Inside a unit of work: the bytes of this row are wanted no more. */
+    /** The bytes of this row are wanted no more. */
     queue,
 
     run,
@@ -73,13 +74,13 @@ export function attachmentRemovals(
     async expireUnsent(): Promise<number> {
       let expired = 0;
       for (;;) {
-        const done = await write(() => {
+        const done = await write((unit) => {
           const rows = store.unsent(now() - UNSENT_LIFETIME_MS, BATCH);
           for (const row of rows) {
-            store.expire(row.id);
-            queue(row);
+            store.expire(unit, row.id);
+            queue(unit, row);
           }
-          store.forgetExpired(now() - EXPIRED_SHOWN_MS, BATCH);
+          store.forgetExpired(unit, now() - EXPIRED_SHOWN_MS, BATCH);
           return rows.length;
         });
         expired += done;

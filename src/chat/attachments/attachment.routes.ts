@@ -32,8 +32,13 @@ export const attachmentRoutes = (
         chat.budgets.attach(caller);
         return idempotency.create(
           context,
-          () =>
-            attachments.requestUpload(chat.access.conversation(caller, params.room, "chat:send"), body, info.publicUrl),
+          (unit) =>
+            attachments.requestUpload(
+              unit,
+              chat.access.conversation(caller, params.room, "chat:send"),
+              body,
+              info.publicUrl,
+            ),
           // No second copy of its name and metadata, which have to go with the message that shows it.
           {
             of: ({ id, uploadUrl, uploadMethod, uploadHeaders, expiresAt }): Kept => ({

@@ -1,4 +1,5 @@
 import { iso } from "../../kernel/clock.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
 import type { Attachment, Metadata } from "../../protocol/chat-records.ts";
 import { ApiError, invalid } from "../../protocol/errors.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -34,12 +35,12 @@ type AttachmentDeps = { store: AttachmentStore; storages: Storages; removals: At
 
 const MAX_FILENAME_LENGTH = 255;
 
-/** Mutations are units of work: call them inside `write`; `complete`, which asks the storage, writes on its own. */
+/** `complete`, which asks the storage, writes on its own. */
 export function attachmentService({ bus, config, ids, log, now, write }: Runtime, deps: AttachmentDeps) {
   const { store, storages, removals } = deps;
   const { STORAGE_MAX_ATTACHMENT_BYTES, STORAGE_UPLOAD_URL_TTL_SECONDS, STORAGE_DOWNLOAD_URL_TTL_SECONDS } = config;
   // Joins the deletion's transaction: a crash cannot leave the file behind.
-  bus.within("messageDeleted", ({ attachmentId }) => attachmentId !== null && release(attachmentId));
+  bus.within("messageDeleted", (unit, { attachmentId }) => attachmentId !== null && release(unit, attachmentId));
 
   /** Whoever asks is judged by its conversation. */
   function find(attachmentId: string): FoundAttachment {
@@ -64,18 +65,18 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
   }
 
   /** One message fewer shows it; the last takes the file along. */
-  function release(attachmentId: string): void {
+  function release(unit: Unit, attachmentId: string): void {
     const attachment = store.find(attachmentId);
     if (!attachment) return;
     if (attachment.messageCount > 1) {
-      store.countMessages(attachment.id, attachment.messageCount - 1);
+      store.countMessages(unit, attachment.id, attachment.messageCount - 1);
       return;
     }
-    store.remove(attachment.id);
-    removals.queue(attachment);
+    store.remove(unit, attachment.id);
+    removals.queue(unit, attachment);
   }
 
-  const claim: ClaimAttachment = (conversation, attachmentId, { senderId }) => {
+  const claim: ClaimAttachment = (unit, conversation, attachmentId, { senderId }) => {
     const found = store.find(attachmentId);
     if (found?.conversationId !== conversation.id) throw new ApiError("SVC_ATTACHMENT_NOT_FOUND");
     // What was not sent yet is known to its uploader alone.
@@ -84,7 +85,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
       throw new ApiError("SVC_ATTACHMENT_NOT_FOUND");
     }
     if (found.status === "PENDING") throw new ApiError("SVC_ATTACHMENT_NOT_READY");
-    store.countMessages(found.id, found.messageCount + 1);
+    store.countMessages(unit, found.id, found.messageCount + 1);
     return present(found);
   };
 
@@ -99,7 +100,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
     show: present,
 
     /** Issues the address that the bytes are sent to; nothing larger than allowed gets one. */
-    requestUpload(access: Access, input: RequestUpload, publicUrl: string): RequestedUpload {
+    requestUpload(unit: Unit, access: Access, input: RequestUpload, publicUrl: string): RequestedUpload {
       requireActive(access);
       const at = now();
       requireUnmuted(access, at);
@@ -131,7 +132,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
         messageCount: 0,
         createdAt: at,
       };
-      store.insert(row);
+      store.insert(unit, row);
       const upload = storage.signUpload({ ...row, id: row.publicId }, publicUrl, STORAGE_UPLOAD_URL_TTL_SECONDS);
       return {
         ...present({ ...row, conversationPublicId: access.conversation.publicId }),
@@ -150,13 +151,13 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
       if (status === "UPLOADED") return present(attachment);
       requireActive(access);
       const verified = objectKey === null ? null : await verify(location, objectKey, size);
-      return write(() => {
+      return write((unit) => {
         const now = find(publicId);
         if (now.status === "UPLOADED") return present(now);
         // Another upload may have taken the place of the one that was verified, or its day be over.
         if (!verified || now.objectKey !== objectKey) throw new ApiError("SVC_ATTACHMENT_NOT_READY");
         const sha256 = now.sha256 ?? verified.sha256;
-        store.complete(now.id, sha256);
+        store.complete(unit, now.id, sha256);
         return present({ ...now, status: "UPLOADED", sha256 });
       });
     },

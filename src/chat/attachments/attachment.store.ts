@@ -1,5 +1,6 @@
 import type { Db } from "../../kernel/db/open.ts";
 import { columnsOf, inserter } from "../../kernel/db/statements.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
 import type { Environment } from "../../protocol/enums.ts";
 import type { Location } from "../../storage/storage.ts";
 import { type AttachmentRow, attachments, type StorageRemovalRow, storageRemovals } from "./attachment.table.ts";
@@ -47,17 +48,18 @@ export function attachmentStore({ $client: client }: Db) {
     find: (publicId: string): FoundAttachment | null => byPublicId.get(publicId),
     /** Whether a row names these bytes. */
     names: (objectKey: string): boolean => byObjectKey.get(objectKey) !== null,
-    arrived: (id: string, objectKey: string, sha256: string) => void arrived.run(id, objectKey, sha256),
-    complete: (id: string, sha256: string | null) => void complete.run(id, sha256),
-    countMessages: (id: string, messageCount: number) => void countMessages.run(id, messageCount),
-    expire: (id: string) => void expire.run(id),
-    remove: (id: string) => void remove.run(id),
+    arrived: (_unit: Unit, id: string, objectKey: string, sha256: string) => void arrived.run(id, objectKey, sha256),
+    complete: (_unit: Unit, id: string, sha256: string | null) => void complete.run(id, sha256),
+    countMessages: (_unit: Unit, id: string, messageCount: number) => void countMessages.run(id, messageCount),
+    expire: (_unit: Unit, id: string) => void expire.run(id),
+    remove: (_unit: Unit, id: string) => void remove.run(id),
     /** Never sent and older than `before`, oldest first. */
     unsent: (before: number, limit: number): AttachmentRow[] => unsent.all(before, limit),
-    forgetExpired: (before: number, limit: number) => void forgetExpired.run(before, limit),
+    forgetExpired: (_unit: Unit, before: number, limit: number) => void forgetExpired.run(before, limit),
 
-    queueRemoval: (objectKey: string, location: Location, at: number) => void queue.run(objectKey, location, at),
+    queueRemoval: (_unit: Unit, objectKey: string, location: Location, at: number) =>
+      void queue.run(objectKey, location, at),
     queuedRemovals: (limit: number): StorageRemovalRow[] => queued.all(limit),
-    removed: (objectKey: string) => void removed.run(objectKey),
+    removed: (_unit: Unit, objectKey: string) => void removed.run(objectKey),
   };
 }

@@ -79,10 +79,10 @@ export function attachmentTransfers({ ids, log, write }: Runtime, deps: Transfer
       const objectKey = ids.uuid();
       const sha256 = await oneOfFew(request.id, () => stored(disk.receive(objectKey, request.body, size)));
       try {
-        await write(() => {
+        await write((unit) => {
           const attachment = pending(request);
-          removals.queue(attachment);
-          store.arrived(attachment.id, objectKey, sha256);
+          removals.queue(unit, attachment);
+          store.arrived(unit, attachment.id, objectKey, sha256);
         });
       } catch (error) {
         await disk.remove(objectKey);

@@ -55,7 +55,7 @@ export const conversationRoutes = ({ guards, idempotency }: Http, { write }: Run
         const { caller, body } = context;
         if (caller.kind !== "apiKey")
           throw new ApiError("SVC_PERMISSION_DENIED", "Only a server creates conversations.");
-        return idempotency.create(context, () => conversations.show(conversations.create(caller, body)));
+        return idempotency.create(context, (unit) => conversations.show(conversations.create(unit, caller, body)));
       },
       {
         ...documented("Create a conversation, optionally attached to an RTC room", [
@@ -77,8 +77,8 @@ export const conversationRoutes = ({ guards, idempotency }: Http, { write }: Run
     .patch(
       "/:room",
       ({ caller, params, body }) =>
-        write(() =>
-          conversations.show(conversations.update(access.conversation(caller, params.room, "chat:manage"), body)),
+        write((unit) =>
+          conversations.show(conversations.update(unit, access.conversation(caller, params.room, "chat:manage"), body)),
         ),
       {
         ...documented("Rename, archive or re-open, retention, slow mode", [
@@ -124,8 +124,8 @@ export const conversationRoutes = ({ guards, idempotency }: Http, { write }: Run
     .post(
       "/:room/members",
       async ({ caller, params, body, set }) => {
-        const { member, added } = await write(() =>
-          members.add(access.conversation(caller, params.room, "chat:manage").conversation.id, body),
+        const { member, added } = await write((unit) =>
+          members.add(unit, access.conversation(caller, params.room, "chat:manage").conversation.id, body),
         );
         set.status = added ? 201 : 200;
         return members.show(member);
@@ -145,8 +145,10 @@ export const conversationRoutes = ({ guards, idempotency }: Http, { write }: Run
     .patch(
       "/:room/members/:userId",
       ({ caller, params, body }) =>
-        write(() =>
-          members.show(members.change(access.conversation(caller, params.room, "chat:moderate"), params.userId, body)),
+        write((unit) =>
+          members.show(
+            members.change(unit, access.conversation(caller, params.room, "chat:moderate"), params.userId, body),
+          ),
         ),
       {
         ...documented("Role, mute, ban", [
@@ -162,7 +164,9 @@ export const conversationRoutes = ({ guards, idempotency }: Http, { write }: Run
     .delete(
       "/:room/members/:userId",
       async ({ caller, params, set }) => {
-        await write(() => members.remove(access.conversation(caller, params.room, "chat:read"), params.userId));
+        await write((unit) =>
+          members.remove(unit, access.conversation(caller, params.room, "chat:read"), params.userId),
+        );
         set.status = 204;
       },
       documented("Remove a member; their messages keep an author", [

@@ -48,8 +48,9 @@ export const messageRoutes = ({ guards, idempotency }: Http, { config, write }: 
         budgets.send(caller);
         return idempotency.create(
           context,
-          () => {
+          (unit) => {
             const { message, deduplicated } = messages.send(
+              unit,
               access.conversation(caller, params.room, "chat:send"),
               body,
             );
@@ -90,7 +91,7 @@ export const messageRoutes = ({ guards, idempotency }: Http, { config, write }: 
       "/v1/chat/messages/:messageId",
       ({ caller, params, body }) => {
         budgets.edit(caller);
-        return write(() => messages.edit(access.message(caller, params.messageId, "chat:send"), body));
+        return write((unit) => messages.edit(unit, access.message(caller, params.messageId, "chat:send"), body));
       },
       {
         ...documented("Edit a message", [
@@ -109,7 +110,7 @@ export const messageRoutes = ({ guards, idempotency }: Http, { config, write }: 
       "/v1/chat/messages/:messageId",
       ({ caller, params }) => {
         budgets.edit(caller);
-        return write(() => messages.delete(access.message(caller, params.messageId, "chat:send")));
+        return write((unit) => messages.delete(unit, access.message(caller, params.messageId, "chat:send")));
       },
       {
         ...documented("Delete a message; a tombstone without content is left", [

@@ -20,9 +20,9 @@ export const reactionRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatS
       "/messages/:messageId/reactions",
       async ({ caller, params, body, set }) => {
         budgets.react(caller);
-        const { reaction, added } = await write(() => {
+        const { reaction, added } = await write((unit) => {
           const found = access.message(caller, params.messageId, "chat:send");
-          return reactions.add(found, actingUser(found.access, body.userId), body.emoji);
+          return reactions.add(unit, found, actingUser(found.access, body.userId), body.emoji);
         });
         set.status = added ? 201 : 200;
         return reaction;
@@ -45,9 +45,9 @@ export const reactionRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatS
       "/messages/:messageId/reactions/:emoji",
       async ({ caller, params, query, set }) => {
         budgets.react(caller);
-        await write(() => {
+        await write((unit) => {
           const found = access.message(caller, params.messageId, "chat:send");
-          reactions.remove(found, actingUser(found.access, query.userId), params.emoji);
+          reactions.remove(unit, found, actingUser(found.access, query.userId), params.emoji);
         });
         set.status = 204;
       },
@@ -64,9 +64,9 @@ export const reactionRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatS
       "/messages/:messageId/read",
       ({ caller, params, body, query }) => {
         budgets.read(caller);
-        return write(() => {
+        return write((unit) => {
           const found = access.message(caller, params.messageId, "chat:read");
-          return readStates.mark(found, actingUser(found.access, body.userId ?? query.userId));
+          return readStates.mark(unit, found, actingUser(found.access, body.userId ?? query.userId));
         });
       },
       {
@@ -103,7 +103,7 @@ export const reactionRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatS
     .post(
       "/messages/:messageId/pin",
       ({ caller, params }) =>
-        write(() => messages.pin(access.message(caller, params.messageId, "chat:moderate"), true)),
+        write((unit) => messages.pin(unit, access.message(caller, params.messageId, "chat:moderate"), true)),
       {
         ...documented("Pin a message", ["SVC_MESSAGE_NOT_FOUND", "SVC_PERMISSION_DENIED"]),
         response: { 200: Message },
@@ -112,7 +112,7 @@ export const reactionRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatS
     .delete(
       "/messages/:messageId/pin",
       async ({ caller, params, set }) => {
-        await write(() => messages.pin(access.message(caller, params.messageId, "chat:moderate"), false));
+        await write((unit) => messages.pin(unit, access.message(caller, params.messageId, "chat:moderate"), false));
         set.status = 204;
       },
       documented("Unpin a message", ["SVC_MESSAGE_NOT_FOUND", "SVC_PERMISSION_DENIED"]),

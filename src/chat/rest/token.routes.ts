@@ -22,7 +22,7 @@ export const chatTokenRoutes = ({ guards, idempotency }: Http, { write }: Runtim
       (context) => {
         const caller = requireServer(context.caller);
         return idempotency.mint(context, async () => {
-          const grant = await write(() => tokens.mint(caller, context.body));
+          const grant = await write((unit) => tokens.mint(unit, caller, context.body));
           return tokens.sign(grant, context.info.publicUrl);
         });
       },
@@ -41,7 +41,7 @@ export const chatTokenRoutes = ({ guards, idempotency }: Http, { write }: Runtim
       "/:tokenId",
       async ({ caller, params, set }) => {
         const server = requireServer(caller);
-        await write(() => tokens.revoke(server, params.tokenId));
+        await write((unit) => tokens.revoke(unit, server, params.tokenId));
         set.status = 204;
       },
       documented("Revoke a chat token; its sockets are closed", ["SVC_PERMISSION_DENIED", "SVC_CHAT_TOKEN_NOT_FOUND"]),

@@ -75,8 +75,8 @@ export function createCommands({ config, now, write, writer }: Runtime, chat: Ch
     "message.send"(session, { room, messageType, ...input }) {
       budgets.send(session.caller);
       session.messagesSent += 1;
-      return writer.checkThenWrite(() =>
-        messages.send(joined(session, access.conversation(session.caller, room, "chat:send")), {
+      return writer.checkThenWrite((unit) =>
+        messages.send(unit, joined(session, access.conversation(session.caller, room, "chat:send")), {
           ...input,
           type: messageType,
         }),
@@ -85,33 +85,37 @@ export function createCommands({ config, now, write, writer }: Runtime, chat: Ch
 
     "message.update"(session, { messageId, text, metadata }) {
       budgets.edit(session.caller);
-      return write(() => ({ message: messages.edit(ofMessage(session, messageId, "chat:send"), { text, metadata }) }));
+      return write((unit) => ({
+        message: messages.edit(unit, ofMessage(session, messageId, "chat:send"), { text, metadata }),
+      }));
     },
 
     "message.delete"(session, { messageId }) {
       budgets.edit(session.caller);
-      return write(() => ({ message: messages.delete(ofMessage(session, messageId, "chat:send")) }));
+      return write((unit) => ({ message: messages.delete(unit, ofMessage(session, messageId, "chat:send")) }));
     },
 
     "reaction.add"(session, { messageId, emoji }) {
       budgets.react(session.caller);
-      return write(() => {
-        reactions.add(ofMessage(session, messageId, "chat:send"), session.userId, emoji);
+      return write((unit) => {
+        reactions.add(unit, ofMessage(session, messageId, "chat:send"), session.userId, emoji);
         return {};
       });
     },
 
     "reaction.remove"(session, { messageId, emoji }) {
       budgets.react(session.caller);
-      return write(() => {
-        reactions.remove(ofMessage(session, messageId, "chat:send"), session.userId, emoji);
+      return write((unit) => {
+        reactions.remove(unit, ofMessage(session, messageId, "chat:send"), session.userId, emoji);
         return {};
       });
     },
 
     "read.mark"(session, { messageId }) {
       budgets.read(session.caller);
-      return write(() => ({ readState: readStates.mark(ofMessage(session, messageId, "chat:read"), session.userId) }));
+      return write((unit) => ({
+        readState: readStates.mark(unit, ofMessage(session, messageId, "chat:read"), session.userId),
+      }));
     },
 
     "typing.start"(session, { room }) {

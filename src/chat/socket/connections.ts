@@ -26,7 +26,7 @@ export function createConnections({ db, now, write }: Runtime) {
 
   return {
     /** What a crash left open has ended. For the one server of this database only. */
-    start: (): Promise<void> => write(() => store.abandon(now())),
+    start: (): Promise<void> => write((unit) => store.abandon(unit, now())),
 
     opened(session: Session, { ip, userAgent }: RequestInfo): void {
       const { projectId, environment, userId } = session.caller;
@@ -62,9 +62,9 @@ export function createConnections({ db, now, write }: Runtime) {
       const ended = over;
       fresh = [];
       over = [];
-      await write(() => {
-        for (const row of opened) store.insert(row);
-        for (const row of ended) known.has(row.id) ? store.insert(row) : store.save(row);
+      await write((unit) => {
+        for (const row of opened) store.insert(unit, row);
+        for (const row of ended) known.has(row.id) ? store.insert(unit, row) : store.save(unit, row);
       });
     },
 
@@ -77,6 +77,6 @@ export function createConnections({ db, now, write }: Runtime) {
       [...open.values()].filter((row) => row.projectId === projectId && row.environment === environment).length,
 
     /** Forgets what ended long ago, a little at a time; called by a job. */
-    prune: (): Promise<number> => write(() => store.prune(now() - KEEP_MS, PRUNED_AT_ONCE)),
+    prune: (): Promise<number> => write((unit) => store.prune(unit, now() - KEEP_MS, PRUNED_AT_ONCE)),
   };
 }

@@ -1,5 +1,6 @@
 import type { Db } from "../../kernel/db/open.ts";
 import { columnsOf, inserter } from "../../kernel/db/statements.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
 import type { Tenant } from "../tenant.ts";
 import { type ChatConnectionRow, chatConnections } from "./connection.table.ts";
 
@@ -24,10 +25,10 @@ export function connectionStore({ $client: client }: Db) {
     list: ({ projectId, environment }: Tenant, before: string, limit: number): ChatConnectionRow[] =>
       list.all(projectId, environment, before, limit),
     insert: inserter<ChatConnectionRow>(client, chatConnections),
-    save: (row: ChatConnectionRow) =>
+    save: (_unit: Unit, row: ChatConnectionRow) =>
       void save.run(row.id, row.conversations, row.messagesSent, row.disconnectedAt, row.closeCode),
     /** Those that a crash left open. */
-    abandon: (at: number) => void abandon.run(at),
-    prune: (before: number, limit: number): number => prune.run(before, limit).changes,
+    abandon: (_unit: Unit, at: number) => void abandon.run(at),
+    prune: (_unit: Unit, before: number, limit: number): number => prune.run(before, limit).changes,
   };
 }

@@ -1,5 +1,6 @@
 import type { Db } from "../../kernel/db/open.ts";
 import { columnsOf, inserter } from "../../kernel/db/statements.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
 import { UUID_PATTERN } from "../../protocol/ids.ts";
 import type { Tenant } from "../tenant.ts";
 import { type ConversationRow, conversations } from "./conversation.table.ts";
@@ -80,25 +81,29 @@ export function conversationStore({ $client: client }: Db) {
     ): ConversationRow[] =>
       listOfUser.all(userId, projectId, environment, before, status, within && JSON.stringify(within), limit),
 
-    save: (row: ConversationRow) =>
+    save: (_unit: Unit, row: ConversationRow) =>
       void save.run(row.id, row.name, row.status, row.retentionDays, row.metadata, row.slowModeSeconds, row.updatedAt),
 
-    countMembers: (id: string, difference: number) => void countMembers.run(id, difference),
+    countMembers: (_unit: Unit, id: string, difference: number) => void countMembers.run(id, difference),
     /** Gives out the next number of an event. */
-    nextSeq(id: string): number {
+    nextSeq(_unit: Unit, id: string): number {
       countEvent.run(id);
       return numbers(id).seq;
     },
     /** Gives out the next numbers of a message: among events, and among messages. */
-    nextMessage({ id, lastSeq, lastOrdinal }: MessageNumbers, at: number): { seq: number; ordinal: number } {
+    nextMessage(
+      _unit: Unit,
+      { id, lastSeq, lastOrdinal }: MessageNumbers,
+      at: number,
+    ): { seq: number; ordinal: number } {
       const day = Math.floor(at / DAY_MS);
       if (countMessage.run(id, at, day, lastSeq).changes > 0) return { seq: lastSeq + 1, ordinal: lastOrdinal + 1 };
       // The row was read before something else happened in the conversation.
       countMessage.run(id, at, day, numbers(id).seq);
       return numbers(id);
     },
-    uncountMessage: (id: string, reactions: number) => void uncountMessage.run(id, reactions),
-    countReactions: (id: string, difference: number) => void countReactions.run(id, difference),
+    uncountMessage: (_unit: Unit, id: string, reactions: number) => void uncountMessage.run(id, reactions),
+    countReactions: (_unit: Unit, id: string, difference: number) => void countReactions.run(id, difference),
   };
 }
 

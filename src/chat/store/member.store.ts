@@ -1,5 +1,6 @@
 import type { Db } from "../../kernel/db/open.ts";
 import { columnsOf, inserter } from "../../kernel/db/statements.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
 import type { ChatMemberStatus } from "../../protocol/chat-records.ts";
 import { conversationMembers, type MemberRow } from "./conversation.table.ts";
 
@@ -20,7 +21,7 @@ export function memberStore({ $client: client }: Db) {
   return {
     find: (conversationId: string, userId: string): MemberRow | null => find.get(conversationId, userId),
     insert: inserter<MemberRow>(client, conversationMembers),
-    save: (row: MemberRow) =>
+    save: (_unit: Unit, row: MemberRow) =>
       void save.run(
         row.conversationId,
         row.userId,

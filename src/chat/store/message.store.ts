@@ -1,5 +1,6 @@
 import type { Db } from "../../kernel/db/open.ts";
 import { columnsOf, inserter } from "../../kernel/db/statements.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
 import { type MessageRow, messages } from "./message.table.ts";
 
 type HistoryQuery = {
@@ -76,13 +77,13 @@ export function messageStore({ $client: client }: Db) {
       pinned.all(conversationId, before?.at ?? Number.MAX_SAFE_INTEGER, before?.id ?? 0, limit),
     lastSentAt: (conversationId: string, senderId: string): number | null =>
       lastSentAt.get(conversationId, senderId)?.at ?? null,
-    edit: (row: MessageRow, at: number) => void edit.run(row.id, row.text, row.metadata, at),
-    tombstone: (id: number, at: number, by: string | null) => void tombstone.run(id, at, by),
+    edit: (_unit: Unit, row: MessageRow, at: number) => void edit.run(row.id, row.text, row.metadata, at),
+    tombstone: (_unit: Unit, id: number, at: number, by: string | null) => void tombstone.run(id, at, by),
     /** The thread's new count; null when retention has removed its root. */
-    countReplies: (rootId: string, difference: number): number | null =>
+    countReplies: (_unit: Unit, rootId: string, difference: number): number | null =>
       countReplies.get(rootId, difference)?.replyCount ?? null,
-    pin: (id: number, pinnedAt: number | null, at: number) => void pin.run(id, pinnedAt, at),
-    countReactions: (id: number, difference: number) => void countReactions.run(id, difference),
+    pin: (_unit: Unit, id: number, pinnedAt: number | null, at: number) => void pin.run(id, pinnedAt, at),
+    countReactions: (_unit: Unit, id: number, difference: number) => void countReactions.run(id, difference),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Db } from "../../kernel/db/open.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
 import { REACTION_USERS_SHOWN, type ReactionSummary } from "../../protocol/chat-records.ts";
 
 export function reactionStore({ $client: client }: Db) {
@@ -26,9 +27,11 @@ export function reactionStore({ $client: client }: Db) {
       return [...byEmoji.values()];
     },
     has: (messageId: number, emoji: string, userId: string) => has.get(messageId, emoji, userId) !== null,
-    add: (messageId: number, emoji: string, userId: string, at: number) => void add.run(messageId, emoji, userId, at),
-    remove: (messageId: number, emoji: string, userId: string) => remove.run(messageId, emoji, userId).changes > 0,
-    clear: (messageId: number) => void clear.run(messageId),
+    add: (_unit: Unit, messageId: number, emoji: string, userId: string, at: number) =>
+      void add.run(messageId, emoji, userId, at),
+    remove: (_unit: Unit, messageId: number, emoji: string, userId: string) =>
+      remove.run(messageId, emoji, userId).changes > 0,
+    clear: (_unit: Unit, messageId: number) => void clear.run(messageId),
   };
 }
 

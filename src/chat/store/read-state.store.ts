@@ -1,5 +1,6 @@
 import type { Db } from "../../kernel/db/open.ts";
 import { columnsOf } from "../../kernel/db/statements.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
 import type { Tenant } from "../tenant.ts";
 import { type ReadStateRow, readStates } from "./message.table.ts";
 
@@ -54,7 +55,7 @@ export function readStateStore({ $client: client }: Db) {
   return {
     find: (conversationId: string, userId: string): ReadStateRow | null => find.get(conversationId, userId),
     /** True when it moved; it only moves forward. */
-    mark: (row: ReadStateRow): boolean =>
+    mark: (_unit: Unit, row: ReadStateRow): boolean =>
       mark.run(
         row.conversationId,
         row.userId,

@@ -1,4 +1,5 @@
 import type { Db } from "../../kernel/db/open.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
 import type { Environment } from "../../protocol/enums.ts";
 
 export type RetainedConversation = {
@@ -59,7 +60,7 @@ export function retentionStore({ $client: client }: Db) {
     oldestEvents: (conversationId: string, limit: number): AgingEvent[] => events.all(conversationId, limit),
 
     /** The oldest of a conversation. Numbers go on from where they are: none is ever given out twice. */
-    removeMessages(conversationId: string, oldest: AgingMessage[]): void {
+    removeMessages(_unit: Unit, conversationId: string, oldest: AgingMessage[]): void {
       const last = oldest.at(-1);
       if (!last) return;
       const standing = oldest.filter(({ deletedAt }) => deletedAt === null).length;
@@ -67,7 +68,7 @@ export function retentionStore({ $client: client }: Db) {
       removeMessages.run(conversationId, last.seq);
       forgetMessages.run(conversationId, last.ordinal, standing, reactions);
     },
-    removeEvents(conversationId: string, lastSeq: number): void {
+    removeEvents(_unit: Unit, conversationId: string, lastSeq: number): void {
       removeEvents.run(conversationId, lastSeq);
       forgetEvents.run(conversationId, lastSeq);
     },

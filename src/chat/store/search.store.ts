@@ -1,5 +1,6 @@
 import type { Db } from "../../kernel/db/open.ts";
 import { columnsOf } from "../../kernel/db/statements.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
 import { type MessageRow, messages } from "./message.table.ts";
 
 /** A message to look at again; everything but its id is null once it was removed. */
@@ -29,14 +30,14 @@ export function searchStore({ $client: client }: Db) {
   );
   return {
     /** The message is new or changed. */
-    mark: (messageId: string) => void mark.run(messageId),
+    mark: (_unit: Unit, messageId: string) => void mark.run(messageId),
     pending: (limit: number): PendingMessage[] => pending.all(limit),
     /** Up to this message nothing is pending any more. */
-    settled: (id: number) => void done.run(id),
+    settled: (_unit: Unit, id: number) => void done.run(id),
     /** The highest number that has an entry; 0 before the first. */
     newest: (): number => newest.get()?.id ?? 0,
-    insert: (id: number, words: string) => void insert.run(id, words),
-    remove: (id: number) => void remove.run(id),
+    insert: (_unit: Unit, id: number, words: string) => void insert.run(id, words),
+    remove: (_unit: Unit, id: number) => void remove.run(id),
     /** Messages older than `beforeSeq` that match an FTS5 expression, newest first. */
     find: (match: string, conversationId: string, beforeSeq: number, limit: number): MessageRow[] =>
       find.all(match, conversationId, beforeSeq, limit),

@@ -1,5 +1,6 @@
 import type { Db } from "../../kernel/db/open.ts";
 import { columnsOf, inserter } from "../../kernel/db/statements.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
 import { type ChatTokenRow, chatTokens } from "./token.table.ts";
 
 export function chatTokenStore({ $client: client }: Db) {
@@ -21,8 +22,8 @@ export function chatTokenStore({ $client: client }: Db) {
     usable: ({ projectId, environment }: Pick<ChatTokenRow, "projectId" | "environment">, userId: string, at: number) =>
       usable.all(projectId, environment, userId, at).map(({ id }) => id),
     revoked: (at: number) => revoked.all(at),
-    revoke: (id: string, at: number) => void revoke.run(id, at),
-    removeExpired: (at: number) => void removeExpired.run(at),
+    revoke: (_unit: Unit, id: string, at: number) => void revoke.run(id, at),
+    removeExpired: (_unit: Unit, at: number) => void removeExpired.run(at),
   };
 }
 

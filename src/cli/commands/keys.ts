@@ -17,9 +17,9 @@ export function keysCommand(argv: readonly string[]): Command {
       const { chooseProject } = await import("../project-choice.ts");
       await withServices(config, async (services, { write }) => {
         const environment = ENVIRONMENTS.find((name) => lower(name) === options.environment) ?? "DEVELOPMENT";
-        const record = await write(() => {
-          const { id } = chooseProject(services, options.project, options.createProject === true);
-          return services.apiKeys.create(id, { name: options.name, environment });
+        const record = await write((unit) => {
+          const { id } = chooseProject(unit, services, options.project, options.createProject === true);
+          return services.apiKeys.create(unit, id, { name: options.name, environment });
         });
         console.log(options.json ? JSON.stringify(record) : record.key);
       });
@@ -60,7 +60,7 @@ export function keysCommand(argv: readonly string[]): Command {
       const { findKey } = await import("../project-choice.ts");
       await withServices(config, async (services, { write }) => {
         const { id, projectId, publicId } = findKey(services, key);
-        const { revoked } = await write(() => services.apiKeys.revoke(projectId, id));
+        const { revoked } = await write((unit) => services.apiKeys.revoke(unit, projectId, id));
         console.log(revoked ? `Revoked ${publicId}.` : `${publicId} was revoked already.`);
       });
     });

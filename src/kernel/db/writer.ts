@@ -7,15 +7,12 @@ import { type Database, SQLiteError } from "bun:sqlite";
  */
 export type Writer = {
   /** Runs `work` in the next shared transaction; resolves once it is on disk. */
-  write<T>(work: () => NotPromise<T>): Promise<T>;
+  write<T>(work: (unit: Unit) => NotPromise<T>): Promise<T>;
   /**
    * The same for work that makes all its checks before its first change: it needs no savepoint, which costs a tenth of
    * a send. Should it fail after a change all the same, everybody in that commit fails with it.
    */
-  checkThenWrite<T>(work: () => NotPromise<T>): Promise<T>;
-  /** Inside a unit of work: runs when it is on disk, before its caller goes on. Never runs when the unit fails. */
-  afterCommit(callback: () => void): void;
-  readonly inUnit: boolean;
+  checkThenWrite<T>(work: (unit: Unit) => NotPromise<T>): Promise<T>;
   /** Waits until everything handed in so far has been committed. */
   drain(): Promise<void>;
 };
@@ -23,14 +20,68 @@ export type Writer = {
 // An async callback would leave the transaction at its first await.
 type NotPromise<T> = T extends PromiseLike<unknown> ? never : T;
 
-type Unit = {
-  work: () => unknown;
-  checksFirst: boolean;
-  resolve: (value: never) => void;
-  reject: (error: unknown) => void;
-  callbacks: (() => void)[];
-  outcome: { ok: true; value: unknown } | { ok: false; error: unknown } | null;
-};
+/**
+ * One unit of work, which only the writer makes: whatever changes rows takes it as its first parameter, so that a
+ * change outside a transaction does not compile. Kept and used after its work has returned, it throws.
+ */
+class Unit {
+  #running = false;
+  #outcome: { ok: true; value: unknown } | { ok: false; error: unknown } | null = null;
+  readonly #callbacks: (() => void)[] = [];
+
+  constructor(
+    private readonly work: (unit: Unit) => unknown,
+    readonly checksFirst: boolean,
+    private readonly resolve: (value: never) => void,
+    private readonly reject: (error: unknown) => void,
+  ) {}
+
+  /** Runs when the work is on disk, before its caller goes on. Never runs when the work fails. */
+  afterCommit(callback: () => void): void {
+    this.requireRunning();
+    this.#callbacks.push(callback);
+  }
+
+  requireRunning(): void {
+    if (!this.#running) throw new Error("this unit of work is over");
+  }
+
+  run(): void {
+    this.#running = true;
+    try {
+      const value = this.work(this);
+      if (value instanceof Promise) throw new TypeError("a unit of work must be synchronous");
+      this.#outcome = { ok: true, value };
+    } catch (error) {
+      this.#outcome = { ok: false, error };
+      throw error;
+    } finally {
+      this.#running = false;
+    }
+  }
+
+  /** The transaction that it shared failed; one that was refused on its own keeps its own reason. */
+  failWith(error: unknown): void {
+    if (this.#outcome?.ok !== false) this.#outcome = { ok: false, error };
+  }
+
+  settle(onCallbackError: (error: unknown) => void): void {
+    if (!this.#outcome?.ok) {
+      this.reject(this.#outcome?.error);
+      return;
+    }
+    for (const callback of this.#callbacks) {
+      try {
+        callback();
+      } catch (error) {
+        onCallbackError(error);
+      }
+    }
+    this.resolve(this.#outcome.value as never);
+  }
+}
+
+export type { Unit };
 
 /** Bounds how long one commit may hold the thread. */
 const UNITS_PER_COMMIT = 512;
@@ -49,7 +100,6 @@ export function createWriter(
 
   const queue: Unit[] = [];
   let scheduled = false;
-  let current: Unit | null = null;
   const idle: (() => void)[] = [];
 
   function schedule(): void {
@@ -63,7 +113,7 @@ export function createWriter(
     const units = queue.splice(0, UNITS_PER_COMMIT);
     if (units.length > 0) {
       const committed = commitTogether(units);
-      units.forEach(settle);
+      for (const unit of units) unit.settle(onCallbackError);
       if (committed) onCommit();
     }
     if (queue.length > 0) schedule();
@@ -79,7 +129,7 @@ export function createWriter(
       undoAll();
       // Why somebody else was refused is not for the others to hear.
       const shared = error instanceof SQLiteError ? error : new Error("undone with another's work", { cause: error });
-      for (const unit of units) if (unit.outcome?.ok !== false) unit.outcome = { ok: false, error: shared };
+      for (const unit of units) unit.failWith(shared);
       return false;
     }
   }
@@ -97,13 +147,8 @@ export function createWriter(
     // Whoever is alone needs no savepoint: to undo it is to undo everything.
     const alone = units.length === 1;
     for (const unit of units) {
-      current = unit;
-      try {
-        if (alone || unit.checksFirst) runPlain(unit, alone);
-        else runInSavepoint(unit);
-      } finally {
-        current = null;
-      }
+      if (alone || unit.checksFirst) runPlain(unit, alone);
+      else runInSavepoint(unit);
     }
     commit.run();
   }
@@ -111,9 +156,8 @@ export function createWriter(
   function runPlain(unit: Unit, alone: boolean): void {
     const before = alone ? 0 : changes.get()?.total;
     try {
-      unit.outcome = { ok: true, value: resultOf(unit) };
+      unit.run();
     } catch (error) {
-      unit.outcome = { ok: false, error };
       if (alone || !client.inTransaction || changes.get()?.total !== before) throw error;
     }
   }
@@ -121,10 +165,10 @@ export function createWriter(
   function runInSavepoint(unit: Unit): void {
     savepoint.run();
     try {
-      unit.outcome = { ok: true, value: resultOf(unit) };
+      unit.run();
       release.run();
     } catch (error) {
-      unit.outcome = { ok: false, error };
+      unit.failWith(error);
       // Some errors make SQLite abandon the whole transaction on its own.
       if (!client.inTransaction) throw error;
       undo.run();
@@ -132,50 +176,15 @@ export function createWriter(
     }
   }
 
-  function settle(unit: Unit): void {
-    if (!unit.outcome?.ok) {
-      unit.reject(unit.outcome?.error);
-      return;
-    }
-    for (const callback of unit.callbacks) {
-      try {
-        callback();
-      } catch (error) {
-        onCallbackError(error);
-      }
-    }
-    unit.resolve(unit.outcome.value as never);
-  }
-
-  const enqueue = <T>(work: () => T, checksFirst: boolean): Promise<T> =>
+  const enqueue = <T>(work: (unit: Unit) => T, checksFirst: boolean): Promise<T> =>
     new Promise((resolve, reject) => {
-      queue.push({
-        work,
-        checksFirst,
-        resolve: resolve as (value: never) => void,
-        reject,
-        callbacks: [],
-        outcome: null,
-      });
+      queue.push(new Unit(work, checksFirst, resolve as (value: never) => void, reject));
       schedule();
     });
 
   return {
     write: (work) => enqueue(work, false),
     checkThenWrite: (work) => enqueue(work, true),
-    afterCommit(callback) {
-      if (!current) throw new Error("afterCommit needs a unit of work");
-      current.callbacks.push(callback);
-    },
-    get inUnit() {
-      return current !== null;
-    },
     drain: () => (queue.length === 0 && !scheduled ? Promise.resolve() : new Promise((done) => idle.push(done))),
   };
-}
-
-function resultOf(unit: Unit): unknown {
-  const value = unit.work();
-  if (value instanceof Promise) throw new TypeError("a unit of work must be synchronous");
-  return value;
 }

@@ -2,7 +2,7 @@ import { eq, lte, sql } from "drizzle-orm";
 import { ApiError, invalid } from "../../protocol/errors.ts";
 import type { Now } from "../clock.ts";
 import type { Db } from "../db/open.ts";
-import type { Writer } from "../db/writer.ts";
+import type { Unit, Writer } from "../db/writer.ts";
 import { pathOf } from "../log.ts";
 import { rawBody } from "./body.ts";
 import type { Caller } from "./callers.ts";
@@ -26,7 +26,7 @@ export type Reference<T> = { of: (result: T) => unknown; follow: (kept: unknown)
 
 export type Idempotency = {
   /** Creates a record: `work` is a unit of work, and the replay is stored in its transaction. Answers 201. */
-  create<T>(context: IdempotentContext, work: () => T, reference?: Reference<T>): Promise<T>;
+  create<T>(context: IdempotentContext, work: (unit: Unit) => T, reference?: Reference<T>): Promise<T>;
   /** Mints a credential: replayed from memory only, never written to disk. Answers 201. */
   mint<T>(context: IdempotentContext, work: () => T | Promise<T>): Promise<T>;
   /** Forgets what is past its window; called by a job. */
@@ -80,21 +80,21 @@ export function createIdempotency(db: Db, { write }: Writer, now: Now): Idempote
   });
 
   return {
-    create<T>(context: IdempotentContext, work: () => T, reference?: Reference<T>): Promise<T> {
+    create<T>(context: IdempotentContext, work: (unit: Unit) => T, reference?: Reference<T>): Promise<T> {
       context.set.status = 201;
       const claim = claimOf(context);
-      if (!claim) return write(work as () => never);
+      if (!claim) return write(work as (unit: Unit) => never);
       const { id, bodyHash } = claim;
-      return write((() => {
+      return write(((unit: Unit) => {
         const kept = find.get({ id });
         if (kept && kept.expiresAt > now()) {
           const replayed = replay<T>(context, kept, bodyHash);
           return reference ? reference.follow(replayed) : replayed;
         }
-        const result = work();
+        const result = work(unit);
         put.run({ id, ...keep(context, bodyHash, reference ? reference.of(result) : result, CREATE_WINDOW_MS) });
         return result;
-      }) as () => never);
+      }) as (unit: Unit) => never);
     },
 
     async mint(context, work) {

@@ -1,5 +1,6 @@
 import { and, asc, eq, isNull, lt, or, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../../kernel/db/open.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
 import type { Environment } from "../../protocol/enums.ts";
 import type { ConnectionState } from "../../protocol/observability.ts";
 import { type ConnectionEventRow, type ConnectionRow, connectionEvents, connections } from "./connection.table.ts";
@@ -71,14 +72,14 @@ export function connectionStore(db: Db) {
     findByClient: (tenant: Tenant, connectionId: string): ConnectionRow[] => byClient.all({ ...tenant, connectionId }),
     events: (connection: string): ConnectionEventRow[] => events.all({ connection }),
 
-    save: (row: ConnectionRow) =>
+    save: (_unit: Unit, row: ConnectionRow) =>
       void db.insert(connections).values(row).onConflictDoUpdate({ target: connections.id, set: row }).run(),
-    addEvents(rows: Omit<ConnectionEventRow, "id">[]): void {
+    addEvents(_unit: Unit, rows: Omit<ConnectionEventRow, "id">[]): void {
       for (const row of rows) db.insert(connectionEvents).values(row).run();
     },
 
     /** What a crash left open ends at its last sign of life. */
-    closeAbandoned: () =>
+    closeAbandoned: (_unit: Unit) =>
       void db
         .update(connections)
         .set({ state: "FAILED", disconnectedAt: sql`${connections.lastSeenAt}`, disconnectReason: "restart" })
@@ -86,7 +87,7 @@ export function connectionStore(db: Db) {
         .run(),
 
     /** Removes at most `limit` that started before; true when there may be more. */
-    prune(before: number, limit: number): boolean {
+    prune(_unit: Unit, before: number, limit: number): boolean {
       const ids = old.all({ before, limit }).map(({ id }) => id);
       if (ids.length > 0)
         db.delete(connections)

@@ -1,5 +1,6 @@
 import { and, eq, inArray, lt, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../../kernel/db/open.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
 import type { ErrorCategory } from "../../protocol/observability.ts";
 import type { Tenant } from "./connection.store.ts";
 import { type ClassifiedErrorRow, classifiedErrors } from "./error.table.ts";
@@ -51,8 +52,8 @@ export function errorStore(db: Db) {
     },
     find: (tenant: Tenant, id: string): ClassifiedErrorRow | undefined => byId.get({ ...tenant, id }),
     ofConnection: (connection: string): ClassifiedErrorRow[] => ofConnection.all({ connection }),
-    insert: (row: ClassifiedErrorRow) => void db.insert(classifiedErrors).values(row).run(),
-    prune(before: number, limit: number): boolean {
+    insert: (_unit: Unit, row: ClassifiedErrorRow) => void db.insert(classifiedErrors).values(row).run(),
+    prune(_unit: Unit, before: number, limit: number): boolean {
       const ids = db
         .select({ id: classifiedErrors.id })
         .from(classifiedErrors)

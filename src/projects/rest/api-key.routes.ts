@@ -38,7 +38,9 @@ export const apiKeyRoutes = ({ guards, idempotency, rateLimit }: Http, { write }
       (context) => {
         const { projectId, body } = context;
         const input = { name: body.name, environment: body.environment ?? context.environment };
-        return idempotency.mint(context, () => write(() => apiKeys.create(projectId, input, authorOf(context))));
+        return idempotency.mint(context, () =>
+          write((unit) => apiKeys.create(unit, projectId, input, authorOf(context))),
+        );
       },
       {
         ...documented(
@@ -63,7 +65,7 @@ export const apiKeyRoutes = ({ guards, idempotency, rateLimit }: Http, { write }
       "/:keyId",
       async (context) => {
         const { projectId, params } = context;
-        await write(() => void apiKeys.revoke(projectId, params.keyId, authorOf(context)));
+        await write((unit) => void apiKeys.revoke(unit, projectId, params.keyId, authorOf(context)));
         context.set.status = 204;
       },
       {

@@ -36,7 +36,7 @@ export const invitationRoutes = ({ guards }: Http, { write }: Runtime, { invitat
     .delete(
       "/:invitationId",
       async ({ projectId, params, set }) => {
-        await write(() => invitations.withdraw(projectId, params.invitationId));
+        await write((unit) => invitations.withdraw(unit, projectId, params.invitationId));
         set.status = 204;
       },
       {
@@ -64,8 +64,8 @@ export const invitedRoutes = ({ guards }: Http, { write }: Runtime, { invitation
         "",
         async (context) => {
           const { caller, params } = context;
-          const { projectId, role } = await write(() =>
-            invitations.accept(params.token, caller.userId, authorOf(context)),
+          const { projectId, role } = await write((unit) =>
+            invitations.accept(unit, params.token, caller.userId, authorOf(context)),
           );
           return projects.show(projects.find(projectId), role);
         },

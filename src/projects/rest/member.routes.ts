@@ -46,7 +46,7 @@ export const memberRoutes = (
       "",
       async (context) => {
         const { projectId, role: by, body, set } = context;
-        const result = await write(() => invitations.addByEmail(projectId, body, by, authorOf(context)));
+        const result = await write((unit) => invitations.addByEmail(unit, projectId, body, by, authorOf(context)));
         if (result.kind === "invited") {
           set.status = 202;
           return invitations.show(result.invitation);
@@ -71,7 +71,7 @@ export const memberRoutes = (
       async (context) => {
         const { projectId, params, role: by, body } = context;
         return members.show(
-          await write(() => members.changeRole(projectId, params.userId, body.role, by, authorOf(context))),
+          await write((unit) => members.changeRole(unit, projectId, params.userId, body.role, by, authorOf(context))),
         );
       },
       {
@@ -92,7 +92,7 @@ export const memberRoutes = (
       "/:userId",
       async (context) => {
         const { projectId, params, role: by } = context;
-        await write(() => members.remove(projectId, params.userId, by, authorOf(context)));
+        await write((unit) => members.remove(unit, projectId, params.userId, by, authorOf(context)));
         context.set.status = 204;
       },
       {

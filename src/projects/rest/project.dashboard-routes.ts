@@ -23,7 +23,7 @@ export const projectDashboardRoutes = ({ guards }: Http, { write }: Runtime, pro
       "",
       async (context) => {
         const { projectId, role, body } = context;
-        return projects.show(await write(() => projects.update(projectId, body, authorOf(context))), role);
+        return projects.show(await write((unit) => projects.update(unit, projectId, body, authorOf(context))), role);
       },
       {
         ...documented("Rename or describe a project", [
@@ -40,7 +40,7 @@ export const projectDashboardRoutes = ({ guards }: Http, { write }: Runtime, pro
     .delete(
       "",
       async (context) => {
-        await write(() => projects.archive(context.projectId, authorOf(context)));
+        await write((unit) => projects.archive(unit, context.projectId, authorOf(context)));
         context.set.status = 204;
       },
       {
@@ -57,7 +57,10 @@ export const projectDashboardRoutes = ({ guards }: Http, { write }: Runtime, pro
       "/allowed-origins",
       async (context) => {
         const { projectId, role, body } = context;
-        return projects.show(await write(() => projects.setOrigins(projectId, body, authorOf(context))), role);
+        return projects.show(
+          await write((unit) => projects.setOrigins(unit, projectId, body, authorOf(context))),
+          role,
+        );
       },
       {
         ...documented(

@@ -33,7 +33,7 @@ export const projectRoutes = ({ guards, idempotency }: Http, projects: ProjectSe
       (context) => {
         const { caller, info, query, body } = context;
         const author = authorOf({ caller, info, environment: query.environment });
-        return idempotency.create(context, () => projects.create(caller.userId, body, author));
+        return idempotency.create(context, (unit) => projects.create(unit, caller.userId, body, author));
       },
       {
         ...documented("Create a project", ["SVC_IDEMPOTENCY_KEY_REUSED"], "Whoever creates it is its OWNER."),

@@ -1,5 +1,6 @@
 import { and, desc, eq, isNull, lt, sql } from "drizzle-orm";
 import type { Db } from "../../kernel/db/open.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
 import type { Environment } from "../../protocol/enums.ts";
 import { type ApiKeyRow, apiKeys } from "./api-key.table.ts";
 import { projects } from "./project.table.ts";
@@ -44,8 +45,9 @@ export function apiKeyStore(db: Db) {
     /** Newest first; `before` is the last id of the page before (ids sort by time). */
     list: (projectId: string, environment: Environment | undefined, before: string, limit: number): ApiKeyRow[] =>
       newest.all({ projectId, environment: environment ?? null, before, limit }),
-    insert: (row: ApiKeyRow) => void db.insert(apiKeys).values(row).run(),
-    revoke: (id: string, at: number) => void db.update(apiKeys).set({ revokedAt: at }).where(eq(apiKeys.id, id)).run(),
-    touch: (id: string, at: number) => void touch.run({ id, at }),
+    insert: (_unit: Unit, row: ApiKeyRow) => void db.insert(apiKeys).values(row).run(),
+    revoke: (_unit: Unit, id: string, at: number) =>
+      void db.update(apiKeys).set({ revokedAt: at }).where(eq(apiKeys.id, id)).run(),
+    touch: (_unit: Unit, id: string, at: number) => void touch.run({ id, at }),
   };
 }

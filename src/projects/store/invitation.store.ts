@@ -1,5 +1,6 @@
 import { and, desc, eq, gt, lt, lte, sql } from "drizzle-orm";
 import type { Db } from "../../kernel/db/open.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
 import { type InvitationRow, invitations } from "./invitation.table.ts";
 
 export function invitationStore(db: Db) {
@@ -28,18 +29,18 @@ export function invitationStore(db: Db) {
     list: (projectId: string, at: number, before: string, limit: number): InvitationRow[] =>
       newest.all({ projectId, at, before, limit }),
     /** A second invitation of an address takes the place of the first, whose link then stops. */
-    replace(row: InvitationRow): void {
+    replace(_unit: Unit, row: InvitationRow): void {
       db.delete(invitations)
         .where(and(eq(invitations.projectId, row.projectId), eq(invitations.email, row.email)))
         .run();
       db.insert(invitations).values(row).run();
     },
-    delete: (projectId: string, id: string): boolean =>
+    delete: (_unit: Unit, projectId: string, id: string): boolean =>
       db
         .delete(invitations)
         .where(and(eq(invitations.projectId, projectId), eq(invitations.id, id)))
         .returning({ id: invitations.id })
         .all().length > 0,
-    deleteExpired: (at: number) => void db.delete(invitations).where(lte(invitations.expiresAt, at)).run(),
+    deleteExpired: (_unit: Unit, at: number) => void db.delete(invitations).where(lte(invitations.expiresAt, at)).run(),
   };
 }

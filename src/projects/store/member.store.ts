@@ -1,6 +1,7 @@
 import { and, desc, eq, sql } from "drizzle-orm";
 import { users } from "../../accounts/user.table.ts";
 import type { Db } from "../../kernel/db/open.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
 import type { ProjectRole } from "../../protocol/enums.ts";
 import { type MemberRow, projectMembers } from "./member.table.ts";
 
@@ -56,10 +57,10 @@ export function memberStore(db: Db) {
     list: (projectId: string, at: number, userId: string, limit: number): Member[] =>
       newest.all({ projectId, at, userId, limit }),
     ownerCount: (projectId: string): number => owners.get({ projectId })?.count ?? 0,
-    insert: (row: MemberRow) => void db.insert(projectMembers).values(row).run(),
-    setRole: (projectId: string, userId: string, role: ProjectRole) =>
+    insert: (_unit: Unit, row: MemberRow) => void db.insert(projectMembers).values(row).run(),
+    setRole: (_unit: Unit, projectId: string, userId: string, role: ProjectRole) =>
       void db.update(projectMembers).set({ role }).where(isMember(projectId, userId)).run(),
-    delete: (projectId: string, userId: string) =>
+    delete: (_unit: Unit, projectId: string, userId: string) =>
       void db.delete(projectMembers).where(isMember(projectId, userId)).run(),
   };
 }

@@ -1,5 +1,6 @@
 import { and, desc, eq, lt, sql } from "drizzle-orm";
 import type { Db } from "../../kernel/db/open.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
 import type { ProjectRole } from "../../protocol/enums.ts";
 import { projectMembers } from "./member.table.ts";
 import { type ProjectRow, projects } from "./project.table.ts";
@@ -39,8 +40,8 @@ export function projectStore(db: Db) {
       before: string,
       limit: number,
     ): { project: ProjectRow; role: ProjectRole }[] => ofUser.all({ userId, status: status ?? null, before, limit }),
-    insert: (row: ProjectRow) => void db.insert(projects).values(row).run(),
-    update: (id: string, change: ProjectChange) =>
+    insert: (_unit: Unit, row: ProjectRow) => void db.insert(projects).values(row).run(),
+    update: (_unit: Unit, id: string, change: ProjectChange) =>
       void db.update(projects).set(change).where(eq(projects.id, id)).run(),
   };
 }

@@ -52,7 +52,8 @@ export const deliveryRoutes = (
     )
     .post(
       "/deliveries/:deliveryId/redeliver",
-      ({ projectId, params }) => write(() => deliveries.redeliver(projectId, params.webhookId, params.deliveryId)),
+      ({ projectId, params }) =>
+        write((unit) => deliveries.redeliver(unit, projectId, params.webhookId, params.deliveryId)),
       {
         transform: permit("webhooks:manage"),
         response: { 200: Delivery },
@@ -63,7 +64,7 @@ export const deliveryRoutes = (
         ]),
       },
     )
-    .post("/test", ({ projectId, params }) => write(() => deliveries.test(projectId, params.webhookId)), {
+    .post("/test", ({ projectId, params }) => write((unit) => deliveries.test(unit, projectId, params.webhookId)), {
       transform: permit("webhooks:manage"),
       response: { 200: Delivery },
       ...documented(

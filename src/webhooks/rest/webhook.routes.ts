@@ -44,7 +44,9 @@ export const webhookRoutes = (
       (context) => {
         const { projectId, body } = context;
         const input = { ...body, environment: body.environment ?? context.environment };
-        return idempotency.mint(context, () => write(() => webhooks.create(projectId, input, authorOf(context))));
+        return idempotency.mint(context, () =>
+          write((unit) => webhooks.create(unit, projectId, input, authorOf(context))),
+        );
       },
       {
         transform: [permit("webhooks:manage"), refuseUnknownFields(["url", "environment", "events", "description"])],
@@ -73,7 +75,7 @@ export const webhookRoutes = (
       "/:webhookId",
       (context) => {
         const { projectId, params, body } = context;
-        return write(() => webhooks.update(projectId, params.webhookId, body, authorOf(context)));
+        return write((unit) => webhooks.update(unit, projectId, params.webhookId, body, authorOf(context)));
       },
       {
         transform: [permit("webhooks:manage"), refuseUnknownFields(["url", "events", "description", "status"])],
@@ -90,7 +92,7 @@ export const webhookRoutes = (
       "/:webhookId",
       async (context) => {
         const { projectId, params } = context;
-        await write(() => webhooks.delete(projectId, params.webhookId, authorOf(context)));
+        await write((unit) => webhooks.delete(unit, projectId, params.webhookId, authorOf(context)));
         context.set.status = 204;
       },
       {
@@ -103,7 +105,9 @@ export const webhookRoutes = (
       "/:webhookId/rotate-secret",
       (context) => {
         const { projectId, params, body } = context;
-        return write(() => webhooks.rotateSecret(projectId, params.webhookId, body.overlapSeconds, authorOf(context)));
+        return write((unit) =>
+          webhooks.rotateSecret(unit, projectId, params.webhookId, body.overlapSeconds, authorOf(context)),
+        );
       },
       {
         transform: permit("webhooks:manage"),

@@ -1,5 +1,6 @@
 import { and, asc, desc, eq, lt, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../../kernel/db/open.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
 import type { DeliveryStatus } from "../../protocol/enums.ts";
 import { type Attempt, type DeliveryRow, webhookDeliveries as deliveries, webhookEvents } from "./webhook.table.ts";
 
@@ -77,7 +78,7 @@ export function deliveryStore(db: Db) {
 
   return {
     /** Again for the same event and endpoint: no effect. */
-    insert: (row: NewDelivery) => void insert.run(row),
+    insert: (_unit: Unit, row: NewDelivery) => void insert.run(row),
     get: (id: string): DeliveryRow | undefined => byId.get({ id }),
     find: (endpointId: string, id: string): ListedDelivery | undefined => one.get({ endpointId, id }),
     /** Newest first. */
@@ -98,12 +99,13 @@ export function deliveryStore(db: Db) {
         .all()
         .map(({ endpointId }) => endpointId),
     record: (
+      _unit: Unit,
       id: string,
       attempt: Attempt,
       result: { status: DeliveryStatus; nextAttemptAt: number | null; deliveredAt: number | null },
     ) => void record.run({ id, attempt: JSON.stringify(attempt), error: attempt.error, ...result }),
     /** Starts another round of attempts. */
-    reopen: (id: string, at: number) => void reopen.run({ id, at }),
+    reopen: (_unit: Unit, id: string, at: number) => void reopen.run({ id, at }),
   };
 }
 

@@ -1,5 +1,6 @@
 import { and, desc, eq, lt, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../../kernel/db/open.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
 import type { Environment, WebhookDisabledReason } from "../../protocol/enums.ts";
 import { type EndpointRow, webhookEndpoints as endpoints } from "./webhook.table.ts";
 
@@ -57,11 +58,11 @@ export function endpointStore(db: Db) {
       environment === undefined
         ? all.all({ projectId, before, limit })
         : ofEnvironment.all({ projectId, environment, before, limit }),
-    insert: (row: EndpointRow) => void db.insert(endpoints).values(row).run(),
-    update: (id: string, change: EndpointChange) =>
+    insert: (_unit: Unit, row: EndpointRow) => void db.insert(endpoints).values(row).run(),
+    update: (_unit: Unit, id: string, change: EndpointChange) =>
       void db.update(endpoints).set(change).where(eq(endpoints.id, id)).run(),
     /** Its deliveries go with it. */
-    delete: (id: string) => void db.delete(endpoints).where(eq(endpoints.id, id)).run(),
+    delete: (_unit: Unit, id: string) => void db.delete(endpoints).where(eq(endpoints.id, id)).run(),
 
     ofProject: (projectId: string): EndpointRow[] => ofProject.all({ projectId }),
     active: (): string[] =>
@@ -72,9 +73,9 @@ export function endpointStore(db: Db) {
         .all()
         .map(({ id }) => id),
 
-    recordSuccess: (id: string, at: number) => void succeed.run({ id, at }),
-    recordFailure: (id: string, failures: number) => void fail.run({ id, failures }),
-    disable: (id: string, disabledReason: WebhookDisabledReason, updatedAt: number) =>
+    recordSuccess: (_unit: Unit, id: string, at: number) => void succeed.run({ id, at }),
+    recordFailure: (_unit: Unit, id: string, failures: number) => void fail.run({ id, failures }),
+    disable: (_unit: Unit, id: string, disabledReason: WebhookDisabledReason, updatedAt: number) =>
       void db
         .update(endpoints)
         .set({ status: "DISABLED", disabledReason, updatedAt })

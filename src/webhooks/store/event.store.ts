@@ -1,5 +1,6 @@
 import { and, asc, eq, gte, isNull, lte, max, ne, or, sql } from "drizzle-orm";
 import type { Db } from "../../kernel/db/open.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
 import type { Environment } from "../../protocol/enums.ts";
 import { WEBHOOK_TEST_TYPE } from "../../protocol/webhook-events.ts";
 import { type EventRow, webhookEvents as events, webhookDeliveries } from "./webhook.table.ts";
@@ -100,7 +101,7 @@ export function eventStore(db: Db) {
   });
 
   return {
-    insert: (row: Omit<EventRow, "seq">) => void insert.run(row),
+    insert: (_unit: Unit, row: Omit<EventRow, "seq">) => void insert.run(row),
     /** Number of the newest event; 0 before the first. */
     lastSeq: (): number => last.get()?.seq ?? 0,
     /** What is new to the reader in a stretch of the log, oldest first. */
@@ -114,9 +115,9 @@ export function eventStore(db: Db) {
     ) => missed.all({ ...asked(endpoint), endpointId: endpoint.id, ...range, limit }),
     body: (id: string) => body.get({ id }),
     ofMessage: (messageId: string) => ofMessage.all({ messageId }),
-    rewrite: (id: string, body: string) => void rewrite.run({ id, body }),
+    rewrite: (_unit: Unit, id: string, body: string) => void rewrite.run({ id, body }),
     /** Deliveries go with their event. True when there may be more. */
-    prune: (before: number, limit: number): boolean => prune.all({ before, limit }).length === limit,
+    prune: (_unit: Unit, before: number, limit: number): boolean => prune.all({ before, limit }).length === limit,
   };
 }
 

@@ -1,5 +1,6 @@
 import { and, asc, eq, isNull, sql } from "drizzle-orm";
 import type { Db } from "../../kernel/db/open.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
 import { type PeriodRow, webhookPeriods as periods } from "./webhook.table.ts";
 
 /** Which stretches of the log an endpoint is to get, and how far it has come in each. */
@@ -22,7 +23,7 @@ export function periodStore(db: Db) {
     /** Oldest first. */
     of: (endpointId: string): PeriodRow[] => ofEndpoint.all({ endpointId }),
     /** From here on. */
-    begin: (endpointId: string, seq: number) =>
+    begin: (_unit: Unit, endpointId: string, seq: number) =>
       void db
         .insert(periods)
         .values({ endpointId, startSeq: seq, position: seq })
@@ -32,14 +33,15 @@ export function periodStore(db: Db) {
         })
         .run(),
     /** Up to here. */
-    end: (endpointId: string, seq: number) =>
+    end: (_unit: Unit, endpointId: string, seq: number) =>
       void db
         .update(periods)
         .set({ endSeq: seq })
         .where(and(eq(periods.endpointId, endpointId), isNull(periods.endSeq)))
         .run(),
-    move: ({ endpointId, startSeq }: PeriodRow, position: number) => void move.run({ endpointId, startSeq, position }),
-    remove: ({ endpointId, startSeq }: PeriodRow) =>
+    move: (_unit: Unit, { endpointId, startSeq }: PeriodRow, position: number) =>
+      void move.run({ endpointId, startSeq, position }),
+    remove: (_unit: Unit, { endpointId, startSeq }: PeriodRow) =>
       void db
         .delete(periods)
         .where(and(eq(periods.endpointId, endpointId), eq(periods.startSeq, startSeq)))

@@ -212,8 +212,8 @@ describe("[8] keys, members, settings, servers, account", () => {
   }, 60_000);
 
   test("one's name is changed, and another session ended", async () => {
-    await stage.server.runtime.write(() =>
-      stage.server.services.sessions.start(owner.userId, { ip: "192.0.2.7", userAgent: HOSTILE }),
+    await stage.server.runtime.write((unit) =>
+      stage.server.services.sessions.start(unit, owner.userId, { ip: "192.0.2.7", userAgent: HOSTILE }),
     );
     await owner.open("/account");
     await page.getByLabel("Name").fill("Grace");
@@ -236,7 +236,7 @@ describe("[8] keys, members, settings, servers, account", () => {
     const { runtime, services, projectId } = stage.server;
     const author = { actor: null, request: null, environment: "DEVELOPMENT" as const };
     const strict = { allowedOrigins: ["https://app.example.com"], allowLocalhostOrigins: false };
-    await runtime.write(() => services.projects.setOrigins(projectId, strict, author));
+    await runtime.write((unit) => services.projects.setOrigins(unit, projectId, strict, author));
     await owner.open(`rooms/${seeded.roomId}`);
     await button("Join as a test user").click();
     await page.waitForFunction(() => document.querySelectorAll(".video-tiles video").length >= 2);

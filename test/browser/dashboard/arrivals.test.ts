@@ -171,8 +171,8 @@ describe("[5] an invitation", () => {
       request: null,
       environment: "DEVELOPMENT" as const,
     };
-    await runtime.write(() =>
-      services.invitations.addByEmail(projectId, { email, role: "DEVELOPER" }, "OWNER", author),
+    await runtime.write((unit) =>
+      services.invitations.addByEmail(unit, projectId, { email, role: "DEVELOPER" }, "OWNER", author),
     );
     return linkTo(email);
   }

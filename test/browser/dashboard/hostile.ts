@@ -21,21 +21,22 @@ export async function plant(stage: Stage) {
     request: { id: "req_0", ip: "192.0.2.1", userAgent: HOSTILE },
     environment: "DEVELOPMENT" as const,
   };
-  const planted = await runtime.write(() => {
+  const planted = await runtime.write((unit) => {
     const owner = services.users.findByEmail("owner@example.com");
     if (!owner) throw new Error("the harness made no owner");
-    services.users.rename(owner.id, HOSTILE);
-    services.sessions.start(owner.id, { ip: "192.0.2.1", userAgent: HOSTILE });
-    services.projects.update(projectId, { name: HOSTILE, description: LONG }, author);
+    services.users.rename(unit, owner.id, HOSTILE);
+    services.sessions.start(unit, owner.id, { ip: "192.0.2.1", userAgent: HOSTILE });
+    services.projects.update(unit, projectId, { name: HOSTILE, description: LONG }, author);
     const somebody = { email: "grace@example.com", name: HOSTILE, passwordHash: null, emailVerified: true };
-    services.members.add(projectId, services.users.create(somebody).id, "VIEWER", author);
-    services.apiKeys.create(projectId, { name: HOSTILE, environment: "DEVELOPMENT" }, author);
+    services.members.add(unit, projectId, services.users.create(unit, somebody).id, "VIEWER", author);
+    services.apiKeys.create(unit, projectId, { name: HOSTILE, environment: "DEVELOPMENT" }, author);
     const webhook = services.webhooks.create(
+      unit,
       projectId,
       { url: "http://127.0.0.1:9/hook?<img/src=x>", environment: "DEVELOPMENT", description: LONG },
       author,
     );
-    const stream = services.liveStreams.streams.create(tenant, {
+    const stream = services.liveStreams.streams.create(unit, tenant, {
       title: HOSTILE,
       hostIdentity: "grace",
       description: LONG,
@@ -45,13 +46,17 @@ export async function plant(stage: Stage) {
       tags: [BRIEF, "</script>"],
       metadata: { note: LONG },
     });
-    const conversation = services.chat.conversations.create(tenant, {
+    const conversation = services.chat.conversations.create(unit, tenant, {
       name: "support",
       metadata: { note: LONG },
       members: [{ userId: "ada", role: "ADMIN", metadata: { note: LONG } }, { userId: "grace" }],
     });
     const access: Access = { kind: "server", conversation, userId: null, member: null };
-    const { message } = services.chat.messages.send(access, { text: LONG, senderId: "ada", metadata: { note: LONG } });
+    const { message } = services.chat.messages.send(unit, access, {
+      text: LONG,
+      senderId: "ada",
+      metadata: { note: LONG },
+    });
     return {
       webhookId: webhook.id,
       streamId: stream.publicId,
@@ -82,10 +87,10 @@ export async function plant(stage: Stage) {
   );
   // What no route takes as it is: it comes from networks, browsers and other people's servers.
   const deliveryId = await deliveryOf(stage, webhookId);
-  return runtime.write(() => {
+  return runtime.write((unit) => {
     const node = { region: BRIEF, publicHost: BRIEF, internalUrl: "https://10.0.3.2:7000", version: BRIEF };
-    services.fleet.register({ name: "media-2", ...node });
-    services.fleet.drain("media-2");
+    services.fleet.register(unit, { name: "media-2", ...node });
+    services.fleet.drain(unit, "media-2");
     const at = runtime.now();
     const attempts = [{ at: new Date(at).toISOString(), statusCode: null, durationMs: 1, error: LONG }];
     client.run("UPDATE webhook_deliveries SET last_error = ?, attempts = ?", [LONG, JSON.stringify(attempts)]);

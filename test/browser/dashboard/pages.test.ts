@@ -92,7 +92,7 @@ describe("[8] every page", () => {
 
   test("a project in which nothing happened yet says what comes next", async () => {
     const { runtime, services } = stage.server;
-    const { id } = await runtime.write(() => services.projects.create(owner.userId, { name: "Fresh" }));
+    const { id } = await runtime.write((unit) => services.projects.create(unit, owner.userId, { name: "Fresh" }));
     for (const name of [
       "",
       "rooms",

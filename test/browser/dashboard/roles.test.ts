@@ -12,8 +12,8 @@ beforeAll(async () => {
   roomId = await server.room("standup");
   const input = { url: "https://example.com/hook", environment: "DEVELOPMENT" as const };
   const author = { actor: null, request: null, environment: "DEVELOPMENT" as const };
-  ({ id: webhookId } = await server.runtime.write(() =>
-    server.services.webhooks.create(server.projectId, input, author),
+  ({ id: webhookId } = await server.runtime.write((unit) =>
+    server.services.webhooks.create(unit, server.projectId, input, author),
   ));
 }, 120_000);
 afterAll(() => stage?.close());
@@ -72,8 +72,12 @@ test("[8] whoever is no member finds no project", async () => {
 test("[8] an archived project is shown and changed by nobody", async () => {
   const { server } = stage;
   const visitor = await stage.visitor({ role: "OWNER" });
-  await server.runtime.write(() =>
-    server.services.projects.archive(server.projectId, { actor: null, request: null, environment: "DEVELOPMENT" }),
+  await server.runtime.write((unit) =>
+    server.services.projects.archive(unit, server.projectId, {
+      actor: null,
+      request: null,
+      environment: "DEVELOPMENT",
+    }),
   );
   for (const [page, name] of OFFERS.filter(([, , permission]) => !permission.endsWith(":read"))) {
     await visitor.open(page());

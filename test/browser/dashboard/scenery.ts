@@ -15,28 +15,43 @@ export async function decorate(stage: Stage): Promise<{ connectionId: string; cl
   const { runtime, services, projectId } = server;
   const tenant = { projectId, environment: "DEVELOPMENT" as const };
   const healthy = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("ok") });
-  const taken = await runtime.write(() => {
+  const taken = await runtime.write((unit) => {
     const owner = services.users.findByEmail("owner@example.com");
     if (!owner) throw new Error("the harness made no owner");
-    services.users.rename(owner.id, "Ada Lovelace");
-    services.projects.update(projectId, { name: "Acme Meet", description: "Video calls for acme.example" }, BY_HAND);
-    services.projects.create(owner.id, { name: "Acme Events", description: "Live streams and their chats" });
-    const { id: old } = services.projects.create(owner.id, { name: "Prototype 2024" });
-    services.projects.archive(old, BY_HAND);
+    services.users.rename(unit, owner.id, "Ada Lovelace");
+    services.projects.update(
+      unit,
+      projectId,
+      { name: "Acme Meet", description: "Video calls for acme.example" },
+      BY_HAND,
+    );
+    services.projects.create(unit, owner.id, { name: "Acme Events", description: "Live streams and their chats" });
+    const { id: old } = services.projects.create(unit, owner.id, { name: "Prototype 2024" });
+    services.projects.archive(unit, old, BY_HAND);
     for (const [name, email, role] of COLLEAGUES) {
       const identity = { email, name, passwordHash: null, emailVerified: true, isOperator: false };
-      services.members.add(projectId, services.users.create(identity).id, role, BY_HAND);
+      services.members.add(unit, projectId, services.users.create(unit, identity).id, role, BY_HAND);
     }
-    services.invitations.addByEmail(projectId, { email: "radia@acme.example", role: "DEVELOPER" }, "OWNER", BY_HAND);
-    services.apiKeys.create(projectId, { name: "Backend", environment: "DEVELOPMENT" });
-    const { key: _, ...laptop } = services.apiKeys.create(projectId, { name: "Laptop", environment: "DEVELOPMENT" });
-    services.apiKeys.revoke(projectId, laptop.id);
+    services.invitations.addByEmail(
+      unit,
+      projectId,
+      { email: "radia@acme.example", role: "DEVELOPER" },
+      "OWNER",
+      BY_HAND,
+    );
+    services.apiKeys.create(unit, projectId, { name: "Backend", environment: "DEVELOPMENT" });
+    const { key: _, ...laptop } = services.apiKeys.create(unit, projectId, {
+      name: "Laptop",
+      environment: "DEVELOPMENT",
+    });
+    services.apiKeys.revoke(unit, projectId, laptop.id);
     const endpoint = services.webhooks.create(
+      unit,
       projectId,
       { url: `http://127.0.0.1:${healthy.port}/events`, environment: "DEVELOPMENT" },
       BY_HAND,
     );
-    services.liveStreams.streams.create(tenant, {
+    services.liveStreams.streams.create(unit, tenant, {
       title: "Product launch",
       hostIdentity: "katherine",
       scheduledAt: new Date(runtime.now() + 3 * 86_400_000).toISOString(),
@@ -45,10 +60,10 @@ export async function decorate(stage: Stage): Promise<{ connectionId: string; cl
   });
   await Promise.all(["design-review", "support-desk"].map((name) => server.room(name)));
   // Drained, because nothing answers there and no room must be put on it.
-  await runtime.write(() => {
+  await runtime.write((unit) => {
     const node = { region: "eu-west", publicHost: "media-2.acme.example", internalUrl: "https://10.0.3.2:7000" };
-    services.fleet.register({ name: "media-2", ...node, capacity: 400, version: "0.1.0" });
-    services.fleet.beat("media-2", {
+    services.fleet.register(unit, { name: "media-2", ...node, capacity: 400, version: "0.1.0" });
+    services.fleet.beat(unit, "media-2", {
       activeRooms: 312,
       activeParticipants: 1_460,
       cpuPercent: 81,
@@ -56,7 +71,7 @@ export async function decorate(stage: Stage): Promise<{ connectionId: string; cl
       networkInBps: 412_000_000,
       networkOutBps: 2_310_000_000,
     });
-    services.fleet.drain("media-2");
+    services.fleet.drain(unit, "media-2");
   });
   const sockets = await Promise.all(["ada", "grace"].map((userId) => chatting(stage, userId)));
   const { connectionId } = await writeHistory(stage);

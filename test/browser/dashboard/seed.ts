@@ -32,8 +32,9 @@ export async function seed(stage: Stage): Promise<Seeded> {
     },
   });
 
-  const webhook = await runtime.write(() =>
+  const webhook = await runtime.write((unit) =>
     services.webhooks.create(
+      unit,
       projectId,
       {
         url: `http://127.0.0.1:${failing.port}/hook`,
@@ -44,25 +45,25 @@ export async function seed(stage: Stage): Promise<Seeded> {
       { actor: null, request: null, environment: "DEVELOPMENT" },
     ),
   );
-  const conversation = await runtime.write(() =>
-    services.chat.conversations.create(tenant, {
+  const conversation = await runtime.write((unit) =>
+    services.chat.conversations.create(unit, tenant, {
       name: "support",
       members: [{ userId: "ada", role: "ADMIN" }, { userId: "grace" }],
     }),
   );
   for (let sent = 0; sent < MESSAGES; sent += 500) {
-    await runtime.write(() => {
+    await runtime.write((unit) => {
       const access: Access = { kind: "server", conversation, userId: null, member: null };
       for (let index = 0; index < 500; index++) {
-        services.chat.messages.send(access, {
+        services.chat.messages.send(unit, access, {
           text: "never to be seen",
           senderId: index % 2 ? "ada" : "grace",
         });
       }
     });
   }
-  const stream = await runtime.write(() => {
-    const created = services.liveStreams.streams.create(tenant, {
+  const stream = await runtime.write((unit) => {
+    const created = services.liveStreams.streams.create(unit, tenant, {
       title: "Friday concert",
       hostIdentity: "grace",
       description: "Chamber music from the town hall, with an interval at half past eight.",
@@ -70,7 +71,7 @@ export async function seed(stage: Stage): Promise<Seeded> {
       category: "Concerts",
       language: "en",
     });
-    return services.liveStreams.streams.start({ ...tenant, streamId: created.publicId });
+    return services.liveStreams.streams.start(unit, { ...tenant, streamId: created.publicId });
   });
   const roomId = await server.room("standup");
   const pages = await Promise.all(["ada", "grace"].map((identity) => participant(stage, roomId, identity)));

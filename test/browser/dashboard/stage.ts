@@ -75,8 +75,8 @@ export async function openStage(overrides: Partial<Config> = {}): Promise<Stage>
   }
 
   async function signedIn(userId: string): Promise<Visitor> {
-    const { refreshToken } = await runtime.write(() =>
-      services.sessions.start(userId, { ip: "127.0.0.1", userAgent: BROWSER }),
+    const { refreshToken } = await runtime.write((unit) =>
+      services.sessions.start(unit, userId, { ip: "127.0.0.1", userAgent: BROWSER }),
     );
     const context = await browser.newContext({
       viewport: { width: 1440, height: 900 },
@@ -103,11 +103,11 @@ export async function openStage(overrides: Partial<Config> = {}): Promise<Stage>
     server,
     browser,
     async visitor({ role = "OWNER", operator = false } = {}) {
-      const user = await runtime.write(() => {
+      const user = await runtime.write((unit) => {
         const email = `${role.toLowerCase()}-${runtime.ids.uuid().slice(-6)}@example.com`;
         const identity = { email, name: `Ada ${role}`, passwordHash: null, emailVerified: true, isOperator: operator };
-        const created = services.users.create(identity);
-        services.members.join(projectId, created.id, role);
+        const created = services.users.create(unit, identity);
+        services.members.join(unit, projectId, created.id, role);
         return created;
       });
       return signedIn(user.id);

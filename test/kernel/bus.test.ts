@@ -1,0 +1,55 @@
+import { beforeEach, expect, test } from "bun:test";
+import { type Bus, createBus } from "../../src/kernel/bus.ts";
+import { openDatabase } from "../../src/kernel/db/open.ts";
+import { createWriter, type Writer } from "../../src/kernel/db/writer.ts";
+
+type Facts = { kept: { n: number }; seen: { n: number } };
+
+let heard: string[];
+let bus: Bus<Facts, "kept">;
+let writer: Writer;
+
+beforeEach(() => {
+  heard = [];
+  bus = createBus<Facts, "kept">((error) => heard.push(String(error)));
+  writer = createWriter(openDatabase(":memory:").$client, (error) => heard.push(String(error)));
+});
+
+test("within listeners get the unit that made the fact true; on listeners hear of it after the commit", async () => {
+  bus.within("kept", (unit, { n }) => {
+    heard.push(`within ${n}`);
+    unit.afterCommit(() => heard.push("joined"));
+  });
+  bus.on("kept", ({ n }) => heard.push(`on ${n}`));
+  await writer.write((unit) => {
+    bus.announce(unit, "kept", { n: 1 });
+    heard.push("announced");
+  });
+  expect(heard).toEqual(["within 1", "announced", "joined", "on 1"]);
+});
+
+test("a fact of a unit that fails is told to nobody, and a listener within it can make it fail", async () => {
+  bus.on("kept", () => heard.push("on"));
+  const stop = bus.within("kept", () => {
+    throw new Error("refused");
+  });
+  await expect(writer.write((unit) => bus.announce(unit, "kept", { n: 1 }))).rejects.toThrow("refused");
+  expect(heard).toEqual([]);
+  stop();
+  await writer.write((unit) => bus.announce(unit, "kept", { n: 2 }));
+  expect(heard).toEqual(["on"]);
+});
+
+test("what no transaction made true is told at once, and a listener that throws does not silence the next", () => {
+  bus.on("seen", () => {
+    throw new Error("deaf");
+  });
+  bus.on("seen", ({ n }) => heard.push(`on ${n}`));
+  bus.tell("seen", { n: 3 });
+  expect(heard).toEqual(["Error: deaf", "on 3"]);
+});
+
+test("a fact cannot be announced with a unit that is over", async () => {
+  const over = await writer.write((unit) => ({ unit }));
+  expect(() => bus.announce(over.unit, "kept", { n: 1 })).toThrow("this unit of work is over");
+});
