@@ -6,7 +6,9 @@ import { auditRoutes } from "./audit/audit.routes.ts";
 import { chatApiRoutes } from "./chat/routes.ts";
 import { fleetRoutes } from "./fleet/routes.ts";
 import { assetFolder } from "./kernel/assets.ts";
+import { admitLast, UNREAD_BODIES } from "./kernel/http/admission.ts";
 import { arrivalRoutes } from "./kernel/http/arrival.ts";
+import { createBodyReader } from "./kernel/http/body-reader.ts";
 import { createEnvelope } from "./kernel/http/envelope.ts";
 import { createGuards } from "./kernel/http/guards.ts";
 import { healthRoutes, type Readiness } from "./kernel/http/health.ts";
@@ -47,7 +49,6 @@ export function createApp({ runtime, services, readiness, sfuSecret, doctorSecre
 
   const envelope = createEnvelope({
     now,
-    timers,
     log,
     metrics,
     newRequestId: () => ids.publicId("request"),
@@ -79,6 +80,7 @@ export function createApp({ runtime, services, readiness, sfuSecret, doctorSecre
   };
 
   const app = new Elysia({
+    adapter: UNREAD_BODIES,
     // The default normaliser turns a string into an object of its letters before anything is checked.
     normalize: "typebox",
     serve: {
@@ -127,6 +129,7 @@ export function createApp({ runtime, services, readiness, sfuSecret, doctorSecre
         connectOrigins: config.STORAGE_S3_ENDPOINT === undefined ? [] : [new URL(config.STORAGE_S3_ENDPOINT).origin],
       }),
     );
+  admitLast(app, createBodyReader(timers));
   shapeAnswers(app);
   return app;
 }

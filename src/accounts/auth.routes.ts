@@ -13,7 +13,6 @@ import {
   SignedIn,
 } from "./account.schema.ts";
 import type { AccountService } from "./account.service.ts";
-import { limitedByAddress } from "./limited.ts";
 import type { OAuthService } from "./oauth/oauth.service.ts";
 import { readRefreshCookie } from "./sessions/refresh-cookie.ts";
 import { signInAnswer, signOutAnswer } from "./sign-in.ts";
@@ -23,8 +22,6 @@ export const authRoutes = (
   { guards, rateLimit }: Http,
   { accounts, oauth }: { accounts: AccountService; oauth: OAuthService },
 ) => {
-  const limited = limitedByAddress(rateLimit);
-
   return new Elysia({ prefix: "/v1/auth", tags: ["auth"] })
     .use(guards.ownPage)
     .get("/registration", () => ({ ...accounts.registration(), providers: oauth.names }), {
@@ -39,7 +36,7 @@ export const authRoutes = (
         return "refreshToken" in registered ? signInAnswer(context, registered) : registered;
       },
       {
-        transform: limited("AUTH_REGISTER"),
+        transform: rateLimit("AUTH_REGISTER"),
         body: t.Object({
           email: Email,
           password: Password,
@@ -55,7 +52,7 @@ export const authRoutes = (
       },
     )
     .post("/login", async (context) => signInAnswer(context, await accounts.login(context.body, context.info)), {
-      transform: limited("AUTH_LOGIN"),
+      transform: rateLimit("AUTH_LOGIN"),
       body: t.Object({ email: t.String({ maxLength: 254 }), password: AnyPassword }),
       response: { 200: SignedIn },
       ...documented("Sign in", ["SVC_INVALID_CREDENTIALS", "SVC_EMAIL_NOT_VERIFIED", "SVC_RATE_LIMITED"]),

@@ -2,7 +2,6 @@ import { Elysia, t } from "elysia";
 import type { Http } from "../kernel/http/http.ts";
 import { documented } from "../kernel/http/reference/docs.ts";
 import { Email, OneTimeToken, Password, SignedIn } from "./account.schema.ts";
-import { limitedByAddress } from "./limited.ts";
 import type { RecoveryService } from "./recovery.service.ts";
 import { signInAnswer } from "./sign-in.ts";
 
@@ -10,7 +9,6 @@ const Accepted = t.Object({ status: t.Literal("accepted") });
 
 /** Proving an address, and getting back in without the password. */
 export const recoveryRoutes = ({ guards, rateLimit }: Http, recovery: RecoveryService) => {
-  const limited = limitedByAddress(rateLimit);
   const accepted = (set: { status?: number | string }) => {
     set.status = 202;
     return { status: "accepted" as const };
@@ -22,7 +20,7 @@ export const recoveryRoutes = ({ guards, rateLimit }: Http, recovery: RecoverySe
       "/verify-email",
       async (context) => signInAnswer(context, await recovery.verifyEmail(context.body.token, context.info)),
       {
-        transform: limited("AUTH_VERIFY_EMAIL"),
+        transform: rateLimit("AUTH_VERIFY_EMAIL"),
         body: t.Object({ token: OneTimeToken }),
         response: { 200: SignedIn },
         ...documented("Verify an address by the link in its mail, and sign in", [
@@ -38,7 +36,7 @@ export const recoveryRoutes = ({ guards, rateLimit }: Http, recovery: RecoverySe
         return accepted(set);
       },
       {
-        transform: limited("AUTH_VERIFY_EMAIL_RESEND"),
+        transform: rateLimit("AUTH_VERIFY_EMAIL_RESEND"),
         body: t.Object({ email: Email }),
         response: { 202: Accepted },
         ...documented("Send the verification mail again", ["SVC_RATE_LIMITED"], "The same answer for every address."),
@@ -51,7 +49,7 @@ export const recoveryRoutes = ({ guards, rateLimit }: Http, recovery: RecoverySe
         return accepted(set);
       },
       {
-        transform: limited("AUTH_PASSWORD_RESET"),
+        transform: rateLimit("AUTH_PASSWORD_RESET"),
         body: t.Object({ email: Email }),
         response: { 202: Accepted },
         ...documented("Send a link to set a new password", ["SVC_RATE_LIMITED"], "The same answer for every address."),
@@ -61,7 +59,7 @@ export const recoveryRoutes = ({ guards, rateLimit }: Http, recovery: RecoverySe
       "/password-reset/confirm",
       async (context) => signInAnswer(context, await recovery.confirmPasswordReset(context.body, context.info)),
       {
-        transform: limited("AUTH_PASSWORD_RESET_CONFIRM"),
+        transform: rateLimit("AUTH_PASSWORD_RESET_CONFIRM"),
         body: t.Object({ token: OneTimeToken, password: Password }),
         response: { 200: SignedIn },
         ...documented(

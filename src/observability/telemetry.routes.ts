@@ -29,12 +29,10 @@ export const telemetryRoutes = ({ guards, rateLimit }: Http, { now }: Runtime, r
         undefined,
         { 202: null },
       ),
-      transform: [
-        rateLimit("TELEMETRY"),
-        ({ request }: { request: Request }) => {
-          if (Buffer.byteLength(rawBody(request)) > MAX_BODY_BYTES) throw new ApiError("SVC_PAYLOAD_TOO_LARGE");
-        },
-      ],
+      transform: rateLimit("TELEMETRY"),
       body: TelemetryEvent,
+      beforeHandle({ request }) {
+        if (Buffer.byteLength(rawBody(request)) > MAX_BODY_BYTES) throw new ApiError("SVC_PAYLOAD_TOO_LARGE");
+      },
     },
   );

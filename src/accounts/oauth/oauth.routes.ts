@@ -3,7 +3,6 @@ import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import { OneTimeToken, SignedIn } from "../account.schema.ts";
-import { limitedByAddress } from "../limited.ts";
 import { signInAnswer } from "../sign-in.ts";
 import { type OAuthService, STATE_SECONDS } from "./oauth.service.ts";
 
@@ -11,7 +10,6 @@ const COOKIE = "stoa_oauth";
 
 /** Signing in through a provider: `start` gives the address to go to, `exchange` takes what comes back. */
 export const oauthRoutes = ({ guards, rateLimit }: Http, oauth: OAuthService) => {
-  const limited = limitedByAddress(rateLimit);
   return new Elysia({ prefix: "/v1/auth/oauth", tags: ["auth"] })
     .use(guards.ownPage)
     .get("/providers", () => oauth.names, {
@@ -32,7 +30,7 @@ export const oauthRoutes = ({ guards, rateLimit }: Http, oauth: OAuthService) =>
         return started;
       },
       {
-        transform: limited("AUTH_OAUTH_START"),
+        transform: rateLimit("AUTH_OAUTH_START"),
         response: { 200: t.Object({ authorizationUrl: t.String(), state: t.String() }) },
         ...documented(
           "Begin to sign in",
@@ -51,7 +49,7 @@ export const oauthRoutes = ({ guards, rateLimit }: Http, oauth: OAuthService) =>
         return signInAnswer(context, await oauth.exchange(params.provider, body, info));
       },
       {
-        transform: limited("AUTH_OAUTH_EXCHANGE"),
+        transform: rateLimit("AUTH_OAUTH_EXCHANGE"),
         body: t.Object({
           code: t.String({ minLength: 1, maxLength: 4096 }),
           state: t.String({ minLength: 1, maxLength: 256 }),

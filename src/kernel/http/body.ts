@@ -15,12 +15,12 @@ export function rawBody(request: Request): string {
   return rawBodies.get(request) ?? "";
 }
 
-/** Replaces the framework's parser: JSON (for WHIP and WHEP: SDP as text) only, bounded, and never throwing. */
-export async function parseBody(read: ReadBody, request: Request, path: string, contentType: string): Promise<unknown> {
-  if (path.startsWith(UPLOAD_PATH)) return null;
+/** JSON (for WHIP and WHEP: SDP as text) only, bounded, and never throwing. */
+export async function parseBody(read: ReadBody, request: Request, path: string): Promise<unknown> {
   const text = await read(request);
   if (text instanceof UnreadableBody) return text;
   rawBodies.set(request, text);
+  const contentType = request.headers.get("content-type") ?? "";
   if (SDP_PATH.test(path) && request.method === "POST") {
     if (/^application\/sdp\s*(?:;|$)/i.test(contentType)) return text;
     return new UnreadableBody("SVC_UNSUPPORTED_MEDIA_TYPE", "Send the offer as application/sdp.");
@@ -40,21 +40,18 @@ export async function parseBody(read: ReadBody, request: Request, path: string, 
   }
 }
 
-export function requireReadable(body: unknown): void {
-  if (body instanceof UnreadableBody) throw new ApiError(body.code, body.problem);
-}
-
 /**
  * `constructor`, `toString` and their like are unknown fields, but every object has them: the framework, which drops
  * unknown fields, finds these in its own schema and refuses the body for them.
  */
 function withoutInheritedNames(body: unknown): unknown {
-  if (typeof body !== "object" || body === null) return body;
+  // A list has no fields, but a mebibyte of it has 350,000 names.
+  if (typeof body !== "object" || body === null || Array.isArray(body)) return body;
   for (const name of Object.keys(body)) if (name in Object.prototype) Reflect.deleteProperty(body, name);
   return body;
 }
 
-/** The framework drops unknown fields; where the spec wants them refused, look at the body as it arrived. */
+/** A route's `beforeHandle`: the framework drops unknown fields; where the spec wants them refused, look at the body as it arrived. */
 export function refuseUnknownFields(allowed: readonly string[]): (context: { request: Request }) => void {
   return ({ request }) => {
     const sent: unknown = JSON.parse(rawBody(request) || "{}");

@@ -3,9 +3,6 @@ import { ApiError } from "../../protocol/errors.ts";
 import type { Now } from "../clock.ts";
 import { type Log, loggedPath } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
-import type { Timers } from "../timers.ts";
-import { parseBody } from "./body.ts";
-import { createBodyReader } from "./body-reader.ts";
 import { corsHeaders, isPreflight, preflight } from "./cors.ts";
 import { toApiError } from "./failure.ts";
 import { adoptRequestId, createHostCheck, type InfoLookUp, LazyRequestInfo, type RequestInfo } from "./request-info.ts";
@@ -13,7 +10,6 @@ import { createRequestMetrics } from "./request-metrics.ts";
 
 export type EnvelopeDeps = InfoLookUp & {
   now: Now;
-  timers: Timers;
   log: Log;
   metrics: Metrics;
   newRequestId: () => string;
@@ -60,9 +56,8 @@ type PluginDeps = EnvelopeDeps & {
 type Answer = { headers: Record<string, string | number | string[] | undefined>; status?: number | string };
 
 function createPlugin(deps: PluginDeps) {
-  const { now, timers, log, metrics, methodsOf, infoOf, noted, problemOfHost } = deps;
+  const { now, log, metrics, methodsOf, infoOf, noted, problemOfHost } = deps;
   const count = createRequestMetrics(metrics);
-  const readBody = createBodyReader(timers);
   const talkative = log.isLevelEnabled("debug");
 
   const finish = (info: RequestInfo, request: Request, set: Answer, route = "unmatched") => {
@@ -80,10 +75,6 @@ function createPlugin(deps: PluginDeps) {
   // The framework reads the source of its hooks: one that names `headers`, `server` or the whole context makes it copy
   // all headers, or redefine a property, on every request; one that returns a call makes it wait.
   return new Elysia({ name: "envelope" })
-    .onParse({ as: "global" }, ({ request, path, contentType }) => {
-      infoOf(request);
-      return parseBody(readBody, request, path, contentType);
-    })
     .onAfterHandle({ as: "global" }, ({ request, set, route }) => {
       finish(infoOf(request), request, set, route);
     })

@@ -3,7 +3,6 @@ import { ENVIRONMENTS, type Environment, type ProjectRole } from "../../protocol
 import { ApiError, type ErrorCode, invalid } from "../../protocol/errors.ts";
 import { PERMISSIONS, type Permission } from "../../protocol/permissions.ts";
 import { sameSecret } from "../secrets.ts";
-import { requireReadable } from "./body.ts";
 import type { ApiKeyCaller, ChatTokenCaller, NodeCaller, RtcTokenCaller, SessionCaller } from "./callers.ts";
 import { type OriginPolicy, originAllowed } from "./origins.ts";
 import type { RequestInfo } from "./request-info.ts";
@@ -28,8 +27,8 @@ export type GuardDeps = Verifiers & { infoOf: (request: Request) => RequestInfo 
 const BEARER = /^Bearer [\x21-\x7e]+$/i;
 
 /**
- * Plugins that put `caller` and `info` into the context. They are scoped `derive`s, which run before validation:
- * whoever holds no credential gets 401 and learns nothing about the body.
+ * Plugins that put `caller` and `info` into the context. They are scoped `derive`s, which run before the body is read:
+ * whoever holds no credential gets 401, learns nothing about the body, and costs no more than a header.
  */
 export function createGuards(deps: GuardDeps) {
   const { infoOf } = deps;
@@ -61,10 +60,7 @@ export function createGuards(deps: GuardDeps) {
 
   return {
     /** Routes that take no credential. */
-    open: new Elysia({ name: "guard:open" }).derive({ as: "scoped" }, ({ request, body }) => {
-      requireReadable(body);
-      return { info: infoOf(request) };
-    }),
+    open: new Elysia({ name: "guard:open" }).derive({ as: "scoped" }, ({ request }) => ({ info: infoOf(request) })),
 
     /** Routes of the sign-in pages: no credential yet, but only from our own pages. Their limiter precedes the body. */
     ownPage: new Elysia({ name: "guard:own-page" }).derive(
@@ -78,11 +74,10 @@ export function createGuards(deps: GuardDeps) {
 
     apiKey: new Elysia({ name: "guard:api-key" }).derive(
       { as: "scoped" },
-      takes(["apiKey"], ({ request, body }) => {
+      takes(["apiKey"], ({ request }) => {
         const info = infoOf(request);
         const caller = deps.apiKey(bearer(request));
         judgeOrigin(caller.projectId, info);
-        requireReadable(body);
         return { caller, info };
       }),
     ),
@@ -90,45 +85,41 @@ export function createGuards(deps: GuardDeps) {
     /** Chat routes: an API key acts as a server, a chat token as one user. */
     chat: new Elysia({ name: "guard:chat" }).derive(
       { as: "scoped" },
-      takes(["apiKey", "chatToken"], async ({ request, body }) => {
+      takes(["apiKey", "chatToken"], async ({ request }) => {
         const info = infoOf(request);
         const credential = bearer(request);
         const caller: ApiKeyCaller | ChatTokenCaller = credential.startsWith("svk_")
           ? deps.apiKey(credential)
           : await deps.chatToken(credential);
         judgeOrigin(caller.projectId, info);
-        requireReadable(body);
         return { caller, info };
       }),
     ),
 
     rtcToken: new Elysia({ name: "guard:rtc-token" }).derive(
       { as: "scoped" },
-      takes(["rtcToken"], async ({ request, body }) => {
+      takes(["rtcToken"], async ({ request }) => {
         const info = infoOf(request);
         const caller = await deps.rtcToken(bearer(request));
         judgeOrigin(caller.projectId, info);
-        requireReadable(body);
         return { caller, info };
       }),
     ),
 
     rtcTokenAnyAge: new Elysia({ name: "guard:rtc-token-any-age" }).derive(
       { as: "scoped" },
-      takes(["rtcToken"], async ({ request, body }) => {
+      takes(["rtcToken"], async ({ request }) => {
         const info = infoOf(request);
         const caller = await deps.rtcTokenAnyAge(bearer(request));
         judgeOrigin(caller.projectId, info);
-        requireReadable(body);
         return { caller, info };
       }),
     ),
 
     node: new Elysia({ name: "guard:node" }).derive(
       { as: "scoped" },
-      takes(["sfuSecret"], ({ request, body }) => {
+      takes(["sfuSecret"], ({ request }) => {
         if (!sameSecret(bearer(request), deps.sfuSecret)) throw new ApiError("SVC_AUTH_ERROR");
-        requireReadable(body);
         const caller: NodeCaller = { kind: "node" };
         return { caller, info: infoOf(request) };
       }),
@@ -136,19 +127,16 @@ export function createGuards(deps: GuardDeps) {
 
     session: new Elysia({ name: "guard:session" }).derive(
       { as: "scoped" },
-      takes(["session"], async ({ request, body }) => {
-        const asking = await signedIn(request);
-        requireReadable(body);
-        return asking;
+      takes(["session"], async ({ request }) => {
+        return signedIn(request);
       }),
     ),
 
     operator: new Elysia({ name: "guard:operator" }).derive(
       { as: "scoped" },
-      takes(["session"], async ({ request, body }) => {
+      takes(["session"], async ({ request }) => {
         const asking = await signedIn(request);
         if (!asking.caller.isOperator) throw new ApiError("SVC_PERMISSION_DENIED");
-        requireReadable(body);
         return asking;
       }),
     ),
@@ -158,12 +146,11 @@ export function createGuards(deps: GuardDeps) {
       { as: "scoped" },
       answers(
         ["SVC_PROJECT_NOT_FOUND", "SVC_VALIDATION_FAILED"],
-        takes(["session"], async ({ request, body, params }) => {
+        takes(["session"], async ({ request, params }) => {
           const asking = await signedIn(request);
           const { projectId = "" } = params as { projectId?: string };
           const role = deps.roleIn(projectId, asking.caller.userId);
           if (role === null) throw new ApiError("SVC_PROJECT_NOT_FOUND");
-          requireReadable(body);
           const archived = deps.isArchived(projectId);
           return { ...asking, role, projectId, archived, environment: environmentOf(request) };
         }),

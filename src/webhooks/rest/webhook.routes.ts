@@ -49,7 +49,8 @@ export const webhookRoutes = (
         );
       },
       {
-        transform: [permit("webhooks:manage"), refuseUnknownFields(["url", "environment", "events", "description"])],
+        transform: permit("webhooks:manage"),
+        beforeHandle: refuseUnknownFields(["url", "environment", "events", "description"]),
         query: t.Object(EnvironmentQuery),
         body: CreateWebhook,
         response: { 201: WebhookWithSecret },
@@ -78,7 +79,8 @@ export const webhookRoutes = (
         return write((unit) => webhooks.update(unit, projectId, params.webhookId, body, authorOf(context)));
       },
       {
-        transform: [permit("webhooks:manage"), refuseUnknownFields(["url", "events", "description", "status"])],
+        transform: permit("webhooks:manage"),
+        beforeHandle: refuseUnknownFields(["url", "events", "description", "status"]),
         body: UpdateWebhook,
         response: { 200: Webhook },
         ...documented(

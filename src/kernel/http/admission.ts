@@ -1,0 +1,63 @@
+import type { TSchema } from "@sinclair/typebox";
+import type { AnyElysia } from "elysia";
+import { BunAdapter } from "elysia/adapter/bun";
+import { ApiError, invalid } from "../../protocol/errors.ts";
+import { parseBody, UPLOAD_PATH } from "./body.ts";
+import { type ReadBody, UnreadableBody } from "./body-reader.ts";
+import { credentialsOf } from "./guards.ts";
+
+type Hooks = { parse?: { fn: unknown }[]; body?: unknown; query?: TSchema; transform?: { fn: unknown }[] };
+type Route = { method: string; path: string; hooks: Hooks };
+type Context = { request: Request; path: string; body: unknown };
+
+const { composeHandler } = BunAdapter;
+
+/**
+ * The framework's reading of bodies, without the reading: told of no parser it opens the stream of a body, which copies
+ * all of it, before any hook; told that there is no body it validates none.
+ */
+export const UNREAD_BODIES = {
+  ...BunAdapter,
+  composeHandler: { ...composeHandler, parser: { ...composeHandler.parser, json: () => "" } },
+} satisfies typeof BunAdapter;
+
+/**
+ * Puts what looks at the content of a request behind the guard and the limiter of its route. The framework would read
+ * and parse a body first: a stranger without a credential then costs as much as the largest body takes to parse.
+ */
+export function admitLast(app: AnyElysia, read: ReadBody): void {
+  for (const { method, path, hooks } of app.router.history as unknown as Route[]) {
+    hooks.parse = method === "GET" ? undefined : [{ fn: "json" }];
+    const last: { fn: unknown }[] = [];
+    const names = Object.keys(hooks.query?.properties ?? {});
+    if (names.length > 0) last.push({ fn: refuseRepeated(names) });
+    if (readsBody(method, path, hooks)) last.push({ fn: readWith(read) });
+    if (last.length > 0) hooks.transform = [...(hooks.transform ?? []), ...last];
+  }
+}
+
+/** Nobody asked for the body of an open route without a schema, and nothing stands before it that would count it. */
+function readsBody(method: string, path: string, hooks: Hooks): boolean {
+  if (!["POST", "PUT", "PATCH", "DELETE"].includes(method) || path.startsWith(UPLOAD_PATH)) return false;
+  return hooks.body !== undefined || credentialsOf(hooks).length > 0;
+}
+
+const readWith = (read: ReadBody) =>
+  async function readBody(context: Context): Promise<void> {
+    const body = await parseBody(read, context.request, context.path);
+    if (body instanceof UnreadableBody) {
+      const details = [{ field: "body", message: body.problem ?? new ApiError(body.code).message }];
+      throw new ApiError(body.code, body.problem, body.code === "SVC_VALIDATION_FAILED" ? { details } : {});
+    }
+    context.body = body;
+  };
+
+/** Of a name given twice the framework takes one; which of them was meant, nobody knows. */
+const refuseRepeated = (names: readonly string[]) =>
+  function refuseRepeatedNames({ request: { url } }: Context): void {
+    const start = url.indexOf("?");
+    if (start === -1 || !url.includes("&", start)) return;
+    const given = new URLSearchParams(url.slice(start));
+    const repeated = names.find((name) => given.getAll(name).length > 1);
+    if (repeated !== undefined) throw invalid(repeated, "must be given once");
+  };
