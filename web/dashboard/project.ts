@@ -2,8 +2,8 @@ import { signal } from "@preact/signals";
 import { useRoute } from "preact-iso";
 import type { ProjectRole } from "../../src/protocol/enums.ts";
 import { PERMISSIONS, type Permission } from "../../src/protocol/permissions.ts";
+import { environment, projectPath } from "./address.ts";
 import { api } from "./api.ts";
-import { environment, projectPath } from "./place.ts";
 
 export type OpenProject = {
   id: string;

@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { useLocation, useRoute } from "preact-iso";
 import { ApiFailure, api, ask } from "../api.ts";
 import { asFailure } from "../live.ts";
-import { heldInvitation, takeToken } from "../once.ts";
+import { heldInvitation, takeToken } from "../one-time-token.ts";
 import { Gate } from "../parts/gate.tsx";
 import { adoptSession, signedIn } from "../session.ts";
 

@@ -1,4 +1,5 @@
 import { AUDIT_ACTIONS, type AuditActionName } from "../../../src/protocol/enums.ts";
+import { useFilter } from "../address.ts";
 import { ask, askPage } from "../api.ts";
 import { csvOf, download } from "../csv.ts";
 import { useList, useLive } from "../live.ts";
@@ -7,7 +8,6 @@ import { Select, TextInput } from "../parts/form.tsx";
 import { List } from "../parts/list.tsx";
 import { PageHead, words } from "../parts/states.tsx";
 import { Ago } from "../parts/time.tsx";
-import { useFilter } from "../place.ts";
 import { may, useProject } from "../project.ts";
 
 const COLUMNS = [

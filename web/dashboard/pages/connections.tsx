@@ -1,11 +1,11 @@
 import { CONNECTION_STATES, type ConnectionState } from "../../../src/protocol/observability.ts";
+import { useFilter } from "../address.ts";
 import { askPage } from "../api.ts";
 import { useList } from "../live.ts";
 import { Select } from "../parts/form.tsx";
 import { List } from "../parts/list.tsx";
 import { Badge, PageHead, words } from "../parts/states.tsx";
 import { Ago, durationText } from "../parts/time.tsx";
-import { useFilter } from "../place.ts";
 import { useProject } from "../project.ts";
 
 /** Every connection to a room, the newest first. */

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { ERROR_CATEGORIES, type ErrorCategory } from "../../../src/protocol/observability.ts";
+import { useChoice, useFilter } from "../address.ts";
 import { ask, askPage } from "../api.ts";
 import { useList, useLive } from "../live.ts";
 import { Bars } from "../parts/bars.tsx";
@@ -8,7 +9,6 @@ import { Mishap } from "../parts/mishap.tsx";
 import { countText } from "../parts/numbers.ts";
 import { PageHead, Shown, words } from "../parts/states.tsx";
 import { Choice } from "../parts/tabs.tsx";
-import { useChoice, useFilter } from "../place.ts";
 import { useProject } from "../project.ts";
 
 const HOURS = { "1h": 1, "24h": 24, "7d": 168 } as const;

@@ -1,14 +1,14 @@
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
+import { projectPath } from "../address.ts";
 import { api, ask } from "../api.ts";
 import { useLive } from "../live.ts";
-import { heldInvitation, takeToken } from "../once.ts";
+import { heldInvitation, takeToken } from "../one-time-token.ts";
 import { Action } from "../parts/action.tsx";
 import { Gate } from "../parts/gate.tsx";
 import { Providers } from "../parts/providers.tsx";
 import { Shown, words } from "../parts/states.tsx";
 import { Ago } from "../parts/time.tsx";
-import { projectPath } from "../place.ts";
 import { signedIn, signOut, user } from "../session.ts";
 import { RegisterForm } from "./register.tsx";
 import { SignInForm } from "./sign-in.tsx";

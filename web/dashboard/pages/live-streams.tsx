@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { LIVE_STREAM_STATUSES, type LiveStreamStatus } from "../../../src/protocol/enums.ts";
+import { useFilter } from "../address.ts";
 import { ask, askPage } from "../api.ts";
 import { useList } from "../live.ts";
 import { Field } from "../parts/field.tsx";
@@ -10,7 +11,6 @@ import { countText } from "../parts/numbers.ts";
 import { Badge, PageHead, words } from "../parts/states.tsx";
 import { useDescription } from "../parts/stream-fields.tsx";
 import { Ago } from "../parts/time.tsx";
-import { useFilter } from "../place.ts";
 import { may, useProject } from "../project.ts";
 
 export function LiveStreams() {

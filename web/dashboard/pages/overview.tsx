@@ -1,3 +1,4 @@
+import { useChoice } from "../address.ts";
 import { ask } from "../api.ts";
 import { useLive } from "../live.ts";
 import { countOf, countText, percentText } from "../parts/numbers.ts";
@@ -5,7 +6,6 @@ import { Plot } from "../parts/plot.tsx";
 import { Figure, PageHead, Shown } from "../parts/states.tsx";
 import { Choice } from "../parts/tabs.tsx";
 import { durationText } from "../parts/time.tsx";
-import { useChoice } from "../place.ts";
 import { openProject, useProject } from "../project.ts";
 
 const RANGES = ["15m", "1h", "24h", "7d"] as const;

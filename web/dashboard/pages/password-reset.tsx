@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { api, ask } from "../api.ts";
-import { takeToken } from "../once.ts";
+import { takeToken } from "../one-time-token.ts";
 import { EmailField, NewPasswordField } from "../parts/credentials.tsx";
 import { FormProblem, useSubmit } from "../parts/form.tsx";
 import { Gate } from "../parts/gate.tsx";

@@ -1,12 +1,12 @@
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
+import { projectPath } from "../address.ts";
 import { api, ask } from "../api.ts";
 import { freshKey } from "../fresh-key.ts";
 import { useLive } from "../live.ts";
 import { Field } from "../parts/field.tsx";
 import { FormDialog, FormProblem, type Submit, TextInput, useSubmit } from "../parts/form.tsx";
 import { Badge, PageHead, Shown, words } from "../parts/states.tsx";
-import { projectPath } from "../place.ts";
 
 /** Your projects; the first of them is made here. */
 export function Projects() {

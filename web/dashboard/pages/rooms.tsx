@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
+import { useChoice } from "../address.ts";
 import { ask, askPage } from "../api.ts";
 import { useList } from "../live.ts";
 import { Field } from "../parts/field.tsx";
@@ -9,7 +10,6 @@ import { countText } from "../parts/numbers.ts";
 import { PageHead } from "../parts/states.tsx";
 import { Choice } from "../parts/tabs.tsx";
 import { Ago } from "../parts/time.tsx";
-import { useChoice } from "../place.ts";
 import { may, useProject } from "../project.ts";
 
 const SHOWN = { Active: "ACTIVE", Closed: "CLOSED" } as const;

@@ -1,3 +1,4 @@
+import { useChoice } from "../address.ts";
 import { api, ask } from "../api.ts";
 import { useLive } from "../live.ts";
 import { Bars, Ring } from "../parts/bars.tsx";
@@ -7,7 +8,6 @@ import { Facts, PageHead, Shown, words } from "../parts/states.tsx";
 import { Table } from "../parts/table.tsx";
 import { Choice } from "../parts/tabs.tsx";
 import { Ago } from "../parts/time.tsx";
-import { useChoice } from "../place.ts";
 import { useProject } from "../project.ts";
 
 const DAYS = { "7 days": 7, "30 days": 30, "90 days": 90 } as const;

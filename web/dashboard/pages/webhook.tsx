@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { useLocation, useRoute } from "preact-iso";
 import { DELIVERY_STATUSES, type DeliveryStatus } from "../../../src/protocol/enums.ts";
+import { useFilter } from "../address.ts";
 import { ask, askPage } from "../api.ts";
 import { useList, useLive } from "../live.ts";
 import { Action } from "../parts/action.tsx";
@@ -12,7 +13,6 @@ import { ShownOnce } from "../parts/shown-once.tsx";
 import { Badge, Facts, PageHead, Shown, words } from "../parts/states.tsx";
 import { Ago } from "../parts/time.tsx";
 import { EditWebhook, Recover } from "../parts/webhook-forms.tsx";
-import { useFilter } from "../place.ts";
 import { may, useProject } from "../project.ts";
 
 const EVERY_MS = 3_000;

@@ -1,6 +1,6 @@
 import { useLocation } from "preact-iso";
 import { ENVIRONMENTS, type Environment } from "../../../src/protocol/enums.ts";
-import { environment, projectPath } from "../place.ts";
+import { environment, projectPath } from "../address.ts";
 
 const LABELS: Record<Environment, string> = { DEVELOPMENT: "Development", PRODUCTION: "Production" };
 

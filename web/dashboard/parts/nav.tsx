@@ -1,6 +1,6 @@
 import { useLocation } from "preact-iso";
 import type { Permission } from "../../../src/protocol/permissions.ts";
-import { projectPath } from "../place.ts";
+import { projectPath } from "../address.ts";
 import { may, openProject } from "../project.ts";
 import { user } from "../session.ts";
 

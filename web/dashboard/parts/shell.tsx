@@ -1,9 +1,9 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
+import { environment, followAddress, keepInAddress, projectPath } from "../address.ts";
 import { api, ask } from "../api.ts";
 import { useLive } from "../live.ts";
-import { environment, followAddress, keepInAddress, projectPath } from "../place.ts";
 import { openProject, projectVersion } from "../project.ts";
 import { signOut, user } from "../session.ts";
 import { EnvironmentSwitch } from "./environment.tsx";
