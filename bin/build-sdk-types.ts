@@ -7,12 +7,15 @@ import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { KindGuard, type TSchema } from "@sinclair/typebox";
 
+const INDEX = "web/sdk/index.d.ts";
 const COMPILER_FLAGS =
   "--ignoreConfig --declaration --emitDeclarationOnly --stripInternal --target esnext --module preserve " +
   "--moduleResolution bundler --lib ESNext,DOM,DOM.Iterable --allowImportingTsExtensions --strict --skipLibCheck --types bun";
 
-type Module = { path: string; source: string; imports: Import[] };
-type Import = { path: string; names: { name: string; as: string }[]; reexport: boolean };
+type Module = { path: string; declarations: Declaration[]; imports: Import[] };
+/** A statement of a module with the comment in front of it. */
+type Declaration = { name: string; text: string };
+type Import = { path: string; name: string; as: string; reexport: boolean };
 
 export async function buildSdkTypes(root: string, outfile: string): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "stoa-types-"));
@@ -35,71 +38,105 @@ export async function buildSdkTypes(root: string, outfile: string): Promise<void
   }
 }
 
+/** What a page can reach from the index, and nothing beside it: how the SDK does it is nobody's business. */
 async function bundle(root: string, folder: string): Promise<string> {
   const modules = new Map<string, Module>();
+  const load = (path: string) => {
+    const known = modules.get(path) ?? parse(path, readFileSync(join(folder, path), "utf8"));
+    modules.set(path, known);
+    return known;
+  };
+  const index = load(INDEX);
+  const kept = new Map<Module, Set<string>>([[index, new Set()]]);
   const records = new Map<string, Set<string>>();
-  const visit = (path: string) => {
-    if (modules.has(path)) return;
-    const found = parse(path, readFileSync(join(folder, path), "utf8"));
-    modules.set(path, found);
-    for (const { path: to, names } of found.imports) {
-      if (!to.startsWith("src/protocol/")) visit(to);
-      else for (const { name } of names) records.set(to, (records.get(to) ?? new Set()).add(name));
+  const keep = (found: Module, name: string) => {
+    const names = kept.get(found) ?? new Set();
+    kept.set(found, names);
+    if (names.has(name)) return;
+    names.add(name);
+    const from = found.imports.find(({ as }) => as === name);
+    if (from?.path.startsWith("src/protocol/"))
+      records.set(from.path, (records.get(from.path) ?? new Set()).add(from.name));
+    else if (from) keep(load(from.path), from.name);
+    for (const declaration of found.declarations) {
+      if (declaration.name !== name) continue;
+      for (const word of wordsOf(declaration)) if (word !== name && isKnown(found, word)) keep(found, word);
     }
   };
-  visit("web/sdk/index.d.ts");
+  for (const { as, reexport } of index.imports) if (reexport) keep(index, as);
+  for (const { name } of index.declarations) keep(index, name);
 
   const parts: string[] = [];
   for (const [path, names] of records) parts.push(await recordNamespace(root, path, [...names].sort()));
-  for (const found of modules.values()) if (found.path !== "web/sdk/index.d.ts") parts.push(namespaceOf(found));
-  const index = modules.get("web/sdk/index.d.ts");
-  if (index) parts.push(topLevel(index));
+  for (const [found, names] of kept) if (found !== index) parts.push(namespaceOf(found, names));
+  parts.push(topLevel(index, kept.get(index) ?? new Set()));
   return parts.join("\n");
 }
+
+const wordsOf = ({ text }: Declaration) => new Set(text.replace(/\/\*[\s\S]*?\*\//g, "").match(/\w+/g));
+const isKnown = ({ declarations, imports }: Module, word: string) =>
+  declarations.some(({ name }) => name === word) || imports.some(({ as }) => as === word);
 
 function parse(path: string, source: string): Module {
   const imports: Import[] = [];
   const rest = source.replace(
     /^(import|export)(?: type)? \{([^}]*)\} from "([^"]+)";\n/gm,
     (_, verb: string, list: string, from: string) => {
-      const names = list.split(",").map((entry) => {
+      const to = relative(".", join(dirname(path), from)).replace(/\.ts$/, ".d.ts");
+      for (const entry of list.split(",").filter((one) => one.trim() !== "")) {
         const [name = "", as = name] = entry
           .trim()
           .replace(/^type /, "")
           .split(" as ");
-        return { name, as };
-      });
-      const to = relative(".", join(dirname(path), from)).replace(/\.ts$/, ".d.ts");
-      imports.push({ path: to, names, reexport: verb === "export" });
+        imports.push({ path: to, name, as, reexport: verb === "export" });
+      }
       return "";
     },
   );
-  return { path, source: rest.replace(/^export \{\};\n/m, ""), imports };
+  // `export { Room };` of an imported name: the alias itself is exported instead.
+  for (const [, name] of rest.matchAll(/^export \{ (\w+) \};\n/gm)) {
+    for (const one of imports) if (one.as === name) one.reexport = true;
+  }
+  return { path, declarations: declarationsOf(rest.replace(/^export \{.*\};\n/gm, "")), imports };
+}
+
+/** Statements begin in the first column, with their comment if they have one. */
+function declarationsOf(source: string): Declaration[] {
+  const statements = source.matchAll(
+    /^(?:\/\*\*(?:(?!\*\/)[\s\S])*\*\/\n)?(?:export|declare|type|interface)\b[\s\S]*?(?=^(?:\/\*\*|export|declare|type|interface)|$(?![\s\S]))/gm,
+  );
+  return [...statements].flatMap(([text]) => {
+    const name = /^(?:export )?(?:declare )?(?:abstract )?(?:class|type|interface|function|const) (\w+)/m.exec(
+      text,
+    )?.[1];
+    return name === undefined ? [] : [{ name, text }];
+  });
 }
 
 const spaceOf = (path: string) => path.replace(/\.d\.ts$/, "").replace(/[^A-Za-z0-9]/g, "_");
 
-function aliases({ imports }: Module): string {
+function aliases({ imports }: Module, kept: ReadonlySet<string>): string {
   return imports
-    .flatMap(({ path, names, reexport }) =>
-      names.map(({ name, as }) => `${reexport ? "export " : ""}import ${as} = ${spaceOf(path)}.${name};\n`),
-    )
+    .filter(({ as }) => kept.has(as))
+    .map(({ path, name, as, reexport }) => `${reexport ? "export " : ""}import ${as} = ${spaceOf(path)}.${name};\n`)
     .join("");
 }
 
-function namespaceOf(found: Module): string {
-  const body = found.source.replace(/^export declare /gm, "export ").replace(/^declare /gm, "");
-  return `declare namespace ${spaceOf(found.path)} {\n${aliases(found)}${body}}\n`;
+const textsOf = ({ declarations }: Module, kept: ReadonlySet<string>) =>
+  declarations
+    .filter(({ name }) => kept.has(name))
+    .map(({ text }) => text)
+    .join("");
+
+function namespaceOf(found: Module, kept: ReadonlySet<string>): string {
+  const body = textsOf(found, kept)
+    .replace(/^export declare /gm, "export ")
+    .replace(/^declare /gm, "");
+  return `declare namespace ${spaceOf(found.path)} {\n${aliases(found, kept)}${body}}\n`;
 }
 
-function topLevel(index: Module): string {
-  // `export { Room };` of an imported name: the alias itself is exported instead.
-  const exported = new Set([...index.source.matchAll(/^export \{ (\w+) \};\n/gm)].map(([, name]) => name));
-  const body = index.source.replace(/^export \{ \w+ \};\n/gm, "");
-  const lines = aliases(index).replace(/^import (\w+)/gm, (line, name) =>
-    exported.has(name) ? `export ${line}` : line,
-  );
-  return `${lines}${body}`;
+function topLevel(index: Module, kept: ReadonlySet<string>): string {
+  return `${aliases(index, kept)}${textsOf(index, kept)}`;
 }
 
 async function recordNamespace(root: string, path: string, names: string[]): Promise<string> {

@@ -70,8 +70,41 @@ room.localParticipant.enableCamera({ heigth: 1 });
 test("nothing of the inside is offered", () => {
   const types = readFileSync(join(folder, "sdk.d.ts"), "utf8");
   expect(types).not.toMatch(/typebox|from "|require\(/);
-  expect(types).not.toMatch(/resumeToken|removeAllListeners/);
+  expect(types).not.toMatch(/resumeToken|removeAllListeners|clientTrackId/);
+  const classes = [...types.matchAll(/^export (?:abstract )?class (\w+)/gm)].map(([, name]) => name).sort();
+  expect(classes).toEqual([
+    "Chat",
+    "Conversation",
+    "ConversationArchive",
+    "Emitter",
+    "LocalParticipant",
+    "LocalTrack",
+    "RemoteParticipant",
+    "RemoteTrack",
+    "Room",
+    "StoaError",
+  ]);
 });
+
+test("every exported name, and every member of a class, says what it is for", () => {
+  const lines = readFileSync(join(folder, "sdk.d.ts"), "utf8").split("\n");
+  // Records are printed from the server's schemas, whose words stand in the API reference.
+  const own = lines.slice(lines.findIndex((line) => line.startsWith("declare namespace web_sdk_")));
+  const silent = own.filter((line, at) => {
+    const before = own[at - 1] ?? "";
+    if (!/^export (declare |abstract )*(class|type|function|const) /.test(line) && !isMember(own, at)) return false;
+    return !before.trimEnd().endsWith("*/");
+  });
+  expect(silent).toEqual([]);
+});
+
+/** A line of a class that begins a member of it. */
+function isMember(lines: string[], at: number): boolean {
+  const line = lines[at] ?? "";
+  if (!/^ {4}[a-z]/.test(line) || line.startsWith("    constructor")) return false;
+  const head = lines.slice(0, at).findLast((one) => /^\S/.test(one) && !one.startsWith("import"));
+  return /^export (abstract )?class /.test(head ?? "");
+}
 
 test("the whole SDK stays under 30 KB gzipped", async () => {
   const { outputs } = await Bun.build({

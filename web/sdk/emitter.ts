@@ -13,6 +13,7 @@ export class Emitter<Events extends Record<keyof Events, unknown[]>> {
     return () => this.off(event, listener);
   }
 
+  /** Like `on`, for the next time only. */
   once<K extends keyof Events>(event: K, listener: (...args: Events[K]) => void): () => void {
     const off = this.on(event, (...args) => {
       off();
@@ -21,6 +22,7 @@ export class Emitter<Events extends Record<keyof Events, unknown[]>> {
     return off;
   }
 
+  /** Removes a listener. */
   off<K extends keyof Events>(event: K, listener: (...args: Events[K]) => void): void {
     this.#listeners[event]?.delete(listener);
   }

@@ -1,3 +1,5 @@
+import { CHAT_CLOSE_CODES, CLOSE_CODES } from "../../src/protocol/close-codes.ts";
+
 /** What went wrong, in a form that code can switch on; `message` says what to do about it. */
 export type ErrorReason =
   | "permission-denied"
@@ -22,12 +24,15 @@ export type ErrorReason =
   | "invalid"
   | "server";
 
+/** Everything that the SDK throws or tells of as an error. */
 export class StoaError extends Error {
+  /** When the server will listen again, where it has said so. */
   readonly retryAfterSeconds?: number;
 
   constructor(
     /** As the server says it, without prefix (`RATE_LIMITED`), or a code of the client's own. */
     readonly code: string,
+    /** What went wrong, to switch on. */
     readonly reason: ErrorReason,
     message: string,
     options: { cause?: unknown; retryAfterSeconds?: number } = {},
@@ -87,16 +92,25 @@ export function isLost(error: unknown): boolean {
 }
 
 const CLOSE_REASONS: Record<number, [ErrorReason, string]> = {
-  1009: ["invalid", "A frame was larger than the server allows."],
-  4400: ["invalid", "The server could not read what was sent."],
-  4401: ["token-invalid", "The token is wrong or was revoked. Ask your backend for a new one."],
-  4403: ["not-allowed", "The token or this page's origin is not allowed here. Check the project's allowed origins."],
-  4404: ["not-found", "There is no such room. It may never have existed, or was closed and removed."],
-  4409: ["replaced", "The same identity joined from somewhere else."],
-  4410: ["room-closed", "The room was closed, or you were removed from it."],
-  4413: ["invalid", "A frame was larger than the server allows."],
-  4423: ["room-full", "The room has as many participants as it can hold."],
-  4429: ["rate-limited", "Too many connections were opened. They are allowed again in a minute."],
-  4440: ["token-expired", "The token has expired. Pass a tokenProvider to renew it by itself."],
-  4503: ["no-capacity", "No media server has room for another call right now."],
+  [CHAT_CLOSE_CODES.frameTooLarge]: ["invalid", "A frame was larger than the server allows."],
+  [CLOSE_CODES.malformed]: ["invalid", "The server could not read what was sent."],
+  [CLOSE_CODES.unauthorized]: ["token-invalid", "The token is wrong or was revoked. Ask your backend for a new one."],
+  [CLOSE_CODES.forbidden]: [
+    "not-allowed",
+    "The token or this page's origin is not allowed here. Check the project's allowed origins.",
+  ],
+  [CLOSE_CODES.roomNotFound]: [
+    "not-found",
+    "There is no such room. It may never have existed, or was closed and removed.",
+  ],
+  [CLOSE_CODES.replaced]: ["replaced", "The same identity joined from somewhere else."],
+  [CLOSE_CODES.roomClosed]: ["room-closed", "The room was closed, or you were removed from it."],
+  [CLOSE_CODES.frameTooLarge]: ["invalid", "A frame was larger than the server allows."],
+  [CLOSE_CODES.roomFull]: ["room-full", "The room has as many participants as it can hold."],
+  [CLOSE_CODES.tooManyAttempts]: [
+    "rate-limited",
+    "Too many connections were opened. They are allowed again in a minute.",
+  ],
+  [CLOSE_CODES.tokenExpired]: ["token-expired", "The token has expired. Pass a tokenProvider to renew it by itself."],
+  [CLOSE_CODES.noCapacity]: ["no-capacity", "No media server has room for another call right now."],
 };

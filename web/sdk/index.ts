@@ -5,9 +5,23 @@
 import { Room } from "./room/room.ts";
 import type { RoomOptions } from "./room/room-events.ts";
 
+export type {
+  Attachment,
+  Conversation as ConversationRecord,
+  ConversationMember,
+  Message,
+  MessagePage,
+  Presence,
+  ReadReceipt,
+  ReadState,
+  Typing,
+  Unread,
+} from "../../src/protocol/chat-records.ts";
+export type { Layer, Permissions, Quality, Speaker, TrackKind, TrackSource } from "../../src/protocol/room-records.ts";
 export { Chat, type ChatEvents, type ChatOptions, connectChat } from "./chat/chat.ts";
 export type { Conversation } from "./chat/conversation.ts";
 export type { ConversationEvents } from "./chat/conversation-events.ts";
+export type { SendInput } from "./chat/outbox.ts";
 export type { LocalMessage } from "./chat/timeline.ts";
 export type { UploadOptions } from "./chat/upload.ts";
 export type { ConnectionState, TokenProvider } from "./connection-state.ts";
@@ -18,7 +32,7 @@ export { type DeviceKind, listDevices, onDevicesChanged } from "./room/devices.t
 export type { CameraOptions, LocalParticipant, MicrophoneOptions, ScreenOptions } from "./room/local-participant.ts";
 export type { LocalTrack, PublishOptions } from "./room/local-track.ts";
 export type { RemoteParticipant } from "./room/remote-participant.ts";
-export type { RemoteTrack } from "./room/remote-track.ts";
+export type { Delivered, RemoteTrack } from "./room/remote-track.ts";
 export type { RoomEvents, RoomOptions } from "./room/room-events.ts";
 export type { RoomStats, TrackStats } from "./room/stats.ts";
 export { Room };
@@ -37,4 +51,5 @@ export async function connect(endpoint: string, token: string, options: RoomOpti
 
 /** Filled in by the build. */
 declare const STOA_VERSION: string | undefined;
+/** Of the server that this SDK came from. */
 export const VERSION: string = typeof STOA_VERSION === "undefined" ? "dev" : STOA_VERSION;

@@ -1,8 +1,9 @@
 import { Backoff, pause } from "./backoff.ts";
 import type { ConnectionState, TokenProvider } from "./connection-state.ts";
+import type { Ack, Dialect, Fields, Request, RequestType } from "./dialect.ts";
 import { isLost, StoaError } from "./errors.ts";
 import { onWake } from "./wake.ts";
-import { type Closed, type Frame, Wire } from "./wire.ts";
+import { type Closed, Wire } from "./wire.ts";
 
 /** What to make of a socket that was closed. */
 export type Verdict =
@@ -10,12 +11,12 @@ export type Verdict =
   | { kind: "renew"; error: StoaError | null }
   | { kind: "end"; state: "DISCONNECTED" | "FAILED"; error: StoaError | null };
 
-export type LinkHooks = {
+export type LinkHooks<D extends Dialect> = {
   /** On a socket that is open: say who we are and take up where we were. What it throws fails the attempt. */
-  establish: (wire: Wire) => Promise<void>;
+  establish: (wire: Wire<D>) => Promise<void>;
   /** The link is connected, for the first time or again. */
   onConnected: () => void;
-  onFrame: (frame: Frame) => void;
+  onFrame: (frame: D["push"]) => void;
   onState: (state: ConnectionState, error: StoaError | null) => void;
   judge: (closed: Closed) => Verdict;
 };
@@ -24,11 +25,11 @@ export type LinkHooks = {
 const FINAL = new Set(["not-allowed", "not-found", "room-closed", "replaced", "removed", "invalid"]);
 
 /** Keeps one socket open: opens, backs off, renews the token, until it is told to stop or told to go. */
-export class Link {
-  readonly #hooks: LinkHooks;
+export class Link<D extends Dialect> {
+  readonly #hooks: LinkHooks<D>;
   readonly #stop = new AbortController();
   readonly #backoff = new Backoff();
-  #wire: Wire | null = null;
+  #wire: Wire<D> | null = null;
   #state: ConnectionState = "CONNECTING";
   #connected = Promise.withResolvers<void>();
   #stopListening = () => {};
@@ -37,7 +38,7 @@ export class Link {
     readonly endpoint: string,
     public token: string,
     readonly tokenProvider: TokenProvider | undefined,
-    hooks: LinkHooks,
+    hooks: LinkHooks<D>,
   ) {
     this.#hooks = hooks;
     this.#await();
@@ -64,24 +65,24 @@ export class Link {
   }
 
   /** Now or not at all. */
-  request<Ack>(type: string, fields: object = {}, timeoutMs?: number): Promise<Ack> {
+  readonly request: Request<D> = (type, fields, timeoutMs) => {
     if (!this.#wire) return Promise.reject(new StoaError("CLOSED", "closed", "There is no connection right now."));
-    return this.#wire.request<Ack>(type, fields, timeoutMs);
-  }
+    return this.#wire.request(type, fields, timeoutMs);
+  };
 
   /** For what may be said twice without harm: waits for the connection, and asks again if it breaks before the answer. */
-  async call<Ack>(type: string, fields: object = {}): Promise<Ack> {
+  async call<T extends RequestType<D>>(type: T, fields: Fields<D, T>): Promise<Ack<D, T>> {
     for (;;) {
       await this.#connected.promise;
       try {
-        return await this.request<Ack>(type, fields);
+        return await this.request(type, fields);
       } catch (error) {
         if (!isLost(error)) throw error;
       }
     }
   }
 
-  send(frame: object): void {
+  send(frame: D["frame"]): void {
     this.#wire?.send(frame);
   }
 
@@ -102,7 +103,7 @@ export class Link {
 
   async #open(): Promise<void> {
     let established = false;
-    const wire = await Wire.open({
+    const wire = await Wire.open<D>({
       url: this.endpoint,
       token: this.token,
       signal: this.#stop.signal,

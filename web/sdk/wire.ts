@@ -1,13 +1,13 @@
+import type { Ack, Dialect, Fields, PushNamed, RequestType } from "./dialect.ts";
 import { closeError, type ServerError, StoaError, serverError } from "./errors.ts";
 
-export type Frame = { type: string; id?: string } & Record<string, unknown>;
 export type Closed = { code: number; error: StoaError | null };
 
-export type WireOptions = {
+export type WireOptions<D extends Dialect> = {
   url: string;
   token: string;
   /** Every frame that is not the answer to a request. */
-  onFrame: (frame: Frame) => void;
+  onFrame: (frame: D["push"]) => void;
   onClose: (closed: Closed) => void;
   signal: AbortSignal;
 };
@@ -28,9 +28,9 @@ type Pending = {
 };
 
 /** One WebSocket: requests with exactly one answer each, and everything else as frames. It never reconnects by itself. */
-export class Wire {
+export class Wire<D extends Dialect> {
   readonly #socket: WebSocket;
-  readonly #options: WireOptions;
+  readonly #options: WireOptions<D>;
   readonly #pending = new Map<string, Pending>();
   #nextId = 1;
   #closed = false;
@@ -41,11 +41,11 @@ export class Wire {
   #probe: ReturnType<typeof setTimeout> | undefined;
 
   /** Resolves once the socket is open; rejects when it cannot be opened in time. */
-  static open(options: WireOptions): Promise<Wire> {
+  static open<D extends Dialect>(options: WireOptions<D>): Promise<Wire<D>> {
     return new Promise((resolve, reject) => {
       const unreachable = (code: number) =>
         closeError(code) ?? new StoaError("UNREACHABLE", "network", "The server cannot be reached.");
-      const opened = new Wire({
+      const opened = new Wire<D>({
         ...options,
         onClose: (closed) => {
           clearTimeout(timer);
@@ -68,7 +68,7 @@ export class Wire {
     });
   }
 
-  private constructor(options: WireOptions) {
+  private constructor(options: WireOptions<D>) {
     this.#options = options;
     try {
       // As a subprotocol, not in the address: addresses end up in the logs of proxies.
@@ -81,20 +81,21 @@ export class Wire {
   }
 
   /** The answer's fields; rejects with the server's error, on close, and when no answer comes. */
-  request<Ack>(type: string, fields: object = {}, timeoutMs = REQUEST_TIMEOUT_MS): Promise<Ack> {
+  request<T extends RequestType<D>>(type: T, fields: Fields<D, T>, timeoutMs = REQUEST_TIMEOUT_MS): Promise<Ack<D, T>> {
     const id = String(this.#nextId++);
-    const answer = this.#await<Ack>(id, type, timeoutMs);
-    this.send({ type, id, ...fields });
+    const answer = this.#await<Ack<D, T>>(id, type, timeoutMs);
+    this.#write({ type, id, ...fields });
     return answer;
   }
 
   /** A frame that the server sends by itself. */
-  expect<F>(type: string): Promise<F> {
-    return this.#await<F>(type, type, OPEN_TIMEOUT_MS);
+  expect<T extends D["push"]["type"]>(type: T): Promise<PushNamed<D, T>> {
+    return this.#await<PushNamed<D, T>>(type, type, OPEN_TIMEOUT_MS);
   }
 
-  send(frame: object): void {
-    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(frame));
+  /** Without waiting for an answer. */
+  send(frame: D["frame"]): void {
+    this.#write(frame);
   }
 
   /** Something tells that the network may have changed: find out soon whether this socket still leads anywhere. */
@@ -125,7 +126,7 @@ export class Wire {
   #receive(text: string): void {
     if (this.#closed) return;
     this.#askedAt = null;
-    const frame = JSON.parse(text) as Frame;
+    const frame = JSON.parse(text) as { type: string; id?: string };
     const key = frame.id ?? frame.type;
     const pending = this.#pending.get(key);
     if (pending) {
@@ -136,7 +137,7 @@ export class Wire {
     } else if (frame.type === "error") {
       this.#said = frame as ServerError;
     } else if (frame.type !== "pong" && frame.type !== "ack") {
-      this.#options.onFrame(frame);
+      this.#options.onFrame(frame as D["push"]);
     }
   }
 
@@ -148,7 +149,11 @@ export class Wire {
 
   #ask(): void {
     this.#askedAt ??= Date.now();
-    this.send({ type: "ping" });
+    this.#write({ type: "ping" });
+  }
+
+  #write(frame: object): void {
+    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(frame));
   }
 
   #finish(code: number): void {

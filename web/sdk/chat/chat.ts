@@ -1,22 +1,26 @@
-import type { ChatConnected, ChatSignal, RoomJoinAck } from "../../../src/protocol/chat.ts";
-import type { ChatEvent } from "../../../src/protocol/chat-events.ts";
+import type { ChatConnected } from "../../../src/protocol/chat.ts";
 import type { Conversation as ConversationRecord, Unread } from "../../../src/protocol/chat-records.ts";
 import type { ConnectionState, TokenProvider } from "../connection-state.ts";
+import type { ChatDialect } from "../dialect.ts";
 import { Emitter } from "../emitter.ts";
 import { StoaError } from "../errors.ts";
 import type { Link } from "../link.ts";
 import { query, Rest } from "../rest.ts";
-import type { Frame, Wire } from "../wire.ts";
+import type { Wire } from "../wire.ts";
 import { Conversation } from "./conversation.ts";
-import { chatLink } from "./link.ts";
+import { type ChatPush, chatLink } from "./link.ts";
 import type { LocalMessage } from "./timeline.ts";
 
+/** For `connectChat`. */
 export type ChatOptions = { tokenProvider?: TokenProvider };
 
+/** What a chat tells of, by name; listen with `chat.on(name, …)`. */
 export type ChatEvents = {
+  /** `error` says why, unless all is well. */
   connectionStateChanged: [state: ConnectionState, error: StoaError | null];
   /** In any joined conversation; each conversation emits its own as well. */
   message: [message: LocalMessage, conversation: Conversation];
+  /** In any joined conversation. */
   reactionAdded: [reaction: { messageId: string; userId: string; emoji: string }, conversation: Conversation];
   /** Removed from a conversation, or it is gone. */
   conversationLost: [conversation: Conversation, error: StoaError];
@@ -24,7 +28,7 @@ export type ChatEvents = {
 
 /** A user's connection to the chat. It comes back by itself; nothing is lost, doubled or out of order. */
 export class Chat extends Emitter<ChatEvents> {
-  readonly #link: Link;
+  readonly #link: Link<ChatDialect>;
   readonly #rest: Rest;
   readonly #conversations = new Map<string, Conversation>();
   #connected: ChatConnected | null = null;
@@ -38,16 +42,18 @@ export class Chat extends Emitter<ChatEvents> {
     super();
     this.#link = chatLink(endpoint, token, tokenProvider, {
       onState: (state, error) => this.#stateChanged(state, error),
-      onFrame: (frame) => this.#receive(frame),
+      onFrame: (push) => this.#receive(push),
       onHello: (hello, wire) => this.#resume(hello, wire),
     });
     this.#rest = new Rest(endpoint, () => this.#link.token);
   }
 
+  /** Whether the server is in reach. */
   get state(): ConnectionState {
     return this.#link.state;
   }
 
+  /** Whom the token was minted for. */
   get userId(): string {
     return this.#connected?.userId ?? "";
   }
@@ -66,7 +72,7 @@ export class Chat extends Emitter<ChatEvents> {
   async join(room: string, { history = 50 }: { history?: number } = {}): Promise<Conversation> {
     const known = this.joined.find(({ record }) => [record.id, record.uuid, record.name, record.roomId].includes(room));
     if (known) return known;
-    const ack = await this.#link.call<RoomJoinAck>("room.join", { room });
+    const ack = await this.#link.call("room.join", { room });
     const twin = this.#conversations.get(ack.room.id);
     if (twin) return twin;
     const conversation = new Conversation(ack, this.userId, this.#link, this.#rest);
@@ -80,6 +86,7 @@ export class Chat extends Emitter<ChatEvents> {
     return conversation;
   }
 
+  /** Hears nothing more of it; membership stays. */
   async leave(conversation: Conversation): Promise<void> {
     this.#conversations.delete(conversation.id);
     conversation.close(new StoaError("LEFT", "closed", "The conversation was left."));
@@ -91,15 +98,18 @@ export class Chat extends Emitter<ChatEvents> {
     return this.#rest.call("GET", `/v1/chat/conversations${query(options)}`);
   }
 
+  /** How much is unread, in all and in each conversation. */
   unread(): Promise<Unread> {
     return this.#rest.call("GET", "/v1/chat/unread");
   }
 
+  /** How the others see this user. */
   async setPresence(status: "online" | "away"): Promise<void> {
     this.#presence = status;
     await this.#link.call("presence.set", { status });
   }
 
+  /** Ends the connection and forgets every listener; what was not sent fails. */
   close(): void {
     const closed = new StoaError("CLOSED", "closed", "The chat was closed.");
     for (const conversation of this.#conversations.values()) conversation.close(closed);
@@ -108,16 +118,16 @@ export class Chat extends Emitter<ChatEvents> {
     this.removeAllListeners();
   }
 
-  async #resume(hello: ChatConnected, wire: Wire): Promise<void> {
+  async #resume(hello: ChatConnected, wire: Wire<ChatDialect>): Promise<void> {
     this.#connected = hello;
     this.#aheadMs = Date.parse(hello.serverTime) - Date.now();
     await Promise.all(this.joined.map((conversation) => this.#rejoin(conversation, wire)));
     if (this.#presence === "away") wire.send({ type: "presence.set", status: "away" });
   }
 
-  async #rejoin(conversation: Conversation, wire: Wire): Promise<void> {
+  async #rejoin(conversation: Conversation, wire: Wire<ChatDialect>): Promise<void> {
     try {
-      await conversation.resume(await wire.request<RoomJoinAck>("room.join", conversation.position));
+      await conversation.resume(await wire.request("room.join", conversation.position));
     } catch (error) {
       const failure = error as StoaError;
       // Anything else than "not for you any more" is cured by the next attempt.
@@ -146,15 +156,23 @@ export class Chat extends Emitter<ChatEvents> {
     await this.#link.call("token.refresh", { token: this.#link.token });
   }
 
-  #receive(frame: Frame): void {
-    if (frame.type === "token.expiring") {
-      this.#renewLater(Date.parse(String(frame.expiresAt)));
-      return;
+  #receive(push: ChatPush): void {
+    switch (push.type) {
+      case "connected":
+        break;
+      case "token.expiring":
+        this.#renewLater(Date.parse(push.expiresAt));
+        break;
+      case "presence":
+      case "typing.started":
+      case "typing.stopped":
+      case "read":
+      case "stream.updated":
+        this.#conversations.get(push.conversationId)?.signal(push);
+        break;
+      default:
+        this.#conversations.get(push.conversationId)?.receive(push);
     }
-    const conversation = this.#conversations.get(String(frame.conversationId));
-    if (!conversation) return;
-    if (DURABLE.has(frame.type)) conversation.receive(frame as unknown as ChatEvent);
-    else conversation.signal(frame as unknown as ChatSignal);
   }
 
   #stateChanged(state: ConnectionState, error: StoaError | null): void {
@@ -167,18 +185,6 @@ export class Chat extends Emitter<ChatEvents> {
 }
 
 const REMOVED = new StoaError("REMOVED", "removed", "You are no longer a member of this conversation.");
-
-const DURABLE = new Set([
-  "message",
-  "message.updated",
-  "message.deleted",
-  "reaction.added",
-  "reaction.removed",
-  "member.joined",
-  "member.left",
-  "member.updated",
-  "conversation.updated",
-]);
 
 /** Opens the chat of the user that the token was minted for; `endpoint` comes with the token. */
 export async function connectChat(endpoint: string, token: string, options: ChatOptions = {}): Promise<Chat> {

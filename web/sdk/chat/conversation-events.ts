@@ -8,6 +8,7 @@ import type {
 import type { Emitter } from "../emitter.ts";
 import type { LocalMessage, Timeline } from "./timeline.ts";
 
+/** What a conversation tells of, by name; listen with `conversation.on(name, …)`. */
 export type ConversationEvents = {
   message: [message: LocalMessage];
   messageUpdated: [message: LocalMessage];

@@ -8,28 +8,32 @@ import type {
   ReadState,
   Typing,
 } from "../../../src/protocol/chat-records.ts";
+import type { ChatDialect } from "../dialect.ts";
 import type { StoaError } from "../errors.ts";
 import type { Link } from "../link.ts";
 import type { Rest } from "../rest.ts";
-import { Company } from "./company.ts";
 import { ConversationArchive } from "./conversation-archive.ts";
 import { announce } from "./conversation-events.ts";
 import { Outbox, type Outgoing, pendingMessage, type SendInput } from "./outbox.ts";
+import { PresenceAndTyping } from "./presence-and-typing.ts";
 import { type LocalMessage, Timeline } from "./timeline.ts";
 import { TypingThrottle } from "./typing.ts";
 import type { UploadOptions } from "./upload.ts";
 
 /** One conversation, live: what it knows is what the server knows, across any reconnect. */
 export class Conversation extends ConversationArchive {
+  /** As the server has it. */
   record: ConversationRecord;
+  /** Of this user. */
   role: string;
+  /** How far this user has read. */
   readState: ReadState;
-  readonly #link: Link;
+  readonly #link: Link<ChatDialect>;
   readonly #userId: string;
   readonly #timeline = new Timeline();
   readonly #outbox: Outbox;
   readonly #typingThrottle: TypingThrottle;
-  readonly #company: Company;
+  readonly #others: PresenceAndTyping;
   #seq: number;
   #epoch: string;
   /** Where the page before the known ones begins; undefined before the first, null after the last. */
@@ -38,7 +42,7 @@ export class Conversation extends ConversationArchive {
   #meanwhile: ChatEvent[] | null = null;
 
   /** @internal */
-  constructor(ack: RoomJoinAck, userId: string, link: Link, rest: Rest) {
+  constructor(ack: RoomJoinAck, userId: string, link: Link<ChatDialect>, rest: Rest) {
     super(rest);
     this.#link = link;
     this.#userId = userId;
@@ -49,10 +53,11 @@ export class Conversation extends ConversationArchive {
     this.#epoch = ack.epoch;
     this.#outbox = new Outbox((outgoing) => this.#deliver(outgoing));
     this.#typingThrottle = new TypingThrottle((type) => link.send({ type, room: this.id }));
-    this.#company = new Company(this, userId);
-    this.#company.adopt(ack);
+    this.#others = new PresenceAndTyping(this, userId);
+    this.#others.adopt(ack);
   }
 
+  /** As it was created. */
   get name(): string {
     return this.record.name;
   }
@@ -67,13 +72,14 @@ export class Conversation extends ConversationArchive {
     return this.#older !== null;
   }
 
+  /** Who is here now. */
   get presence(): readonly Presence[] {
-    return this.#company.present;
+    return this.#others.present;
   }
 
   /** The others who are typing. */
   get typing(): readonly Typing[] {
-    return this.#company.typing;
+    return this.#others.typing;
   }
 
   /** Shown in `messages` at once; resolves when it is on the server's disk. Survives reconnects, sent exactly once. */
@@ -114,23 +120,28 @@ export class Conversation extends ConversationArchive {
     this.#changed();
   }
 
+  /** Uploads the file and sends it as a message, with `text` if given. */
   async sendFile(file: Blob, options: UploadOptions & { text?: string } = {}): Promise<Message> {
     const attachment = await this.upload(file, options);
     return this.send({ text: options.text, attachment });
   }
 
+  /** Changes a message of one's own. */
   async edit(messageId: string, change: { text?: string; metadata?: Metadata }): Promise<void> {
     await this.#link.call("message.update", { messageId, ...change });
   }
 
+  /** Deletes it for everyone; others' messages need the scope `chat:moderate`. */
   async delete(messageId: string): Promise<void> {
     await this.#link.call("message.delete", { messageId });
   }
 
+  /** Adds this user's reaction. */
   async react(messageId: string, emoji: string): Promise<void> {
     await this.#link.call("reaction.add", { messageId, emoji });
   }
 
+  /** Takes it back. */
   async unreact(messageId: string, emoji: string): Promise<void> {
     await this.#link.call("reaction.remove", { messageId, emoji });
   }
@@ -138,7 +149,7 @@ export class Conversation extends ConversationArchive {
   /** This message and everything before it; the newest unless given. */
   async markRead(messageId = this.messages.findLast(({ status }) => status === "sent")?.id): Promise<void> {
     if (messageId === undefined) return;
-    this.readState = (await this.#link.call<{ readState: ReadState }>("read.mark", { messageId })).readState;
+    this.readState = (await this.#link.call("read.mark", { messageId })).readState;
   }
 
   /** Call it on every key stroke: at most one frame in three seconds leaves, and it stops by itself. */
@@ -146,6 +157,7 @@ export class Conversation extends ConversationArchive {
     this.#typingThrottle.start();
   }
 
+  /** Sooner than by itself. */
   stopTyping(): void {
     this.#typingThrottle.stop();
   }
@@ -170,7 +182,7 @@ export class Conversation extends ConversationArchive {
     this.record = ack.room;
     this.role = ack.role;
     this.readState = ack.readState;
-    this.#company.adopt(ack);
+    this.#others.adopt(ack);
     if (ack.recovered) return;
     this.#seq = ack.seq;
     // No epoch yet: should this be cut short, the next join must not take the gap for recovered.
@@ -195,7 +207,7 @@ export class Conversation extends ConversationArchive {
   /** @internal */
   signal(signal: ChatSignal): void {
     if (signal.type === "stream.updated") this.emit("streamUpdated", signal);
-    else this.#company.signal(signal);
+    else this.#others.signal(signal);
   }
 
   /** @internal */
@@ -223,7 +235,7 @@ export class Conversation extends ConversationArchive {
 
   async #deliver({ input, clientMessageId, clientSentAt }: Outgoing): Promise<Message> {
     const { attachment, ...fields } = input;
-    const { message } = await this.#link.call<{ message: Message }>("message.send", {
+    const { message } = await this.#link.call("message.send", {
       room: this.id,
       ...fields,
       ...(attachment === undefined ? {} : { messageType: "attachment", attachmentId: attachment.id }),

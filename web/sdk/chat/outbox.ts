@@ -2,6 +2,7 @@ import type { Attachment, Message, Metadata } from "../../../src/protocol/chat-r
 import type { StoaError } from "../errors.ts";
 import type { LocalMessage } from "./timeline.ts";
 
+/** What a message holds; text or an attachment, or both. */
 export type SendInput = {
   text?: string;
   metadata?: Metadata;

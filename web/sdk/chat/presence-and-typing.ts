@@ -6,7 +6,7 @@ import type { ConversationEvents } from "./conversation-events.ts";
 type Signal = Exclude<ChatSignal, { type: "stream.updated" }>;
 
 /** Who else is there and who is typing: true now, never replayed. */
-export class Company {
+export class PresenceAndTyping {
   readonly #events: Emitter<ConversationEvents>;
   readonly #self: string;
   readonly #present = new Map<string, Presence>();

@@ -2,11 +2,15 @@ import type { Attachment } from "../../../src/protocol/chat-records.ts";
 import { StoaError } from "../errors.ts";
 import type { Rest } from "../rest.ts";
 
+/** How a file is uploaded. */
 export type UploadOptions = {
   /** Between 0 and 1. */
   onProgress?: (fraction: number) => void;
+  /** Gives the upload up. */
   signal?: AbortSignal;
+  /** The file's own name unless given. */
   filename?: string;
+  /** Kept with the attachment. */
   metadata?: Record<string, unknown>;
 };
 

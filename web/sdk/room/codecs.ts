@@ -1,3 +1,4 @@
+/** Codecs that a picture can be published with. Every browser sends VP8 and H.264. */
 export type VideoCodec = "VP8" | "H264" | "VP9" | "AV1";
 
 const RECEIVED: readonly VideoCodec[] = ["VP8", "H264", "VP9", "AV1"];

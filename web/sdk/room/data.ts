@@ -1,14 +1,18 @@
+import type { RtcRequest } from "../dialect.ts";
 import { StoaError } from "../errors.ts";
 import type { Transport } from "./transport.ts";
 
+/** How `room.sendData` sends. */
 export type DataOptions = {
   /** `false` may lose messages, but a late one never holds up the next. */
   reliable?: boolean;
+  /** What it is about, for whoever receives it. */
   topic?: string;
   /** Identities; everyone when omitted. */
   to?: string[];
 };
 
+/** Text that somebody in the room has sent; `from` is null when it was the server. */
 export type DataMessage = { from: string | null; topic?: string; payload: string };
 
 const MAX_FRAME_BYTES = 65_536;
@@ -21,7 +25,7 @@ export class DataChannels {
 
   constructor(
     transport: Transport,
-    readonly request: <Ack>(type: string, fields: object) => Promise<Ack>,
+    readonly request: RtcRequest,
     onMessage: (message: DataMessage) => void,
   ) {
     this.#reliable = transport.addChannel("reliable");

@@ -1,13 +1,15 @@
 import { type ErrorReason, StoaError } from "../errors.ts";
 
+/** As browsers name them. */
 export type DeviceKind = "audioinput" | "videoinput" | "audiooutput";
 
-/** Names are empty until the user has allowed a device once. */
+/** The cameras, microphones and speakers of this machine. Names are empty until the user has allowed a device once. */
 export async function listDevices(kind?: DeviceKind): Promise<MediaDeviceInfo[]> {
   const devices = await navigator.mediaDevices.enumerateDevices();
   return devices.filter((device) => kind === undefined || device.kind === kind);
 }
 
+/** Calls `listener` when a device is plugged in or pulled out; returns the function that stops it. */
 export function onDevicesChanged(listener: () => void): () => void {
   navigator.mediaDevices.addEventListener("devicechange", listener);
   return () => navigator.mediaDevices.removeEventListener("devicechange", listener);

@@ -1,8 +1,10 @@
+import { CLOSE_CODES } from "../../../src/protocol/close-codes.ts";
 import type { JoinAck, Push } from "../../../src/protocol/signaling.ts";
 import type { ConnectionState, TokenProvider } from "../connection-state.ts";
+import type { RtcDialect, RtcRequest } from "../dialect.ts";
 import { isLost, StoaError } from "../errors.ts";
 import { Link, type Verdict } from "../link.ts";
-import type { Closed, Frame, Wire } from "../wire.ts";
+import type { Closed, Wire } from "../wire.ts";
 
 /**
  * `new` starts over. `resumed` keeps media and participants, and what was missed follows as pushes; so it does with
@@ -21,14 +23,21 @@ export type RoomLinkOptions = {
   onPush: (push: Push) => void;
 };
 
-const TOKEN_CODES = new Set([4401, 4440]);
-const FINAL_CODES = new Set([4400, 4403, 4404, 4409, 4410, 4413]);
+const TOKEN_CODES = new Set<number>([CLOSE_CODES.unauthorized, CLOSE_CODES.tokenExpired]);
+const FINAL_CODES = new Set<number>([
+  CLOSE_CODES.malformed,
+  CLOSE_CODES.forbidden,
+  CLOSE_CODES.roomNotFound,
+  CLOSE_CODES.replaced,
+  CLOSE_CODES.roomClosed,
+  CLOSE_CODES.frameTooLarge,
+]);
 const LEAVE_TIMEOUT_MS = 2_000;
 
 /** The RTC socket: joins, resumes within the server's window, and joins anew after it. */
 export class RoomLink {
   readonly #options: RoomLinkOptions;
-  readonly #link: Link;
+  readonly #link: Link<RtcDialect>;
   #session: { sessionId: string; resumeToken: string } | null = null;
   #lastSeq = 0;
   #joined: { ack: JoinAck; how: Joined } | null = null;
@@ -39,7 +48,7 @@ export class RoomLink {
     this.#link = new Link(options.endpoint, options.token, options.tokenProvider, {
       establish: (wire) => this.#join(wire),
       onConnected: () => this.#joined && options.onJoined(this.#joined.ack, this.#joined.how),
-      onFrame: (frame) => this.#receive(frame),
+      onFrame: (push) => this.#receive(push),
       onState: (state, error) => {
         if (state === "DISCONNECTED" || state === "FAILED") removeEventListener("pagehide", this.#pageGone);
         options.onState(state, error);
@@ -66,7 +75,9 @@ export class RoomLink {
   }
 
   /** Now or not at all: what was lost with the connection is stated anew after the next join. */
-  request = <Ack>(type: string, fields: object = {}): Promise<Ack> => this.#link.request<Ack>(type, fields);
+  get request(): RtcRequest {
+    return this.#link.request;
+  }
 
   /** Forgets the session: the next connection is a fresh join with fresh media. */
   startOver(): void {
@@ -84,11 +95,11 @@ export class RoomLink {
     this.#link.end("DISCONNECTED", null);
   }
 
-  async #join(wire: Wire): Promise<void> {
+  async #join(wire: Wire<RtcDialect>): Promise<void> {
     const { connectionId, sdk } = this.#options;
     const resume = this.#session ? { resume: { ...this.#session, lastSeq: this.#lastSeq } } : {};
     try {
-      const ack = await wire.request<JoinAck>("room.join", { connectionId, sdk, ...resume });
+      const ack = await wire.request("room.join", { connectionId, sdk, ...resume });
       const { sessionId, resumeToken, seq, mode } = ack;
       const resumed = seq === this.#lastSeq ? "resumed" : "reread";
       this.#joined = { ack, how: mode === "resumed" ? resumed : "new" };
@@ -101,8 +112,7 @@ export class RoomLink {
     }
   }
 
-  #receive(frame: Frame): void {
-    const push = frame as unknown as Push;
+  #receive(push: Push): void {
     if (push.seq <= this.#lastSeq) return;
     this.#lastSeq = push.seq;
     if (push.type === "bye") this.#bye = push;

@@ -4,8 +4,11 @@ import { capture, captureScreen, type DeviceKind } from "./devices.ts";
 import { LocalTrack, type PublishOptions } from "./local-track.ts";
 import { requirePublish } from "./permissions.ts";
 
+/** Which camera, and what to ask of it; 1280×720 at 30 frames unless given. */
 export type CameraOptions = PublishOptions & { deviceId?: string; width?: number; height?: number; frameRate?: number };
+/** Which microphone; `constraints` override echo cancellation, noise suppression and gain control, which are on. */
 export type MicrophoneOptions = PublishOptions & { deviceId?: string; constraints?: MediaTrackConstraints };
+/** `audio: false` leaves the screen's sound out. */
 export type ScreenOptions = PublishOptions & { audio?: boolean };
 
 export type LocalDeps = {
@@ -17,11 +20,15 @@ export type LocalDeps = {
   onError: (error: StoaError) => void;
 };
 
-/** You. */
+/** You: what you publish, and what you may. */
 export class LocalParticipant {
+  /** What is being published. */
   readonly tracks = new Set<LocalTrack>();
+  /** As the token names you. */
   identity = "";
+  /** What the others see of you beside your identity: what your backend has signed, or `setMetadata`. */
   metadata: string | null = null;
+  /** What the token allows; null before the room is joined. */
   permissions: Permissions | null = null;
   readonly #deps: LocalDeps;
 
@@ -30,10 +37,12 @@ export class LocalParticipant {
     this.#deps = deps;
   }
 
+  /** The track of a source: `localParticipant.track("camera")`. */
   track(source: TrackSource): LocalTrack | undefined {
     return [...this.tracks].find((track) => track.source === source);
   }
 
+  /** Opens the camera and publishes it; one that is published already is unmuted. */
   async enableCamera(options: CameraOptions = {}): Promise<LocalTrack> {
     const known = this.track("camera");
     if (known) return this.mute(known, false);
@@ -50,6 +59,7 @@ export class LocalParticipant {
     return this.publish(track, { ...publish, source: "camera" });
   }
 
+  /** Opens the microphone and publishes it; one that is published already is unmuted. */
   async enableMicrophone(options: MicrophoneOptions = {}): Promise<LocalTrack> {
     const known = this.track("microphone");
     if (known) return this.mute(known, false);
@@ -77,14 +87,17 @@ export class LocalParticipant {
     return this.publish(picture, { ...publish, source: "screenShare" });
   }
 
+  /** Stops the camera: its light goes out. */
   async disableCamera(): Promise<void> {
     await this.#unpublishSource("camera");
   }
 
+  /** Stops the microphone. For a short silence `mute` is faster. */
   async disableMicrophone(): Promise<void> {
     await this.#unpublishSource("microphone");
   }
 
+  /** Stops sharing the screen, and its sound. */
   async stopScreen(): Promise<void> {
     await this.#unpublishSource("screenShare");
     await this.#unpublishSource("screenShareAudio");
@@ -107,6 +120,7 @@ export class LocalParticipant {
     return track;
   }
 
+  /** Stops the track and takes it away from everyone who watches. */
   async unpublish(track: LocalTrack): Promise<void> {
     if (!this.tracks.delete(track)) return;
     track.close();
@@ -141,6 +155,7 @@ export class LocalParticipant {
     this.#followDevice(track);
   }
 
+  /** Tells everyone something about you; needs the permission `updateMetadata`. */
   async setMetadata(metadata: string | null): Promise<void> {
     await this.#deps.setMetadata(metadata);
     this.metadata = metadata;

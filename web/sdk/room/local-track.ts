@@ -2,11 +2,15 @@ import type { Layer, TrackKind, TrackSource } from "../../../src/protocol/room-r
 import type { VideoCodec } from "./codecs.ts";
 import { activateOnly, videoEncodings } from "./encodings.ts";
 
+/** How a track is published. */
 export type PublishOptions = {
+  /** What it shows; `other` unless given. */
   source?: TrackSource;
+  /** For the others to read, at most 128 characters. */
   name?: string;
   /** Several sizes at once, so that every viewer gets what fits; on by default for video. */
   simulcast?: boolean;
+  /** VP8 unless given. Whoever cannot decode it is told so and sees nothing. */
   codec?: VideoCodec;
   /** Overrides the bit rates chosen by size. */
   encodings?: RTCRtpEncodingParameters[];
@@ -14,15 +18,23 @@ export type PublishOptions = {
 
 /** A microphone, camera, screen or any track of the page's own that this participant publishes. */
 export class LocalTrack {
+  /** @internal */
   readonly clientTrackId = crypto.randomUUID();
+  /** `audio` or `video`. */
   readonly kind: TrackKind;
+  /** What it shows. */
   readonly source: TrackSource;
+  /** As given when it was published. */
   readonly name: string | undefined;
+  /** @internal */
   readonly codec: VideoCodec | undefined;
+  /** @internal */
   readonly encodings: RTCRtpEncodingParameters[];
   /** The server's name for it; null until it is published. */
   id: string | null = null;
+  /** What is being sent; another one after `switchDevice`. */
   mediaStreamTrack: MediaStreamTrack;
+  /** Published, but silent or black. */
   muted = false;
   /** @internal */
   sender: RTCRtpSender | null = null;
@@ -54,6 +66,7 @@ export class LocalTrack {
     return element;
   }
 
+  /** From one element, or from all of them. */
   detach(element?: HTMLMediaElement): void {
     for (const one of element ? [element] : [...this.#elements]) {
       if (this.#elements.delete(one)) one.srcObject = null;

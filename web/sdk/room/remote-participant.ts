@@ -3,12 +3,17 @@ import type { RemoteTrack } from "./remote-track.ts";
 
 /** Somebody else in the room. */
 export class RemoteParticipant {
+  /** As their token names them: one in a room. */
   readonly identity: string;
+  /** What is known of them beside their identity. */
   metadata: string | null;
+  /** ISO 8601. */
   joinedAt: string;
+  /** How their connection fares; null until it was measured. */
   quality: Quality | null = null;
   /** 0 to 1; 0 unless among the active speakers. */
   audioLevel = 0;
+  /** What they publish, by track id. */
   readonly tracks = new Map<string, RemoteTrack>();
 
   /** @internal */
@@ -18,6 +23,7 @@ export class RemoteParticipant {
     this.joinedAt = joinedAt;
   }
 
+  /** Whether they are among the active speakers. */
   get isSpeaking(): boolean {
     return this.audioLevel > 0;
   }

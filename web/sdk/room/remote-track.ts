@@ -11,14 +11,20 @@ export type Demand = {
   priority?: number;
 };
 
-type Delivered = { layer: Layer | null; paused: boolean; reason: string };
+/** What arrives of a track, and why not more. */
+export type Delivered = { layer: Layer | null; paused: boolean; reason: string };
 
 /** Somebody else's microphone, camera or screen. */
 export class RemoteTrack {
+  /** The server's name for it. */
   readonly id: string;
+  /** `audio` or `video`. */
   readonly kind: TrackKind;
+  /** What it shows. */
   readonly source: TrackSource;
+  /** As its publisher named it. */
   readonly name: string | null;
+  /** Its publisher has silenced it. */
   muted: boolean;
   /** Null until the track is subscribed. */
   mediaStreamTrack: MediaStreamTrack | null = null;
@@ -32,6 +38,7 @@ export class RemoteTrack {
   /** @internal */
   constructor(
     track: Track,
+    /** Who publishes it. */
     readonly participant: RemoteParticipant,
     subscribed: boolean,
     onDemand: () => void,

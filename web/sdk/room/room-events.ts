@@ -6,7 +6,9 @@ import type { LocalTrack } from "./local-track.ts";
 import type { RemoteParticipant } from "./remote-participant.ts";
 import type { RemoteTrack } from "./remote-track.ts";
 
+/** For `connect`. */
 export type RoomOptions = {
+  /** Without one, a room that has to be joined anew after the token's end is lost. */
   tokenProvider?: TokenProvider;
   /** Receive every track that is published; on by default. */
   autoSubscribe?: boolean;
@@ -16,28 +18,41 @@ export type RoomOptions = {
   telemetry?: boolean;
 };
 
+/** What a room tells of, by name; listen with `room.on(name, …)`. */
 export type RoomEvents = {
+  /** `error` says why, unless all is well. */
   connectionStateChanged: [state: ConnectionState, error: StoaError | null];
   participantJoined: [participant: RemoteParticipant];
+  /** `reason`: left, timeout, removed, … */
   participantLeft: [participant: RemoteParticipant, reason: string];
+  /** Their metadata has changed. */
   participantUpdated: [participant: RemoteParticipant];
+  /** Somebody publishes a track; it is subscribed by itself unless `autoSubscribe` is off. */
   trackPublished: [track: RemoteTrack, participant: RemoteParticipant];
   trackUnpublished: [track: RemoteTrack, participant: RemoteParticipant];
+  /** It can be shown now: `track.attach()`. */
   trackSubscribed: [track: RemoteTrack, participant: RemoteParticipant];
   trackUnsubscribed: [track: RemoteTrack, participant: RemoteParticipant];
   trackMuted: [track: RemoteTrack, participant: RemoteParticipant];
   trackUnmuted: [track: RemoteTrack, participant: RemoteParticipant];
+  /** The server sends more or less of it: see `track.delivered`. */
   subscriptionChanged: [track: RemoteTrack];
+  /** Of your own. */
   localTrackPublished: [track: LocalTrack];
   localTrackUnpublished: [track: LocalTrack];
+  /** By you, or by the server. */
   localTrackMuted: [track: LocalTrack];
   localTrackUnmuted: [track: LocalTrack];
+  /** Loudest first; at most four times a second. */
   activeSpeakersChanged: [speakers: { identity: string; level: number }[]];
+  /** Of anybody's connection, your own included. */
   qualityChanged: [quality: Quality, identity: string];
+  /** Your backend has changed what you may do. */
   permissionsChanged: [permissions: Permissions];
   dataReceived: [message: DataMessage];
   /** The browser wants a click before it plays sound: call `room.startAudio()` from one. */
   audioBlocked: [];
+  /** Something failed that nobody waits for. */
   error: [error: StoaError];
 };
 

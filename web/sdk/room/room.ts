@@ -21,10 +21,15 @@ import { Telemetry } from "./telemetry.ts";
 
 /** A room you are in. It reconnects by itself; tracks stay published and elements keep playing. */
 export class Room extends Emitter<RoomEvents> {
+  /** You. */
   readonly localParticipant: LocalParticipant;
+  /** The room's id. */
   id = "";
+  /** The room's name. */
   name = "";
+  /** The media server that carries the call. */
   serverName = "";
+  /** Finds this connection in the dashboard and by REST. */
   readonly connectionId = crypto.randomUUID();
   readonly #options: RoomOptions;
   readonly #link: RoomLink;
@@ -79,6 +84,7 @@ export class Room extends Emitter<RoomEvents> {
     });
   }
 
+  /** Connected means both: the server is in reach, and media flows. */
   get state(): ConnectionState {
     return this.#state;
   }
@@ -104,6 +110,7 @@ export class Room extends Emitter<RoomEvents> {
     return this.#media.sendData(payload, options);
   }
 
+  /** How the connection fares right now; null before there is one. */
   getStats(): Promise<RoomStats | null> {
     return this.#media.stats();
   }
@@ -113,6 +120,7 @@ export class Room extends Emitter<RoomEvents> {
     return this.#audio.start();
   }
 
+  /** Plays the others' sound on another device, where the browser can. */
   async setAudioOutput(deviceId: string): Promise<void> {
     await this.#audio.use(deviceId);
   }

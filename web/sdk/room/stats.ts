@@ -1,14 +1,20 @@
 /** What `getStats` says, in the few figures a person asks for. Null: not known yet. */
 export type RoomStats = {
+  /** To the server and back. */
   rttMs: number | null;
-  /** `udp`, `tcp` or `relay`. */
+  /** The way that media takes: `udp`, `tcp` or `relay`. */
   path: "udp" | "tcp" | "relay" | null;
+  /** What the browser thinks the uplink can carry. */
   availableOutBps: number | null;
+  /** Sent now, in bits a second. */
   outBps: number | null;
+  /** Received now, in bits a second. */
   inBps: number | null;
+  /** One for each stream; a published picture has one for each of its sizes. */
   tracks: TrackStats[];
 };
 
+/** Of one stream, sent or received. */
 export type TrackStats = {
   direction: "in" | "out";
   kind: string;

@@ -1,4 +1,5 @@
 import type { JoinAck, SubscribedSection, SubscriptionChange } from "../../../src/protocol/signaling.ts";
+import type { RtcRequest } from "../dialect.ts";
 import { StoaError } from "../errors.ts";
 import { Pace } from "./pace.ts";
 import type { RemoteTrack } from "./remote-track.ts";
@@ -7,7 +8,7 @@ import type { Section, Transport } from "./transport.ts";
 
 export type SubscriptionDeps = {
   tracks: () => RemoteTrack[];
-  request: <Ack>(type: string, fields: object) => Promise<Ack>;
+  request: RtcRequest;
   onSubscribed: (track: RemoteTrack) => void;
   onUnsubscribed: (track: RemoteTrack) => void;
   onError: (error: unknown) => void;

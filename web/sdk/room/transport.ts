@@ -1,5 +1,6 @@
 import type { IceServer, TrackKind } from "../../../src/protocol/room-records.ts";
-import type { OfferAck, PublishedSection, SubscribedSection } from "../../../src/protocol/signaling.ts";
+import type { PublishedSection, SubscribedSection } from "../../../src/protocol/signaling.ts";
+import type { RtcRequest } from "../dialect.ts";
 import { preferCodecs } from "./codecs.ts";
 import type { LocalTrack } from "./local-track.ts";
 import { packSdp, unpackSdp, withDtx, withoutCandidates } from "./sdp.ts";
@@ -9,7 +10,7 @@ export type Section = { kind: TrackKind; transceiver: RTCRtpTransceiver; trackId
 
 export type TransportDeps = {
   iceServers: IceServer[];
-  request: <Ack>(type: string, fields: object) => Promise<Ack>;
+  request: RtcRequest;
   /** What every receiving section in use is to show; asked for with each offer. */
   subscribed: () => SubscribedSection[];
   onState: (state: RTCPeerConnectionState) => void;
@@ -132,7 +133,7 @@ export class Transport {
     this.#restart = this.#stale = false;
     try {
       await pc.setLocalDescription(await pc.createOffer({ iceRestart }));
-      const ack = await this.#deps.request<OfferAck>("media.offer", {
+      const ack = await this.#deps.request("media.offer", {
         ...(await packSdp(withoutCandidates(pc.localDescription?.sdp ?? ""))),
         ...(iceRestart ? { iceRestart } : {}),
         publish: this.#published(),
