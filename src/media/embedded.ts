@@ -155,6 +155,8 @@ export class EmbeddedMedia implements MediaNode {
   unpublish = (request: MediaRequest<"unpublish">) => this.#call("unpublish", request);
   setNetwork = (request: MediaRequest<"setNetwork">) => this.#call("setNetwork", request);
   sendData = (request: MediaRequest<"sendData">) => this.#call("sendData", request);
+  startRecording = (request: MediaRequest<"startRecording">) => this.#call("startRecording", request);
+  stopRecording = (request: MediaRequest<"stopRecording">) => this.#call("stopRecording", request);
 
   async room(request: RoomRef): Promise<MediaResponse<"room">> {
     const room = this.#rooms.get(request.roomId);

@@ -221,6 +221,8 @@ export class RemoteMedia implements MediaNode {
   setTrackMuted = (request: MediaRequest<"setTrackMuted">) => this.#call("setTrackMuted", request);
   unpublish = (request: MediaRequest<"unpublish">) => this.#call("unpublish", request);
   sendData = (request: MediaRequest<"sendData">) => this.#call("sendData", request);
+  startRecording = (request: MediaRequest<"startRecording">) => this.#call("startRecording", request);
+  stopRecording = (request: MediaRequest<"stopRecording">) => this.#call("stopRecording", request);
   setNetwork = (request: MediaRequest<"setNetwork">) => this.#call("setNetwork", request);
   room = (request: RoomRef) => this.#call("room", request);
   rooms = () => this.#call("rooms", undefined);

@@ -5,7 +5,7 @@
  * `participantId` names one join (a session); the same identity that joins again is another participantId.
  */
 import type { NetworkProfile } from "./playground.ts";
-import type { Layer, Permissions, Quality, Speaker, Track } from "./room-records.ts";
+import type { Layer, Permissions, Quality, Speaker, Track, TrackKind, TrackSource } from "./room-records.ts";
 import type { DeliveryReason, PublishedSection, SubscribedSection, SubscriptionChange } from "./signaling.ts";
 
 export type RoomRef = { roomId: string };
@@ -56,6 +56,37 @@ export type SendData = RoomRef & {
 };
 
 export type SetNetwork = RoomRef & { identity: string; profile: NetworkProfile };
+
+export type StartRecording = RoomRef & {
+  recordingId: string;
+  /** Where the node puts the files; made when it is not there. */
+  directory: string;
+  /** Server time from which the files' offsets count. */
+  startedAtMs: number;
+  audioOnly: boolean;
+};
+
+export type RecordingRef = RoomRef & { recordingId: string };
+
+/** One file of a recording: a published track for as long as it lasted, or until its codec changed. */
+export type RecordedFile = {
+  fileId: string;
+  /** In the recording's directory. */
+  fileName: string;
+  identity: string;
+  trackId: string;
+  kind: TrackKind;
+  source: TrackSource;
+  codec: "opus" | "vp8" | "vp9" | "av1" | "h264";
+  mimeType: string;
+  /** Exact once the publisher has told its clock, which takes it some seconds. */
+  offsetMs: number;
+  durationMs: number;
+  bytes: number;
+  /** Of the first picture; null for sound. */
+  width: number | null;
+  height: number | null;
+};
 
 /** What a participant's transport looks like right now; null is unknown. */
 export type TransportStats = {
@@ -144,6 +175,17 @@ export type MediaEvent =
       paused: boolean;
       reason: DeliveryReason;
     })
+  | (RecordingRef & { type: "recordingFileStarted"; file: RecordedFile })
+  /** Complete and on disk. */
+  | (RecordingRef & { type: "recordingFileEnded"; file: RecordedFile })
+  /** Every 2 s: the files that are being written, as they stand. */
+  | (RecordingRef & { type: "recordingProgress"; files: RecordedFile[] })
+  /** The disk cannot keep up: frames are left out. Said once. */
+  | (RecordingRef & { type: "recordingSlow" })
+  /** Stopped, or its room was closed: everything is on disk. */
+  | (RecordingRef & { type: "recordingEnded" })
+  /** The files cannot be written any more; the room goes on. */
+  | (RecordingRef & { type: "recordingFailed"; reason: string })
   | (Of & { type: "qualityChanged"; quality: Quality })
   /** Every 5 s per connected participant. */
   | (Of & { type: "transportStats"; stats: TransportStats })
@@ -164,6 +206,7 @@ export type MediaErrorCode =
   | "PERMISSION_DENIED"
   | "NEGOTIATION_FAILED"
   | "PAYLOAD_TOO_LARGE"
+  | "RECORDING_RUNS"
   | "RTC_SERVER_UNREACHABLE";
 
 /** The only error a MediaNode throws on purpose; code and message travel over the wire. */
@@ -200,6 +243,10 @@ export interface MediaNode {
   unpublish(track: TrackRef): Promise<void>;
   /** Over data channels where they are open; the rest comes back as the event `data`. */
   sendData(data: SendData): Promise<void>;
+  /** Writes down what is published in the room from now on; one at a time. The same recording again: no effect. */
+  startRecording(recording: StartRecording): Promise<void>;
+  /** Ends it; `recordingEnded` follows when all its files are complete. An unknown one: no effect. */
+  stopRecording(recording: RecordingRef): Promise<void>;
   /** For development: a bad network between the server and everyone of that identity, also after a rejoin. */
   setNetwork(change: SetNetwork): Promise<void>;
   /** Everything about one room's media, now. Null for a room that is not open here. */
@@ -229,6 +276,8 @@ export const MEDIA_METHODS = Object.keys({
   setTrackMuted: true,
   unpublish: true,
   sendData: true,
+  startRecording: true,
+  stopRecording: true,
   setNetwork: true,
   room: true,
   rooms: true,

@@ -183,6 +183,10 @@ export class Engine {
         return this.#participant(call.request).uplink.unpublish(call.request.trackId);
       case "sendData":
         return this.#room(call.request).sendData(call.request);
+      case "startRecording":
+        return this.#room(call.request).startRecording(call.request);
+      case "stopRecording":
+        return this.#rooms.get(call.request.roomId)?.stopRecording(call.request);
       case "setNetwork":
         return this.#room(call.request).setNetwork(call.request);
       case "room":

@@ -127,6 +127,14 @@ export function createMediaEvents({
           membership.dismissAll(room, "node_lost");
         }
         break;
+      // For whoever keeps recordings; they listen for themselves.
+      case "recordingFileStarted":
+      case "recordingFileEnded":
+      case "recordingProgress":
+      case "recordingSlow":
+      case "recordingEnded":
+      case "recordingFailed":
+        break;
       default: {
         const session = registry.session(event.participantId);
         if (session) onParticipant(session, event);

@@ -164,6 +164,13 @@ export function fakeMediaNode(): FakeMediaNode {
       unpublish(peer, entryOf(peer, trackId)[0]);
     },
     async setNetwork() {},
+    async startRecording({ roomId, recordingId }) {
+      calls.push(`startRecording ${roomId} ${recordingId}`);
+    },
+    async stopRecording({ roomId, recordingId }) {
+      calls.push(`stopRecording ${roomId} ${recordingId}`);
+      emit({ type: "recordingEnded", roomId, recordingId });
+    },
     async sendData({ roomId, from, topic, to, payload }) {
       const recipients = [...roomOf(roomId).values()]
         .filter(({ identity, permissions }) => identity !== from && permissions.publishData)

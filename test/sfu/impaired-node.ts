@@ -98,6 +98,8 @@ export async function startImpairedNode(
     setTrackMuted: (request) => call("setTrackMuted", request),
     unpublish: (request) => call("unpublish", request),
     sendData: (request) => call("sendData", request),
+    startRecording: (request) => call("startRecording", request),
+    stopRecording: (request) => call("stopRecording", request),
     setNetwork: (request) => call("setNetwork", request),
     room: (request) => call("room", request),
     rooms: () => call("rooms", undefined),

@@ -53,6 +53,14 @@ export class FrameAssembler {
     this.#advance(nowMs);
   }
 
+  /** The sender is muted, and numbers pass unseen: what comes next begins anew. */
+  interrupt(): void {
+    if (this.#next === null) return;
+    this.end();
+    this.#next = null;
+    this.#awaitsKeyframe = this.#isVideo;
+  }
+
   /** Nothing more will come: what waits behind a gap is written as far as it can be. */
   end(): void {
     this.#advance(Number.POSITIVE_INFINITY);

@@ -19,6 +19,7 @@ export class MediaTime {
   /** Server time = offset + timestamp / rate. */
   #offsetMs = 0;
   #isExact = false;
+  #expected: ClockReference | null = null;
 
   constructor(clockRate: number) {
     this.#clockRate = clockRate;
@@ -29,11 +30,17 @@ export class MediaTime {
     return this.#isExact;
   }
 
+  /** A report from before the first frame. */
+  expect(reference: ClockReference): void {
+    this.#expected = reference;
+  }
+
   /** Server time of the frame with this RTP timestamp, in milliseconds. Frames come in order. */
   at(timestamp: number, arrivedMs: number): number {
     if (this.#last === null) {
       this.#last = timestamp;
       this.#offsetMs = arrivedMs;
+      if (this.#expected) this.report(this.#expected);
     }
     this.#timestamp += timestampDiff(timestamp, this.#last);
     this.#last = timestamp;

@@ -1,5 +1,6 @@
 // VP8 (RFC 7741) and VP9 (RFC 9628) over RTP back to frames: what stands behind the descriptors, one after the other.
 
+import { BitReader } from "../codec/bit-reader.ts";
 import { Vp8Descriptor } from "../codec/vp8.ts";
 import { readUint8, readUint16 } from "../rtp/bytes.ts";
 import { concat, type Depacketizer } from "./frame.ts";
@@ -42,8 +43,22 @@ export class Vp9Frames implements Depacketizer {
       if (packet.starts) frames.push([]);
       frames.at(-1)?.push(payload.subarray(packet.at));
     }
-    return { data: superframe(frames.map(concat)), keyframe, width, height };
+    const data = superframe(frames.map(concat));
+    if (keyframe && width === 0) ({ width, height } = keyframeSize(data));
+    return { data, keyframe, width, height };
   }
+}
+
+/** From the picture's own header (VP9 bitstream §6.2), where no packet tells; of profile 0, which is what browsers send. */
+function keyframeSize(data: Uint8Array): { width: number; height: number } {
+  const reader = new BitReader(data, 0, Math.min(data.length, 16));
+  const profile = reader.bits(4) & 3;
+  reader.bits(4);
+  const isSynchronised = reader.bits(24) === 0x498342;
+  const isRgb = reader.bits(3) === 7;
+  if (profile !== 0 || !isSynchronised || isRgb) return { width: 0, height: 0 };
+  reader.bits(1);
+  return { width: reader.bits(16) + 1, height: reader.bits(16) + 1 };
 }
 
 /** Several frames in one need an index behind them (VP9 bitstream, annex B), or decoders see only the first. */

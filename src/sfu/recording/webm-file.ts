@@ -41,7 +41,7 @@ export class WebmFile implements MediaFile {
   #position: number;
   #clusterMs = 0;
 
-  #lastMs = 0;
+  #lastMs = -1;
   #endMs = 0;
 
   constructor(format: Exclude<TrackFormat, { codec: "h264" }>) {
@@ -76,7 +76,7 @@ export class WebmFile implements MediaFile {
 
   add(data: Uint8Array, timeMs: number, durationMs: number, keyframe: boolean): Uint8Array {
     // Time that stands still or runs back would make players drop what follows.
-    const at = Math.max(Math.round(timeMs), this.#lastMs);
+    const at = Math.max(Math.round(timeMs), this.#lastMs + 1);
     this.#lastMs = at;
     this.#endMs = Math.max(this.#endMs, at + durationMs);
     const cluster = this.#clusterDue(at, keyframe) ? this.#beginCluster(at, keyframe) : [];

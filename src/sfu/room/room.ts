@@ -1,5 +1,13 @@
 /** A room: who is in it, which tracks they publish, who is heard, and what they say to each other. */
-import type { AddParticipant, OpenRoom, RoomSnapshot, SendData, SetNetwork } from "../../protocol/media-node.ts";
+import type {
+  AddParticipant,
+  OpenRoom,
+  RecordingRef,
+  RoomSnapshot,
+  SendData,
+  SetNetwork,
+  StartRecording,
+} from "../../protocol/media-node.ts";
 import { MediaError } from "../../protocol/media-node.ts";
 import type { NetworkProfile } from "../../protocol/playground.ts";
 import { DATA_FRAME_MAX_BYTES, type DataChannelDelivery } from "../../protocol/signaling.ts";
@@ -8,6 +16,7 @@ import type { Publication } from "../tracks/publication.ts";
 import type { DataKind, DataOwner, DataSink } from "./data.ts";
 import type { ParticipantHost, RoomOfTracks, TrackOwner } from "./host.ts";
 import { Participant } from "./participant.ts";
+import { RoomRecorder } from "./room-recorder.ts";
 import { Voices } from "./voices.ts";
 
 const SLOW_TICK_MS = 100;
@@ -24,6 +33,7 @@ export class Room implements RoomOfTracks, DataSink {
   readonly #dynacast = new Dynacast();
   /** By identity, so that it outlasts a rejoin. */
   readonly #networks = new Map<string, NetworkProfile>();
+  #recorder: RoomRecorder | null = null;
   #slowTickDueMs = 0;
 
   constructor(host: ParticipantHost, options: OpenRoom) {
@@ -72,6 +82,7 @@ export class Room implements RoomOfTracks, DataSink {
     this.#publications.set(publication.trackId, publication);
     this.#owners.set(publication.trackId, owner);
     this.#publishers.add(owner);
+    this.#recorder?.published(publication);
     for (const participant of this.#participants.values()) participant.downlink.fillAutomatically();
   }
 
@@ -82,6 +93,7 @@ export class Room implements RoomOfTracks, DataSink {
     for (const owner of this.#owners.values()) this.#publishers.add(owner);
     this.#voices.silenced(publication);
     this.#dynacast.forget(publication);
+    this.#recorder?.unpublished(publication);
     for (const participant of this.#participants.values()) participant.downlink.trackEnded(publication);
     for (const participant of this.#participants.values()) participant.downlink.fillAutomatically();
   }
@@ -93,6 +105,19 @@ export class Room implements RoomOfTracks, DataSink {
     for (const participant of this.#participants.values()) {
       if (publication.identity !== participant.self.identity) participant.downlink.allocate(nowMs);
     }
+  }
+
+  startRecording(request: StartRecording): void {
+    if (this.#recorder?.recordingId === request.recordingId) return;
+    if (this.#recorder) throw new MediaError("RECORDING_RUNS", "Another recording of the room is running.");
+    this.#recorder = new RoomRecorder(request, this.#host);
+    for (const publication of this.#publications.values()) this.#recorder.published(publication);
+  }
+
+  stopRecording({ recordingId }: RecordingRef): void {
+    if (this.#recorder?.recordingId !== recordingId) return;
+    this.#recorder.stop();
+    this.#recorder = null;
   }
 
   heard(publication: Publication, level: number, nowMs: number): void {
@@ -141,6 +166,7 @@ export class Room implements RoomOfTracks, DataSink {
     if (nowMs < this.#slowTickDueMs) return;
     this.#slowTickDueMs = nowMs + SLOW_TICK_MS;
     for (const participant of this.#participants.values()) participant.tick(nowMs);
+    this.#recorder?.tick(nowMs);
     const speakers = this.#voices.takeChange(nowMs);
     if (speakers) this.#host.emit({ type: "speakersChanged", roomId: this.#roomId, speakers });
     for (const [trackId, publication] of this.#publications) {
@@ -154,6 +180,8 @@ export class Room implements RoomOfTracks, DataSink {
   }
 
   close(): void {
+    this.#recorder?.stop();
+    this.#recorder = null;
     for (const participant of this.#participants.values()) participant.close();
     this.#participants.clear();
     this.#publications.clear();

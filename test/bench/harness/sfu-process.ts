@@ -79,6 +79,8 @@ export function startSfuProcess(options: SfuProcessOptions = {}): SfuProcess {
       unpublish: call("unpublish"),
       setNetwork: call("setNetwork"),
       sendData: call("sendData"),
+      startRecording: call("startRecording"),
+      stopRecording: call("stopRecording"),
       room: call("room"),
       rooms: () => call("rooms")(undefined),
       load: () => call("load")(undefined),

@@ -1,0 +1,93 @@
+/** Writes down a room: every track that is published while it lasts, each into files of its own. */
+import { mkdirSync } from "node:fs";
+import type { MediaEvent, RecordedFile, StartRecording } from "../../protocol/media-node.ts";
+import type { Publication } from "../tracks/publication.ts";
+import { TrackRecorder } from "../tracks/track-recorder.ts";
+
+/** What a crash may cost of the record; the files themselves are written more often. */
+const PROGRESS_MS = 2_000;
+
+type RecordingEvent = Extract<MediaEvent, { recordingId: string }>;
+type WithoutRoom<T> = T extends unknown ? Omit<T, "roomId" | "recordingId"> : never;
+
+export class RoomRecorder {
+  readonly #request: StartRecording;
+  readonly #host: { emit(event: MediaEvent): void; newId(): string };
+  readonly #tracks = new Map<string, TrackRecorder>();
+  readonly #ending = new Set<Promise<void>>();
+  #progressDueMs = 0;
+  #failed = false;
+  #saidSlow = false;
+
+  constructor(request: StartRecording, host: { emit(event: MediaEvent): void; newId(): string }) {
+    this.#request = request;
+    this.#host = host;
+    mkdirSync(request.directory, { recursive: true, mode: 0o700 });
+  }
+
+  get recordingId(): string {
+    return this.#request.recordingId;
+  }
+
+  published(publication: Publication): void {
+    if (this.#failed || this.#tracks.has(publication.trackId)) return;
+    if (this.#request.audioOnly && publication.kind === "video") return;
+    const recorder = new TrackRecorder(publication, {
+      directory: this.#request.directory,
+      startedAtMs: this.#request.startedAtMs,
+      newId: this.#host.newId,
+      fileStarted: (file) => this.#emit({ type: "recordingFileStarted", file: { ...file } }),
+      fileEnded: (file) => this.#emit({ type: "recordingFileEnded", file: { ...file } }),
+      slow: () => this.#slow(),
+      failed: (error) => this.#fail(error),
+    });
+    this.#tracks.set(publication.trackId, recorder);
+  }
+
+  unpublished(publication: Publication): void {
+    const recorder = this.#tracks.get(publication.trackId);
+    if (!recorder) return;
+    this.#tracks.delete(publication.trackId);
+    this.#end(recorder);
+  }
+
+  tick(nowMs: number): void {
+    for (const recorder of this.#tracks.values()) recorder.tick(nowMs);
+    if (nowMs < this.#progressDueMs) return;
+    this.#progressDueMs = nowMs + PROGRESS_MS;
+    const files = [...this.#tracks.values()].flatMap(({ record }): RecordedFile[] => (record ? [{ ...record }] : []));
+    if (files.length > 0) this.#emit({ type: "recordingProgress", files });
+  }
+
+  /** `recordingEnded` follows when every file is complete; not for one that has failed. */
+  stop(): void {
+    for (const recorder of this.#tracks.values()) this.#end(recorder);
+    this.#tracks.clear();
+    void Promise.all(this.#ending).then(() => {
+      if (!this.#failed) this.#emit({ type: "recordingEnded" });
+    });
+  }
+
+  #end(recorder: TrackRecorder): void {
+    const ending = recorder.end().finally(() => this.#ending.delete(ending));
+    this.#ending.add(ending);
+  }
+
+  #slow(): void {
+    if (this.#saidSlow) return;
+    this.#saidSlow = true;
+    this.#emit({ type: "recordingSlow" });
+  }
+
+  #fail(error: Error): void {
+    if (this.#failed) return;
+    this.#failed = true;
+    this.#emit({ type: "recordingFailed", reason: error.message });
+    this.stop();
+  }
+
+  #emit(event: WithoutRoom<RecordingEvent>): void {
+    const { roomId, recordingId } = this.#request;
+    this.#host.emit({ roomId, recordingId, ...event } as RecordingEvent);
+  }
+}

@@ -1,0 +1,184 @@
+import { afterAll, beforeEach, describe, expect, test } from "bun:test";
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { RecordedFile } from "../../src/protocol/media-node.ts";
+import { RtpView } from "../../src/sfu/rtp/rtp.ts";
+import type { NegotiatedCodec } from "../../src/sfu/sdp/codecs.ts";
+import { noExtensions } from "../../src/sfu/sdp/extensions.ts";
+import { Publication } from "../../src/sfu/tracks/publication.ts";
+import { TrackRecorder } from "../../src/sfu/tracks/track-recorder.ts";
+import type { UdpPort } from "../../src/sfu/transport/udp.ts";
+import { encoded, probe } from "./ffmpeg.ts";
+import { h264, opus, type SentFrame, vp8 } from "./packetizers.ts";
+
+const STARTED_AT = 1_700_000_000_000;
+const PICTURES = vp8(encoded("ivf", 4, "-c:v", "libvpx", "-b:v", "300k", "-g", "25", "-auto-alt-ref", "0"));
+const OTHER_PICTURES = h264(
+  encoded("h264", 2, "-c:v", "libx264", "-pix_fmt", "yuv420p", "-profile:v", "baseline", "-g", "25"),
+);
+const SOUND = opus(encoded("opus", 4, "-c:a", "libopus"));
+
+const VP8: NegotiatedCodec = {
+  codec: "VP8",
+  payloadType: 96,
+  rtxPayloadType: 97,
+  clockRate: 90_000,
+  variant: "",
+  profile: "",
+};
+const H264: NegotiatedCodec = { ...VP8, codec: "H264", payloadType: 102 };
+const OPUS: NegotiatedCodec = { ...VP8, codec: "opus", payloadType: 111, clockRate: 48_000 };
+
+let directory = mkdtempSync(join(tmpdir(), "stoa-recorder-"));
+const directories = [directory];
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "stoa-recorder-"));
+  directories.push(directory);
+});
+afterAll(() => {
+  for (const each of directories) rmSync(each, { recursive: true });
+});
+
+/** A track whose packets come when the test says, and the recorder that writes it. */
+function recorded(kind: "audio" | "video", rids: readonly string[] = []) {
+  const nobody = { fanOut() {}, fanOutAlike() {}, schedule() {} } as unknown as UdpPort;
+  const publication = new Publication({
+    mid: "0",
+    clientTrackId: kind,
+    kind,
+    source: kind === "audio" ? "microphone" : "camera",
+    trackId: `trk_${kind}`,
+    identity: "ada",
+    rids,
+    extensions: noExtensions(),
+    udp: nobody,
+  });
+  const started: RecordedFile[] = [];
+  const ended: RecordedFile[] = [];
+  const errors: string[] = [];
+  let ids = 0;
+  const recorder = new TrackRecorder(publication, {
+    directory,
+    startedAtMs: STARTED_AT,
+    newId: () => `${kind}-${++ids}`,
+    fileStarted: (file) => started.push({ ...file }),
+    fileEnded: (file) => ended.push({ ...file }),
+    slow: () => errors.push("slow"),
+    failed: (error) => errors.push(error.message),
+  });
+  const numbers = new Map<number, number>();
+  const send = (frame: SentFrame, codec: NegotiatedCodec, atMs: number, index = 0, offset = 1_000) => {
+    const layer = publication.layers[index] as (typeof publication.layers)[number];
+    if (layer.ssrc === 0) layer.restart(1_000 + index, codec.clockRate);
+    frame.payloads.forEach((payload, i) => {
+      const number = (numbers.get(index) ?? 10_000) + 1;
+      numbers.set(index, number);
+      const packet = Buffer.alloc(12 + payload.length);
+      packet[0] = 0x80;
+      packet[1] = codec.payloadType | (i === frame.payloads.length - 1 ? 0x80 : 0);
+      packet.writeUInt16BE(number & 0xffff, 2);
+      packet.writeUInt32BE((frame.timestamp + offset) >>> 0, 4);
+      packet.writeUInt32BE(layer.ssrc, 8);
+      packet.set(payload, 12);
+      const view = new RtpView();
+      expect(view.parse(packet)).toBe(true);
+      publication.receive(layer, view, number, codec, atMs);
+    });
+  };
+  const report = (rtpTimestamp: number, ntpMs: number, index = 0) => {
+    const layer = publication.layers[index] as (typeof publication.layers)[number];
+    layer.senderReport = { reference: { ntpMs, rtpTimestamp }, receivedAtMs: ntpMs };
+    publication.reported(layer);
+  };
+  return { publication, recorder, started, ended, errors, send, report };
+}
+
+const read = (file: RecordedFile | undefined) => readFileSync(join(directory, file?.fileName ?? ""));
+
+describe("a recorded track", () => {
+  test("lies where its publisher made it, however late it arrived", async () => {
+    const camera = recorded("video");
+    const microphone = recorded("audio");
+    // Made at the same moments; the picture needs 300 ms longer to get here, and reports come after a second.
+    const madeAt = STARTED_AT + 5_000;
+    PICTURES.forEach((frame, i) => {
+      camera.send(frame, VP8, madeAt + i * 40 + 300);
+      if (i === 0) camera.recorder.tick(madeAt + 300);
+      if (i === 25) camera.report(1_000 + 90_000, madeAt + 1_000);
+    });
+    SOUND.forEach((frame, i) => {
+      microphone.send(frame, OPUS, madeAt + i * 20 + 10);
+      if (i === 50) microphone.report(1_000 + 48_000, madeAt + 1_000);
+    });
+    await Promise.all([camera.recorder.end(), microphone.recorder.end()]);
+    const [picture] = camera.ended;
+    const [sound] = microphone.ended;
+    expect(sound?.offsetMs).toBe(5_000);
+    // The first picture came before the recorder knew of the layer: it begins with the next keyframe, a second later.
+    expect(picture?.offsetMs).toBe(6_000);
+    expect(probe(read(sound), "webm")).toMatchObject({ codec: "opus" });
+    const found = probe(read(picture), "webm");
+    expect(found).toMatchObject({ codec: "vp8", frames: 75, width: 320, height: 240 });
+    expect(Math.abs(found.durationSeconds * 1_000 - (picture?.durationMs ?? 0))).toBeLessThan(50);
+  });
+
+  test("is empty while it is muted, and that time is kept", async () => {
+    const { publication, recorder, send, ended } = recorded("video");
+    const at = (i: number) => STARTED_AT + i * 40;
+    PICTURES.forEach((frame, i) => {
+      publication.muted = i >= 30 && i < 55;
+      send(frame, VP8, at(i));
+      recorder.tick(at(i));
+    });
+    await recorder.end();
+    const found = probe(read(ended[0]), "webm");
+    // From the second keyframe (1 s) to the mute, and from the keyframe after it (3 s) to the end.
+    expect(found.frames).toBe(30 - 25 + (100 - 75));
+    expect(Math.abs(found.durationSeconds - 3)).toBeLessThan(0.1);
+  });
+
+  test("goes on in the same file when a better layer comes, from that layer's keyframe", async () => {
+    const { recorder, send, ended, started } = recorded("video", ["q", "h"]);
+    PICTURES.forEach((frame, i) => {
+      const at = STARTED_AT + i * 40;
+      send(frame, VP8, at, 0);
+      if (i >= 40) send(frame, VP8, at, 1, 777_777);
+      recorder.tick(at);
+    });
+    await recorder.end();
+    expect(started).toHaveLength(1);
+    const found = probe(read(ended[0]), "webm");
+    expect(found.frames).toBe(75);
+    expect(Math.abs(found.durationSeconds - 3)).toBeLessThan(0.1);
+  });
+
+  test("begins another file when the codec changes", async () => {
+    const { recorder, send, ended } = recorded("video");
+    const all = [...PICTURES.slice(0, 50), ...OTHER_PICTURES];
+    all.forEach((frame, i) => {
+      const timestamp = i * 3_600;
+      send({ ...frame, timestamp }, i < 50 ? VP8 : H264, STARTED_AT + i * 40);
+      recorder.tick(STARTED_AT + i * 40);
+    });
+    await recorder.end();
+    ended.sort((a, b) => a.offsetMs - b.offsetMs);
+    expect(ended.map(({ codec, mimeType }) => `${codec} ${mimeType}`)).toEqual(["vp8 video/webm", "h264 video/mp4"]);
+    expect(probe(read(ended[0]), "webm").frames).toBe(25);
+    expect(probe(read(ended[1]), "mp4")).toMatchObject({ codec: "h264", width: 320, height: 240 });
+  });
+
+  test("that cannot be written says why, once, and takes packets as before", async () => {
+    const { recorder, send, errors } = recorded("audio");
+    rmSync(directory, { recursive: true });
+    SOUND.forEach((frame, i) => {
+      send(frame, OPUS, STARTED_AT + i * 20);
+    });
+    await recorder.end();
+    expect(errors).toHaveLength(1);
+    expect(errors[0]).toContain("ENOENT");
+    directory = mkdtempSync(join(tmpdir(), "stoa-recorder-"));
+    chmodSync(directory, 0o700);
+    directories.splice(directories.length - 1, 1, directory);
+  });
+});
