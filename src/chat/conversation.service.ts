@@ -6,7 +6,7 @@ import { UUID_PATTERN } from "../protocol/ids.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Access } from "./access.ts";
 import type { EventLog } from "./event-log.ts";
-import { storedMetadata } from "./limits.ts";
+import { given, storedMetadata } from "./limits.ts";
 import type { MemberService } from "./member.service.ts";
 import { showConversation } from "./show.ts";
 import type { ConversationStore } from "./store/conversation.store.ts";
@@ -52,8 +52,8 @@ export function conversationService(
     if (store.resolve(tenant, name)) throw new ApiError("SVC_CONFLICT", "A conversation of this name exists.");
   }
 
-  function typeOf({ type, roomId }: CreateConversation): ConversationType {
-    if (roomId !== undefined) return "ROOM";
+  function typeOf(type: ConversationType | undefined, roomId: string | null): ConversationType {
+    if (roomId !== null) return "ROOM";
     if (type === "ROOM") throw invalid("roomId", "is required for a conversation of type ROOM");
     return type ?? "CHANNEL";
   }
@@ -69,8 +69,8 @@ export function conversationService(
       const tenant = { projectId, environment };
       const at = now();
       requireFreeName(tenant, input.name);
-      const roomId = input.roomId?.toLowerCase();
-      if (roomId !== undefined) {
+      const roomId = given(input.roomId)?.toLowerCase() ?? null;
+      if (roomId !== null) {
         requireOpenRoom(tenant, roomId);
         const attached = store.resolve(tenant, roomId);
         if (attached) throw new ApiError("SVC_CONFLICT", "The room has a conversation already.");
@@ -80,9 +80,9 @@ export function conversationService(
         publicId: ids.publicId("conversation"),
         ...tenant,
         name: input.name,
-        type: typeOf(input),
+        type: typeOf(input.type, roomId),
         status: "ACTIVE",
-        roomId: roomId ?? null,
+        roomId,
         retentionDays: input.retentionDays ?? null,
         metadata: storedMetadata(input.metadata, config.CHAT_MAX_METADATA_BYTES),
         slowModeSeconds: 0,

@@ -28,7 +28,7 @@ export function historyPage(
   maxLimit: number,
 ): MessagePage {
   const { limit = maxLimit, includeDeleted = false } = asked;
-  if (limit > maxLimit) throw invalid("limit", `must be 1-${maxLimit}`);
+  if (limit > maxLimit) throw invalid("limit", `must be a whole number from 1 to ${maxLimit}`);
   const before = given(asked.before);
   const after = given(asked.after);
   if (before !== null && after !== null) throw invalid("after", "cannot be combined with before");

@@ -72,7 +72,7 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
 
   function typeOf(access: Access, input: SendMessage, text: string | null): MessageType {
     const attached = given(input.attachmentId) !== null;
-    const type = given(input.type) ?? (attached ? "attachment" : "text");
+    const type = input.type ?? (attached ? "attachment" : "text");
     if (!SERVER_TYPES.includes(type)) throw invalid("type", `must be one of ${SERVER_TYPES.join(", ")}`);
     if (access.kind === "user" && !USER_TYPES.includes(type)) {
       throw new ApiError("SVC_PERMISSION_DENIED", `Only a server sends messages of type ${type}.`);
@@ -180,6 +180,7 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
       if (message.deletedAt !== null) throw new ApiError("SVC_MESSAGE_DELETED");
       const at = now();
       requireUnmuted(access, at);
+      if (input.text === "") throw invalid("text", "must not be empty");
       const text = checkedText(input.text);
       if (text === null && input.metadata === undefined) throw invalid("text", "or metadata is required");
       const { conversation } = access;

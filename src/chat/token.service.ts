@@ -32,7 +32,7 @@ export function chatTokenService(runtime: Runtime, { conversations, isArchived }
 
   function lifetime(ttlSeconds: number = defaultTtl): number {
     if (ttlSeconds < MIN_TTL_SECONDS || ttlSeconds > CHAT_TOKEN_MAX_TTL_SECONDS) {
-      throw invalid("ttlSeconds", `must be ${MIN_TTL_SECONDS}-${CHAT_TOKEN_MAX_TTL_SECONDS}`);
+      throw invalid("ttlSeconds", `must be a whole number from ${MIN_TTL_SECONDS} to ${CHAT_TOKEN_MAX_TTL_SECONDS}`);
     }
     return ttlSeconds;
   }

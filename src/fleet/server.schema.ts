@@ -1,5 +1,5 @@
 import { t } from "elysia";
-import { NullableTimestamp, nullable, oneOf, Timestamp } from "../kernel/http/schema.ts";
+import { anyNumber, NullableTimestamp, nullable, oneOf, Timestamp, wholeNumber } from "../kernel/http/schema.ts";
 import { RTC_SERVER_STATUSES } from "../protocol/enums.ts";
 import { MAX_REGION_LENGTH, SERVER_NAME_PATTERN } from "../protocol/ids.ts";
 
@@ -15,16 +15,16 @@ export const RegisterServer = t.Object({
   region: text(1, MAX_REGION_LENGTH, "Free-form; the allocator prefers it, no more"),
   publicHost: text(1, 255, "Host that clients reach for media"),
   internalUrl: text(1, 255, "Base URL for calls from server to server"),
-  capacity: t.Optional(t.Integer({ minimum: 1, maximum: 100_000, description: "Rooms it can hold: a ceiling" })),
+  capacity: t.Optional(wholeNumber({ min: 1, max: 100_000, description: "Rooms it can hold: a ceiling" })),
   version: t.Optional(text(0, 64, "Build identifier")),
 });
 
-const percent = t.Optional(t.Number({ minimum: 0, maximum: 100 }));
-const bitsPerSecond = t.Optional(t.Number({ minimum: 0 }));
+const percent = t.Optional(anyNumber({ min: 0, max: 100 }));
+const bitsPerSecond = t.Optional(anyNumber({ min: 0 }));
 
 export const Heartbeat = t.Object({
-  activeRooms: t.Integer({ minimum: 0 }),
-  activeParticipants: t.Integer({ minimum: 0 }),
+  activeRooms: wholeNumber({ min: 0 }),
+  activeParticipants: wholeNumber({ min: 0 }),
   cpuPercent: percent,
   memoryPercent: percent,
   networkInBps: bitsPerSecond,

@@ -1,5 +1,5 @@
 import { t } from "elysia";
-import { Identity, nullable, Timestamp } from "../kernel/http/schema.ts";
+import { Identity, nullable, Timestamp, wholeNumber } from "../kernel/http/schema.ts";
 import { IceServer, Permissions } from "../protocol/room-records.ts";
 
 /** What a participant may do; fields that are left out take the default. */
@@ -15,7 +15,7 @@ export const RtcTokenPermissions = t.Object({
 export const MintRtcToken = t.Object({
   participantIdentity: Identity,
   permissions: t.Optional(RtcTokenPermissions),
-  ttlSeconds: t.Optional(t.Integer({ minimum: 30, maximum: 21_600 })),
+  ttlSeconds: t.Optional(wholeNumber({ min: 30, max: 21_600 })),
   // Counted in code points by the service; this bound only keeps it from counting megabytes.
   metadata: t.Optional(t.String({ maxLength: 2_048, description: "At most 1024 characters, handed to every client" })),
 });

@@ -1,11 +1,9 @@
 import { t } from "elysia";
-import { Environment, NullableTimestamp, Timestamp } from "../kernel/http/schema.ts";
+import { Environment, NullableTimestamp, queryInteger, Timestamp } from "../kernel/http/schema.ts";
 
 export const UsageQuery = t.Object({
-  limit: t.Optional(t.Integer({ minimum: 1, maximum: 200, description: "History rows, newest first" })),
-  days: t.Optional(
-    t.Integer({ minimum: 1, maximum: 365, description: "UTC days of the daily rollup, today included" }),
-  ),
+  limit: t.Optional(queryInteger({ min: 1, max: 200, description: "History rows, newest first" })),
+  days: t.Optional(queryInteger({ min: 1, max: 365, description: "UTC days of the daily rollup, today included" })),
 });
 
 export const UsageSession = t.Object({

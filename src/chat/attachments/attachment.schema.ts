@@ -1,6 +1,5 @@
-import { Type } from "@sinclair/typebox";
 import { t } from "elysia";
-import { Identity, Timestamp } from "../../kernel/http/schema.ts";
+import { Identity, Timestamp, wholeNumber } from "../../kernel/http/schema.ts";
 import { Attachment } from "../../protocol/chat-records.ts";
 import { MIME_PATTERN } from "../../protocol/ids.ts";
 
@@ -8,8 +7,7 @@ export const RequestUpload = t.Object({
   // Counted in code points by the service.
   filename: t.String({ minLength: 1, description: "1-255 characters; kept and shown, never used as a path" }),
   mimeType: t.String({ pattern: MIME_PATTERN, error: "must be type/subtype" }),
-  // Not `t.Integer`, which takes "5" for 5.
-  size: Type.Integer({ minimum: 1, description: "Bytes; at most STORAGE_MAX_ATTACHMENT_BYTES" }),
+  size: wholeNumber({ min: 1, description: "Bytes; at most STORAGE_MAX_ATTACHMENT_BYTES" }),
   uploaderId: t.Optional(t.Union([Identity, t.Literal("")])),
   metadata: t.Optional(
     t.Record(t.String(), t.Unknown(), { description: "Any JSON object; bounded in bytes of UTF-8" }),

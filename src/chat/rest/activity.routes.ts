@@ -2,6 +2,7 @@ import { Elysia, t } from "elysia";
 import { encodeCursor } from "../../kernel/cursor.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
+import { queryInteger } from "../../kernel/http/schema.ts";
 import { page, pageQuery } from "../../kernel/http/serving/pages.ts";
 import { EventPage } from "../../protocol/chat-events.ts";
 import { Presence, ReadReceipt, ReadState, Typing, Unread } from "../../protocol/chat-records.ts";
@@ -104,7 +105,7 @@ export const activityRoutes = ({ guards }: Http, chat: ChatService) => {
         ),
         query: t.Object({
           after: t.Optional(t.String({ maxLength: 256 })),
-          limit: t.Optional(t.Integer({ minimum: 1, maximum: 200 })),
+          limit: t.Optional(queryInteger({ min: 1, max: 200 })),
         }),
         response: { 200: EventPage },
       },

@@ -1,5 +1,14 @@
 import { t } from "elysia";
-import { Identity, Name, nullable, oneOf, Timestamp } from "../../kernel/http/schema.ts";
+import {
+  anyNumber,
+  Identity,
+  Name,
+  nullable,
+  oneOf,
+  QueryBoolean,
+  Timestamp,
+  wholeNumber,
+} from "../../kernel/http/schema.ts";
 import {
   CHAT_MEMBER_ROLES,
   CHAT_MEMBER_STATUSES,
@@ -12,7 +21,7 @@ import {
 /** The developer's own JSON object; its size is checked by the service, in bytes. */
 const Metadata = t.Record(t.String(), t.Unknown(), { description: "Any JSON object; bounded in bytes of UTF-8" });
 const Role = oneOf(CHAT_MEMBER_ROLES);
-const RetentionDays = t.Integer({ minimum: 1, maximum: 3650 });
+const RetentionDays = wholeNumber({ min: 1, max: 3650 });
 
 /** An optional string of length 0 counts as absent. */
 const optionalText = (maxLength: number) => t.Optional(t.String({ maxLength }));
@@ -33,7 +42,7 @@ export const ConversationStatus = oneOf(CONVERSATION_STATUSES);
 export const CreateConversation = t.Object({
   name: Name,
   type: t.Optional(oneOf(CONVERSATION_TYPES)),
-  roomId: t.Optional(t.String({ minLength: 1, maxLength: 64 })),
+  roomId: optionalText(64),
   retentionDays: t.Optional(RetentionDays),
   members: t.Optional(t.Array(AddMember, { maxItems: 1000 })),
   metadata: t.Optional(Metadata),
@@ -44,7 +53,7 @@ export const UpdateConversation = t.Object({
   status: t.Optional(ConversationStatus),
   retentionDays: t.Optional(nullable(RetentionDays)),
   metadata: t.Optional(nullable(Metadata)),
-  slowModeSeconds: t.Optional(t.Integer({ minimum: 0, maximum: MAX_SLOW_MODE_SECONDS })),
+  slowModeSeconds: t.Optional(wholeNumber({ min: 0, max: MAX_SLOW_MODE_SECONDS })),
 });
 
 export const SendMessage = t.Object({
@@ -56,7 +65,7 @@ export const SendMessage = t.Object({
   attachmentId: optionalText(64),
   metadata: t.Optional(Metadata),
   senderId: OptionalIdentity,
-  clientSentAt: t.Optional(t.Number({ minimum: 0, description: "Epoch milliseconds; for measuring latency only" })),
+  clientSentAt: t.Optional(anyNumber({ min: 0, description: "Epoch milliseconds; for measuring latency only" })),
 });
 
 export const EditMessage = t.Object({ text: t.Optional(t.String()), metadata: t.Optional(nullable(Metadata)) });
@@ -74,7 +83,7 @@ export const MintChatToken = t.Object({
   userId: Identity,
   conversations: t.Optional(t.Array(t.String({ minLength: 1, maxLength: 128 }), { maxItems: 100 })),
   scopes: t.Optional(t.Array(t.String(), { maxItems: 16 })),
-  ttlSeconds: t.Optional(t.Integer()),
+  ttlSeconds: t.Optional(wholeNumber()),
 });
 
-export const BooleanQuery = t.Optional(t.BooleanString());
+export const BooleanQuery = t.Optional(QueryBoolean);

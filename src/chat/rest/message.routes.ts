@@ -1,6 +1,7 @@
 import { Elysia, t } from "elysia";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
+import { queryInteger } from "../../kernel/http/schema.ts";
 import { Message, MessagePage } from "../../protocol/chat-records.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { ChatService } from "../chat.service.ts";
@@ -31,7 +32,7 @@ export const messageRoutes = ({ guards, idempotency }: Http, { config, write }: 
           "`before` walks back, `after` toward newer messages. `nextCursor` goes on in the direction walked; `previousCursor`, given as `after`, returns what was sent since.",
         ),
         query: t.Object({
-          limit: t.Optional(t.Integer({ minimum: 1 })),
+          limit: t.Optional(queryInteger({ min: 1 })),
           before: t.Optional(t.String({ maxLength: 256 })),
           after: t.Optional(t.String({ maxLength: 256 })),
           threadRootId: t.Optional(t.String({ maxLength: 64 })),

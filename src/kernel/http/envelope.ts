@@ -85,7 +85,7 @@ function createPlugin(deps: PluginDeps) {
         set.status = 204;
         return preflight(request, info.id, info.origin);
       }
-      let failure = problemOfHost(request) ?? toApiError(code, error);
+      let failure = toApiError(code, problemOfHost(request) ?? error);
       if (failure.code === "SVC_ROUTE_NOT_FOUND") {
         const allow = methodsOf(path);
         if (allow.length > 0 && !allow.includes(request.method)) {

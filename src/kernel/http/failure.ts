@@ -1,7 +1,7 @@
-import { ApiError, type FieldProblem } from "../../protocol/errors.ts";
+import { ApiError, type FieldProblem, invalid } from "../../protocol/errors.ts";
+import { type AcceptingSchema, wordsFor } from "./words.ts";
 
-type SchemaWithWords = { error?: unknown; anyOf?: { error?: unknown }[] };
-type FieldFailure = { path?: string; message?: string; type?: number; schema?: SchemaWithWords };
+type FieldFailure = { path?: string; type?: number; schema?: AcceptingSchema };
 type FrameworkValidation = { validator?: Validator; value?: unknown; type?: string };
 type Validator = { Errors?(value: unknown): Iterable<FieldFailure> };
 
@@ -13,13 +13,13 @@ const MISSING = 45;
 
 /** The one place where an exception becomes an answer. Anything unforeseen is a 500 without a word of detail. */
 export function toApiError(code: string | number, error: unknown): ApiError {
-  if (error instanceof ApiError) return error;
+  if (error instanceof ApiError) return withDetails(error);
   switch (code) {
     case "NOT_FOUND":
       return new ApiError("SVC_ROUTE_NOT_FOUND");
     case "PARSE":
     case "INVALID_COOKIE_SIGNATURE":
-      return new ApiError("SVC_VALIDATION_FAILED", "The request cannot be read.");
+      return invalid("body", "cannot be read");
     case "VALIDATION": {
       const failure = error as FrameworkValidation;
       // A response that breaks its own schema is our fault, not the caller's.
@@ -31,22 +31,24 @@ export function toApiError(code: string | number, error: unknown): ApiError {
   }
 }
 
+/** Whatever is wrong with a request as a whole is listed too: a client looks for what to show in one place. */
+function withDetails(error: ApiError): ApiError {
+  if (error.code !== "SVC_VALIDATION_FAILED" || error.extra.details !== undefined) return error;
+  const details = [{ field: "request", message: error.message }];
+  return new ApiError(error.code, error.message, { ...error.extra, details });
+}
+
 function validationError(failure: FrameworkValidation): ApiError {
   const seen = new Map<string, FieldProblem>();
   // Not the framework's own list: it makes text of every value, and throws for one that has none.
   for (const problem of failure.validator?.Errors?.(failure.value) ?? []) {
     if (seen.size === MAX_PROBLEMS) break;
-    const field = problem.path?.replace(/^\//, "").replaceAll("/", ".") || "body";
-    if (!seen.has(field)) seen.set(field, { field, message: wordsOf(problem) });
+    const field = problem.path?.replace(/^\//, "").replaceAll("/", ".") || failure.type || "body";
+    if (!seen.has(field))
+      seen.set(field, { field, message: problem.type === MISSING ? "is required" : wordsFor(problem.schema) });
   }
   const details = [...seen.values()];
+  if (details.length === 0) details.push({ field: failure.type ?? "body", message: "is not what this route accepts" });
   const first = details[0];
   return new ApiError("SVC_VALIDATION_FAILED", first && `${first.field}: ${first.message}`, { details });
-}
-
-/** What a schema says of itself, rather than the validator's own words: those show patterns, and some the value. */
-function wordsOf({ type, schema, message }: FieldFailure): string {
-  if (type === MISSING) return "is required";
-  const words = schema?.error ?? schema?.anyOf?.[0]?.error;
-  return typeof words === "string" ? words : (message ?? "is not valid");
 }

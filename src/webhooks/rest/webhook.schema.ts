@@ -1,5 +1,5 @@
 import { t } from "elysia";
-import { Environment, NullableTimestamp, nullable, oneOf, Timestamp } from "../../kernel/http/schema.ts";
+import { Environment, NullableTimestamp, nullable, oneOf, Timestamp, wholeNumber } from "../../kernel/http/schema.ts";
 import { DELIVERY_STATUSES, WEBHOOK_DISABLED_REASONS, WEBHOOK_STATUSES } from "../../protocol/enums.ts";
 import { WEBHOOK_EVENT_TYPES } from "../../protocol/webhook-events.ts";
 
@@ -26,7 +26,7 @@ export const UpdateWebhook = t.Object({
 
 export const RotateSecret = t.Object({
   overlapSeconds: t.Optional(
-    t.Integer({ minimum: 0, maximum: 86_400, description: "How long the old secret still signs; a day by default" }),
+    wholeNumber({ min: 0, max: 86_400, description: "How long the old secret still signs; a day by default" }),
   ),
 });
 

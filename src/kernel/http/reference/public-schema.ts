@@ -16,7 +16,11 @@ export function publicSchema(value: unknown, isNameMap = false): unknown {
 
 /** Undoes what the framework adds for itself: text that stands for a number, and a null that its list does not hold. */
 function asWritten(schema: object): object {
-  const { anyOf, type, enum: list } = schema as Json;
+  const { anyOf, type, enum: list, wholeNumber, format: _, ...rest } = schema as Json;
+  if (Array.isArray(wholeNumber)) {
+    const [minimum, maximum] = wholeNumber as [number, number];
+    return { ...rest, type: "integer", minimum, ...(maximum < Number.MAX_SAFE_INTEGER && { maximum }) };
+  }
   const [first, written] = Array.isArray(anyOf) ? (anyOf as Json[]) : [];
   if (anyOf !== undefined && first?.type === "string" && STAND_INS.has(String(first.format))) {
     return { ...schema, anyOf: undefined, ...written };

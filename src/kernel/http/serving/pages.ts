@@ -1,5 +1,6 @@
 import { t } from "elysia";
 import { decodeCursor, encodeCursor, type Position } from "../../cursor.ts";
+import { queryInteger } from "../schema.ts";
 
 export const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 200;
@@ -8,7 +9,7 @@ export const NEWEST = "~";
 
 /** Query of every list route; spread it into a route's own query schema. */
 export const pageQuery = {
-  limit: t.Optional(t.Integer({ minimum: 1, maximum: MAX_LIMIT })),
+  limit: t.Optional(queryInteger({ min: 1, max: MAX_LIMIT })),
   cursor: t.Optional(t.String({ maxLength: 256 })),
 };
 
