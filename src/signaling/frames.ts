@@ -2,7 +2,7 @@ import type { TSchema } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { parseJson } from "../kernel/json.ts";
 import { type ClientFrame, ClientFrames } from "../protocol/signaling.ts";
-import type { FrameErrorCode } from "./refusal.ts";
+import type { FrameErrorCode } from "./session/refusal.ts";
 
 export type ReadFrame =
   | { kind: "frame"; frame: ClientFrame }

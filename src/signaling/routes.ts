@@ -1,8 +1,8 @@
 import { Elysia } from "elysia";
 import type { Http } from "../kernel/http/http.ts";
-import { rtcRoutes } from "./rtc.routes.ts";
 import type { Signaling } from "./signaling.ts";
-import { whipRoutes } from "./whip.routes.ts";
+import { rtcRoutes } from "./socket/rtc.routes.ts";
+import { whipRoutes } from "./whip/whip.routes.ts";
 
 /** How clients reach a room: the socket, or one offer over HTTP. */
 export const signalingRoutes = (http: Http, services: { signaling: Signaling }) =>

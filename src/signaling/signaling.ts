@@ -9,17 +9,17 @@ import { CLOSE_CODES } from "../protocol/close-codes.ts";
 import type { RoomService } from "../rooms/room.service.ts";
 import type { RtcTokenService } from "../rooms/rtc-token.service.ts";
 import type { Runtime } from "../runtime.ts";
-import { createAdoption } from "./adoption.ts";
-import { type Connection, type ConnectionDeps, openConnection, type SocketRequest } from "./connection.ts";
-import { createJoin } from "./join.ts";
-import { createLiveRooms } from "./live-rooms.ts";
-import { createMediaEvents } from "./media-events.ts";
-import { createMembership } from "./membership.ts";
-import { refuse } from "./refusal.ts";
-import { createRegistry } from "./registry.ts";
-import { createRequests } from "./requests.ts";
-import { releaseWaiting } from "./waiting-room.ts";
-import { createWhip } from "./whip.ts";
+import { createAdoption } from "./session/adoption.ts";
+import { createJoin } from "./session/join.ts";
+import { createLiveRooms } from "./session/live-rooms.ts";
+import { createMediaEvents } from "./session/media-events.ts";
+import { createMembership } from "./session/membership.ts";
+import { refuse } from "./session/refusal.ts";
+import { createRegistry } from "./session/registry.ts";
+import { releaseWaiting } from "./session/waiting-room.ts";
+import { createRequests } from "./socket/requests.ts";
+import { type Connection, type ConnectionDeps, openConnection, type SocketRequest } from "./socket/rtc-socket.ts";
+import { createWhip } from "./whip/whip.ts";
 
 type SignalingDeps = {
   rooms: RoomService;

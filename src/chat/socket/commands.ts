@@ -11,9 +11,9 @@ import type { Runtime } from "../../runtime.ts";
 import { type Access, requireActive, requireUnmuted } from "../access.ts";
 import type { ChatParts } from "../chat.service.ts";
 import { shownScopes } from "../token.service.ts";
+import { type Session, SocketError } from "./chat-socket.ts";
 import type { Hub } from "./hub.ts";
 import { recover } from "./recover.ts";
-import { type Session, SocketError } from "./session.ts";
 
 type Answer<T extends ChatClientFrameType> = ChatAckBody<T> | Promise<ChatAckBody<T>>;
 type Table = { [T in ChatClientFrameType]: (session: Session, frame: ChatClientFrameOf<T>) => Answer<T> };

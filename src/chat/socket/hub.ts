@@ -2,9 +2,9 @@ import { type ChatSignal, MAX_BUFFERED_BYTES } from "../../protocol/chat.ts";
 import type { ChatEvent } from "../../protocol/chat-events.ts";
 import { CHAT_CLOSE_CODES } from "../../protocol/close-codes.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { Place } from "./place.ts";
+import type { Session } from "./chat-socket.ts";
+import type { Place } from "./conversation-ref.ts";
 import { createPresences } from "./presence.ts";
-import type { Session } from "./session.ts";
 import { createTypists } from "./typing.ts";
 
 /** Sends one frame to every socket that subscribed to the topic. */

@@ -7,11 +7,11 @@ import { CHAT_CLOSE_CODES } from "../../protocol/close-codes.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { ChatParts } from "../chat.service.ts";
 import { shownScopes } from "../token.service.ts";
+import { Session, type SessionDeps } from "./chat-socket.ts";
 import { createCommands } from "./commands.ts";
-import { createConnections } from "./connections.ts";
+import { createConnections } from "./connection-log.ts";
 import { createDecode } from "./decode.ts";
 import { createHub } from "./hub.ts";
-import { Session, type SessionDeps } from "./session.ts";
 
 /** Who comes in, or why not: a browser learns a reason only from the code of a socket that was open. */
 export type Admission = { caller: ChatTokenCaller } | { refused: number; reason: string };

@@ -1,6 +1,6 @@
 import { iso, type Now } from "../../kernel/clock.ts";
 import type { Presence, PresenceStatus } from "../../protocol/chat-records.ts";
-import type { Place } from "./place.ts";
+import type { Place } from "./conversation-ref.ts";
 
 type Entry = {
   userId: string;

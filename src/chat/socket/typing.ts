@@ -1,6 +1,6 @@
 import { iso, type Now } from "../../kernel/clock.ts";
 import type { Typing } from "../../protocol/chat-records.ts";
-import type { Place } from "./place.ts";
+import type { Place } from "./conversation-ref.ts";
 
 type Entry = { startedAt: number; expiresAt: number; toldUntil: number };
 type Conversation = { place: Place; entries: Map<string, Entry> };

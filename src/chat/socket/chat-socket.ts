@@ -11,9 +11,9 @@ import {
 import { CHAT_CLOSE_CODES } from "../../protocol/close-codes.ts";
 import { ApiError, frameCode } from "../../protocol/errors.ts";
 import type { Commands } from "./commands.ts";
+import type { Place } from "./conversation-ref.ts";
 import { type Decode, malformed } from "./decode.ts";
 import { type Hub, topicOf } from "./hub.ts";
-import type { Place } from "./place.ts";
 
 /** A refusal that only the socket knows. */
 export class SocketError extends Error {

@@ -1,9 +1,9 @@
-import type { Placements } from "../media/placement.ts";
-import type { MediaEvent } from "../protocol/media-node.ts";
+import type { Placements } from "../../media/placement.ts";
+import type { MediaEvent } from "../../protocol/media-node.ts";
 import type { Adopt } from "./adoption.ts";
 import type { Membership } from "./membership.ts";
 import type { Registry } from "./registry.ts";
-import type { Session } from "./session.ts";
+import type { Session } from "./rtc-session.ts";
 
 type OfParticipant = Extract<MediaEvent, { participantId: string }>;
 

@@ -1,9 +1,9 @@
 import { Elysia } from "elysia";
-import type { Http } from "../kernel/http/http.ts";
-import { documented } from "../kernel/http/reference/docs.ts";
-import { acceptSocket, socketCredential } from "../kernel/socket/sockets.ts";
-import { ApiError } from "../protocol/errors.ts";
-import type { Signaling } from "./signaling.ts";
+import type { Http } from "../../kernel/http/http.ts";
+import { documented } from "../../kernel/http/reference/docs.ts";
+import { acceptSocket, socketCredential } from "../../kernel/socket/sockets.ts";
+import { ApiError } from "../../protocol/errors.ts";
+import type { Signaling } from "../signaling.ts";
 
 /** The socket is always accepted, and then told in its own protocol what is wrong: a browser learns nothing otherwise. */
 export const rtcRoutes = ({ infoOf }: Http, { signaling }: { signaling: Signaling }) =>

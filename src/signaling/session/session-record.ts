@@ -1,7 +1,7 @@
-import type { Environment } from "../protocol/enums.ts";
-import type { MediaNode } from "../protocol/media-node.ts";
-import type { Permissions } from "../protocol/room-records.ts";
-import type { Client, Session } from "./session.ts";
+import type { Environment } from "../../protocol/enums.ts";
+import type { MediaNode } from "../../protocol/media-node.ts";
+import type { Permissions } from "../../protocol/room-records.ts";
+import type { Client, Session } from "./rtc-session.ts";
 import { permissionsAtNode } from "./waiting-room.ts";
 
 /** What a session is made of again when this process has started anew and its media still flows on another machine. */

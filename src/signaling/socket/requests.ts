@@ -1,12 +1,17 @@
-import { frameCode } from "../protocol/errors.ts";
-import { mayPublish } from "../protocol/may-publish.ts";
-import type { MediaNode } from "../protocol/media-node.ts";
-import { type AckBody, type ClientFrameOf, type ClientFrameType, DATA_SEND_MAX_BYTES } from "../protocol/signaling.ts";
-import { checkedMetadata } from "../rooms/rtc-token.service.ts";
-import type { Membership } from "./membership.ts";
-import { FrameError } from "./refusal.ts";
+import { frameCode } from "../../protocol/errors.ts";
+import { mayPublish } from "../../protocol/may-publish.ts";
+import type { MediaNode } from "../../protocol/media-node.ts";
+import {
+  type AckBody,
+  type ClientFrameOf,
+  type ClientFrameType,
+  DATA_SEND_MAX_BYTES,
+} from "../../protocol/signaling.ts";
+import { checkedMetadata } from "../../rooms/rtc-token.service.ts";
+import type { Membership } from "../session/membership.ts";
+import { FrameError } from "../session/refusal.ts";
+import type { Session } from "../session/rtc-session.ts";
 import { packSdp, unpackSdp } from "./sdp-text.ts";
-import type { Session } from "./session.ts";
 
 /** What a participant may ask for once in the room; leaving and pinging belong to the connection. */
 type RequestType = Exclude<ClientFrameType, "room.join" | "room.leave" | "ping">;

@@ -1,11 +1,11 @@
-import { iso } from "../kernel/clock.ts";
-import type { ReplayRing } from "../kernel/replay-ring.ts";
-import type { Socket } from "../kernel/socket/sockets.ts";
-import type { Placed } from "../media/placement.ts";
-import type { Environment } from "../protocol/enums.ts";
-import type { MediaState, TransportStats } from "../protocol/media-node.ts";
-import type { ConnectionState, Participant, Permissions, Track } from "../protocol/room-records.ts";
-import type { LeaveReason } from "../protocol/signaling.ts";
+import { iso } from "../../kernel/clock.ts";
+import type { ReplayRing } from "../../kernel/replay-ring.ts";
+import type { Socket } from "../../kernel/socket/sockets.ts";
+import type { Placed } from "../../media/placement.ts";
+import type { Environment } from "../../protocol/enums.ts";
+import type { MediaState, TransportStats } from "../../protocol/media-node.ts";
+import type { ConnectionState, Participant, Permissions, Track } from "../../protocol/room-records.ts";
+import type { LeaveReason } from "../../protocol/signaling.ts";
 
 /** How a session reaches its client. Only `attached` can be spoken to; `left` is the end. */
 export type Link =

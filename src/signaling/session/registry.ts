@@ -1,5 +1,5 @@
-import type { Environment } from "../protocol/enums.ts";
-import type { LiveRoom, Session } from "./session.ts";
+import type { Environment } from "../../protocol/enums.ts";
+import type { LiveRoom, Session } from "./rtc-session.ts";
 
 type RoomFields = {
   id: string;

@@ -1,8 +1,8 @@
 import { Elysia, t } from "elysia";
-import type { Http } from "../kernel/http/http.ts";
-import { documented } from "../kernel/http/reference/docs.ts";
-import type { IceServer } from "../protocol/room-records.ts";
-import type { Signaling } from "./signaling.ts";
+import type { Http } from "../../kernel/http/http.ts";
+import { documented } from "../../kernel/http/reference/docs.ts";
+import type { IceServer } from "../../protocol/room-records.ts";
+import type { Signaling } from "../signaling.ts";
 import type { WhipKind } from "./whip.ts";
 
 const KINDS: readonly WhipKind[] = ["whip", "whep"];

@@ -2,7 +2,7 @@ import type { RequestInfo } from "../../kernel/http/request-info.ts";
 import type { Runtime } from "../../runtime.ts";
 import { connectionStore } from "../store/connection.store.ts";
 import type { ChatConnectionRow } from "../store/connection.table.ts";
-import type { Session } from "./session.ts";
+import type { Session } from "./chat-socket.ts";
 
 const KEEP_MS = 30 * 24 * 3_600_000;
 const PRUNED_AT_ONCE = 500;

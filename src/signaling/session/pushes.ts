@@ -1,5 +1,5 @@
-import { createReplayRing, type ReplayRing } from "../kernel/replay-ring.ts";
-import { RESUME_RING_FRAMES } from "../protocol/signaling.ts";
+import { createReplayRing, type ReplayRing } from "../../kernel/replay-ring.ts";
+import { RESUME_RING_FRAMES } from "../../protocol/signaling.ts";
 
 /** Data that comes over the socket is up to 64 KB a message; past this much the client gets a snapshot on resuming. */
 const KEPT_CHARACTERS = 512 * 1024;

@@ -1,7 +1,7 @@
-import { CLOSE_CODES, type CloseCode } from "../protocol/close-codes.ts";
-import { ApiError, type ErrorCode, frameCode } from "../protocol/errors.ts";
-import { MediaError } from "../protocol/media-node.ts";
-import type { SIGNALING_ERROR_CODES } from "../protocol/signaling.ts";
+import { CLOSE_CODES, type CloseCode } from "../../protocol/close-codes.ts";
+import { ApiError, type ErrorCode, frameCode } from "../../protocol/errors.ts";
+import { MediaError } from "../../protocol/media-node.ts";
+import type { SIGNALING_ERROR_CODES } from "../../protocol/signaling.ts";
 
 export type FrameErrorCode = (typeof SIGNALING_ERROR_CODES)[number];
 

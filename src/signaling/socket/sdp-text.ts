@@ -1,7 +1,7 @@
 import { deflateRawSync, inflateRawSync } from "node:zlib";
-import { frameCode } from "../protocol/errors.ts";
-import { SDP_DEFLATE_THRESHOLD_BYTES, SDP_MAX_INFLATED_BYTES } from "../protocol/signaling.ts";
-import { FrameError, frameError } from "./refusal.ts";
+import { frameCode } from "../../protocol/errors.ts";
+import { SDP_DEFLATE_THRESHOLD_BYTES, SDP_MAX_INFLATED_BYTES } from "../../protocol/signaling.ts";
+import { FrameError, frameError } from "../session/refusal.ts";
 
 type SdpText = { sdp?: string; sdpDeflate?: string };
 

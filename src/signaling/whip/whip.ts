@@ -1,14 +1,14 @@
-import type { RtcTokenCaller } from "../kernel/http/callers.ts";
-import { ApiError, type ErrorCode } from "../protocol/errors.ts";
-import { mayPublish } from "../protocol/may-publish.ts";
-import { MediaError } from "../protocol/media-node.ts";
-import type { Runtime } from "../runtime.ts";
-import type { Join } from "./join.ts";
-import { iceServersOf } from "./join-ack.ts";
-import type { Membership } from "./membership.ts";
-import { Refusal } from "./refusal.ts";
-import type { Registry } from "./registry.ts";
-import type { Client, Session } from "./session.ts";
+import type { RtcTokenCaller } from "../../kernel/http/callers.ts";
+import { ApiError, type ErrorCode } from "../../protocol/errors.ts";
+import { mayPublish } from "../../protocol/may-publish.ts";
+import { MediaError } from "../../protocol/media-node.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { Join } from "../session/join.ts";
+import { iceServersOf } from "../session/join-ack.ts";
+import type { Membership } from "../session/membership.ts";
+import { Refusal } from "../session/refusal.ts";
+import type { Registry } from "../session/registry.ts";
+import type { Client, Session } from "../session/rtc-session.ts";
 
 /** WHIP only sends, WHEP only receives. */
 export type WhipKind = "whip" | "whep";

@@ -1,11 +1,11 @@
-import { ApiError } from "../protocol/errors.ts";
-import { MediaError, type MediaNode } from "../protocol/media-node.ts";
-import type { LiveParticipant, Track } from "../protocol/room-records.ts";
-import type { LiveRooms } from "../rooms/live-rooms.ts";
-import type { RoomPresence } from "../rooms/room.service.ts";
+import { ApiError } from "../../protocol/errors.ts";
+import { MediaError, type MediaNode } from "../../protocol/media-node.ts";
+import type { LiveParticipant, Track } from "../../protocol/room-records.ts";
+import type { LiveRooms } from "../../rooms/live-rooms.ts";
+import type { RoomPresence } from "../../rooms/room.service.ts";
 import type { Membership } from "./membership.ts";
 import type { Registry } from "./registry.ts";
-import { participantOf, type Session, stateOf } from "./session.ts";
+import { participantOf, type Session, stateOf } from "./rtc-session.ts";
 import { permissionsAtNode } from "./waiting-room.ts";
 
 /** What servers see of the rooms, and do in them. */

@@ -1,9 +1,9 @@
-import type { Participant, Permissions } from "../protocol/room-records.ts";
-import type { PushBody } from "../protocol/signaling.ts";
-import type { Runtime } from "../runtime.ts";
+import type { Participant, Permissions } from "../../protocol/room-records.ts";
+import type { PushBody } from "../../protocol/signaling.ts";
+import type { Runtime } from "../../runtime.ts";
 import type { Membership } from "./membership.ts";
 import type { Registry } from "./registry.ts";
-import type { LiveRoom, Session } from "./session.ts";
+import type { LiveRoom, Session } from "./rtc-session.ts";
 
 /**
  * Viewers of a live stream that has not started: they are in the room, but its tracks do not exist for them. When it

@@ -1,15 +1,15 @@
-import type { FleetService } from "../fleet/fleet.service.ts";
-import type { MediaNodes } from "../media/nodes.ts";
-import type { Placements } from "../media/placement.ts";
-import { ApiError } from "../protocol/errors.ts";
-import type { MediaNode, ParticipantSnapshot, RoomSnapshot } from "../protocol/media-node.ts";
-import type { RoomService } from "../rooms/room.service.ts";
-import type { RtcTokenService } from "../rooms/rtc-token.service.ts";
-import type { Runtime } from "../runtime.ts";
+import type { FleetService } from "../../fleet/fleet.service.ts";
+import type { MediaNodes } from "../../media/nodes.ts";
+import type { Placements } from "../../media/placement.ts";
+import { ApiError } from "../../protocol/errors.ts";
+import type { MediaNode, ParticipantSnapshot, RoomSnapshot } from "../../protocol/media-node.ts";
+import type { RoomService } from "../../rooms/room.service.ts";
+import type { RtcTokenService } from "../../rooms/rtc-token.service.ts";
+import type { Runtime } from "../../runtime.ts";
 import type { Membership } from "./membership.ts";
 import { createPushes } from "./pushes.ts";
 import type { Registry } from "./registry.ts";
-import type { LiveRoom, Session } from "./session.ts";
+import type { LiveRoom, Session } from "./rtc-session.ts";
 import type { SessionRecord } from "./session-record.ts";
 
 type AdoptionDeps = {

@@ -1,9 +1,9 @@
-import type { IceServer } from "../protocol/room-records.ts";
-import type { JoinAck } from "../protocol/signaling.ts";
-import { iceServersFor } from "../rooms/ice-servers.ts";
-import type { Runtime } from "../runtime.ts";
+import type { IceServer } from "../../protocol/room-records.ts";
+import type { JoinAck } from "../../protocol/signaling.ts";
+import { iceServersFor } from "../../rooms/ice-servers.ts";
+import type { Runtime } from "../../runtime.ts";
 import { RESUME_WINDOW_SECONDS } from "./membership.ts";
-import { participantOf, type Session } from "./session.ts";
+import { participantOf, type Session } from "./rtc-session.ts";
 import { withoutTracks } from "./waiting-room.ts";
 
 /** As long as any token lives: the session may outlast the one it joined with. */

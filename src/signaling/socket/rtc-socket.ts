@@ -1,20 +1,25 @@
-import type { RtcTokenCaller } from "../kernel/http/callers.ts";
-import { type OriginPolicy, originAllowed } from "../kernel/http/origins.ts";
-import type { Socket, SocketEvents } from "../kernel/socket/sockets.ts";
-import { CLOSE_CODES } from "../protocol/close-codes.ts";
-import { frameCode } from "../protocol/errors.ts";
-import { type AnswerFrame, type ClientFrame, type ClientFrameOf, JOIN_TIMEOUT_SECONDS } from "../protocol/signaling.ts";
-import type { RtcTokenService } from "../rooms/rtc-token.service.ts";
-import { RevokedRtcToken } from "../rooms/rtc-token.verify.ts";
-import type { Runtime } from "../runtime.ts";
-import { type ReadFrame, readFrame } from "./frames.ts";
-import type { Join } from "./join.ts";
-import { joinAck } from "./join-ack.ts";
-import type { Membership } from "./membership.ts";
-import { createMessageBudget } from "./message-budget.ts";
-import { FrameError, frameError, frameErrorOf, Refusal, refusalOf, refuse } from "./refusal.ts";
+import type { RtcTokenCaller } from "../../kernel/http/callers.ts";
+import { type OriginPolicy, originAllowed } from "../../kernel/http/origins.ts";
+import type { Socket, SocketEvents } from "../../kernel/socket/sockets.ts";
+import { CLOSE_CODES } from "../../protocol/close-codes.ts";
+import { frameCode } from "../../protocol/errors.ts";
+import {
+  type AnswerFrame,
+  type ClientFrame,
+  type ClientFrameOf,
+  JOIN_TIMEOUT_SECONDS,
+} from "../../protocol/signaling.ts";
+import type { RtcTokenService } from "../../rooms/rtc-token.service.ts";
+import { RevokedRtcToken } from "../../rooms/rtc-token.verify.ts";
+import type { Runtime } from "../../runtime.ts";
+import { type ReadFrame, readFrame } from "../frames.ts";
+import { createMessageBudget } from "../message-budget.ts";
+import type { Join } from "../session/join.ts";
+import { joinAck } from "../session/join-ack.ts";
+import type { Membership } from "../session/membership.ts";
+import { FrameError, frameError, frameErrorOf, Refusal, refusalOf, refuse } from "../session/refusal.ts";
+import type { Session } from "../session/rtc-session.ts";
 import type { Requests } from "./requests.ts";
-import type { Session } from "./session.ts";
 
 /** Where a connection stands. It only ever moves down this list. */
 type Stage =

@@ -1,11 +1,11 @@
-import type { RtcConnectionEvent } from "../kernel/facts.ts";
-import type { Socket } from "../kernel/socket/sockets.ts";
-import type { Placements } from "../media/placement.ts";
-import { CLOSE_CODES, type CloseCode } from "../protocol/close-codes.ts";
-import type { LeaveReason, PushBody } from "../protocol/signaling.ts";
-import type { Runtime } from "../runtime.ts";
+import type { RtcConnectionEvent } from "../../kernel/facts.ts";
+import type { Socket } from "../../kernel/socket/sockets.ts";
+import type { Placements } from "../../media/placement.ts";
+import { CLOSE_CODES, type CloseCode } from "../../protocol/close-codes.ts";
+import type { LeaveReason, PushBody } from "../../protocol/signaling.ts";
+import type { Runtime } from "../../runtime.ts";
 import type { Registry } from "./registry.ts";
-import { type LiveRoom, participantOf, type Session } from "./session.ts";
+import { type LiveRoom, participantOf, type Session } from "./rtc-session.ts";
 import { addToNode } from "./session-record.ts";
 import { veiled } from "./waiting-room.ts";
 
