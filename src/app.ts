@@ -77,6 +77,7 @@ export function createApp({ runtime, services, readiness, sfuSecret, doctorSecre
     infoOf,
     rateLimit: createRateLimit(limiter, config),
     idempotency: services.idempotency,
+    sockets: runtime.sockets,
   };
 
   const app = new Elysia({

@@ -16,6 +16,7 @@ import { createJwt, type Jwt } from "./kernel/jwt.ts";
 import { createLog, type Log } from "./kernel/log.ts";
 import { createMetrics, type Metrics } from "./kernel/metrics.ts";
 import { createKeyring, type Keyring, secretFromFile } from "./kernel/secrets.ts";
+import { createSockets, type Sockets } from "./kernel/socket/sockets.ts";
 import { systemTimers, type Timers } from "./kernel/timers.ts";
 
 /** What every feature is made from: one plain object, handed to each factory. */
@@ -27,6 +28,7 @@ export type Runtime = {
   write: Writer["write"];
   writer: Writer;
   bus: Bus<Facts, JoinedFact>;
+  sockets: Sockets;
   now: Now;
   timers: Timers;
   ids: Ids;
@@ -67,6 +69,7 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
     writer,
     write: writer.write,
     bus: createBus<Facts, JoinedFact>((err) => log.error({ err }, "bus listener")),
+    sockets: createSockets(),
     now,
     timers,
     ids: options.ids ?? randomIds(),

@@ -75,7 +75,6 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
 
   const http = listen(app, { hostname: config.HOST, port: config.PORT, certificate, now });
   const { server } = http;
-  services.chat.live.hub.broadcastBy(http.publish);
   lifecycle.started("http", (_reason, deadline) => http.stop(deadline));
   if (files) lifecycle.started("certificate", watchCertificate(files, runtime, http.renew));
 

@@ -1,70 +1,19 @@
-import { createRateLimiter } from "../kernel/http/rate-limit.ts";
 import type { Runtime } from "../runtime.ts";
-import { accessRules } from "./access.ts";
-import { chatBudgets } from "./budgets.ts";
-import { conversationService } from "./conversation.service.ts";
-import { chatEpoch } from "./epoch.ts";
-import { eventLog } from "./event-log.ts";
-import { memberService } from "./member.service.ts";
-import { type ClaimAttachment, messageService } from "./message.service.ts";
-import { reactionService } from "./reaction.service.ts";
-import { readStateService } from "./read-state.service.ts";
+import { type ChatDeps, chatRules } from "./rules.ts";
 import { createLive } from "./socket/live.ts";
-import { conversationStore } from "./store/conversation.store.ts";
-import { memberStore } from "./store/member.store.ts";
-import { messageStore } from "./store/message.store.ts";
-import { overviewStore } from "./store/overview.store.ts";
-import { reactionStore } from "./store/reaction.store.ts";
-import type { Tenant } from "./tenant.ts";
-import { chatTokenService } from "./token.service.ts";
 
-type ChatDeps = {
-  isArchived: (projectId: string) => boolean;
-  requireOpenRoom: (tenant: Tenant, roomId: string) => void;
-  claimAttachment: ClaimAttachment;
-};
-
-/** The rules of chat, wired together. */
-function chatParts(runtime: Runtime, { isArchived, requireOpenRoom, claimAttachment }: ChatDeps) {
-  const { config, db, now } = runtime;
-  const conversations = conversationStore(db);
-  const members = memberStore(db);
-  const messages = messageStore(db);
-  const reactions = reactionStore(db);
-  const log = eventLog(runtime, { conversations, messages, reactions });
-  const memberRules = memberService(runtime, { store: members, conversations, log });
-  return {
-    access: accessRules({ conversations, members, messages }),
-    budgets: chatBudgets(runtime, createRateLimiter(now, config.RATE_LIMIT_WINDOW_SECONDS)),
-    epoch: chatEpoch(db),
-    log,
-    conversations: conversationService(runtime, {
-      store: conversations,
-      members: memberRules,
-      log,
-      requireOpenRoom,
-    }),
-    members: memberRules,
-    messages: messageService(runtime, { store: messages, conversations, reactions, log, claimAttachment }),
-    reactions: reactionService(runtime, { store: reactions, messages, conversations, log }),
-    readStates: readStateService(runtime),
-    tokens: chatTokenService(runtime, { conversations, isArchived }),
-    overview: overviewStore(db),
-  };
-}
-
-export type ChatParts = ReturnType<typeof chatParts>;
 export type ChatService = ReturnType<typeof chatService>;
 
+/** The rules of chat, and the sockets through which they are met live. */
 export function chatService(runtime: Runtime, deps: ChatDeps) {
-  const parts = chatParts(runtime, deps);
-  const live = createLive(runtime, parts, deps.isArchived);
+  const rules = chatRules(runtime, deps);
+  const live = createLive(runtime, rules, deps.isArchived);
   return {
-    ...parts,
+    ...rules,
     live,
     /** Forgets tokens that have expired, and connections of long ago; called by a job. */
     async prune(): Promise<void> {
-      await runtime.write((unit) => parts.tokens.sweep(unit));
+      await runtime.write((unit) => rules.tokens.sweep(unit));
       while ((await live.connections.prune()) > 0);
     },
   };

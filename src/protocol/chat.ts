@@ -10,15 +10,10 @@ import {
   type Typing,
 } from "./chat-records.ts";
 
-/** Codes of error frames that REST does not have; the others are those of `errors.ts` without their prefix. */
-const CHAT_ERROR_CODES = ["INVALID_MESSAGE", "UNKNOWN_TYPE", "NOT_IN_ROOM", "TOO_MANY_SUBSCRIPTIONS"] as const;
-export type ChatErrorCode = (typeof CHAT_ERROR_CODES)[number];
-
 /** Missed events that one `room.join` replays; past it the client reads history again. */
 export const MAX_REPLAYED_EVENTS = 300;
 /** What a socket may leave unread before it is closed as slow. */
 export const MAX_BUFFERED_BYTES = 1024 * 1024;
-export const MALFORMED_FRAMES_ALLOWED = 3;
 export const TOKEN_EXPIRING_SECONDS = 60;
 /** Users listed in the answer to a join; `presenceCount` is always whole, and REST lists all. */
 export const MAX_PRESENCE_IN_ACK = 100;
@@ -118,7 +113,14 @@ export type ChatConnected = {
   expiresAt: string;
   heartbeatSeconds: number;
   serverTime: string;
-  limits: { maxFrameBytes: number; maxTextLength: number; maxMetadataBytes: number; maxSubscriptions: number };
+  limits: {
+    maxFrameBytes: number;
+    maxTextLength: number;
+    maxMetadataBytes: number;
+    maxSubscriptions: number;
+    framesPerWindow: number;
+    windowSeconds: number;
+  };
 };
 
 /** State that is true now and never replayed. */

@@ -106,7 +106,21 @@ export function invalid(field: string, message: string): ApiError {
   return new ApiError("SVC_VALIDATION_FAILED", `${field}: ${message}`, { details: [{ field, message }] });
 }
 
-/** WebSocket error frames use the same codes without the prefix. */
-export function frameCode(code: ErrorCode): string {
-  return code.slice("SVC_".length);
+/** Codes of error frames that REST does not have: of both sockets, of chat, of the RTC socket. */
+export const FRAME_ERROR_CODES = [
+  "INVALID_MESSAGE",
+  "UNKNOWN_TYPE",
+  "NOT_IN_ROOM",
+  "TOO_MANY_SUBSCRIPTIONS",
+  "ROOM_FULL",
+  "JOIN_TIMEOUT",
+  "NEGOTIATION_FAILED",
+] as const;
+
+type WithoutPrefix<Code> = Code extends `SVC_${infer Rest}` ? Rest : never;
+/** WebSocket error frames use the codes of the catalogue without the prefix, and a few of their own. */
+export type FrameErrorCode = (typeof FRAME_ERROR_CODES)[number] | WithoutPrefix<ErrorCode>;
+
+export function frameCode(code: ErrorCode): FrameErrorCode {
+  return code.slice("SVC_".length) as WithoutPrefix<ErrorCode>;
 }

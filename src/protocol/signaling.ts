@@ -25,16 +25,6 @@ export const DATA_SEND_MAX_BYTES = 8_192;
 export const RESUME_RING_FRAMES = 256;
 export const JOIN_TIMEOUT_SECONDS = 10;
 
-/** Codes of error frames that REST does not have; the others are those of `errors.ts` without their prefix. */
-export const SIGNALING_ERROR_CODES = [
-  "ROOM_FULL",
-  "JOIN_TIMEOUT",
-  "NOT_IN_ROOM",
-  "UNKNOWN_TYPE",
-  "INVALID_MESSAGE",
-  "NEGOTIATION_FAILED",
-] as const;
-
 const RequestId = Type.String({ minLength: 1, maxLength: 64 });
 const Mid = Type.String({ minLength: 1, maxLength: 32 });
 const TrackId = Type.String({ minLength: 1, maxLength: 64 });

@@ -5,5 +5,5 @@ import { rtcRoutes } from "./socket/rtc.routes.ts";
 import { whipRoutes } from "./whip/whip.routes.ts";
 
 /** How clients reach a room: the socket, or one offer over HTTP. */
-export const signalingRoutes = (http: Http, services: { signaling: Signaling }) =>
-  new Elysia().use(rtcRoutes(http, services)).use(whipRoutes(http, services));
+export const signalingRoutes = (http: Http, { signaling }: { signaling: Signaling }) =>
+  new Elysia().use(rtcRoutes(http, signaling)).use(whipRoutes(http, signaling.whip));

@@ -2,10 +2,12 @@ import type { FleetService } from "../fleet/fleet.service.ts";
 import type { OriginPolicy } from "../kernel/http/origins.ts";
 import { createRateLimiter } from "../kernel/http/rate-limit.ts";
 import { budgetHolder } from "../kernel/http/request-info.ts";
+import { createFrameDecoder } from "../kernel/socket/frame-decoder.ts";
 import type { Socket, SocketEvents } from "../kernel/socket/sockets.ts";
 import type { MediaNodes } from "../media/nodes.ts";
 import { createPlacements } from "../media/placement.ts";
 import { CLOSE_CODES } from "../protocol/close-codes.ts";
+import { ClientFrames } from "../protocol/signaling.ts";
 import type { RoomService } from "../rooms/room.service.ts";
 import type { RtcTokenService } from "../rooms/rtc-token.service.ts";
 import type { Runtime } from "../runtime.ts";
@@ -18,7 +20,7 @@ import { refuse } from "./session/refusal.ts";
 import { createRegistry } from "./session/registry.ts";
 import { releaseWaiting } from "./session/waiting-room.ts";
 import { createRequests } from "./socket/requests.ts";
-import { type Connection, type ConnectionDeps, openConnection, type SocketRequest } from "./socket/rtc-socket.ts";
+import { openRtcSocket, type RtcSocket, type RtcSocketDeps, type SocketRequest } from "./socket/rtc-socket.ts";
 import { createWhip } from "./whip/whip.ts";
 
 type SignalingDeps = {
@@ -43,7 +45,7 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
   const join = createJoin(runtime, { registry, placements, membership, rooms, rtcTokens, isWaitingRoom });
   const requests = createRequests(membership);
   const limiter = createRateLimiter(now, config.RATE_LIMIT_WINDOW_SECONDS);
-  const connections = new Set<Connection>();
+  const sockets = new Set<RtcSocket>();
   let draining = false;
 
   const adopt = createAdoption(runtime, { ...deps, registry, membership, placements });
@@ -69,12 +71,13 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
   metrics.gaugeOf("stoa_rtc_sessions", "Participants in rooms", () => registry.sessions().length);
   metrics.gaugeOf("stoa_rtc_rooms", "Rooms with somebody in them", () => registry.rooms().length);
 
-  const connectionDeps: ConnectionDeps = {
+  const socketDeps: RtcSocketDeps = {
     runtime,
     rtcTokens,
     membership,
     join,
     requests,
+    decode: createFrameDecoder(ClientFrames),
     originPolicy,
     isPresent: (roomId, identity) => registry.of(roomId, identity) !== undefined,
     turnedAway(ipAddress) {
@@ -86,16 +89,16 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
 
   return {
     liveRooms: createLiveRooms(registry, membership),
-    whip: createWhip(runtime, { registry, membership, join, turnedAway: connectionDeps.turnedAway }),
+    whip: createWhip(runtime, { registry, membership, join, turnedAway: socketDeps.turnedAway }),
 
     connect(socket: Socket, request: SocketRequest): SocketEvents {
-      const connection = openConnection(connectionDeps, socket, request);
-      connections.add(connection);
+      const opened = openRtcSocket(socketDeps, socket, request);
+      sockets.add(opened);
       return {
-        received: connection.received,
+        received: opened.received,
         closed(code) {
-          connections.delete(connection);
-          connection.closed(code);
+          sockets.delete(opened);
+          opened.closed(code);
         },
       };
     },
@@ -103,7 +106,7 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
     /** Sends everyone away, to come back to the server that follows; nobody new comes in. */
     drain(): void {
       draining = true;
-      for (const connection of connections) connection.turnAway(refuse("SVC_SHUTTING_DOWN", CLOSE_CODES.restart));
+      for (const socket of sockets) socket.turnAway(refuse("SVC_SHUTTING_DOWN", CLOSE_CODES.restart));
       for (const room of registry.rooms()) membership.dismissAll(room, "restart");
     },
   };

@@ -19,7 +19,14 @@ type Bench = Awaited<ReturnType<typeof startBench>>;
 async function startBench() {
   const dataDir = mkdtempSync(join(tmpdir(), "stoa-bench-webhooks-"));
   const server = await startStoa([...FROM_SOURCE, "dev", "--json"], {
-    env: { DATA_DIR: dataDir, PORT: "0", MEDIA_UDP_PORT: "0", CHAT_SEND_RATE_LIMIT: "1000000", LOG_LEVEL: "error" },
+    env: {
+      DATA_DIR: dataDir,
+      PORT: "0",
+      MEDIA_UDP_PORT: "0",
+      CHAT_SEND_RATE_LIMIT: "1000000",
+      CHAT_FRAME_RATE_LIMIT: "1000000",
+      LOG_LEVEL: "error",
+    },
   });
   const dev = JSON.parse(server.out) as { email: string; password: string; projectId: string; apiKey: string };
 

@@ -5,6 +5,7 @@ import { type Body, chatWorld } from "./world.ts";
 
 const unlimited = {
   CHAT_SEND_RATE_LIMIT: 1_000_000,
+  CHAT_FRAME_RATE_LIMIT: 1_000_000,
   CHAT_SUBSCRIBE_RATE_LIMIT: 1_000_000,
   CHAT_CONNECTION_RATE_LIMIT: 1_000_000,
 };
@@ -21,7 +22,7 @@ test("[contract 8] a reader that stops reading is closed with 4408, resumes and 
   slow.stopReading();
 
   const sessionOf = (user: string) =>
-    [...world.server.services.chat.live.hub.sessions].find(({ userId }) => userId === user);
+    [...world.server.services.chat.live.hub.sockets].find(({ userId }) => userId === user);
   const padding = { k: "x".repeat(4000) };
   let sent = 0;
   while (sessionOf("slow")) {

@@ -1,16 +1,17 @@
 import type { Live } from "../../src/chat/socket/live.ts";
 import type { ChatTokenCaller } from "../../src/kernel/http/callers.ts";
-import type { SocketEvents, TopicSocket } from "../../src/kernel/socket/sockets.ts";
+import type { NetworkSocket, SocketEvents, SocketServer } from "../../src/kernel/socket/sockets.ts";
 import type { Frame } from "./client.ts";
 import type { ChatRest } from "./rest.ts";
 
 /** A socket without a network: what is sent to it is read at once, unless the test says that nobody reads. */
-class FakeSocket implements TopicSocket {
+class FakeSocket implements NetworkSocket {
   readonly frames: Frame[] = [];
   readonly topics = new Set<string>();
   closed: number | null = null;
   pings = 0;
   bufferedBytes = 0;
+  getBufferedAmount = (): number => this.bufferedBytes;
   send = (text: string): void => void this.frames.push(JSON.parse(text) as Frame);
   close = (code: number): void => {
     this.closed = code;
@@ -29,17 +30,23 @@ export function fakeNetwork(chat: ChatRest) {
   const { live, tokens } = chat.server.services.chat;
   const sockets = new Set<FakeSocket>();
   let nextId = 0;
-  live.hub.broadcastBy((topic, frame) => {
-    for (const socket of sockets) if (socket.topics.has(topic) && socket.closed === null) socket.send(frame);
-  });
+  const network: SocketServer = {
+    upgrade(_request, { data }) {
+      const socket = new FakeSocket();
+      sockets.add(socket);
+      data.open(socket);
+      return true;
+    },
+    publish(topic, frame) {
+      for (const socket of sockets) if (socket.topics.has(topic) && socket.closed === null) socket.send(frame);
+    },
+  };
 
   return {
     live: live as Live,
 
     async connect(userId: string, input: Record<string, unknown> = {}): Promise<Fake> {
       const caller: ChatTokenCaller = await tokens.verify(await chat.token(userId, input));
-      const socket = new FakeSocket();
-      sockets.add(socket);
       const info = {
         id: "req",
         ip: "127.0.0.1",
@@ -49,7 +56,15 @@ export function fakeNetwork(chat: ChatRest) {
         startedAt: 0,
         publicUrl: "http://localhost",
       };
-      const events = live.opened(socket, { caller }, info);
+      const events = await new Promise<SocketEvents>((opened) => {
+        chat.server.runtime.sockets.accept(network, new Request(info.publicUrl), {}, (socket) => {
+          const events = live.opened(socket, { caller }, info);
+          opened(events);
+          return events;
+        });
+      });
+      const socket = [...sockets].at(-1);
+      if (!socket) throw new Error("no socket was opened");
       return {
         socket,
         events,

@@ -5,6 +5,7 @@ import { type Body, chatWorld } from "./world.ts";
 
 const unlimited = {
   CHAT_SEND_RATE_LIMIT: 1_000_000,
+  CHAT_FRAME_RATE_LIMIT: 1_000_000,
   CHAT_REACTION_RATE_LIMIT: 1_000_000,
   CHAT_SUBSCRIBE_RATE_LIMIT: 1_000_000,
   CHAT_CONNECTION_RATE_LIMIT: 1_000_000,

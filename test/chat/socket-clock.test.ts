@@ -293,7 +293,7 @@ test("[contract 8] a slow reader is found while much is published, without waiti
 
 test("[contract 2] revoking a token and archiving the project close its sockets with 4401", async () => {
   const [alice, bob] = [await joined("alice"), await joined("bob")];
-  const caller = [...network.live.hub.sessions].find(({ userId }) => userId === "alice")?.caller;
+  const caller = [...network.live.hub.sockets].find(({ userId }) => userId === "alice")?.caller;
   await chat.ask(chat.key, "DELETE", `/v1/chat/tokens/${caller?.tokenId}`);
   expect([alice.socket.closed, bob.socket.closed]).toEqual([4401, null]);
   const owner = await chat.server.session({ projectId: chat.projectId, role: "OWNER" });

@@ -5,6 +5,7 @@ import { type Body, chatWorld } from "./world.ts";
 const world = await chatWorld({
   CHAT_CONNECTION_RATE_LIMIT: 10_000,
   CHAT_SEND_RATE_LIMIT: 10_000,
+  CHAT_FRAME_RATE_LIMIT: 100_000,
   CHAT_SUBSCRIBE_RATE_LIMIT: 10_000,
 });
 afterAll(world.close);
@@ -22,7 +23,14 @@ test("[contract 8] a socket is greeted with who it is and what it may", async ()
       expiresAt: expect.any(String),
       heartbeatSeconds: 15,
       serverTime: expect.any(String),
-      limits: { maxFrameBytes: 65_536, maxTextLength: 4000, maxMetadataBytes: 4096, maxSubscriptions: 20 },
+      limits: {
+        maxFrameBytes: 65_536,
+        maxTextLength: 4000,
+        maxMetadataBytes: 4096,
+        maxSubscriptions: 20,
+        framesPerWindow: 100_000,
+        windowSeconds: 60,
+      },
     },
   ]);
 });

@@ -7,7 +7,9 @@ import { createPeople } from "../harness/people.ts";
 
 /** A server whose loop is measured from outside: `bun backup-process.ts DATA_DIR`, then one order a line. */
 const [, , dataDir = ""] = process.argv;
-const server = await start(testConfig({ DATA_DIR: dataDir, CHAT_SEND_RATE_LIMIT: 1_000_000 }));
+const server = await start(
+  testConfig({ DATA_DIR: dataDir, CHAT_SEND_RATE_LIMIT: 1_000_000, CHAT_FRAME_RATE_LIMIT: 1_000_000 }),
+);
 const { key } = await createPeople(server.runtime, server.services).project();
 server.runtime.db.$client.run(
   `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 25000)

@@ -65,15 +65,15 @@ describe("[signaling] media.offer", () => {
     expect(bomb.length).toBeLessThan(16_000);
     expect((await offer(bomb)).code).toBe("PAYLOAD_TOO_LARGE");
     for (const junk of ["", "%%%", Buffer.from("not deflate").toString("base64")]) {
-      expect((await offer(junk)).code).toBe("INVALID_MESSAGE");
+      expect((await offer(junk)).code).toBe("VALIDATION_FAILED");
     }
   });
 
   test("needs exactly one form of SDP, and one that can be read", async () => {
     const ada = await server.joined(await server.room(), "ada");
     const offer = (fields: object) => ada.ask("media.offer", { publish: [], subscribe: [], ...fields });
-    expect((await offer({})).code).toBe("INVALID_MESSAGE");
-    expect((await offer({ sdp: "v=0", sdpDeflate: "x" })).code).toBe("INVALID_MESSAGE");
+    expect((await offer({})).code).toBe("VALIDATION_FAILED");
+    expect((await offer({ sdp: "v=0", sdpDeflate: "x" })).code).toBe("VALIDATION_FAILED");
     expect((await offer({ sdp: "nonsense" })).code).toBe("NEGOTIATION_FAILED");
     expect(ada.closed).toBeNull();
   });
@@ -149,7 +149,7 @@ describe("[signaling] tracks and subscriptions", () => {
     expect((await bob.ask("subscription.update", { tracks: [{ trackId: "none", mid: "4" }] })).code).toBe(
       "TRACK_NOT_FOUND",
     );
-    expect((await bob.ask("subscription.update", { tracks: [] })).code).toBe("INVALID_MESSAGE");
+    expect((await bob.ask("subscription.update", { tracks: [] })).code).toBe("VALIDATION_FAILED");
   });
 
   test("layers, deliveries, quality and speakers reach those they concern", async () => {
@@ -212,7 +212,7 @@ describe("[signaling] data and metadata", () => {
     expect((await update(null)).type).toBe("ack");
     const seen = bob.of("participant.updated").map(({ participant }) => (participant as { metadata: string }).metadata);
     expect(seen).toEqual(["hello", "🎥".repeat(1024), null as unknown as string]);
-    expect((await update(7)).code).toBe("INVALID_MESSAGE");
+    expect((await update(7)).code).toBe("VALIDATION_FAILED");
   });
 });
 

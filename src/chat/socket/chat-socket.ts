@@ -1,61 +1,54 @@
-import { iso } from "../../kernel/clock.ts";
+import { iso, type Now } from "../../kernel/clock.ts";
 import type { ChatTokenCaller } from "../../kernel/http/callers.ts";
+import { errorFrame, type FrameError, frameError, frameErrorOf } from "../../kernel/socket/frame-error.ts";
+import type { FrameAbuse, FrameReading } from "../../kernel/socket/frame-reader.ts";
 import type { SocketEvents, TopicSocket } from "../../kernel/socket/sockets.ts";
-import {
-  type ChatErrorCode,
-  type ChatErrorFrame,
-  type ChatServerFrame,
-  MALFORMED_FRAMES_ALLOWED,
-  TOKEN_EXPIRING_SECONDS,
-} from "../../protocol/chat.ts";
+import { type ChatClientFrame, type ChatServerFrame, TOKEN_EXPIRING_SECONDS } from "../../protocol/chat.ts";
 import { CHAT_CLOSE_CODES } from "../../protocol/close-codes.ts";
-import { ApiError, frameCode } from "../../protocol/errors.ts";
-import type { Commands } from "./commands.ts";
-import type { Place } from "./conversation-ref.ts";
-import { type Decode, malformed } from "./decode.ts";
-import { type Hub, topicOf } from "./hub.ts";
+import type { ConversationRef } from "./conversation-ref.ts";
 
-/** A refusal that only the socket knows. */
-export class SocketError extends Error {
-  constructor(
-    readonly code: ChatErrorCode,
-    message: string,
-  ) {
-    super(message);
-  }
-}
-
-export type SessionDeps = {
-  hub: Hub;
-  commands: Commands;
-  decode: Decode;
-  now: () => number;
-  maxFrameBytes: number;
+/** What a chat socket leaves to those who made it. */
+export type ChatSocketDeps = {
+  now: Now;
   heartbeatMs: number;
-  onClosed: (session: Session, code: number) => void;
+  /** Does what a frame asks for; what it answers becomes the `ack`. */
+  run: (socket: ChatSocket, frame: ChatClientFrame) => object | Promise<object>;
+  /** It lives, and so does its user in every conversation it has joined. */
+  onSignOfLife: (socket: ChatSocket) => void;
+  /** `clean`: its user meant to go, or may not come back. */
+  onClosed: (socket: ChatSocket, code: number, clean: boolean) => void;
+  /** A fault of ours, which its client is told nothing of. */
   onError: (error: unknown) => void;
 };
 
-type State = { kind: "open"; warned: boolean; malformed: number } | { kind: "closed" };
+type State = { kind: "open"; warned: boolean } | { kind: "closed" };
 
 /** Presence needs no more signs of life than this. */
 const TOUCH_EVERY_MS = 1000;
 
-/** One connection: reads frames, answers each, and holds what it has joined. */
-export class Session implements SocketEvents {
-  #state: State = { kind: "open", warned: false, malformed: 0 };
+const ABUSE_CODES: Record<FrameAbuse, number> = {
+  tooLarge: CHAT_CLOSE_CODES.frameTooLarge,
+  tooMany: CHAT_CLOSE_CODES.tooManyConnections,
+  malformed: CHAT_CLOSE_CODES.malformed,
+};
+
+/** One chat socket: reads frames, answers each, and holds what it has joined. */
+export class ChatSocket implements SocketEvents {
+  #state: State = { kind: "open", warned: false };
   #caller: ChatTokenCaller;
   #seenAt: number;
   #pingedAt: number;
   #touchedAt: number;
-  readonly joined = new Map<string, Place>();
+  /** Kept by the hub. */
+  readonly joined = new Map<string, ConversationRef>();
   messagesSent = 0;
 
   constructor(
     readonly id: string,
-    readonly socket: TopicSocket,
+    readonly network: TopicSocket,
     caller: ChatTokenCaller,
-    private readonly deps: SessionDeps,
+    private readonly read: (text: string | null, bytes: number) => FrameReading<ChatClientFrame>,
+    private readonly deps: ChatSocketDeps,
   ) {
     this.#caller = caller;
     this.#seenAt = this.#pingedAt = this.#touchedAt = deps.now();
@@ -74,20 +67,19 @@ export class Session implements SocketEvents {
   received(text: string | null, bytes: number): void {
     if (this.#state.kind === "closed") return;
     this.#signOfLife();
-    if (bytes > this.deps.maxFrameBytes) {
-      this.end(CHAT_CLOSE_CODES.frameTooLarge, "frame too large");
-      return;
+    const reading = this.read(text, bytes);
+    switch (reading.kind) {
+      case "frame":
+        this.#run(reading.frame);
+        break;
+      case "refused":
+        this.#refuse(reading.error, reading.id);
+        break;
+      case "abuse":
+        this.#refuse(reading.error, reading.id);
+        this.end(ABUSE_CODES[reading.abuse], reading.error.code);
+        break;
     }
-    const decoded = text === null ? malformed("A frame is text.") : this.deps.decode(text);
-    if (decoded.ok) {
-      this.#run(decoded.frame);
-      return;
-    }
-    const { id, code, message } = decoded;
-    this.push({ type: "error", ...(id === undefined ? {} : { id }), code, message });
-    if (!decoded.malformed) return;
-    this.#state.malformed += 1;
-    if (this.#state.malformed >= MALFORMED_FRAMES_ALLOWED) this.end(CHAT_CLOSE_CODES.malformed, "malformed frames");
   }
 
   answered(): void {
@@ -105,7 +97,7 @@ export class Session implements SocketEvents {
   end(code: number, reason: string): void {
     if (this.#state.kind === "closed") return;
     this.#close(code, code === CHAT_CLOSE_CODES.unauthorized);
-    this.socket.close(code, reason);
+    this.network.close(code, reason);
   }
 
   push(frame: ChatServerFrame): void {
@@ -113,18 +105,7 @@ export class Session implements SocketEvents {
   }
 
   send(frame: string): void {
-    if (this.#state.kind === "open") this.socket.send(frame);
-  }
-
-  join(place: Place): void {
-    this.joined.set(place.id, place);
-    this.deps.hub.join(this, place);
-  }
-
-  leave(place: Place): void {
-    if (!this.joined.delete(place.id)) return;
-    this.socket.unsubscribe(topicOf(place.id));
-    this.deps.hub.leave(this, place, true);
+    if (this.#state.kind === "open") this.network.send(frame);
   }
 
   refresh(caller: ChatTokenCaller): void {
@@ -146,25 +127,33 @@ export class Session implements SocketEvents {
     const { heartbeatMs } = this.deps;
     if (at - this.#seenAt >= heartbeatMs && at - this.#pingedAt >= heartbeatMs) {
       this.#pingedAt = at;
-      this.socket.ping();
+      this.network.ping();
     }
   }
 
-  #run(frame: Parameters<Commands["run"]>[1]): void {
+  #run(frame: ChatClientFrame): void {
     const { id } = frame;
     const named = id === undefined ? {} : { id };
     const acknowledge = (body: object) =>
       this.send(
         JSON.stringify(frame.type === "ping" ? { type: "pong", ...named } : { type: "ack", ...named, ...body }),
       );
-    const refuse = (error: unknown) => this.push({ ...errorFrame(error, this.deps.onError), ...named });
+    const fail = (error: unknown) => {
+      const known = frameErrorOf(error);
+      if (!known) this.deps.onError(error);
+      this.#refuse(known ?? frameError("SVC_INTERNAL_ERROR"), id);
+    };
     try {
-      const answer = this.deps.commands.run(this, frame);
-      if (answer instanceof Promise) answer.then(acknowledge, refuse);
+      const answer = this.deps.run(this, frame);
+      if (answer instanceof Promise) answer.then(acknowledge, fail);
       else acknowledge(answer);
     } catch (error) {
-      refuse(error);
+      fail(error);
     }
+  }
+
+  #refuse(error: FrameError, id: string | undefined): void {
+    this.push(errorFrame(error, id));
   }
 
   #signOfLife(): void {
@@ -172,25 +161,11 @@ export class Session implements SocketEvents {
     this.#seenAt = at;
     if (at - this.#touchedAt < TOUCH_EVERY_MS) return;
     this.#touchedAt = at;
-    for (const place of this.joined.values()) this.deps.hub.presences.touch(place, this.userId);
+    this.deps.onSignOfLife(this);
   }
 
   #close(code: number, clean: boolean): void {
     this.#state = { kind: "closed" };
-    for (const place of this.joined.values()) this.deps.hub.leave(this, place, clean);
-    this.deps.onClosed(this, code);
+    this.deps.onClosed(this, code, clean);
   }
-}
-
-function errorFrame(error: unknown, onError: (error: unknown) => void): ChatErrorFrame {
-  if (error instanceof SocketError) return { type: "error", code: error.code, message: error.message };
-  if (!(error instanceof ApiError)) onError(error);
-  const { code, message, extra } = error instanceof ApiError ? error : new ApiError("SVC_INTERNAL_ERROR");
-  const { retryAfterSeconds } = extra;
-  return {
-    type: "error",
-    code: frameCode(code),
-    message,
-    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
-  };
 }

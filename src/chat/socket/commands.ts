@@ -1,4 +1,5 @@
 import { iso } from "../../kernel/clock.ts";
+import { FrameError } from "../../kernel/socket/frame-error.ts";
 import {
   type ChatAckBody,
   type ChatClientFrame,
@@ -9,50 +10,50 @@ import {
 import { ApiError } from "../../protocol/errors.ts";
 import type { Runtime } from "../../runtime.ts";
 import { type Access, requireActive, requireUnmuted } from "../access.ts";
-import type { ChatParts } from "../chat.service.ts";
+import type { ChatRules } from "../rules.ts";
 import { shownScopes } from "../token.service.ts";
-import { type Session, SocketError } from "./chat-socket.ts";
+import type { ChatSocket } from "./chat-socket.ts";
 import type { Hub } from "./hub.ts";
 import { recover } from "./recover.ts";
 
 type Answer<T extends ChatClientFrameType> = ChatAckBody<T> | Promise<ChatAckBody<T>>;
-type Table = { [T in ChatClientFrameType]: (session: Session, frame: ChatClientFrameOf<T>) => Answer<T> };
+type Table = { [T in ChatClientFrameType]: (socket: ChatSocket, frame: ChatClientFrameOf<T>) => Answer<T> };
 
-export type Commands = { run(session: Session, frame: ChatClientFrame): object | Promise<object> };
+export type Commands = { run(socket: ChatSocket, frame: ChatClientFrame): object | Promise<object> };
 
 /** What each frame of a client does. What changes something is answered once it is on disk. */
-export function createCommands({ config, now, write, writer }: Runtime, chat: ChatParts, hub: Hub): Commands {
+export function createCommands({ config, now, write, writer }: Runtime, chat: ChatRules, hub: Hub): Commands {
   const { access, budgets, messages, reactions, readStates } = chat;
 
   /** On this connection, what is written to must have been joined. */
-  function joined(session: Session, found: Access): Access {
-    if (!session.joined.has(found.conversation.id)) {
-      throw new SocketError("NOT_IN_ROOM", "Join the conversation on this connection first.");
+  function joined(socket: ChatSocket, found: Access): Access {
+    if (!socket.joined.has(found.conversation.id)) {
+      throw new FrameError("NOT_IN_ROOM", "Join the conversation on this connection first.");
     }
     return found;
   }
 
-  const ofMessage = (session: Session, messageId: string, scope: "chat:read" | "chat:send") => {
-    const found = access.message(session.caller, messageId, scope);
-    joined(session, found.access);
+  const ofMessage = (socket: ChatSocket, messageId: string, scope: "chat:read" | "chat:send") => {
+    const found = access.message(socket.caller, messageId, scope);
+    joined(socket, found.access);
     return found;
   };
 
-  const typingIn = (session: Session, room: string): Access =>
-    joined(session, access.conversation(session.caller, room, "chat:send"));
+  const typingIn = (socket: ChatSocket, room: string): Access =>
+    joined(socket, access.conversation(socket.caller, room, "chat:send"));
 
   const table: Table = {
-    "room.join"(session, { room, since, epoch }) {
-      budgets.join(session.caller);
-      const { conversation, member } = access.conversation(session.caller, room, "chat:read");
+    "room.join"(socket, { room, since, epoch }) {
+      budgets.join(socket.caller);
+      const { conversation, member } = access.conversation(socket.caller, room, "chat:read");
       const { id } = conversation;
-      if (!session.joined.has(id) && session.joined.size >= config.CHAT_MAX_ROOM_SUBSCRIPTIONS) {
-        throw new SocketError(
+      if (!socket.joined.has(id) && socket.joined.size >= config.CHAT_MAX_ROOM_SUBSCRIPTIONS) {
+        throw new FrameError(
           "TOO_MANY_SUBSCRIPTIONS",
           `A connection joins at most ${config.CHAT_MAX_ROOM_SUBSCRIPTIONS} conversations.`,
         );
       }
-      session.join({ id, publicId: conversation.publicId });
+      hub.join(socket, { id, publicId: conversation.publicId });
       return {
         room: chat.conversations.show(conversation),
         role: member?.role ?? "MEMBER",
@@ -62,92 +63,92 @@ export function createCommands({ config, now, write, writer }: Runtime, chat: Ch
         presence: hub.presences.list(id, MAX_PRESENCE_IN_ACK),
         presenceCount: hub.presences.count(id),
         typing: hub.typists.list(id),
-        readState: readStates.of(conversation, session.userId),
+        readState: readStates.of(conversation, socket.userId),
       };
     },
 
-    "room.leave"(session, { room }) {
-      const { conversation } = joined(session, access.conversation(session.caller, room, "chat:read"));
-      session.leave({ id: conversation.id, publicId: conversation.publicId });
+    "room.leave"(socket, { room }) {
+      const { conversation } = joined(socket, access.conversation(socket.caller, room, "chat:read"));
+      hub.leave(socket, { id: conversation.id, publicId: conversation.publicId });
       return {};
     },
 
-    "message.send"(session, { room, messageType, ...input }) {
-      budgets.send(session.caller);
-      session.messagesSent += 1;
+    "message.send"(socket, { room, messageType, ...input }) {
+      budgets.send(socket.caller);
+      socket.messagesSent += 1;
       return writer.checkThenWrite((unit) =>
-        messages.send(unit, joined(session, access.conversation(session.caller, room, "chat:send")), {
+        messages.send(unit, joined(socket, access.conversation(socket.caller, room, "chat:send")), {
           ...input,
           type: messageType,
         }),
       );
     },
 
-    "message.update"(session, { messageId, text, metadata }) {
-      budgets.edit(session.caller);
+    "message.update"(socket, { messageId, text, metadata }) {
+      budgets.edit(socket.caller);
       return write((unit) => ({
-        message: messages.edit(unit, ofMessage(session, messageId, "chat:send"), { text, metadata }),
+        message: messages.edit(unit, ofMessage(socket, messageId, "chat:send"), { text, metadata }),
       }));
     },
 
-    "message.delete"(session, { messageId }) {
-      budgets.edit(session.caller);
-      return write((unit) => ({ message: messages.delete(unit, ofMessage(session, messageId, "chat:send")) }));
+    "message.delete"(socket, { messageId }) {
+      budgets.edit(socket.caller);
+      return write((unit) => ({ message: messages.delete(unit, ofMessage(socket, messageId, "chat:send")) }));
     },
 
-    "reaction.add"(session, { messageId, emoji }) {
-      budgets.react(session.caller);
+    "reaction.add"(socket, { messageId, emoji }) {
+      budgets.react(socket.caller);
       return write((unit) => {
-        reactions.add(unit, ofMessage(session, messageId, "chat:send"), session.userId, emoji);
+        reactions.add(unit, ofMessage(socket, messageId, "chat:send"), socket.userId, emoji);
         return {};
       });
     },
 
-    "reaction.remove"(session, { messageId, emoji }) {
-      budgets.react(session.caller);
+    "reaction.remove"(socket, { messageId, emoji }) {
+      budgets.react(socket.caller);
       return write((unit) => {
-        reactions.remove(unit, ofMessage(session, messageId, "chat:send"), session.userId, emoji);
+        reactions.remove(unit, ofMessage(socket, messageId, "chat:send"), socket.userId, emoji);
         return {};
       });
     },
 
-    "read.mark"(session, { messageId }) {
-      budgets.read(session.caller);
+    "read.mark"(socket, { messageId }) {
+      budgets.read(socket.caller);
       return write((unit) => ({
-        readState: readStates.mark(unit, ofMessage(session, messageId, "chat:read"), session.userId),
+        readState: readStates.mark(unit, ofMessage(socket, messageId, "chat:read"), socket.userId),
       }));
     },
 
-    "typing.start"(session, { room }) {
-      budgets.type(session.caller);
-      const found = typingIn(session, room);
+    "typing.start"(socket, { room }) {
+      budgets.type(socket.caller);
+      const found = typingIn(socket, room);
       requireActive(found);
       requireUnmuted(found, now());
-      hub.typists.start(found.conversation, session.userId);
+      hub.typists.start(found.conversation, socket.userId);
       return {};
     },
 
-    "typing.stop"(session, { room }) {
-      budgets.type(session.caller);
-      hub.typists.stop(typingIn(session, room).conversation, session.userId);
+    "typing.stop"(socket, { room }) {
+      budgets.type(socket.caller);
+      hub.typists.stop(typingIn(socket, room).conversation, socket.userId);
       return {};
     },
 
-    "presence.set"(session, { status }) {
-      budgets.type(session.caller);
-      for (const place of session.joined.values()) hub.presences.set(place, session.userId, status);
+    "presence.set"(socket, { status }) {
+      budgets.type(socket.caller);
+      for (const ref of socket.joined.values()) hub.presences.set(ref, socket.userId, status);
       return {};
     },
 
-    async "token.refresh"(session, { token }) {
-      const { projectId, environment, userId } = session.caller;
+    async "token.refresh"(socket, { token }) {
+      const { projectId, environment, userId } = socket.caller;
       const caller = await chat.tokens.verify(token);
       if (caller.projectId !== projectId || caller.environment !== environment || caller.userId !== userId) {
         throw new ApiError("SVC_PERMISSION_DENIED", "A connection keeps its user and project.");
       }
-      session.refresh(caller);
-      for (const place of [...session.joined.values()]) {
-        if (caller.conversations !== null && !caller.conversations.includes(place.id)) session.leave(place);
+      socket.refresh(caller);
+      for (const ref of [...socket.joined.values()]) {
+        if (caller.conversations !== null && !caller.conversations.includes(ref.id)) hub.leave(socket, ref);
       }
       return { expiresAt: iso(caller.expiresAt), scopes: shownScopes(caller.scopes) };
     },
@@ -156,7 +157,7 @@ export function createCommands({ config, now, write, writer }: Runtime, chat: Ch
   };
 
   return {
-    run: (session, frame) =>
-      (table[frame.type] as (session: Session, frame: ChatClientFrame) => object)(session, frame),
+    run: (socket, frame) =>
+      (table[frame.type] as (socket: ChatSocket, frame: ChatClientFrame) => object)(socket, frame),
   };
 }

@@ -2,37 +2,37 @@ import type { RequestInfo } from "../../kernel/http/request-info.ts";
 import type { Runtime } from "../../runtime.ts";
 import { connectionStore } from "../store/connection.store.ts";
 import type { ChatConnectionRow } from "../store/connection.table.ts";
-import type { Session } from "./chat-socket.ts";
+import type { ChatSocket } from "./chat-socket.ts";
 
 const KEEP_MS = 30 * 24 * 3_600_000;
 const PRUNED_AT_ONCE = 500;
 
-export type Connections = ReturnType<typeof createConnections>;
+export type ConnectionLog = ReturnType<typeof createConnectionLog>;
 
 /**
  * The record of who was connected, for the dashboard. Written in batches, beside what clients wait for: five thousand
  * sockets that come back at once are a handful of transactions.
  */
-export function createConnections({ db, now, write }: Runtime) {
+export function createConnectionLog({ db, now, write }: Runtime) {
   const store = connectionStore(db);
-  const open = new Map<Session, ChatConnectionRow>();
-  let fresh: Session[] = [];
+  const open = new Map<ChatSocket, ChatConnectionRow>();
+  let fresh: ChatSocket[] = [];
   let over: ChatConnectionRow[] = [];
 
-  function snapshot(session: Session, row: ChatConnectionRow): ChatConnectionRow {
-    const conversations = JSON.stringify([...session.joined.values()].map(({ publicId }) => publicId));
-    return { ...row, conversations, messagesSent: session.messagesSent };
+  function snapshot(socket: ChatSocket, row: ChatConnectionRow): ChatConnectionRow {
+    const conversations = JSON.stringify([...socket.joined.values()].map(({ publicId }) => publicId));
+    return { ...row, conversations, messagesSent: socket.messagesSent };
   }
 
   return {
     /** What a crash left open has ended. For the one server of this database only. */
     start: (): Promise<void> => write((unit) => store.abandon(unit, now())),
 
-    opened(session: Session, { ip, userAgent }: RequestInfo): void {
-      const { projectId, environment, userId } = session.caller;
-      fresh.push(session);
-      open.set(session, {
-        id: session.id,
+    opened(socket: ChatSocket, { ip, userAgent }: RequestInfo): void {
+      const { projectId, environment, userId } = socket.caller;
+      fresh.push(socket);
+      open.set(socket, {
+        id: socket.id,
         projectId,
         environment,
         userId,
@@ -46,18 +46,18 @@ export function createConnections({ db, now, write }: Runtime) {
       });
     },
 
-    closed(session: Session, closeCode: number): void {
-      const row = open.get(session);
+    closed(socket: ChatSocket, closeCode: number): void {
+      const row = open.get(socket);
       if (!row) return;
-      open.delete(session);
-      const ended = { ...snapshot(session, row), disconnectedAt: now(), closeCode };
+      open.delete(socket);
+      const ended = { ...snapshot(socket, row), disconnectedAt: now(), closeCode };
       over.push(ended);
     },
 
     /** Writes what opened and closed since the last time. */
     async flush(): Promise<void> {
       if (fresh.length === 0 && over.length === 0) return;
-      const opened = fresh.flatMap((session) => open.get(session) ?? []);
+      const opened = fresh.flatMap((socket) => open.get(socket) ?? []);
       const known = new Set(fresh.map(({ id }) => id));
       const ended = over;
       fresh = [];
@@ -70,7 +70,7 @@ export function createConnections({ db, now, write }: Runtime) {
 
     /** Newest first, those still open as they are now. */
     list(...page: Parameters<typeof store.list>): ChatConnectionRow[] {
-      const live = new Map([...open].map(([session, row]) => [row.id, snapshot(session, row)]));
+      const live = new Map([...open].map(([socket, row]) => [row.id, snapshot(socket, row)]));
       return store.list(...page).map((row) => live.get(row.id) ?? row);
     },
     count: (projectId: string, environment: string): number =>

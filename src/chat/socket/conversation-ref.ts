@@ -1,2 +1,2 @@
-/** A conversation as the live side knows it: by its uuid inside, by its conv_ id on the wire. */
-export type Place = { id: string; publicId: string };
+/** A conversation as the sockets know it: by its uuid inside, by its conv_ id on the wire. */
+export type ConversationRef = { id: string; publicId: string };

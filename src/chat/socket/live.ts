@@ -1,16 +1,18 @@
 import { iso } from "../../kernel/clock.ts";
 import type { ChatTokenCaller } from "../../kernel/http/callers.ts";
 import type { RequestInfo } from "../../kernel/http/request-info.ts";
+import { createFrameDecoder } from "../../kernel/socket/frame-decoder.ts";
+import { createFrameReader } from "../../kernel/socket/frame-reader.ts";
 import type { SocketEvents, TopicSocket } from "../../kernel/socket/sockets.ts";
 import { every } from "../../kernel/timers.ts";
+import { ChatClientFrames } from "../../protocol/chat.ts";
 import { CHAT_CLOSE_CODES } from "../../protocol/close-codes.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { ChatParts } from "../chat.service.ts";
+import type { ChatRules } from "../rules.ts";
 import { shownScopes } from "../token.service.ts";
-import { Session, type SessionDeps } from "./chat-socket.ts";
+import { ChatSocket, type ChatSocketDeps } from "./chat-socket.ts";
 import { createCommands } from "./commands.ts";
-import { createConnections } from "./connection-log.ts";
-import { createDecode } from "./decode.ts";
+import { createConnectionLog } from "./connection-log.ts";
 import { createHub } from "./hub.ts";
 
 /** Who comes in, or why not: a browser learns a reason only from the code of a socket that was open. */
@@ -27,32 +29,38 @@ const REFUSED: SocketEvents = { received: () => {}, closed: () => {} };
 export type Live = ReturnType<typeof createLive>;
 
 /** The live side of chat: its sockets, from the first frame to the drain. */
-export function createLive(runtime: Runtime, chat: ChatParts, isArchived: (projectId: string) => boolean) {
+export function createLive(runtime: Runtime, chat: ChatRules, isArchived: (projectId: string) => boolean) {
   const { bus, config, ids, log, metrics, now, timers, writer } = runtime;
   const hub = createHub(runtime);
-  const connections = createConnections(runtime);
+  const connections = createConnectionLog(runtime);
   const heartbeatSeconds = Math.min(HEARTBEAT_SECONDS, config.CHAT_PRESENCE_TTL_SECONDS / 3);
   let draining = false;
 
-  const deps: SessionDeps = {
-    hub,
-    commands: createCommands(runtime, chat, hub),
-    decode: createDecode(),
+  const decode = createFrameDecoder(ChatClientFrames);
+  const frameLimits = {
     now,
-    maxFrameBytes: config.CHAT_MAX_FRAME_BYTES,
+    maxBytes: config.CHAT_MAX_FRAME_BYTES,
+    framesPerWindow: config.CHAT_FRAME_RATE_LIMIT,
+    windowSeconds: config.RATE_LIMIT_WINDOW_SECONDS,
+  };
+  const commands = createCommands(runtime, chat, hub);
+  const deps: ChatSocketDeps = {
+    now,
     heartbeatMs: heartbeatSeconds * 1000,
-    onClosed(session, code) {
-      hub.sessions.delete(session);
-      connections.closed(session, code);
+    run: commands.run,
+    onSignOfLife: hub.signOfLife,
+    onClosed(socket, code, clean) {
+      hub.closed(socket, clean);
+      connections.closed(socket, code);
     },
     onError: (err) => log.error({ err }, "chat frame failed"),
   };
 
-  metrics.gaugeOf("stoa_chat_connections", "Open chat sockets", () => hub.sessions.size);
+  metrics.gaugeOf("stoa_chat_connections", "Open chat sockets", () => hub.sockets.size);
   bus.on("projectChanged", ({ projectId }) => {
     if (!isArchived(projectId)) return;
-    for (const session of hub.sessions) {
-      if (session.caller.projectId === projectId) session.end(CHAT_CLOSE_CODES.unauthorized, "project archived");
+    for (const socket of hub.sockets) {
+      if (socket.caller.projectId === projectId) socket.end(CHAT_CLOSE_CODES.unauthorized, "project archived");
     }
   });
 
@@ -69,22 +77,23 @@ export function createLive(runtime: Runtime, chat: ChatParts, isArchived: (proje
     typists: hub.typists,
 
     /** A socket that is open: greeted, or told why it cannot stay. */
-    opened(socket: TopicSocket, admission: Admission, info: RequestInfo): SocketEvents {
+    opened(network: TopicSocket, admission: Admission, info: RequestInfo): SocketEvents {
       if ("refused" in admission) {
-        socket.close(admission.refused, admission.reason);
+        network.close(admission.refused, admission.reason);
         return REFUSED;
       }
       if (draining) {
-        socket.close(CHAT_CLOSE_CODES.restart, "restarting");
+        network.close(CHAT_CLOSE_CODES.restart, "restarting");
         return REFUSED;
       }
       const { caller } = admission;
-      const session = new Session(ids.uuid(), socket, caller, deps);
-      hub.sessions.add(session);
-      connections.opened(session, info);
-      session.push({
+      const read = createFrameReader(decode, frameLimits);
+      const socket = new ChatSocket(ids.uuid(), network, caller, read, deps);
+      hub.sockets.add(socket);
+      connections.opened(socket, info);
+      socket.push({
         type: "connected",
-        connectionId: session.id,
+        connectionId: socket.id,
         userId: caller.userId,
         scopes: shownScopes(caller.scopes),
         expiresAt: iso(caller.expiresAt),
@@ -95,9 +104,11 @@ export function createLive(runtime: Runtime, chat: ChatParts, isArchived: (proje
           maxTextLength: config.CHAT_MAX_TEXT_LENGTH,
           maxMetadataBytes: config.CHAT_MAX_METADATA_BYTES,
           maxSubscriptions: config.CHAT_MAX_ROOM_SUBSCRIPTIONS,
+          framesPerWindow: config.CHAT_FRAME_RATE_LIMIT,
+          windowSeconds: config.RATE_LIMIT_WINDOW_SECONDS,
         },
       });
-      return session;
+      return socket;
     },
 
     /** Starts the clockwork; the answer stops it. */
@@ -110,14 +121,14 @@ export function createLive(runtime: Runtime, chat: ChatParts, isArchived: (proje
     async drain(deadline: number): Promise<void> {
       draining = true;
       await writer.drain();
-      const sessions = [...hub.sessions];
-      const spreadMs = Math.min(DRAIN_SPREAD_MS, sessions.length * DRAIN_MS_PER_SOCKET, Math.max(0, deadline - now()));
+      const sockets = [...hub.sockets];
+      const spreadMs = Math.min(DRAIN_SPREAD_MS, sockets.length * DRAIN_MS_PER_SOCKET, Math.max(0, deadline - now()));
       await Promise.all(
-        sessions.map(
-          (session) =>
+        sockets.map(
+          (socket) =>
             new Promise<void>((done) => {
               timers.after(Math.random() * spreadMs, () => {
-                session.end(CHAT_CLOSE_CODES.restart, "restarting");
+                socket.end(CHAT_CLOSE_CODES.restart, "restarting");
                 done();
               });
             }),

@@ -1,6 +1,6 @@
 import { iso, type Now } from "../../kernel/clock.ts";
 import type { Presence, PresenceStatus } from "../../protocol/chat-records.ts";
-import type { Place } from "./conversation-ref.ts";
+import type { ConversationRef } from "./conversation-ref.ts";
 
 type Entry = {
   userId: string;
@@ -15,7 +15,7 @@ type Entry = {
   told: PresenceStatus;
 };
 
-type Conversation = { place: Place; entries: Map<string, Entry>; present: number; changed: Set<Entry> };
+type Conversation = { ref: ConversationRef; entries: Map<string, Entry>; present: number; changed: Set<Entry> };
 
 type PresenceChange = { userId: string; status: PresenceStatus; at: string };
 
@@ -24,7 +24,7 @@ type PresenceChange = { userId: string; status: PresenceStatus; at: string };
  * changes are told in batches, and one that was undone meanwhile is not told at all: a thousand sockets that come back
  * at once cause no storm.
  */
-export function createPresences(now: Now, ttlMs: number, tell: (place: Place, change: PresenceChange) => void) {
+export function createPresences(now: Now, ttlMs: number, tell: (ref: ConversationRef, change: PresenceChange) => void) {
   const conversations = new Map<string, Conversation>();
 
   function change(conversation: Conversation, entry: Entry, status: PresenceStatus): void {
@@ -40,18 +40,18 @@ export function createPresences(now: Now, ttlMs: number, tell: (place: Place, ch
     if (entry.joins === 0 && entry.status === "offline" && !changed.has(entry)) entries.delete(entry.userId);
   }
 
-  function opened(place: Place): Conversation {
-    const known = conversations.get(place.id);
+  function opened(ref: ConversationRef): Conversation {
+    const known = conversations.get(ref.id);
     if (known) return known;
-    const made: Conversation = { place, entries: new Map(), present: 0, changed: new Set() };
-    conversations.set(place.id, made);
+    const made: Conversation = { ref, entries: new Map(), present: 0, changed: new Set() };
+    conversations.set(ref.id, made);
     return made;
   }
 
   return {
     /** A socket of the user opened the conversation. */
-    join(place: Place, userId: string): void {
-      const conversation = opened(place);
+    join(ref: ConversationRef, userId: string): void {
+      const conversation = opened(ref);
       const at = now();
       let entry = conversation.entries.get(userId);
       if (!entry) {
@@ -64,7 +64,7 @@ export function createPresences(now: Now, ttlMs: number, tell: (place: Place, ch
     },
 
     /** `clean`: they meant to go. Otherwise they may be back before anyone needs to know. */
-    leave({ id }: Place, userId: string, clean: boolean): void {
+    leave({ id }: ConversationRef, userId: string, clean: boolean): void {
       const conversation = conversations.get(id);
       const entry = conversation?.entries.get(userId);
       if (!conversation || !entry) return;
@@ -75,7 +75,7 @@ export function createPresences(now: Now, ttlMs: number, tell: (place: Place, ch
     },
 
     /** A sign of life of a socket that has the conversation open; brings back who had expired. */
-    touch({ id }: Place, userId: string): void {
+    touch({ id }: ConversationRef, userId: string): void {
       const conversation = conversations.get(id);
       const entry = conversation?.entries.get(userId);
       if (!conversation || !entry) return;
@@ -83,7 +83,7 @@ export function createPresences(now: Now, ttlMs: number, tell: (place: Place, ch
       if (entry.status === "offline") change(conversation, entry, "online");
     },
 
-    set({ id }: Place, userId: string, status: "online" | "away"): void {
+    set({ id }: ConversationRef, userId: string, status: "online" | "away"): void {
       const conversation = conversations.get(id);
       const entry = conversation?.entries.get(userId);
       if (conversation && entry && entry.status !== "offline") change(conversation, entry, status);
@@ -108,14 +108,14 @@ export function createPresences(now: Now, ttlMs: number, tell: (place: Place, ch
     sweep(): void {
       const at = now();
       for (const [id, conversation] of conversations) {
-        const { place, entries, changed } = conversation;
+        const { ref, entries, changed } = conversation;
         for (const entry of entries.values()) {
           if (entry.until <= at) change(conversation, entry, "offline");
         }
         for (const entry of changed) {
           const { userId, status } = entry;
           changed.delete(entry);
-          if (status !== entry.told) tell(place, { userId, status, at: entry.at });
+          if (status !== entry.told) tell(ref, { userId, status, at: entry.at });
           entry.told = status;
           forgetIfGone(conversation, entry);
         }

@@ -3,7 +3,7 @@ import type { Http } from "../../kernel/http/http.ts";
 import { type OriginPolicy, originAllowed } from "../../kernel/http/origins.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import type { RequestInfo } from "../../kernel/http/request-info.ts";
-import { acceptSocket, socketCredential } from "../../kernel/socket/sockets.ts";
+import { socketCredential } from "../../kernel/socket/sockets.ts";
 import { CHAT_CLOSE_CODES } from "../../protocol/close-codes.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { ChatService } from "../chat.service.ts";
@@ -11,7 +11,7 @@ import type { Admission } from "./live.ts";
 
 type ChatSocketDeps = { chat: ChatService; originPolicy: (projectId: string) => OriginPolicy };
 
-export const chatSocketRoutes = ({ infoOf }: Http, { chat, originPolicy }: ChatSocketDeps) => {
+export const chatSocketRoutes = ({ infoOf, sockets }: Http, { chat, originPolicy }: ChatSocketDeps) => {
   async function admit(token: string | null, info: RequestInfo): Promise<Admission> {
     try {
       chat.budgets.connect(info.ip);
@@ -37,7 +37,7 @@ export const chatSocketRoutes = ({ infoOf }: Http, { chat, originPolicy }: ChatS
       if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") throw notASocket();
       const { token, headers } = socketCredential(request);
       const admission = await admit(token, info);
-      const accepted = acceptSocket(server, request, headers, (socket) => chat.live.opened(socket, admission, info));
+      const accepted = sockets.accept(server, request, headers, (socket) => chat.live.opened(socket, admission, info));
       if (!accepted) throw notASocket();
     },
     documented(

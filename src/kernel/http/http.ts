@@ -1,3 +1,4 @@
+import type { Sockets } from "../socket/sockets.ts";
 import type { Guards } from "./guards.ts";
 import type { Idempotency } from "./idempotency.ts";
 import type { RateLimit } from "./rate-limit.ts";
@@ -9,4 +10,5 @@ export type Http = {
   rateLimit: RateLimit;
   idempotency: Idempotency;
   infoOf: (request: Request) => RequestInfo;
+  sockets: Sockets;
 };

@@ -1,5 +1,3 @@
-import type { Server, ServerWebSocket } from "bun";
-
 /** A WebSocket as the protocols see it; tests hand in one of their own. */
 export type Socket = {
   send(text: string): void;
@@ -35,46 +33,87 @@ export const SOCKET_OPTIONS = {
   perMessageDeflate: false,
 };
 
-/** What the framework's own WebSocket handler calls on the data of a socket. */
-type SocketData = {
-  open(ws: ServerWebSocket<SocketData>): void;
-  message(ws: ServerWebSocket<SocketData>, message: string | Buffer): void;
-  pong(): void;
-  close(ws: ServerWebSocket<SocketData>, code: number): void;
+/** What is used of the runtime's own socket. */
+export type NetworkSocket = {
+  send(text: string): unknown;
+  close(code: number, reason: string): void;
+  ping(): unknown;
+  subscribe(topic: string): void;
+  unsubscribe(topic: string): void;
+  getBufferedAmount(): number;
 };
 
-/**
- * Turns a request into a socket, past the framework's `ws` route: that one parses every frame as JSON before anybody
- * could look at its size. False when the request asks for no socket.
- */
-export function acceptSocket(
-  server: Server<unknown> | null,
-  request: Request,
-  headers: Record<string, string>,
-  opened: (socket: TopicSocket) => SocketEvents,
-): boolean {
-  let events: SocketEvents | null = null;
-  const data: SocketData = {
-    open(ws) {
-      events = opened({
-        send: (text) => void ws.send(text),
-        close: (code, reason) => ws.close(code, reason),
-        ping: () => void ws.ping(),
-        subscribe: (topic) => ws.subscribe(topic),
-        unsubscribe: (topic) => ws.unsubscribe(topic),
-        get bufferedBytes() {
-          return ws.getBufferedAmount();
+/** What the framework's own WebSocket handler calls on the data of a socket. */
+export type SocketData = {
+  open(ws: NetworkSocket): void;
+  message(ws: NetworkSocket, message: string | Buffer): void;
+  pong(): void;
+  close(ws: NetworkSocket, code: number): void;
+};
+
+/** What of the HTTP server sockets need. After a renewed certificate there are several, each with sockets of its own. */
+export type SocketServer = {
+  upgrade(request: Request, options: { data: SocketData; headers: Record<string, string> }): boolean;
+  publish(topic: string, frame: string): unknown;
+};
+
+export type Sockets = ReturnType<typeof createSockets>;
+
+/** The WebSockets of this process, on whichever server they came in. */
+export function createSockets() {
+  const open = new Map<SocketServer, number>();
+
+  function count(server: SocketServer, change: 1 | -1): void {
+    const sockets = (open.get(server) ?? 0) + change;
+    if (sockets > 0) open.set(server, sockets);
+    else open.delete(server);
+  }
+
+  return {
+    /**
+     * Turns a request into a socket, past the framework's `ws` route: that one parses every frame as JSON before
+     * anybody could look at its size. False when the request asks for no socket.
+     */
+    accept(
+      server: SocketServer | null,
+      request: Request,
+      headers: Record<string, string>,
+      opened: (socket: TopicSocket) => SocketEvents,
+    ): boolean {
+      if (!server) return false;
+      let events: SocketEvents | null = null;
+      const data: SocketData = {
+        open(ws) {
+          count(server, 1);
+          events = opened({
+            send: (text) => void ws.send(text),
+            close: (code, reason) => ws.close(code, reason),
+            ping: () => void ws.ping(),
+            subscribe: (topic) => ws.subscribe(topic),
+            unsubscribe: (topic) => ws.unsubscribe(topic),
+            get bufferedBytes() {
+              return ws.getBufferedAmount();
+            },
+          });
         },
-      });
+        message(_ws, message) {
+          if (typeof message === "string") events?.received(message, Buffer.byteLength(message));
+          else events?.received(null, message.byteLength);
+        },
+        pong: () => events?.answered?.(),
+        close(_ws, code) {
+          count(server, -1);
+          events?.closed(code);
+        },
+      };
+      return server.upgrade(request, { data, headers });
     },
-    message(_ws, message) {
-      if (typeof message === "string") events?.received(message, Buffer.byteLength(message));
-      else events?.received(null, message.byteLength);
+
+    /** Sends to every socket that subscribed to the topic. */
+    publish(topic: string, frame: string): void {
+      for (const server of open.keys()) server.publish(topic, frame);
     },
-    pong: () => events?.answered?.(),
-    close: (_ws, code) => events?.closed(code),
   };
-  return (server as Server<SocketData> | null)?.upgrade(request, { data, headers }) ?? false;
 }
 
 type SocketCredential = {

@@ -9,7 +9,7 @@ import type { Runtime } from "../../runtime.ts";
 import type { Membership } from "./membership.ts";
 import { createPushes } from "./pushes.ts";
 import type { Registry } from "./registry.ts";
-import type { LiveRoom, Session } from "./rtc-session.ts";
+import type { LiveRoom, RtcSession } from "./rtc-session.ts";
 import type { SessionRecord } from "./session-record.ts";
 
 type AdoptionDeps = {
@@ -61,7 +61,7 @@ export function createAdoption({ log, now }: Runtime, deps: AdoptionDeps) {
     }
   }
 
-  function sessionOf(room: LiveRoom, participant: ParticipantSnapshot, record: SessionRecord): Session {
+  function sessionOf(room: LiveRoom, participant: ParticipantSnapshot, record: SessionRecord): RtcSession {
     const { connectionId, tokenId, joinedAt, resumeToken, permissions, metadata, client } = record;
     return {
       ...{ connectionId, tokenId, joinedAt, resumeToken, permissions, metadata, client },
@@ -81,7 +81,11 @@ export function createAdoption({ log, now }: Runtime, deps: AdoptionDeps) {
     };
   }
 
-  function welcomeBack(session: Session, { state, transport }: ParticipantSnapshot, { headless }: SessionRecord): void {
+  function welcomeBack(
+    session: RtcSession,
+    { state, transport }: ParticipantSnapshot,
+    { headless }: SessionRecord,
+  ): void {
     if (headless) session.link = { state: "headless" };
     else membership.awaitReturn(session);
     membership.tell(session, { type: "started", mode: "replaced" });

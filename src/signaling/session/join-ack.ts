@@ -3,8 +3,8 @@ import type { JoinAck } from "../../protocol/signaling.ts";
 import { iceServersFor } from "../../rooms/ice-servers.ts";
 import type { Runtime } from "../../runtime.ts";
 import { RESUME_WINDOW_SECONDS } from "./membership.ts";
-import { participantOf, type Session } from "./rtc-session.ts";
-import { withoutTracks } from "./waiting-room.ts";
+import { participantOf, type RtcSession } from "./rtc-session.ts";
+import { withoutTracks } from "./waiting-viewer.ts";
 
 /** As long as any token lives: the session may outlast the one it joined with. */
 const ICE_CREDENTIAL_MS = 6 * 3_600_000;
@@ -17,7 +17,7 @@ export function iceServersOf({ config, now }: Runtime, identity: string): IceSer
  * What a client needs to know on coming in. The participants are always those of now. A resuming client that finds its
  * own `lastSeq` as `seq` gets what it missed as pushes after this; with a later one, this state is all there is.
  */
-export function joinAck(runtime: Runtime, session: Session, mode: JoinAck["mode"], seq: number): JoinAck {
+export function joinAck(runtime: Runtime, session: RtcSession, mode: JoinAck["mode"], seq: number): JoinAck {
   const { room } = session;
   const { config } = runtime;
   const others = [...room.sessions.values()].filter((other) => other !== session && other.announced);

@@ -13,11 +13,11 @@ import { ENDINGS, type Membership } from "./membership.ts";
 import { createPushes } from "./pushes.ts";
 import { Refusal } from "./refusal.ts";
 import type { Registry } from "./registry.ts";
-import type { Client, LiveRoom, Session } from "./rtc-session.ts";
+import type { Client, LiveRoom, RtcSession } from "./rtc-session.ts";
 import { addToNode } from "./session-record.ts";
 
 type JoinFrame = Pick<ClientFrameOf<"room.join">, "connectionId" | "resume">;
-export type Joined = { session: Session; mode: "new" | "replaced" };
+export type Joined = { session: RtcSession; mode: "new" | "replaced" };
 
 type JoinDeps = {
   registry: Registry;
@@ -57,7 +57,7 @@ export function createJoin({ config, ids, now }: Runtime, deps: JoinDeps) {
     }
     // The same client once more, whose first try got lost on the way: nobody needs to hear of it.
     const earlier = previous?.connectionId === frame.connectionId ? previous : undefined;
-    const session: Session = {
+    const session: RtcSession = {
       id: ids.uuid(),
       room,
       identity: caller.participantIdentity,
@@ -86,7 +86,7 @@ export function createJoin({ config, ids, now }: Runtime, deps: JoinDeps) {
     return { session, mode: earlier ? "replaced" : "new" };
   }
 
-  async function enterNode(session: Session): Promise<void> {
+  async function enterNode(session: RtcSession): Promise<void> {
     const { room } = session;
     if (!room.placed) throw new ApiError("SVC_RTC_SERVER_UNREACHABLE");
     const { node } = room.placed;
@@ -105,7 +105,7 @@ export function createJoin({ config, ids, now }: Runtime, deps: JoinDeps) {
     async join(caller: RtcTokenCaller, frame: JoinFrame, client: Client, isGone: () => boolean): Promise<Joined> {
       const room = registry.roomFor(admit(caller));
       room.pending += 1;
-      let session: Session | undefined;
+      let session: RtcSession | undefined;
       try {
         await place(room);
         // Time has passed: what may have changed is asked again, and nothing waits from here to the insertion.
@@ -128,7 +128,7 @@ export function createJoin({ config, ids, now }: Runtime, deps: JoinDeps) {
     },
 
     /** Null when there is nothing to resume; the client may then join anew, if its token still allows it. */
-    resume(caller: RtcTokenCaller, { connectionId, resume }: JoinFrame): Session | null {
+    resume(caller: RtcTokenCaller, { connectionId, resume }: JoinFrame): RtcSession | null {
       const session = resume && registry.session(resume.sessionId);
       if (!session || session.connectionId !== connectionId) return null;
       if (session.room.id !== caller.roomId || session.identity !== caller.participantIdentity) return null;
@@ -144,7 +144,7 @@ export function createJoin({ config, ids, now }: Runtime, deps: JoinDeps) {
 export type Join = ReturnType<typeof createJoin>;
 
 /** Removed, replaced, or the room closed, while the node was asked. */
-function refuseIfOver({ link }: Session): void {
+function refuseIfOver({ link }: RtcSession): void {
   if (link.state !== "left" || link.reason === "left" || link.reason === "timeout" || link.reason === "failed") return;
   const { closeCode } = ENDINGS[link.reason];
   throw new Refusal(frameCode("SVC_ROOM_CLOSED"), `The join was overtaken: ${link.reason}.`, closeCode);

@@ -5,19 +5,19 @@ import type { LiveRooms } from "../../rooms/live-rooms.ts";
 import type { RoomPresence } from "../../rooms/room.service.ts";
 import type { Membership } from "./membership.ts";
 import type { Registry } from "./registry.ts";
-import { participantOf, type Session, stateOf } from "./rtc-session.ts";
-import { permissionsAtNode } from "./waiting-room.ts";
+import { participantOf, type RtcSession, stateOf } from "./rtc-session.ts";
+import { permissionsAtNode } from "./waiting-viewer.ts";
 
 /** What servers see of the rooms, and do in them. */
 export function createLiveRooms(registry: Registry, membership: Membership): LiveRooms {
-  function find(roomId: string, identity: string): Session {
+  function find(roomId: string, identity: string): RtcSession {
     const session = registry.of(roomId, identity);
     if (!session) throw new ApiError("SVC_PARTICIPANT_NOT_FOUND");
     return session;
   }
 
-  const refOf = (session: Session) => ({ roomId: session.room.id, participantId: session.id });
-  const nodeOf = ({ room }: Session): MediaNode => {
+  const refOf = (session: RtcSession) => ({ roomId: session.room.id, participantId: session.id });
+  const nodeOf = ({ room }: RtcSession): MediaNode => {
     if (!room.placed) throw new ApiError("SVC_RTC_SERVER_UNREACHABLE");
     return room.placed.node;
   };

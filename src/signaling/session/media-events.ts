@@ -3,7 +3,7 @@ import type { MediaEvent } from "../../protocol/media-node.ts";
 import type { Adopt } from "./adoption.ts";
 import type { Membership } from "./membership.ts";
 import type { Registry } from "./registry.ts";
-import type { Session } from "./rtc-session.ts";
+import type { RtcSession } from "./rtc-session.ts";
 
 type OfParticipant = Extract<MediaEvent, { participantId: string }>;
 
@@ -19,7 +19,7 @@ export function createMediaEvents({
   placements: Placements;
   adopt: Adopt;
 }): (serverName: string, event: MediaEvent) => void {
-  function onParticipant(session: Session, event: OfParticipant): void {
+  function onParticipant(session: RtcSession, event: OfParticipant): void {
     const { room, identity, client } = session;
     switch (event.type) {
       case "participantConnected":

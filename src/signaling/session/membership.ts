@@ -5,9 +5,9 @@ import { CLOSE_CODES, type CloseCode } from "../../protocol/close-codes.ts";
 import type { LeaveReason, PushBody } from "../../protocol/signaling.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Registry } from "./registry.ts";
-import { type LiveRoom, participantOf, type Session } from "./rtc-session.ts";
+import { type LiveRoom, participantOf, type RtcSession } from "./rtc-session.ts";
 import { addToNode } from "./session-record.ts";
-import { veiled } from "./waiting-room.ts";
+import { shownWhileWaiting } from "./waiting-viewer.ts";
 
 export const RESUME_WINDOW_SECONDS = 20;
 /** A participant who wants no media counts as joined after this. */
@@ -37,7 +37,7 @@ export function createMembership(
   { bus, now, timers, log }: Runtime,
   { registry, placements }: { registry: Registry; placements: Placements },
 ) {
-  function tell(session: Session, event: RtcConnectionEvent): void {
+  function tell(session: RtcSession, event: RtcConnectionEvent): void {
     const { room, client } = session;
     bus.tell("rtcConnection", {
       sessionId: session.id,
@@ -58,7 +58,7 @@ export function createMembership(
     });
   }
 
-  function deliver(session: Session, body: string): void {
+  function deliver(session: RtcSession, body: string): void {
     const frame = session.pushes.add(body);
     const { link } = session;
     if (link.state !== "attached") return;
@@ -70,23 +70,23 @@ export function createMembership(
     }
   }
 
-  const push = (session: Session, body: PushBody) => deliver(session, JSON.stringify(body));
+  const push = (session: RtcSession, body: PushBody) => deliver(session, JSON.stringify(body));
 
-  function broadcast(room: LiveRoom, body: PushBody, except?: Session): void {
+  function broadcast(room: LiveRoom, body: PushBody, except?: RtcSession): void {
     const text = JSON.stringify(body);
-    let veiledText: string | null | undefined;
+    let waitingText: string | null | undefined;
     for (const session of room.sessions.values()) {
       if (session === except) continue;
-      if (session.waiting && veiledText === undefined) {
-        const part = veiled(body);
-        veiledText = part && JSON.stringify(part);
+      if (session.waiting && waitingText === undefined) {
+        const part = shownWhileWaiting(body);
+        waitingText = part && JSON.stringify(part);
       }
-      const heard = session.waiting ? (veiledText ?? null) : text;
+      const heard = session.waiting ? (waitingText ?? null) : text;
       if (heard !== null) deliver(session, heard);
     }
   }
 
-  function announce(session: Session): void {
+  function announce(session: RtcSession): void {
     session.cancelAnnouncement();
     if (session.announced || session.link.state === "left") return;
     session.announced = true;
@@ -94,14 +94,14 @@ export function createMembership(
   }
 
   /** What others see of a participant has changed. */
-  function update(session: Session): void {
+  function update(session: RtcSession): void {
     remember(session);
     if (!session.announced || session.link.state === "left") return;
     broadcast(session.room, { type: "participant.updated", participant: participantOf(session) });
   }
 
   /** A node on another machine knows who is there for the day that this process starts anew. */
-  function remember(session: Session): void {
+  function remember(session: RtcSession): void {
     const { link, room } = session;
     if (link.state === "left" || !room.placed?.node.remote) return;
     addToNode(session, room.placed.node).catch((err) => {
@@ -109,12 +109,12 @@ export function createMembership(
     });
   }
 
-  function awaitReturn(session: Session): void {
+  function awaitReturn(session: RtcSession): void {
     const cancelExpiry = timers.after(RESUME_WINDOW_SECONDS * 1000, () => leave(session, "timeout"));
     session.link = { state: "detached", cancelExpiry };
   }
 
-  function detach(session: Session, socket: Socket): void {
+  function detach(session: RtcSession, socket: Socket): void {
     if (session.link.state !== "attached" || session.link.socket !== socket) return;
     awaitReturn(session);
     tell(session, { type: "reconnecting", path: "signaling", reason: "socket_closed" });
@@ -124,7 +124,7 @@ export function createMembership(
    * The end of a session. `quietly`: nobody is told, because everyone goes, or because another takes its place.
    * `keepMedia`: it is this process that goes; the next one finds the call where it is.
    */
-  function leave(session: Session, reason: LeaveReason, { quietly = false, keepMedia = false } = {}): void {
+  function leave(session: RtcSession, reason: LeaveReason, { quietly = false, keepMedia = false } = {}): void {
     const { link, room } = session;
     if (link.state === "left") return;
     if (link.state === "detached") link.cancelExpiry();
@@ -148,7 +148,11 @@ export function createMembership(
   }
 
   /** Tells the client why and what to do, ends the session, and closes the socket. */
-  function dismiss(session: Session, reason: DismissReason, options?: { quietly: boolean; keepMedia?: boolean }): void {
+  function dismiss(
+    session: RtcSession,
+    reason: DismissReason,
+    options?: { quietly: boolean; keepMedia?: boolean },
+  ): void {
     const { link } = session;
     const { closeCode, action: usual } = ENDINGS[reason];
     const action = options?.keepMedia ? "resume" : usual;
@@ -178,7 +182,7 @@ export function createMembership(
     },
 
     /** From here on pushes go to this socket; an older one of the same session is closed. */
-    attach(session: Session, socket: Socket): void {
+    attach(session: RtcSession, socket: Socket): void {
       const { link } = session;
       if (link.state === "detached") link.cancelExpiry();
       session.link = { state: "attached", socket };
@@ -186,7 +190,7 @@ export function createMembership(
     },
 
     /** Counts as joined once media flows, or when none was wanted for a while. */
-    awaitAnnouncement(session: Session): void {
+    awaitAnnouncement(session: RtcSession): void {
       session.cancelAnnouncement = timers.after(ANNOUNCE_AFTER_MS, () => {
         if (!session.wantsMedia) announce(session);
       });

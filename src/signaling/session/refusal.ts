@@ -1,30 +1,12 @@
+import { FrameError, frameError } from "../../kernel/socket/frame-error.ts";
 import { CLOSE_CODES, type CloseCode } from "../../protocol/close-codes.ts";
-import { ApiError, type ErrorCode, frameCode } from "../../protocol/errors.ts";
+import { ApiError, type ErrorCode, type FrameErrorCode } from "../../protocol/errors.ts";
 import { MediaError } from "../../protocol/media-node.ts";
-import type { SIGNALING_ERROR_CODES } from "../../protocol/signaling.ts";
 
-export type FrameErrorCode = (typeof SIGNALING_ERROR_CODES)[number];
-
-/** A request that gets an `error`; the socket stays open. */
-export class FrameError extends Error {
-  constructor(
-    readonly code: string,
-    message: string,
-    readonly retryAfterSeconds?: number,
-  ) {
-    super(message);
-    this.name = "FrameError";
-  }
-}
-
-export function frameError(code: FrameErrorCode, message: string): FrameError {
-  return new FrameError(code, message);
-}
-
-/** A join that fails for good: an `error`, then the close with its typed code. */
+/** What ends a socket: an `error`, then the close with its typed code. */
 export class Refusal extends FrameError {
   constructor(
-    code: string,
+    code: FrameErrorCode,
     message: string,
     readonly closeCode: CloseCode,
     retryAfterSeconds?: number,
@@ -35,7 +17,8 @@ export class Refusal extends FrameError {
 }
 
 export function refuse(code: ErrorCode, closeCode: CloseCode, retryAfterSeconds?: number): Refusal {
-  return new Refusal(frameCode(code), new ApiError(code).message, closeCode, retryAfterSeconds);
+  const { code: shown, message } = frameError(code);
+  return new Refusal(shown, message, closeCode, retryAfterSeconds);
 }
 
 const CLOSE_CODE_OF: Partial<Record<ErrorCode, CloseCode>> = {
@@ -57,12 +40,4 @@ export function refusalOf(error: unknown): Refusal {
   if (error instanceof ApiError) return refuse(error.code, CLOSE_CODE_OF[error.code] ?? CLOSE_CODES.restart);
   if (error instanceof MediaError) return refuse("SVC_RTC_SERVER_UNREACHABLE", CLOSE_CODES.noCapacity);
   return refuse("SVC_INTERNAL_ERROR", CLOSE_CODES.restart);
-}
-
-/** How a failure of another layer answers a request; null is unforeseen, and belongs into the log. */
-export function frameErrorOf(error: unknown): FrameError | null {
-  if (error instanceof FrameError) return error;
-  if (error instanceof MediaError) return new FrameError(error.code, error.message);
-  if (error instanceof ApiError) return new FrameError(frameCode(error.code), error.message);
-  return null;
 }

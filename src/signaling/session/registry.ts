@@ -1,5 +1,5 @@
 import type { Environment } from "../../protocol/enums.ts";
-import type { LiveRoom, Session } from "./rtc-session.ts";
+import type { LiveRoom, RtcSession } from "./rtc-session.ts";
 
 type RoomFields = {
   id: string;
@@ -12,14 +12,14 @@ type RoomFields = {
 /** Who is where: rooms with somebody in them, and their sessions by id and by identity. Holds no rule. */
 export function createRegistry() {
   const rooms = new Map<string, LiveRoom>();
-  const sessions = new Map<string, Session>();
+  const sessions = new Map<string, RtcSession>();
 
   return {
     room: (roomId: string): LiveRoom | undefined => rooms.get(roomId),
     rooms: (): LiveRoom[] => [...rooms.values()],
-    session: (sessionId: string): Session | undefined => sessions.get(sessionId),
-    sessions: (): Session[] => [...sessions.values()],
-    of: (roomId: string, identity: string): Session | undefined => rooms.get(roomId)?.sessions.get(identity),
+    session: (sessionId: string): RtcSession | undefined => sessions.get(sessionId),
+    sessions: (): RtcSession[] => [...sessions.values()],
+    of: (roomId: string, identity: string): RtcSession | undefined => rooms.get(roomId)?.sessions.get(identity),
 
     roomFor(fields: RoomFields): LiveRoom {
       const known = rooms.get(fields.id);
@@ -36,12 +36,12 @@ export function createRegistry() {
       return room;
     },
 
-    add(session: Session): void {
+    add(session: RtcSession): void {
       sessions.set(session.id, session);
       session.room.sessions.set(session.identity, session);
     },
 
-    remove(session: Session): void {
+    remove(session: RtcSession): void {
       sessions.delete(session.id);
       const { sessions: present } = session.room;
       if (present.get(session.identity) === session) present.delete(session.identity);

@@ -27,7 +27,7 @@ export type Client = {
 };
 
 /** One join. It outlives its sockets, and the same identity that joins anew is another session. */
-export type Session = {
+export type RtcSession = {
   readonly id: string;
   readonly room: LiveRoom;
   readonly identity: string;
@@ -59,14 +59,14 @@ export type LiveRoom = {
   readonly projectId: string;
   readonly environment: Environment;
   readonly region: string | null;
-  readonly sessions: Map<string, Session>;
+  readonly sessions: Map<string, RtcSession>;
   /** Joins under way; they keep the room from being given up. */
   pending: number;
   placing: Promise<Placed> | null;
   placed: Placed | null;
 };
 
-export function stateOf({ link, wantsMedia, media }: Session): ConnectionState {
+export function stateOf({ link, wantsMedia, media }: RtcSession): ConnectionState {
   switch (link.state) {
     case "left":
       return "DISCONNECTED";
@@ -87,7 +87,7 @@ const MEDIA_STATES: Record<MediaState, ConnectionState> = {
   failed: "FAILED",
 };
 
-export function participantOf(session: Session): Participant {
+export function participantOf(session: RtcSession): Participant {
   return {
     identity: session.identity,
     connectionId: session.connectionId,

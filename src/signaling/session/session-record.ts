@@ -1,8 +1,8 @@
 import type { Environment } from "../../protocol/enums.ts";
 import type { MediaNode } from "../../protocol/media-node.ts";
 import type { Permissions } from "../../protocol/room-records.ts";
-import type { Client, Session } from "./rtc-session.ts";
-import { permissionsAtNode } from "./waiting-room.ts";
+import type { Client, RtcSession } from "./rtc-session.ts";
+import { permissionsAtNode } from "./waiting-viewer.ts";
 
 /** What a session is made of again when this process has started anew and its media still flows on another machine. */
 export type SessionRecord = {
@@ -18,7 +18,7 @@ export type SessionRecord = {
   headless: boolean;
 };
 
-function recordOf({ room, link, ...session }: Session): string {
+function recordOf({ room, link, ...session }: RtcSession): string {
   const { connectionId, tokenId, joinedAt, resumeToken, permissions, metadata, client } = session;
   const record: SessionRecord = {
     ...{ projectId: room.projectId, environment: room.environment },
@@ -29,7 +29,7 @@ function recordOf({ room, link, ...session }: Session): string {
 }
 
 /** A participant as its node gets it. Only a node that can outlive this process is given the record. */
-export function addToNode(session: Session, node: MediaNode): Promise<void> {
+export function addToNode(session: RtcSession, node: MediaNode): Promise<void> {
   return node.addParticipant({
     roomId: session.room.id,
     participantId: session.id,

@@ -1,9 +1,7 @@
-import type { Participant, Permissions } from "../../protocol/room-records.ts";
-import type { PushBody } from "../../protocol/signaling.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Membership } from "./membership.ts";
 import type { Registry } from "./registry.ts";
-import type { LiveRoom, Session } from "./rtc-session.ts";
+import type { LiveRoom, RtcSession } from "./rtc-session.ts";
 
 /**
  * Viewers of a live stream that has not started: they are in the room, but its tracks do not exist for them. When it
@@ -13,7 +11,7 @@ export function releaseWaiting(
   { bus, log }: Runtime,
   { registry, membership }: { registry: Registry; membership: Membership },
 ): void {
-  async function release(session: Session): Promise<void> {
+  async function release(session: RtcSession): Promise<void> {
     const { room, permissions } = session;
     try {
       await room.placed?.node.setPermissions({ roomId: room.id, participantId: session.id, permissions });
@@ -34,30 +32,4 @@ export function releaseWaiting(
     const room = status === "LIVE" ? registry.room(roomId) : undefined;
     if (room) releaseAll(room);
   });
-}
-
-/** What the node is told: whoever waits gets no media, whatever they ask for. */
-export function permissionsAtNode({ waiting, permissions }: Session): Permissions {
-  return waiting ? { ...permissions, subscribe: false } : permissions;
-}
-
-/** What somebody who waits may hear of a push; null for nothing. */
-export function veiled(body: PushBody): PushBody | null {
-  switch (body.type) {
-    case "track.published":
-    case "track.unpublished":
-    case "track.muted":
-    case "track.unmuted":
-    case "speakers.changed":
-      return null;
-    case "participant.joined":
-    case "participant.updated":
-      return { ...body, participant: withoutTracks(body.participant) };
-    default:
-      return body;
-  }
-}
-
-export function withoutTracks(participant: Participant): Participant {
-  return { ...participant, tracks: [] };
 }

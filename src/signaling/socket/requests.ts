@@ -1,4 +1,4 @@
-import { frameCode } from "../../protocol/errors.ts";
+import { type FrameError, frameError } from "../../kernel/socket/frame-error.ts";
 import { mayPublish } from "../../protocol/may-publish.ts";
 import type { MediaNode } from "../../protocol/media-node.ts";
 import {
@@ -9,14 +9,13 @@ import {
 } from "../../protocol/signaling.ts";
 import { checkedMetadata } from "../../rooms/rtc-token.service.ts";
 import type { Membership } from "../session/membership.ts";
-import { FrameError } from "../session/refusal.ts";
-import type { Session } from "../session/rtc-session.ts";
+import type { RtcSession } from "../session/rtc-session.ts";
 import { packSdp, unpackSdp } from "./sdp-text.ts";
 
-/** What a participant may ask for once in the room; leaving and pinging belong to the connection. */
+/** What a participant may ask for once in the room; leaving and pinging belong to the socket. */
 type RequestType = Exclude<ClientFrameType, "room.join" | "room.leave" | "ping">;
 export type Requests = {
-  [T in RequestType]: (session: Session, frame: ClientFrameOf<T>) => AckBody<T> | Promise<AckBody<T>>;
+  [T in RequestType]: (session: RtcSession, frame: ClientFrameOf<T>) => AckBody<T> | Promise<AckBody<T>>;
 };
 
 export function createRequests(membership: Membership): Requests {
@@ -49,7 +48,7 @@ export function createRequests(membership: Membership): Requests {
     async "data.send"(session, { topic, to, payload }) {
       if (!session.permissions.publishData) throw denied("send data");
       if (Buffer.byteLength(payload) > DATA_SEND_MAX_BYTES) {
-        throw new FrameError(frameCode("SVC_PAYLOAD_TOO_LARGE"), `payload: at most ${DATA_SEND_MAX_BYTES} bytes.`);
+        throw frameError("SVC_PAYLOAD_TOO_LARGE", `payload: at most ${DATA_SEND_MAX_BYTES} bytes.`);
       }
       await nodeOf(session).sendData({ roomId: session.room.id, from: session.identity, topic, to, payload });
       return {};
@@ -63,13 +62,13 @@ export function createRequests(membership: Membership): Requests {
   };
 }
 
-const refOf = (session: Session) => ({ roomId: session.room.id, participantId: session.id });
+const refOf = (session: RtcSession) => ({ roomId: session.room.id, participantId: session.id });
 
-function nodeOf({ room }: Session): MediaNode {
-  if (!room.placed) throw new FrameError(frameCode("SVC_RTC_SERVER_UNREACHABLE"), "The media server is gone.");
+function nodeOf({ room }: RtcSession): MediaNode {
+  if (!room.placed) throw frameError("SVC_RTC_SERVER_UNREACHABLE", "The media server is gone.");
   return room.placed.node;
 }
 
 function denied(what: string): FrameError {
-  return new FrameError(frameCode("SVC_PERMISSION_DENIED"), `The token does not permit this participant to ${what}.`);
+  return frameError("SVC_PERMISSION_DENIED", `The token does not permit this participant to ${what}.`);
 }

@@ -1,8 +1,10 @@
 import type { RtcTokenCaller } from "../../kernel/http/callers.ts";
 import { type OriginPolicy, originAllowed } from "../../kernel/http/origins.ts";
+import type { FrameDecoder } from "../../kernel/socket/frame-decoder.ts";
+import { errorFrame, FrameError, frameError, frameErrorOf } from "../../kernel/socket/frame-error.ts";
+import { createFrameReader, type FrameAbuse } from "../../kernel/socket/frame-reader.ts";
 import type { Socket, SocketEvents } from "../../kernel/socket/sockets.ts";
-import { CLOSE_CODES } from "../../protocol/close-codes.ts";
-import { frameCode } from "../../protocol/errors.ts";
+import { CLOSE_CODES, type CloseCode } from "../../protocol/close-codes.ts";
 import {
   type AnswerFrame,
   type ClientFrame,
@@ -12,20 +14,18 @@ import {
 import type { RtcTokenService } from "../../rooms/rtc-token.service.ts";
 import { RevokedRtcToken } from "../../rooms/rtc-token.verify.ts";
 import type { Runtime } from "../../runtime.ts";
-import { type ReadFrame, readFrame } from "../frames.ts";
-import { createMessageBudget } from "../message-budget.ts";
 import type { Join } from "../session/join.ts";
 import { joinAck } from "../session/join-ack.ts";
 import type { Membership } from "../session/membership.ts";
-import { FrameError, frameError, frameErrorOf, Refusal, refusalOf, refuse } from "../session/refusal.ts";
-import type { Session } from "../session/rtc-session.ts";
+import { Refusal, refusalOf, refuse } from "../session/refusal.ts";
+import type { RtcSession } from "../session/rtc-session.ts";
 import type { Requests } from "./requests.ts";
 
-/** Where a connection stands. It only ever moves down this list. */
+/** Where a socket stands. It only ever moves down this list. */
 type Stage =
   | { stage: "authenticating" }
   | { stage: "waiting"; caller: RtcTokenCaller }
-  | { stage: "joined"; session: Session }
+  | { stage: "joined"; session: RtcSession }
   | { stage: "closed" };
 
 export type SocketRequest = {
@@ -35,12 +35,13 @@ export type SocketRequest = {
   userAgent: string | null;
 };
 
-export type ConnectionDeps = {
+export type RtcSocketDeps = {
   runtime: Runtime;
   rtcTokens: RtcTokenService;
   membership: Membership;
   join: Join;
   requests: Requests;
+  decode: FrameDecoder<ClientFrame>;
   originPolicy: (projectId: string) => OriginPolicy;
   /** Null: may connect. Otherwise why not: too many attempts, or the server is going down. */
   turnedAway: (ipAddress: string) => Refusal | null;
@@ -48,21 +49,29 @@ export type ConnectionDeps = {
   isPresent: (roomId: string, identity: string) => boolean;
 };
 
-export type Connection = SocketEvents & {
+export type RtcSocket = SocketEvents & {
   /** Ends it unless it is in a room, where the room says goodbye. */
   turnAway(refusal: Refusal): void;
 };
 
-const MALFORMED_FRAMES = 3;
+const ABUSE_CODES: Record<FrameAbuse, CloseCode> = {
+  tooLarge: CLOSE_CODES.frameTooLarge,
+  tooMany: CLOSE_CODES.tooManyAttempts,
+  malformed: CLOSE_CODES.malformed,
+};
 
-/** One socket, from its opening to its close. Frames are answered one after another, in the order they came. */
-export function openConnection(deps: ConnectionDeps, socket: Socket, request: SocketRequest): Connection {
+/** One RTC socket, from its opening to its close. Frames are answered one after another, in the order they came. */
+export function openRtcSocket(deps: RtcSocketDeps, socket: Socket, request: SocketRequest): RtcSocket {
   const { runtime, rtcTokens, membership, join, requests } = deps;
   const { bus, config, log, now, timers } = runtime;
   const openedAt = now();
-  const spend = createMessageBudget(now, config.SIGNALING_MAX_MESSAGES_PER_WINDOW, config.RATE_LIMIT_WINDOW_SECONDS);
+  const read = createFrameReader(deps.decode, {
+    now,
+    maxBytes: config.SIGNALING_MAX_MESSAGE_BYTES,
+    framesPerWindow: config.SIGNALING_MAX_MESSAGES_PER_WINDOW,
+    windowSeconds: config.RATE_LIMIT_WINDOW_SECONDS,
+  });
   let at: Stage = { stage: "authenticating" };
-  let malformed = 0;
   let joinFrame: ClientFrameOf<"room.join"> | null = null;
   let tail: Promise<void> = Promise.resolve();
 
@@ -70,8 +79,7 @@ export function openConnection(deps: ConnectionDeps, socket: Socket, request: So
   const send = (frame: AnswerFrame) => {
     if (!isClosed()) socket.send(JSON.stringify(frame));
   };
-  const answerError = ({ code, message, retryAfterSeconds }: FrameError, id?: string) =>
-    send({ type: "error", id, code, message, retryAfterSeconds });
+  const answerError = (error: FrameError, id?: string) => send(errorFrame(error, id));
 
   const cancelJoinTimeout = timers.after(JOIN_TIMEOUT_SECONDS * 1000, () => {
     end(new Refusal("JOIN_TIMEOUT", `No room.join within ${JOIN_TIMEOUT_SECONDS} s.`, CLOSE_CODES.joinTimeout));
@@ -155,13 +163,13 @@ export function openConnection(deps: ConnectionDeps, socket: Socket, request: So
   async function answer(frame: ClientFrame): Promise<void> {
     if (isClosed() || frame.type === "ping") return;
     if (frame.type === "room.join") {
-      if (at.stage !== "waiting") throw frameError("INVALID_MESSAGE", "This connection has joined already.");
+      if (at.stage !== "waiting") throw new FrameError("INVALID_MESSAGE", "This socket has joined already.");
       return enter(at.caller, frame).catch((error) => fail(error, frame.id));
     }
-    if (at.stage !== "joined") throw frameError("NOT_IN_ROOM", "Send room.join first.");
+    if (at.stage !== "joined") throw new FrameError("NOT_IN_ROOM", "Send room.join first.");
     const { session } = at;
     if (session.link.state !== "attached" || session.link.socket !== socket) {
-      throw frameError("NOT_IN_ROOM", "Another connection has taken over.");
+      throw new FrameError("NOT_IN_ROOM", "Another socket has taken over.");
     }
     if (frame.type === "room.leave") {
       send({ type: "ack", id: frame.id });
@@ -170,7 +178,7 @@ export function openConnection(deps: ConnectionDeps, socket: Socket, request: So
       socket.close(1000, "left");
       return;
     }
-    const handle = requests[frame.type] as (session: Session, frame: ClientFrame) => object | Promise<object>;
+    const handle = requests[frame.type] as (session: RtcSession, frame: ClientFrame) => object | Promise<object>;
     send({ type: "ack", id: frame.id, ...(await handle(session, frame)) });
   }
 
@@ -187,26 +195,8 @@ export function openConnection(deps: ConnectionDeps, socket: Socket, request: So
       .catch((error) => {
         const known = frameErrorOf(error);
         if (!known) log.error({ err: error, type: frame.type }, "signaling request failed");
-        answerError(known ?? new FrameError("INTERNAL_ERROR", "Something went wrong on the server."), frame.id);
+        answerError(known ?? frameError("SVC_INTERNAL_ERROR"), frame.id);
       });
-  }
-
-  function onFrame(read: ReadFrame): void {
-    switch (read.kind) {
-      case "frame":
-        // Pings are answered past the queue: they ask whether the server lives, not whether it has time.
-        if (read.frame.type === "ping") send({ type: "pong", id: read.frame.id });
-        else enqueue(read.frame);
-        break;
-      case "invalid":
-        answerError(frameError(read.code, read.message), read.id);
-        break;
-      case "malformed":
-        malformed += 1;
-        if (malformed < MALFORMED_FRAMES) answerError(frameError("INVALID_MESSAGE", read.message));
-        else end(new Refusal("INVALID_MESSAGE", read.message, CLOSE_CODES.malformed));
-        break;
-    }
   }
 
   const away = deps.turnedAway(request.ipAddress);
@@ -216,35 +206,26 @@ export function openConnection(deps: ConnectionDeps, socket: Socket, request: So
   return {
     received(text, bytes) {
       if (isClosed()) return;
-      if (bytes > config.SIGNALING_MAX_MESSAGE_BYTES) {
-        const message = `A frame may have ${config.SIGNALING_MAX_MESSAGE_BYTES} bytes.`;
-        end(new Refusal(frameCode("SVC_PAYLOAD_TOO_LARGE"), message, CLOSE_CODES.frameTooLarge));
-        return;
+      const reading = read(text, bytes);
+      switch (reading.kind) {
+        case "frame":
+          // Pings are answered past the queue: they ask whether the server lives, not whether it has time.
+          if (reading.frame.type === "ping") send({ type: "pong", id: reading.frame.id });
+          else enqueue(reading.frame);
+          break;
+        case "refused":
+          answerError(reading.error, reading.id);
+          break;
+        case "abuse": {
+          const { code, message } = reading.error;
+          end(new Refusal(code, message, ABUSE_CODES[reading.abuse]), reading.id);
+          break;
+        }
       }
-      const verdict = spend();
-      const read = readFrame(text);
-      if (verdict.kind === "ok") onFrame(read);
-      else if (verdict.kind === "flood") end(refuse("SVC_RATE_LIMITED", CLOSE_CODES.tooManyAttempts));
-      else answerError(tooManyFrames(verdict.retryAfterSeconds), idOf(read));
     },
     closed,
     turnAway(refusal) {
       if (at.stage !== "joined") end(refusal);
     },
   };
-}
-
-function tooManyFrames(retryAfterSeconds: number): FrameError {
-  return new FrameError(frameCode("SVC_RATE_LIMITED"), "Too many frames. Try again later.", retryAfterSeconds);
-}
-
-function idOf(read: ReadFrame): string | undefined {
-  switch (read.kind) {
-    case "frame":
-      return read.frame.id;
-    case "invalid":
-      return read.id;
-    case "malformed":
-      return undefined;
-  }
 }

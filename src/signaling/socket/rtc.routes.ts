@@ -1,19 +1,21 @@
 import { Elysia } from "elysia";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
-import { acceptSocket, socketCredential } from "../../kernel/socket/sockets.ts";
+import { type Socket, type SocketEvents, socketCredential } from "../../kernel/socket/sockets.ts";
 import { ApiError } from "../../protocol/errors.ts";
-import type { Signaling } from "../signaling.ts";
+import type { SocketRequest } from "./rtc-socket.ts";
+
+type RtcSockets = { connect(socket: Socket, request: SocketRequest): SocketEvents };
 
 /** The socket is always accepted, and then told in its own protocol what is wrong: a browser learns nothing otherwise. */
-export const rtcRoutes = ({ infoOf }: Http, { signaling }: { signaling: Signaling }) =>
+export const rtcRoutes = ({ infoOf, sockets }: Http, { connect }: RtcSockets) =>
   new Elysia({ tags: ["rtc"] }).get(
     "/v1/rtc",
     ({ request, server }) => {
       const { ip, userAgent, foreignOrigin: origin } = infoOf(request);
       const { token, headers } = socketCredential(request);
-      const accepted = acceptSocket(server, request, headers, (socket) =>
-        signaling.connect(socket, { token, origin, ipAddress: ip, userAgent }),
+      const accepted = sockets.accept(server, request, headers, (socket) =>
+        connect(socket, { token, origin, ipAddress: ip, userAgent }),
       );
       if (!accepted) throw new ApiError("SVC_VALIDATION_FAILED", "Connect to this address with a WebSocket.");
     },

@@ -1,7 +1,6 @@
 import { deflateRawSync, inflateRawSync } from "node:zlib";
-import { frameCode } from "../../protocol/errors.ts";
+import { frameError } from "../../kernel/socket/frame-error.ts";
 import { SDP_DEFLATE_THRESHOLD_BYTES, SDP_MAX_INFLATED_BYTES } from "../../protocol/signaling.ts";
-import { FrameError, frameError } from "../session/refusal.ts";
 
 type SdpText = { sdp?: string; sdpDeflate?: string };
 
@@ -13,7 +12,7 @@ export function packSdp(sdp: string): SdpText {
 
 export function unpackSdp({ sdp, sdpDeflate }: SdpText): string {
   if ((sdp === undefined) === (sdpDeflate === undefined)) {
-    throw frameError("INVALID_MESSAGE", "Send either sdp or sdpDeflate.");
+    throw frameError("SVC_VALIDATION_FAILED", "Send either sdp or sdpDeflate.");
   }
   if (sdp !== undefined) return sdp;
   return inflate(Buffer.from(sdpDeflate ?? "", "base64"));
@@ -24,11 +23,8 @@ function inflate(deflated: Buffer): string {
     return inflateRawSync(deflated, { maxOutputLength: SDP_MAX_INFLATED_BYTES }).toString();
   } catch (error) {
     if (error instanceof RangeError) {
-      throw new FrameError(
-        frameCode("SVC_PAYLOAD_TOO_LARGE"),
-        `sdpDeflate grows past ${SDP_MAX_INFLATED_BYTES} bytes.`,
-      );
+      throw frameError("SVC_PAYLOAD_TOO_LARGE", `sdpDeflate grows past ${SDP_MAX_INFLATED_BYTES} bytes.`);
     }
-    throw frameError("INVALID_MESSAGE", "sdpDeflate is not deflate-raw in base64.");
+    throw frameError("SVC_VALIDATION_FAILED", "sdpDeflate is not deflate-raw in base64.");
   }
 }

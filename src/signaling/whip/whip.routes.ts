@@ -2,8 +2,7 @@ import { Elysia, t } from "elysia";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import type { IceServer } from "../../protocol/room-records.ts";
-import type { Signaling } from "../signaling.ts";
-import type { WhipKind } from "./whip.ts";
+import type { Whip, WhipKind } from "./whip.ts";
 
 const KINDS: readonly WhipKind[] = ["whip", "whep"];
 const SUMMARY: Record<WhipKind, string> = {
@@ -12,7 +11,7 @@ const SUMMARY: Record<WhipKind, string> = {
 };
 
 /** Publishing and watching over plain HTTP (RFC 9725 and its counterpart): an offer in, an answer out. */
-export const whipRoutes = ({ guards }: Http, { signaling: { whip } }: { signaling: Signaling }) => {
+export const whipRoutes = ({ guards }: Http, whip: Whip) => {
   const routes = new Elysia({ tags: ["rtc"] });
   for (const kind of KINDS) {
     routes.use(

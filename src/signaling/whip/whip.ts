@@ -8,7 +8,7 @@ import { iceServersOf } from "../session/join-ack.ts";
 import type { Membership } from "../session/membership.ts";
 import { Refusal } from "../session/refusal.ts";
 import type { Registry } from "../session/registry.ts";
-import type { Client, Session } from "../session/rtc-session.ts";
+import type { Client, RtcSession } from "../session/rtc-session.ts";
 
 /** WHIP only sends, WHEP only receives. */
 export type WhipKind = "whip" | "whep";
@@ -20,9 +20,11 @@ type WhipDeps = {
   turnedAway: (ipAddress: string) => Refusal | null;
 };
 
+export type Whip = ReturnType<typeof createWhip>;
+
 /** A participant without a socket: one offer over HTTP, one answer, and a DELETE at the end. */
 export function createWhip(runtime: Runtime, { registry, membership, join, turnedAway }: WhipDeps) {
-  async function negotiate(kind: WhipKind, session: Session, sdp: string): Promise<string> {
+  async function negotiate(kind: WhipKind, session: RtcSession, sdp: string): Promise<string> {
     if (!session.room.placed) throw new ApiError("SVC_RTC_SERVER_UNREACHABLE");
     const ref = { roomId: session.room.id, participantId: session.id };
     // What is left out is the node's to decide: all that is sent is published, all that is published is received.

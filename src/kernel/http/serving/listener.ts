@@ -3,24 +3,14 @@ import type { Now } from "../../clock.ts";
 import type { Certificate } from "./certificate.ts";
 import { type Renewable, serveRenewably } from "./renewable.ts";
 
-export type Listener = Renewable<unknown> & {
-  /** Sends to every socket subscribed to the topic, whichever certificate it came in under. */
-  publish(topic: string, frame: string): void;
-};
-
 type ListenOptions = { hostname: string; port: number; certificate: Certificate | undefined; now: Now };
 
 /** The HTTP server. */
-export function listen(app: AnyElysia, { hostname, ...options }: ListenOptions): Listener {
-  const renewable = serveRenewably<unknown>((port, tls) => {
+export function listen(app: AnyElysia, { hostname, ...options }: ListenOptions): Renewable<unknown> {
+  return serveRenewably<unknown>((port, tls) => {
     // Elysia shares the port by default: a second server on the same port would silently take half of the requests.
     app.listen({ hostname, port, reusePort: false, tls });
     if (!app.server) throw new Error("the HTTP server did not start");
     return app.server;
   }, options);
-  return Object.assign(renewable, {
-    publish(topic: string, frame: string) {
-      for (const server of renewable.servers()) server.publish(topic, frame);
-    },
-  });
 }

@@ -1,12 +1,12 @@
-import type { Now } from "../kernel/clock.ts";
+import type { Now } from "../clock.ts";
 
-/** Past the budget every frame is refused; this many refused in one window, and the connection is closed. */
+/** Past the budget every frame is refused; this many refused in one window, and the socket is closed. */
 const FLOOD_FRAMES = 100;
 
 export type Verdict = { kind: "ok" } | { kind: "over"; retryAfterSeconds: number } | { kind: "flood" };
 
-/** Frames of one connection in a fixed window that starts with its first frame. */
-export function createMessageBudget(now: Now, limit: number, windowSeconds: number): () => Verdict {
+/** Frames of one socket in a fixed window that starts with its first frame. */
+export function createFrameBudget(now: Now, limit: number, windowSeconds: number): () => Verdict {
   const windowMs = windowSeconds * 1000;
   let count = 0;
   let endsAt = 0;

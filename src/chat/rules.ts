@@ -1,0 +1,55 @@
+import { createRateLimiter } from "../kernel/http/rate-limit.ts";
+import type { Runtime } from "../runtime.ts";
+import { accessRules } from "./access.ts";
+import { chatBudgets } from "./budgets.ts";
+import { conversationService } from "./conversation.service.ts";
+import { chatEpoch } from "./epoch.ts";
+import { eventLog } from "./event-log.ts";
+import { memberService } from "./member.service.ts";
+import { type ClaimAttachment, messageService } from "./message.service.ts";
+import { reactionService } from "./reaction.service.ts";
+import { readStateService } from "./read-state.service.ts";
+import { conversationStore } from "./store/conversation.store.ts";
+import { memberStore } from "./store/member.store.ts";
+import { messageStore } from "./store/message.store.ts";
+import { overviewStore } from "./store/overview.store.ts";
+import { reactionStore } from "./store/reaction.store.ts";
+import type { Tenant } from "./tenant.ts";
+import { chatTokenService } from "./token.service.ts";
+
+export type ChatDeps = {
+  isArchived: (projectId: string) => boolean;
+  requireOpenRoom: (tenant: Tenant, roomId: string) => void;
+  claimAttachment: ClaimAttachment;
+};
+
+/** The rules of chat, wired together. */
+export function chatRules(runtime: Runtime, { isArchived, requireOpenRoom, claimAttachment }: ChatDeps) {
+  const { config, db, now } = runtime;
+  const conversations = conversationStore(db);
+  const members = memberStore(db);
+  const messages = messageStore(db);
+  const reactions = reactionStore(db);
+  const log = eventLog(runtime, { conversations, messages, reactions });
+  const memberRules = memberService(runtime, { store: members, conversations, log });
+  return {
+    access: accessRules({ conversations, members, messages }),
+    budgets: chatBudgets(runtime, createRateLimiter(now, config.RATE_LIMIT_WINDOW_SECONDS)),
+    epoch: chatEpoch(db),
+    log,
+    conversations: conversationService(runtime, {
+      store: conversations,
+      members: memberRules,
+      log,
+      requireOpenRoom,
+    }),
+    members: memberRules,
+    messages: messageService(runtime, { store: messages, conversations, reactions, log, claimAttachment }),
+    reactions: reactionService(runtime, { store: reactions, messages, conversations, log }),
+    readStates: readStateService(runtime),
+    tokens: chatTokenService(runtime, { conversations, isArchived }),
+    overview: overviewStore(db),
+  };
+}
+
+export type ChatRules = ReturnType<typeof chatRules>;

@@ -1,0 +1,38 @@
+import { ApiError, type ErrorCode, type FrameErrorCode, frameCode } from "../../protocol/errors.ts";
+import { MediaError } from "../../protocol/media-node.ts";
+
+/** A frame that is answered with an `error`; by itself it closes nothing. */
+export class FrameError extends Error {
+  constructor(
+    readonly code: FrameErrorCode,
+    message: string,
+    readonly retryAfterSeconds?: number,
+  ) {
+    super(message);
+    this.name = "FrameError";
+  }
+}
+
+/** An error of the catalogue as a frame shows it: the same code without its prefix, the same sentence unless given. */
+export function frameError(code: ErrorCode, message?: string, retryAfterSeconds?: number): FrameError {
+  return new FrameError(frameCode(code), message ?? new ApiError(code).message, retryAfterSeconds);
+}
+
+/** How a failure of another layer answers a frame; null is unforeseen, and belongs into the log. */
+export function frameErrorOf(error: unknown): FrameError | null {
+  if (error instanceof FrameError) return error;
+  if (error instanceof MediaError) return new FrameError(error.code, error.message);
+  if (error instanceof ApiError) return frameError(error.code, error.message, error.extra.retryAfterSeconds);
+  return null;
+}
+
+export type ErrorFrame = { type: "error"; id?: string; code: string; message: string; retryAfterSeconds?: number };
+
+export function errorFrame({ code, message, retryAfterSeconds }: FrameError, id?: string): ErrorFrame {
+  return {
+    type: "error",
+    ...(id === undefined ? {} : { id }),
+    ...{ code, message },
+    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+  };
+}

@@ -1,0 +1,66 @@
+import type { Now } from "../clock.ts";
+import { createFrameBudget } from "./frame-budget.ts";
+import type { FrameDecoder } from "./frame-decoder.ts";
+import { type FrameError, frameError } from "./frame-error.ts";
+
+/** Why a client cannot go on with this socket; each protocol has its own close code for it. */
+export type FrameAbuse = "tooLarge" | "tooMany" | "malformed";
+
+export type FrameReading<Frame> =
+  | { kind: "frame"; frame: Frame }
+  /** Answered with an `error`; the socket stays. */
+  | { kind: "refused"; error: FrameError; id: string | undefined }
+  /** Answered with an `error`, then closed. */
+  | { kind: "abuse"; abuse: FrameAbuse; error: FrameError; id: string | undefined };
+
+export type FrameLimits = { now: Now; maxBytes: number; framesPerWindow: number; windowSeconds: number };
+
+const MALFORMED_FRAMES = 3;
+
+/** What one socket sends, frame by frame: within its size, within its budget, and as its protocol says. */
+export function createFrameReader<Frame extends { id?: string }>(
+  decode: FrameDecoder<Frame>,
+  { now, maxBytes, framesPerWindow, windowSeconds }: FrameLimits,
+): (text: string | null, bytes: number) => FrameReading<Frame> {
+  const spend = createFrameBudget(now, framesPerWindow, windowSeconds);
+  let malformed = 0;
+
+  return (text, bytes) => {
+    if (bytes > maxBytes) {
+      const error = frameError("SVC_PAYLOAD_TOO_LARGE", `A frame may have ${maxBytes} bytes.`);
+      return { kind: "abuse", abuse: "tooLarge", error, id: undefined };
+    }
+    const verdict = spend();
+    // Before it is read: a flood costs no parsing.
+    if (verdict.kind === "flood") {
+      return { kind: "abuse", abuse: "tooMany", error: frameError("SVC_RATE_LIMITED"), id: undefined };
+    }
+    const decoded = decode(text);
+    if (verdict.kind === "over") {
+      const error = frameError("SVC_RATE_LIMITED", "Too many frames. Try again later.", verdict.retryAfterSeconds);
+      return { kind: "refused", error, id: idOf(decoded) };
+    }
+    switch (decoded.kind) {
+      case "frame":
+        return decoded;
+      case "invalid":
+        return { kind: "refused", error: decoded.error, id: decoded.id };
+      case "malformed":
+        malformed += 1;
+        return malformed < MALFORMED_FRAMES
+          ? { kind: "refused", error: decoded.error, id: undefined }
+          : { kind: "abuse", abuse: "malformed", error: decoded.error, id: undefined };
+    }
+  };
+}
+
+function idOf(decoded: ReturnType<FrameDecoder<{ id?: string }>>): string | undefined {
+  switch (decoded.kind) {
+    case "frame":
+      return decoded.frame.id;
+    case "invalid":
+      return decoded.id;
+    case "malformed":
+      return undefined;
+  }
+}
