@@ -1,10 +1,10 @@
 import { ApiError, type ErrorCode, type FrameErrorCode, frameCode } from "../../protocol/errors.ts";
-import { MediaError } from "../../protocol/media-node.ts";
+import { MediaError, type MediaErrorCode } from "../../protocol/media-node.ts";
 
 /** A frame that is answered with an `error`; by itself it closes nothing. */
 export class FrameError extends Error {
   constructor(
-    readonly code: FrameErrorCode,
+    readonly code: FrameErrorCode | MediaErrorCode,
     message: string,
     readonly retryAfterSeconds?: number,
   ) {

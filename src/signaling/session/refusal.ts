@@ -1,12 +1,12 @@
 import { FrameError, frameError } from "../../kernel/socket/frame-error.ts";
 import { CLOSE_CODES, type CloseCode } from "../../protocol/close-codes.ts";
-import { ApiError, type ErrorCode, type FrameErrorCode } from "../../protocol/errors.ts";
+import { ApiError, type ErrorCode } from "../../protocol/errors.ts";
 import { MediaError } from "../../protocol/media-node.ts";
 
 /** What ends a socket: an `error`, then the close with its typed code. */
 export class Refusal extends FrameError {
   constructor(
-    code: FrameErrorCode,
+    code: FrameError["code"],
     message: string,
     readonly closeCode: CloseCode,
     retryAfterSeconds?: number,
