@@ -6,9 +6,10 @@ export class RateMeter {
   readonly #bucketMs: number;
   readonly #windowBuckets: number;
   readonly #bytes = new Float64Array(BUCKETS);
-  readonly #index = new Float64Array(BUCKETS).fill(-1);
-  #first = -1;
-  #latest = -1;
+  readonly #index = new Float64Array(BUCKETS).fill(Number.NEGATIVE_INFINITY);
+  /** Of buckets; clocks that are not ours may run below zero. */
+  #first = Number.POSITIVE_INFINITY;
+  #latest = Number.NEGATIVE_INFINITY;
 
   constructor(windowMs = 500) {
     this.#windowBuckets = 10;
@@ -23,13 +24,13 @@ export class RateMeter {
       this.#bytes[slot] = 0;
     }
     this.#bytes[slot] = (this.#bytes[slot] as number) + bytes;
-    if (this.#first < 0) this.#first = index;
+    if (index < this.#first) this.#first = index;
     if (index > this.#latest) this.#latest = index;
   }
 
   /** The bucket still filling is left out. */
   bitsPerSecond(nowMs: number): number {
-    if (this.#first < 0) return 0;
+    if (this.#first === Number.POSITIVE_INFINITY) return 0;
     const now = Math.floor(nowMs / this.#bucketMs);
     const from = Math.max(this.#first, now - this.#windowBuckets);
     if (now <= from) return 0;

@@ -6,13 +6,16 @@ import { readStatusChunks, SYMBOL } from "./twcc-chunks.ts";
 /** No browser reports more at once; a forged count must not cost us memory. */
 const MAX_STATUSES = 8_192;
 const REFERENCE_MS = 64;
+const REFERENCE_BITS = 24;
 
 /** Re-usable: one instance per worker is enough. */
 export class TransportFeedback {
   baseSequence = 0;
   count = 0;
   feedbackCount = 0;
-  /** By position from `baseSequence`: arrival on the viewer's clock in ms; NaN: lost. */
+  /** As written: a count of 64 ms on the viewer's clock, which starts anew every 12.4 days. */
+  reference = 0;
+  /** By position from `baseSequence`: arrival in ms after the reference; NaN: lost. */
   readonly arrivals = new Float64Array(MAX_STATUSES);
   readonly #symbols = new Uint8Array(MAX_STATUSES);
 
@@ -23,8 +26,7 @@ export class TransportFeedback {
     if (count === 0 || count > MAX_STATUSES) return false;
     let at = readStatusChunks(data, 20, this.#symbols, count);
     if (at < 0) return false;
-    // The reference time is a signed number of 24 bits.
-    let ms = ((readUint24(data, 16) << 8) >> 8) * REFERENCE_MS;
+    let ms = 0;
     for (let i = 0; i < count; i++) {
       const symbol = readUint8(this.#symbols, i);
       const size = symbol === SYMBOL.small ? 1 : symbol === SYMBOL.large ? 2 : 0;
@@ -38,9 +40,27 @@ export class TransportFeedback {
       this.arrivals[i] = ms;
     }
     this.baseSequence = readUint16(data, 12);
+    this.reference = readUint24(data, 16);
     this.count = count;
     this.feedbackCount = readUint8(data, 19);
     return true;
+  }
+}
+
+/**
+ * A viewer's clock, counted from its first report: it may be in any part of its circle when we meet, and come around during
+ * the call. Reports that overtake each other lie a little before.
+ */
+class ReferenceClock {
+  #last: number | null = null;
+  #units = 0;
+
+  /** Milliseconds from the first reference to this one. */
+  unwrap(reference: number): number {
+    const unused = 32 - REFERENCE_BITS;
+    this.#units += ((reference - (this.#last ?? reference)) << unused) >> unused;
+    this.#last = reference;
+    return this.#units * REFERENCE_MS;
   }
 }
 
@@ -51,7 +71,7 @@ const MAX_AGE_MS = 10_000;
 /** One packet the viewer has reported on. Re-used between calls. */
 export interface AcknowledgedPacket {
   sentAtMs: number;
-  /** NaN: lost. */
+  /** On the viewer's clock, from its first report on; NaN: lost. */
   arrivedAtMs: number;
   bytes: number;
   /** 0: media; else the probe it belongs to. */
@@ -69,6 +89,7 @@ const PROBE_SHIFT = 0x100000000;
 export class SentPackets implements TransportSequence {
   /** Side by side, because every packet of every viewer makes an entry. */
   readonly #entries = new Float64Array(HISTORY * ENTRY_DOUBLES).fill(-1);
+  readonly #clock = new ReferenceClock();
   readonly #entry: AcknowledgedPacket = { sentAtMs: 0, arrivedAtMs: 0, bytes: 0, probe: 0 };
   #next: number;
 
@@ -90,13 +111,14 @@ export class SentPackets implements TransportSequence {
    * lost may be told again when a later report has it.
    */
   match(feedback: TransportFeedback, nowMs: number, each: (packet: AcknowledgedPacket) => void): void {
+    const referenceMs = this.#clock.unwrap(feedback.reference);
     for (let i = 0; i < feedback.count; i++) {
       const sequence = (feedback.baseSequence + i) & 0xffff;
       const at = (sequence & HISTORY_MASK) * ENTRY_DOUBLES;
       const sentAtMs = this.#entries[at] as number;
       const what = this.#entries[at + 1] as number;
       if (what < 0 || (what & 0xffff) !== sequence || nowMs - sentAtMs > MAX_AGE_MS) continue;
-      const arrivedAtMs = feedback.arrivals[i] as number;
+      const arrivedAtMs = referenceMs + (feedback.arrivals[i] as number);
       if (!Number.isNaN(arrivedAtMs)) this.#entries[at + 1] = -1;
       this.#entry.sentAtMs = sentAtMs;
       this.#entry.arrivedAtMs = arrivedAtMs;

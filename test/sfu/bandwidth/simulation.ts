@@ -5,6 +5,7 @@ import { parseRtcp } from "../../../src/sfu/rtcp/rtcp.ts";
 import { MAX_TWCC_BYTES, TwccRecorder } from "../../../src/sfu/rtcp/twcc.ts";
 import { SentPackets, TransportFeedback } from "../../../src/sfu/rtcp/twcc-feedback.ts";
 import { Impairment, type ImpairmentOptions } from "../../../src/sfu/transport/impairment.ts";
+import { PeerClock } from "../peer-clock.ts";
 
 const LAYERS: LayerFigures[] = [
   { bitrate: 150_000, height: 180, live: true },
@@ -15,7 +16,8 @@ const LAYERS: LayerFigures[] = [
 /** A viewer of one camera behind a network, with everything real but the network and the clock. */
 export class Simulation {
   nowMs = 100_000;
-  readonly network: Impairment<number>;
+  readonly delayMs: number;
+  readonly network: Impairment<{ sequence: number; sentMs: number }>;
   readonly estimator = new BandwidthEstimator({ startBitrate: 1_000_000 });
   readonly #sent = new SentPackets(65_000);
   readonly #recorder = new TwccRecorder();
@@ -29,6 +31,7 @@ export class Simulation {
   frameMs = 33;
   #layer = 0;
   #credit = 0;
+  #waitedMs = 0;
   #frame = 0;
   #probe: { plan: ProbePlan; startedMs: number; sentBytes: number } | undefined;
 
@@ -36,8 +39,15 @@ export class Simulation {
     options: ImpairmentOptions,
     readonly returnDelayMs = 30,
     seed = 3,
+    readonly clock = new PeerClock({ uptimeMs: 7_000_000 }),
   ) {
+    this.delayMs = options.delayMs ?? 0;
     this.network = new Impairment(seed, options);
+  }
+
+  /** How long the last packet that arrived had waited for the link. */
+  get queueMs(): number {
+    return this.#waitedMs;
   }
 
   get layer(): number {
@@ -56,7 +66,10 @@ export class Simulation {
     this.#credit = Math.min(this.#frame, this.#credit + (rate / 8000) * 2.5);
     for (; this.#credit >= 1_100; this.#credit -= 1_100, this.#frame -= 1_100) this.#send(1_100, 0);
     this.#sendProbe();
-    for (const sequence of this.network.takeDue(this.nowMs)) this.#recorder.record(sequence, this.nowMs + 7_000_000);
+    for (const { sequence, sentMs } of this.network.takeDue(this.nowMs)) {
+      this.#recorder.record(sequence, this.clock.monotonicMs(this.nowMs));
+      this.#waitedMs = this.nowMs - sentMs - this.delayMs;
+    }
     if (this.nowMs % 50 === 0) this.#report();
     while (this.#back[0] !== undefined && this.#back[0].atMs <= this.nowMs) {
       const data = this.#back.shift()?.data;
@@ -67,7 +80,8 @@ export class Simulation {
   }
 
   #send(bytes: number, probe: number): void {
-    this.network.push(this.#sent.next(bytes, this.nowMs, probe), bytes, this.nowMs);
+    const sequence = this.#sent.next(bytes, this.nowMs, probe);
+    this.network.push({ sequence, sentMs: this.nowMs }, bytes, this.nowMs);
   }
 
   #sendProbe(): void {

@@ -17,7 +17,10 @@ function report(recorder: TwccRecorder): { sequence: number; arrivedMs: number }
     const feedback = new TransportFeedback();
     if (!feedback.parse(packet.data)) throw new Error("unreadable");
     for (let i = 0; i < feedback.count; i++) {
-      statuses.push({ sequence: (feedback.baseSequence + i) & 0xffff, arrivedMs: feedback.arrivals[i] as number });
+      statuses.push({
+        sequence: (feedback.baseSequence + i) & 0xffff,
+        arrivedMs: feedback.reference * 64 + (feedback.arrivals[i] as number),
+      });
     }
   }
   return statuses;
@@ -231,9 +234,27 @@ describe("transport-wide feedback from a viewer", () => {
     expect([...feedback.arrivals.subarray(0, 2)]).toEqual([1, 1.25]);
   });
 
-  test("a reference time before zero is negative", () => {
+  test("the reference time has no sign, and arrivals count from it", () => {
     const feedback = new TransportFeedback();
     expect(feedback.parse(hex("8fcd0005 00000001 00000002 0001 0001 ffffff 00 2001 0400"))).toBe(true);
-    expect(feedback.arrivals[0]).toBe(-63);
+    expect(feedback.reference).toBe(0xffffff);
+    expect(feedback.arrivals[0]).toBe(1);
+  });
+
+  test("the viewer's clock runs on from its first report, wherever that was, around its circle and out of order", () => {
+    const feedback = new TransportFeedback();
+    for (const first of [0, 1, 0x7fffff, 0x800000, 0xfffffe, 0xffffff]) {
+      const sent = new SentPackets(0);
+      const arrivals: number[] = [];
+      for (const [i, later] of [0, 1, 3, 2, 5].entries()) {
+        sent.next(100, 1_000);
+        feedback.reference = (first + later) & 0xffffff;
+        feedback.baseSequence = i;
+        feedback.count = 1;
+        feedback.arrivals[0] = 0.25;
+        sent.match(feedback, 1_001, ({ arrivedAtMs }) => arrivals.push(arrivedAtMs));
+      }
+      expect(arrivals).toEqual([0.25, 64.25, 192.25, 128.25, 320.25]);
+    }
   });
 });
