@@ -5,7 +5,9 @@
 import "./reflect.ts";
 import { CipherContext, DtlsServer, Event, RTCSctpTransport } from "werift";
 import type { SrtpMasterKey, SrtpProfile } from "../srtp/srtp.ts";
+import { giveUpLossyMessages, type LossyAssociation } from "./sctp-abandon.ts";
 import { isSoundSctp, type SctpProgress } from "./sctp-gate.ts";
+import { type InboundAssociation, joinMessagesWhole } from "./sctp-inbound.ts";
 
 export type DtlsCertificate = Awaited<ReturnType<typeof CipherContext.createSelfSignedCertificateWithKey>>;
 
@@ -46,7 +48,10 @@ export type DtlsEngineEvents = {
 /** Members the type declarations do not show, or show more narrowly. */
 type Internals = {
   cipher: { cipher?: unknown; masterSecret: Buffer; remoteCertificate?: Buffer };
-  dtls: { sortedHandshakeCache: { msg_type: number; fragment: Buffer; serialize(): Buffer }[] };
+  dtls: {
+    recordSequenceNumber: number;
+    sortedHandshakeCache: { msg_type: number; fragment: Buffer; serialize(): Buffer }[];
+  };
 };
 
 export function createDtlsServer(
@@ -72,6 +77,7 @@ export function createDtlsServer(
     certificateRequest: true,
   });
   const internals = server as unknown as Internals;
+  neverCountAgain(internals.dtls);
   server.onConnect.subscribe(events.onConnect);
   server.onData.subscribe((data) => events.onData(data));
   server.onError.subscribe(events.onError);
@@ -110,6 +116,20 @@ export function createDtlsServer(
   };
 }
 
+/**
+ * werift sets the number of records back to 0 behind Finished, which had a higher one of the same epoch: a later record would
+ * have its number, hence its nonce under the same key, and the peer would drop it as a replay.
+ */
+function neverCountAgain(dtls: Internals["dtls"]): void {
+  let last = dtls.recordSequenceNumber;
+  Object.defineProperty(dtls, "recordSequenceNumber", {
+    get: () => last,
+    set: (next: number) => {
+      last = Math.max(last, next);
+    },
+  });
+}
+
 export type DataChannel = {
   readonly label: string;
   readonly isOpen: boolean;
@@ -127,6 +147,14 @@ export type SctpEvents = {
 };
 
 export type SctpEngine = { deliver(data: Buffer): void; close(): void };
+
+export type SctpInternals = LossyAssociation & InboundAssociation;
+
+/** Where werift's association does not do what the protocol says. */
+export function mendSctp(association: SctpInternals): void {
+  giveUpLossyMessages(association);
+  joinMessagesWhole(association);
+}
 
 /** The association of one peer; the client opens it and its channels. */
 export function createSctp(maxMessageSize: number, remotePort: number, events: SctpEvents): SctpEngine {
@@ -159,7 +187,9 @@ export function createSctp(maxMessageSize: number, remotePort: number, events: S
     });
     events.onChannel(channel);
   });
-  const association = sctp.sctp as unknown as SctpProgress & { handleData(data: Buffer): Promise<void> };
+  const association = sctp.sctp as unknown as SctpProgress &
+    SctpInternals & { handleData(data: Buffer): Promise<void> };
+  mendSctp(association);
   sctp.start(remotePort).catch(() => {});
   return {
     deliver(data) {

@@ -16,7 +16,13 @@ function fingerprintOf({ certPem }: DtlsCertificate, algorithm = "sha-256") {
   return { algorithm, value: (hex.match(/../g) ?? []).join(":").toUpperCase() };
 }
 
-type Result = { outcome: "connected" | "failed"; reason?: string; keys?: DtlsKeys; client: DtlsClient };
+type Result = {
+  outcome: "connected" | "failed";
+  reason?: string;
+  keys?: DtlsKeys;
+  client: DtlsClient;
+  session: DtlsSession;
+};
 
 /** A handshake over an in-memory wire; `shape` sees every datagram of the client and says what arrives instead. */
 async function handshake(options: {
@@ -24,10 +30,12 @@ async function handshake(options: {
   profiles?: SrtpProfile[];
   expected?: { algorithm: string; value: string }[];
   shape?: (data: Buffer, index: number) => Buffer[];
+  /** Sees every datagram of the server. */
+  onSent?: (data: Buffer) => void;
 }): Promise<Result> {
   const [serverCertificate, clientCertificate] = await Promise.all([createCertificate(), createCertificate()]);
   const profile = options.profile ?? "AEAD_AES_128_GCM";
-  const { promise, resolve } = Promise.withResolvers<Omit<Result, "client">>();
+  const { promise, resolve } = Promise.withResolvers<Omit<Result, "client" | "session">>();
   let sent = 0;
   const transport = {
     type: "memory",
@@ -44,7 +52,10 @@ async function handshake(options: {
     certificate: serverCertificate,
     profiles: options.profiles ?? ["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_80"],
     fingerprints: options.expected ?? [fingerprintOf(clientCertificate)],
-    send: (data) => setImmediate(() => transport.onData(data)),
+    send: (data) => {
+      options.onSent?.(Buffer.from(data));
+      setImmediate(() => transport.onData(data));
+    },
     onConnected: (keys) => resolve({ outcome: "connected", keys }),
     onData: () => {},
     onFailed: (reason) => resolve({ outcome: "failed", reason }),
@@ -60,7 +71,7 @@ async function handshake(options: {
   });
   client.onError.subscribe(() => {});
   client.connect().catch(() => {});
-  return { ...(await promise), client };
+  return { ...(await promise), client, session };
 }
 
 describe("DTLS", () => {
@@ -74,6 +85,28 @@ describe("DTLS", () => {
       expect(keys?.outgoing).toEqual({ profile, key: theirs.remoteKey, salt: theirs.remoteSalt });
     },
   );
+
+  test("no record has the number of another one of its epoch, and all data arrives", async () => {
+    const numbers: string[] = [];
+    const { client, session } = await handshake({
+      onSent: (datagram) => {
+        for (let at = 0; at + 13 <= datagram.length; at += 13 + datagram.readUInt16BE(at + 11))
+          if (datagram.readUInt16BE(at + 3) > 0) numbers.push(datagram.subarray(at + 3, at + 11).toString("hex"));
+      },
+    });
+    const arrived: number[] = [];
+    const all = Promise.withResolvers<void>();
+    client.onData.subscribe((data) => {
+      arrived.push(data.readUInt8(0));
+      if (arrived.length === 60) all.resolve();
+    });
+    for (let i = 0; i < 60; i++) await session.send(Buffer.of(i));
+    await all.promise;
+    expect(arrived).toEqual(Array.from({ length: 60 }, (_, i) => i));
+    // Finished and what followed it.
+    expect(numbers.length).toBe(61);
+    expect(new Set(numbers).size).toBe(61);
+  });
 
   test("a certificate other than the offered one fails", async () => {
     const stranger = fingerprintOf(await createCertificate());

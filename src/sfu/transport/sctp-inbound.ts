@@ -1,0 +1,122 @@
+/**
+ * How werift's SCTP association puts messages together. Its own way stops behind each message when the next one of the stream
+ * was not sent right after it, so what two channels say in turn piles up; and a notice of what was given up makes it drop
+ * whatever waits, reliable messages included.
+ */
+
+const UNORDERED = 0x04;
+const FIRST_FRAGMENT = 0x02;
+const LAST_FRAGMENT = 0x01;
+
+type InboundChunk = {
+  flags: number;
+  streamId: number;
+  streamSeqNum: number;
+  tsn: number;
+  protocol: number;
+  userData: Buffer;
+};
+type Message = [streamId: number, protocol: number, userData: Buffer];
+
+type InboundStream = {
+  /** By number, without repetitions. */
+  reassembly: InboundChunk[];
+  /** Of the next message, if it is ordered. */
+  streamSequenceNumber: number;
+  popMessages(): Iterable<Message>;
+};
+
+/** The parts of an association that this touches. */
+export type InboundAssociation = {
+  inboundStreams: Record<number, InboundStream>;
+  lastReceivedTsn?: number;
+  advertisedRwnd: number;
+  sackNeeded: boolean;
+  sackImmediate: boolean;
+  sackDuplicates: number[];
+  sackMisOrdered: Set<number>;
+  getInboundStream(streamId: number): InboundStream;
+  receive(...message: Message): void;
+  receiveForwardTsnChunk(notice: { cumulativeTsn: number; streams: [number, number][] }): void;
+};
+
+export function joinMessagesWhole(association: InboundAssociation): void {
+  const known = association.getInboundStream.bind(association);
+  association.getInboundStream = (streamId) => {
+    const stream = known(streamId);
+    stream.popMessages = () => takeMessages(stream);
+    return stream;
+  };
+  association.receiveForwardTsnChunk = (notice) => skip(association, notice);
+}
+
+function takeMessages(stream: InboundStream): Message[] {
+  const messages: Message[] = [];
+  let left: InboundChunk[] = [];
+  let { reassembly } = stream;
+  while (reassembly.length > 0) {
+    const [first] = reassembly as [InboundChunk];
+    const isOrdered = !(first.flags & UNORDERED);
+    const count = lengthOfMessage(reassembly);
+    const isDue = count > 0 && (!isOrdered || !isAfter(first.streamSeqNum, stream.streamSequenceNumber, 16));
+    if (!isDue && isOrdered) break;
+    const taken = reassembly.slice(0, Math.max(count, 1));
+    reassembly = reassembly.slice(taken.length);
+    if (!isDue) {
+      left = [...left, ...taken];
+      continue;
+    }
+    if (isOrdered && first.streamSeqNum === stream.streamSequenceNumber)
+      stream.streamSequenceNumber = (first.streamSeqNum + 1) & 0xffff;
+    messages.push([first.streamId, first.protocol, Buffer.concat(taken.map(({ userData }) => userData))]);
+  }
+  stream.reassembly = [...left, ...reassembly];
+  return messages;
+}
+
+/** How many chunks the message at the start has; 0 when some of it is missing. */
+function lengthOfMessage(chunks: readonly InboundChunk[]): number {
+  const [first] = chunks;
+  if (!first || !(first.flags & FIRST_FRAGMENT)) return 0;
+  for (const [i, chunk] of chunks.entries()) {
+    if (chunk.tsn !== (first.tsn + i) >>> 0) return 0;
+    if (chunk.flags & LAST_FRAGMENT) return i + 1;
+  }
+  return 0;
+}
+
+/** Up to the notice's number nothing more will come: what is whole is delivered, and only pieces are dropped. */
+function skip(
+  association: InboundAssociation,
+  { cumulativeTsn, streams }: { cumulativeTsn: number; streams: [number, number][] },
+): void {
+  association.sackNeeded = true;
+  association.sackImmediate = true;
+  const last = association.lastReceivedTsn;
+  if (last === undefined || !isAfter(cumulativeTsn, last, 32)) return;
+  let received = cumulativeTsn;
+  while (association.sackMisOrdered.has((received + 1) >>> 0)) received = (received + 1) >>> 0;
+  association.lastReceivedTsn = received;
+  association.sackMisOrdered = new Set([...association.sackMisOrdered].filter((tsn) => isAfter(tsn, received, 32)));
+  association.sackDuplicates = association.sackDuplicates.filter((tsn) => isAfter(tsn, received, 32));
+  for (const [streamId, sequence] of streams) {
+    const stream = association.getInboundStream(streamId);
+    const next = (sequence + 1) & 0xffff;
+    if (isAfter(next, stream.streamSequenceNumber, 16)) stream.streamSequenceNumber = next;
+  }
+  for (const stream of Object.values(association.inboundStreams)) {
+    for (const message of takeMessages(stream)) {
+      association.advertisedRwnd += message[2].length;
+      association.receive(...message);
+    }
+    const isPiece = ({ tsn }: InboundChunk) => !isAfter(tsn, cumulativeTsn, 32);
+    for (const { userData } of stream.reassembly.filter(isPiece)) association.advertisedRwnd += userData.length;
+    stream.reassembly = stream.reassembly.filter((chunk) => !isPiece(chunk));
+  }
+}
+
+/** On a circle of so many bits. */
+export function isAfter(a: number, b: number, bits: 16 | 32): boolean {
+  const ahead = bits === 16 ? (a - b) & 0xffff : (a - b) >>> 0;
+  return ahead !== 0 && ahead < 2 ** (bits - 1);
+}
