@@ -1,5 +1,5 @@
-// H.264 over RTP (RFC 6184): does a packet begin a keyframe? The sequence parameter set does, as browsers send it
-// before every IDR; a stream without in-band sets is recognised by its IDR slice.
+// H.264 over RTP (RFC 6184): may a packet begin a keyframe? The sequence parameter set does, as browsers send it
+// before every IDR; a stream without in-band sets is recognised by its IDR slices (`tracks/keyframe-start.ts` finds the first).
 
 import { readUint8, readUint16 } from "../rtp/bytes.ts";
 
@@ -14,7 +14,7 @@ export function startsH264Keyframe(data: Uint8Array, offset: number, payloadLeng
     case NAL.idr:
       return true;
     case NAL.stapA:
-      return aggregateHasKeyframe(data, offset + 1, end);
+      return aggregateHas(data, offset + 1, end, isKeyType);
     case NAL.fuA:
     case NAL.fuB: {
       const header = readUint8(data, offset + 1);
@@ -25,11 +25,19 @@ export function startsH264Keyframe(data: Uint8Array, offset: number, payloadLeng
   }
 }
 
-function aggregateHasKeyframe(data: Uint8Array, from: number, end: number): boolean {
+/** A sequence parameter set, alone or in an aggregate. */
+export function hasH264Parameters(data: Uint8Array, offset: number, payloadLength: number): boolean {
+  if (payloadLength < 2) return false;
+  const type = readUint8(data, offset) & 0x1f;
+  if (type === NAL.stapA) return aggregateHas(data, offset + 1, offset + payloadLength, (unit) => unit === NAL.sps);
+  return type === NAL.sps;
+}
+
+function aggregateHas(data: Uint8Array, from: number, end: number, wanted: (type: number) => boolean): boolean {
   for (let at = from; at + 3 <= end; ) {
     const size = readUint16(data, at);
     if (size === 0 || at + 2 + size > end) return false;
-    if (isKeyType(readUint8(data, at + 2) & 0x1f)) return true;
+    if (wanted(readUint8(data, at + 2) & 0x1f)) return true;
     at += 2 + size;
   }
   return false;

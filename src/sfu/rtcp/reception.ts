@@ -52,6 +52,11 @@ export class Reception {
     return this.#sequence.started;
   }
 
+  /** The number of the first packet. */
+  get first(): number {
+    return this.#base;
+  }
+
   /** −1 before the first packet. */
   get highest(): number {
     return this.#sequence.highest;

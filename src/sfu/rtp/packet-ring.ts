@@ -34,9 +34,14 @@ export class PacketRing {
 
   /** Parses the packet into `view`; false when it is not here, or older than a second. */
   read(extended: number, nowMs: number, view: RtpView): boolean {
+    return this.#isLive(extended & (this.#data.length - 1), nowMs) && this.peek(extended, view);
+  }
+
+  /** The same whatever its age, while no other packet has taken its place. */
+  peek(extended: number, view: RtpView): boolean {
     const slot = extended & (this.#data.length - 1);
     const data = this.#data[slot];
-    if (data === undefined || this.#extended[slot] !== extended || !this.#isLive(slot, nowMs)) return false;
+    if (data === undefined || this.#extended[slot] !== extended) return false;
     return view.parse(data, this.#length[slot]);
   }
 

@@ -1,7 +1,7 @@
 /** A published track: its layers, and the subscriptions that get what arrives on them. */
 import type { Track, TrackKind, TrackSource } from "../../protocol/room-records.ts";
 import type { PublishedSection } from "../../protocol/signaling.ts";
-import { keyframeHeight, type MediaCodec, startsKeyframe } from "../codec/keyframe.ts";
+import { keyframeHeight, type MediaCodec } from "../codec/keyframe.ts";
 import { primaryOfRed } from "../codec/red.ts";
 import { Vp8Descriptor } from "../codec/vp8.ts";
 import type { FanOutTarget } from "../forwarding/fan-out-target.ts";
@@ -11,6 +11,7 @@ import type { ClockReference } from "../rtp/timestamp-map.ts";
 import { mediaCodecOf, type NegotiatedCodec } from "../sdp/codecs.ts";
 import type { NegotiatedExtensions } from "../sdp/extensions.ts";
 import type { UdpPort } from "../transport/udp.ts";
+import { KeyframeStart } from "./keyframe-start.ts";
 import { LAYER_NAMES, layerIndex, PublishedLayer } from "./layer.ts";
 
 export type PublicationOptions = PublishedSection & {
@@ -68,6 +69,7 @@ export class Publication {
   /** Viewers that get redundant audio without its redundancy. */
   readonly #plainTargets: FanOutTarget[] = [];
   readonly #primary = new RtpView();
+  readonly #keyframeStart = new KeyframeStart();
   readonly #packet: SourcePacket;
 
   constructor(options: PublicationOptions) {
@@ -126,13 +128,21 @@ export class Publication {
     packet.view = view;
     packet.layer = layer.index;
     packet.extended = extended;
-    packet.keyframe = startsKeyframe(this.mediaCodec, view, packet.vp8);
+    packet.keyframe = this.#beginsKeyframe(packet, layer);
     if (packet.keyframe && this.kind === "video") {
       layer.keyframeArrived(view.sequenceNumber, keyframeHeight(this.mediaCodec, view, packet.vp8));
       if (!this.muted) layer.keyframeShown(extended, nowMs);
     }
     if (this.muted) return;
     this.#forward(packet, layer, nowMs);
+  }
+
+  #beginsKeyframe({ view, extended, vp8 }: SourcePacket, { ring, reception }: PublishedLayer): boolean {
+    return this.#keyframeStart.isAt(this.mediaCodec, view, extended, {
+      ring,
+      first: reception?.first ?? extended,
+      vp8,
+    });
   }
 
   #forward(packet: SourcePacket, layer: PublishedLayer, nowMs: number): void {
@@ -192,7 +202,7 @@ export class Publication {
     for (let extended = from; extended <= (layer.reception?.highest ?? 0); extended++) {
       if (!layer.ring.read(extended, nowMs, packet.view)) continue;
       packet.extended = extended;
-      packet.keyframe = startsKeyframe(this.mediaCodec, packet.view, packet.vp8);
+      packet.keyframe = this.#beginsKeyframe(packet, layer);
       const target = subscription.forward(packet, layer, nowMs);
       if (target) this.#udp.fanOut(packet.view, [target], 1);
     }

@@ -1,0 +1,91 @@
+/** A published track and those who watch it, without a network: what each viewer is sent is written down. */
+
+import type { Audience } from "../../../src/sfu/forwarding/audience.ts";
+import { createTarget, type FanOutTarget, type FanOutTransport } from "../../../src/sfu/forwarding/fan-out-target.ts";
+import { typescriptPath } from "../../../src/sfu/forwarding/packet-path.ts";
+import { describeCopy } from "../../../src/sfu/forwarding/seat.ts";
+import type { SourcePacket } from "../../../src/sfu/forwarding/source-packet.ts";
+import { Reception } from "../../../src/sfu/rtcp/reception.ts";
+import { SentPackets } from "../../../src/sfu/rtcp/twcc-feedback.ts";
+import { RtpView } from "../../../src/sfu/rtp/rtp.ts";
+import { OutgoingExtensions } from "../../../src/sfu/rtp/rtp-extensions.ts";
+import type { NegotiatedCodec } from "../../../src/sfu/sdp/codecs.ts";
+import { noExtensions } from "../../../src/sfu/sdp/extensions.ts";
+import { SrtpSender } from "../../../src/sfu/srtp/srtp.ts";
+import type { PublishedLayer } from "../../../src/sfu/tracks/layer.ts";
+import { OutgoingSection } from "../../../src/sfu/tracks/outgoing-section.ts";
+import { Publication } from "../../../src/sfu/tracks/publication.ts";
+import { DEFAULT_WISH, Subscription } from "../../../src/sfu/tracks/subscription.ts";
+import type { UdpPort } from "../../../src/sfu/transport/udp.ts";
+import { rtpPacket } from "../packets.ts";
+
+const KEY = { profile: "AEAD_AES_128_GCM", key: new Uint8Array(16), salt: new Uint8Array(12) } as const;
+
+export type SentCopy = { sequenceNumber: number; timestamp: number; payload: Uint8Array };
+export type StageViewer = { subscription: Subscription; seen: SentCopy[] };
+
+export class Stage {
+  readonly publication: Publication;
+  readonly layer: PublishedLayer;
+  /** Copies sent to a whole audience at once, and one by one. */
+  together = 0;
+  singly = 0;
+  readonly #codec: NegotiatedCodec;
+  readonly #viewers = new Map<number, StageViewer>();
+
+  constructor(codec: "VP8" | "H264") {
+    this.#codec = { codec, payloadType: 96, rtxPayloadType: 97, clockRate: 90_000, variant: "", profile: "" };
+    const note = (target: FanOutTarget, { data, payloadOffset, payloadLength }: RtpView) => {
+      const { sequenceNumber, timestamp } = target;
+      const payload = data.slice(payloadOffset, payloadOffset + payloadLength);
+      this.#viewers.get(target.ssrc)?.seen.push({ sequenceNumber, timestamp, payload });
+    };
+    const copy = createTarget(transport(), new OutgoingExtensions({}));
+    const udp = {
+      fanOut: (view: RtpView, targets: readonly FanOutTarget[], count: number) => {
+        this.singly += count;
+        for (const target of targets.slice(0, count)) note(target, view);
+      },
+      fanOutAlike: (packet: SourcePacket, audience: Audience, nowMs: number) => {
+        this.together += audience.size;
+        for (const seat of audience.table.seats) {
+          describeCopy(seat, packet, nowMs, copy);
+          note(copy, packet.view);
+        }
+        audience.advance(packet, nowMs);
+      },
+      schedule() {},
+    } as unknown as UdpPort;
+    this.publication = new Publication({
+      ...{ trackId: "t", clientTrackId: "c", identity: "ann", mid: "0", kind: "video", source: "camera" },
+      ...{ rids: [], extensions: noExtensions(), udp },
+    });
+    this.layer = this.publication.layers[0] as PublishedLayer;
+    this.layer.ssrc = 1;
+    this.layer.reception = new Reception(1, 90_000);
+  }
+
+  watch(nowMs: number): StageViewer {
+    const answered = { mid: "0", kind: "video", rejected: false, sends: true, receives: false } as const;
+    const section = new OutgoingSection({ ...answered, codecs: [this.#codec], extensions: noExtensions() }, "video");
+    const subscription = new Subscription(this.publication, section, DEFAULT_WISH, new SentPackets(), () => {});
+    const viewer = { subscription, seen: [] };
+    this.#viewers.set(section.stream.ssrc, viewer);
+    subscription.start(transport());
+    subscription.setLayer(this.layer, "requested", nowMs);
+    return viewer;
+  }
+
+  /** As the uplink hands packets over. */
+  receive(sequenceNumber: number, timestamp: number, payload: Uint8Array, nowMs: number): void {
+    const view = new RtpView();
+    view.parse(rtpPacket({ sequenceNumber: sequenceNumber & 0xffff, timestamp, payloadType: 96, payload }));
+    const extended = this.layer.reception?.receive(view.sequenceNumber, timestamp, view.length, nowMs) ?? 0;
+    this.publication.receive(this.layer, view, extended, this.#codec, nowMs);
+  }
+}
+
+function transport(): FanOutTransport {
+  const srtp = new SrtpSender(KEY, typescriptPath.createCipher);
+  return { srtp, address: "127.0.0.1", port: 4_000, deliver: undefined, seated: new Set() };
+}
