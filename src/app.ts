@@ -100,6 +100,7 @@ export function createApp({ runtime, services, readiness, sfuSecret, doctorSecre
         secret: doctorSecret,
         trustedProxies: config.TRUSTED_PROXIES,
         httpServer: (): Server<unknown> | null => app.server,
+        clients: null,
         infoOf,
       }),
     )

@@ -68,7 +68,7 @@ test("the packet path knows the protocol alone, neither the database nor HTTP", 
 });
 
 test("the relay and the edge know neither the database, HTTP's framework nor a feature", () => {
-  const small = ["src/kernel/clock.ts", "src/kernel/log.ts", "src/kernel/assets.ts"];
+  const small = ["src/kernel/clock.ts", "src/kernel/log.ts", "src/kernel/assets.ts", "src/kernel/addresses.ts"];
   expect(
     offenders(({ from, to, external }) => {
       if (!under(from, "turn", "edge")) return false;

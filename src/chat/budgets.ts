@@ -1,5 +1,5 @@
+import { budgetHolder } from "../kernel/addresses.ts";
 import type { RateLimiter } from "../kernel/http/rate-limit.ts";
-import { budgetHolder } from "../kernel/http/request-info.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
 import type { ChatCaller } from "./tenant.ts";

@@ -1,4 +1,4 @@
-import { connect as connectTcp } from "node:net";
+import { connect as connectTcp, isIP } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { addressText } from "../turn/address.ts";
 import { TurnClient } from "../turn/client.ts";
@@ -71,7 +71,9 @@ async function udpLine({ host, port }: TurnTarget, { onMessage }: Reader): Promi
 async function tcpLine({ host, port, transport }: TurnTarget, { onMessage, onFailure }: Reader): Promise<Line> {
   const stream = new TurnStream();
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const socket = transport === "tls" ? connectTls({ host, port, servername: host }) : connectTcp({ host, port });
+  // An address is no name that a certificate could be asked for by.
+  const name = isIP(host) === 0 ? { servername: host } : {};
+  const socket = transport === "tls" ? connectTls({ host, port, ...name }) : connectTcp({ host, port });
   socket.once(transport === "tls" ? "secureConnect" : "connect", () => resolve());
   const fail = (error: Error) => {
     reject(error);

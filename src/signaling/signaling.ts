@@ -1,7 +1,7 @@
 import type { FleetService } from "../fleet/fleet.service.ts";
+import { budgetHolder } from "../kernel/addresses.ts";
 import type { OriginPolicy } from "../kernel/http/origins.ts";
 import { createRateLimiter } from "../kernel/http/rate-limit.ts";
-import { budgetHolder } from "../kernel/http/request-info.ts";
 import { createFrameDecoder } from "../kernel/socket/frame-decoder.ts";
 import type { Socket, SocketEvents } from "../kernel/socket/sockets.ts";
 import type { MediaNodes } from "../media/nodes.ts";

@@ -1,9 +1,10 @@
 import { describe, expect, test } from "bun:test";
+import { budgetHolder } from "../../src/kernel/addresses.ts";
 import { decodeCursor, encodeCursor } from "../../src/kernel/cursor.ts";
 import { normalOrigin, originAllowed, sameOrigin } from "../../src/kernel/http/origins.ts";
 import { createRateLimiter } from "../../src/kernel/http/rate-limit.ts";
 import { createMethodsOf } from "../../src/kernel/http/reference/route-table.ts";
-import { budgetHolder, createClientIp } from "../../src/kernel/http/request-info.ts";
+import { createClientIp } from "../../src/kernel/http/request-info.ts";
 import { fakeClock } from "../harness/clock.ts";
 
 describe("[8] fixed windows", () => {

@@ -1,8 +1,10 @@
 import type { Server } from "bun";
 import { Elysia } from "elysia";
+import type { ClientTable } from "../../protocol/client-table.ts";
 import { ApiError } from "../../protocol/errors.ts";
+import { createTrust } from "../addresses.ts";
 import { sameSecret } from "../secrets.ts";
-import { createTrust, socketAddress } from "./request-info.ts";
+import { socketAddress } from "./request-info.ts";
 
 /** How a request reached this server: by whom, and on whose behalf. */
 export type Arrival = {
@@ -23,17 +25,19 @@ type Deps = {
   secret: string;
   trustedProxies: readonly string[];
   httpServer: () => Server<unknown> | null;
+  /** Of the edge, when there is one. */
+  clients: ClientTable | null;
   infoOf: (request: Request) => { ip: string };
 };
 
 /** Lets `stoa doctor` see what a proxy makes of a request; for everybody else there is nothing here. */
-export function arrivalRoutes({ secret, trustedProxies, httpServer, infoOf }: Deps) {
+export function arrivalRoutes({ secret, trustedProxies, httpServer, clients, infoOf }: Deps) {
   const isTrusted = createTrust(trustedProxies);
   return new Elysia({ detail: { hide: true } }).get(ARRIVAL_PATH, ({ request }): Arrival => {
     const { headers } = request;
     const given = /^Bearer (.+)$/i.exec(headers.get("authorization") ?? "")?.[1] ?? "";
     if (!sameSecret(given, secret)) throw new ApiError("SVC_ROUTE_NOT_FOUND");
-    const peer = socketAddress(request, httpServer());
+    const peer = socketAddress(request, httpServer(), clients);
     return {
       peer,
       trusted: isTrusted(peer),

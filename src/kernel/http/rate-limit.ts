@@ -1,8 +1,9 @@
 import { ApiError } from "../../protocol/errors.ts";
+import { budgetHolder } from "../addresses.ts";
 import type { Now } from "../clock.ts";
 import type { Config } from "../config/index.ts";
 import type { Caller } from "./callers.ts";
-import { budgetHolder, type RequestInfo } from "./request-info.ts";
+import type { RequestInfo } from "./request-info.ts";
 
 export type Verdict = { allowed: boolean; limit: number; remaining: number; resetSeconds: number };
 

@@ -1,7 +1,9 @@
 import type { Server } from "bun";
 import ipaddr from "ipaddr.js";
+import type { ClientTable } from "../../protocol/client-table.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import { REQUEST_ID_PATTERN } from "../../protocol/ids.ts";
+import { createTrust, plainAddress } from "../addresses.ts";
 
 /** What is known of a request before anyone looks at its credential; audit entries and log lines are made of it. */
 export type RequestInfo = {
@@ -64,7 +66,11 @@ export class LazyRequestInfo implements RequestInfo {
 export type PublicUrl = (request: Request, server: Server<unknown> | null) => string;
 
 /** PUBLIC_URL, or what the request itself says; `x-forwarded-proto` counts only from a trusted proxy. */
-export function createPublicUrl(publicUrl: string | undefined, trustedProxies: readonly string[]): PublicUrl {
+export function createPublicUrl(
+  publicUrl: string | undefined,
+  trustedProxies: readonly string[],
+  clients: ClientTable | null = null,
+): PublicUrl {
   if (publicUrl !== undefined) {
     const { origin } = new URL(publicUrl);
     return () => origin;
@@ -72,8 +78,10 @@ export function createPublicUrl(publicUrl: string | undefined, trustedProxies: r
   const isTrusted = createTrust(trustedProxies);
   return (request, server) => {
     const url = new URL(request.url);
-    const forwarded = isTrusted(socketAddress(request, server)) ? request.headers.get("x-forwarded-proto") : null;
-    const protocol = forwarded === "https" || forwarded === "http" ? `${forwarded}:` : url.protocol;
+    const isProxied = isTrusted(socketAddress(request, server, clients));
+    const forwarded = isProxied ? request.headers.get("x-forwarded-proto") : null;
+    const own = isCarried(request, server, clients) ? "https:" : url.protocol;
+    const protocol = forwarded === "https" || forwarded === "http" ? `${forwarded}:` : own;
     return `${protocol}//${request.headers.get("host") ?? url.host}`;
   };
 }
@@ -99,54 +107,37 @@ export function createHostCheck(): (request: Request) => ApiError | null {
 export type ClientIp = (request: Request, server: Server<unknown> | null) => string;
 
 /** The socket's address; `x-forwarded-for` counts only when it comes from a trusted proxy, read from the right. */
-export function createClientIp(trustedProxies: readonly string[]): ClientIp {
+export function createClientIp(trustedProxies: readonly string[], clients: ClientTable | null = null): ClientIp {
   const isTrusted = createTrust(trustedProxies);
   return (request, server) => {
-    const socket = socketAddress(request, server);
+    const socket = socketAddress(request, server, clients);
     if (!isTrusted(socket)) return socket;
     const hops = (request.headers.get("x-forwarded-for") ?? "").split(",").map((hop) => hop.trim());
     for (const hop of hops.reverse()) {
       if (!ipaddr.isValid(hop)) return socket;
-      if (!isTrusted(hop)) return normal(hop);
+      if (!isTrusted(hop)) return plainAddress(hop);
     }
     return socket;
   };
 }
 
-export function createTrust(trustedProxies: readonly string[]): (address: string) => boolean {
-  if (trustedProxies.length === 0) return () => false;
-  const trusted = trustedProxies.map((entry) => parseRange(entry));
-  return (address) =>
-    ipaddr.isValid(address) && trusted.some(([range, bits]) => inRange(ipaddr.process(address), range, bits));
+/** Who opened the connection; for one that the edge carries, the client on its other side. */
+export function socketAddress(request: Request, server: Server<unknown> | null, clients: ClientTable | null): string {
+  const peer = server?.requestIP(request);
+  if (!peer) return "127.0.0.1";
+  const address = plainAddress(peer.address);
+  return carriedFor(address, peer.port, server, clients) ?? address;
 }
 
-export function socketAddress(request: Request, server: Server<unknown> | null): string {
-  return normal(server?.requestIP(request)?.address ?? "127.0.0.1");
+/** Only the edge's own sockets have a slot, and they are on this machine. */
+function carriedFor(address: string, port: number, server: Server<unknown> | null, clients: ClientTable | null) {
+  const isOwn = address === "127.0.0.1" || address === "::1" || address === server?.hostname;
+  return isOwn ? clients?.clientOf(port)?.address : undefined;
 }
 
-type Address = ReturnType<typeof ipaddr.process>;
-
-function parseRange(entry: string): [Address, number] {
-  if (entry.includes("/")) return ipaddr.parseCIDR(entry);
-  const address = ipaddr.process(entry);
-  return [address, address.kind() === "ipv4" ? 32 : 128];
-}
-
-function inRange(address: Address, range: Address, bits: number): boolean {
-  return address.kind() === range.kind() && address.match(range, bits);
-}
-
-/** `::ffff:10.0.0.1` and `10.0.0.1` are one client. */
-function normal(address: string): string {
-  if (!address.includes(":")) return address;
-  return ipaddr.isValid(address) ? ipaddr.process(address).toString() : address;
-}
-
-/** Whom a budget by address belongs to. With IPv6 everybody has a network of addresses, and would have as many budgets. */
-export function budgetHolder(ip: string): string {
-  if (!ip.includes(":") || !ipaddr.IPv6.isValid(ip)) return ip;
-  const network = ipaddr.IPv6.parse(ip).parts.slice(0, 4);
-  return `${network.map((part) => part.toString(16)).join(":")}::/64`;
+function isCarried(request: Request, server: Server<unknown> | null, clients: ClientTable | null): boolean {
+  const peer = clients ? server?.requestIP(request) : null;
+  return peer ? carriedFor(plainAddress(peer.address), peer.port, server, clients) !== undefined : false;
 }
 
 export function adoptRequestId(given: string | null, generate: () => string): string {

@@ -1,0 +1,149 @@
+/** Entry point of the edge thread. */
+
+import { budgetHolder, createTrust } from "../kernel/addresses.ts";
+import { systemNow } from "../kernel/clock.ts";
+import { type ClientAddress, ClientTable } from "../protocol/client-table.ts";
+import type { TurnTransport } from "../turn/line.ts";
+import { TurnServer } from "../turn/server.ts";
+import { Admission } from "./admission.ts";
+import { type Carrier, carryTo } from "./carrier.ts";
+import { Door } from "./door.ts";
+import type { EdgeSettings, EdgeStats, FromEdge, ToEdge } from "./edge-protocol.ts";
+import { relaySockets } from "./relay-sockets.ts";
+import type { EdgeSocket } from "./socket.ts";
+import { TurnConnection } from "./turn-connection.ts";
+import { openTurnPorts } from "./turn-ports.ts";
+
+declare const self: Worker;
+
+const SWEEP_MS = 1_000;
+/** A connection that spoke TURN but holds no relay is of no use to anybody. */
+const RELAYLESS_MS = 15_000;
+
+type Running = { door: Door; turn: TurnServer | null; turnPort: number | null; stats(): EdgeStats };
+
+async function start(settings: EdgeSettings): Promise<Running> {
+  const tcpClients = new ClientTable(settings.tcpClients);
+  const udpClients = new ClientTable(settings.udpClients);
+  const admission = new Admission(settings.admission, budgetHolder, systemNow);
+  const turn =
+    settings.turn &&
+    new TurnServer({ ...settings.turn, open: relaySockets(udpClients), holderOf: budgetHolder, now: systemNow });
+  const lines = new Map<TurnConnection, number>();
+  let httpConnections = 0;
+
+  function carryTurn(server: TurnServer, socket: EdgeSocket, client: ClientAddress, transport: TurnTransport): Carrier {
+    const line = new TurnConnection(socket, client, transport, server);
+    lines.set(line, systemNow());
+    return onClosed(line, () => lines.delete(line));
+  }
+
+  const door = new Door({
+    ...settings,
+    isTrustedProxy: settings.trustedProxies.length > 0 ? createTrust(settings.trustedProxies) : null,
+    admission,
+    clients: tcpClients,
+    http(socket, client) {
+      httpConnections++;
+      const carrier = carryTo(settings.upstream, socket, client, tcpClients);
+      return onClosed(carrier, () => httpConnections--);
+    },
+    turn: turn && ((socket, client) => carryTurn(turn, socket, client, "tls")),
+  });
+  const plain = settings.turn?.port ?? null;
+  const ports =
+    turn && plain !== null
+      ? await openTurnPorts({ hostname: settings.hostname, port: plain }, turn, admission, (socket, client) =>
+          carryTurn(turn, socket, client, "tcp"),
+        )
+      : null;
+
+  setInterval(() => {
+    admission.sweep();
+    turn?.tick();
+    const relaylessBefore = systemNow() - RELAYLESS_MS;
+    for (const [line, heldAt] of lines) {
+      if (turn?.holds(line)) lines.set(line, systemNow());
+      else if (heldAt < relaylessBefore) line.close();
+    }
+  }, SWEEP_MS);
+
+  return {
+    door,
+    turn,
+    turnPort: ports?.port ?? null,
+    stats: () => ({
+      handshakes: door.handshakes,
+      httpConnections,
+      turnConnections: lines.size,
+      waiting: admission.waiting,
+      refused: admission.refused,
+      late: admission.late,
+      turn: turn?.counters ?? null,
+    }),
+  };
+}
+
+/** TLS may report the end of a connection more than once. */
+function onClosed(carrier: Carrier, closed: () => void): Carrier {
+  let isOpen = true;
+  return {
+    received: (data) => carrier.received(data),
+    drained: () => carrier.drained(),
+    closed() {
+      if (!isOpen) return;
+      isOpen = false;
+      closed();
+      carrier.closed();
+    },
+  };
+}
+
+function serve(): void {
+  let edge: Running | null = null;
+  const post = (message: FromEdge) => self.postMessage(message);
+  const fault = (error: unknown) =>
+    post({ type: "fault", message: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+
+  async function begin(settings: EdgeSettings): Promise<void> {
+    try {
+      edge = await start(settings);
+      post({ type: "started", port: edge.door.port, turnPort: edge.turnPort });
+    } catch (error) {
+      const code = error instanceof Error && "code" in error ? String(error.code) : null;
+      const message = error instanceof Error ? error.message : String(error);
+      post({ type: "refused", message, code, port: settings.port });
+    }
+  }
+
+  self.onmessage = ({ data }: MessageEvent<ToEdge>) => {
+    switch (data.type) {
+      case "start":
+        void begin(data.settings);
+        break;
+      case "certificate":
+        edge?.door.present(data.certificate);
+        break;
+      case "challenge":
+        edge?.door.challenge(data.certificate);
+        if (edge) post({ type: "answer", id: data.id, stats: edge.stats() });
+        break;
+      case "peers":
+        edge?.turn?.relayTo(data.peers);
+        break;
+      case "end":
+        edge?.turn?.end(data.id, data.untilMs);
+        break;
+      case "ping":
+        if (edge) post({ type: "answer", id: data.id, stats: edge.stats() });
+        break;
+      case "drain":
+        edge?.door.drain();
+        break;
+    }
+  };
+
+  process.on("unhandledRejection", fault);
+}
+
+serve();

@@ -1,0 +1,34 @@
+import ipaddr from "ipaddr.js";
+
+type Address = ReturnType<typeof ipaddr.process>;
+
+/** `::ffff:10.0.0.1` and `10.0.0.1` are one client. */
+export function plainAddress(address: string): string {
+  if (!address.includes(":")) return address;
+  return ipaddr.isValid(address) ? ipaddr.process(address).toString() : address;
+}
+
+/** Whom a budget by address belongs to. With IPv6 everybody has a network of addresses, and would have as many budgets. */
+export function budgetHolder(ip: string): string {
+  if (!ip.includes(":") || !ipaddr.IPv6.isValid(ip)) return ip;
+  const network = ipaddr.IPv6.parse(ip).parts.slice(0, 4);
+  return `${network.map((part) => part.toString(16)).join(":")}::/64`;
+}
+
+/** Whether an address is in one of the ranges. */
+export function createTrust(trustedProxies: readonly string[]): (address: string) => boolean {
+  if (trustedProxies.length === 0) return () => false;
+  const trusted = trustedProxies.map((entry) => parseRange(entry));
+  return (address) =>
+    ipaddr.isValid(address) && trusted.some(([range, bits]) => inRange(ipaddr.process(address), range, bits));
+}
+
+function parseRange(entry: string): [Address, number] {
+  if (entry.includes("/")) return ipaddr.parseCIDR(entry);
+  const address = ipaddr.process(entry);
+  return [address, address.kind() === "ipv4" ? 32 : 128];
+}
+
+function inRange(address: Address, range: Address, bits: number): boolean {
+  return address.kind() === range.kind() && address.match(range, bits);
+}

@@ -1,0 +1,128 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { connect } from "node:net";
+import { closed, edgeStage, secured, until } from "./stage.ts";
+
+let stage: Awaited<ReturnType<typeof edgeStage>>;
+beforeAll(async () => {
+  stage = await edgeStage();
+});
+afterAll(() => stage.close());
+
+test("HTTP passes, and the server behind knows the client's address and port", async () => {
+  const socket = await stage.tls();
+  const port = socket.localPort;
+  socket.write("GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+  let text = "";
+  socket.on("data", (data: Buffer) => {
+    text += data.toString();
+  });
+  await closed(socket);
+  expect(text).toContain("200 OK");
+  expect(text).toContain(JSON.stringify({ client: { address: "127.0.0.1", port } }));
+});
+
+test("large bodies pass whole in both directions", async () => {
+  const body = new Uint8Array(8 * 1_024 * 1_024).map((_byte, at) => at % 251);
+  const echoed = new Uint8Array(await (await stage.get("/echo", { method: "POST", body })).arrayBuffer());
+  expect(Bun.hash(echoed)).toBe(Bun.hash(body));
+  expect((await (await stage.get("/much")).arrayBuffer()).byteLength).toBe(32 * 1_024 * 1_024);
+});
+
+test("a client that stops reading does not make the edge swallow everything", async () => {
+  const socket = await stage.tls();
+  socket.pause();
+  socket.write("GET /much HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+  await Bun.sleep(300);
+  let bytes = 0;
+  socket.on("data", (data: Buffer) => {
+    bytes += data.length;
+  });
+  socket.resume();
+  await closed(socket);
+  expect(bytes).toBeGreaterThan(32 * 1_024 * 1_024);
+});
+
+test("WebSockets pass", async () => {
+  const socket = new WebSocket(`${stage.url.replace("https", "wss")}/socket`, {
+    tls: { rejectUnauthorized: false },
+  } as never);
+  const answers: string[] = [];
+  socket.onmessage = ({ data }) => void answers.push(String(data));
+  await new Promise((resolve) => {
+    socket.onopen = resolve;
+  });
+  for (let count = 0; count < 100; count++) socket.send(`message ${count}`);
+  await until(() => answers.length === 100);
+  expect(answers[99]).toBe("message 99");
+  socket.close();
+});
+
+test("no matter which protocols a client offers, the first byte decides", async () => {
+  for (const alpn of [undefined, ["http/1.1"], ["h2", "http/1.1"]]) {
+    const socket = await secured(stage.edge.port, alpn);
+    socket.write("GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    let text = "";
+    socket.on("data", (data: Buffer) => {
+      text += data.toString();
+    });
+    await closed(socket);
+    expect(text).toStartWith("HTTP/1.1 200");
+  }
+});
+
+test("a renewed certificate meets new connections, and no open one notices", async () => {
+  const before = await stage.tls();
+  expect(before.getPeerCertificate().subject.CN).toBe("first");
+  stage.edge.present(await stage.pem("second"));
+  await stage.edge.stats();
+  const after = await stage.tls();
+  expect(after.getPeerCertificate().subject.CN).toBe("second");
+  before.write("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
+  expect(String(await new Promise((resolve) => before.once("data", resolve)))).toContain("200 OK");
+  before.destroy();
+  after.destroy();
+});
+
+test("what goes away is forgotten", async () => {
+  const sockets = await Promise.all(Array.from({ length: 20 }, () => stage.tls()));
+  for (const socket of sockets) socket.write("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
+  await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.once("data", resolve))));
+  expect((await stage.edge.stats()).httpConnections).toBeGreaterThanOrEqual(20);
+  for (const socket of sockets) socket.destroy();
+  await until(async () => (await stage.edge.stats()).httpConnections === 0);
+  const slots = Array.from({ length: 65_536 }, (_none, port) => stage.tables.tcp.has(port)).filter(Boolean);
+  expect(slots.length).toBe(0);
+});
+
+test("silence, half a handshake, and TLS without a word are closed in time; one address waits with few", async () => {
+  const strict = await edgeStage({ limits: { patienceMs: 200, waitingPerAddress: 3 } });
+  try {
+    const silent = connect(strict.edge.port, "127.0.0.1");
+    const half = connect(strict.edge.port, "127.0.0.1", () => half.write(Buffer.from([0x16, 3, 1, 2, 0, 1])));
+    const wordless = await secured(strict.edge.port);
+    const spoken = closed(wordless);
+    await Promise.all([closed(silent), closed(half), spoken]);
+    const crowd = Array.from({ length: 10 }, () => connect(strict.edge.port, "127.0.0.1"));
+    for (const socket of crowd) socket.on("error", () => {});
+    await Promise.all(crowd.map(closed));
+    const stats = await strict.edge.stats();
+    expect(stats).toMatchObject({ refused: 7, late: 6, waiting: 0 });
+  } finally {
+    await strict.close();
+  }
+});
+
+test("without a certificate nobody is let in", async () => {
+  const closedStage = await edgeStage({ certificate: null });
+  try {
+    await expect(secured(closedStage.edge.port)).rejects.toThrow();
+  } finally {
+    await closedStage.close();
+  }
+});
+
+test("bytes that are no TLS are refused at once", async () => {
+  const socket = connect(stage.edge.port, "127.0.0.1", () => socket.write("GET / HTTP/1.1\r\n\r\n"));
+  socket.on("error", () => {});
+  await closed(socket);
+});

@@ -1,0 +1,117 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { connect } from "node:net";
+import { connect as connectTls } from "node:tls";
+import { offeredProtocols } from "../../src/edge/client-hello.ts";
+import { readProxyHeader } from "../../src/edge/proxy-header.ts";
+import { closed, edgeStage, secured } from "./stage.ts";
+
+let stage: Awaited<ReturnType<typeof edgeStage>>;
+beforeAll(async () => {
+  stage = await edgeStage({ trustedProxies: ["127.0.0.1/32"] });
+});
+afterAll(() => stage.close());
+
+function version2(source: number[], port: number): Buffer {
+  const isV4 = source.length === 4;
+  const addresses = Buffer.from([...source, ...source, port >> 8, port & 255, 1, 187]);
+  const head = [...Buffer.from("\r\n\r\n\0\r\nQUIT\n", "latin1"), 0x21, isV4 ? 0x11 : 0x21, 0, addresses.length];
+  return Buffer.concat([Buffer.from(head), addresses]);
+}
+
+const V6 = [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5];
+
+async function askedBehind(header: Buffer | null, cut = Number.POSITIVE_INFINITY): Promise<string> {
+  const raw = connect(stage.edge.port, "127.0.0.1");
+  raw.setNoDelay(true);
+  await new Promise((resolve) => raw.once("connect", resolve));
+  if (header) {
+    raw.write(header.subarray(0, cut));
+    if (cut < header.length) {
+      await Bun.sleep(20);
+      raw.write(header.subarray(cut));
+    }
+  }
+  const socket = connectTls({ socket: raw, rejectUnauthorized: false });
+  socket.on("error", () => {});
+  socket.write("GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+  let text = "";
+  socket.on("data", (data: Buffer) => {
+    text += data.toString();
+  });
+  await closed(socket);
+  return text.split("\r\n\r\n")[1] ?? "";
+}
+
+test.each([
+  ["version 1", Buffer.from("PROXY TCP4 198.51.100.7 10.0.0.1 4711 443\r\n"), { address: "198.51.100.7", port: 4711 }],
+  ["version 1, IPv6", Buffer.from("PROXY TCP6 2001:db8::5 ::1 4711 443\r\n"), { address: "2001:db8::5", port: 4711 }],
+  ["version 2", version2([198, 51, 100, 7], 4711), { address: "198.51.100.7", port: 4711 }],
+  ["version 2, IPv6", version2(V6, 4711), { address: "2001:db8::5", port: 4711 }],
+])("a trusted proxy says for whom it asks: %s", async (_name, header, client) => {
+  expect(await askedBehind(header)).toBe(JSON.stringify({ client }));
+  expect(await askedBehind(header, 9)).toBe(JSON.stringify({ client }));
+});
+
+test("a trusted proxy without a header speaks for itself", async () => {
+  const body = JSON.parse(await askedBehind(null)) as { client: { address: string } };
+  expect(body.client.address).toBe("127.0.0.1");
+});
+
+test("from others a header is no TLS, and is refused", async () => {
+  const untrusting = await edgeStage();
+  try {
+    const raw = connect(untrusting.edge.port, "127.0.0.1", () =>
+      raw.write("PROXY TCP4 198.51.100.7 10.0.0.1 4711 443\r\n"),
+    );
+    raw.on("error", () => {});
+    await closed(raw);
+  } finally {
+    await untrusting.close();
+  }
+});
+
+test.each([
+  ["an address that is none", "PROXY TCP4 198.51.100.777 10.0.0.1 4711 443\r\n"],
+  ["the wrong family", "PROXY TCP6 198.51.100.7 10.0.0.1 4711 443\r\n"],
+  ["a port that is none", "PROXY TCP4 198.51.100.7 10.0.0.1 99999 443\r\n"],
+  ["a line without end", `PROXY ${"x".repeat(120)}`],
+])("a header with %s is wrong", (_name, header) => {
+  expect(readProxyHeader(Buffer.from(header))).toBe("wrong");
+});
+
+test("while a challenge is pending, its protocol gets its certificate and everybody else the usual one", async () => {
+  const plain = await edgeStage();
+  try {
+    const before = await plain.tls();
+    await plain.edge.challenge(await plain.pem("challenge"));
+    const authority = await secured(plain.edge.port, ["acme-tls/1"]);
+    expect(authority.getPeerCertificate().subject.CN).toBe("challenge");
+    expect(authority.alpnProtocol).toBe("acme-tls/1");
+    const others = [
+      await plain.tls(),
+      await plain.tls(["h2", "http/1.1"]),
+      await plain.tls(["acme-tls/1", "http/1.1"]),
+    ];
+    for (const socket of others) expect(socket.getPeerCertificate().subject.CN).toBe("first");
+    const own = others[0]?.localPort;
+    await plain.edge.challenge(null);
+    // One that came while the challenge was pending goes on after it.
+    const [during] = others;
+    during?.write("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    const answer = String(await new Promise((resolve) => during?.once("data", resolve)));
+    expect(answer).toContain(JSON.stringify({ client: { address: "127.0.0.1", port: own } }));
+    before.write("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    expect(String(await new Promise((resolve) => before.once("data", resolve)))).toContain("200 OK");
+    for (const socket of [authority, before, ...others]) socket.destroy();
+    expect((await plain.get("/")).status).toBe(200);
+  } finally {
+    await plain.close();
+  }
+});
+
+test("a ClientHello is waited for, and what is none offers nothing", () => {
+  expect(offeredProtocols(Buffer.from([0x16, 3, 1]))).toBeNull();
+  expect(offeredProtocols(Buffer.from([0x16, 3, 1, 0, 5, 1, 0, 0, 200]))).toBeNull();
+  expect(offeredProtocols(Buffer.from("GET / HTTP/1.1"))).toEqual([]);
+  expect(offeredProtocols(Buffer.from([0x16, 3, 1, 0, 5, 1, 0, 0, 1, 9]))).toEqual([]);
+});

@@ -1,0 +1,90 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import type { Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { connect, type TLSSocket } from "node:tls";
+import { ADMISSION_LIMITS, type AdmissionLimits } from "../../src/edge/admission.ts";
+import { createEdgeTables, Edge, type EdgeOptions } from "../../src/edge/edge.ts";
+import { createLog } from "../../src/kernel/log.ts";
+import { makeCertificate } from "../ops/certificate.ts";
+
+export const TURN_SECRET = "a secret that only the server has";
+/** What clients are told to have; nothing of this machine. */
+export const ANNOUNCED = "203.0.113.5";
+
+/** An edge in front of a bare HTTP server that says by whom it is asked. */
+export async function edgeStage(options: Partial<EdgeOptions> & { limits?: Partial<AdmissionLimits> } = {}) {
+  const folder = mkdtempSync(join(tmpdir(), "stoa-edge-"));
+  const pem = async (name: string) => {
+    const files = await makeCertificate(folder, name);
+    return { cert: readFileSync(files.cert, "utf8"), key: readFileSync(files.key, "utf8") };
+  };
+  const tables = createEdgeTables();
+  const upstream = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    async fetch(request, server) {
+      const peer = server.requestIP(request);
+      const client = tables.tcp.clientOf(peer?.port ?? 0);
+      const { pathname } = new URL(request.url);
+      if (pathname === "/socket" && server.upgrade(request)) return undefined;
+      if (pathname === "/echo") return new Response(await request.arrayBuffer());
+      if (pathname === "/much") return new Response(new Uint8Array(32 * 1_024 * 1_024));
+      return Response.json({ client });
+    },
+    websocket: { message: (socket, message) => void socket.send(message) },
+  });
+  const certificate = await pem("first");
+  const { limits, ...given } = options;
+  const edge = await Edge.start({
+    hostname: "127.0.0.1",
+    port: 0,
+    upstream: { hostname: "127.0.0.1", port: upstream.port ?? 0 },
+    certificate,
+    trustedProxies: [],
+    admission: { ...ADMISSION_LIMITS, ...limits },
+    turn: {
+      secret: TURN_SECRET,
+      realm: "localhost",
+      relayAddresses: [ANNOUNCED],
+      limits: { perId: 4, perAddress: 100, total: 100, bitsPerSecond: 100_000_000 },
+      port: null,
+    },
+    tables,
+    log: createLog({ level: "silent", format: "json" }),
+    ...given,
+  });
+  const url = `https://127.0.0.1:${edge.port}`;
+  return {
+    edge,
+    tables,
+    url,
+    pem,
+    get: (path: string, init: RequestInit = {}) =>
+      fetch(`${url}${path}`, { ...init, keepalive: false, tls: { rejectUnauthorized: false } } as RequestInit),
+    tls: (alpn?: string[]) => secured(edge.port, alpn),
+    async close() {
+      edge.close();
+      await upstream.stop(true);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+export function secured(port: number, alpn?: string[]): Promise<TLSSocket> {
+  return new Promise((resolve, reject) => {
+    const protocols = alpn ? { ALPNProtocols: alpn } : {};
+    const socket = connect({ port, host: "127.0.0.1", rejectUnauthorized: false, ...protocols }, () => resolve(socket));
+    socket.once("error", reject);
+  });
+}
+
+export function closed(socket: Socket): Promise<void> {
+  // The end is seen only by who reads what comes before it.
+  socket.resume();
+  return new Promise((resolve) => socket.once("close", () => resolve()));
+}
+
+export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await holds())) await Bun.sleep(5);
+}
