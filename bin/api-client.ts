@@ -6,11 +6,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createApp } from "../src/app.ts";
-import { testConfig } from "../src/kernel/config/index.ts";
 import { createReadiness } from "../src/kernel/http/health.ts";
 import { createMediaNodes } from "../src/media/nodes.ts";
 import { closeRuntime, createRuntime } from "../src/runtime.ts";
 import { createServices } from "../src/services.ts";
+import { testConfig } from "../test/harness/test-config.ts";
 import { methodOf, RECORDS } from "./api-names.ts";
 import { type JsonSchema, printType } from "./json-schema-type.ts";
 

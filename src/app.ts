@@ -2,7 +2,7 @@ import type { Server } from "bun";
 import { type AnyElysia, Elysia } from "elysia";
 import { accountRoutes } from "./accounts/routes.ts";
 import { API_SCHEMAS } from "./api-schemas.ts";
-import { auditRoutes } from "./audit/audit.routes.ts";
+import { auditRoutes } from "./audit/routes.ts";
 import { chatApiRoutes } from "./chat/routes.ts";
 import { fleetRoutes } from "./fleet/routes.ts";
 import { assetFolder } from "./kernel/assets.ts";
@@ -24,13 +24,13 @@ import { SOCKET_OPTIONS } from "./kernel/socket/sockets.ts";
 import { VERSION } from "./kernel/version.ts";
 import { liveStreamsRoutes } from "./live-streams/routes.ts";
 import { observabilityRoutes } from "./observability/routes.ts";
-import { playgroundRoutes } from "./playground/playground.routes.ts";
+import { playgroundRoutes } from "./playground/routes.ts";
 import { projectsRoutes } from "./projects/routes.ts";
 import { roomsRoutes } from "./rooms/routes.ts";
 import type { Runtime } from "./runtime.ts";
 import type { Services } from "./services.ts";
 import { signalingRoutes } from "./signaling/routes.ts";
-import { usageRoutes } from "./usage/usage.routes.ts";
+import { usageRoutes } from "./usage/routes.ts";
 import { webhooksRoutes } from "./webhooks/routes.ts";
 
 type AppDeps = {

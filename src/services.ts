@@ -1,132 +1,62 @@
-import { accountService } from "./accounts/account.service.ts";
-import { createLetters } from "./accounts/mail/mail-texts.ts";
-import { createMailer } from "./accounts/mail/mailer.ts";
-import { oauthService } from "./accounts/oauth/oauth.service.ts";
-import { oneTimeTokenService } from "./accounts/one-time-token.service.ts";
-import { createPasswords } from "./accounts/passwords.ts";
-import { recoveryService } from "./accounts/recovery.service.ts";
-import { sessionService } from "./accounts/sessions/session.service.ts";
-import { userService } from "./accounts/user.service.ts";
-import { auditService } from "./audit/audit.service.ts";
+import { createAccounts, createUsers } from "./accounts/accounts.ts";
+import { createAudit } from "./audit/audit.ts";
 import { backupSchedule } from "./backup/schedule.ts";
-import { attachmentParts } from "./chat/attachments/attachments.ts";
-import { chatService } from "./chat/chat.service.ts";
-import { retentionService } from "./chat/retention.service.ts";
-import { searchService } from "./chat/search.service.ts";
-import { retentionStore } from "./chat/store/retention.store.ts";
-import { searchStore } from "./chat/store/search.store.ts";
-import { fleetService } from "./fleet/fleet.service.ts";
+import { createChat } from "./chat/chat.ts";
+import { createFleet } from "./fleet/fleet.ts";
 import { createIdempotency } from "./kernel/http/idempotency.ts";
+import type { Tenant } from "./kernel/tenant.ts";
 import { createLiveStreams, waitingRooms } from "./live-streams/live-streams.ts";
 import { createMediaNodes, type MediaNodes } from "./media/nodes.ts";
-import {
-  createDiagnostics,
-  databaseProbe,
-  mailProbe,
-  mediaProbe,
-  storageProbe,
-  webhookProbe,
-} from "./observability/diagnostics.ts";
-import { observabilityReads } from "./observability/observability.reads.ts";
-import { observabilityService } from "./observability/observability.service.ts";
-import { measure } from "./observability/prometheus.ts";
-import { playgroundService } from "./playground/playground.service.ts";
-import { apiKeyService } from "./projects/api-key.service.ts";
-import { invitationService } from "./projects/invitation.service.ts";
-import { memberService } from "./projects/member.service.ts";
-import { projectService } from "./projects/project.service.ts";
-import { roomService } from "./rooms/room.service.ts";
-import { rtcTokenService } from "./rooms/rtc-token.service.ts";
+import { createObservability } from "./observability/observability.ts";
+import { createPlayground } from "./playground/playground.ts";
+import { createProjects } from "./projects/projects.ts";
+import { createModeration, createRooms } from "./rooms/rooms.ts";
 import type { Runtime } from "./runtime.ts";
 import { createSignaling } from "./signaling/signaling.ts";
-import { usageService } from "./usage/usage.service.ts";
-import { webhookBacklog, webhookQueue } from "./webhooks/backlog.ts";
+import { createUsage } from "./usage/usage.ts";
 import { createWebhooks } from "./webhooks/webhooks.ts";
 
-/** Every feature's rules, wired together once; what a feature needs of another is handed to it here. */
+/** Every feature, made once and in this order; what a feature needs of another is handed to it here. */
 export function createServices(runtime: Runtime, nodes: MediaNodes = createMediaNodes(runtime.timers)) {
-  const users = userService(runtime);
-  const sessions = sessionService(runtime);
-  const oneTimeTokens = oneTimeTokenService(runtime);
-  const mailer = createMailer(runtime.config, runtime.log);
-  const letters = createLetters(runtime.config);
-  const members = memberService(runtime);
-  const projects = projectService(runtime, members);
-  const invitations = invitationService(runtime, { users, members, projects, mailer, letters });
-  const signUp = { users, sessions, oneTimeTokens, passwords: createPasswords(), invitations, mailer, letters };
-  const accounts = accountService(runtime, signUp);
-  const recovery = recoveryService(runtime, signUp);
-  const oauth = oauthService(runtime, { users, sessions, accounts });
-  const apiKeys = apiKeyService(runtime);
-  const audit = auditService(runtime);
-  const rooms = roomService(runtime);
-  const usage = usageService(runtime);
-  const rtcTokens = rtcTokenService(runtime, { rooms, mayMint: usage.mayMint, isArchived: projects.isArchived });
-  const fleet = fleetService(runtime, nodes.livesAt);
-  const signaling = createSignaling(runtime, {
-    rooms,
-    rtcTokens,
-    fleet,
-    nodes,
-    originPolicy: projects.originPolicy,
-    isArchived: projects.isArchived,
-    isWaitingRoom: waitingRooms(runtime),
-  });
+  const users = createUsers(runtime);
+  const projects = createProjects(runtime, users);
+  const { isArchived, originPolicy } = projects.projects;
+  const accounts = createAccounts(runtime, { ...users, invitations: projects.invitations });
+  const audit = createAudit(runtime);
+  const usage = createUsage(runtime);
+  const rooms = createRooms(runtime, { mayMint: usage.mayMint, isArchived });
+  const fleet = createFleet(runtime, { livesAt: nodes.livesAt });
+  const isWaitingRoom = waitingRooms(runtime);
+  const signaling = createSignaling(runtime, { ...rooms, fleet, nodes, originPolicy, isArchived, isWaitingRoom });
   const { liveRooms } = signaling;
-  const attachments = attachmentParts(runtime, projects.originPolicy);
-  const search = searchService(runtime, searchStore(runtime.db));
-  const retention = retentionService(runtime, { store: retentionStore(runtime.db), search });
-  const chat = chatService(runtime, {
-    isArchived: projects.isArchived,
-    requireOpenRoom: (tenant, roomId) => void rooms.findActive({ ...tenant, roomId }),
-    claimAttachment: attachments.claim,
-  });
-  const observability = observabilityService(runtime);
-  const mediaLoad = async () => localLoad(runtime.config.SFU_NODE_NAME, nodes);
-  measure(runtime, { mediaLoad, webhookQueue: webhookQueue(runtime.db) });
-  const diagnostics = createDiagnostics(runtime, {
-    database: databaseProbe(runtime),
-    media: mediaProbe(mediaLoad),
-    storage: storageProbe(runtime),
-    webhooks: webhookProbe(webhookBacklog(runtime.db), runtime.now),
-    mail: mailProbe(mailer),
-  });
-  const liveStreams = createLiveStreams(runtime, { rooms, rtcTokens, chat, liveRooms });
+  const moderation = createModeration(runtime, { ...rooms, liveRooms });
+  const requireOpenRoom = (tenant: Tenant, roomId: string) => void rooms.rooms.findActive({ ...tenant, roomId });
+  const chat = createChat(runtime, { isArchived, originPolicy, requireOpenRoom });
+  const liveStreams = createLiveStreams(runtime, { ...rooms, ...chat, liveRooms });
+  const webhooks = createWebhooks(runtime);
+  const observability = createObservability(runtime, { ...webhooks, mailer: users.mailer, findNode: nodes.find });
+  const playground = createPlayground(runtime, { ...rooms, ...chat, liveStreams, liveRooms });
+  const idempotency = createIdempotency(runtime.db, runtime.writer, runtime.now);
+  const backups = backupSchedule(runtime);
   return {
-    users,
-    sessions,
-    accounts,
-    recovery,
-    oauth,
-    mailer,
-    members,
-    invitations,
-    projects,
-    apiKeys,
+    ...users,
+    ...projects,
+    ...accounts,
     audit,
-    rooms,
-    rtcTokens,
+    usage,
+    ...rooms,
     fleet,
     signaling,
     liveRooms,
-    attachments,
-    search,
-    retention,
-    chat,
+    moderation,
+    ...chat,
     liveStreams,
-    playground: playgroundService(runtime, { rooms, rtcTokens, chat, liveStreams, liveRooms }),
-    usage,
-    observability: { ...observability, reads: observabilityReads(observability, diagnostics) },
-    idempotency: createIdempotency(runtime.db, runtime.writer, runtime.now),
-    backups: backupSchedule(runtime),
-    ...createWebhooks(runtime),
+    ...webhooks,
+    observability,
+    playground,
+    idempotency,
+    backups,
   };
-}
-
-function localLoad(serverName: string, nodes: MediaNodes) {
-  const node = nodes.find(serverName);
-  if (!node) throw new Error("the media node of this server is not running");
-  return node.load();
 }
 
 export type Services = ReturnType<typeof createServices>;

@@ -2,7 +2,7 @@ import type { Unit } from "../kernel/db/writer.ts";
 import type { Author } from "../kernel/facts.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
-import type { Letters } from "./mail/mail-texts.ts";
+import type { MailTexts } from "./mail/mail-texts.ts";
 import type { Mailer } from "./mail/mailer.ts";
 import type { OneTimeTokenService } from "./one-time-token.service.ts";
 import type { Passwords } from "./passwords.ts";
@@ -23,7 +23,7 @@ export type AccountDeps = {
   passwords: Passwords;
   invitations: Invitations;
   mailer: Mailer;
-  letters: Letters;
+  mailTexts: MailTexts;
 };
 
 /** The request that a new account comes from. */
@@ -35,7 +35,7 @@ export type AccountService = ReturnType<typeof accountService>;
 
 /** Signing up and in. Passwords are hashed outside of units of work, so these methods are async and write themselves. */
 export function accountService({ config, log, write }: Runtime, deps: AccountDeps) {
-  const { users, sessions, oneTimeTokens, passwords, invitations, mailer, letters } = deps;
+  const { users, sessions, oneTimeTokens, passwords, invitations, mailer, mailTexts } = deps;
 
   /** Whether an account may be made now; with an invitation, unless registration is closed altogether. */
   function requireAdmission(inviteToken: string | undefined): void {
@@ -88,7 +88,7 @@ export function accountService({ config, log, write }: Runtime, deps: AccountDep
           : { user, started: sessions.start(unit, user.id, by), token: null };
       });
       if (started) return sessions.open(user, started);
-      mailer.post(async () => letters.verifyEmail(user.email, token));
+      mailer.post(async () => mailTexts.verifyEmail(user.email, token));
       return { user: showUser(user) };
     },
 

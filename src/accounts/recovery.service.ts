@@ -9,7 +9,7 @@ export type RecoveryService = ReturnType<typeof recoveryService>;
 /** Proving an address and changing a password. Async for the same reason as signing in: hashing is no unit of work. */
 export function recoveryService(
   { write }: Runtime,
-  { users, sessions, oneTimeTokens, passwords, mailer, letters }: Omit<AccountDeps, "invitations">,
+  { users, sessions, oneTimeTokens, passwords, mailer, mailTexts }: Omit<AccountDeps, "invitations">,
 ) {
   return {
     async verifyEmail(token: string, client: Client) {
@@ -26,7 +26,7 @@ export function recoveryService(
       mailer.post(async () => {
         const user = users.findByEmail(email);
         if (!user || user.emailVerified) return null;
-        return letters.verifyEmail(
+        return mailTexts.verifyEmail(
           user.email,
           await write((unit) => oneTimeTokens.issue(unit, "verify-email", user.id)),
         );
@@ -37,7 +37,7 @@ export function recoveryService(
       mailer.post(async () => {
         const user = users.findByEmail(email);
         if (!user) return null;
-        return letters.resetPassword(
+        return mailTexts.resetPassword(
           user.email,
           await write((unit) => oneTimeTokens.issue(unit, "reset-password", user.id)),
         );

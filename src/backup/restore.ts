@@ -5,7 +5,7 @@ import { BackupRefused, DATABASE, type Description } from "../kernel/data-conten
 import { beginExchange, finishExchange } from "../kernel/data-exchange.ts";
 import { MigrationRefused, pendingMigrations, readMigrations } from "../kernel/db/migrate.ts";
 import { closeDatabase, openDatabase } from "../kernel/db/open.ts";
-import { handoverTo } from "../kernel/file-owner.ts";
+import { giveToOwnerOf } from "../kernel/file-owner.ts";
 import { unpackBackup } from "./unpack.ts";
 
 type RestoreOptions = { file: string; dataDir: string; migrationsDir: string; now: number };
@@ -42,7 +42,7 @@ async function unpackVerified(options: RestoreOptions, folder: string): Promise<
   try {
     const description = await unpackBackup(options.file, folder);
     prepareDatabase(options, join(folder, DATABASE));
-    handoverTo(options.dataDir)(folder);
+    giveToOwnerOf(options.dataDir)(folder);
     return description;
   } catch (error) {
     await rm(folder, { recursive: true, force: true });

@@ -1,13 +1,13 @@
 import type { ChatMemberRole } from "../protocol/chat-records.ts";
 import type { ChatScope } from "../protocol/enums.ts";
 import { ApiError, type ErrorCode, invalid } from "../protocol/errors.ts";
+import type { ChatCaller } from "./caller.ts";
 import { given } from "./limits.ts";
 import type { ConversationStore } from "./store/conversation.store.ts";
 import type { ConversationRow, MemberRow } from "./store/conversation.table.ts";
 import type { MemberStore } from "./store/member.store.ts";
 import type { MessageStore } from "./store/message.store.ts";
 import type { MessageRow } from "./store/message.table.ts";
-import type { ChatCaller } from "./tenant.ts";
 
 const SCOPES_OF_ROLE: Record<ChatMemberRole, readonly ChatScope[]> = {
   MEMBER: ["chat:read", "chat:send"],
@@ -38,7 +38,7 @@ export function accessRules(stores: {
   ): Access {
     const theirs = conversation?.projectId === caller.projectId && conversation.environment === caller.environment;
     if (!conversation || !theirs) throw new ApiError(missing);
-    if (caller.kind === "apiKey") return { kind: "server", conversation, userId: null, member: null };
+    if (caller.kind === "apiKey") return serverIn(conversation);
 
     const named = caller.conversations === null || caller.conversations.includes(conversation.id);
     const member = named ? members.find(conversation.id, caller.userId) : null;
@@ -59,6 +59,13 @@ export function accessRules(stores: {
     within: (caller: ChatCaller, conversationId: string, scope: ChatScope, missing: ErrorCode): Access =>
       enter(caller, conversations.find(conversationId), scope, missing),
 
+    /** For another feature that acts in a conversation of its own, such as a live stream in its chat. */
+    asServer(conversationId: string): Access {
+      const conversation = conversations.find(conversationId);
+      if (!conversation) throw new ApiError("SVC_CONVERSATION_NOT_FOUND");
+      return serverIn(conversation);
+    },
+
     message(caller: ChatCaller, messageId: string, scope: ChatScope): MessageAccess {
       const message = messages.find(messageId);
       if (!message) throw new ApiError("SVC_MESSAGE_NOT_FOUND");
@@ -66,6 +73,10 @@ export function accessRules(stores: {
       return { access: enter(caller, conversation, scope, "SVC_MESSAGE_NOT_FOUND"), message };
     },
   };
+}
+
+function serverIn(conversation: ConversationRow): Access {
+  return { kind: "server", conversation, userId: null, member: null };
 }
 
 export function holds(access: Access, scope: ChatScope): boolean {

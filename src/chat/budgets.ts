@@ -2,7 +2,7 @@ import { budgetHolder } from "../kernel/addresses.ts";
 import type { RateLimiter } from "../kernel/http/rate-limit.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
-import type { ChatCaller } from "./tenant.ts";
+import type { ChatCaller } from "./caller.ts";
 
 export type Budgets = ReturnType<typeof chatBudgets>;
 

@@ -1,19 +1,17 @@
 import { iso } from "../kernel/clock.ts";
 import type { Unit } from "../kernel/db/writer.ts";
-import type { ChatMemberRole, ConversationStatus, ConversationType, Metadata } from "../protocol/chat-records.ts";
+import type { Tenant } from "../kernel/tenant.ts";
+import type { ConversationStatus, ConversationType, Metadata } from "../protocol/chat-records.ts";
 import { ApiError, invalid } from "../protocol/errors.ts";
 import { UUID_PATTERN } from "../protocol/ids.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Access } from "./access.ts";
 import type { EventLog } from "./event-log.ts";
 import { given, storedMetadata } from "./limits.ts";
-import type { MemberService } from "./member.service.ts";
+import type { MemberService, NewMember } from "./member.service.ts";
 import { showConversation } from "./show.ts";
 import type { ConversationStore } from "./store/conversation.store.ts";
 import type { ConversationRow } from "./store/conversation.table.ts";
-import type { Tenant } from "./tenant.ts";
-
-export type NewMember = { userId: string; role?: ChatMemberRole; metadata?: Metadata };
 
 export type CreateConversation = {
   name: string;

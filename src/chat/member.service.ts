@@ -4,13 +4,14 @@ import type { ChatMemberRole, Metadata } from "../protocol/chat-records.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
 import { type Access, holds, requireActive, requireScope } from "./access.ts";
-import type { NewMember } from "./conversation.service.ts";
 import type { EventLog } from "./event-log.ts";
 import { storedMetadata } from "./limits.ts";
 import { showMember } from "./show.ts";
 import type { ConversationStore } from "./store/conversation.store.ts";
 import type { ConversationRow, MemberRow } from "./store/conversation.table.ts";
 import type { MemberStore } from "./store/member.store.ts";
+
+export type NewMember = { userId: string; role?: ChatMemberRole; metadata?: Metadata };
 
 export type UpdateMember = {
   role?: ChatMemberRole;

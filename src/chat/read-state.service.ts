@@ -1,11 +1,11 @@
 import { iso } from "../kernel/clock.ts";
 import type { Unit } from "../kernel/db/writer.ts";
+import type { Tenant } from "../kernel/tenant.ts";
 import type { ReadReceipt, ReadState, Unread } from "../protocol/chat-records.ts";
 import type { Runtime } from "../runtime.ts";
 import type { MessageAccess } from "./access.ts";
 import type { ConversationRow } from "./store/conversation.table.ts";
 import { type ReceiptRow, readStateStore } from "./store/read-state.store.ts";
-import type { Tenant } from "./tenant.ts";
 
 /** How far each user has read. */
 export function readStateService({ bus, db, now }: Runtime) {

@@ -1,4 +1,5 @@
 import { createRateLimiter } from "../kernel/http/rate-limit.ts";
+import type { Tenant } from "../kernel/tenant.ts";
 import type { Runtime } from "../runtime.ts";
 import { accessRules } from "./access.ts";
 import { chatBudgets } from "./budgets.ts";
@@ -14,17 +15,16 @@ import { memberStore } from "./store/member.store.ts";
 import { messageStore } from "./store/message.store.ts";
 import { overviewStore } from "./store/overview.store.ts";
 import { reactionStore } from "./store/reaction.store.ts";
-import type { Tenant } from "./tenant.ts";
 import { chatTokenService } from "./token.service.ts";
 
-export type ChatDeps = {
+export type ChatRulesDeps = {
   isArchived: (projectId: string) => boolean;
   requireOpenRoom: (tenant: Tenant, roomId: string) => void;
   claimAttachment: ClaimAttachment;
 };
 
 /** The rules of chat, wired together. */
-export function chatRules(runtime: Runtime, { isArchived, requireOpenRoom, claimAttachment }: ChatDeps) {
+export function chatRules(runtime: Runtime, { isArchived, requireOpenRoom, claimAttachment }: ChatRulesDeps) {
   const { config, db, now } = runtime;
   const conversations = conversationStore(db);
   const members = memberStore(db);

@@ -1,12 +1,12 @@
 import { iso } from "../kernel/clock.ts";
 import type { Unit } from "../kernel/db/writer.ts";
+import type { Tenant } from "../kernel/tenant.ts";
 import type { ChatToken } from "../protocol/chat-records.ts";
 import { CHAT_SCOPES, type ChatScope } from "../protocol/enums.ts";
 import { ApiError, invalid } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
 import type { ConversationStore } from "./store/conversation.store.ts";
 import { chatTokenStore } from "./store/token.store.ts";
-import type { Tenant } from "./tenant.ts";
 import { createChatTokenVerifier } from "./token.verify.ts";
 
 export type MintChatToken = { userId: string; conversations?: string[]; scopes?: string[]; ttlSeconds?: number };

@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import type { Http } from "../kernel/http/http.ts";
 import { documented } from "../kernel/http/reference/docs.ts";
 import type { Runtime } from "../runtime.ts";
-import type { FleetService } from "./fleet.service.ts";
+import type { FleetService } from "./fleet.ts";
 import { Heartbeat, HeartbeatAnswer, RegisterServer, RtcServer } from "./server.schema.ts";
 
 /** What a media node itself calls, with the SFU secret. */

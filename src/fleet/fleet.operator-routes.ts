@@ -3,7 +3,7 @@ import type { Http } from "../kernel/http/http.ts";
 import { documented } from "../kernel/http/reference/docs.ts";
 import { page, pageQuery } from "../kernel/http/serving/pages.ts";
 import type { Runtime } from "../runtime.ts";
-import type { FleetService } from "./fleet.service.ts";
+import type { FleetService } from "./fleet.ts";
 import { FleetMetrics, RtcServer } from "./server.schema.ts";
 
 /** The fleet as an operator sees it. */

@@ -1,25 +1,38 @@
 import type { Services } from "../services.ts";
-import { backUp } from "./back-up.ts";
-import { cleanUpAttachments } from "./clean-up-attachments.ts";
-import { expireMessages } from "./expire-messages.ts";
-import { keepActivity } from "./keep-activity.ts";
-import { pruneChat } from "./prune-chat.ts";
-import { pruneConnections } from "./prune-connections.ts";
-import { pruneWebhooks } from "./prune-webhooks.ts";
 import type { Job } from "./scheduler.ts";
-import { sweepCredentials } from "./sweep-credentials.ts";
+
+const MINUTE_MS = 60_000;
+const TEN_MINUTES_MS = 10 * MINUTE_MS;
+const HOUR_MS = 60 * MINUTE_MS;
 
 /** Every recurring job of the server. */
 export function createJobs(services: Services): Job[] {
   const { attachments, backups, chat, deliveries, idempotency, observability, retention, rtcTokens } = services;
   return [
-    cleanUpAttachments(attachments),
-    expireMessages(retention),
-    pruneChat(chat),
-    pruneWebhooks(deliveries),
-    pruneConnections(observability),
-    keepActivity(observability.activity),
-    sweepCredentials({ idempotency, rtcTokens }),
-    backUp(backups),
+    {
+      name: "clean-up-attachments",
+      everyMs: TEN_MINUTES_MS,
+      async runDue() {
+        await attachments.removals.expireUnsent();
+        // Removals that failed before are tried again.
+        await attachments.removals.run();
+      },
+    },
+    // A little every minute rather than all at once.
+    { name: "expire-messages", everyMs: MINUTE_MS, runDue: async () => void (await retention.removeDue()) },
+    { name: "prune-chat", everyMs: TEN_MINUTES_MS, runDue: () => chat.prune() },
+    { name: "prune-webhooks", everyMs: HOUR_MS, runDue: (now) => deliveries.prune(now) },
+    { name: "prune-connections", everyMs: HOUR_MS, runDue: () => observability.prune() },
+    { name: "keep-activity", everyMs: MINUTE_MS, runDue: () => observability.activity.flush() },
+    {
+      name: "sweep-credentials",
+      everyMs: TEN_MINUTES_MS,
+      async runDue() {
+        await idempotency.sweep();
+        await rtcTokens.sweep();
+      },
+    },
+    // Looks whether a backup is due.
+    { name: "back-up", everyMs: MINUTE_MS, runDue: backups.runDue, giveUp: backups.giveUp },
   ];
 }

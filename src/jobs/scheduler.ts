@@ -1,7 +1,7 @@
 import { every } from "../kernel/timers.ts";
 import type { Runtime } from "../runtime.ts";
 
-/** Work that comes back by itself. Each has a file of its own beside this one. */
+/** Work that comes back by itself; jobs.ts lists it. */
 export type Job = {
   name: string;
   everyMs: number;

@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs
 import { join } from "node:path";
 import { ATTACHMENTS, DATABASE, SECRETS } from "./data-contents.ts";
 import { syncFolder, writeDurably } from "./durable-file.ts";
-import { handoverTo } from "./file-owner.ts";
+import { giveToOwnerOf } from "./file-owner.ts";
 
 const NOTE = "restore.json";
 /** The write-ahead log belongs to the old database and must never meet the new one. */
@@ -39,7 +39,7 @@ export function finishExchange(dataDir: string): void {
 /** A file that cannot be moved, such as a mount point, leaves everything as it was. */
 function setAside(dataDir: string, aside: string): void {
   mkdirSync(aside, { recursive: true, mode: 0o700 });
-  handoverTo(dataDir)(aside);
+  giveToOwnerOf(dataDir)(aside);
   try {
     moveAll(dataDir, aside);
   } catch (error) {

@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { handoverTo } from "./file-owner.ts";
+import { giveToOwnerOf } from "./file-owner.ts";
 
 /** What a running server tells those who look at its data directory. */
 export type ServerNote = {
@@ -38,7 +38,7 @@ export function lockData(dataDir: string): DataLock {
   const path = join(dataDir, "serve.lock");
   const client = new Database(path, { create: true });
   try {
-    handoverTo(dataDir)(path);
+    giveToOwnerOf(dataDir)(path);
     client.run("PRAGMA locking_mode = EXCLUSIVE");
     client.run("BEGIN EXCLUSIVE");
   } catch (error) {

@@ -1,5 +1,4 @@
-import type { Access } from "../chat/access.ts";
-import type { ChatService } from "../chat/chat.service.ts";
+import type { ChatService } from "../chat/chat.ts";
 import type { ChatGrant } from "../chat/token.service.ts";
 import { iso } from "../kernel/clock.ts";
 import type { Unit } from "../kernel/db/writer.ts";
@@ -47,12 +46,6 @@ const VIEWER_PERMISSIONS = {
 
 /** Who comes onto a stream, and who has to go. */
 export function admissionService({ now }: Runtime, { streams, people, rtcTokens, chat }: AdmissionDeps) {
-  function asServer(stream: LiveStreamRow): Access {
-    const conversation = chat.conversations.find(stream.conversationId);
-    if (!conversation) throw new ApiError("SVC_CONVERSATION_NOT_FOUND");
-    return { kind: "server", conversation, userId: null, member: null };
-  }
-
   /** A second HOST cannot be; the first keeps the role whatever is asked for. */
   function roleFor(stream: LiveStreamRow, identity: string, asked: LiveStreamHostRole | undefined): LiveStreamHostRole {
     if (identity === stream.hostIdentity) return "HOST";
@@ -114,7 +107,7 @@ export function admissionService({ now }: Runtime, { streams, people, rtcTokens,
       rtcTokens.revokeIdentity(unit, stream, identity);
       for (const { tokenId } of usable(host, at)) chat.tokens.revoke(unit, stream, tokenId);
       const member = chat.members.find(stream.conversationId, identity);
-      if (member?.status === "ACTIVE") chat.members.remove(unit, asServer(stream), identity);
+      if (member?.status === "ACTIVE") chat.members.remove(unit, chat.access.asServer(stream.conversationId), identity);
       const { publicId: streamId } = stream;
       streams.announce(unit, stream, "live_stream.host_left", at, { streamId, identity, at: iso(at) });
     },
@@ -150,7 +143,7 @@ export function admissionService({ now }: Runtime, { streams, people, rtcTokens,
       const known = people.findViewer(stream.id, identity);
       if (!known || people.findHost(stream.id, identity)) throw new ApiError("SVC_MEMBER_NOT_FOUND");
       rtcTokens.revokeIdentity(unit, stream, identity);
-      chat.members.change(unit, asServer(stream), identity, { status: "BANNED" });
+      chat.members.change(unit, chat.access.asServer(stream.conversationId), identity, { status: "BANNED" });
     },
 
     async sign(admission: Admission, publicUrl: string) {

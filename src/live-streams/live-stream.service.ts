@@ -1,4 +1,4 @@
-import type { ChatService } from "../chat/chat.service.ts";
+import type { ChatService } from "../chat/chat.ts";
 import { given } from "../chat/limits.ts";
 import { iso } from "../kernel/clock.ts";
 import type { Unit } from "../kernel/db/writer.ts";

@@ -1,4 +1,4 @@
-import type { ChatService } from "../chat/chat.service.ts";
+import type { ChatService } from "../chat/chat.ts";
 import type { LiveRooms } from "../rooms/live-rooms.ts";
 import type { RoomService } from "../rooms/room.service.ts";
 import type { RtcTokenService } from "../rooms/rtc-token.service.ts";

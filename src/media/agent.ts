@@ -1,4 +1,4 @@
-import type { RegisterServer } from "../fleet/fleet.service.ts";
+import type { RegisterServer } from "../fleet/fleet.ts";
 import type { Log } from "../kernel/log.ts";
 import { every, type Timers } from "../kernel/timers.ts";
 import type { MediaNode } from "../protocol/media-node.ts";

@@ -1,5 +1,5 @@
 import { allocate } from "../fleet/allocation.ts";
-import type { FleetService } from "../fleet/fleet.service.ts";
+import type { FleetService } from "../fleet/fleet.ts";
 import { ApiError } from "../protocol/errors.ts";
 import { MediaError, type MediaNode } from "../protocol/media-node.ts";
 import type { Runtime } from "../runtime.ts";

@@ -1,4 +1,4 @@
-import type { FleetService } from "../fleet/fleet.service.ts";
+import type { FleetService } from "../fleet/fleet.ts";
 import { every } from "../kernel/timers.ts";
 import type { Runtime } from "../runtime.ts";
 import type { MediaNodes } from "./nodes.ts";

@@ -1,7 +1,7 @@
+import type { Tenant } from "../kernel/tenant.ts";
 import type { Environment } from "../protocol/enums.ts";
 import type { Runtime } from "../runtime.ts";
 import type { ActivityRow } from "./store/activity.table.ts";
-import type { Tenant } from "./store/connection.store.ts";
 
 const MINUTE_MS = 60_000;
 /** A little more than the longest range that can be asked for. */

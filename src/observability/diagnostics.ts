@@ -81,7 +81,7 @@ export const mailProbe =
     return { status: "ok", detail: null };
   };
 
-type WebhookBacklog = { pending: number; oldestAt: number | null; failingEndpoints: number };
+export type WebhookBacklog = { pending: number; oldestAt: number | null; failingEndpoints: number };
 
 /** What waits, for how long, and which endpoints fail. */
 export const webhookProbe =

@@ -1,6 +1,6 @@
 import type { Db } from "../kernel/db/open.ts";
+import type { Tenant } from "../kernel/tenant.ts";
 import { ERROR_CATEGORIES, type ErrorCategory, METRIC_RANGES, type MetricRange } from "../protocol/observability.ts";
-import type { Tenant } from "./store/connection.store.ts";
 
 type Totals = {
   connections: number;

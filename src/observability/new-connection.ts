@@ -1,4 +1,4 @@
-import type { Tenant } from "./store/connection.store.ts";
+import type { Tenant } from "../kernel/tenant.ts";
 import type { ConnectionRow } from "./store/connection.table.ts";
 
 /** Whose connection it is: the client's own name for it is not enough, another may use the same. */

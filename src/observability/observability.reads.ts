@@ -1,8 +1,8 @@
 import { type PageAsked, page } from "../kernel/http/serving/pages.ts";
+import type { Tenant } from "../kernel/tenant.ts";
 import type { MetricRange } from "../protocol/observability.ts";
 import type { Diagnostics } from "./diagnostics.ts";
 import type { ConnectionsAsked, ErrorsAsked, ObservabilityService } from "./observability.service.ts";
-import type { Tenant } from "./store/connection.store.ts";
 import type { ConnectionRow } from "./store/connection.table.ts";
 import type { ClassifiedErrorRow } from "./store/error.table.ts";
 

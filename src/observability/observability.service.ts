@@ -1,13 +1,14 @@
 import type { PageAsked } from "../kernel/http/serving/pages.ts";
+import type { Tenant } from "../kernel/tenant.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { ConnectionState, ErrorCategory } from "../protocol/observability.ts";
 import type { Runtime } from "../runtime.ts";
 import { createActivity } from "./activity.ts";
 import { metricsReader } from "./metrics.ts";
-import { showConnection, showError, showEvent } from "./present.ts";
 import { createRecorder } from "./recorder.ts";
 import { seriesReader } from "./series.ts";
-import { connectionStore, type Tenant } from "./store/connection.store.ts";
+import { showConnection, showError, showEvent } from "./show.ts";
+import { connectionStore } from "./store/connection.store.ts";
 import type { ConnectionRow } from "./store/connection.table.ts";
 import { errorStore } from "./store/error.store.ts";
 import type { ClassifiedErrorRow } from "./store/error.table.ts";

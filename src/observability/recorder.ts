@@ -1,11 +1,12 @@
 import type { RtcConnectionFact, RtcRefusedFact } from "../kernel/facts.ts";
 import type { RtcTokenCaller } from "../kernel/http/callers.ts";
+import type { Tenant } from "../kernel/tenant.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { ConnectionEventType } from "../protocol/observability.ts";
 import type { Runtime } from "../runtime.ts";
 import { classify, type Mishap } from "./classify.ts";
 import { newConnection, type Owner } from "./new-connection.ts";
-import type { ConnectionStore, Tenant } from "./store/connection.store.ts";
+import type { ConnectionStore } from "./store/connection.store.ts";
 import type { ConnectionEventRow, ConnectionRow } from "./store/connection.table.ts";
 import type { ErrorStore } from "./store/error.store.ts";
 import type { ClassifiedErrorRow } from "./store/error.table.ts";

@@ -1,8 +1,8 @@
 import { iso } from "../kernel/clock.ts";
 import type { Db } from "../kernel/db/open.ts";
+import type { Tenant } from "../kernel/tenant.ts";
 import { METRIC_RANGES, type MetricRange } from "../protocol/observability.ts";
 import type { Activity } from "./activity.ts";
-import type { Tenant } from "./store/connection.store.ts";
 
 const STEP_SECONDS: Record<MetricRange, number> = { "15m": 60, "1h": 60, "24h": 900, "7d": 3600 };
 /** Connections that began before the range may reach into it; longer ones than this are rare, and found while open. */

@@ -36,7 +36,7 @@ export function apiKeyService(runtime: Runtime) {
     verify: createApiKeyVerifier(runtime, store),
 
     list: store.list,
-    show: present,
+    show,
 
     /** The only time that the whole key is known. */
     create(
@@ -60,7 +60,7 @@ export function apiKeyService(runtime: Runtime) {
       };
       store.insert(unit, row);
       record(unit, "api_key.created", row, author);
-      return { ...present(row), key: `svk_${ENVIRONMENT_IN_KEY[row.environment]}_${publicId}.${secret}` };
+      return { ...show(row), key: `svk_${ENVIRONMENT_IN_KEY[row.environment]}_${publicId}.${secret}` };
     },
 
     /** True when it was still in use; repeating changes nothing. */
@@ -81,7 +81,7 @@ export function apiKeyService(runtime: Runtime) {
   };
 }
 
-function present(row: ApiKeyRow) {
+function show(row: ApiKeyRow) {
   return {
     id: row.id,
     projectId: row.projectId,

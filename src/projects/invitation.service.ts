@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { Letters } from "../accounts/mail/mail-texts.ts";
+import type { MailTexts } from "../accounts/mail/mail-texts.ts";
 import type { Mailer } from "../accounts/mail/mailer.ts";
 import type { UserService } from "../accounts/user.service.ts";
 import { iso } from "../kernel/clock.ts";
@@ -22,12 +22,12 @@ type InvitationDeps = {
   members: MemberService;
   projects: ProjectService;
   mailer: Mailer;
-  letters: Letters;
+  mailTexts: MailTexts;
 };
 
 export type InvitationService = ReturnType<typeof invitationService>;
 
-export function invitationService(runtime: Runtime, { users, members, projects, mailer, letters }: InvitationDeps) {
+export function invitationService(runtime: Runtime, { users, members, projects, mailer, mailTexts }: InvitationDeps) {
   const { db, ids, keyring, now } = runtime;
   const store = invitationStore(db);
 
@@ -53,8 +53,8 @@ export function invitationService(runtime: Runtime, { users, members, projects, 
     store.deleteExpired(unit, at);
     store.replace(unit, row);
     const { name } = projects.find(projectId);
-    const letter = letters.invitation(row.email, token, name, row.invitedBy);
-    unit.afterCommit(() => mailer.post(async () => letter));
+    const mail = mailTexts.invitation(row.email, token, name, row.invitedBy);
+    unit.afterCommit(() => mailer.post(async () => mail));
     return row;
   }
 

@@ -27,11 +27,11 @@ export function projectService({ db, ids, now, bus }: Runtime, members: MemberSe
   }
 
   // Read on every call of some backends; formatting two dates costs more than the rest of it.
-  const shown = new WeakMap<ProjectRow, ReturnType<typeof present>>();
+  const shown = new WeakMap<ProjectRow, ReturnType<typeof show>>();
   function shownOf(row: ProjectRow) {
     const found = shown.get(row);
     if (found) return found;
-    const made = present(row);
+    const made = show(row);
     shown.set(row, made);
     return made;
   }
@@ -67,7 +67,7 @@ export function projectService({ db, ids, now, bus }: Runtime, members: MemberSe
     listOf: store.listOf,
     /** Every project in use, whoever it belongs to: for the command line. */
     listActive: store.listActive,
-    show: (row: ProjectRow, role: ProjectRole) => ({ ...present(row), role }),
+    show: (row: ProjectRow, role: ProjectRole) => ({ ...show(row), role }),
     /** The project as its API key sees it. */
     shown: (projectId: string) => shownOf(find(projectId)),
 
@@ -99,7 +99,7 @@ export function projectService({ db, ids, now, bus }: Runtime, members: MemberSe
         metadata: {},
         at,
       });
-      return { ...present(row), role: "OWNER" as const };
+      return { ...show(row), role: "OWNER" as const };
     },
 
     update: (
@@ -144,7 +144,7 @@ export function projectService({ db, ids, now, bus }: Runtime, members: MemberSe
   };
 }
 
-function present(row: ProjectRow) {
+function show(row: ProjectRow) {
   return {
     id: row.id,
     name: row.name,

@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import type { Http } from "../kernel/http/http.ts";
 import type { Runtime } from "../runtime.ts";
 import type { LiveRooms } from "./live-rooms.ts";
-import { moderationService } from "./moderation.service.ts";
+import type { ModerationService } from "./moderation.service.ts";
 import { participantDashboardRoutes } from "./participant.dashboard-routes.ts";
 import { participantRoutes } from "./participant.routes.ts";
 import { roomDashboardRoutes } from "./room.dashboard-routes.ts";
@@ -11,15 +11,18 @@ import type { RoomService } from "./room.service.ts";
 import { rtcTokenRoutes } from "./rtc-token.routes.ts";
 import type { RtcTokenService } from "./rtc-token.service.ts";
 
-type RoomServices = { rooms: RoomService; rtcTokens: RtcTokenService; liveRooms: LiveRooms };
+type RoomServices = {
+  rooms: RoomService;
+  rtcTokens: RtcTokenService;
+  liveRooms: LiveRooms;
+  moderation: ModerationService;
+};
 
 /** Rooms, tokens and moderation, by API key and in the dashboard. */
-export const roomsRoutes = (http: Http, runtime: Runtime, services: RoomServices) => {
-  const moderation = moderationService(runtime, services);
-  return new Elysia()
+export const roomsRoutes = (http: Http, runtime: Runtime, services: RoomServices) =>
+  new Elysia()
     .use(roomRoutes(http, runtime, services))
     .use(rtcTokenRoutes(http, runtime, services))
-    .use(participantRoutes(http, moderation))
+    .use(participantRoutes(http, services.moderation))
     .use(roomDashboardRoutes(http, runtime, services))
-    .use(participantDashboardRoutes(http, moderation));
-};
+    .use(participantDashboardRoutes(http, services.moderation));

@@ -30,7 +30,7 @@ export type RtcGrant = {
   expiresAt: number;
 };
 
-type RtcTokenDeps = {
+export type RtcTokenDeps = {
   rooms: RoomService;
   /** Whether the project's account may still mint; usage decides. */
   mayMint: (projectId: string) => boolean;

@@ -1,4 +1,4 @@
-import type { FleetService } from "../fleet/fleet.service.ts";
+import type { FleetService } from "../fleet/fleet.ts";
 import { budgetHolder } from "../kernel/addresses.ts";
 import type { OriginPolicy } from "../kernel/http/origins.ts";
 import { createRateLimiter } from "../kernel/http/rate-limit.ts";

@@ -1,12 +1,11 @@
 import type { Db } from "../kernel/db/open.ts";
-import { webhookStores } from "./store/stores.ts";
+import type { WebhookStores } from "./store/stores.ts";
 
 /** Of what an endpoint has yet to read, no more than this is counted. */
 const COUNTED_PER_ENDPOINT = 1000;
 
 /** What waits to be delivered for a project, and how many of its endpoints fail. */
-export function webhookBacklog(db: Db) {
-  const { endpoints, events, periods } = webhookStores(db);
+export function webhookBacklog(db: Db, { endpoints, events, periods }: WebhookStores) {
   const waiting = db.$client.query<{ pending: number; oldestAt: number | null }, [string]>(
     `SELECT count(*) AS pending, min(d.created_at) AS oldestAt FROM webhook_deliveries d
      JOIN webhook_endpoints e ON e.id = d.endpoint_id WHERE e.project_id = ? AND d.status = 'PENDING'`,

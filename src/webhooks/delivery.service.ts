@@ -45,12 +45,12 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
 
   return {
     list: deliveries.list,
-    show: present,
+    show,
 
     /** With the body as it is sent. */
     read(projectId: string, webhookId: string, deliveryId: string) {
       const row = find(projectId, webhookId, deliveryId);
-      return { ...present(row), body: events.body(row.delivery.eventId)?.body ?? "" };
+      return { ...show(row), body: events.body(row.delivery.eventId)?.body ?? "" };
     },
 
     /** Reaches the endpoint whatever its filter and status. */
@@ -71,7 +71,7 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
       const id = ids.uuid();
       deliveries.insert(unit, { id, endpointId: endpoint.id, eventId, forced: true, at });
       bus.announce(unit, "webhookDeliveriesDue", { endpointId: endpoint.id });
-      return present(find(projectId, webhookId, id));
+      return show(find(projectId, webhookId, id));
     },
 
     /** The same event and the same bytes, with all attempts again. */
@@ -81,7 +81,7 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
       if (!delivery.forced) requireActive(endpoint);
       deliveries.reopen(unit, delivery.id, now());
       bus.announce(unit, "webhookDeliveriesDue", { endpointId: endpoint.id });
-      return present(find(projectId, webhookId, deliveryId));
+      return show(find(projectId, webhookId, deliveryId));
     },
 
     /** Sends again what failed, and what happened while the endpoint was disabled. Makes its own units of work. */
@@ -113,7 +113,7 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
   };
 }
 
-function present({ delivery, eventType }: ListedDelivery) {
+function show({ delivery, eventType }: ListedDelivery) {
   return {
     id: delivery.id,
     eventId: delivery.eventId,

@@ -9,19 +9,19 @@ const AHEAD = 8;
 const ENDPOINTS_PER_UNIT = 8;
 
 /** Makes events of the log into deliveries, a few ahead of what an endpoint can take. */
-type Drawing = {
-  /** Sees to it that the next events become deliveries, if there are any; `onDrawn` is told when they are on disk. */
+type DispatchOrder = {
+  /** Sees to it that the next events become deliveries, if there are any; `onReady` is told when they are on disk. */
   request(endpoint: EndpointRow): void;
   isUnderWay(endpointId: string): boolean;
   /** Resolves when nothing is under way. */
   settled(): Promise<void>;
 };
 
-export function createDrawing(
+export function createDispatchOrder(
   { ids, log, now, write }: Runtime,
   { endpoints, events, periods, deliveries }: WebhookStores,
-  onDrawn: (endpointId: string) => void,
-): Drawing {
+  onReady: (endpointId: string) => void,
+): DispatchOrder {
   const requested = new Set<string>();
   let working: Promise<void> | null = null;
 
@@ -32,7 +32,7 @@ export function createDrawing(
     endpoint.status === "ACTIVE" && periods.of(endpoint.id).some((period) => read(endpoint, period, 1).length > 0);
 
   /** A delivery exists exactly when the endpoint's position is past its event. */
-  function draw(unit: Unit, endpointId: string): void {
+  function makeDeliveries(unit: Unit, endpointId: string): void {
     const endpoint = endpoints.get(endpointId);
     if (endpoint?.status !== "ACTIVE") return;
     let wanted = AHEAD;
@@ -56,13 +56,13 @@ export function createDrawing(
       const batch = [...requested].slice(0, ENDPOINTS_PER_UNIT);
       try {
         await write((unit) => {
-          for (const endpointId of batch) draw(unit, endpointId);
+          for (const endpointId of batch) makeDeliveries(unit, endpointId);
         });
       } catch (err) {
         log.error({ err }, "webhook events stay in the outbox");
       }
       for (const endpointId of batch) requested.delete(endpointId);
-      batch.forEach(onDrawn);
+      batch.forEach(onReady);
     }
     working = null;
   }

@@ -1,6 +1,6 @@
 import type { Runtime } from "../runtime.ts";
 import { createDelivery } from "./deliver.ts";
-import { createDrawing } from "./dispatch-order.ts";
+import { createDispatchOrder } from "./dispatch-order.ts";
 import { createLanes } from "./lanes.ts";
 import type { PendingDelivery } from "./store/delivery.store.ts";
 import type { WebhookStores } from "./store/stores.ts";
@@ -34,7 +34,7 @@ export function createDispatcher(
 ): Dispatcher {
   const { bus, log, now, timers } = runtime;
   const { endpoints, deliveries } = stores;
-  const drawing = createDrawing(runtime, stores, wakeNow);
+  const order = createDispatchOrder(runtime, stores, wakeNow);
   const deliver = createDelivery(runtime, stores, random);
   const lanes = createLanes();
   /** Endpoints that may have something to send, and when to look at them; served in this order, then moved to the end. */
@@ -114,7 +114,7 @@ export function createDispatcher(
       launch(endpoint, next);
       return true;
     }
-    if (!drawing.isUnderWay(endpointId)) drawing.request(endpoint);
+    if (!order.isUnderWay(endpointId)) order.request(endpoint);
     return false;
   }
 
@@ -159,10 +159,10 @@ export function createDispatcher(
   }
 
   async function idle(): Promise<void> {
-    await drawing.settled();
+    await order.settled();
     while (running.size > 0) {
       await Promise.all([...running.values()].map(({ done }) => done));
-      await drawing.settled();
+      await order.settled();
     }
   }
 

@@ -73,7 +73,7 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
   return {
     find,
     list: endpoints.list,
-    show: present,
+    show,
 
     create(unit: Unit, projectId: string, input: NewWebhook, by: Author) {
       const environment = input.environment ?? "DEVELOPMENT";
@@ -101,13 +101,13 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
       setActive(unit, row, true);
       audit(unit, "webhook.created", row, by);
       bus.announce(unit, "webhookChanged", { projectId });
-      return { ...present(row), secret };
+      return { ...show(row), secret };
     },
 
     update(unit: Unit, projectId: string, webhookId: string, input: WebhookChange, by: Author) {
       const row = find(projectId, webhookId);
       const fields = Object.keys(input);
-      if (fields.length === 0) return present(row);
+      if (fields.length === 0) return show(row);
       if (input.url !== undefined) requireGoodUrl(input.url, row.environment);
       const changed = change(
         unit,
@@ -122,7 +122,7 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
         fields,
       );
       if (input.status === "ACTIVE") bus.announce(unit, "webhookDeliveriesDue", { endpointId: row.id });
-      return present(changed);
+      return show(changed);
     },
 
     delete(unit: Unit, projectId: string, webhookId: string, by: Author): void {
@@ -153,7 +153,7 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
         by,
         ["secret"],
       );
-      return { ...present(changed), secret };
+      return { ...show(changed), secret };
     },
   };
 }
@@ -169,7 +169,7 @@ function statusChange(row: EndpointRow, status: WebhookStatus | undefined): Endp
   }
 }
 
-function present(row: EndpointRow) {
+function show(row: EndpointRow) {
   return {
     id: row.id,
     projectId: row.projectId,

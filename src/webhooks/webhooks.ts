@@ -1,4 +1,5 @@
 import type { Runtime } from "../runtime.ts";
+import { webhookBacklog, webhookQueue } from "./backlog.ts";
 import { deliveryService } from "./delivery.service.ts";
 import { createDispatcher } from "./dispatcher.ts";
 import { keepOutbox } from "./outbox.ts";
@@ -13,5 +14,11 @@ export function createWebhooks(runtime: Runtime) {
   keepOutbox(runtime, stores.events, subscribers);
   const webhooks = webhookService(runtime, stores);
   const deliveries = deliveryService(runtime, stores, webhooks);
-  return { webhooks, deliveries, webhookDispatcher: createDispatcher(runtime, stores, subscribers) };
+  return {
+    webhooks,
+    deliveries,
+    webhookDispatcher: createDispatcher(runtime, stores, subscribers),
+    webhookBacklog: webhookBacklog(runtime.db, stores),
+    webhookQueue: webhookQueue(runtime.db),
+  };
 }

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Browser, chromium } from "playwright-core";
 import { buildWeb } from "../../bin/build-web.ts";
-import { testConfig } from "../../src/kernel/config/index.ts";
 import { type RunningServer, start } from "../../src/server.ts";
+import { testConfig } from "../harness/test-config.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 const WEB = join(ROOT, "dist/web");

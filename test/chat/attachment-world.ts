@@ -1,10 +1,11 @@
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Config, testConfig } from "../../src/kernel/config/index.ts";
+import type { Config } from "../../src/kernel/config/index.ts";
 import { type RunningServer, start } from "../../src/server.ts";
 import { type FakeClock, fakeClock } from "../harness/clock.ts";
 import { createPeople, type TestProject } from "../harness/people.ts";
+import { testConfig } from "../harness/test-config.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked into freely
 export type Body = any;

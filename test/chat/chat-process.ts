@@ -1,6 +1,6 @@
-import { testConfig } from "../../src/kernel/config/index.ts";
 import { start } from "../../src/server.ts";
 import { createPeople } from "../harness/people.ts";
+import { testConfig } from "../harness/test-config.ts";
 
 /** A server in a process of its own, to be killed or measured from outside: `bun chat-process.ts DATA_DIR [--new-project]`. */
 const [, , dataDir = "", newProject] = process.argv;

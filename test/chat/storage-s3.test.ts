@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
-import { testConfig } from "../../src/kernel/config/index.ts";
 import { s3Storage } from "../../src/storage/s3.ts";
+import { testConfig } from "../harness/test-config.ts";
 import { refusal, type S3Credentials, s3TestServer } from "./storage-s3-server.ts";
 
 const credentials: S3Credentials = {

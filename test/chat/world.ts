@@ -1,10 +1,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Config, testConfig } from "../../src/kernel/config/index.ts";
+import type { Config } from "../../src/kernel/config/index.ts";
 import type { RuntimeOptions } from "../../src/runtime.ts";
 import { start } from "../../src/server.ts";
 import { createPeople } from "../harness/people.ts";
+import { testConfig } from "../harness/test-config.ts";
 import { ChatClient } from "./client.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked into field by field, and a wrong one fails the test

@@ -1,14 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import {
-  ConfigError,
-  type ConfigInput,
-  loadConfig,
-  testConfig,
-  VARIABLE_NAMES,
-} from "../../src/kernel/config/index.ts";
+import { ConfigError, type ConfigInput, loadConfig, VARIABLE_NAMES } from "../../src/kernel/config/index.ts";
 import { editDistance } from "../../src/kernel/config/suggest.ts";
 import { isKnown, looksLikeOurs } from "../../src/kernel/config/unknown-names.ts";
+import { testConfig } from "../harness/test-config.ts";
 
 function problemsOf(input: ConfigInput): readonly string[] {
   try {

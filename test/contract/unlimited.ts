@@ -1,5 +1,5 @@
 import type { Config } from "../../src/kernel/config/index.ts";
-import { testConfig } from "../../src/kernel/config/index.ts";
+import { testConfig } from "../harness/test-config.ts";
 
 const isBudget = (name: string) => /^RATE_LIMIT_(?!WINDOW)|^CHAT_\w+_RATE_LIMIT$|_PER_WINDOW$/.test(name);
 

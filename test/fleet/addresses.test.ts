@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { testConfig } from "../../src/kernel/config/index.ts";
 import { createLog } from "../../src/kernel/log.ts";
 import { type AddressSource, mediaAddresses } from "../../src/media/addresses.ts";
+import { testConfig } from "../harness/test-config.ts";
 
 const log = createLog({ level: "silent", format: "json" });
 const entry = (address: string, internal = false) =>

@@ -1,9 +1,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Config, testConfig } from "../../src/kernel/config/index.ts";
+import type { Config } from "../../src/kernel/config/index.ts";
 import { type RunningServer, start } from "../../src/server.ts";
 import { type Api, createApi } from "./api.ts";
+import { testConfig } from "./test-config.ts";
 
 export type RealServer = RunningServer &
   Api & {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type App, createApp } from "../../src/app.ts";
-import { type Config, testConfig } from "../../src/kernel/config/index.ts";
+import type { Config } from "../../src/kernel/config/index.ts";
 import { createReadiness } from "../../src/kernel/http/health.ts";
 import type { Timers } from "../../src/kernel/timers.ts";
 import { createMediaNodes, type MediaNodes } from "../../src/media/nodes.ts";
@@ -10,6 +10,7 @@ import { closeRuntime, createRuntime, type Runtime } from "../../src/runtime.ts"
 import { createServices, type Services } from "../../src/services.ts";
 import { type FakeClock, fakeClock } from "./clock.ts";
 import { createPeople, type People } from "./people.ts";
+import { testConfig } from "./test-config.ts";
 
 export type { TestProject, TestSession } from "./people.ts";
 

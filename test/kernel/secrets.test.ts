@@ -2,11 +2,11 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { testConfig } from "../../src/kernel/config/index.ts";
 import { createJwt, type TokenKind } from "../../src/kernel/jwt.ts";
 import { createKeyring, SecretRefused, sameSecret, secretFromFile } from "../../src/kernel/secrets.ts";
 import { closeRuntime, createRuntime } from "../../src/runtime.ts";
 import { fakeClock } from "../harness/clock.ts";
+import { testConfig } from "../harness/test-config.ts";
 
 test("[5] a token of one kind is no token of another", async () => {
   const clock = fakeClock();

@@ -2,12 +2,12 @@ import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { testConfig } from "../../src/kernel/config/index.ts";
 import { createLog } from "../../src/kernel/log.ts";
 import { type NodeProcess, startNodeProcess } from "../../src/media/node-process.ts";
 import { FROM_SOURCE, startStoa, stoa } from "../cli/stoa.ts";
 import { fakeClock } from "../harness/clock.ts";
 import { type RealServer, realServer } from "../harness/running.ts";
+import { testConfig } from "../harness/test-config.ts";
 import { makeCertificate, presentedName } from "../ops/certificate.ts";
 import { until } from "./until.ts";
 

@@ -1,9 +1,9 @@
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { makeBackupInThread } from "../../src/backup/backup-thread.ts";
-import { testConfig } from "../../src/kernel/config/index.ts";
 import { start } from "../../src/server.ts";
 import { createPeople } from "../harness/people.ts";
+import { testConfig } from "../harness/test-config.ts";
 
 /** A server whose loop is measured from outside: `bun backup-process.ts DATA_DIR`, then one order a line. */
 const [, , dataDir = ""] = process.argv;

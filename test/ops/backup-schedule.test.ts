@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { verifyBackup } from "../../src/backup/restore.ts";
 import { backupSchedule, nameAt } from "../../src/backup/schedule.ts";
-import { testConfig } from "../../src/kernel/config/index.ts";
 import { closeRuntime, createRuntime, type Runtime } from "../../src/runtime.ts";
+import { testConfig } from "../harness/test-config.ts";
 
 const HOUR_MS = 3_600_000;
 const START = Date.parse("2026-03-01T12:00:00Z");

@@ -3,11 +3,11 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Check } from "../../src/doctor/check.ts";
-import { testConfig } from "../../src/kernel/config/index.ts";
 import { type RunningServer, start } from "../../src/server.ts";
 import { ChatClient } from "../chat/client.ts";
 import { stoa } from "../cli/stoa.ts";
 import { createPeople } from "../harness/people.ts";
+import { testConfig } from "../harness/test-config.ts";
 import { makeCertificate } from "./certificate.ts";
 import { freePort, PROXIES } from "./proxies.ts";
 

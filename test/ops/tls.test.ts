@@ -2,12 +2,12 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { copyFileSync, mkdtempSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { testConfig } from "../../src/kernel/config/index.ts";
 import { type RunningServer, start } from "../../src/server.ts";
 import { ChatClient } from "../chat/client.ts";
 import { stoa } from "../cli/stoa.ts";
 import { type FakeClock, fakeClock } from "../harness/clock.ts";
 import { createPeople } from "../harness/people.ts";
+import { testConfig } from "../harness/test-config.ts";
 import { type CertificateFiles, makeCertificate, presentedName } from "./certificate.ts";
 
 const LOOK_EVERY_MS = 10_000;

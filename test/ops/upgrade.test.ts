@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { testConfig } from "../../src/kernel/config/index.ts";
 import { readMigrations } from "../../src/kernel/db/migrate.ts";
 import { closeRuntime, createRuntime } from "../../src/runtime.ts";
+import { testConfig } from "../harness/test-config.ts";
 import { type Counts, countRows, makePreviousDatabase } from "./previous-schema.ts";
 import { type Body, prepareData, type Served, served } from "./served.ts";
 

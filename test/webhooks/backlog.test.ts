@@ -1,5 +1,4 @@
 import { afterAll, expect, test } from "bun:test";
-import { webhookBacklog } from "../../src/webhooks/backlog.ts";
 import { testServer } from "../harness/server.ts";
 import { hookedEndpoint } from "./hooked-project.ts";
 import { failing, ok } from "./receiver.ts";
@@ -8,7 +7,7 @@ const server = testServer();
 afterAll(server.close);
 const { clock } = server;
 const { runDue } = server.services.webhookDispatcher;
-const backlogOf = webhookBacklog(server.runtime.db);
+const backlogOf = server.services.webhookBacklog;
 
 test("[4.6] what waits is counted, read from the log or not, with the age of the oldest", async () => {
   const { projectId, announce, receiver, call, id } = await hookedEndpoint(server);

@@ -1,13 +1,13 @@
 import type { Config } from "../../kernel/config/index.ts";
-import type { Letter } from "./mailer.ts";
+import type { Mail } from "./mailer.ts";
 
 /**
  * The mails of the service. Their links are built on the configured address alone: one taken from the request would
  * let a forged Host header send a victim's token elsewhere. The token is in the fragment, which no server ever sees.
  */
-export function createLetters({ PUBLIC_URL, PORT }: Config) {
+export function createMailTexts({ PUBLIC_URL, PORT }: Config) {
   const base = PUBLIC_URL?.replace(/\/$/, "") ?? `http://localhost:${PORT}`;
-  const letter = (to: string, subject: string, link: string, lines: string[]): Letter => ({
+  const mail = (to: string, subject: string, link: string, lines: string[]): Mail => ({
     to,
     subject,
     link,
@@ -16,26 +16,26 @@ export function createLetters({ PUBLIC_URL, PORT }: Config) {
 
   return {
     verifyEmail: (to: string, token: string) =>
-      letter(to, "Confirm your e-mail address", `${base}/verify-email#token=${token}`, [
+      mail(to, "Confirm your e-mail address", `${base}/verify-email#token=${token}`, [
         "Open this link to confirm your address and sign in:",
         "It works once, within an hour. If you did not create an account, ignore this mail.",
       ]),
 
     resetPassword: (to: string, token: string) =>
-      letter(to, "Choose a new password", `${base}/password-reset#token=${token}`, [
+      mail(to, "Choose a new password", `${base}/password-reset#token=${token}`, [
         "Open this link to choose a new password:",
         "It works once, within an hour. If you did not ask for it, ignore this mail: your password stays as it is.",
       ]),
 
     invitation: (to: string, token: string, project: string, inviter: string | null) =>
-      letter(to, `Invitation to the project ${oneLine(project)}`, `${base}/invitation#token=${token}`, [
+      mail(to, `Invitation to the project ${oneLine(project)}`, `${base}/invitation#token=${token}`, [
         `${inviter ?? "The operator of this server"} invites you to the project "${oneLine(project)}". Open this link to accept:`,
         "It works once, within seven days.",
       ]),
   };
 }
 
-export type Letters = ReturnType<typeof createLetters>;
+export type MailTexts = ReturnType<typeof createMailTexts>;
 
 /** A project's name is its owner's text; it must not add lines to somebody else's mail. */
 function oneLine(text: string): string {

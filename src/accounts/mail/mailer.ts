@@ -2,16 +2,16 @@ import { createTransport } from "nodemailer";
 import type { Config } from "../../kernel/config/index.ts";
 import type { Log } from "../../kernel/log.ts";
 
-export type Letter = { to: string; subject: string; text: string; link: string };
+export type Mail = { to: string; subject: string; text: string; link: string };
 
 export type Mailer = {
-  /** False without SMTP_URL: letters end in the log, and nobody must prove an address. */
+  /** False without SMTP_URL: mails end in the log, and nobody must prove an address. */
   readonly delivers: boolean;
   /**
    * Composes and sends after the answer is out, so that its time tells nothing of who gets mail. A composer that
    * returns null sends nothing.
    */
-  post(compose: () => Promise<Letter | null>): void;
+  post(compose: () => Promise<Mail | null>): void;
   /** Reaches the mail server and signs in there, or throws. */
   check(): Promise<void>;
   /** Waits until everything posted so far is sent or given up. */
@@ -25,11 +25,11 @@ export function createMailer({ SMTP_URL, MAIL_FROM }: Config, log: Log): Mailer 
       : createTransport(SMTP_URL, { from: MAIL_FROM, disableFileAccess: true, disableUrlAccess: true });
   const pending = new Set<Promise<void>>();
 
-  async function send(compose: () => Promise<Letter | null>): Promise<void> {
+  async function send(compose: () => Promise<Mail | null>): Promise<void> {
     await new Promise((answered) => setImmediate(answered));
-    const letter = await compose();
-    if (!letter) return;
-    const { to, subject, text, link } = letter;
+    const mail = await compose();
+    if (!mail) return;
+    const { to, subject, text, link } = mail;
     if (transport) await transport.sendMail({ to: { name: "", address: to }, subject, text });
     else log.warn({ to, subject, link }, "MAIL NOT SENT, as SMTP_URL is unset: hand this link to its recipient");
   }

@@ -86,7 +86,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
     }
     if (found.status === "PENDING") throw new ApiError("SVC_ATTACHMENT_NOT_READY");
     store.countMessages(unit, found.id, found.messageCount + 1);
-    return present(found);
+    return show(found);
   };
 
   return {
@@ -97,7 +97,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
     claim,
     release,
     find,
-    show: present,
+    show,
 
     /** Issues the address that the bytes are sent to; nothing larger than allowed gets one. */
     requestUpload(unit: Unit, access: Access, input: RequestUpload, publicUrl: string): RequestedUpload {
@@ -135,7 +135,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
       store.insert(unit, row);
       const upload = storage.signUpload({ ...row, id: row.publicId }, publicUrl, STORAGE_UPLOAD_URL_TTL_SECONDS);
       return {
-        ...present({ ...row, conversationPublicId: access.conversation.publicId }),
+        ...show({ ...row, conversationPublicId: access.conversation.publicId }),
         uploadUrl: upload.url,
         uploadMethod: "PUT",
         uploadHeaders: upload.headers,
@@ -148,17 +148,17 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
       const { publicId, objectKey, size, location, status } = attachment;
       const theirs = access.kind === "server" || attachment.uploaderId === access.userId;
       if (!theirs || status === "EXPIRED") throw new ApiError("SVC_ATTACHMENT_NOT_FOUND");
-      if (status === "UPLOADED") return present(attachment);
+      if (status === "UPLOADED") return show(attachment);
       requireActive(access);
       const verified = objectKey === null ? null : await verify(location, objectKey, size);
       return write((unit) => {
         const now = find(publicId);
-        if (now.status === "UPLOADED") return present(now);
+        if (now.status === "UPLOADED") return show(now);
         // Another upload may have taken the place of the one that was verified, or its day be over.
         if (!verified || now.objectKey !== objectKey) throw new ApiError("SVC_ATTACHMENT_NOT_READY");
         const sha256 = now.sha256 ?? verified.sha256;
         store.complete(unit, now.id, sha256);
-        return present({ ...now, status: "UPLOADED", sha256 });
+        return show({ ...now, status: "UPLOADED", sha256 });
       });
     },
 
@@ -174,7 +174,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
   };
 }
 
-function present(row: AttachmentRow & { conversationPublicId: string }): Attachment {
+function show(row: AttachmentRow & { conversationPublicId: string }): Attachment {
   return {
     id: row.publicId,
     conversationId: row.conversationPublicId,

@@ -8,7 +8,7 @@ import { EventPage } from "../../protocol/chat-events.ts";
 import { Presence, ReadReceipt, ReadState, Typing, Unread } from "../../protocol/chat-records.ts";
 import { invalid } from "../../protocol/errors.ts";
 import { actingUser } from "../access.ts";
-import type { ChatService } from "../chat.service.ts";
+import type { ChatService } from "../chat.ts";
 import { EVENT_CURSOR, eventSeqOf } from "../history.ts";
 import { given } from "../limits.ts";
 import { NamedUser } from "./chat.schema.ts";

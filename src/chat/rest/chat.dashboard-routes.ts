@@ -9,7 +9,7 @@ import { ConversationMember, Presence } from "../../protocol/chat-records.ts";
 import type { Environment } from "../../protocol/enums.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { ChatService } from "../chat.service.ts";
+import type { ChatService } from "../chat.ts";
 import type { ChatConnectionRow } from "../store/connection.table.ts";
 import type { ConversationRow } from "../store/conversation.table.ts";
 import type { MessageRow } from "../store/message.table.ts";

@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import type { Http } from "../../kernel/http/http.ts";
 import type { OriginPolicy } from "../../kernel/http/origins.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { ChatService } from "../chat.service.ts";
+import type { ChatService } from "../chat.ts";
 import { chatSocketRoutes } from "../socket/socket.routes.ts";
 import { activityRoutes } from "./activity.routes.ts";
 import { chatDashboardRoutes } from "./chat.dashboard-routes.ts";

@@ -5,9 +5,9 @@ import { NEWEST, page, pageQuery } from "../../kernel/http/serving/pages.ts";
 import { Conversation, ConversationMember } from "../../protocol/chat-records.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { ChatService } from "../chat.service.ts";
+import type { ChatCaller } from "../caller.ts";
+import type { ChatService } from "../chat.ts";
 import type { ConversationRow } from "../store/conversation.table.ts";
-import type { ChatCaller } from "../tenant.ts";
 import {
   AddMember,
   ConversationStatus,

@@ -4,9 +4,9 @@ import { documented } from "../../kernel/http/reference/docs.ts";
 import { queryInteger } from "../../kernel/http/schema.ts";
 import { Message, MessagePage } from "../../protocol/chat-records.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { ChatService } from "../chat.service.ts";
+import type { ChatCaller } from "../caller.ts";
+import type { ChatService } from "../chat.ts";
 import { historyPage } from "../history.ts";
-import type { ChatCaller } from "../tenant.ts";
 import { BooleanQuery, EditMessage, SendMessage, SentMessage } from "./chat.schema.ts";
 
 type Kept = { id: string; deduplicated: boolean };

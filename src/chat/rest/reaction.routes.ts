@@ -5,7 +5,7 @@ import { page, pageQuery } from "../../kernel/http/serving/pages.ts";
 import { Message, Reaction, ReadState } from "../../protocol/chat-records.ts";
 import type { Runtime } from "../../runtime.ts";
 import { actingUser } from "../access.ts";
-import type { ChatService } from "../chat.service.ts";
+import type { ChatService } from "../chat.ts";
 import { AddReaction, BooleanQuery, NamedUser } from "./chat.schema.ts";
 
 /** More replies than this come with a `link` to the rest. */

@@ -3,7 +3,7 @@ import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import { page, pageQuery } from "../../kernel/http/serving/pages.ts";
 import { Message } from "../../protocol/chat-records.ts";
-import type { ChatService } from "../chat.service.ts";
+import type { ChatService } from "../chat.ts";
 import type { SearchService } from "../search.service.ts";
 
 export const searchRoutes = (

@@ -4,8 +4,8 @@ import { documented } from "../../kernel/http/reference/docs.ts";
 import { ChatToken } from "../../protocol/chat-records.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { ChatService } from "../chat.service.ts";
-import type { ChatCaller } from "../tenant.ts";
+import type { ChatCaller } from "../caller.ts";
+import type { ChatService } from "../chat.ts";
 import { MintChatToken } from "./chat.schema.ts";
 
 /** The guard lets a chat token through so that it is told 403, not that it is unknown. */

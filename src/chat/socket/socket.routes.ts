@@ -6,7 +6,7 @@ import type { RequestInfo } from "../../kernel/http/request-info.ts";
 import { socketCredential } from "../../kernel/socket/sockets.ts";
 import { CHAT_CLOSE_CODES } from "../../protocol/close-codes.ts";
 import { ApiError } from "../../protocol/errors.ts";
-import type { ChatService } from "../chat.service.ts";
+import type { ChatService } from "../chat.ts";
 import type { Admission } from "./live.ts";
 
 type ChatSocketDeps = { chat: ChatService; originPolicy: (projectId: string) => OriginPolicy };

@@ -1,7 +1,7 @@
 import type { Db } from "../../kernel/db/open.ts";
 import { columnsOf, inserter } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
-import type { Tenant } from "../tenant.ts";
+import type { Tenant } from "../../kernel/tenant.ts";
 import { type ChatConnectionRow, chatConnections } from "./connection.table.ts";
 
 export function connectionStore({ $client: client }: Db) {

@@ -1,8 +1,8 @@
 import type { Db } from "../../kernel/db/open.ts";
 import { columnsOf, inserter } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
+import type { Tenant } from "../../kernel/tenant.ts";
 import { UUID_PATTERN } from "../../protocol/ids.ts";
-import type { Tenant } from "../tenant.ts";
 import { type ConversationRow, conversations } from "./conversation.table.ts";
 
 const DAY_MS = 24 * 3_600_000;

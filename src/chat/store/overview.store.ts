@@ -1,5 +1,5 @@
 import type { Db } from "../../kernel/db/open.ts";
-import type { Tenant } from "../tenant.ts";
+import type { Tenant } from "../../kernel/tenant.ts";
 
 const NOTHING = { conversations: 0, activeConversations: 0, messages: 0, messagesToday: 0, members: 0, reactions: 0 };
 export type Overview = typeof NOTHING;

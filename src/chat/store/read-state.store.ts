@@ -1,7 +1,7 @@
 import type { Db } from "../../kernel/db/open.ts";
 import { columnsOf } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
-import type { Tenant } from "../tenant.ts";
+import type { Tenant } from "../../kernel/tenant.ts";
 import { type ReadStateRow, readStates } from "./message.table.ts";
 
 export type ReceiptRow = { userId: string; joinedAt: number } & Partial<

@@ -1,11 +1,10 @@
 import { and, asc, eq, isNull, lt, or, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../../kernel/db/open.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
-import type { Environment } from "../../protocol/enums.ts";
+import type { Tenant } from "../../kernel/tenant.ts";
 import type { ConnectionState } from "../../protocol/observability.ts";
 import { type ConnectionEventRow, type ConnectionRow, connectionEvents, connections } from "./connection.table.ts";
 
-export type Tenant = { projectId: string; environment: Environment };
 type ConnectionFilter = Tenant & { state?: ConnectionState; roomId?: string };
 /** Where a page ended: newest first, by start and then by id. */
 export type After = { startedAt: number; id: string };

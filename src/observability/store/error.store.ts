@@ -1,8 +1,8 @@
 import { and, eq, inArray, lt, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../../kernel/db/open.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
+import type { Tenant } from "../../kernel/tenant.ts";
 import type { ErrorCategory } from "../../protocol/observability.ts";
-import type { Tenant } from "./connection.store.ts";
 import { type ClassifiedErrorRow, classifiedErrors } from "./error.table.ts";
 
 type ErrorFilter = Tenant & { category?: ErrorCategory; connections?: string[] };

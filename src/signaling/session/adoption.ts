@@ -1,4 +1,4 @@
-import type { FleetService } from "../../fleet/fleet.service.ts";
+import type { FleetService } from "../../fleet/fleet.ts";
 import type { MediaNodes } from "../../media/nodes.ts";
 import type { Placements } from "../../media/placement.ts";
 import { ApiError } from "../../protocol/errors.ts";

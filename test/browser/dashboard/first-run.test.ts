@@ -3,8 +3,8 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
-import { testConfig } from "../../../src/kernel/config/index.ts";
 import { type RunningServer, start } from "../../../src/server.ts";
+import { testConfig } from "../../harness/test-config.ts";
 import { examine } from "./pictures.ts";
 import { launch, loaded, WEB } from "./stage.ts";
 

@@ -4,7 +4,7 @@ import { Identity, Name } from "../kernel/http/schema.ts";
 import { ApiError } from "../protocol/errors.ts";
 import { NetworkProfile, PlaygroundCredentials, PlaygroundMode } from "../protocol/playground.ts";
 import type { Runtime } from "../runtime.ts";
-import type { PlaygroundService } from "./playground.service.ts";
+import type { PlaygroundService } from "./playground.ts";
 
 /** Names that lead to this machine. Any other could be a stranger's name that was made to resolve here. */
 const LOOPBACK_HOST = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i;

@@ -3,7 +3,7 @@ import { permit } from "../kernel/http/guards.ts";
 import type { Http } from "../kernel/http/http.ts";
 import { documented } from "../kernel/http/reference/docs.ts";
 import { ProjectUsage, Usage, UsageDetail, UsageQuery } from "./usage.schema.ts";
-import type { UsageService } from "./usage.service.ts";
+import type { UsageService } from "./usage.ts";
 
 const accountUsageRoutes = ({ guards }: Http, usage: UsageService) =>
   new Elysia({ prefix: "/v1/usage", tags: ["usage"] })

@@ -7,7 +7,7 @@ import { fleetMetrics, statusOf } from "./server.status.ts";
 import { serverStore } from "./server.store.ts";
 import type { ServerRow } from "./server.table.ts";
 
-export type FleetService = ReturnType<typeof fleetService>;
+export type FleetService = ReturnType<typeof createFleet>;
 
 export type RegisterServer = {
   name: string;
@@ -27,11 +27,12 @@ export type Heartbeat = {
   networkOutBps?: number;
 };
 
-export function fleetService(
-  { bus, db, config, now, metrics }: Runtime,
+type FleetDeps = {
   /** Where the node of a name lives right now; null when there is none. */
-  livesAt: (name: string) => string | null = () => null,
-) {
+  livesAt: (name: string) => string | null;
+};
+
+export function createFleet({ bus, db, config, now, metrics }: Runtime, { livesAt }: FleetDeps) {
   const store = serverStore(db);
   const timeoutSeconds = config.SFU_HEARTBEAT_TIMEOUT_SECONDS;
   const totals = () => fleetMetrics(store.all(), timeoutSeconds, now());

@@ -1,4 +1,4 @@
-import type { ChatService } from "../chat/chat.service.ts";
+import type { ChatService } from "../chat/chat.ts";
 import type { Unit } from "../kernel/db/writer.ts";
 import { NEWEST } from "../kernel/http/serving/pages.ts";
 import type { Admission } from "../live-streams/admission.service.ts";
@@ -30,13 +30,13 @@ const EVERYTHING = { publish: true, publishData: true };
 const TTL_SECONDS = 6 * 3600;
 const STREAMS_LOOKED_THROUGH = 200;
 
-export type PlaygroundService = ReturnType<typeof playgroundService>;
+export type PlaygroundService = ReturnType<typeof createPlayground>;
 
 /**
  * What a developer's own backend would do for the playground's page, in the project that `stoa dev` opens it for. Closed
  * otherwise.
  */
-export function playgroundService({ ids }: Runtime, deps: PlaygroundDeps) {
+export function createPlayground({ ids }: Runtime, deps: PlaygroundDeps) {
   const { rooms, rtcTokens, chat, liveStreams, liveRooms } = deps;
   const { streams, admissions } = liveStreams;
   let openProjectId: string | null = null;

@@ -10,10 +10,10 @@ type UsageAsked = { limit?: number; days?: number };
 const DEFAULT_HISTORY = 50;
 const DEFAULT_DAYS = 30;
 
-export type UsageService = ReturnType<typeof usageService>;
+export type UsageService = ReturnType<typeof createUsage>;
 
 /** Started participant-minutes of connected media, per account and calendar month, UTC. */
-export function usageService(runtime: Runtime) {
+export function createUsage(runtime: Runtime) {
   const { config, db, now } = runtime;
   const store = usageStore(db);
 

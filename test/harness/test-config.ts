@@ -1,5 +1,4 @@
-import { loadConfig } from "./load.ts";
-import type { Config } from "./variables.ts";
+import { type Config, loadConfig } from "../../src/kernel/config/index.ts";
 
 /** Defaults on free loopback ports with a silent log, one media worker, and what the test changes, range-checked. */
 export function testConfig(overrides: Partial<Config> = {}): Config {

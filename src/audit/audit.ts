@@ -5,10 +5,10 @@ import type { Runtime } from "../runtime.ts";
 import { auditStore } from "./audit.store.ts";
 import type { AuditRow } from "./audit.table.ts";
 
-export type AuditService = ReturnType<typeof auditService>;
+export type AuditService = ReturnType<typeof createAudit>;
 
 /** The permanent record of administrative actions: features announce them, this feature writes them down. */
-export function auditService({ db, bus, ids, log }: Runtime) {
+export function createAudit({ db, bus, ids, log }: Runtime) {
   const store = auditStore(db);
 
   const rowOf = (fact: AuditFact): AuditRow => ({

@@ -4,7 +4,7 @@ import type { Http } from "../kernel/http/http.ts";
 import { documented } from "../kernel/http/reference/docs.ts";
 import { NEWEST, page, pageQuery } from "../kernel/http/serving/pages.ts";
 import { AuditAction, AuditEntry } from "./audit.schema.ts";
-import type { AuditService } from "./audit.service.ts";
+import type { AuditService } from "./audit.ts";
 
 const DEFAULT_LIMIT = 50;
 

@@ -1,0 +1,18 @@
+import type { Runtime } from "../runtime.ts";
+import type { LiveRooms } from "./live-rooms.ts";
+import { moderationService } from "./moderation.service.ts";
+import { roomService } from "./room.service.ts";
+import { type RtcTokenDeps, rtcTokenService } from "./rtc-token.service.ts";
+
+export type Rooms = ReturnType<typeof createRooms>;
+
+/** The feature as a whole, on record: rooms, and the tokens with which one joins them. */
+export function createRooms(runtime: Runtime, deps: Omit<RtcTokenDeps, "rooms">) {
+  const rooms = roomService(runtime);
+  return { rooms, rtcTokens: rtcTokenService(runtime, { ...deps, rooms }) };
+}
+
+/** What is done to those who are in a room now; for this the rooms must be running. */
+export function createModeration(runtime: Runtime, deps: Rooms & { liveRooms: LiveRooms }) {
+  return moderationService(runtime, deps);
+}
