@@ -5,7 +5,7 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
-import { KindGuard, type TSchema } from "@sinclair/typebox";
+import { printRecords } from "./record-types.ts";
 
 const INDEX = "web/sdk/index.d.ts";
 const COMPILER_FLAGS =
@@ -140,30 +140,6 @@ function topLevel(index: Module, kept: ReadonlySet<string>): string {
 }
 
 async function recordNamespace(root: string, path: string, names: string[]): Promise<string> {
-  const schemas = (await import(join(root, path.replace(/\.d\.ts$/, ".ts")))) as Record<string, unknown>;
-  const types = names.map((name) => {
-    const schema = schemas[name];
-    if (!KindGuard.IsSchema(schema)) throw new Error(`${path}: ${name} has no schema to print a type from`);
-    return `export type ${name} = ${printed(schema)};\n`;
-  });
-  return `declare namespace ${spaceOf(path)} {\n${types.join("")}}\n`;
-}
-
-function printed(schema: TSchema): string {
-  if (KindGuard.IsUnion(schema)) return schema.anyOf.map(printed).join(" | ");
-  if (KindGuard.IsLiteral(schema)) return JSON.stringify(schema.const);
-  if (KindGuard.IsArray(schema)) return `(${printed(schema.items)})[]`;
-  if (KindGuard.IsRecord(schema))
-    return `Record<string, ${printed(Object.values(schema.patternProperties)[0] as TSchema)}>`;
-  if (KindGuard.IsObject(schema)) {
-    const fields = Object.entries(schema.properties).map(
-      ([name, field]) => `${name}${KindGuard.IsOptional(field) ? "?" : ""}: ${printed(field)};`,
-    );
-    return `{ ${fields.join(" ")} }`;
-  }
-  if (KindGuard.IsInteger(schema) || KindGuard.IsNumber(schema)) return "number";
-  if (KindGuard.IsString(schema)) return "string";
-  if (KindGuard.IsBoolean(schema)) return "boolean";
-  if (KindGuard.IsNull(schema)) return "null";
-  return "unknown";
+  const types = await printRecords(join(root, path.replace(/\.d\.ts$/, ".ts")), names);
+  return `declare namespace ${spaceOf(path)} {\n${types}}\n`;
 }

@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { compileNative } from "../src/sfu/native/compile.ts";
 import { buildBinary, PLATFORMS, thisPlatform } from "./build-binary.ts";
+import { copyForRegistry } from "./build-package.ts";
 import { buildWeb } from "./build-web.ts";
 
 const { values } = parseArgs({ options: { all: { type: "boolean" }, "web-only": { type: "boolean" } } });
@@ -19,6 +20,7 @@ const dist = join(root, "dist");
 mkdirSync(dist, { recursive: true });
 
 await step("web assets", () => buildWeb(root, join(dist, "web")));
+copyForRegistry(join(dist, "web/stoa.tgz"), dist);
 
 if (values["web-only"] !== true) {
   const checksums: string[] = [];

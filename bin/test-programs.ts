@@ -5,6 +5,7 @@ const PACKAGES: Record<string, string[]> = {
   browser: ["chromium", "firefox-esr"],
   compiled: ["chromium"],
   ops: ["chromium"],
+  package: ["nodejs", "npm"],
   faults: ["strace", "faketime"],
   recordings: ["ffmpeg"],
   sfu: ["gcc", "libc6-dev", "libssl-dev"],
@@ -17,6 +18,7 @@ const FILES: Record<string, string> = {
 };
 
 function isMissing(name: string): boolean {
+  if (name === "nodejs") return Bun.which("node") === null;
   const file = FILES[name];
   return file ? !existsSync(file) : Bun.which(name) === null;
 }

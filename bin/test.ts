@@ -12,7 +12,7 @@ type Counts = { passed: number; failed: number };
 const ROOT = join(import.meta.dir, "..");
 /** They measure how smoothly something runs, or load the machine on purpose. */
 const ALONE = ["browser/media", "browser", "faults"];
-const SLOW = ["compiled", "ops", "browser/playground", "browser/dashboard", "browser/sdk", ...ALONE];
+const SLOW = ["compiled", "ops", "package", "browser/playground", "browser/dashboard", "browser/sdk", ...ALONE];
 const NOT_TESTS = ["bench", "harness"];
 const LINES_OF_A_FAILURE = 25;
 /** Tests that start a process of their own find `bun` on the PATH, also where nobody has installed it. */

@@ -14,6 +14,10 @@ type WebAssetOptions = {
 
 /** Pages of other origins import the SDK as a module, which browsers fetch with CORS. It holds no secret. */
 const FOR_EVERYONE = { "access-control-allow-origin": "*", "cross-origin-resource-policy": "cross-origin" };
+const TYPES = [
+  [".d.ts", "text/plain; charset=utf-8"],
+  [".tgz", "application/gzip"],
+] as const;
 const IMMUTABLE = "public, max-age=31536000, immutable";
 
 /**
@@ -53,7 +57,8 @@ export function webRoutes({ folder, version, connectOrigins }: WebAssetOptions) 
       headers["referrer-policy"] = "no-referrer";
     }
     if (request.headers.get("if-none-match") === etag) return new Response(null, { status: 304, headers });
-    const gzip = /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
+    // A package is compressed already; labelled as an encoding it would be unpacked on the way, and npm refuse it.
+    const gzip = gzipped !== bytes && /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
     return new Response(gzip ? gzipped : bytes, {
       headers: gzip ? { ...headers, "content-encoding": "gzip" } : headers,
     });
@@ -63,6 +68,7 @@ export function webRoutes({ folder, version, connectOrigins }: WebAssetOptions) 
     .get("/sdk.js", ({ request }) => serve(request, "sdk.js", "no-cache", FOR_EVERYONE))
     .get("/sdk.d.ts", ({ request }) => serve(request, "sdk.d.ts", "no-cache", FOR_EVERYONE))
     .get(`/sdk-${version}.js`, ({ request }) => serve(request, "sdk.js", IMMUTABLE, FOR_EVERYONE))
+    .get("/stoa.tgz", ({ request }) => serve(request, "stoa.tgz", "no-cache", FOR_EVERYONE))
     .get("/playground", ({ request }) => serve(request, "playground/index.html", "no-cache"))
     .get("/assets/*", ({ request, params }) => serve(request, `assets/${params["*"]}`, IMMUTABLE))
     .get("/*", ({ request, path }) => {
@@ -83,9 +89,9 @@ async function read(path: string): Promise<Asset> {
   const file = Bun.file(path);
   const bytes = await file.bytes();
   return {
-    type: path.endsWith(".d.ts") ? "text/plain; charset=utf-8" : file.type,
+    type: TYPES.find(([ending]) => path.endsWith(ending))?.[1] ?? file.type,
     bytes,
-    gzipped: Bun.gzipSync(bytes, { level: 9 }),
+    gzipped: path.endsWith(".tgz") ? bytes : Bun.gzipSync(bytes, { level: 9 }),
     etag: `"${Bun.hash(bytes).toString(36)}"`,
   };
 }
