@@ -7,8 +7,8 @@ import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync 
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { description, license, version } from "../package.json";
+import { buildSdkTypes } from "./build-sdk-types.ts";
 import { ENTRIES, manifest } from "./package-manifest.ts";
-import { printRecords } from "./record-types.ts";
 
 const COMPILER_FLAGS =
   "--ignoreConfig --declaration --stripInternal --sourceMap --inlineSources --target es2022 --module preserve " +
@@ -22,12 +22,14 @@ export async function buildPackage(root: string, outfile: string): Promise<void>
   const compiled = mkdtempSync(join(tmpdir(), "stoa-package-"));
   try {
     await compile(root, compiled);
-    const files = new Map<string, Uint8Array | string>();
+    // In one file that needs nothing beside it, instead of the compiler's many that speak of the schema library.
+    await buildSdkTypes(root, join(compiled, "web/sdk/index.d.ts"));
+    const files = new Map<string, string>();
     for (const { source } of Object.values(ENTRIES)) {
       collectScripts(compiled, source.replace(/\.tsx?$/, ".js"), files);
-      await collectTypes(root, compiled, source.replace(/\.tsx?$/, ".d.ts"), files);
+      collectTypes(compiled, source.replace(/\.tsx?$/, ".d.ts"), files);
     }
-    const package_: Record<string, Uint8Array | string> = {
+    const package_: Record<string, string> = {
       "package/package.json": `${JSON.stringify(manifest({ version, description, license }), null, 2)}\n`,
       "package/LICENSE": readFileSync(join(root, "LICENSE"), "utf8"),
       "package/README.md": readFileSync(join(root, "web/package-readme.md"), "utf8"),
@@ -56,7 +58,7 @@ async function compile(root: string, outdir: string): Promise<void> {
   if ((await child.exited) !== 0) throw new Error(`the package does not compile:\n${output}`);
 }
 
-function collectScripts(folder: string, path: string, files: Map<string, Uint8Array | string>): void {
+function collectScripts(folder: string, path: string, files: Map<string, string>): void {
   if (files.has(path)) return;
   const script = readFileSync(join(folder, path), "utf8").replaceAll(/\bSTOA_VERSION\b/g, JSON.stringify(version));
   files.set(path, script);
@@ -67,51 +69,16 @@ function collectScripts(folder: string, path: string, files: Map<string, Uint8Ar
   }
 }
 
-/** The declarations that an entry leads to; those of the wire are printed, with the names that are asked for. */
-async function collectTypes(
-  root: string,
-  folder: string,
-  entry: string,
-  files: Map<string, Uint8Array | string>,
-): Promise<void> {
-  const records = new Map<string, Set<string>>();
-  const visit = (path: string) => {
-    if (files.has(path)) return;
-    const source = readFileSync(join(folder, path), "utf8").replaceAll(/"(\.{1,2}\/[^"]+)\.tsx?"/g, '"$1.js"');
-    files.set(path, source);
-    for (const { names, from } of declaredImports(source)) {
-      const to = `${relative(".", join(dirname(path), from))}.d.ts`;
-      if (!to.startsWith("src/protocol/")) visit(to);
-      else for (const name of names) records.set(to, (records.get(to) ?? new Set()).add(name));
-    }
-  };
-  visit(entry);
-  for (const [path, names] of records) {
-    const known = namesIn(files.get(path));
-    const all = new Set([...known, ...names]);
-    files.set(path, await printRecords(join(root, path.replace(/\.d\.ts$/, ".ts")), [...all].sort()));
+/** The declarations that an entry leads to. */
+function collectTypes(folder: string, path: string, files: Map<string, string>): void {
+  if (files.has(path)) return;
+  if (path.startsWith("src/protocol/"))
+    throw new Error(`${path} is written with a library that the package does not have`);
+  const source = readFileSync(join(folder, path), "utf8").replaceAll(/"(\.{1,2}\/[^"]+)\.tsx?"/g, '"$1.js"');
+  files.set(path, source);
+  for (const [, to = ""] of source.matchAll(/(?:from|import) ?\(?"(\.[^"]+)\.js"/g)) {
+    collectTypes(folder, `${relative(".", join(dirname(path), to))}.d.ts`, files);
   }
-}
-
-/** `import { A, type B as C } from "./x.js"`, and `import("./x.js").A` as the compiler writes it where nobody has imported. */
-function* declaredImports(source: string): Generator<{ names: string[]; from: string }> {
-  for (const [, list = "", from = ""] of source.matchAll(/\{([^{}]*)\} from "(\.[^"]+)\.js"/g)) {
-    const names = list.split(",").map(
-      (entry) =>
-        entry
-          .trim()
-          .replace(/^type /, "")
-          .split(" as ")[0] ?? "",
-    );
-    yield { names: names.filter((name) => name !== ""), from };
-  }
-  for (const [, from = ""] of source.matchAll(/(?:\* from|^import) "(\.[^"]+)\.js"/gm)) yield { names: [], from };
-  for (const [, from = "", name = ""] of source.matchAll(/import\("(\.[^"]+)\.js"\)\.(\w+)/g))
-    yield { names: [name], from };
-}
-
-function namesIn(declared: Uint8Array | string | undefined): string[] {
-  return [...String(declared ?? "").matchAll(/^export type (\w+) =/gm)].map(([, name = ""]) => name);
 }
 
 /** For a registry: the same file under its version. */

@@ -2,6 +2,7 @@ type Entry = { source: string };
 
 /** What can be imported from the package, and where it comes from. */
 export const ENTRIES: Record<string, Entry> = {
+  ".": { source: "src/start/start-stoa.ts" },
   "./client": { source: "web/sdk/index.ts" },
   "./server": { source: "web/sdk/server.ts" },
 };

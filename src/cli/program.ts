@@ -13,12 +13,14 @@ import { migrateCommand } from "./commands/migrate.ts";
 import { nodeCommand } from "./commands/node.ts";
 import { restoreCommand } from "./commands/restore.ts";
 import { serveCommand } from "./commands/serve.ts";
+import { testCommand } from "./commands/test.ts";
 import { versionCommand } from "./commands/version.ts";
 
 const EXAMPLES = `
 Examples:
   stoa dev                          try it: an account, a project and a key, on this machine only
   stoa serve --host 0.0.0.0         run it for others
+  stoa test -- npm test             run tests beside a server of their own
   stoa doctor                       what keeps it from working, and what to do about it
   stoa manual vps                   how to operate it: a VPS, firewall, proxy, backup, upgrade, sizing
   stoa config print --sources       what is set, and where
@@ -44,6 +46,7 @@ export function createProgram(argv: readonly string[]): Command {
     .addCommand(restoreCommand(argv))
     .addCommand(migrateCommand(argv))
     .addCommand(configCommand(argv))
+    .addCommand(testCommand())
     .addCommand(loadTestCommand())
     .addCommand(manualCommand())
     .addCommand(versionCommand())

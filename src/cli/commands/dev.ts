@@ -1,20 +1,33 @@
+import { rmSync } from "node:fs";
 import { Command } from "commander";
 import { isLoopback } from "../../kernel/loopback.ts";
 import { VERSION } from "../../kernel/version.ts";
 import type { RunningServer } from "../../server.ts";
+import { throwAwayFolder } from "../../start/throw-away-folder.ts";
 import { addConfigOptions, configFrom } from "../config-options.ts";
 import type { DevData } from "../dev-data.ts";
 import { CommandFailure } from "../failure.ts";
 import { runUntilSignal } from "../signals.ts";
+import { onStdinEnd } from "../until-stdin-ends.ts";
+
+const BRIEF_MS = 1_000;
 
 export function devCommand(argv: readonly string[]): Command {
   const dev = new Command("dev")
     .description("run the server on this machine only, with an account, a project and a key to try it with")
     .option("--json", "print what was made as one JSON object")
+    .option("--throw-away", "free ports and a folder for this run alone; nothing is left of it afterwards")
+    .option("--until-stdin-ends", "stop when standard input does, for programs that start a server of their own")
     .action(async (options) => {
+      const folder = options.throwAway === true ? throwAwayFolder() : undefined;
+      const remove = () => {
+        if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+      };
+      process.once("exit", remove);
       // Media is announced at this machine's other addresses too: Firefox makes no call to 127.0.0.1 alone. A connection
       // takes credentials that only loopback hands out.
-      const { config } = configFrom(options);
+      const throwAway = folder === undefined ? {} : freePorts(folder, options);
+      const { config } = configFrom({ ...options, ...throwAway });
       if (!isLoopback(config.HOST)) {
         throw new CommandFailure(
           `dev listens on loopback only, not on ${config.HOST}. Use \`stoa serve\` for others.`,
@@ -30,7 +43,10 @@ export function devCommand(argv: readonly string[]): Command {
           server.services.playground.openFor(data.projectId);
           const facts = factsOf(server, config.DATA_DIR, data);
           console.log(options.json === true ? JSON.stringify(facts) : welcome(facts));
-          return server;
+          if (options.untilStdinEnds === true) onStdinEnd(() => process.kill(process.pid, "SIGTERM"));
+          // Nobody is left to say goodbye to when the one who started it is gone.
+          const brief = options.throwAway === true || options.untilStdinEnds === true;
+          return brief ? { stop: (reason) => server.stop(reason, BRIEF_MS) } : server;
         } catch (error) {
           await server.stop("not for development", 0);
           throw error;
@@ -38,6 +54,12 @@ export function devCommand(argv: readonly string[]): Command {
       });
     });
   return addConfigOptions(dev, argv, "all");
+}
+
+/** Free ones, unless the caller wants certain ones. */
+function freePorts(dataDir: string, options: Record<string, unknown>) {
+  const port = options.port ?? process.env.PORT ?? "0";
+  return { dataDir, port, mediaUdpPort: options.mediaUdpPort ?? process.env.MEDIA_UDP_PORT ?? "0" };
 }
 
 type Facts = ReturnType<typeof factsOf>;

@@ -8,6 +8,9 @@ const OUR_PREFIXES = ["STOA_", "SIGNALING_", "CHAT_", "SFU_", "RATE_LIMIT_", "RT
 /** Read by install.sh and the launcher, not by the server. */
 const FOR_THE_INSTALLER = ["STOA_VERSION", "STOA_BASE_URL", "STOA_INSTALL_DIR"];
 
+/** Read by clients and by `startStoa`; a server may find them in its environment, and they say nothing to it. */
+const FOR_CLIENTS = ["STOA_URL", "STOA_API_KEY", "STOA_WS", "STOA_BINARY"];
+
 /** Kubernetes gives every pod such variables for each service: one called "stoa" or "chat" must not stop the start. */
 const KUBERNETES_SERVICE = /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT|PORT_\d+_(TCP|UDP)(_(PROTO|PORT|ADDR))?)$/;
 
@@ -17,7 +20,7 @@ export function isKnown(name: string): boolean {
 
 /** The environment is full of other programs' names: only those that look like ours are held against the operator. */
 export function looksLikeOurs(name: string): boolean {
-  if (FOR_THE_INSTALLER.includes(name) || KUBERNETES_SERVICE.test(name)) return false;
+  if ([...FOR_THE_INSTALLER, ...FOR_CLIENTS].includes(name) || KUBERNETES_SERVICE.test(name)) return false;
   if (OUR_PREFIXES.some((prefix) => name.startsWith(prefix))) return true;
   // A short name is near to many words: two edits turn SMTP_URL into HTTP_URL.
   const tolerance = name.length >= 12 ? 2 : name.length >= 8 ? 1 : 0;
