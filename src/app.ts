@@ -13,7 +13,7 @@ import { createEnvelope } from "./kernel/http/envelope.ts";
 import { createGuards } from "./kernel/http/guards.ts";
 import { healthRoutes, type Readiness } from "./kernel/http/health.ts";
 import type { Http } from "./kernel/http/http.ts";
-import { sameOrigin } from "./kernel/http/origins.ts";
+import { isOwnHost, sameOrigin } from "./kernel/http/origins.ts";
 import { createRateLimit, createRateLimiter } from "./kernel/http/rate-limit.ts";
 import { shapeAnswers } from "./kernel/http/reference/answers.ts";
 import { referenceRoutes } from "./kernel/http/reference/reference.ts";
@@ -56,6 +56,7 @@ export function createApp({ runtime, services, readiness, sfuSecret, doctorSecre
     clientIp: createClientIp(config.TRUSTED_PROXIES),
     publicUrl: createPublicUrl(config.PUBLIC_URL, config.TRUSTED_PROXIES),
     isOwnOrigin: (origin, request) => sameOrigin(origin, request, config.PUBLIC_URL),
+    isOwnHost: (request) => isOwnHost(request, config.PUBLIC_URL),
     methodsOf: createMethodsOf(() => app.routes),
   });
   const { infoOf } = envelope;

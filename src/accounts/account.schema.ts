@@ -36,6 +36,11 @@ export const SignedIn = t.Object({
   expiresIn: t.Integer({ description: "Seconds" }),
 });
 
+export const Verified = t.Object({
+  ...SignedIn.properties,
+  passwordKept: t.Boolean({ description: "The password is the one that whoever registered the address has chosen" }),
+});
+
 /** Without the tokens while the address waits to be verified. */
 export const Registered = t.Object({
   user: User,

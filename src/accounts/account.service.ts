@@ -27,7 +27,7 @@ export type AccountDeps = {
 };
 
 /** The request that a new account comes from. */
-export type Registering = Client & { id: string };
+export type Registering = Client & { id: string; ownHost: boolean };
 
 type NewAccount = { email: string; password: string; name?: string; inviteToken?: string };
 
@@ -45,6 +45,15 @@ export function accountService({ config, log, write }: Runtime, deps: AccountDep
     if (inviteToken !== undefined) invitations.emailOf(inviteToken);
   }
 
+  /** The first account is the operator's: no page that a stranger's name was made to lead here may take it. */
+  function requireOwnHost({ ownHost }: Registering): void {
+    if (ownHost || !users.isEmpty()) return;
+    throw new ApiError(
+      "SVC_ORIGIN_NOT_ALLOWED",
+      "The first account is made at localhost, at an IP address, or at PUBLIC_URL. Set PUBLIC_URL to the address that you use.",
+    );
+  }
+
   /** The invitation proves the address when it was sent there. */
   function admit(
     unit: Unit,
@@ -54,6 +63,7 @@ export function accountService({ config, log, write }: Runtime, deps: AccountDep
   ) {
     const { email, name, inviteToken } = input;
     requireAdmission(inviteToken);
+    requireOwnHost(by);
     const invited = inviteToken !== undefined && invitations.emailOf(inviteToken) === users.normalEmail(email);
     const user = users.create(unit, { email, name, passwordHash: proven.hash, emailVerified: proven.email || invited });
     if (inviteToken !== undefined) acceptInvitation(unit, inviteToken, user, by);
@@ -80,6 +90,7 @@ export function accountService({ config, log, write }: Runtime, deps: AccountDep
 
     async register(input: NewAccount, by: Registering) {
       requireAdmission(input.inviteToken);
+      requireOwnHost(by);
       const hash = await passwords.hash(input.password);
       const { user, started, token } = await write((unit) => {
         const user = admit(unit, input, { hash, email: false }, by);

@@ -35,6 +35,9 @@ export function oneTimeTokenService({ db, keyring, now }: Runtime) {
     /** Whose it is, without using it up: asked before anything costly is done for it. */
     holderOf,
 
+    /** A password that changes takes the links with it that would change it again. */
+    voidAll: (unit: Unit, purpose: OneTimePurpose, userId: string) => store.deleteOf(unit, userId, purpose),
+
     /** Uses it up, together with every other link of its kind to that user. */
     redeem(unit: Unit, purpose: OneTimePurpose, token: string): string {
       const userId = holderOf(purpose, token);

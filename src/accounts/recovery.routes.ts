@@ -1,7 +1,7 @@
 import { Elysia, t } from "elysia";
 import type { Http } from "../kernel/http/http.ts";
 import { documented } from "../kernel/http/reference/docs.ts";
-import { Email, OneTimeToken, Password, SignedIn } from "./account.schema.ts";
+import { Email, OneTimeToken, Password, SignedIn, Verified } from "./account.schema.ts";
 import type { RecoveryService } from "./recovery.service.ts";
 import { signInAnswer } from "./sign-in.ts";
 
@@ -18,15 +18,16 @@ export const recoveryRoutes = ({ guards, rateLimit }: Http, recovery: RecoverySe
     .use(guards.ownPage)
     .post(
       "/verify-email",
-      async (context) => signInAnswer(context, await recovery.verifyEmail(context.body.token, context.info)),
+      async (context) => signInAnswer(context, await recovery.verifyEmail(context.body, context.info)),
       {
         transform: rateLimit("AUTH_VERIFY_EMAIL"),
-        body: t.Object({ token: OneTimeToken }),
-        response: { 200: SignedIn },
-        ...documented("Verify an address by the link in its mail, and sign in", [
-          "SVC_INVALID_ONE_TIME_TOKEN",
-          "SVC_RATE_LIMITED",
-        ]),
+        body: t.Object({ token: OneTimeToken, password: t.Optional(Password) }),
+        response: { 200: Verified },
+        ...documented(
+          "Verify an address by the link in its mail, and sign in",
+          ["SVC_INVALID_ONE_TIME_TOKEN", "SVC_RATE_LIMITED"],
+          "Anybody could have registered the address: with `password` it is chosen anew, and whoever chose the other one is out.",
+        ),
       },
     )
     .post(

@@ -1,3 +1,4 @@
+import type { Unit } from "../kernel/db/writer.ts";
 import { ApiError, invalid } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
 import type { AccountDeps } from "./account.service.ts";
@@ -11,14 +12,34 @@ export function recoveryService(
   { write }: Runtime,
   { users, sessions, oneTimeTokens, passwords, mailer, mailTexts }: Omit<AccountDeps, "invitations">,
 ) {
+  /** The one way to a new password: whoever else holds a link to another one, holds it for nothing. */
+  function replacePassword(
+    unit: Unit,
+    userId: string,
+    change: { passwordHash: string; emailVerified?: true },
+  ): UserRow {
+    oneTimeTokens.voidAll(unit, "reset-password", userId);
+    return users.update(unit, userId, change);
+  }
+
   return {
-    async verifyEmail(token: string, client: Client) {
+    /**
+     * Anybody can register somebody else's address, with a password of their own. Whoever follows the link may therefore
+     * choose the password anew, which ends what was begun with the other one; if they do not, the answer says whose it is.
+     */
+    async verifyEmail({ token, password }: { token: string; password?: string }, client: Client) {
+      oneTimeTokens.holderOf("verify-email", token);
+      const passwordHash = password === undefined ? null : await passwords.hash(password);
       const { user, started } = await write((unit) => {
         const userId = oneTimeTokens.redeem(unit, "verify-email", token);
-        const user = users.update(unit, userId, { emailVerified: true });
+        if (passwordHash !== null) sessions.endAllOf(unit, userId);
+        const user =
+          passwordHash === null
+            ? users.update(unit, userId, { emailVerified: true })
+            : replacePassword(unit, userId, { passwordHash, emailVerified: true });
         return { user, started: sessions.start(unit, userId, client) };
       });
-      return sessions.open(user, started);
+      return { ...(await sessions.open(user, started)), passwordKept: passwordHash === null };
     },
 
     /** Says nothing, and takes no time, whether the address is known or not: all of it happens after the answer. */
@@ -51,7 +72,7 @@ export function recoveryService(
       const { user, started } = await write((unit) => {
         const userId = oneTimeTokens.redeem(unit, "reset-password", input.token);
         sessions.endAllOf(unit, userId);
-        const user = users.update(unit, userId, { passwordHash, emailVerified: true });
+        const user = replacePassword(unit, userId, { passwordHash, emailVerified: true });
         return { user, started: sessions.start(unit, userId, client) };
       });
       return sessions.open(user, started);
@@ -67,7 +88,7 @@ export function recoveryService(
       if (!matches) throw invalid("currentPassword", "is not the current password");
       const passwordHash = await passwords.hash(input.newPassword);
       await write((unit) => {
-        users.update(unit, caller.userId, { passwordHash });
+        replacePassword(unit, caller.userId, { passwordHash });
         sessions.endAllOf(unit, caller.userId, caller.sessionId);
       });
     },
@@ -79,7 +100,7 @@ export function recoveryService(
         const user = users.findByEmail(email);
         if (!user) throw new ApiError("SVC_USER_NOT_FOUND");
         sessions.endAllOf(unit, user.id);
-        return users.update(unit, user.id, { passwordHash, emailVerified: true });
+        return replacePassword(unit, user.id, { passwordHash, emailVerified: true });
       });
     },
   };

@@ -7,7 +7,7 @@ type Answered = { set: { headers: Record<string, string | number | string[] | un
 const overHttps = ({ info }: Answered) => info.publicUrl.startsWith("https:");
 
 /** How a sign-in leaves the server: the access token in the body, the refresh token in its cookie alone. */
-export function signInAnswer(context: Answered, { refreshToken, ...answer }: Opened) {
+export function signInAnswer<More extends Opened>(context: Answered, { refreshToken, ...answer }: More) {
   const { headers } = context.set;
   headers["set-cookie"] = refreshCookie(refreshToken, overHttps(context));
   headers["cache-control"] = "no-store";

@@ -125,7 +125,7 @@ export function memberService({ bus, config, now }: Runtime, { store, conversati
       requireActive(access);
       const { conversation } = access;
       const known = store.find(conversation.id, userId);
-      if (known?.status !== "ACTIVE") throw new ApiError("SVC_MEMBER_NOT_FOUND");
+      if (known?.status !== "ACTIVE") throw notAMember(access, userId);
       update(unit, conversation, known, { ...known, status: "LEFT", leftAt: now() });
     },
 
@@ -136,7 +136,7 @@ export function memberService({ bus, config, now }: Runtime, { store, conversati
       const { conversation } = access;
       const known = store.find(conversation.id, userId);
       const reachable = known?.status === "ACTIVE" || input.status === "BANNED" || known?.status === "BANNED";
-      if (!known || !reachable) throw new ApiError("SVC_MEMBER_NOT_FOUND");
+      if (!known || !reachable) throw notAMember(access, userId);
       if (access.kind === "user" && !holds(access, "chat:manage") && RANK[known.role] >= RANK[access.member.role]) {
         throw new ApiError("SVC_PERMISSION_DENIED", "Only members of a lower role can be moderated.");
       }
@@ -156,6 +156,13 @@ export function memberService({ bus, config, now }: Runtime, { store, conversati
       return member;
     },
   };
+}
+
+/** Tells a server what is missing; to anybody else it says no more than that there is nobody. */
+function notAMember(access: Access, userId: string): ApiError {
+  if (access.kind !== "server") return new ApiError("SVC_MEMBER_NOT_FOUND");
+  const cure = "Membership comes first: add them with POST /v1/chat/conversations/{room}/members.";
+  return new ApiError("SVC_MEMBER_NOT_FOUND", `${userId} is no member of this conversation. ${cure}`);
 }
 
 function millis(at: string | null): number | null {

@@ -39,10 +39,10 @@ export const roomRoutes = (
     .get(
       "/:id",
       async ({ caller, params }) => {
-        const row = rooms.find({ ...caller, roomId: params.id });
+        const row = rooms.findByReference(caller, params.id);
         return rooms.show(row, (await liveRooms.presence([row.id])).get(row.id));
       },
-      { ...documented("One room", ["SVC_ROOM_NOT_FOUND"]), response: { 200: Room } },
+      { ...documented("One room, by its id or its name", ["SVC_ROOM_NOT_FOUND"]), response: { 200: Room } },
     )
     .delete(
       "/:id",

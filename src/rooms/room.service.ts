@@ -40,6 +40,14 @@ export function roomService({ db, bus, ids, now }: Runtime) {
     findByName: ({ projectId, environment }: { projectId: string; environment: Environment }, name: string) =>
       store.findActive(projectId, environment, name),
 
+    /** By its id, or by the name of one that is active. */
+    findByReference(owner: { projectId: string; environment: Environment }, reference: string): RoomRow {
+      const named = () => store.findActive(owner.projectId, owner.environment, reference);
+      return store.find(reference)
+        ? find({ ...owner, roomId: reference })
+        : (named() ?? find({ ...owner, roomId: reference }));
+    },
+
     findActive(ref: RoomRef): RoomRow {
       const row = find(ref);
       if (row.status === "CLOSED") throw new ApiError("SVC_ROOM_CLOSED");

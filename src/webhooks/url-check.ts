@@ -1,8 +1,21 @@
 import ipaddr from "ipaddr.js";
+import type { Config } from "../kernel/config/index.ts";
+import { isLoopback } from "../kernel/loopback.ts";
 import type { Environment } from "../protocol/enums.ts";
 
+/**
+ * Loopback is for a developer whose receiver runs beside a server that nobody else can reach. On one that others reach,
+ * any account could ask it what else runs on its machine.
+ */
+export const loopbackAllowed = ({ HOST }: Config): boolean => isLoopback(HOST);
+
 /** Why a URL cannot receive webhooks, in words for its owner; null when it can. Names are not resolved. */
-export function refusalOf(text: string, environment: Environment, allowPrivate: boolean): string | null {
+export function refusalOf(
+  text: string,
+  environment: Environment,
+  allowPrivate: boolean,
+  allowLoopback = true,
+): string | null {
   if (!URL.canParse(text)) return "is not a URL";
   const url = new URL(text);
   if (url.protocol !== "https:" && url.protocol !== "http:") return "must be an https URL";
@@ -10,7 +23,10 @@ export function refusalOf(text: string, environment: Environment, allowPrivate: 
 
   const target = targetOf(url.hostname);
   if (target === "forbidden") return "points to an address that is not on the public internet";
-  if (target === "loopback" && environment === "PRODUCTION" && !allowPrivate) return "points to this machine";
+  if (target === "loopback" && !allowPrivate) {
+    if (environment === "PRODUCTION") return "points to this machine";
+    if (!allowLoopback) return "points to this machine, which others reach too; WEBHOOK_ALLOW_PRIVATE=true allows it";
+  }
   if (target === "private" && !allowPrivate) return "points into a private network";
   if (url.protocol === "https:") return null;
   if (target === "private" || target === "loopback") return null;

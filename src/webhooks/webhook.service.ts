@@ -9,7 +9,7 @@ import { newSecret, sealSecret } from "./secret.ts";
 import type { EndpointChange } from "./store/endpoint.store.ts";
 import type { WebhookStores } from "./store/stores.ts";
 import type { EndpointRow } from "./store/webhook.table.ts";
-import { refusalOf } from "./url-check.ts";
+import { loopbackAllowed, refusalOf } from "./url-check.ts";
 
 const ROTATION_OVERLAP_SECONDS = 86_400;
 
@@ -38,7 +38,7 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
   }
 
   function requireGoodUrl(url: string, environment: Environment): void {
-    const message = refusalOf(url, environment, config.WEBHOOK_ALLOW_PRIVATE);
+    const message = refusalOf(url, environment, config.WEBHOOK_ALLOW_PRIVATE, loopbackAllowed(config));
     if (message === null) return;
     throw new ApiError("SVC_WEBHOOK_URL_REFUSED", `url: ${message}`, { details: [{ field: "url", message }] });
   }

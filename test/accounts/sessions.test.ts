@@ -96,6 +96,7 @@ test("[2] a server that cannot write signs nobody out: the cookie stays, and ren
   expect([failed.status, failed.headers.get("set-cookie")]).toEqual([500, null]);
 
   expect((await refresh()).status).toBe(200);
+  server.clock.advance(20_000);
   const reused = await refresh();
   expect([reused.status, reused.headers.get("set-cookie")]).toEqual([401, expect.stringContaining("Max-Age=0")]);
 });

@@ -53,6 +53,7 @@ export function fakeNetwork(chat: ChatRest) {
         userAgent: null,
         origin: null,
         foreignOrigin: null,
+        ownHost: true,
         startedAt: 0,
         publicUrl: "http://localhost",
       };

@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { fillPath, type Operation, operationsOf } from "../harness/operations.ts";
 import { rtcServer } from "../harness/rtc.ts";
+import { type TestServer, testServer } from "../harness/server.ts";
 import { tenantOf } from "../harness/tenant.ts";
 import { bodyFor } from "../security/valid-body.ts";
 
@@ -136,5 +137,46 @@ test("[contract 16] what is wrong with a request as a whole is listed as well", 
   ] as const) {
     const { status, body } = await server.call("POST", path, options);
     expect([status, (body.details as Details)?.map(({ field }) => field)]).toEqual([400, ["body"]]);
+  }
+});
+
+test("[contract 16] a room is read by its name too, and only by whoever may read it", async () => {
+  const { key: owner } = await server.project();
+  const created = await server.call("POST", "/v1/rooms", { key: owner, body: { name: "lobby.one" } });
+  const read = (reference: unknown, by = owner) => server.call("GET", `/v1/rooms/${reference}`, { key: by });
+  expect((await read("lobby.one")).body).toEqual((await read(created.body.id)).body);
+  expect((await read("lobby.one", key())).status).toBe(404);
+  expect((await read("lobby.two")).body.code).toBe("SVC_ROOM_NOT_FOUND");
+  await server.call("DELETE", `/v1/rooms/${created.body.id}`, { key: owner });
+  // A closed room has given its name back.
+  expect([(await read("lobby.one")).status, (await read(created.body.id)).status]).toEqual([404, 200]);
+});
+
+test("[contract 16] a server is told that membership comes first; a user is told nothing", async () => {
+  const remove = (credential: string) => server.call("DELETE", `${at}/members/nobody-here`, { key: credential });
+  const asServer = await remove(key());
+  expect([asServer.status, asServer.body.code]).toEqual([404, "SVC_MEMBER_NOT_FOUND"]);
+  expect(asServer.body.message).toContain("Membership comes first");
+  const asUser = await remove(tenant.credentials.chatToken);
+  expect([asUser.status, asUser.body.message]).toEqual([404, "There is no such member."]);
+});
+
+test("[contract 16] a webhook to this machine is for servers that nobody else reaches", async () => {
+  const create = async (one: TestServer) => {
+    const { projectId } = await one.project();
+    const { token } = await one.session({ projectId, role: "OWNER" });
+    const body = { url: "http://127.0.0.1:9/hook" };
+    return (await one.call("POST", `/v1/projects/${projectId}/webhooks`, { key: token, body })).status;
+  };
+  for (const [overrides, status] of [
+    [{ HOST: "127.0.0.1" }, 201],
+    [{ HOST: "::1" }, 201],
+    [{ HOST: "0.0.0.0" }, 400],
+    [{ HOST: "192.0.2.7" }, 400],
+    [{ HOST: "0.0.0.0", WEBHOOK_ALLOW_PRIVATE: true }, 201],
+  ] as const) {
+    const one = testServer(overrides);
+    expect([overrides, await create(one)]).toEqual([overrides, status]);
+    await one.close();
   }
 });

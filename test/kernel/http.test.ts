@@ -99,11 +99,15 @@ describe("[4.6] browser origins", () => {
   });
 
   test("same-origin is the public URL, or the request's own host when there is none", () => {
-    const request = new Request("http://box:7000/", { headers: { host: "box:7000" } });
-    expect(sameOrigin("http://box:7000", request, undefined)).toBe(true);
+    const at = (host: string) => new Request(`http://${host}/`, { headers: { host } });
+    const request = at("10.0.0.5:7000");
+    expect(sameOrigin("http://10.0.0.5:7000", request, undefined)).toBe(true);
+    // A name may be a stranger's that was made to lead here.
+    expect(sameOrigin("http://box:7000", at("box:7000"), undefined)).toBe(false);
+    expect(sameOrigin("http://localhost:7000", at("localhost:7000"), undefined)).toBe(true);
     expect(sameOrigin("http://evil.example", request, undefined)).toBe(false);
     expect(sameOrigin("https://rtc.example", request, "https://rtc.example")).toBe(true);
-    expect(sameOrigin("http://box:7000", request, "https://rtc.example")).toBe(false);
+    expect(sameOrigin("http://10.0.0.5:7000", request, "https://rtc.example")).toBe(false);
   });
 });
 

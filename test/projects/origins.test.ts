@@ -90,3 +90,19 @@ test("[4.6] the pages of this server are always let in; a list is about everybod
   expect(await statusFrom("https://rtc.example.evil.example")).toBe(403);
   await named.close();
 });
+
+test("[contract 16] an entry that no page can ever be at is refused", async () => {
+  for (const never of ["https://*.example.com", "https://*", "http://exa*mple.com", "https://a..b"]) {
+    const { status, body } = await setOrigins({ allowedOrigins: [never] });
+    expect([never, status]).toEqual([never, 400]);
+    expect((body.details as { field: string }[])[0]?.field).toBe("allowedOrigins.0");
+  }
+  for (const possible of [
+    "https://xn--bcher-kva.example",
+    "https://bücher.example",
+    "http://[::1]:3000",
+    "http://host_1",
+  ]) {
+    expect([possible, (await setOrigins({ allowedOrigins: [possible] })).status]).toEqual([possible, 200]);
+  }
+});

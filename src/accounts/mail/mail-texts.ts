@@ -18,7 +18,7 @@ export function createMailTexts({ PUBLIC_URL, PORT }: Config) {
     verifyEmail: (to: string, token: string) =>
       mail(to, "Confirm your e-mail address", `${base}/verify-email#token=${token}`, [
         "Open this link to confirm your address and sign in:",
-        "It works once, within an hour. If you did not create an account, ignore this mail.",
+        "It works once, within an hour. The account has the password of whoever created it: if that was not you, ignore this mail, or choose a password of your own as soon as you are signed in.",
       ]),
 
     resetPassword: (to: string, token: string) =>

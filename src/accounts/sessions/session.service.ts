@@ -7,10 +7,14 @@ import type { Runtime } from "../../runtime.ts";
 import { showUser } from "../user.service.ts";
 import type { UserRow } from "../user.table.ts";
 import { sessionStore } from "./session.store.ts";
-import type { SessionRow } from "./session.table.ts";
+import type { RefreshTokenRow, SessionRow } from "./session.table.ts";
 
 const ACCESS_TOKEN_SECONDS = 3600;
 export const REFRESH_TOKEN_SECONDS = 30 * 86_400;
+/** Two tabs that wake up together, or an answer that was lost, send one token twice. */
+const ROTATION_GRACE_MS = 20_000;
+/** A month of renewals every hour; whoever renews in a loop fills nothing. */
+const ROTATED_KEPT = 720;
 
 /** Where a sign-in came from, as the owner of the account reads it in the list of sessions. */
 export type Client = { ip: string; userAgent: string | null };
@@ -31,10 +35,27 @@ export type SessionService = ReturnType<typeof sessionService>;
 export function sessionService({ db, ids, jwt, keyring, now }: Runtime) {
   const store = sessionStore(db);
 
-  function issueRefreshToken(unit: Unit, sessionId: string): string {
-    const token = randomBytes(32).toString("base64url");
-    store.insertRefreshToken(unit, { digest: keyring.digest("refresh-token", token), sessionId, rotatedAt: null });
-    return token;
+  function issueRefreshToken(unit: Unit, sessionId: string): { refreshToken: string; digest: string } {
+    const refreshToken = randomBytes(32).toString("base64url");
+    const digest = keyring.digest("refresh-token", refreshToken);
+    store.insertRefreshToken(unit, { digest, sessionId, rotatedAt: null, successor: null, usedAt: null });
+    return { refreshToken, digest };
+  }
+
+  /**
+   * The token that stands for the one that was sent: itself, or within a moment of its rotation the last of its
+   * successors, if nobody has used any of them. Null for one that is in two hands.
+   */
+  function standingFor(token: RefreshTokenRow, at: number): RefreshTokenRow | null {
+    if (token.rotatedAt === null) return token;
+    if (at - token.rotatedAt >= ROTATION_GRACE_MS) return null;
+    let last = token;
+    while (last.successor !== null) {
+      const next = store.findRefreshToken(last.successor);
+      if (!next || next.usedAt !== null) return null;
+      last = next;
+    }
+    return last.rotatedAt === null ? last : null;
   }
 
   const accessToken = (session: SessionRow): Promise<string> =>
@@ -54,12 +75,12 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime) {
         expiresAt: at + REFRESH_TOKEN_SECONDS * 1000,
       };
       store.insert(unit, session);
-      return { session, refreshToken: issueRefreshToken(unit, session.id) };
+      return { session, refreshToken: issueRefreshToken(unit, session.id).refreshToken };
     },
 
     /**
-     * Null for a token that renews nothing. One that was rotated already is in two hands, so its session ends; that
-     * must be committed, hence no throw.
+     * Null for a token that renews nothing. One that was rotated a while ago, or whose successor is in use, is in two
+     * hands, so its session ends; that must be committed, hence no throw.
      */
     rotate(unit: Unit, refreshToken: string): (Started & { user: UserRow }) | null {
       const at = now();
@@ -67,13 +88,17 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime) {
       const token = store.findRefreshToken(digest);
       const found = token && store.find(token.sessionId, at);
       if (!token || !found) return null;
-      if (token.rotatedAt !== null) {
+      const standing = standingFor(token, at);
+      if (standing === null) {
         store.delete(unit, token.sessionId);
         return null;
       }
-      store.markRotated(unit, digest, at);
+      const issued = issueRefreshToken(unit, found.session.id);
+      store.markUsed(unit, digest, at);
+      store.markRotated(unit, standing.digest, at, issued.digest);
+      store.pruneRotated(unit, found.session.id, ROTATED_KEPT);
       store.extend(unit, found.session.id, at, at + REFRESH_TOKEN_SECONDS * 1000);
-      return { ...found, refreshToken: issueRefreshToken(unit, found.session.id) };
+      return { ...found, refreshToken: issued.refreshToken };
     },
 
     accessToken,

@@ -34,6 +34,15 @@ export function sessionStore(db: Db) {
     .where(lte(sessions.expiresAt, sql.placeholder("at")))
     .prepare();
 
+  const prune = db
+    .delete(refreshTokens)
+    .where(
+      sql`${refreshTokens.digest} IN (SELECT digest FROM refresh_tokens
+        WHERE session_id = ${sql.placeholder("sessionId")} AND rotated_at IS NOT NULL
+        ORDER BY rotated_at DESC LIMIT -1 OFFSET ${sql.placeholder("keep")})`,
+    )
+    .prepare();
+
   return {
     /** Not expired, together with its user. */
     find: (id: string, at: number): { session: SessionRow; user: UserRow } | undefined => withUser.get({ id, at }),
@@ -53,7 +62,11 @@ export function sessionStore(db: Db) {
 
     findRefreshToken: (digest: string): RefreshTokenRow | undefined => byDigest.get({ digest }),
     insertRefreshToken: (_unit: Unit, row: RefreshTokenRow) => void db.insert(refreshTokens).values(row).run(),
-    markRotated: (_unit: Unit, digest: string, rotatedAt: number) =>
-      void db.update(refreshTokens).set({ rotatedAt }).where(eq(refreshTokens.digest, digest)).run(),
+    markRotated: (_unit: Unit, digest: string, rotatedAt: number, successor: string) =>
+      void db.update(refreshTokens).set({ rotatedAt, successor }).where(eq(refreshTokens.digest, digest)).run(),
+    markUsed: (_unit: Unit, digest: string, usedAt: number) =>
+      void db.update(refreshTokens).set({ usedAt }).where(eq(refreshTokens.digest, digest)).run(),
+    /** Keeps the newest of those that were rotated; a thief's is noticed for as long as it is kept. */
+    pruneRotated: (_unit: Unit, sessionId: string, keep: number) => void prune.run({ sessionId, keep }),
   };
 }

@@ -20,6 +20,10 @@ export const refreshTokens = sqliteTable("refresh_tokens", {
     .notNull()
     .references(() => sessions.id, { onDelete: "cascade" }),
   rotatedAt: integer("rotated_at"),
+  /** Digest of the one that replaced it. */
+  successor: text("successor"),
+  /** When a client sent it; one that was only passed over in favour of its successor was never used. */
+  usedAt: integer("used_at"),
 });
 
 export type SessionRow = typeof sessions.$inferSelect;

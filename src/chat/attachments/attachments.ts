@@ -1,5 +1,4 @@
-import { type OriginPolicy, originAllowed } from "../../kernel/http/origins.ts";
-import { ApiError } from "../../protocol/errors.ts";
+import { type OriginPolicy, originAllowed, originRefused } from "../../kernel/http/origins.ts";
 import type { Runtime } from "../../runtime.ts";
 import { createStorages } from "../../storage/storages.ts";
 import { attachmentRemovals } from "./attachment.removals.ts";
@@ -15,7 +14,7 @@ export function attachmentParts(runtime: Runtime, originPolicy: (projectId: stri
   const storages = createStorages(runtime);
   const removals = attachmentRemovals(runtime, { store, storages });
   const judgeOrigin = (projectId: string, origin: string | null) => {
-    if (!originAllowed(origin, originPolicy(projectId))) throw new ApiError("SVC_ORIGIN_NOT_ALLOWED");
+    if (!originAllowed(origin, originPolicy(projectId))) throw originRefused(origin);
   };
   return {
     ...attachmentService(runtime, { store, storages, removals }),

@@ -19,6 +19,9 @@ export type EnvelopeDeps = InfoLookUp & {
 
 export type Envelope = { plugin: ReturnType<typeof createPlugin>; infoOf: (request: Request) => RequestInfo };
 
+/** For scrapers; no page of anybody has a use for it. */
+export const METRICS_PATH = "/metrics";
+
 /** On the request itself: a weak map of requests in flight cost a twentieth of a small one. */
 const INFO = Symbol("info");
 type Noted = Request & { [INFO]?: RequestInfo };
@@ -63,7 +66,7 @@ function createPlugin(deps: PluginDeps) {
   const finish = (info: RequestInfo, request: Request, set: Answer, route = "unmatched") => {
     // The framework's object has no prototype, and those take Bun twice as long to read.
     set.headers = { ...set.headers, "x-request-id": info.id };
-    if (info.origin !== null) corsHeaders(set.headers, info.origin);
+    if (info.origin !== null && route !== METRICS_PATH) corsHeaders(set.headers, info.origin);
     const status = typeof set.status === "number" ? set.status : 200;
     const ms = now() - info.startedAt;
     count(request.method, route, status, ms);
@@ -81,7 +84,7 @@ function createPlugin(deps: PluginDeps) {
     .onError({ as: "global" }, ({ error, code, path, request, set, route }) => {
       const info = noted(request);
       // No route takes OPTIONS, so the question of a browser ends up here.
-      if (info.origin !== null && isPreflight(request)) {
+      if (info.origin !== null && path !== METRICS_PATH && isPreflight(request)) {
         set.status = 204;
         return preflight(request, info.id, info.origin);
       }
@@ -101,7 +104,7 @@ function createPlugin(deps: PluginDeps) {
       }
       set.headers["content-type"] = "application/json";
       set.status = failure.status;
-      finish(info, request, set, route);
+      finish(info, request, set, path === METRICS_PATH ? path : route);
       const { legacyCode, message, extra } = failure;
       return { ...extra, code: failure.code, legacyCode, message, requestId, path };
     });

@@ -4,7 +4,7 @@ import { ApiError, type ErrorCode, invalid } from "../../protocol/errors.ts";
 import { PERMISSIONS, type Permission } from "../../protocol/permissions.ts";
 import { sameSecret } from "../secrets.ts";
 import type { ApiKeyCaller, ChatTokenCaller, NodeCaller, RtcTokenCaller, SessionCaller } from "./callers.ts";
-import { type OriginPolicy, originAllowed } from "./origins.ts";
+import { type OriginPolicy, originAllowed, originRefused } from "./origins.ts";
 import type { RequestInfo } from "./request-info.ts";
 
 /** How features answer "whose credential is this?". Each throws the 401 that fits. */
@@ -42,12 +42,16 @@ export function createGuards(deps: GuardDeps) {
 
   const judgeOrigin = (projectId: string, info: RequestInfo) => {
     if (info.foreignOrigin !== null && !originAllowed(info.foreignOrigin, deps.originPolicy(projectId))) {
-      throw new ApiError("SVC_ORIGIN_NOT_ALLOWED");
+      throw originRefused(info.foreignOrigin);
     }
   };
 
-  const requireOwnPage = ({ foreignOrigin, publicUrl }: RequestInfo) => {
+  const requireOwnPage = ({ foreignOrigin, publicUrl, ownHost }: RequestInfo) => {
     if (foreignOrigin === null) return;
+    if (!ownHost) {
+      const cure = `If ${publicUrl} is this server's own address, start it with PUBLIC_URL=${publicUrl}.`;
+      throw new ApiError("SVC_ORIGIN_NOT_ALLOWED", `The page ${foreignOrigin.slice(0, 256)} is a stranger's. ${cure}`);
+    }
     throw new ApiError("SVC_ORIGIN_NOT_ALLOWED", `Only the server's own pages may do this. They are at ${publicUrl}.`);
   };
 

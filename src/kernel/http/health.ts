@@ -2,6 +2,7 @@ import { Elysia, t } from "elysia";
 import { ApiError } from "../../protocol/errors.ts";
 import type { Metrics } from "../metrics.ts";
 import { sameSecret } from "../secrets.ts";
+import { METRICS_PATH } from "./envelope.ts";
 import { documented } from "./reference/docs.ts";
 import type { RequestInfo } from "./request-info.ts";
 
@@ -65,10 +66,12 @@ export function healthRoutes(deps: {
       },
     )
     .get(
-      "/metrics",
+      METRICS_PATH,
       async ({ request, headers, set }) => {
         const given = /^Bearer (.+)$/i.exec(headers.authorization ?? "")?.[1] ?? "";
-        const may = metricsToken === undefined ? isLocal(infoOf(request).ip, request) : sameSecret(given, metricsToken);
+        const info = infoOf(request);
+        const isHere = info.ownHost && isLocal(info.ip, request);
+        const may = metricsToken === undefined ? isHere : sameSecret(given, metricsToken);
         if (!may) throw new ApiError(metricsToken === undefined ? "SVC_PERMISSION_DENIED" : "SVC_AUTH_ERROR");
         set.headers["content-type"] = metrics.registry.contentType;
         return metrics.registry.metrics();

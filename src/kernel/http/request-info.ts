@@ -14,6 +14,8 @@ export type RequestInfo = {
   /** The same, but null for the pages that this server itself serves: what a project allows is asked of others only. */
   foreignOrigin: string | null;
   startedAt: number;
+  /** Whether the host that the request names can be this server's, and nobody's who only points there. */
+  ownHost: boolean;
   /** Scheme and host under which this client reaches the server, for the addresses in an answer. */
   publicUrl: string;
 };
@@ -24,6 +26,7 @@ export type InfoLookUp = {
   clientIp: ClientIp;
   publicUrl: PublicUrl;
   isOwnOrigin: (origin: string | null, request: Request) => boolean;
+  isOwnHost: (request: Request) => boolean;
 };
 
 /**
@@ -56,6 +59,10 @@ export class LazyRequestInfo implements RequestInfo {
 
   get foreignOrigin(): string | null {
     return this.lookUp.isOwnOrigin(this.origin, this.request) ? null : this.origin;
+  }
+
+  get ownHost(): boolean {
+    return this.lookUp.isOwnHost(this.request);
   }
 
   get userAgent(): string | null {

@@ -1,0 +1,133 @@
+import { afterAll, expect, test } from "bun:test";
+import { mailServer } from "../harness/mail.ts";
+import { testServer } from "../harness/server.ts";
+
+const post = await mailServer();
+const limits = {
+  ...{ RATE_LIMIT_AUTH_REGISTER: 1000, RATE_LIMIT_AUTH_LOGIN: 1000, RATE_LIMIT_AUTH_VERIFY_EMAIL: 1000 },
+  ...{ RATE_LIMIT_AUTH_PASSWORD_RESET: 1000, RATE_LIMIT_AUTH_PASSWORD_RESET_CONFIRM: 1000 },
+};
+const server = testServer({ SMTP_URL: post.url, PUBLIC_URL: "https://rtc.example", REGISTRATION: "open", ...limits });
+afterAll(async () => {
+  await server.close();
+  await post.close();
+});
+
+const auth = (path: string, body: unknown, key?: string) => server.call("POST", `/v1/auth/${path}`, { body, key });
+const login = async (email: string, password: string) => (await auth("login", { email, password })).status;
+const OLD = "the password of before";
+const NEW = "the password of now";
+
+/** The token in the mail that `cause` leads to. */
+async function linkOf(cause: () => Promise<unknown>): Promise<string> {
+  await server.services.mailer.drain();
+  const before = post.mails.length;
+  await cause();
+  await server.services.mailer.drain();
+  const token = post.mails[before]?.token;
+  if (token === undefined) throw new Error("no mail");
+  return token;
+}
+
+/** An account that is verified, and the answer that signed it in. */
+async function account(email: string) {
+  const token = await linkOf(() => auth("register", { email, password: OLD }));
+  return auth("verify-email", { token });
+}
+
+test("[5] a password that changes voids every link to another one, whichever way it changes", async () => {
+  const ways: [string, (email: string, accessToken: string) => Promise<unknown>][] = [
+    ["by its owner", (_, key) => auth("password", { currentPassword: OLD, newPassword: NEW }, key)],
+    ["from the command line", (email) => server.services.recovery.setPassword(email, NEW)],
+    [
+      "by another link",
+      async (email) =>
+        auth("password-reset/confirm", {
+          token: await linkOf(() => auth("password-reset", { email })),
+          password: NEW,
+        }),
+    ],
+  ];
+  for (const [name, change] of ways) {
+    const email = `${name.replaceAll(" ", "-")}@example.com`;
+    const { body } = await account(email);
+    const stolen = await linkOf(() => auth("password-reset", { email }));
+    await change(email, String(body.accessToken));
+    const { status, body: refused } = await auth("password-reset/confirm", {
+      token: stolen,
+      password: "the thief's own",
+    });
+    expect([name, status, refused.code]).toEqual([name, 400, "SVC_INVALID_ONE_TIME_TOKEN"]);
+    expect([name, await login(email, NEW)]).toEqual([name, 200]);
+  }
+});
+
+test("[5] whoever verifies an address chooses its password, and whoever registered it before is out", async () => {
+  const email = "victim@example.com";
+  const token = await linkOf(() => auth("register", { email, password: OLD }));
+  expect(post.mails.at(-1)?.text).toContain("the password of whoever created it");
+  const { status, body } = await auth("verify-email", { token, password: NEW });
+  expect([status, body.passwordKept]).toEqual([200, false]);
+  expect([await login(email, OLD), await login(email, NEW)]).toEqual([401, 200]);
+});
+
+test("[5] and if they do not choose one, the answer says whose it is", async () => {
+  const { status, body } = await account("trusting@example.com");
+  expect([status, body.passwordKept]).toEqual([200, true]);
+  expect((await auth("verify-email", { token: "x", password: "short" })).status).toBe(400);
+});
+
+/** A browser with its cookie. */
+function browser(cookie: string) {
+  const refresh = (sent: string) => server.call("POST", "/v1/auth/refresh", { headers: { cookie: sent } });
+  return { cookie, refresh };
+}
+const cookieOf = (headers: Headers) => /^[^;]+/.exec(headers.get("set-cookie") ?? "")?.[0] ?? "";
+
+test("[2] tabs that renew at once, and an answer that was lost, keep the session", async () => {
+  const { headers } = await account("tabs@example.com");
+  const { cookie, refresh } = browser(cookieOf(headers));
+  const answers = await Promise.all([refresh(cookie), refresh(cookie), refresh(cookie)]);
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+  // The browser keeps the last of them, and renews by it as ever.
+  const last = cookieOf(answers[2].headers);
+  server.clock.advance(3_600_000);
+  expect((await refresh(last)).status).toBe(200);
+});
+
+test("[2] the one that was renewed twenty seconds ago ends the session", async () => {
+  const { headers } = await account("late@example.com");
+  const { cookie, refresh } = browser(cookieOf(headers));
+  const renewed = cookieOf((await refresh(cookie)).headers);
+  server.clock.advance(19_999);
+  const successor = await refresh(cookie);
+  expect(successor.status).toBe(200);
+  server.clock.advance(1);
+  expect((await refresh(cookie)).status).toBe(401);
+  for (const other of [renewed, cookieOf(successor.headers)]) expect((await refresh(other)).status).toBe(401);
+});
+
+test("[2] a stolen one ends the session as soon as its successor was used", async () => {
+  const { headers } = await account("robbed@example.com");
+  const { cookie, refresh } = browser(cookieOf(headers));
+  const second = cookieOf((await refresh(cookie)).headers);
+  const third = cookieOf((await refresh(second)).headers);
+  expect((await refresh(cookie)).status).toBe(401);
+  expect((await refresh(third)).status).toBe(401);
+});
+
+test("[8] whoever renews in a loop fills nothing", async () => {
+  const { headers } = await account("loop@example.com");
+  let { cookie } = browser(cookieOf(headers));
+  const { refresh } = browser(cookie);
+  const count = () =>
+    server.runtime.db.$client.query<{ rows: number }, []>("SELECT count(*) AS rows FROM refresh_tokens").get()?.rows ??
+    0;
+  const before = count();
+  for (let i = 0; i < 800; i++) {
+    server.clock.advance(1);
+    cookie = cookieOf((await refresh(cookie)).headers);
+  }
+  expect(count() - before).toBeLessThanOrEqual(721);
+  expect((await refresh(cookie)).status).toBe(200);
+});
