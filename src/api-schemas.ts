@@ -1,6 +1,7 @@
 /** The modules of the API's records and bodies: each export is a component of the reference by its own name. */
 import * as account from "./accounts/account.schema.ts";
 import * as audit from "./audit/audit.schema.ts";
+import * as call from "./calls/call.schema.ts";
 import * as attachment from "./chat/attachments/attachment.schema.ts";
 import * as chatDashboard from "./chat/rest/chat.dashboard-schema.ts";
 import * as chat from "./chat/rest/chat.schema.ts";
@@ -22,6 +23,7 @@ import * as webhook from "./webhooks/rest/webhook.schema.ts";
 export const API_SCHEMAS: Record<string, unknown> = {
   ...account,
   ...audit,
+  ...call,
   ...attachment,
   ...chatDashboard,
   ...chat,

@@ -3,6 +3,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import { accountRoutes } from "./accounts/routes.ts";
 import { API_SCHEMAS } from "./api-schemas.ts";
 import { auditRoutes } from "./audit/routes.ts";
+import { callsRoutes } from "./calls/routes.ts";
 import { chatApiRoutes } from "./chat/routes.ts";
 import { fleetRoutes } from "./fleet/routes.ts";
 import { assetFolder } from "./kernel/assets.ts";
@@ -113,6 +114,7 @@ export function createApp({ runtime, services, readiness, sfuSecret, doctorSecre
     .use(signalingRoutes(http, services))
     .use(chatApiRoutes(http, runtime, services))
     .use(liveStreamsRoutes(http, runtime, services))
+    .use(callsRoutes(http, services.calls))
     .use(observabilityRoutes(http, runtime, services))
     .use(usageRoutes(http, services.usage))
     .use(webhooksRoutes(http, runtime, services))

@@ -57,6 +57,7 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   await services.attachments.transfers.recover();
   await services.observability.recorder.recover();
   await services.usage.meter.recover();
+  services.calls.log.recover();
   lifecycle.started("connection records", () => services.observability.recorder.flush());
   lifecycle.started("activity", () => services.observability.activity.flush());
   services.webhookDispatcher.start();
@@ -72,6 +73,8 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   lifecycle.started("remote media nodes", remoteNodes.stop);
   // Whoever resumes a call from before this start must find it.
   await remoteNodes.settled;
+  await services.calls.log.settle();
+  lifecycle.started("calls", services.calls.log.start());
 
   const http = listen(app, { hostname: config.HOST, port: config.PORT, certificate, now });
   const { server } = http;

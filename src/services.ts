@@ -1,6 +1,7 @@
 import { createAccounts, createUsers } from "./accounts/accounts.ts";
 import { createAudit } from "./audit/audit.ts";
 import { backupSchedule } from "./backup/schedule.ts";
+import { createCalls } from "./calls/calls.ts";
 import { createChat } from "./chat/chat.ts";
 import { createFleet } from "./fleet/fleet.ts";
 import { createIdempotency } from "./kernel/http/idempotency.ts";
@@ -34,6 +35,7 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
   const chat = createChat(runtime, { isArchived, originPolicy, requireOpenRoom });
   const liveStreams = createLiveStreams(runtime, { ...rooms, ...chat, liveRooms });
   const webhooks = createWebhooks(runtime);
+  const calls = createCalls(runtime);
   const observability = createObservability(runtime, { ...webhooks, mailer: users.mailer, findNode: nodes.find });
   const playground = createPlayground(runtime, { ...rooms, ...chat, liveStreams, liveRooms });
   const idempotency = createIdempotency(runtime.db, runtime.writer, runtime.now);
@@ -52,6 +54,7 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
     ...chat,
     liveStreams,
     ...webhooks,
+    calls,
     observability,
     playground,
     idempotency,

@@ -26,6 +26,7 @@ const FEATURES = [
   "chat",
   "storage",
   "live-streams",
+  "calls",
   "observability",
   "usage",
   "webhooks",

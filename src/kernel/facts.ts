@@ -44,6 +44,7 @@ type RtcConnectionSubject = {
   roomId: string;
   roomName: string;
   participantIdentity: string;
+  metadata: string | null;
   tokenId: string;
   serverName: string | null;
   sdk: string | null;
@@ -69,7 +70,8 @@ export type RtcConnectionEvent =
   | { type: "trackPublished"; track: Track }
   | { type: "trackUnpublished"; trackId: string }
   | { type: "stats"; rttMs: number | null; jitterMs: number | null; packetLossPercent: number | null }
-  | { type: "left"; reason: LeaveReason };
+  /** `mediaKept`: it is this process that goes; the participant stays where it is, and the next process finds it there. */
+  | { type: "left"; reason: LeaveReason; mediaKept?: true };
 
 export type RtcConnectionFact = RtcConnectionSubject & RtcConnectionEvent;
 

@@ -34,6 +34,7 @@ export const ERRORS = {
   SVC_STREAM_NOT_FOUND: [404, "NOT_FOUND", "There is no such live stream."],
   SVC_HOST_NOT_FOUND: [404, "NOT_FOUND", "The live stream has no such host."],
   SVC_CONNECTION_NOT_FOUND: [404, "NOT_FOUND", "There is no such connection."],
+  SVC_CALL_NOT_FOUND: [404, "NOT_FOUND", "There is no such call."],
   SVC_ERROR_NOT_FOUND: [404, "NOT_FOUND", "There is no such error record."],
   SVC_WEBHOOK_NOT_FOUND: [404, "NOT_FOUND", "There is no such webhook endpoint."],
   SVC_DELIVERY_NOT_FOUND: [404, "NOT_FOUND", "There is no such delivery."],

@@ -8,6 +8,8 @@ export const ID_PREFIX = {
   event: "evt_",
   stream: "stream_",
   chatToken: "ctk_",
+  call: "call_",
+  recording: "rec_",
 } as const;
 
 export type PublicIdKind = keyof typeof ID_PREFIX;

@@ -54,7 +54,8 @@ export const Layer = literals(["low", "medium", "high"]);
 export type Layer = Static<typeof Layer>;
 export const LAYER_RIDS = { low: "q", medium: "h", high: "f" } as const satisfies Record<Layer, string>;
 
-export const Quality = literals(["excellent", "good", "poor", "lost"]);
+export const QUALITIES = ["excellent", "good", "poor", "lost"] as const;
+export const Quality = literals(QUALITIES);
 export type Quality = Static<typeof Quality>;
 
 /** As REST shows whoever is there now; null: nothing was measured yet. */
@@ -77,3 +78,30 @@ export const Speaker = Type.Object({
   level: Type.Number({ minimum: 0, maximum: 1 }),
 });
 export type Speaker = Static<typeof Speaker>;
+
+export const CALL_STATUSES = ["LIVE", "ENDED"] as const;
+export type CallStatus = (typeof CALL_STATUSES)[number];
+
+/** Why somebody's call was bad; `none` without evidence. */
+export const VERDICT_CAUSES = [
+  "none",
+  "uplink_loss",
+  "uplink_narrow",
+  "downlink_loss",
+  "downlink_narrow",
+  "high_rtt",
+  "relayed",
+  "publisher_cpu",
+  "device",
+  "reconnects",
+  "media_stalled",
+  "server_overload",
+] as const;
+export type VerdictCause = (typeof VERDICT_CAUSES)[number];
+
+export type CallVerdict = {
+  quality: Quality;
+  cause: VerdictCause;
+  sentence: string;
+  evidence: Record<string, unknown>;
+};

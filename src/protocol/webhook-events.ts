@@ -1,6 +1,6 @@
 import type { WebhookPayloadOf } from "./webhook-payloads.ts";
 
-/** The catalogue of webhook events: 7 of live streams, 8 of chat. */
+/** The catalogue of webhook events: 7 of live streams, 8 of chat, 4 of calls. */
 export const WEBHOOK_EVENT_TYPES = [
   "live_stream.created",
   "live_stream.started",
@@ -17,6 +17,10 @@ export const WEBHOOK_EVENT_TYPES = [
   "room.created",
   "participant.joined",
   "participant.left",
+  "call.started",
+  "call.participant_joined",
+  "call.participant_left",
+  "call.ended",
 ] as const;
 
 /** Sent on request to try an endpoint out; in no filter, and caused by nothing else. */

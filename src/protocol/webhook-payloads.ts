@@ -10,6 +10,7 @@ const seq = Type.Integer({ description: "Position in the conversation, without a
 const StreamPresence = { streamId: Text, identity: Text, at: Text };
 const Reacted = { messageId: Text, conversationId: Text, userId: Text, emoji: Text, at: Text, seq };
 const Membership = { conversationId: Text, userId: Text, role: Text, at: Text, seq };
+const InCall = { callId: Text, roomId: Text, identity: Text, connectionId: Text, at: Text };
 
 export const WebhookPayloads = {
   "live_stream.created": Type.Object({
@@ -51,6 +52,14 @@ export const WebhookPayloads = {
   }),
   "participant.joined": Type.Object(Membership),
   "participant.left": Type.Object(Membership),
+  "call.started": Type.Object({ callId: Text, roomId: Text, roomName: Text, startedAt: Text }),
+  "call.participant_joined": Type.Object({ ...InCall, metadata: NullableText }),
+  "call.participant_left": Type.Object({ ...InCall, reason: Text, durationMs: Type.Integer() }),
+  "call.ended": Type.Object({
+    ...{ callId: Text, roomId: Text, startedAt: Text, endedAt: Text, durationMs: Type.Integer() },
+    participantCount: Type.Integer({ description: "Distinct identities" }),
+    peakParticipants: Type.Integer({ description: "Most at once" }),
+  }),
 } as const satisfies Record<string, TObject>;
 
 /** When each event is sent, in the words of the reference and the guide. */
@@ -70,6 +79,10 @@ export const WEBHOOK_MEANINGS: Record<keyof typeof WebhookPayloads, string> = {
   "room.created": "A conversation was created, attached to a room or not",
   "participant.joined": "Somebody became a member of a conversation",
   "participant.left": "Somebody is no longer a member of a conversation",
+  "call.started": "The first participant joined a room",
+  "call.participant_joined": "Somebody joined a call",
+  "call.participant_left": "Somebody left a call; a dropped connection counts when nobody came back in time",
+  "call.ended": "The last participant left; exactly once for every call.started",
 };
 
 export type WebhookPayloadOf<T extends keyof typeof WebhookPayloads> = Static<(typeof WebhookPayloads)[T]>;

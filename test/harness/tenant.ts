@@ -88,6 +88,9 @@ export async function tenantOf(server: RtcServer, options: TenantOptions = {}): 
   const errors = await server.call("GET", "/v1/errors", { key });
   const [error] = JSON.parse(errors.text) as { id: string }[];
 
+  const calls = await server.call("GET", `/v1/calls?roomId=${room.id}`, { key });
+  const [call] = JSON.parse(calls.text) as { id: string }[];
+
   const webhook = await inProject("/webhooks", { url: "http://127.0.0.1:9/hook", environment, description: marker });
   const delivery = await inProject(`/webhooks/${webhook.id}/test`, {});
   const apiKey = await inProject("/api-keys", { name: marker, environment });
@@ -115,6 +118,7 @@ export async function tenantOf(server: RtcServer, options: TenantOptions = {}): 
     viewerIdentity: `${marker}-viewer`,
     connectionId: `${marker}-connection`,
     errorId: error?.id ?? "",
+    callId: call?.id ?? "",
     webhookId: webhook.id ?? "",
     deliveryId: delivery.id ?? "",
     keyId: apiKey.id ?? "",

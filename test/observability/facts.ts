@@ -21,6 +21,7 @@ export function tell(server: TestServer, scene: Scene, event: RtcConnectionEvent
     roomId: scene.roomId ?? "room-1",
     roomName: "lobby",
     participantIdentity: identity,
+    metadata: null,
     tokenId: "token-1",
     serverName: "local",
     sdk: "stoa-js/1",

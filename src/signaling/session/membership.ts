@@ -47,6 +47,7 @@ export function createMembership(
       roomId: room.id,
       roomName: room.name,
       participantIdentity: session.identity,
+      metadata: session.metadata,
       tokenId: session.tokenId,
       serverName: room.placed?.serverName ?? null,
       sdk: client.sdk,
@@ -132,7 +133,7 @@ export function createMembership(
     session.link = { state: "left", reason };
     session.resumeToken = "";
     registry.remove(session);
-    tell(session, { type: "left", reason });
+    tell(session, { type: "left", reason, ...(keepMedia ? { mediaKept: true } : {}) });
     if (keepMedia) return;
     room.placed?.node.removeParticipant({ roomId: room.id, participantId: session.id }).catch((err) => {
       log.warn({ err, roomId: room.id }, "media node did not remove the participant");

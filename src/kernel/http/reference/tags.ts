@@ -7,11 +7,13 @@ const TAGS: Record<string, string> = {
   "live streams":
     "A live stream is a room and a conversation with hosts and viewers, and a life: CREATED, LIVE, ENDED.",
   webhooks: "Endpoints that are told what happens, and their deliveries.",
+  calls: "When people were in a room together, and how it was for each of them.",
   observability: "Connections and why they failed, in single cases and in numbers.",
   project: "The project that an API key belongs to.",
   "rooms: dashboard": "Rooms by session, for the dashboard.",
   "chat: dashboard": "Chat by session, for the dashboard: who and when, never what.",
   "live streams: dashboard": "Live streams by session, for the dashboard.",
+  "calls: dashboard": "Calls by session, for the dashboard.",
   "observability: dashboard": "Observability by session, for the dashboard.",
   usage: "Participant minutes, and what is left of the allowance.",
   projects: "Projects, and the browser origins that may use them.",

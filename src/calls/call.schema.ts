@@ -1,0 +1,36 @@
+import { t } from "elysia";
+import { NullableTimestamp, nullable, oneOf, Timestamp } from "../kernel/http/schema.ts";
+import { CALL_STATUSES, QUALITIES, VERDICT_CAUSES } from "../protocol/room-records.ts";
+
+export const CallStatus = oneOf(CALL_STATUSES);
+
+export const Call = t.Object({
+  id: t.String(),
+  roomId: t.String(),
+  roomName: t.String(),
+  status: CallStatus,
+  startedAt: Timestamp,
+  endedAt: NullableTimestamp,
+  durationMs: t.Integer({ description: "So far, of a call that is on" }),
+  participantCount: t.Integer({ description: "Distinct identities so far" }),
+  peakParticipants: t.Integer({ description: "Most at once" }),
+});
+
+export const Verdict = t.Object({
+  quality: oneOf(QUALITIES),
+  cause: oneOf(VERDICT_CAUSES),
+  sentence: t.String({ description: "Fit to be read aloud" }),
+  evidence: t.Record(t.String(), t.Unknown()),
+});
+
+const CallParticipant = t.Object({
+  identity: t.String(),
+  connectionId: t.String(),
+  joinedAt: Timestamp,
+  leftAt: NullableTimestamp,
+  leaveReason: nullable(t.String()),
+  quality: nullable(oneOf(QUALITIES)),
+  verdict: nullable(Verdict),
+});
+
+export const CallDetail = t.Object({ ...Call.properties, participants: t.Array(CallParticipant) });
