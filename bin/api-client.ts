@@ -34,11 +34,24 @@ export async function readApi(): Promise<Document> {
     const secrets = { sfuSecret: "unused", doctorSecret: "unused" };
     const app = createApp({ runtime, services, readiness: createReadiness(), ...secrets });
     const response = await app.handle(new Request("http://localhost/openapi.json"));
-    return (await response.json()) as Document;
+    return spelledOut(await response.json()) as Document;
   } finally {
     await closeRuntime(runtime);
     rmSync(dataDir, { recursive: true, force: true });
   }
+}
+
+/** Records stand where they are used: types are named here by their own rule. */
+function spelledOut(document: { components: { schemas: Record<string, unknown> } }): unknown {
+  const { schemas } = document.components;
+  const spell = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(spell);
+    if (value === null || typeof value !== "object") return value;
+    const reference = (value as { $ref?: unknown }).$ref;
+    if (typeof reference === "string") return spell(schemas[reference.split("/").at(-1) ?? ""]);
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, spell(item)]));
+  };
+  return spell(document);
 }
 
 export function printClient({ paths }: Document): string {

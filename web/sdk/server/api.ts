@@ -22,11 +22,6 @@ export type ClassifiedError = { id: string; category: "AUTHENTICATION_ERROR" | "
 
 /** One method for every route that an API key opens. */
 export class Api extends Routes {
-  readonly projects = {
-    /** The key's own project */
-    current: () => this.call<Project>("GET", `/v1/project`, undefined, {}),
-  };
-
   readonly rooms = {
     /** The project's active rooms */
     list: (query: { limit?: number; cursor?: string; } = {}) => this.list<Room>(`/v1/rooms`, query),
@@ -158,6 +153,13 @@ export class Api extends Routes {
     viewerLeft: (streamId: string, body: { /** 1-128 characters of A-Z a-z 0-9 . _ @ : + = | - */ identity: string; }, options: CallOptions = {}) => this.call<void>("POST", `/v1/live-streams/${this.seg(streamId)}/leave`, body, {}, options),
   };
 
+  readonly calls = {
+    /** Calls, newest first */
+    list: (query: { limit?: number; cursor?: string; roomId?: string; status?: "LIVE" | "ENDED"; } = {}) => this.list<{ id: string; roomId: string; roomName: string; status: "LIVE" | "ENDED"; /** ISO 8601, UTC, milliseconds */ startedAt: string; /** ISO 8601, UTC, milliseconds */ endedAt: string | null; /** So far, of a call that is on */ durationMs: number; /** Distinct identities so far */ participantCount: number; /** Most at once */ peakParticipants: number; }>(`/v1/calls`, query),
+    /** A call with its participants */
+    get: (callId: string) => this.call<{ id: string; roomId: string; roomName: string; status: "LIVE" | "ENDED"; /** ISO 8601, UTC, milliseconds */ startedAt: string; /** ISO 8601, UTC, milliseconds */ endedAt: string | null; /** So far, of a call that is on */ durationMs: number; /** Distinct identities so far */ participantCount: number; /** Most at once */ peakParticipants: number; participants: Array<{ identity: string; connectionId: string; /** ISO 8601, UTC, milliseconds */ joinedAt: string; /** ISO 8601, UTC, milliseconds */ leftAt: string | null; leaveReason: string | null; quality: "excellent" | "good" | "poor" | "lost" | null; verdict: { quality: "excellent" | "good" | "poor" | "lost"; cause: "none" | "uplink_loss" | "uplink_narrow" | "downlink_loss" | "downlink_narrow" | "high_rtt" | "relayed" | "publisher_cpu" | "device" | "reconnects" | "media_stalled" | "server_overload"; /** Fit to be read aloud */ sentence: string; evidence: Record<string, unknown>; } | null; }>; }>("GET", `/v1/calls/${this.seg(callId)}`, undefined, {}),
+  };
+
   readonly connections = {
     /** Connections, newest first */
     list: (query: { limit?: number; cursor?: string; state?: "CONNECTING" | "CONNECTED" | "RECONNECTING" | "DISCONNECTED" | "FAILED"; roomId?: string; } = {}) => this.list<Connection>(`/v1/connections`, query),
@@ -177,5 +179,10 @@ export class Api extends Routes {
     metrics: (query: { range?: "15m" | "1h" | "24h" | "7d"; } = {}) => this.call<{ rangeSeconds: number; activeRooms: number; activeParticipants: number; connections: number; connectionSuccessRate: number | null; reconnectionRate: number | null; averageConnectionDurationMs: number | null; joinTimeMs: { p50: number | null; p95: number | null; p99: number | null; }; errors: { total: number; byCategory: Record<string, unknown>; }; }>("GET", `/v1/metrics`, undefined, query),
     /** Whether each dependency answers */
     diagnostics: () => this.call<{ status: "ok" | "degraded" | "down"; /** ISO 8601, UTC, milliseconds */ checkedAt: string; dependencies: Array<{ name: string; status: "ok" | "degraded" | "down"; latencyMs: number | null; detail: string | null; }>; }>("GET", `/v1/diagnostics`, undefined, {}),
+  };
+
+  readonly projects = {
+    /** The key's own project */
+    current: () => this.call<Project>("GET", `/v1/project`, undefined, {}),
   };
 }
