@@ -67,6 +67,9 @@ export type RtcConnectionEvent =
   | { type: "iceStateChanged"; state: string }
   | { type: "dtlsStateChanged"; state: string }
   | { type: "qualityChanged"; quality: Quality }
+  /** Checks are answered, but no media arrives although some is due; then that it does again. */
+  | { type: "mediaStalled" }
+  | { type: "mediaFlows" }
   | { type: "trackPublished"; track: Track }
   | { type: "trackUnpublished"; trackId: string }
   | { type: "stats"; rttMs: number | null; jitterMs: number | null; packetLossPercent: number | null }

@@ -133,6 +133,12 @@ export class LoadPeer {
     return out.subarray(0, length);
   }
 
+  /** As clients do that take media for consent. */
+  stopChecks(): void {
+    if (this.#timer) clearInterval(this.#timer);
+    this.#timer = null;
+  }
+
   check(): void {
     this.sendRaw(this.checkBytes());
   }
@@ -242,7 +248,7 @@ export class LoadPeer {
   }
 
   close(): void {
-    if (this.#timer) clearInterval(this.#timer);
+    this.stopChecks();
     if (!this.#socket.closed) this.#socket.close();
   }
 }

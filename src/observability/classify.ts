@@ -116,6 +116,15 @@ export const RULES: readonly Rule[] = [
   },
   {
     source: "transport",
+    codes: ["media_stalled"],
+    category: "NETWORK_ERROR",
+    likelyCause:
+      "The client was connected but sent no media for seconds: its browser did not come back from a change of network, or something on the way lets checks through and drops media.",
+    suggestedAction:
+      "The SDK mends this by itself. A client of your own should restart ICE on media.stalled, then open a new connection.",
+  },
+  {
+    source: "transport",
     codes: ["worker_crashed", "node_lost"],
     category: "SFU_ERROR",
     likelyCause: "The media worker or node that carried the room stopped.",

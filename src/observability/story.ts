@@ -51,6 +51,13 @@ export function tellStory(before: ConnectionRow, fact: RtcConnectionFact): Chapt
       return chapter(seen, [{ type: "ice_state_changed", data: { dtls: fact.state } }]);
     case "qualityChanged":
       return chapter(seen, [{ type: "participant_connection_quality_changed", data: { quality: fact.quality } }]);
+    case "mediaStalled":
+      return chapter(seen, [{ type: "ice_state_changed", data: { media: "stalled" } }], {
+        source: "transport",
+        code: "media_stalled",
+      });
+    case "mediaFlows":
+      return chapter(seen, [{ type: "ice_state_changed", data: { media: "flowing" } }]);
     case "trackPublished": {
       const { id, kind, source, codec } = fact.track;
       return chapter(seen, [{ type: "track_published", data: { trackId: id, kind, source, codec } }]);

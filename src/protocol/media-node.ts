@@ -145,12 +145,12 @@ type Of = ParticipantRef & { identity: string };
 export type MediaEvent =
   /** ICE and DTLS are up; `connectMs` runs from the participant's first offer. */
   | (Of & { type: "participantConnected"; transport: "udp" | "tcp"; remoteAddress: string; connectMs: number })
-  /** No authenticated check for 8 s: the client is silent, its media is kept. */
+  /** No authentic check, packet or report for 15 s: the client is silent, its media is kept. */
   | (Of & { type: "participantDisconnected"; reason: MediaFailure })
-  /** A check arrived again after `participantDisconnected`, or an ICE restart was completed. */
+  /** A sign of life arrived again after `participantDisconnected`, or an ICE restart was completed. */
   | (Of & { type: "participantReconnected"; transport: "udp" | "tcp"; remoteAddress: string })
   /**
-   * 15 s of silence, or a failed handshake. Its tracks stay until it is removed: after a silence an offer with `iceRestart`
+   * 30 s of silence, 15 s without a first check, or a failed handshake. Its tracks stay until it is removed: after a silence an offer with `iceRestart`
    * brings it back, after a failed handshake only one of a new peer connection does.
    */
   | (Of & { type: "participantFailed"; reason: MediaFailure })
@@ -187,6 +187,9 @@ export type MediaEvent =
   /** The files cannot be written any more; the room goes on. */
   | (RecordingRef & { type: "recordingFailed"; reason: string })
   | (Of & { type: "qualityChanged"; quality: Quality })
+  /** It answers, but brings neither packets nor reports although some are due; then that this is over. */
+  | (Of & { type: "mediaStalled" })
+  | (Of & { type: "mediaFlows" })
   /** Every 5 s per connected participant. */
   | (Of & { type: "transportStats"; stats: TransportStats })
   /** Data for participants without an open data channel: deliver it on their socket. */

@@ -217,6 +217,9 @@ export const Pushes = {
     reason: DeliveryReason,
   }),
   "quality.changed": push("quality.changed", { identity: Identity, quality: Quality }),
+  /** Nothing of this client arrives although something is due: it has to mend its connection; then that it does again. */
+  "media.stalled": push("media.stalled", {}),
+  "media.flows": push("media.flows", {}),
   "permissions.changed": push("permissions.changed", { permissions: Permissions }),
   data: push("data", {
     from: Type.Union([Identity, Type.Null()]),

@@ -39,7 +39,7 @@ export type EngineOutput = {
 };
 
 /** Only tests have these. */
-export type EngineHooks = { impairIn?: Impair; impairOut?: Impair; path?: PacketPath };
+export type EngineHooks = { impairIn?: Impair; impairOut?: Impair; path?: PacketPath; now?: () => number };
 
 export class Engine {
   readonly #rooms = new Map<string, Room>();
@@ -76,7 +76,7 @@ export class Engine {
       });
       if (!udp) return Engine.start({ ...settings, hostname: "0.0.0.0" }, output, { ...hooks, path });
       try {
-        engine = new Engine(settings, certificate, udp, output);
+        engine = new Engine(settings, certificate, udp, output, hooks.now);
         return engine;
       } catch (error) {
         udp.close();
@@ -85,7 +85,13 @@ export class Engine {
     }
   }
 
-  private constructor(settings: WorkerSettings, certificate: DtlsCertificate, udp: UdpPort, output: EngineOutput) {
+  private constructor(
+    settings: WorkerSettings,
+    certificate: DtlsCertificate,
+    udp: UdpPort,
+    output: EngineOutput,
+    now = () => performance.timeOrigin + performance.now(),
+  ) {
     this.#onFault = output.onFault;
     this.#beat = output.beat ?? (() => {});
     this.#udp = udp;
@@ -103,7 +109,7 @@ export class Engine {
       udp,
       certificate,
       srtpProfiles: settings.srtpProfiles,
-      now: () => performance.timeOrigin + performance.now(),
+      now,
       candidates: candidatesOf(settings, udp.port),
       fingerprint: fingerprintOf(certificate),
       transportFeedback: new TransportFeedback(),

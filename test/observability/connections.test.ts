@@ -78,6 +78,17 @@ describe("[4.6] the story of a connection", () => {
     expect(await detail()).toMatchObject({ reconnectCount: 2 });
   });
 
+  test("media that stalls is an error of the network, on the timeline until it flows again", async () => {
+    tell(server, { projectId }, { type: "started", mode: "new" });
+    tell(server, { projectId }, CONNECTED);
+    tell(server, { projectId }, { type: "mediaStalled" });
+    tell(server, { projectId }, { type: "mediaFlows" });
+    const record = await detail();
+    expect(record).toMatchObject({ state: "CONNECTED", reconnectCount: 0 });
+    expect(record.errors).toMatchObject([{ category: "NETWORK_ERROR", code: "media_stalled" }]);
+    expect(record.events.slice(-2).map(({ data }) => data)).toEqual([{ media: "stalled" }, { media: "flowing" }]);
+  });
+
   test("one that does not return is FAILED with exactly one error", async () => {
     tell(server, { projectId }, { type: "started", mode: "new" });
     tell(server, { projectId }, CONNECTED);

@@ -57,6 +57,7 @@ export async function startImpairedNode(
   seed = 1,
   settings: Partial<WorkerSettings> = {},
   path?: PacketPath,
+  now?: () => number,
 ): Promise<ImpairedNode> {
   const listeners = new Set<(event: MediaEvent) => void>();
   const down = new Link(seed);
@@ -79,7 +80,7 @@ export async function startImpairedNode(
         throw error;
       },
     },
-    { impairIn: up.impair, impairOut: down.impair, ...(path ? { path } : {}) },
+    { impairIn: up.impair, impairOut: down.impair, ...(path ? { path } : {}), ...(now ? { now } : {}) },
   );
   const pump = setInterval(() => {
     up.pump();

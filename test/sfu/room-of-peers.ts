@@ -36,10 +36,16 @@ export class RoomOfPeers {
   readonly #peers: LoadPeer[] = [];
   readonly #waiters = new Set<() => void>();
 
+  /** The engine's clock is ahead of the true one by this. */
+  aheadMs = 0;
+
   static async open(settings: Partial<WorkerSettings> = {}): Promise<RoomOfPeers> {
-    const node = await startImpairedNode(1, settings);
+    let room: RoomOfPeers | null = null;
+    const now = () => performance.timeOrigin + performance.now() + (room?.aheadMs ?? 0);
+    const node = await startImpairedNode(1, settings, undefined, now);
     await node.openRoom({ roomId: ROOM, audibleVoices: 2 });
-    return new RoomOfPeers(node, await createCertificate());
+    room = new RoomOfPeers(node, await createCertificate());
+    return room;
   }
 
   private constructor(

@@ -181,6 +181,17 @@ describe("[signaling] tracks and subscriptions", () => {
   });
 });
 
+test("[signaling] who is connected and brings nothing is told so, alone, and when it is over", async () => {
+  const { roomId, ada, bob } = await call();
+  const of = { roomId, participantId: sessionId(ada), identity: "ada" };
+  node.emit({ ...of, type: "mediaStalled" });
+  node.emit({ ...of, type: "mediaFlows" });
+  expect(ada.of("media.flows")).toHaveLength(1);
+  expect(ada.of("media.stalled")).toHaveLength(1);
+  expect(bob.of("media.stalled")).toEqual([]);
+  expect(bob.of("media.flows")).toEqual([]);
+});
+
 const delivered = (trackId: string) =>
   ({ type: "subscriptionChanged", trackId, layer: "low", paused: false, reason: "bandwidth" }) as const;
 

@@ -13,10 +13,14 @@ import { DEFAULT_WISH, Subscription, type Wish } from "../tracks/subscription.ts
 import type { MediaOwner, ParticipantHost, RoomOfTracks } from "./host.ts";
 
 const DEFAULT_RTT_MS = 100;
+/** A picture of one frame a second flows. */
+const FLOW_MS = 3_000;
 
 export class Downlink {
   /** Of subscriptions that have ended, and of repairs. */
   #bytesOut = 0;
+  #bytesAtLastLook = 0;
+  #flowedAtMs = Number.NEGATIVE_INFINITY;
   /** From the viewer's reports; null before the first. */
   rttMs: number | null = null;
   lossPercent: number | null = null;
@@ -239,6 +243,17 @@ export class Downlink {
     this.#host.udp.repairs.keyframesIn += 1;
     const section = this.#bySsrc.get(ssrc);
     if (section) this.#occupant(section)?.askKeyframe();
+  }
+
+  /** What has been sent lately, and has to be reported on. */
+  takeFlow(nowMs: number): "nothing" | "sound" | "picture" {
+    const { bytesOut } = this;
+    if (bytesOut > this.#bytesAtLastLook) this.#flowedAtMs = nowMs;
+    this.#bytesAtLastLook = bytesOut;
+    if (nowMs - this.#flowedAtMs > FLOW_MS) return "nothing";
+    for (const { publication, currentLayer } of this.#subscriptions.values())
+      if (publication.kind === "video" && currentLayer !== null) return "picture";
+    return "sound";
   }
 
   tick(nowMs: number): void {

@@ -20,14 +20,14 @@ export class Health {
   }
 
   /** The new quality when it has changed. */
-  update(stats: TransportStats, silentMs: number): Quality | null {
+  update(stats: TransportStats, silentMs: number, isStalled: boolean): Quality | null {
     const figures = {
       lossRatio: (stats.packetLossPercent ?? 0) / 100,
       rttMs: stats.rttMs ?? 0,
       jitterMs: stats.jitterMs ?? 0,
       silentMs,
     };
-    const quality = qualityOf(figures, this.quality ?? undefined);
+    const quality = isStalled ? "lost" : qualityOf(figures, this.quality ?? undefined);
     if (quality === this.quality) return null;
     this.quality = quality;
     return quality;

@@ -49,6 +49,8 @@ export interface RoomOfTracks {
   publication(trackId: string): Publication | undefined;
   published(publication: Publication, owner: TrackOwner): void;
   unpublished(publication: Publication): void;
+  /** Somebody watches or listens, so its publisher is to send it. */
+  isWanted(publication: Publication): boolean;
   muteChanged(publication: Publication): void;
   /** `level` as in the header: 0 (loudest) … 127 (silence). */
   heard(publication: Publication, level: number, nowMs: number): void;

@@ -29,6 +29,7 @@ import type {
   TrackOwner,
   WithoutSelf,
 } from "./host.ts";
+import { type MediaDuty, StallWatch } from "./stall.ts";
 import { Uplink } from "./uplink.ts";
 
 export class Participant implements MediaOwner, TrackOwner {
@@ -37,6 +38,7 @@ export class Participant implements MediaOwner, TrackOwner {
   readonly downlink: Downlink;
   readonly data: DataRelay;
   readonly health = new Health();
+  readonly #stall = new StallWatch();
   permissions: Permissions;
   state: MediaState = "new";
   #network: NetworkProfile = "none";
@@ -135,6 +137,7 @@ export class Participant implements MediaOwner, TrackOwner {
     this.#host.retired(this.#connection.refusals ?? {});
     this.#connection.close();
     this.#connection = null;
+    this.#stall.restart();
     this.uplink.reset();
     this.downlink.reset();
     this.data.reset();
@@ -181,14 +184,34 @@ export class Participant implements MediaOwner, TrackOwner {
     this.#connection?.tick(nowMs);
     this.downlink.tick(nowMs);
     this.data.tick();
+    if (this.state === "connected") this.#watchFlow(nowMs);
     if (this.state === "connected" || this.state === "disconnected") this.#watchHealth(nowMs);
   }
 
+  #watchFlow(nowMs: number): void {
+    const connection = this.#connection;
+    if (!connection || !this.#stall.isDue(nowMs)) return;
+    const { mediaAtMs, checkedAtMs } = connection.liveness;
+    const change = this.#stall.update({ due: this.#duty(nowMs), mediaAtMs, checkedAtMs }, nowMs);
+    if (change === null) return;
+    this.emit({ type: change === "stalled" ? "mediaStalled" : "mediaFlows" });
+    this.#weigh(nowMs);
+  }
+
+  #duty(nowMs: number): MediaDuty["due"] {
+    const flow = this.downlink.takeFlow(nowMs);
+    if (this.uplink.isExpected || flow === "picture") return "media";
+    return flow === "sound" ? "reports of sound" : "nothing";
+  }
+
+  #weigh(nowMs: number): void {
+    const silentMs = this.#connection?.liveness.silentMs(nowMs) ?? 0;
+    const quality = this.health.update(this.stats(), silentMs, this.#stall.isStalled);
+    if (quality) this.emit({ type: "qualityChanged", quality });
+  }
+
   #watchHealth(nowMs: number): void {
-    if (this.health.isQualityDue(nowMs)) {
-      const quality = this.health.update(this.stats(), this.#connection?.silentMs(nowMs) ?? 0);
-      if (quality) this.emit({ type: "qualityChanged", quality });
-    }
+    if (this.health.isQualityDue(nowMs)) this.#weigh(nowMs);
     if (this.health.isStatsDue(nowMs)) this.emit({ type: "transportStats", stats: this.stats() });
   }
 

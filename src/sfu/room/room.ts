@@ -98,6 +98,10 @@ export class Room implements RoomOfTracks, DataSink {
     for (const participant of this.#participants.values()) participant.downlink.fillAutomatically();
   }
 
+  isWanted(publication: Publication): boolean {
+    return this.#dynacast.isWanted(publication);
+  }
+
   muteChanged(publication: Publication): void {
     if (publication.muted) this.#voices.silenced(publication);
     else publication.audible = true;

@@ -224,6 +224,13 @@ export class Uplink {
     return null;
   }
 
+  /** Packets are due: a track that is known, not muted, and wanted. */
+  get isExpected(): boolean {
+    for (const publication of this.#byMid.values())
+      if (publication.announced && !publication.muted && this.#room.isWanted(publication)) return true;
+    return false;
+  }
+
   tick(nowMs: number): void {
     if (this.#byMid.size === 0 || !this.#owner.connection?.isReady) return;
     this.feedback.tick(this.publications(), this.#owner.rttMs, nowMs);

@@ -15,6 +15,12 @@ export class Dynacast {
     this.#states.delete(publication.trackId);
   }
 
+  /** Whether its publisher has been told to send something of it. */
+  isWanted(publication: Publication): boolean {
+    if (publication.kind !== "video") return publication.announced;
+    return (this.#states.get(publication.trackId)?.told ?? NOTHING) !== NOTHING;
+  }
+
   /** The layers wanted from now on, or null when nothing is to be said. */
   update(publication: Publication, nowMs: number): Layer[] | null {
     if (publication.kind !== "video" || !publication.announced) return null;

@@ -8,12 +8,10 @@ import { SRTP_MAX_OVERHEAD, type SrtpProfile, SrtpReceiver, SrtpSender } from ".
 import type { BadNetwork } from "./bad-network.ts";
 import { DtlsSession } from "./dtls.ts";
 import { type IceAgent, type IceCredentials, IceSession, type Path, plainAddress } from "./ice.ts";
+import { Liveness } from "./liveness.ts";
 import type { UdpPort } from "./udp.ts";
 import { createSctp, type DataChannel, type DtlsCertificate, type SctpEngine } from "./werift-hooks.ts";
 
-/** Firefox needs some grace before an ICE-lite peer counts as gone; browsers check every 2.5 s. */
-const DISCONNECTED_AFTER_MS = 8_000;
-const FAILED_AFTER_MS = 15_000;
 /** A data channel message of 64 KB and a little for its frame. */
 export const MAX_DATA_MESSAGE_BYTES = 70_000;
 
@@ -44,6 +42,7 @@ export type ConnectionEvents = {
 
 export class Connection {
   readonly ice: IceSession;
+  readonly liveness: Liveness;
   /** Null until DTLS is up: nothing can be sent before. */
   transport: FanOutTransport | null = null;
   srtpProfile: SrtpProfile | null = null;
@@ -58,8 +57,6 @@ export class Connection {
   #sctp: SctpEngine | null = null;
   #sctpPort: number | null = null;
   #iceState: IceState = "new";
-  #startedAtMs: number;
-  #lastCheckMs = 0;
   #handshaking = false;
   #network: BadNetwork | null = null;
   readonly #rtcp = new Uint8Array(SEND_SLOT_BYTES);
@@ -67,15 +64,15 @@ export class Connection {
   constructor(host: ConnectionHost, fingerprints: readonly Fingerprint[], events: ConnectionEvents) {
     this.#host = host;
     this.#events = events;
-    this.#startedAtMs = host.now();
+    this.liveness = new Liveness(host.now());
     this.ice = new IceSession({
       onDtls: (data) => {
         if (this.#network) this.#network.up(data, (late) => this.#receiveDtls(late));
         else this.#receiveDtls(data);
       },
-      onMedia: (data, nowMs) => {
-        if (this.#network) this.#network.up(data, (late) => this.#receiveMedia(late, host.now()));
-        else this.#receiveMedia(data, nowMs);
+      onMedia: (data, nowMs, path) => {
+        if (this.#network) this.#network.up(data, (late) => this.#receiveMedia(late, host.now(), path));
+        else this.#receiveMedia(data, nowMs, path);
       },
       onCheck: (path, moved, nowMs) => this.#checked(path, moved, nowMs),
       onPathLost: (next) => {
@@ -117,11 +114,6 @@ export class Connection {
     return this.#incoming?.refusals ?? null;
   }
 
-  /** Since the last sign of life. */
-  silentMs(nowMs: number): number {
-    return nowMs - Math.max(this.#lastCheckMs, this.#startedAtMs);
-  }
-
   /** For the first answer and for every restart: same session, new username fragment and password. */
   issueCredentials(): IceCredentials {
     return this.#host.agent.issueCredentials(this.ice);
@@ -155,18 +147,18 @@ export class Connection {
 
   tick(nowMs: number): void {
     this.#network?.tick(nowMs);
-    const silentMs = this.silentMs(nowMs);
     const state = this.#iceState;
     if (state === "closed" || state === "failed") return;
-    if (silentMs > FAILED_AFTER_MS) {
+    const verdict = this.liveness.verdict(nowMs);
+    if (verdict === "failed") {
       this.#setIceState("failed");
       this.#events.onLost(this.isReady ? "consent_timeout" : "ice_timeout", "failed");
-    } else if (silentMs > DISCONNECTED_AFTER_MS && state === "connected") {
+    } else if (verdict === "disconnected" && state === "connected") {
       this.#setIceState("disconnected");
       this.#events.onLost("consent_timeout", "disconnected");
     }
     // A handshake that hangs although checks arrive.
-    if (!this.isReady && this.#dtls.state === "connecting" && nowMs - this.#startedAtMs > 2 * FAILED_AFTER_MS) {
+    if (!this.isReady && this.#dtls.state === "connecting" && this.liveness.isOverdue(nowMs)) {
       this.#dtls.close();
       this.#events.onDtlsState("failed");
       this.#events.onLost("dtls_failed", "failed");
@@ -208,22 +200,37 @@ export class Connection {
     this.#dtls.receive(data);
   }
 
-  #receiveMedia(data: Buffer, nowMs: number): void {
+  #receiveMedia(data: Buffer, nowMs: number, path: Path): void {
     this.bytesIn += data.length;
     const incoming = this.#incoming;
     if (!incoming) return;
     if (isRtcp(data)) {
       const length = incoming.unprotectRtcp(data);
-      if (length >= 0) this.#events.onRtcp(data, length, nowMs);
+      if (length < 0) return;
+      this.#lives(path, nowMs);
+      this.#events.onRtcp(data, length, nowMs);
       return;
     }
     const length = incoming.unprotectRtp(data);
-    if (length >= 0) this.#events.onRtp(data, length, nowMs);
+    if (length < 0) return;
+    this.#lives(path, nowMs);
+    this.#events.onRtp(data, length, nowMs);
+  }
+
+  /** A packet or report that proved authentic. */
+  #lives(path: Path, nowMs: number): void {
+    this.liveness.mediaAtMs = nowMs;
+    path.lastCheckMs = nowMs;
+    if (this.#iceState !== "connected") this.#reached(path);
   }
 
   #checked(path: Path, moved: boolean, nowMs: number): void {
-    this.#lastCheckMs = nowMs;
+    this.liveness.checkedAtMs = nowMs;
     if (moved) this.#follow(path);
+    this.#reached(path);
+  }
+
+  #reached(path: Path): void {
     const before = this.#iceState;
     if (before === "connected" || before === "closed") return;
     this.#setIceState("connected");

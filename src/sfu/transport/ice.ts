@@ -14,6 +14,7 @@ export type Path = {
   readonly port: number;
   /** Null: UDP. */
   readonly tcp: TcpConnection | null;
+  /** A check, or media that proved authentic. */
   lastCheckMs: number;
 };
 
@@ -22,7 +23,7 @@ export type IceCredentials = { ufrag: string; pwd: string };
 export type IceHandler = {
   onDtls(data: Buffer): void;
   /** RTP and RTCP, still protected. */
-  onMedia(data: Buffer, nowMs: number): void;
+  onMedia(data: Buffer, nowMs: number, path: Path): void;
   /** Every valid check; `moved` when the peer now uses another path than before. */
   onCheck(path: Path, moved: boolean, nowMs: number): void;
   /** The path in use is gone (its TCP connection closed, or another peer proved its address); this one is left, or none. */
@@ -123,7 +124,7 @@ export class IceAgent {
     }
     const path = tcp ? this.#byTcp.get(tcp) : this.#find(port, address);
     if (!path) this.refusals.foreignAddress++;
-    else if (first >= 128 && first < 192) path.session.handler.onMedia(data, nowMs);
+    else if (first >= 128 && first < 192) path.session.handler.onMedia(data, nowMs, path);
     else if (first >= 20 && first < 64) path.session.handler.onDtls(data);
     else this.refusals.unreadable++;
   }

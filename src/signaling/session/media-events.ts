@@ -90,6 +90,14 @@ export function createMediaEvents({
         membership.tell(session, { type: "qualityChanged", quality: event.quality });
         membership.broadcast(room, { type: "quality.changed", identity, quality: event.quality });
         break;
+      case "mediaStalled":
+        membership.tell(session, { type: "mediaStalled" });
+        membership.push(session, { type: "media.stalled" });
+        break;
+      case "mediaFlows":
+        membership.tell(session, { type: "mediaFlows" });
+        membership.push(session, { type: "media.flows" });
+        break;
       case "transportStats": {
         const { rttMs, jitterMs, packetLossPercent } = event.stats;
         session.stats = event.stats;
