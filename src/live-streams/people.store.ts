@@ -1,5 +1,6 @@
 import { and, asc, eq, isNull, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../kernel/db/open.ts";
+import { reading, run } from "../kernel/db/statements.ts";
 import type { Unit } from "../kernel/db/writer.ts";
 import {
   type HostRow,
@@ -10,28 +11,34 @@ import {
 
 /** Who hosts a stream, and who was told of as its viewer. */
 export function peopleStore(db: Db) {
-  const host = db
-    .select()
-    .from(hosts)
-    .where(
-      and(
-        eq(hosts.streamId, sql.placeholder("streamId")),
-        eq(hosts.identity, sql.placeholder("identity")),
-        isNull(hosts.removedAt),
-      ),
-    )
-    .prepare();
-  const registered = db
-    .select()
-    .from(hosts)
-    .where(and(eq(hosts.streamId, sql.placeholder("streamId")), isNull(hosts.removedAt)))
-    .orderBy(asc(hosts.addedAt), asc(hosts.identity))
-    .prepare();
-  const viewer = db
-    .select()
-    .from(viewers)
-    .where(and(eq(viewers.streamId, sql.placeholder("streamId")), eq(viewers.identity, sql.placeholder("identity"))))
-    .prepare();
+  const host = reading(() =>
+    db
+      .select()
+      .from(hosts)
+      .where(
+        and(
+          eq(hosts.streamId, sql.placeholder("streamId")),
+          eq(hosts.identity, sql.placeholder("identity")),
+          isNull(hosts.removedAt),
+        ),
+      )
+      .prepare(),
+  );
+  const registered = reading(() =>
+    db
+      .select()
+      .from(hosts)
+      .where(and(eq(hosts.streamId, sql.placeholder("streamId")), isNull(hosts.removedAt)))
+      .orderBy(asc(hosts.addedAt), asc(hosts.identity))
+      .prepare(),
+  );
+  const viewer = reading(() =>
+    db
+      .select()
+      .from(viewers)
+      .where(and(eq(viewers.streamId, sql.placeholder("streamId")), eq(viewers.identity, sql.placeholder("identity"))))
+      .prepare(),
+  );
   const excluded = (column: string): SQL => sql.raw(`excluded.${column}`);
 
   return {
@@ -39,31 +46,35 @@ export function peopleStore(db: Db) {
     /** First registered first. */
     hosts: (streamId: string): HostRow[] => registered.all({ streamId }),
     /** Registers, also one who was removed before. */
-    saveHost: (_unit: Unit, row: HostRow) =>
-      void db
-        .insert(hosts)
-        .values(row)
-        .onConflictDoUpdate({
-          target: [hosts.streamId, hosts.identity],
-          set: {
-            role: excluded("role"),
-            chatTokens: excluded("chat_tokens"),
-            addedAt: excluded("added_at"),
-            removedAt: excluded("removed_at"),
-          },
-        })
-        .run(),
+    saveHost: (unit: Unit, row: HostRow) =>
+      void run(
+        unit,
+        db
+          .insert(hosts)
+          .values(row)
+          .onConflictDoUpdate({
+            target: [hosts.streamId, hosts.identity],
+            set: {
+              role: excluded("role"),
+              chatTokens: excluded("chat_tokens"),
+              addedAt: excluded("added_at"),
+              removedAt: excluded("removed_at"),
+            },
+          }),
+      ),
 
     findViewer: (streamId: string, identity: string): ViewerRow | undefined => viewer.get({ streamId, identity }),
-    saveViewer: (_unit: Unit, row: ViewerRow) =>
-      void db
-        .insert(viewers)
-        .values(row)
-        .onConflictDoUpdate({
-          target: [viewers.streamId, viewers.identity],
-          set: { joinedAt: excluded("joined_at"), leftAt: excluded("left_at") },
-        })
-        .run(),
+    saveViewer: (unit: Unit, row: ViewerRow) =>
+      void run(
+        unit,
+        db
+          .insert(viewers)
+          .values(row)
+          .onConflictDoUpdate({
+            target: [viewers.streamId, viewers.identity],
+            set: { joinedAt: excluded("joined_at"), leftAt: excluded("left_at") },
+          }),
+      ),
   };
 }
 

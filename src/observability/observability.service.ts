@@ -12,6 +12,7 @@ import { connectionStore } from "./store/connection.store.ts";
 import type { ConnectionRow } from "./store/connection.table.ts";
 import { errorStore } from "./store/error.store.ts";
 import type { ClassifiedErrorRow } from "./store/error.table.ts";
+import { figureStore } from "./store/figure.store.ts";
 
 export type ConnectionsAsked = PageAsked & { state?: ConnectionState; roomId?: string };
 export type ErrorsAsked = PageAsked & { category?: ErrorCategory; connectionId?: string };
@@ -27,6 +28,7 @@ export function observabilityService(runtime: Runtime) {
   const stores = { connections: connectionStore(db), errors: errorStore(db) };
   const recorder = createRecorder(runtime, stores);
   const activity = createActivity(runtime);
+  const figures = figureStore(db);
 
   /** By the record's id, or by the client's own name for it. */
   function find(tenant: Tenant, reference: string): ConnectionRow {
@@ -41,8 +43,8 @@ export function observabilityService(runtime: Runtime) {
   return {
     recorder,
     activity,
-    metrics: metricsReader(db, now),
-    series: seriesReader(db, now, activity),
+    metrics: metricsReader(figures, now),
+    series: seriesReader(figures, now, activity),
 
     connections: {
       list: stores.connections.list,

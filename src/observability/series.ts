@@ -1,34 +1,16 @@
 import { iso } from "../kernel/clock.ts";
-import type { Db } from "../kernel/db/open.ts";
 import type { Tenant } from "../kernel/tenant.ts";
 import { METRIC_RANGES, type MetricRange } from "../protocol/observability.ts";
 import type { Activity } from "./activity.ts";
+import type { FigureStore, Stay } from "./store/figure.store.ts";
 
 const STEP_SECONDS: Record<MetricRange, number> = { "15m": 60, "1h": 60, "24h": 900, "7d": 3600 };
 /** Connections that began before the range may reach into it; longer ones than this are rare, and found while open. */
 const LOOK_BACK_MS = 86_400_000;
 
-type Stay = {
-  roomId: string | null;
-  startedAt: number;
-  connectedAt: number | null;
-  disconnectedAt: number | null;
-  state: string;
-};
-
 /** The figures of the overview over time, in steps that fit the range. The last step is not over yet. */
-export function seriesReader(db: Db, now: () => number, activity: Pick<Activity, "read">) {
-  const fields = `room_id AS roomId, started_at AS startedAt, connected_at AS connectedAt,
-    disconnected_at AS disconnectedAt, state`;
-  const stays = db.$client.query<Stay, [string, string, number, string, string, number]>(
-    `SELECT ${fields} FROM rtc_connections WHERE project_id = ? AND environment = ? AND started_at >= ?
-     UNION ALL
-     SELECT ${fields} FROM rtc_connections WHERE project_id = ? AND environment = ? AND started_at < ?
-       AND disconnected_at IS NULL`,
-  );
-
+export function seriesReader(store: FigureStore, now: () => number, activity: Pick<Activity, "read">) {
   return (tenant: Tenant, range: MetricRange) => {
-    const { projectId, environment } = tenant;
     const rangeSeconds = METRIC_RANGES[range];
     const stepSeconds = STEP_SECONDS[range];
     const step = stepSeconds * 1000;
@@ -46,7 +28,7 @@ export function seriesReader(db: Db, now: () => number, activity: Pick<Activity,
     }));
     const pointAt = (at: number) => points[Math.floor((at - first) / step)];
 
-    const known = stays.all(projectId, environment, first - LOOK_BACK_MS, projectId, environment, first - LOOK_BACK_MS);
+    const known = store.stays(tenant, first - LOOK_BACK_MS);
     for (const { startedAt, connectedAt, state } of known) {
       const point = pointAt(startedAt);
       if (!point) continue;

@@ -1,5 +1,6 @@
 import { and, desc, eq, lt, sql } from "drizzle-orm";
 import type { Db } from "../kernel/db/open.ts";
+import { changing, reading, run } from "../kernel/db/statements.ts";
 import type { Unit } from "../kernel/db/writer.ts";
 import type { Environment } from "../protocol/enums.ts";
 import { type RoomRow, rooms } from "./room.table.ts";
@@ -8,47 +9,55 @@ export type RoomStatus = RoomRow["status"];
 export type RoomList = { projectId: string; environment: Environment; status: RoomStatus };
 
 export function roomStore(db: Db) {
-  const byId = db
-    .select()
-    .from(rooms)
-    .where(eq(rooms.id, sql.placeholder("id")))
-    .prepare();
-  const activeByName = db
-    .select()
-    .from(rooms)
-    .where(
-      and(
-        eq(rooms.projectId, sql.placeholder("projectId")),
-        eq(rooms.environment, sql.placeholder("environment")),
-        eq(rooms.name, sql.placeholder("name")),
-        // Literal, so that the partial index serves it.
-        sql`${rooms.status} = 'ACTIVE'`,
-      ),
-    )
-    .prepare();
-  const newest = db
-    .select()
-    .from(rooms)
-    .where(
-      and(
-        eq(rooms.projectId, sql.placeholder("projectId")),
-        eq(rooms.environment, sql.placeholder("environment")),
-        eq(rooms.status, sql.placeholder("status")),
-        lt(rooms.id, sql.placeholder("before")),
-      ),
-    )
-    .orderBy(desc(rooms.id))
-    .limit(sql.placeholder("limit"))
-    .prepare();
-  const close = db
-    .update(rooms)
-    .set({
-      status: "CLOSED",
-      updatedAt: sql`${sql.placeholder("at")}`,
-      closedAt: sql`${sql.placeholder("at")}`,
-    })
-    .where(eq(rooms.id, sql.placeholder("id")))
-    .prepare();
+  const byId = reading(() =>
+    db
+      .select()
+      .from(rooms)
+      .where(eq(rooms.id, sql.placeholder("id")))
+      .prepare(),
+  );
+  const activeByName = reading(() =>
+    db
+      .select()
+      .from(rooms)
+      .where(
+        and(
+          eq(rooms.projectId, sql.placeholder("projectId")),
+          eq(rooms.environment, sql.placeholder("environment")),
+          eq(rooms.name, sql.placeholder("name")),
+          // Literal, so that the partial index serves it.
+          sql`${rooms.status} = 'ACTIVE'`,
+        ),
+      )
+      .prepare(),
+  );
+  const newest = reading(() =>
+    db
+      .select()
+      .from(rooms)
+      .where(
+        and(
+          eq(rooms.projectId, sql.placeholder("projectId")),
+          eq(rooms.environment, sql.placeholder("environment")),
+          eq(rooms.status, sql.placeholder("status")),
+          lt(rooms.id, sql.placeholder("before")),
+        ),
+      )
+      .orderBy(desc(rooms.id))
+      .limit(sql.placeholder("limit"))
+      .prepare(),
+  );
+  const close = changing(() =>
+    db
+      .update(rooms)
+      .set({
+        status: "CLOSED",
+        updatedAt: sql`${sql.placeholder("at")}`,
+        closedAt: sql`${sql.placeholder("at")}`,
+      })
+      .where(eq(rooms.id, sql.placeholder("id")))
+      .prepare(),
+  );
 
   return {
     find: (id: string): RoomRow | undefined => byId.get({ id }),
@@ -56,7 +65,7 @@ export function roomStore(db: Db) {
       activeByName.get({ projectId, environment, name }),
     /** Newest first; `before` is the last id of the page before (ids sort by time). */
     list: (of: RoomList, before: string, limit: number): RoomRow[] => newest.all({ ...of, before, limit }),
-    insert: (_unit: Unit, row: RoomRow) => void db.insert(rooms).values(row).run(),
-    close: (_unit: Unit, id: string, at: number) => void close.run({ id, at }),
+    insert: (unit: Unit, row: RoomRow) => void run(unit, db.insert(rooms).values(row)),
+    close: (unit: Unit, id: string, at: number) => void close.run(unit, { id, at }),
   };
 }

@@ -1,56 +1,67 @@
 import { and, eq, gt, isNull, lte, sql } from "drizzle-orm";
 import type { Db } from "../kernel/db/open.ts";
+import { changing, reading, run } from "../kernel/db/statements.ts";
 import type { Unit } from "../kernel/db/writer.ts";
 import type { Permissions } from "../protocol/room-records.ts";
 import { type RtcTokenRow, rtcTokens } from "./rtc-token.table.ts";
 
 export function rtcTokenStore(db: Db) {
-  const byId = db
-    .select()
-    .from(rtcTokens)
-    .where(eq(rtcTokens.id, sql.placeholder("id")))
-    .prepare();
-  const usable = db
-    .select({ id: rtcTokens.id })
-    .from(rtcTokens)
-    .where(
-      and(
-        eq(rtcTokens.roomId, sql.placeholder("roomId")),
-        eq(rtcTokens.participantIdentity, sql.placeholder("identity")),
-        isNull(rtcTokens.revokedAt),
-        gt(rtcTokens.expiresAt, sql.placeholder("at")),
-      ),
-    )
-    .prepare();
-  const insert = db
-    .insert(rtcTokens)
-    .values({
-      id: sql.placeholder("id"),
-      roomId: sql.placeholder("roomId"),
-      participantIdentity: sql.placeholder("participantIdentity"),
-      createdAt: sql.placeholder("createdAt"),
-      expiresAt: sql.placeholder("expiresAt"),
-    })
-    .prepare();
-  const revoke = db
-    .update(rtcTokens)
-    .set({ revokedAt: sql`${sql.placeholder("at")}` })
-    .where(eq(rtcTokens.id, sql.placeholder("id")))
-    .prepare();
-  const expire = db
-    .delete(rtcTokens)
-    .where(lte(rtcTokens.expiresAt, sql.placeholder("at")))
-    .prepare();
+  const byId = reading(() =>
+    db
+      .select()
+      .from(rtcTokens)
+      .where(eq(rtcTokens.id, sql.placeholder("id")))
+      .prepare(),
+  );
+  const usable = reading(() =>
+    db
+      .select({ id: rtcTokens.id })
+      .from(rtcTokens)
+      .where(
+        and(
+          eq(rtcTokens.roomId, sql.placeholder("roomId")),
+          eq(rtcTokens.participantIdentity, sql.placeholder("identity")),
+          isNull(rtcTokens.revokedAt),
+          gt(rtcTokens.expiresAt, sql.placeholder("at")),
+        ),
+      )
+      .prepare(),
+  );
+  const insert = changing(() =>
+    db
+      .insert(rtcTokens)
+      .values({
+        id: sql.placeholder("id"),
+        roomId: sql.placeholder("roomId"),
+        participantIdentity: sql.placeholder("participantIdentity"),
+        createdAt: sql.placeholder("createdAt"),
+        expiresAt: sql.placeholder("expiresAt"),
+      })
+      .prepare(),
+  );
+  const revoke = changing(() =>
+    db
+      .update(rtcTokens)
+      .set({ revokedAt: sql`${sql.placeholder("at")}` })
+      .where(eq(rtcTokens.id, sql.placeholder("id")))
+      .prepare(),
+  );
+  const expire = changing(() =>
+    db
+      .delete(rtcTokens)
+      .where(lte(rtcTokens.expiresAt, sql.placeholder("at")))
+      .prepare(),
+  );
 
   return {
     find: (id: string): RtcTokenRow | undefined => byId.get({ id }),
     /** Ids of the tokens with which this identity could still join. */
     usable: (roomId: string, identity: string, at: number): string[] =>
       usable.all({ roomId, identity, at }).map(({ id }) => id),
-    insert: (_unit: Unit, row: Omit<RtcTokenRow, "revokedAt" | "permissions">) => void insert.run(row),
-    revoke: (_unit: Unit, id: string, at: number) => void revoke.run({ id, at }),
-    setPermissions: (_unit: Unit, id: string, permissions: Permissions) =>
-      void db.update(rtcTokens).set({ permissions }).where(eq(rtcTokens.id, id)).run(),
-    removeExpired: (_unit: Unit, at: number) => void expire.run({ at }),
+    insert: (unit: Unit, row: Omit<RtcTokenRow, "revokedAt" | "permissions">) => void insert.run(unit, row),
+    revoke: (unit: Unit, id: string, at: number) => void revoke.run(unit, { id, at }),
+    setPermissions: (unit: Unit, id: string, permissions: Permissions) =>
+      void run(unit, db.update(rtcTokens).set({ permissions }).where(eq(rtcTokens.id, id))),
+    removeExpired: (unit: Unit, at: number) => void expire.run(unit, { at }),
   };
 }

@@ -1,5 +1,6 @@
 import { and, between, eq, inArray, isNull, sql } from "drizzle-orm";
 import type { Db } from "../kernel/db/open.ts";
+import { changing, reading, run } from "../kernel/db/statements.ts";
 import type { Unit } from "../kernel/db/writer.ts";
 import { type UsageDayRow, type UsageSessionRow, usageDays, usageSessions } from "./usage.table.ts";
 
@@ -12,44 +13,54 @@ const FIRST_OWNER = `SELECT user_id FROM project_members
 export function usageStore(db: Db) {
   const { placeholder } = sql;
   const { $client: client } = db;
-  const accountOf = client.query<{ user_id: string }, [string]>(
-    `SELECT (${FIRST_OWNER}) AS user_id FROM projects p WHERE p.id = ?`,
+  const accountOf = reading(() =>
+    client.query<{ user_id: string }, [string]>(`SELECT (${FIRST_OWNER}) AS user_id FROM projects p WHERE p.id = ?`),
   );
-  const projectsOf = client.query<{ id: string; name: string }, [string]>(
-    `SELECT p.id, p.name FROM projects p JOIN project_members m ON m.project_id = p.id AND m.role = 'OWNER'
+  const projectsOf = reading(() =>
+    client.query<{ id: string; name: string }, [string]>(
+      `SELECT p.id, p.name FROM projects p JOIN project_members m ON m.project_id = p.id AND m.role = 'OWNER'
      WHERE m.user_id = ?1 AND (${FIRST_OWNER}) = ?1 ORDER BY p.id`,
+    ),
   );
-  const addDay = client.query<null, [string, string, number, number]>(
-    `INSERT INTO usage_days VALUES (?, ?, ?, ?) ON CONFLICT (project_id, date)
+  const addDay = changing(() =>
+    client.query<null, [string, string, number, number]>(
+      `INSERT INTO usage_days VALUES (?, ?, ?, ?) ON CONFLICT (project_id, date)
      DO UPDATE SET minutes = minutes + excluded.minutes, sessions = sessions + excluded.sessions`,
+    ),
   );
-  const byId = db
-    .select()
-    .from(usageSessions)
-    .where(eq(usageSessions.id, placeholder("id")))
-    .prepare();
-  const touch = db
-    .update(usageSessions)
-    .set({ lastSeenAt: sql`${placeholder("at")}` })
-    .where(and(eq(usageSessions.id, placeholder("id")), isNull(usageSessions.endedAt)))
-    .prepare();
-  const end = db
-    .update(usageSessions)
-    .set({ endedAt: sql`${placeholder("at")}`, lastSeenAt: sql`${placeholder("at")}` })
-    .where(eq(usageSessions.id, placeholder("id")))
-    .prepare();
+  const byId = reading(() =>
+    db
+      .select()
+      .from(usageSessions)
+      .where(eq(usageSessions.id, placeholder("id")))
+      .prepare(),
+  );
+  const touch = changing(() =>
+    db
+      .update(usageSessions)
+      .set({ lastSeenAt: sql`${placeholder("at")}` })
+      .where(and(eq(usageSessions.id, placeholder("id")), isNull(usageSessions.endedAt)))
+      .prepare(),
+  );
+  const end = changing(() =>
+    db
+      .update(usageSessions)
+      .set({ endedAt: sql`${placeholder("at")}`, lastSeenAt: sql`${placeholder("at")}` })
+      .where(eq(usageSessions.id, placeholder("id")))
+      .prepare(),
+  );
 
   return {
     accountOf: (projectId: string): string | null => accountOf.get(projectId)?.user_id ?? null,
     projectsOf: (userId: string) => projectsOf.all(userId),
 
-    insert: (_unit: Unit, row: UsageSessionRow) =>
-      void db.insert(usageSessions).values(row).onConflictDoNothing().run(),
+    insert: (unit: Unit, row: UsageSessionRow) =>
+      void run(unit, db.insert(usageSessions).values(row).onConflictDoNothing()),
     find: (id: string): UsageSessionRow | undefined => byId.get({ id }),
-    touch: (_unit: Unit, id: string, at: number) => void touch.run({ id, at }),
-    end: (_unit: Unit, id: string, at: number) => void end.run({ id, at }),
-    addDay: (_unit: Unit, projectId: string, date: string, minutes: number, sessions: number) =>
-      void addDay.run(projectId, date, minutes, sessions),
+    touch: (unit: Unit, id: string, at: number) => void touch.run(unit, { id, at }),
+    end: (unit: Unit, id: string, at: number) => void end.run(unit, { id, at }),
+    addDay: (unit: Unit, projectId: string, date: string, minutes: number, sessions: number) =>
+      void addDay.run(unit, projectId, date, minutes, sessions),
 
     open: (projectIds: string[]): UsageSessionRow[] =>
       db

@@ -1,5 +1,5 @@
 import type { Runtime } from "../runtime.ts";
-import { webhookBacklog, webhookQueue } from "./backlog.ts";
+import { webhookBacklog } from "./backlog.ts";
 import { deliveryService } from "./delivery.service.ts";
 import { createDispatcher } from "./dispatcher.ts";
 import { keepOutbox } from "./outbox.ts";
@@ -18,7 +18,8 @@ export function createWebhooks(runtime: Runtime) {
     webhooks,
     deliveries,
     webhookDispatcher: createDispatcher(runtime, stores, subscribers),
-    webhookBacklog: webhookBacklog(runtime.db, stores),
-    webhookQueue: webhookQueue(runtime.db),
+    webhookBacklog: webhookBacklog(stores),
+    /** Deliveries that wait, over all projects; what endpoints have yet to read of the log is not among them. */
+    webhookQueue: stores.deliveries.queued,
   };
 }

@@ -1,16 +1,23 @@
-import { and, eq, lte } from "drizzle-orm";
+import { and, eq, lte, sql } from "drizzle-orm";
 import type { Db } from "../../kernel/db/open.ts";
+import { changing, run } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import { type OAuthStateRow, oauthIdentities, oauthStates } from "./oauth.table.ts";
 
 export function oauthStore(db: Db) {
+  const take = changing(() =>
+    db
+      .delete(oauthStates)
+      .where(eq(oauthStates.digest, sql.placeholder("digest")))
+      .returning()
+      .prepare(),
+  );
   return {
-    insertState: (_unit: Unit, row: OAuthStateRow) => void db.insert(oauthStates).values(row).run(),
+    insertState: (unit: Unit, row: OAuthStateRow) => void run(unit, db.insert(oauthStates).values(row)),
     /** Reads and deletes in one: a state is good for one exchange, whether that succeeds or not. */
-    takeState: (_unit: Unit, digest: string): OAuthStateRow | undefined =>
-      db.delete(oauthStates).where(eq(oauthStates.digest, digest)).returning().get(),
-    deleteExpiredStates: (_unit: Unit, at: number) =>
-      void db.delete(oauthStates).where(lte(oauthStates.expiresAt, at)).run(),
+    takeState: (unit: Unit, digest: string): OAuthStateRow | undefined => take.get(unit, { digest }),
+    deleteExpiredStates: (unit: Unit, at: number) =>
+      void run(unit, db.delete(oauthStates).where(lte(oauthStates.expiresAt, at))),
 
     findUserId: (provider: string, subject: string): string | undefined =>
       db
@@ -18,7 +25,7 @@ export function oauthStore(db: Db) {
         .from(oauthIdentities)
         .where(and(eq(oauthIdentities.provider, provider), eq(oauthIdentities.subject, subject)))
         .get()?.userId,
-    link: (_unit: Unit, provider: string, subject: string, userId: string, linkedAt: number) =>
-      void db.insert(oauthIdentities).values({ provider, subject, userId, linkedAt }).run(),
+    link: (unit: Unit, provider: string, subject: string, userId: string, linkedAt: number) =>
+      void run(unit, db.insert(oauthIdentities).values({ provider, subject, userId, linkedAt })),
   };
 }

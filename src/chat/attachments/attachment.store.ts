@@ -1,5 +1,5 @@
 import type { Db } from "../../kernel/db/open.ts";
-import { columnsOf, inserter } from "../../kernel/db/statements.ts";
+import { changing, columnsOf, inserter, reading } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Environment } from "../../protocol/enums.ts";
 import type { Location } from "../../storage/storage.ts";
@@ -15,51 +15,62 @@ export type FoundAttachment = AttachmentRow & {
 export type AttachmentStore = ReturnType<typeof attachmentStore>;
 
 export function attachmentStore({ $client: client }: Db) {
-  const byPublicId = client.prepare<FoundAttachment, [string]>(
-    `SELECT ${columnsOf(attachments, "a")},
+  const byPublicId = reading(() =>
+    client.prepare<FoundAttachment, [string]>(
+      `SELECT ${columnsOf(attachments, "a")},
        c.public_id AS conversationPublicId, c.project_id AS projectId, c.environment AS environment
      FROM attachments a JOIN conversations c ON c.id = a.conversation_id WHERE a.public_id = ?`,
+    ),
   );
-  const byObjectKey = client.prepare("SELECT 1 FROM attachments WHERE object_key = ?");
-  const arrived = client.prepare("UPDATE attachments SET object_key = ?2, sha256 = ?3 WHERE id = ?1");
-  const complete = client.prepare("UPDATE attachments SET status = 'UPLOADED', sha256 = ?2 WHERE id = ?1");
-  const countMessages = client.prepare("UPDATE attachments SET message_count = ?2 WHERE id = ?1");
-  const expire = client.prepare(
-    "UPDATE attachments SET status = 'EXPIRED', object_key = NULL, sha256 = NULL WHERE id = ?",
+  const byObjectKey = reading(() => client.prepare("SELECT 1 FROM attachments WHERE object_key = ?"));
+  const arrived = changing(() => client.prepare("UPDATE attachments SET object_key = ?2, sha256 = ?3 WHERE id = ?1"));
+  const complete = changing(() =>
+    client.prepare("UPDATE attachments SET status = 'UPLOADED', sha256 = ?2 WHERE id = ?1"),
   );
-  const remove = client.prepare("DELETE FROM attachments WHERE id = ?");
+  const countMessages = changing(() => client.prepare("UPDATE attachments SET message_count = ?2 WHERE id = ?1"));
+  const expire = changing(() =>
+    client.prepare("UPDATE attachments SET status = 'EXPIRED', object_key = NULL, sha256 = NULL WHERE id = ?"),
+  );
+  const remove = changing(() => client.prepare("DELETE FROM attachments WHERE id = ?"));
   // `message_count = 0` literally: a bound value would not let SQLite use the partial index.
-  const unsent = client.prepare<AttachmentRow, [number, number]>(
-    `SELECT ${columnsOf(attachments)} FROM attachments
+  const unsent = reading(() =>
+    client.prepare<AttachmentRow, [number, number]>(
+      `SELECT ${columnsOf(attachments)} FROM attachments
      WHERE message_count = 0 AND status IN ('PENDING', 'UPLOADED') AND created_at < ? ORDER BY created_at LIMIT ?`,
+    ),
   );
-  const forgetExpired = client.prepare(
-    `DELETE FROM attachments WHERE id IN (SELECT id FROM attachments
+  const forgetExpired = changing(() =>
+    client.prepare(
+      `DELETE FROM attachments WHERE id IN (SELECT id FROM attachments
        WHERE message_count = 0 AND status = 'EXPIRED' AND created_at < ? LIMIT ?)`,
+    ),
   );
-  const queue = client.prepare("INSERT INTO storage_removals VALUES (?, ?, ?) ON CONFLICT DO NOTHING");
-  const queued = client.prepare<StorageRemovalRow, [number]>(
-    `SELECT ${columnsOf(storageRemovals)} FROM storage_removals ORDER BY queued_at LIMIT ?`,
+  const queue = changing(() => client.prepare("INSERT INTO storage_removals VALUES (?, ?, ?) ON CONFLICT DO NOTHING"));
+  const queued = reading(() =>
+    client.prepare<StorageRemovalRow, [number]>(
+      `SELECT ${columnsOf(storageRemovals)} FROM storage_removals ORDER BY queued_at LIMIT ?`,
+    ),
   );
-  const removed = client.prepare("DELETE FROM storage_removals WHERE object_key = ?");
+  const removed = changing(() => client.prepare("DELETE FROM storage_removals WHERE object_key = ?"));
 
   return {
     insert: inserter<AttachmentRow>(client, attachments),
     find: (publicId: string): FoundAttachment | null => byPublicId.get(publicId),
     /** Whether a row names these bytes. */
     names: (objectKey: string): boolean => byObjectKey.get(objectKey) !== null,
-    arrived: (_unit: Unit, id: string, objectKey: string, sha256: string) => void arrived.run(id, objectKey, sha256),
-    complete: (_unit: Unit, id: string, sha256: string | null) => void complete.run(id, sha256),
-    countMessages: (_unit: Unit, id: string, messageCount: number) => void countMessages.run(id, messageCount),
-    expire: (_unit: Unit, id: string) => void expire.run(id),
-    remove: (_unit: Unit, id: string) => void remove.run(id),
+    arrived: (unit: Unit, id: string, objectKey: string, sha256: string) =>
+      void arrived.run(unit, id, objectKey, sha256),
+    complete: (unit: Unit, id: string, sha256: string | null) => void complete.run(unit, id, sha256),
+    countMessages: (unit: Unit, id: string, messageCount: number) => void countMessages.run(unit, id, messageCount),
+    expire: (unit: Unit, id: string) => void expire.run(unit, id),
+    remove: (unit: Unit, id: string) => void remove.run(unit, id),
     /** Never sent and older than `before`, oldest first. */
     unsent: (before: number, limit: number): AttachmentRow[] => unsent.all(before, limit),
-    forgetExpired: (_unit: Unit, before: number, limit: number) => void forgetExpired.run(before, limit),
+    forgetExpired: (unit: Unit, before: number, limit: number) => void forgetExpired.run(unit, before, limit),
 
-    queueRemoval: (_unit: Unit, objectKey: string, location: Location, at: number) =>
-      void queue.run(objectKey, location, at),
+    queueRemoval: (unit: Unit, objectKey: string, location: Location, at: number) =>
+      void queue.run(unit, objectKey, location, at),
     queuedRemovals: (limit: number): StorageRemovalRow[] => queued.all(limit),
-    removed: (_unit: Unit, objectKey: string) => void removed.run(objectKey),
+    removed: (unit: Unit, objectKey: string) => void removed.run(unit, objectKey),
   };
 }

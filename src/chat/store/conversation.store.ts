@@ -1,5 +1,5 @@
 import type { Db } from "../../kernel/db/open.ts";
-import { columnsOf, inserter } from "../../kernel/db/statements.ts";
+import { changing, columnsOf, inserter, reading } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import { UUID_PATTERN } from "../../protocol/ids.ts";
@@ -11,44 +11,60 @@ const UUID = new RegExp(UUID_PATTERN, "i");
 export function conversationStore({ $client: client }: Db) {
   const columns = columnsOf(conversations);
   const one = (where: string) =>
-    client.prepare<ConversationRow, string[]>(`SELECT ${columns} FROM conversations WHERE ${where}`);
+    reading(() => client.prepare<ConversationRow, string[]>(`SELECT ${columns} FROM conversations WHERE ${where}`));
   const byId = one("id = ?");
   const byPublicId = one("public_id = ? AND project_id = ? AND environment = ?");
   const byUuid = one("id = ? AND project_id = ? AND environment = ?");
   const byRoom = one("room_id = ? AND project_id = ? AND environment = ?");
   const byName = one("name = ? AND project_id = ? AND environment = ?");
-  const list = client.prepare<ConversationRow, (string | number | null)[]>(
-    `SELECT ${columns} FROM conversations
+  const list = reading(() =>
+    client.prepare<ConversationRow, (string | number | null)[]>(
+      `SELECT ${columns} FROM conversations
      WHERE project_id = ?1 AND environment = ?2 AND id < ?3 AND (?4 IS NULL OR status = ?4)
      ORDER BY id DESC LIMIT ?5`,
+    ),
   );
-  const listOfUser = client.prepare<ConversationRow, (string | number | null)[]>(
-    `SELECT ${columnsOf(conversations, "c")} FROM conversation_members m JOIN conversations c ON c.id = m.conversation_id
+  const listOfUser = reading(() =>
+    client.prepare<ConversationRow, (string | number | null)[]>(
+      `SELECT ${columnsOf(conversations, "c")} FROM conversation_members m JOIN conversations c ON c.id = m.conversation_id
      WHERE m.user_id = ?1 AND m.status = 'ACTIVE' AND m.conversation_id < ?4
        AND c.project_id = ?2 AND c.environment = ?3 AND (?5 IS NULL OR c.status = ?5)
        AND (?6 IS NULL OR c.id IN (SELECT value FROM json_each(?6)))
      ORDER BY m.conversation_id DESC LIMIT ?7`,
+    ),
   );
-  const save = client.prepare(
-    `UPDATE conversations SET name = ?2, status = ?3, retention_days = ?4, metadata = ?5, slow_mode_seconds = ?6,
+  const save = changing(() =>
+    client.prepare(
+      `UPDATE conversations SET name = ?2, status = ?3, retention_days = ?4, metadata = ?5, slow_mode_seconds = ?6,
        updated_at = ?7 WHERE id = ?1`,
+    ),
   );
-  const countMembers = client.prepare("UPDATE conversations SET member_count = member_count + ?2 WHERE id = ?1");
+  const countMembers = changing(() =>
+    client.prepare("UPDATE conversations SET member_count = member_count + ?2 WHERE id = ?1"),
+  );
   // An update and, where it is needed, a read: together they cost half of what RETURNING does, on every event.
-  const countEvent = client.prepare("UPDATE conversations SET last_seq = last_seq + 1 WHERE id = ?");
-  const countMessage = client.prepare(
-    `UPDATE conversations SET last_seq = last_seq + 1, last_ordinal = last_ordinal + 1,
+  const countEvent = changing(() => client.prepare("UPDATE conversations SET last_seq = last_seq + 1 WHERE id = ?"));
+  const countMessage = changing(() =>
+    client.prepare(
+      `UPDATE conversations SET last_seq = last_seq + 1, last_ordinal = last_ordinal + 1,
        message_count = message_count + 1, last_message_at = ?2,
        day_start_ordinal = iif(day = ?3, day_start_ordinal, last_ordinal), day = ?3
      WHERE id = ?1 AND last_seq = ?4`,
+    ),
   );
-  const counted = client.prepare<{ seq: number; ordinal: number }, [string]>(
-    "SELECT last_seq AS seq, last_ordinal AS ordinal FROM conversations WHERE id = ?",
+  const counted = reading(() =>
+    client.prepare<{ seq: number; ordinal: number }, [string]>(
+      "SELECT last_seq AS seq, last_ordinal AS ordinal FROM conversations WHERE id = ?",
+    ),
   );
-  const uncountMessage = client.prepare(
-    "UPDATE conversations SET message_count = message_count - 1, reaction_count = reaction_count - ?2 WHERE id = ?1",
+  const uncountMessage = changing(() =>
+    client.prepare(
+      "UPDATE conversations SET message_count = message_count - 1, reaction_count = reaction_count - ?2 WHERE id = ?1",
+    ),
   );
-  const countReactions = client.prepare("UPDATE conversations SET reaction_count = reaction_count + ?2 WHERE id = ?1");
+  const countReactions = changing(() =>
+    client.prepare("UPDATE conversations SET reaction_count = reaction_count + ?2 WHERE id = ?1"),
+  );
 
   function numbers(id: string): { seq: number; ordinal: number } {
     const row = counted.get(id);
@@ -81,29 +97,39 @@ export function conversationStore({ $client: client }: Db) {
     ): ConversationRow[] =>
       listOfUser.all(userId, projectId, environment, before, status, within && JSON.stringify(within), limit),
 
-    save: (_unit: Unit, row: ConversationRow) =>
-      void save.run(row.id, row.name, row.status, row.retentionDays, row.metadata, row.slowModeSeconds, row.updatedAt),
+    save: (unit: Unit, row: ConversationRow) =>
+      void save.run(
+        unit,
+        row.id,
+        row.name,
+        row.status,
+        row.retentionDays,
+        row.metadata,
+        row.slowModeSeconds,
+        row.updatedAt,
+      ),
 
-    countMembers: (_unit: Unit, id: string, difference: number) => void countMembers.run(id, difference),
+    countMembers: (unit: Unit, id: string, difference: number) => void countMembers.run(unit, id, difference),
     /** Gives out the next number of an event. */
-    nextSeq(_unit: Unit, id: string): number {
-      countEvent.run(id);
+    nextSeq(unit: Unit, id: string): number {
+      countEvent.run(unit, id);
       return numbers(id).seq;
     },
     /** Gives out the next numbers of a message: among events, and among messages. */
     nextMessage(
-      _unit: Unit,
+      unit: Unit,
       { id, lastSeq, lastOrdinal }: MessageNumbers,
       at: number,
     ): { seq: number; ordinal: number } {
       const day = Math.floor(at / DAY_MS);
-      if (countMessage.run(id, at, day, lastSeq).changes > 0) return { seq: lastSeq + 1, ordinal: lastOrdinal + 1 };
+      if (countMessage.run(unit, id, at, day, lastSeq).changes > 0)
+        return { seq: lastSeq + 1, ordinal: lastOrdinal + 1 };
       // The row was read before something else happened in the conversation.
-      countMessage.run(id, at, day, numbers(id).seq);
+      countMessage.run(unit, id, at, day, numbers(id).seq);
       return numbers(id);
     },
-    uncountMessage: (_unit: Unit, id: string, reactions: number) => void uncountMessage.run(id, reactions),
-    countReactions: (_unit: Unit, id: string, difference: number) => void countReactions.run(id, difference),
+    uncountMessage: (unit: Unit, id: string, reactions: number) => void uncountMessage.run(unit, id, reactions),
+    countReactions: (unit: Unit, id: string, difference: number) => void countReactions.run(unit, id, difference),
   };
 }
 

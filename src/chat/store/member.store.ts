@@ -1,28 +1,35 @@
 import type { Db } from "../../kernel/db/open.ts";
-import { columnsOf, inserter } from "../../kernel/db/statements.ts";
+import { changing, columnsOf, inserter, reading } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { ChatMemberStatus } from "../../protocol/chat-records.ts";
 import { conversationMembers, type MemberRow } from "./conversation.table.ts";
 
 export function memberStore({ $client: client }: Db) {
   const columns = columnsOf(conversationMembers);
-  const find = client.prepare<MemberRow, [string, string]>(
-    `SELECT ${columns} FROM conversation_members WHERE conversation_id = ? AND user_id = ?`,
+  const find = reading(() =>
+    client.prepare<MemberRow, [string, string]>(
+      `SELECT ${columns} FROM conversation_members WHERE conversation_id = ? AND user_id = ?`,
+    ),
   );
-  const list = client.prepare<MemberRow, (string | number)[]>(
-    `SELECT ${columns} FROM conversation_members
+  const list = reading(() =>
+    client.prepare<MemberRow, (string | number)[]>(
+      `SELECT ${columns} FROM conversation_members
      WHERE conversation_id = ?1 AND status = ?2 AND (joined_at, user_id) < (?3, ?4)
      ORDER BY joined_at DESC, user_id DESC LIMIT ?5`,
+    ),
   );
-  const save = client.prepare(
-    `UPDATE conversation_members SET role = ?3, status = ?4, muted_until = ?5, metadata = ?6, joined_at = ?7, left_at = ?8
+  const save = changing(() =>
+    client.prepare(
+      `UPDATE conversation_members SET role = ?3, status = ?4, muted_until = ?5, metadata = ?6, joined_at = ?7, left_at = ?8
      WHERE conversation_id = ?1 AND user_id = ?2`,
+    ),
   );
   return {
     find: (conversationId: string, userId: string): MemberRow | null => find.get(conversationId, userId),
     insert: inserter<MemberRow>(client, conversationMembers),
-    save: (_unit: Unit, row: MemberRow) =>
+    save: (unit: Unit, row: MemberRow) =>
       void save.run(
+        unit,
         row.conversationId,
         row.userId,
         row.role,

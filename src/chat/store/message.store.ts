@@ -1,5 +1,5 @@
 import type { Db } from "../../kernel/db/open.ts";
-import { columnsOf, inserter } from "../../kernel/db/statements.ts";
+import { changing, columnsOf, inserter, reading } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import { type MessageRow, messages } from "./message.table.ts";
 
@@ -17,7 +17,7 @@ type HistoryQuery = {
 export function messageStore({ $client: client }: Db) {
   const columns = columnsOf(messages);
   const select = (rest: string) =>
-    client.prepare<MessageRow, (string | number | null)[]>(`SELECT ${columns} FROM messages ${rest}`);
+    reading(() => client.prepare<MessageRow, (string | number | null)[]>(`SELECT ${columns} FROM messages ${rest}`));
   const byPublicId = select("WHERE public_id = ?");
   const byClientId = select(
     "WHERE conversation_id = ? AND ifnull(sender_id, '') = ? AND client_message_id = ? AND client_message_id IS NOT NULL",
@@ -26,21 +26,29 @@ export function messageStore({ $client: client }: Db) {
   const pinned = select(
     "WHERE conversation_id = ?1 AND pinned_at IS NOT NULL AND (pinned_at, id) < (?2, ?3) ORDER BY pinned_at DESC, id DESC LIMIT ?4",
   );
-  const lastSentAt = client.prepare<{ at: number }, [string, string]>(
-    "SELECT created_at AS at FROM messages WHERE conversation_id = ? AND sender_id = ? ORDER BY seq DESC LIMIT 1",
+  const lastSentAt = reading(() =>
+    client.prepare<{ at: number }, [string, string]>(
+      "SELECT created_at AS at FROM messages WHERE conversation_id = ? AND sender_id = ? ORDER BY seq DESC LIMIT 1",
+    ),
   );
-  const edit = client.prepare(
-    "UPDATE messages SET text = ?2, metadata = ?3, edited_at = ?4, updated_at = ?4 WHERE id = ?1",
+  const edit = changing(() =>
+    client.prepare("UPDATE messages SET text = ?2, metadata = ?3, edited_at = ?4, updated_at = ?4 WHERE id = ?1"),
   );
-  const tombstone = client.prepare(
-    `UPDATE messages SET text = NULL, metadata = NULL, attachment = NULL, reaction_count = 0, pinned_at = NULL,
+  const tombstone = changing(() =>
+    client.prepare(
+      `UPDATE messages SET text = NULL, metadata = NULL, attachment = NULL, reaction_count = 0, pinned_at = NULL,
        deleted_at = ?2, deleted_by = ?3, updated_at = ?2 WHERE id = ?1`,
+    ),
   );
-  const countReplies = client.prepare<{ replyCount: number }, [string, number]>(
-    "UPDATE messages SET reply_count = reply_count + ?2 WHERE public_id = ?1 RETURNING reply_count AS replyCount",
+  const countReplies = changing(() =>
+    client.prepare<{ replyCount: number }, [string, number]>(
+      "UPDATE messages SET reply_count = reply_count + ?2 WHERE public_id = ?1 RETURNING reply_count AS replyCount",
+    ),
   );
-  const pin = client.prepare("UPDATE messages SET pinned_at = ?2, updated_at = ?3 WHERE id = ?1");
-  const countReactions = client.prepare("UPDATE messages SET reaction_count = reaction_count + ?2 WHERE id = ?1");
+  const pin = changing(() => client.prepare("UPDATE messages SET pinned_at = ?2, updated_at = ?3 WHERE id = ?1"));
+  const countReactions = changing(() =>
+    client.prepare("UPDATE messages SET reaction_count = reaction_count + ?2 WHERE id = ?1"),
+  );
 
   // One statement per combination of filters, made when first asked for: sixteen at most.
   const walks = new Map<string, ReturnType<typeof select>>();
@@ -77,13 +85,13 @@ export function messageStore({ $client: client }: Db) {
       pinned.all(conversationId, before?.at ?? Number.MAX_SAFE_INTEGER, before?.id ?? 0, limit),
     lastSentAt: (conversationId: string, senderId: string): number | null =>
       lastSentAt.get(conversationId, senderId)?.at ?? null,
-    edit: (_unit: Unit, row: MessageRow, at: number) => void edit.run(row.id, row.text, row.metadata, at),
-    tombstone: (_unit: Unit, id: number, at: number, by: string | null) => void tombstone.run(id, at, by),
+    edit: (unit: Unit, row: MessageRow, at: number) => void edit.run(unit, row.id, row.text, row.metadata, at),
+    tombstone: (unit: Unit, id: number, at: number, by: string | null) => void tombstone.run(unit, id, at, by),
     /** The thread's new count; null when retention has removed its root. */
-    countReplies: (_unit: Unit, rootId: string, difference: number): number | null =>
-      countReplies.get(rootId, difference)?.replyCount ?? null,
-    pin: (_unit: Unit, id: number, pinnedAt: number | null, at: number) => void pin.run(id, pinnedAt, at),
-    countReactions: (_unit: Unit, id: number, difference: number) => void countReactions.run(id, difference),
+    countReplies: (unit: Unit, rootId: string, difference: number): number | null =>
+      countReplies.get(unit, rootId, difference)?.replyCount ?? null,
+    pin: (unit: Unit, id: number, pinnedAt: number | null, at: number) => void pin.run(unit, id, pinnedAt, at),
+    countReactions: (unit: Unit, id: number, difference: number) => void countReactions.run(unit, id, difference),
   };
 }
 

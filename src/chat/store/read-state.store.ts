@@ -1,5 +1,5 @@
 import type { Db } from "../../kernel/db/open.ts";
-import { columnsOf } from "../../kernel/db/statements.ts";
+import { changing, columnsOf, reading } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import { type ReadStateRow, readStates } from "./message.table.ts";
@@ -22,41 +22,52 @@ const UNREAD = `
        AND m.ordinal > ifnull(r.last_read_ordinal, 0))`;
 
 export function readStateStore({ $client: client }: Db) {
-  const find = client.prepare<ReadStateRow, [string, string]>(
-    `SELECT ${columnsOf(readStates)} FROM read_states WHERE conversation_id = ? AND user_id = ?`,
+  const find = reading(() =>
+    client.prepare<ReadStateRow, [string, string]>(
+      `SELECT ${columnsOf(readStates)} FROM read_states WHERE conversation_id = ? AND user_id = ?`,
+    ),
   );
-  const mark = client.prepare(
-    `INSERT INTO read_states VALUES (?, ?, ?, ?, ?, ?)
+  const mark = changing(() =>
+    client.prepare(
+      `INSERT INTO read_states VALUES (?, ?, ?, ?, ?, ?)
      ON CONFLICT (conversation_id, user_id) DO UPDATE SET
        last_read_message_id = excluded.last_read_message_id, last_read_seq = excluded.last_read_seq,
        last_read_ordinal = excluded.last_read_ordinal, last_read_at = excluded.last_read_at
      WHERE excluded.last_read_seq > last_read_seq`,
+    ),
   );
-  const unread = client.prepare<{ unreadCount: number }, [string, string]>(
-    `SELECT ${UNREAD} AS unreadCount FROM conversations c
+  const unread = reading(() =>
+    client.prepare<{ unreadCount: number }, [string, string]>(
+      `SELECT ${UNREAD} AS unreadCount FROM conversations c
      LEFT JOIN read_states r ON r.conversation_id = c.id AND r.user_id = ?1 WHERE c.id = ?2`,
+    ),
   );
-  const unreadOfUser = client.prepare<UnreadRow, (string | number | null)[]>(
-    `SELECT c.public_id AS conversationId, ${UNREAD} AS unreadCount
+  const unreadOfUser = reading(() =>
+    client.prepare<UnreadRow, (string | number | null)[]>(
+      `SELECT c.public_id AS conversationId, ${UNREAD} AS unreadCount
      FROM conversation_members cm JOIN conversations c ON c.id = cm.conversation_id
      LEFT JOIN read_states r ON r.conversation_id = c.id AND r.user_id = ?1
      WHERE cm.user_id = ?1 AND cm.status = 'ACTIVE' AND c.project_id = ?2 AND c.environment = ?3
        AND (?4 IS NULL OR c.id IN (SELECT value FROM json_each(?4)))
      ORDER BY c.id DESC`,
+    ),
   );
-  const receipts = client.prepare<ReceiptRow, (string | number)[]>(
-    `SELECT m.user_id AS userId, m.joined_at AS joinedAt, r.last_read_message_id AS lastReadMessageId,
+  const receipts = reading(() =>
+    client.prepare<ReceiptRow, (string | number)[]>(
+      `SELECT m.user_id AS userId, m.joined_at AS joinedAt, r.last_read_message_id AS lastReadMessageId,
        r.last_read_seq AS lastReadSeq, r.last_read_at AS lastReadAt
      FROM conversation_members m LEFT JOIN read_states r
        ON r.conversation_id = m.conversation_id AND r.user_id = m.user_id
      WHERE m.conversation_id = ?1 AND m.status = 'ACTIVE' AND (m.joined_at, m.user_id) < (?2, ?3)
      ORDER BY m.joined_at DESC, m.user_id DESC LIMIT ?4`,
+    ),
   );
   return {
     find: (conversationId: string, userId: string): ReadStateRow | null => find.get(conversationId, userId),
     /** True when it moved; it only moves forward. */
-    mark: (_unit: Unit, row: ReadStateRow): boolean =>
+    mark: (unit: Unit, row: ReadStateRow): boolean =>
       mark.run(
+        unit,
         row.conversationId,
         row.userId,
         row.lastReadMessageId,

@@ -1,5 +1,5 @@
 import type { Db } from "../../kernel/db/open.ts";
-import { columnsOf } from "../../kernel/db/statements.ts";
+import { changing, columnsOf, reading } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import { type MessageRow, messages } from "./message.table.ts";
 
@@ -12,32 +12,40 @@ export type SearchStore = ReturnType<typeof searchStore>;
 
 /** The full-text index over messages; an entry has the number of its message. */
 export function searchStore({ $client: client }: Db) {
-  const mark = client.prepare("INSERT OR IGNORE INTO search_pending SELECT id FROM messages WHERE public_id = ?");
-  const pending = client.prepare<PendingMessage, [number]>(
-    `SELECT p.message_id AS id, m.conversation_id AS conversationId, m.text AS text, m.attachment AS attachment
-     FROM search_pending p LEFT JOIN messages m ON m.id = p.message_id ORDER BY p.message_id LIMIT ?`,
+  const mark = changing(() =>
+    client.prepare("INSERT OR IGNORE INTO search_pending SELECT id FROM messages WHERE public_id = ?"),
   );
-  const done = client.prepare("DELETE FROM search_pending WHERE message_id <= ?");
-  const newest = client.prepare<{ id: number | null }, []>("SELECT max(id) AS id FROM message_search_docsize");
-  const insert = client.prepare("INSERT INTO message_search (rowid, text) VALUES (?, ?)");
-  const remove = client.prepare("DELETE FROM message_search WHERE rowid = ?");
+  const pending = reading(() =>
+    client.prepare<PendingMessage, [number]>(
+      `SELECT p.message_id AS id, m.conversation_id AS conversationId, m.text AS text, m.attachment AS attachment
+     FROM search_pending p LEFT JOIN messages m ON m.id = p.message_id ORDER BY p.message_id LIMIT ?`,
+    ),
+  );
+  const done = changing(() => client.prepare("DELETE FROM search_pending WHERE message_id <= ?"));
+  const newest = reading(() =>
+    client.prepare<{ id: number | null }, []>("SELECT max(id) AS id FROM message_search_docsize"),
+  );
+  const insert = changing(() => client.prepare("INSERT INTO message_search (rowid, text) VALUES (?, ?)"));
+  const remove = changing(() => client.prepare("DELETE FROM message_search WHERE rowid = ?"));
   // Entries come in the index's own order, newest first, so that a page costs no sort over all that matches.
-  const find = client.prepare<MessageRow, [string, string, number, number]>(
-    `SELECT ${columnsOf(messages, "m")} FROM message_search s JOIN messages m ON m.id = s.rowid
+  const find = reading(() =>
+    client.prepare<MessageRow, [string, string, number, number]>(
+      `SELECT ${columnsOf(messages, "m")} FROM message_search s JOIN messages m ON m.id = s.rowid
      WHERE message_search MATCH ?1 AND m.conversation_id = ?2 AND m.deleted_at IS NULL
        AND s.rowid <= (SELECT id FROM messages WHERE conversation_id = ?2 AND seq < ?3 ORDER BY seq DESC LIMIT 1)
      ORDER BY s.rowid DESC LIMIT ?4`,
+    ),
   );
   return {
     /** The message is new or changed. */
-    mark: (_unit: Unit, messageId: string) => void mark.run(messageId),
+    mark: (unit: Unit, messageId: string) => void mark.run(unit, messageId),
     pending: (limit: number): PendingMessage[] => pending.all(limit),
     /** Up to this message nothing is pending any more. */
-    settled: (_unit: Unit, id: number) => void done.run(id),
+    settled: (unit: Unit, id: number) => void done.run(unit, id),
     /** The highest number that has an entry; 0 before the first. */
     newest: (): number => newest.get()?.id ?? 0,
-    insert: (_unit: Unit, id: number, words: string) => void insert.run(id, words),
-    remove: (_unit: Unit, id: number) => void remove.run(id),
+    insert: (unit: Unit, id: number, words: string) => void insert.run(unit, id, words),
+    remove: (unit: Unit, id: number) => void remove.run(unit, id),
     /** Messages older than `beforeSeq` that match an FTS5 expression, newest first. */
     find: (match: string, conversationId: string, beforeSeq: number, limit: number): MessageRow[] =>
       find.all(match, conversationId, beforeSeq, limit),

@@ -1,6 +1,5 @@
 import { Database } from "bun:sqlite";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
-import { prepareOnFirstUse } from "./lazy-statements.ts";
 
 export type Db = BunSQLiteDatabase & { $client: Database };
 
@@ -10,7 +9,6 @@ export type Durability = "FULL" | "OFF";
 export function openDatabase(path: string, options: { durability?: Durability; readonly?: boolean } = {}): Db {
   const client = new Database(path, options.readonly ? { readonly: true } : { create: true });
   applyPragmas(client, options.durability ?? "FULL", options.readonly ?? false);
-  prepareOnFirstUse();
   return drizzle({ client }) as Db;
 }
 

@@ -2,6 +2,7 @@ import { eq, lte, sql } from "drizzle-orm";
 import { ApiError, invalid } from "../../protocol/errors.ts";
 import type { Now } from "../clock.ts";
 import type { Db } from "../db/open.ts";
+import { changing, reading } from "../db/statements.ts";
 import type { Unit, Writer } from "../db/writer.ts";
 import { pathOf } from "../log.ts";
 import { rawBody } from "./body.ts";
@@ -34,34 +35,40 @@ export type Idempotency = {
 };
 
 export function createIdempotency(db: Db, { write }: Writer, now: Now): Idempotency {
-  const find = db
-    .select()
-    .from(idempotencyKeys)
-    .where(eq(idempotencyKeys.id, sql.placeholder("id")))
-    .prepare();
-  const put = db
-    .insert(idempotencyKeys)
-    .values({
-      id: sql.placeholder("id"),
-      bodyHash: sql.placeholder("bodyHash"),
-      status: sql.placeholder("status"),
-      body: sql.placeholder("body"),
-      expiresAt: sql.placeholder("expiresAt"),
-    })
-    .onConflictDoUpdate({
-      target: idempotencyKeys.id,
-      set: {
-        bodyHash: sql`excluded.body_hash`,
-        status: sql`excluded.status`,
-        body: sql`excluded.body`,
-        expiresAt: sql`excluded.expires_at`,
-      },
-    })
-    .prepare();
-  const expire = db
-    .delete(idempotencyKeys)
-    .where(lte(idempotencyKeys.expiresAt, sql.placeholder("at")))
-    .prepare();
+  const find = reading(() =>
+    db
+      .select()
+      .from(idempotencyKeys)
+      .where(eq(idempotencyKeys.id, sql.placeholder("id")))
+      .prepare(),
+  );
+  const put = changing(() =>
+    db
+      .insert(idempotencyKeys)
+      .values({
+        id: sql.placeholder("id"),
+        bodyHash: sql.placeholder("bodyHash"),
+        status: sql.placeholder("status"),
+        body: sql.placeholder("body"),
+        expiresAt: sql.placeholder("expiresAt"),
+      })
+      .onConflictDoUpdate({
+        target: idempotencyKeys.id,
+        set: {
+          bodyHash: sql`excluded.body_hash`,
+          status: sql`excluded.status`,
+          body: sql`excluded.body`,
+          expiresAt: sql`excluded.expires_at`,
+        },
+      })
+      .prepare(),
+  );
+  const expire = changing(() =>
+    db
+      .delete(idempotencyKeys)
+      .where(lte(idempotencyKeys.expiresAt, sql.placeholder("at")))
+      .prepare(),
+  );
   const minted = new Map<string, Kept | "running">();
 
   function replay<T>({ set }: IdempotentContext, kept: Kept, bodyHash: string): T {
@@ -92,7 +99,7 @@ export function createIdempotency(db: Db, { write }: Writer, now: Now): Idempote
           return reference ? reference.follow(replayed) : replayed;
         }
         const result = work(unit);
-        put.run({ id, ...keep(context, bodyHash, reference ? reference.of(result) : result, CREATE_WINDOW_MS) });
+        put.run(unit, { id, ...keep(context, bodyHash, reference ? reference.of(result) : result, CREATE_WINDOW_MS) });
         return result;
       }) as (unit: Unit) => never);
     },
@@ -119,7 +126,7 @@ export function createIdempotency(db: Db, { write }: Writer, now: Now): Idempote
     async sweep() {
       const at = now();
       for (const [id, kept] of minted) if (kept !== "running" && kept.expiresAt <= at) minted.delete(id);
-      await write(() => void expire.run({ at }));
+      await write((unit) => void expire.run(unit, { at }));
     },
   };
 }

@@ -1,5 +1,6 @@
 import { and, asc, eq, isNull, lt, or, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../../kernel/db/open.ts";
+import { reading, run } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import type { ConnectionState } from "../../protocol/observability.ts";
@@ -18,47 +19,57 @@ export function connectionStore(db: Db) {
     eq(connections.environment, placeholder("environment")),
   ];
   const list = (...more: SQL[]) =>
-    db
-      .select()
-      .from(connections)
-      .where(
-        and(
-          ...ofTenant,
-          ...more,
-          sql`(${connections.startedAt}, ${connections.id}) < (${placeholder("startedAt")}, ${placeholder("after")})`,
-        ),
-      )
-      .orderBy(sql`${connections.startedAt} DESC, ${connections.id} DESC`)
-      .limit(placeholder("limit"))
-      .prepare();
+    reading(() =>
+      db
+        .select()
+        .from(connections)
+        .where(
+          and(
+            ...ofTenant,
+            ...more,
+            sql`(${connections.startedAt}, ${connections.id}) < (${placeholder("startedAt")}, ${placeholder("after")})`,
+          ),
+        )
+        .orderBy(sql`${connections.startedAt} DESC, ${connections.id} DESC`)
+        .limit(placeholder("limit"))
+        .prepare(),
+    );
   const byState = eq(connections.state, placeholder("state"));
   const byRoom = eq(connections.roomId, placeholder("roomId"));
   // One statement per filter: a condition that may be absent keeps SQLite from using the right index.
   const lists = { plain: list(), state: list(byState), room: list(byRoom), both: list(byState, byRoom) };
 
-  const byId = db
-    .select()
-    .from(connections)
-    .where(and(...ofTenant, eq(connections.id, placeholder("id"))))
-    .prepare();
-  const byClient = db
-    .select()
-    .from(connections)
-    .where(and(...ofTenant, eq(connections.connectionId, placeholder("connectionId"))))
-    .orderBy(sql`${connections.startedAt} DESC`)
-    .prepare();
-  const events = db
-    .select()
-    .from(connectionEvents)
-    .where(eq(connectionEvents.connection, placeholder("connection")))
-    .orderBy(asc(connectionEvents.at), asc(connectionEvents.id))
-    .prepare();
-  const old = db
-    .select({ id: connections.id })
-    .from(connections)
-    .where(lt(connections.startedAt, placeholder("before")))
-    .limit(placeholder("limit"))
-    .prepare();
+  const byId = reading(() =>
+    db
+      .select()
+      .from(connections)
+      .where(and(...ofTenant, eq(connections.id, placeholder("id"))))
+      .prepare(),
+  );
+  const byClient = reading(() =>
+    db
+      .select()
+      .from(connections)
+      .where(and(...ofTenant, eq(connections.connectionId, placeholder("connectionId"))))
+      .orderBy(sql`${connections.startedAt} DESC`)
+      .prepare(),
+  );
+  const events = reading(() =>
+    db
+      .select()
+      .from(connectionEvents)
+      .where(eq(connectionEvents.connection, placeholder("connection")))
+      .orderBy(asc(connectionEvents.at), asc(connectionEvents.id))
+      .prepare(),
+  );
+  const old = reading(() =>
+    db
+      .select({ id: connections.id })
+      .from(connections)
+      .where(lt(connections.startedAt, placeholder("before")))
+      .limit(placeholder("limit"))
+      .prepare(),
+  );
 
   return {
     list({ projectId, environment, state, roomId }: ConnectionFilter, after: After, limit: number): ConnectionRow[] {
@@ -71,27 +82,26 @@ export function connectionStore(db: Db) {
     findByClient: (tenant: Tenant, connectionId: string): ConnectionRow[] => byClient.all({ ...tenant, connectionId }),
     events: (connection: string): ConnectionEventRow[] => events.all({ connection }),
 
-    save: (_unit: Unit, row: ConnectionRow) =>
-      void db.insert(connections).values(row).onConflictDoUpdate({ target: connections.id, set: row }).run(),
-    addEvents(_unit: Unit, rows: Omit<ConnectionEventRow, "id">[]): void {
-      for (const row of rows) db.insert(connectionEvents).values(row).run();
+    save: (unit: Unit, row: ConnectionRow) =>
+      void run(unit, db.insert(connections).values(row).onConflictDoUpdate({ target: connections.id, set: row })),
+    addEvents(unit: Unit, rows: Omit<ConnectionEventRow, "id">[]): void {
+      for (const row of rows) run(unit, db.insert(connectionEvents).values(row));
     },
 
     /** What a crash left open ends at its last sign of life. */
-    closeAbandoned: (_unit: Unit) =>
-      void db
-        .update(connections)
-        .set({ state: "FAILED", disconnectedAt: sql`${connections.lastSeenAt}`, disconnectReason: "restart" })
-        .where(isNull(connections.disconnectedAt))
-        .run(),
+    closeAbandoned: (unit: Unit) =>
+      void run(
+        unit,
+        db
+          .update(connections)
+          .set({ state: "FAILED", disconnectedAt: sql`${connections.lastSeenAt}`, disconnectReason: "restart" })
+          .where(isNull(connections.disconnectedAt)),
+      ),
 
     /** Removes at most `limit` that started before; true when there may be more. */
-    prune(_unit: Unit, before: number, limit: number): boolean {
+    prune(unit: Unit, before: number, limit: number): boolean {
       const ids = old.all({ before, limit }).map(({ id }) => id);
-      if (ids.length > 0)
-        db.delete(connections)
-          .where(or(...ids.map((id) => eq(connections.id, id))))
-          .run();
+      if (ids.length > 0) run(unit, db.delete(connections).where(or(...ids.map((id) => eq(connections.id, id)))));
       return ids.length === limit;
     },
   };

@@ -1,5 +1,6 @@
 import { and, eq, inArray, lt, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../../kernel/db/open.ts";
+import { reading, run } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import type { ErrorCategory } from "../../protocol/observability.ts";
@@ -17,32 +18,38 @@ export function errorStore(db: Db) {
     eq(classifiedErrors.environment, placeholder("environment")),
   ];
   const list = (...more: SQL[]) =>
+    reading(() =>
+      db
+        .select()
+        .from(classifiedErrors)
+        .where(
+          and(
+            ...ofTenant,
+            ...more,
+            sql`(${classifiedErrors.occurredAt}, ${classifiedErrors.id}) < (${placeholder("occurredAt")}, ${placeholder("after")})`,
+          ),
+        )
+        .orderBy(sql`${classifiedErrors.occurredAt} DESC, ${classifiedErrors.id} DESC`)
+        .limit(placeholder("limit"))
+        .prepare(),
+    );
+  const byCategory = eq(classifiedErrors.category, placeholder("category"));
+  const lists = { plain: list(), category: list(byCategory) };
+  const byId = reading(() =>
     db
       .select()
       .from(classifiedErrors)
-      .where(
-        and(
-          ...ofTenant,
-          ...more,
-          sql`(${classifiedErrors.occurredAt}, ${classifiedErrors.id}) < (${placeholder("occurredAt")}, ${placeholder("after")})`,
-        ),
-      )
-      .orderBy(sql`${classifiedErrors.occurredAt} DESC, ${classifiedErrors.id} DESC`)
-      .limit(placeholder("limit"))
-      .prepare();
-  const byCategory = eq(classifiedErrors.category, placeholder("category"));
-  const lists = { plain: list(), category: list(byCategory) };
-  const byId = db
-    .select()
-    .from(classifiedErrors)
-    .where(and(...ofTenant, eq(classifiedErrors.id, placeholder("id"))))
-    .prepare();
-  const ofConnection = db
-    .select()
-    .from(classifiedErrors)
-    .where(eq(classifiedErrors.connection, placeholder("connection")))
-    .orderBy(classifiedErrors.occurredAt)
-    .prepare();
+      .where(and(...ofTenant, eq(classifiedErrors.id, placeholder("id"))))
+      .prepare(),
+  );
+  const ofConnection = reading(() =>
+    db
+      .select()
+      .from(classifiedErrors)
+      .where(eq(classifiedErrors.connection, placeholder("connection")))
+      .orderBy(classifiedErrors.occurredAt)
+      .prepare(),
+  );
 
   return {
     list({ projectId, environment, category }: ErrorFilter, after: ErrorAfter, limit: number): ClassifiedErrorRow[] {
@@ -52,8 +59,8 @@ export function errorStore(db: Db) {
     },
     find: (tenant: Tenant, id: string): ClassifiedErrorRow | undefined => byId.get({ ...tenant, id }),
     ofConnection: (connection: string): ClassifiedErrorRow[] => ofConnection.all({ connection }),
-    insert: (_unit: Unit, row: ClassifiedErrorRow) => void db.insert(classifiedErrors).values(row).run(),
-    prune(_unit: Unit, before: number, limit: number): boolean {
+    insert: (unit: Unit, row: ClassifiedErrorRow) => void run(unit, db.insert(classifiedErrors).values(row)),
+    prune(unit: Unit, before: number, limit: number): boolean {
       const ids = db
         .select({ id: classifiedErrors.id })
         .from(classifiedErrors)
@@ -61,7 +68,7 @@ export function errorStore(db: Db) {
         .limit(limit)
         .all()
         .map(({ id }) => id);
-      if (ids.length > 0) db.delete(classifiedErrors).where(inArray(classifiedErrors.id, ids)).run();
+      if (ids.length > 0) run(unit, db.delete(classifiedErrors).where(inArray(classifiedErrors.id, ids)));
       return ids.length === limit;
     },
   };

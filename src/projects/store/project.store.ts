@@ -1,5 +1,6 @@
 import { and, desc, eq, lt, sql } from "drizzle-orm";
 import type { Db } from "../../kernel/db/open.ts";
+import { reading, run } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { ProjectRole } from "../../protocol/enums.ts";
 import { projectMembers } from "./member.table.ts";
@@ -8,27 +9,33 @@ import { type ProjectRow, projects } from "./project.table.ts";
 export type ProjectChange = Partial<Omit<ProjectRow, "id" | "createdAt">>;
 
 export function projectStore(db: Db) {
-  const byId = db
-    .select()
-    .from(projects)
-    .where(eq(projects.id, sql.placeholder("id")))
-    .prepare();
-  const ofUser = db
-    .select({ project: projects, role: projectMembers.role })
-    .from(projectMembers)
-    .innerJoin(projects, eq(projects.id, projectMembers.projectId))
-    .where(
-      and(
-        eq(projectMembers.userId, sql.placeholder("userId")),
-        lt(projects.id, sql.placeholder("before")),
-        sql`(${sql.placeholder("status")} IS NULL OR ${projects.status} = ${sql.placeholder("status")})`,
-      ),
-    )
-    .orderBy(desc(projects.id))
-    .limit(sql.placeholder("limit"))
-    .prepare();
+  const byId = reading(() =>
+    db
+      .select()
+      .from(projects)
+      .where(eq(projects.id, sql.placeholder("id")))
+      .prepare(),
+  );
+  const ofUser = reading(() =>
+    db
+      .select({ project: projects, role: projectMembers.role })
+      .from(projectMembers)
+      .innerJoin(projects, eq(projects.id, projectMembers.projectId))
+      .where(
+        and(
+          eq(projectMembers.userId, sql.placeholder("userId")),
+          lt(projects.id, sql.placeholder("before")),
+          sql`(${sql.placeholder("status")} IS NULL OR ${projects.status} = ${sql.placeholder("status")})`,
+        ),
+      )
+      .orderBy(desc(projects.id))
+      .limit(sql.placeholder("limit"))
+      .prepare(),
+  );
 
-  const active = db.select().from(projects).where(eq(projects.status, "ACTIVE")).orderBy(desc(projects.id)).prepare();
+  const active = reading(() =>
+    db.select().from(projects).where(eq(projects.status, "ACTIVE")).orderBy(desc(projects.id)).prepare(),
+  );
 
   return {
     listActive: (): ProjectRow[] => active.all(),
@@ -40,8 +47,8 @@ export function projectStore(db: Db) {
       before: string,
       limit: number,
     ): { project: ProjectRow; role: ProjectRole }[] => ofUser.all({ userId, status: status ?? null, before, limit }),
-    insert: (_unit: Unit, row: ProjectRow) => void db.insert(projects).values(row).run(),
-    update: (_unit: Unit, id: string, change: ProjectChange) =>
-      void db.update(projects).set(change).where(eq(projects.id, id)).run(),
+    insert: (unit: Unit, row: ProjectRow) => void run(unit, db.insert(projects).values(row)),
+    update: (unit: Unit, id: string, change: ProjectChange) =>
+      void run(unit, db.update(projects).set(change).where(eq(projects.id, id))),
   };
 }

@@ -1,5 +1,6 @@
 import { and, asc, desc, eq, lt, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../../kernel/db/open.ts";
+import { changing, reading } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { DeliveryStatus } from "../../protocol/enums.ts";
 import { type Attempt, type DeliveryRow, webhookDeliveries as deliveries, webhookEvents } from "./webhook.table.ts";
@@ -10,23 +11,27 @@ export type ListedDelivery = { delivery: DeliveryRow; eventType: string };
 export type PendingDelivery = { id: string; eventId: string; dueAt: number };
 
 export function deliveryStore(db: Db) {
-  const insert = db
-    .insert(deliveries)
-    .values({
-      id: sql.placeholder("id"),
-      endpointId: sql.placeholder("endpointId"),
-      eventId: sql.placeholder("eventId"),
-      forced: sql.placeholder("forced"),
-      nextAttemptAt: sql.placeholder("at"),
-      createdAt: sql.placeholder("at"),
-    })
-    .onConflictDoNothing()
-    .prepare();
-  const byId = db
-    .select()
-    .from(deliveries)
-    .where(eq(deliveries.id, sql.placeholder("id")))
-    .prepare();
+  const insert = changing(() =>
+    db
+      .insert(deliveries)
+      .values({
+        id: sql.placeholder("id"),
+        endpointId: sql.placeholder("endpointId"),
+        eventId: sql.placeholder("eventId"),
+        forced: sql.placeholder("forced"),
+        nextAttemptAt: sql.placeholder("at"),
+        createdAt: sql.placeholder("at"),
+      })
+      .onConflictDoNothing()
+      .prepare(),
+  );
+  const byId = reading(() =>
+    db
+      .select()
+      .from(deliveries)
+      .where(eq(deliveries.id, sql.placeholder("id")))
+      .prepare(),
+  );
   const listed = (where?: SQL) =>
     db
       .select({ delivery: deliveries, eventType: webhookEvents.type })
@@ -34,51 +39,71 @@ export function deliveryStore(db: Db) {
       .innerJoin(webhookEvents, eq(webhookEvents.id, deliveries.eventId))
       .where(and(eq(deliveries.endpointId, sql.placeholder("endpointId")), where));
   const page = (status?: SQL) =>
-    listed(and(lt(deliveries.id, sql.placeholder("before")), status))
-      .orderBy(desc(deliveries.id))
-      .limit(sql.placeholder("limit"))
-      .prepare();
+    reading(() =>
+      listed(and(lt(deliveries.id, sql.placeholder("before")), status))
+        .orderBy(desc(deliveries.id))
+        .limit(sql.placeholder("limit"))
+        .prepare(),
+    );
   const all = page();
   const ofStatus = page(eq(deliveries.status, sql.placeholder("status")));
-  const one = listed(eq(deliveries.id, sql.placeholder("id"))).prepare();
+  const one = reading(() => listed(eq(deliveries.id, sql.placeholder("id"))).prepare());
 
   const isPending = eq(deliveries.status, sql`'PENDING'`);
   const pending = (forced?: SQL) =>
-    db
-      .select({ id: deliveries.id, eventId: deliveries.eventId, dueAt: sql<number>`${deliveries.nextAttemptAt}` })
-      .from(deliveries)
-      .where(and(isPending, eq(deliveries.endpointId, sql.placeholder("endpointId")), forced))
-      .orderBy(asc(deliveries.nextAttemptAt))
-      .limit(sql.placeholder("limit"))
-      .prepare();
+    reading(() =>
+      db
+        .select({ id: deliveries.id, eventId: deliveries.eventId, dueAt: sql<number>`${deliveries.nextAttemptAt}` })
+        .from(deliveries)
+        .where(and(isPending, eq(deliveries.endpointId, sql.placeholder("endpointId")), forced))
+        .orderBy(asc(deliveries.nextAttemptAt))
+        .limit(sql.placeholder("limit"))
+        .prepare(),
+    );
   const allPending = pending();
   const forcedPending = pending(eq(deliveries.forced, true));
-  const record = db
-    .update(deliveries)
-    .set({
-      status: sql`${sql.placeholder("status")}`,
-      attempts: sql`json_insert(${deliveries.attempts}, '$[#]', json(${sql.placeholder("attempt")}))`,
-      attemptCount: sql`${deliveries.attemptCount} + 1`,
-      nextAttemptAt: sql`${sql.placeholder("nextAttemptAt")}`,
-      lastError: sql`coalesce(${sql.placeholder("error")}, ${deliveries.lastError})`,
-      deliveredAt: sql`${sql.placeholder("deliveredAt")}`,
-    })
-    .where(eq(deliveries.id, sql.placeholder("id")))
-    .prepare();
-  const reopen = db
-    .update(deliveries)
-    .set({
-      status: "PENDING",
-      roundStart: sql`${deliveries.attemptCount}`,
-      nextAttemptAt: sql`${sql.placeholder("at")}`,
-      deliveredAt: null,
-    })
-    .where(eq(deliveries.id, sql.placeholder("id")))
-    .prepare();
+  const record = changing(() =>
+    db
+      .update(deliveries)
+      .set({
+        status: sql`${sql.placeholder("status")}`,
+        attempts: sql`json_insert(${deliveries.attempts}, '$[#]', json(${sql.placeholder("attempt")}))`,
+        attemptCount: sql`${deliveries.attemptCount} + 1`,
+        nextAttemptAt: sql`${sql.placeholder("nextAttemptAt")}`,
+        lastError: sql`coalesce(${sql.placeholder("error")}, ${deliveries.lastError})`,
+        deliveredAt: sql`${sql.placeholder("deliveredAt")}`,
+      })
+      .where(eq(deliveries.id, sql.placeholder("id")))
+      .prepare(),
+  );
+  const reopen = changing(() =>
+    db
+      .update(deliveries)
+      .set({
+        status: "PENDING",
+        roundStart: sql`${deliveries.attemptCount}`,
+        nextAttemptAt: sql`${sql.placeholder("at")}`,
+        deliveredAt: null,
+      })
+      .where(eq(deliveries.id, sql.placeholder("id")))
+      .prepare(),
+  );
+
+  const waiting = reading(() =>
+    db.$client.prepare<{ pending: number; oldestAt: number | null }, [string]>(
+      `SELECT count(*) AS pending, min(d.created_at) AS oldestAt FROM webhook_deliveries d
+       JOIN webhook_endpoints e ON e.id = d.endpoint_id WHERE e.project_id = ? AND d.status = 'PENDING'`,
+    ),
+  );
+  const queued = reading(() =>
+    db.$client.prepare<{ count: number }, []>(
+      "SELECT count(*) AS count FROM webhook_deliveries WHERE status = 'PENDING'",
+    ),
+  );
 
   return {
     /** Again for the same event and endpoint: no effect. */
-    insert: (_unit: Unit, row: NewDelivery) => void insert.run(row),
+    insert: (unit: Unit, row: NewDelivery) => void insert.run(unit, row),
     get: (id: string): DeliveryRow | undefined => byId.get({ id }),
     find: (endpointId: string, id: string): ListedDelivery | undefined => one.get({ endpointId, id }),
     /** Newest first. */
@@ -90,6 +115,10 @@ export function deliveryStore(db: Db) {
     /** First due first. `forcedOnly`: of a disabled endpoint, only what was asked for by hand. */
     pending: (endpointId: string, limit: number, forcedOnly: boolean): PendingDelivery[] =>
       (forcedOnly ? forcedPending : allPending).all({ endpointId, limit }),
+    /** How many of a project's wait, and since when. */
+    waiting: (projectId: string) => waiting.get(projectId) ?? { pending: 0, oldestAt: null },
+    /** How many wait, over all projects. */
+    queued: (): number => queued.get()?.count ?? 0,
     /** Every endpoint that has something pending. */
     pendingEndpoints: (): string[] =>
       db
@@ -99,13 +128,13 @@ export function deliveryStore(db: Db) {
         .all()
         .map(({ endpointId }) => endpointId),
     record: (
-      _unit: Unit,
+      unit: Unit,
       id: string,
       attempt: Attempt,
       result: { status: DeliveryStatus; nextAttemptAt: number | null; deliveredAt: number | null },
-    ) => void record.run({ id, attempt: JSON.stringify(attempt), error: attempt.error, ...result }),
+    ) => void record.run(unit, { id, attempt: JSON.stringify(attempt), error: attempt.error, ...result }),
     /** Starts another round of attempts. */
-    reopen: (_unit: Unit, id: string, at: number) => void reopen.run({ id, at }),
+    reopen: (unit: Unit, id: string, at: number) => void reopen.run(unit, { id, at }),
   };
 }
 

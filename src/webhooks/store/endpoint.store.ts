@@ -1,5 +1,6 @@
 import { and, desc, eq, lt, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../../kernel/db/open.ts";
+import { changing, reading, run } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Environment, WebhookDisabledReason } from "../../protocol/enums.ts";
 import { type EndpointRow, webhookEndpoints as endpoints } from "./webhook.table.ts";
@@ -7,48 +8,60 @@ import { type EndpointRow, webhookEndpoints as endpoints } from "./webhook.table
 export type EndpointChange = Partial<Omit<EndpointRow, "id" | "projectId" | "environment" | "createdAt">>;
 
 export function endpointStore(db: Db) {
-  const byId = db
-    .select()
-    .from(endpoints)
-    .where(eq(endpoints.id, sql.placeholder("id")))
-    .prepare();
-  const inProject = db
-    .select()
-    .from(endpoints)
-    .where(and(eq(endpoints.id, sql.placeholder("id")), eq(endpoints.projectId, sql.placeholder("projectId"))))
-    .prepare();
-  const newest = (environment?: SQL) =>
+  const byId = reading(() =>
     db
       .select()
       .from(endpoints)
-      .where(
-        and(
-          eq(endpoints.projectId, sql.placeholder("projectId")),
-          lt(endpoints.id, sql.placeholder("before")),
-          environment,
-        ),
-      )
-      .orderBy(desc(endpoints.id))
-      .limit(sql.placeholder("limit"))
-      .prepare();
+      .where(eq(endpoints.id, sql.placeholder("id")))
+      .prepare(),
+  );
+  const inProject = reading(() =>
+    db
+      .select()
+      .from(endpoints)
+      .where(and(eq(endpoints.id, sql.placeholder("id")), eq(endpoints.projectId, sql.placeholder("projectId"))))
+      .prepare(),
+  );
+  const newest = (environment?: SQL) =>
+    reading(() =>
+      db
+        .select()
+        .from(endpoints)
+        .where(
+          and(
+            eq(endpoints.projectId, sql.placeholder("projectId")),
+            lt(endpoints.id, sql.placeholder("before")),
+            environment,
+          ),
+        )
+        .orderBy(desc(endpoints.id))
+        .limit(sql.placeholder("limit"))
+        .prepare(),
+    );
   const all = newest();
   const ofEnvironment = newest(eq(endpoints.environment, sql.placeholder("environment")));
 
-  const ofProject = db
-    .select()
-    .from(endpoints)
-    .where(eq(endpoints.projectId, sql.placeholder("projectId")))
-    .prepare();
-  const succeed = db
-    .update(endpoints)
-    .set({ consecutiveFailures: 0, lastDeliveryAt: sql`${sql.placeholder("at")}` })
-    .where(eq(endpoints.id, sql.placeholder("id")))
-    .prepare();
-  const fail = db
-    .update(endpoints)
-    .set({ consecutiveFailures: sql`${sql.placeholder("failures")}` })
-    .where(eq(endpoints.id, sql.placeholder("id")))
-    .prepare();
+  const ofProject = reading(() =>
+    db
+      .select()
+      .from(endpoints)
+      .where(eq(endpoints.projectId, sql.placeholder("projectId")))
+      .prepare(),
+  );
+  const succeed = changing(() =>
+    db
+      .update(endpoints)
+      .set({ consecutiveFailures: 0, lastDeliveryAt: sql`${sql.placeholder("at")}` })
+      .where(eq(endpoints.id, sql.placeholder("id")))
+      .prepare(),
+  );
+  const fail = changing(() =>
+    db
+      .update(endpoints)
+      .set({ consecutiveFailures: sql`${sql.placeholder("failures")}` })
+      .where(eq(endpoints.id, sql.placeholder("id")))
+      .prepare(),
+  );
 
   return {
     get: (id: string): EndpointRow | undefined => byId.get({ id }),
@@ -58,11 +71,11 @@ export function endpointStore(db: Db) {
       environment === undefined
         ? all.all({ projectId, before, limit })
         : ofEnvironment.all({ projectId, environment, before, limit }),
-    insert: (_unit: Unit, row: EndpointRow) => void db.insert(endpoints).values(row).run(),
-    update: (_unit: Unit, id: string, change: EndpointChange) =>
-      void db.update(endpoints).set(change).where(eq(endpoints.id, id)).run(),
+    insert: (unit: Unit, row: EndpointRow) => void run(unit, db.insert(endpoints).values(row)),
+    update: (unit: Unit, id: string, change: EndpointChange) =>
+      void run(unit, db.update(endpoints).set(change).where(eq(endpoints.id, id))),
     /** Its deliveries go with it. */
-    delete: (_unit: Unit, id: string) => void db.delete(endpoints).where(eq(endpoints.id, id)).run(),
+    delete: (unit: Unit, id: string) => void run(unit, db.delete(endpoints).where(eq(endpoints.id, id))),
 
     ofProject: (projectId: string): EndpointRow[] => ofProject.all({ projectId }),
     active: (): string[] =>
@@ -73,14 +86,13 @@ export function endpointStore(db: Db) {
         .all()
         .map(({ id }) => id),
 
-    recordSuccess: (_unit: Unit, id: string, at: number) => void succeed.run({ id, at }),
-    recordFailure: (_unit: Unit, id: string, failures: number) => void fail.run({ id, failures }),
-    disable: (_unit: Unit, id: string, disabledReason: WebhookDisabledReason, updatedAt: number) =>
-      void db
-        .update(endpoints)
-        .set({ status: "DISABLED", disabledReason, updatedAt })
-        .where(eq(endpoints.id, id))
-        .run(),
+    recordSuccess: (unit: Unit, id: string, at: number) => void succeed.run(unit, { id, at }),
+    recordFailure: (unit: Unit, id: string, failures: number) => void fail.run(unit, { id, failures }),
+    disable: (unit: Unit, id: string, disabledReason: WebhookDisabledReason, updatedAt: number) =>
+      void run(
+        unit,
+        db.update(endpoints).set({ status: "DISABLED", disabledReason, updatedAt }).where(eq(endpoints.id, id)),
+      ),
   };
 }
 
