@@ -61,14 +61,18 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
   const checkpoints = checkpointWhenQuiet(db.$client, timers, (err) =>
     log.warn({ err }, "the write-ahead log could not be folded in"),
   );
-  const writer = createWriter(db.$client, (err) => log.error({ err }, "after commit"), checkpoints.committed);
+  const writer = createWriter(
+    db.$client,
+    (err) => log.error({ err }, "callback after a commit failed"),
+    checkpoints.committed,
+  );
   return {
     config,
     db,
     checkpoints,
     writer,
     write: writer.write,
-    bus: createBus<Facts, JoinedFact>((err) => log.error({ err }, "bus listener")),
+    bus: createBus<Facts, JoinedFact>((err) => log.error({ err }, "bus listener failed")),
     sockets: createSockets(),
     now,
     timers,

@@ -30,7 +30,7 @@ export function every(
       try {
         await run();
       } catch (err) {
-        log.error({ err }, "what is done again and again failed this time");
+        log.error({ err }, "recurring task failed; it runs again at its next turn");
       }
       if (!stopped) next();
     });

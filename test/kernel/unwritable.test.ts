@@ -51,5 +51,5 @@ test("what is done again and again survives a failure, of either kind", async ()
   stop();
   clock.advance(10_000);
   expect(turns).toBe(3);
-  expect(logLines.filter((line) => line.includes("again and again"))).toHaveLength(2);
+  expect(logLines.filter((line) => line.includes("recurring task failed"))).toHaveLength(2);
 });
