@@ -194,8 +194,8 @@ export const LeaveReason = literals([
 ]);
 export type LeaveReason = Static<typeof LeaveReason>;
 
-/** Why a viewer gets what it gets: its own wish, too little bandwidth, nothing being sent, or permissions. */
-export const DeliveryReason = literals(["requested", "bandwidth", "source", "permission"]);
+/** Why a viewer gets what it gets: its own wish, too little bandwidth, nothing being sent, a codec it has not, or permissions. */
+export const DeliveryReason = literals(["requested", "bandwidth", "source", "codec", "permission"]);
 export type DeliveryReason = Static<typeof DeliveryReason>;
 
 const ofTrack = { identity: Identity, trackId: TrackId };

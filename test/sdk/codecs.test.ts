@@ -48,8 +48,8 @@ const H264 = "H264 level-asymmetry-allowed=1;packetization-mode=1;profile-level-
 const VP9 = "VP9 profile-id=0";
 const AV1 = "AV1 level-idx=5;profile=0;tier=0";
 
-test("[2] sound is Opus and nothing else", () => {
-  expect(preferred("audio")).toEqual(["opus minptime=10;useinbandfec=1"]);
+test("[2] sound is Opus, every packet with the one before where the browser has RED, and nothing else", () => {
+  expect(preferred("audio")).toEqual(["red", "opus minptime=10;useinbandfec=1"]);
 });
 
 test("[2] of every picture codec the one form that all browsers read, with retransmission, and no correction of the old kind", () => {

@@ -6,8 +6,9 @@ import { Outbox, type Outgoing, pendingMessage } from "../../web/sdk/chat/outbox
 import { Timeline } from "../../web/sdk/chat/timeline.ts";
 import { closeError, StoaError } from "../../web/sdk/errors.ts";
 import { activateOnly, videoEncodings } from "../../web/sdk/room/encodings.ts";
+import { answerSound, offerSound } from "../../web/sdk/room/opus.ts";
 import { Pace } from "../../web/sdk/room/pace.ts";
-import { withDtx } from "../../web/sdk/room/sdp.ts";
+import { packSdp, unpackSdp } from "../../web/sdk/room/sdp.ts";
 
 const where = { conversationId: "conv_1", senderId: "anna" };
 const outgoing = (id: string): Outgoing => ({ input: { text: id }, clientMessageId: id, clientSentAt: 0 });
@@ -91,7 +92,7 @@ test("the outbox delivers one after another, and a refusal does not hold up the 
 });
 
 test("layers that nobody wants are not encoded, by the protocol's rids", () => {
-  const encodings = videoEncodings("camera", 720, true).map((one) => ({ ...one, active: true }));
+  const encodings = videoEncodings("camera", 720, { simulcast: true }).map((one) => ({ ...one, active: true }));
   expect(encodings.map(({ rid }) => rid)).toEqual(Object.values(LAYER_RIDS));
   expect(activateOnly(encodings, ["low"])).toBe(true);
   expect(encodings.map(({ active }) => active)).toEqual([true, false, false]);
@@ -110,9 +111,62 @@ test("changes are told at once, until a quarter of the server's budget is spent"
   expect(pace.delayMs(62_000)).toBe(40);
 });
 
-test("Opus is asked for silence and error correction once, and nothing else is touched", () => {
-  const answer = "a=rtpmap:111 opus/48000/2\r\na=fmtp:111 minptime=10;useinbandfec=1\r\na=fmtp:96 x=1\r\n";
-  const changed = "a=rtpmap:111 opus/48000/2\r\na=fmtp:111 minptime=10;useinbandfec=1;usedtx=1\r\na=fmtp:96 x=1\r\n";
-  expect(withDtx(answer)).toBe(changed);
-  expect(withDtx(changed)).toBe(changed);
+test.each(["VP9", "AV1"] as const)("%s is sent as layers of its own: a mode stands on every encoding", (codec) => {
+  const modes = (simulcast: boolean) =>
+    videoEncodings("camera", 720, { simulcast, codec }).map(
+      (encoding) => (encoding as { scalabilityMode?: string }).scalabilityMode,
+    );
+  expect(modes(true)).toEqual(["L1T1", "L1T1", "L1T1"]);
+  expect(modes(false)).toEqual(["L1T1"]);
+  expect(videoEncodings("camera", 720, { simulcast: true, codec: "VP8" })).toEqual(
+    videoEncodings("camera", 720, { simulcast: true }),
+  );
+});
+
+describe("sound", () => {
+  const section = (mid: string, direction: string, parameters = "minptime=10;useinbandfec=1") =>
+    `m=audio 9 X 63 111\r\na=mid:${mid}\r\na=${direction}\r\na=rtpmap:63 red/48000/2\r\na=fmtp:63 111/111\r\n` +
+    `a=rtpmap:111 opus/48000/2\r\na=rtcp-fb:111 transport-cc\r\na=fmtp:111 ${parameters}\r\n`;
+  const video = "m=video 9 X 96\r\na=mid:9\r\na=recvonly\r\na=rtpmap:96 VP8/90000\r\na=fmtp:96 x=1\r\n";
+
+  test("a voice is cut where it is silent; a screen's sound is not, and keeps two channels", () => {
+    const uses: Record<string, "voice" | "music"> = { 0: "voice", 1: "music" };
+    const answer = section("0", "recvonly") + section("1", "recvonly") + section("2", "sendonly") + video;
+    const changed = answerSound(answer, (mid) => uses[mid]);
+    const parameters = [...changed.matchAll(/^a=fmtp:111 (.*)\r$/gm)].map(([, text]) => text);
+    expect(parameters).toEqual([
+      "minptime=10;useinbandfec=1;usedtx=1",
+      "minptime=10;useinbandfec=1;usedtx=0;stereo=1",
+      "minptime=10;useinbandfec=1",
+    ]);
+    expect(changed).toEndWith(video);
+    expect(answerSound(changed, (mid) => uses[mid])).toBe(changed);
+  });
+
+  test("a lost packet may be asked for again everywhere, and stereo may arrive", () => {
+    const offer = section("0", "sendonly") + section("2", "recvonly") + video;
+    const changed = offerSound(offer);
+    expect(changed.match(/^a=rtcp-fb:111 nack\r$/gm)).toHaveLength(2);
+    expect([...changed.matchAll(/^a=fmtp:111 (.*)\r$/gm)].map(([, text]) => text)).toEqual([
+      "minptime=10;useinbandfec=1",
+      "minptime=10;useinbandfec=1;stereo=1",
+    ]);
+    expect(changed).toEndWith(video);
+    expect(offerSound(changed)).toBe(changed);
+  });
+});
+
+test("a large offer is packed and read again; a browser that cannot pack sends it as it is", async () => {
+  const sdp = "a=candidate ".repeat(2_000);
+  const { sdpDeflate } = await packSdp(sdp);
+  expect(sdpDeflate?.length).toBeLessThan(1_000);
+  expect(await unpackSdp({ sdpDeflate })).toBe(sdp);
+  const before = [globalThis.CompressionStream, globalThis.DecompressionStream] as const;
+  try {
+    Object.assign(globalThis, { CompressionStream: undefined, DecompressionStream: undefined });
+    expect(await packSdp(sdp)).toEqual({ sdp });
+    expect(unpackSdp({ sdpDeflate })).rejects.toMatchObject({ reason: "unsupported" });
+  } finally {
+    Object.assign(globalThis, { CompressionStream: before[0], DecompressionStream: before[1] });
+  }
 });

@@ -51,6 +51,7 @@ async function connected() {
     establish: async () => {},
     onConnected: () => {},
     onFrame: () => {},
+    onWaiting: () => {},
     onState: (state) => states.push(state),
     judge: () => ({ kind: "again", afterMs: 0 }),
   });

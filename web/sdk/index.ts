@@ -24,7 +24,7 @@ export type { ConversationEvents } from "./chat/conversation-events.ts";
 export type { SendInput } from "./chat/outbox.ts";
 export type { LocalMessage } from "./chat/timeline.ts";
 export type { UploadOptions } from "./chat/upload.ts";
-export type { ConnectionState, TokenProvider } from "./connection-state.ts";
+export type { ConnectionState, TokenProvider, WaitingListener } from "./connection-state.ts";
 export { type ErrorReason, StoaError } from "./errors.ts";
 export type { VideoCodec } from "./room/codecs.ts";
 export type { DataMessage, DataOptions } from "./room/data.ts";

@@ -1,5 +1,6 @@
 import { Backoff, pause } from "./backoff.ts";
 import type { ConnectionState, TokenProvider } from "./connection-state.ts";
+import { deferred } from "./deferred.ts";
 import type { Ack, Dialect, Fields, Request, RequestType } from "./dialect.ts";
 import { isLost, StoaError } from "./errors.ts";
 import { onWake } from "./wake.ts";
@@ -18,11 +19,18 @@ export type LinkHooks<D extends Dialect> = {
   onConnected: () => void;
   onFrame: (frame: D["push"]) => void;
   onState: (state: ConnectionState, error: StoaError | null) => void;
+  /** The first connection has to wait, because the server was asked too often. */
+  onWaiting: (error: StoaError, seconds: number) => void;
   judge: (closed: Closed) => Verdict;
 };
 
 /** Reasons that coming back cannot cure. */
 const FINAL = new Set(["not-allowed", "not-found", "room-closed", "replaced", "removed", "invalid"]);
+
+/** How long to wait for a server that has said "too often" and not until when. */
+const UNTOLD_SECONDS = 10;
+/** All waiting before the first connection together; whoever called would like an answer. */
+const LONGEST_WAIT_SECONDS = 150;
 
 /** Keeps one socket open: opens, backs off, renews the token, until it is told to stop or told to go. */
 export class Link<D extends Dialect> {
@@ -31,7 +39,7 @@ export class Link<D extends Dialect> {
   readonly #backoff = new Backoff();
   #wire: Wire<D> | null = null;
   #state: ConnectionState = "CONNECTING";
-  #connected = Promise.withResolvers<void>();
+  #connected = deferred<void>();
   #stopListening = () => {};
 
   constructor(
@@ -52,16 +60,33 @@ export class Link<D extends Dialect> {
     return this.#wire !== null;
   }
 
-  /** The first connection: its failure is the caller's, who may have passed a wrong token. */
+  /**
+   * The first connection: its failure is the caller's, who may have passed a wrong token. Only a server that is asked too
+   * often, and says when it will listen again, is waited for.
+   */
   async start(): Promise<void> {
     try {
-      await this.#open();
+      await this.#openPatiently();
     } catch (error) {
       if (!isAboutToken(error as StoaError) || !this.tokenProvider) throw error;
       this.token = await this.tokenProvider();
-      await this.#open();
+      await this.#openPatiently();
     }
     this.#stopListening = onWake(() => this.#wire?.probe());
+  }
+
+  async #openPatiently(): Promise<void> {
+    for (let waitedSeconds = 0; ; ) {
+      try {
+        return await this.#open();
+      } catch (failure) {
+        const { reason, retryAfterSeconds = UNTOLD_SECONDS } = failure as StoaError;
+        waitedSeconds += retryAfterSeconds;
+        if (reason !== "rate-limited" || waitedSeconds > LONGEST_WAIT_SECONDS) throw failure;
+        this.#hooks.onWaiting(failure as StoaError, retryAfterSeconds);
+        await pause(retryAfterSeconds * 1000, this.#stop.signal);
+      }
+    }
   }
 
   /** Now or not at all. */
@@ -165,7 +190,7 @@ export class Link<D extends Dialect> {
 
   /** From here on calls wait for the next connection. */
   #await(): void {
-    this.#connected = Promise.withResolvers();
+    this.#connected = deferred();
     this.#connected.promise.catch(() => {});
   }
 

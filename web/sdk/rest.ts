@@ -1,4 +1,5 @@
 import { type ServerError, StoaError, serverError } from "./errors.ts";
+import { unreachable } from "./unreachable.ts";
 
 export type CallOptions = { signal?: AbortSignal; keepalive?: boolean };
 
@@ -30,7 +31,7 @@ export class Rest {
       });
     } catch (cause) {
       if (signal?.aborted) throw new StoaError("CANCELLED", "cancelled", "Cancelled.", { cause });
-      throw new StoaError("UNREACHABLE", "network", "The server cannot be reached.", { cause });
+      throw unreachable(this.base, cause);
     }
     if (!response.ok) throw serverError((await response.json().catch(() => ({}))) as ServerError);
     return (response.status === 204 ? undefined : await response.json()) as T;

@@ -1,5 +1,6 @@
 import type { Ack, Dialect, Fields, PushNamed, RequestType } from "./dialect.ts";
 import { closeError, type ServerError, StoaError, serverError } from "./errors.ts";
+import { unreachable } from "./unreachable.ts";
 
 export type Closed = { code: number; error: StoaError | null };
 
@@ -43,14 +44,12 @@ export class Wire<D extends Dialect> {
   /** Resolves once the socket is open; rejects when it cannot be opened in time. */
   static open<D extends Dialect>(options: WireOptions<D>): Promise<Wire<D>> {
     return new Promise((resolve, reject) => {
-      const unreachable = (code: number) =>
-        closeError(code) ?? new StoaError("UNREACHABLE", "network", "The server cannot be reached.");
       const opened = new Wire<D>({
         ...options,
         onClose: (closed) => {
           clearTimeout(timer);
           options.signal.removeEventListener("abort", abort);
-          reject(unreachable(closed.code));
+          reject(closeError(closed.code) ?? unreachable(options.url));
           options.onClose(closed);
         },
       });

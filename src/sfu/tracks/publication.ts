@@ -230,7 +230,8 @@ export class Publication {
       name: this.name,
       muted: this.muted,
       simulcast: this.isSimulcast,
-      codec: this.codec?.codec ?? null,
+      // RED is how Opus travels; what is heard is Opus.
+      codec: this.codec?.codec === "red" ? "opus" : (this.codec?.codec ?? null),
     };
   }
 }

@@ -63,7 +63,7 @@ export class Subscription implements Subscriber {
 
   sourceChanged(): void {
     if (!this.#transport || !this.publication.codec) return;
-    if (!this.section.attach(this.publication, this.#transport)) this.#reason = "source";
+    if (!this.section.attach(this.publication, this.#transport)) this.#reason = "codec";
     this.#switches = this.section.forwarder?.switches ?? 0;
   }
 
@@ -76,7 +76,8 @@ export class Subscription implements Subscriber {
   /** Which layer to deliver from now on; null pauses. When it takes a keyframe, the last one serves or one is asked for. */
   setLayer(layer: PublishedLayer | null, reason: DeliveryReason, nowMs: number): void {
     const forwarder = this.section.target ? this.section.forwarder : null;
-    this.#reason = forwarder ? reason : "source";
+    // Without a forwarder there is nothing to send yet, or nothing that this viewer could decode.
+    this.#reason = forwarder ? reason : this.#transport && this.publication.codec ? "codec" : "source";
     // Nothing comes: when it does again it goes on where it was, and nobody needs a keyframe for that.
     this.#starved = layer === null && this.#reason === "source" && (forwarder?.currentLayer ?? PAUSED) !== PAUSED;
     if (forwarder && !this.#starved) {

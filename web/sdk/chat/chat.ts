@@ -1,6 +1,6 @@
 import type { ChatConnected } from "../../../src/protocol/chat.ts";
 import type { Conversation as ConversationRecord, Unread } from "../../../src/protocol/chat-records.ts";
-import type { ConnectionState, TokenProvider } from "../connection-state.ts";
+import { type ConnectionState, type TokenProvider, type WaitingListener, warnOfWaiting } from "../connection-state.ts";
 import type { ChatDialect } from "../dialect.ts";
 import { Emitter } from "../emitter.ts";
 import { StoaError } from "../errors.ts";
@@ -12,7 +12,12 @@ import { type ChatPush, chatLink } from "./link.ts";
 import type { LocalMessage } from "./timeline.ts";
 
 /** For `connectChat`. */
-export type ChatOptions = { tokenProvider?: TokenProvider };
+export type ChatOptions = {
+  /** Without one, the chat ends with the token. */
+  tokenProvider?: TokenProvider;
+  /** The server was asked too often and the first connection waits. */
+  onWaiting?: WaitingListener;
+};
 
 /** What a chat tells of, by name; listen with `chat.on(name, …)`. */
 export type ChatEvents = {
@@ -38,10 +43,11 @@ export class Chat extends Emitter<ChatEvents> {
   #renewal: ReturnType<typeof setTimeout> | undefined;
 
   /** @internal Use `connectChat`. */
-  constructor(endpoint: string, token: string, { tokenProvider }: ChatOptions) {
+  constructor(endpoint: string, token: string, { tokenProvider, onWaiting = warnOfWaiting }: ChatOptions) {
     super();
     this.#link = chatLink(endpoint, token, tokenProvider, {
       onState: (state, error) => this.#stateChanged(state, error),
+      onWaiting,
       onFrame: (push) => this.#receive(push),
       onHello: (hello, wire) => this.#resume(hello, wire),
     });

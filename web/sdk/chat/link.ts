@@ -1,6 +1,6 @@
 import type { ChatConnected } from "../../../src/protocol/chat.ts";
 import { CHAT_CLOSE_CODES } from "../../../src/protocol/close-codes.ts";
-import type { ConnectionState, TokenProvider } from "../connection-state.ts";
+import type { ConnectionState, TokenProvider, WaitingListener } from "../connection-state.ts";
 import type { ChatDialect } from "../dialect.ts";
 import type { StoaError } from "../errors.ts";
 import { Link } from "../link.ts";
@@ -9,6 +9,7 @@ import type { Wire } from "../wire.ts";
 export type ChatPush = ChatDialect["push"];
 
 export type ChatLinkHooks = {
+  onWaiting: WaitingListener;
   onState: (state: ConnectionState, error: StoaError | null) => void;
   onFrame: (push: ChatPush) => void;
   /** The server knows us: rejoin on this socket before anything else is sent. */
@@ -23,10 +24,11 @@ export function chatLink(
   endpoint: string,
   token: string,
   tokenProvider: TokenProvider | undefined,
-  { onState, onFrame, onHello }: ChatLinkHooks,
+  { onState, onWaiting, onFrame, onHello }: ChatLinkHooks,
 ): Link<ChatDialect> {
   return new Link<ChatDialect>(endpoint, token, tokenProvider, {
     onState,
+    onWaiting,
     onFrame,
     establish: async (wire) => onHello(await wire.expect("connected"), wire),
     onConnected: () => {},

@@ -1,5 +1,7 @@
 import type { Attachment, Message, Metadata } from "../../../src/protocol/chat-records.ts";
+import { deferred } from "../deferred.ts";
 import type { StoaError } from "../errors.ts";
+import { uuid } from "../uuid.ts";
 import type { LocalMessage } from "./timeline.ts";
 
 /** What a message holds; text or an attachment, or both. */
@@ -27,8 +29,8 @@ export class Outbox {
   constructor(readonly deliver: (outgoing: Outgoing) => Promise<Message>) {}
 
   add(input: SendInput): { outgoing: Outgoing; done: Promise<Message> } {
-    const { promise, resolve, reject } = Promise.withResolvers<Message>();
-    const clientMessageId = input.clientMessageId ?? crypto.randomUUID();
+    const { promise, resolve, reject } = deferred<Message>();
+    const clientMessageId = input.clientMessageId ?? uuid();
     const outgoing = { input, clientMessageId, clientSentAt: Date.now() };
     this.#waiting.push({ ...outgoing, resolve, reject });
     void this.#run();

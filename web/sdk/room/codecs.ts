@@ -7,11 +7,13 @@ const RECEIVED: readonly VideoCodec[] = ["VP8", "H264", "VP9", "AV1"];
 export function preferCodecs(transceiver: RTCRtpTransceiver, kind: "audio" | "video", first?: VideoCodec): void {
   const capabilities = RTCRtpReceiver.getCapabilities(kind)?.codecs ?? [];
   const wanted = kind === "audio" ? audioCodecs(capabilities) : videoCodecs(capabilities, first);
-  if (wanted.length > 0) transceiver.setCodecPreferences(wanted);
+  // Firefox has it since 128.
+  if (wanted.length > 0) transceiver.setCodecPreferences?.(wanted);
 }
 
+/** RED first, where the browser has it: every packet repeats the one before, so that a single loss is not heard. */
 function audioCodecs(codecs: RTCRtpCodec[]): RTCRtpCodec[] {
-  return codecs.filter(({ mimeType }) => /\/opus$/i.test(mimeType));
+  return ["red", "opus"].flatMap((name) => codecs.filter(({ mimeType }) => mimeType.toLowerCase() === `audio/${name}`));
 }
 
 function videoCodecs(codecs: RTCRtpCodec[], first: VideoCodec | undefined): RTCRtpCodec[] {

@@ -15,38 +15,63 @@ export type DataOptions = {
 /** Text that somebody in the room has sent; `from` is null when it was the server. */
 export type DataMessage = { from: string | null; topic?: string; payload: string };
 
+type DataFrame = { topic?: string; to?: string[]; payload: string };
+
+const REOPEN_MS = 500;
 const MAX_FRAME_BYTES = 65_536;
 const MAX_SOCKET_BYTES = 8_192;
 
-/** Two data channels, opened by us; while they are not open the socket carries what is small enough. */
+/**
+ * Two data channels, opened by us; while one is not open the socket carries what is small enough. What is to arrive for
+ * certain never takes the channel that loses things, and leaves in the order in which it was sent, whichever way it takes.
+ */
 export class DataChannels {
-  readonly #reliable: RTCDataChannel;
-  readonly #lossy: RTCDataChannel;
+  #reliable: RTCDataChannel;
+  #lossy: RTCDataChannel;
+  /** When the last reliable message has left. */
+  #last: Promise<void> = Promise.resolve();
 
   constructor(
-    transport: Transport,
+    readonly transport: Transport,
     readonly request: RtcRequest,
-    onMessage: (message: DataMessage) => void,
+    readonly onMessage: (message: DataMessage) => void,
   ) {
-    this.#reliable = transport.addChannel("reliable");
-    this.#lossy = transport.addChannel("lossy", { ordered: false, maxRetransmits: 0 });
-    for (const channel of [this.#reliable, this.#lossy]) {
-      channel.addEventListener("message", ({ data }) => onMessage(JSON.parse(String(data)) as DataMessage));
-    }
+    this.#reliable = this.#open("reliable");
+    this.#lossy = this.#open("lossy");
   }
 
   async send(payload: string, { reliable = true, topic, to }: DataOptions): Promise<void> {
-    const channel = reliable ? this.#reliable : this.#lossy;
     const frame = { ...(topic === undefined ? {} : { topic }), ...(to === undefined ? {} : { to }), payload };
-    const text = JSON.stringify(frame);
-    const bytes = new TextEncoder().encode(text).length;
+    if (!reliable) return this.#leave(this.#lossy, frame);
+    const left = this.#last.then(() => this.#leave(this.#reliable, frame));
+    this.#last = left.catch(() => {});
+    return left;
+  }
+
+  async #leave(channel: RTCDataChannel, frame: DataFrame): Promise<void> {
     if (channel.readyState === "open") {
-      if (bytes > MAX_FRAME_BYTES) throw tooLarge(MAX_FRAME_BYTES);
+      const text = JSON.stringify(frame);
+      if (new TextEncoder().encode(text).length > MAX_FRAME_BYTES) throw tooLarge(MAX_FRAME_BYTES);
       channel.send(text);
       return;
     }
-    if (new TextEncoder().encode(payload).length > MAX_SOCKET_BYTES) throw tooLarge(MAX_SOCKET_BYTES);
+    if (new TextEncoder().encode(frame.payload).length > MAX_SOCKET_BYTES) throw tooLarge(MAX_SOCKET_BYTES);
     await this.request("data.send", frame);
+  }
+
+  #open(label: "reliable" | "lossy"): RTCDataChannel {
+    const { transport } = this;
+    const channel = transport.addChannel(label, label === "lossy" ? { ordered: false, maxRetransmits: 0 } : {});
+    channel.addEventListener("message", ({ data }) => this.onMessage(JSON.parse(String(data)) as DataMessage));
+    // The server closes a channel whose reader is too far behind; another one may be opened.
+    channel.addEventListener("close", () => {
+      setTimeout(() => {
+        if (transport.closed) return;
+        if (label === "reliable") this.#reliable = this.#open(label);
+        else this.#lossy = this.#open(label);
+      }, REOPEN_MS);
+    });
+    return channel;
   }
 }
 

@@ -26,8 +26,16 @@ export async function capture(constraints: MediaStreamConstraints): Promise<Medi
 
 /** The chosen screen, and its sound where the browser offers it. */
 export async function captureScreen(options: DisplayMediaStreamOptions): Promise<MediaStreamTrack[]> {
+  const devices = requireDevices();
+  if (!devices.getDisplayMedia) {
+    throw new StoaError(
+      "NO_SCREEN_SHARING",
+      "unsupported",
+      "This browser cannot share a screen; those of phones cannot.",
+    );
+  }
   try {
-    return (await requireDevices().getDisplayMedia(options)).getTracks();
+    return (await devices.getDisplayMedia(options)).getTracks();
   } catch (error) {
     throw deviceError(error);
   }

@@ -1,6 +1,6 @@
 import { CLOSE_CODES } from "../../../src/protocol/close-codes.ts";
 import type { JoinAck, Push } from "../../../src/protocol/signaling.ts";
-import type { ConnectionState, TokenProvider } from "../connection-state.ts";
+import type { ConnectionState, TokenProvider, WaitingListener } from "../connection-state.ts";
 import type { RtcDialect, RtcRequest } from "../dialect.ts";
 import { isLost, StoaError } from "../errors.ts";
 import { Link, type Verdict } from "../link.ts";
@@ -18,6 +18,7 @@ export type RoomLinkOptions = {
   tokenProvider: TokenProvider | undefined;
   connectionId: string;
   sdk: string;
+  onWaiting: WaitingListener;
   onState: (state: ConnectionState, error: StoaError | null) => void;
   onJoined: (ack: JoinAck, how: Joined) => void;
   onPush: (push: Push) => void;
@@ -53,6 +54,7 @@ export class RoomLink {
         if (state === "DISCONNECTED" || state === "FAILED") removeEventListener("pagehide", this.#pageGone);
         options.onState(state, error);
       },
+      onWaiting: options.onWaiting,
       judge: (closed) => this.#judge(closed),
     });
   }

@@ -78,7 +78,7 @@ export class LocalParticipant {
   /** The screen the user picks; its sound too where the browser offers it. */
   async shareScreen({ audio = true, ...publish }: ScreenOptions = {}): Promise<LocalTrack> {
     requirePublish(this.permissions, "video");
-    const tracks = await captureScreen({ video: { frameRate: 15 }, audio });
+    const tracks = await captureScreen({ video: { frameRate: 15 }, audio: audio && MUSIC });
     const [sound] = tracks.filter(({ kind }) => kind === "audio");
     const [picture] = tracks.filter(({ kind }) => kind === "video");
     if (!picture) throw new StoaError("NO_SCREEN", "device-not-found", "No screen was chosen.");
@@ -190,6 +190,9 @@ export class LocalParticipant {
     }
   }
 }
+
+/** A screen's sound is no voice: what cleans a microphone spoils it. */
+const MUSIC = { channelCount: 2, echoCancellation: false, noiseSuppression: false, autoGainControl: false };
 
 function exact(deviceId: string | undefined): MediaTrackConstraints {
   return deviceId === undefined ? {} : { deviceId: { exact: deviceId } };

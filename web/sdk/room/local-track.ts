@@ -1,4 +1,5 @@
 import type { Layer, TrackKind, TrackSource } from "../../../src/protocol/room-records.ts";
+import { uuid } from "../uuid.ts";
 import type { VideoCodec } from "./codecs.ts";
 import { activateOnly, videoEncodings } from "./encodings.ts";
 
@@ -19,7 +20,7 @@ export type PublishOptions = {
 /** A microphone, camera, screen or any track of the page's own that this participant publishes. */
 export class LocalTrack {
   /** @internal */
-  readonly clientTrackId = crypto.randomUUID();
+  readonly clientTrackId = uuid();
   /** `audio` or `video`. */
   readonly kind: TrackKind;
   /** What it shows. */
@@ -53,7 +54,7 @@ export class LocalTrack {
       options.encodings ??
       (this.kind === "audio"
         ? [{ maxBitrate: this.source === "screenShareAudio" ? 128_000 : 48_000 }]
-        : videoEncodings(this.source, height, options.simulcast ?? true));
+        : videoEncodings(this.source, height, { simulcast: options.simulcast ?? true, codec: options.codec }));
   }
 
   /** Shows what is being published, without sound. */

@@ -1,30 +1,51 @@
 import { onWake } from "../wake.ts";
+import { FlowMeter } from "./flow-meter.ts";
 import type { Transport } from "./transport.ts";
+
+/** What is done about media that does not flow, one after another. */
+export type Remedy = "ice-restart" | "new-connection";
 
 export type MediaGuardDeps = {
   signalingOpen: () => boolean;
   /** Media has stopped, or flows again. */
   onFlow: (flowing: boolean) => void;
   /** `ever`: whether this connection has carried anything at all. */
-  onRestart: (ever: boolean) => void;
-  /** Restarts were of no use: join anew. */
+  onRemedy: (remedy: Remedy, ever: boolean) => void;
+  /** Another peer connection in the same session: nobody sees a leave. Resolves when its offer was answered. */
+  rebuild: () => Promise<void>;
+  /** Nothing was of use: join anew. */
   giveUp: (ever: boolean) => void;
 };
 
 /** A short hiccup mends itself; browsers say `disconnected` after five seconds of silence already. */
 const PATIENCE_MS = 2_000;
 const FIRST_MS = 10_000;
-const RETRY_MS = 4_000;
-const RESTARTS = 4;
+/** How long each remedy has before the next is tried. */
+const REMEDIES: readonly { remedy: Remedy; waitMs: number }[] = [
+  { remedy: "ice-restart", waitMs: 4_000 },
+  { remedy: "new-connection", waitMs: 6_000 },
+  { remedy: "new-connection", waitMs: 8_000 },
+];
+const METER_EVERY_MS = 2_500;
+/** Silence of this many readings in a row is more than a pause between two reports. */
+const SILENT_READINGS = 4;
+/** So much flow in a row, and the trouble is over: what is wrong after it is another one. */
+const FLOWING_READINGS = 2;
 
-/** Notices that media has stopped flowing and brings it back: an ICE restart first, a fresh join when that fails. */
+/** Notices that media has stopped flowing and brings it back, by remedies that grow. */
 export class MediaGuard {
   readonly #deps: MediaGuardDeps;
   readonly #stopListening: () => void;
   #transport: Transport | null = null;
+  #meter = new FlowMeter();
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #restarts = 0;
+  #metering: ReturnType<typeof setInterval> | undefined;
+  #tried = 0;
   #ever = false;
+  /** Who has noticed that nothing comes over a connection that is up; only they can tell that it is over. */
+  #stalledBy: "server" | "meter" | null = null;
+  #silent = 0;
+  #flowing = 0;
 
   constructor(deps: MediaGuardDeps) {
     this.#deps = deps;
@@ -32,20 +53,31 @@ export class MediaGuard {
     this.#stopListening = onWake(() => this.#transport && this.check());
   }
 
+  /** The connection of a join. */
   watch(transport: Transport): void {
-    clearTimeout(this.#timer);
-    this.#transport = transport;
-    this.#restarts = 0;
+    this.#tried = 0;
     this.#ever = false;
+    this.#stalledBy = null;
+    this.replace(transport);
     this.#later(FIRST_MS);
+  }
+
+  /** Another connection of the same session: what was tried so far counts on. */
+  replace(transport: Transport): void {
+    clearTimeout(this.#timer);
+    clearInterval(this.#metering);
+    this.#transport = transport;
+    this.#meter = new FlowMeter();
+    this.#silent = this.#flowing = 0;
+    this.#metering = setInterval(() => void this.#read(transport), METER_EVERY_MS);
   }
 
   stateChanged(state: RTCPeerConnectionState): void {
     switch (state) {
       case "connected":
-        clearTimeout(this.#timer);
-        this.#restarts = 0;
         this.#ever = true;
+        if (this.#stalledBy !== null) break;
+        clearTimeout(this.#timer);
         this.#deps.onFlow(true);
         break;
       case "disconnected":
@@ -59,38 +91,72 @@ export class MediaGuard {
     }
   }
 
-  /** Restarts unless media flows. While the socket is down there is nothing to do: a resume calls this again. */
+  /** The connection is up, and nothing comes of what is due. */
+  stalled(by: "server" | "meter" = "server"): void {
+    const first = this.#stalledBy === null;
+    this.#stalledBy = by;
+    if (!first) return;
+    this.#deps.onFlow(false);
+    this.check();
+  }
+
+  flows(by: "server" | "meter" = "server"): void {
+    if (this.#stalledBy !== by) return;
+    this.#stalledBy = null;
+    if (this.#transport?.pc.connectionState !== "connected") return;
+    clearTimeout(this.#timer);
+    this.#deps.onFlow(true);
+  }
+
+  /** Does something about it unless media flows. While the socket is down there is nothing to do: a resume calls this again. */
   check = (): void => {
     clearTimeout(this.#timer);
     const transport = this.#transport;
-    if (!transport || !this.#deps.signalingOpen() || isFine(transport.pc.connectionState)) return;
-    if (this.#restarts >= RESTARTS) {
-      this.#restarts = 0;
+    if (!transport || !this.#deps.signalingOpen() || this.#isFine(transport)) return;
+    const next = REMEDIES[this.#tried];
+    if (!next) {
+      this.#tried = 0;
       this.#deps.giveUp(this.#ever);
       return;
     }
-    this.#restarts += 1;
-    this.#deps.onRestart(this.#ever);
-    void transport
-      .negotiate({ iceRestart: true })
+    this.#tried += 1;
+    this.#deps.onRemedy(next.remedy, this.#ever);
+    const done = next.remedy === "ice-restart" ? transport.negotiate({ iceRestart: true }) : this.#deps.rebuild();
+    const current = this.#transport;
+    void done
       .catch(() => {})
       .then(() => {
-        if (this.#transport === transport) this.#later(RETRY_MS);
+        if (this.#transport === current) this.#later(next.waitMs);
       });
   };
 
   close(): void {
     clearTimeout(this.#timer);
+    clearInterval(this.#metering);
     this.#transport = null;
     this.#stopListening();
+  }
+
+  async #read(transport: Transport): Promise<void> {
+    if (transport.pc.connectionState !== "connected") {
+      this.#silent = this.#flowing = 0;
+      return;
+    }
+    const flow = await this.#meter.read(transport.pc);
+    if (this.#transport !== transport) return;
+    this.#silent = flow === "silent" ? this.#silent + 1 : 0;
+    this.#flowing = flow === "flows" ? this.#flowing + 1 : 0;
+    if (this.#silent >= SILENT_READINGS) this.stalled("meter");
+    if (this.#flowing > 0) this.flows("meter");
+    if (this.#flowing >= FLOWING_READINGS && this.#stalledBy === null) this.#tried = 0;
+  }
+
+  #isFine({ pc }: Transport): boolean {
+    return pc.connectionState === "closed" || (pc.connectionState === "connected" && this.#stalledBy === null);
   }
 
   #later(ms: number): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(this.check, ms);
   }
-}
-
-function isFine(state: RTCPeerConnectionState): boolean {
-  return state === "connected" || state === "closed";
 }

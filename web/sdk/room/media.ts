@@ -24,21 +24,24 @@ export type MediaDeps = {
 export class Media {
   readonly #deps: MediaDeps;
   readonly #guard: MediaGuard;
-  /** Whether the server believes a track to be muted. */
-  #toldMuted = new WeakMap<LocalTrack, boolean>();
+  /** Whether the server believes a track to be muted, by its id there. */
+  readonly #toldMuted = new Map<string, boolean>();
   #stats = new StatsReader();
   #transport: Transport | null = null;
   #data: DataChannels | null = null;
-  #limits: JoinAck["limits"] | null = null;
+  #joined: JoinAck | null = null;
 
   constructor(deps: MediaDeps) {
     this.#deps = deps;
     this.#guard = new MediaGuard({
       signalingOpen: () => deps.link.open,
       onFlow: deps.onFlow,
-      onRestart: (ever) => {
+      onRemedy: (how, ever) => {
         if (!ever && this.#transport?.relayMissing) deps.record("error", { code: "TURN_UNREACHABLE" });
-        deps.record("reconnecting", { how: "ice-restart" });
+        deps.record("reconnecting", { how });
+      },
+      rebuild: async () => {
+        if (this.#joined) await this.#open(this.#joined, (transport) => this.#guard.replace(transport));
       },
       giveUp: (ever) => {
         if (!ever) deps.onError(new StoaError("MEDIA_UNREACHABLE", "udp-blocked", UDP_BLOCKED));
@@ -48,7 +51,22 @@ export class Media {
   }
 
   /** A peer connection of its own for each join; what was published is published again. */
-  connect({ iceServers, permissions, limits }: JoinAck): void {
+  connect(joined: JoinAck): void {
+    this.#toldMuted.clear();
+    this.#open(joined, (transport) => this.#guard.watch(transport)).catch(this.#deps.onError);
+  }
+
+  /** The server notices that nothing comes of what is due, and that it comes again. */
+  stalled(): void {
+    this.#guard.stalled();
+  }
+
+  flows(): void {
+    this.#guard.flows();
+  }
+
+  async #open(joined: JoinAck, watch: (transport: Transport) => void): Promise<void> {
+    const { iceServers, permissions } = joined;
     this.#transport?.close();
     const transport = new Transport({
       iceServers,
@@ -60,16 +78,13 @@ export class Media {
       },
     });
     this.#transport = transport;
-    this.#limits = limits;
-    this.#toldMuted = new WeakMap();
+    this.#joined = joined;
     this.#stats = new StatsReader();
     this.#data = null;
-    this.#guard.watch(transport);
+    watch(transport);
     this.#prepare(transport, permissions);
-    const again = [...this.#deps.localTracks].map((track) => transport.send(track));
-    Promise.all(again)
-      .then(() => this.#catchUp(transport))
-      .catch(this.#deps.onError);
+    await Promise.all([...this.#deps.localTracks].map((track) => transport.send(track)));
+    await this.#catchUp(transport);
   }
 
   /** The session goes on: what could not be said while the socket was gone is said now. */
@@ -83,7 +98,8 @@ export class Media {
 
   permissionsChanged(permissions: Permissions): void {
     const transport = this.#transport;
-    if (!transport) return;
+    if (!transport || !this.#joined) return;
+    this.#joined = { ...this.#joined, permissions };
     this.#prepare(transport, permissions);
     this.#catchUp(transport).catch(this.#deps.onError);
   }
@@ -113,10 +129,10 @@ export class Media {
 
   async tellMuted(track: LocalTrack): Promise<void> {
     const { id, muted } = track;
-    if (id === null || (this.#toldMuted.get(track) ?? false) === muted) return;
+    if (id === null || (this.#toldMuted.get(id) ?? false) === muted) return;
     try {
       await this.#deps.link.request("track.mute", { trackId: id, muted });
-      this.#toldMuted.set(track, muted);
+      this.#toldMuted.set(id, muted);
     } catch (error) {
       if (!isLost(error)) throw error;
     }
@@ -124,7 +140,7 @@ export class Media {
 
   /** The server has muted it by itself. */
   mutedByServer(track: LocalTrack): void {
-    this.#toldMuted.set(track, true);
+    if (track.id !== null) this.#toldMuted.set(track.id, true);
   }
 
   async sendData(payload: string, options: DataOptions): Promise<void> {
@@ -158,7 +174,7 @@ export class Media {
       transport.addSections("audio", FIRST_SECTIONS);
       transport.addSections("video", FIRST_SECTIONS);
     }
-    if (this.#limits) this.#deps.subscriptions.use(subscribe ? transport : null, this.#limits);
+    if (this.#joined) this.#deps.subscriptions.use(subscribe ? transport : null, this.#joined.limits);
   }
 
   async #catchUp(transport: Transport): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Permissions, Quality } from "../../../src/protocol/room-records.ts";
-import type { ConnectionState, TokenProvider } from "../connection-state.ts";
+import type { ConnectionState, TokenProvider, WaitingListener } from "../connection-state.ts";
 import type { StoaError } from "../errors.ts";
 import type { DataMessage } from "./data.ts";
 import type { LocalTrack } from "./local-track.ts";
@@ -10,6 +10,8 @@ import type { RemoteTrack } from "./remote-track.ts";
 export type RoomOptions = {
   /** Without one, a room that has to be joined anew after the token's end is lost. */
   tokenProvider?: TokenProvider;
+  /** The server was asked too often and the first connection waits. */
+  onWaiting?: WaitingListener;
   /** Receive every track that is published; on by default. */
   autoSubscribe?: boolean;
   /** Play the others' sound without an element of yours; on by default. */

@@ -1,10 +1,11 @@
 import { mayPublish } from "../../../src/protocol/may-publish.ts";
 import type { Permissions, Speaker } from "../../../src/protocol/room-records.ts";
 import type { JoinAck, Push } from "../../../src/protocol/signaling.ts";
-import type { ConnectionState } from "../connection-state.ts";
+import { type ConnectionState, warnOfWaiting } from "../connection-state.ts";
 import { Emitter } from "../emitter.ts";
 import { isLost, StoaError } from "../errors.ts";
 import { Rest } from "../rest.ts";
+import { uuid } from "../uuid.ts";
 import { AudioOutput } from "./audio-output.ts";
 import type { DataOptions } from "./data.ts";
 import { type Joined, RoomLink } from "./link.ts";
@@ -30,7 +31,7 @@ export class Room extends Emitter<RoomEvents> {
   /** The media server that carries the call. */
   serverName = "";
   /** Finds this connection in the dashboard and by REST. */
-  readonly connectionId = crypto.randomUUID();
+  readonly connectionId = uuid();
   readonly #options: RoomOptions;
   readonly #link: RoomLink;
   readonly #roster: Roster;
@@ -46,11 +47,11 @@ export class Room extends Emitter<RoomEvents> {
   constructor(endpoint: string, token: string, sdk: string, options: RoomOptions) {
     super();
     const { connectionId } = this;
-    const { tokenProvider, autoSubscribe = true, telemetry = true } = options;
+    const { tokenProvider, onWaiting = warnOfWaiting, autoSubscribe = true, telemetry = true } = options;
     const onError = (error: unknown) => this.#failed(error);
     this.#options = options;
     this.#link = new RoomLink({
-      ...{ endpoint, token, sdk, tokenProvider, connectionId },
+      ...{ endpoint, token, sdk, tokenProvider, connectionId, onWaiting },
       onState: (_state, error) => this.#stateChanged(error),
       onJoined: (ack, how) => this.#joined(ack, how),
       onPush: (push) => this.#receive(push),
@@ -168,6 +169,12 @@ export class Room extends Emitter<RoomEvents> {
         this.#localTrack(push.trackId)
           ?.setWantedLayers(push.layers)
           .catch((error) => this.#failed(error));
+        break;
+      case "media.stalled":
+        this.#media.stalled();
+        break;
+      case "media.flows":
+        this.#media.flows();
         break;
       case "permissions.changed":
         this.#permissionsChanged(push.permissions);

@@ -3,7 +3,8 @@ import type { PublishedSection, SubscribedSection } from "../../../src/protocol/
 import type { RtcRequest } from "../dialect.ts";
 import { preferCodecs } from "./codecs.ts";
 import type { LocalTrack } from "./local-track.ts";
-import { packSdp, unpackSdp, withDtx, withoutCandidates } from "./sdp.ts";
+import { answerSound, offerSound, type SoundUse } from "./opus.ts";
+import { packSdp, unpackSdp, withoutCandidates } from "./sdp.ts";
 
 /** A section that receives: it stays for the life of the connection and shows one remote track after another. */
 export type Section = { kind: TrackKind; transceiver: RTCRtpTransceiver; trackId: string | null };
@@ -68,7 +69,8 @@ export class Transport {
   }
 
   addChannel(label: string, options?: RTCDataChannelInit): RTCDataChannel {
-    this.#stale = true;
+    // Only the first needs a section of its own.
+    this.#stale ||= this.pc.sctp === null;
     return this.pc.createDataChannel(label, options);
   }
 
@@ -121,6 +123,10 @@ export class Transport {
     return this.#stale ? this.negotiate() : (this.#waiting ?? this.#queue);
   }
 
+  get closed(): boolean {
+    return this.#closed.signal.aborted;
+  }
+
   close(): void {
     this.#closed.abort();
     this.pc.close();
@@ -132,7 +138,7 @@ export class Transport {
     const iceRestart = this.#restart;
     this.#restart = this.#stale = false;
     try {
-      await pc.setLocalDescription(await pc.createOffer({ iceRestart }));
+      await this.#describe(await pc.createOffer({ iceRestart }));
       const ack = await this.#deps.request("media.offer", {
         ...(await packSdp(withoutCandidates(pc.localDescription?.sdp ?? ""))),
         ...(iceRestart ? { iceRestart } : {}),
@@ -140,7 +146,10 @@ export class Transport {
         subscribe: this.#deps.subscribed(),
       });
       if (this.#closed.signal.aborted) return;
-      await pc.setRemoteDescription({ type: "answer", sdp: withDtx(await unpackSdp(ack)) });
+      await pc.setRemoteDescription({
+        type: "answer",
+        sdp: answerSound(await unpackSdp(ack), (mid) => this.#soundUse(mid)),
+      });
       for (const { clientTrackId, trackId } of ack.tracks) {
         for (const track of this.#sending.values()) if (track?.clientTrackId === clientTrackId) track.id = trackId;
       }
@@ -152,6 +161,22 @@ export class Transport {
       throw error;
     }
     await this.#settled();
+  }
+
+  async #describe({ sdp = "" }: RTCSessionDescriptionInit): Promise<void> {
+    try {
+      await this.pc.setLocalDescription({ type: "offer", sdp: offerSound(sdp) });
+    } catch {
+      // Not every browser lets a page change its offer.
+      await this.pc.setLocalDescription({ type: "offer", sdp });
+    }
+  }
+
+  #soundUse(mid: string): SoundUse | undefined {
+    for (const [transceiver, track] of this.#sending) {
+      if (transceiver.mid === mid) return track?.source === "screenShareAudio" ? "music" : "voice";
+    }
+    return undefined;
   }
 
   #published(): PublishedSection[] {

@@ -1,0 +1,200 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { hearing, joinRoom, moreFrames, showing } from "./page-api.ts";
+import { openStage, type SitePage, type Stage } from "./stage.ts";
+
+declare global {
+  interface Window {
+    connections: RTCPeerConnection[];
+  }
+}
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await openStage();
+}, 90_000);
+afterAll(() => stage?.close());
+
+/** Two pages in a room of their own; `lacking` is a codec that the second cannot decode. */
+async function pair(name: string, lacking?: string): Promise<[sender: SitePage, viewer: SitePage]> {
+  const { id } = await stage.stoa.rooms.create({ name });
+  const [sender, viewer] = [await stage.page(), await stage.page()];
+  for (const page of [sender, viewer]) await page.evaluate(rememberConnections);
+  if (lacking !== undefined) await viewer.evaluate(forget, lacking);
+  await joinRoom(viewer, await stage.rtc(id, "viewer"));
+  await joinRoom(sender, await stage.rtc(id, "sender"));
+  return [sender, viewer];
+}
+
+function rememberConnections(): void {
+  window.connections = [];
+  const Original = RTCPeerConnection;
+  window.RTCPeerConnection = class extends Original {
+    constructor(configuration?: RTCConfiguration) {
+      super(configuration);
+      window.connections.push(this);
+    }
+  };
+}
+
+function forget(codec: string): void {
+  const original = RTCRtpReceiver.getCapabilities.bind(RTCRtpReceiver);
+  RTCRtpReceiver.getCapabilities = (kind) => {
+    const all = original(kind);
+    return all && { ...all, codecs: all.codecs.filter(({ mimeType }) => !mimeType.endsWith(`/${codec}`)) };
+  };
+}
+
+const publishCamera = (page: SitePage, codec: "VP9" | "AV1") =>
+  page.evaluate(async (codec) => {
+    await window.room.localParticipant.enableCamera({ codec, width: 960, height: 540, frameRate: 15 });
+  }, codec);
+
+/** Rids whose packets have left, with their heights. */
+const sentLayers = (page: SitePage) =>
+  page.evaluate(async () => {
+    const stats = await window.room.getStats();
+    const layers = stats?.tracks.filter(({ direction, kind, bps }) => direction === "out" && kind === "video" && bps);
+    return (layers ?? []).map(({ rid, codec }) => `${rid} ${codec}`).sort();
+  });
+
+async function sending(page: SitePage, layers: string[]): Promise<void> {
+  const deadline = Date.now() + 40_000;
+  while (JSON.stringify(await sentLayers(page)) !== JSON.stringify(layers)) {
+    if (Date.now() > deadline) expect(await sentLayers(page)).toEqual(layers);
+    await Bun.sleep(500);
+  }
+}
+
+const resize = (page: SitePage, id: string, height: number) =>
+  page.evaluate(
+    ({ id, height }) => {
+      const element = document.getElementById(id);
+      if (element) element.style.cssText = `display:block;width:${(height * 16) / 9}px;height:${height}px`;
+    },
+    { id, height },
+  );
+
+describe("[8] newer codecs", () => {
+  test.each(["VP9", "AV1"] as const)(
+    "%s is sent in three sizes, and a viewer gets the one that it shows",
+    async (codec) => {
+      const [sender, viewer] = await pair(`layers-${codec}`);
+      await publishCamera(sender, codec);
+      await moreFrames(viewer, "sender-camera", 5, 60_000);
+      await resize(viewer, "sender-camera", 540);
+      await showing(viewer, "sender-camera", [500, 540], 60_000);
+      // Somebody for every size, so that none of them is switched off.
+      const { id } = (await stage.stoa.rooms.list()).find(({ name }) => name === `layers-${codec}`) ?? { id: "" };
+      const others = await Promise.all(
+        [90, 270].map(async (height) => {
+          const page = await stage.page();
+          await joinRoom(page, await stage.rtc(id, `small-${height}`));
+          await moreFrames(page, "sender-camera", 1, 60_000);
+          await resize(page, "sender-camera", height);
+          return page;
+        }),
+      );
+      await sending(sender, [`f ${codec}`, `h ${codec}`, `q ${codec}`]);
+      for (const [index, range] of [
+        [100, 140],
+        [250, 280],
+      ].entries()) {
+        await showing(others[index] as SitePage, "sender-camera", range as [number, number], 40_000);
+      }
+      for (const page of [sender, viewer, ...others]) await page.context().close();
+    },
+    180_000,
+  );
+
+  test("a viewer who cannot decode it is told so", async () => {
+    const [sender, viewer] = await pair("undecodable", "VP9");
+    await publishCamera(sender, "VP9");
+    await viewer.waitForFunction(
+      () => window.room.participants.get("sender")?.track("camera")?.delivered?.reason === "codec",
+      undefined,
+      { timeout: 40_000, polling: 100 },
+    );
+    for (const page of [sender, viewer]) await page.context().close();
+  }, 90_000);
+});
+
+/** What was agreed on for the sound that the page sends. */
+const sentSound = (page: SitePage) =>
+  page.evaluate(() => {
+    const sections = (window.connections.at(-1)?.remoteDescription?.sdp ?? "").split(/^(?=m=)/m);
+    return sections.find((section) => section.startsWith("m=audio") && section.includes("a=recvonly")) ?? "";
+  });
+
+describe("[11] sound", () => {
+  test("a voice travels with redundancy, may be asked for again, and is heard", async () => {
+    const [sender, viewer] = await pair("voice");
+    await sender.evaluate(async () => void (await window.room.localParticipant.enableMicrophone()));
+    await hearing(viewer, 40_000);
+    const sent = await sentSound(sender);
+    expect(sent).toMatch(/^m=audio \d+ \S+ 63 111\r$/m);
+    expect(sent).toMatch(/^a=rtcp-fb:111 nack\r$/m);
+    expect(sent).toMatch(/^a=fmtp:111 .*usedtx=1/m);
+    expect(sent).not.toMatch(/^a=fmtp:111 .*stereo=1/m);
+    // Redundant frames that a packet of sound brought along.
+    await viewer.waitForFunction(
+      async () => {
+        const stats = [...((await window.connections.at(-1)?.getStats()) ?? [])].map(([, entry]) => entry);
+        return stats.some(({ type, kind, fecPacketsReceived }) => {
+          return type === "inbound-rtp" && kind === "audio" && fecPacketsReceived > 20;
+        });
+      },
+      undefined,
+      { timeout: 20_000, polling: 500 },
+    );
+    const [track] = await viewer.evaluate(() =>
+      [...(window.room.participants.get("sender")?.tracks.values() ?? [])].map(({ kind, muted }) => ({ kind, muted })),
+    );
+    expect(track).toEqual({ kind: "audio", muted: false });
+    for (const page of [sender, viewer]) await page.context().close();
+  }, 90_000);
+
+  test("a screen's sound arrives with both its channels, and silence is not cut", async () => {
+    const [sender, viewer] = await pair("music");
+    await sender.evaluate(async () => {
+      const context = new AudioContext();
+      const merger = new ChannelMergerNode(context, { numberOfInputs: 2 });
+      const tone = new OscillatorNode(context, { frequency: 440 });
+      tone.connect(merger, 0, 0);
+      const destination = new MediaStreamAudioDestinationNode(context, { channelCount: 2 });
+      merger.connect(destination);
+      tone.start();
+      const [track] = destination.stream.getAudioTracks();
+      if (track) await window.room.localParticipant.publish(track, { source: "screenShareAudio" });
+    });
+    await hearing(viewer, 40_000);
+    const sent = await sentSound(sender);
+    expect(sent).toMatch(/^a=fmtp:111 .*stereo=1/m);
+    expect(sent).not.toMatch(/usedtx=1/);
+    const [left = 0, right = 1] = await viewer.evaluate(async () => {
+      const track = window.room.participants.get("sender")?.track("screenShareAudio")?.mediaStreamTrack;
+      const context = new AudioContext();
+      const source = new MediaStreamAudioSourceNode(context, { mediaStream: new MediaStream(track ? [track] : []) });
+      const splitter = new ChannelSplitterNode(context, { numberOfOutputs: 2 });
+      source.connect(splitter);
+      const ears = [0, 1].map((channel) => {
+        const ear = new AnalyserNode(context);
+        splitter.connect(ear, channel);
+        return ear;
+      });
+      const loudness = (ear: AnalyserNode) => {
+        const samples = new Float32Array(ear.fftSize);
+        ear.getFloatTimeDomainData(samples);
+        return samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length;
+      };
+      for (let n = 0; n < 100; n++) {
+        await new Promise((wake) => setTimeout(wake, 100));
+        const heard = ears.map(loudness);
+        if ((heard[0] ?? 0) > 0.01) return heard;
+      }
+      return ears.map(loudness);
+    });
+    expect(left).toBeGreaterThan(0.01);
+    expect(right).toBeLessThan(left / 20);
+    for (const page of [sender, viewer]) await page.context().close();
+  }, 90_000);
+});
