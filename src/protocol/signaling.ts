@@ -16,8 +16,8 @@ import {
 
 /** Plain SDP above this size travels as `sdpDeflate`, so that a full room fits the default frame. */
 export const SDP_DEFLATE_THRESHOLD_BYTES = 8_192;
-/** What `sdpDeflate` may grow to; past it the frame is refused before memory is spent on it. */
-export const SDP_MAX_INFLATED_BYTES = 512 * 1_024;
+/** Of a session description, plain or inflated, on the socket and over HTTP. A full room has about 78,000. */
+export const SDP_MAX_BYTES = 128 * 1_024;
 /** A data frame on a data channel, and a `data.send` payload on the socket. */
 export const DATA_FRAME_MAX_BYTES = 65_536;
 export const DATA_SEND_MAX_BYTES = 8_192;

@@ -36,6 +36,17 @@ describe("[10] POST /whip and /whep", () => {
     expect(server.node.peers()).toMatchObject([{ identity: "watcher" }]);
   });
 
+  test("an offer of more than 128 KB is 413, and joins nobody", async () => {
+    const roomId = await start();
+    for (const kind of ["whip", "whep"]) {
+      const { token } = await server.mint(roomId, kind);
+      const { status, body } = await post(kind, roomId, token, "v=0\r\n".padEnd(128 * 1024 + 1, "a=x\r\n"));
+      expect([status, body.code]).toEqual([413, "SVC_PAYLOAD_TOO_LARGE"]);
+      expect((await post(kind, roomId, token, "v=0\r\n".padEnd(128 * 1024, "a=x\r\n"))).status).toBe(201);
+    }
+    expect(server.node.peers()).toHaveLength(2);
+  });
+
   test("a publisher needs publish, a viewer subscribe, both join", async () => {
     const roomId = await start();
     const cases: [string, object, number][] = [

@@ -11,6 +11,7 @@ import type { Publication } from "../tracks/publication.ts";
 import { ReportSender } from "../tracks/sender-reports.ts";
 import { DEFAULT_WISH, Subscription, type Wish } from "../tracks/subscription.ts";
 import type { MediaOwner, ParticipantHost, RoomOfTracks } from "./host.ts";
+import { KeyframeBudgets } from "./keyframe-budgets.ts";
 
 const DEFAULT_RTT_MS = 100;
 /** A picture of one frame a second flows. */
@@ -32,6 +33,7 @@ export class Downlink {
   /** By track. */
   readonly #subscriptions = new Map<string, Subscription>();
   readonly #reports: ReportSender;
+  readonly #keyframeBudgets: KeyframeBudgets;
   #sent = new SentPackets();
   #allocation: Allocation;
   #automatic = false;
@@ -41,6 +43,7 @@ export class Downlink {
     this.#room = room;
     this.#owner = owner;
     this.#allocation = new Allocation(this.#sent, host);
+    this.#keyframeBudgets = new KeyframeBudgets(host.now);
     this.#reports = new ReportSender((packet) => owner.connection?.sendRtcp(packet));
   }
 
@@ -60,11 +63,13 @@ export class Downlink {
   }
 
   negotiated(sections: readonly AnsweredSection[]): void {
-    const sending = new Set(sections.filter((section) => section.sends).map((section) => section.mid));
+    const sending = new Map(sections.map((section) => [section.mid, section.sends]));
     for (const [mid, section] of this.#sections) {
-      const occupant = sending.has(mid) ? undefined : this.#occupant(section);
+      const occupant = sending.get(mid) ? undefined : this.#occupant(section);
       if (occupant) this.#end(occupant);
-      section.usable = sending.has(mid);
+      section.usable = sending.get(mid) ?? false;
+      // An offer names every section its connection ever had: what it leaves out never comes back.
+      if (!sending.has(mid)) this.#forgetSection(section);
     }
     for (const section of sections) {
       if (!section.sends || section.kind === "application") continue;
@@ -76,6 +81,12 @@ export class Downlink {
         this.#bySsrc.set(outgoing.stream.ssrc, outgoing);
       }
     }
+  }
+
+  #forgetSection(section: OutgoingSection): void {
+    this.#sections.delete(section.mid);
+    this.#bySsrc.delete(section.stream.ssrc);
+    this.#keyframeBudgets.forget(section.stream.ssrc);
   }
 
   /** The whole of what the client wants; a track that went away meanwhile is no error, its end was announced. */
@@ -103,6 +114,8 @@ export class Downlink {
       const existing = this.#subscriptions.get(trackId);
       if (mid === null) {
         if (existing) this.#end(existing);
+      } else if (publication?.identity === this.#owner.self.identity) {
+        throw new MediaError("NEGOTIATION_FAILED", "A participant does not receive its own track.");
       } else if (!publication) unknown.push(trackId);
       else this.#place(publication, this.#section(mid), { ...(existing?.wish ?? DEFAULT_WISH), ...defined(viewing) });
     }
@@ -155,12 +168,16 @@ export class Downlink {
   /** WHEP: free sections take the room's tracks in the order they were published. */
   fillAutomatically(): void {
     if (!this.#automatic || !this.#owner.permissions.subscribe) return;
+    const taken = new Set([...this.#subscriptions.values()].map(({ section }) => section));
+    const free = [...this.#sections.values()].filter((section) => section.usable && !taken.has(section));
+    const next = {
+      audio: free.filter(({ kind }) => kind === "audio"),
+      video: free.filter(({ kind }) => kind === "video"),
+    };
     for (const publication of this.#room.publications()) {
       if (this.#subscriptions.has(publication.trackId) || publication.identity === this.#owner.self.identity) continue;
-      const free = [...this.#sections.values()].find(
-        (s) => s.usable && s.kind === publication.kind && !this.#occupant(s),
-      );
-      if (free) this.#place(publication, free, DEFAULT_WISH);
+      const section = next[publication.kind].shift();
+      if (section) this.#place(publication, section, DEFAULT_WISH);
     }
     this.allocate(this.#host.now());
   }
@@ -192,6 +209,7 @@ export class Downlink {
     this.unsubscribeAll("requested");
     this.#sections.clear();
     this.#bySsrc.clear();
+    this.#keyframeBudgets.clear();
     this.#allocation.close();
     this.#sent = new SentPackets();
     this.#allocation = new Allocation(this.#sent, this.#host);
@@ -242,7 +260,8 @@ export class Downlink {
   #keyframe(ssrc: number): void {
     this.#host.udp.repairs.keyframesIn += 1;
     const section = this.#bySsrc.get(ssrc);
-    if (section) this.#occupant(section)?.askKeyframe();
+    const occupant = section && this.#occupant(section);
+    if (occupant && this.#keyframeBudgets.mayAsk(ssrc)) occupant.askKeyframe();
   }
 
   /** What has been sent lately, and has to be reported on. */

@@ -1,7 +1,8 @@
 /** Writes the answer: ICE-lite, DTLS-passive, one bundled transport, every candidate included, nothing trickled. */
 import { type NegotiatedCodec, negotiateCodecs } from "./codecs.ts";
 import { extensionLines, type NegotiatedExtensions, negotiateExtensions } from "./extensions.ts";
-import type { Direction, Fingerprint, Offer, OfferedCodec, OfferedSection } from "./offer.ts";
+import type { Fingerprint, Offer } from "./offer.ts";
+import type { Direction, OfferedCodec, OfferedSection } from "./offer-section.ts";
 
 /**
  * Where Chromium begins to look for the rate of its uplink, in kbit/s. Its own 300 leave the higher layers out for seconds;
@@ -130,8 +131,9 @@ function mediaLines(offered: OfferedSection, section: AnsweredSection, parts: An
     "a=rtcp-mux",
     "a=rtcp-rsize",
   ];
+  const offeredCodecs = new Map(offered.codecs.map((codec) => [codec.payloadType, codec]));
   for (const payloadType of payloadTypes) {
-    const codec = offered.codecs.find((c) => c.payloadType === payloadType);
+    const codec = offeredCodecs.get(payloadType);
     if (codec) lines.push(...codecLines(codec, section));
   }
   if (section.receives && offered.sendRids.length > 0) {

@@ -1,6 +1,6 @@
 /** Which codecs and header extensions Stoa carries, and how one side's payload type finds its counterpart on another. */
 import type { MediaCodec } from "../codec/keyframe.ts";
-import type { OfferedCodec, OfferedSection } from "./offer.ts";
+import type { OfferedCodec, OfferedSection } from "./offer-section.ts";
 
 export type CodecName = "opus" | "red" | "PCMU" | "PCMA" | "VP8" | "VP9" | "H264" | "AV1";
 
@@ -42,9 +42,8 @@ export function negotiateCodecs(section: OfferedSection): NegotiatedCodec[] {
     const primary = Number(fmtpValue(offered.fmtp, "apt") ?? Number.NaN);
     if (!rtxOf.has(primary)) rtxOf.set(primary, offered.payloadType);
   }
-  const byPreference = section.formats.flatMap((format) =>
-    section.codecs.filter((c) => c.payloadType === Number(format)),
-  );
+  const byPayloadType = new Map(section.codecs.map((offered) => [offered.payloadType, offered]));
+  const byPreference = [...new Set(section.formats)].flatMap((format) => byPayloadType.get(Number(format)) ?? []);
   return byPreference.flatMap((offered) => {
     const codec = codecName(offered);
     if (!codec || !allowed.includes(codec) || !(offered.clockRate > 0)) return [];

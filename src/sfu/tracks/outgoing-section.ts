@@ -41,7 +41,8 @@ export class OutgoingSection {
   /** Null until a track was attached and the connection is up. */
   target: FanOutTarget | null = null;
   forwarder: SharingForwarder | null = null;
-  readonly responder: NackResponder | null;
+  /** Its history takes memory, so it is made for the first track, not for the section. Null for audio. */
+  responder: NackResponder | null = null;
   senderReportDueMs = 0;
   readonly #rtx: RtxStream;
   #codecs: NegotiatedCodec[];
@@ -55,7 +56,6 @@ export class OutgoingSection {
     this.mid = section.mid;
     this.kind = kind;
     this.stream = { ssrc: randomSsrc(), rtxSsrc: randomSsrc() };
-    this.responder = kind === "video" ? new NackResponder() : null;
     this.#rtx = new RtxStream(this.stream.rtxSsrc, firstSequence(Math.random));
     this.#codecs = section.codecs;
     this.#extensions = section.extensions;
@@ -105,6 +105,7 @@ export class OutgoingSection {
         firstTimestamp: randomSsrc(),
       });
     }
+    if (this.kind === "video") this.responder ??= new NackResponder();
     this.responder?.clear();
     for (const layer of source.layers) {
       if (layer.senderReport) this.forwarder.setSenderReport(layer.index, layer.senderReport.reference);

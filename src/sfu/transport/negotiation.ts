@@ -57,6 +57,9 @@ function publishAll(sections: readonly AnsweredSection[]): PublishedSection[] {
 }
 
 function checkDistinct(names: string[]): void {
-  const twice = names.find((name, i) => names.indexOf(name) !== i);
-  if (twice !== undefined) throw refuse(`${twice} is named twice.`);
+  const seen = new Set<string>();
+  for (const name of names) {
+    if (seen.has(name)) throw refuse(`${name} is named twice.`);
+    seen.add(name);
+  }
 }

@@ -1,6 +1,6 @@
 import { deflateRawSync, inflateRawSync } from "node:zlib";
-import { frameError } from "../../kernel/socket/frame-error.ts";
-import { SDP_DEFLATE_THRESHOLD_BYTES, SDP_MAX_INFLATED_BYTES } from "../../protocol/signaling.ts";
+import { type FrameError, frameError } from "../../kernel/socket/frame-error.ts";
+import { SDP_DEFLATE_THRESHOLD_BYTES, SDP_MAX_BYTES } from "../../protocol/signaling.ts";
 
 type SdpText = { sdp?: string; sdpDeflate?: string };
 
@@ -14,17 +14,22 @@ export function unpackSdp({ sdp, sdpDeflate }: SdpText): string {
   if ((sdp === undefined) === (sdpDeflate === undefined)) {
     throw frameError("SVC_VALIDATION_FAILED", "Send either sdp or sdpDeflate.");
   }
-  if (sdp !== undefined) return sdp;
+  if (sdp !== undefined) {
+    if (Buffer.byteLength(sdp) > SDP_MAX_BYTES) throw tooLarge();
+    return sdp;
+  }
   return inflate(Buffer.from(sdpDeflate ?? "", "base64"));
 }
 
 function inflate(deflated: Buffer): string {
   try {
-    return inflateRawSync(deflated, { maxOutputLength: SDP_MAX_INFLATED_BYTES }).toString();
+    return inflateRawSync(deflated, { maxOutputLength: SDP_MAX_BYTES }).toString();
   } catch (error) {
-    if (error instanceof RangeError) {
-      throw frameError("SVC_PAYLOAD_TOO_LARGE", `sdpDeflate grows past ${SDP_MAX_INFLATED_BYTES} bytes.`);
-    }
+    if (error instanceof RangeError) throw tooLarge();
     throw frameError("SVC_VALIDATION_FAILED", "sdpDeflate is not deflate-raw in base64.");
   }
+}
+
+function tooLarge(): FrameError {
+  return frameError("SVC_PAYLOAD_TOO_LARGE", `A session description has at most ${SDP_MAX_BYTES} bytes.`);
 }

@@ -2,6 +2,7 @@ import type { RtcTokenCaller } from "../../kernel/http/callers.ts";
 import { ApiError, type ErrorCode } from "../../protocol/errors.ts";
 import { mayPublish } from "../../protocol/may-publish.ts";
 import { MediaError } from "../../protocol/media-node.ts";
+import { SDP_MAX_BYTES } from "../../protocol/signaling.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Join } from "../session/join.ts";
 import { iceServersOf } from "../session/join-ack.ts";
@@ -36,6 +37,9 @@ export function createWhip(runtime: Runtime, { registry, membership, join, turne
     async start(kind: WhipKind, caller: RtcTokenCaller, roomId: string, sdp: string, client: Client) {
       if (caller.roomId !== roomId) throw new ApiError("SVC_ROOM_NOT_FOUND");
       if (!permits(kind, caller)) throw new ApiError("SVC_PERMISSION_DENIED");
+      if (Buffer.byteLength(sdp) > SDP_MAX_BYTES) {
+        throw new ApiError("SVC_PAYLOAD_TOO_LARGE", `An offer has at most ${SDP_MAX_BYTES} bytes.`);
+      }
       try {
         const away = turnedAway(client.ipAddress);
         if (away) throw away;
