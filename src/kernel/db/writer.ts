@@ -93,6 +93,7 @@ export function createWriter(
 ): Writer {
   const begin = client.prepare("BEGIN IMMEDIATE");
   const commit = client.prepare("COMMIT");
+  const rollback = client.prepare("ROLLBACK");
   const savepoint = client.prepare("SAVEPOINT unit");
   const release = client.prepare("RELEASE unit");
   const undo = client.prepare("ROLLBACK TO unit");
@@ -136,9 +137,10 @@ export function createWriter(
 
   function undoAll(): void {
     try {
-      if (client.inTransaction) client.run("ROLLBACK");
+      // Prepared: on a client that was closed meanwhile this still works, and BEGIN holds the lock until it is done.
+      rollback.run();
     } catch {
-      // Closed meanwhile: there is nothing left to undo, and whoever waits is told that the write failed.
+      // SQLite has abandoned the transaction on its own: there is nothing left to undo.
     }
   }
 
