@@ -54,6 +54,7 @@ export const ERRORS = {
   SVC_MESSAGE_DELETED: [409, "CONFLICT", "The message was deleted."],
   SVC_ATTACHMENT_NOT_READY: [409, "CONFLICT", "The upload is not complete."],
   SVC_REACTION_LIMIT_REACHED: [409, "CONFLICT", "The message holds as many reactions as it can."],
+  SVC_LIMIT_REACHED: [409, "CONFLICT", "There are as many of these as there can be. Delete one first."],
   SVC_LAST_OWNER: [409, "CONFLICT", "A project keeps at least one owner."],
   SVC_IDEMPOTENCY_IN_PROGRESS: [409, "CONFLICT", "The first request with this Idempotency-Key is still running."],
 

@@ -57,8 +57,9 @@ export function createDelivery(
     if (!delivery || !endpoint) return null;
     const at = now();
     const attemptsInRound = delivery.attemptCount - delivery.roundStart;
-    const { consecutiveFailures } = endpoint;
-    const verdict = judge(outcome, { attemptsInRound, consecutiveFailures }, config, at, random());
+    const { consecutiveFailures, failingSince } = endpoint;
+    const before = { attemptsInRound, consecutiveFailures, failingSince };
+    const verdict = judge(outcome, before, config, at, random());
     const { status, nextAttemptAt } = verdict;
     const statusCode = outcome.kind === "answered" ? outcome.statusCode : null;
     deliveries.record(
@@ -70,7 +71,10 @@ export function createDelivery(
     const { projectId, environment } = endpoint;
     bus.announce(unit, "webhookAttempted", { projectId, environment, delivered: status === "DELIVERED" });
     if (status === "DELIVERED") endpoints.recordSuccess(unit, endpointId, at);
-    else endpoints.recordFailure(unit, endpointId, verdict.consecutiveFailures);
+    else {
+      const eventAt = events.body(delivery.eventId)?.createdAt ?? delivery.createdAt;
+      endpoints.recordFailure(unit, endpointId, verdict.consecutiveFailures, at, eventAt);
+    }
     if (verdict.disable !== null && endpoint.status === "ACTIVE") {
       endpoints.disable(unit, endpointId, verdict.disable, at);
       periods.end(unit, endpointId, events.lastSeq());

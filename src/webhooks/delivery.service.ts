@@ -17,7 +17,7 @@ export type DeliveryService = ReturnType<typeof deliveryService>;
 
 export function deliveryService(runtime: Runtime, stores: WebhookStores, webhooks: WebhookService) {
   const { bus, ids, now, write } = runtime;
-  const { events, deliveries } = stores;
+  const { endpoints, events, deliveries } = stores;
 
   function find(projectId: string, webhookId: string, deliveryId: string): ListedDelivery {
     const row = deliveries.find(webhooks.find(projectId, webhookId).id, deliveryId);
@@ -85,9 +85,11 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
     },
 
     /** Sends again what failed, and what happened while the endpoint was disabled. Makes its own units of work. */
-    async recover(projectId: string, webhookId: string, range: { since: string; until?: string }) {
+    async recover(projectId: string, webhookId: string, range: { since?: string; until?: string }) {
       const until = range.until === undefined ? now() : Date.parse(range.until);
-      const since = Date.parse(range.since);
+      const { missedSince } = webhooks.find(projectId, webhookId);
+      // Without a time: from where the failures began. Nothing was missed since the last recovery: nothing to send.
+      const since = range.since === undefined ? (missedSince ?? until) : Date.parse(range.since);
       if (since > until) throw invalid("until", "must not be before since");
       let after: number | null = 0;
       let recovered = 0;
@@ -100,6 +102,9 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
         });
         recovered += batch.recovered;
         after = batch.next;
+      }
+      if (range.until === undefined && since <= (missedSince ?? since)) {
+        await write((unit) => endpoints.recordRecovery(unit, webhookId));
       }
       return { recovered };
     },

@@ -2,7 +2,9 @@ import { Elysia } from "elysia";
 import type { Http } from "../kernel/http/http.ts";
 import type { Runtime } from "../runtime.ts";
 import type { DeliveryService } from "./delivery.service.ts";
+import { deliveryKeyRoutes } from "./rest/delivery.key-routes.ts";
 import { deliveryRoutes } from "./rest/delivery.routes.ts";
+import { webhookKeyRoutes } from "./rest/webhook.key-routes.ts";
 import { webhookRoutes } from "./rest/webhook.routes.ts";
 import type { WebhookService } from "./webhook.service.ts";
 
@@ -11,4 +13,9 @@ export const webhooksRoutes = (
   http: Http,
   runtime: Runtime,
   services: { webhooks: WebhookService; deliveries: DeliveryService },
-) => new Elysia().use(webhookRoutes(http, runtime, services)).use(deliveryRoutes(http, runtime, services));
+) =>
+  new Elysia()
+    .use(webhookRoutes(http, runtime, services))
+    .use(deliveryRoutes(http, runtime, services))
+    .use(webhookKeyRoutes(http, runtime, services))
+    .use(deliveryKeyRoutes(http, runtime, services));

@@ -5,6 +5,7 @@ type RetryLimits = {
   WEBHOOK_MAX_ATTEMPTS: number;
   WEBHOOK_BACKOFF_BASE_MS: number;
   WEBHOOK_DISABLE_AFTER_FAILURES: number;
+  WEBHOOK_DISABLE_AFTER_SECONDS: number;
 };
 
 export type Verdict = {
@@ -21,7 +22,7 @@ const LONGEST_WAIT_MS = 24 * 3_600_000;
 /** What an attempt's outcome means for its delivery and its endpoint. `random` is from 0 to 1. */
 export function judge(
   outcome: Exclude<Outcome, { kind: "abandoned" }>,
-  before: { attemptsInRound: number; consecutiveFailures: number },
+  before: { attemptsInRound: number; consecutiveFailures: number; failingSince: number | null },
   limits: RetryLimits,
   now: number,
   random: number,
@@ -32,11 +33,12 @@ export function judge(
   const attempts = before.attemptsInRound + 1;
   const consecutiveFailures = before.consecutiveFailures + 1;
   const gone = outcome.kind === "answered" && outcome.statusCode === 410;
-  const disable = gone
-    ? "gone"
-    : consecutiveFailures >= limits.WEBHOOK_DISABLE_AFTER_FAILURES
-      ? "consecutive_failures"
-      : null;
+  // Many failures within a moment are one: a receiver that restarts while much is said.
+  const failedForMs = now - (before.failingSince ?? now);
+  const isLost =
+    consecutiveFailures >= limits.WEBHOOK_DISABLE_AFTER_FAILURES &&
+    failedForMs >= limits.WEBHOOK_DISABLE_AFTER_SECONDS * 1000;
+  const disable = gone ? "gone" : isLost ? "consecutive_failures" : null;
   if (gone || attempts >= limits.WEBHOOK_MAX_ATTEMPTS) {
     return { status: "FAILED", nextAttemptAt: null, consecutiveFailures, disable };
   }

@@ -31,9 +31,11 @@ export type WebhookService = ReturnType<typeof webhookService>;
 export function webhookService(runtime: Runtime, { endpoints, events, periods }: WebhookStores) {
   const { bus, config, ids, keyring, now } = runtime;
 
-  function find(projectId: string, webhookId: string): EndpointRow {
+  /** An API key sees the endpoints of its own environment. */
+  function find(projectId: string, webhookId: string, environment?: Environment): EndpointRow {
     const row = endpoints.find(projectId, webhookId);
-    if (!row) throw new ApiError("SVC_WEBHOOK_NOT_FOUND");
+    if (!row || (environment !== undefined && row.environment !== environment))
+      throw new ApiError("SVC_WEBHOOK_NOT_FOUND");
     return row;
   }
 
@@ -78,6 +80,13 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
     create(unit: Unit, projectId: string, input: NewWebhook, by: Author) {
       const environment = input.environment ?? "DEVELOPMENT";
       requireGoodUrl(input.url, environment);
+      if (endpoints.count(projectId, environment) >= config.WEBHOOK_MAX_ENDPOINTS) {
+        const most = config.WEBHOOK_MAX_ENDPOINTS;
+        throw new ApiError(
+          "SVC_LIMIT_REACHED",
+          `${environment} has ${most} webhook endpoints already. Delete one first.`,
+        );
+      }
       const secret = newSecret();
       const at = now();
       const row: EndpointRow = {
@@ -90,6 +99,8 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
         status: "ACTIVE",
         disabledReason: null,
         consecutiveFailures: 0,
+        failingSince: null,
+        missedSince: null,
         sealedSecret: sealSecret(keyring, secret),
         sealedPreviousSecret: null,
         previousSecretUntil: null,
@@ -116,7 +127,7 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
           ...(input.url === undefined ? {} : { url: input.url }),
           ...(input.events === undefined ? {} : { events: [...new Set(input.events)] }),
           ...(input.description === undefined ? {} : { description: input.description || null }),
-          ...statusChange(row, input.status),
+          ...statusChange(row, input.status, now()),
         },
         by,
         fields,
@@ -158,12 +169,12 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
   };
 }
 
-function statusChange(row: EndpointRow, status: WebhookStatus | undefined): EndpointChange {
+function statusChange(row: EndpointRow, status: WebhookStatus | undefined, at: number): EndpointChange {
   switch (status) {
     case "ACTIVE":
-      return { status, disabledReason: null, consecutiveFailures: 0 };
+      return { status, disabledReason: null, consecutiveFailures: 0, failingSince: null };
     case "DISABLED":
-      return { status, disabledReason: row.disabledReason ?? "manual" };
+      return { status, disabledReason: row.disabledReason ?? "manual", missedSince: row.missedSince ?? at };
     case undefined:
       return {};
   }

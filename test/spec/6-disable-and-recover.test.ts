@@ -3,7 +3,8 @@ import { testServer } from "../harness/server.ts";
 import { hookedEndpoint } from "../webhooks/hooked-project.ts";
 import { failing, ok, type Receiver, startReceiver } from "../webhooks/receiver.ts";
 
-const server = testServer();
+// By the count alone, as the spec has it; how long the failures must go on is tested with the webhooks.
+const server = testServer({ WEBHOOK_DISABLE_AFTER_SECONDS: 0 });
 afterAll(server.close);
 const { runDue } = server.services.webhookDispatcher;
 const hooked = (options?: object) => hookedEndpoint(server, options);
@@ -126,7 +127,7 @@ test("[7] recover takes failed events of the range only, by the filter, oldest i
   await runDue();
   expect(identities(receiver).sort()).toEqual(["three", "two"]);
 
-  for (const body of [{}, { since: "yesterday" }, { since: times[2], until: times[1] }]) {
+  for (const body of [{ since: "yesterday" }, { since: times[2], until: times[1] }]) {
     expect((await call("POST", `/${id}/recover`, body)).status).toBe(400);
   }
 });

@@ -13,6 +13,7 @@ const server = testServer({
   WEBHOOK_MAX_ATTEMPTS: 2,
   WEBHOOK_TIMEOUT_MS: 150,
   WEBHOOK_DISABLE_AFTER_FAILURES: 3,
+  WEBHOOK_DISABLE_AFTER_SECONDS: 0,
 });
 afterAll(server.close);
 const { key } = await server.project();

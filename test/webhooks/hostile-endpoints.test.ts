@@ -3,7 +3,7 @@ import { testServer } from "../harness/server.ts";
 import { hookedProject } from "./hooked-project.ts";
 import { startRawReceiver, startReceiver } from "./receiver.ts";
 
-const server = testServer();
+const server = testServer({ WEBHOOK_MAX_ENDPOINTS: 1000 });
 const { runDue } = server.services.webhookDispatcher;
 const stops: (() => void)[] = [];
 afterAll(async () => {

@@ -9,5 +9,11 @@ export const webhookVariables = {
     { min: 1, max: 1_000_000 },
     "Consecutive failed attempts after which an endpoint is disabled.",
   ),
+  WEBHOOK_DISABLE_AFTER_SECONDS: integer(
+    3600,
+    { min: 0, max: 604_800 },
+    "How long those failures must have gone on as well: a receiver that restarts is never disabled.",
+  ),
+  WEBHOOK_MAX_ENDPOINTS: integer(50, { min: 1, max: 10_000 }, "Webhook endpoints of an environment of a project."),
   WEBHOOK_ALLOW_PRIVATE: boolean(false, "Allow webhooks to private addresses, also by http (on-premises installs)."),
 };

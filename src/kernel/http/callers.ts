@@ -57,6 +57,12 @@ export type NodeCaller = { kind: "node" };
 
 export type Caller = ApiKeyCaller | SessionCaller | ChatTokenCaller | RtcTokenCaller | NodeCaller;
 
+/** The same for what a server of the project does: a key has no person behind it, but the request has an address. */
+export function authorOfKey({ caller, info }: { caller: ApiKeyCaller; info: RequestInfo }): Author {
+  const request = { id: info.id, ip: info.ip, userAgent: info.userAgent };
+  return { actor: null, request, environment: caller.environment };
+}
+
 /** The half of an audit entry that says who acts; a dashboard route's context is enough. */
 export function authorOf(asking: { caller: SessionCaller; info: RequestInfo; environment?: Environment }): Author {
   const { caller, info, environment = "DEVELOPMENT" } = asking;

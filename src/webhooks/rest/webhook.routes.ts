@@ -58,6 +58,7 @@ export const webhookRoutes = (
           "Register an endpoint",
           [
             "SVC_WEBHOOK_URL_REFUSED",
+            "SVC_LIMIT_REACHED",
             "SVC_PROJECT_NOT_FOUND",
             "SVC_PERMISSION_DENIED",
             "SVC_IDEMPOTENCY_IN_PROGRESS",

@@ -30,7 +30,10 @@ export const RotateSecret = t.Object({
   ),
 });
 
-export const Recover = t.Object({ since: Timestamp, until: t.Optional(Timestamp) });
+export const Recover = t.Object({
+  since: t.Optional({ ...Timestamp, description: "From this time; left out: from where the failures began" }),
+  until: t.Optional(Timestamp),
+});
 export const Recovered = t.Object({ recovered: t.Integer({ description: "Deliveries that are sent again" }) });
 
 export const Webhook = t.Object({

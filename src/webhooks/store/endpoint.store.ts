@@ -1,4 +1,4 @@
-import { and, desc, eq, lt, type SQL, sql } from "drizzle-orm";
+import { and, count, desc, eq, lt, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../../kernel/db/open.ts";
 import { changing, reading, run } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
@@ -48,17 +48,33 @@ export function endpointStore(db: Db) {
       .where(eq(endpoints.projectId, sql.placeholder("projectId")))
       .prepare(),
   );
+  const counted = reading(() =>
+    db
+      .select({ count: count() })
+      .from(endpoints)
+      .where(
+        and(
+          eq(endpoints.projectId, sql.placeholder("projectId")),
+          eq(endpoints.environment, sql.placeholder("environment")),
+        ),
+      )
+      .prepare(),
+  );
   const succeed = changing(() =>
     db
       .update(endpoints)
-      .set({ consecutiveFailures: 0, lastDeliveryAt: sql`${sql.placeholder("at")}` })
+      .set({ consecutiveFailures: 0, failingSince: null, lastDeliveryAt: sql`${sql.placeholder("at")}` })
       .where(eq(endpoints.id, sql.placeholder("id")))
       .prepare(),
   );
   const fail = changing(() =>
     db
       .update(endpoints)
-      .set({ consecutiveFailures: sql`${sql.placeholder("failures")}` })
+      .set({
+        consecutiveFailures: sql`${sql.placeholder("failures")}`,
+        failingSince: sql`coalesce(${endpoints.failingSince}, ${sql.placeholder("at")})`,
+        missedSince: sql`min(coalesce(${endpoints.missedSince}, ${sql.placeholder("eventAt")}), ${sql.placeholder("eventAt")})`,
+      })
       .where(eq(endpoints.id, sql.placeholder("id")))
       .prepare(),
   );
@@ -87,11 +103,25 @@ export function endpointStore(db: Db) {
         .map(({ id }) => id),
 
     recordSuccess: (unit: Unit, id: string, at: number) => void succeed.run(unit, { id, at }),
-    recordFailure: (unit: Unit, id: string, failures: number) => void fail.run(unit, { id, failures }),
+    /** `eventAt`: when that happened which was not delivered. */
+    recordFailure: (unit: Unit, id: string, failures: number, at: number, eventAt: number) =>
+      void fail.run(unit, { id, failures, at, eventAt }),
+    /** What was missed up to now is on its way again. */
+    recordRecovery: (unit: Unit, id: string) =>
+      void run(unit, db.update(endpoints).set({ missedSince: null }).where(eq(endpoints.id, id))),
+    count: (projectId: string, environment: Environment): number => counted.get({ projectId, environment })?.count ?? 0,
     disable: (unit: Unit, id: string, disabledReason: WebhookDisabledReason, updatedAt: number) =>
       void run(
         unit,
-        db.update(endpoints).set({ status: "DISABLED", disabledReason, updatedAt }).where(eq(endpoints.id, id)),
+        db
+          .update(endpoints)
+          .set({
+            status: "DISABLED",
+            disabledReason,
+            updatedAt,
+            missedSince: sql`coalesce(${endpoints.missedSince}, ${updatedAt})`,
+          })
+          .where(eq(endpoints.id, id)),
       ),
   };
 }

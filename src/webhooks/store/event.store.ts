@@ -82,7 +82,7 @@ export function eventStore(db: Db) {
   );
   const body = reading(() =>
     db
-      .select({ type: events.type, body: events.body })
+      .select({ type: events.type, body: events.body, createdAt: events.createdAt })
       .from(events)
       .where(eq(events.id, sql.placeholder("id")))
       .prepare(),

@@ -18,6 +18,10 @@ export const webhookEndpoints = sqliteTable(
     status: text("status").$type<WebhookStatus>().notNull().default("ACTIVE"),
     disabledReason: text("disabled_reason").$type<WebhookDisabledReason>(),
     consecutiveFailures: integer("consecutive_failures").notNull().default(0),
+    /** Null once an attempt has succeeded. */
+    failingSince: integer("failing_since"),
+    /** Time of the oldest event that may be missing, until it is recovered. */
+    missedSince: integer("missed_since"),
     sealedSecret: text("sealed_secret").notNull(),
     sealedPreviousSecret: text("sealed_previous_secret"),
     previousSecretUntil: integer("previous_secret_until"),
