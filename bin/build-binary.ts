@@ -38,7 +38,7 @@ type BinaryOptions = {
 /** One file with everything in it: code with bytecode (it starts four times as fast), workers, migrations, web assets. */
 export async function buildBinary({ root, platform, webDir, nativeDir, outfile }: BinaryOptions): Promise<void> {
   const native = platform === thisPlatform() && existsSync(join(nativeDir, "media.so")) ? [nativeDir] : [];
-  const assets = [join(root, "migrations"), webDir, ...native];
+  const assets = [join(root, "migrations"), join(root, "web/docs"), webDir, ...native];
   const result = await Bun.build({
     // A worker is found in the binary only when it is an entry point of its own.
     entrypoints: [join(root, "src/main.ts"), ...workers(root)],

@@ -1,11 +1,12 @@
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { version } from "../package.json";
+import { buildDocs } from "./build-docs.ts";
 import { buildPackage } from "./build-package.ts";
 import { buildSdkTypes } from "./build-sdk-types.ts";
 
 /**
- * Bundles the dashboard, the playground, the SDK, the npm package and the page of the API reference into one folder, which the server
+ * Bundles the dashboard, the playground, the SDK, the npm package, the guides and the API reference into one folder, which the server
  * serves from disk in a checkout and from inside the binary otherwise. Files under assets/ carry their hash.
  */
 export async function buildWeb(root: string, outdir: string): Promise<void> {
@@ -15,6 +16,7 @@ export async function buildWeb(root: string, outdir: string): Promise<void> {
   await buildSdk(join(root, "web/sdk/index.ts"), outdir);
   await buildSdkTypes(root, join(outdir, "sdk.d.ts"));
   await buildPackage(root, join(outdir, "stoa.tgz"));
+  await buildDocs(root, outdir);
   await packReference(join(root, "node_modules/@scalar/api-reference/dist/browser/standalone.js"), outdir);
   await Bun.write(join(outdir, ".built"), "");
 }

@@ -4,6 +4,7 @@ import { existsSync } from "node:fs";
 const PACKAGES: Record<string, string[]> = {
   browser: ["chromium", "firefox-esr"],
   compiled: ["chromium"],
+  docs: ["curl", "jq", "python3", "golang-go"],
   ops: ["chromium"],
   package: ["nodejs", "npm"],
   faults: ["strace", "faketime"],
@@ -11,8 +12,9 @@ const PACKAGES: Record<string, string[]> = {
   sfu: ["gcc", "libc6-dev", "libssl-dev"],
 };
 
-/** Packages without a program of their own, and a file that shows they are there. */
+/** Packages without a program of their name, and a file that shows they are there. */
 const FILES: Record<string, string> = {
+  "golang-go": "/usr/bin/go",
   "libc6-dev": "/usr/include/stdio.h",
   "libssl-dev": "/usr/include/openssl/evp.h",
 };

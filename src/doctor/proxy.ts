@@ -44,7 +44,7 @@ function byArrival(patient: Patient, { peer, trusted, forwardedFor, forwardedPro
   const scheme = patient.config.PUBLIC_URL?.split(":")[0];
   if (forwardedFor === null) {
     if (!isProxied(patient)) return pass(NAME, `clients come by themselves: this machine is ${ip}`);
-    const remedy = "Let the proxy set x-forwarded-for and x-forwarded-proto; the README shows how.";
+    const remedy = "Let the proxy set x-forwarded-for and x-forwarded-proto; `stoa manual proxies` shows how.";
     return warn(NAME, `the proxy at ${peer} does not say for whom it asks: ${ALL_ALIKE}`, remedy);
   }
   if (!trusted) {

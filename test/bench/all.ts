@@ -59,8 +59,8 @@ const { facts, results } = await write();
 console.log(markdownOf(facts, results));
 console.error("written to dist/bench/all.md and dist/bench/all.json");
 if (process.argv.includes("--readme")) {
-  const readme = Bun.file(join(ROOT, "README.md"));
-  await Bun.write(readme, withFigures(await readme.text(), facts, results));
+  const guide = Bun.file(join(ROOT, "web/docs/figures.md"));
+  await Bun.write(guide, withFigures(await guide.text(), facts, results));
 }
 const missed = chosen.map(([bench]) => bench).filter((bench) => !runs.has(bench));
 for (const bench of missed) console.error(`stoa: ${bench} gave no figures`);

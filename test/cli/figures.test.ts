@@ -24,9 +24,9 @@ test("the table says which goal was missed", () => {
   expect(of(0.59)).toContain("| requests | 59 /s |  |  |");
 });
 
-test("the README shows what has a goal, between its marks, and is otherwise left alone", () => {
-  const readme = "before\n<!-- figures -->\nold\n<!-- /figures -->\nafter\n";
-  const shown = withFigures(readme, MACHINE, [{ bench: "rest", runs: 3, figures: run(0.7).figures as never }]);
+test("the guide shows what has a goal, between its marks, and is otherwise left alone", () => {
+  const guide = "before\n<!-- figures -->\nold\n<!-- /figures -->\nafter\n";
+  const shown = withFigures(guide, MACHINE, [{ bench: "rest", runs: 3, figures: run(0.7).figures as never }]);
   expect(shown).toStartWith("before\n<!-- figures -->\n2 cores (A1)");
   expect(shown).toContain("| `rest` | 3 | ratio | 0.7 | at least 0.6 | met |\n<!-- /figures -->\nafter\n");
   expect(shown).not.toContain("requests");

@@ -1,15 +1,43 @@
 import { expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { readGuides } from "../../src/cli/manual/guides.ts";
 import { documentConfig } from "../../src/kernel/config/document.ts";
 import { VARIABLE_NAMES } from "../../src/kernel/config/index.ts";
+import { blockFor } from "../docs/blocks.ts";
 import { ROOT } from "./stoa.ts";
 
-const SHARED = /<!-- configuration -->\n([\s\S]*)\n<!-- \/configuration -->/;
+const README = readFileSync(join(ROOT, "README.md"), "utf8");
 
-test("[11] the README's configuration is what `stoa config doc` prints", () => {
-  const readme = readFileSync(join(ROOT, "README.md"), "utf8");
-  expect(SHARED.exec(readme)?.[1]).toBe(documentConfig());
+test("the README is short, and what it links to and shows is there", () => {
+  expect(Buffer.byteLength(README)).toBeLessThanOrEqual(8 * 1024);
+  for (const [, path = ""] of README.matchAll(/\]\(([^)#]+)\)/g))
+    expect([path, existsSync(join(ROOT, path))]).toEqual([path, true]);
+  for (const [, path = ""] of README.matchAll(/!\[[^\]]+\]\(([^)]+)\)/g)) {
+    expect(statSync(join(ROOT, path)).size).toBeLessThan(200_000);
+  }
+});
+
+test("its first call is the guide's", () => {
+  for (const file of ["join.mjs", "call.html"]) {
+    expect(blockFor("README.md", file)).toBe(blockFor("web/docs/start.md", file));
+  }
+});
+
+test("its figures are those of the guide", () => {
+  const figures = readFileSync(join(ROOT, "web/docs/figures.md"), "utf8");
+  const measured = (what: string) => Number(new RegExp(`\\| ${what} +\\| +([\\d.]+)`).exec(figures)?.[1]);
+  expect(README).toContain(`${Math.round(measured("to the first decoded frame, p50 of 30"))} ms`);
+  expect(README).toContain(`${Math.round(measured("Stoa against Janus, 1 → 200") * 100)} %`);
+  expect(README).toContain(`p99 ${measured("Stoa: ack p99").toFixed(1)} ms`);
+  expect(README).toContain(`${Math.round(measured("deliveries against socket.io"))} times`);
+  expect(README).toContain(`${measured("5000 sockets back and resumed in").toFixed(1)} s`);
+  expect(README).toContain(`${Math.round(measured("idle memory \\(RSS\\), median of 3"))} MB`);
+});
+
+test("[11] the guide on configuration is what `stoa config doc` prints", () => {
+  const guide = readGuides().find(({ name }) => name === "configuration");
+  expect(guide?.text).toContain(documentConfig());
 });
 
 test("[11] the reference names every variable once, and no secret has a default", () => {

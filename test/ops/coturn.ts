@@ -13,7 +13,7 @@ type Options = {
   prefix?: string[];
 };
 
-/** Debian's coturn as the README tells to run it, once it listens. */
+/** Debian's coturn as the guide tells to run it, once it listens. */
 export async function startCoturn({ address, port, secret, folder, prefix = [] }: Options): Promise<TurnServer> {
   const turnserver = await program("turnserver", "coturn");
   const child = Bun.spawn(

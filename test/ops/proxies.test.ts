@@ -15,7 +15,7 @@ const TRUST = { tls: { rejectUnauthorized: false } } as const;
 const work = mkdtempSync(join(tmpdir(), "stoa-proxies-"));
 afterAll(() => rmSync(work, { recursive: true, force: true }));
 
-describe.each(["nginx", "caddy"] as const)("[11] behind the README's %s", (name) => {
+describe.each(["nginx", "caddy"] as const)("[11] behind the guide's %s", (name) => {
   const folder = join(work, name);
   let server: RunningServer;
   let proxy: Bun.Subprocess;

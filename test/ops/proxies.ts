@@ -1,4 +1,4 @@
-/** The proxies of the README, in its own words, with a test's ports and files in them. */
+/** The proxies of the operators' guide, in its own words, with a test's ports and files in them. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -7,16 +7,16 @@ import { program } from "./machine.ts";
 
 type Where = { folder: string; port: number; backend: string; files: CertificateFiles };
 
-function readmeBlock(name: string): string {
-  const readme = readFileSync(join(import.meta.dir, "../../README.md"), "utf8");
-  const block = new RegExp(`<!-- ${name} -->\n\`\`\`\\w*\n([\\s\\S]*?)\`\`\``).exec(readme)?.[1];
-  if (block === undefined) throw new Error(`the README has no ${name} block`);
+function guideBlock(name: string): string {
+  const guide = readFileSync(join(import.meta.dir, "../../web/docs/operate.md"), "utf8");
+  const block = new RegExp(`<!-- ${name} -->\n(?:<!-- .* -->\n)*\`\`\`\\w*\n([\\s\\S]*?)\`\`\``).exec(guide)?.[1];
+  if (block === undefined) throw new Error(`the guide has no ${name} block`);
   return block;
 }
 
 async function nginx({ folder, port, backend, files }: Where): Promise<Bun.Subprocess> {
   const binary = await program("nginx", "nginx-light");
-  const site = readmeBlock("nginx")
+  const site = guideBlock("nginx")
     .replace("listen 443 ssl", `listen 127.0.0.1:${port} ssl`)
     .replace("http://127.0.0.1:7000", backend)
     .replace(/ssl_certificate \S+;/, `ssl_certificate ${files.cert};`)
@@ -36,7 +36,7 @@ async function nginx({ folder, port, backend, files }: Where): Promise<Bun.Subpr
 async function caddy({ folder, port, backend, files }: Where): Promise<Bun.Subprocess> {
   const binary = await program("caddy");
   // It fetches a certificate by itself; in a test it is given one.
-  const site = readmeBlock("caddy")
+  const site = guideBlock("caddy")
     .replace("rtc.example.com {", `https://localhost:${port} {\n  bind 127.0.0.1\n  tls ${files.cert} ${files.key}`)
     .replace("127.0.0.1:7000", new URL(backend).host);
   const path = join(folder, "Caddyfile");

@@ -1,39 +1,24 @@
-import { Argument, Command } from "commander";
+import { Command } from "commander";
 import { CommandFailure } from "../failure.ts";
-
-/** Of the README's part for operators: the word on the command line, and the heading it stands for. */
-const CHAPTERS: Record<string, string> = {
-  vps: "A VPS in five minutes",
-  firewall: "Firewall",
-  proxy: "TLS and proxies",
-  backup: "Backup and restore",
-  upgrade: "Upgrade",
-  sizing: "Sizing",
-  troubleshooting: "Troubleshooting",
-};
 
 export function manualCommand(): Command {
   return new Command("manual")
-    .description("how to operate it: a VPS, firewall, proxy, backup, upgrade, sizing, troubleshooting")
-    .addArgument(new Argument("[chapter]", "one of them; all without").choices(Object.keys(CHAPTERS)))
-    .action(async (chapter?: string) => {
-      const { default: readme } = await import("../../../README.md", { with: { type: "text" } });
-      console.log(
-        chapter === undefined ? section(readme, "## Operate it") : section(readme, `### ${CHAPTERS[chapter]}`),
-      );
+    .description("the guides of /docs in the terminal: lists them, or prints one, or one chapter of one")
+    .argument("[guide]", "its name, or the heading of a chapter: rooms, firewall")
+    .action(async (asked?: string) => {
+      const { readGuides, sectionsOf } = await import("../manual/guides.ts");
+      const guides = readGuides();
+      if (asked === undefined) {
+        const width = Math.max(...guides.map(({ name }) => name.length)) + 2;
+        console.log(guides.map(({ name, summary }) => `${name.padEnd(width)}${firstSentence(summary)}`).join("\n"));
+        return;
+      }
+      const guide = guides.find(({ name }) => name === asked);
+      const chapter = guides.flatMap(sectionsOf).find(({ slug }) => slug === asked || slug.split("-").includes(asked));
+      const found = guide ?? chapter;
+      if (found === undefined) throw new CommandFailure(`the manual has no "${asked}"; \`stoa manual\` lists it`, true);
+      console.log(found.text);
     });
 }
 
-/** From the heading to the next one of its level, without the marks that are for programs. */
-function section(readme: string, heading: string): string {
-  const [level = ""] = heading.split(" ");
-  const lines = readme.split("\n");
-  const from = lines.indexOf(heading);
-  if (from < 0) throw new CommandFailure(`the manual has no "${heading}"`);
-  const length = lines.slice(from + 1).findIndex((line) => /^#+ /.test(line) && line.indexOf(" ") <= level.length);
-  const shown = length < 0 ? lines.slice(from) : lines.slice(from, from + 1 + length);
-  return shown
-    .filter((line) => !/^<!-- .* -->$/.test(line))
-    .join("\n")
-    .trimEnd();
-}
+const firstSentence = (text: string) => text.split(/(?<=\.) /)[0] ?? text;

@@ -11,7 +11,7 @@ const OAUTH = `### Sign-in providers
 | \`OAUTH_<NAME>_CLIENT_ID\`, \`OAUTH_<NAME>_CLIENT_SECRET\` | A sign-in provider. \`GOOGLE\` and \`GITHUB\` need no more. |
 | \`OAUTH_<NAME>_ISSUER\` | Address of any other OpenID Connect issuer. |`;
 
-/** The reference as Markdown; the README holds a copy that a test compares with this. */
+/** The reference as Markdown; the guide on configuration shows it. */
 export function documentConfig(): string {
   const groups = GROUPS.map(({ title, names }) =>
     [`### ${title}`, "", "| Variable | Default | Values | Description |", "|---|---|---|---|", ...names.map(row)].join(

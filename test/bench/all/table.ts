@@ -16,8 +16,8 @@ export function markdownOf(machine: Machine, results: readonly BenchResult[]): s
   ].join("\n");
 }
 
-/** The README shows what has a goal, in one table. */
-export function withFigures(readme: string, machine: Machine, results: readonly BenchResult[]): string {
+/** The guide on figures shows what has a goal, in one table. */
+export function withFigures(guide: string, machine: Machine, results: readonly BenchResult[]): string {
   const rows = results.flatMap(({ bench, runs, figures }) =>
     figures.filter(({ goal }) => goal !== undefined).map((figure) => [`\`${bench}\``, runs, ...cellsOf(figure)]),
   );
@@ -26,7 +26,7 @@ export function withFigures(readme: string, machine: Machine, results: readonly 
     "| --- | ---: | --- | ---: | --- | --- |",
     ...rows.map((row) => `| ${row.join(" | ")} |`),
   ];
-  return readme.replace(
+  return guide.replace(
     /(<!-- figures -->\n)[\s\S]*?(<!-- \/figures -->)/,
     (_, start, end) => `${start}${about(machine)}\n\n${table.join("\n")}\n${end}`,
   );

@@ -1,48 +1,75 @@
 import { expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { chromium } from "playwright-core";
-import { Stoa } from "../../../web/sdk/server.ts";
+import { chromium, type Page } from "playwright-core";
+import { blockFor } from "../../docs/blocks.ts";
 import { CHROMIUM } from "../media/harness.ts";
 import { startServer } from "./server-process.ts";
 
-const README = readFileSync(join(import.meta.dir, "../../../README.md"), "utf8");
+const framesOf = (page: Page) =>
+  page.evaluate(() =>
+    [...document.querySelectorAll("video")].map((one) => one.getVideoPlaybackQuality().totalVideoFrames),
+  );
 
-test("the page in the README, as it is, makes a call from another origin", async () => {
-  const html = /<!-- page -->\n```html\n([\s\S]*?)```/.exec(README)?.[1] ?? "";
-  expect(html.trim().split("\n").length).toBeLessThanOrEqual(20);
-  const server = await startServer();
-  const stoa = new Stoa({ url: server.url, apiKey: server.apiKey });
-  const { id } = await stoa.rooms.create({ name: "readme" });
-  let visitors = 0;
-  const site = Bun.serve({
-    port: 0,
-    hostname: "localhost",
-    async fetch({ url }) {
-      if (new URL(url).pathname !== "/join") return new Response(html, { headers: { "content-type": "text/html" } });
-      const participantIdentity = `visitor-${++visitors}`;
-      return Response.json(await stoa.rtcTokens.mint(id, { participantIdentity, permissions: { publish: true } }));
-    },
+test("the README's two files, as they are, make a two-way call with chat and its history from another origin", async () => {
+  const stoa = await startServer();
+  const folder = mkdtempSync(join(tmpdir(), "stoa-readme-"));
+  for (const file of ["join.mjs", "call.html"]) writeFileSync(join(folder, file), blockFor("README.md", file));
+  const backend = Bun.spawn(["node", "join.mjs"], {
+    cwd: folder,
+    env: { PATH: process.env.PATH, STOA_URL: stoa.url, STOA_API_KEY: stoa.apiKey, PORT: "0" },
+    stdout: "pipe",
   });
   const browser = await chromium.launch(CHROMIUM);
   try {
-    const context = await browser.newContext({ permissions: ["camera", "microphone"] });
-    const pages = [await context.newPage(), await context.newPage()];
-    for (const page of pages) {
-      await page.goto(site.url.origin);
-      await page.click("#join");
-    }
-    for (const page of pages) {
+    const site = await firstLine(backend.stdout);
+    expect(new URL(site).origin).not.toBe(new URL(stoa.url).origin);
+    const enter = async (user: string) => {
+      const context = await browser.newContext({ permissions: ["camera", "microphone"] });
+      const page = await context.newPage();
+      await page.goto(site);
+      await page.fill("#enter input", user);
+      await page.click("#enter button");
+      await page.waitForSelector("#write:not([hidden])");
+      return page;
+    };
+    const say = async (page: Page, text: string) => {
+      await page.fill("#write input", text);
+      await page.click("#write button");
+    };
+    const ada = await enter("ada");
+    await say(ada, "said before grace came");
+    await ada.getByText("ada: said before grace came").waitFor();
+    const grace = await enter("grace");
+    await grace.getByText("ada: said before grace came").waitFor();
+    await say(grace, "hello");
+    await ada.getByText("grace: hello").waitFor();
+    for (const page of [ada, grace]) {
       await page.bringToFront();
       await page.waitForFunction(
-        () => (document.querySelector("video")?.getVideoPlaybackQuality().totalVideoFrames ?? 0) > 10,
+        () =>
+          [...document.querySelectorAll("video")].filter((one) => one.getVideoPlaybackQuality().totalVideoFrames > 10)
+            .length === 2,
         undefined,
-        { timeout: 20_000 },
+        { timeout: 30_000 },
       );
+      expect((await framesOf(page)).length).toBe(2);
     }
   } finally {
     await browser.close();
-    await site.stop(true);
-    await server.close();
+    backend.kill("SIGKILL");
+    await backend.exited;
+    await stoa.close();
+    rmSync(folder, { recursive: true });
   }
-}, 60_000);
+}, 90_000);
+
+async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string> {
+  let text = "";
+  for await (const chunk of stream) {
+    text += new TextDecoder().decode(chunk);
+    if (text.includes("\n")) break;
+  }
+  return text.trim();
+}

@@ -22,7 +22,7 @@ const SCHEMES: Record<CredentialKind, string> = {
   sfuSecret: "`SFU_REGISTRATION_SECRET`, held by media nodes.",
 };
 
-const DESCRIPTION = `Rooms, chat and live streams for your own application.
+const DESCRIPTION = `Rooms, chat and live streams for your own application. [The guides](/docs) show how to use it.
 
 Every response carries \`x-request-id\`; every error is the envelope \`Error\`, whose \`code\` is what to switch on.
 Lists are arrays, newest first; \`link\` with \`rel="next"\` leads to the next page. Rate-limited routes answer

@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type AnyElysia, Elysia } from "elysia";
 import { ApiError } from "../../../protocol/errors.ts";
@@ -24,7 +23,7 @@ const PAGE = `<!doctype html>
     <title>Stoa API reference</title>
   </head>
   <body>
-    <noscript>The reference as data: <a href="/openapi.json">openapi.json</a></noscript>
+    <noscript>The reference as data: <a href="/openapi.json">openapi.json</a>. The guides: <a href="/docs">/docs</a></noscript>
     <div id="reference"></div>
     <script src="/docs/viewer.js"></script>
     <script src="/docs/start.js"></script>
@@ -49,36 +48,76 @@ const START = `Scalar.createApiReference("#reference", {
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; font-src 'self' data:; img-src 'self' data: blob:; connect-src 'self'; worker-src 'self' blob:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-const text = (type: string, body: string, headers: Record<string, string> = {}) =>
-  new Response(body, {
-    headers: { "content-type": type, "cache-control": "no-cache", "x-content-type-options": "nosniff", ...headers },
-  });
+const HEADERS = { "cache-control": "no-cache", "x-content-type-options": "nosniff" };
+const SCRIPT = "text/javascript; charset=utf-8";
 
-/** `/openapi.json`, and `/docs` to read it in; both work without any other host. */
+/** `/openapi.json`, and `/docs/api` to read it in; both work without any other host. */
 export function referenceRoutes({ folder, version, app, schemas }: ReferenceOptions) {
-  const viewer = join(folder, "api-reference.js.gz");
-  let document: string | null = null;
+  const openapi = once(async () => packed("application/json", JSON.stringify(describeApi(app(), version, schemas))));
+  const start = once(async () => packed(SCRIPT, START));
+  const viewer = once(() => readPacked(SCRIPT, join(folder, "api-reference.js.gz")));
 
   return new Elysia({ detail: { hide: true } })
-    .get("/openapi.json", () => {
-      document ??= JSON.stringify(describeApi(app(), version, schemas));
-      return text("application/json", document);
+    .get("/openapi.json", async ({ request }) => answer(request, await openapi()))
+    .get("/docs/api", async () => {
+      const page = PAGE.replace("viewer.js", `viewer.js?v=${(await viewer()).etag.slice(1, -1)}`);
+      const headers = { ...HEADERS, "content-type": "text/html; charset=utf-8", "content-security-policy": POLICY };
+      return new Response(page, { headers });
     })
-    .get("/docs", () => text("text/html; charset=utf-8", PAGE, { "content-security-policy": POLICY }))
-    .get("/docs/start.js", () => text("text/javascript; charset=utf-8", START))
+    .get("/docs/start.js", async ({ request }) => answer(request, await start()))
     .get("/docs/viewer.js", async ({ request }) => {
-      if (!existsSync(viewer)) throw new ApiError("SVC_ROUTE_NOT_FOUND");
-      const headers = {
-        "content-type": "text/javascript; charset=utf-8",
-        "cache-control": "no-cache",
-        "x-content-type-options": "nosniff",
-        vary: "accept-encoding",
-        etag: `"${version}"`,
-      };
-      if (request.headers.get("if-none-match") === headers.etag) return new Response(null, { status: 304, headers });
-      const packed = await Bun.file(viewer).bytes();
-      return /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "")
-        ? new Response(packed, { headers: { ...headers, "content-encoding": "gzip" } })
-        : new Response(Bun.gunzipSync(packed), { headers });
+      const file = await viewer();
+      // The page names the file by its hash; whoever asks without it must ask again next time.
+      const named = new URL(request.url).search === `?v=${file.etag.slice(1, -1)}`;
+      return answer(request, file, named ? { "cache-control": IMMUTABLE } : {});
     });
+}
+
+const IMMUTABLE = "public, max-age=31536000, immutable";
+
+/** Bytes as they are sent to nearly everyone, and how to have them plain for whoever takes nothing else. */
+type Packed = { type: string; etag: string; gzipped: Uint8Array<ArrayBuffer>; plain: () => Uint8Array<ArrayBuffer> };
+
+function packed(type: string, text: string): Packed {
+  const bytes = new TextEncoder().encode(text);
+  return { type, etag: etagOf(bytes), gzipped: Bun.gzipSync(bytes), plain: () => bytes };
+}
+
+/** Kept as the build packed it: 4 MB of script are unpacked once, for the first reader who cannot. */
+async function readPacked(type: string, path: string): Promise<Packed> {
+  const file = Bun.file(path);
+  if (!(await file.exists())) throw new ApiError("SVC_ROUTE_NOT_FOUND");
+  const gzipped = await file.bytes();
+  let plain: Uint8Array<ArrayBuffer> | undefined;
+  return {
+    type,
+    etag: etagOf(gzipped),
+    gzipped,
+    plain: () => {
+      plain ??= Bun.gunzipSync(gzipped);
+      return plain;
+    },
+  };
+}
+
+const etagOf = (bytes: Uint8Array) => `"${Bun.hash(bytes).toString(36)}"`;
+
+function answer(request: Request, { type, etag, gzipped, plain }: Packed, more: Record<string, string> = {}): Response {
+  const headers = { ...HEADERS, "content-type": type, vary: "accept-encoding", etag, ...more };
+  if (request.headers.get("if-none-match") === etag) return new Response(null, { status: 304, headers });
+  return /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "")
+    ? new Response(gzipped, { headers: { ...headers, "content-encoding": "gzip" } })
+    : new Response(plain(), { headers });
+}
+
+/** Made when first asked for and kept; what failed is tried again. */
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => {
+    made ??= make().catch((error) => {
+      made = undefined;
+      throw error;
+    });
+    return made;
+  };
 }

@@ -70,6 +70,9 @@ export function webRoutes({ folder, version, connectOrigins }: WebAssetOptions) 
     .get(`/sdk-${version}.js`, ({ request }) => serve(request, "sdk.js", IMMUTABLE, FOR_EVERYONE))
     .get("/stoa.tgz", ({ request }) => serve(request, "stoa.tgz", "no-cache", FOR_EVERYONE))
     .get("/playground", ({ request }) => serve(request, "playground/index.html", "no-cache"))
+    .get("/docs", ({ request }) => serve(request, "docs/start.html", "no-cache"))
+    .get("/docs/search.json", ({ request }) => serve(request, "docs/search.json", "no-cache"))
+    .get("/docs/:guide", ({ request, params }) => serve(request, `docs/${params.guide}.html`, "no-cache"))
     .get("/assets/*", ({ request, params }) => serve(request, `assets/${params["*"]}`, IMMUTABLE))
     .get("/*", ({ request, path }) => {
       const navigates = /\btext\/html\b/.test(request.headers.get("accept") ?? "");

@@ -1,0 +1,74 @@
+/** The guides of `web/docs`: what `stoa manual` prints and the pages at `/docs` are made of. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { assetFolder } from "../../kernel/assets.ts";
+import { expandGenerated } from "./generated.ts";
+
+export type Guide = { name: string; title: string; summary: string; text: string };
+
+/** The order to read them in. A guide that is not named here comes after those that are, by its name. */
+const ORDER = [
+  "start",
+  "rooms",
+  "chat",
+  "live-streams",
+  "webhooks",
+  "sdk",
+  "rtc-socket",
+  "chat-socket",
+  "operate",
+  "configuration",
+  "security",
+  "figures",
+];
+
+export function readGuides(folder = assetFolder("web/docs")): Guide[] {
+  const rank = (name: string) => (ORDER.includes(name) ? ORDER.indexOf(name) : ORDER.length);
+  return readdirSync(folder)
+    .filter((file) => file.endsWith(".md"))
+    .map((file) => file.slice(0, -".md".length))
+    .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))
+    .map((name) => guideOf(name, readFileSync(join(folder, `${name}.md`), "utf8")));
+}
+
+function guideOf(name: string, source: string): Guide {
+  const text = expandGenerated(source)
+    .replace(/^<!-- .*? -->\n/gm, "")
+    .trimEnd();
+  const title = /^# (.+)$/m.exec(text)?.[1];
+  if (title === undefined) throw new Error(`the guide ${name} has no title`);
+  const [, summary = ""] = text.split(/\n\n/);
+  return { name, title, summary: summary.replaceAll("\n", " "), text };
+}
+
+export type Section = { heading: string; slug: string; text: string };
+
+/** The chapters of a guide, each from its heading to the next one of that level. Headings in code are none. */
+export function sectionsOf({ text }: Guide): Section[] {
+  const starts: number[] = [];
+  let inCode = false;
+  const lines = text.split("\n");
+  for (const [at, line] of lines.entries()) {
+    if (line.startsWith("```")) inCode = !inCode;
+    if (!inCode && line.startsWith("## ")) starts.push(at);
+  }
+  return starts.map((from, index) => {
+    const heading = (lines[from] ?? "").slice("## ".length);
+    return {
+      heading,
+      slug: slugOf(heading),
+      text: lines
+        .slice(from, starts[index + 1])
+        .join("\n")
+        .trimEnd(),
+    };
+  });
+}
+
+/** The anchor of a heading, as GitHub makes it. */
+export function slugOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N} _-]/gu, "")
+    .replaceAll(" ", "-");
+}
