@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 
 /** Programs that tests drive and the packages of the distribution that hold them: nothing unsigned is downloaded. */
 const PACKAGES: Record<string, string[]> = {
+  acme: ["pebble"],
   browser: ["chromium", "firefox-esr"],
   compiled: ["chromium"],
   docs: ["curl", "jq", "python3", "golang-go"],

@@ -1,0 +1,221 @@
+import { afterEach, expect, test } from "bun:test";
+import { X509Certificate } from "node:crypto";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ChallengeType } from "../../src/acme/order.ts";
+import { openPort80 } from "../../src/acme/port-80.ts";
+import { CertificateRenewal } from "../../src/acme/renewal.ts";
+import { AcmeStore } from "../../src/acme/store.ts";
+import { createLog } from "../../src/kernel/log.ts";
+import { systemTimers } from "../../src/kernel/timers.ts";
+import { edgeStage, secured, until } from "../edge/stage.ts";
+import { fakeClock } from "../harness/clock.ts";
+import { freePorts, startPebble } from "./pebble.ts";
+
+const DOMAIN = "rtc.example.com";
+const cleanup: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const clean of cleanup.splice(0).reverse()) await clean();
+});
+
+/** An edge without a certificate, port 80 in miniature, and an authority that looks at both. */
+async function stageWith(options: { external?: { keyId: string; hmac: string }; wrongPort?: boolean } = {}) {
+  const edge = await edgeStage({ certificate: null });
+  cleanup.push(edge.close);
+  const lines: string[] = [];
+  const log = createLog({ level: "info", format: "json", write: (line) => void lines.push(line) });
+  const port80 = openPort80({ hostname: "127.0.0.1", port: 0, home: `https://${DOMAIN}`, log });
+  cleanup.push(port80.stop);
+  const [nobody = 0] = await freePorts(1);
+  const pebble = await startPebble({
+    tlsPort: options.wrongPort ? nobody : edge.edge.port,
+    httpPort: port80.port ?? 0,
+    ...(options.external ? { externalKey: { id: options.external.keyId, hmac: options.external.hmac } } : {}),
+  });
+  cleanup.push(pebble.close);
+  const dataDir = mkdtempSync(join(tmpdir(), "stoa-acme-"));
+  cleanup.push(() => rmSync(dataDir, { recursive: true, force: true }));
+  const clock = fakeClock(Date.now());
+
+  function keeper(given: Partial<ConstructorParameters<typeof CertificateRenewal>[0]> = {}, now = clock.now) {
+    const renewal = new CertificateRenewal({
+      domain: DOMAIN,
+      directory: pebble.directory,
+      ca: pebble.ca,
+      email: "operator@example.com",
+      external: options.external,
+      challenges: ["tls-alpn-01"] as ChallengeType[],
+      stage: {
+        tlsAlpn: (certificate) => edge.edge.challenge(certificate),
+        http: (token, proof) => port80.show(token, proof),
+      },
+      precheck: async () => null,
+      isStrict: false,
+      onCertificate: (certificate) => edge.edge.present(certificate),
+      userAgent: "stoa test",
+      store: new AcmeStore(dataDir),
+      timers: systemTimers,
+      log,
+      now,
+      ...given,
+    });
+    return renewal;
+  }
+  return { edge, pebble, port80, dataDir, clock, lines, keeper };
+}
+
+test.each(["tls-alpn-01", "http-01"] as const)("a first certificate by %s, with rejected nonces", async (challenge) => {
+  const { edge, pebble, dataDir, keeper } = await stageWith();
+  const renewal = keeper({ challenges: [challenge] });
+  expect(renewal.certificate).toBeNull();
+  cleanup.push(renewal.start());
+  await until(() => renewal.certificate !== null);
+  await edge.edge.stats();
+  const socket = await secured(edge.edge.port);
+  const shown = socket.getPeerX509Certificate();
+  expect(shown?.checkHost(DOMAIN)).toBe(DOMAIN);
+  const chain = (renewal.certificate?.cert ?? "").split(/(?<=-----END CERTIFICATE-----\n)/);
+  expect(new X509Certificate(chain[0] ?? "").verify(new X509Certificate(chain[1] ?? "").publicKey)).toBe(true);
+  expect(new X509Certificate(chain[1] ?? "").verify(new X509Certificate(await pebble.root()).publicKey)).toBe(true);
+  for (const name of ["account.json", "key.pem", "certificate.pem"]) {
+    expect(statSync(join(dataDir, "acme", name)).mode & 0o777).toBe(0o600);
+  }
+  // A restart has it, asks nobody, and waits.
+  await pebble.stop();
+  const again = keeper();
+  expect(again.certificate).toEqual(renewal.certificate);
+  expect(again.status.nextAt).toBeGreaterThan(Date.now());
+});
+
+test("where 443 is not reached, http-01 does", async () => {
+  const { keeper } = await stageWith({ wrongPort: true });
+  const renewal = keeper({ challenges: ["tls-alpn-01", "http-01"] });
+  cleanup.push(renewal.start());
+  await until(() => renewal.certificate !== null);
+  expect(renewal.status.problem).toBeNull();
+});
+
+test("an authority that wants external accounts gets one bound, and says so without", async () => {
+  const external = { keyId: "kid-1", hmac: "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W" };
+  const { keeper } = await stageWith({ external });
+  const without = keeper({ external: undefined });
+  const stop = without.start();
+  await until(() => without.status.problem !== null);
+  stop();
+  expect(without.status.problem).toContain("ACME_EAB_KEY_ID");
+  const renewal = keeper({}, () => Date.now() + 120_000);
+  cleanup.push(renewal.start());
+  await until(() => renewal.certificate !== null);
+});
+
+test("at two thirds of its life it is renewed, under constant handshakes, and nothing is closed", async () => {
+  const { edge, clock, keeper } = await stageWith();
+  const renewal = keeper({ timers: clock, random: () => 0.5 });
+  cleanup.push(renewal.start());
+  while (renewal.certificate === null) {
+    clock.advance(1_000);
+    await Bun.sleep(5);
+  }
+  await edge.edge.stats();
+  const open = await secured(edge.edge.port);
+  let handshakes = 0;
+  let failed = 0;
+  let isOver = false;
+  const crowd = Array.from({ length: 2 }, async () => {
+    while (!isOver) {
+      const socket = await secured(edge.edge.port).catch(() => null);
+      if (socket) handshakes++;
+      else failed++;
+      socket?.destroy();
+      await Bun.sleep(20);
+    }
+  });
+  for (let count = 0; count < 20; count++) {
+    const before: object | null = renewal.certificate;
+    // The authority's clock does not move with ours: what it issues counts from today.
+    clock.set(Date.now());
+    clock.set((renewal.status.nextAt ?? 0) - 60_000);
+    await Bun.sleep(1);
+    expect(renewal.certificate).toBe(before as never);
+    while (renewal.certificate === before) {
+      clock.advance(60_000);
+      await Bun.sleep(5);
+    }
+  }
+  isOver = true;
+  await Promise.all(crowd);
+  expect(failed).toBe(0);
+  expect(handshakes).toBeGreaterThan(100);
+  open.write("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
+  expect(String(await new Promise((resolve) => open.once("data", resolve)))).toContain("200 OK");
+  open.destroy();
+}, 120_000);
+
+test("an authority that is away is asked again later and later, also after a restart, and the old certificate stays", async () => {
+  const { pebble, lines, clock, keeper } = await stageWith();
+  const first = keeper();
+  const stop = first.start();
+  await until(() => first.certificate !== null);
+  stop();
+  await pebble.stop();
+
+  clock.advance(10 * 365 * 86_400_000);
+  const renewal = keeper();
+  expect(renewal.certificate).toEqual(first.certificate);
+  expect(renewal.status.expiresAt).toBeLessThan(clock.now());
+  const waits: number[] = [];
+  for (let count = 0; count < 12; count++) {
+    // Each is a new process: what it knows of failures it has from the disk.
+    const attempt = keeper();
+    const before = attempt.status.nextAt;
+    const end = attempt.start();
+    await until(() => attempt.status.nextAt !== before);
+    end();
+    waits.push(Math.round(((attempt.status.nextAt ?? 0) - clock.now()) / 60_000));
+    expect(attempt.certificate).toEqual(first.certificate);
+    clock.advance((attempt.status.nextAt ?? 0) - clock.now());
+  }
+  expect(waits).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 720, 720]);
+  expect(lines.join("")).toContain("the old one stays");
+  expect(renewal.certificate?.key && lines.join("").includes(renewal.certificate.key)).toBe(false);
+
+  await pebble.start();
+  // It has forgotten the account, too: the attempt that finds out makes the next one register.
+  for (;;) {
+    const attempt = keeper();
+    const before = attempt.status.nextAt;
+    const end = attempt.start();
+    await until(() => attempt.status.nextAt !== before);
+    end();
+    if (attempt.status.problem === null) {
+      expect(attempt.certificate?.cert).not.toBe(first.certificate?.cert);
+      break;
+    }
+    clock.advance((attempt.status.nextAt ?? 0) - clock.now());
+  }
+});
+
+test("a domain that leads elsewhere is told before a public authority is asked", async () => {
+  const { lines, keeper, dataDir } = await stageWith();
+  const sentence = `${DOMAIN} resolves to 192.0.2.1, which is no address of this machine.`;
+  const renewal = keeper({ isStrict: true, precheck: async () => sentence });
+  const stop = renewal.start();
+  await until(() => renewal.status.problem !== null);
+  stop();
+  expect(renewal.status.problem).toBe(sentence);
+  expect(lines.join("")).toContain(sentence);
+  expect(new AcmeStore(dataDir).attempt(DOMAIN, "x").failures).toBe(0);
+  expect(renewal.certificate).toBeNull();
+});
+
+test("port 80 sends everybody to https and shows only what is pending", async () => {
+  const { port80 } = await stageWith();
+  const get = (path: string) => fetch(`http://127.0.0.1:${port80.port}${path}`, { redirect: "manual" });
+  const moved = await get("/v1/rooms?limit=1");
+  expect([moved.status, moved.headers.get("location")]).toEqual([308, `https://${DOMAIN}/v1/rooms?limit=1`]);
+  port80.show("token", "token.proof");
+  expect(await (await get("/.well-known/acme-challenge/token")).text()).toBe("token.proof");
+  port80.show("token", null);
+  expect((await get("/.well-known/acme-challenge/token")).status).toBe(308);
+});
