@@ -70,7 +70,7 @@ function recorded(kind: "audio" | "video", rids: readonly string[] = []) {
   const numbers = new Map<number, number>();
   const send = (frame: SentFrame, codec: NegotiatedCodec, atMs: number, index = 0, offset = 1_000) => {
     const layer = publication.layers[index] as (typeof publication.layers)[number];
-    if (layer.ssrc === 0) layer.restart(1_000 + index, codec.clockRate);
+    if (layer.ssrc === 0) layer.restart(1_000 + index, codec.clockRate, atMs);
     frame.payloads.forEach((payload, i) => {
       const number = (numbers.get(index) ?? 10_000) + 1;
       numbers.set(index, number);

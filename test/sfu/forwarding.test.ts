@@ -2,7 +2,8 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { LoadPeer } from "../../src/load-test/load-peer.ts";
 import { RtpSource } from "../../src/load-test/rtp-source.ts";
 import type { RtcpPacket } from "../../src/sfu/rtcp/rtcp.ts";
-import { writeNack, writePli, writeSenderReport } from "../../src/sfu/rtcp/rtcp-write.ts";
+import { writeNack, writePli, writeReceiverReport, writeSenderReport } from "../../src/sfu/rtcp/rtcp-write.ts";
+import { compactNtp } from "../../src/sfu/rtp/ntp.ts";
 import type { SrtpProfile } from "../../src/sfu/srtp/srtp.ts";
 import { CAMERA, ROOM, RoomOfPeers } from "./room-of-peers.ts";
 
@@ -197,6 +198,40 @@ describe("forwarding between peers", () => {
     expect(derived.ssrc).toBe(received[0]?.ssrc ?? 0);
     // A report made from one just received: its clock stands at most a second after the packet's.
     expect((derived.rtpTimestamp - (received[0]?.timestamp ?? 0)) >>> 0).toBeLessThan(90_000 * 2);
+  });
+
+  test("a viewer's round trip is its own, however long the publisher's reports take", async () => {
+    const trackId = await publish();
+    const received: Received[] = [];
+    const viewer = await room.join("viewer", {
+      sections: [{ kind: "video", direction: "recvonly" }],
+      onRtp: ({ sequenceNumber, timestamp, ssrc, payloadType }) =>
+        void received.push({ sequenceNumber, timestamp, ssrc, payloadType, payload: [] }),
+      onRtcp: (packet) => {
+        if (packet.type !== "sr") return;
+        const lastSenderReport = compactNtp(packet.ntpSeconds, packet.ntpFraction);
+        const block = {
+          fractionLost: 0,
+          cumulativeLost: 0,
+          highestSequence: 1,
+          jitter: 0,
+          delaySinceLastSenderReport: 0,
+        };
+        const out = new Uint8Array(128);
+        viewer.sendRtcp(out, writeReceiverReport(out, 0, 1, [{ ssrc: packet.ssrc, lastSenderReport, ...block }]));
+      },
+    });
+    await viewer.connect([], [{ mid: "0", trackId }]);
+    source.sendFrame(publisher, true);
+    await room.until(() => received[0], "a packet");
+    const of = { ssrc: 77, ntpFraction: 0, packetCount: 1, octetCount: 1 };
+    const out = new Uint8Array(128);
+    // The second one took nine seconds longer than the first.
+    publisher.sendRtcp(out, writeSenderReport(out, 0, { ...of, ntpSeconds: 3_900_000_009, rtpTimestamp: 810_000 }));
+    publisher.sendRtcp(out, writeSenderReport(out, 0, { ...of, ntpSeconds: 3_900_000_000, rtpTimestamp: 0 }));
+    const rttMs = async () => (await room.participant("viewer"))?.transport.rttMs ?? null;
+    while ((await rttMs()) === null) await Bun.sleep(10);
+    expect(await rttMs()).toBeLessThan(5_000);
   });
 
   test("a replayed or altered packet is refused, counted and not forwarded", async () => {

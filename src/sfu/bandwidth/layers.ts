@@ -147,16 +147,16 @@ export class LayerChooser {
   }
 }
 
-/** The lowest layer that fills the viewer's tile, or the highest there is. */
+/** A layer so much larger than the tile still counts as fitting it: encoders round. */
+const HEIGHT_TOLERANCE = 1.1;
+
+/** The highest layer that is not larger than the viewer's tile, or the lowest there is. */
 function desiredLayer({ layers, maxHeight, maxLayer }: LayerRequest): number {
   const top = Math.min(layers.length - 1, maxLayer ?? layers.length - 1);
   if (maxHeight === undefined) return top;
   if (maxHeight <= 0) return NO_LAYER;
-  for (let i = 0; i < top; i++) {
-    const height = layers[i]?.height ?? 0;
-    if (height > 0 && height >= maxHeight) return i;
-  }
-  return top;
+  for (let i = top; i > 0; i--) if ((layers[i]?.height ?? 0) <= maxHeight * HEIGHT_TOLERANCE) return i;
+  return 0;
 }
 
 function bitrateOf(request: LayerRequest, layer: number): number {

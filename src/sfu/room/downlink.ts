@@ -3,7 +3,6 @@ import { MediaError, type ParticipantSnapshot } from "../../protocol/media-node.
 import type { DeliveryReason, SubscribedSection, SubscriptionChange } from "../../protocol/signaling.ts";
 import type { ReportBlock, RtcpPacket } from "../rtcp/rtcp.ts";
 import { SentPackets } from "../rtcp/twcc-feedback.ts";
-import { roundTripMs } from "../rtp/ntp.ts";
 import type { AnsweredSection, OutgoingStream } from "../sdp/answer.ts";
 import { Allocation } from "../tracks/allocation.ts";
 import { OutgoingSection } from "../tracks/outgoing-section.ts";
@@ -253,7 +252,7 @@ export class Downlink {
     this.lossPercent = (Math.max(...ours.map((report) => report.fractionLost)) * 100) / 256;
     this.#allocation.onLoss(this.lossPercent / 100, nowMs);
     for (const report of ours) {
-      this.rttMs = roundTripMs(nowMs, report.lastSenderReport, report.delaySinceLastSenderReport) ?? this.rttMs;
+      this.rttMs = this.#bySsrc.get(report.ssrc)?.sentReports.roundTripMs(report, nowMs) ?? this.rttMs;
     }
   }
 

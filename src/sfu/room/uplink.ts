@@ -14,6 +14,7 @@ import { Demux, type StreamName } from "../tracks/demux.ts";
 import { PublisherFeedback } from "../tracks/feedback.ts";
 import type { PublishedLayer } from "../tracks/layer.ts";
 import { Publication } from "../tracks/publication.ts";
+import { PublisherClock } from "../tracks/publisher-clock.ts";
 import type { MediaOwner, ParticipantHost, RoomOfTracks, TrackOwner } from "./host.ts";
 
 /** A sending section: how its payload types read. */
@@ -24,9 +25,6 @@ type IncomingSection = {
   codecs: ReadonlyMap<number, NegotiatedCodec>;
   repairs: ReadonlyMap<number, NegotiatedCodec>;
 };
-
-/** A publisher whose clock says something else by more than this has set it: the offset is measured again. */
-const CLOCK_JUMP_MS = 1_000;
 
 export class Uplink {
   readonly feedback: PublisherFeedback;
@@ -39,8 +37,7 @@ export class Uplink {
   #sections = new Map<string, IncomingSection>();
   readonly #byMid = new Map<string, Publication>();
   #ids: NegotiatedExtensions = noExtensions();
-  /** Server clock minus the publisher's, one for all its tracks: so that all publishers' reports share one clock. */
-  #clockOffsetMs: number | null = null;
+  readonly #clock = new PublisherClock();
 
   constructor(host: ParticipantHost, room: RoomOfTracks, owner: MediaOwner & TrackOwner) {
     this.#host = host;
@@ -147,7 +144,7 @@ export class Uplink {
     this.unpublishAll();
     this.#demux = new Demux();
     this.#sections.clear();
-    this.#clockOffsetMs = null;
+    this.#clock.reset();
     this.feedback.reset();
   }
 
@@ -174,13 +171,16 @@ export class Uplink {
   ): void {
     const view = this.#view;
     const codec = name.repair ? section.repairs.get(view.payloadType) : section.codecs.get(view.payloadType);
-    if (!codec) return;
+    if (!codec || layer.isOfFormer(view.ssrc, nowMs)) return;
     if (name.repair) {
+      layer.repairSsrc = view.ssrc;
       if (layer.ssrc === 0 || !unwrapRtx(view, layer.ssrc, codec.payloadType)) return;
       // Browsers probe the bandwidth by repeating packets that have long arrived: those are no media.
       if (!layer.nack.receive(view.sequenceNumber, nowMs)) return;
     } else if (layer.ssrc !== view.ssrc) {
-      layer.restart(view.ssrc, codec.clockRate);
+      const isFirst = layer.ssrc === 0;
+      layer.restart(view.ssrc, codec.clockRate, nowMs);
+      if (!isFirst) publication.restarted(layer);
     }
     const { reception } = layer;
     if (!reception) return;
@@ -202,19 +202,14 @@ export class Uplink {
       const layer = this.#layerOf(packet.ssrc);
       if (!layer) continue;
       layer.layer.reception?.senderReport(packet.ntpSeconds, packet.ntpFraction, nowMs);
+      const { clockRate } = layer.publication.codec ?? { clockRate: 0 };
       const report = receivedReport(packet, nowMs);
-      report.reference.ntpMs += this.#clockOffset(report.reference.ntpMs, nowMs);
-      layer.layer.senderReport = report;
+      const reference = clockRate > 0 && this.#clock.place(layer.layer.clock, report.reference, clockRate, nowMs);
+      if (!reference) continue;
+      layer.layer.senderReport = { ...report, reference };
       layer.publication.reported(layer.layer);
     }
     return packets;
-  }
-
-  #clockOffset(ntpMs: number, nowMs: number): number {
-    const measured = nowMs - ntpMs;
-    if (this.#clockOffsetMs === null || Math.abs(measured - this.#clockOffsetMs) > CLOCK_JUMP_MS)
-      this.#clockOffsetMs = measured;
-    return this.#clockOffsetMs;
   }
 
   #layerOf(ssrc: number): { publication: Publication; layer: PublishedLayer } | null {

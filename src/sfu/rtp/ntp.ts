@@ -31,11 +31,6 @@ export function compactNtp(seconds: number, fraction: number): number {
   return (((seconds & 0xffff) << 16) | (fraction >>> 16)) >>> 0;
 }
 
-export function compactNtpFromMs(unixMs: number): number {
-  const { seconds, fraction } = ntpFromMs(unixMs);
-  return compactNtp(seconds, fraction);
-}
-
 /** A difference in compact units (1/65536 s) as milliseconds. */
 export function compactToMs(compact: number): number {
   return (compact * 1000) / 65536;
@@ -43,16 +38,6 @@ export function compactToMs(compact: number): number {
 
 export function msToCompact(ms: number): number {
   return Math.max(0, Math.min(0xffffffff, Math.round((ms * 65536) / 1000)));
-}
-
-/** RFC 3550 §6.4.1: now − LSR − DLSR. Undefined when the peer has seen no report of ours, or the result is absurd. */
-export function roundTripMs(nowMs: number, lastSenderReport: number, delaySinceLast: number): number | undefined {
-  if (lastSenderReport === 0) return undefined;
-  const compact = (compactNtpFromMs(nowMs) - lastSenderReport - delaySinceLast) | 0;
-  const ms = compactToMs(compact);
-  // A clock tick of rounding makes a loopback round trip slightly negative.
-  if (ms < -2 || ms > 60_000) return undefined;
-  return Math.max(0, ms);
 }
 
 /** abs-send-time: 24 bits, 6.18 seconds. Without the `%` of doubles, which would be slow for every packet of every viewer. */

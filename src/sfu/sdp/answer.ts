@@ -1,6 +1,6 @@
 /** Writes the answer: ICE-lite, DTLS-passive, one bundled transport, every candidate included, nothing trickled. */
 import { type NegotiatedCodec, negotiateCodecs } from "./codecs.ts";
-import { extensionLines, type NegotiatedExtensions, negotiateExtensions } from "./extensions.ts";
+import { extensionLines, leaveOutCollisions, type NegotiatedExtensions, negotiateExtensions } from "./extensions.ts";
 import type { Fingerprint, Offer } from "./offer.ts";
 import type { Direction, OfferedCodec, OfferedSection } from "./offer-section.ts";
 
@@ -27,7 +27,7 @@ export type AnsweredSection = {
 
 /** What both sides will do on each section of the offer. */
 export function decideSections(offer: Offer): AnsweredSection[] {
-  return offer.sections.map((section) => {
+  const sections = offer.sections.map((section) => {
     const codecs = section.kind === "application" ? [] : negotiateCodecs(section);
     const rejected = section.rejected || (section.kind !== "application" && codecs.length === 0);
     return {
@@ -40,6 +40,8 @@ export function decideSections(offer: Offer): AnsweredSection[] {
       extensions: negotiateExtensions(section),
     };
   });
+  leaveOutCollisions(sections.filter((section) => !section.rejected).map((section) => section.extensions));
+  return sections;
 }
 
 export type AnswerParts = {

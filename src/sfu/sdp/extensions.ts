@@ -39,6 +39,25 @@ export function negotiateExtensions(section: OfferedSection): NegotiatedExtensio
   return negotiated;
 }
 
+/**
+ * All sections share one transport: there an id means one extension, and an extension has one id (RFC 8843 §9.2). Some clients
+ * offer otherwise, and cannot read their own offer in the answer; the first section that uses an id keeps it.
+ */
+export function leaveOutCollisions(sections: readonly NegotiatedExtensions[]): void {
+  const nameOf = new Map<number, string>();
+  const idOf = new Map<string, number>();
+  for (const extensions of sections) {
+    for (const name of NAMES) {
+      const id = extensions[name];
+      if (id === 0) continue;
+      if ((nameOf.get(id) ?? name) === name && (idOf.get(name) ?? id) === id) {
+        nameOf.set(id, name);
+        idOf.set(name, id);
+      } else extensions[name] = 0;
+    }
+  }
+}
+
 /** Firefox lists on what it receives also what it can only send; sent to it, a dependency descriptor stops its decoder. */
 function isOfUse(extension: Direction, section: Direction): boolean {
   return extension === "sendrecv" || section === "sendrecv" || extension === section;

@@ -6,6 +6,7 @@ import type { ReceivedReport } from "../forwarding/sender-report.ts";
 import { NackGenerator } from "../rtcp/nack-generator.ts";
 import { Reception } from "../rtcp/reception.ts";
 import { PacketRing } from "../rtp/packet-ring.ts";
+import { StreamClock } from "./publisher-clock.ts";
 
 /** Keyframes are large: one request serves everyone who asks within this time. */
 const KEYFRAME_INTERVAL_MS = 500;
@@ -17,6 +18,7 @@ const MAX_SILENCE_MS = 2_000;
 const OVERTAKEN_FRAMES = 3;
 const MIN_OVERTAKEN_MS = 150;
 const RATE_WINDOW_MS = 1_500;
+const STRAGGLERS_MS = 2_000;
 
 export const LAYER_NAMES = ["low", "medium", "high"] as const satisfies readonly Layer[];
 const RID_INDEX: Record<string, number> = { q: 0, h: 1, f: 2 };
@@ -33,7 +35,11 @@ export class PublishedLayer {
   /** 0 until the first packet. */
   ssrc = 0;
   reception: Reception | null = null;
-  readonly ring = new PacketRing();
+  /** Another one for each stream: they have numbers of their own. */
+  ring = new PacketRing();
+  clock = new StreamClock();
+  /** That its retransmissions come with; 0 before the first. */
+  repairSsrc = 0;
   /** Viewers who get all of it. */
   readonly audience = new Audience();
   readonly nack = new NackGenerator();
@@ -47,6 +53,8 @@ export class PublishedLayer {
   senderReport: ReceivedReport | null = null;
   #keyframeAskedMs = Number.NEGATIVE_INFINITY;
   #keyframeWanted = false;
+  /** Of streams that others have replaced, and when: what is still under way of them is nobody's. */
+  readonly #former = new Map<number, number>();
   #keyframe: { extended: number; atMs: number } | null = null;
 
   constructor(index: number, rid: string | null) {
@@ -72,13 +80,27 @@ export class PublishedLayer {
     this.lastFrameMs = nowMs;
   }
 
-  /** The first packet, or the same stream under another SSRC: numbers start anew. */
-  restart(ssrc: number, clockRate: number): void {
+  /** The first packet, or the track goes on as another stream: numbers start anew. */
+  restart(ssrc: number, clockRate: number, nowMs: number): void {
+    for (const former of [this.ssrc, this.repairSsrc]) if (former !== 0) this.#former.set(former, nowMs);
+    this.#former.delete(ssrc);
     this.ssrc = ssrc;
+    this.repairSsrc = 0;
+    this.ring = new PacketRing();
+    this.clock = new StreamClock();
     this.reception = new Reception(ssrc, clockRate);
     this.nack.reset();
     this.senderReport = null;
     this.#keyframe = null;
+  }
+
+  /** A straggler of a stream that this one has replaced. */
+  isOfFormer(ssrc: number, nowMs: number): boolean {
+    const replacedMs = this.#former.get(ssrc);
+    if (replacedMs === undefined) return false;
+    if (nowMs - replacedMs < STRAGGLERS_MS) return true;
+    this.#former.delete(ssrc);
+    return false;
   }
 
   askKeyframe(): void {

@@ -7,7 +7,7 @@ import type { TrackKind } from "../../protocol/room-records.ts";
 import { createTarget, type FanOutTarget, type FanOutTransport } from "../forwarding/fan-out-target.ts";
 import { firstSequence } from "../forwarding/forwarder.ts";
 import { NackResponder } from "../forwarding/nack-responder.ts";
-import type { ReceivedReport } from "../forwarding/sender-report.ts";
+import { type ReceivedReport, SentReports } from "../forwarding/sender-report.ts";
 import { SharingForwarder } from "../forwarding/sharing-forwarder.ts";
 import type { TransportSequence } from "../rtcp/twcc-feedback.ts";
 import { RtpView } from "../rtp/rtp.ts";
@@ -44,6 +44,7 @@ export class OutgoingSection {
   /** Its history takes memory, so it is made for the first track, not for the section. Null for audio. */
   responder: NackResponder | null = null;
   senderReportDueMs = 0;
+  readonly sentReports = new SentReports();
   readonly #rtx: RtxStream;
   #codecs: NegotiatedCodec[];
   #extensions: NegotiatedExtensions;

@@ -36,6 +36,8 @@ export interface Subscriber {
   join(packet: SourcePacket, layer: PublishedLayer, nowMs: number): boolean;
   /** The publication's first packet, or another codec. */
   sourceChanged(): void;
+  /** A layer goes on as another stream. */
+  restarted(layer: number): void;
   /** The publisher's clock of a layer has been told anew. */
   reported(layer: number, reference: ClockReference): void;
   /** A voice has got or lost its place among those that are heard. */
@@ -213,6 +215,12 @@ export class Publication {
   #changeCodec(codec: NegotiatedCodec): void {
     this.codec = codec;
     for (const subscription of this.subscriptions) subscription.sourceChanged();
+  }
+
+  /** A layer goes on as another stream: whoever has it begins with its next keyframe, in numbers and time that run on. */
+  restarted(layer: PublishedLayer): void {
+    for (const subscription of this.subscriptions) subscription.restarted(layer.index);
+    if (this.kind === "video" && this.subscriptions.length > 0) layer.askKeyframe();
   }
 
   /** The publisher's clock of a layer, for the viewers' lines. */

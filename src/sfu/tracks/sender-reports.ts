@@ -27,6 +27,7 @@ export class ReportSender {
       if (!report) continue;
       section.senderReportDueMs = nowMs + INTERVAL_MS;
       end = writeSenderReport(this.#out, end, report);
+      section.sentReports.remember(report.ntpSeconds, report.ntpFraction, nowMs);
       end = writeSdes(this.#out, end, report.ssrc, CNAME);
       if (end > MAX_BYTES) {
         this.#send(this.#out.subarray(0, end));

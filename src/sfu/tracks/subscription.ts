@@ -109,6 +109,10 @@ export class Subscription implements Subscriber {
     return index === PAUSED ? null : this.publication.layerName(index);
   }
 
+  restarted(layer: number): void {
+    this.section.forwarder?.layerRestarted(layer);
+  }
+
   reported(layer: number, reference: ClockReference): void {
     this.section.forwarder?.setSenderReport(layer, reference);
   }

@@ -99,6 +99,9 @@ export class TrackRecorder implements Subscriber {
 
   refreshAudio(): void {}
 
+  /** Seen by its SSRC, with its first packet. */
+  restarted(): void {}
+
   /** The first packet, or another codec: that is another file. */
   sourceChanged(): void {
     this.#endFile();

@@ -37,13 +37,15 @@ describe("which layers a viewer gets", () => {
     [undefined, 2],
     [1_080, 2],
     [720, 2],
-    [361, 2],
-    [360, 1],
-    [181, 1],
+    [655, 2],
+    [654, 1],
+    [361, 1],
+    [328, 1],
+    [327, 0],
     [180, 0],
     [1, 0],
     [0, NO_LAYER],
-  ])("no larger than shown: %p pixels high is layer %p", (maxHeight, layer) => {
+  ])("no larger than shown, or by a tenth: %p pixels high is layer %p", (maxHeight, layer) => {
     expect(choose([camera("c", { maxHeight })], 10_000_000).layers).toEqual({ c: layer });
   });
 

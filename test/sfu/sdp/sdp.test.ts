@@ -248,6 +248,32 @@ describe("writing the answer", () => {
     expect(written.some((line) => line.startsWith("a=rid:"))).toBe(false);
   });
 
+  test("an id that the sections of a bundle use for two extensions is answered for the first, as is an extension with two ids", () => {
+    const level = "urn:ietf:params:rtp-hdrext:ssrc-audio-level";
+    const mid = "urn:ietf:params:rtp-hdrext:sdes:mid";
+    const sendTime = "http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time";
+    const audio = [...AUDIO, `a=extmap:1 ${mid}`, `a=extmap:2 ${level}`];
+    const video = [
+      ...VIDEO.filter((line) => !line.startsWith("a=extmap")),
+      `a=extmap:1 ${mid}`,
+      `a=extmap:2 ${sendTime}`,
+    ];
+    const offer = parseOffer(sdp(audio, video));
+    expect(
+      decideSections(offer).map(({ extensions }) => [extensions.mid, extensions.audioLevel, extensions.absSendTime]),
+    ).toEqual([
+      [1, 2, 0],
+      [1, 0, 0],
+    ]);
+    const ids = answer(offer).filter((line) => line.startsWith("a=extmap:"));
+    expect(ids).toEqual([`a=extmap:1 ${mid}`, `a=extmap:2 ${level}`, `a=extmap:1 ${mid}`]);
+    const twice = sdp(
+      [...AUDIO, `a=extmap:1 ${mid}`],
+      [...video.filter((line) => !line.includes(mid)), `a=extmap:5 ${mid}`],
+    );
+    expect(decideSections(parseOffer(twice)).map(({ extensions }) => extensions.mid)).toEqual([1, 0]);
+  });
+
   test("[4.2] what Firefox can only send is never sent to it, and is read where it sends", () => {
     const descriptor = "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension";
     const offered = (direction: string) =>

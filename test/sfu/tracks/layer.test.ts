@@ -4,7 +4,7 @@ import { layerIndex, PublishedLayer } from "../../../src/sfu/tracks/layer.ts";
 describe("a published layer", () => {
   const running = (frameMs: number, untilMs: number) => {
     const layer = new PublishedLayer(0, null);
-    layer.restart(7, 90_000);
+    layer.restart(7, 90_000, 0);
     for (let at = 0; at <= untilMs; at += frameMs) layer.received(at * 90, 1_000, 1_000_000 + at);
     return layer;
   };
@@ -36,7 +36,7 @@ describe("a published layer", () => {
 
   test("lets newcomers begin with its keyframe for half a second, and with the newest only", () => {
     const layer = new PublishedLayer(0, null);
-    layer.restart(7, 90_000);
+    layer.restart(7, 90_000, 0);
     expect(layer.recentKeyframe(1_000)).toBeNull();
     layer.keyframeShown(70_000, 1_000);
     layer.keyframeShown(69_990, 1_200);
@@ -44,8 +44,23 @@ describe("a published layer", () => {
     expect(layer.recentKeyframe(1_500)).toBeNull();
     layer.keyframeShown(70_100, 1_600);
     expect(layer.recentKeyframe(1_700)).toBe(70_100);
-    layer.restart(8, 90_000);
+    layer.restart(8, 90_000, 1_700);
     expect(layer.recentKeyframe(1_700)).toBeNull();
+  });
+
+  test("has nothing of a stream that another one has replaced, for two seconds", () => {
+    const layer = new PublishedLayer(0, null);
+    layer.restart(7, 90_000, 0);
+    layer.repairSsrc = 70;
+    const before = layer.ring;
+    layer.restart(8, 90_000, 1_000);
+    expect(layer.ring).not.toBe(before);
+    for (const ssrc of [7, 70]) expect(layer.isOfFormer(ssrc, 2_999)).toBe(true);
+    expect(layer.isOfFormer(8, 1_000)).toBe(false);
+    expect(layer.isOfFormer(7, 3_000)).toBe(false);
+    layer.restart(7, 90_000, 3_000);
+    expect(layer.isOfFormer(7, 3_000)).toBe(false);
+    expect(layer.isOfFormer(8, 3_000)).toBe(true);
   });
 
   test("asks for one keyframe in half a second, and not for one that has come", () => {

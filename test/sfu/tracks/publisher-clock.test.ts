@@ -1,0 +1,119 @@
+// Lips and sound of one publisher stay together, whatever its clocks and its path do.
+
+import { describe, expect, test } from "bun:test";
+import type { ClockReference } from "../../../src/sfu/rtp/timestamp-map.ts";
+import { PublisherClock, StreamClock } from "../../../src/sfu/tracks/publisher-clock.ts";
+import { DAY_MS, PeerClock } from "../peer-clock.ts";
+
+const HOUR_MS = 3_600_000;
+
+interface Stream {
+  clockRate: number;
+  firstTimestamp: number;
+  clock: StreamClock;
+  /** As viewers have it. */
+  reference: ClockReference | null;
+}
+
+/** A microphone and a camera that report once a second, the camera half a second later. */
+class Publisher {
+  readonly streams: [Stream, Stream] = [stream(48_000, 4_000_000_000), stream(90_000, 123)];
+  readonly #clock = new PublisherClock();
+  worstMs = 0;
+  worstOffsetMs = 0;
+
+  constructor(
+    readonly peer: PeerClock,
+    readonly delayMs: (sentMs: number) => number = () => 30,
+  ) {}
+
+  run(untilMs: number): this {
+    const arrivals: { atMs: number; sentMs: number; of: Stream }[] = [];
+    for (let sentMs = 0; sentMs < untilMs; sentMs += 500) {
+      const of = this.streams[(sentMs / 500) % 2] as Stream;
+      arrivals.push({ atMs: sentMs + this.delayMs(sentMs), sentMs, of });
+    }
+    arrivals.sort((a, b) => a.atMs - b.atMs);
+    for (const { atMs, sentMs, of } of arrivals) {
+      const report = { ntpMs: this.peer.wallMs(sentMs), rtpTimestamp: this.timestamp(of, sentMs) };
+      of.reference = this.#clock.place(of.clock, report, of.clockRate, 1_000_000 + atMs) ?? of.reference;
+      this.#compare(atMs);
+    }
+    return this;
+  }
+
+  timestamp({ clockRate, firstTimestamp }: Stream, trueMs: number): number {
+    return (firstTimestamp + Math.round((this.peer.monotonicMs(trueMs) * clockRate) / 1000)) >>> 0;
+  }
+
+  /** Where the two put the same moment. */
+  #compare(trueMs: number): void {
+    const [sound, picture] = this.streams.map(({ reference, clockRate, ...of }) => {
+      if (!reference) return null;
+      const ahead = (this.timestamp({ reference, clockRate, ...of }, trueMs) - reference.rtpTimestamp) | 0;
+      return reference.ntpMs + (ahead * 1000) / clockRate;
+    });
+    if (!sound || !picture) return;
+    this.worstMs = Math.max(this.worstMs, Math.abs(sound - picture));
+    this.worstOffsetMs = Math.max(this.worstOffsetMs, Math.abs(sound - 1_000_000 - trueMs));
+  }
+}
+
+function stream(clockRate: number, firstTimestamp: number): Stream {
+  return { clockRate, firstTimestamp, clock: new StreamClock(), reference: null };
+}
+
+describe("lips and sound", () => {
+  test.each([0, 0.5, 7, 12.4, 13, 24.9, 30])("after %d days of uptime, with a clock off by hours", (days) => {
+    for (const wallAheadMs of [0, -7 * HOUR_MS, 3 * HOUR_MS + 123]) {
+      const publisher = new Publisher(new PeerClock({ uptimeMs: days * DAY_MS, wallAheadMs })).run(60_000);
+      expect(publisher.worstMs).toBeLessThan(1);
+      expect(publisher.worstOffsetMs).toBeLessThan(100);
+    }
+  });
+
+  test.each([-200, 200])("with clocks that drift by %d ppm, for three hours", (driftPpm) => {
+    const publisher = new Publisher(new PeerClock({ driftPpm })).run(3 * HOUR_MS);
+    expect(publisher.worstMs).toBeLessThan(5);
+    expect(publisher.worstOffsetMs).toBeLessThan(200);
+  });
+
+  test.each([1_500, 3_000, 10_000])("over a stall of %d ms, after which everything comes at once", (stallMs) => {
+    const stalls = (sentMs: number) =>
+      sentMs >= 20_000 && sentMs < 20_000 + stallMs ? 20_000 + stallMs - sentMs + 30 : 30;
+    const publisher = new Publisher(new PeerClock({ wallAheadMs: 5 * HOUR_MS }), stalls).run(60_000);
+    expect(publisher.worstMs).toBeLessThan(5);
+    expect(publisher.worstOffsetMs).toBeLessThan(100);
+  });
+
+  test("over a queue that grows to three seconds and stays", () => {
+    const publisher = new Publisher(new PeerClock(), (sentMs) => 30 + Math.min(3_000, sentMs / 10)).run(120_000);
+    expect(publisher.worstMs).toBeLessThan(5);
+  });
+
+  test.each([-HOUR_MS, -3_000, -400, 400, 3_000, HOUR_MS])("when the clock is set by %d ms during the call", (byMs) => {
+    const peer = new PeerClock({ sets: [{ atMs: 30_250, byMs }], driftPpm: 50 });
+    const publisher = new Publisher(peer).run(120_000);
+    expect(publisher.worstMs).toBeLessThan(60);
+    expect(publisher.worstOffsetMs).toBeLessThan(200);
+  });
+
+  test("when one stream's own time jumps: from the third report on it is believed", () => {
+    const publisher = new Publisher(new PeerClock()).run(20_000);
+    const [sound, picture] = publisher.streams;
+    const clock = new PublisherClock();
+    const place = (of: Stream, sentMs: number, jump: number) =>
+      clock.place(
+        of.clock,
+        { ntpMs: sentMs, rtpTimestamp: (publisher.timestamp(of, sentMs) + jump) >>> 0 },
+        of.clockRate,
+        sentMs,
+      );
+    for (const of of [sound, picture]) of.clock = new StreamClock();
+    for (let sentMs = 0; sentMs < 5_000; sentMs += 1_000) for (const of of [sound, picture]) place(of, sentMs, 0);
+    const taken = [5_000, 6_000, 7_000, 8_000].map((sentMs) => place(picture, sentMs, 900_000));
+    expect(taken.map((reference) => reference !== null)).toEqual([false, false, true, true]);
+    expect(taken[3]?.ntpMs).toBeCloseTo(8_000, 0);
+    expect(place(sound, 9_000, 0)?.ntpMs).toBeCloseTo(9_000, 0);
+  });
+});
