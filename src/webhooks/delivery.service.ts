@@ -66,6 +66,7 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
         type: WEBHOOK_TEST_TYPE,
         body: eventBody(eventId, { ...event, data: { webhookId } }),
         messageId: null,
+        orderKey: null,
         createdAt: at,
       });
       const id = ids.uuid();

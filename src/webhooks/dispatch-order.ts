@@ -4,7 +4,7 @@ import type { WebhookStores } from "./store/stores.ts";
 import type { EndpointRow, PeriodRow } from "./store/webhook.table.ts";
 
 /** Deliveries made ahead for one endpoint. */
-const AHEAD = 8;
+export const AHEAD = 8;
 /** Nobody's commit waits for more than so many at once. */
 const ENDPOINTS_PER_UNIT = 8;
 

@@ -1,6 +1,6 @@
 import type { Runtime } from "../runtime.ts";
 import { createDelivery } from "./deliver.ts";
-import { createDispatchOrder } from "./dispatch-order.ts";
+import { AHEAD, createDispatchOrder } from "./dispatch-order.ts";
 import { createLanes } from "./lanes.ts";
 import type { PendingDelivery } from "./store/delivery.store.ts";
 import type { WebhookStores } from "./store/stores.ts";
@@ -16,7 +16,7 @@ type Dispatcher = {
   runDue(): Promise<void>;
 };
 
-type Attempt = { endpointId: string; controller: AbortController; done: Promise<void> };
+type Attempt = { endpointId: string; orderKey: string | null; controller: AbortController; done: Promise<void> };
 
 /** Timers do not notice that the clock was set; what became due by that is seen at the next look. */
 const LOOK_AGAIN_MS = 10_000;
@@ -114,21 +114,33 @@ export function createDispatcher(
       launch(endpoint, next);
       return true;
     }
-    if (!order.isUnderWay(endpointId)) order.request(endpoint);
+    if (!order.isUnderWay(endpointId) && !hasManyBlocked(endpoint, at)) order.request(endpoint);
     return false;
   }
 
+  const attemptsAt = (endpoint: EndpointRow) =>
+    [...running.values()].filter(({ endpointId }) => endpointId === endpoint.id);
+
+  /** Never one whose predecessor is under way: both would arrive in whichever order the network likes. */
   function nextPending(endpoint: EndpointRow): PendingDelivery | undefined {
-    let underWay = 0;
-    for (const { endpointId } of running.values()) if (endpointId === endpoint.id) underWay += 1;
+    const underWay = attemptsAt(endpoint);
+    const blockedKeys = underWay.flatMap(({ orderKey }) => orderKey ?? []);
     return deliveries
-      .pending(endpoint.id, underWay + 1, endpoint.status === "DISABLED")
+      .pending(endpoint.id, underWay.length + 1, { forcedOnly: endpoint.status === "DISABLED", blockedKeys })
       .find(({ id }) => !running.has(id));
+  }
+
+  /** A busy call at a slow endpoint would draw the whole log, and none of it could be sent. */
+  function hasManyBlocked(endpoint: EndpointRow, at: number): boolean {
+    const many = attemptsAt(endpoint).length + AHEAD;
+    const waiting = deliveries.pending(endpoint.id, many, { forcedOnly: false, blockedKeys: [] });
+    return waiting.filter(({ dueAt }) => dueAt <= at).length === many;
   }
 
   function launch(endpoint: EndpointRow, delivery: PendingDelivery): void {
     const controller = new AbortController();
-    running.set(delivery.id, { endpointId: endpoint.id, controller, done: run(endpoint, delivery, controller) });
+    const { id, orderKey } = delivery;
+    running.set(id, { endpointId: endpoint.id, orderKey, controller, done: run(endpoint, delivery, controller) });
   }
 
   async function run(endpoint: EndpointRow, delivery: PendingDelivery, controller: AbortController): Promise<void> {
@@ -146,6 +158,8 @@ export function createDispatcher(
       hold();
     }
     running.delete(delivery.id);
+    // Its successor was passed over until now.
+    if (delivery.orderKey !== null) wake(endpoint.id, now());
     pumpSoon();
   }
 
@@ -160,7 +174,8 @@ export function createDispatcher(
 
   async function idle(): Promise<void> {
     await order.settled();
-    while (running.size > 0) {
+    // What a pump that is about to run will send counts as running.
+    while (running.size > 0 || pumpAhead) {
       await Promise.all([...running.values()].map(({ done }) => done));
       await order.settled();
     }

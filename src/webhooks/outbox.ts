@@ -19,6 +19,7 @@ export function keepOutbox({ bus, ids, now }: Runtime, events: EventStore, subsc
       type,
       body: eventBody(id, fact),
       messageId: messageOf(fact),
+      orderKey: orderKeyOf(fact),
       createdAt: fact.at,
     });
   });
@@ -36,6 +37,11 @@ export function eventBody(
 function messageOf(fact: WebhookFact): string | null {
   if (fact.type !== "message.created" && fact.type !== "message.updated") return null;
   return String(fact.data.message.id);
+}
+
+/** What happens in a call is told in the order in which it happened. */
+function orderKeyOf(fact: WebhookFact): string | null {
+  return "callId" in fact.data && typeof fact.data.callId === "string" ? fact.data.callId : null;
 }
 
 /** A deleted message's content is gone everywhere, from events that still wait or can be sent again too. */

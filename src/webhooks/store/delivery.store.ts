@@ -8,7 +8,7 @@ import { type Attempt, type DeliveryRow, webhookDeliveries as deliveries, webhoo
 type NewDelivery = { id: string; endpointId: string; eventId: string; forced: boolean; at: number };
 export type ListedDelivery = { delivery: DeliveryRow; eventType: string };
 
-export type PendingDelivery = { id: string; eventId: string; dueAt: number };
+export type PendingDelivery = { id: string; eventId: string; orderKey: string | null; dueAt: number };
 
 export function deliveryStore(db: Db) {
   const insert = changing(() =>
@@ -50,13 +50,21 @@ export function deliveryStore(db: Db) {
   const one = reading(() => listed(eq(deliveries.id, sql.placeholder("id"))).prepare());
 
   const isPending = eq(deliveries.status, sql`'PENDING'`);
+  const unblocked = sql`(${webhookEvents.orderKey} IS NULL
+    OR ${webhookEvents.orderKey} NOT IN (SELECT value FROM json_each(${sql.placeholder("blockedKeys")})))`;
   const pending = (forced?: SQL) =>
     reading(() =>
       db
-        .select({ id: deliveries.id, eventId: deliveries.eventId, dueAt: sql<number>`${deliveries.nextAttemptAt}` })
+        .select({
+          id: deliveries.id,
+          eventId: deliveries.eventId,
+          orderKey: webhookEvents.orderKey,
+          dueAt: sql<number>`${deliveries.nextAttemptAt}`,
+        })
         .from(deliveries)
-        .where(and(isPending, eq(deliveries.endpointId, sql.placeholder("endpointId")), forced))
-        .orderBy(asc(deliveries.nextAttemptAt))
+        .innerJoin(webhookEvents, eq(webhookEvents.id, deliveries.eventId))
+        .where(and(isPending, eq(deliveries.endpointId, sql.placeholder("endpointId")), unblocked, forced))
+        .orderBy(asc(deliveries.nextAttemptAt), asc(deliveries.id))
         .limit(sql.placeholder("limit"))
         .prepare(),
     );
@@ -112,9 +120,16 @@ export function deliveryStore(db: Db) {
         ? all.all({ endpointId, before, limit })
         : ofStatus.all({ endpointId, status, before, limit }),
 
-    /** First due first. `forcedOnly`: of a disabled endpoint, only what was asked for by hand. */
-    pending: (endpointId: string, limit: number, forcedOnly: boolean): PendingDelivery[] =>
-      (forcedOnly ? forcedPending : allPending).all({ endpointId, limit }),
+    /**
+     * First due first, then first made. `forcedOnly`: of a disabled endpoint, only what was asked for by hand;
+     * `blockedKeys`: nothing with these order keys.
+     */
+    pending: (
+      endpointId: string,
+      limit: number,
+      { forcedOnly, blockedKeys }: { forcedOnly: boolean; blockedKeys: string[] },
+    ): PendingDelivery[] =>
+      (forcedOnly ? forcedPending : allPending).all({ endpointId, limit, blockedKeys: JSON.stringify(blockedKeys) }),
     /** How many of a project's wait, and since when. */
     waiting: (projectId: string) => waiting.get(projectId) ?? { pending: 0, oldestAt: null },
     /** How many wait, over all projects. */

@@ -21,6 +21,7 @@ export function eventStore(db: Db) {
         type: sql.placeholder("type"),
         body: sql.placeholder("body"),
         messageId: sql.placeholder("messageId"),
+        orderKey: sql.placeholder("orderKey"),
         createdAt: sql.placeholder("createdAt"),
       })
       .prepare(),

@@ -42,6 +42,8 @@ export const webhookEvents = sqliteTable("webhook_events", {
   type: text("type").notNull(),
   body: text("body").notNull(),
   messageId: text("message_id"),
+  /** Events that share one reach an endpoint one after the other. */
+  orderKey: text("order_key"),
   createdAt: integer("created_at").notNull(),
 });
 
