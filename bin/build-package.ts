@@ -25,8 +25,9 @@ export async function buildPackage(root: string, outfile: string): Promise<void>
     // In one file that needs nothing beside it, instead of the compiler's many that speak of the schema library.
     await buildSdkTypes(root, join(compiled, "web/sdk/index.d.ts"));
     const files = new Map<string, string>();
-    for (const { source } of Object.values(ENTRIES)) {
-      collectScripts(compiled, source.replace(/\.tsx?$/, ".js"), files);
+    for (const { source, bundled } of Object.values(ENTRIES)) {
+      if (bundled) await bundle(root, source, files);
+      else collectScripts(compiled, source.replace(/\.tsx?$/, ".js"), files);
       collectTypes(compiled, source.replace(/\.tsx?$/, ".d.ts"), files);
     }
     const package_: Record<string, string> = {
@@ -67,6 +68,17 @@ function collectScripts(folder: string, path: string, files: Map<string, string>
     if (to.startsWith(".")) collectScripts(folder, join(dirname(path), to), files);
     else if (!PROVIDED.test(to)) throw new Error(`${path} imports ${to}, which an installed package does not have`);
   }
+}
+
+async function bundle(root: string, source: string, files: Map<string, string>): Promise<void> {
+  const { outputs } = await Bun.build({
+    entrypoints: [join(root, source)],
+    target: "node",
+    format: "esm",
+    // Names and line breaks stay, so that a stack trace can be read; a map of the libraries would be four times as large.
+    minify: { syntax: true },
+  });
+  files.set(source.replace(/\.tsx?$/, ".js"), (await outputs[0]?.text()) ?? "");
 }
 
 /** The declarations that an entry leads to. */

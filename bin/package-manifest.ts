@@ -1,10 +1,15 @@
-type Entry = { source: string };
+type Entry = {
+  source: string;
+  /** In one file with the libraries it is made from, which nobody then has to install. */
+  bundled?: true;
+};
 
 /** What can be imported from the package, and where it comes from. */
 export const ENTRIES: Record<string, Entry> = {
   ".": { source: "src/start/start-stoa.ts" },
   "./client": { source: "web/sdk/index.ts" },
   "./server": { source: "web/sdk/server.ts" },
+  "./participant": { source: "src/participant/participant.ts", bundled: true },
 };
 
 type Facts = { version: string; description: string; license: string };

@@ -6,6 +6,7 @@ import { completionCommand } from "./commands/completion.ts";
 import { configCommand } from "./commands/config.ts";
 import { devCommand } from "./commands/dev.ts";
 import { doctorCommand } from "./commands/doctor.ts";
+import { joinCommand } from "./commands/join.ts";
 import { keysCommand } from "./commands/keys.ts";
 import { loadTestCommand } from "./commands/load-test.ts";
 import { manualCommand } from "./commands/manual.ts";
@@ -47,6 +48,7 @@ export function createProgram(argv: readonly string[]): Command {
     .addCommand(migrateCommand(argv))
     .addCommand(configCommand(argv))
     .addCommand(testCommand())
+    .addCommand(joinCommand())
     .addCommand(loadTestCommand())
     .addCommand(manualCommand())
     .addCommand(versionCommand())

@@ -3,13 +3,25 @@ import { createHash, X509Certificate } from "node:crypto";
 import { EXTENSION_URI } from "../sfu/rtp/rtp-extensions.ts";
 import type { DtlsCertificate } from "../sfu/transport/werift-hooks.ts";
 
+type OfferedCodec = "VP8" | "VP9" | "H264" | "AV1";
+
+/** Payload types, each with that of its retransmissions. */
+const PAYLOAD_TYPES: Record<OfferedCodec, [media: number, rtx: number]> = {
+  VP8: [96, 97],
+  VP9: [98, 99],
+  H264: [102, 103],
+  AV1: [45, 46],
+};
+
 export type PeerSection = {
   kind: "audio" | "video";
   direction: "sendonly" | "recvonly";
   /** Simulcast, when there is more than one. */
   rids?: string[];
   ssrc?: number;
-  codec?: "VP8" | "H264";
+  codec?: OfferedCodec;
+  /** All that a receiver can take apart; just `codec` unless given. */
+  codecs?: readonly OfferedCodec[];
   /** Redundant audio besides Opus. */
   red?: boolean;
   /** How a receiver tells what its path carries; transport-cc unless given. */
@@ -32,7 +44,14 @@ export function writeOffer(sections: readonly PeerSection[], { sessionId, ice, c
   ];
   sections.forEach((section, i) => {
     const audio = section.kind === "audio";
-    const payloadTypes = audio ? (section.red ? "63 111" : "111") : "96 97";
+    const codecs = section.codecs ?? [section.codec ?? "VP8"];
+    // Alone, a codec has the numbers it always had here.
+    const numbered = codecs.map((codec) => ({
+      codec,
+      numbers: codecs.length === 1 ? PAYLOAD_TYPES.VP8 : PAYLOAD_TYPES[codec],
+    }));
+    const video = numbered.flatMap(({ numbers }) => numbers).join(" ");
+    const payloadTypes = audio ? (section.red ? "63 111" : "111") : video;
     lines.push(
       `m=${section.kind} 9 UDP/TLS/RTP/SAVPF ${payloadTypes}`,
       "c=IN IP4 0.0.0.0",
@@ -46,7 +65,7 @@ export function writeOffer(sections: readonly PeerSection[], { sessionId, ice, c
       ...extensionLines(section),
       ...(audio
         ? audioLines(section.red ?? false)
-        : videoLines(section.codec ?? "VP8", section.feedback ?? "transport-cc")),
+        : numbered.flatMap(({ codec, numbers }) => videoLines(codec, numbers, section.feedback ?? "transport-cc"))),
     );
     for (const rid of section.rids ?? []) lines.push(`a=rid:${rid} send`);
     if (section.rids && section.rids.length > 1) lines.push(`a=simulcast:send ${section.rids.join(";")}`);
@@ -67,17 +86,17 @@ function audioLines(red: boolean): string[] {
   return red ? [...opus, "a=rtpmap:63 red/48000/2", "a=fmtp:63 111/111"] : opus;
 }
 
-function videoLines(codec: "VP8" | "H264", feedback: string): string[] {
+function videoLines(codec: OfferedCodec, [media, rtx]: [number, number], feedback: string): string[] {
   const fmtp =
-    codec === "H264" ? ["a=fmtp:96 level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f"] : [];
+    codec === "H264" ? [`a=fmtp:${media} level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f`] : [];
   return [
-    `a=rtpmap:96 ${codec}/90000`,
+    `a=rtpmap:${media} ${codec}/90000`,
     ...fmtp,
-    "a=rtcp-fb:96 nack",
-    "a=rtcp-fb:96 nack pli",
-    "a=rtcp-fb:96 ccm fir",
-    `a=rtcp-fb:96 ${feedback}`,
-    "a=rtpmap:97 rtx/90000",
-    "a=fmtp:97 apt=96",
+    `a=rtcp-fb:${media} nack`,
+    `a=rtcp-fb:${media} nack pli`,
+    `a=rtcp-fb:${media} ccm fir`,
+    `a=rtcp-fb:${media} ${feedback}`,
+    `a=rtpmap:${rtx} rtx/90000`,
+    `a=fmtp:${rtx} apt=${media}`,
   ];
 }

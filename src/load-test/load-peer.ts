@@ -13,6 +13,7 @@ import { type SrtpProfile, SrtpReceiver, SrtpSender } from "../sfu/srtp/srtp.ts"
 import { hasIntegrity, isStun, parseStun, STUN_TYPE, type StunMessage } from "../sfu/transport/stun.ts";
 import { MAX_BINDING_SUCCESS_BYTES, writeBindingRequest, writeBindingSuccess } from "../sfu/transport/stun-write.ts";
 import { createCertificate, type DtlsCertificate } from "../sfu/transport/werift-hooks.ts";
+import { deferred } from "./deferred.ts";
 import { EXTENSION_IDS, type PeerSection, writeOffer } from "./load-offer.ts";
 
 const CHECK_INTERVAL_MS = 2_000;
@@ -31,8 +32,18 @@ export type PeerOptions = {
   profile?: SrtpProfile;
   /** Address to send from; loopback unless given. */
   hostname?: string;
-  onRtp?: (view: RtpView, peer: LoadPeer) => void;
+  /** Instead of a socket of Bun's, for other runtimes and worse networks. */
+  openSocket?: (onData: (data: Buffer) => void) => Promise<PeerSocket>;
+  /** `mid` is undefined in packets that do not say. */
+  onRtp?: (view: RtpView, peer: LoadPeer, mid: string | undefined) => void;
   onRtcp?: (packet: RtcpPacket, peer: LoadPeer) => void;
+};
+
+export type PeerSocket = {
+  readonly port: number;
+  readonly closed: boolean;
+  send(data: Uint8Array, port: number, address: string): unknown;
+  close(): void;
 };
 
 export class LoadPeer {
@@ -47,7 +58,7 @@ export class LoadPeer {
   answerSdp = "";
   readonly #sessionId = String(Math.floor(Math.random() * 2 ** 50));
   readonly #certificate: DtlsCertificate;
-  #socket: Bun.udp.Socket<"buffer">;
+  #socket: PeerSocket;
   #dtls: DtlsClient | null = null;
   readonly #dtlsTransport = {
     type: "load",
@@ -61,17 +72,18 @@ export class LoadPeer {
   readonly #extensions = new RtpExtensions();
   readonly #twcc = new TwccRecorder();
   #timer: Timer | null = null;
-  readonly #ready = Promise.withResolvers<void>();
+  readonly #ready = deferred<void>();
 
   static async create(options: PeerOptions): Promise<LoadPeer> {
     const certificate = options.certificate ?? (await createCertificate());
     let peer: LoadPeer | null = null;
-    const socket = await bind(options.hostname, (data) => peer?.receive(data));
+    const open = options.openSocket ?? ((onData) => bind(options.hostname, onData));
+    const socket = await open((data) => peer?.receive(data));
     peer = new LoadPeer(options, certificate, socket);
     return peer;
   }
 
-  private constructor(options: PeerOptions, certificate: DtlsCertificate, socket: Bun.udp.Socket<"buffer">) {
+  private constructor(options: PeerOptions, certificate: DtlsCertificate, socket: PeerSocket) {
     this.options = options;
     this.#certificate = certificate;
     this.#socket = socket;
@@ -220,7 +232,7 @@ export class LoadPeer {
     this.#extensions.read(this.#view, EXTENSION_IDS);
     if (this.#extensions.transportSequence >= 0)
       this.#twcc.record(this.#extensions.transportSequence, performance.now());
-    this.options.onRtp(this.#view, this);
+    this.options.onRtp(this.#view, this, this.#extensions.mid);
   }
 
   /** `packet` has room for the tag behind `length`. */

@@ -2,18 +2,23 @@
 import { inflateRawSync } from "node:zlib";
 import type { NegotiateAnswer } from "../protocol/media-node.ts";
 import type { ErrorFrame, JoinAck, OfferAck, Push } from "../protocol/signaling.ts";
+import { deferred } from "./deferred.ts";
 
 type RtcClientOptions = {
   /** Of the server: http(s)://… */
   url: string;
   token: string;
+  /** What the server notes of its client. */
+  sdk?: string;
+  /** Where the runtime has none of its own. */
+  WebSocket?: typeof WebSocket;
   onPush?: (push: Push) => void;
   onClose?: (code: number) => void;
 };
 
 type Waiting = { resolve(frame: object): void; reject(error: Error): void };
 
-class RtcRefused extends Error {
+export class RtcRefused extends Error {
   override readonly name = "RtcRefused";
   constructor(
     readonly code: string,
@@ -32,13 +37,13 @@ export class RtcClient {
   readonly #options: RtcClientOptions;
   readonly #socket: WebSocket;
   readonly #waiting = new Map<string, Waiting>();
-  readonly #opened = Promise.withResolvers<void>();
+  readonly #opened = deferred<void>();
 
   constructor(options: RtcClientOptions, connectionId = `load-${crypto.randomUUID()}`) {
     this.#options = options;
     this.connectionId = connectionId;
-    const { url, token } = options;
-    this.#socket = new WebSocket(`${url.replace(/^http/, "ws")}/v1/rtc`, [`token.${token}`]);
+    const { url, token, WebSocket: Socket = WebSocket } = options;
+    this.#socket = new Socket(`${url.replace(/^http/, "ws")}/v1/rtc`, [`token.${token}`]);
     this.#opened.promise.catch(() => {});
     this.#socket.onopen = () => this.#opened.resolve();
     this.#socket.onmessage = ({ data }) => this.#received(JSON.parse(String(data)));
@@ -50,7 +55,7 @@ export class RtcClient {
     const { connectionId } = this;
     const ack = await this.request<JoinAck>("room.join", {
       connectionId,
-      sdk: "stoa-load-test",
+      sdk: this.#options.sdk ?? "stoa-load-test",
       ...(resume && { resume }),
     });
     this.ack = ack;
@@ -79,7 +84,7 @@ export class RtcClient {
     if (this.closeCode !== null)
       return Promise.reject(new RtcRefused("CLOSED", `the socket is closed (${this.closeCode})`));
     const id = String(this.#nextId++);
-    const { promise, resolve, reject } = Promise.withResolvers<object>();
+    const { promise, resolve, reject } = deferred<object>();
     this.#waiting.set(id, { resolve, reject });
     this.#socket.send(JSON.stringify({ type, id, ...fields }));
     return promise as Promise<Ack>;

@@ -2,6 +2,7 @@
 
 import { createHmac } from "node:crypto";
 import { readAscii, readUint16, readUint32, writeUint16, writeUint32 } from "../rtp/bytes.ts";
+import { crc32 } from "../rtp/crc32.ts";
 
 export const STUN_HEADER_BYTES = 20;
 const MAGIC_COOKIE = 0x2112a442;
@@ -150,7 +151,7 @@ function integrityOf(data: Uint8Array, end: number, password: string): Uint8Arra
 }
 
 function fingerprintOf(data: Uint8Array, end: number): number {
-  return (Bun.hash.crc32(data.subarray(0, end)) ^ FINGERPRINT_XOR) >>> 0;
+  return (crc32(data.subarray(0, end)) ^ FINGERPRINT_XOR) >>> 0;
 }
 
 /** Appends MESSAGE-INTEGRITY (when there is a password) and FINGERPRINT to a message that ends at `end`. */

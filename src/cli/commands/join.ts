@@ -1,0 +1,141 @@
+import { Command, InvalidArgumentError, Option } from "commander";
+import { createApi } from "../../load-test/api.ts";
+import type { NetworkFaults } from "../../participant/participant-events.ts";
+import { CommandFailure } from "../failure.ts";
+
+type Options = {
+  url: string;
+  apiKey?: string;
+  identity: string;
+  publish: string[];
+  say?: string;
+  seconds: number;
+  network: NetworkFaults;
+  json?: boolean;
+};
+
+const HELP = `
+A room of this name is made when there is none. Sources: tone, tone:HZ, bars, and the paths of WAV, IVF or Y4M files.
+
+  stoa join standup --publish tone,bars --say "hello" --seconds 30
+  stoa join standup --network loss=5%,delay=40,seed=7`;
+
+export function joinCommand(): Command {
+  return new Command("join")
+    .description("put somebody into a room who needs no browser: for tests and demonstrations")
+    .argument("<room>", "name of the room")
+    .addOption(new Option("--url <url>", "the server").env("STOA_URL").default("http://127.0.0.1:7000"))
+    .addOption(new Option("--api-key <key>", "an API key of a project there").env("STOA_API_KEY"))
+    .option("--identity <name>", "who", `guest-${process.pid}`)
+    .option("--publish <sources>", "what to send, separated by commas", (list) => list.split(",").filter(Boolean), [])
+    .option("--say <text>", "send this to the room's conversation")
+    .option("--seconds <n>", "how long to stay; 0 until stopped", seconds, 0)
+    .option("--network <faults>", "a bad network: loss=5%,delay=40,seed=7", faults, {})
+    .option("--json", "print what happens as one JSON object a line")
+    .addHelpText("after", HELP)
+    .action(run);
+}
+
+async function run(name: string, options: Options): Promise<void> {
+  const { url, apiKey, identity, publish, say } = options;
+  if (apiKey === undefined) throw new CommandFailure("give an API key: --api-key, or STOA_API_KEY", true);
+  if (!URL.canParse(url)) throw new CommandFailure(`${url} is no address`, true);
+  const api = createApi(new URL(url).origin, apiKey);
+  const tell = (event: string, facts: object) =>
+    console.log(options.json ? JSON.stringify({ event, ...facts }) : sentence(event, facts));
+
+  const room = await roomOf(api, name);
+  const token = await api("POST", `/v1/rooms/${room}/rtc-tokens`, {
+    participantIdentity: identity,
+    permissions: { publish: true, subscribe: true, publishData: true },
+  }).catch(refused);
+  const { join } = await import("../../participant/participant.ts");
+  const participant = await join(String(token.endpoint), String(token.token), { name: "stoa join" }).catch(refused);
+  tell("joined", { room: name, identity });
+  participant.on("participantJoined", (other) => tell("participantJoined", { identity: other.identity }));
+  participant.on("participantLeft", (other, reason) => tell("participantLeft", { identity: other.identity, reason }));
+  participant.on("dataReceived", (message) => tell("dataReceived", message));
+  // After the handshake: what is asked for is a bad call, not one that never begins.
+  participant.network(options.network);
+  for (const source of publish) {
+    const track = await publishSource(participant, source);
+    tell("published", { source, trackId: track.id });
+  }
+  if (say !== undefined) await sayInChat(api, room, name, identity, say);
+
+  const { promise: over, resolve } = Promise.withResolvers<Error | null>();
+  participant.on("closed", resolve);
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve(null));
+  if (options.seconds > 0) setTimeout(() => resolve(null), options.seconds * 1000);
+  const error = await over;
+  if (error) throw new CommandFailure(error.message);
+  await participant.close();
+  process.exit(0);
+}
+
+type Api = ReturnType<typeof createApi>;
+type Participant = Awaited<ReturnType<typeof import("../../participant/participant.ts")["join"]>>;
+
+const refused = (error: Error): never => {
+  throw new CommandFailure(error.message);
+};
+
+async function roomOf(api: Api, name: string): Promise<string> {
+  const made = await api("POST", "/v1/rooms", { name }).catch((error: Error) => {
+    if (error.message === "SVC_CONFLICT") return null;
+    throw new CommandFailure(error.message);
+  });
+  if (made) return String(made.id);
+  // An array, though the type says otherwise: lists come as they are.
+  const rooms = (await api("GET", "/v1/rooms?limit=200").catch(refused)) as unknown as { id: string; name: string }[];
+  const room = rooms.find((one) => one.name === name);
+  if (!room) throw new CommandFailure(`the room ${name} could neither be made nor found`);
+  return room.id;
+}
+
+async function publishSource(participant: Participant, source: string) {
+  const { bars, tone } = await import("../../participant/participant.ts");
+  const [what, hz] = source.split(":");
+  try {
+    if (what === "tone") return await participant.publishAudio(tone({ hz: Number(hz ?? 440) }));
+    if (what === "bars") return await participant.publishVideo(bars());
+    return await (source.endsWith(".wav") ? participant.publishAudio(source) : participant.publishVideo(source));
+  } catch (error) {
+    throw new CommandFailure(`${source}: ${(error as Error).message}`);
+  }
+}
+
+async function sayInChat(api: Api, room: string, name: string, senderId: string, text: string): Promise<void> {
+  const found = await api("GET", `/v1/chat/conversations/${room}`).catch(() => null);
+  const conversation =
+    found ?? (await api("POST", "/v1/chat/conversations", { name, type: "ROOM", roomId: room }).catch(refused));
+  await api("POST", `/v1/chat/conversations/${conversation.id}/members`, { userId: senderId }).catch(refused);
+  await api("POST", `/v1/chat/conversations/${conversation.id}/messages`, { text, senderId }).catch(refused);
+}
+
+function sentence(event: string, facts: object): string {
+  const details = Object.entries(facts).map(([name, value]) => `${name} ${value}`);
+  return [event, ...details].join("  ");
+}
+
+function seconds(value: string): number {
+  const number = Number(value);
+  if (!(number >= 0 && number <= 86_400)) throw new InvalidArgumentError("must be from 0 to 86400");
+  return number;
+}
+
+/** `loss=5%,delay=40,seed=7` */
+function faults(value: string): NetworkFaults {
+  const made: NetworkFaults = {};
+  for (const part of value.split(",")) {
+    const [name, amount = ""] = part.split("=");
+    const number = Number(amount.replace(/(%|ms)$/, ""));
+    if (amount === "" || Number.isNaN(number)) throw new InvalidArgumentError(`cannot read ${part}`);
+    if (name === "loss") made.loss = amount.endsWith("%") ? number / 100 : number;
+    else if (name === "delay") made.delayMs = number;
+    else if (name === "seed") made.seed = number;
+    else throw new InvalidArgumentError(`${name} is none of loss, delay, seed`);
+  }
+  if ((made.loss ?? 0) < 0 || (made.loss ?? 0) > 1) throw new InvalidArgumentError("loss is from 0 to 100%");
+  return made;
+}
