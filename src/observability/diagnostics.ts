@@ -1,7 +1,5 @@
-import { randomUUID } from "node:crypto";
-import { statfs, unlink, writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { iso, type Now } from "../kernel/clock.ts";
+import { freeBytes, probeDisk } from "../kernel/disk.ts";
 import { setInstallationValue } from "../kernel/installation.ts";
 import type { Runtime } from "../runtime.ts";
 
@@ -12,7 +10,6 @@ export type Dependency = "database" | "media" | "storage" | "webhooks" | "mail";
 export type Probe = (tenant: { projectId: string }) => Promise<Finding>;
 
 const TIME_LIMIT_MS = 3_000;
-const LOW_DISK_BYTES = 512 * 1024 * 1024;
 
 export type Diagnostics = ReturnType<typeof createDiagnostics>;
 
@@ -63,13 +60,10 @@ export const databaseProbe =
 export const storageProbe =
   ({ config }: Runtime): Probe =>
   async () => {
-    const path = join(config.DATA_DIR, `.probe-${randomUUID()}`);
-    await writeFile(path, "");
-    await unlink(path);
-    const { bavail, bsize } = await statfs(config.DATA_DIR);
-    const free = bavail * bsize;
+    probeDisk(config.DATA_DIR);
+    const free = freeBytes(config.DATA_DIR);
     const detail = `${(free / 1e9).toFixed(1)} GB free`;
-    return { status: free < LOW_DISK_BYTES ? "degraded" : "ok", detail };
+    return { status: free < config.STORAGE_MIN_FREE_BYTES ? "degraded" : "ok", detail };
   };
 
 /** Without SMTP_URL there is nothing that could be down. */

@@ -69,6 +69,7 @@ export const ERRORS = {
   SVC_INTERNAL_ERROR: [500, "INTERNAL_ERROR", "Something went wrong on the server."],
   SVC_NO_RTC_CAPACITY: [503, "UNAVAILABLE", "No media server has room for this."],
   SVC_RTC_SERVER_UNREACHABLE: [503, "UNAVAILABLE", "The media server does not answer."],
+  SVC_STORAGE_FULL: [507, "UNAVAILABLE", "There is no room to store this."],
   SVC_STORAGE_UNAVAILABLE: [503, "UNAVAILABLE", "The storage of attachments does not answer. Try again later."],
   SVC_OVERLOADED: [503, "UNAVAILABLE", "The server has more to read than it can hold. Try again."],
   SVC_SHUTTING_DOWN: [503, "UNAVAILABLE", "The server is shutting down."],

@@ -57,6 +57,7 @@ export const attachmentRoutes = (
           "SVC_CONVERSATION_NOT_FOUND",
           "SVC_PERMISSION_DENIED",
           "SVC_MUTED",
+          "SVC_STORAGE_FULL",
           "SVC_CONVERSATION_ARCHIVED",
           "SVC_ATTACHMENT_TOO_LARGE",
           "SVC_RATE_LIMITED",

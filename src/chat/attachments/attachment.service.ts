@@ -3,6 +3,7 @@ import type { Unit } from "../../kernel/db/writer.ts";
 import type { Attachment, Metadata } from "../../protocol/chat-records.ts";
 import { ApiError, invalid } from "../../protocol/errors.ts";
 import type { Runtime } from "../../runtime.ts";
+import type { StorageQuota } from "../../storage/quota.ts";
 import type { Location, Storage } from "../../storage/storage.ts";
 import type { Storages } from "../../storage/storages.ts";
 import { type Access, requireActive, requireUnmuted } from "../access.ts";
@@ -31,13 +32,18 @@ export type RequestedUpload = Attachment & {
 /** One caller and one attachment of a conversation that they may read. */
 export type AttachmentAccess = { access: Access; attachment: FoundAttachment };
 
-type AttachmentDeps = { store: AttachmentStore; storages: Storages; removals: AttachmentRemovals };
+type AttachmentDeps = {
+  store: AttachmentStore;
+  storages: Storages;
+  removals: AttachmentRemovals;
+  quota: StorageQuota;
+};
 
 const MAX_FILENAME_LENGTH = 255;
 
 /** `complete`, which asks the storage, writes on its own. */
 export function attachmentService({ bus, config, ids, log, now, write }: Runtime, deps: AttachmentDeps) {
-  const { store, storages, removals } = deps;
+  const { store, storages, removals, quota } = deps;
   const { STORAGE_MAX_ATTACHMENT_BYTES, STORAGE_UPLOAD_URL_TTL_SECONDS, STORAGE_DOWNLOAD_URL_TTL_SECONDS } = config;
   // Joins the deletion's transaction: a crash cannot leave the file behind.
   bus.within("messageDeleted", (unit, { attachmentId }) => attachmentId !== null && release(unit, attachmentId));
@@ -115,12 +121,15 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
           `An attachment has at most ${STORAGE_MAX_ATTACHMENT_BYTES} bytes.`,
         );
       }
+      const uploaderId = access.kind === "server" ? given(input.uploaderId) : access.userId;
+      quota.require({ projectId: access.conversation.projectId, userId: uploaderId, bytes: input.size });
+      if (storages.current === "disk") quota.requireFree(input.size);
       const storage = storageAt(storages.current);
       const row: AttachmentRow = {
         id: ids.uuid(),
         publicId: ids.publicId("attachment"),
         conversationId: access.conversation.id,
-        uploaderId: access.kind === "server" ? given(input.uploaderId) : access.userId,
+        uploaderId,
         filename,
         mimeType: input.mimeType,
         size: input.size,

@@ -1,6 +1,7 @@
 import { ApiError } from "../../protocol/errors.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Download } from "../../storage/download.ts";
+import type { StorageQuota } from "../../storage/quota.ts";
 import type { Storages } from "../../storage/storages.ts";
 import type { AttachmentRemovals } from "./attachment.removals.ts";
 import type { AttachmentStore, FoundAttachment } from "./attachment.store.ts";
@@ -9,6 +10,7 @@ type TransferDeps = {
   store: AttachmentStore;
   storages: Storages;
   removals: AttachmentRemovals;
+  quota: StorageQuota;
   /** Throws unless the project allows this browser origin. */
   judgeOrigin: (projectId: string, origin: string | null) => void;
 };
@@ -23,7 +25,7 @@ const UPLOADS_AT_ONCE = 4;
 
 /** Bytes on their way to and from this server's disk. */
 export function attachmentTransfers({ ids, log, write }: Runtime, deps: TransferDeps) {
-  const { store, storages, removals, judgeOrigin } = deps;
+  const { store, storages, removals, quota, judgeOrigin } = deps;
   const { disk, signer } = storages;
 
   function found({ id, origin }: SignedRequest): FoundAttachment {
@@ -77,7 +79,8 @@ export function attachmentTransfers({ ids, log, write }: Runtime, deps: Transfer
         throw new ApiError("SVC_ATTACHMENT_TOO_LARGE", `The file is larger than the declared ${size} bytes.`);
       }
       const objectKey = ids.uuid();
-      const sha256 = await oneOfFew(request.id, () => stored(disk.receive(objectKey, request.body, size)));
+      const receive = () => stored(disk.receive(objectKey, request.body, size));
+      const sha256 = await oneOfFew(request.id, () => quota.reserve(size, receive));
       try {
         await write((unit) => {
           const attachment = pending(request);

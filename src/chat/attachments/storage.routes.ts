@@ -44,6 +44,7 @@ export const storageRoutes = (
           "SVC_ATTACHMENT_NOT_FOUND",
           "SVC_CONFLICT",
           "SVC_ATTACHMENT_TOO_LARGE",
+          "SVC_STORAGE_FULL",
           "SVC_STORAGE_UNAVAILABLE",
         ]),
         response: { 200: Received },

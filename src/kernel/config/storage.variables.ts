@@ -1,8 +1,17 @@
 import { anyText, httpUrl, path } from "./checks.ts";
 import { integer, optional, secret, text } from "./variable.ts";
 
+const bytes = { min: 0, max: 1_000_000_000_000_000 };
+
 export const storageVariables = {
   STORAGE_MAX_ATTACHMENT_BYTES: integer(26_214_400, { min: 1, max: 5_368_709_120 }, "Bytes of an attachment."),
+  STORAGE_MAX_PROJECT_BYTES: integer(0, bytes, "Bytes of a project's attachments and recordings; 0: no bound."),
+  STORAGE_MAX_USER_BYTES: integer(0, bytes, "Bytes of what one user of a project has uploaded; 0: no bound."),
+  STORAGE_MIN_FREE_BYTES: integer(
+    536_870_912,
+    bytes,
+    "Bytes that stay free on the disk of DATA_DIR: attachments and recordings are refused before that.",
+  ),
   STORAGE_UPLOAD_URL_TTL_SECONDS: integer(900, { min: 1, max: 604_800 }, "Lifetime of a signed upload URL."),
   STORAGE_DOWNLOAD_URL_TTL_SECONDS: integer(900, { min: 1, max: 604_800 }, "Lifetime of a signed download URL."),
   STORAGE_S3_BUCKET: optional(anyText, "Bucket for attachments. Unset: they are kept in DATA_DIR."),
