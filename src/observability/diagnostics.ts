@@ -1,5 +1,5 @@
 import { iso, type Now } from "../kernel/clock.ts";
-import { freeBytes, probeDisk } from "../kernel/disk.ts";
+import { freeBytes, probeDisk } from "../kernel/db/disk.ts";
 import { setInstallationValue } from "../kernel/installation.ts";
 import type { Runtime } from "../runtime.ts";
 

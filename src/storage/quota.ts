@@ -1,4 +1,4 @@
-import { freeBytes } from "../kernel/disk.ts";
+import { freeBytes } from "../kernel/db/disk.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
 import { storageUsageStore } from "./usage.store.ts";

@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, openSync, statfsSync, unlinkSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import type { Now } from "./clock.ts";
+import type { Now } from "../clock.ts";
 
 export function freeBytes(folder: string): number {
   const { bavail, bsize } = statfsSync(folder);
