@@ -1,16 +1,22 @@
-// The viewers of one layer who get all of its packets, in order. What changes with every packet changes for all of them
-// alike: it is kept here once, and each takes it over when it leaves. So a packet costs a viewer no more than its copy.
+// The viewers of one layer who get all of its packets. What changes with every packet changes for all of them alike: it is
+// kept here once, and each takes it over when it leaves. So a packet costs a viewer no more than its copy, and what is lost,
+// late or repeated on its way to us is sorted out once.
 
 import type { Vp8Descriptor } from "../codec/vp8.ts";
 import { timestampDiff } from "../rtp/sequence.ts";
+import { SequenceMap } from "../rtp/sequence-map.ts";
 import type { Seat } from "./seat.ts";
 import { SeatTable } from "./seat-table.ts";
 import type { SourcePacket } from "./source-packet.ts";
 
 export class Audience {
   readonly table = new SeatTable();
-  /** Of the newest packet, unwrapped. */
-  highest = -1;
+  /** Which numbers came, and which are missing. */
+  readonly numbers = new SequenceMap(0);
+  /** Of the packet after which the newest seat was taken. */
+  #joinedAt = Number.NEGATIVE_INFINITY;
+  /** Somebody may wait for a number up to here that others have. */
+  #unsettledUpTo = Number.NEGATIVE_INFINITY;
   /** Of the newest frame, and when its first packet came. */
   timestamp = 0;
   timestampAtMs = 0;
@@ -24,18 +30,29 @@ export class Audience {
     return this.table.seats.length;
   }
 
-  /** False when every viewer has to be asked what this packet is to it: something is missing, late or empty. */
-  isNext({ extended, view }: SourcePacket): boolean {
-    return extended === this.highest + 1 && view.payloadLength > 0 && this.size > 0;
+  /** Of the newest packet, unwrapped. */
+  get highest(): number {
+    return this.numbers.highest;
   }
 
-  /** Call with the next packet, once it has been sent to all. */
+  /** Whether a packet is for all, for none (they have had it), or for each to say: when it is empty, or older than a seat. */
+  fateOf({ extended, view }: SourcePacket): "for all" | "for none" | "for each to say" {
+    if (this.size === 0 || view.payloadLength === 0) return "for each to say";
+    if (!this.numbers.isLate(extended)) return "for all";
+    if (extended <= this.#unsettledUpTo) return "for each to say";
+    if (!this.numbers.isExpected(extended)) return "for none";
+    return extended > this.#joinedAt ? "for all" : "for each to say";
+  }
+
+  /** Call with a packet that is for all, once it has been sent to them. */
   advance(packet: SourcePacket, nowMs: number): void {
     const { view, vp8 } = packet;
-    this.highest = packet.extended;
+    const isLate = this.numbers.isLate(packet.extended);
+    this.numbers.forward(packet.extended);
     this.packets += 1;
     this.octets += view.payloadLength;
     this.bytes += view.length;
+    if (isLate) return;
     if (timestampDiff(view.timestamp, this.timestamp) > 0) this.#beginFrame(view.timestamp, nowMs);
     this.#takeIds(vp8);
   }
@@ -53,12 +70,18 @@ export class Audience {
   seat(seat: Seat, packet: SourcePacket, nowMs: number): boolean {
     if (this.size > 0 && this.highest !== packet.extended) return false;
     if (!this.table.add(seat)) return false;
-    if (this.size === 1) {
-      this.highest = packet.extended;
-      this.#beginFrame(packet.view.timestamp, nowMs);
-      this.#takeIds(packet.vp8);
-    }
+    if (this.size === 1) this.#begin(packet, nowMs);
+    this.#joinedAt = packet.extended;
+    this.#unsettledUpTo = Math.max(this.#unsettledUpTo, seat.unsettledUpTo);
     return true;
+  }
+
+  #begin(packet: SourcePacket, nowMs: number): void {
+    this.numbers.switchTo(packet.extended);
+    this.numbers.forward(packet.extended);
+    this.#unsettledUpTo = Number.NEGATIVE_INFINITY;
+    this.#beginFrame(packet.view.timestamp, nowMs);
+    this.#takeIds(packet.vp8);
   }
 
   /** Everyone leaves. */

@@ -136,6 +136,7 @@ export class Forwarder {
       sequenceOffset: this.#sequence.offset,
       timestampOffset: this.#timestamp.offset,
       vp8Offsets: this.#codec === "vp8" ? this.#vp8.offsets : null,
+      unsettledUpTo: this.#sequence.newestMissing,
     };
   }
 
@@ -143,7 +144,7 @@ export class Forwarder {
   catchUp(sent: SentByConstants): void {
     this.#packets += sent.packets;
     this.#octets += sent.octets;
-    this.#sequence.catchUp(sent.highest);
+    this.#sequence.catchUp(sent.numbers);
     this.#timestamp.catchUp(sent.timestamp, sent.timestampAtMs);
     if (this.#codec === "vp8" && sent.vp8.seen) this.#vp8.map(sent.vp8, false);
   }

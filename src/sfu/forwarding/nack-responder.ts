@@ -34,13 +34,17 @@ const NO_PACKET = 0xffffffff;
 /** More than enough for a second, however often packets are lost on their way to us. */
 const MAX_RUNS = 64;
 
-/** Outgoing numbers from one seat: what each of them was can be told from the seat. `to` is null while it is taken. */
+/**
+ * Outgoing numbers from one seat: what each of them was can be told from the seat. `to` is null while it is taken; then
+ * `missing` are those that were left free and not sent until then.
+ */
 interface Run {
   seat: Seat;
   audience: Audience;
   ring: PacketRing;
   from: number;
   to: number | null;
+  missing: readonly number[];
 }
 
 export interface RtxAnswer {
@@ -77,7 +81,7 @@ export class NackResponder {
   /** From the next packet on the viewer gets what the audience gets: nothing is recorded. */
   seated(seat: Seat, audience: Audience, ring: PacketRing): void {
     this.#ssrc = seat.ssrc;
-    this.#runs.push({ seat, audience, ring, from: audience.highest + 1 - seat.sequenceOffset, to: null });
+    this.#runs.push({ seat, audience, ring, from: audience.highest + 1 - seat.sequenceOffset, to: null, missing: [] });
     if (this.#runs.length > MAX_RUNS) this.#runs.shift();
   }
 
@@ -85,17 +89,19 @@ export class NackResponder {
     const run = this.#runs.at(-1);
     if (!run) return;
     run.to = lastOutgoing;
+    run.missing = run.audience.numbers.missingFrom(run.from + run.seat.sequenceOffset);
     if (run.to < run.from) this.#runs.pop();
   }
 
   /** Writes the record that a packet of a run has none of, unless it was asked for before. */
   #recall(sequenceNumber: number, nowMs: number, view: RtpView, target: FanOutTarget): void {
     const slot = sequenceNumber & this.#mask;
-    for (const { seat, audience, ring, from, to } of this.#runs) {
+    for (const { seat, audience, ring, from, to, missing } of this.#runs) {
       const last = to ?? audience.highest - seat.sequenceOffset;
       const outgoing = last - ((last - sequenceNumber) & 0xffff);
       if (outgoing < from) continue;
       const extended = outgoing + seat.sequenceOffset;
+      if (to === null ? audience.numbers.isExpected(extended) : missing.includes(extended)) continue;
       if (this.#holds(slot, sequenceNumber) && this.#doubles[slot * DOUBLES + EXTENDED] === extended) return;
       if (!ring.read(extended, nowMs, view)) continue;
       this.#vp8.parse(view.data, view.payloadOffset, seat.vp8Offsets ? view.payloadLength : 0);

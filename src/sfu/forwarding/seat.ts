@@ -4,6 +4,7 @@
 import type { Vp8Ids } from "../codec/vp8.ts";
 import type { TransportSequence } from "../rtcp/twcc-feedback.ts";
 import type { OutgoingExtensions } from "../rtp/rtp-extensions.ts";
+import type { SequenceMap } from "../rtp/sequence-map.ts";
 import type { FanOutTarget, FanOutTransport } from "./fan-out-target.ts";
 import type { SourcePacket } from "./source-packet.ts";
 
@@ -18,14 +19,16 @@ export interface CopyConstants {
   readonly timestampOffset: number;
   /** Null: the payload is left as it is. */
   readonly vp8Offsets: Readonly<Vp8Ids> | null;
+  /** Up to this number the viewer waits for packets that others may have. */
+  readonly unsettledUpTo: number;
 }
 
 /** What an audience was sent while a viewer sat in it. */
 export interface SentByConstants {
   packets: number;
   octets: number;
-  /** Of the newest packet, unwrapped. */
-  highest: number;
+  /** Which numbers, and which are missing. */
+  numbers: SequenceMap;
   /** Of the newest frame, and when its first packet came. */
   timestamp: number;
   timestampAtMs: number;

@@ -96,12 +96,12 @@ export class SharingForwarder extends Forwarder {
     if (!seated) return;
     const { audience, seat } = seated;
     const { seatedBytes } = this;
-    const { highest, timestamp, timestampAtMs, vp8 } = audience;
+    const { numbers, timestamp, timestampAtMs, vp8 } = audience;
     const packets = audience.packets - seated.packets;
     const octets = audience.octets - seated.octets;
     this.#seated = null;
     if (packets > 0) {
-      this.catchUp({ packets, octets, highest, timestamp, timestampAtMs, vp8 });
+      this.catchUp({ packets, octets, numbers, timestamp, timestampAtMs, vp8 });
       seat.transport.srtp.reached(seat.ssrc, this.lastOutgoing);
     }
     audience.table.remove(seat);

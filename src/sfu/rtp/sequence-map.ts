@@ -41,10 +41,33 @@ export class SequenceMap {
     this.#newestMissing = Number.NEGATIVE_INFINITY;
   }
 
-  /** Everything up to here has been forwarded, one after another. */
-  catchUp(highest: number): void {
-    const last = Math.min(highest, this.#newestMissing + CAPACITY);
-    for (let extended = this.#highest + 1; extended <= last; extended++) this.#expected[extended & MASK] = 0;
+  /** The newest number that a late packet may still have; −Infinity when there is none. */
+  get newestMissing(): number {
+    return this.#highest - this.#newestMissing < CAPACITY ? this.#newestMissing : Number.NEGATIVE_INFINITY;
+  }
+
+  /** Those from `from` on that a late packet may still have. */
+  missingFrom(from: number): number[] {
+    const missing: number[] = [];
+    if (this.#newestMissing < from) return missing;
+    for (let extended = Math.max(from, this.#highest - CAPACITY + 1); extended <= this.#newestMissing; extended++)
+      if (this.isExpected(extended)) missing.push(extended);
+    return missing;
+  }
+
+  /** What `other` has been given since they were at the same number has been forwarded here, too; what it misses is missing. */
+  catchUp(other: SequenceMap): void {
+    const highest = other.#highest;
+    const from = Math.max(this.#highest + 1, highest - CAPACITY + 1);
+    const missesMore = other.#newestMissing >= from;
+    // Beyond the newest that was missing here all is zero already.
+    const last = missesMore ? highest : Math.min(highest, this.#newestMissing + CAPACITY);
+    for (let extended = from; extended <= last; extended++) {
+      const slot = extended & MASK;
+      this.#expected[slot] = missesMore && other.isExpected(extended) ? 1 : 0;
+      this.#offsets[slot] = this.#offset;
+    }
+    if (missesMore) this.#newestMissing = other.#newestMissing;
     this.#highest = highest;
     this.#lastOutgoing = highest - this.#offset;
   }
@@ -61,7 +84,7 @@ export class SequenceMap {
       this.#lastOutgoing = extended - this.#offset;
       return this.#lastOutgoing;
     }
-    if (!this.#isExpected(extended)) return -1;
+    if (!this.isExpected(extended)) return -1;
     const slot = extended & MASK;
     this.#expected[slot] = 0;
     return extended - (this.#offsets[slot] as number);
@@ -69,14 +92,15 @@ export class SequenceMap {
 
   /** Leaves the packet out. False when its number has already been left free for it: then it has to be sent. */
   drop(extended: number): boolean {
-    if (extended <= this.#highest) return !this.#isExpected(extended);
+    if (extended <= this.#highest) return !this.isExpected(extended);
     this.#expectUpTo(extended);
     this.#highest = extended;
     this.#offset += 1;
     return true;
   }
 
-  #isExpected(extended: number): boolean {
+  /** A number was left free for it. */
+  isExpected(extended: number): boolean {
     return this.#highest - extended < CAPACITY && this.#expected[extended & MASK] === 1;
   }
 

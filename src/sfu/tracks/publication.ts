@@ -149,8 +149,9 @@ export class Publication {
 
   #forward(packet: SourcePacket, layer: PublishedLayer, nowMs: number): void {
     const { audience } = layer;
-    if (audience.isNext(packet)) this.#udp.fanOutAlike(packet, audience, nowMs);
-    else audience.dissolve();
+    const fate = audience.fateOf(packet);
+    if (fate === "for all") this.#udp.fanOutAlike(packet, audience, nowMs);
+    else if (fate === "for each to say") audience.dissolve();
     this.#forwardSingly(packet, layer, nowMs);
     this.#udp.schedule();
     if (packet.keyframe && this.kind === "video") {

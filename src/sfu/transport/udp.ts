@@ -97,7 +97,7 @@ export class UdpPort {
     this.path.fanOut(packet, targets, count, this.#batch);
   }
 
-  /** One packet of media to everyone in the audience whose next it is. */
+  /** One packet of media to everyone in the audience it is for. */
   fanOutAlike(packet: SourcePacket, audience: Audience, nowMs: number): void {
     this.path.fanOutAlike(packet, audience, nowMs, this.#batch);
     audience.advance(packet, nowMs);

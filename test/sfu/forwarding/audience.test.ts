@@ -127,11 +127,12 @@ function play(path: PacketPath, codec: MediaCodec, story: readonly Step[], toget
     const packet: SourcePacket = { view, layer: step.layer, extended, keyframe: false, vp8 };
     packet.keyframe = startsKeyframe(codec, view, vp8);
     ring.put(extended, view.data.slice(), view.length, nowMs);
-    if (audience.isNext(packet)) {
+    const fate = audience.fateOf(packet);
+    if (fate === "for all") {
       shared += audience.size;
       path.fanOutAlike(packet, audience, nowMs, batch);
       audience.advance(packet, nowMs);
-    } else audience.dissolve();
+    } else if (fate === "for each to say") audience.dissolve();
     for (const viewer of viewers) {
       if (!viewer.alone || !viewer.forwarder.forward(packet, viewer.target, nowMs)) continue;
       if (viewer.numbers) viewer.target.transportSequence = viewer.numbers.next(view.length, nowMs);
@@ -198,11 +199,12 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({
       do: fc.constant("send" as const),
       layer: fc.nat(LAYERS - 1),
-      ahead: fc.integer({ min: 1, max: 1_200 }),
+      ahead: fc.oneof(fc.integer({ min: 1, max: 4 }), fc.integer({ min: 1, max: 1_200 })),
       back: fc.integer({ min: 0, max: 5 }),
       kind: fc.oneof(
         { weight: 9, arbitrary: fc.constant("next" as const) },
-        { weight: 1, arbitrary: fc.constantFrom("gap" as const, "late" as const, "empty" as const) },
+        { weight: 3, arbitrary: fc.constantFrom("gap" as const, "late" as const, "late" as const) },
+        { weight: 1, arbitrary: fc.constant("empty" as const) },
       ),
       key: fc.boolean(),
     }),

@@ -30,7 +30,7 @@ describe("codecs of publisher and viewer", () => {
     await other.connect([], [{ mid: "0", trackId: track.id }]);
     await room.event(
       "subscriptionChanged",
-      (event) => event.identity === "other" && event.paused && event.reason === "source",
+      (event) => event.identity === "other" && event.paused && event.reason === "codec",
     );
     source.send(publisher, parameters, false);
     source.send(publisher, idr, true);
@@ -47,7 +47,7 @@ describe("codecs of publisher and viewer", () => {
     const red = new Uint8Array([0x80 | 111, 0, 0, 3, 111, 1, 2, 3, 9, 8, 7, 6]);
     source.sendAudio(publisher, red);
     const { track } = await room.event("trackPublished");
-    expect(track.codec).toBe("red");
+    expect(track.codec).toBe("opus");
     const got: Record<string, { payloadType: number; payload: number[] }> = {};
     const listen = async (identity: string, withRed: boolean) => {
       const peer = await room.join(identity, {
