@@ -3,21 +3,22 @@
  * types and lint, then the browser's tests beside all others, and last, alone, those that take the whole machine.
  */
 import { join } from "node:path";
+import { parseArgs } from "node:util";
 import { buildWeb } from "./build-web.ts";
+import { kindOf, testFolders } from "./test-kinds.ts";
 import { ensurePrograms } from "./test-programs.ts";
 import { type FileResult, run, runFiles } from "./test-run.ts";
 
 type Counts = { passed: number; failed: number };
 
 const ROOT = join(import.meta.dir, "..");
-/** They measure how smoothly something runs, or load the machine on purpose. */
-const ALONE = ["browser/media", "browser", "faults"];
-const SLOW = ["compiled", "ops", "package", "browser/playground", "browser/dashboard", "browser/sdk", ...ALONE];
-const NOT_TESTS = ["bench", "harness"];
 const LINES_OF_A_FAILURE = 25;
 /** Tests that start a process of their own find `bun` on the PATH, also where nobody has installed it. */
 const ENVIRONMENT = { ...process.env, NO_COLOR: "1", PATH: `${join(ROOT, "bin")}:${process.env.PATH}` };
-const [filter] = process.argv.slice(2);
+const { values, positionals } = parseArgs({ options: { quick: { type: "boolean" } }, allowPositionals: true });
+const [filter] = positionals;
+const quick = values.quick === true;
+const startedAt = performance.now();
 
 const total: Counts = { passed: 0, failed: 0 };
 /** Files that failed beside others, with what they printed then. */
@@ -27,7 +28,8 @@ if (filter === undefined) {
   await check("types", ["node_modules/.bin/tsc", "--noEmit"]);
   await check("lint", ["node_modules/.bin/biome", "check", "--diagnostic-level=error", "."]);
 }
-const folders = testFolders(filter);
+const folders = testFolders(ROOT, filter ?? "", quick);
+let begun = 0;
 if (folders.size === 0 && filter !== undefined) {
   console.log(`There is no test file whose path has "${filter}".`);
   total.failed++;
@@ -36,32 +38,21 @@ await buildWeb(ROOT, join(ROOT, "dist/web"));
 // Installing is not for two at once.
 for (const folder of folders.keys()) await ensurePrograms(folder.split("/")[0] ?? "");
 const isBrowser = (folder: string) => folder.startsWith("browser/");
-const together = [...folders].filter(([folder]) => !ALONE.includes(folder));
-// One browser at a time is as much as two cores bear.
+const isAlone = (folder: string) => kindOf(folder).alone === true;
+const together = [...folders].filter(([folder]) => !isAlone(folder));
+// One browser at a time is as much as two cores bear; where there are none, the second core takes of the rest.
+const rest = together.filter(([folder]) => !isBrowser(folder));
 await Promise.all([
   inTurn(together.filter(([folder]) => isBrowser(folder))),
-  inTurn(together.filter(([folder]) => !isBrowser(folder))),
+  inTurn(rest),
+  ...(quick ? [inTurn(rest)] : []),
 ]);
-await inTurn([...folders].filter(([folder]) => ALONE.includes(folder)));
+await inTurn([...folders].filter(([folder]) => isAlone(folder)));
 await runAgain();
 
-console.log(`\n${total.passed} passed, ${total.failed} failed`);
+console.log(`\n${quick ? "quick, " : ""}in ${((performance.now() - startedAt) / 60_000).toFixed(1)} minutes`);
+console.log(`${total.passed} passed, ${total.failed} failed`);
 process.exit(total.failed === 0 ? 0 : 1);
-
-/** Test files by the folder of test/ they stand in; the slow kinds come first. */
-function testFolders(part = ""): Map<string, string[]> {
-  const files = [...new Bun.Glob("test/**/*.test.{ts,tsx}").scanSync({ cwd: ROOT })].filter((file) =>
-    file.includes(part),
-  );
-  const byFolder = Map.groupBy(files.sort(), (file) => {
-    const [, folder = "", name, inside] = file.split("/");
-    if (folder === "browser" && inside !== undefined) return `browser/${name}`;
-    return name === undefined ? "." : folder;
-  });
-  const rank = (folder: string) => SLOW.indexOf(folder);
-  const ordered = [...byFolder].filter(([folder]) => !NOT_TESTS.includes(folder)).sort(([a], [b]) => rank(b) - rank(a));
-  return new Map(ordered);
-}
 
 async function check(name: string, command: string[]): Promise<void> {
   const finish = begin(name);
@@ -71,13 +62,14 @@ async function check(name: string, command: string[]): Promise<void> {
   finish(code === 0 ? "ok" : "failed", code === 0 ? "" : output);
 }
 
-async function inTurn(folders: readonly [string, string[]][]): Promise<void> {
-  for (const [folder, files] of folders) await runTests(folder, files);
+/** Takes folders off the list until it is empty: two may work on the same one. */
+async function inTurn(folders: [string, string[]][]): Promise<void> {
+  for (let next = folders.shift(); next; next = folders.shift()) await runTests(...next);
 }
 
 async function runTests(folder: string, files: readonly string[]): Promise<void> {
-  const finish = begin(`test/${folder}`);
-  const timeoutMs = SLOW.includes(folder) ? 180_000 : 30_000;
+  const finish = begin(`test/${folder}`, ` (${++begun} of ${folders.size})`);
+  const timeoutMs = kindOf(folder).slow === true ? 180_000 : 30_000;
   const { code, output, files: results } = await runFiles(ROOT, files, { timeoutMs, env: ENVIRONMENT });
   const failed = [...results].filter(([, result]) => result.failed > 0).map(([file]) => file);
   const counts = sum([...results].filter(([file]) => !failed.includes(file)).map(([, result]) => result));
@@ -124,9 +116,9 @@ function failures(output: string): string {
 }
 
 /** Names what begins, and when it is done its result and duration: two may run at once. */
-function begin(name: string): (result: string, output: string) => void {
+function begin(name: string, progress = ""): (result: string, output: string) => void {
   const startedAt = performance.now();
-  console.log(`${name} …`);
+  console.log(`${name}${progress} …`);
   return (result, output) => {
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
     console.log(`${name.padEnd(24)} ${result.padEnd(28)} ${seconds.padStart(7)} s`);

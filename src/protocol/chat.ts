@@ -1,14 +1,8 @@
 /** The chat socket `GET /v1/chat/ws`: every frame a client may send and every frame the server sends. Its close codes stand in close-codes.ts. */
 import { type Static, type TObject, type TProperties, Type } from "@sinclair/typebox";
 import type { ChatEvent } from "./chat-events.ts";
-import {
-  type Conversation,
-  type Message,
-  Metadata,
-  type Presence,
-  type ReadState,
-  type Typing,
-} from "./chat-records.ts";
+import { Metadata } from "./chat-records.ts";
+import type * as frames from "./chat-server-frames.ts";
 
 /** Missed events that one `room.join` replays; past it the client reads history again. */
 export const MAX_REPLAYED_EVENTS = 300;
@@ -66,70 +60,24 @@ export type ChatClientFrame = { [T in ChatClientFrameType]: ChatClientFrameOf<T>
 
 // ---------------------------------------------------------------- server → client: answers
 
-export type RoomJoinAck = {
-  room: Conversation;
-  role: string;
-  /** The last event that the answer includes; the next push carries `seq + 1`. */
-  seq: number;
-  epoch: string;
-  /** False: too much was missed, or the log was replaced; read history again. */
-  recovered: boolean;
-  events: ChatEvent[];
-  presence: Presence[];
-  presenceCount: number;
-  typing: Typing[];
-  readState: ReadState;
-};
+export type RoomJoinAck = Static<typeof frames.RoomJoinAck>;
 
-export type ChatAckBody<T extends ChatClientFrameType> = T extends "room.join"
-  ? RoomJoinAck
-  : T extends "message.send"
-    ? { message: Message; deduplicated: boolean }
-    : T extends "message.update" | "message.delete"
-      ? { message: Message }
-      : T extends "read.mark"
-        ? { readState: ReadState }
-        : T extends "token.refresh"
-          ? { expiresAt: string; scopes: string[] }
-          : Record<never, never>;
+export type ChatAckBody<T extends ChatClientFrameType> = T extends keyof typeof frames.ChatAcks
+  ? Static<(typeof frames.ChatAcks)[T]>
+  : Record<never, never>;
 type ChatAck<T extends ChatClientFrameType = ChatClientFrameType> = { type: "ack"; id: string } & ChatAckBody<T>;
 
-export type ChatErrorFrame = {
-  type: "error";
-  id?: string;
-  code: string;
-  message: string;
-  retryAfterSeconds?: number;
-};
-type ChatPong = { type: "pong"; id?: string };
+export type ChatErrorFrame = Static<typeof frames.ChatErrorFrame>;
+type ChatPong = Static<typeof frames.ChatPong>;
 
 // ---------------------------------------------------------------- server → client: pushes without `seq`
 
-export type ChatConnected = {
-  type: "connected";
-  connectionId: string;
-  userId: string;
-  scopes: string[];
-  expiresAt: string;
-  heartbeatSeconds: number;
-  serverTime: string;
-  limits: {
-    maxFrameBytes: number;
-    maxTextLength: number;
-    maxMetadataBytes: number;
-    maxSubscriptions: number;
-    framesPerWindow: number;
-    windowSeconds: number;
-  };
-};
+export type ChatConnected = Static<typeof frames.ChatConnected>;
 
 /** State that is true now and never replayed. */
-export type ChatSignal =
-  | { type: "presence"; conversationId: string; userId: string; status: string; at: string }
-  | { type: "typing.started"; conversationId: string; userId: string; startedAt: string; expiresAt: string }
-  | { type: "typing.stopped"; conversationId: string; userId: string }
-  | { type: "read"; conversationId: string; userId: string; messageId: string; seq: number; at: string }
-  | { type: "stream.updated"; conversationId: string; streamId: string; status: string; viewerCount: number | null };
+export type ChatSignal = {
+  [T in keyof typeof frames.ChatSignals]: Static<(typeof frames.ChatSignals)[T]>;
+}[keyof typeof frames.ChatSignals];
 
 export type ChatServerFrame =
   | ChatConnected
@@ -138,4 +86,4 @@ export type ChatServerFrame =
   | ChatPong
   | ChatEvent
   | ChatSignal
-  | { type: "token.expiring"; expiresAt: string };
+  | Static<typeof frames.TokenExpiring>;

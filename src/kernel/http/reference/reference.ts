@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { type AnyElysia, Elysia } from "elysia";
 import { ApiError } from "../../../protocol/errors.ts";
+import { describeSockets } from "./asyncapi.ts";
 import type { SchemaNames } from "./components.ts";
 import { describeApi } from "./openapi.ts";
 
@@ -51,14 +52,16 @@ const POLICY =
 const HEADERS = { "cache-control": "no-cache", "x-content-type-options": "nosniff" };
 const SCRIPT = "text/javascript; charset=utf-8";
 
-/** `/openapi.json`, and `/docs/api` to read it in; both work without any other host. */
+/** `/openapi.json`, `/asyncapi.json` for the sockets, and `/docs/api` to read the first in; none needs another host. */
 export function referenceRoutes({ folder, version, app, schemas }: ReferenceOptions) {
   const openapi = once(async () => packed("application/json", JSON.stringify(describeApi(app(), version, schemas))));
+  const asyncapi = once(async () => packed("application/json", JSON.stringify(describeSockets(version, schemas))));
   const start = once(async () => packed(SCRIPT, START));
   const viewer = once(() => readPacked(SCRIPT, join(folder, "api-reference.js.gz")));
 
   return new Elysia({ detail: { hide: true } })
     .get("/openapi.json", async ({ request }) => answer(request, await openapi()))
+    .get("/asyncapi.json", async ({ request }) => answer(request, await asyncapi()))
     .get("/docs/api", async () => {
       const page = PAGE.replace("viewer.js", `viewer.js?v=${(await viewer()).etag.slice(1, -1)}`);
       const headers = { ...HEADERS, "content-type": "text/html; charset=utf-8", "content-security-policy": POLICY };

@@ -1,0 +1,55 @@
+/** How the tests of a folder run, where they do not run like all others. */
+type Kind = {
+  /** Starts browsers, programs or whole servers: each test has three minutes instead of half of one. */
+  slow?: true;
+  /** Measures how smoothly something runs, or loads the machine on purpose: last, with nothing beside it. */
+  alone?: true;
+  /** Needs a browser, network namespaces, other servers or minutes: not part of `bin/test --quick`. */
+  notQuick?: true;
+};
+
+/** By the folder of test/; of browser/, each folder within is a kind of its own. A folder that is not here is quick. */
+const KINDS: Record<string, Kind> = {
+  compiled: { slow: true, notQuick: true },
+  ops: { slow: true, notQuick: true },
+  package: { slow: true, notQuick: true },
+  node: { slow: true, notQuick: true },
+  edge: { slow: true, notQuick: true },
+  turn: { slow: true, notQuick: true },
+  foreign: { slow: true, notQuick: true },
+  standby: { slow: true, notQuick: true },
+  recordings: { slow: true, notQuick: true },
+  "load-test": { notQuick: true },
+  networks: { slow: true, alone: true, notQuick: true },
+  "browser/playground": { slow: true, notQuick: true },
+  "browser/dashboard": { slow: true, notQuick: true },
+  "browser/sdk": { slow: true, notQuick: true },
+  "browser/docs": { slow: true, notQuick: true },
+  "browser/media": { slow: true, alone: true, notQuick: true },
+  browser: { slow: true, alone: true, notQuick: true },
+  faults: { slow: true, alone: true, notQuick: true },
+};
+
+/** Code for tests, and measurements: nothing that passes or fails. */
+const NOT_TESTS = ["bench", "harness"];
+
+export function kindOf(folder: string): Kind {
+  return KINDS[folder] ?? (folder.startsWith("browser/") ? { slow: true, notQuick: true } : {});
+}
+
+/** Test files by their folder; those that take longest begin. */
+export function testFolders(root: string, part: string, quick: boolean): Map<string, string[]> {
+  const files = [...new Bun.Glob("test/**/*.test.{ts,tsx}").scanSync({ cwd: root })].filter((file) =>
+    file.includes(part),
+  );
+  const byFolder = Map.groupBy(files.sort(), (file) => {
+    const [, folder = "", name, inside] = file.split("/");
+    if (folder === "browser" && inside !== undefined) return `browser/${name}`;
+    return name === undefined ? "." : folder;
+  });
+  const chosen = [...byFolder].filter(
+    ([folder]) => !NOT_TESTS.includes(folder) && !(quick && kindOf(folder).notQuick === true),
+  );
+  const rank = ([folder, files]: [string, string[]]) => (kindOf(folder).slow === true ? 1_000 : 0) + files.length;
+  return new Map(chosen.sort((a, b) => rank(b) - rank(a)));
+}
