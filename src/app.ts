@@ -27,6 +27,7 @@ import { liveStreamsRoutes } from "./live-streams/routes.ts";
 import { observabilityRoutes } from "./observability/routes.ts";
 import { playgroundRoutes } from "./playground/routes.ts";
 import { projectsRoutes } from "./projects/routes.ts";
+import type { ClientTable } from "./protocol/client-table.ts";
 import { roomsRoutes } from "./rooms/routes.ts";
 import type { Runtime } from "./runtime.ts";
 import type { Services } from "./services.ts";
@@ -41,10 +42,12 @@ type AppDeps = {
   sfuSecret: string;
   /** Known to whoever may read the data directory: opens what `stoa doctor` asks. */
   doctorSecret: string;
+  /** For whom connections of the edge are; null when there is none. */
+  clients?: ClientTable | null;
 };
 
 /** The table of contents: every feature's routes, in the order of the spec. */
-export function createApp({ runtime, services, readiness, sfuSecret, doctorSecret }: AppDeps) {
+export function createApp({ runtime, services, readiness, sfuSecret, doctorSecret, clients = null }: AppDeps) {
   const { config, ids, log, metrics, now, timers } = runtime;
   const { sessions, projects, members, apiKeys } = services;
 
@@ -54,8 +57,8 @@ export function createApp({ runtime, services, readiness, sfuSecret, doctorSecre
     metrics,
     newRequestId: () => ids.publicId("request"),
     httpServer: () => app.server,
-    clientIp: createClientIp(config.TRUSTED_PROXIES),
-    publicUrl: createPublicUrl(config.PUBLIC_URL, config.TRUSTED_PROXIES),
+    clientIp: createClientIp(config.TRUSTED_PROXIES, clients),
+    publicUrl: createPublicUrl(config.PUBLIC_URL, config.TRUSTED_PROXIES, clients),
     isOwnOrigin: (origin, request) => sameOrigin(origin, request, config.PUBLIC_URL),
     isOwnHost: (request) => isOwnHost(request, config.PUBLIC_URL),
     methodsOf: createMethodsOf(() => app.routes),
@@ -102,7 +105,7 @@ export function createApp({ runtime, services, readiness, sfuSecret, doctorSecre
         secret: doctorSecret,
         trustedProxies: config.TRUSTED_PROXIES,
         httpServer: (): Server<unknown> | null => app.server,
-        clients: null,
+        clients,
         infoOf,
       }),
     )

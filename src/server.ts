@@ -1,5 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { createApp } from "./app.ts";
+import { endRelays } from "./front/end-relays.ts";
+import { type Front, planFront, startFront } from "./front/front.ts";
 import { createJobs } from "./jobs/jobs.ts";
 import { startJobs } from "./jobs/scheduler.ts";
 import type { Config } from "./kernel/config/index.ts";
@@ -7,7 +9,6 @@ import { type DataLock, lockData } from "./kernel/data-lock.ts";
 import { watchDisk } from "./kernel/db/disk.ts";
 import { watchForeignCommits } from "./kernel/db/foreign-commits.ts";
 import { createReadiness } from "./kernel/http/health.ts";
-import { certificateFiles, readCertificate, watchCertificate } from "./kernel/http/serving/certificate.ts";
 import { listen } from "./kernel/http/serving/listener.ts";
 import { setInstallationValue } from "./kernel/installation.ts";
 import { createLifecycle } from "./kernel/lifecycle.ts";
@@ -16,6 +17,7 @@ import type { EmbeddedMedia } from "./media/embedded.ts";
 import { startLocalMedia } from "./media/local.ts";
 import { createMediaNodes } from "./media/nodes.ts";
 import { connectRemoteNodes } from "./media/remote-nodes.ts";
+import { turnSecret } from "./rooms/ice-servers.ts";
 import type { Runtime } from "./runtime.ts";
 import { closeRuntime, createRuntime, generatedSecret, type RuntimeOptions } from "./runtime.ts";
 import { createServices, type Services } from "./services.ts";
@@ -32,10 +34,11 @@ export type RunningServer = {
 
 /** Starts the parts in order; `stop` stops them in reverse. */
 export async function start(config: Config, options: RuntimeOptions = {}): Promise<RunningServer> {
-  const files = certificateFiles(config);
-  const certificate = files && readCertificate(files);
   const lock = options.inMemory ? null : lockData(config.DATA_DIR);
-  const runtime = openOrRelease(() => createRuntime(config, options), lock);
+  const { runtime, plan } = openOrRelease(() => {
+    const runtime = createRuntime(config, options);
+    return { runtime, plan: planFront(runtime) };
+  }, lock);
   const { log, now } = runtime;
   const lifecycle = createLifecycle(log, now);
   lifecycle.started("data lock", () => lock?.release());
@@ -55,7 +58,7 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
 
   // The workers load while everything else is made.
   const nodes = createMediaNodes(runtime.timers);
-  const mediaStarting = startLocalMedia(runtime, nodes);
+  const mediaStarting = startLocalMedia(runtime, nodes, plan?.tables.udp.memory);
   mediaStarting.catch(() => {});
 
   const services = createServices(runtime, nodes);
@@ -73,7 +76,7 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   lifecycle.started("chat clock", await services.chat.live.start());
   const sfuSecret = config.SFU_REGISTRATION_SECRET ?? generatedSecret(config, options, "sfu-secret");
   const doctorSecret = randomBytes(24).toString("base64url");
-  const app = createApp({ runtime, services, readiness, sfuSecret, doctorSecret });
+  const app = createApp({ runtime, services, readiness, sfuSecret, doctorSecret, clients: plan?.tables.tcp ?? null });
   const media = await mediaStarting;
   lifecycle.started("media", media.close);
   const remoteNodes = connectRemoteNodes(runtime, { fleet: services.fleet, nodes, secret: sfuSecret });
@@ -83,13 +86,23 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   await services.calls.log.settle();
   lifecycle.started("calls", services.calls.log.start());
 
-  const http = listen(app, { hostname: config.HOST, port: config.PORT, certificate, now });
-  const { server } = http;
+  let front: Front | null = null;
+  // Stopped after the server behind it: what is under way is carried to its end.
+  lifecycle.started("edge", () => front?.close());
+  const { hostname, port } = plan?.plain ?? { hostname: config.HOST, port: config.PORT };
+  const http = listen(app, { hostname, port, now });
   lifecycle.started("http", (_reason, deadline) => http.stop(deadline));
-  if (files) lifecycle.started("certificate", watchCertificate(files, runtime, http.renew));
+  const upstreamPort = http.server.port ?? port;
+  if (plan) {
+    front = await startFront({ ...runtime, plan, upstreamPort, media, turnSecret: turnSecret(runtime.keyring) });
+    endRelays(runtime, front.edge);
+    lifecycle.started("edge door", front.drain);
+  }
 
-  const url = addressOf(config.HOST, server);
-  const controlPlane = addressOf(loopbackOf(config.HOST), server);
+  // With a domain the plain server stays where it was; otherwise the edge stands in its place.
+  const isBehind = front !== null && plan?.plain.hostname === hostname && plan.edge.hostname === config.HOST;
+  const url = isBehind ? addressOf("https", config.HOST, front?.edge.port) : addressOf("http", hostname, upstreamPort);
+  const controlPlane = addressOf("http", loopbackOf(hostname), upstreamPort);
   const agent = media.report({ controlPlane, internalUrl: url, secret: sfuSecret });
   await agent.reported;
   readiness.add("media", agent.problem);
@@ -119,8 +132,8 @@ function openOrRelease<Result>(open: () => Result, lock: DataLock | null): Resul
   }
 }
 
-function addressOf(host: string, { port, protocol }: { port?: number; protocol: string | null }): string {
-  return `${protocol ?? "http"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
+function addressOf(scheme: "http" | "https", host: string, port: number | undefined): string {
+  return `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
 /** Where a server bound to every address is reached from within. */

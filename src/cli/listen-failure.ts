@@ -1,8 +1,10 @@
+import { EdgeRefused } from "../edge/edge.ts";
 import type { Config } from "../kernel/config/index.ts";
 import { CommandFailure } from "./failure.ts";
 
 /** Why the port could not be had, as a sentence; null for a failure of another kind. */
 export function listenFailure(error: unknown, { HOST, PORT }: Pick<Config, "HOST" | "PORT">): CommandFailure | null {
+  if (error instanceof EdgeRefused) return edgeFailure(error);
   if (!(error instanceof Error && "code" in error)) return null;
   switch (error.code) {
     case "EADDRINUSE":
@@ -20,4 +22,16 @@ export function listenFailure(error: unknown, { HOST, PORT }: Pick<Config, "HOST
     default:
       return null;
   }
+}
+
+function edgeFailure({ code, port, message }: EdgeRefused): CommandFailure {
+  if (code === "EADDRINUSE") {
+    return new CommandFailure(`port ${port} is taken. Choose another with --edge-port, or --port without a domain.`);
+  }
+  if (code === "EACCES") {
+    return new CommandFailure(
+      `port ${port} is kept for root. Give the program CAP_NET_BIND_SERVICE, or choose another with --edge-port.`,
+    );
+  }
+  return new CommandFailure(`port ${port} cannot be had: ${message}`);
 }

@@ -3,6 +3,7 @@ import { runningServer } from "../kernel/data-lock.ts";
 import { examineAddresses } from "./addresses.ts";
 import { type Check, type Examination, fail, type Patient, reasonOf } from "./check.ts";
 import { examineData } from "./data.ts";
+import { examineDomain } from "./domain.ts";
 import { examineMachine } from "./machine.ts";
 import { examineOutside } from "./outside.ts";
 import { examinePorts } from "./ports.ts";
@@ -15,6 +16,7 @@ const EXAMINATIONS: readonly Examination[] = [
   examineMachine,
   examinePorts,
   examineAddresses,
+  examineDomain,
   examineTurn,
   examineWeb,
   examineProxy,

@@ -9,7 +9,7 @@ const TRIES = 4;
 const WAIT_MS = 250;
 
 /** A check that the media port answers, as a browser's first packet would arrive, and what tells its answer. */
-function knock({ ufrag, pwd }: Probe): { request: Uint8Array; isAnswer(data: Buffer): boolean } {
+export function knock({ ufrag, pwd }: Probe): { request: Uint8Array; isAnswer(data: Buffer): boolean } {
   const transactionId = randomBytes(12);
   const request = new Uint8Array(256);
   const length = writeBindingRequest(request, {

@@ -1,4 +1,6 @@
 import { X509Certificate } from "node:crypto";
+import { AcmeStore } from "../acme/store.ts";
+import { LETS_ENCRYPT } from "../front/certificates.ts";
 import { certificateFiles, readCertificate } from "../kernel/http/serving/certificate.ts";
 import { type Check, type Examination, fail, PATIENCE_MS, type Patient, pass, reasonOf, warn } from "./check.ts";
 import { loopbackOf } from "./ports.ts";
@@ -8,9 +10,11 @@ const RENEW_DAYS = 14;
 
 export const examineWeb: Examination = async (patient) => [certificate(patient), await websocket(patient)];
 
-function certificate({ config, now }: Patient): Check {
+function certificate(patient: Patient): Check {
+  const { config, now } = patient;
   const name = "certificate";
   const files = certificateFiles(config);
+  if (files === undefined && config.DOMAIN !== undefined) return ownCertificate(patient, config.DOMAIN.toLowerCase());
   if (files === undefined) return pass(name, "none of its own: TLS is a proxy's, or there is none");
   try {
     const { validTo, subject } = new X509Certificate(readCertificate(files).cert);
@@ -22,6 +26,24 @@ function certificate({ config, now }: Patient): Check {
   } catch (error) {
     return fail(name, reasonOf(error), "Set TLS_CERT and TLS_KEY to a chain and its key, both PEM.");
   }
+}
+
+/** The one that this server asks an authority for, and what is known of the last attempt. */
+function ownCertificate({ config, now }: Patient, domain: string): Check {
+  const name = "certificate";
+  const store = new AcmeStore(config.DATA_DIR);
+  const kept = store.certificate(domain);
+  const { problem, notBefore } = store.attempt(domain, config.ACME_DIRECTORY ?? LETS_ENCRYPT);
+  const failure = problem === "" ? "" : `; the last attempt failed: ${problem}`;
+  const remedy =
+    problem === ""
+      ? "Start the server: it asks for one by itself."
+      : `It tries again at ${new Date(notBefore).toISOString()}. Correct the cause, and look at its log.`;
+  if (kept === null) return fail(name, `none for ${domain} yet${failure}`, remedy);
+  const days = Math.floor((new X509Certificate(kept.cert).validToDate.getTime() - now) / DAY_MS);
+  const detail = `${domain} has one for ${days} days, renewed by itself${failure}`;
+  if (days < 0) return fail(name, `it ran out ${-days} days ago${failure}`, remedy);
+  return problem === "" ? pass(name, detail) : warn(name, detail, remedy);
 }
 
 /** The socket accepts everyone and then says what is wrong: that it speaks at all is what is asked here. */

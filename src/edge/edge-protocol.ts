@@ -1,7 +1,7 @@
 /** What the main thread and the edge say to each other. */
 import type { TurnLimits } from "../turn/allocations.ts";
+import type { TurnCounters } from "../turn/counters.ts";
 import type { Peer } from "../turn/line.ts";
-import type { TurnCounters } from "../turn/server.ts";
 import type { AdmissionLimits } from "./admission.ts";
 
 /** A certificate chain and its private key, both as PEM text. */

@@ -99,6 +99,10 @@ function onClosed(carrier: Carrier, closed: () => void): Carrier {
   };
 }
 
+function codeOf(error: unknown): string | null {
+  return error instanceof Error && "code" in error ? String(error.code) : null;
+}
+
 function serve(): void {
   let edge: Running | null = null;
   const post = (message: FromEdge) => self.postMessage(message);
@@ -107,12 +111,15 @@ function serve(): void {
 
   async function begin(settings: EdgeSettings): Promise<void> {
     try {
-      edge = await start(settings);
+      edge = await start(settings).catch((error) => {
+        // A machine without IPv6 has no `::`.
+        if (settings.hostname !== "::" || codeOf(error) === "EADDRINUSE" || codeOf(error) === "EACCES") throw error;
+        return start({ ...settings, hostname: "0.0.0.0" });
+      });
       post({ type: "started", port: edge.door.port, turnPort: edge.turnPort });
     } catch (error) {
-      const code = error instanceof Error && "code" in error ? String(error.code) : null;
       const message = error instanceof Error ? error.message : String(error);
-      post({ type: "refused", message, code, port: settings.port });
+      post({ type: "refused", message, code: codeOf(error), port: settings.port });
     }
   }
 

@@ -1,6 +1,7 @@
 import type { ChatSignal } from "../protocol/chat.ts";
 import type { ChatEvent } from "../protocol/chat-events.ts";
 import type { AuditActionName, Environment, LiveStreamStatus } from "../protocol/enums.ts";
+import type { MediaTransport } from "../protocol/media-node.ts";
 import type { Quality, Track } from "../protocol/room-records.ts";
 import type { LeaveReason } from "../protocol/signaling.ts";
 import type { WebhookEventData, WebhookEventType } from "../protocol/webhook-events.ts";
@@ -59,7 +60,7 @@ export type RtcConnectionEvent =
   /** In the room; whether media follows is open. `replaced`: it took over from an earlier try of the same client. */
   | { type: "started"; mode: "new" | "replaced" }
   /** Media flows for the first time. */
-  | { type: "connected"; transport: "udp" | "tcp"; remoteAddress: string; joinTimeMs: number }
+  | { type: "connected"; transport: MediaTransport; remoteAddress: string; joinTimeMs: number }
   /** The socket (`signaling`) or the packets (`media`) stopped; the participant is kept. */
   | { type: "reconnecting"; path: "signaling" | "media"; reason: string }
   | { type: "reconnected"; path: "signaling" | "media" }

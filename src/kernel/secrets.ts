@@ -12,7 +12,8 @@ type KeyPurpose =
   | "storage-url"
   | "one-time"
   | "refresh-token"
-  | "webhook-secret";
+  | "webhook-secret"
+  | "turn";
 
 export type Keyring = {
   key(purpose: KeyPurpose): Uint8Array;

@@ -29,6 +29,8 @@ type ListenOptions = {
   tcp: boolean;
   /** Credentials of checks that are answered and lead nowhere. */
   probe?: { ufrag: string; pwd: string };
+  /** Whom the relay of this machine speaks for. */
+  relayed?: SharedArrayBuffer;
   /** Who protects and sends packets; native code where it can be had, unless it is said. */
   fanOut?: FanOutChoice;
   /** All, unless a test wants one in particular. */

@@ -32,7 +32,11 @@ export function mediaRefused(error: Error, { MEDIA_WORKERS, MEDIA_UDP_PORT: port
 }
 
 /** The media node of this process: its workers and, once HTTP is up, its agent. */
-export async function startLocalMedia({ config, log, timers }: Runtime, nodes: MediaNodes): Promise<LocalMedia> {
+export async function startLocalMedia(
+  { config, log, timers }: Runtime,
+  nodes: MediaNodes,
+  relayed: SharedArrayBuffer | undefined,
+): Promise<LocalMedia> {
   const { MEDIA_WORKERS: workers, MEDIA_UDP_PORT: port, SFU_NODE_NAME: name, SFU_REGION: region } = config;
   const { MEDIA_FAN_OUT: fanOut } = config;
   const node = EmbeddedMedia.spawn(workers, log);
@@ -42,7 +46,8 @@ export async function startLocalMedia({ config, log, timers }: Runtime, nodes: M
   });
   const capacity = capacityOf(config);
   const probe = { ufrag: "stoa-doctor", pwd: randomBytes(24).toString("base64url") };
-  await node.listen({ port, hostname, announce, tcp: true, fanOut, probe }).catch((error: Error) => {
+  const relay = relayed ? { relayed } : {};
+  await node.listen({ port, hostname, announce, tcp: true, fanOut, probe, ...relay }).catch((error: Error) => {
     throw mediaRefused(error, config, hostname);
   });
   nodes.add(name, node);

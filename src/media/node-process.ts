@@ -1,6 +1,7 @@
 /** A media node on its own: workers, its control plane's socket, and its agent. No database, no API. */
+import { type Front, planFront, startFront } from "../front/front.ts";
+import { systemNow } from "../kernel/clock.ts";
 import type { Config } from "../kernel/config/index.ts";
-import { certificateFiles, readCertificate, watchCertificate } from "../kernel/http/serving/certificate.ts";
 import type { Log } from "../kernel/log.ts";
 import { systemTimers, type Timers } from "../kernel/timers.ts";
 import { VERSION } from "../kernel/version.ts";
@@ -35,26 +36,34 @@ const FAREWELL_MS = 3_000;
 
 export async function startNodeProcess(options: NodeProcessOptions): Promise<NodeProcess> {
   const { config, controlPlane, secret, reachableHost, log, timers = systemTimers } = options;
-  const files = certificateFiles(config);
-  const certificate = files && readCertificate(files);
+  const parts = { config, log, timers, now: systemNow };
+  const plan = planFront(parts);
   const { announce, hostname } = await mediaAddresses(config, log);
   const { MEDIA_WORKERS: workers, MEDIA_UDP_PORT: port, MEDIA_FAN_OUT: fanOut } = config;
-  const starting = EmbeddedMedia.start({ workers, port, hostname, announce, tcp: true, fanOut, log });
+  const starting = EmbeddedMedia.start({
+    ...{ workers, port, hostname, announce, tcp: true, fanOut, log },
+    ...(plan ? { relayed: plan.tables.udp.memory } : {}),
+  });
   const media = await starting.catch((error: Error) => {
     throw mediaRefused(error, config, hostname);
   });
   const node = createNodeServer(media, log);
   let agent: Agent | null = null;
   const problem = () => agent?.problem() ?? (node.connected ? null : "the control plane is not connected");
-  const where = { hostname: config.HOST, port: config.PORT, certificate, secret, problem };
-  const http = await Promise.try(() => serveNode(node, where)).catch(async (error) => {
+  const plain = plan?.plain ?? { hostname: config.HOST, port: config.PORT };
+  let front: Front | null = null;
+  const http = await Promise.try(async () => {
+    const listener = serveNode(node, { ...plain, secret, problem });
+    const upstreamPort = listener.server.port ?? 0;
+    const places = { announce, ports: media.ports };
+    if (plan) front = await startFront({ ...parts, plan, upstreamPort, media: places, turnSecret: null });
+    return listener;
+  }).catch(async (error) => {
     await media.close();
     throw error;
   });
 
-  const unwatch = files ? watchCertificate(files, { timers, log }, http.renew) : () => {};
-  const scheme = certificate ? "https" : "http";
-  const internalUrl = config.SFU_INTERNAL_URL ?? `${scheme}://${bracketed(reachableHost)}:${http.server.port}`;
+  const internalUrl = config.SFU_INTERNAL_URL ?? ownUrl(config, front, reachableHost, http.server.port);
   agent = startAgent({
     node: media,
     registration: {
@@ -83,14 +92,20 @@ export async function startNodeProcess(options: NodeProcessOptions): Promise<Nod
     async stop(reason, graceMs) {
       log.info({ reason }, "stopping");
       stopAgent();
-      unwatch();
       node.announceClosing();
       const until = performance.now() + Math.min(graceMs, FAREWELL_MS);
       while (node.connected && performance.now() < until && (await media.load()).participants > 0) await Bun.sleep(50);
       await http.stop(0);
+      await front?.close();
       await media.close();
     },
   };
+}
+
+/** By its domain, by the edge in its place, or by the plain server. */
+function ownUrl({ DOMAIN, PUBLIC_URL }: Config, front: Front | null, host: string, port: number | undefined): string {
+  if (DOMAIN !== undefined && PUBLIC_URL !== undefined) return PUBLIC_URL;
+  return front ? `https://${bracketed(host)}:${front.edge.port}` : `http://${bracketed(host)}:${port}`;
 }
 
 function bracketed(host: string): string {

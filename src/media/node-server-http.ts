@@ -1,6 +1,5 @@
 import type { Server } from "bun";
-import type { Certificate } from "../kernel/http/serving/certificate.ts";
-import { type Renewable, serveRenewably } from "../kernel/http/serving/renewable.ts";
+import { type Listener, stopGently } from "../kernel/http/serving/listener.ts";
 import { sameSecret } from "../kernel/secrets.ts";
 import type { NodeServer } from "./node-server.ts";
 import { CONVERSATION_HEADER, LAST_SEQ_HEADER, NODE_FRAME_MAX_BYTES, NODE_SOCKET_PATH } from "./remote-protocol.ts";
@@ -8,7 +7,6 @@ import { CONVERSATION_HEADER, LAST_SEQ_HEADER, NODE_FRAME_MAX_BYTES, NODE_SOCKET
 type NodeHttpOptions = {
   hostname: string;
   port: number;
-  certificate: Certificate | undefined;
   secret: string;
   /** Null when the node can work; otherwise why it cannot. */
   problem(): string | null;
@@ -17,55 +15,53 @@ type NodeHttpOptions = {
 type Data = { conversation: string; lastSeq: number; events?: ReturnType<NodeServer["connect"]> };
 
 /** The node's own little server: its control plane's socket, and whether it lives. No API, no database. */
-export function serveNode(node: NodeServer, options: NodeHttpOptions): Renewable<unknown> {
-  const { hostname, secret, problem, ...where } = options;
+export function serveNode(node: NodeServer, options: NodeHttpOptions): Listener {
+  const { hostname, port, secret, problem } = options;
   const isControlPlane = (request: Request) => {
     const given = /^Bearer ([\x21-\x7e]+)$/i.exec(request.headers.get("authorization") ?? "")?.[1];
     return given !== undefined && sameSecret(given, secret);
   };
 
-  const begin = (port: number, tls: Certificate | undefined) =>
-    Bun.serve<Data>({
-      hostname,
-      port,
-      tls,
-      routes: {
-        "/healthz": () => Response.json({ status: "ok" }),
-        "/readyz": () => {
-          const why = problem();
-          return Response.json(why === null ? { status: "ok" } : { status: "unavailable", reasons: [why] }, {
-            status: why === null ? 200 : 503,
-          });
-        },
-        [NODE_SOCKET_PATH]: (request: Request, server: Server<Data>) => {
-          if (!isControlPlane(request)) return new Response("not the control plane's secret", { status: 401 });
-          const { headers } = request;
-          const lastSeq = Number(headers.get(LAST_SEQ_HEADER) ?? 0);
-          const data = { conversation: headers.get(CONVERSATION_HEADER) ?? crypto.randomUUID(), lastSeq };
-          if (server.upgrade(request, { data })) return undefined;
-          return new Response("a WebSocket is expected", { status: 426, headers: { upgrade: "websocket" } });
-        },
+  const server = Bun.serve<Data>({
+    hostname,
+    port,
+    routes: {
+      "/healthz": () => Response.json({ status: "ok" }),
+      "/readyz": () => {
+        const why = problem();
+        return Response.json(why === null ? { status: "ok" } : { status: "unavailable", reasons: [why] }, {
+          status: why === null ? 200 : 503,
+        });
       },
-      fetch: () => new Response("a media node serves no API; ask its control plane", { status: 404 }),
-      websocket: {
-        maxPayloadLength: NODE_FRAME_MAX_BYTES,
-        backpressureLimit: NODE_FRAME_MAX_BYTES,
-        // A control plane that cannot keep up comes back and reads on where it was.
-        closeOnBackpressureLimit: true,
-        idleTimeout: 16,
-        open(ws) {
-          const socket = {
-            send: (text: string) => void ws.send(text),
-            close: (code: number, reason: string) => ws.close(code, reason),
-            get bufferedBytes() {
-              return ws.getBufferedAmount();
-            },
-          };
-          ws.data.events = node.connect(socket, ws.data);
-        },
-        message: (ws, message) => ws.data.events?.received(String(message)),
-        close: (ws) => ws.data.events?.closed(),
+      [NODE_SOCKET_PATH]: (request: Request, server: Server<Data>) => {
+        if (!isControlPlane(request)) return new Response("not the control plane's secret", { status: 401 });
+        const { headers } = request;
+        const lastSeq = Number(headers.get(LAST_SEQ_HEADER) ?? 0);
+        const data = { conversation: headers.get(CONVERSATION_HEADER) ?? crypto.randomUUID(), lastSeq };
+        if (server.upgrade(request, { data })) return undefined;
+        return new Response("a WebSocket is expected", { status: 426, headers: { upgrade: "websocket" } });
       },
-    }) as Server<unknown>;
-  return serveRenewably(begin, { ...where, now: Date.now });
+    },
+    fetch: () => new Response("a media node serves no API; ask its control plane", { status: 404 }),
+    websocket: {
+      maxPayloadLength: NODE_FRAME_MAX_BYTES,
+      backpressureLimit: NODE_FRAME_MAX_BYTES,
+      // A control plane that cannot keep up comes back and reads on where it was.
+      closeOnBackpressureLimit: true,
+      idleTimeout: 16,
+      open(ws) {
+        const socket = {
+          send: (text: string) => void ws.send(text),
+          close: (code: number, reason: string) => ws.close(code, reason),
+          get bufferedBytes() {
+            return ws.getBufferedAmount();
+          },
+        };
+        ws.data.events = node.connect(socket, ws.data);
+      },
+      message: (ws, message) => ws.data.events?.received(String(message)),
+      close: (ws) => ws.data.events?.closed(),
+    },
+  }) as Server<unknown>;
+  return { server, stop: (deadline) => stopGently(server, deadline, Date.now) };
 }

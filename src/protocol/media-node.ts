@@ -88,9 +88,12 @@ export type RecordedFile = {
   height: number | null;
 };
 
+/** How a participant's packets come: by themselves, or through the relay of the edge. */
+export type MediaTransport = "udp" | "tcp" | "relay";
+
 /** What a participant's transport looks like right now; null is unknown. */
 export type TransportStats = {
-  transport: "udp" | "tcp" | null;
+  transport: MediaTransport | null;
   remoteAddress: string | null;
   srtpProfile: string | null;
   rttMs: number | null;
@@ -144,11 +147,11 @@ type Of = ParticipantRef & { identity: string };
 
 export type MediaEvent =
   /** ICE and DTLS are up; `connectMs` runs from the participant's first offer. */
-  | (Of & { type: "participantConnected"; transport: "udp" | "tcp"; remoteAddress: string; connectMs: number })
+  | (Of & { type: "participantConnected"; transport: MediaTransport; remoteAddress: string; connectMs: number })
   /** No authentic check, packet or report for 15 s: the client is silent, its media is kept. */
   | (Of & { type: "participantDisconnected"; reason: MediaFailure })
   /** A sign of life arrived again after `participantDisconnected`, or an ICE restart was completed. */
-  | (Of & { type: "participantReconnected"; transport: "udp" | "tcp"; remoteAddress: string })
+  | (Of & { type: "participantReconnected"; transport: MediaTransport; remoteAddress: string })
   /**
    * 30 s of silence, 15 s without a first check, or a failed handshake. Its tracks stay until it is removed: after a silence an offer with `iceRestart`
    * brings it back, after a failed handshake only one of a new peer connection does.

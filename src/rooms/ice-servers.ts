@@ -1,15 +1,42 @@
-import { createHmac } from "node:crypto";
+import { turnAddress } from "../kernel/config/edge-place.ts";
 import type { Config } from "../kernel/config/index.ts";
+import type { Keyring } from "../kernel/secrets.ts";
 import type { IceServer } from "../protocol/room-records.ts";
+import { turnCredential } from "../turn/credentials.ts";
+
+type Settings = { config: Config; keyring: Keyring };
+
+type Holder = {
+  /** Of the RTC session or the token: what the relay's credentials end with. */
+  id: string;
+  identity: string;
+};
 
 /**
- * TURN credentials that die by themselves (the static-auth-secret scheme of coturn and others): the name holds the
- * time they end, the password is its HMAC. Without TURN_URLS the list is empty: the media node's own addresses are in
- * its answer, no STUN server is needed to reach it.
+ * The relay of this server first, then those of TURN_URLS. Without either the list is empty: the media node's own
+ * addresses are in its answer, no STUN server is needed to reach it.
  */
-export function iceServersFor(config: Config, identity: string, expiresAt: number): IceServer[] {
+export function iceServersFor({ config, keyring }: Settings, { id, identity }: Holder, expiresAt: number): IceServer[] {
   const { TURN_URLS: urls, TURN_SECRET: secret } = config;
-  if (urls.length === 0 || secret === undefined) return [];
-  const username = `${Math.floor(expiresAt / 1000)}:${identity}`;
-  return [{ urls: [...urls], username, credential: createHmac("sha1", secret).update(username).digest("base64") }];
+  const own = ownTurnUrls(config);
+  const servers: IceServer[] = [];
+  if (own.length > 0) servers.push({ urls: own, ...turnCredential(turnSecret(keyring), id, expiresAt) });
+  if (urls.length > 0 && secret !== undefined) {
+    servers.push({ urls: [...urls], ...turnCredential(secret, identity, expiresAt) });
+  }
+  return servers;
+}
+
+export function ownTurnUrls(config: Config): string[] {
+  const address = turnAddress(config);
+  if (!address) return [];
+  const { host, port } = address;
+  const plain = config.TURN_UDP_PORT;
+  const others = plain === 0 ? [] : [`turn:${host}:${plain}?transport=udp`, `turn:${host}:${plain}?transport=tcp`];
+  return [`turns:${host}:${port}?transport=tcp`, ...others];
+}
+
+/** Nobody has to configure it: the relay is this server's own. */
+export function turnSecret(keyring: Keyring): string {
+  return Buffer.from(keyring.key("turn")).toString("base64url");
 }

@@ -90,7 +90,7 @@ export function rtcTokenService(runtime: Runtime, { rooms, mayMint, isArchived }
         token: await jwt.sign("rtc-token", tokenId, claims, expiresAt),
         tokenId,
         endpoint: `${publicUrl.replace(/^http/, "ws")}/v1/rtc`,
-        iceServers: iceServersFor(config, participantIdentity, expiresAt),
+        iceServers: iceServersFor(runtime, { id: tokenId, identity: participantIdentity }, expiresAt),
         roomId: room.id,
         roomName: room.name,
         participantIdentity,

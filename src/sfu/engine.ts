@@ -1,5 +1,6 @@
 /** The packet engine of one worker: its socket, its rooms, its clock. Every call of a MediaNode ends here. */
 import { createHash, X509Certificate } from "node:crypto";
+import { ClientTable } from "../protocol/client-table.ts";
 import {
   MediaError,
   type MediaEvent,
@@ -95,7 +96,12 @@ export class Engine {
     this.#onFault = output.onFault;
     this.#beat = output.beat ?? (() => {});
     this.#udp = udp;
-    this.#agent = new IceAgent({ sendUdp: (data, port, address) => udp.send(data, port, address) }, settings.probe);
+    const relayed = settings.relayed ? new ClientTable(settings.relayed) : null;
+    this.#agent = new IceAgent(
+      { sendUdp: (data, port, address) => udp.send(data, port, address) },
+      settings.probe,
+      relayed,
+    );
     this.#tcp = settings.tcp
       ? TcpPort.listen({
           hostname: settings.hostname,

@@ -15,6 +15,8 @@ export type WorkerSettings = {
   nativeLibrary?: string | undefined;
   /** Checks with these credentials are answered and lead nowhere: so that the way to the port can be tried. */
   probe?: { ufrag: string; pwd: string };
+  /** Memory of a ClientTable: whom the relay of this machine speaks for. */
+  relayed?: SharedArrayBuffer;
 };
 
 export type WorkerCall = {

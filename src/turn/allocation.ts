@@ -1,6 +1,7 @@
 import type { Now } from "../kernel/clock.ts";
 import { type Address, maskAddress } from "./address.ts";
 import { isChannel, writeChannelData } from "./channel-data.ts";
+import type { RelayCounters } from "./counters.ts";
 import type { OpenRelay, Peer, RelaySocket, TurnLine } from "./line.ts";
 import { ATTRIBUTE, newTransaction, TURN_TYPE, writeMessage } from "./message.ts";
 import { ByteBudget } from "./quota.ts";
@@ -24,15 +25,6 @@ type Contact = {
   /** 0: none. */
   channel: number;
   channelUntilMs: number;
-};
-
-export type RelayCounters = {
-  packetsIn: number;
-  packetsOut: number;
-  bytesIn: number;
-  bytesOut: number;
-  /** Over the budget, or the client too slow. */
-  dropped: number;
 };
 
 export type AllocationOptions = {

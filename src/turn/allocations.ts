@@ -1,10 +1,10 @@
 import { randomInt } from "node:crypto";
 import type { Now } from "../kernel/clock.ts";
 import { Allocation, newFrame } from "./allocation.ts";
+import type { TurnCounters } from "./counters.ts";
 import type { OpenRelay, TurnLine } from "./line.ts";
 import { Holdings } from "./quota.ts";
 import { Refusal } from "./refusal.ts";
-import type { TurnCounters } from "./server.ts";
 
 export type TurnLimits = {
   /** Allocations of one id, of one address, and in all. */

@@ -35,6 +35,7 @@ export class TurnClient {
   readonly #username: string;
   readonly #password: string;
   readonly #waiting = new Map<string, Waiting>();
+  #failure: Error | null = null;
   #realm = "";
   #nonce = "";
 
@@ -59,8 +60,9 @@ export class TurnClient {
     this.#waiting.delete(transaction);
   }
 
-  /** The line is gone: nobody waits any longer. */
+  /** The line is gone: nobody waits any longer, or will. */
   failed(error: Error): void {
+    this.#failure = error;
     for (const { reject } of this.#waiting.values()) reject(error);
     this.#waiting.clear();
   }
@@ -119,6 +121,7 @@ export class TurnClient {
   }
 
   #ask(type: number, attributes: readonly Attribute[] | ((transaction: Buffer) => Attribute[])): Promise<TurnMessage> {
+    if (this.#failure) return Promise.reject(this.#failure);
     const transaction = newTransaction();
     const body = [...(typeof attributes === "function" ? attributes(transaction) : attributes)];
     const key = this.#nonce === "" ? null : longTermKey(this.#username, this.#realm, this.#password);

@@ -4,9 +4,10 @@
  */
 import type { Now } from "../kernel/clock.ts";
 import { type Address, type Family, familyNamed, familyOf, maskAddress, peerKey, unmaskAddress } from "./address.ts";
-import type { Allocation, RelayCounters } from "./allocation.ts";
+import type { Allocation } from "./allocation.ts";
 import { Allocations, type TurnLimits } from "./allocations.ts";
 import { isChannelData, readChannelData } from "./channel-data.ts";
+import type { TurnCounters } from "./counters.ts";
 import { type Caller, TurnGate } from "./gate.ts";
 import type { OpenRelay, Peer, TurnLine } from "./line.ts";
 import {
@@ -24,7 +25,7 @@ import {
 } from "./message.ts";
 import { PeerTable } from "./peers.ts";
 import { ChallengeLimit } from "./quota.ts";
-import { Refusal, type RefusalCode } from "./refusal.ts";
+import { Refusal } from "./refusal.ts";
 
 type TurnOptions = {
   secret: string;
@@ -36,12 +37,6 @@ type TurnOptions = {
   /** Whose the budget of an address is. */
   holderOf: (address: string) => string;
   now: Now;
-};
-
-export type TurnCounters = RelayCounters & {
-  allocations: number;
-  allocationsMade: number;
-  refusals: Partial<Record<RefusalCode, number>>;
 };
 
 const UDP_PROTOCOL = 17;

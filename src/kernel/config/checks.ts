@@ -39,6 +39,15 @@ export const origin = {
   },
 };
 
+/** A name that an authority can give a certificate for. */
+export const domain = {
+  expected: "a domain name, such as rtc.example.com",
+  accepts: (value: string) =>
+    value.length <= 253 &&
+    /^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/i.test(value) &&
+    !ipaddr.isValid(value),
+};
+
 export const httpUrl = {
   expected: "an http or https address",
   accepts: (value: string) => parsesAsUrl(value, ["http:", "https:"]),

@@ -1,3 +1,4 @@
+import { publicUrlOfDomain } from "./edge.variables.ts";
 import { type FileSetting, settingsOf } from "./file.ts";
 import { isOAuthName, readProviders } from "./oauth.ts";
 import { relationProblems } from "./relations.ts";
@@ -58,6 +59,7 @@ export function loadConfig({ flags = {}, env = {}, file = {} }: ConfigInput): { 
     else problems.push(outOfRange(name, setting, reading.expected));
   }
 
+  values.PUBLIC_URL ??= publicUrlOfDomain(values as Config);
   const oauth = readProviders(valuesOf(settings));
   problems.push(...oauth.problems);
   const config = Object.freeze({ ...values, OAUTH: oauth.providers }) as Config;

@@ -18,6 +18,9 @@ export function relationProblems(config: Config): string[] {
   requires("ADMIN_EMAIL", ["ADMIN_PASSWORD"]);
   requires("ADMIN_PASSWORD", ["ADMIN_EMAIL"]);
   requires("TURN_URLS", ["TURN_SECRET"]);
+  requires("ACME_EAB_KEY_ID", ["ACME_EAB_HMAC"]);
+  requires("ACME_EAB_HMAC", ["ACME_EAB_KEY_ID"]);
+  requires("ACME_CA", ["ACME_DIRECTORY"]);
   requires("STORAGE_S3_BUCKET", ["STORAGE_S3_ACCESS_KEY_ID", "STORAGE_S3_SECRET_ACCESS_KEY"]);
   requires("STORAGE_S3_ENDPOINT", ["STORAGE_S3_BUCKET"]);
   requires("STORAGE_S3_ACCESS_KEY_ID", ["STORAGE_S3_BUCKET"]);

@@ -9,9 +9,19 @@ export const serveVariables = {
     "TCP port of the API, the sockets and the dashboard. 0 takes a free one.",
   ),
   DATA_DIR: text("./stoa-data", path, "Directory of the database, attachments and generated secrets."),
-  PUBLIC_URL: optional(origin, "Address under which clients reach this server. Unset: the host of each request."),
-  TRUSTED_PROXIES: list([], addressRange, "Proxies whose x-forwarded-for and x-forwarded-proto are believed."),
-  TLS_CERT: optional(path, "Certificate chain (PEM) to serve https directly. Needs TLS_KEY."),
+  PUBLIC_URL: optional(
+    origin,
+    "Address under which clients reach this server. Unset: https and DOMAIN, or the host of each request.",
+  ),
+  TRUSTED_PROXIES: list(
+    [],
+    addressRange,
+    "Proxies whose x-forwarded-for, x-forwarded-proto and PROXY headers are believed.",
+  ),
+  TLS_CERT: optional(
+    path,
+    "Certificate chain (PEM) to serve https directly: at DOMAIN, or without one at HOST and PORT. Needs TLS_KEY.",
+  ),
   TLS_KEY: optional(path, "Private key (PEM) of TLS_CERT."),
   STOA_SECRET: secret(lengthBetween(32, 512), "Master secret of all tokens. Unset: generated once into DATA_DIR."),
   LOG_LEVEL: choice(

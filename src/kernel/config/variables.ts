@@ -1,5 +1,6 @@
 import { accountVariables } from "./account.variables.ts";
 import { chatVariables } from "./chat.variables.ts";
+import { edgeVariables } from "./edge.variables.ts";
 import { mediaVariables } from "./media.variables.ts";
 import type { OAuthProviders } from "./oauth.ts";
 import { rateLimitVariables } from "./rate-limit.variables.ts";
@@ -11,6 +12,7 @@ import { webhookVariables } from "./webhook.variables.ts";
 /** The one schema: flags, environment, file, validation and documentation all come from it. */
 export const VARIABLES = {
   ...serveVariables,
+  ...edgeVariables,
   ...accountVariables,
   ...mediaVariables,
   ...chatVariables,
@@ -31,6 +33,7 @@ export type Config = Readonly<{ [Name in VariableName]: ValueOf<(typeof VARIABLE
 
 export const GROUPS: readonly { title: string; names: readonly VariableName[] }[] = [
   { title: "Server", names: namesOf(serveVariables) },
+  { title: "One port: TLS, certificate and relay", names: namesOf(edgeVariables) },
   { title: "Accounts, mail and usage", names: namesOf(accountVariables) },
   { title: "Media and signaling", names: namesOf(mediaVariables) },
   { title: "Chat", names: namesOf(chatVariables) },

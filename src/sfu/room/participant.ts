@@ -145,8 +145,9 @@ export class Participant implements MediaOwner, TrackOwner {
 
   #ready(path: Path, again: boolean): void {
     this.state = "connected";
-    const transport = path.tcp ? ("tcp" as const) : ("udp" as const);
-    const remoteAddress = this.#connection?.describePath()?.remoteAddress ?? "";
+    const way = this.#connection?.describePath();
+    const transport = way?.transport ?? (path.tcp ? "tcp" : "udp");
+    const remoteAddress = way?.remoteAddress ?? "";
     if (again) this.emit({ type: "participantReconnected", transport, remoteAddress });
     else {
       const connectMs = Math.round(this.#host.now() - (this.#firstOfferAtMs ?? this.#host.now()));

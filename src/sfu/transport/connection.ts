@@ -1,5 +1,5 @@
 /** One client's transport: ICE path, DTLS, SRTP both ways and the SCTP association. It knows nothing of rooms and tracks. */
-import type { MediaFailure } from "../../protocol/media-node.ts";
+import type { MediaFailure, MediaTransport } from "../../protocol/media-node.ts";
 import type { FanOutTransport } from "../forwarding/fan-out-target.ts";
 import { SEND_SLOT_BYTES } from "../forwarding/send-batch.ts";
 import { isRtcp } from "../rtp/rtp.ts";
@@ -279,8 +279,10 @@ export class Connection {
     this.#events.onIceState(state);
   }
 
-  describePath(): { transport: "udp" | "tcp"; remoteAddress: string } | null {
+  describePath(): { transport: MediaTransport; remoteAddress: string } | null {
     const path = this.ice.selected;
+    const client = path && this.#host.agent.relayedClient(path);
+    if (client) return { transport: "relay", remoteAddress: `${client.address}:${client.port}` };
     return path && { transport: path.tcp ? "tcp" : "udp", remoteAddress: `${plainAddress(path.address)}:${path.port}` };
   }
 }

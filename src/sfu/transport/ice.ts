@@ -3,6 +3,7 @@
  * which address do they use now. Packets of addresses that never proved themselves go nowhere.
  */
 import { randomBytes } from "node:crypto";
+import type { ClientAddress, ClientTable } from "../../protocol/client-table.ts";
 import { hasFingerprint, hasIntegrity, isStun, parseStun, STUN_TYPE, type StunMessage } from "./stun.ts";
 import { MAX_BINDING_SUCCESS_BYTES, writeBindingError, writeBindingSuccess } from "./stun-write.ts";
 import type { TcpConnection } from "./tcp.ts";
@@ -39,6 +40,7 @@ export type IceRefusals = {
   foreignAddress: number;
 };
 
+const LOOPBACK = "127.0.0.1";
 const MAX_PATHS = 8;
 const MAX_REMEMBERED_CHECKS = 256;
 /** A path without checks for that long gives way to one that has them, even if the client nominates nothing. */
@@ -94,9 +96,26 @@ export class IceAgent {
 
   readonly #probe: IceCredentials | undefined;
 
-  constructor(out: IceOutput, probe?: IceCredentials) {
+  readonly #relayed: ClientTable | null;
+
+  /** `relayed`: who is behind the ports of loopback from which the relay of this machine speaks. */
+  constructor(out: IceOutput, probe?: IceCredentials, relayed: ClientTable | null = null) {
     this.#out = out;
     this.#probe = probe;
+    this.#relayed = relayed;
+  }
+
+  /** Null unless its packets come through the relay of this machine: then the client behind it. */
+  relayedClient({ address, port, tcp }: Pick<Path, "address" | "port" | "tcp">): ClientAddress | null {
+    if (tcp || !this.#relayed || plainAddress(address) !== LOOPBACK) return null;
+    return this.#relayed.clientOf(port) ?? null;
+  }
+
+  /** As the client knows itself: a candidate of the relay is answered with the address that the candidate names. */
+  #mappedAddress(from: { port: number; address: string; tcp: TcpConnection | null }): ClientAddress {
+    const address = plainAddress(from.address);
+    const relayed = address === LOOPBACK && !from.tcp ? this.#relayed?.relayedOf(from.port) : undefined;
+    return relayed ?? { address, port: from.port };
   }
 
   /** New credentials for a new session or a restart; unguessable and unique on this port. */
@@ -172,7 +191,8 @@ export class IceAgent {
   ): boolean {
     const probe = this.#probe;
     if (!probe || ufrag !== probe.ufrag || !hasIntegrity(message, probe.pwd)) return false;
-    this.#reply(writeBindingSuccess(this.#answer, message, plainAddress(from.address), from.port, probe.pwd), from);
+    const { address, port } = this.#mappedAddress(from);
+    this.#reply(writeBindingSuccess(this.#answer, message, address, port, probe.pwd), from);
     return true;
   }
 
@@ -194,10 +214,8 @@ export class IceAgent {
     }
     const path = this.#learn(session, from);
     session.remember(transaction, path);
-    this.#reply(
-      writeBindingSuccess(this.#answer, message, plainAddress(from.address), from.port, credentials.pwd),
-      from,
-    );
+    const { address, port } = this.#mappedAddress(from);
+    this.#reply(writeBindingSuccess(this.#answer, message, address, port, credentials.pwd), from);
     if (credentials === session.credentials[0]) this.#retireOld(session);
     const silent = session.selected !== null && nowMs - session.selected.lastCheckMs > SILENT_PATH_MS;
     path.lastCheckMs = nowMs;

@@ -7,10 +7,10 @@ import { participantOf, type RtcSession } from "./rtc-session.ts";
 import { withoutTracks } from "./waiting-viewer.ts";
 
 /** As long as any token lives: the session may outlast the one it joined with. */
-const ICE_CREDENTIAL_MS = 6 * 3_600_000;
+export const ICE_CREDENTIAL_MS = 6 * 3_600_000;
 
-export function iceServersOf({ config, now }: Runtime, identity: string): IceServer[] {
-  return iceServersFor(config, identity, now() + ICE_CREDENTIAL_MS);
+export function iceServersOf(runtime: Runtime, { id, identity }: Pick<RtcSession, "id" | "identity">): IceServer[] {
+  return iceServersFor(runtime, { id, identity }, runtime.now() + ICE_CREDENTIAL_MS);
 }
 
 /**
@@ -32,7 +32,7 @@ export function joinAck(runtime: Runtime, session: RtcSession, mode: JoinAck["mo
     participants: others.map(participantOf).map((other) => (session.waiting ? withoutTracks(other) : other)),
     serverName: room.placed?.serverName ?? "",
     region: room.placed?.region ?? "",
-    iceServers: iceServersOf(runtime, session.identity),
+    iceServers: iceServersOf(runtime, session),
     permissions: session.permissions,
     limits: {
       maxMessageBytes: config.SIGNALING_MAX_MESSAGE_BYTES,

@@ -50,7 +50,7 @@ export function createWhip(runtime: Runtime, { registry, membership, join, turne
         session.wantsMedia = true;
         try {
           const answer = await negotiate(kind, session, sdp);
-          return { sessionId: session.id, sdp: answer, iceServers: iceServersOf(runtime, session.identity) };
+          return { sessionId: session.id, sdp: answer, iceServers: iceServersOf(runtime, session) };
         } catch (error) {
           membership.leave(session, "failed");
           throw error;

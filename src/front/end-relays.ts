@@ -1,0 +1,12 @@
+import type { Edge } from "../edge/edge.ts";
+import type { Runtime } from "../runtime.ts";
+import { ICE_CREDENTIAL_MS } from "../signaling/session/join-ack.ts";
+
+/** A relay ends with the session or the token that it was for. */
+export function endRelays({ bus, now }: Runtime, edge: Edge): void {
+  const end = (id: string) => edge.end(id, now() + ICE_CREDENTIAL_MS);
+  bus.on("rtcTokenRevoked", ({ tokenId }) => end(tokenId));
+  bus.on("rtcConnection", (fact) => {
+    if (fact.type === "left" && fact.mediaKept === undefined) end(fact.sessionId);
+  });
+}
