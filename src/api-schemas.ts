@@ -14,7 +14,9 @@ import * as member from "./projects/rest/member.schema.ts";
 import * as project from "./projects/rest/project.schema.ts";
 import * as chatEvents from "./protocol/chat-events.ts";
 import * as chatRecords from "./protocol/chat-records.ts";
+import * as recordingRecords from "./protocol/recordings.ts";
 import * as roomRecords from "./protocol/room-records.ts";
+import * as recording from "./recordings/recording.schema.ts";
 import * as room from "./rooms/room.schema.ts";
 import * as rtcToken from "./rooms/rtc-token.schema.ts";
 import * as usage from "./usage/usage.schema.ts";
@@ -37,6 +39,8 @@ export const API_SCHEMAS: Record<string, unknown> = {
   ...chatEvents,
   ...chatRecords,
   ...roomRecords,
+  ...recording,
+  ...recordingRecords,
   ...room,
   ...rtcToken,
   ...usage,

@@ -28,6 +28,7 @@ import { observabilityRoutes } from "./observability/routes.ts";
 import { playgroundRoutes } from "./playground/routes.ts";
 import { projectsRoutes } from "./projects/routes.ts";
 import type { ClientTable } from "./protocol/client-table.ts";
+import { recordingsRoutes } from "./recordings/routes.ts";
 import { roomsRoutes } from "./rooms/routes.ts";
 import type { Runtime } from "./runtime.ts";
 import type { Services } from "./services.ts";
@@ -118,6 +119,7 @@ export function createApp({ runtime, services, readiness, sfuSecret, doctorSecre
     .use(chatApiRoutes(http, runtime, services))
     .use(liveStreamsRoutes(http, runtime, services))
     .use(callsRoutes(http, services.calls))
+    .use(recordingsRoutes(http, runtime, services))
     .use(observabilityRoutes(http, runtime, services))
     .use(usageRoutes(http, services.usage))
     .use(webhooksRoutes(http, runtime, services))

@@ -68,6 +68,7 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   await services.observability.recorder.recover();
   await services.usage.meter.recover();
   services.calls.log.recover();
+  await services.recordings.recover();
   lifecycle.started("connection records", () => services.observability.recorder.flush());
   lifecycle.started("activity", () => services.observability.activity.flush());
   services.webhookDispatcher.start();
@@ -109,6 +110,9 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   lifecycle.started("media agent", agent.stop);
   lifecycle.started("rtc sockets", () => services.signaling.drain());
   lifecycle.started("chat sockets", (_reason, deadline) => services.chat.live.drain(deadline));
+
+  // First of all: files are complete only while their rooms are open.
+  lifecycle.started("recordings", () => services.recordings.stopAll());
 
   const { ports: mediaPorts, announce, probe } = media;
   lock?.note({ pid: process.pid, version: VERSION, url, mediaPorts, announce, probe, doctorSecret });

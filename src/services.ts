@@ -11,6 +11,7 @@ import { createMediaNodes, type MediaNodes } from "./media/nodes.ts";
 import { createObservability } from "./observability/observability.ts";
 import { createPlayground } from "./playground/playground.ts";
 import { createProjects } from "./projects/projects.ts";
+import { createRecordings } from "./recordings/recordings.ts";
 import { createModeration, createRooms } from "./rooms/rooms.ts";
 import type { Runtime } from "./runtime.ts";
 import { createSignaling } from "./signaling/signaling.ts";
@@ -36,6 +37,7 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
   const liveStreams = createLiveStreams(runtime, { ...rooms, ...chat, liveRooms });
   const webhooks = createWebhooks(runtime);
   const calls = createCalls(runtime);
+  const recordings = createRecordings(runtime, { ...rooms, nodes, liveRooms, calls });
   const observability = createObservability(runtime, { ...webhooks, mailer: users.mailer, findNode: nodes.find });
   const playground = createPlayground(runtime, { ...rooms, ...chat, liveStreams, liveRooms });
   const idempotency = createIdempotency(runtime.db, runtime.writer, runtime.now);
@@ -55,6 +57,7 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
     liveStreams,
     ...webhooks,
     calls,
+    recordings,
     observability,
     playground,
     idempotency,

@@ -27,6 +27,7 @@ const FEATURES = [
   "storage",
   "live-streams",
   "calls",
+  "recordings",
   "observability",
   "usage",
   "webhooks",

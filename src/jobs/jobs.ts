@@ -7,7 +7,18 @@ const HOUR_MS = 60 * MINUTE_MS;
 
 /** Every recurring job of the server. */
 export function createJobs(services: Services): Job[] {
-  const { attachments, backups, chat, deliveries, idempotency, observability, retention, rtcTokens, calls } = services;
+  const {
+    attachments,
+    backups,
+    chat,
+    deliveries,
+    idempotency,
+    observability,
+    retention,
+    rtcTokens,
+    calls,
+    recordings,
+  } = services;
   return [
     {
       name: "clean-up-attachments",
@@ -24,6 +35,7 @@ export function createJobs(services: Services): Job[] {
     { name: "prune-webhooks", everyMs: HOUR_MS, runDue: (now) => deliveries.prune(now) },
     { name: "prune-connections", everyMs: HOUR_MS, runDue: () => observability.prune() },
     { name: "prune-calls", everyMs: HOUR_MS, runDue: () => calls.prune() },
+    { name: "tidy-recordings", everyMs: MINUTE_MS, runDue: () => recordings.tidy() },
     { name: "keep-activity", everyMs: MINUTE_MS, runDue: () => observability.activity.flush() },
     {
       name: "sweep-credentials",

@@ -140,5 +140,7 @@ export type Facts = {
   };
   /** A live stream was started or ended. Viewers who wait in its room get media from LIVE on. */
   streamChanged: { streamId: string; roomId: string; status: LiveStreamStatus };
+  /** The room is being recorded from now on, or no longer. */
+  recordingChanged: { roomId: string; active: boolean };
   roomClosed: { roomId: string; projectId: string; environment: Environment; reason: "closed" | "stream_ended" };
 };

@@ -10,6 +10,7 @@ type KeyPurpose =
   | "rtc-token"
   | "api-key"
   | "storage-url"
+  | "recording-url"
   | "one-time"
   | "refresh-token"
   | "webhook-secret"

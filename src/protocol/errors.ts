@@ -34,6 +34,8 @@ export const ERRORS = {
   SVC_STREAM_NOT_FOUND: [404, "NOT_FOUND", "There is no such live stream."],
   SVC_HOST_NOT_FOUND: [404, "NOT_FOUND", "The live stream has no such host."],
   SVC_CONNECTION_NOT_FOUND: [404, "NOT_FOUND", "There is no such connection."],
+  SVC_RECORDING_NOT_FOUND: [404, "NOT_FOUND", "There is no such recording."],
+  SVC_RECORDING_FILE_NOT_FOUND: [404, "NOT_FOUND", "The recording has no such file."],
   SVC_CALL_NOT_FOUND: [404, "NOT_FOUND", "There is no such call."],
   SVC_ERROR_NOT_FOUND: [404, "NOT_FOUND", "There is no such error record."],
   SVC_WEBHOOK_NOT_FOUND: [404, "NOT_FOUND", "There is no such webhook endpoint."],
@@ -66,6 +68,7 @@ export const ERRORS = {
   SVC_RATE_LIMITED: [429, "RATE_LIMITED", "Too many requests. Try again later."],
   SVC_SLOW_MODE: [429, "RATE_LIMITED", "The conversation is in slow mode. Try again later."],
 
+  SVC_STORAGE_FULL: [507, "UNAVAILABLE", "There is no space left for this."],
   SVC_INTERNAL_ERROR: [500, "INTERNAL_ERROR", "Something went wrong on the server."],
   SVC_NO_RTC_CAPACITY: [503, "UNAVAILABLE", "No media server has room for this."],
   SVC_RTC_SERVER_UNREACHABLE: [503, "UNAVAILABLE", "The media server does not answer."],

@@ -10,8 +10,9 @@ const READ = [
   "webhooks:read",
   "observability:read",
   "usage:read",
+  "recordings:read",
 ] as const;
-const MANAGE = ["rooms:manage", "streams:manage", "api-keys:manage", "webhooks:manage"] as const;
+const MANAGE = ["rooms:manage", "streams:manage", "api-keys:manage", "webhooks:manage", "recordings:manage"] as const;
 const ADMINISTER = ["project:update", "members:manage", "audit:read"] as const;
 const OWN = ["project:archive", "owners:manage"] as const;
 

@@ -133,7 +133,7 @@ export const JoinAck = Type.Object({
   resumeToken: Type.String(),
   resumeWindowSeconds: Type.Integer(),
   seq: Type.Integer(),
-  room: Type.Object({ id: Type.String(), name: Type.String() }),
+  room: Type.Object({ id: Type.String(), name: Type.String(), recording: Type.Boolean() }),
   participant: Participant,
   participants: Type.Array(Participant),
   serverName: Type.String(),
@@ -209,6 +209,8 @@ export const Pushes = {
   "track.muted": push("track.muted", ofTrack),
   "track.unmuted": push("track.unmuted", ofTrack),
   "speakers.changed": push("speakers.changed", { speakers: Type.Array(Speaker) }),
+  /** The room is being recorded from now on, or no longer. */
+  "recording.changed": push("recording.changed", { active: Type.Boolean() }),
   "layers.wanted": push("layers.wanted", { trackId: TrackId, layers: Type.Array(Layer) }),
   "subscription.changed": push("subscription.changed", {
     trackId: TrackId,

@@ -1,6 +1,6 @@
 import type { WebhookPayloadOf } from "./webhook-payloads.ts";
 
-/** The catalogue of webhook events: 7 of live streams, 8 of chat, 4 of calls. */
+/** The catalogue of webhook events: 7 of live streams, 8 of chat, 4 of calls, 3 of recordings. */
 export const WEBHOOK_EVENT_TYPES = [
   "live_stream.created",
   "live_stream.started",
@@ -21,6 +21,9 @@ export const WEBHOOK_EVENT_TYPES = [
   "call.participant_joined",
   "call.participant_left",
   "call.ended",
+  "recording.started",
+  "recording.ready",
+  "recording.failed",
 ] as const;
 
 /** Sent on request to try an endpoint out; in no filter, and caused by nothing else. */

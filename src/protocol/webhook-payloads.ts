@@ -2,6 +2,7 @@
 import { type Static, type TObject, Type } from "@sinclair/typebox";
 import { Message } from "./chat-records.ts";
 import { literals } from "./literals.ts";
+import { Recording } from "./recordings.ts";
 
 const Text = Type.String();
 const NullableText = Type.Union([Type.String(), Type.Null()]);
@@ -60,6 +61,9 @@ export const WebhookPayloads = {
     participantCount: Type.Integer({ description: "Distinct identities" }),
     peakParticipants: Type.Integer({ description: "Most at once" }),
   }),
+  "recording.started": Type.Object({ recording: Recording }),
+  "recording.ready": Type.Object({ recording: Recording }),
+  "recording.failed": Type.Object({ recording: Recording }),
 } as const satisfies Record<string, TObject>;
 
 /** When each event is sent, in the words of the reference and the guide. */
@@ -83,6 +87,9 @@ export const WEBHOOK_MEANINGS: Record<keyof typeof WebhookPayloads, string> = {
   "call.participant_joined": "Somebody joined a call",
   "call.participant_left": "Somebody left a call; a dropped connection counts when nobody came back in time",
   "call.ended": "The last participant left; exactly once for every call.started",
+  "recording.started": "A room is being recorded",
+  "recording.ready": "A recording has ended, and its files are complete",
+  "recording.failed": "A recording ended because it could not be written, or because the server stopped",
 };
 
 export type WebhookPayloadOf<T extends keyof typeof WebhookPayloads> = Static<(typeof WebhookPayloads)[T]>;

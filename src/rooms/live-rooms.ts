@@ -10,6 +10,8 @@ export type LiveRooms = {
   /** How many are in each room and on which node; one question per node, however many rooms are asked for. */
   presence(roomIds: string[]): Promise<Map<string, RoomPresence>>;
   participants(roomId: string): Promise<LiveParticipant[]>;
+  /** The node that the room is on; null while nobody is in it. */
+  serverOf(roomId: string): string | null;
   has(roomId: string, identity: string): boolean;
   /** The token with which this participant joined. */
   tokenOf(roomId: string, identity: string): string;

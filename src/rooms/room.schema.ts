@@ -14,6 +14,7 @@ export const CreateRoom = t.Object({
       description: "Where its media should run; a preference, not a promise",
     }),
   ),
+  record: t.Optional(t.Boolean({ description: "Record every call in it" })),
 });
 
 export const MuteTrack = t.Object({
@@ -27,6 +28,8 @@ const room = {
   name: t.String(),
   region: nullable(t.String()),
   status: RoomStatus,
+  record: t.Boolean({ description: "Every call in it is recorded" }),
+  recording: t.Boolean({ description: "It is being recorded now" }),
   participantCount: nullable(t.Integer({ description: "null: the room's media node does not answer" })),
   serverName: nullable(t.String({ description: "null: nobody is in the room, so no node holds it" })),
   createdAt: Timestamp,

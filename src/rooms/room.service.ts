@@ -57,7 +57,7 @@ export function roomService({ db, bus, ids, now }: Runtime) {
     create(
       unit: Unit,
       owner: { projectId: string; environment: Environment },
-      input: { name: string; region?: string },
+      input: { name: string; region?: string; record?: boolean },
     ): RoomRow {
       const { projectId, environment } = owner;
       if (store.findActive(projectId, environment, input.name)) {
@@ -70,6 +70,8 @@ export function roomService({ db, bus, ids, now }: Runtime) {
         environment,
         name: input.name,
         region: input.region ?? null,
+        record: input.record ?? false,
+        recording: false,
         status: "ACTIVE",
         createdAt: at,
         updatedAt: at,
@@ -78,6 +80,8 @@ export function roomService({ db, bus, ids, now }: Runtime) {
       store.insert(unit, row);
       return row;
     },
+
+    markRecording: store.markRecording,
 
     /** Ends the room and frees its name. Closing it again changes nothing. */
     close(unit: Unit, ref: RoomRef, reason: CloseReason = "closed"): RoomRow {
@@ -101,6 +105,8 @@ export function roomService({ db, bus, ids, now }: Runtime) {
       name: row.name,
       region: row.region,
       status: row.status,
+      record: row.record,
+      recording: row.recording,
       participantCount: presence.participantCount,
       serverName: presence.serverName,
       createdAt: iso(row.createdAt),

@@ -59,7 +59,17 @@ export function roomStore(db: Db) {
       .prepare(),
   );
 
+  const markRecording = changing(() =>
+    db
+      .update(rooms)
+      .set({ recording: sql`${sql.placeholder("recording")}` })
+      .where(eq(rooms.id, sql.placeholder("id")))
+      .prepare(),
+  );
+
   return {
+    markRecording: (unit: Unit, id: string, recording: boolean) =>
+      void markRecording.run(unit, { id, recording: recording ? 1 : 0 }),
     find: (id: string): RoomRow | undefined => byId.get({ id }),
     findActive: (projectId: string, environment: Environment, name: string): RoomRow | undefined =>
       activeByName.get({ projectId, environment, name }),

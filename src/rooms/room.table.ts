@@ -14,6 +14,10 @@ export const rooms = sqliteTable(
     name: text("name").notNull(),
     /** Where its media should run, when the developer said so. */
     region: text("region"),
+    /** Every call in it is recorded. */
+    record: integer("record", { mode: "boolean" }).notNull().default(false),
+    /** It is being recorded now. */
+    recording: integer("recording", { mode: "boolean" }).notNull().default(false),
     status: text("status").$type<"ACTIVE" | "CLOSED">().notNull().default("ACTIVE"),
     createdAt: integer("created_at").notNull(),
     updatedAt: integer("updated_at").notNull(),

@@ -55,6 +55,12 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
     const room = registry.room(roomId);
     if (room) membership.dismissAll(room, reason === "closed" ? "room_closed" : "stream_ended");
   });
+  bus.on("recordingChanged", ({ roomId, active }) => {
+    const room = registry.room(roomId);
+    if (!room) return;
+    room.recording = active;
+    membership.broadcast(room, { type: "recording.changed", active });
+  });
   bus.on("participantRemoved", ({ roomId, identity }) => {
     const session = registry.of(roomId, identity);
     if (session) membership.dismiss(session, "removed");

@@ -88,6 +88,9 @@ export async function tenantOf(server: RtcServer, options: TenantOptions = {}): 
   const errors = await server.call("GET", "/v1/errors", { key });
   const [error] = JSON.parse(errors.text) as { id: string }[];
 
+  const recording = await made(`/v1/rooms/${spare.id}/recordings`, { name: marker });
+  const fileId = await recordedFile(server, recording.id ?? "", marker);
+
   const calls = await server.call("GET", `/v1/calls?roomId=${room.id}`, { key });
   const [call] = JSON.parse(calls.text) as { id: string }[];
 
@@ -119,6 +122,8 @@ export async function tenantOf(server: RtcServer, options: TenantOptions = {}): 
     connectionId: `${marker}-connection`,
     errorId: error?.id ?? "",
     callId: call?.id ?? "",
+    recordingId: recording.id ?? "",
+    fileId,
     webhookId: webhook.id ?? "",
     deliveryId: delivery.id ?? "",
     keyId: apiKey.id ?? "",
@@ -159,3 +164,16 @@ const MEANT_BY: Record<string, string> = {
 
 /** The path up to its last name. */
 const scopeOf = (path: string) => path.replace(/\/\{\w+\}$/, "");
+
+/** A file of a recording that has none: nobody sends media here. */
+async function recordedFile({ runtime }: RtcServer, recordingId: string, identity: string): Promise<string> {
+  const id = crypto.randomUUID();
+  await runtime.write(() => {
+    runtime.db.$client.run(
+      `INSERT INTO recording_files SELECT id, ?, ?, ?, 'trk_1', 'audio', 'microphone', 'opus', 'audio/webm', 0, 1000, 5, NULL, NULL
+       FROM recordings WHERE public_id = ?`,
+      [id, `${id}.webm`, identity, recordingId],
+    );
+  });
+  return id;
+}

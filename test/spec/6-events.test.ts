@@ -230,7 +230,7 @@ test("[6] a deleted message's content is gone from what is queued, kept or sent 
   expect(JSON.stringify(hooked.receiver.received.map(({ body }) => body))).not.toContain("swordfish");
 });
 
-test("[6] no two events share an id, and the catalogue has 15 types and those of calls", () => {
+test("[6] no two events share an id, and the catalogue has 15 types, and those of calls and recordings", () => {
   expect(new Set(seen).size).toBe(seen.length);
-  expect(WEBHOOK_EVENT_TYPES.filter((type) => !type.startsWith("call."))).toHaveLength(15);
+  expect(WEBHOOK_EVENT_TYPES.filter((type) => !/^(call|recording)[.]/.test(type))).toHaveLength(15);
 });

@@ -21,6 +21,17 @@ export const storageVariables = {
   STORAGE_S3_SECRET_ACCESS_KEY: secret(anyText, "Secret of the access key."),
 };
 
+export const recordingVariables = {
+  RECORDING_DIR: optional(path, "Directory for recordings. Unset: recordings in DATA_DIR."),
+  RECORDING_MAX_MINUTES: integer(720, { min: 1, max: 10_080 }, "Minutes after which a recording is stopped."),
+  RECORDING_RETENTION_DAYS: integer(0, { min: 0, max: 36_500 }, "Days for which recordings are kept; 0 keeps them."),
+  RECORDING_MIN_FREE_BYTES: integer(
+    536_870_912,
+    { min: 0, max: Number.MAX_SAFE_INTEGER },
+    "Bytes that must be free on the disk for a recording to begin.",
+  ),
+};
+
 export const backupVariables = {
   BACKUP_DIR: optional(path, "Directory for backups on a schedule. Unset: none are made."),
   BACKUP_EVERY_HOURS: integer(24, { min: 1, max: 8760 }, "Hours between two backups."),

@@ -5,7 +5,7 @@ import { mediaVariables } from "./media.variables.ts";
 import type { OAuthProviders } from "./oauth.ts";
 import { rateLimitVariables } from "./rate-limit.variables.ts";
 import { serveVariables } from "./serve.variables.ts";
-import { backupVariables, storageVariables } from "./storage.variables.ts";
+import { backupVariables, recordingVariables, storageVariables } from "./storage.variables.ts";
 import type { Variable } from "./variable.ts";
 import { webhookVariables } from "./webhook.variables.ts";
 
@@ -17,6 +17,7 @@ export const VARIABLES = {
   ...mediaVariables,
   ...chatVariables,
   ...storageVariables,
+  ...recordingVariables,
   ...backupVariables,
   ...webhookVariables,
   ...rateLimitVariables,
@@ -38,6 +39,7 @@ export const GROUPS: readonly { title: string; names: readonly VariableName[] }[
   { title: "Media and signaling", names: namesOf(mediaVariables) },
   { title: "Chat", names: namesOf(chatVariables) },
   { title: "Attachments", names: namesOf(storageVariables) },
+  { title: "Recordings", names: namesOf(recordingVariables) },
   { title: "Backups", names: namesOf(backupVariables) },
   { title: "Webhooks", names: namesOf(webhookVariables) },
   { title: "Rate limits", names: namesOf(rateLimitVariables) },

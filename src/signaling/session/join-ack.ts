@@ -27,7 +27,7 @@ export function joinAck(runtime: Runtime, session: RtcSession, mode: JoinAck["mo
     resumeToken: session.resumeToken,
     resumeWindowSeconds: RESUME_WINDOW_SECONDS,
     seq,
-    room: { id: room.id, name: room.name },
+    room: { id: room.id, name: room.name, recording: room.recording },
     participant: participantOf(session),
     participants: others.map(participantOf).map((other) => (session.waiting ? withoutTracks(other) : other)),
     serverName: room.placed?.serverName ?? "",

@@ -56,6 +56,7 @@ export function createLiveRooms(registry: Registry, membership: Membership): Liv
       return participants;
     },
 
+    serverOf: (roomId) => registry.room(roomId)?.placed?.serverName ?? null,
     has: (roomId, identity) => registry.of(roomId, identity) !== undefined,
     tokenOf: (roomId, identity) => find(roomId, identity).tokenId,
 

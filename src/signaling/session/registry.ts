@@ -7,6 +7,7 @@ type RoomFields = {
   projectId: string;
   environment: Environment;
   region: string | null;
+  recording: boolean;
 };
 
 /** Who is where: rooms with somebody in them, and their sessions by id and by identity. Holds no rule. */
@@ -24,9 +25,9 @@ export function createRegistry() {
     roomFor(fields: RoomFields): LiveRoom {
       const known = rooms.get(fields.id);
       if (known) return known;
-      const { id, name, projectId, environment, region } = fields;
+      const { id, name, projectId, environment, region, recording } = fields;
       const room: LiveRoom = {
-        ...{ id, name, projectId, environment, region },
+        ...{ id, name, projectId, environment, region, recording },
         sessions: new Map(),
         pending: 0,
         placing: null,

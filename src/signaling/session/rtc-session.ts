@@ -59,6 +59,8 @@ export type LiveRoom = {
   readonly projectId: string;
   readonly environment: Environment;
   readonly region: string | null;
+  /** Everybody in it is told. */
+  recording: boolean;
   readonly sessions: Map<string, RtcSession>;
   /** Joins under way; they keep the room from being given up. */
   pending: number;

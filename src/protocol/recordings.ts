@@ -1,0 +1,52 @@
+/** Records of recordings, as the API, its webhooks and the replay page know them. */
+import { type Static, Type } from "@sinclair/typebox";
+import { literals } from "./literals.ts";
+
+export const RECORDING_STATUSES = ["RECORDING", "READY", "FAILED", "INTERRUPTED"] as const;
+export type RecordingStatus = (typeof RECORDING_STATUSES)[number];
+
+const Text = Type.String();
+const Whole = Type.Integer();
+const nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(type: T) =>
+  Type.Union([type, Type.Null()]);
+
+export const RecordingFile = Type.Object({
+  id: Text,
+  identity: Text,
+  trackId: Text,
+  kind: Text,
+  source: Text,
+  codec: Text,
+  mimeType: Text,
+  offsetMs: Type.Integer({ description: "Where the file begins, from the recording's start" }),
+  durationMs: Whole,
+  bytes: Whole,
+  width: nullable(Whole),
+  height: nullable(Whole),
+});
+export type RecordingFile = Static<typeof RecordingFile>;
+
+export const CompositionState = Type.Object({
+  status: literals(["RUNNING", "READY", "FAILED"]),
+  progress: Type.Number({ minimum: 0, maximum: 1 }),
+  fileId: nullable(Text),
+});
+export type CompositionState = Static<typeof CompositionState>;
+
+export const Recording = Type.Object({
+  id: Text,
+  roomId: Text,
+  roomName: Text,
+  callId: nullable(Text),
+  name: nullable(Text),
+  audioOnly: Type.Boolean(),
+  status: literals(RECORDING_STATUSES),
+  error: nullable(Text),
+  startedAt: Text,
+  endedAt: nullable(Text),
+  durationMs: Type.Integer({ description: "So far, of one that runs" }),
+  bytes: Whole,
+  files: Type.Array(RecordingFile),
+  composition: Type.Union([CompositionState, Type.Null()]),
+});
+export type Recording = Static<typeof Recording>;

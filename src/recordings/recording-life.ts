@@ -1,0 +1,207 @@
+import type { Unit } from "../kernel/db/writer.ts";
+import type { RtcConnectionFact } from "../kernel/facts.ts";
+import type { MediaNodes } from "../media/nodes.ts";
+import type { MediaEvent, RecordedFile } from "../protocol/media-node.ts";
+import type { RecordingStatus } from "../protocol/recordings.ts";
+import type { RoomService } from "../rooms/room.service.ts";
+import type { Runtime } from "../runtime.ts";
+import { showRecording } from "./recording.show.ts";
+import type { RecordingStore } from "./recording.store.ts";
+import type { RecordingFileRow, RecordingRow } from "./recording.table.ts";
+import type { RecordingFolder } from "./recording-folder.ts";
+import { createTimeline } from "./timeline.ts";
+
+/** A node that does not say that it is done has had its time. */
+const FINISH_WITHIN_MS = 10_000;
+
+type RecordingEvent = Extract<MediaEvent, { recordingId: string }>;
+
+/** A recording that runs. */
+type Running = {
+  id: string;
+  roomId: string;
+  audioOnly: boolean;
+  startedAt: number;
+  automatic: boolean;
+  /** The node that writes it; null while nobody is in the room. */
+  serverName: string | null;
+  /** Somebody waits for the node to be done. */
+  finished: (() => void) | null;
+};
+
+export type RecordingDeps = {
+  store: RecordingStore;
+  folder: RecordingFolder;
+  rooms: Pick<RoomService, "markRecording">;
+  nodes: Pick<MediaNodes, "find" | "onEvent">;
+};
+
+/** Keeps recordings running: on whichever node the room is, for as long as it should be, and what comes of it on record. */
+export function createRecordingLife(runtime: Runtime, { store, folder, rooms, nodes }: RecordingDeps) {
+  const { bus, log, now, timers, write } = runtime;
+  const byRoom = new Map<string, Running>();
+  const timeline = createTimeline(runtime, store);
+
+  nodes.onEvent((serverName, event) => {
+    if ("recordingId" in event) heard(serverName, event);
+    else if ("roomId" in event) {
+      const running = byRoom.get(event.roomId);
+      if (running) timeline.media(running, event);
+    } else if (event.type === "workerCrashed") {
+      for (const { roomId } of event.rooms) detach(byRoom.get(roomId));
+    }
+  });
+  bus.on("rtcConnection", (fact) => connection(fact));
+
+  function connection(fact: RtcConnectionFact): void {
+    const running = byRoom.get(fact.roomId);
+    if (!running) return;
+    timeline.connection(running, fact);
+    if (fact.type === "started") attach(running, fact.serverName);
+  }
+
+  function attach(running: Running, serverName: string | null): void {
+    const node = serverName === null || running.serverName !== null ? null : nodes.find(serverName);
+    if (!node || serverName === null) return;
+    running.serverName = serverName;
+    const { id, roomId, startedAt, audioOnly } = running;
+    const request = { roomId, recordingId: id, directory: folder.of(id), startedAtMs: startedAt, audioOnly };
+    node.startRecording(request).catch((err: Error) => {
+      log.error({ err, recordingId: id }, "recording could not be started on its media node");
+      fail(running, err.message);
+    });
+  }
+
+  function detach(running: Running | undefined): void {
+    if (!running) return;
+    running.serverName = null;
+    running.finished?.();
+  }
+
+  function heard(serverName: string, event: RecordingEvent): void {
+    const running = byRoom.get(event.roomId);
+    if (running?.id !== event.recordingId || running.serverName !== serverName) return;
+    switch (event.type) {
+      case "recordingFileStarted":
+      case "recordingFileEnded":
+        return keep(write((unit) => saveFiles(unit, running.id, [event.file])));
+      case "recordingProgress":
+        return keep(write((unit) => saveFiles(unit, running.id, event.files)));
+      case "recordingSlow":
+        log.warn({ recordingId: running.id }, "recording leaves frames out: the disk is too slow");
+        return;
+      // Stopped, or everybody has left; who comes next is written again.
+      case "recordingEnded":
+        return detach(running);
+      case "recordingFailed":
+        log.error({ recordingId: running.id, reason: event.reason }, "recording cannot be written");
+        return fail(running, event.reason);
+    }
+  }
+
+  function saveFiles(unit: Unit, recordingId: string, files: readonly RecordedFile[]): void {
+    if (!store.get(recordingId)) return;
+    for (const { fileId, ...file } of files) store.saveFile(unit, { recordingId, id: fileId, ...file });
+    store.update(unit, recordingId, { lastSeenAt: now() });
+  }
+
+  function fail(running: Running, reason: string): void {
+    if (byRoom.get(running.roomId) !== running) return;
+    byRoom.delete(running.roomId);
+    running.finished?.();
+    keep(write((unit) => end(unit, running.id, "FAILED", now(), reason)));
+  }
+
+  /** Its last state on record, and everybody told. Again for one that has ended: no effect. */
+  function end(
+    unit: Unit,
+    id: string,
+    status: Exclude<RecordingStatus, "RECORDING">,
+    at: number,
+    error: string | null,
+  ) {
+    const row = store.get(id);
+    if (row?.status !== "RECORDING") return;
+    timeline.flush(unit, id);
+    store.update(unit, id, { status, error, endedAt: at, lastSeenAt: at });
+    rooms.markRecording(unit, row.roomId, false);
+    bus.announce(unit, "recordingChanged", { roomId: row.roomId, active: false });
+    tell(unit, { ...row, status, error, endedAt: at }, status === "READY" ? "recording.ready" : "recording.failed");
+  }
+
+  function tell(
+    unit: Unit,
+    row: RecordingRow,
+    type: "recording.started" | "recording.ready" | "recording.failed",
+  ): void {
+    const { projectId, environment } = row;
+    const data = { recording: showRecording(row, store.files(row.id), now()) };
+    bus.announce(unit, "webhook", { type, projectId, environment, at: now(), data });
+  }
+
+  function keep(written: Promise<void>): void {
+    written.catch((err) => log.error({ err }, "recording: a change was not recorded"));
+  }
+
+  async function stop(running: Running): Promise<void> {
+    const { id, roomId, serverName } = running;
+    const node = serverName === null ? null : nodes.find(serverName);
+    if (node) {
+      const done = Promise.withResolvers<void>();
+      running.finished = done.resolve;
+      const cancel = timers.after(FINISH_WITHIN_MS, done.resolve);
+      await node.stopRecording({ roomId, recordingId: id }).catch((err: Error) => {
+        log.warn({ err, recordingId: id }, "media node did not stop the recording");
+        done.resolve();
+      });
+      await done.promise;
+      cancel();
+    }
+    if (byRoom.get(roomId) === running) byRoom.delete(roomId);
+    await write((unit) => end(unit, id, "READY", now(), null));
+  }
+
+  return {
+    runningIn: (roomId: string): { id: string; automatic: boolean } | undefined => byRoom.get(roomId),
+
+    /** The row is new and being written by `unit`; packets are written once it is on disk. */
+    begin(unit: Unit, row: RecordingRow, serverName: string | null): void {
+      store.insert(unit, row);
+      rooms.markRecording(unit, row.roomId, true);
+      bus.announce(unit, "recordingChanged", { roomId: row.roomId, active: true });
+      tell(unit, row, "recording.started");
+      unit.afterCommit(() => {
+        const { id, roomId, audioOnly, startedAt, automatic } = row;
+        const running: Running = { id, roomId, audioOnly, startedAt, automatic, serverName: null, finished: null };
+        byRoom.set(roomId, running);
+        attach(running, serverName);
+      });
+    },
+
+    /** Resolves when it has ended and its files are complete. */
+    async stop(recordingId: string): Promise<void> {
+      const running = [...byRoom.values()].find(({ id }) => id === recordingId);
+      if (running) await stop(running);
+    },
+
+    stopAll: async (): Promise<void> => void (await Promise.all([...byRoom.values()].map(stop))),
+
+    /** Those that began before: they are as long as they may be. */
+    olderThan: (at: number): string[] =>
+      [...byRoom.values()].filter(({ startedAt }) => startedAt <= at).map(({ id }) => id),
+
+    /** After a crash: what was being written ends where it was last seen, and plays that far. */
+    async recover(): Promise<void> {
+      for (const row of store.running()) {
+        const files: RecordingFileRow[] = [];
+        for (const file of store.files(row.id)) {
+          files.push({ ...file, bytes: (await folder.bytes(row.id, file.fileName)) ?? 0 });
+        }
+        await write((unit) => {
+          for (const file of files) store.saveFile(unit, file);
+          end(unit, row.id, "INTERRUPTED", row.lastSeenAt, "The server stopped while it was recording.");
+        });
+      }
+    },
+  };
+}

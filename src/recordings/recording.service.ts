@@ -1,0 +1,145 @@
+import { iso } from "../kernel/clock.ts";
+import type { Unit } from "../kernel/db/writer.ts";
+import { sameSecret } from "../kernel/secrets.ts";
+import type { Tenant } from "../kernel/tenant.ts";
+import { ApiError } from "../protocol/errors.ts";
+import type { RoomRow } from "../rooms/room.table.ts";
+import type { Runtime } from "../runtime.ts";
+import type { Download } from "../storage/download.ts";
+import { showRecording } from "./recording.show.ts";
+import type { RecordingStore } from "./recording.store.ts";
+import type { RecordingRow } from "./recording.table.ts";
+import type { RecordingFolder } from "./recording-folder.ts";
+import type { createRecordingLife } from "./recording-life.ts";
+
+export type RecordingService = ReturnType<typeof recordingService>;
+
+/** By id alone (a session) either environment is found. */
+type Owner = { projectId: string; environment?: Tenant["environment"] };
+export type NewRecording = { name?: string; audioOnly?: boolean };
+
+type Deps = {
+  store: RecordingStore;
+  folder: RecordingFolder;
+  life: ReturnType<typeof createRecordingLife>;
+  /** Where the room's media is, and the call that is on in it. */
+  whereabouts: (roomId: string) => { serverName: string | null; callId: string | null };
+};
+
+const FILE_PATH = "/v1/recording-files/";
+const DAY_MS = 86_400_000;
+const REMOVED_AT_ONCE = 20;
+
+export function recordingService(runtime: Runtime, { store, folder, life, whereabouts }: Deps) {
+  const { config, ids, keyring, now, write } = runtime;
+
+  function find(owner: Owner, publicId: string): RecordingRow {
+    const row = store.find(owner, publicId);
+    if (!row) throw new ApiError("SVC_RECORDING_NOT_FOUND");
+    return row;
+  }
+
+  const signature = (fileId: string, expires: number) =>
+    keyring.digest("recording-url", JSON.stringify([fileId, expires]));
+
+  const show = (row: RecordingRow) => showRecording(row, store.files(row.id), now());
+
+  async function remove(row: RecordingRow): Promise<void> {
+    await life.stop(row.id);
+    await write((unit) => store.remove(unit, row.id));
+    await folder.remove(row.id);
+  }
+
+  return {
+    find,
+    show,
+    list: store.list,
+
+    /** Before a recording is begun: one that would soon have to be given up is not begun at all. */
+    async requireRoom(): Promise<void> {
+      if ((await folder.freeBytes()) < config.RECORDING_MIN_FREE_BYTES) {
+        throw new ApiError("SVC_STORAGE_FULL", "There is too little space left on the disk to record.");
+      }
+    },
+
+    begin(unit: Unit, room: RoomRow, input: NewRecording & { automatic?: boolean }): RecordingRow {
+      if (room.recording) throw new ApiError("SVC_CONFLICT", "The room is being recorded already.");
+      const at = now();
+      const { serverName, callId } = whereabouts(room.id);
+      const row: RecordingRow = {
+        id: ids.uuid(),
+        publicId: ids.publicId("recording"),
+        projectId: room.projectId,
+        environment: room.environment,
+        roomId: room.id,
+        roomName: room.name,
+        callId,
+        name: input.name ?? null,
+        audioOnly: input.audioOnly ?? false,
+        automatic: input.automatic ?? false,
+        status: "RECORDING",
+        error: null,
+        startedAt: at,
+        lastSeenAt: at,
+        endedAt: null,
+        composition: null,
+      };
+      life.begin(unit, row, serverName);
+      return row;
+    },
+
+    /** Again for one that has ended: the same answer. */
+    async stop(owner: Owner, publicId: string): Promise<RecordingRow> {
+      const { id } = find(owner, publicId);
+      await life.stop(id);
+      return find(owner, publicId);
+    },
+
+    remove: (owner: Owner, publicId: string): Promise<void> => remove(find(owner, publicId)),
+
+    timeline: (row: RecordingRow) =>
+      store.events(row.id).map(({ atMs, type, identity, data }) => ({
+        atMs,
+        type,
+        ...(identity === null ? {} : { identity }),
+        ...data,
+      })),
+
+    downloadUrl(owner: Owner, publicId: string, fileId: string, publicUrl: string): { url: string; expiresAt: string } {
+      const row = find(owner, publicId);
+      const file = store.file(fileId);
+      if (file?.recordingId !== row.id) throw new ApiError("SVC_RECORDING_FILE_NOT_FOUND");
+      const expires = now() + config.STORAGE_DOWNLOAD_URL_TTL_SECONDS * 1_000;
+      const query = new URLSearchParams({ expires: String(expires), signature: signature(fileId, expires) });
+      return { url: `${publicUrl}${FILE_PATH}${fileId}?${query}`, expiresAt: iso(expires) };
+    },
+
+    /** What a signed address leads to. A file that is gone is refused like an address that was changed. */
+    async open(fileId: string, query: URLSearchParams): Promise<Download> {
+      const expiresAt = Number(query.get("expires"));
+      const asSigned = String(expiresAt) === query.get("expires") && query.size === 2;
+      if (!asSigned || !sameSecret(query.get("signature") ?? "", signature(fileId, expiresAt)))
+        throw new ApiError("SVC_PERMISSION_DENIED", "The address was changed or was not issued by this server.");
+      if (now() >= expiresAt) throw new ApiError("SVC_PERMISSION_DENIED", "The address has expired. Ask for another.");
+      const file = store.file(fileId);
+      const size = file && (await folder.bytes(file.recordingId, file.fileName));
+      if (!file || size === null || size === undefined)
+        throw new ApiError("SVC_PERMISSION_DENIED", "The recording was deleted.");
+      const content = Bun.file(folder.file(file.recordingId, file.fileName));
+      const { mimeType, fileName } = file;
+      return { file: content, filename: fileName, mimeType, size, sha256: `${fileId}-${size}`, expiresAt };
+    },
+
+    /** Stops what is as long as it may be, and removes what is old. */
+    async tidy(): Promise<void> {
+      for (const id of life.olderThan(now() - config.RECORDING_MAX_MINUTES * 60_000)) await life.stop(id);
+      if (config.RECORDING_RETENTION_DAYS === 0) return;
+      const before = now() - config.RECORDING_RETENTION_DAYS * DAY_MS;
+      for (;;) {
+        const old = store.endedBefore(before, REMOVED_AT_ONCE);
+        for (const row of old) await remove(row);
+        if (old.length < REMOVED_AT_ONCE) return;
+      }
+    },
+  };
+}

@@ -1,0 +1,21 @@
+import { iso } from "../kernel/clock.ts";
+import type { Recording, RecordingFile } from "../protocol/recordings.ts";
+import type { RecordingFileRow, RecordingRow } from "./recording.table.ts";
+
+export function showRecording(row: RecordingRow, files: readonly RecordingFileRow[], now: number): Recording {
+  const { publicId, roomId, roomName, callId, name, audioOnly, status, error, startedAt, endedAt } = row;
+  return {
+    ...{ id: publicId, roomId, roomName, callId, name, audioOnly, status, error },
+    startedAt: iso(startedAt),
+    endedAt: endedAt === null ? null : iso(endedAt),
+    durationMs: Math.max(0, (endedAt ?? now) - startedAt),
+    bytes: files.reduce((total, { bytes }) => total + bytes, 0),
+    files: files.map(showFile),
+    composition: row.composition ?? null,
+  };
+}
+
+function showFile(row: RecordingFileRow): RecordingFile {
+  const { id, identity, trackId, kind, source, codec, mimeType, offsetMs, durationMs, bytes, width, height } = row;
+  return { id, identity, trackId, kind, source, codec, mimeType, offsetMs, durationMs, bytes, width, height };
+}

@@ -1,0 +1,129 @@
+import { and, asc, eq, sql } from "drizzle-orm";
+import type { Db } from "../kernel/db/open.ts";
+import { reading, run } from "../kernel/db/statements.ts";
+import type { Unit } from "../kernel/db/writer.ts";
+import type { Tenant } from "../kernel/tenant.ts";
+import type { RecordingStatus } from "../protocol/recordings.ts";
+import {
+  type RecordingEventRow,
+  type RecordingFileRow,
+  type RecordingRow,
+  recordingEvents,
+  recordingFiles,
+  recordings,
+} from "./recording.table.ts";
+
+export type RecordingFilter = Tenant & { roomId?: string; status?: RecordingStatus };
+/** Where a page ended: newest first, by start and then by id. */
+export type RecordingPosition = { startedAt: number; id: string };
+
+export type RecordingStore = ReturnType<typeof recordingStore>;
+
+export function recordingStore(db: Db) {
+  const { placeholder } = sql;
+  const byId = reading(() =>
+    db
+      .select()
+      .from(recordings)
+      .where(eq(recordings.id, placeholder("id")))
+      .prepare(),
+  );
+  const byPublicId = reading(() =>
+    db
+      .select()
+      .from(recordings)
+      .where(eq(recordings.publicId, placeholder("publicId")))
+      .prepare(),
+  );
+  const files = reading(() =>
+    db
+      .select()
+      .from(recordingFiles)
+      .where(eq(recordingFiles.recordingId, placeholder("recordingId")))
+      .orderBy(asc(recordingFiles.offsetMs), asc(recordingFiles.id))
+      .prepare(),
+  );
+  const file = reading(() =>
+    db
+      .select()
+      .from(recordingFiles)
+      .where(eq(recordingFiles.id, placeholder("id")))
+      .prepare(),
+  );
+  const events = reading(() =>
+    db
+      .select()
+      .from(recordingEvents)
+      .where(eq(recordingEvents.recordingId, placeholder("recordingId")))
+      .orderBy(asc(recordingEvents.seq))
+      .prepare(),
+  );
+
+  return {
+    get: (id: string): RecordingRow | undefined => byId.get({ id }),
+    find(
+      { projectId, environment }: Pick<Tenant, "projectId"> & Partial<Tenant>,
+      publicId: string,
+    ): RecordingRow | undefined {
+      const row = byPublicId.get({ publicId });
+      const theirs = row?.projectId === projectId && (environment === undefined || row.environment === environment);
+      return theirs ? row : undefined;
+    },
+    running: (): RecordingRow[] => db.select().from(recordings).where(eq(recordings.status, "RECORDING")).all(),
+
+    list(
+      { projectId, environment, roomId, status }: RecordingFilter,
+      after: RecordingPosition,
+      limit: number,
+    ): RecordingRow[] {
+      return db
+        .select()
+        .from(recordings)
+        .where(
+          and(
+            eq(recordings.projectId, projectId),
+            eq(recordings.environment, environment),
+            roomId === undefined ? undefined : eq(recordings.roomId, roomId),
+            status === undefined ? undefined : eq(recordings.status, status),
+            sql`(${recordings.startedAt}, ${recordings.id}) < (${after.startedAt}, ${after.id})`,
+          ),
+        )
+        .orderBy(sql`${recordings.startedAt} DESC, ${recordings.id} DESC`)
+        .limit(limit)
+        .all();
+    },
+
+    /** Ended before; oldest first. */
+    endedBefore: (before: number, limit: number): RecordingRow[] =>
+      db
+        .select()
+        .from(recordings)
+        .where(sql`${recordings.startedAt} < ${before} AND ${recordings.status} <> 'RECORDING'`)
+        .orderBy(asc(recordings.startedAt))
+        .limit(limit)
+        .all(),
+
+    files: (recordingId: string): RecordingFileRow[] => files.all({ recordingId }),
+    file: (id: string): RecordingFileRow | undefined => file.get({ id }),
+    events: (recordingId: string): RecordingEventRow[] => events.all({ recordingId }),
+
+    insert: (unit: Unit, row: RecordingRow) => void run(unit, db.insert(recordings).values(row)),
+    update: (unit: Unit, id: string, change: Partial<RecordingRow>) =>
+      void run(unit, db.update(recordings).set(change).where(eq(recordings.id, id))),
+    remove: (unit: Unit, id: string) => void run(unit, db.delete(recordings).where(eq(recordings.id, id))),
+    saveFile: (unit: Unit, row: RecordingFileRow) =>
+      void run(
+        unit,
+        db
+          .insert(recordingFiles)
+          .values(row)
+          .onConflictDoUpdate({
+            target: [recordingFiles.recordingId, recordingFiles.id],
+            set: { offsetMs: row.offsetMs, durationMs: row.durationMs, bytes: row.bytes },
+          }),
+      ),
+    addEvents(unit: Unit, rows: readonly RecordingEventRow[]): void {
+      for (const row of rows) run(unit, db.insert(recordingEvents).values(row).onConflictDoNothing());
+    },
+  };
+}

@@ -1,0 +1,61 @@
+import type { Calls } from "../calls/calls.ts";
+import type { MediaNodes } from "../media/nodes.ts";
+import type { LiveRooms } from "../rooms/live-rooms.ts";
+import type { RoomService } from "../rooms/room.service.ts";
+import type { Runtime } from "../runtime.ts";
+import { recordingService } from "./recording.service.ts";
+import { recordingStore } from "./recording.store.ts";
+import { recordingFolder } from "./recording-folder.ts";
+import { createRecordingLife } from "./recording-life.ts";
+
+type Deps = {
+  rooms: RoomService;
+  nodes: MediaNodes;
+  liveRooms: Pick<LiveRooms, "serverOf">;
+  calls: Pick<Calls, "log">;
+};
+
+export type Recordings = ReturnType<typeof createRecordings>;
+
+/** Rooms written down: started by hand, or by themselves in rooms that record every call. */
+export function createRecordings(runtime: Runtime, { rooms, nodes, liveRooms, calls }: Deps) {
+  const { bus, log, write } = runtime;
+  const store = recordingStore(runtime.db);
+  const folder = recordingFolder(runtime.config);
+  const life = createRecordingLife(runtime, { store, folder, rooms, nodes });
+  const whereabouts = (roomId: string) => ({
+    serverName: liveRooms.serverOf(roomId),
+    callId: calls.log.liveIn(roomId)?.publicId ?? null,
+  });
+  const recordings = recordingService(runtime, { store, folder, life, whereabouts });
+  /** The call for which a room began to record by itself, or was stopped by hand: not again before the next. */
+  const triedIn = new Map<string, string>();
+
+  bus.on("rtcConnection", ({ type, roomId }) => {
+    const call = calls.log.liveIn(roomId);
+    if (type === "started" && call) recordByItself(roomId, call.publicId);
+    if (type === "left" && !call) {
+      triedIn.delete(roomId);
+      const running = life.runningIn(roomId);
+      if (running?.automatic)
+        void life.stop(running.id).catch((err) => log.error({ err }, "recording was not stopped"));
+    }
+  });
+
+  function recordByItself(roomId: string, callId: string): void {
+    const room = rooms.byId(roomId);
+    if (!room?.record || room.recording || triedIn.get(roomId) === callId) return;
+    triedIn.set(roomId, callId);
+    recordings
+      .requireRoom()
+      .then(() =>
+        write((unit) => {
+          const now = rooms.byId(roomId);
+          if (now && !now.recording) recordings.begin(unit, now, { automatic: true });
+        }),
+      )
+      .catch((err) => log.error({ err, roomId }, "recording of a room that records every call was not begun"));
+  }
+
+  return { ...recordings, recover: life.recover, stopAll: life.stopAll };
+}

@@ -1,0 +1,222 @@
+import { Elysia, t } from "elysia";
+import { permit } from "../kernel/http/guards.ts";
+import type { Http } from "../kernel/http/http.ts";
+import { documented } from "../kernel/http/reference/docs.ts";
+import { EnvironmentQuery, oneOf } from "../kernel/http/schema.ts";
+import { type PageAsked, page, pageQuery } from "../kernel/http/serving/pages.ts";
+import type { Tenant } from "../kernel/tenant.ts";
+import { RECORDING_STATUSES, Recording, type RecordingStatus } from "../protocol/recordings.ts";
+import type { RoomService } from "../rooms/room.service.ts";
+import type { Runtime } from "../runtime.ts";
+import { downloadResponse } from "../storage/download.ts";
+import { RecordingUrl, StartRecording, TimelineEntry } from "./recording.schema.ts";
+import type { RecordingRow } from "./recording.table.ts";
+import type { Recordings } from "./recordings.ts";
+
+const recordingQuery = {
+  ...pageQuery,
+  roomId: t.Optional(t.String({ maxLength: 128 })),
+  status: t.Optional(oneOf(RECORDING_STATUSES)),
+};
+type Asked = PageAsked & { roomId?: string; status?: RecordingStatus };
+type Services = { recordings: Recordings; rooms: RoomService };
+
+const START_ERRORS = ["SVC_ROOM_NOT_FOUND", "SVC_ROOM_CLOSED", "SVC_CONFLICT", "SVC_STORAGE_FULL"] as const;
+
+const list = (recordings: Recordings, context: Parameters<typeof page>[0], tenant: Tenant, asked: Asked) =>
+  page<RecordingRow, ReturnType<Recordings["show"]>>(context, asked, {
+    name: "recordings",
+    shape: ["number", "string"],
+    read: (after, limit) => {
+      const [startedAt = Number.MAX_SAFE_INTEGER, id = ""] = (after ?? []) as [number?, string?];
+      const { projectId, environment } = tenant;
+      const { roomId, status } = asked;
+      return recordings.list({ projectId, environment, roomId, status }, { startedAt, id }, limit);
+    },
+    position: (row) => [row.startedAt, row.id],
+    show: recordings.show,
+  });
+
+const keyRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: Services) =>
+  new Elysia({ prefix: "/v1", tags: ["recordings"] })
+    .use(guards.apiKey)
+    .post(
+      "/rooms/:id/recordings",
+      async (context) => {
+        const { caller, params, body } = context;
+        const { id: roomId } = rooms.findByReference(caller, params.id);
+        await recordings.requireRoom();
+        return idempotency.create(context, (unit) =>
+          recordings.show(recordings.begin(unit, rooms.findActive({ ...caller, roomId }), body)),
+        );
+      },
+      {
+        ...documented("Record a room; an empty one from its first packet on", [...START_ERRORS]),
+        body: StartRecording,
+        response: { 201: Recording },
+      },
+    )
+    .get("/recordings", (context) => list(recordings, context, context.caller, context.query), {
+      ...documented("Recordings, newest first", ["SVC_INVALID_CURSOR"]),
+      query: t.Object(recordingQuery),
+      response: { 200: t.Array(Recording) },
+    })
+    .get(
+      "/recordings/:recordingId",
+      ({ caller, params }) => recordings.show(recordings.find(caller, params.recordingId)),
+      {
+        ...documented("A recording with its files", ["SVC_RECORDING_NOT_FOUND"]),
+        response: { 200: Recording },
+      },
+    )
+    .post(
+      "/recordings/:recordingId/stop",
+      async ({ caller, params, set }) => {
+        set.status = 200;
+        return recordings.show(await recordings.stop(caller, params.recordingId));
+      },
+      {
+        ...documented("Stop a recording; answers when its files are complete", ["SVC_RECORDING_NOT_FOUND"]),
+        response: { 200: Recording },
+      },
+    )
+    .delete(
+      "/recordings/:recordingId",
+      async ({ caller, params, set }) => {
+        await recordings.remove(caller, params.recordingId);
+        set.status = 204;
+      },
+      documented("Delete a recording and its files; one that runs is stopped first", ["SVC_RECORDING_NOT_FOUND"]),
+    )
+    .get(
+      "/recordings/:recordingId/files/:fileId/download-url",
+      ({ caller, params, info }) => recordings.downloadUrl(caller, params.recordingId, params.fileId, info.publicUrl),
+      {
+        ...documented("A short-lived address of one file", ["SVC_RECORDING_NOT_FOUND", "SVC_RECORDING_FILE_NOT_FOUND"]),
+        response: { 200: RecordingUrl },
+      },
+    )
+    .get(
+      "/recordings/:recordingId/timeline",
+      ({ caller, params }) => recordings.timeline(recordings.find(caller, params.recordingId)),
+      {
+        ...documented("What happened while it ran, in order", ["SVC_RECORDING_NOT_FOUND"]),
+        response: { 200: t.Array(TimelineEntry) },
+      },
+    );
+
+const dashboardRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: Services) =>
+  new Elysia({ prefix: "/v1/projects/:projectId", tags: ["recordings: dashboard"] })
+    .use(guards.member)
+    .post(
+      "/rooms/:roomId/recordings",
+      async (context) => {
+        const { projectId, params, body } = context;
+        const ref = { projectId, roomId: params.roomId };
+        rooms.findActive(ref);
+        await recordings.requireRoom();
+        return idempotency.create(context, (unit) =>
+          recordings.show(recordings.begin(unit, rooms.findActive(ref), body)),
+        );
+      },
+      {
+        ...documented("Record a room", ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED", ...START_ERRORS]),
+        transform: permit("recordings:manage"),
+        body: StartRecording,
+        response: { 201: Recording },
+      },
+    )
+    .get("/recordings", (context) => list(recordings, context, context, context.query), {
+      ...documented("Recordings, newest first", ["SVC_PROJECT_NOT_FOUND", "SVC_INVALID_CURSOR"]),
+      transform: permit("recordings:read"),
+      query: t.Object({ ...recordingQuery, ...EnvironmentQuery }),
+      response: { 200: t.Array(Recording) },
+    })
+    .get(
+      "/recordings/:recordingId",
+      ({ projectId, params }) => recordings.show(recordings.find({ projectId }, params.recordingId)),
+      {
+        ...documented("A recording with its files", ["SVC_PROJECT_NOT_FOUND", "SVC_RECORDING_NOT_FOUND"]),
+        transform: permit("recordings:read"),
+        response: { 200: Recording },
+      },
+    )
+    .post(
+      "/recordings/:recordingId/stop",
+      async ({ projectId, params, set }) => {
+        set.status = 200;
+        return recordings.show(await recordings.stop({ projectId }, params.recordingId));
+      },
+      {
+        ...documented("Stop a recording", [
+          "SVC_PROJECT_NOT_FOUND",
+          "SVC_PERMISSION_DENIED",
+          "SVC_RECORDING_NOT_FOUND",
+        ]),
+        transform: permit("recordings:manage"),
+        response: { 200: Recording },
+      },
+    )
+    .delete(
+      "/recordings/:recordingId",
+      async ({ projectId, params, set }) => {
+        await recordings.remove({ projectId }, params.recordingId);
+        set.status = 204;
+      },
+      {
+        ...documented("Delete a recording and its files", [
+          "SVC_PROJECT_NOT_FOUND",
+          "SVC_PERMISSION_DENIED",
+          "SVC_RECORDING_NOT_FOUND",
+        ]),
+        transform: permit("recordings:manage"),
+      },
+    )
+    .get(
+      "/recordings/:recordingId/files/:fileId/download-url",
+      ({ projectId, params, info }) =>
+        recordings.downloadUrl({ projectId }, params.recordingId, params.fileId, info.publicUrl),
+      {
+        ...documented("A short-lived address of one file", [
+          "SVC_PROJECT_NOT_FOUND",
+          "SVC_PERMISSION_DENIED",
+          "SVC_RECORDING_NOT_FOUND",
+          "SVC_RECORDING_FILE_NOT_FOUND",
+        ]),
+        transform: permit("recordings:manage"),
+        response: { 200: RecordingUrl },
+      },
+    )
+    .get(
+      "/recordings/:recordingId/timeline",
+      ({ projectId, params }) => recordings.timeline(recordings.find({ projectId }, params.recordingId)),
+      {
+        ...documented("What happened while it ran, in order", ["SVC_PROJECT_NOT_FOUND", "SVC_RECORDING_NOT_FOUND"]),
+        transform: permit("recordings:read"),
+        response: { 200: t.Array(TimelineEntry) },
+      },
+    );
+
+/** Where signed addresses lead. The signature stands for a credential. */
+const fileRoutes = ({ guards }: Http, { now }: Runtime, { recordings }: Services) => {
+  const read = async (request: Request, fileId: string, set: Parameters<typeof downloadResponse>[1]) =>
+    downloadResponse(request, set, await recordings.open(fileId, new URL(request.url).searchParams), now());
+  return new Elysia({ prefix: "/v1/recording-files", tags: ["recordings"] })
+    .use(guards.open)
+    .get("/:fileId", ({ request, params, set }) => read(request, params.fileId, set), {
+      ...documented(
+        "Read a file of a recording from its download address",
+        ["SVC_PERMISSION_DENIED", "SVC_RANGE_NOT_SATISFIABLE"],
+        undefined,
+        { 200: "application/octet-stream", 206: "application/octet-stream", 304: null },
+      ),
+    })
+    .head("/:fileId", ({ request, params, set }) => read(request, params.fileId, set), { detail: { hide: true } });
+};
+
+/** Recordings, by key or session, and their files. */
+export const recordingsRoutes = (http: Http, runtime: Runtime, services: Services) =>
+  new Elysia()
+    .use(keyRoutes(http, services))
+    .use(dashboardRoutes(http, services))
+    .use(fileRoutes(http, runtime, services));
