@@ -52,7 +52,20 @@ export function grantedRequests(server: RtcServer, tenant: Tenant, provider: Oid
     return { path: [roomId, sessionId], credential: token };
   }
 
+  /** A recorded file, and the query of an address that leads to it. */
+  async function recordedFile(): Promise<Request> {
+    const { recordingId, fileId = "" } = tenant.ids;
+    const key = tenant.credentials.apiKey;
+    const answer = await server.call("GET", `/v1/recordings/${recordingId}/files/${fileId}/download-url`, { key });
+    const row = server.runtime.db.$client
+      .query<{ id: string }, [string]>("SELECT recording_id AS id FROM recording_files WHERE id = ?")
+      .get(fileId);
+    await Bun.write(`${server.runtime.config.DATA_DIR}/recordings/${row?.id}/${fileId}.webm`, "bytes");
+    return { path: [fileId], query: [...new URL(String(answer.body.url)).searchParams] };
+  }
+
   const requests: Record<string, () => Promise<Request>> = {
+    "GET /v1/recording-files/{fileId}": recordedFile,
     "POST /v1/auth/login": async () => {
       const { email, password } = await account();
       return { body: { email, password } };

@@ -14,8 +14,10 @@ const RANK: Record<ProjectRole, number> = { VIEWER: 0, DEVELOPER: 1, ADMIN: 2, O
 function leastRole(method: string, path: string): ProjectRole {
   const [resource = ""] = path.split("/").filter(Boolean);
   if (resource === "audit-logs") return "ADMIN";
+  // A recording is seen by all, and heard by those who may make one.
+  if (path.endsWith("/download-url")) return "DEVELOPER";
   if (method === "GET") return "VIEWER";
-  if (["rooms", "live-streams", "api-keys", "webhooks"].includes(resource)) return "DEVELOPER";
+  if (["rooms", "live-streams", "api-keys", "webhooks", "recordings"].includes(resource)) return "DEVELOPER";
   return method === "DELETE" && resource === "" ? "OWNER" : "ADMIN";
 }
 
