@@ -84,18 +84,22 @@ export function createRecordingLife(runtime: Runtime, { store, folder, rooms, no
     switch (event.type) {
       case "recordingFileStarted":
       case "recordingFileEnded":
-        return keep(write((unit) => saveFiles(unit, running.id, [event.file])));
+        keep(write((unit) => saveFiles(unit, running.id, [event.file])));
+        break;
       case "recordingProgress":
-        return keep(write((unit) => saveFiles(unit, running.id, event.files)));
+        keep(write((unit) => saveFiles(unit, running.id, event.files)));
+        break;
       case "recordingSlow":
         log.warn({ recordingId: running.id }, "recording leaves frames out: the disk is too slow");
-        return;
+        break;
       // Stopped, or everybody has left; who comes next is written again.
       case "recordingEnded":
-        return detach(running);
+        detach(running);
+        break;
       case "recordingFailed":
         log.error({ recordingId: running.id, reason: event.reason }, "recording cannot be written");
-        return fail(running, event.reason);
+        fail(running, event.reason);
+        break;
     }
   }
 

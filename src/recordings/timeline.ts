@@ -53,20 +53,24 @@ export function createTimeline({ log, now, timers, write }: Runtime, store: Reco
       switch (event.type) {
         case "trackPublished": {
           const { id: trackId, kind, source } = event.track;
-          return add(subject, { type: "track.published", identity: event.identity, data: { trackId, kind, source } });
+          add(subject, { type: "track.published", identity: event.identity, data: { trackId, kind, source } });
+          break;
         }
         case "trackUnpublished":
         case "trackMuted":
         case "trackUnmuted": {
           const type = `track.${event.type.slice("track".length).toLowerCase()}`;
-          return add(subject, { type, identity: event.identity, data: { trackId: event.trackId } });
+          add(subject, { type, identity: event.identity, data: { trackId: event.trackId } });
+          break;
         }
         case "speakersChanged":
-          return add(subject, { type: "speakers.changed", data: { speakers: event.speakers } });
+          add(subject, { type: "speakers.changed", data: { speakers: event.speakers } });
+          break;
         case "qualityChanged":
-          return add(subject, { type: "quality.changed", identity: event.identity, data: { quality: event.quality } });
+          add(subject, { type: "quality.changed", identity: event.identity, data: { quality: event.quality } });
+          break;
         default:
-          return;
+          break;
       }
     },
 
