@@ -68,7 +68,6 @@ export const ERRORS = {
   SVC_RATE_LIMITED: [429, "RATE_LIMITED", "Too many requests. Try again later."],
   SVC_SLOW_MODE: [429, "RATE_LIMITED", "The conversation is in slow mode. Try again later."],
 
-  SVC_STORAGE_FULL: [507, "UNAVAILABLE", "There is no space left for this."],
   SVC_INTERNAL_ERROR: [500, "INTERNAL_ERROR", "Something went wrong on the server."],
   SVC_NO_RTC_CAPACITY: [503, "UNAVAILABLE", "No media server has room for this."],
   SVC_RTC_SERVER_UNREACHABLE: [503, "UNAVAILABLE", "The media server does not answer."],
