@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { version } from "../package.json";
 import { buildDocs } from "./build-docs.ts";
+import { buildEmbed } from "./build-embed.ts";
 import { buildPackage } from "./build-package.ts";
 import { buildSdkTypes } from "./build-sdk-types.ts";
 
@@ -15,6 +16,7 @@ export async function buildWeb(root: string, outdir: string): Promise<void> {
   await buildPages(join(root, "web"), outdir);
   await buildSdk(join(root, "web/sdk/index.ts"), outdir);
   await buildSdkTypes(root, join(outdir, "sdk.d.ts"));
+  await buildEmbed(root, outdir);
   await buildPackage(root, join(outdir, "stoa.tgz"));
   await buildDocs(root, outdir);
   await packReference(join(root, "node_modules/@scalar/api-reference/dist/browser/standalone.js"), outdir);

@@ -8,6 +8,7 @@ type Entry = {
 export const ENTRIES: Record<string, Entry> = {
   ".": { source: "src/start/start-stoa.ts" },
   "./client": { source: "web/sdk/index.ts" },
+  "./react": { source: "web/react/index.ts" },
   "./server": { source: "web/sdk/server.ts" },
   "./participant": { source: "src/participant/participant.ts", bundled: true },
 };
@@ -37,6 +38,9 @@ export function manifest({ version, description, license }: Facts): object {
         ]),
       ),
     },
+    peerDependencies: { react: ">=18" },
+    // For those who import stoa/react; nobody else needs it.
+    peerDependenciesMeta: { react: { optional: true } },
     files: ["dist"],
   };
 }

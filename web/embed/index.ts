@@ -1,0 +1,13 @@
+/** `/embed.js`: a call, a chat or a live stream as one tag, for pages without a build step. */
+import { StoaChatElement } from "./stoa-chat.tsx";
+import { StoaLiveElement } from "./stoa-live.tsx";
+import { StoaRoomElement } from "./stoa-room.tsx";
+
+const ELEMENTS = { "stoa-room": StoaRoomElement, "stoa-chat": StoaChatElement, "stoa-live": StoaLiveElement };
+
+for (const [name, element] of Object.entries(ELEMENTS)) {
+  // A page may load the script twice.
+  if (!customElements.get(name)) customElements.define(name, element);
+}
+
+export { StoaChatElement, StoaLiveElement, StoaRoomElement };

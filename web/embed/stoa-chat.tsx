@@ -1,0 +1,57 @@
+/** @jsxImportSource react */
+import { type ReactNode, useEffect, useRef } from "react";
+import { useChat, useConversation } from "../react/chat-hooks.ts";
+import { ChatPanel } from "../react/conference/chat-panel.tsx";
+import { useStyle } from "../react/conference/use-style.ts";
+import type { LocalMessage } from "../sdk/index.ts";
+import { Missing } from "./missing.tsx";
+import { StoaElement } from "./stoa-element.ts";
+
+/** `<stoa-chat endpoint token room heading?>`. Events `message` (its detail is the message) and `error`. */
+export class StoaChatElement extends StoaElement {
+  static readonly observedAttributes = ["endpoint", "token", "room", "heading"];
+
+  protected content(): ReactNode {
+    const [endpoint, token, room] = ["endpoint", "token", "room"].map((name) => this.getAttribute(name));
+    if (!endpoint || !token || !room) return <Missing tag="stoa-chat" names="endpoint, token and room" />;
+    const heading = this.getAttribute("heading") ?? undefined;
+    return <Panel {...{ endpoint, token, room, heading }} onMessage={this.#message} onError={this.#failed} />;
+  }
+
+  readonly #message = (message: LocalMessage) => this.tell("message", message);
+  readonly #failed = (error: Error) => this.tell("error", error);
+}
+
+type PanelProps = {
+  endpoint: string;
+  token: string;
+  room: string;
+  heading?: string;
+  onMessage: (message: LocalMessage) => void;
+  onError: (error: Error) => void;
+};
+
+function Panel({ endpoint, token, room, heading, onMessage, onError }: PanelProps) {
+  const element = useRef<HTMLElement>(null);
+  useStyle(element);
+  const chat = useChat(endpoint, token);
+  const status = useConversation(chat, room);
+  const error = chat.error ?? status.error;
+  useEffect(() => {
+    if (error) onError(error);
+  }, [error, onError]);
+  useEffect(() => status.conversation?.on("message", onMessage), [status.conversation, onMessage]);
+  return (
+    <section
+      ref={element}
+      className="stoa-conference"
+      data-alone="chat"
+      part="conference"
+      aria-label={heading ?? "Chat"}
+    >
+      <div className="stoa-side" data-alone="">
+        <ChatPanel {...status} error={error} title={heading} />
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,47 @@
+/** @jsxImportSource react */
+import type { DeviceKind } from "../../sdk/index.ts";
+import { useRoom } from "../context.tsx";
+import { asError } from "../failure.ts";
+import { useDevices } from "../room-hooks.ts";
+
+const LABELS = { audioinput: "Microphone", videoinput: "Camera", audiooutput: "Loudspeaker" } as const;
+
+/** Which camera, microphone and loudspeaker. */
+export function DevicesPanel({ say }: { say: (notice: string) => void }) {
+  const { room } = useRoom();
+  const choose = (kind: DeviceKind, deviceId: string) => {
+    const work =
+      kind === "audiooutput" ? room?.setAudioOutput(deviceId) : room?.localParticipant.switchDevice(kind, deviceId);
+    work?.catch((error) => say(asError(error).message));
+  };
+  return (
+    <>
+      <h2>Devices</h2>
+      <div className="stoa-fields">
+        {(["audioinput", "videoinput", "audiooutput"] as const).map((kind) => (
+          <DeviceChoice key={kind} kind={kind} choose={choose} />
+        ))}
+      </div>
+    </>
+  );
+}
+
+function DeviceChoice({ kind, choose }: { kind: DeviceKind; choose: (kind: DeviceKind, deviceId: string) => void }) {
+  const devices = useDevices(kind).filter(({ deviceId }) => deviceId !== "");
+  return (
+    <label>
+      {LABELS[kind]}
+      <select
+        disabled={devices.length === 0}
+        onChange={(event) => choose(kind, (event.target as HTMLSelectElement).value)}
+      >
+        {devices.length === 0 && <option>None that may be used yet</option>}
+        {devices.map(({ deviceId, label }, index) => (
+          <option key={deviceId} value={deviceId}>
+            {label || `${LABELS[kind]} ${index + 1}`}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}

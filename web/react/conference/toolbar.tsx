@@ -1,0 +1,132 @@
+/** @jsxImportSource react */
+import { useState } from "react";
+import { mayPublish } from "../../../src/protocol/may-publish.ts";
+import { useRoom } from "../context.tsx";
+import { asError } from "../failure.ts";
+import { useTracks } from "../room-hooks.ts";
+import { Icon, type IconName } from "./icon.tsx";
+import { EMOJIS, type useSignals } from "./signals.ts";
+import type { View } from "./stage.tsx";
+
+export type Panel = "chat" | "devices" | null;
+
+type ToolbarProps = {
+  signals: ReturnType<typeof useSignals>;
+  view: View;
+  setView: (view: View) => void;
+  panel: Panel;
+  setPanel: (panel: Panel) => void;
+  hasChat: boolean;
+  say: (notice: string) => void;
+  leave: () => void;
+};
+
+/** Everything that can be done in a call, as buttons that say what they do and whether it is on. */
+export function Toolbar({ signals, view, setView, panel, setPanel, hasChat, say, leave }: ToolbarProps) {
+  const { room } = useRoom();
+  const own = useTracks().filter(({ isLocal }) => isLocal);
+  const [choosing, setChoosing] = useState(false);
+  const isOn = (source: string) => own.some((track) => track.source === source && !track.muted);
+  const permissions = room?.localParticipant.permissions;
+  const may = (kind: "audio" | "video") => permissions != null && mayPublish(permissions, kind);
+  const attempt = (work: Promise<unknown> | undefined) => {
+    work?.catch((error) => {
+      if (asError(error).reason !== "cancelled") say(asError(error).message);
+    });
+  };
+  const local = room?.localParticipant;
+  const toggleMicrophone = () => {
+    const track = local?.track("microphone");
+    attempt(isOn("microphone") && track ? local?.mute(track) : local?.enableMicrophone());
+  };
+  return (
+    <div className="stoa-bar" part="bar" role="toolbar" aria-label="Call">
+      {may("audio") && (
+        <Button
+          icon={isOn("microphone") ? "microphone" : "microphoneOff"}
+          label="Microphone"
+          off={!isOn("microphone")}
+          on={isOn("microphone")}
+          act={toggleMicrophone}
+        />
+      )}
+      {may("video") && (
+        <>
+          <Button
+            icon={isOn("camera") ? "camera" : "cameraOff"}
+            label="Camera"
+            off={!isOn("camera")}
+            on={isOn("camera")}
+            act={() => attempt(isOn("camera") ? local?.disableCamera() : local?.enableCamera())}
+          />
+          <Button
+            icon="screen"
+            label="Share screen"
+            on={isOn("screenShare")}
+            act={() => attempt(isOn("screenShare") ? local?.stopScreen() : local?.shareScreen())}
+          />
+        </>
+      )}
+      {permissions?.publishData !== false && (
+        <>
+          <Button icon="hand" label="Raise hand" on={signals.raised} act={() => signals.raise(!signals.raised)} />
+          <Button icon="smile" label="React" on={choosing} act={() => setChoosing(!choosing)} />
+        </>
+      )}
+      <Button
+        icon="layout"
+        label="Speaker view"
+        on={view === "speaker"}
+        act={() => setView(view === "speaker" ? "grid" : "speaker")}
+      />
+      {hasChat && (
+        <Button icon="chat" label="Chat" on={panel === "chat"} act={() => setPanel(panel === "chat" ? null : "chat")} />
+      )}
+      <Button
+        icon="settings"
+        label="Devices"
+        on={panel === "devices"}
+        act={() => setPanel(panel === "devices" ? null : "devices")}
+      />
+      <button type="button" className="stoa-button" data-leave="" onClick={leave}>
+        <Icon name="leave" />
+        Leave
+      </button>
+      {choosing && (
+        <fieldset className="stoa-popup" aria-label="Reactions">
+          {EMOJIS.map((emoji) => (
+            <button
+              key={emoji}
+              type="button"
+              aria-label={`React with ${emoji}`}
+              onClick={() => {
+                signals.react(emoji);
+                setChoosing(false);
+              }}
+            >
+              {emoji}
+            </button>
+          ))}
+        </fieldset>
+      )}
+    </div>
+  );
+}
+
+type ButtonProps = { icon: IconName; label: string; on: boolean; off?: boolean; act: () => void };
+
+function Button({ icon, label, on, off, act }: ButtonProps) {
+  return (
+    <button
+      type="button"
+      className="stoa-button"
+      aria-label={label}
+      title={label}
+      aria-pressed={off === undefined ? on : !off}
+      data-off={off ? "" : undefined}
+      onClick={act}
+    >
+      <Icon name={icon} />
+    </button>
+  );
+}

@@ -1,0 +1,7 @@
+/** `stoa/react`: a room, its tracks and its chat as components and hooks. */
+export { type ChatStatus, type ConversationStatus, useChat, useConversation } from "./chat-hooks.ts";
+export { Conference, type ConferenceProps } from "./conference/conference.tsx";
+export { type RoomStatus, StoaRoom, type StoaRoomProps, useRoom } from "./context.tsx";
+export { type LiveStreamCredentials, type LiveStreamStatus, useLiveStream } from "./live-stream.ts";
+export { type TrackReference, useData, useDevices, useParticipants, useSpeakers, useTracks } from "./room-hooks.ts";
+export { VideoTile, type VideoTileProps } from "./video-tile.tsx";
