@@ -1,4 +1,4 @@
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { assetFolder } from "./kernel/assets.ts";
 import { type Bus, createBus } from "./kernel/bus.ts";
@@ -96,6 +96,15 @@ export function generatedSecret(config: Config, options: RuntimeOptions, name: s
   return options.inMemory ? crypto.randomUUID() : secretFromFile(config.DATA_DIR, name);
 }
 
+/** The last one to go back to, and the one before in case that was made of trouble already. */
+const COPIES_KEPT = 2;
+
+function pruneCopies(dataDir: string): void {
+  const copies = readdirSync(dataDir).filter((name) => /^before-migration-\d+\.db$/.test(name));
+  const oldestFirst = copies.sort((a, b) => a.length - b.length || (a < b ? -1 : 1));
+  for (const name of oldestFirst.slice(0, -COPIES_KEPT)) rmSync(join(dataDir, name));
+}
+
 function databasePath(config: Config): string {
   return join(config.DATA_DIR, "stoa.db");
 }
@@ -110,6 +119,7 @@ function openMigrated(config: Config, options: RuntimeOptions, now: Now, log: Lo
     const path = join(config.DATA_DIR, `before-migration-${now()}.db`);
     db.$client.run("VACUUM INTO ?", [path]);
     log.info({ path }, "database copied before migrating");
+    pruneCopies(config.DATA_DIR);
   };
   const done = migrate(db, readMigrations(assetFolder("migrations")), now(), options.inMemory ? undefined : snapshot);
   if (done.length > 0) log.info({ migrations: done }, "database migrated");

@@ -6,6 +6,7 @@ import { beginExchange, finishExchange } from "../kernel/data-exchange.ts";
 import { MigrationRefused, pendingMigrations, readMigrations } from "../kernel/db/migrate.ts";
 import { closeDatabase, openDatabase } from "../kernel/db/open.ts";
 import { giveToOwnerOf } from "../kernel/file-owner.ts";
+import { voidTokensBefore } from "../kernel/installation.ts";
 import { unpackBackup } from "./unpack.ts";
 
 type RestoreOptions = { file: string; dataDir: string; migrationsDir: string; now: number };
@@ -50,7 +51,7 @@ async function unpackVerified(options: RestoreOptions, folder: string): Promise<
   }
 }
 
-function prepareDatabase({ file, migrationsDir }: RestoreOptions, path: string): void {
+function prepareDatabase({ file, migrationsDir, now }: RestoreOptions, path: string): void {
   const db = openDatabase(path);
   try {
     const problem = db.$client.query<{ integrity_check: string }, []>("PRAGMA integrity_check(1)").get();
@@ -58,6 +59,7 @@ function prepareDatabase({ file, migrationsDir }: RestoreOptions, path: string):
     pendingMigrations(db, readMigrations(migrationsDir));
     // Clients that resume from what they saw after the backup was made must not mistake other events for those.
     renewChatEpoch(db);
+    voidTokensBefore(db, now);
   } catch (error) {
     throw error instanceof MigrationRefused ? new BackupRefused(error.message) : error;
   } finally {

@@ -5,8 +5,9 @@ import { indexed, matchOf } from "./search.words.ts";
 import type { MessageRow } from "./store/message.table.ts";
 import type { PendingMessage, SearchStore } from "./store/search.store.ts";
 
-/** Messages per unit of work, which takes a few milliseconds. */
+/** Per unit of work, which takes a few milliseconds: everybody's sends wait for it. */
 const BATCH = 200;
+const WORDS_PER_BATCH = 8_192;
 /** The index follows at its leisure; a search does not wait for it, but catches up first. */
 const FOLLOW_AFTER_MS = 500;
 
@@ -43,15 +44,19 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
   function indexBatch(unit: Unit): boolean {
     const batch = store.pending(BATCH);
     const newest = store.newest();
+    let last: PendingMessage | undefined;
+    let indexedWords = 0;
     for (const message of batch) {
+      if (indexedWords >= WORDS_PER_BATCH) break;
       // Above that there is no entry, and to look for one costs as much as to find it.
       if (message.id <= newest) store.remove(unit, message.id);
-      const words = wordsOf(message);
-      if (words !== "") store.insert(unit, message.id, words);
+      const { text, words } = wordsOf(message);
+      if (words > 0) store.insert(unit, message.id, text);
+      indexedWords += words;
+      last = message;
     }
-    const last = batch.at(-1);
     if (last) store.settled(unit, last.id);
-    return batch.length === BATCH;
+    return batch.length === BATCH || last !== batch.at(-1);
   }
 
   async function catchUp(): Promise<void> {
@@ -78,8 +83,8 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
 }
 
 /** The text and the name of an attached file; of a deleted message nothing. */
-function wordsOf({ conversationId, text, attachment }: PendingMessage): string {
-  if (conversationId === null) return "";
+function wordsOf({ conversationId, text, attachment }: PendingMessage): { text: string; words: number } {
+  if (conversationId === null) return { text: "", words: 0 };
   const filename = attachment === null ? "" : (JSON.parse(attachment) as Attachment).filename;
   return indexed(conversationId, `${text ?? ""} ${filename}`);
 }

@@ -7,10 +7,15 @@ const ACCENTS = /[\u0300-\u036f\ufe00-\ufe0f]/g;
 /** Shorter beginnings would match too much of a language. */
 const MIN_PREFIX_LENGTH = 3;
 const MAX_WORDS = 32;
+/** Of one message. As many as a long one has in a script without spaces; U+FDFA alone stands for four. */
+const MAX_INDEXED_WORDS = 4096;
+/** Some characters are eighteen once they are spelled out: what is beyond is not looked at. */
+const MAX_FOLDED_LENGTH = 32_768;
 
 /** Words as they are compared: lower case, no accents, one spelling per character. */
 function wordsOf(text: string): string[] {
-  const folded = text.toLowerCase().normalize("NFKD").replace(ACCENTS, "").normalize("NFKC");
+  const spelledOut = text.toLowerCase().normalize("NFKD").slice(0, MAX_FOLDED_LENGTH);
+  const folded = spelledOut.replace(ACCENTS, "").normalize("NFKC").slice(0, MAX_FOLDED_LENGTH);
   return folded.replace(WORD_BY_ITSELF, " $& ").match(WORDS) ?? [];
 }
 
@@ -23,9 +28,10 @@ function scoped(conversationId: string, words: string[]): string {
   return words.map((word) => scope + word).join(" ");
 }
 
-/** A text as the index keeps it; empty when it holds no word. */
-export function indexed(conversationId: string, text: string): string {
-  return scoped(conversationId, wordsOf(text));
+/** A text as the index keeps it, and how much that is; no words are an empty text. */
+export function indexed(conversationId: string, text: string): { text: string; words: number } {
+  const words = wordsOf(text).slice(0, MAX_INDEXED_WORDS);
+  return { text: scoped(conversationId, words), words: words.length };
 }
 
 /**

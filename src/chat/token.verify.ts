@@ -1,4 +1,6 @@
+import type { Now } from "../kernel/clock.ts";
 import type { ChatTokenCaller } from "../kernel/http/callers.ts";
+import { tokensValidFrom } from "../kernel/installation.ts";
 import type { ChatScope, Environment } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
@@ -7,22 +9,44 @@ import type { ChatTokenStore } from "./store/token.store.ts";
 type ChatTokenVerifier = (token: string) => Promise<ChatTokenCaller>;
 
 const CACHED_TOKENS = 10_000;
+/** No chat token lives longer; a revocation is of no use after that. */
+const LONGEST_LIFE_MS = 21_600_000;
+const SWEEP_EVERY_MS = 60_000;
+
+/** Tokens that must not be taken, each for as long as it could be. */
+function createRevocations(now: Now) {
+  const until = new Map<string, number>();
+  let sweptAt = now();
+  return {
+    has: (tokenId: string) => until.has(tokenId),
+    add(tokenId: string, expiresAt: number): void {
+      until.set(tokenId, expiresAt);
+      if (Math.abs(now() - sweptAt) < SWEEP_EVERY_MS) return;
+      sweptAt = now();
+      for (const [id, at] of until) if (at <= now()) until.delete(id);
+    },
+  };
+}
 
 /**
  * Signature and expiry are in the token; what was revoked before its time is kept in memory, so that a request costs
  * no query. A token that was verified once is remembered, since clients send the same one again and again.
  */
 export function createChatTokenVerifier(
-  { bus, jwt, now }: Runtime,
+  { bus, db, jwt, now }: Runtime,
   store: ChatTokenStore,
   isArchived: (projectId: string) => boolean,
 ): ChatTokenVerifier {
-  const revoked = new Set(store.revoked(now()).map(({ id }) => id));
+  const revoked = createRevocations(now);
+  for (const { id, expiresAt } of store.revoked(now())) revoked.add(id, expiresAt);
   const verified = new Map<string, ChatTokenCaller>();
-  bus.on("chatTokenRevoked", ({ tokenId }) => void revoked.add(tokenId));
+  bus.on("chatTokenRevoked", ({ tokenId }) => revoked.add(tokenId, now() + LONGEST_LIFE_MS));
+  // Those of before a restore: which of them were revoked after the backup was made, nobody knows any more.
+  const validFrom = tokensValidFrom(db);
 
   async function read(token: string): Promise<ChatTokenCaller> {
     const claims = await jwt.verify("chat-token", token);
+    if ((claims.iat + 1) * 1000 <= validFrom) throw new ApiError("SVC_TOKEN_REVOKED");
     const caller: ChatTokenCaller = {
       kind: "chatToken",
       tokenId: claims.jti,

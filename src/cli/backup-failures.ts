@@ -1,4 +1,5 @@
 import { BackupRefused } from "../kernel/data-contents.ts";
+import { ExchangeBroken } from "../kernel/data-exchange.ts";
 import { DataInUse } from "../kernel/data-lock.ts";
 import { CommandFailure } from "./failure.ts";
 
@@ -7,7 +8,8 @@ export async function withReasons<Result>(work: () => Promise<Result>): Promise<
   try {
     return await work();
   } catch (error) {
-    if (error instanceof BackupRefused || error instanceof DataInUse) throw new CommandFailure(error.message);
+    const plain = [BackupRefused, DataInUse, ExchangeBroken];
+    if (plain.some((kind) => error instanceof kind)) throw new CommandFailure((error as Error).message);
     const { code, message } = error as { code?: string; message?: string };
     if (code === "ENOSPC" || code === "SQLITE_FULL") throw new CommandFailure("the disk is full; nothing was changed.");
     if (code !== undefined) throw new CommandFailure(message ?? code);

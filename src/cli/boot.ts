@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import type { Config } from "../kernel/config/index.ts";
+import { ExchangeBroken } from "../kernel/data-exchange.ts";
 import { DataInUse } from "../kernel/data-lock.ts";
 import { MigrationRefused } from "../kernel/db/migrate.ts";
 import { CertificateRefused } from "../kernel/http/serving/certificate.ts";
@@ -36,7 +37,7 @@ export function openData(config: Config): Runtime {
 function explained(error: unknown, config: Config): unknown {
   if (error instanceof SecretMismatch) return new CommandFailure(error.message, true);
   if (error instanceof CertificateRefused) return new CommandFailure(error.message, true);
-  const plain = [MigrationRefused, MediaRefused, DataInUse, SecretRefused];
+  const plain = [ExchangeBroken, MigrationRefused, MediaRefused, DataInUse, SecretRefused];
   if (plain.some((kind) => error instanceof kind)) return new CommandFailure((error as Error).message);
   const listening = listenFailure(error, config);
   if (listening) return listening;

@@ -12,6 +12,11 @@ const NOTE = "restore.json";
 /** The write-ahead log belongs to the old database and must never meet the new one. */
 const DATA = [`${DATABASE}-wal`, `${DATABASE}-shm`, DATABASE, ...SECRETS, ATTACHMENTS];
 
+/** A restore that cannot be finished; the message is for the operator. */
+export class ExchangeBroken extends Error {
+  override readonly name = "ExchangeBroken";
+}
+
 type Note = { step: "set aside" | "put in place"; from: string; aside: string };
 
 /** `from` and `aside` are folders of the data directory; the first holds the new data, the second takes the old. */
@@ -25,6 +30,7 @@ export function finishExchange(dataDir: string): void {
   let note = readNote(dataDir);
   if (note === null) return;
   const [from, aside] = [join(dataDir, note.from), join(dataDir, note.aside)];
+  requireRestored(dataDir, note, from, aside);
   if (note.step === "set aside") {
     setAside(dataDir, aside);
     note = { ...note, step: "put in place" };
@@ -34,6 +40,21 @@ export function finishExchange(dataDir: string): void {
   rmSync(join(dataDir, NOTE));
   rmSync(from, { recursive: true, force: true });
   syncFolder(dataDir);
+}
+
+/**
+ * Whoever cleared away the folder in between would be left with an empty server, which lets the next visitor register as
+ * its operator. It says what is where, and starts no sooner than somebody has decided.
+ */
+function requireRestored(dataDir: string, { step }: Note, from: string, aside: string): void {
+  if (existsSync(join(from, DATABASE))) return;
+  if (step === "put in place" && existsSync(join(dataDir, DATABASE))) return;
+  const note = join(dataDir, NOTE);
+  const cure =
+    step === "set aside"
+      ? `The data of before is still in place: remove ${note} to go on with it, or restore again after that.`
+      : `The data of before is in ${aside}: move it back to ${dataDir} and remove ${note}, or restore again after that.`;
+  throw new ExchangeBroken(`A restore was interrupted, and its folder ${from} is gone. ${cure}`);
 }
 
 /** A file that cannot be moved, such as a mount point, leaves everything as it was. */

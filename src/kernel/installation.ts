@@ -13,11 +13,15 @@ export class SecretMismatch extends Error {
 
 /** Facts about the installation itself, kept in the database so that they travel with a backup. */
 export function installationValue(db: Db, name: string, make: () => string): string {
-  const row = db.$client.query<{ value: string }, [string]>("SELECT value FROM installation WHERE name = ?").get(name);
-  if (row) return row.value;
+  const known = knownValue(db, name);
+  if (known !== undefined) return known;
   const value = make();
   setInstallationValue(db, name, value);
   return value;
+}
+
+function knownValue(db: Db, name: string): string | undefined {
+  return db.$client.query<{ value: string }, [string]>("SELECT value FROM installation WHERE name = ?").get(name)?.value;
 }
 
 export function setInstallationValue(db: Db, name: string, value: string): void {
@@ -33,4 +37,16 @@ export function checkSecret(db: Db, keyring: Keyring, rotate: boolean): void {
   if (known === keyring.fingerprint) return;
   if (!rotate) throw new SecretMismatch();
   setInstallationValue(db, "secret-fingerprint", keyring.fingerprint);
+}
+
+const VALID_FROM = "tokens-valid-from";
+
+/** Tokens of end users that are older than this count for nothing; 0 until a backup was restored. */
+export function tokensValidFrom(db: Db): number {
+  return Number(knownValue(db, VALID_FROM) ?? 0);
+}
+
+/** Called when a backup was restored: it knows nothing of what was revoked after it was made. */
+export function voidTokensBefore(db: Db, at: number): void {
+  setInstallationValue(db, VALID_FROM, String(at));
 }

@@ -1,5 +1,6 @@
 import { Value } from "@sinclair/typebox/value";
 import type { RtcTokenCaller } from "../kernel/http/callers.ts";
+import { tokensValidFrom } from "../kernel/installation.ts";
 import type { Claims } from "../kernel/jwt.ts";
 import type { Environment } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
@@ -22,11 +23,14 @@ export class RevokedRtcToken extends ApiError {
 
 /** Signature, expiry, then the record: a token that was revoked, or that no record knows, counts for nothing. */
 export function createRtcTokenVerifier(
-  { jwt }: Runtime,
+  { db, jwt }: Runtime,
   store: ReturnType<typeof rtcTokenStore>,
   isArchived: (projectId: string) => boolean,
 ): RtcTokenVerifier {
+  const validFrom = tokensValidFrom(db);
   function callerOf(claims: Claims): RtcTokenCaller {
+    // Of before a restore: whether it was revoked after the backup was made, nobody knows any more.
+    if ((claims.iat + 1) * 1000 <= validFrom) throw new ApiError("SVC_TOKEN_REVOKED");
     const row = store.find(claims.jti);
     if (!row) throw new ApiError("SVC_AUTH_ERROR");
     const caller: RtcTokenCaller = {

@@ -8,8 +8,9 @@ import { actingUser } from "../access.ts";
 import type { ChatService } from "../chat.ts";
 import { AddReaction, BooleanQuery, NamedUser } from "./chat.schema.ts";
 
-/** More replies than this come with a `link` to the rest. */
-const WHOLE_THREAD = 5000;
+/** What one answer holds of a thread; `link` leads to the rest. */
+const THREAD_MESSAGES = 1000;
+const THREAD_BYTES = 4 * 1024 * 1024;
 
 /** What hangs on one message: reactions, the read position, its thread, being pinned. */
 export const reactionRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatService) => {
@@ -88,14 +89,16 @@ export const reactionRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatS
           read: (after, limit) => messages.thread(found, Number(after?.[0] ?? 0), includeDeleted, limit),
           position: (row) => [row.seq],
           show: (row) => messages.show(found.access.conversation, row),
-          defaultLimit: WHOLE_THREAD,
+          defaultLimit: THREAD_MESSAGES,
+          maxBytes: THREAD_BYTES,
         });
       },
       {
-        ...documented("The whole thread: its root, then the replies, oldest first", [
-          "SVC_MESSAGE_NOT_FOUND",
-          "SVC_INVALID_CURSOR",
-        ]),
+        ...documented(
+          "The whole thread: its root, then the replies, oldest first",
+          ["SVC_MESSAGE_NOT_FOUND", "SVC_INVALID_CURSOR"],
+          "At most 1,000 messages and 4 MiB; `link` leads to the rest.",
+        ),
         query: t.Object({ ...pageQuery, includeDeleted: BooleanQuery }),
         response: { 200: t.Array(Message) },
       },

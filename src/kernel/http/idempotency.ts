@@ -69,7 +69,7 @@ export function createIdempotency(db: Db, { write }: Writer, now: Now): Idempote
       .where(lte(idempotencyKeys.expiresAt, sql.placeholder("at")))
       .prepare(),
   );
-  const minted = new Map<string, Kept | "running">();
+  const minted = createMintedCache(now);
 
   function replay<T>({ set }: IdempotentContext, kept: Kept, bodyHash: string): T {
     if (kept.bodyHash !== bodyHash) throw new ApiError("SVC_IDEMPOTENCY_KEY_REUSED");
@@ -109,24 +109,62 @@ export function createIdempotency(db: Db, { write }: Writer, now: Now): Idempote
       const claim = claimOf(context);
       if (!claim) return work();
       const { id, bodyHash } = claim;
-      const kept = minted.get(id);
+      const holder = credentialOf(context.caller);
+      const kept = minted.get(holder, id);
       if (kept === "running") throw new ApiError("SVC_IDEMPOTENCY_IN_PROGRESS", undefined, { retryAfterSeconds: 1 });
       if (kept && kept.expiresAt > now()) return replay(context, kept, bodyHash);
-      minted.set(id, "running");
+      minted.set(holder, id, "running");
       try {
         const result = await work();
-        minted.set(id, keep(context, bodyHash, result, MINT_WINDOW_MS));
+        minted.set(holder, id, keep(context, bodyHash, result, MINT_WINDOW_MS));
         return result;
       } catch (error) {
-        minted.delete(id);
+        minted.delete(holder, id);
         throw error;
       }
     },
 
     async sweep() {
       const at = now();
-      for (const [id, kept] of minted) if (kept !== "running" && kept.expiresAt <= at) minted.delete(id);
+      minted.sweep();
       await write((unit) => void expire.run(unit, { at }));
+    },
+  };
+}
+
+/** Of one credential; more keys than that within five minutes are no retries. */
+const MINTED_PER_CREDENTIAL = 1000;
+
+/** Answers by credential and key. Whoever makes up keys without end pushes out their own answers, and nobody else's. */
+function createMintedCache(now: Now) {
+  const byHolder = new Map<string, Map<string, Kept | "running">>();
+  const isOver = (kept: Kept | "running") => kept !== "running" && kept.expiresAt <= now();
+
+  function remove(holder: string, id: string): void {
+    const own = byHolder.get(holder);
+    own?.delete(id);
+    if (own?.size === 0) byHolder.delete(holder);
+  }
+
+  return {
+    get: (holder: string, id: string) => byHolder.get(holder)?.get(id),
+    set(holder: string, id: string, kept: Kept | "running"): void {
+      const own = byHolder.get(holder) ?? new Map<string, Kept | "running">();
+      byHolder.set(holder, own);
+      own.set(id, kept);
+      if (own.size <= MINTED_PER_CREDENTIAL) return;
+      // What is running is not forgotten: its second request would run beside it.
+      for (const [oldest, value] of own) {
+        if (value === "running") continue;
+        own.delete(oldest);
+        return;
+      }
+    },
+    delete: remove,
+    sweep(): void {
+      for (const [holder, own] of byHolder) {
+        for (const [id, kept] of own) if (isOver(kept)) remove(holder, id);
+      }
     },
   };
 }

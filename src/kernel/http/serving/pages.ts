@@ -34,16 +34,29 @@ export function page<Row, Shown>(
     position: (row: Row) => Position;
     show: (row: Row) => Shown;
     defaultLimit?: number;
+    /** Of the answer as JSON: a page of long rows ends before its limit, after one row at the least. */
+    maxBytes?: number;
   },
 ): Shown[] {
   const limit = asked.limit ?? list.defaultLimit ?? DEFAULT_LIMIT;
   const after = asked.cursor === undefined ? null : decodeCursor(list.name, asked.cursor, list.shape);
   const rows = list.read(after, limit + 1);
-  const last = rows[limit - 1];
-  if (rows.length > limit && last !== undefined) {
+  const shown = withinBytes(rows.slice(0, limit).map(list.show), list.maxBytes);
+  const last = rows[shown.length - 1];
+  if (rows.length > shown.length && last !== undefined) {
     const url = new URL(context.request.url);
     url.searchParams.set("cursor", encodeCursor(list.name, list.position(last)));
     context.set.headers.link = `<${url.pathname}${url.search}>; rel="next"`;
   }
-  return rows.slice(0, limit).map(list.show);
+  return shown;
+}
+
+function withinBytes<Shown>(shown: Shown[], maxBytes: number | undefined): Shown[] {
+  if (maxBytes === undefined) return shown;
+  let bytes = 0;
+  const end = shown.findIndex((row, index) => {
+    bytes += Buffer.byteLength(JSON.stringify(row)) + 1;
+    return bytes > maxBytes && index > 0;
+  });
+  return end === -1 ? shown : shown.slice(0, end);
 }
