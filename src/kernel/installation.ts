@@ -21,7 +21,8 @@ export function installationValue(db: Db, name: string, make: () => string): str
 }
 
 function knownValue(db: Db, name: string): string | undefined {
-  return db.$client.query<{ value: string }, [string]>("SELECT value FROM installation WHERE name = ?").get(name)?.value;
+  return db.$client.query<{ value: string }, [string]>("SELECT value FROM installation WHERE name = ?").get(name)
+    ?.value;
 }
 
 export function setInstallationValue(db: Db, name: string, value: string): void {
