@@ -32,9 +32,15 @@ const FEEDBACK_TIMEOUT_MS = 2_000;
 const SILENCE_MS = 1_000;
 const CONGESTED_MS = 1_000;
 const PROBE_HEADROOM = 1.1;
-/** A path nobody has heard of may be used up to here, until it shows a limit or has had time to. */
+/** Where transport-wide feedback tells of every packet, a path nobody has heard of begins here, and probes find the rest at once. */
+const START_BITRATE = 300_000;
+/** Without it, it may be used up to here until it shows a limit or has had time to. */
 const UNPROVEN_BITRATE = 5_000_000;
 const UNPROVEN_MS = 3_000;
+/** From here on nothing more is added to what waits, until it has gone. */
+const CLOGGED_QUEUE_MS = 500;
+/** Nothing is reported any more where nothing is sent: by then what was under way has arrived. */
+const CLOGGED_SILENCE_MS = 300;
 
 export class BandwidthEstimator {
   readonly #min: number;
@@ -51,6 +57,7 @@ export class BandwidthEstimator {
   #lossAtMs = Number.NEGATIVE_INFINITY;
   #firstRequestMs = -1;
   #firstReportMs = -1;
+  #isClogged = false;
   #probe: ProbeMeasurement | undefined;
   #probeId = 0;
   #trialUntilMs = Number.NEGATIVE_INFINITY;
@@ -62,18 +69,36 @@ export class BandwidthEstimator {
     this.#estimate = options.startBitrate ?? 1_000_000;
   }
 
-  /** What may be sent now: the estimate, or more while a trial is on or nothing is known yet. */
-  budget(nowMs: number): number {
-    if (this.#isUnproven(nowMs)) return Math.max(this.#estimate, Math.min(this.#max, UNPROVEN_BITRATE));
+  /**
+   * What may be sent now: the estimate, or more while a trial is on or nothing is known yet. `least` is what everybody's
+   * lowest layer takes, which is shown before there is proof. Nothing, while too much waits on the way.
+   */
+  budget(nowMs: number, least = 0, expectsFeedback = false): number {
+    if (this.isClogged(nowMs)) return 0;
+    if (this.#isUnproven(nowMs)) return Math.max(this.#unproven(expectsFeedback), Math.min(least, UNPROVEN_BITRATE));
     if (nowMs < this.#trialUntilMs) return Math.max(this.#estimate, this.#trialBitrate);
     const isDraining = this.isCongested(nowMs) && this.#trend.queueMs > DEEP_QUEUE_MS;
     return isDraining ? this.#estimate * DRAINING : this.#estimate;
+  }
+
+  #unproven(expectsFeedback: boolean): number {
+    if (this.#hasFeedback) return this.#estimate;
+    return expectsFeedback ? START_BITRATE : Math.max(this.#estimate, Math.min(this.#max, UNPROVEN_BITRATE));
+  }
+
+  /** More waits on the way than anybody wants to look at, and has not had the time to go. */
+  isClogged(nowMs: number): boolean {
+    return this.#isClogged && nowMs - this.#lastFeedbackMs < CLOGGED_SILENCE_MS;
   }
 
   /** Most paths carry what is asked of them: a viewer who waited for proof would start with a poor picture, or none. */
   #isUnproven(nowMs: number): boolean {
     if (this.#lastDecreaseMs > Number.NEGATIVE_INFINITY) return false;
     return this.#firstReportMs < 0 || nowMs - this.#firstReportMs < UNPROVEN_MS;
+  }
+
+  get #hasFeedback(): boolean {
+    return this.#lastFeedbackMs > Number.NEGATIVE_INFINITY;
   }
 
   get estimate(): number {
@@ -90,6 +115,7 @@ export class BandwidthEstimator {
       this.#trend.restart();
       this.#lossFilter.restart();
     }
+    if (!this.#hasFeedback) this.#estimate = Math.min(this.#estimate, this.#clamp(START_BITRATE));
     this.#lastFeedbackMs = nowMs;
     if (this.#firstReportMs < 0) this.#firstReportMs = nowMs;
     sent.match(feedback, nowMs, ({ sentAtMs, arrivedAtMs, bytes, probe }) => {
@@ -103,7 +129,8 @@ export class BandwidthEstimator {
       if (probe === 0) this.#trend.add(sentAtMs, arrivedAtMs);
     });
     this.#finishProbe(nowMs);
-    if (this.#trend.signal === "overuse") this.#decrease(this.#carried() * DECREASE, nowMs);
+    this.#weighQueue();
+    if (this.#trend.signal === "overuse" || this.#isClogged) this.#decrease(this.#carried() * DECREASE, nowMs);
     else this.#weighLoss(nowMs);
     if (this.#trend.signal === "normal" && !this.#holds(nowMs) && !this.#isLossy(nowMs)) this.#grow(sinceMs);
   }
@@ -118,6 +145,13 @@ export class BandwidthEstimator {
     const isHindered = arrived < offered * UNHINDERED || this.#trend.queueMs > DEEP_QUEUE_MS;
     const isLimit = isHindered || offered > this.#estimate * FILLED;
     return isLimit ? arrived : Math.max(arrived, this.#estimate);
+  }
+
+  /** A queue that only stands there shows no gradient, however deep it is. */
+  #weighQueue(): void {
+    const { queueMs } = this.#trend;
+    if (queueMs > CLOGGED_QUEUE_MS) this.#isClogged = true;
+    else if (queueMs < DEEP_QUEUE_MS) this.#isClogged = false;
   }
 
   #weighLoss(nowMs: number): void {
@@ -185,7 +219,8 @@ export class BandwidthEstimator {
     this.#finishProbe(nowMs);
     if (this.#firstRequestMs < 0) this.#firstRequestMs = nowMs;
     if (wanted <= this.#estimate || this.#probe !== undefined || nowMs < this.#trialUntilMs) return undefined;
-    if (this.isCongested(nowMs) || this.#isLossy(nowMs) || !this.#schedule.isDue(nowMs)) return undefined;
+    if (this.isClogged(nowMs) || this.isCongested(nowMs) || this.#isLossy(nowMs) || !this.#schedule.isDue(nowMs))
+      return undefined;
     if (nowMs - this.#lastFeedbackMs > FEEDBACK_TIMEOUT_MS || !canProbe) {
       // The first report may still be on its way.
       if (nowMs - this.#firstRequestMs < FEEDBACK_TIMEOUT_MS) return undefined;

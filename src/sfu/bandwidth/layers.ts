@@ -52,6 +52,8 @@ const STAY_MARGIN = 0.97;
 /** A picture already shown is given up only when it clearly does not fit: one that comes and goes is worse. */
 const LAST_LAYER_MARGIN = 0.6;
 const UPGRADE_HOLD_MS = 2_000;
+/** Nothing at all is worse than a picture that may have to go again. */
+const RETURN_HOLD_MS = 500;
 /** Until a layer has been measured. */
 const NOMINAL_AUDIO = 40_000;
 const NOMINAL_VIDEO = [150_000, 500_000, 1_500_000] as const;
@@ -124,7 +126,7 @@ export class LayerChooser {
       step: -1,
       before: known?.layer ?? Number.POSITIVE_INFINITY,
       showed: known !== undefined && known.layer !== NO_LAYER,
-      mayRise: known === undefined || nowMs - known.loweredAtMs >= UPGRADE_HOLD_MS,
+      mayRise: known === undefined || nowMs - known.loweredAtMs >= holdMs(known.layer),
     };
   }
 
@@ -157,6 +159,20 @@ function desiredLayer({ layers, maxHeight, maxLayer }: LayerRequest): number {
   if (maxHeight <= 0) return NO_LAYER;
   for (let i = top; i > 0; i--) if ((layers[i]?.height ?? 0) <= maxHeight * HEIGHT_TOLERANCE) return i;
   return 0;
+}
+
+/** What the lowest layer of everything takes that is wanted and there. */
+export function leastBitrate(requests: readonly LayerRequest[]): number {
+  let sum = 0;
+  for (const request of requests) {
+    const lowest = request.layers.findIndex(({ live }) => live);
+    if (lowest >= 0 && !request.paused) sum += bitrateOf(request, lowest);
+  }
+  return sum;
+}
+
+function holdMs(layer: number): number {
+  return layer === NO_LAYER ? RETURN_HOLD_MS : UPGRADE_HOLD_MS;
 }
 
 function bitrateOf(request: LayerRequest, layer: number): number {

@@ -1,7 +1,7 @@
 /** Shares a viewer's bandwidth among its subscriptions, and finds out whether there is more of it. */
 import type { DeliveryReason } from "../../protocol/signaling.ts";
 import { BandwidthEstimator } from "../bandwidth/bandwidth-estimator.ts";
-import { LayerChooser, type LayerReason, type LayerRequest, NO_LAYER } from "../bandwidth/layers.ts";
+import { LayerChooser, type LayerReason, type LayerRequest, leastBitrate, NO_LAYER } from "../bandwidth/layers.ts";
 import type { SentPackets, TransportFeedback } from "../rtcp/twcc-feedback.ts";
 import type { UdpPort } from "../transport/udp.ts";
 import type { PublishedLayer } from "./layer.ts";
@@ -32,6 +32,10 @@ export class Allocation {
   #feedbackMs = Number.NEGATIVE_INFINITY;
   #dueMs = 0;
   #used = 0;
+  /** Bits/s of everybody's lowest layer. */
+  #least = 0;
+  /** What is sent has transport-wide numbers, so the viewer reports on each. */
+  #numbered = false;
   #live = 0;
 
   constructor(sent: SentPackets, host: { udp: UdpPort; transportFeedback: TransportFeedback; now(): number }) {
@@ -69,7 +73,7 @@ export class Allocation {
 
   /** Viewers are many and mostly nothing changes: a new plan takes an occasion. */
   isDue(subscriptions: ReadonlyMap<string, Subscription>, nowMs: number): boolean {
-    if (nowMs >= this.#dueMs || this.#estimator.budget(nowMs) < this.#used) return true;
+    if (nowMs >= this.#dueMs || this.#estimator.budget(nowMs, this.#least, this.#numbered) < this.#used) return true;
     return liveLayers(subscriptions, nowMs) !== this.#live;
   }
 
@@ -78,7 +82,10 @@ export class Allocation {
     this.#live = liveLayers(subscriptions, nowMs);
     const requests: LayerRequest[] = [];
     for (const subscription of subscriptions.values()) requests.push(requestOf(subscription, nowMs));
-    const plan = this.#chooser.choose(requests, this.#estimator.budget(nowMs), nowMs);
+    this.#least = leastBitrate(requests);
+    this.#numbered = [...subscriptions.values()].some(({ section }) => section.canProbe);
+    const budget = this.#estimator.budget(nowMs, this.#least, this.#numbered);
+    const plan = this.#chooser.choose(requests, budget, nowMs);
     this.#used = plan.used;
     for (const { id, layer, desired, reason } of plan.decisions) {
       const subscription = subscriptions.get(id);

@@ -3,6 +3,14 @@ import { BandwidthEstimator } from "../../../src/sfu/bandwidth/bandwidth-estimat
 import { RateMeter } from "../../../src/sfu/bandwidth/rate-meter.ts";
 import { Simulation } from "./simulation.ts";
 
+test("before the first report everybody's lowest layer is sent, up to 5 Mbit/s, and no more where reports are due", () => {
+  const estimator = new BandwidthEstimator();
+  expect(estimator.budget(0, 0, true)).toBe(300_000);
+  expect(estimator.budget(0, 2_500_000, true)).toBe(2_500_000);
+  expect(estimator.budget(0, 9_000_000, true)).toBe(5_000_000);
+  expect(estimator.budget(0, 100_000, false)).toBe(5_000_000);
+});
+
 describe("a viewer's bandwidth, simulated", () => {
   test("a free path brings the highest layer within 5 s, and keeps it", () => {
     const simulation = new Simulation({ delayMs: 30 }).run(5_000);
@@ -12,9 +20,32 @@ describe("a viewer's bandwidth, simulated", () => {
     expect(simulation.layers.length).toBe(changes);
   });
 
-  test("a viewer on a free path starts with the highest layer", () => {
+  test("a viewer on a free path begins with the lowest layer at once, and has the highest within a second and a half", () => {
     const simulation = new Simulation({ delayMs: 30 }).run(300);
+    expect(simulation.layer).toBe(0);
+    simulation.run(1_200);
     expect(simulation.layer).toBe(2);
+  });
+
+  test.each([300_000, 600_000, 1_000_000, 2_000_000])(
+    "on a path of %d bit/s that takes everything into its queue nobody ever waits longer than a quarter of a second",
+    (bandwidthBitsPerSecond) => {
+      const simulation = new Simulation({ delayMs: 30, bandwidthBitsPerSecond, queueBytes: 1_000_000 });
+      for (let i = 0; i < 300; i++) expect(simulation.run(100).queueMs).toBeLessThan(250);
+      expect(simulation.layer).toBe(bandwidthBitsPerSecond < 500_000 ? 0 : bandwidthBitsPerSecond < 1_600_000 ? 1 : 2);
+    },
+  );
+
+  test("a queue over half a second stops the picture, and it returns once that has gone", () => {
+    const simulation = new Simulation({ delayMs: 30 }).run(10_000);
+    simulation.network.set({ delayMs: 30, bandwidthBitsPerSecond: 300_000, queueBytes: 1_000_000 });
+    simulation.layers.length = 0;
+    simulation.run(10_000);
+    expect(simulation.layers.map(({ layer }) => layer)).toEqual([0, -1, 0]);
+    expect(simulation.queueMs).toBeLessThan(100);
+    // What was in the queue took as long to go as it was deep: longer pauses would be for nothing.
+    const [, paused, back] = simulation.layers;
+    expect((back?.atMs ?? 0) - (paused?.atMs ?? 0)).toBeLessThan(4_000);
   });
 
   test("one on a path of 300 kbit/s has the lowest within 3 s of its first packet, and keeps it", () => {

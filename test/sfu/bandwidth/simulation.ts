@@ -1,5 +1,5 @@
 import { BandwidthEstimator } from "../../../src/sfu/bandwidth/bandwidth-estimator.ts";
-import { LayerChooser, type LayerFigures } from "../../../src/sfu/bandwidth/layers.ts";
+import { LayerChooser, type LayerFigures, leastBitrate } from "../../../src/sfu/bandwidth/layers.ts";
 import type { ProbePlan } from "../../../src/sfu/bandwidth/probe.ts";
 import { parseRtcp } from "../../../src/sfu/rtcp/rtcp.ts";
 import { MAX_TWCC_BYTES, TwccRecorder } from "../../../src/sfu/rtcp/twcc.ts";
@@ -104,7 +104,11 @@ export class Simulation {
   #choose(): void {
     const layers = LAYERS.map((layer, i) => ({ ...layer, live: i < this.published }));
     const request = { id: "c", kind: "camera", layers, paused: false, priority: 0 } as const;
-    const plan = this.#chooser.choose([request], this.estimator.budget(this.nowMs), this.nowMs);
+    const plan = this.#chooser.choose(
+      [request],
+      this.estimator.budget(this.nowMs, leastBitrate([request]), true),
+      this.nowMs,
+    );
     const layer = plan.decisions[0]?.layer ?? -1;
     if (layer !== this.#layer) this.layers.push({ atMs: this.nowMs, layer });
     this.#layer = layer;
