@@ -27,6 +27,27 @@ function openLibc() {
   return null;
 }
 
+/** (IPPROTO_TCP, TCP_NOTSENT_LOWAT) by platform. */
+const NOT_SENT_LOW_WATER: Record<string, number> = { linux: 25, darwin: 0x201 };
+const IPPROTO_TCP = 6;
+
+/**
+ * A function that keeps the kernel from taking more than so many bytes that it cannot send yet. What waits there can neither be
+ * seen nor dropped, and grows to seconds of video. It is false where the option is not to be had.
+ */
+export function createUnsentBound(bytes: number): { apply(fd: number): boolean; close(): void } {
+  const libc = openLibc();
+  const option = NOT_SENT_LOW_WATER[process.platform];
+  const value = new Int32Array([bytes]);
+  return {
+    apply: (fd) =>
+      libc !== null &&
+      option !== undefined &&
+      libc.symbols.setsockopt(fd, IPPROTO_TCP, option, ptr(value), value.byteLength) === 0,
+    close: () => libc?.close(),
+  };
+}
+
 export type SocketTuning = {
   /** False: sends may fail after a peer has gone, and must be retried (see `udp.ts`). */
   icmpErrorsSilenced: boolean;

@@ -1,8 +1,12 @@
 /** ICE-TCP, passive (RFC 6544): for clients whose network lets no UDP through. Packets travel in RFC 4571 frames. */
 
+import { createUnsentBound } from "./socket-options.ts";
+
 const MAX_FRAME_BYTES = 2_048;
 /** Media waiting for a slow connection; what comes later is lost, whole frames at a time. */
 const MAX_PENDING_BYTES = 256 * 1_024;
+/** As much as keeps a fast connection busy until it asks for more. */
+const MAX_UNSENT_BYTES = 16 * 1_024;
 /** A connection that has not shown a valid check by then is closed. */
 const AUTHENTICATE_WITHIN_MS = 10_000;
 const MAX_CONNECTIONS = 2_000;
@@ -90,9 +94,11 @@ export class TcpConnection {
 export class TcpPort {
   readonly #listener: Bun.TCPSocketListener<State>;
   readonly #connections: Set<TcpConnection>;
+  readonly #unsentBound: { close(): void };
 
   static listen(options: TcpOptions): TcpPort {
     const connections = new Set<TcpConnection>();
+    const unsentBound = createUnsentBound(MAX_UNSENT_BYTES);
     const listener = Bun.listen<State>({
       hostname: options.hostname,
       port: options.port,
@@ -105,6 +111,8 @@ export class TcpPort {
             return;
           }
           connections.add(connection);
+          const { fd } = socket as { fd?: number };
+          if (fd !== undefined) unsentBound.apply(fd);
           setTimeout(() => {
             if (!connection.authenticated) connection.close();
           }, AUTHENTICATE_WITHIN_MS).unref();
@@ -122,12 +130,17 @@ export class TcpPort {
         error: (socket) => socket.data?.connection.close(),
       },
     });
-    return new TcpPort(listener, connections);
+    return new TcpPort(listener, connections, unsentBound);
   }
 
-  private constructor(listener: Bun.TCPSocketListener<State>, connections: Set<TcpConnection>) {
+  private constructor(
+    listener: Bun.TCPSocketListener<State>,
+    connections: Set<TcpConnection>,
+    unsentBound: { close(): void },
+  ) {
     this.#listener = listener;
     this.#connections = connections;
+    this.#unsentBound = unsentBound;
   }
 
   get connections(): number {
@@ -137,5 +150,6 @@ export class TcpPort {
   close(): void {
     for (const connection of this.#connections) connection.close();
     this.#listener.stop(true);
+    this.#unsentBound.close();
   }
 }

@@ -1,4 +1,6 @@
+import { dlopen, FFIType, ptr } from "bun:ffi";
 import { afterEach, describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
 import { type TcpConnection, TcpPort } from "../../../src/sfu/transport/tcp.ts";
 
 function frame(text: string): Buffer {
@@ -54,6 +56,23 @@ describe("ICE over TCP", () => {
     for (let i = 0; i < 400 && !check(); i++) await Bun.sleep(5);
     expect(check()).toBe(true);
   };
+
+  test("the kernel keeps little that it cannot send yet", async () => {
+    if (process.platform !== "linux") return;
+    const { number } = listen();
+    const before = new Set(readdirSync("/proc/self/fd"));
+    await connect(number);
+    await Bun.sleep(20);
+    const libc = dlopen("libc.so.6", {
+      getsockopt: { args: [FFIType.i32, FFIType.i32, FFIType.i32, FFIType.ptr, FFIType.ptr], returns: FFIType.i32 },
+    });
+    const value = new Int32Array(1);
+    const bounds = readdirSync("/proc/self/fd")
+      .filter((fd) => !before.has(fd))
+      .map((fd) => libc.symbols.getsockopt(Number(fd), 6, 25, ptr(value), ptr(new Int32Array([4]))) === 0 && value[0]);
+    libc.close();
+    expect(bounds).toContain(16_384);
+  });
 
   test("frames are found however the stream is cut", async () => {
     const { number, packets } = listen();
