@@ -26,6 +26,8 @@ export const RECORDS: Record<string, RecordSource> = {
   ReadState: whole("GET /v1/chat/conversations/{room}/read-state"),
   LiveStream: item("GET /v1/live-streams"),
   StreamCredentials: whole("POST /v1/live-streams/{streamId}/viewer-tokens"),
+  Call: item("GET /v1/calls"),
+  Recording: whole("GET /v1/recordings/{recordingId}"),
   Connection: item("GET /v1/connections"),
   ClassifiedError: item("GET /v1/errors"),
 };
@@ -33,6 +35,7 @@ export const RECORDS: Record<string, RecordSource> = {
 /** Names that the rule below would not find, or that say more. */
 const NAMES: Record<string, [group: string, name: string]> = {
   "GET /v1/project": ["projects", "current"],
+  "GET /v1/recordings/{recordingId}/files/{fileId}/download-url": ["recordings", "downloadUrl"],
   "DELETE /v1/rooms/{id}": ["rooms", "close"],
   "DELETE /v1/rooms/{id}/participants/{identity}": ["rooms", "removeParticipant"],
   "PATCH /v1/rooms/{id}/participants/{identity}": ["rooms", "updateParticipant"],

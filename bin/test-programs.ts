@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 /** Programs that tests drive and the packages of the distribution that hold them: nothing unsigned is downloaded. */
 const PACKAGES: Record<string, string[]> = {
   acme: ["pebble"],
-  browser: ["chromium", "firefox-esr"],
+  browser: ["chromium", "firefox-esr", "ffmpeg"],
   compiled: ["chromium"],
   docs: ["curl", "jq", "python3", "golang-go"],
   ops: ["chromium"],

@@ -23,6 +23,14 @@ export function encoded(ending: string, seconds: number, ...encoder: string[]): 
   return bytes;
 }
 
+/**
+ * Decodes everything; whatever a decoder complains about is an error. Pictures of a call come when they come: put on a grid
+ * of even steps, some would share a step, which says nothing about the file.
+ */
+export function decodeAll(path: string): void {
+  media("ffmpeg", "-i", path, "-fps_mode", "passthrough", "-f", "null", "-");
+}
+
 export type Probed = { codec: string; durationSeconds: number; frames: number; width: number; height: number };
 
 /** Decodes the whole file, and fails for whatever a decoder complains about. */
@@ -31,7 +39,7 @@ export function probe(bytes: Uint8Array, ending: string): Probed {
   const file = join(folder, `made.${ending}`);
   writeFileSync(file, bytes);
   try {
-    media("ffmpeg", "-i", file, "-f", "null", "-");
+    decodeAll(file);
     const found = JSON.parse(media("ffprobe", "-show_streams", "-show_format", "-count_frames", "-of", "json", file));
     const [stream] = found.streams;
     return {

@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { decodeAll, media } from "../recordings/ffmpeg.ts";
+import { joinRoom } from "./sdk/page-api.ts";
+import { openStage, type SitePage, type Stage } from "./sdk/stage.ts";
+
+const SECONDS = 8;
+
+let stage: Stage;
+const folder = mkdtempSync(join(tmpdir(), "stoa-recorded-"));
+beforeAll(async () => {
+  stage = await openStage();
+}, 90_000);
+afterAll(async () => {
+  await stage?.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** Publishes a picture that flashes and a tone that sounds in the first tenth of every second of the page's own clock. */
+const flashAndBeep = (page: SitePage, codec: "VP8" | "H264") =>
+  page.evaluate(async (codec) => {
+    const context = new AudioContext();
+    await context.resume();
+    const destination = context.createMediaStreamDestination();
+    const gain = context.createGain();
+    const tone = new OscillatorNode(context, { frequency: 1_000 });
+    tone.connect(gain).connect(destination);
+    gain.gain.value = 0;
+    const begin = Math.ceil(context.currentTime) + 1;
+    for (let second = 0; second < 60; second++) {
+      gain.gain.setValueAtTime(0.5, begin + second);
+      gain.gain.setValueAtTime(0, begin + second + 0.1);
+    }
+    tone.start();
+    const canvas = Object.assign(document.createElement("canvas"), { width: 320, height: 180 });
+    const draw = canvas.getContext("2d") as CanvasRenderingContext2D;
+    const paint = () => {
+      const phase = context.currentTime % 1;
+      draw.fillStyle = context.currentTime >= begin && phase < 0.1 ? "white" : "black";
+      draw.fillRect(0, 0, 320, 180);
+      // Something always moves, or no frames are made.
+      draw.fillStyle = "gray";
+      draw.fillRect((context.currentTime * 50) % 320, 170, 10, 10);
+      requestAnimationFrame(paint);
+    };
+    paint();
+    const [picture] = canvas.captureStream(30).getVideoTracks();
+    const [sound] = destination.stream.getAudioTracks();
+    const { localParticipant } = window.room;
+    await localParticipant.publish(picture as MediaStreamTrack, { source: "camera", codec, simulcast: false });
+    await localParticipant.publish(sound as MediaStreamTrack, { source: "microphone" });
+  }, codec);
+
+type File = {
+  id: string;
+  kind: string;
+  codec: string;
+  mimeType: string;
+  identity: string;
+  offsetMs: number;
+  durationMs: number;
+};
+
+async function download(recordingId: string, file: File): Promise<string> {
+  const { url } = await stage.stoa.recordings.downloadUrl(recordingId, file.id);
+  const path = join(folder, `${file.id}.${file.mimeType.split("/")[1]}`);
+  writeFileSync(path, new Uint8Array(await (await fetch(url)).arrayBuffer()));
+  decodeAll(path);
+  return path;
+}
+
+/** Moments at which the picture becomes bright, in milliseconds of the recording. */
+function flashes(path: string, offsetMs: number): number[] {
+  const raw = Bun.spawnSync([
+    "ffmpeg",
+    "-v",
+    "error",
+    "-i",
+    path,
+    "-fps_mode",
+    "passthrough",
+    "-vf",
+    "crop=100:60:10:10,scale=1:1,format=gray",
+    "-f",
+    "rawvideo",
+    "-",
+  ]).stdout;
+  const times = media("ffprobe", "-select_streams", "v", "-show_entries", "frame=pts_time", "-of", "csv=p=0", path);
+  const at = times
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => Number.parseFloat(line) * 1_000);
+  return at.filter((_, i) => (raw[i] ?? 0) > 128 && (raw[i - 1] ?? 255) <= 128).map((ms) => ms + offsetMs);
+}
+
+/** Moments at which the tone begins. */
+function beeps(path: string, offsetMs: number): number[] {
+  const { stdout } = Bun.spawnSync([
+    "ffmpeg",
+    "-v",
+    "error",
+    "-i",
+    path,
+    "-af",
+    "aresample=async=1:first_pts=0",
+    "-ac",
+    "1",
+    "-ar",
+    "48000",
+    "-f",
+    "s16le",
+    "-",
+  ]);
+  const samples = new Int16Array(stdout.buffer, stdout.byteOffset, stdout.length >> 1);
+  const found: number[] = [];
+  for (let at = 0, quietUntil = 0; at < samples.length; at++) {
+    if (Math.abs(samples[at] as number) < 3_000) continue;
+    if (at > quietUntil && at > 4_800) found.push((at / 48_000) * 1_000 + offsetMs);
+    quietUntil = at + 24_000;
+  }
+  return found;
+}
+
+function apart(flashing: number[], sounding: number[]): number[] {
+  return flashing.flatMap((flash) => {
+    const nearest = sounding.toSorted((a, b) => Math.abs(a - flash) - Math.abs(b - flash))[0];
+    return nearest === undefined || Math.abs(nearest - flash) > 400 ? [] : [Math.abs(nearest - flash)];
+  });
+}
+
+const median = (values: number[]) => values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+
+for (const codec of ["VP8", "H264"] as const) {
+  test(`picture and sound of a ${codec} call lie together in the recorded files, and across two people`, async () => {
+    const room = await stage.stoa.rooms.create({ name: `recorded-${codec}` });
+    const pages = [await stage.page(), await stage.page()] as const;
+    const recording = await stage.stoa.recordings.start(room.id, { name: codec });
+    for (const [i, page] of pages.entries()) {
+      await joinRoom(page, await stage.rtc(room.id, `person-${i}`));
+      await flashAndBeep(page, codec);
+    }
+    await Bun.sleep(SECONDS * 1_000);
+    const stopped = await stage.stoa.recordings.stop(recording.id);
+    expect(stopped).toMatchObject({ status: "READY", error: null });
+    const files = stopped.files as File[];
+    expect(files.map(({ kind }) => kind).sort()).toEqual(["audio", "audio", "video", "video"]);
+    for (const identity of ["person-0", "person-1"]) {
+      const [picture, sound] = ["video", "audio"].map((kind) =>
+        files.find((one) => one.identity === identity && one.kind === kind),
+      ) as [File, File];
+      expect(picture.codec).toBe(codec.toLowerCase());
+      const shown = flashes(await download(recording.id, picture), picture.offsetMs);
+      const heard = beeps(await download(recording.id, sound), sound.offsetMs);
+      expect(shown.length).toBeGreaterThanOrEqual(3);
+      expect(heard.length).toBeGreaterThanOrEqual(3);
+      const distances = apart(shown, heard);
+      console.log(codec, identity, "flash and beep apart by", distances.map(Math.round), "ms");
+      expect(median(distances)).toBeLessThan(80);
+    }
+    for (const page of pages) await page.close();
+  }, 120_000);
+}
