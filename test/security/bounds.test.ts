@@ -1,0 +1,58 @@
+import { afterAll, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { VARIABLE_NAMES } from "../../src/kernel/config/variables.ts";
+import { testServer } from "../harness/server.ts";
+
+const server = testServer();
+afterAll(server.close);
+const root = join(import.meta.dir, "../..");
+const page = readFileSync(join(import.meta.dir, "BOUNDS.md"), "utf8");
+const [tables = "", memory = ""] = page.split(/^## /m).slice(1);
+const rowsOf = (section: string) =>
+  section
+    .split("\n")
+    .filter((line) => line.startsWith("| ") && !line.startsWith("|---"))
+    .slice(1)
+    .map((line) => line.split("|").map((cell) => cell.trim()));
+
+test("[8] every table that the database has is on the page, with its bound, and no other", () => {
+  const client = server.runtime.db.$client;
+  const names = client
+    .query<{ name: string }, []>("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+    .all()
+    .map(({ name }) => name)
+    // The parts of the full-text index go with it.
+    .filter((name) => !name.startsWith("sqlite_") && !/^message_search_/.test(name));
+  const listed = rowsOf(tables).map(([, name = "", , bound = ""]) => {
+    expect([name, bound.length > 3]).toEqual([name, true]);
+    return name.replaceAll("`", "");
+  });
+  expect(listed.sort()).toEqual(names.sort());
+});
+
+test("[8] what the page calls a variable is one, and the files it names are there", () => {
+  const settings = [...page.matchAll(/\b[A-Z]+(?:_[A-Z]+)+\b/g)].map(([name]) => name);
+  const known = new Set<string>(VARIABLE_NAMES);
+  const abbreviated = new Set(["REACTION_RATE_LIMIT", "VERIFY_EMAIL_RESEND"]);
+  expect(settings.filter((name) => !known.has(name) && !abbreviated.has(name))).toEqual([]);
+  for (const [, what = ""] of rowsOf(memory)) {
+    for (const [, path = ""] of what.matchAll(/`([\w./-]+)`/g)) {
+      expect([
+        path,
+        [`src/${path}`].some((at) => Bun.spawnSync(["test", "-e", join(root, at)]).exitCode === 0),
+      ]).toEqual([path, true]);
+    }
+  }
+});
+
+test("[8] what expires has a job that removes it, and it runs without anything to do", async () => {
+  const { createJobs } = await import("../../src/jobs/jobs.ts");
+  const jobs = new Map(createJobs(server.services).map((job) => [job.name, job]));
+  const named = [...tables.matchAll(/\(((?:prune|sweep|clean-up|expire|tidy|keep)-[a-z]+)\)/g)].map(
+    ([, name = ""]) => name,
+  );
+  expect(named.length).toBeGreaterThan(5);
+  for (const name of new Set(named)) await jobs.get(name)?.runDue(server.clock.now());
+  expect([...new Set(named)].filter((name) => !jobs.has(name))).toEqual([]);
+});
