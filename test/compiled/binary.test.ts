@@ -96,3 +96,12 @@ test("[11] native fan-out is in the binary, and needs no folder to be unpacked i
   expect(log).toContain('"fanOut":"native"');
   expect(readdirSync(temporary)).toEqual([]);
 });
+
+test("[11] the guides are inside: in the terminal, as pages, and as data", async () => {
+  expect((await run("manual")).out).toContain("rooms ");
+  expect((await run("manual", "configuration")).out).toContain("`MEDIA_UDP_PORT`");
+  const { url } = await start("dev", "--data-dir", join(work, "guides"));
+  for (const path of ["/docs", "/docs/rooms", "/docs/api", "/docs/search.json", "/openapi.json", "/asyncapi.json"]) {
+    expect([path, (await fetch(url + path)).status]).toEqual([path, 200]);
+  }
+});
