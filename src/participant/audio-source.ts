@@ -45,7 +45,11 @@ export function readWav(bytes: Uint8Array, name = "the file"): AudioFormat & { s
 }
 
 /** Frames of 20 ms at a rate that Opus takes; the last one is filled up with silence. */
-export async function* frames(source: AudioSource, { sampleRate, channels }: AudioFormat, rate: number) {
+export async function* frames(
+  source: AudioSource,
+  { sampleRate, channels }: AudioFormat,
+  rate: number,
+): AsyncGenerator<Int16Array, void, void> {
   const perFrame = (rate / 1000) * FRAME_MS * channels;
   let pending = new Int16Array(0);
   const resampler = sampleRate === rate ? null : new Resampler(sampleRate, rate, channels);

@@ -37,7 +37,7 @@ export async function installPackage(): Promise<Installed> {
   writeFileSync(join(folder, "package.json"), '{ "name": "somebody", "private": true, "type": "module" }');
   const install = await run(["npm", "install", "--no-audit", "--no-fund", url]);
   if (install.code !== 0) throw new Error(install.output);
-  for (const name of ["@types", "undici-types", "csstype"]) {
+  for (const name of ["@types", "undici-types", "csstype", "react", "react-dom", "scheduler"]) {
     symlinkSync(join(ROOT, "node_modules", name), join(folder, "node_modules", name));
   }
 

@@ -71,13 +71,13 @@ function Picture({ stream, onJoined }: { stream: LiveStreamStatus; onJoined: () 
   if (error && !room) {
     const over = stream.status === "ENDED" || error.reason === "room-closed";
     return (
-      <div className="stoa-stage">
+      <div className="stoa-main stoa-stage">
         <p role="status">{over ? "This stream has ended." : error.message}</p>
       </div>
     );
   }
   return (
-    <div className="stoa-stage">
+    <div className="stoa-main stoa-stage">
       {picture ? (
         <figure className="stoa-tile" part="tile" data-source="screenShare">
           <VideoTile track={picture.track} aria-label={`Live picture of ${picture.identity}`} />

@@ -14,6 +14,7 @@ const ORDER = [
   "live-streams",
   "webhooks",
   "sdk",
+  "embed",
   "rtc-socket",
   "chat-socket",
   "operate",

@@ -100,19 +100,21 @@ function Call({ chat, audio = true, video = true, captions, onJoined, say, leave
   if (!room) return <Told text="Joining…" />;
   return (
     <>
-      <Stage view={view} hands={signals.hands} />
-      <ul className="stoa-reactions" aria-live="polite">
-        {signals.reactions.map(({ id, identity, emoji }) => (
-          <li key={id}>
-            {emoji} {identity}
-          </li>
-        ))}
-      </ul>
-      {captions && (
-        <div className="stoa-captions" aria-live="polite">
-          {captions}
-        </div>
-      )}
+      <div className="stoa-main">
+        <Stage view={view} hands={signals.hands} />
+        <ul className="stoa-reactions" aria-live="polite">
+          {signals.reactions.map(({ id, identity, emoji }) => (
+            <li key={id}>
+              {emoji} {identity}
+            </li>
+          ))}
+        </ul>
+        {captions && (
+          <div className="stoa-captions" aria-live="polite">
+            {typeof captions === "string" ? <span>{captions}</span> : captions}
+          </div>
+        )}
+      </div>
       {state === "RECONNECTING" && (
         <p className="stoa-notice" role="status">
           The connection was lost. Coming back…

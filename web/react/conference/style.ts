@@ -30,6 +30,7 @@ export const CONFERENCE_STYLE = `
 }
 .stoa-conference *, .stoa-conference *::before { box-sizing: border-box; }
 .stoa-conference [hidden] { display: none !important; }
+.stoa-main { grid-area: 1 / 1; position: relative; display: grid; min-width: 0; min-height: 0; }
 .stoa-stage { display: grid; gap: 8px; padding: 12px; min-width: 0; min-height: 0; grid-auto-rows: minmax(0, 1fr); position: relative; }
 .stoa-stage[data-columns="2"] { grid-template-columns: repeat(2, minmax(0, 1fr)); }
 .stoa-stage[data-columns="3"] { grid-template-columns: repeat(3, minmax(0, 1fr)); }
@@ -80,8 +81,8 @@ export const CONFERENCE_STYLE = `
 .stoa-notice .stoa-button { height: 32px; }
 .stoa-message { grid-area: 1 / 1 / -1 / -1; display: grid; place-content: center; justify-items: center; gap: 14px; padding: 24px; text-align: center; }
 .stoa-message p { margin: 0; max-width: 44ch; }
-.stoa-captions { position: absolute; left: 50%; bottom: 16px; translate: -50% 0; z-index: 1; max-width: 80%; padding: 4px 12px; border-radius: 8px; background: rgb(0 0 0 / 0.78); color: #fff; text-align: center; }
-.stoa-captions:empty { display: none; }
+.stoa-captions { position: absolute; left: 50%; bottom: 20px; translate: -50% 0; z-index: 1; max-width: 80%; text-align: center; pointer-events: none; }
+.stoa-captions > span, .stoa-captions ::slotted(*) { display: inline-block; padding: 4px 12px; border-radius: 8px; background: rgb(0 0 0 / 0.78); color: #fff; }
 .stoa-hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .stoa-stage > [role="status"] { align-self: center; justify-self: center; margin: 0; text-align: center; }
 @container (max-width: 640px) {

@@ -1,0 +1,85 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { join } from "node:path";
+import { type Browser, chromium } from "playwright-core";
+import { bars, join as enter } from "../../../src/participant/participant.ts";
+import { type RunningStoa, startStoa } from "../../../src/start/start-stoa.ts";
+import { Stoa } from "../../../web/sdk/server.ts";
+import { CHROMIUM } from "../media/harness.ts";
+import { bundled, pictureOf, type Site, serveSite, strictPolicy } from "./site.ts";
+
+const ROOT = join(import.meta.dir, "../../..");
+const MAX_GZIPPED_BYTES = 6 * 1024;
+
+let server: RunningStoa;
+let browser: Browser;
+let site: Site;
+beforeAll(async () => {
+  server = await startStoa();
+  browser = await chromium.launch(CHROMIUM);
+}, 60_000);
+afterAll(async () => {
+  await browser.close();
+  site.close();
+  await server.stop();
+});
+
+test("[21] <Conference> of stoa/react, in StrictMode and under a strict policy, moves to another room when its token does", async () => {
+  const stoa = new Stoa(server);
+  const [first, second] = [
+    await stoa.mintJoin({ room: "one", user: "anna" }),
+    await stoa.mintJoin({ room: "two", user: "anna" }),
+  ];
+  const guest = await stoa.mintJoin({ room: "two", user: "guest" });
+  const bot = await enter(guest.rtc.endpoint, guest.rtc.token);
+  await bot.publishVideo(bars());
+  const script = await bundled(`/** @jsxImportSource react */
+import { StrictMode, useState } from "react";
+import { createRoot } from "react-dom/client";
+import { Conference } from "${ROOT}/web/react/index.ts";
+const rooms = ${JSON.stringify([first, second].map(({ rtc, chat }) => ({ endpoint: rtc.endpoint, token: rtc.token, chat })))};
+function App() {
+  const [at, setAt] = useState(0);
+  return <><button onClick={() => setAt(1)}>Next room</button><div id="call"><Conference {...rooms[at]} captions="Words" /></div></>;
+}
+createRoot(document.getElementById("app")).render(<StrictMode><App /></StrictMode>);`);
+  const html =
+    '<!doctype html><html lang="en"><title>App</title><div id="app"></div><script type="module" src="/app.js"></script></html>';
+  site = serveSite({ "/": html, "/app.js": script }, strictPolicy(server.url));
+  const page = await (await browser.newContext({ permissions: ["camera", "microphone"] })).newPage();
+  const faults: string[] = [];
+  page.on("pageerror", (error) => faults.push(error.message));
+  page.on("console", (said) => said.type() === "error" && faults.push(said.text()));
+  await page.goto(site.url);
+  await page.getByText("anna (you)").waitFor();
+  await page.getByText("Words").waitFor();
+  await page.getByRole("button", { name: "Next room" }).click();
+  await page.getByText("guest", { exact: true }).waitFor();
+  await page.waitForFunction(() =>
+    [...document.querySelectorAll("video")].some(({ videoWidth }) => videoWidth === 320),
+  );
+  await pictureOf(page, "react-conference");
+  const joins = (await stoa.connections.list().toArray()).filter(
+    ({ participantIdentity }) => participantIdentity === "anna",
+  );
+  expect(joins.map(({ roomName }) => roomName).sort()).toEqual(["one", "two"]);
+  while ((await stoa.rooms.participants(first.room.id)).length > 0) await Bun.sleep(50);
+  expect(faults).toEqual([]);
+  await bot.close();
+}, 90_000);
+
+test("[21] the hooks weigh less than 6 KB beside the SDK, and the conference is not paid for by who does not use it", async () => {
+  const size = async (source: string) => {
+    const entry = join(ROOT, "dist", "size-of.ts");
+    await Bun.write(entry, source);
+    const external = ["react", "react/jsx-runtime"];
+    const { outputs } = await Bun.build({ entrypoints: [entry], target: "browser", minify: true, external });
+    return Bun.gzipSync((await outputs[0]?.arrayBuffer()) ?? new ArrayBuffer()).byteLength;
+  };
+  const sdk = `export * from "${ROOT}/web/sdk/index.ts";`;
+  const hooks =
+    "StoaRoom, useRoom, useParticipants, useTracks, useSpeakers, useDevices, useChat, useConversation, useLiveStream, VideoTile";
+  const beside = (await size(`${sdk} export { ${hooks} } from "${ROOT}/web/react/index.ts";`)) - (await size(sdk));
+  console.log(`      stoa/react: ${beside} bytes gzipped beside the SDK`);
+  expect(beside).toBeGreaterThan(500);
+  expect(beside).toBeLessThan(MAX_GZIPPED_BYTES);
+});

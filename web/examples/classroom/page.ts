@@ -1,0 +1,37 @@
+/** A classroom: pupils raise hands, the teacher (`?user=teacher`) sends them into groups and calls them back. */
+import { connect, type Room } from "stoa/client";
+import type { Join } from "stoa/server";
+import { app, ask, button, line, place } from "../ask.ts";
+
+const isTeacher = place.user === "teacher";
+const where = line("");
+const hands = line("");
+let room: Room | null = null;
+
+async function enter(name: string): Promise<void> {
+  await room?.close();
+  const { rtc } = await ask<Join>("/api/join", { room: name });
+  room = await connect(rtc.endpoint, rtc.token);
+  const raised = new Set<string>();
+  room.on("dataReceived", ({ from, topic, payload }) => {
+    if (topic === "hand" && from) raised.add(from);
+    hands.textContent = raised.size > 0 ? `Hands: ${[...raised].join(", ")}` : "";
+    // Only the teacher may send a class about.
+    if (topic === "group" && from === "teacher") void enter(payload);
+  });
+  const show = () => {
+    where.textContent = `In ${name} with ${[...(room?.participants.keys() ?? [])].sort().join(", ") || "nobody"}`;
+  };
+  for (const event of ["participantJoined", "participantLeft"] as const) room.on(event, show);
+  show();
+}
+
+await enter("class");
+if (isTeacher) {
+  button("Into groups", () => {
+    const pupils = [...(room?.participants.keys() ?? [])].sort();
+    for (const [index, pupil] of pupils.entries())
+      void room?.sendData(`group-${1 + (index % 2)}`, { topic: "group", to: [pupil] });
+  });
+} else button("Raise hand", () => void room?.sendData("up", { topic: "hand" }));
+app.dataset.ready = "yes";

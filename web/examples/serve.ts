@@ -1,0 +1,83 @@
+/**
+ * Runs an example: `bin/bun web/examples/serve.ts video-call-react`, and open the address it prints in two tabs. It starts
+ * a Stoa server of its own, and the small backend that every example needs: somebody has to hold the API key.
+ */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { startStoa } from "stoa";
+import { Stoa } from "stoa/server";
+
+export type Example = { url: string; stoa: Stoa; stop(): Promise<void> };
+
+export async function serveExample(name: string, port = 0): Promise<Example> {
+  const folder = join(import.meta.dir, name);
+  const page = ["page.tsx", "page.ts"].map((file) => join(folder, file)).find(existsSync);
+  if (!page) throw new Error(`there is no example ${name} with a page`);
+  const server = await startStoa();
+  const stoa = new Stoa(server);
+  const script = await bundled(page);
+  const site = Bun.serve({
+    port,
+    hostname: "localhost",
+    routes: {
+      "/": () =>
+        html(
+          `<script type="module" src="${server.url}/embed.js"></script><script type="module" src="/page.js"></script>`,
+          name,
+        ),
+      "/page.js": () => new Response(script, { headers: { "content-type": "text/javascript" } }),
+      "/favicon.ico": () => new Response(null, { status: 204 }),
+      ...backend(stoa),
+    },
+  });
+  return {
+    url: site.url.origin,
+    stoa,
+    async stop() {
+      await site.stop(true);
+      await server.stop();
+    },
+  };
+}
+
+/** Who is who must come from your own sign-in; here the page may say anything. */
+function backend(stoa: Stoa) {
+  const asked = ({ url }: Request) => Object.fromEntries(new URL(url).searchParams) as Record<string, string>;
+  return {
+    "/api/join": async (request: Request) => {
+      const { room = "demo", user = "guest", listen } = asked(request);
+      return Response.json(await stoa.mintJoin({ room, user, permissions: { publish: listen === undefined } }));
+    },
+    "/api/speak": async (request: Request) => {
+      const { room = "", user = "" } = asked(request);
+      await stoa.rooms.updateParticipant(room, user, { permissions: { publish: true, publishAudio: true } });
+      return Response.json({});
+    },
+    "/api/live": async (request: Request) => {
+      const { user = "guest", host } = asked(request);
+      const [known] = await stoa.liveStreams.list({ status: "LIVE" });
+      const stream = known ?? (await stoa.liveStreams.create({ title: "Shop", hostIdentity: user }));
+      if (!known) await stoa.liveStreams.start(stream.id);
+      if (host !== undefined) return Response.json(await stoa.liveStreams.addHost(stream.id, { identity: user }));
+      return Response.json(await stoa.liveStreams.mintViewerToken(stream.id, { identity: user }));
+    },
+  };
+}
+
+async function bundled(page: string): Promise<string> {
+  const define = { "process.env.NODE_ENV": '"development"' };
+  const { outputs } = await Bun.build({ entrypoints: [page], target: "browser", format: "esm", define });
+  return (await outputs[0]?.text()) ?? "";
+}
+
+function html(scripts: string, title: string): Response {
+  const page = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>${title}</title><body>${scripts}<main id="app"></main></body></html>`;
+  return new Response(page, { headers: { "content-type": "text/html; charset=utf-8" } });
+}
+
+if (import.meta.main) {
+  const [name = "video-call-react"] = process.argv.slice(2);
+  const { url } = await serveExample(name, 3000);
+  console.log(`${name}: ${url}/?user=anna and ${url}/?user=ben`);
+}

@@ -1,0 +1,33 @@
+/** A support chat with attachments: history, what is typed, and files, across any reconnect. */
+import { connectChat } from "stoa/client";
+import type { Join } from "stoa/server";
+import { app, ask, button } from "../ask.ts";
+
+const { chat: credentials, conversation: record } = await ask<Join>("/api/join", { room: "support" });
+const chat = await connectChat(credentials.endpoint, credentials.token);
+const conversation = await chat.join(record.id);
+
+const list = document.createElement("ul");
+const input = Object.assign(document.createElement("input"), { ariaLabel: "Message" });
+const file = Object.assign(document.createElement("input"), { type: "file", ariaLabel: "File" });
+app.append(list, input, file);
+const show = () => {
+  list.replaceChildren(
+    ...conversation.messages.map(({ senderId, text, attachment }) =>
+      Object.assign(document.createElement("li"), {
+        textContent: `${senderId}: ${text ?? `📎 ${attachment?.filename}`}`,
+      }),
+    ),
+  );
+};
+conversation.on("messagesChanged", show);
+show();
+button("Send", () => {
+  const text = input.value;
+  input.value = "";
+  void conversation.send(text);
+});
+file.onchange = async () => {
+  const [chosen] = file.files ?? [];
+  if (chosen) await conversation.send({ attachment: await conversation.upload(chosen) });
+};
