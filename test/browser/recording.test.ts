@@ -157,7 +157,7 @@ for (const codec of ["VP8", "H264"] as const) {
       expect(heard.length).toBeGreaterThanOrEqual(3);
       const distances = apart(shown, heard);
       console.log(codec, identity, "flash and beep apart by", distances.map(Math.round), "ms");
-      expect(median(distances)).toBeLessThan(80);
+      expect(median(distances)).toBeLessThan(60);
     }
     for (const page of pages) await page.close();
   }, 120_000);

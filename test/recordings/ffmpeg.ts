@@ -28,7 +28,7 @@ export function encoded(ending: string, seconds: number, ...encoder: string[]): 
  * of even steps, some would share a step, which says nothing about the file.
  */
 export function decodeAll(path: string): void {
-  media("ffmpeg", "-i", path, "-fps_mode", "passthrough", "-f", "null", "-");
+  media("ffmpeg", "-i", path, "-fps_mode", "passthrough", "-enc_time_base", "-1", "-f", "null", "-");
 }
 
 export type Probed = { codec: string; durationSeconds: number; frames: number; width: number; height: number };
