@@ -4,12 +4,13 @@ set -eu
 
 usage() {
   cat <<'USAGE'
-Usage: install.sh [--service] [--print-service] [--uninstall] [--help]
+Usage: install.sh [--service [--domain NAME]] [--print-service] [--uninstall] [--help]
 
 Installs the `stoa` command. Inside a checkout it is built from source; otherwise a release for this platform is
 fetched, and installed only if its SHA-256 stands in the release's checksums.txt. Nothing is started.
 
   --service        also write a hardened systemd unit (needs root)
+  --domain NAME    with --service: the name of this server, for https with a certificate of its own at port 443
   --print-service  print that unit and do nothing else
   --uninstall      remove the command and the unit; data stays
 
@@ -29,6 +30,7 @@ have() { command -v "$1" >/dev/null 2>&1; }
 
 unit_dir=/etc/systemd/system
 data_dir=/var/lib/stoa
+settings_dir=/etc/stoa
 
 platform() {
   case $(uname -s) in
@@ -203,9 +205,20 @@ install_service() {
   id stoa >/dev/null 2>&1 || useradd --system --user-group --home-dir "$data_dir" --shell /usr/sbin/nologin stoa
   print_service "$(install_dir)/stoa" >"$unit_dir/.stoa.service.$$"
   mv -f "$unit_dir/.stoa.service.$$" "$unit_dir/stoa.service"
+  if [ -n "$domain" ]; then write_domain; fi
   if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
   say "wrote $unit_dir/stoa.service; settings go into /etc/stoa/environment, one NAME=value a line"
   say "start it with: systemctl enable --now stoa"
+}
+
+# Other settings of an earlier installation stay as they are.
+write_domain() {
+  mkdir -p "$settings_dir"
+  touch "$settings_dir/environment"
+  grep -v '^DOMAIN=' "$settings_dir/environment" >"$settings_dir/.environment.$$" || true
+  printf 'DOMAIN=%s\n' "$domain" >>"$settings_dir/.environment.$$"
+  mv -f "$settings_dir/.environment.$$" "$settings_dir/environment"
+  say "wrote DOMAIN=$domain into $settings_dir/environment"
 }
 
 uninstall() {
@@ -222,15 +235,27 @@ uninstall() {
 
 main() {
   service=
-  for argument in "$@"; do
-    case $argument in
+  domain=
+  while [ $# -gt 0 ]; do
+    case $1 in
       --help | -h) usage && exit 0 ;;
       --print-service) print_service "$(install_dir)/stoa" && exit 0 ;;
       --uninstall) uninstall && exit 0 ;;
       --service) service=yes ;;
+      --domain)
+        [ $# -gt 1 ] || die "--domain needs a name, such as rtc.example.com"
+        domain=$2
+        shift
+        ;;
+      --domain=*) domain=${1#--domain=} ;;
       *) usage >&2 && exit 2 ;;
     esac
+    shift
   done
+  if [ -n "$domain" ]; then
+    [ -n "$service" ] || die "--domain needs --service"
+    case $domain in *[!A-Za-z0-9.-]* | .* | *. | *..*) die "$domain is no domain name" ;; *.*) ;; *) die "$domain is no domain name" ;; esac
+  fi
   install_binary
   if [ -n "$service" ]; then install_service; else say "next: stoa dev, or stoa serve"; fi
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { createApp } from "./app.ts";
+import { certificateProblem, measureEdge } from "./front/edge-metrics.ts";
 import { endRelays } from "./front/end-relays.ts";
 import { type Front, planFront, startFront } from "./front/front.ts";
 import { createJobs } from "./jobs/jobs.ts";
@@ -97,6 +98,8 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   if (plan) {
     front = await startFront({ ...runtime, plan, upstreamPort, media, turnSecret: turnSecret(runtime.keyring) });
     endRelays(runtime, front.edge);
+    measureEdge(runtime.metrics, front.edge, plan.source);
+    readiness.add("certificate", () => certificateProblem(plan.source));
     lifecycle.started("edge door", front.drain);
   }
 

@@ -200,3 +200,12 @@ test("the systemd unit is well formed, never runs as root and outlasts a drain",
   const verify = Bun.spawn(["systemd-analyze", "verify", join(work, "stoa.service")], { stderr: "pipe" });
   expect([await new Response(verify.stderr).text(), await verify.exited]).toEqual(["", 0]);
 });
+
+test("a domain is refused when it is none, and without the service that it is for", async () => {
+  for (const args of [["--domain"], ["--domain", "rtc.example.com"], ["--service", "--domain", "localhost"]]) {
+    const { code, err } = await install(args, { STOA_BASE_URL: release });
+    expect([args, code]).toEqual([args, 1]);
+    expect(err).toContain("domain");
+  }
+  expect(existsSync(join(target, "stoa"))).toBe(false);
+});

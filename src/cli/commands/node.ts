@@ -27,6 +27,13 @@ const SHOWN = [
   "PUBLIC_IP",
   "TLS_CERT",
   "TLS_KEY",
+  "DOMAIN",
+  "EDGE_PORT",
+  "HTTP_PORT",
+  "ACME_EMAIL",
+  "ACME_DIRECTORY",
+  "ACME_CA",
+  "DATA_DIR",
   "LOG_LEVEL",
   "LOG_FORMAT",
 ] as const;

@@ -39,7 +39,10 @@ function greeting({ url, services, media }: RunningServer, config: Config): stri
   // A server that only this machine reaches has a proxy in front: its port is the one to let in.
   const front = new URL(config.PUBLIC_URL !== undefined && isLoopback(config.HOST) ? config.PUBLIC_URL : url);
   const port = front.port || (front.protocol === "https:" ? "443" : "80");
-  lines.push(`  Firewall   let in tcp ${port}, udp and tcp ${media.ports.join(", ")}`);
+  const plain = config.DOMAIN !== undefined && config.TLS_CERT === undefined ? config.HTTP_PORT : 0;
+  lines.push(
+    `  Firewall   let in tcp ${port}${plain === 0 ? "" : ` and ${plain}`}, udp and tcp ${media.ports.join(", ")}`,
+  );
   if (config.PUBLIC_URL !== undefined) lines.push(`  Public     ${config.PUBLIC_URL}`);
   if (services.users.isEmpty()) lines.push(firstStep(home, config));
   if (existsSync(devDataPath(config.DATA_DIR))) {

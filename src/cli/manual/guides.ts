@@ -18,6 +18,7 @@ const ORDER = [
   "rtc-socket",
   "chat-socket",
   "operate",
+  "one-port",
   "configuration",
   "security",
   "figures",
