@@ -9,6 +9,20 @@ const PACKAGES: Record<string, string[]> = {
   ops: ["chromium"],
   package: ["nodejs", "npm"],
   faults: ["strace", "faketime"],
+  foreign: [
+    "chromium",
+    "firefox-esr",
+    "simple-whip-client",
+    "python3-aiortc",
+    "gcc",
+    "libc6-dev",
+    "gstreamer1.0-nice",
+    "gstreamer1.0-plugins-base",
+    "gstreamer1.0-plugins-good",
+    "gstreamer1.0-plugins-bad",
+    "gstreamer1.0-plugins-ugly",
+  ],
+  networks: ["chromium"],
   recordings: ["ffmpeg"],
   sfu: ["gcc", "libc6-dev", "libssl-dev"],
 };
@@ -18,7 +32,21 @@ const FILES: Record<string, string> = {
   "golang-go": "/usr/bin/go",
   "libc6-dev": "/usr/include/stdio.h",
   "libssl-dev": "/usr/include/openssl/evp.h",
+  "simple-whip-client": "/usr/bin/whip-client",
+  "python3-aiortc": "/usr/lib/python3/dist-packages/aiortc/__init__.py",
+  ...gstreamer({ nice: "nice", base: "opus", good: "vpx", bad: "webrtc", ugly: "x264" }),
 };
+
+/** Each package of plugins by one of them. */
+function gstreamer(plugins: Record<string, string>): Record<string, string> {
+  const folder = `/usr/lib/${process.arch === "arm64" ? "aarch64" : "x86_64"}-linux-gnu/gstreamer-1.0`;
+  return Object.fromEntries(
+    Object.entries(plugins).map(([set, plugin]) => [
+      `gstreamer1.0-${set === "nice" ? set : `plugins-${set}`}`,
+      `${folder}/libgst${plugin}.so`,
+    ]),
+  );
+}
 
 function isMissing(name: string): boolean {
   if (name === "nodejs") return Bun.which("node") === null;

@@ -15,6 +15,8 @@ export type Machine = {
   refuse(...rules: string[]): Promise<void>;
   /** The same for what leaves. */
   keepIn(...rules: string[]): Promise<void>;
+  /** Of so many packets of a thousand, each way. */
+  lose(perThousand: number): Promise<void>;
 };
 
 export type Lan<Name extends string> = {
@@ -79,6 +81,12 @@ async function plugIn(space: string, index: number, net: string, bridge: string)
     },
     refuse: (...rules) => filter("input", rules),
     keepIn: (...rules) => filter("output", rules),
+    async lose(perThousand) {
+      // By the firewall, because not every kernel has the scheduler that does it.
+      const unlucky = `numgen random mod 1000 < ${perThousand} drop`;
+      await filter("input", [`iifname "eth0" ${unlucky}`]);
+      await filter("output", [`oifname "eth0" ${unlucky}`]);
+    },
   };
 }
 

@@ -5,6 +5,14 @@ import type { Scripted } from "./scripted.ts";
 
 export type Firefox = { page(url: string): Promise<Scripted>; close(): Promise<void> };
 
+type FirefoxOptions = {
+  /** In front of the command. */
+  prefix?: string[];
+  /** Where it can be reached that says to listen at this address. */
+  reach?: (url: string) => string | Promise<string>;
+  preferences?: Record<string, boolean | number | string>;
+};
+
 /** A camera and a microphone that are not there, no questions asked, and candidates on loopback. */
 const PREFERENCES: Record<string, boolean | number | string> = {
   "media.navigator.streams.fake": true,
@@ -29,13 +37,28 @@ const PREFERENCES: Record<string, boolean | number | string> = {
 };
 
 /** The distribution's own Firefox, driven by the protocol it speaks itself: WebDriver BiDi. */
-export async function launchFirefox(): Promise<Firefox> {
+export async function launchFirefox({
+  prefix = [],
+  reach = (url) => url,
+  preferences = {},
+}: FirefoxOptions = {}): Promise<Firefox> {
   const profile = mkdtempSync(join(tmpdir(), "stoa-firefox-"));
-  const lines = Object.entries(PREFERENCES).map(([name, value]) => `user_pref("${name}", ${JSON.stringify(value)});`);
+  const lines = Object.entries({ ...PREFERENCES, ...preferences }).map(
+    ([name, value]) => `user_pref("${name}", ${JSON.stringify(value)});`,
+  );
   writeFileSync(join(profile, "user.js"), lines.join("\n"));
-  const command = ["firefox-esr", "--headless", "--no-remote", "--profile", profile, "--remote-debugging-port", "0"];
+  const command = [
+    ...prefix,
+    "firefox-esr",
+    "--headless",
+    "--no-remote",
+    "--profile",
+    profile,
+    "--remote-debugging-port",
+    "0",
+  ];
   const child = Bun.spawn(command, { env: { ...process.env, HOME: profile }, stdout: "ignore", stderr: "pipe" });
-  const bidi = await openBidi(await address(child.stderr));
+  const bidi = await openBidi(await address(child.stderr), reach);
   await bidi("session.new", { capabilities: {} });
 
   return {
@@ -82,8 +105,12 @@ function scripted(bidi: Bidi, context: string): Scripted {
   };
 }
 
-async function openBidi(url: string): Promise<Bidi> {
-  const socket = new WebSocket(`${url}/session`);
+/** Firefox answers only whoever calls it by its own name, whichever way the call takes. */
+async function openBidi(own: string, reach: NonNullable<FirefoxOptions["reach"]>): Promise<Bidi> {
+  const url = await reach(own);
+  const options = { headers: { host: new URL(own).host } };
+  // Bun takes options where browsers take protocols.
+  const socket = new WebSocket(`${url}/session`, options as Bun.WebSocketOptions as never);
   const pending = new Map<number, PromiseWithResolvers<unknown>>();
   let lastId = 0;
   socket.addEventListener("message", ({ data }) => {

@@ -325,3 +325,22 @@ describe("writing the answer", () => {
     expect(section(answer(parseOffer(sdp(old))), 0)).toContain("a=rtcp-fb:96 goog-remb");
   });
 });
+
+test("[15] one id for two extensions across the bundle: the first keeps it, the other is left out, as aiortc needs it", () => {
+  const section = (media: string, mid: string, second: string) =>
+    `m=${media} 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:${mid}\r\na=recvonly\r\na=rtpmap:96 ${media === "audio" ? "opus/48000/2" : "VP8/90000"}\r\n` +
+    `a=extmap:1 urn:ietf:params:rtp-hdrext:sdes:mid\r\na=extmap:2 ${second}\r\n${TRANSPORT.join("\r\n")}\r\n`;
+  const level = "urn:ietf:params:rtp-hdrext:ssrc-audio-level";
+  const sendTime = "http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time";
+  const sdp = `v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0 1 2\r\n${section("audio", "0", level)}${section("video", "1", sendTime)}${section("audio", "2", level)}`;
+  const ids = decideSections(parseOffer(sdp)).map(({ extensions }) => [
+    extensions.mid,
+    extensions.audioLevel,
+    extensions.absSendTime,
+  ]);
+  expect(ids).toEqual([
+    [1, 2, 0],
+    [1, 0, 0],
+    [1, 2, 0],
+  ]);
+});

@@ -1,0 +1,46 @@
+import { openNetworkCall } from "../networks/call.ts";
+import { type Measured, report } from "./harness/report.ts";
+import { type Outcome, runScenario, SCENARIOS } from "./networks/scenarios.ts";
+
+const [only] = process.argv.slice(2);
+const call = await openNetworkCall();
+const outcomes: Outcome[] = [];
+try {
+  for (const scenario of SCENARIOS.filter(({ name }) => only === undefined || name.includes(only))) {
+    const outcome = await runScenario(call, scenario);
+    outcomes.push(outcome);
+    console.log(`${outcome.name}: ${JSON.stringify(outcome)}`);
+  }
+} finally {
+  await call.close();
+}
+const figures: Measured[] = outcomes.flatMap((outcome) => {
+  const { name, goals } = outcome;
+  const rows: Measured[] = [{ what: `${name}: first frame`, value: outcome.firstFrameMs ?? Number.NaN, unit: "ms" }];
+  rows.push({
+    what: `${name}: queue p95`,
+    value: outcome.queueP95Ms,
+    unit: "ms",
+    ...(goals.queue ? { goal: { atMost: 250 } } : {}),
+  });
+  if (outcome.share !== null)
+    rows.push({
+      what: `${name}: share of the link`,
+      value: outcome.share,
+      unit: "",
+      ...(goals.share ? { goal: { atLeast: 0.75 } } : {}),
+    });
+  rows.push({
+    what: `${name}: longest standstill`,
+    value: outcome.longestStandstillMs,
+    unit: "ms",
+    ...(goals.freezes ? { goal: { atMost: 1000 } } : {}),
+  });
+  if (outcome.fairness !== null)
+    rows.push({ what: `${name}: fairness`, value: outcome.fairness, unit: "×", goal: { atMost: 1.5 } });
+  if (outcome.backMs !== null)
+    rows.push({ what: `${name}: back after`, value: outcome.backMs, unit: "ms", goal: { atMost: 15_000 } });
+  return rows;
+});
+report("networks", figures, { outcomes });
+process.exit();
