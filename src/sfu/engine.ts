@@ -14,7 +14,7 @@ import { type PacketPath, typescriptPath } from "./forwarding/packet-path.ts";
 import { openNativePath } from "./native/native-path.ts";
 import type { ParticipantHost } from "./room/host.ts";
 import type { Participant } from "./room/participant.ts";
-import { Room } from "./room/room.ts";
+import { FAST_TICK_MS, Room } from "./room/room.ts";
 import { TransportFeedback } from "./rtcp/twcc-feedback.ts";
 import { IceAgent, plainAddress } from "./transport/ice.ts";
 import { useNativeCurves } from "./transport/native-curves.ts";
@@ -25,8 +25,6 @@ import { type Impair, UdpPort } from "./transport/udp.ts";
 import { createCertificate, type DtlsCertificate } from "./transport/werift-hooks.ts";
 import type { WorkerCall, WorkerSettings } from "./worker-protocol.ts";
 
-/** Requests for lost packets are due after 10 ms; everything else has more time. */
-const TICK_MS = 20;
 /** Tries to find a port that is free for UDP and TCP alike. */
 const PORT_ATTEMPTS = 20;
 const FIRST_MEDIA_BYTE = 128;
@@ -48,8 +46,9 @@ export class Engine {
   readonly #tcp: TcpPort | null;
   readonly #agent: IceAgent;
   readonly #host: ParticipantHost;
-  /** Only while there is a room: an idle server sleeps. */
+  /** As often as the busiest room needs it: an idle server sleeps. */
   #timer: Timer | null = null;
+  #everyMs: number | null = null;
   readonly #onFault: (error: unknown) => void;
   readonly #retired: Record<string, number> = {};
   #tickedAtMs = 0;
@@ -150,7 +149,7 @@ export class Engine {
       this.#onFault(error);
     }
     // Under load Bun's timers starve behind the socket: time passes here too.
-    if (nowMs - this.#tickedAtMs > 2 * TICK_MS) this.#tick(nowMs);
+    if (nowMs - this.#tickedAtMs > 2 * FAST_TICK_MS) this.#tick(nowMs);
   }
 
   #tick(nowMs: number): void {
@@ -164,20 +163,39 @@ export class Engine {
       }
     }
     this.#udp.schedule();
+    this.#setPace(nowMs);
+  }
+
+  #setPace(nowMs: number): void {
+    let everyMs: number | null = null;
+    for (const room of this.#rooms.values()) {
+      const wanted = room.tickEveryMs(nowMs);
+      if (wanted !== null && (everyMs === null || wanted < everyMs)) everyMs = wanted;
+    }
+    if (everyMs === this.#everyMs) return;
+    this.#stopTimer();
+    this.#everyMs = everyMs;
+    if (everyMs !== null) this.#timer = setInterval(() => this.#tick(this.#host.now()), everyMs);
   }
 
   /** Serves one call; what it throws goes back to the caller. */
   call(call: WorkerCall): MediaResponse<MediaMethod> {
+    try {
+      return this.#serve(call);
+    } finally {
+      this.#setPace(this.#host.now());
+    }
+  }
+
+  #serve(call: WorkerCall): MediaResponse<MediaMethod> {
     switch (call.method) {
       case "openRoom":
         if (!this.#rooms.has(call.request.roomId))
           this.#rooms.set(call.request.roomId, new Room(this.#host, call.request));
-        this.#timer ??= setInterval(() => this.#tick(this.#host.now()), TICK_MS);
         return;
       case "closeRoom":
         this.#rooms.get(call.request.roomId)?.close();
         this.#rooms.delete(call.request.roomId);
-        if (this.#rooms.size === 0) this.#stopTimer();
         return;
       case "addParticipant":
         return this.#room(call.request).add(call.request);
@@ -256,6 +274,7 @@ export class Engine {
   #stopTimer(): void {
     if (this.#timer) clearInterval(this.#timer);
     this.#timer = null;
+    this.#everyMs = null;
   }
 
   close(): void {

@@ -6,6 +6,7 @@ import type { NodeLoad } from "../../src/protocol/media-node.ts";
 import { Engine } from "../../src/sfu/engine.ts";
 import { type RtpView, rtpHeaderLength } from "../../src/sfu/rtp/rtp.ts";
 import { seededRandom } from "../../src/sfu/transport/impairment.ts";
+import type { WorkerCall } from "../../src/sfu/worker-protocol.ts";
 import { ALL, CAMERA, ROOM, RoomOfPeers, refusal } from "./room-of-peers.ts";
 
 describe("the engine", () => {
@@ -221,4 +222,30 @@ describe("the engine", () => {
     await room.node.closeRoom({ roomId: ROOM });
     expect(await room.node.rooms()).toEqual([]);
   });
+});
+
+test("an engine wakes by itself only while somebody is in a room", async () => {
+  let beats = 0;
+  const engine = await Engine.start(
+    { hostname: "127.0.0.1", port: 0, announce: ["127.0.0.1"], tcp: false, srtpProfiles: ["AEAD_AES_128_GCM"] },
+    {
+      emit() {},
+      onFault(error) {
+        throw error;
+      },
+      beat: () => void beats++,
+    },
+  );
+  const call = (method: string, request: object) => engine.call({ type: "call", id: 0, method, request } as WorkerCall);
+  const of = { roomId: ROOM, participantId: "ada" };
+  call("openRoom", { roomId: ROOM });
+  await Bun.sleep(150);
+  expect(beats).toBe(0);
+  call("addParticipant", { ...of, identity: "ada", permissions: ALL });
+  while (beats < 2) await Bun.sleep(5);
+  call("removeParticipant", of);
+  beats = 0;
+  await Bun.sleep(150);
+  expect(beats).toBe(0);
+  engine.close();
 });

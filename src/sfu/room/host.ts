@@ -39,7 +39,7 @@ export interface MediaOwner {
 
 /** The participant, to the room that keeps its tracks. */
 export interface TrackOwner {
-  readonly uplink: { tick(nowMs: number): void };
+  readonly uplink: { tick(nowMs: number): void; isBusy(nowMs: number): boolean };
   emit(event: WithoutSelf<OwnEvent>): void;
 }
 

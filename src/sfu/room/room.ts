@@ -19,7 +19,11 @@ import { Participant } from "./participant.ts";
 import { RoomRecorder } from "./room-recorder.ts";
 import { Voices } from "./voices.ts";
 
+/** Requests for lost packets are due after 10 ms; everything else has more time. */
+export const FAST_TICK_MS = 20;
 const SLOW_TICK_MS = 100;
+/** Timers come a little early. */
+const TIMER_SLACK_MS = 10;
 
 export class Room implements RoomOfTracks, DataSink {
   readonly #host: ParticipantHost;
@@ -164,11 +168,18 @@ export class Room implements RoomOfTracks, DataSink {
     return total;
   }
 
+  /** How often `tick` has to be called from now on; null while nobody is here. */
+  tickEveryMs(nowMs: number): number | null {
+    if (this.#participants.size === 0) return this.#recorder ? SLOW_TICK_MS : null;
+    for (const owner of this.#publishers) if (owner.uplink.isBusy(nowMs)) return FAST_TICK_MS;
+    return SLOW_TICK_MS;
+  }
+
   /** Only publishers have something to be done every few milliseconds; viewers are many. */
   tick(nowMs: number): void {
     for (const owner of this.#publishers) owner.uplink.tick(nowMs);
     if (nowMs < this.#slowTickDueMs) return;
-    this.#slowTickDueMs = nowMs + SLOW_TICK_MS;
+    this.#slowTickDueMs = nowMs + SLOW_TICK_MS - TIMER_SLACK_MS;
     for (const participant of this.#participants.values()) participant.tick(nowMs);
     this.#recorder?.tick(nowMs);
     const speakers = this.#voices.takeChange(nowMs);

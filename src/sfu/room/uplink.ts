@@ -26,6 +26,8 @@ type IncomingSection = {
   repairs: ReadonlyMap<number, NegotiatedCodec>;
 };
 
+const BUSY_MS = 1_000;
+
 export class Uplink {
   readonly feedback: PublisherFeedback;
   readonly #host: ParticipantHost;
@@ -217,6 +219,11 @@ export class Uplink {
       for (const layer of publication.layers) if (layer.ssrc === ssrc) return { publication, layer };
     }
     return null;
+  }
+
+  /** Packets come, or came until just now: there is something to report on and to ask for. */
+  isBusy(nowMs: number): boolean {
+    return nowMs - (this.#owner.connection?.liveness.mediaAtMs ?? 0) < BUSY_MS;
   }
 
   /** Packets are due: a track that is known, not muted, and wanted. */
