@@ -33,6 +33,8 @@ export async function startChild(
   const exited = new Promise<void>((resolve) => child.once("close", () => resolve()));
   const { url, apiKey, projectId } = await firstLine(child, command, said);
   const stop = async () => {
+    // Waited for now: a program whose last act this is must not end before it.
+    child.ref();
     child.stdin.end();
     await exited;
   };

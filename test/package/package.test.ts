@@ -134,6 +134,14 @@ test("a page with a call in it is rendered on a server, and waits there", async 
   expect((await installed.run(["node", "--input-type=module", "-e", script])).output).toContain("Joining…");
 }, 180_000);
 
+test("startStoa under Node: stop() is waited for to its end, and a program that forgets it ends all the same", async () => {
+  const binary = join(import.meta.dir, "../../bin/stoa");
+  const start = `import { startStoa } from "stoa"; const server = await startStoa({ binary: ${JSON.stringify(binary)} });`;
+  const run = async (script: string) => installed.run(["node", "--input-type=module", "-e", start + script]);
+  expect(await run('await server.stop(); console.log("stopped");')).toEqual({ code: 0, output: "stopped\n" });
+  expect((await run("console.log(server.url);")).code).toBe(0);
+}, 180_000);
+
 test("nothing else was installed, every module has its map, and no schema library is asked for", () => {
   const lock = JSON.parse(readFileSync(join(installed.folder, "package-lock.json"), "utf8"));
   expect(Object.keys(lock.packages).filter(Boolean)).toEqual(["node_modules/stoa"]);

@@ -81,7 +81,7 @@ export const CONFERENCE_STYLE = `
 .stoa-notice .stoa-button { height: 32px; }
 .stoa-message { grid-area: 1 / 1 / -1 / -1; display: grid; place-content: center; justify-items: center; gap: 14px; padding: 24px; text-align: center; }
 .stoa-message p { margin: 0; max-width: 44ch; }
-.stoa-captions { position: absolute; left: 50%; bottom: 20px; translate: -50% 0; z-index: 1; max-width: 80%; text-align: center; pointer-events: none; }
+.stoa-captions { position: absolute; left: 50%; bottom: 56px; translate: -50% 0; z-index: 1; max-width: 80%; text-align: center; pointer-events: none; }
 .stoa-captions > span, .stoa-captions ::slotted(*) { display: inline-block; padding: 4px 12px; border-radius: 8px; background: rgb(0 0 0 / 0.78); color: #fff; }
 .stoa-hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .stoa-stage > [role="status"] { align-self: center; justify-self: center; margin: 0; text-align: center; }
