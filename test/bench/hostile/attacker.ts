@@ -1,0 +1,122 @@
+/** One attacker in a network of its own: every attack at once until its time is over; what it managed goes to stdout. */
+import { connect, type Socket } from "node:net";
+import { deflateRawSync } from "node:zlib";
+import { RtcClient } from "../../../src/load-test/rtc-client.ts";
+
+type Arms = {
+  url: string;
+  mediaPort: number;
+  seconds: number;
+  rtcToken: string;
+  idleToken: string;
+  chatToken: string;
+  room: string;
+  thread: string;
+};
+const arms = JSON.parse(process.argv[2] ?? "{}") as Arms;
+const { url, mediaPort, chatToken, room } = arms;
+const until = Date.now() + arms.seconds * 1000;
+const counts: Record<string, number> = {};
+const HEAVY = `[${"[],".repeat(349_524)}[]]`;
+const IDLE_CONNECTIONS = 300;
+
+const request = (method: string, path: string, body?: string, token?: string) =>
+  fetch(`${url}${path}`, {
+    method,
+    body,
+    headers: {
+      ...(body && { "content-type": "application/json" }),
+      ...(token && { authorization: `Bearer ${token}` }),
+    },
+    signal: AbortSignal.timeout(10_000),
+  }).then((answer) => answer.arrayBuffer());
+
+/** Again and again, `at once` of them beside each other; a refusal is what it expects. */
+const attack = (name: string, atOnce: number, pauseMs: number, once: () => Promise<unknown>) =>
+  Promise.all(
+    Array.from({ length: atOnce }, async () => {
+      while (Date.now() < until) {
+        await once().catch(() => {});
+        counts[name] = (counts[name] ?? 0) + 1;
+        await Bun.sleep(pauseMs);
+      }
+    }),
+  );
+
+/** A description of 1.5 KB that inflates to half a megabyte. */
+const bomb = () => {
+  const formats = Array.from({ length: 16_000 }, (_, n) => `a=rtpmap:${n % 128} VP8/90000`).join("\r\n");
+  const feedback = "a=rtcp-fb:* nack\r\n".repeat(17_000);
+  return `v=0\r\no=- 0 0 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\nm=video 9 UDP/TLS/RTP/SAVPF 96\r\n${formats}\r\n${feedback}`;
+};
+const sdpDeflate = deflateRawSync(bomb()).toString("base64");
+const sections = (from: number) =>
+  `v=0\r\no=- 0 0 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\n${Array.from({ length: 200 }, (_, n) => `m=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:${from + n}\r\na=recvonly\r\n`).join("")}`;
+
+async function descriptions(): Promise<void> {
+  const client = new RtcClient({ url, token: arms.rtcToken });
+  await client.join();
+  await client.request("media.offer", { sdpDeflate, publish: [], subscribe: [] }).catch(() => {});
+  for (let from = 0; from < 1_000; from += 200) await client.negotiate({ sdp: sections(from) }).catch(() => {});
+  await client.leave();
+}
+
+async function flood(): Promise<void> {
+  const socket = new WebSocket(`${url.replace(/^http/, "ws")}/v1/chat/ws?token=${chatToken}`);
+  const closed = new Promise<void>((done) => {
+    socket.onclose = () => done();
+  });
+  socket.onopen = () => {
+    for (let n = 0; n < 5_000; n++) socket.send(JSON.stringify({ type: "room.leave", room, id: String(n) }));
+  };
+  await Promise.race([closed, Bun.sleep(3_000)]);
+  socket.close();
+}
+
+const idle: Socket[] = [];
+function holdOpen(): void {
+  const port = Number(new URL(url).port);
+  const { hostname } = new URL(url);
+  for (let n = 0; n < IDLE_CONNECTIONS; n++) {
+    const socket = connect(n % 2 ? port : mediaPort, hostname);
+    socket.on("error", () => {});
+    idle.push(socket);
+  }
+}
+
+holdOpen();
+const json = (value: object) => JSON.stringify(value);
+let telemetry = 0;
+await Promise.all([
+  attack("bodies without a credential", 4, 0, () => request("POST", "/v1/rooms", HEAVY)),
+  attack("bodies at the sign-in", 1, 50, () => request("POST", "/v1/auth/login", HEAVY)),
+  attack("session descriptions", 1, 200, descriptions),
+  attack("floods of frames", 1, 200, flood),
+  attack("the reference's viewer", 4, 0, () => request("GET", "/docs/viewer.js")),
+  attack("long threads", 1, 0, () => request("GET", `/v1/chat/messages/${arms.thread}/thread`, undefined, chatToken)),
+  attack("attachments", 1, 20, () =>
+    request(
+      "POST",
+      `/v1/chat/conversations/${room}/attachments`,
+      json({ filename: "f", mimeType: "a/b", size: 26_214_400 }),
+      chatToken,
+    ),
+  ),
+  attack("sentences in a character", 1, 20, () =>
+    request("POST", `/v1/chat/conversations/${room}/messages`, json({ text: "\uFDFA".repeat(4000) }), chatToken),
+  ),
+  attack("connections by telemetry", 1, 5, () =>
+    request(
+      "POST",
+      "/v1/telemetry/events",
+      json({ connectionId: `c${telemetry++}`, type: "connected" }),
+      arms.idleToken,
+    ),
+  ),
+  attack("guesses", 2, 0, () =>
+    request("GET", "/v1/project", undefined, `svk_dev_${crypto.randomUUID().slice(0, 16)}.x`),
+  ),
+]);
+for (const socket of idle) socket.destroy();
+console.log(JSON.stringify(counts));
+process.exit();
