@@ -69,6 +69,33 @@ test("the packet path knows the protocol alone, neither the database nor HTTP", 
   ).toEqual([]);
 });
 
+/** Folders of the packet path, from the ground up; what stands beside each other does not know each other, but for formats. */
+const PACKET_FLOORS = [
+  ["rtp"],
+  ["rtcp", "srtp", "codec", "sdp"],
+  ["bandwidth", "forwarding", "recording"],
+  ["native", "transport"],
+  ["tracks"],
+  ["room"],
+];
+
+test("within the packet path every arrow points down", () => {
+  const floorOf = (path: string) => {
+    const folder = path.split("/")[2] ?? "";
+    const floor = PACKET_FLOORS.findIndex((folders) => folders.includes(folder));
+    return floor < 0 ? PACKET_FLOORS.length : floor;
+  };
+  const folderOf = (path: string) => path.split("/")[2];
+  expect(
+    offenders(({ from, to, external }) => {
+      if (external || !under(from, "sfu") || !under(to, "sfu") || folderOf(from) === folderOf(to)) return false;
+      return (
+        floorOf(to) > floorOf(from) || (floorOf(to) === floorOf(from) && floorOf(to) > 1 && from.split("/").length > 3)
+      );
+    }),
+  ).toEqual([]);
+});
+
 test("the relay and the edge know neither the database, HTTP's framework nor a feature", () => {
   const small = ["src/kernel/clock.ts", "src/kernel/log.ts", "src/kernel/assets.ts", "src/kernel/addresses.ts"];
   expect(
