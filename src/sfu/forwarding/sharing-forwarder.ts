@@ -10,14 +10,14 @@ import type { Seat } from "./seat.ts";
 import type { SourcePacket } from "./source-packet.ts";
 
 /** Whose seat it is. */
-export interface Sitter {
+export interface SeatHolder {
   readonly numbers: Seat["numbers"];
   /** It sits there no longer: it has been sent so many bytes, and this number last. */
   left(bytes: number, lastOutgoing: number): void;
 }
 
 /** With what the audience had been sent when it was joined. */
-type Seated = { audience: Audience; seat: Seat; sitter: Sitter; packets: number; octets: number; bytes: number };
+type Seated = { audience: Audience; seat: Seat; holder: SeatHolder; packets: number; octets: number; bytes: number };
 
 export class SharingForwarder extends Forwarder {
   #seated: Seated | null = null;
@@ -71,7 +71,7 @@ export class SharingForwarder extends Forwarder {
    * Takes a seat in the layer's audience, which has just been sent `packet`, as this viewer has by `target`: from now on both
    * get the same. False when this viewer waits for something else.
    */
-  join(audience: Audience, packet: SourcePacket, target: FanOutTarget, nowMs: number, sitter: Sitter): boolean {
+  join(audience: Audience, packet: SourcePacket, target: FanOutTarget, nowMs: number, holder: SeatHolder): boolean {
     const constants = this.constants(packet);
     if (!constants) return false;
     const { transport, extensions } = target;
@@ -79,13 +79,13 @@ export class SharingForwarder extends Forwarder {
       ...constants,
       transport,
       extensions,
-      numbers: sitter.numbers,
+      numbers: holder.numbers,
       index: -1,
       leave: () => this.leave(),
     };
     if (!audience.seat(seat, packet, nowMs)) return false;
     const { packets, octets, bytes } = audience;
-    this.#seated = { audience, seat, sitter, packets, octets, bytes };
+    this.#seated = { audience, seat, holder, packets, octets, bytes };
     transport.seated.add(seat);
     return true;
   }
@@ -106,6 +106,6 @@ export class SharingForwarder extends Forwarder {
     }
     audience.table.remove(seat);
     seat.transport.seated.delete(seat);
-    seated.sitter.left(seatedBytes, this.lastOutgoing);
+    seated.holder.left(seatedBytes, this.lastOutgoing);
   }
 }

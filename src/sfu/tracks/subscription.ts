@@ -3,7 +3,7 @@ import type { Layer } from "../../protocol/room-records.ts";
 import type { DeliveryReason, LayerChoice } from "../../protocol/signaling.ts";
 import type { FanOutTarget, FanOutTransport } from "../forwarding/fan-out-target.ts";
 import { type Forwarder, PAUSED } from "../forwarding/forwarder.ts";
-import type { Sitter } from "../forwarding/sharing-forwarder.ts";
+import type { SeatHolder } from "../forwarding/sharing-forwarder.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
 import type { TransportSequence } from "../rtcp/twcc-feedback.ts";
 import type { ClockReference } from "../rtp/timestamp-map.ts";
@@ -138,7 +138,7 @@ export class Subscription implements Subscriber {
     const { section } = this;
     const { target, forwarder, responder } = section;
     if (!target || !forwarder || !section.canShareAudience || this.catchUpFrom !== null) return false;
-    const sitter: Sitter = {
+    const holder: SeatHolder = {
       numbers: section.usesTransportSequence ? this.#sequence : null,
       left: (bytes, lastOutgoing) => {
         this.#bytesOut += bytes;
@@ -146,7 +146,7 @@ export class Subscription implements Subscriber {
         this.publication.single(this);
       },
     };
-    if (!forwarder.join(layer.audience, packet, target, nowMs, sitter)) return false;
+    if (!forwarder.join(layer.audience, packet, target, nowMs, holder)) return false;
     if (forwarder.seat) responder?.seated(forwarder.seat, layer.audience, layer.ring);
     return true;
   }
