@@ -1,6 +1,7 @@
 /** ICE-TCP, passive (RFC 6544): for clients whose network lets no UDP through. Packets travel in RFC 4571 frames. */
 
 import { createUnsentBound } from "./socket-options.ts";
+import { Admission } from "./tcp-admission.ts";
 
 const MAX_FRAME_BYTES = 2_048;
 /** Media waiting for a slow connection; what comes later is lost, whole frames at a time. */
@@ -9,7 +10,6 @@ const MAX_PENDING_BYTES = 256 * 1_024;
 const MAX_UNSENT_BYTES = 16 * 1_024;
 /** A connection that has not shown a valid check by then is closed. */
 const AUTHENTICATE_WITHIN_MS = 10_000;
-const MAX_CONNECTIONS = 2_000;
 
 export type TcpOptions = {
   hostname: string;
@@ -86,18 +86,19 @@ export class TcpConnection {
     return true;
   }
 
+  /** At once: a peer that only waits would otherwise hold its half of the connection, and our descriptor. */
   close(): void {
-    this.#socket.end();
+    this.#socket.terminate();
   }
 }
 
 export class TcpPort {
   readonly #listener: Bun.TCPSocketListener<State>;
-  readonly #connections: Set<TcpConnection>;
+  readonly #connections: ReadonlySet<TcpConnection>;
   readonly #unsentBound: { close(): void };
 
   static listen(options: TcpOptions): TcpPort {
-    const connections = new Set<TcpConnection>();
+    const admission = new Admission<TcpConnection>();
     const unsentBound = createUnsentBound(MAX_UNSENT_BYTES);
     const listener = Bun.listen<State>({
       hostname: options.hostname,
@@ -106,11 +107,10 @@ export class TcpPort {
         open(socket) {
           const connection = new TcpConnection(socket);
           socket.data = { connection };
-          if (connections.size >= MAX_CONNECTIONS) {
+          if (!admission.admit(connection)) {
             connection.close();
             return;
           }
-          connections.add(connection);
           const { fd } = socket as { fd?: number };
           if (fd !== undefined) unsentBound.apply(fd);
           setTimeout(() => {
@@ -124,18 +124,18 @@ export class TcpPort {
         },
         drain: (socket) => socket.data.connection.drained(),
         close(socket) {
-          connections.delete(socket.data.connection);
+          admission.connections.delete(socket.data.connection);
           options.onClosed(socket.data.connection);
         },
         error: (socket) => socket.data?.connection.close(),
       },
     });
-    return new TcpPort(listener, connections, unsentBound);
+    return new TcpPort(listener, admission.connections, unsentBound);
   }
 
   private constructor(
     listener: Bun.TCPSocketListener<State>,
-    connections: Set<TcpConnection>,
+    connections: ReadonlySet<TcpConnection>,
     unsentBound: { close(): void },
   ) {
     this.#listener = listener;
@@ -148,7 +148,7 @@ export class TcpPort {
   }
 
   close(): void {
-    for (const connection of this.#connections) connection.close();
+    for (const connection of [...this.#connections]) connection.close();
     this.#listener.stop(true);
     this.#unsentBound.close();
   }

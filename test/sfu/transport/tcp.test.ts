@@ -2,6 +2,7 @@ import { dlopen, FFIType, ptr } from "bun:ffi";
 import { afterEach, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { type TcpConnection, TcpPort } from "../../../src/sfu/transport/tcp.ts";
+import { MAX_UNPROVEN_PER_ADDRESS } from "../../../src/sfu/transport/tcp-admission.ts";
 
 function frame(text: string): Buffer {
   const body = Buffer.from(text);
@@ -128,5 +129,24 @@ describe("ICE over TCP", () => {
     socket.end();
     await until(() => closed.length === 1);
     expect(port.connections).toBe(0);
+  });
+
+  test("of one address the oldest that proved nothing gives way; who proved something stays", async () => {
+    const { port, number, connections } = listen();
+    const proven = await connect(number);
+    proven.socket.write(frame("check"));
+    await until(() => connections.length === 1);
+    (connections[0] as TcpConnection).authenticated = true;
+    const idle: Awaited<ReturnType<typeof connect>>[] = [];
+    for (let i = 0; i < MAX_UNPROVEN_PER_ADDRESS; i += 1) idle.push(await connect(number));
+    await until(() => port.connections === MAX_UNPROVEN_PER_ADDRESS + 1);
+    const late = await connect(number);
+    await until(() => idle[0]?.isClosed() ?? false);
+    expect(idle.slice(1).some((one) => one.isClosed())).toBe(false);
+    expect(proven.isClosed()).toBe(false);
+    late.socket.write(frame("late"));
+    await until(() => connections.length === 2);
+    expect(late.isClosed()).toBe(false);
+    expect(port.connections).toBe(MAX_UNPROVEN_PER_ADDRESS + 1);
   });
 });

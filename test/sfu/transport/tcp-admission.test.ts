@@ -1,0 +1,54 @@
+import { describe, expect, test } from "bun:test";
+import { Admission, MAX_CONNECTIONS, MAX_UNPROVEN_PER_ADDRESS } from "../../../src/sfu/transport/tcp-admission.ts";
+
+type Fake = { address: string; authenticated: boolean; closed: boolean; close(): void };
+
+function fake(address: string, authenticated = false): Fake {
+  return {
+    address,
+    authenticated,
+    closed: false,
+    close() {
+      this.closed = true;
+    },
+  };
+}
+
+describe("who may hold a TCP connection to a media port", () => {
+  test("idle connections from many addresses fill the port and deny it to nobody", () => {
+    const admission = new Admission<Fake>();
+    const idle = Array.from({ length: MAX_CONNECTIONS }, (_, i) => fake(`192.0.2.${i % 200}`));
+    for (const one of idle) expect(admission.admit(one)).toBe(true);
+    const honest = fake("203.0.113.1");
+    expect(admission.admit(honest)).toBe(true);
+    expect(idle.map(({ closed }) => closed)).toEqual(idle.map((_, i) => i === 0));
+    expect(admission.connections.size).toBe(MAX_CONNECTIONS);
+  });
+
+  test("one address has few that proved nothing, however many it opens", () => {
+    const admission = new Admission<Fake>();
+    const other = fake("203.0.113.1");
+    admission.admit(other);
+    for (let i = 0; i < 10_000; i += 1) expect(admission.admit(fake("192.0.2.1"))).toBe(true);
+    expect(admission.connections.size).toBe(MAX_UNPROVEN_PER_ADDRESS + 1);
+    expect(other.closed).toBe(false);
+  });
+
+  test("the addresses of one IPv6 subscriber are one", () => {
+    const admission = new Admission<Fake>();
+    for (let i = 0; i < 100; i += 1) admission.admit(fake(`2001:db8:1:2::${i.toString(16)}`));
+    expect(admission.connections.size).toBe(MAX_UNPROVEN_PER_ADDRESS);
+    admission.admit(fake("2001:db8:1:3::1"));
+    expect(admission.connections.size).toBe(MAX_UNPROVEN_PER_ADDRESS + 1);
+    for (let i = 0; i < 100; i += 1) admission.admit(fake(`::ffff:192.0.2.${i}`));
+    expect(admission.connections.size).toBe(MAX_UNPROVEN_PER_ADDRESS + 101);
+  });
+
+  test("who proved something never gives way, and a port full of them is full", () => {
+    const admission = new Admission<Fake>();
+    const proven = Array.from({ length: MAX_CONNECTIONS }, (_, i) => fake(`192.0.2.${i % 200}`, true));
+    for (const one of proven) admission.admit(one);
+    expect(admission.admit(fake("203.0.113.1"))).toBe(false);
+    expect(proven.some(({ closed }) => closed)).toBe(false);
+  });
+});
