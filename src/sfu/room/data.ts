@@ -8,6 +8,7 @@ import {
 } from "../../protocol/signaling.ts";
 import { TokenBucket } from "../transport/token-bucket.ts";
 import type { DataChannel } from "../transport/werift-hooks.ts";
+import { DataBudget, SENDER_RATES } from "./data-budget.ts";
 
 export type DataKind = keyof typeof DATA_CHANNELS;
 
@@ -27,7 +28,8 @@ export type DataOwner = {
 };
 
 export type DataSink = {
-  relay(from: DataOwner, kind: DataKind, frame: { topic?: string; to?: string[]; payload: string }): void;
+  /** False: more than the room, or this sender's `share` of it, may deliver now. */
+  relay(from: DataOwner, kind: DataKind, frame: DataChannelFrame, share: DataBudget): boolean;
 };
 
 export class DataRelay {
@@ -39,6 +41,7 @@ export class DataRelay {
   readonly #channels = new Map<DataKind, DataChannel>();
   readonly #messages: TokenBucket;
   readonly #bytes: TokenBucket;
+  readonly #share: DataBudget;
   #waiting: string[] = [];
   #waitingBytes = 0;
 
@@ -47,6 +50,7 @@ export class DataRelay {
     this.#owner = owner;
     this.#messages = new TokenBucket(MESSAGES_PER_SECOND, MESSAGES_PER_SECOND, now);
     this.#bytes = new TokenBucket(BYTES_PER_SECOND, BYTES_PER_SECOND, now);
+    this.#share = new DataBudget(SENDER_RATES, now);
   }
 
   get isOpen(): boolean {
@@ -70,8 +74,8 @@ export class DataRelay {
     const size = typeof data === "string" ? Buffer.byteLength(data) : data.length;
     const within = this.#messages.take(1) && this.#bytes.take(size);
     const frame = within && kind && typeof data === "string" && size <= DATA_FRAME_MAX_BYTES ? parseFrame(data) : null;
-    if (!frame || !kind || !this.#owner.permissions.publishData) this.refused++;
-    else this.#room.relay(this.#owner, kind, frame);
+    const allowed = frame && kind && this.#owner.permissions.publishData;
+    if (!allowed || !this.#room.relay(this.#owner, kind, frame, this.#share)) this.refused++;
   }
 
   /** False: this client has no channel, tell it on its socket. */

@@ -10,10 +10,11 @@ import type {
 } from "../../protocol/media-node.ts";
 import { MediaError } from "../../protocol/media-node.ts";
 import type { NetworkProfile } from "../../protocol/playground.ts";
-import { DATA_FRAME_MAX_BYTES, type DataChannelDelivery } from "../../protocol/signaling.ts";
+import { DATA_FRAME_MAX_BYTES, type DataChannelDelivery, type DataChannelFrame } from "../../protocol/signaling.ts";
 import { Dynacast } from "../tracks/dynacast.ts";
 import type { Publication } from "../tracks/publication.ts";
 import type { DataKind, DataOwner, DataSink } from "./data.ts";
+import { DataBudget, ROOM_RATES } from "./data-budget.ts";
 import type { ParticipantHost, RoomOfTracks, TrackOwner } from "./host.ts";
 import { Participant } from "./participant.ts";
 import { RoomRecorder } from "./room-recorder.ts";
@@ -37,6 +38,7 @@ export class Room implements RoomOfTracks, DataSink {
   readonly #dynacast = new Dynacast();
   /** By identity, so that it outlasts a rejoin. */
   readonly #networks = new Map<string, NetworkProfile>();
+  readonly #dataBudget: DataBudget;
   #recorder: RoomRecorder | null = null;
   #slowTickDueMs = 0;
 
@@ -44,6 +46,7 @@ export class Room implements RoomOfTracks, DataSink {
     this.#host = host;
     this.#roomId = options.roomId;
     this.#voices = new Voices(options.audibleVoices);
+    this.#dataBudget = new DataBudget(ROOM_RATES, host.now);
   }
 
   get size(): number {
@@ -132,8 +135,11 @@ export class Room implements RoomOfTracks, DataSink {
     this.#voices.heard(publication, level, nowMs);
   }
 
-  relay(from: DataOwner, kind: DataKind, frame: { topic?: string; to?: string[]; payload: string }): void {
-    this.#deliver(from.self.identity, kind, frame);
+  relay(from: DataOwner, kind: DataKind, frame: DataChannelFrame, share: DataBudget): boolean {
+    if (share.isSpent || this.#dataBudget.isSpent) return false;
+    const recipients = this.#deliver(from.self.identity, kind, frame);
+    for (const budget of [share, this.#dataBudget]) budget.spend(recipients, frame.payload.length);
+    return true;
   }
 
   sendData({ from, topic, to, payload }: SendData): void {
@@ -146,16 +152,21 @@ export class Room implements RoomOfTracks, DataSink {
     from: string | null,
     kind: DataKind,
     { topic, to, payload }: { topic?: string; to?: string[]; payload: string },
-  ): void {
+  ): number {
     const delivery: DataChannelDelivery = { from, ...(topic === undefined ? {} : { topic }), payload };
     const text = JSON.stringify(delivery);
+    const addressed = to && new Set(to);
     const recipients: string[] = [];
+    let delivered = 0;
     for (const [participantId, participant] of this.#participants) {
       const { identity } = participant.self;
-      if (identity === from || !participant.permissions.publishData || (to && !to.includes(identity))) continue;
+      if (identity === from || !participant.permissions.publishData || (addressed && !addressed.has(identity)))
+        continue;
+      delivered += 1;
       if (!participant.data.deliver(kind, delivery, text)) recipients.push(participantId);
     }
     if (recipients.length > 0) this.#host.emit({ type: "data", roomId: this.#roomId, ...delivery, recipients });
+    return delivered;
   }
 
   refusals(): Record<string, number> {

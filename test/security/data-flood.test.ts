@@ -1,0 +1,79 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import type { ParticipantHost } from "../../src/sfu/room/host.ts";
+import { Room } from "../../src/sfu/room/room.ts";
+import type { DataChannel } from "../../src/sfu/transport/werift-hooks.ts";
+import { fakeClock } from "../harness/clock.ts";
+import { ALL } from "../sfu/room-of-peers.ts";
+
+const CHANNEL: DataChannel = { label: "lossy", isOpen: true, bufferedAmount: 0, send() {}, close() {} };
+
+/** Nobody here has a connection: what is delivered is told to the room's sockets, and counted there. */
+describe("data of one sender to many", () => {
+  let clock: ReturnType<typeof fakeClock>;
+  let room: Room;
+  let deliveries: Map<string, number>;
+
+  beforeEach(() => {
+    clock = fakeClock();
+    deliveries = new Map();
+    const host = {
+      now: clock.now,
+      emit(event: { type: string; from?: string; recipients?: string[] }) {
+        if (event.type !== "data" || !event.from || !event.recipients) return;
+        deliveries.set(event.from, (deliveries.get(event.from) ?? 0) + event.recipients.length);
+      },
+      udp: { repairs: {} },
+    } as unknown as ParticipantHost;
+    room = new Room(host, { roomId: "room", audibleVoices: 2 });
+    for (let i = 0; i < 16; i += 1) {
+      room.add({ roomId: "room", participantId: `p${i}`, identity: `p${i}`, permissions: ALL });
+    }
+  });
+
+  const send = (who: string, payload: string) => room.find(who)?.data.received(CHANNEL, JSON.stringify({ payload }));
+
+  /** Every sender as fast as its own budget of messages allows, for so long. */
+  function flood(senders: string[], seconds: number, payload = "x"): void {
+    for (let ms = 0; ms < seconds * 1_000; ms += 2) {
+      for (const sender of senders) send(sender, payload);
+      clock.advance(2);
+    }
+  }
+
+  test("delivers 2,000 a second and no more, however many listen", () => {
+    flood(["p0"], 8);
+    expect(deliveries.get("p0")).toBeGreaterThanOrEqual(8 * 2_000);
+    expect(deliveries.get("p0")).toBeLessThanOrEqual(9 * 2_000 + 15);
+  });
+
+  test("delivers 8 MiB a second and no more, however large its messages are", () => {
+    const payload = "x".repeat(60_000);
+    flood(["p0"], 8, payload);
+    expect((deliveries.get("p0") ?? 0) * payload.length).toBeLessThanOrEqual(9 * 8 * 1024 * 1024 + 15 * payload.length);
+  });
+
+  test("leaves others their share, and all of them together have a bound", () => {
+    for (let ms = 0; ms < 8_000; ms += 2) {
+      send("p0", "x");
+      if (ms % 50 === 0) send("p1", "honest");
+      clock.advance(2);
+    }
+    expect(deliveries.get("p1")).toBe(160 * 15);
+    deliveries.clear();
+    flood(["p2", "p3", "p4", "p5", "p6"], 8);
+    const total = [...deliveries.values()].reduce((sum, count) => sum + count, 0);
+    expect(total).toBeLessThanOrEqual(9 * 4_000 + 5 * 15);
+  });
+
+  test("a message to more than a second's worth of listeners is sent to all of them", () => {
+    for (let i = 16; i < 3_000; i += 1) {
+      room.add({ roomId: "room", participantId: `p${i}`, identity: `p${i}`, permissions: ALL });
+    }
+    send("p0", "to all");
+    send("p0", "too soon");
+    expect(deliveries.get("p0")).toBe(2_999);
+    clock.advance(1_000);
+    send("p0", "again");
+    expect(deliveries.get("p0")).toBe(2 * 2_999);
+  });
+});
