@@ -32,6 +32,8 @@ export const Permissions = Type.Object({
   publishAudio: Type.Boolean(),
   publishVideo: Type.Boolean(),
   publishData: Type.Boolean(),
+  /** May replace its own metadata; what the backend signed stays true otherwise. */
+  updateMetadata: Type.Boolean(),
 });
 export type Permissions = Static<typeof Permissions>;
 

@@ -13,8 +13,6 @@ export type LiveRooms = {
   /** The node that the room is on; null while nobody is in it. */
   serverOf(roomId: string): string | null;
   has(roomId: string, identity: string): boolean;
-  /** The token with which this participant joined. */
-  tokenOf(roomId: string, identity: string): string;
   permissionsOf(roomId: string, identity: string): Permissions;
   update(
     roomId: string,

@@ -28,10 +28,10 @@ export function moderationService(
       const { id: roomId } = rooms.find(ref);
       const metadata = change.metadata === undefined ? undefined : checkedMetadata(change.metadata);
       if (!change.permissions) return liveRooms.update(roomId, identity, { metadata });
-      const tokenId = liveRooms.tokenOf(roomId, identity);
-      const permissions = resolvePermissions(change.permissions, liveRooms.permissionsOf(roomId, identity));
+      const changed = change.permissions;
+      const permissions = resolvePermissions(changed, liveRooms.permissionsOf(roomId, identity));
       // On record first: whoever reconnects in between must not get the old ones back.
-      await write((unit) => rtcTokens.setPermissions(unit, tokenId, permissions));
+      await write((unit) => rtcTokens.changePermissions(unit, roomId, identity, changed));
       return liveRooms.update(roomId, identity, { permissions, metadata });
     },
 

@@ -6,7 +6,7 @@ import { Participant, Track } from "../protocol/room-records.ts";
 import { DATA_SEND_MAX_BYTES } from "../protocol/signaling.ts";
 import type { ModerationService } from "./moderation.service.ts";
 import { MuteTrack } from "./room.schema.ts";
-import { RtcTokenPermissions } from "./rtc-token.schema.ts";
+import { RtcTokenPermissions, refuseUnknownPermissions } from "./rtc-token.schema.ts";
 
 const NOT_THERE = ["SVC_ROOM_NOT_FOUND", "SVC_PARTICIPANT_NOT_FOUND", "SVC_RTC_SERVER_UNREACHABLE"] as const;
 
@@ -27,6 +27,7 @@ export const participantRoutes = ({ guards }: Http, moderation: ModerationServic
       ({ caller, params, body }) => moderation.update({ ...caller, roomId: params.id }, params.identity, body),
       {
         ...documented("Change a participant's permissions (merged) or metadata, live", [...NOT_THERE]),
+        beforeHandle: refuseUnknownPermissions,
         body: t.Object({
           permissions: t.Optional(RtcTokenPermissions),
           metadata: t.Optional(nullable(t.String({ maxLength: 2_048 }))),

@@ -7,6 +7,7 @@ const PERMISSION_DEFAULTS: Permissions = {
   publishAudio: false,
   publishVideo: false,
   publishData: false,
+  updateMetadata: false,
 };
 
 /** Every field present: what was asked for, and the default where nothing was. */
@@ -22,5 +23,6 @@ export function resolvePermissions(
     publishAudio: pick("publishAudio"),
     publishVideo: pick("publishVideo"),
     publishData: pick("publishData"),
+    updateMetadata: pick("updateMetadata"),
   };
 }

@@ -4,6 +4,7 @@ import type { Facts } from "../kernel/facts.ts";
 import type { Environment } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
+import { participantPermissionStore } from "./participant-permission.store.ts";
 import { roomStore } from "./room.store.ts";
 import type { RoomRow } from "./room.table.ts";
 
@@ -21,6 +22,7 @@ const NOBODY: RoomPresence = { participantCount: 0, serverName: null };
 
 export function roomService({ db, bus, ids, now }: Runtime) {
   const store = roomStore(db);
+  const permissions = participantPermissionStore(db);
 
   function find({ projectId, environment, roomId }: RoomRef): RoomRow {
     const row = store.find(roomId);
@@ -89,6 +91,7 @@ export function roomService({ db, bus, ids, now }: Runtime) {
       if (row.status === "CLOSED") return row;
       const at = now();
       store.close(unit, row.id, at);
+      permissions.removeRoom(unit, row.id);
       bus.announce(unit, "roomClosed", {
         roomId: row.id,
         projectId: row.projectId,

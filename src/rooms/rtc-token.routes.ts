@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import type { Http } from "../kernel/http/http.ts";
 import { documented } from "../kernel/http/reference/docs.ts";
 import type { Runtime } from "../runtime.ts";
-import { MintRtcToken, RtcToken } from "./rtc-token.schema.ts";
+import { MintRtcToken, RtcToken, refuseUnknownPermissions } from "./rtc-token.schema.ts";
 import type { RtcTokenService } from "./rtc-token.service.ts";
 
 export const rtcTokenRoutes = (
@@ -30,6 +30,7 @@ export const rtcTokenRoutes = (
           "SVC_IDEMPOTENCY_IN_PROGRESS",
         ]),
         transform: rateLimit("RTC_TOKENS"),
+        beforeHandle: refuseUnknownPermissions,
         body: MintRtcToken,
         response: { 201: RtcToken },
       },

@@ -1,4 +1,5 @@
 import { t } from "elysia";
+import { refuseUnknownFields } from "../kernel/http/body.ts";
 import { Identity, nullable, Timestamp, wholeNumber } from "../kernel/http/schema.ts";
 import { IceServer, Permissions } from "../protocol/room-records.ts";
 
@@ -10,7 +11,11 @@ export const RtcTokenPermissions = t.Object({
   publishAudio: t.Optional(t.Boolean({ default: false, description: "With `publish`: restricts to audio" })),
   publishVideo: t.Optional(t.Boolean({ default: false, description: "With `publish`: restricts to video" })),
   publishData: t.Optional(t.Boolean({ default: false, description: "May send and receive data messages" })),
+  updateMetadata: t.Optional(t.Boolean({ default: false, description: "May replace its own metadata" })),
 });
+
+/** A route's `beforeHandle`: a name that means nothing here is a mistake, and would otherwise be one without a sound. */
+export const refuseUnknownPermissions = refuseUnknownFields(Object.keys(RtcTokenPermissions.properties), "permissions");
 
 export const MintRtcToken = t.Object({
   participantIdentity: Identity,

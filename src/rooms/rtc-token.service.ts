@@ -4,6 +4,7 @@ import { ApiError, invalid } from "../protocol/errors.ts";
 import type { Permissions } from "../protocol/room-records.ts";
 import type { Runtime } from "../runtime.ts";
 import { iceServersFor } from "./ice-servers.ts";
+import { participantPermissionStore } from "./participant-permission.store.ts";
 import { resolvePermissions } from "./permissions.ts";
 import type { RoomRef, RoomService } from "./room.service.ts";
 import type { RoomRow } from "./room.table.ts";
@@ -44,6 +45,11 @@ const KEEP_EXPIRED_MS = 7 * 24 * 3_600_000;
 export function rtcTokenService(runtime: Runtime, { rooms, mayMint, isArchived }: RtcTokenDeps) {
   const { db, bus, config, ids, jwt, now, write } = runtime;
   const store = rtcTokenStore(db);
+  const changes = participantPermissionStore(db);
+
+  /** What a token grants, as changed since for this identity in this room. */
+  const heldPermissions = (roomId: string, identity: string, granted: Permissions): Permissions =>
+    resolvePermissions(changes.find(roomId, identity), granted);
 
   function revoke(unit: Unit, tokenId: string, roomId: string): void {
     store.revoke(unit, tokenId, now());
@@ -51,7 +57,9 @@ export function rtcTokenService(runtime: Runtime, { rooms, mayMint, isArchived }
   }
 
   return {
-    ...createRtcTokenVerifier(runtime, store, isArchived),
+    ...createRtcTokenVerifier(runtime, store, isArchived, heldPermissions),
+
+    heldPermissions,
 
     isRevoked: (tokenId: string): boolean => store.find(tokenId)?.revokedAt !== null,
 
@@ -121,8 +129,11 @@ export function rtcTokenService(runtime: Runtime, { rooms, mayMint, isArchived }
       return tokenIds.length;
     },
 
-    /** Changed while in the room: whoever comes back with the same token gets these, not what it was minted with. */
-    setPermissions: store.setPermissions,
+    /** Holds for this identity in this room, whichever of its tokens it comes with, until changed or the room closes. */
+    changePermissions(unit: Unit, roomId: string, identity: string, change: Partial<Permissions>): void {
+      const before = changes.find(roomId, identity);
+      changes.set(unit, roomId, identity, { ...before, ...change });
+    },
 
     /** Forgets tokens that are long over; called by a job. */
     sweep: () => write((unit) => store.removeExpired(unit, now() - KEEP_EXPIRED_MS)),

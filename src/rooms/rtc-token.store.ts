@@ -1,8 +1,7 @@
 import { and, eq, gt, isNull, lte, sql } from "drizzle-orm";
 import type { Db } from "../kernel/db/open.ts";
-import { changing, reading, run } from "../kernel/db/statements.ts";
+import { changing, reading } from "../kernel/db/statements.ts";
 import type { Unit } from "../kernel/db/writer.ts";
-import type { Permissions } from "../protocol/room-records.ts";
 import { type RtcTokenRow, rtcTokens } from "./rtc-token.table.ts";
 
 export function rtcTokenStore(db: Db) {
@@ -58,10 +57,8 @@ export function rtcTokenStore(db: Db) {
     /** Ids of the tokens with which this identity could still join. */
     usable: (roomId: string, identity: string, at: number): string[] =>
       usable.all({ roomId, identity, at }).map(({ id }) => id),
-    insert: (unit: Unit, row: Omit<RtcTokenRow, "revokedAt" | "permissions">) => void insert.run(unit, row),
+    insert: (unit: Unit, row: Omit<RtcTokenRow, "revokedAt">) => void insert.run(unit, row),
     revoke: (unit: Unit, id: string, at: number) => void revoke.run(unit, { id, at }),
-    setPermissions: (unit: Unit, id: string, permissions: Permissions) =>
-      void run(unit, db.update(rtcTokens).set({ permissions }).where(eq(rtcTokens.id, id))),
     removeExpired: (unit: Unit, at: number) => void expire.run(unit, { at }),
   };
 }

@@ -1,5 +1,4 @@
 import { index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import type { Permissions } from "../protocol/room-records.ts";
 import { rooms } from "./room.table.ts";
 
 /** That a token was minted, until when it counts, and whether it was revoked; never the token itself. */
@@ -14,8 +13,6 @@ export const rtcTokens = sqliteTable(
     createdAt: integer("created_at").notNull(),
     expiresAt: integer("expires_at").notNull(),
     revokedAt: integer("revoked_at"),
-    /** Set when they were changed after minting; they outweigh those in the token. */
-    permissions: text("permissions", { mode: "json" }).$type<Permissions>(),
   },
   (table) => [
     index("rtc_tokens_by_identity").on(table.roomId, table.participantIdentity),

@@ -1,11 +1,11 @@
-import { Value } from "@sinclair/typebox/value";
 import type { RtcTokenCaller } from "../kernel/http/callers.ts";
 import { tokensValidFrom } from "../kernel/installation.ts";
 import type { Claims } from "../kernel/jwt.ts";
 import type { Environment } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
-import { Permissions } from "../protocol/room-records.ts";
+import type { Permissions } from "../protocol/room-records.ts";
 import type { Runtime } from "../runtime.ts";
+import { resolvePermissions } from "./permissions.ts";
 import type { rtcTokenStore } from "./rtc-token.store.ts";
 
 type RtcTokenVerifier = {
@@ -26,6 +26,7 @@ export function createRtcTokenVerifier(
   { db, jwt }: Runtime,
   store: ReturnType<typeof rtcTokenStore>,
   isArchived: (projectId: string) => boolean,
+  held: (roomId: string, identity: string, permissions: Permissions) => Permissions,
 ): RtcTokenVerifier {
   const validFrom = tokensValidFrom(db);
   function callerOf(claims: Claims): RtcTokenCaller {
@@ -40,7 +41,8 @@ export function createRtcTokenVerifier(
       environment: claims.environment as Environment,
       roomId: row.roomId,
       participantIdentity: row.participantIdentity,
-      permissions: row.permissions ?? Value.Decode(Permissions, claims.permissions),
+      // Ours by its signature; one of an earlier version may lack a name.
+      permissions: held(row.roomId, row.participantIdentity, resolvePermissions(claims.permissions as Permissions)),
       metadata: typeof claims.metadata === "string" ? claims.metadata : null,
       expiresAt: claims.exp * 1000,
     };

@@ -22,7 +22,7 @@ export function createApi(url: string, key: string): Api {
     call,
     room: async (name = crypto.randomUUID()) => String((await call("POST", "/v1/rooms", { name })).body.id),
     async mint(roomId, participantIdentity, body = {}) {
-      const permissions = { publish: true, publishData: true };
+      const permissions = { publish: true, publishData: true, updateMetadata: true };
       const path = `/v1/rooms/${roomId}/rtc-tokens`;
       const reply = await call("POST", path, { participantIdentity, permissions, ...body });
       return { token: String(reply.body.token), tokenId: String(reply.body.tokenId) };

@@ -41,7 +41,7 @@ export type RtcServer = TestServer & {
   ): Promise<RtcClient & { ack: Frame }>;
 };
 
-const ALL = { publish: true, publishData: true };
+const ALL = { publish: true, publishData: true, updateMetadata: true };
 let clients = 0;
 
 /** Lets everything that is already on its way arrive. */

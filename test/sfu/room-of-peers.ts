@@ -15,6 +15,7 @@ export const ALL: Permissions = {
   publishAudio: false,
   publishVideo: false,
   publishData: true,
+  updateMetadata: true,
 };
 
 export const ROOM = "room";

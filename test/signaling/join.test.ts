@@ -42,6 +42,7 @@ describe("[signaling] room.join", () => {
         publishAudio: false,
         publishVideo: false,
         publishData: true,
+        updateMetadata: true,
       },
       limits: { maxMessageBytes: 16_384, messagesPerWindow: 100, windowSeconds: 60, maxParticipants: 50 },
     });
@@ -126,7 +127,7 @@ describe("[15] one identity, one participant", () => {
     const first = await server.joined(roomId, "ada");
     clock.advance(5_000);
     const second = await server.joined(roomId, "ada");
-    expect(second.ack.mode).toBe("new");
+    expect(second.ack.mode).toBe("replaced");
     expect(second.ack.sessionId).not.toBe(first.ack.sessionId);
     expect(first.of("bye")).toMatchObject([{ reason: "replaced", action: "stop" }]);
     expect(first.closed).toEqual({ code: 4409, reason: "replaced" });

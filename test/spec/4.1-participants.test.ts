@@ -118,7 +118,7 @@ describe("[signaling] PATCH …/participants/{identity}", () => {
     expect((await ada.ask("media.offer", { sdp: "v=0", publish, subscribe: [] })).code).toBe("PERMISSION_DENIED");
   });
 
-  test("a lowered permission stays with the token across a new join", async () => {
+  test("[contract 16] a changed permission holds for the identity, whichever of its tokens it comes with", async () => {
     const roomId = await server.room();
     const { token } = await server.mint(roomId, "ada");
     const ada = server.connect(token);
@@ -126,7 +126,14 @@ describe("[signaling] PATCH …/participants/{identity}", () => {
     await call("PATCH", `/v1/rooms/${roomId}/participants/ada`, { permissions: { publish: false } });
     await ada.ask("room.leave");
     expect((await server.connect(token).join()).permissions).toMatchObject({ publish: false, publishData: true });
+    // A token minted afterwards counts too, except for what was changed.
+    const later = { mint: { permissions: { publish: true, subscribe: false } } };
+    const permissions = { publish: false, publishData: false, subscribe: false };
+    expect((await server.joined(roomId, "ada", later)).ack.permissions).toMatchObject(permissions);
+    expect((await server.joined(roomId, "bob")).ack.permissions).toMatchObject({ publish: true });
+    await call("PATCH", `/v1/rooms/${roomId}/participants/ada`, { permissions: { publish: true } });
     expect((await server.joined(roomId, "ada")).ack.permissions).toMatchObject({ publish: true });
+    expect((await server.joined(await server.room(), "ada")).ack.permissions).toMatchObject({ publish: true });
   });
 
   test("a change that is refused changes nothing, neither now nor at the next join", async () => {

@@ -46,6 +46,7 @@ describe("[4.1] POST /v1/rooms/{roomId}/rtc-tokens", () => {
         publishAudio: false,
         publishVideo: false,
         publishData: true,
+        updateMetadata: false,
       },
       metadata: "{}",
       createdAt: "2026-03-01T12:00:00.000Z",
@@ -65,12 +66,21 @@ describe("[4.1] POST /v1/rooms/{roomId}/rtc-tokens", () => {
       publishAudio: false,
       publishVideo: false,
       publishData: false,
+      updateMetadata: false,
     });
   });
 
   test("every permission can be set by itself", async () => {
     const { mint } = await owned();
-    for (const name of ["join", "subscribe", "publish", "publishAudio", "publishVideo", "publishData"]) {
+    for (const name of [
+      "join",
+      "subscribe",
+      "publish",
+      "publishAudio",
+      "publishVideo",
+      "publishData",
+      "updateMetadata",
+    ]) {
       for (const value of [true, false]) {
         const { body } = await mint({ permissions: { [name]: value } });
         expect(body.permissions).toMatchObject({ [name]: value });

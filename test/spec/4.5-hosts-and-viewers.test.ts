@@ -34,6 +34,7 @@ const EVERYTHING = {
   publishAudio: true,
   publishVideo: true,
   publishData: true,
+  updateMetadata: false,
 };
 const WATCH_ONLY = { ...EVERYTHING, publish: false, publishAudio: false, publishVideo: false, publishData: false };
 

@@ -51,13 +51,26 @@ function withoutInheritedNames(body: unknown): unknown {
   return body;
 }
 
-/** A route's `beforeHandle`: the framework drops unknown fields; where the spec wants them refused, look at the body as it arrived. */
-export function refuseUnknownFields(allowed: readonly string[]): (context: { request: Request }) => void {
+/**
+ * A route's `beforeHandle`: the framework drops unknown fields; where they are to be refused, look at the body as it arrived,
+ * or at one object `within` it.
+ */
+export function refuseUnknownFields(
+  allowed: readonly string[],
+  within?: string,
+): (context: { request: Request }) => void {
   return ({ request }) => {
-    const sent: unknown = JSON.parse(rawBody(request) || "{}");
-    const unknown = Object.keys(sent ?? {}).filter((field) => !allowed.includes(field));
+    const body: unknown = JSON.parse(rawBody(request) || "{}");
+    const sent = within === undefined ? body : (body as Record<string, unknown> | null)?.[within];
+    const unknown = Object.keys(sent ?? {})
+      .filter((field) => !allowed.includes(field))
+      .map((field) => (within === undefined ? field : `${within}.${field}`))
+      .slice(0, MAX_LISTED);
     if (unknown.length === 0) return;
-    const details = unknown.map((field) => ({ field, message: "unknown field" }));
+    const message = within === undefined ? "unknown field" : `unknown; the names are ${allowed.join(", ")}`;
+    const details = unknown.map((field) => ({ field, message }));
     throw new ApiError("SVC_VALIDATION_FAILED", `Unknown field: ${unknown.join(", ")}`, { details });
   };
 }
+
+const MAX_LISTED = 64;

@@ -39,6 +39,7 @@ export type RtcPermissions = {
   publishAudio: boolean;
   publishVideo: boolean;
   publishData: boolean;
+  updateMetadata: boolean;
 };
 
 export type RtcTokenCaller = {

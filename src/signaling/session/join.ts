@@ -33,10 +33,14 @@ type JoinDeps = {
 export function createJoin({ config, ids, now }: Runtime, deps: JoinDeps) {
   const { registry, placements, membership, rooms, rtcTokens, isWaitingRoom } = deps;
 
+  /** As they are now: they may have been changed since the socket was opened. */
+  const permissionsOf = ({ roomId, participantIdentity, permissions }: RtcTokenCaller) =>
+    rtcTokens.heldPermissions(roomId, participantIdentity, permissions);
+
   function admit(caller: RtcTokenCaller) {
     if (rtcTokens.isRevoked(caller.tokenId)) throw new ApiError("SVC_TOKEN_REVOKED");
     if (caller.expiresAt <= now()) throw new ApiError("SVC_TOKEN_EXPIRED");
-    if (!caller.permissions.join) throw new ApiError("SVC_PERMISSION_DENIED");
+    if (!permissionsOf(caller).join) throw new ApiError("SVC_PERMISSION_DENIED");
     return rooms.findActive(caller);
   }
 
@@ -57,6 +61,7 @@ export function createJoin({ config, ids, now }: Runtime, deps: JoinDeps) {
     }
     // The same client once more, whose first try got lost on the way: nobody needs to hear of it.
     const earlier = previous?.connectionId === frame.connectionId ? previous : undefined;
+    const permissions = permissionsOf(caller);
     const session: RtcSession = {
       id: ids.uuid(),
       room,
@@ -68,9 +73,9 @@ export function createJoin({ config, ids, now }: Runtime, deps: JoinDeps) {
       pushes: createPushes(),
       link: { state: "joining" },
       resumeToken: newResumeToken(),
-      permissions: caller.permissions,
+      permissions,
       metadata: caller.metadata,
-      waiting: !caller.permissions.publish && isWaitingRoom(room.id),
+      waiting: !permissions.publish && isWaitingRoom(room.id),
       announced: earlier?.announced ?? false,
       cancelAnnouncement: () => {},
       wantsMedia: false,
@@ -83,7 +88,7 @@ export function createJoin({ config, ids, now }: Runtime, deps: JoinDeps) {
     for (const trackId of earlier?.tracks.keys() ?? []) {
       membership.broadcast(room, { type: "track.unpublished", identity: session.identity, trackId }, session);
     }
-    return { session, mode: earlier ? "replaced" : "new" };
+    return { session, mode: previous ? "replaced" : "new" };
   }
 
   async function enterNode(session: RtcSession): Promise<void> {

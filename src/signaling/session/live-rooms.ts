@@ -58,8 +58,6 @@ export function createLiveRooms(registry: Registry, membership: Membership): Liv
 
     serverOf: (roomId) => registry.room(roomId)?.placed?.serverName ?? null,
     has: (roomId, identity) => registry.of(roomId, identity) !== undefined,
-    tokenOf: (roomId, identity) => find(roomId, identity).tokenId,
-
     permissionsOf: (roomId, identity) => find(roomId, identity).permissions,
 
     async update(roomId, identity, { permissions, metadata }) {

@@ -55,6 +55,7 @@ export function createRequests(membership: Membership): Requests {
     },
 
     "participant.update"(session, { metadata }) {
+      if (!session.permissions.updateMetadata) throw denied("replace its metadata");
       session.metadata = checkedMetadata(metadata);
       membership.update(session);
       return {};

@@ -12,6 +12,7 @@ const ALL: Permissions = {
   publishAudio: false,
   publishVideo: false,
   publishData: true,
+  updateMetadata: true,
 };
 
 const CHROMIUM_ARGS = [

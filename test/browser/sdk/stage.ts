@@ -28,7 +28,7 @@ export type Stage = {
   close(): Promise<void>;
 };
 
-const EVERYTHING = { publish: true, publishData: true };
+const EVERYTHING = { publish: true, publishData: true, updateMetadata: true };
 const ROOT = join(import.meta.dir, "../../..");
 
 /** Three, because the second delivers depth pictures, which no codec takes. */

@@ -1,0 +1,80 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { type RtcServer, rtcServer, settled } from "../harness/rtc.ts";
+
+let server: RtcServer;
+afterEach(() => server.close());
+
+async function start() {
+  server = await rtcServer();
+  const roomId = await server.room();
+  const patch = (identity: string, body: object) =>
+    server.call("PATCH", `/v1/rooms/${roomId}/participants/${identity}`, { key: server.key, body });
+  return { roomId, patch };
+}
+
+describe("[contract 16] permissions that were taken away stay away", () => {
+  test("a second token, minted earlier, does not bring them back", async () => {
+    const { roomId, patch } = await start();
+    const spare = await server.mint(roomId, "mallory");
+    await server.joined(roomId, "mallory");
+    expect((await patch("mallory", { permissions: { publish: false } })).status).toBe(200);
+    const back = server.connect(spare.token);
+    expect((await back.join()).permissions).toMatchObject({ publish: false });
+    const publish = [{ mid: "0", clientTrackId: "c", kind: "audio", source: "microphone" }];
+    expect((await back.ask("media.offer", { sdp: "v=0", publish, subscribe: [] })).code).toBe("PERMISSION_DENIED");
+    const whip = { key: spare.token, raw: "v=0", headers: { "content-type": "application/sdp" } };
+    expect((await server.call("POST", `/whip/${roomId}`, whip)).status).toBe(403);
+  });
+
+  test("a socket that was open before the change and joins after it gets what holds now", async () => {
+    const { roomId, patch } = await start();
+    const { token } = await server.mint(roomId, "mallory");
+    const waiting = server.connect(token);
+    await settled();
+    await server.joined(roomId, "mallory");
+    await patch("mallory", { permissions: { publish: false, publishData: false } });
+    expect((await waiting.join()).permissions).toMatchObject({ publish: false, publishData: false });
+  });
+
+  test("join itself can be taken away, and the whole room forgets when it closes", async () => {
+    const { roomId, patch } = await start();
+    const spare = await server.mint(roomId, "mallory");
+    await server.joined(roomId, "mallory");
+    await patch("mallory", { permissions: { join: false } });
+    const back = server.connect(spare.token);
+    expect((await back.join()).code).toBe("PERMISSION_DENIED");
+    const rows = () => server.runtime.db.$client.query("SELECT count(*) AS n FROM participant_permissions").get();
+    expect(rows()).toEqual({ n: 1 });
+    await server.call("DELETE", `/v1/rooms/${roomId}`, { key: server.key });
+    expect(rows()).toEqual({ n: 0 });
+  });
+});
+
+describe("[contract 16] what the backend signed stays true", () => {
+  test("metadata is replaced only with updateMetadata", async () => {
+    const { roomId, patch } = await start();
+    const mint = { permissions: { publish: true, publishData: true }, metadata: '{"role":"guest"}' };
+    const mallory = await server.joined(roomId, "mallory", { mint });
+    const watcher = await server.joined(roomId, "watcher");
+    server.clock.advance(5_000);
+    expect((await mallory.ask("participant.update", { metadata: '{"role":"admin"}' })).code).toBe("PERMISSION_DENIED");
+    expect(watcher.of("participant.updated")).toEqual([]);
+    await patch("mallory", { permissions: { updateMetadata: true } });
+    expect((await mallory.ask("participant.update", { metadata: "mine" })).type).toBe("ack");
+    expect(watcher.of("participant.updated").at(-1)).toMatchObject({ participant: { metadata: "mine" } });
+  });
+
+  test("a permission that nobody knows is 400 and names the ones there are", async () => {
+    const { roomId, patch } = await start();
+    await server.joined(roomId, "ada");
+    const body = { participantIdentity: "ada", permissions: { canPublish: true, publish: true } };
+    const minted = await server.call("POST", `/v1/rooms/${roomId}/rtc-tokens`, { key: server.key, body });
+    const changed = await patch("ada", { permissions: { can_publish: true } });
+    for (const { status, body: answer } of [minted, changed]) {
+      expect([status, answer.code]).toEqual([400, "SVC_VALIDATION_FAILED"]);
+      const [problem] = answer.details as { field: string; message: string }[];
+      expect(problem?.field).toMatch(/^permissions\.can_?[pP]ublish$/);
+      expect(problem?.message).toContain("publish, publishAudio");
+    }
+  });
+});
