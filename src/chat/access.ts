@@ -59,6 +59,12 @@ export function accessRules(stores: {
     within: (caller: ChatCaller, conversationId: string, scope: ChatScope, missing: ErrorCode): Access =>
       enter(caller, conversations.find(conversationId), scope, missing),
 
+    /** For what is asked over all of a user's conversations: the token alone decides. */
+    requireScope(caller: ChatCaller, scope: ChatScope): void {
+      if (caller.kind === "apiKey" || caller.scopes.includes(scope)) return;
+      throw new ApiError("SVC_PERMISSION_DENIED", `This needs ${scope}.`);
+    },
+
     /** For another feature that acts in a conversation of its own, such as a live stream in its chat. */
     asServer(conversationId: string): Access {
       const conversation = conversations.find(conversationId);

@@ -6,6 +6,7 @@ import type { ConnectionEventType } from "../protocol/observability.ts";
 import type { Runtime } from "../runtime.ts";
 import { classify, type Mishap } from "./classify.ts";
 import { newConnection, type Owner } from "./new-connection.ts";
+import { createOpenedByClients } from "./opened-by-clients.ts";
 import type { ConnectionStore } from "./store/connection.store.ts";
 import type { ConnectionEventRow, ConnectionRow } from "./store/connection.table.ts";
 import type { ErrorStore } from "./store/error.store.ts";
@@ -39,6 +40,7 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
   const entries = new Map<string, Entry>();
   /** The latest of each client's name, whoever used it. */
   const byClient = new Map<string, Entry>();
+  const openedByClients = createOpenedByClients();
   let events: Omit<ConnectionEventRow, "id">[] = [];
   let mishaps: ClassifiedErrorRow[] = [];
   let scheduled = false;
@@ -200,6 +202,7 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
       if (owner && (owner.participantIdentity !== identity || owner.roomId !== roomId)) {
         throw new ApiError("SVC_PERMISSION_DENIED", "This is another participant's connection.");
       }
+      if (!owner && !openedByClients.take(caller)) return;
       const entry = entryOf(tenant, { connectionId, roomId, identity }, () =>
         newConnection(ids.uuid(), tenant, { connectionId, roomId, identity }, now()),
       );

@@ -135,3 +135,23 @@ test("[4.6] what cannot be written once is written the next time, and spoils nob
   expect((await timeline("lucky")).state).toBe("CONNECTING");
   expect((await timeline("unlucky")).events).toMatchObject([{ type: "signaling_state_changed", source: "client" }]);
 });
+
+test("[4.6] a token opens few records by telling alone, and one that cannot join none", async () => {
+  const records = async () => {
+    await server.services.observability.recorder.flush();
+    return server.runtime.db.$client.query("SELECT count(*) AS n FROM rtc_connections").get() as { n: number };
+  };
+  const { n: before } = await records();
+  const path = `/v1/rooms/${roomId}/rtc-tokens`;
+  const body = { participantIdentity: "mallory", permissions: { join: false } };
+  const outside = String((await server.call("POST", path, { key: project.key, body })).body.token);
+  const inside = await mint("mallory");
+  for (let i = 0; i < 200; i += 1) {
+    expect((await report({ connectionId: `none-${i}`, type: "error" }, outside)).status).toBe(202);
+    expect((await report({ connectionId: `many-${i}`, type: "error" }, inside)).status).toBe(202);
+  }
+  expect((await records()).n - before).toBe(20);
+  // What it opened goes on; what it did not has nothing to go on.
+  await report({ connectionId: "many-0", type: "connected" }, inside);
+  expect((await timeline("many-0")).events).toHaveLength(2);
+});

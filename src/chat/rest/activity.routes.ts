@@ -113,13 +113,14 @@ export const activityRoutes = ({ guards }: Http, chat: ChatService) => {
     .get(
       "/unread",
       ({ caller, query }) => {
+        access.requireScope(caller, "chat:read");
         if (caller.kind === "chatToken") return readStates.unreadOf(caller, caller.userId, caller.conversations);
         const userId = given(query.userId);
         if (userId === null) throw invalid("userId", "is required with an API key");
         return readStates.unreadOf(caller, userId, null);
       },
       {
-        ...documented("What a user has not read, in total and by conversation"),
+        ...documented("What a user has not read, in total and by conversation", ["SVC_PERMISSION_DENIED"]),
         query: NamedUser,
         response: { 200: Unread },
       },

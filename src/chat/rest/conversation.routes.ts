@@ -31,6 +31,7 @@ export const conversationRoutes = ({ guards, idempotency }: Http, { write }: Run
       (context) => {
         const { caller, query } = context;
         const { status, ...asked } = query;
+        access.requireScope(caller, "chat:read");
         return page(context, asked, {
           name: "conversations",
           shape: ["string"],
@@ -44,7 +45,10 @@ export const conversationRoutes = ({ guards, idempotency }: Http, { write }: Run
         });
       },
       {
-        ...documented("The project's conversations; with a chat token, those of its user", ["SVC_INVALID_CURSOR"]),
+        ...documented("The project's conversations; with a chat token, those of its user", [
+          "SVC_INVALID_CURSOR",
+          "SVC_PERMISSION_DENIED",
+        ]),
         query: t.Object({ ...pageQuery, status: t.Optional(ConversationStatus) }),
         response: { 200: t.Array(Conversation) },
       },
