@@ -2,7 +2,7 @@ import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core"
 import { conversations } from "../chat/store/conversation.table.ts";
 import { projects } from "../projects/store/project.table.ts";
 import type { Environment, LiveStreamHostRole, LiveStreamStatus, LiveStreamVisibility } from "../protocol/enums.ts";
-import { rooms } from "../rooms/room.table.ts";
+import { rooms } from "../rooms/store/room.table.ts";
 
 export const liveStreams = sqliteTable("live_streams", {
   id: text("id").primaryKey(),

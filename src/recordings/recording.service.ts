@@ -3,7 +3,7 @@ import type { Unit } from "../kernel/db/writer.ts";
 import { sameSecret } from "../kernel/secrets.ts";
 import type { Tenant } from "../kernel/tenant.ts";
 import { ApiError } from "../protocol/errors.ts";
-import type { RoomRow } from "../rooms/room.table.ts";
+import type { RoomRow } from "../rooms/store/room.table.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Download } from "../storage/download.ts";
 import { showRecording } from "./recording.show.ts";

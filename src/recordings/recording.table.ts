@@ -4,7 +4,7 @@ import type { Environment } from "../protocol/enums.ts";
 import type { RecordedFile } from "../protocol/media-node.ts";
 import type { CompositionState, RecordingStatus } from "../protocol/recordings.ts";
 import type { TrackKind, TrackSource } from "../protocol/room-records.ts";
-import { rooms } from "../rooms/room.table.ts";
+import { rooms } from "../rooms/store/room.table.ts";
 
 export const recordings = sqliteTable("recordings", {
   id: text("id").primaryKey(),

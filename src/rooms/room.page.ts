@@ -1,8 +1,8 @@
 import { NEWEST, type PageAsked, page } from "../kernel/http/serving/pages.ts";
 import type { LiveRooms } from "./live-rooms.ts";
 import type { RoomService } from "./room.service.ts";
-import type { RoomList } from "./room.store.ts";
-import type { RoomRow } from "./room.table.ts";
+import type { RoomList } from "./store/room.store.ts";
+import type { RoomRow } from "./store/room.table.ts";
 
 /** A page of rooms, each with who is in it now. */
 export async function roomPage(

@@ -4,9 +4,9 @@ import type { Facts } from "../kernel/facts.ts";
 import type { Environment } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
-import { participantPermissionStore } from "./participant-permission.store.ts";
-import { roomStore } from "./room.store.ts";
-import type { RoomRow } from "./room.table.ts";
+import { participantPermissionStore } from "./store/participant-permission.store.ts";
+import { roomStore } from "./store/room.store.ts";
+import type { RoomRow } from "./store/room.table.ts";
 
 export type RoomService = ReturnType<typeof roomService>;
 

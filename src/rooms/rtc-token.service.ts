@@ -4,12 +4,12 @@ import { ApiError, invalid } from "../protocol/errors.ts";
 import type { Permissions } from "../protocol/room-records.ts";
 import type { Runtime } from "../runtime.ts";
 import { iceServersFor } from "./ice-servers.ts";
-import { participantPermissionStore } from "./participant-permission.store.ts";
 import { resolvePermissions } from "./permissions.ts";
 import type { RoomRef, RoomService } from "./room.service.ts";
-import type { RoomRow } from "./room.table.ts";
-import { rtcTokenStore } from "./rtc-token.store.ts";
 import { createRtcTokenVerifier } from "./rtc-token.verify.ts";
+import { participantPermissionStore } from "./store/participant-permission.store.ts";
+import type { RoomRow } from "./store/room.table.ts";
+import { rtcTokenStore } from "./store/rtc-token.store.ts";
 
 export type RtcTokenService = ReturnType<typeof rtcTokenService>;
 

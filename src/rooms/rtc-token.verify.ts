@@ -6,7 +6,7 @@ import { ApiError } from "../protocol/errors.ts";
 import type { Permissions } from "../protocol/room-records.ts";
 import type { Runtime } from "../runtime.ts";
 import { resolvePermissions } from "./permissions.ts";
-import type { rtcTokenStore } from "./rtc-token.store.ts";
+import type { rtcTokenStore } from "./store/rtc-token.store.ts";
 
 type RtcTokenVerifier = {
   verify(token: string): Promise<RtcTokenCaller>;

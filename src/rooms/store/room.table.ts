@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { index, integer, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
-import { projects } from "../projects/store/project.table.ts";
-import type { Environment } from "../protocol/enums.ts";
+import { projects } from "../../projects/store/project.table.ts";
+import type { Environment } from "../../protocol/enums.ts";
 
 export const rooms = sqliteTable(
   "rooms",

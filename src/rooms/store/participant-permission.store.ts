@@ -1,8 +1,8 @@
 import { and, eq, sql } from "drizzle-orm";
-import type { Db } from "../kernel/db/open.ts";
-import { reading, run } from "../kernel/db/statements.ts";
-import type { Unit } from "../kernel/db/writer.ts";
-import type { Permissions } from "../protocol/room-records.ts";
+import type { Db } from "../../kernel/db/open.ts";
+import { reading, run } from "../../kernel/db/statements.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
+import type { Permissions } from "../../protocol/room-records.ts";
 import { participantPermissions } from "./participant-permission.table.ts";
 
 export function participantPermissionStore(db: Db) {

@@ -1,7 +1,7 @@
 import { and, eq, gt, isNull, lte, sql } from "drizzle-orm";
-import type { Db } from "../kernel/db/open.ts";
-import { changing, reading } from "../kernel/db/statements.ts";
-import type { Unit } from "../kernel/db/writer.ts";
+import type { Db } from "../../kernel/db/open.ts";
+import { changing, reading } from "../../kernel/db/statements.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
 import { type RtcTokenRow, rtcTokens } from "./rtc-token.table.ts";
 
 export function rtcTokenStore(db: Db) {

@@ -1,8 +1,8 @@
 import { and, desc, eq, lt, sql } from "drizzle-orm";
-import type { Db } from "../kernel/db/open.ts";
-import { changing, reading, run } from "../kernel/db/statements.ts";
-import type { Unit } from "../kernel/db/writer.ts";
-import type { Environment } from "../protocol/enums.ts";
+import type { Db } from "../../kernel/db/open.ts";
+import { changing, reading, run } from "../../kernel/db/statements.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
+import type { Environment } from "../../protocol/enums.ts";
 import { type RoomRow, rooms } from "./room.table.ts";
 
 export type RoomStatus = RoomRow["status"];

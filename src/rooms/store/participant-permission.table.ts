@@ -1,5 +1,5 @@
 import { primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import type { Permissions } from "../protocol/room-records.ts";
+import type { Permissions } from "../../protocol/room-records.ts";
 import { rooms } from "./room.table.ts";
 
 /** What was changed of an identity's permissions in a room; it outweighs what any of its tokens says. */
