@@ -3,7 +3,7 @@
  * its own so that bundlers take what is used. What the wire's schemas describe is printed as plain types, so that nobody
  * who installs the package needs the library they are written with.
  */
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { description, license, version } from "../package.json";
@@ -35,6 +35,7 @@ export async function buildPackage(root: string, outfile: string): Promise<void>
       "package/LICENSE": readFileSync(join(root, "LICENSE"), "utf8"),
       "package/README.md": readFileSync(join(root, "web/package-readme.md"), "utf8"),
     };
+    package_["package/THIRD-PARTY-LICENSES"] = licencesOf(root, [...files.values()]);
     for (const [path, content] of files) package_[`package/dist/${path}`] = content;
     const archive = new Bun.Archive(package_);
     await Bun.write(outfile, Bun.gzipSync(await archive.bytes(), { level: 9 }));
@@ -79,6 +80,22 @@ async function bundle(root: string, source: string, files: Map<string, string>):
     minify: { syntax: true },
   });
   files.set(source.replace(/\.tsx?$/, ".js"), (await outputs[0]?.text()) ?? "");
+}
+
+/** What the authors of bundled libraries ask for in return: to be named, with their terms. */
+function licencesOf(root: string, scripts: readonly string[]): string {
+  const names = new Set(
+    scripts.flatMap((script) =>
+      [...script.matchAll(/^\/\/ .*?node_modules\/((?:@[^/]+\/)?[^/\n]+)\//gm)].map(([, name = ""]) => name),
+    ),
+  );
+  const texts = [...names].sort().map((name) => {
+    const folder = join(root, "node_modules", name);
+    const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
+    const { license = "see its repository" } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+    return `${name}: ${license}\n\n${file ? readFileSync(join(folder, file), "utf8").trim() : ""}\n`;
+  });
+  return texts.join(`\n${"-".repeat(80)}\n\n`);
 }
 
 /** The declarations that an entry leads to. */

@@ -41,6 +41,6 @@ export function manifest({ version, description, license }: Facts): object {
     peerDependencies: { react: ">=18" },
     // For those who import stoa/react; nobody else needs it.
     peerDependenciesMeta: { react: { optional: true } },
-    files: ["dist"],
+    files: ["dist", "THIRD-PARTY-LICENSES"],
   };
 }

@@ -8,6 +8,7 @@ const PACKAGES: Record<string, string[]> = {
   docs: ["curl", "jq", "python3", "golang-go"],
   ops: ["chromium"],
   package: ["nodejs", "npm"],
+  participant: ["ffmpeg"],
   faults: ["strace", "faketime"],
   foreign: [
     "chromium",

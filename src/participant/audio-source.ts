@@ -1,5 +1,6 @@
-/** Sound to publish: samples as they come, or a WAV file. */
-import { readFile } from "node:fs/promises";
+/** Sound to publish: samples as they come, a WAV file, or any other that an installed ffmpeg decodes. */
+import { access, readFile } from "node:fs/promises";
+import { runFfmpeg } from "./ffmpeg.ts";
 
 export type AudioFormat = { sampleRate: number; channels: 1 | 2 };
 /** 16-bit samples, interleaved when there are two channels; chunks of any length. */
@@ -14,8 +15,16 @@ export async function openAudio(
   if (typeof source !== "string") {
     return { source, format: { sampleRate: given.sampleRate ?? 48_000, channels: given.channels ?? 1 } };
   }
-  const { samples, ...format } = readWav(await readFile(source), source);
+  const bytes = /\.wav$/i.test(source) ? await readFile(source) : await decode(source);
+  const { samples, ...format } = readWav(bytes, source);
   return { source: [samples], format };
+}
+
+/** Any other file that an installed ffmpeg can read: MP3, Opus, AAC, the sound of a film. */
+async function decode(path: string): Promise<Uint8Array> {
+  // A name that is wrong is told as such, and not by another program.
+  await access(path);
+  return runFfmpeg(["-i", path, "-vn", "-ar", "48000", "-ac", "2", "-c:a", "pcm_s16le", "-f", "wav", "pipe:1"], path);
 }
 
 /** PCM of 16 bits, which is what every tool writes unless told otherwise. */
@@ -36,7 +45,7 @@ export function readWav(bytes: Uint8Array, name = "the file"): AudioFormat & { s
     } else if (tag(at) === "data") {
       if (!format) break;
       // A length of nothing, or of everything, is what a recorder leaves that could not go back to write it.
-      const end = Math.min(bytes.length, start + (size === 0 ? bytes.length : size));
+      const end = Math.min(bytes.length, start + (size === 0 || size === 0xffffffff ? bytes.length : size));
       return { ...format, samples: new Int16Array(bytes.slice(start, end - ((end - start) % 2)).buffer) };
     }
     at = start + size + (size & 1);

@@ -82,7 +82,7 @@ export class Participant extends Emitter<ParticipantEvents> {
     if (this.#options.network) this.#network.set(this.#options.network);
   }
 
-  /** PCM as it comes, or the path of a WAV file. Resolves when the server has taken the track. */
+  /** PCM as it comes, or the path of a WAV file, or of any other where ffmpeg is installed. Resolves when the server has taken the track. */
   async publishAudio(source: AudioSource | string, { name, ...given }: PublishAudio = {}): Promise<PublishedTrack> {
     const { source: samples, format } = await openAudio(source, given);
     return this.#publish("audio", "microphone", name, undefined, (send) => {

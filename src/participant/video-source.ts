@@ -1,6 +1,6 @@
 /** Pictures to publish: encoded frames as they come, an IVF file, or a Y4M file that an installed ffmpeg encodes. */
-import { spawn } from "node:child_process";
 import { readFile } from "node:fs/promises";
+import { runFfmpeg } from "./ffmpeg.ts";
 
 export type VideoCodec = "VP8" | "H264";
 export type VideoFrame = {
@@ -40,17 +40,6 @@ export function readIvf(bytes: Uint8Array, name = "the file"): VideoFrame[] {
 }
 
 function encode(path: string): Promise<Uint8Array> {
-  const args = "-c:v libvpx -deadline realtime -cpu-used 8 -b:v 1M -g 60 -f ivf pipe:1".split(" ");
-  const child = spawn("ffmpeg", ["-loglevel", "error", "-i", path, ...args], { stdio: ["ignore", "pipe", "pipe"] });
-  const [out, said]: [Buffer[], Buffer[]] = [[], []];
-  child.stdout.on("data", (data) => out.push(data));
-  child.stderr.on("data", (data) => said.push(data));
-  return new Promise((resolve, reject) => {
-    child.once("error", () =>
-      reject(new Error("Raw pictures need ffmpeg to be encoded; install it, or give encoded frames.")),
-    );
-    child.once("close", (code) =>
-      code === 0 ? resolve(Buffer.concat(out)) : reject(new Error(`${path}: ${Buffer.concat(said).toString().trim()}`)),
-    );
-  });
+  const codec = "-c:v libvpx -deadline realtime -cpu-used 8 -b:v 1M -g 60 -f ivf pipe:1";
+  return runFfmpeg(["-i", path, ...codec.split(" ")], path);
 }

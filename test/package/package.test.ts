@@ -134,6 +134,12 @@ test("a page with a call in it is rendered on a server, and waits there", async 
   expect((await installed.run(["node", "--input-type=module", "-e", script])).output).toContain("Joining…");
 }, 180_000);
 
+test("the libraries inside are named with their licences", () => {
+  const text = readFileSync(join(installed.folder, "node_modules/stoa/THIRD-PARTY-LICENSES"), "utf8");
+  for (const name of ["werift: MIT", "ws: MIT", "libopus-wasm: MIT"]) expect(text).toContain(name);
+  expect(text).not.toContain("see its repository");
+});
+
 test("startStoa under Node: stop() is waited for to its end, and a program that forgets it ends all the same", async () => {
   const binary = join(import.meta.dir, "../../bin/stoa");
   const start = `import { startStoa } from "stoa"; const server = await startStoa({ binary: ${JSON.stringify(binary)} });`;

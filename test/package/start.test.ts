@@ -119,3 +119,56 @@ test("[11] stoa test hands the command its server, passes its exit code on, and 
   expect(await new Response(missing.stderr).text()).toContain("no-such-program");
   expect(await missing.exited).toBe(127);
 }, 120_000);
+
+test("[11] stoa join puts somebody into a room who shows bars, and says something in its chat", async () => {
+  const server = await startStoa();
+  const stoa = new Stoa(server);
+  const env = { ...environment(), STOA_URL: server.url, STOA_API_KEY: server.apiKey };
+  const join = (...args: string[]) => Bun.spawn([PROGRAM, "join", ...args], { env, stdout: "pipe", stderr: "pipe" });
+  const guest = join(
+    "standup",
+    "--identity",
+    "guest",
+    "--publish",
+    "tone,bars",
+    "--say",
+    "hello",
+    "--json",
+    "--network",
+    "loss=5%,seed=7",
+  );
+  const roomId = async () => (await stoa.rooms.list()).find(({ name }) => name === "standup")?.id ?? "";
+  const sources = async () => {
+    const people = await stoa.rooms
+      .participants(await roomId())
+      .toArray()
+      .catch(() => []);
+    return people.flatMap(({ identity, tracks }) => tracks.map(({ source }) => `${identity} ${source}`)).sort();
+  };
+  while ((await sources()).length < 2) await Bun.sleep(50);
+  expect(await sources()).toEqual(["guest camera", "guest microphone"]);
+  const said = async () =>
+    (
+      await stoa.messages.history(await roomId()).then(
+        ({ data }) => data,
+        () => [],
+      )
+    )[0];
+  while (!(await said())) await Bun.sleep(50);
+  expect(await said()).toMatchObject({ text: "hello", senderId: "guest" });
+  guest.kill("SIGTERM");
+  expect(await guest.exited).toBe(0);
+  const events = (await new Response(guest.stdout).text())
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line).event);
+  expect(events.slice(0, 3)).toEqual(["joined", "published", "published"]);
+  while ((await stoa.rooms.participants(await roomId())).length > 0) await Bun.sleep(50);
+
+  const again = join("standup", "--seconds", "1");
+  expect(await again.exited).toBe(0);
+  const wrong = join("standup", "--network", "los=5%");
+  expect(await new Response(wrong.stderr).text()).toContain("none of loss, delay, seed");
+  expect(await wrong.exited).toBe(2);
+  await server.stop();
+}, 120_000);

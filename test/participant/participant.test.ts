@@ -102,6 +102,34 @@ test("[21] a WAV file of another rate keeps its pitch, and ends when it does", a
   rmSync(folder, { recursive: true });
 }, 60_000);
 
+test.each(["mp3", "opus"])(
+  "[21] a file of another kind is decoded: %s",
+  async (kind) => {
+    const folder = mkdtempSync(pathOf(tmpdir(), "stoa-file-"));
+    const path = pathOf(folder, `note.${kind}`);
+    writeFileSync(pathOf(folder, "note.wav"), wavOf({ hz: 700, seconds: 4, sampleRate: 48_000, channels: 1 }));
+    expect(await Bun.spawn(["ffmpeg", "-loglevel", "error", "-i", pathOf(folder, "note.wav"), path]).exited).toBe(0);
+    const [lea, mia] = [await enter(`file-${kind}`, "lea"), await enter(`file-${kind}`, "mia")];
+    const heard = hear(mia, 2);
+    await lea.publishAudio(path);
+    expect(Math.abs(pitchOf((await heard).samples.slice(-48_000), 48_000) - 700)).toBeLessThan(3);
+    rmSync(folder, { recursive: true });
+  },
+  60_000,
+);
+
+test("[21] raw pictures are encoded and seen", async () => {
+  const folder = mkdtempSync(pathOf(tmpdir(), "stoa-y4m-"));
+  const path = pathOf(folder, "bars.y4m");
+  const source = ["-f", "lavfi", "-i", "testsrc=size=160x120:rate=10:duration=3", "-pix_fmt", "yuv420p"];
+  expect(await Bun.spawn(["ffmpeg", "-loglevel", "error", ...source, path]).exited).toBe(0);
+  const [nora, otto] = [await enter("raw", "nora"), await enter("raw", "otto")];
+  const seen = once<VideoEvent>((done) => otto.once("video", done));
+  await nora.publishVideo(path);
+  expect(await seen).toMatchObject({ codec: "VP8", keyframe: true, width: 160, height: 120 });
+  rmSync(folder, { recursive: true });
+}, 60_000);
+
 test("[21] a connection that is lost comes back, and sound goes on", async () => {
   const [eve, finn] = [await enter("back", "eve"), await enter("back", "finn")];
   await eve.publishAudio(tone({ hz: 500 }), {});
@@ -149,7 +177,8 @@ test("a refused token, and a file that is none, are told", async () => {
   await stoa.rooms.close(rtc.roomId);
   await expect(join(rtc.endpoint, rtc.token)).rejects.toThrow(/ROOM_CLOSED/);
   const kim = await enter("files", "kim");
-  await expect(kim.publishAudio(import.meta.path)).rejects.toThrow(/not a WAV file/);
+  await expect(kim.publishAudio(import.meta.path)).rejects.toThrow(/cannot be read/);
+  await expect(kim.publishAudio("/nowhere/at-all.mp3")).rejects.toThrow(/ENOENT/);
   await expect(kim.publishVideo(import.meta.path)).rejects.toThrow(/neither an IVF nor a Y4M/);
 }, 60_000);
 

@@ -64,6 +64,13 @@ function backend(stoa: Stoa) {
   };
 }
 
+const STYLE = `
+:root { color-scheme: light dark; font: 16px / 1.5 system-ui, sans-serif; }
+body { max-width: 60rem; margin: 1.5rem auto; padding: 0 1rem; }
+video { border-radius: 8px; margin: 0 8px 8px 0; }
+button, input { font: inherit; padding: 0.4em 0.9em; margin: 0 8px 8px 0; }
+`;
+
 async function bundled(page: string): Promise<string> {
   const define = { "process.env.NODE_ENV": '"development"' };
   const { outputs } = await Bun.build({ entrypoints: [page], target: "browser", format: "esm", define });
@@ -72,7 +79,7 @@ async function bundled(page: string): Promise<string> {
 
 function html(scripts: string, title: string): Response {
   const page = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>${title}</title><body>${scripts}<main id="app"></main></body></html>`;
+<title>${title}</title><style>${STYLE}</style><body>${scripts}<main id="app"></main></body></html>`;
   return new Response(page, { headers: { "content-type": "text/html; charset=utf-8" } });
 }
 
