@@ -1,7 +1,8 @@
 /** The short form of relayed data: a channel's number, a length, and the data (RFC 8656 §12). */
 export const CHANNEL_HEADER_BYTES = 4;
 const FIRST_CHANNEL = 0x4000;
-const LAST_CHANNEL = 0x4fff;
+/** RFC 8656 leaves clients 0x4FFF; those that follow its predecessor go further, and nothing else is on this line. */
+const LAST_CHANNEL = 0x7fff;
 
 export function isChannel(number: number): boolean {
   return number >= FIRST_CHANNEL && number <= LAST_CHANNEL;
@@ -9,7 +10,7 @@ export function isChannel(number: number): boolean {
 
 /** Tells it from STUN, whose first byte is below 4. */
 export function isChannelData(message: Buffer): boolean {
-  return (message[0] ?? 0) >> 4 === 4;
+  return (message[0] ?? 0) >> 6 === 1;
 }
 
 /** Undefined when it is shorter than it says. Over UDP and TCP alike there may be padding behind the data. */
