@@ -100,6 +100,7 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
     endRelays(runtime, front.edge);
     measureEdge(runtime.metrics, front.edge, plan.source);
     readiness.add("certificate", () => certificateProblem(plan.source));
+    remoteNodes.onPlaces(front.relayToNodes);
     lifecycle.started("edge door", front.drain);
   }
 

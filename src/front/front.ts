@@ -1,4 +1,5 @@
 /** What stands between clients and the plain HTTP server: the edge, its certificate, and whom its relay serves. */
+import ipaddr from "ipaddr.js";
 import { createEdgeTables, Edge, type EdgeTables } from "../edge/edge.ts";
 import type { EdgeTurn } from "../edge/edge-protocol.ts";
 import type { Now } from "../kernel/clock.ts";
@@ -7,6 +8,7 @@ import type { Config } from "../kernel/config/index.ts";
 import type { Log } from "../kernel/log.ts";
 import { isLoopback } from "../kernel/loopback.ts";
 import type { Timers } from "../kernel/timers.ts";
+import type { MediaPlaces } from "../media/remote-protocol.ts";
 import type { Peer } from "../turn/line.ts";
 import { type CertificateSource, certificateSource } from "./certificates.ts";
 
@@ -21,11 +23,10 @@ export function planFront(deps: Deps): FrontPlan | null {
   return place && source ? { ...place, source, tables: createEdgeTables() } : null;
 }
 
-/** How media is reached from the relay. */
-export type MediaPlaces = { announce: readonly string[]; ports: readonly number[] };
-
 export type Front = {
   edge: Edge;
+  /** Media nodes that the relay also serves, at their own addresses. */
+  relayToNodes(places: readonly MediaPlaces[]): void;
   /** Nobody new is let in. */
   drain(): void;
   close(): Promise<void>;
@@ -56,6 +57,7 @@ export async function startFront({ plan, upstreamPort, media, turnSecret, ...dep
   const stopSource = plan.source.start(edge, media.announce);
   return {
     edge,
+    relayToNodes: (places) => edge.relayTo([...localPeers(media), ...places.flatMap(nodePeers)]),
     drain: () => edge.drain(),
     async close() {
       await stopSource();
@@ -98,6 +100,15 @@ export function localPeers({ announce, ports }: MediaPlaces): Peer[] {
   return announce.flatMap((address) =>
     ports.map((port) => ({ announced: { address, port }, reached: { address: "127.0.0.1", port } })),
   );
+}
+
+/** Whatever a node says, nothing of this machine itself is reached on its behalf. */
+const FOREIGN_RANGES = ["unicast", "private", "uniqueLocal", "carrierGradeNat"];
+
+export function nodePeers({ announce, ports }: MediaPlaces): Peer[] {
+  return announce
+    .filter((address) => ipaddr.isValid(address) && FOREIGN_RANGES.includes(ipaddr.process(address).range()))
+    .flatMap((address) => ports.map((port) => ({ announced: { address, port }, reached: { address, port } })));
 }
 
 function reachable(hostname: string): string {

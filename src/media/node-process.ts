@@ -47,7 +47,7 @@ export async function startNodeProcess(options: NodeProcessOptions): Promise<Nod
   const media = await starting.catch((error: Error) => {
     throw mediaRefused(error, config, hostname);
   });
-  const node = createNodeServer(media, log);
+  const node = createNodeServer(media, log, { announce, ports: media.ports });
   let agent: Agent | null = null;
   const problem = () => agent?.problem() ?? (node.connected ? null : "the control plane is not connected");
   const plain = plan?.plain ?? { hostname: config.HOST, port: config.PORT };

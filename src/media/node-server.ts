@@ -11,7 +11,7 @@ import {
   type MediaNode,
   type RoomSnapshot,
 } from "../protocol/media-node.ts";
-import { type FromNode, NODE_RING_FRAMES, type NodePush, type ToNode } from "./remote-protocol.ts";
+import { type FromNode, type MediaPlaces, NODE_RING_FRAMES, type NodePush, type ToNode } from "./remote-protocol.ts";
 
 type ConversationRef = { conversation: string; lastSeq: number };
 
@@ -27,7 +27,7 @@ export type NodeServer = {
 const CLOSE_REPLACED = 4409;
 const CLOSE_MALFORMED = 4400;
 
-export function createNodeServer(node: MediaNode, log: Log): NodeServer {
+export function createNodeServer(node: MediaNode, log: Log, media?: MediaPlaces): NodeServer {
   /** Room → participant → what the control plane wants to find again. */
   const records = new Map<string, Map<string, string>>();
   let conversation = "";
@@ -98,7 +98,7 @@ export function createNodeServer(node: MediaNode, log: Log): NodeServer {
     }
     const rooms = known ? [] : await snapshots();
     if (connection !== socket) return;
-    send(socket, { type: "welcome", resumed: known !== null, lastCall, rooms });
+    send(socket, { type: "welcome", resumed: known !== null, lastCall, rooms, ...(media ? { media } : {}) });
     reader = socket;
     for (const frame of ring.since(known ? ref.lastSeq : 0) ?? []) socket.send(frame);
   }

@@ -3,10 +3,13 @@ import { every } from "../kernel/timers.ts";
 import type { Runtime } from "../runtime.ts";
 import type { MediaNodes } from "./nodes.ts";
 import { RemoteMedia } from "./remote.ts";
+import type { MediaPlaces } from "./remote-protocol.ts";
 
 type RemoteNodes = {
   /** Nodes that were there before this process have been reached, or cannot be. */
   settled: Promise<void>;
+  /** Where the media of those that are known is reached; again whenever that changes. */
+  onPlaces(listener: (places: MediaPlaces[]) => void): void;
   stop(): Promise<void>;
 };
 
@@ -21,11 +24,18 @@ export function connectRemoteNodes(
   { fleet, nodes, secret }: { fleet: FleetService; nodes: MediaNodes; secret: string },
 ): RemoteNodes {
   const links = new Map<string, { internalUrl: string; media: RemoteMedia }>();
+  const placesListeners: ((places: MediaPlaces[]) => void)[] = [];
+
+  function tellPlaces(): void {
+    const places = [...links.values()].flatMap(({ media }) => media.places ?? []);
+    for (const listener of placesListeners) listener(places);
+  }
 
   function drop(serverName: string): void {
     void links.get(serverName)?.media.close();
     links.delete(serverName);
     nodes.remove(serverName);
+    tellPlaces();
   }
 
   function ensure(serverName: string, internalUrl: string): void {
@@ -40,7 +50,7 @@ export function connectRemoteNodes(
       log.warn({ serverName }, "media node has an internalUrl that is none");
       return;
     }
-    const media = new RemoteMedia({ serverName, internalUrl, secret, timers, log });
+    const media = new RemoteMedia({ serverName, internalUrl, secret, timers, log, onPlaces: tellPlaces });
     links.set(serverName, { internalUrl, media });
     nodes.add(serverName, media, internalUrl);
   }
@@ -61,6 +71,10 @@ export function connectRemoteNodes(
   const reached = Promise.all([...links.values()].map(({ media }) => media.settled));
   return {
     settled: Promise.race([reached, Bun.sleep(SETTLE_MS)]).then(() => {}),
+    onPlaces(listener) {
+      placesListeners.push(listener);
+      tellPlaces();
+    },
     async stop() {
       cancelForgetting();
       for (const serverName of [...links.keys()]) drop(serverName);

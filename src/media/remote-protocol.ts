@@ -28,7 +28,12 @@ export type Welcome = {
   /** The last call that reached the node. */
   lastCall: number;
   rooms: RoomSnapshot[];
+  /** Where clients reach its media, for the relay of the control plane. A node of an earlier version does not say. */
+  media?: MediaPlaces;
 };
+
+/** Addresses of candidates, and the ports of the workers. */
+export type MediaPlaces = { announce: readonly string[]; ports: readonly number[] };
 
 /** Frames that are sent again: each has a `seq`. */
 export type NodePush =

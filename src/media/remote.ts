@@ -13,7 +13,7 @@ import {
   type RoomRef,
 } from "../protocol/media-node.ts";
 import { openRemoteLink, type RemoteLink } from "./remote-link.ts";
-import type { FromNode, NodeCall, Welcome } from "./remote-protocol.ts";
+import type { FromNode, MediaPlaces, NodeCall, Welcome } from "./remote-protocol.ts";
 
 type RemoteMediaOptions = {
   serverName: string;
@@ -22,6 +22,8 @@ type RemoteMediaOptions = {
   secret: string;
   timers: Timers;
   log: Log;
+  /** The node has said where its media is. */
+  onPlaces?: () => void;
 };
 
 const CALL_TIMEOUT_MS = 5_000;
@@ -52,6 +54,7 @@ export class RemoteMedia implements MediaNode {
   #nextId = 1;
   /** Rooms that are found were those of an earlier process; later on they are those that were given up. */
   #isFirst = true;
+  #places: MediaPlaces | null = null;
 
   constructor(options: RemoteMediaOptions) {
     this.#options = options;
@@ -70,6 +73,11 @@ export class RemoteMedia implements MediaNode {
 
   get remote(): { connected: boolean } {
     return { connected: this.#state === "connected" };
+  }
+
+  /** Null until it has said so. */
+  get places(): MediaPlaces | null {
+    return this.#places;
   }
 
   /** Resolves when the node was reached, or is known not to be there. */
@@ -106,7 +114,9 @@ export class RemoteMedia implements MediaNode {
     }
   }
 
-  #welcomed({ resumed, lastCall, rooms }: Welcome): void {
+  #welcomed({ resumed, lastCall, rooms, media }: Welcome): void {
+    this.#places = media ?? null;
+    this.#options.onPlaces?.();
     this.#cancelLoss();
     // The node started anew, or was without us for too long: what it had of ours is gone.
     if (!resumed && !this.#isFirst) this.#lose();
