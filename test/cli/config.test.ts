@@ -79,3 +79,8 @@ test("[11] version, and exit 2 for a command that does not exist", async () => {
   const unknown = await stoa(["sevre"]);
   expect([unknown.code, unknown.out]).toEqual([2, ""]);
 });
+
+test("[contract 16] config check finds a certificate that is not there", async () => {
+  const { code, err } = await stoa(["config", "check", "--tls-cert", "/nowhere/c.pem", "--tls-key", "/nowhere/k.pem"]);
+  expect([code, err]).toEqual([2, expect.stringContaining("/nowhere/c.pem cannot be read")]);
+});
