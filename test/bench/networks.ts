@@ -23,6 +23,7 @@ const figures: Measured[] = outcomes.flatMap((outcome) => {
     unit: "ms",
     ...(goals.queue ? { goal: { atMost: 250 } } : {}),
   });
+  rows.push({ what: `${name}: queue p95 from 10 s on`, value: outcome.settledQueueP95Ms, unit: "ms" });
   if (outcome.share !== null)
     rows.push({
       what: `${name}: share of the link`,

@@ -19,6 +19,8 @@ export type Outcome = {
   goals: Scenario["goals"];
   firstFrameMs: number | null;
   queueP95Ms: number;
+  /** The same from ten seconds on. */
+  settledQueueP95Ms: number;
   /** Of what the link can carry, from ten seconds on; null where its rate changes or has no bound. */
   share: number | null;
   standstills: number;
@@ -99,7 +101,6 @@ export async function runScenario({ link, watch }: NetworkCall, scenario: Scenar
   const startedAt = Date.now();
   const until = (atSeconds: number) => Bun.sleep(Math.max(0, startedAt + atSeconds * 1_000 - Date.now()));
   const waitsMs: number[] = [];
-  let late = { bytes: 0, seconds: 0 };
   let troubleEndedMs: number | null = null;
   for (const change of [...changes, { atSeconds: WARM_UP_SECONDS, warm: true }].sort(
     (a, b) => a.atSeconds - b.atSeconds,
@@ -116,7 +117,6 @@ export async function runScenario({ link, watch }: NetworkCall, scenario: Scenar
   await until(seconds);
   const passed = (await link.report()).down;
   waitsMs.push(...passed.waitsMs);
-  late = { bytes: passed.bytes, seconds: passed.seconds };
   const seen = await Promise.all(viewers.map((viewer) => viewer.seen()));
   await Promise.all(viewers.map((viewer) => viewer.close()));
   const constant = changes.length === 0 && down.rateKbit !== undefined;
@@ -128,7 +128,8 @@ export async function runScenario({ link, watch }: NetworkCall, scenario: Scenar
     goals: scenario.goals,
     firstFrameMs: worst(seen.map(({ firstFrameMs }) => firstFrameMs)),
     queueP95Ms: percentile(waitsMs, 0.95),
-    share: constant ? (late.bytes * 8) / late.seconds / ((down.rateKbit ?? 0) * 1_000) : null,
+    settledQueueP95Ms: percentile(passed.waitsMs, 0.95),
+    share: constant ? (passed.bytes * 8) / passed.seconds / ((down.rateKbit ?? 0) * 1_000) : null,
     standstills: standstills.length,
     longestStandstillMs: Math.max(0, ...standstills.map(({ ms }) => ms)),
     fairness: seen.length > 1 ? unevenness(seen) : null,
