@@ -140,10 +140,12 @@ for (const codec of ["VP8", "H264"] as const) {
     for (const [i, page] of pages.entries()) {
       await joinRoom(page, await stage.rtc(room.id, `person-${i}`));
       await flashAndBeep(page, codec);
+      expect(await page.evaluate(() => window.room.recording)).toBe(true);
     }
     await Bun.sleep(SECONDS * 1_000);
     const stopped = await stage.stoa.recordings.stop(recording.id);
     expect(stopped).toMatchObject({ status: "READY", error: null });
+    await pages[0].waitForFunction(() => !window.room.recording);
     const files = stopped.files as File[];
     expect(files.map(({ kind }) => kind).sort()).toEqual(["audio", "audio", "video", "video"]);
     for (const identity of ["person-0", "person-1"]) {

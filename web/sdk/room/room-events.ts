@@ -49,6 +49,8 @@ export type RoomEvents = {
   activeSpeakersChanged: [speakers: { identity: string; level: number }[]];
   /** Of anybody's connection, your own included. */
   qualityChanged: [quality: Quality, identity: string];
+  /** The room is being recorded from now on, or no longer: see `room.recording`. */
+  recordingChanged: [active: boolean];
   /** Your backend has changed what you may do. */
   permissionsChanged: [permissions: Permissions];
   dataReceived: [message: DataMessage];

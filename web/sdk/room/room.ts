@@ -30,6 +30,8 @@ export class Room extends Emitter<RoomEvents> {
   name = "";
   /** The media server that carries the call. */
   serverName = "";
+  /** The room is being recorded: tell whoever is in it. */
+  recording = false;
   /** Finds this connection in the dashboard and by REST. */
   readonly connectionId = uuid();
   readonly #options: RoomOptions;
@@ -144,6 +146,7 @@ export class Room extends Emitter<RoomEvents> {
     this.id = ack.room.id;
     this.name = ack.room.name;
     this.serverName = ack.serverName;
+    this.#recordingIs(ack.room.recording);
     const { identity, metadata } = ack.participant;
     Object.assign(this.localParticipant, { identity, metadata, permissions: ack.permissions });
     if (how !== "resumed") this.#roster.adopt(ack.participants, identity);
@@ -176,6 +179,9 @@ export class Room extends Emitter<RoomEvents> {
       case "media.flows":
         this.#media.flows();
         break;
+      case "recording.changed":
+        this.#recordingIs(push.active);
+        break;
       case "permissions.changed":
         this.#permissionsChanged(push.permissions);
         break;
@@ -189,6 +195,12 @@ export class Room extends Emitter<RoomEvents> {
       default:
         this.#roster.receive(push);
     }
+  }
+
+  #recordingIs(active: boolean): void {
+    if (active === this.recording) return;
+    this.recording = active;
+    this.emit("recordingChanged", active);
   }
 
   #localTrack(trackId: string): LocalTrack | undefined {
