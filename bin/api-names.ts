@@ -30,6 +30,8 @@ export const RECORDS: Record<string, RecordSource> = {
   Recording: whole("GET /v1/recordings/{recordingId}"),
   Connection: item("GET /v1/connections"),
   ClassifiedError: item("GET /v1/errors"),
+  PersonErasure: whole("DELETE /v1/people/{userId}"),
+  PersonExport: whole("POST /v1/people/{userId}/exports"),
 };
 
 /** Names that the rule below would not find, or that say more. */
@@ -63,6 +65,9 @@ const NAMES: Record<string, [group: string, name: string]> = {
   "POST /v1/live-streams/{streamId}/viewer-tokens": ["liveStreams", "mintViewerToken"],
   "DELETE /v1/live-streams/{streamId}/viewers/{identity}": ["liveStreams", "removeViewer"],
   "POST /v1/live-streams/{streamId}/leave": ["liveStreams", "viewerLeft"],
+  "DELETE /v1/people/{userId}": ["people", "erase"],
+  "POST /v1/people/{userId}/exports": ["people", "export"],
+  "GET /v1/people/{userId}/exports/{exportId}": ["people", "getExport"],
   "GET /v1/metrics": ["observability", "metrics"],
   "GET /v1/diagnostics": ["observability", "diagnostics"],
   "POST /v1/rooms/{roomId}/recordings": ["recordings", "start"],

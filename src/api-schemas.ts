@@ -8,6 +8,7 @@ import * as chat from "./chat/rest/chat.schema.ts";
 import * as server from "./fleet/server.schema.ts";
 import * as liveStream from "./live-streams/live-stream.schema.ts";
 import * as observability from "./observability/observability.schema.ts";
+import * as person from "./people/person.schema.ts";
 import * as apiKey from "./projects/rest/api-key.schema.ts";
 import * as invitation from "./projects/rest/invitation.schema.ts";
 import * as member from "./projects/rest/member.schema.ts";
@@ -32,6 +33,7 @@ export const API_SCHEMAS: Record<string, unknown> = {
   ...server,
   ...liveStream,
   ...observability,
+  ...person,
   ...apiKey,
   ...invitation,
   ...member,

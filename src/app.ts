@@ -25,6 +25,7 @@ import { SOCKET_OPTIONS } from "./kernel/socket/sockets.ts";
 import { VERSION } from "./kernel/version.ts";
 import { liveStreamsRoutes } from "./live-streams/routes.ts";
 import { observabilityRoutes } from "./observability/routes.ts";
+import { peopleRoutes } from "./people/routes.ts";
 import { playgroundRoutes } from "./playground/routes.ts";
 import { projectsRoutes } from "./projects/routes.ts";
 import type { ClientTable } from "./protocol/client-table.ts";
@@ -120,6 +121,7 @@ export function createApp({ runtime, services, readiness, sfuSecret, doctorSecre
     .use(liveStreamsRoutes(http, runtime, services))
     .use(callsRoutes(http, services.calls))
     .use(recordingsRoutes(http, runtime, services))
+    .use(peopleRoutes(http, runtime, services.people))
     .use(observabilityRoutes(http, runtime, services))
     .use(usageRoutes(http, services.usage))
     .use(webhooksRoutes(http, runtime, services))

@@ -72,6 +72,8 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   await services.recordings.recover();
   lifecycle.started("connection records", () => services.observability.recorder.flush());
   lifecycle.started("activity", () => services.observability.activity.flush());
+  services.people.start();
+  lifecycle.started("people", () => services.people.stop());
   services.webhookDispatcher.start();
   lifecycle.started("webhooks", (_reason, deadline) => services.webhookDispatcher.stop(deadline));
   lifecycle.started("jobs", startJobs(createJobs(services), runtime));

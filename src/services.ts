@@ -9,6 +9,7 @@ import type { Tenant } from "./kernel/tenant.ts";
 import { createLiveStreams, waitingRooms } from "./live-streams/live-streams.ts";
 import { createMediaNodes, type MediaNodes } from "./media/nodes.ts";
 import { createObservability } from "./observability/observability.ts";
+import { createPeople } from "./people/people.ts";
 import { createPlayground } from "./playground/playground.ts";
 import { createProjects } from "./projects/projects.ts";
 import { createRecordings } from "./recordings/recordings.ts";
@@ -39,6 +40,8 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
   const calls = createCalls(runtime);
   const recordings = createRecordings(runtime, { ...rooms, nodes, liveRooms, calls });
   const observability = createObservability(runtime, { ...webhooks, mailer: users.mailer, findNode: nodes.find });
+  const { recorder } = observability;
+  const people = createPeople(runtime, { ...chat, liveRooms, recorder });
   const playground = createPlayground(runtime, { ...rooms, ...chat, liveStreams, liveRooms });
   const idempotency = createIdempotency(runtime.db, runtime.writer, runtime.now);
   const backups = backupSchedule(runtime);
@@ -59,6 +62,7 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
     calls,
     recordings,
     observability,
+    people,
     playground,
     idempotency,
     backups,

@@ -28,6 +28,7 @@ const FEATURES = [
   "live-streams",
   "calls",
   "recordings",
+  "people",
   "observability",
   "usage",
   "webhooks",

@@ -9,7 +9,14 @@ import { giveToOwnerOf } from "../kernel/file-owner.ts";
 import { voidTokensBefore } from "../kernel/installation.ts";
 import { unpackBackup } from "./unpack.ts";
 
-type RestoreOptions = { file: string; dataDir: string; migrationsDir: string; now: number };
+type RestoreOptions = {
+  file: string;
+  dataDir: string;
+  migrationsDir: string;
+  now: number;
+  /** What has to happen to the data in this folder before it takes its place. */
+  prepare?: (folder: string, backup: Description) => Promise<void>;
+};
 
 type RestoreReport = Description & {
   /** Where the data that was there lies now; null when there was none. */
@@ -30,6 +37,13 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
   finishExchange(dataDir);
   const [from, aside] = [folderName("restoring", now), folderName("before-restore", now)];
   const description = await unpackVerified(options, join(dataDir, from));
+  try {
+    await options.prepare?.(join(dataDir, from), description);
+    giveToOwnerOf(dataDir)(join(dataDir, from));
+  } catch (error) {
+    await rm(join(dataDir, from), { recursive: true, force: true });
+    throw error;
+  }
   beginExchange(dataDir, from, aside);
   const kept = join(dataDir, aside);
   // Files without a database, or a secret alone, are still somebody's.

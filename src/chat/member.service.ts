@@ -129,6 +129,17 @@ export function memberService({ bus, config, now }: Runtime, { store, conversati
       update(unit, conversation, known, { ...known, status: "LEFT", leftAt: now() });
     },
 
+    /** As if they had never been a member; whoever is watching sees them go. */
+    erase(unit: Unit, conversation: ConversationRow, member: MemberRow): void {
+      store.remove(unit, conversation.id, member.userId);
+      if (member.status !== "ACTIVE") return;
+      const at = now();
+      conversations.countMembers(unit, conversation.id, -1);
+      const gone: MemberRow = { ...member, status: "LEFT", leftAt: at, metadata: null };
+      const { userId, role } = member;
+      log.record(unit, conversation, "member.left", at, null, { userId, role, member: showMember(gone) });
+    },
+
     /** Roles and metadata are managing; muting and banning are moderating, and reach only those of a lower role. */
     change(unit: Unit, access: Access, userId: string, input: UpdateMember): MemberRow {
       requireScope(access, input.role !== undefined || input.metadata !== undefined ? "chat:manage" : "chat:moderate");

@@ -44,6 +44,8 @@ type MessageDeps = {
   claimAttachment: ClaimAttachment;
 };
 
+/** Stands in `deletedBy` of what went with its sender. */
+const ERASURE = "erasure";
 const USER_TYPES: readonly string[] = ["text", "attachment"];
 const SERVER_TYPES: readonly string[] = [...USER_TYPES, "system", "event"];
 
@@ -102,6 +104,22 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
   function threadAfter(unit: Unit, rootId: string | null, difference: number) {
     const replyCount = rootId === null ? null : store.countReplies(unit, rootId, difference);
     return rootId === null || replyCount === null ? {} : { thread: { rootId, replyCount } };
+  }
+
+  function bury(unit: Unit, conversation: ConversationRow, message: MessageRow, deletedBy: string | null): void {
+    const at = now();
+    store.tombstone(unit, message.id, at, deletedBy);
+    reactions.clear(unit, message.id);
+    conversations.uncountMessage(unit, conversation.id, message.reactionCount);
+    const { publicId: messageId, senderId } = message;
+    const deletion = { messageId, senderId, deletedAt: iso(at), deletedBy };
+    const thread = threadAfter(unit, message.threadRootId, -1);
+    const { seq } = log.record(unit, conversation, "message.deleted", at, messageId, { ...deletion, ...thread });
+    const { projectId, environment, publicId: conversationId } = conversation;
+    const attachmentId = message.attachment === null ? null : (JSON.parse(message.attachment) as Attachment).id;
+    bus.announce(unit, "messageDeleted", { messageId, conversationId, projectId, environment, attachmentId });
+    const data = { ...deletion, conversationId, seq };
+    bus.announce(unit, "webhook", { type: "message.deleted", projectId, environment, at, data });
   }
 
   return {
@@ -212,26 +230,14 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
       const { conversation } = access;
       if (message.deletedAt !== null) return show(conversation, message);
       requireActive(access);
-      const at = now();
-      store.tombstone(unit, message.id, at, access.userId);
-      reactions.clear(unit, message.id);
-      conversations.uncountMessage(unit, conversation.id, message.reactionCount);
-      const { publicId: messageId, senderId } = message;
-      const deletion = { messageId, senderId, deletedAt: iso(at), deletedBy: access.userId };
-      const thread = threadAfter(unit, message.threadRootId, -1);
-      const { seq } = log.record(unit, conversation, "message.deleted", at, messageId, { ...deletion, ...thread });
-      const { projectId, environment, publicId: conversationId } = conversation;
-      const attachmentId = message.attachment === null ? null : (JSON.parse(message.attachment) as Attachment).id;
-      bus.announce(unit, "messageDeleted", { messageId, conversationId, projectId, environment, attachmentId });
-      bus.announce(unit, "webhook", {
-        type: "message.deleted",
-        projectId,
-        environment,
-        at,
-        data: { ...deletion, conversationId, seq },
-      });
-      const row = store.find(messageId);
-      return show(conversation, row ?? message);
+      bury(unit, conversation, message, access.userId);
+      return show(conversation, store.find(message.publicId) ?? message);
+    },
+
+    /** Its sender is erased: a tombstone without a name. One that was deleted before loses its name, too. */
+    erase(unit: Unit, conversation: ConversationRow, message: MessageRow): void {
+      store.disown(unit, message.id);
+      if (message.deletedAt === null) bury(unit, conversation, { ...message, senderId: null }, ERASURE);
     },
 
     /** Pinned messages stay findable; pinning is moderating. */

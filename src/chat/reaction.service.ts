@@ -7,7 +7,9 @@ import { type MessageAccess, requireActive, requireUnmuted } from "./access.ts";
 import type { EventLog } from "./event-log.ts";
 import { fits } from "./limits.ts";
 import type { ConversationStore } from "./store/conversation.store.ts";
+import type { ConversationRow } from "./store/conversation.table.ts";
 import type { MessageStore } from "./store/message.store.ts";
+import type { MessageRow } from "./store/message.table.ts";
 import type { ReactionStore } from "./store/reaction.store.ts";
 
 type ReactionDeps = {
@@ -67,6 +69,16 @@ export function reactionService({ bus, config, now }: Runtime, { store, messages
       }
       store.add(unit, message.id, emoji, userId, at);
       return { reaction: changed(unit, "reaction.added", found, userId, emoji, at), added: true };
+    },
+
+    /** Taken back because its user is erased. */
+    erase(unit: Unit, conversation: ConversationRow, message: MessageRow, userId: string, emoji: string): void {
+      if (!store.remove(unit, message.id, emoji, userId)) return;
+      messages.countReactions(unit, message.id, -1);
+      conversations.countReactions(unit, conversation.id, -1);
+      const { publicId: messageId } = message;
+      const reactions = store.summary(message.id);
+      log.record(unit, conversation, "reaction.removed", now(), messageId, { messageId, userId, emoji, reactions });
     },
 
     /** Removing what is not there changes nothing. */

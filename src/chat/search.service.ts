@@ -8,6 +8,7 @@ import type { PendingMessage, SearchStore } from "./store/search.store.ts";
 /** Per unit of work, which takes a few milliseconds: everybody's sends wait for it. */
 const BATCH = 200;
 const WORDS_PER_BATCH = 8_192;
+const PAUSE_MS = 2;
 /** The index follows at its leisure; a search does not wait for it, but catches up first. */
 const FOLLOW_AFTER_MS = 500;
 
@@ -75,6 +76,13 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
       const match = matchOf(conversationId, typed);
       if (match === null) return [];
       return store.find(match, conversationId, beforeSeq ?? Number.MAX_SAFE_INTEGER, limit);
+    },
+
+    /** Words that are deleted leave the index only when its parts are merged; small steps, so that nobody waits. */
+    async compact(): Promise<void> {
+      await catchUp();
+      await write(store.beginMerge);
+      while (await write(store.merge)) await Bun.sleep(PAUSE_MS);
     },
 
     /** Inside the unit that removes a message without a trace. */

@@ -18,6 +18,7 @@ export function createJobs(services: Services): Job[] {
     rtcTokens,
     calls,
     recordings,
+    people,
   } = services;
   return [
     {
@@ -36,6 +37,8 @@ export function createJobs(services: Services): Job[] {
     { name: "prune-connections", everyMs: HOUR_MS, runDue: () => observability.prune() },
     { name: "prune-calls", everyMs: HOUR_MS, runDue: () => calls.prune() },
     { name: "tidy-recordings", everyMs: MINUTE_MS, runDue: () => recordings.tidy() },
+    { name: "prune-exports", everyMs: HOUR_MS, runDue: () => people.exports.prune() },
+    { name: "forget-addresses", everyMs: HOUR_MS, runDue: () => people.forgetAddresses() },
     { name: "keep-activity", everyMs: MINUTE_MS, runDue: () => observability.activity.flush() },
     {
       name: "sweep-credentials",

@@ -14,7 +14,8 @@ type KeyPurpose =
   | "one-time"
   | "refresh-token"
   | "webhook-secret"
-  | "turn";
+  | "turn"
+  | "erasure";
 
 export type Keyring = {
   key(purpose: KeyPurpose): Uint8Array;

@@ -222,6 +222,21 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
     recover: () => write((unit) => stores.connections.closeAbandoned(unit)),
 
     flush,
+
+    /** What is in memory of somebody goes, so that nothing brings their record back. */
+    forgetPerson({ projectId, environment }: Tenant, identity: string): void {
+      const gone = new Set<string>();
+      for (const [key, { row }] of entries) {
+        if (row.participantIdentity !== identity || row.projectId !== projectId || row.environment !== environment) {
+          continue;
+        }
+        gone.add(row.id);
+        entries.delete(key);
+        byClient.delete(clientKey(row, row.connectionId));
+      }
+      events = events.filter(({ connection }) => !gone.has(connection));
+      mishaps = mishaps.filter(({ connection }) => connection === null || !gone.has(connection));
+    },
   };
 }
 

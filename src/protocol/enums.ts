@@ -23,9 +23,11 @@ export const AUDIT_ACTIONS = [
   "webhook.created",
   "webhook.updated",
   "webhook.deleted",
+  "person.exported",
+  "person.erased",
 ] as const;
 export type AuditActionName = (typeof AUDIT_ACTIONS)[number];
-export const AUDIT_RESOURCE_TYPES = ["project", "api_key", "member", "webhook"] as const;
+export const AUDIT_RESOURCE_TYPES = ["project", "api_key", "member", "webhook", "person"] as const;
 export type AuditResourceType = (typeof AUDIT_RESOURCE_TYPES)[number];
 
 export const WEBHOOK_STATUSES = ["ACTIVE", "DISABLED"] as const;

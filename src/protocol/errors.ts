@@ -37,6 +37,7 @@ export const ERRORS = {
   SVC_RECORDING_NOT_FOUND: [404, "NOT_FOUND", "There is no such recording."],
   SVC_RECORDING_FILE_NOT_FOUND: [404, "NOT_FOUND", "The recording has no such file."],
   SVC_CALL_NOT_FOUND: [404, "NOT_FOUND", "There is no such call."],
+  SVC_EXPORT_NOT_FOUND: [404, "NOT_FOUND", "There is no such export."],
   SVC_ERROR_NOT_FOUND: [404, "NOT_FOUND", "There is no such error record."],
   SVC_WEBHOOK_NOT_FOUND: [404, "NOT_FOUND", "There is no such webhook endpoint."],
   SVC_DELIVERY_NOT_FOUND: [404, "NOT_FOUND", "There is no such delivery."],

@@ -1,3 +1,4 @@
+import type { Tenant } from "../kernel/tenant.ts";
 import type { NetworkProfile } from "../protocol/playground.ts";
 import type { LiveParticipant, Participant, Permissions, Track } from "../protocol/room-records.ts";
 import type { RoomPresence } from "./room.service.ts";
@@ -13,6 +14,8 @@ export type LiveRooms = {
   /** The node that the room is on; null while nobody is in it. */
   serverOf(roomId: string): string | null;
   has(roomId: string, identity: string): boolean;
+  /** Every room that somebody is in at this moment. */
+  roomsOf(tenant: Tenant, identity: string): string[];
   permissionsOf(roomId: string, identity: string): Permissions;
   update(
     roomId: string,

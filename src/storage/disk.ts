@@ -60,6 +60,7 @@ export function diskStorage(folder: string, signer: UrlSigner): DiskStorage {
     }),
     signDownload: (file, publicUrl, ttlSeconds) => signer.sign(publicUrl, file, "GET", ttlSeconds),
     verify: async (key, size) => ((await sizeOf(objectPath(key))) === size ? { sha256: null } : null),
+    onThisMachine: async (key) => objectPath(key),
     remove,
     keep,
 

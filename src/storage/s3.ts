@@ -1,3 +1,4 @@
+import { open } from "node:fs/promises";
 import type { Config } from "../kernel/config/index.ts";
 import { contentDisposition } from "./content-headers.ts";
 import type { Storage } from "./storage.ts";
@@ -43,6 +44,16 @@ export function s3Storage(config: Config, newKey: () => string): Storage | null 
       const found = await sizeOf(client, objectKey);
       if (found !== size) return null;
       return { sha256: size <= HASH_UP_TO_BYTES ? await hashOf(client, objectKey) : null };
+    },
+
+    async onThisMachine(objectKey, path) {
+      const file = await open(path, "w", 0o600);
+      try {
+        for await (const chunk of client.file(objectKey).stream()) await file.writeFile(chunk);
+      } finally {
+        await file.close();
+      }
+      return path;
     },
 
     remove: (objectKey) => client.delete(objectKey),

@@ -21,6 +21,8 @@ export type Storage = {
   signDownload(file: StoredFile, publicUrl: string, ttlSeconds: number): string;
   /** Null until exactly `size` bytes have arrived. The hash is null where it was taken on arrival or is too dear. */
   verify(objectKey: string, size: number): Promise<{ sha256: string | null } | null>;
+  /** A path on this machine with the bytes: their own, or `path`, once they were copied there. */
+  onThisMachine(objectKey: string, path: string): Promise<string>;
   /** Repeating it, or removing what was never there, is no error. */
   remove(objectKey: string): Promise<void>;
   /** Throws unless files can be stored now; for diagnostics. */

@@ -110,6 +110,12 @@ export function grantedRequests(server: RtcServer, tenant: Tenant, provider: Oid
       const { body } = await server.call("GET", `/v1/chat/attachments/${id}/download-url`, { key });
       return { path: [id], query: [...new URL(String(body.url)).searchParams] };
     },
+    "GET /v1/exports/{exportId}": async () => {
+      const { exportId = "", exportedUserId } = tenant.ids;
+      const key = tenant.credentials.apiKey;
+      const { body } = await server.call("GET", `/v1/people/${exportedUserId}/exports/${exportId}`, { key });
+      return { path: [exportId], query: [...new URL(String(body.url)).searchParams] };
+    },
     "DELETE /whip/{roomId}/{sessionId}": () => watching("whip"),
     "DELETE /whep/{roomId}/{sessionId}": () => watching("whep"),
   };

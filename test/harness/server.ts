@@ -78,6 +78,7 @@ export function testServer(
     call,
     ...createPeople(runtime, services),
     async close() {
+      await services.people.stop();
       await closeRuntime(runtime);
       rmSync(dataDir, { recursive: true, force: true });
     },

@@ -94,6 +94,9 @@ export async function tenantOf(server: RtcServer, options: TenantOptions = {}): 
   const calls = await server.call("GET", `/v1/calls?roomId=${room.id}`, { key });
   const [call] = JSON.parse(calls.text) as { id: string }[];
 
+  const personExport = await made(`/v1/people/${marker}/exports`, {});
+  await server.services.people.exports.settled();
+
   const webhook = await inProject("/webhooks", { url: "http://127.0.0.1:9/hook", environment, description: marker });
   const delivery = await inProject(`/webhooks/${webhook.id}/test`, {});
   const apiKey = await inProject("/api-keys", { name: marker, environment });
@@ -124,6 +127,8 @@ export async function tenantOf(server: RtcServer, options: TenantOptions = {}): 
     callId: call?.id ?? "",
     recordingId: recording.id ?? "",
     fileId,
+    exportId: personExport.id ?? "",
+    exportedUserId: marker,
     webhookId: webhook.id ?? "",
     deliveryId: delivery.id ?? "",
     keyId: apiKey.id ?? "",
@@ -153,6 +158,7 @@ export async function tenantOf(server: RtcServer, options: TenantOptions = {}): 
 /** Where one name means another thing than elsewhere. */
 const MEANT_BY: Record<string, string> = {
   "/v1/projects/{projectId}/members userId": "memberId",
+  "/v1/people/{userId}/exports userId": "exportedUserId",
   "/v1/chat/tokens tokenId": "chatTokenId",
   "/v1/live-streams/{streamId}/hosts identity": "hostIdentity",
   "/v1/live-streams/{streamId}/viewers identity": "viewerIdentity",

@@ -102,6 +102,11 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
     /** Inside the unit that sends a message: the record that the message keeps. */
     claim,
     release,
+    /** The file goes, whoever still shows it. */
+    erase(unit: Unit, attachment: AttachmentRow): void {
+      store.remove(unit, attachment.id);
+      removals.queue(unit, attachment);
+    },
     find,
     show,
 

@@ -24,5 +24,6 @@ export function attachmentParts(runtime: Runtime, originPolicy: (projectId: stri
     removals,
     /** For whatever else is stored beside attachments. */
     quota,
+    storages,
   };
 }

@@ -165,7 +165,8 @@ function showConnection(row: ChatConnectionRow) {
     closeCode: row.closeCode,
     messagesSent: row.messagesSent,
     userAgent: row.userAgent,
-    ipAddress: row.ipAddress,
+    // Empty once IP_RETENTION_DAYS are over.
+    ipAddress: row.ipAddress === "" ? null : row.ipAddress,
   };
 }
 

@@ -25,7 +25,7 @@ export const ChatConnection = t.Object({
   closeCode: nullable(t.Integer()),
   messagesSent: t.Integer(),
   userAgent: nullable(t.String()),
-  ipAddress: t.String(),
+  ipAddress: nullable(t.String()),
 });
 
 export const ConversationSummary = t.Object({

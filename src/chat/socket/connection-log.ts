@@ -1,4 +1,5 @@
 import type { RequestInfo } from "../../kernel/http/request-info.ts";
+import type { Tenant } from "../../kernel/tenant.ts";
 import type { Runtime } from "../../runtime.ts";
 import { connectionStore } from "../store/connection.store.ts";
 import type { ChatConnectionRow } from "../store/connection.table.ts";
@@ -75,6 +76,14 @@ export function createConnectionLog({ db, now, write }: Runtime) {
     },
     count: (projectId: string, environment: string): number =>
       [...open.values()].filter((row) => row.projectId === projectId && row.environment === environment).length,
+
+    /** What is not written yet of a user is not going to be. */
+    forget({ projectId, environment }: Tenant, userId: string): void {
+      const theirs = (row: ChatConnectionRow) =>
+        row.userId === userId && row.projectId === projectId && row.environment === environment;
+      for (const [socket, row] of open) if (theirs(row)) open.delete(socket);
+      over = over.filter((row) => !theirs(row));
+    },
 
     /** Forgets what ended long ago, a little at a time; called by a job. */
     prune: (): Promise<number> => write((unit) => store.prune(unit, now() - KEEP_MS, PRUNED_AT_ONCE)),

@@ -24,6 +24,9 @@ export function memberStore({ $client: client }: Db) {
      WHERE conversation_id = ?1 AND user_id = ?2`,
     ),
   );
+  const remove = changing(() =>
+    client.prepare("DELETE FROM conversation_members WHERE conversation_id = ? AND user_id = ?"),
+  );
   return {
     find: (conversationId: string, userId: string): MemberRow | null => find.get(conversationId, userId),
     insert: inserter<MemberRow>(client, conversationMembers),
@@ -39,6 +42,7 @@ export function memberStore({ $client: client }: Db) {
         row.joinedAt,
         row.leftAt,
       ),
+    remove: (unit: Unit, conversationId: string, userId: string) => void remove.run(unit, conversationId, userId),
     /** Newest first; `before` is the last position of the page before. */
     list: (
       conversationId: string,

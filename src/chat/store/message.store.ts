@@ -40,6 +40,9 @@ export function messageStore({ $client: client }: Db) {
        deleted_at = ?2, deleted_by = ?3, updated_at = ?2 WHERE id = ?1`,
     ),
   );
+  const disown = changing(() =>
+    client.prepare("UPDATE messages SET sender_id = NULL, client_message_id = NULL WHERE id = ?"),
+  );
   const countReplies = changing(() =>
     client.prepare<{ replyCount: number }, [string, number]>(
       "UPDATE messages SET reply_count = reply_count + ?2 WHERE public_id = ?1 RETURNING reply_count AS replyCount",
@@ -87,6 +90,8 @@ export function messageStore({ $client: client }: Db) {
       lastSentAt.get(conversationId, senderId)?.at ?? null,
     edit: (unit: Unit, row: MessageRow, at: number) => void edit.run(unit, row.id, row.text, row.metadata, at),
     tombstone: (unit: Unit, id: number, at: number, by: string | null) => void tombstone.run(unit, id, at, by),
+    /** Takes its sender's name off it. */
+    disown: (unit: Unit, id: number) => void disown.run(unit, id),
     /** The thread's new count; null when retention has removed its root. */
     countReplies: (unit: Unit, rootId: string, difference: number): number | null =>
       countReplies.get(unit, rootId, difference)?.replyCount ?? null,

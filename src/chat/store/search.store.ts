@@ -8,6 +8,9 @@ export type PendingMessage = { id: number } & {
   [Field in "conversationId" | "text" | "attachment"]: MessageRow[Field] | null;
 };
 
+/** Pages of the index that one step merges: a few milliseconds. */
+const MERGED_PAGES = 100;
+
 export type SearchStore = ReturnType<typeof searchStore>;
 
 /** The full-text index over messages; an entry has the number of its message. */
@@ -27,6 +30,8 @@ export function searchStore({ $client: client }: Db) {
   );
   const insert = changing(() => client.prepare("INSERT INTO message_search (rowid, text) VALUES (?, ?)"));
   const remove = changing(() => client.prepare("DELETE FROM message_search WHERE rowid = ?"));
+  const merge = changing(() => client.prepare("INSERT INTO message_search (message_search, rank) VALUES ('merge', ?)"));
+  const changes = reading(() => client.prepare<{ total: number }, []>("SELECT total_changes() AS total"));
   // Entries come in the index's own order, newest first, so that a page costs no sort over all that matches.
   const find = reading(() =>
     client.prepare<MessageRow, [string, string, number, number]>(
@@ -46,6 +51,15 @@ export function searchStore({ $client: client }: Db) {
     newest: (): number => newest.get()?.id ?? 0,
     insert: (unit: Unit, id: number, words: string) => void insert.run(unit, id, words),
     remove: (unit: Unit, id: number) => void remove.run(unit, id),
+    /** All parts of the index are to become one, from here on. */
+    beginMerge: (unit: Unit) => void merge.run(unit, -MERGED_PAGES),
+    /** One step of it; false when there is nothing left to merge. */
+    merge(unit: Unit): boolean {
+      const before = changes.get()?.total ?? 0;
+      merge.run(unit, MERGED_PAGES);
+      // FTS5 counts one change for the command itself.
+      return (changes.get()?.total ?? 0) - before >= 2;
+    },
     /** Messages older than `beforeSeq` that match an FTS5 expression, newest first. */
     find: (match: string, conversationId: string, beforeSeq: number, limit: number): MessageRow[] =>
       find.all(match, conversationId, beforeSeq, limit),

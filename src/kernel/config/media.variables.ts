@@ -60,4 +60,9 @@ export const mediaVariables = {
     { min: 0, max: 36_500 },
     "Days for which connection records and classified errors are kept; 0 keeps them.",
   ),
+  IP_RETENTION_DAYS: integer(
+    0,
+    { min: 0, max: 36_500 },
+    "Days for which records of connections show their address; 0 as long as there is a record.",
+  ),
 };

@@ -5,6 +5,8 @@ export type Db = BunSQLiteDatabase & { $client: Database };
 
 export type Durability = "FULL" | "OFF";
 
+export const BUSY_TIMEOUT_MS = 5_000;
+
 /** One connection with the pragmas that the whole product relies on. */
 export function openDatabase(path: string, options: { durability?: Durability; readonly?: boolean } = {}): Db {
   const client = new Database(path, options.readonly ? { readonly: true } : { create: true });
@@ -14,11 +16,13 @@ export function openDatabase(path: string, options: { durability?: Durability; r
 
 function applyPragmas(client: Database, durability: Durability, readonly: boolean): void {
   // First, or switching the journal mode itself fails with SQLITE_BUSY while another process holds the file.
-  client.run("PRAGMA busy_timeout = 5000");
+  client.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
   if (!readonly) client.run("PRAGMA journal_mode = WAL");
   // FULL: in WAL mode NORMAL survives a killed process but loses the last commits on power failure.
   client.run(`PRAGMA synchronous = ${durability}`);
   client.run("PRAGMA foreign_keys = ON");
+  // What somebody deleted is overwritten, not only forgotten. It costs no more than a few bytes of pages that change anyway.
+  client.run("PRAGMA secure_delete = ON");
   // In pages. Ours come earlier, at a quiet moment (checkpoints.ts): this is for a log that grows without one.
   client.run("PRAGMA wal_autocheckpoint = 4000");
   client.run("PRAGMA temp_store = MEMORY");

@@ -58,6 +58,11 @@ export function createLiveRooms(registry: Registry, membership: Membership): Liv
 
     serverOf: (roomId) => registry.room(roomId)?.placed?.serverName ?? null,
     has: (roomId, identity) => registry.of(roomId, identity) !== undefined,
+    roomsOf: ({ projectId, environment }, identity) =>
+      registry
+        .rooms()
+        .filter((room) => room.projectId === projectId && room.environment === environment)
+        .flatMap(({ id, sessions }) => (sessions.has(identity) ? [id] : [])),
     permissionsOf: (roomId, identity) => find(roomId, identity).permissions,
 
     async update(roomId, identity, { permissions, metadata }) {

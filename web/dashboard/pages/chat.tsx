@@ -83,7 +83,7 @@ function Connections() {
       label="chat connections"
       live={connections}
       id={({ connectionId }) => connectionId}
-      search={({ userId, ipAddress, userAgent }) => `${userId} ${ipAddress} ${userAgent ?? ""}`}
+      search={({ userId, ipAddress, userAgent }) => `${userId} ${ipAddress ?? ""} ${userAgent ?? ""}`}
       empty="Nobody has connected to the chat socket yet."
       columns={[
         { title: "User", cell: ({ userId }) => userId },
@@ -95,7 +95,7 @@ function Connections() {
         { title: "Closed with", cell: ({ closeCode }) => closeCode ?? "–", number: true, wide: true },
         { title: "Sent", cell: ({ messagesSent }) => countText(messagesSent), number: true },
         { title: "Conversations", cell: (one) => countText(one.conversations.length), number: true, wide: true },
-        { title: "Address", cell: ({ ipAddress }) => <code>{ipAddress}</code>, wide: true },
+        { title: "Address", cell: ({ ipAddress }) => <code>{ipAddress ?? "–"}</code>, wide: true },
         { title: "Browser", cell: ({ userAgent }) => <BrowserName userAgent={userAgent} />, wide: true },
       ]}
     />

@@ -21,6 +21,8 @@ export type Call = { id: string; roomId: string; roomName: string; status: "LIVE
 export type Recording = { id: string; roomId: string; roomName: string; callId: string | null; name: string | null; audioOnly: boolean; status: "RECORDING" | "READY" | "FAILED" | "INTERRUPTED"; error: string | null; startedAt: string; endedAt: string | null; /** So far, of one that runs */ durationMs: number; bytes: number; files: Array<{ id: string; identity: string; trackId: string; kind: string; source: string; codec: string; mimeType: string; /** Where the file begins, from the recording's start */ offsetMs: number; durationMs: number; bytes: number; width: number | null; height: number | null; }>; composition: { status: "RUNNING" | "READY" | "FAILED"; progress: number; fileId: string | null; } | null; };
 export type Connection = { id: string; /** The client's own name for it */ connectionId: string; state: "CONNECTING" | "CONNECTED" | "RECONNECTING" | "DISCONNECTED" | "FAILED"; roomId: string | null; roomName: string | null; participantIdentity: string; serverName: string | null; sdk: string | null; userAgent: string | null; ipAddress: string | null; reconnectCount: number; rttMs: number | null; jitterMs: number | null; packetLossPercent: number | null; /** From the socket to the first media; null without media */ joinTimeMs: number | null; /** ISO 8601, UTC, milliseconds */ startedAt: string; /** ISO 8601, UTC, milliseconds */ connectedAt: string | null; /** ISO 8601, UTC, milliseconds */ disconnectedAt: string | null; /** From connectedAt */ durationMs: number | null; disconnectReason: string | null; };
 export type ClassifiedError = { id: string; category: "AUTHENTICATION_ERROR" | "AUTHORIZATION_ERROR" | "TOKEN_ERROR" | "SIGNALING_ERROR" | "ICE_ERROR" | "TURN_ERROR" | "SFU_ERROR" | "NETWORK_ERROR" | "CLIENT_ERROR" | "UNKNOWN_ERROR"; code: string; message: string; likelyCause: string; suggestedAction: string; connectionId: string | null; roomId: string | null; /** ISO 8601, UTC, milliseconds */ occurredAt: string; };
+export type PersonErasure = { id: string; status: "RUNNING" | "DONE"; /** ISO 8601, UTC, milliseconds */ requestedAt: string; /** ISO 8601, UTC, milliseconds */ finishedAt: string | null; };
+export type PersonExport = { id: string; status: "RUNNING" | "READY" | "FAILED"; /** ISO 8601, UTC, milliseconds */ requestedAt: string; /** ISO 8601, UTC, milliseconds */ finishedAt: string | null; bytes: number | null; sha256: string | null; /** Where the tar can be read for a while; there once it is READY */ url?: string; };
 
 /** One method for every route that an API key opens. */
 export class Api extends Routes {
@@ -202,6 +204,17 @@ export class Api extends Routes {
     downloadUrl: (recordingId: string, fileId: string) => this.call<{ url: string; /** ISO 8601, UTC, milliseconds */ expiresAt: string; }>("GET", `/v1/recordings/${this.seg(recordingId)}/files/${this.seg(fileId)}/download-url`, undefined, {}),
     /** What happened while it ran, in order */
     timeline: (recordingId: string) => this.list<{ /** From the recording's start */ atMs: number; /** As the push of the same name, or message */ type: string; identity?: string; }>(`/v1/recordings/${this.seg(recordingId)}/timeline`, {}),
+  };
+
+  readonly people = {
+    /** What is held about a user */
+    get: (userId: string) => this.call<{ userId: string; counts: { messages: number; memberships: number; reactions: number; readStates: number; attachments: number; chatConnections: number; connections: number; calls: number; recordedTracks: number; mediaSessions: number; liveStreams: number; tokens: number; }; total: number; /** The last time that this user was erased */ erasure: PersonErasure | null; }>("GET", `/v1/people/${this.seg(userId)}`, undefined, {}),
+    /** Erase a user */
+    erase: (userId: string) => this.call<PersonErasure>("DELETE", `/v1/people/${this.seg(userId)}`, undefined, {}),
+    /** Begin an export of everything held about a user */
+    export: (userId: string, options: CallOptions = {}) => this.call<PersonExport>("POST", `/v1/people/${this.seg(userId)}/exports`, undefined, {}, options),
+    /** An export: whether it is ready, and where to fetch it */
+    getExport: (userId: string, exportId: string) => this.call<PersonExport>("GET", `/v1/people/${this.seg(userId)}/exports/${this.seg(exportId)}`, undefined, {}),
   };
 
   readonly connections = {

@@ -9,6 +9,7 @@ const TAGS: Record<string, string> = {
   webhooks: "Endpoints that are told what happens, and their deliveries.",
   calls: "When people were in a room together, and how it was for each of them.",
   recordings: "Rooms written down: one file for each track, as it was sent, and what happened when.",
+  people: "What is held about one of your users: read it, export it, erase it.",
   observability: "Connections and why they failed, in single cases and in numbers.",
   project: "The project that an API key belongs to.",
   "rooms: dashboard": "Rooms by session, for the dashboard.",

@@ -1,0 +1,42 @@
+import { join } from "node:path";
+import type { Config } from "../kernel/config/index.ts";
+import { BackupRefused, DATABASE, type Description } from "../kernel/data-contents.ts";
+import { closeDatabase, openDatabase } from "../kernel/db/open.ts";
+import { SecretMismatch } from "../kernel/installation.ts";
+import { findErased } from "../people/erase-again.ts";
+import { listedErasures } from "../people/erasure-list.ts";
+import { closeRuntime, createRuntime } from "../runtime.ts";
+import { createServices } from "../services.ts";
+
+/** Erases in a restored backup whoever was erased since it was made, before anybody can read it. */
+export function eraseAgain(config: Config) {
+  let erased = 0;
+  let unreadable = 0;
+
+  async function prepare(folder: string, { createdAt }: Description): Promise<void> {
+    const listed = listedErasures(config.DATA_DIR).filter(({ at }) => at >= Date.parse(createdAt));
+    if (listed.length === 0) return;
+    const db = openDatabase(join(folder, DATABASE));
+    const { found, ...rest } = findErased(db, config, listed);
+    closeDatabase(db);
+    unreadable = rest.unreadable;
+    if (found.length === 0) return;
+    const runtime = openRestored({ ...config, DATA_DIR: folder, LOG_LEVEL: "silent" });
+    try {
+      await createServices(runtime).people.erasures.applyAgain(found);
+    } finally {
+      await closeRuntime(runtime);
+    }
+    erased = found.length;
+  }
+
+  return { prepare, erasedAgain: () => erased, unreadable: () => unreadable };
+}
+
+function openRestored(config: Config) {
+  try {
+    return createRuntime(config);
+  } catch (error) {
+    throw error instanceof SecretMismatch ? new BackupRefused(error.message) : error;
+  }
+}
