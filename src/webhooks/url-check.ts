@@ -1,4 +1,5 @@
 import ipaddr from "ipaddr.js";
+import { edgePlace } from "../kernel/config/edge-place.ts";
 import type { Config } from "../kernel/config/index.ts";
 import { isLoopback } from "../kernel/loopback.ts";
 import type { Environment } from "../protocol/enums.ts";
@@ -7,7 +8,7 @@ import type { Environment } from "../protocol/enums.ts";
  * Loopback is for a developer whose receiver runs beside a server that nobody else can reach. On one that others reach,
  * any account could ask it what else runs on its machine.
  */
-export const loopbackAllowed = ({ HOST }: Config): boolean => isLoopback(HOST);
+export const loopbackAllowed = (config: Config): boolean => isLoopback(config.HOST) && edgePlace(config) === null;
 
 /** Why a URL cannot receive webhooks, in words for its owner; null when it can. Names are not resolved. */
 export function refusalOf(

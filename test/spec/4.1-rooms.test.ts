@@ -20,6 +20,8 @@ describe("[4.1] POST /v1/rooms", () => {
       name: "first",
       region: null,
       status: "ACTIVE",
+      record: false,
+      recording: false,
       participantCount: 0,
       serverName: null,
       createdAt: "2026-03-01T12:00:00.000Z",

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
-import { refusalOf } from "../../src/webhooks/url-check.ts";
+import { loopbackAllowed, refusalOf } from "../../src/webhooks/url-check.ts";
+import { testConfig } from "../harness/test-config.ts";
 
 const HOSTILE_EVERYWHERE = [
   // Not a web address.
@@ -202,4 +203,10 @@ test("[4.7] an operator may allow private targets, by http too; public ones stil
     "ftp://10.0.0.1/",
   ];
   for (const url of never) expect(refusalOf(url, "PRODUCTION", true)).toBeString();
+});
+
+test("[16] loopback is refused as soon as others reach this server, also when only its edge is public", () => {
+  expect(loopbackAllowed(testConfig({ HOST: "127.0.0.1" }))).toBe(true);
+  expect(loopbackAllowed(testConfig({ HOST: "0.0.0.0" }))).toBe(false);
+  expect(loopbackAllowed(testConfig({ HOST: "127.0.0.1", DOMAIN: "rtc.example.com" }))).toBe(false);
 });
