@@ -10,6 +10,7 @@ import { memberService } from "./member.service.ts";
 import { type ClaimAttachment, messageService } from "./message.service.ts";
 import { reactionService } from "./reaction.service.ts";
 import { readStateService } from "./read-state.service.ts";
+import { saidBeside } from "./said.ts";
 import { conversationStore } from "./store/conversation.store.ts";
 import { memberStore } from "./store/member.store.ts";
 import { messageStore } from "./store/message.store.ts";
@@ -49,6 +50,7 @@ export function chatRules(runtime: Runtime, { isArchived, requireOpenRoom, claim
     readStates: readStateService(runtime),
     tokens: chatTokenService(runtime, { conversations, isArchived }),
     overview: overviewStore(db),
+    said: saidBeside({ conversations, messages }),
   };
 }
 

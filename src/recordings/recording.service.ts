@@ -1,3 +1,4 @@
+import type { ChatService } from "../chat/chat.ts";
 import { iso } from "../kernel/clock.ts";
 import type { Unit } from "../kernel/db/writer.ts";
 import { sameSecret } from "../kernel/secrets.ts";
@@ -24,13 +25,14 @@ type Deps = {
   life: ReturnType<typeof createRecordingLife>;
   /** Where the room's media is, and the call that is on in it. */
   whereabouts: (roomId: string) => { serverName: string | null; callId: string | null };
+  said: ChatService["said"];
 };
 
 const FILE_PATH = "/v1/recording-files/";
 const DAY_MS = 86_400_000;
 const REMOVED_AT_ONCE = 20;
 
-export function recordingService(runtime: Runtime, { store, folder, life, whereabouts }: Deps) {
+export function recordingService(runtime: Runtime, { store, folder, life, whereabouts, said }: Deps) {
   const { config, ids, keyring, now, write } = runtime;
 
   function find(owner: Owner, publicId: string): RecordingRow {
@@ -97,13 +99,23 @@ export function recordingService(runtime: Runtime, { store, folder, life, wherea
 
     remove: (owner: Owner, publicId: string): Promise<void> => remove(find(owner, publicId)),
 
-    timeline: (row: RecordingRow) =>
-      store.events(row.id).map(({ atMs, type, identity, data }) => ({
+    /** In order, with what was said in the room's conversation; its words only for who may read them. */
+    timeline(row: RecordingRow, { texts }: { texts: boolean }) {
+      const { projectId, environment, roomId, startedAt, endedAt } = row;
+      const happened = store.events(row.id).map(({ atMs, type, identity, data }) => ({
         atMs,
         type,
         ...(identity === null ? {} : { identity }),
         ...data,
-      })),
+      }));
+      const messages = said({ projectId, environment }, roomId, startedAt, endedAt ?? now()).map(
+        ({ at, messageId, senderId, text }) => ({
+          ...{ atMs: at - startedAt, type: "message", messageId, senderId },
+          ...(texts && text !== null ? { text } : {}),
+        }),
+      );
+      return [...happened, ...messages].sort((a, b) => a.atMs - b.atMs);
+    },
 
     downloadUrl(owner: Owner, publicId: string, fileId: string, publicUrl: string): { url: string; expiresAt: string } {
       const row = find(owner, publicId);

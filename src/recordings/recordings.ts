@@ -1,4 +1,5 @@
 import type { Calls } from "../calls/calls.ts";
+import type { ChatService } from "../chat/chat.ts";
 import type { MediaNodes } from "../media/nodes.ts";
 import type { LiveRooms } from "../rooms/live-rooms.ts";
 import type { RoomService } from "../rooms/room.service.ts";
@@ -9,6 +10,7 @@ import { recordingFolder } from "./recording-folder.ts";
 import { createRecordingLife } from "./recording-life.ts";
 
 type Deps = {
+  chat: Pick<ChatService, "said">;
   rooms: RoomService;
   nodes: MediaNodes;
   liveRooms: Pick<LiveRooms, "serverOf">;
@@ -18,7 +20,7 @@ type Deps = {
 export type Recordings = ReturnType<typeof createRecordings>;
 
 /** Rooms written down: started by hand, or by themselves in rooms that record every call. */
-export function createRecordings(runtime: Runtime, { rooms, nodes, liveRooms, calls }: Deps) {
+export function createRecordings(runtime: Runtime, { chat, rooms, nodes, liveRooms, calls }: Deps) {
   const { bus, log, write } = runtime;
   const store = recordingStore(runtime.db);
   const folder = recordingFolder(runtime.config);
@@ -27,7 +29,7 @@ export function createRecordings(runtime: Runtime, { rooms, nodes, liveRooms, ca
     serverName: liveRooms.serverOf(roomId),
     callId: calls.log.liveIn(roomId)?.publicId ?? null,
   });
-  const recordings = recordingService(runtime, { store, folder, life, whereabouts });
+  const recordings = recordingService(runtime, { store, folder, life, whereabouts, said: chat.said });
   /** The call for which a room began to record by itself, or was stopped by hand: not again before the next. */
   const triedIn = new Map<string, string>();
 

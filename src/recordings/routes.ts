@@ -98,7 +98,7 @@ const keyRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: Service
     )
     .get(
       "/recordings/:recordingId/timeline",
-      ({ caller, params }) => recordings.timeline(recordings.find(caller, params.recordingId)),
+      ({ caller, params }) => recordings.timeline(recordings.find(caller, params.recordingId), { texts: true }),
       {
         ...documented("What happened while it ran, in order", ["SVC_RECORDING_NOT_FOUND"]),
         response: { 200: t.Array(TimelineEntry) },
@@ -189,7 +189,8 @@ const dashboardRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: S
     )
     .get(
       "/recordings/:recordingId/timeline",
-      ({ projectId, params }) => recordings.timeline(recordings.find({ projectId }, params.recordingId)),
+      ({ projectId, params }) =>
+        recordings.timeline(recordings.find({ projectId }, params.recordingId), { texts: false }),
       {
         ...documented("What happened while it ran, in order", ["SVC_PROJECT_NOT_FOUND", "SVC_RECORDING_NOT_FOUND"]),
         transform: permit("recordings:read"),

@@ -172,6 +172,38 @@ describe("[18] recordings", () => {
     ]);
   });
 
+  test("tell what was said beside them while they ran; its words to a key, never to a session", async () => {
+    const roomId = await server.room();
+    const conversation = await call("POST", "/v1/chat/conversations", { name: `beside-${roomId}`, roomId });
+    const say = async (text: string, senderId = "ada") =>
+      (await call("POST", `/v1/chat/conversations/${conversation.body.id}/messages`, { text, senderId })).body.id;
+    await say("before");
+    clock.advance(1);
+    const { body } = await record(roomId);
+    const first = await say("at its start");
+    clock.advance(500);
+    await server.joined(roomId, "ada");
+    await settled();
+    clock.advance(250);
+    await call("DELETE", `/v1/chat/messages/${await say("taken back")}`);
+    const last = await say("at its end", "bob");
+    await call("POST", `/v1/recordings/${body.id}/stop`);
+    clock.advance(1);
+    await say("after");
+    const joined = { atMs: 500, type: "participant.joined", identity: "ada" };
+    expect((await call("GET", `/v1/recordings/${body.id}/timeline`)).body as unknown).toEqual([
+      { atMs: 0, type: "message", messageId: first, senderId: "ada", text: "at its start" },
+      joined,
+      { atMs: 750, type: "message", messageId: last, senderId: "bob", text: "at its end" },
+    ]);
+    const path = `/v1/projects/${server.projectId}/recordings/${body.id}/timeline`;
+    expect((await server.call("GET", path, { key: session.token })).body as unknown).toEqual([
+      { atMs: 0, type: "message", messageId: first, senderId: "ada" },
+      joined,
+      { atMs: 750, type: "message", messageId: last, senderId: "bob" },
+    ]);
+  });
+
   test("that a crash interrupted say so, and can be downloaded as far as they were written", async () => {
     const roomId = await server.room();
     await server.joined(roomId, "ada");

@@ -31,6 +31,12 @@ export function messageStore({ $client: client }: Db) {
       "SELECT created_at AS at FROM messages WHERE conversation_id = ? AND sender_id = ? ORDER BY seq DESC LIMIT 1",
     ),
   );
+  const firstFrom = reading(() =>
+    client.prepare<{ seq: number; createdAt: number }, [string, number]>(
+      "SELECT seq, created_at AS createdAt FROM messages WHERE conversation_id = ? AND seq >= ? ORDER BY seq LIMIT 1",
+    ),
+  );
+  const span = select("WHERE conversation_id = ? AND seq >= ? AND seq < ? AND deleted_at IS NULL ORDER BY seq LIMIT ?");
   const edit = changing(() =>
     client.prepare("UPDATE messages SET text = ?2, metadata = ?3, edited_at = ?4, updated_at = ?4 WHERE id = ?1"),
   );
@@ -70,6 +76,19 @@ export function messageStore({ $client: client }: Db) {
     return made;
   }
 
+  /** Numbers grow with time: halving finds the first message sent since, however long the conversation is. */
+  function seqSince(conversationId: string, at: number, lastSeq: number): number {
+    let low = 0;
+    let high = lastSeq + 1;
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2);
+      const row = firstFrom.get(conversationId, middle);
+      if (!row || row.createdAt >= at) high = middle;
+      else low = row.seq + 1;
+    }
+    return low;
+  }
+
   return {
     find: (publicId: string): MessageRow | null => byPublicId.get(publicId),
     findByClientId: (conversationId: string, senderId: string | null, clientMessageId: string): MessageRow | null =>
@@ -81,6 +100,15 @@ export function messageStore({ $client: client }: Db) {
       const start = from ?? (query.direction === "older" ? Number.MAX_SAFE_INTEGER : 0);
       const filters = [senderId, threadRootId].filter((value) => value !== undefined);
       return walk(query).all(conversationId, start, ...filters, limit);
+    },
+    /** Sent in that time, both ends included and oldest first, as far as they have not been deleted. */
+    sentBetween(
+      { id, lastSeq }: { id: string; lastSeq: number },
+      from: number,
+      to: number,
+      limit: number,
+    ): MessageRow[] {
+      return span.all(id, seqSince(id, from, lastSeq), seqSince(id, to + 1, lastSeq), limit);
     },
     replies: (rootId: string, afterSeq: number, includeDeleted: boolean, limit: number): MessageRow[] =>
       thread.all(rootId, afterSeq, includeDeleted ? 1 : 0, limit),
