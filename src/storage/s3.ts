@@ -1,22 +1,35 @@
 import { open } from "node:fs/promises";
 import type { Config } from "../kernel/config/index.ts";
 import { contentDisposition } from "./content-headers.ts";
+import { presignS3 } from "./s3-presign.ts";
 import type { Storage } from "./storage.ts";
 
 /** Hashing means reading the object once; past this size that would keep `complete` waiting too long. */
 const HASH_UP_TO_BYTES = 128 * 1024 * 1024;
+/** Of the address by which this server itself copies an object, and how long the bucket may take. */
+const COPY_TTL_SECONDS = 60;
+const COPY_TIMEOUT_MS = 300_000;
 
 /** An S3-compatible bucket: clients send to it and read from it directly. Null unless one is configured. */
 export function s3Storage(config: Config, newKey: () => string): Storage | null {
   const { STORAGE_S3_BUCKET: bucket } = config;
   if (bucket === undefined) return null;
-  const client = new Bun.S3Client({
-    bucket,
-    endpoint: config.STORAGE_S3_ENDPOINT,
+  const access = {
     region: config.STORAGE_S3_REGION,
-    accessKeyId: config.STORAGE_S3_ACCESS_KEY_ID,
-    secretAccessKey: config.STORAGE_S3_SECRET_ACCESS_KEY,
-  });
+    accessKeyId: config.STORAGE_S3_ACCESS_KEY_ID ?? "",
+    secretAccessKey: config.STORAGE_S3_SECRET_ACCESS_KEY ?? "",
+  };
+  const client = new Bun.S3Client({ bucket, endpoint: config.STORAGE_S3_ENDPOINT, ...access });
+
+  /** Addresses look as Bun makes them. The bucket judges by its own clock, so the time is the machine's. */
+  const presignPut = (objectKey: string, headers: Record<string, string>, ttlSeconds: number) =>
+    presignS3(access, {
+      method: "PUT",
+      url: new URL(client.presign(objectKey, { method: "PUT" })),
+      headers,
+      ttlSeconds,
+      at: Date.now(),
+    });
 
   const keyOf = ({ objectKey }: { objectKey: string | null }) => {
     if (objectKey === null) throw new Error("an object in the bucket always has a key");
@@ -27,7 +40,8 @@ export function s3Storage(config: Config, newKey: () => string): Storage | null 
     newObjectKey: () => `attachments/${newKey()}`,
 
     signUpload: (file, _publicUrl, ttlSeconds) => ({
-      url: client.presign(keyOf(file), { method: "PUT", expiresIn: ttlSeconds }),
+      url: presignPut(keyOf(file), { "content-length": String(file.size), "content-type": file.mimeType }, ttlSeconds),
+      // No content-length: every client sets it by itself, and a page is not allowed to.
       headers: { "content-type": file.mimeType },
     }),
 
@@ -40,10 +54,20 @@ export function s3Storage(config: Config, newKey: () => string): Storage | null 
         contentDisposition: contentDisposition(file),
       }),
 
-    async verify(objectKey, size) {
-      const found = await sizeOf(client, objectKey);
-      if (found !== size) return null;
-      return { sha256: size <= HASH_UP_TO_BYTES ? await hashOf(client, objectKey) : null };
+    holds: async (objectKey, size) => (await sizeOf(client, objectKey)) === size,
+
+    // The address of the upload goes on writing until it ends; to the copy it never led.
+    async seal(objectKey, sealedKey, size) {
+      const headers = { "x-amz-copy-source": `/${bucket}/${objectKey}` };
+      const url = presignPut(sealedKey, headers, COPY_TTL_SECONDS);
+      const response = await fetch(url, { method: "PUT", headers, signal: AbortSignal.timeout(COPY_TIMEOUT_MS) });
+      const answer = await response.text();
+      // A copy that fails half-way is told in the body of a 200.
+      if (!response.ok || answer.includes("<Error>")) {
+        throw new Error(`the bucket did not copy an upload: ${/<Code>(\w+)/.exec(answer)?.[1] ?? response.status}`);
+      }
+      if ((await sizeOf(client, sealedKey)) !== size) return null;
+      return { sha256: size <= HASH_UP_TO_BYTES ? await hashOf(client, sealedKey) : null };
     },
 
     async onThisMachine(objectKey, path) {

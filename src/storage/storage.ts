@@ -19,8 +19,13 @@ export type Storage = {
   newObjectKey(): string | null;
   signUpload(file: StoredFile, publicUrl: string, ttlSeconds: number): SignedUpload;
   signDownload(file: StoredFile, publicUrl: string, ttlSeconds: number): string;
-  /** Null until exactly `size` bytes have arrived. The hash is null where it was taken on arrival or is too dear. */
-  verify(objectKey: string, size: number): Promise<{ sha256: string | null } | null>;
+  /** Whether exactly `size` bytes have arrived. */
+  holds(objectKey: string, size: number): Promise<boolean>;
+  /**
+   * Copies an upload to a key of `newObjectKey` that no signed address leads to: what lies there stays as it was judged.
+   * Null when other bytes came in between; the hash is null where it is too dear.
+   */
+  seal(objectKey: string, sealedKey: string, size: number): Promise<{ sha256: string | null } | null>;
   /** A path on this machine with the bytes: their own, or `path`, once they were copied there. */
   onThisMachine(objectKey: string, path: string): Promise<string>;
   /** Repeating it, or removing what was never there, is no error. */

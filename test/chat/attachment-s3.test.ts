@@ -29,7 +29,7 @@ test("[contract 9] with STORAGE_S3_* set the same steps go to the bucket, and no
   expect(upload.uploadUrl).toStartWith(`${s3.endpoint}/files/`);
   expect(upload.uploadUrl).not.toContain("secret");
   expect((await complete(upload.id)).body.code).toBe("SVC_ATTACHMENT_NOT_READY");
-  expect((await world.put(upload, "hell")).status).toBe(200);
+  expect((await world.put(upload, "hell")).status).toBe(403);
   expect((await complete(upload.id)).body.code).toBe("SVC_ATTACHMENT_NOT_READY");
   expect((await world.put(upload, "hello")).status).toBe(200);
   const sha256 = createHash("sha256").update("hello").digest("hex");
@@ -76,4 +76,41 @@ test("[contract 9] a bucket that does not answer is a 503 to complete, which may
   s3.failing = false;
   const again = await ask("POST", `/v1/chat/attachments/${upload.id}/complete`, { as: key });
   expect(again.body.status).toBe("UPLOADED");
+});
+
+const texts = () => [...s3.objects.values()].map(({ bytes }) => new TextDecoder().decode(bytes));
+const completeByKey = (id: string) => ask("POST", `/v1/chat/attachments/${id}/complete`, { as: key });
+const download = async (id: string) => (await fetch(await world.downloadUrl(id, key))).text();
+
+test("a later PUT to the address of an upload changes nothing that was sent, and leaves nothing behind", async () => {
+  const upload = await world.request(5, key);
+  await world.put(upload, "hello");
+  expect((await completeByKey(upload.id)).body.status).toBe("UPLOADED");
+  // The address is still good, and so are the length and the type.
+  expect((await world.put(upload, "bogus")).status).toBe(200);
+  expect((await completeByKey(upload.id)).body.status).toBe("UPLOADED");
+  expect(await download(upload.id)).toBe("hello");
+
+  const { removals } = world.server.services.attachments;
+  await removals.run();
+  expect(texts()).toContain("bogus");
+  world.clock.set(world.clock.now() + 2 * 900_000);
+  await removals.run();
+  expect(texts()).not.toContain("bogus");
+  expect(await download(upload.id)).toBe("hello");
+});
+
+test("bytes that come while an upload is completed do not pass for the ones that were judged", async () => {
+  const upload = await world.request(5, key);
+  await world.put(upload, "first");
+  s3.onCopy = () => new TextEncoder().encode("longer than that");
+  expect((await completeByKey(upload.id)).body.code).toBe("SVC_ATTACHMENT_NOT_READY");
+  s3.onCopy = null;
+  expect(texts()).toContain("longer than that");
+  world.clock.set(world.clock.now() + 3_600_000);
+  await world.server.services.attachments.removals.run();
+  // The copy that nobody took up is gone; the upload itself is not.
+  expect(texts()).not.toContain("longer than that");
+  expect((await completeByKey(upload.id)).body.status).toBe("UPLOADED");
+  expect(await download(upload.id)).toBe("first");
 });

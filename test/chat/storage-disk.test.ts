@@ -21,12 +21,12 @@ test("[contract 9] what arrived is readable only once it is kept, whole and hash
   const sha256 = await disk.receive(key, streamOf("hello ", "world"), 11);
   expect(sha256).toBe(createHash("sha256").update("hello world").digest("hex"));
   expect(await disk.read(key)).toBeNull();
-  expect(await disk.verify(key, 11)).toBeNull();
+  expect(await disk.holds(key, 11)).toBe(false);
 
   expect(await disk.keep(key)).toBe(true);
   expect(await (await disk.read(key))?.text()).toBe("hello world");
-  expect(await disk.verify(key, 11)).toEqual({ sha256: null });
-  expect(await disk.verify(key, 10)).toBeNull();
+  expect(await disk.holds(key, 11)).toBe(true);
+  expect(await disk.holds(key, 10)).toBe(false);
   expect(filesIn("incoming")).toEqual([]);
 
   await disk.remove(key);

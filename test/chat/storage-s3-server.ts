@@ -10,6 +10,8 @@ type S3TestServer = {
   requests: string[];
   /** As when the service has trouble: everything is answered 503. */
   failing: boolean;
+  /** Other bytes that have come to the source by the time it is copied. */
+  onCopy: (() => Uint8Array) | null;
   stop(): Promise<void>;
 };
 
@@ -35,6 +37,13 @@ export function s3TestServer(credentials: S3Credentials, now: () => number = Dat
     const problem = refusal(request, url, body, credentials, now());
     if (problem) return failure(403, problem);
     if (bucket !== credentials.bucket) return failure(404, "NoSuchBucket");
+    const source = request.headers.get("x-amz-copy-source");
+    if (request.method === "PUT" && source !== null) {
+      const copied = objects.get(decodeURIComponent(source).replace(`/${bucket}/`, ""));
+      if (!copied) return failure(404, "NoSuchKey");
+      objects.set(key, { ...copied, bytes: bucketServer.onCopy?.() ?? copied.bytes });
+      return new Response("<CopyObjectResult></CopyObjectResult>", { headers: { "content-type": "application/xml" } });
+    }
     if (request.method === "PUT") {
       objects.set(key, { bytes: body, type: request.headers.get("content-type") ?? "binary/octet-stream" });
       return new Response(null, { headers: { etag: `"${createHash("md5").update(body).digest("hex")}"` } });
@@ -61,6 +70,7 @@ export function s3TestServer(credentials: S3Credentials, now: () => number = Dat
     objects,
     requests,
     failing: false,
+    onCopy: null,
     stop: () => server.stop(true),
   };
   return bucketServer;
@@ -98,6 +108,10 @@ export function refusal(
   const scope = `${date.slice(0, 8)}/${credentials.region}/s3/aws4_request`;
   if (credential !== `${credentials.accessKeyId}/${scope}`) return "InvalidAccessKeyId";
   if (!signedHeaders.split(";").includes("host")) return "AccessDenied";
+  // What is meant for the bucket itself must be signed, or an address for an upload could copy another's object.
+  for (const name of request.headers.keys()) {
+    if (name.startsWith("x-amz-") && !signedHeaders.split(";").includes(name)) return "AccessDenied";
+  }
   const age = now - Date.parse(date.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, "$1-$2-$3T$4:$5:$6Z"));
   const lifetime = presigned === null ? 900 : Number(url.searchParams.get("X-Amz-Expires"));
   if (!(age >= -60_000 && age < lifetime * 1000)) return "RequestTimeTooSkewed";

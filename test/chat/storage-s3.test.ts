@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { s3Storage } from "../../src/storage/s3.ts";
+import { presignS3 } from "../../src/storage/s3-presign.ts";
 import { testConfig } from "../harness/test-config.ts";
 import { refusal, type S3Credentials, s3TestServer } from "./storage-s3-server.ts";
 
@@ -86,16 +87,51 @@ test("[contract 9] a presigned address allows its method, its object and its hea
   expect(s3.objects.has(file.objectKey ?? "")).toBe(false);
 });
 
-test("[contract 9] complete is verified in the bucket: exactly the size, and the hash of what lies there", async () => {
+test("a presigned upload takes exactly the declared length and type, and copies nothing of others", async () => {
+  const file = fileOf("hello");
+  const upload = storage.signUpload(file, "", 900);
+  const put = async (body: string, headers: Record<string, string>) =>
+    (await fetch(upload.url, { method: "PUT", headers, body })).status;
+  expect(await put("hell", upload.headers)).toBe(403);
+  expect(await put("hello!", upload.headers)).toBe(403);
+  expect(await put("hello", { "content-type": "text/plain" })).toBe(403);
+  expect(await put("hello", { ...upload.headers, "x-amz-copy-source": "/files/of-another" })).toBe(403);
+  expect(await put("hello", { ...upload.headers, "x-amz-acl": "public-read" })).toBe(403);
+  expect(s3.objects.has(file.objectKey ?? "")).toBe(false);
+  expect(await put("hello", upload.headers)).toBe(200);
+});
+
+test("addresses are signed as AWS documents it", () => {
+  const documented = {
+    accessKeyId: "AKIAIOSFODNN7EXAMPLE",
+    secretAccessKey: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+    region: "us-east-1",
+  };
+  const url = presignS3(documented, {
+    method: "GET",
+    url: new URL("https://examplebucket.s3.amazonaws.com/test.txt"),
+    headers: {},
+    ttlSeconds: 86_400,
+    at: Date.parse("2013-05-24T00:00:00Z"),
+  });
+  expect(url).toEndWith("&X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404");
+});
+
+test("[contract 9] complete is verified in the bucket: exactly the size, and the hash of what was sealed", async () => {
   const file = fileOf("hello");
   const key = file.objectKey ?? "";
-  expect(await storage.verify(key, 5)).toBeNull();
-  s3.objects.set(key, { bytes: new TextEncoder().encode("hell"), type: "x/y" });
-  expect(await storage.verify(key, 5)).toBeNull();
-  s3.objects.set(key, { bytes: new TextEncoder().encode("hello!"), type: "x/y" });
-  expect(await storage.verify(key, 5)).toBeNull();
-  s3.objects.set(key, { bytes: new TextEncoder().encode("hello"), type: "x/y" });
-  expect(await storage.verify(key, 5)).toEqual({ sha256: createHash("sha256").update("hello").digest("hex") });
+  const holding = (text: string) => {
+    s3.objects.set(key, { bytes: new TextEncoder().encode(text), type: "x/y" });
+    return storage.holds(key, 5);
+  };
+  expect(await storage.holds(key, 5)).toBe(false);
+  expect([await holding("hell"), await holding("hello!"), await holding("hello")]).toEqual([false, false, true]);
+
+  const sealedKey = storage.newObjectKey() ?? "";
+  const sha256 = createHash("sha256").update("hello").digest("hex");
+  expect(await storage.seal(key, sealedKey, 5)).toEqual({ sha256 });
+  expect(await storage.seal(key, sealedKey, 6)).toBeNull();
+  await expect(storage.seal("attachments/gone", sealedKey, 5)).rejects.toThrow("NoSuchKey");
 });
 
 test("[contract 9] removal empties the bucket, and may be repeated", async () => {
@@ -109,7 +145,8 @@ test("[contract 9] removal empties the bucket, and may be repeated", async () =>
 test("[contract 9] a bucket that refuses us is an error, never an upload that is missing", async () => {
   const stranger = storageWith({ secretAccessKey: "another" });
   s3.objects.set("k", { bytes: new Uint8Array(1), type: "x/y" });
-  await expect(stranger.verify("k", 1)).rejects.toThrow();
+  await expect(stranger.holds("k", 1)).rejects.toThrow();
+  await expect(stranger.seal("k", "k2", 1)).rejects.toThrow();
   await expect(stranger.remove("k")).rejects.toThrow();
   await expect(stranger.check()).rejects.toThrow();
   await storage.check();

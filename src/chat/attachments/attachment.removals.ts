@@ -1,5 +1,6 @@
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../runtime.ts";
+import type { Location } from "../../storage/storage.ts";
 import type { Storages } from "../../storage/storages.ts";
 import type { AttachmentStore } from "./attachment.store.ts";
 import type { AttachmentRow } from "./attachment.table.ts";
@@ -28,7 +29,7 @@ export function attachmentRemovals(
   async function removeQueued(): Promise<void> {
     for (;;) {
       let failed = 0;
-      const batch = store.queuedRemovals(BATCH);
+      const batch = store.queuedRemovals(now(), BATCH);
       for (const { objectKey, location } of batch) {
         try {
           await storages.at(location)?.remove(objectKey);
@@ -67,6 +68,13 @@ export function attachmentRemovals(
   return {
     /** The bytes of this row are wanted no more. */
     queue,
+
+    /** The same, at a later time; the job comes by. */
+    queueFor: (unit: Unit, at: number, objectKey: string, location: Location): void =>
+      store.queueRemoval(unit, objectKey, location, at),
+
+    /** They are wanted after all. */
+    spare: (unit: Unit, objectKey: string): void => store.removed(unit, objectKey),
 
     run,
 

@@ -39,7 +39,14 @@ type AttachmentDeps = {
   quota: StorageQuota;
 };
 
+/** Where the bytes of an upload are now; `before` then they must be taken up, or they are removed. */
+type Sealed = { objectKey: string; sha256: string | null; before: number };
+
 const MAX_FILENAME_LENGTH = 255;
+/** For copying and hashing the largest attachment in a bucket. */
+const SEALING_MS = 3_600_000;
+/** A bucket's clock may differ from ours. */
+const CLOCK_SKEW_MS = 900_000;
 
 /** `complete`, which asks the storage, writes on its own. */
 export function attachmentService({ bus, config, ids, log, now, write }: Runtime, deps: AttachmentDeps) {
@@ -61,9 +68,19 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
     return storage;
   }
 
-  async function verify(location: Location, objectKey: string, size: number) {
+  /** The bytes of a finished upload where nobody can change them any more; null when they are not there. */
+  async function sealed({ location, objectKey, size }: AttachmentRow): Promise<Sealed | null> {
+    if (objectKey === null) return null;
     try {
-      return await storageAt(location).verify(objectKey, size);
+      const storage = storageAt(location);
+      if (!(await storage.holds(objectKey, size))) return null;
+      const sealedKey = storage.newObjectKey();
+      if (sealedKey === null) return { objectKey, sha256: null, before: Number.POSITIVE_INFINITY };
+      // Queued before it exists: a copy that is not taken up, after a crash too, does not stay for ever.
+      const before = now() + SEALING_MS;
+      await write((unit) => removals.queueFor(unit, before, sealedKey, location));
+      const found = await storage.seal(objectKey, sealedKey, size);
+      return found && { objectKey: sealedKey, sha256: found.sha256, before };
     } catch (err) {
       log.error({ err, location }, "an upload could not be verified");
       throw new ApiError("SVC_STORAGE_UNAVAILABLE");
@@ -159,20 +176,28 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
 
     /** Makes it sendable once exactly the declared bytes are there. Repeating it changes nothing. */
     async complete({ access, attachment }: AttachmentAccess): Promise<Attachment> {
-      const { publicId, objectKey, size, location, status } = attachment;
+      const { publicId, objectKey, location, status } = attachment;
       const theirs = access.kind === "server" || attachment.uploaderId === access.userId;
       if (!theirs || status === "EXPIRED") throw new ApiError("SVC_ATTACHMENT_NOT_FOUND");
       if (status === "UPLOADED") return show(attachment);
       requireActive(access);
-      const verified = objectKey === null ? null : await verify(location, objectKey, size);
+      const found = await sealed(attachment);
       return write((unit) => {
-        const now = find(publicId);
-        if (now.status === "UPLOADED") return show(now);
-        // Another upload may have taken the place of the one that was verified, or its day be over.
-        if (!verified || now.objectKey !== objectKey) throw new ApiError("SVC_ATTACHMENT_NOT_READY");
-        const sha256 = now.sha256 ?? verified.sha256;
-        store.complete(unit, now.id, sha256);
-        return show({ ...now, status: "UPLOADED", sha256 });
+        const current = find(publicId);
+        if (current.status === "UPLOADED") return show(current);
+        // Another upload may have taken the place of the one that was judged, or its day be over.
+        if (!found || current.objectKey !== objectKey || now() >= found.before) {
+          throw new ApiError("SVC_ATTACHMENT_NOT_READY");
+        }
+        const sha256 = current.sha256 ?? found.sha256;
+        store.complete(unit, current.id, found.objectKey, sha256);
+        if (objectKey !== null && found.objectKey !== objectKey) {
+          removals.spare(unit, found.objectKey);
+          // As long as the address of the upload is good, it may fill this key again.
+          const addressEndsAt = current.createdAt + STORAGE_UPLOAD_URL_TTL_SECONDS * 1000;
+          removals.queueFor(unit, addressEndsAt + CLOCK_SKEW_MS, objectKey, location);
+        }
+        return show({ ...current, status: "UPLOADED", sha256 });
       });
     },
 

@@ -25,7 +25,7 @@ export function attachmentStore({ $client: client }: Db) {
   const byObjectKey = reading(() => client.prepare("SELECT 1 FROM attachments WHERE object_key = ?"));
   const arrived = changing(() => client.prepare("UPDATE attachments SET object_key = ?2, sha256 = ?3 WHERE id = ?1"));
   const complete = changing(() =>
-    client.prepare("UPDATE attachments SET status = 'UPLOADED', sha256 = ?2 WHERE id = ?1"),
+    client.prepare("UPDATE attachments SET status = 'UPLOADED', object_key = ?2, sha256 = ?3 WHERE id = ?1"),
   );
   const countMessages = changing(() => client.prepare("UPDATE attachments SET message_count = ?2 WHERE id = ?1"));
   const expire = changing(() =>
@@ -47,8 +47,8 @@ export function attachmentStore({ $client: client }: Db) {
   );
   const queue = changing(() => client.prepare("INSERT INTO storage_removals VALUES (?, ?, ?) ON CONFLICT DO NOTHING"));
   const queued = reading(() =>
-    client.prepare<StorageRemovalRow, [number]>(
-      `SELECT ${columnsOf(storageRemovals)} FROM storage_removals ORDER BY queued_at LIMIT ?`,
+    client.prepare<StorageRemovalRow, [number, number]>(
+      `SELECT ${columnsOf(storageRemovals)} FROM storage_removals WHERE queued_at <= ? ORDER BY queued_at LIMIT ?`,
     ),
   );
   const removed = changing(() => client.prepare("DELETE FROM storage_removals WHERE object_key = ?"));
@@ -60,7 +60,8 @@ export function attachmentStore({ $client: client }: Db) {
     names: (objectKey: string): boolean => byObjectKey.get(objectKey) !== null,
     arrived: (unit: Unit, id: string, objectKey: string, sha256: string) =>
       void arrived.run(unit, id, objectKey, sha256),
-    complete: (unit: Unit, id: string, sha256: string | null) => void complete.run(unit, id, sha256),
+    complete: (unit: Unit, id: string, objectKey: string, sha256: string | null) =>
+      void complete.run(unit, id, objectKey, sha256),
     countMessages: (unit: Unit, id: string, messageCount: number) => void countMessages.run(unit, id, messageCount),
     expire: (unit: Unit, id: string) => void expire.run(unit, id),
     remove: (unit: Unit, id: string) => void remove.run(unit, id),
@@ -70,7 +71,8 @@ export function attachmentStore({ $client: client }: Db) {
 
     queueRemoval: (unit: Unit, objectKey: string, location: Location, at: number) =>
       void queue.run(unit, objectKey, location, at),
-    queuedRemovals: (limit: number): StorageRemovalRow[] => queued.all(limit),
+    /** Those whose time has come, the oldest first. */
+    queuedRemovals: (now: number, limit: number): StorageRemovalRow[] => queued.all(now, limit),
     removed: (unit: Unit, objectKey: string) => void removed.run(unit, objectKey),
   };
 }

@@ -29,6 +29,7 @@ export const attachments = sqliteTable("attachments", {
 export const storageRemovals = sqliteTable("storage_removals", {
   objectKey: text("object_key").primaryKey(),
   location: text("location").$type<Location>().notNull(),
+  /** Not before then: to some an address that was handed out still leads. */
   queuedAt: integer("queued_at").notNull(),
 });
 
