@@ -3,9 +3,12 @@ import type { Unit } from "../kernel/db/writer.ts";
 import type { RtcConnectionFact } from "../kernel/facts.ts";
 import { every } from "../kernel/timers.ts";
 import type { Environment } from "../protocol/enums.ts";
+import type { CallVerdict } from "../protocol/room-records.ts";
 import type { Runtime } from "../runtime.ts";
 import type { CallStore } from "./call.store.ts";
 import type { CallParticipantRow, CallRow } from "./call.table.ts";
+import { EvidenceGatherer } from "./evidence.ts";
+import { judgeCall } from "./verdict.ts";
 
 /** How exact the end of a call is that a crash ended. */
 const TOUCH_EVERY_MS = 5_000;
@@ -25,16 +28,33 @@ type LiveCall = {
   recovered: boolean;
 };
 
+type CallLogDeps = {
+  store: CallStore;
+  /** How busy the processors of a media server are; null when nobody knows. */
+  cpuOf: (serverName: string) => number | null;
+};
+
 export type CallLog = ReturnType<typeof createCallLog>;
 
 /**
  * Keeps the record of calls. What it hears happened already; each change and its webhooks share one transaction, and the
  * order of what is heard is the order in which it is written.
  */
-export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, store: CallStore) {
+export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { store, cpuOf }: CallLogDeps) {
   const live = new Map<string, LiveCall>();
+  /** What is measured of everybody who is in a call, by session. */
+  const visits = new Map<string, { connectionId: string; identity: string; gathered: EvidenceGatherer }>();
 
+  bus.on("rtcReported", ({ roomId, connectionId, identity, ...report }) => {
+    for (const sessionId of live.get(roomId)?.present ?? []) {
+      const visit = visits.get(sessionId);
+      if (visit?.connectionId === connectionId && visit.identity === identity) visit.gathered.report(report);
+    }
+  });
   bus.on("rtcConnection", (fact) => {
+    const visit = visits.get(fact.sessionId);
+    visit?.gathered.hear(fact, fact.at);
+    if (fact.type === "stats" && fact.serverName !== null) visit?.gathered.serverLoad(cpuOf(fact.serverName));
     if (fact.type === "started") joined(fact);
     else if (fact.type === "left") left(fact);
     else if (fact.type === "qualityChanged") {
@@ -51,6 +71,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, st
     call.replacing.delete(identity);
     if (call.present.has(sessionId)) return;
     call.present.add(sessionId);
+    visits.set(sessionId, { connectionId, identity, gathered: new EvidenceGatherer() });
     // It was in the call before this process started.
     if (call.recovered && store.presentParticipant(call.id, sessionId)) return;
     const peak = call.present.size;
@@ -77,6 +98,8 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, st
     const call = live.get(fact.roomId);
     if (!call) return;
     const wasPresent = call.present.delete(sessionId);
+    const verdict = verdictOf(sessionId, at);
+    visits.delete(sessionId);
     if (fact.mediaKept) {
       // This process goes, and the call goes on without it.
       if (call.present.size === 0) live.delete(call.roomId);
@@ -87,7 +110,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, st
       keep(
         write((unit) => {
           const row = store.presentParticipant(call.id, sessionId);
-          if (row) leave(unit, call, row, at, reason);
+          if (row) leave(unit, call, row, at, reason, verdict);
         }),
       );
     } else call.replacing.delete(identity);
@@ -119,9 +142,21 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, st
     });
   }
 
-  function leave(unit: Unit, call: LiveCall, row: CallParticipantRow, at: number, reason: string): void {
+  function verdictOf(sessionId: string, at: number): CallVerdict | null {
+    const visit = visits.get(sessionId);
+    return visit ? judgeCall(visit.gathered.at(at)) : null;
+  }
+
+  function leave(
+    unit: Unit,
+    call: LiveCall,
+    row: CallParticipantRow,
+    at: number,
+    reason: string,
+    verdict: CallVerdict | null,
+  ): void {
     const { sessionId, identity, connectionId, joinedAt } = row;
-    store.leave(unit, call.id, sessionId, at, reason);
+    store.leave(unit, call.id, sessionId, { at, reason, verdict: verdict && JSON.stringify(verdict) });
     announce(unit, call, at, {
       type: "call.participant_left",
       data: { ...subject(call), identity, connectionId, reason, durationMs: at - joinedAt, at: iso(at) },
@@ -172,6 +207,9 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, st
     /** The call that is on in the room. */
     liveIn: (roomId: string): { id: string; publicId: string } | undefined => live.get(roomId),
 
+    /** Of somebody who is in a call, as it looks at this moment; null for everybody else. */
+    liveVerdict: (sessionId: string): CallVerdict | null => verdictOf(sessionId, now()),
+
     /** Before anybody joins: calls that a crash, or a restart that left their media running, did not end. */
     recover(): void {
       for (const row of store.live()) live.set(row.roomId, recoveredCall(row));
@@ -186,7 +224,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, st
         const at = store.get(call.id)?.lastSeenAt ?? now();
         if (call.present.size === 0) live.delete(call.roomId);
         await write((unit) => {
-          for (const row of gone) leave(unit, call, row, Math.max(at, row.joinedAt), "restart");
+          for (const row of gone) leave(unit, call, row, Math.max(at, row.joinedAt), "restart", null);
           if (call.present.size === 0) end(unit, call, at);
         });
       }

@@ -52,10 +52,17 @@ export function callStore(client: Database) {
         )
         .all(callId),
 
-    leave(_unit: Unit, callId: string, sessionId: string, at: number, reason: string): void {
+    leave(
+      _unit: Unit,
+      callId: string,
+      sessionId: string,
+      { at, reason, verdict }: { at: number; reason: string; verdict: string | null },
+    ): void {
       client
-        .query("UPDATE call_participants SET left_at = ?, leave_reason = ? WHERE call_id = ? AND session_id = ?")
-        .run(at, reason, callId, sessionId);
+        .query(
+          "UPDATE call_participants SET left_at = ?, leave_reason = ?, verdict = ? WHERE call_id = ? AND session_id = ?",
+        )
+        .run(at, reason, verdict, callId, sessionId);
     },
 
     setQuality(_unit: Unit, callId: string, sessionId: string, quality: Quality): void {

@@ -17,10 +17,10 @@ type Tenant = { projectId: string; environment: Environment };
 export type Calls = ReturnType<typeof createCalls>;
 
 /** When people were in a room together, and how it was. */
-export function createCalls(runtime: Runtime) {
+export function createCalls(runtime: Runtime, { cpuOf }: { cpuOf: (serverName: string) => number | null }) {
   const { config, db, now, write } = runtime;
   const store = callStore(db.$client);
-  const log = createCallLog(runtime, store);
+  const log = createCallLog(runtime, { store, cpuOf });
 
   return {
     log,
@@ -32,7 +32,10 @@ export function createCalls(runtime: Runtime) {
       if (!row) throw new ApiError("SVC_CALL_NOT_FOUND");
       return {
         ...showCall(row, now()),
-        participants: store.participants(row.id, MAX_PARTICIPANTS_SHOWN).map(showParticipant),
+        participants: store.participants(row.id, MAX_PARTICIPANTS_SHOWN).map((participant) => {
+          const shown = showParticipant(participant);
+          return { ...shown, verdict: shown.verdict ?? log.liveVerdict(participant.sessionId) };
+        }),
       };
     },
 

@@ -74,6 +74,8 @@ export function createFleet({ bus, db, config, now, metrics }: Runtime, { livesA
     list: store.list,
     find,
     show,
+    /** How busy the processors of a media server were when it last told; null when nobody knows. */
+    cpuOf: (name: string): number | null => store.find(name)?.cpuPercent ?? null,
     metrics: totals,
 
     /** A known name is the same node after a restart: it keeps its drain and starts its figures anew. */

@@ -56,6 +56,17 @@ type RtcConnectionSubject = {
   at: number;
 };
 
+/** What is measured of a connection every few seconds; null is unknown. */
+type ConnectionFigures = {
+  rttMs: number | null;
+  jitterMs: number | null;
+  packetLossPercent: number | null;
+  /** Left out by whoever cannot tell. */
+  uplinkLossPercent?: number | null;
+  downlinkLossPercent?: number | null;
+  availableOutBps?: number | null;
+};
+
 export type RtcConnectionEvent =
   /** In the room; whether media follows is open. `replaced`: it took over from an earlier try of the same client. */
   | { type: "started"; mode: "new" | "replaced" }
@@ -73,7 +84,7 @@ export type RtcConnectionEvent =
   | { type: "mediaFlows" }
   | { type: "trackPublished"; track: Track }
   | { type: "trackUnpublished"; trackId: string }
-  | { type: "stats"; rttMs: number | null; jitterMs: number | null; packetLossPercent: number | null }
+  | ({ type: "stats" } & ConnectionFigures)
   /** `mediaKept`: it is this process that goes; the participant stays where it is, and the next process finds it there. */
   | { type: "left"; reason: LeaveReason; mediaKept?: true };
 
@@ -119,6 +130,14 @@ export type Facts = {
   rtcServerSeen: { name: string; internalUrl: string };
   rtcConnection: RtcConnectionFact;
   rtcRefused: RtcRefusedFact;
+  /** What a client said of itself: a device that failed, or what holds its encoder back. */
+  rtcReported: {
+    roomId: string;
+    connectionId: string;
+    identity: string;
+    deviceError?: string;
+    limitation?: { reason: "cpu" | "bandwidth"; seconds: number };
+  };
   /** Out of the room for good: their tokens are revoked as well. */
   participantRemoved: { roomId: string; identity: string };
   rtcTokenRevoked: { tokenId: string; roomId: string };

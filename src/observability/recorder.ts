@@ -18,6 +18,8 @@ const FLUSH_MS = 200;
 const MAX_EVENTS_PER_CONNECTION = 2_000;
 /** Records of those who are in no room stay in memory for late telemetry; past this many the oldest go. */
 const REMEMBERED = 5_000;
+/** A client tells every few seconds; more than this at once is made up. */
+const LONGEST_LIMITATION_S = 60;
 
 /** `present`: in a room as far as the server knows. A client alone can open a record, and need never come. */
 type Entry = { row: ConnectionRow; events: number; dirty: boolean; blamed: boolean; present: boolean };
@@ -209,6 +211,12 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
       add(entry, type, "client", at, data);
       const code = typeof data?.code === "string" ? data.code.slice(0, 64) : type.toUpperCase();
       if (type === "error") reproach(entry, tenant, roomId, { source: "client", code });
+      const said = { roomId, connectionId, identity };
+      if (type === "error" && classify({ source: "client", code }).category === "CLIENT_ERROR") {
+        bus.tell("rtcReported", { ...said, deviceError: code });
+      }
+      const limitation = type === "participant_connection_quality_changed" ? limitationOf(data) : null;
+      if (limitation) bus.tell("rtcReported", { ...said, limitation });
       if (type === "connection_failed" && entry.row.connectedAt === null && entry.row.disconnectedAt === null) {
         entry.row = { ...entry.row, state: "FAILED", disconnectedAt: now(), disconnectReason: code, lastSeenAt: now() };
         entry.dirty = true;
@@ -238,6 +246,13 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
       mishaps = mishaps.filter(({ connection }) => connection === null || !gone.has(connection));
     },
   };
+}
+
+/** What the encoder of a client says it is held back by, and for how long. */
+function limitationOf(data: Record<string, unknown> = {}): { reason: "cpu" | "bandwidth"; seconds: number } | null {
+  const { limitation: reason, seconds } = data;
+  if (reason !== "cpu" && reason !== "bandwidth") return null;
+  return { reason, seconds: typeof seconds === "number" && seconds > 0 ? Math.min(seconds, LONGEST_LIMITATION_S) : 0 };
 }
 
 function clientKey({ projectId, environment }: Tenant, connectionId: string): string {

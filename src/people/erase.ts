@@ -158,6 +158,7 @@ export function createEraser({ config, now, write }: Runtime, { traces, holdings
         chat.tokens.revokeUser(unit, person, person.userId);
         chatTraces.forgetTokens(unit, person, now());
         for (const { id } of media.tokens(person)) media.removeToken(unit, id);
+        media.forgetPermissions(unit, person);
         for (const roomId of roomIds) announceRemoval(unit, roomId);
       });
     },

@@ -98,7 +98,11 @@ export type TransportStats = {
   srtpProfile: string | null;
   rttMs: number | null;
   jitterMs: number | null;
+  /** The worse of the two below. */
   packetLossPercent: number | null;
+  /** From the participant, and towards it. */
+  uplinkLossPercent: number | null;
+  downlinkLossPercent: number | null;
   /** Estimated room towards this participant, in bits per second. */
   availableOutBps: number | null;
   bytesIn: number;

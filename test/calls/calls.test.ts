@@ -138,7 +138,7 @@ describe("[17] calls", () => {
     );
     clock.advance(60_000);
     const { createCalls } = await import("../../src/calls/calls.ts");
-    const after = createCalls(server.runtime);
+    const after = createCalls(server.runtime, { cpuOf: () => null });
     after.log.recover();
     await after.log.settle();
     const [ended] = (await calls(`?roomId=${roomId}`)) as [Call];

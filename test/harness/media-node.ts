@@ -237,6 +237,8 @@ function snapshotOf(peer: Peer): ParticipantSnapshot {
       rttMs: null,
       jitterMs: null,
       packetLossPercent: null,
+      uplinkLossPercent: null,
+      downlinkLossPercent: null,
       availableOutBps: null,
       bytesIn: 0,
       bytesOut: 0,

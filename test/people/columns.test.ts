@@ -26,6 +26,7 @@ const ERASED = [
   "messages.metadata",
   "messages.sender_id",
   "messages.text",
+  "participant_permissions.participant_identity",
   "person_erasures.user_id",
   "person_exports.user_id",
   "read_states.user_id",

@@ -13,6 +13,7 @@ const ORDER = [
   "chat",
   "live-streams",
   "webhooks",
+  "calls",
   "people",
   "sdk",
   "embed",

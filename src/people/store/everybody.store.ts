@@ -14,6 +14,7 @@ const NAMES = [
   "SELECT participant_identity AS name FROM rtc_connections t",
   "SELECT participant_identity AS name FROM usage_sessions t",
   "SELECT participant_identity AS name FROM rtc_tokens x JOIN rooms t ON t.id = x.room_id",
+  "SELECT participant_identity AS name FROM participant_permissions x JOIN rooms t ON t.id = x.room_id",
   "SELECT identity AS name FROM call_participants x JOIN calls t ON t.id = x.call_id",
   "SELECT identity AS name FROM live_stream_hosts x JOIN live_streams t ON t.id = x.stream_id",
   "SELECT identity AS name FROM live_stream_viewers x JOIN live_streams t ON t.id = x.stream_id",

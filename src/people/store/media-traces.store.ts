@@ -23,6 +23,12 @@ export function mediaTraces({ $client: client }: Db) {
     ),
   );
   const removeToken = changing(() => client.prepare("DELETE FROM rtc_tokens WHERE id = ?"));
+  const forgetPermissions = changing(() =>
+    client.prepare(
+      `DELETE FROM participant_permissions WHERE participant_identity = ?3
+       AND room_id IN (SELECT id FROM rooms WHERE ${OF_TENANT})`,
+    ),
+  );
   const connected = reading(() =>
     client.prepare<ConnectionRow, [string, string, string, number, number]>(
       `SELECT ${columnsOf(connections)} FROM rtc_connections
@@ -80,6 +86,7 @@ export function mediaTraces({ $client: client }: Db) {
   return {
     tokens: (person: Person) => tokens.all(...values(person)),
     removeToken: (unit: Unit, id: string) => void removeToken.run(unit, id),
+    forgetPermissions: (unit: Unit, person: Person) => void forgetPermissions.run(unit, ...values(person)),
     connections: (person: Person, after: number, until: number): ConnectionRow[] =>
       connected.all(...values(person), after, until),
     removeConnection(unit: Unit, id: string): void {

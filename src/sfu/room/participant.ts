@@ -232,6 +232,8 @@ export class Participant implements MediaOwner, TrackOwner {
       rttMs: this.downlink.rttMs,
       jitterMs: this.uplink.feedback.jitterMs,
       packetLossPercent: worst(this.uplink.feedback.lossPercent, this.downlink.lossPercent),
+      uplinkLossPercent: this.uplink.feedback.lossPercent,
+      downlinkLossPercent: this.downlink.lossPercent,
       availableOutBps: this.downlink.availableBps,
       bytesIn: this.#connection?.bytesIn ?? 0,
       bytesOut: (this.#connection?.controlBytesOut ?? 0) + this.downlink.bytesOut,

@@ -100,8 +100,11 @@ export function createMediaEvents({
         break;
       case "transportStats": {
         const { rttMs, jitterMs, packetLossPercent } = event.stats;
+        // A node of an older version does not tell the directions apart.
+        const { uplinkLossPercent = null, downlinkLossPercent = null, availableOutBps } = event.stats;
         session.stats = event.stats;
-        membership.tell(session, { type: "stats", rttMs, jitterMs, packetLossPercent });
+        const directions = { uplinkLossPercent, downlinkLossPercent, availableOutBps };
+        membership.tell(session, { type: "stats", rttMs, jitterMs, packetLossPercent, ...directions });
         break;
       }
     }

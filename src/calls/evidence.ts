@@ -1,0 +1,120 @@
+import type { RtcConnectionEvent } from "../kernel/facts.ts";
+import type { Quality } from "../protocol/room-records.ts";
+import type { Evidence } from "./verdict.ts";
+
+/** A client's word for what holds its encoder back, or what failed. */
+export type ClientReport = { deviceError?: string; limitation?: { reason: "cpu" | "bandwidth"; seconds: number } };
+
+const MOST_DEVICE_ERRORS = 5;
+
+/** A mean that grows with every sample. */
+class Mean {
+  #sum = 0;
+  #count = 0;
+
+  add(value: number | null | undefined): void {
+    if (value === null || value === undefined) return;
+    this.#sum += value;
+    this.#count += 1;
+  }
+
+  get value(): number | null {
+    return this.#count === 0 ? null : Math.round((this.#sum / this.#count) * 10) / 10;
+  }
+}
+
+/** Gathers what is measured of one participant while it is in a call: a few numbers, however long it lasts. */
+export class EvidenceGatherer {
+  readonly #uplinkLoss = new Mean();
+  readonly #downlinkLoss = new Mean();
+  readonly #rtt = new Mean();
+  readonly #jitter = new Mean();
+  readonly #qualityMs: Record<Quality, number> = { excellent: 0, good: 0, poor: 0, lost: 0 };
+  readonly #deviceErrors: string[] = [];
+  readonly #limitedSeconds = { cpu: 0, bandwidth: 0 };
+  #quality: { is: Quality; since: number } | null = null;
+  #stalledSince: number | null = null;
+  #stalls = 0;
+  #stalledMs = 0;
+  #reconnects = 0;
+  #leastDownlinkBps: number | null = null;
+  #transport: Evidence["transport"] = null;
+  #serverCpuPercent: number | null = null;
+
+  hear(event: RtcConnectionEvent, at: number): void {
+    switch (event.type) {
+      case "connected":
+        this.#transport = event.transport;
+        break;
+      case "reconnected":
+        this.#reconnects += 1;
+        break;
+      case "qualityChanged":
+        this.#closeQuality(at);
+        this.#quality = { is: event.quality, since: at };
+        break;
+      case "mediaStalled":
+        this.#stalls += 1;
+        this.#stalledSince ??= at;
+        break;
+      case "mediaFlows":
+        this.#closeStall(at);
+        break;
+      case "stats":
+        this.#uplinkLoss.add(event.uplinkLossPercent);
+        this.#downlinkLoss.add(event.downlinkLossPercent);
+        this.#rtt.add(event.rttMs);
+        this.#jitter.add(event.jitterMs);
+        this.#fits(event.availableOutBps ?? null);
+        break;
+    }
+  }
+
+  report({ deviceError, limitation }: ClientReport): void {
+    if (deviceError !== undefined && this.#deviceErrors.length < MOST_DEVICE_ERRORS)
+      this.#deviceErrors.push(deviceError);
+    if (limitation) this.#limitedSeconds[limitation.reason] += limitation.seconds;
+  }
+
+  serverLoad(cpuPercent: number | null): void {
+    if (cpuPercent !== null) this.#serverCpuPercent = Math.max(this.#serverCpuPercent ?? 0, cpuPercent);
+  }
+
+  /** As it stands at this moment. */
+  at(now: number): Evidence {
+    this.#closeQuality(now);
+    this.#closeStall(now, this.#stalledSince !== null);
+    return {
+      qualityMs: { ...this.#qualityMs },
+      uplinkLossPercent: this.#uplinkLoss.value,
+      downlinkLossPercent: this.#downlinkLoss.value,
+      rttMs: this.#rtt.value,
+      jitterMs: this.#jitter.value,
+      leastDownlinkBps: this.#leastDownlinkBps,
+      transport: this.#transport,
+      reconnects: this.#reconnects,
+      stalls: this.#stalls,
+      stalledMs: this.#stalledMs,
+      limitedByCpuSeconds: this.#limitedSeconds.cpu,
+      limitedByBandwidthSeconds: this.#limitedSeconds.bandwidth,
+      deviceErrors: [...this.#deviceErrors],
+      serverCpuPercent: this.#serverCpuPercent,
+    };
+  }
+
+  #fits(bps: number | null): void {
+    if (bps !== null) this.#leastDownlinkBps = Math.min(this.#leastDownlinkBps ?? bps, bps);
+  }
+
+  #closeQuality(at: number): void {
+    if (!this.#quality) return;
+    this.#qualityMs[this.#quality.is] += Math.max(0, at - this.#quality.since);
+    this.#quality.since = at;
+  }
+
+  #closeStall(at: number, goesOn = false): void {
+    if (this.#stalledSince === null) return;
+    this.#stalledMs += Math.max(0, at - this.#stalledSince);
+    this.#stalledSince = goesOn ? at : null;
+  }
+}

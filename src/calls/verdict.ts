@@ -1,0 +1,151 @@
+import type { MediaTransport } from "../protocol/media-node.ts";
+import type { CallVerdict, Quality, VerdictCause } from "../protocol/room-records.ts";
+
+/** What was measured of one participant in a call; null is unknown, and speaks for nothing. */
+export type Evidence = {
+  /** How long each quality lasted. */
+  qualityMs: Record<Quality, number>;
+  /** Means over the call, in percent. */
+  uplinkLossPercent: number | null;
+  downlinkLossPercent: number | null;
+  rttMs: number | null;
+  jitterMs: number | null;
+  /** The least room there was towards the participant. */
+  leastDownlinkBps: number | null;
+  transport: MediaTransport | null;
+  reconnects: number;
+  /** Times that checks were answered and media did not come. */
+  stalls: number;
+  stalledMs: number;
+  /** What the participant's own encoder said that it was held back by, in seconds. */
+  limitedByCpuSeconds: number;
+  limitedByBandwidthSeconds: number;
+  /** Codes of cameras and microphones that failed. */
+  deviceErrors: string[];
+  /** The most that the media server's processors had to do. */
+  serverCpuPercent: number | null;
+};
+
+const LOSS_PERCENT = 3;
+const NARROW_BPS = 300_000;
+const HIGH_RTT_MS = 350;
+const BUSY_CPU_PERCENT = 90;
+const LIMITED_SECONDS = 5;
+const STALLED_MS = 3_000;
+const MANY_RECONNECTS = 2;
+/** A quality that lasted a tenth of the call was the call's, as people remember it. */
+const REMEMBERED = 0.1;
+
+type Finding = { cause: VerdictCause; sentence: string; evidence: Record<string, unknown> };
+
+/**
+ * Why a call was bad, in the words of somebody who has to explain it. Causes are tried from the one that explains the
+ * others to the one that is explained: a server that cannot keep up loses packets, and lost packets stall media.
+ */
+export function judgeCall(evidence: Evidence): CallVerdict {
+  const quality = rememberedQuality(evidence.qualityMs);
+  const finding = CAUSES.map((find) => find(evidence)).find((found) => found !== null);
+  if (finding) return { quality, ...finding };
+  return { quality, cause: "none", sentence: "Nothing was measured that would have made the call bad.", evidence: {} };
+}
+
+/** The worst that lasted long enough. */
+function rememberedQuality(qualityMs: Evidence["qualityMs"]): Quality {
+  const total = Object.values(qualityMs).reduce((sum, ms) => sum + ms, 0);
+  const order: Quality[] = ["lost", "poor", "good"];
+  return order.find((quality) => total > 0 && qualityMs[quality] / total >= REMEMBERED) ?? "excellent";
+}
+
+const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
+  ({ serverCpuPercent }) =>
+    serverCpuPercent === null || serverCpuPercent < BUSY_CPU_PERCENT
+      ? null
+      : {
+          cause: "server_overload",
+          sentence: `The media server was overloaded: its processors were ${round(serverCpuPercent)} % busy.`,
+          evidence: { serverCpuPercent },
+        },
+  ({ deviceErrors }) =>
+    deviceErrors.length === 0
+      ? null
+      : {
+          cause: "device",
+          sentence: "The participant's camera or microphone failed, or the browser was not allowed to use it.",
+          evidence: { deviceErrors },
+        },
+  ({ limitedByCpuSeconds }) =>
+    limitedByCpuSeconds < LIMITED_SECONDS
+      ? null
+      : {
+          cause: "publisher_cpu",
+          sentence: `The participant's computer was too slow to encode its picture for ${round(limitedByCpuSeconds)} seconds.`,
+          evidence: { limitedByCpuSeconds },
+        },
+  ({ reconnects }) =>
+    reconnects < MANY_RECONNECTS
+      ? null
+      : {
+          cause: "reconnects",
+          sentence: `The participant's connection broke ${reconnects} times and came back.`,
+          evidence: { reconnects },
+        },
+  ({ uplinkLossPercent, downlinkLossPercent }) =>
+    uplinkLossPercent === null || uplinkLossPercent < LOSS_PERCENT || uplinkLossPercent < (downlinkLossPercent ?? 0)
+      ? null
+      : {
+          cause: "uplink_loss",
+          sentence: `On the way from the participant ${round(uplinkLossPercent)} % of the packets were lost.`,
+          evidence: { uplinkLossPercent },
+        },
+  ({ downlinkLossPercent }) =>
+    downlinkLossPercent === null || downlinkLossPercent < LOSS_PERCENT
+      ? null
+      : {
+          cause: "downlink_loss",
+          sentence: `On the way to the participant ${round(downlinkLossPercent)} % of the packets were lost.`,
+          evidence: { downlinkLossPercent },
+        },
+  ({ limitedByBandwidthSeconds }) =>
+    limitedByBandwidthSeconds < LIMITED_SECONDS
+      ? null
+      : {
+          cause: "uplink_narrow",
+          sentence: `The participant's upload was too narrow for its picture for ${round(limitedByBandwidthSeconds)} seconds.`,
+          evidence: { limitedByBandwidthSeconds },
+        },
+  // An estimate alone says little: where little is sent, little is known to fit.
+  ({ leastDownlinkBps, qualityMs }) =>
+    leastDownlinkBps === null || leastDownlinkBps >= NARROW_BPS || rememberedQuality(qualityMs) === "excellent"
+      ? null
+      : {
+          cause: "downlink_narrow",
+          sentence: `The participant's download went down to ${round(leastDownlinkBps / 1000)} kbit/s.`,
+          evidence: { leastDownlinkBps },
+        },
+  ({ rttMs, transport }) =>
+    rttMs === null || rttMs < HIGH_RTT_MS
+      ? null
+      : transport === "relay"
+        ? {
+            cause: "relayed",
+            sentence: `Media had to go through a relay, and took ${round(rttMs)} ms there and back.`,
+            evidence: { rttMs, transport },
+          }
+        : {
+            cause: "high_rtt",
+            sentence: `The participant is far away, or on a slow line: ${round(rttMs)} ms there and back.`,
+            evidence: { rttMs },
+          },
+  ({ stalls, stalledMs }) =>
+    stalls === 0 || stalledMs < STALLED_MS
+      ? null
+      : {
+          cause: "media_stalled",
+          sentence: `The participant was connected, but no media arrived for ${round(stalledMs / 1000)} seconds.`,
+          evidence: { stalls, stalledMs },
+        },
+];
+
+function round(value: number): number {
+  return Math.round(value);
+}

@@ -1,0 +1,80 @@
+import { expect, test } from "bun:test";
+import { type Evidence, judgeCall } from "../../src/calls/verdict.ts";
+import { VERDICT_CAUSES, type VerdictCause } from "../../src/protocol/room-records.ts";
+
+const HEALTHY: Evidence = {
+  qualityMs: { excellent: 600_000, good: 5_000, poor: 0, lost: 0 },
+  uplinkLossPercent: 0.2,
+  downlinkLossPercent: 0.4,
+  rttMs: 40,
+  jitterMs: 4,
+  leastDownlinkBps: 2_500_000,
+  transport: "udp",
+  reconnects: 1,
+  stalls: 0,
+  stalledMs: 0,
+  limitedByCpuSeconds: 0,
+  limitedByBandwidthSeconds: 2,
+  deviceErrors: [],
+  serverCpuPercent: 35,
+};
+
+/** One fault each, on top of a healthy call. */
+const FAULTS: Record<Exclude<VerdictCause, "none">, Partial<Evidence>> = {
+  uplink_loss: { uplinkLossPercent: 8 },
+  uplink_narrow: { limitedByBandwidthSeconds: 40 },
+  downlink_loss: { downlinkLossPercent: 9 },
+  downlink_narrow: { leastDownlinkBps: 120_000, qualityMs: { excellent: 60_000, good: 0, poor: 40_000, lost: 0 } },
+  high_rtt: { rttMs: 620 },
+  relayed: { rttMs: 500, transport: "relay" },
+  publisher_cpu: { limitedByCpuSeconds: 30 },
+  device: { deviceErrors: ["NotReadableError"] },
+  reconnects: { reconnects: 4 },
+  media_stalled: { stalls: 2, stalledMs: 12_000 },
+  server_overload: { serverCpuPercent: 98, downlinkLossPercent: 12 },
+};
+
+test("[17] a healthy call has no cause, and neither has one of which nothing is known", () => {
+  expect(judgeCall(HEALTHY)).toMatchObject({ quality: "excellent", cause: "none", evidence: {} });
+  const unknown: Evidence = {
+    ...HEALTHY,
+    ...{ qualityMs: { excellent: 0, good: 0, poor: 0, lost: 0 }, uplinkLossPercent: null, downlinkLossPercent: null },
+    ...{ rttMs: null, jitterMs: null, leastDownlinkBps: null, transport: null, serverCpuPercent: null },
+  };
+  expect(judgeCall(unknown)).toMatchObject({ quality: "excellent", cause: "none" });
+});
+
+test("[17] every cause can be found", () => {
+  expect(["none", ...Object.keys(FAULTS)].sort()).toEqual([...VERDICT_CAUSES].sort());
+});
+
+for (const [cause, fault] of Object.entries(FAULTS)) {
+  test(`[17] ${cause} is named by its evidence, in one sentence`, () => {
+    const verdict = judgeCall({ ...HEALTHY, ...fault });
+    expect(verdict.cause).toBe(cause as VerdictCause);
+    expect(verdict.sentence).toMatch(/^[A-Z].*\.$/);
+    expect(Object.keys(verdict.evidence).length).toBeGreaterThan(0);
+    for (const [name, value] of Object.entries(verdict.evidence)) {
+      expect({ ...HEALTHY, ...fault }[name as keyof Evidence]).toEqual(value as never);
+    }
+  });
+}
+
+test("[17] the worse direction is named, and what explains the rest comes first", () => {
+  expect(judgeCall({ ...HEALTHY, uplinkLossPercent: 5, downlinkLossPercent: 20 }).cause).toBe("downlink_loss");
+  expect(judgeCall({ ...HEALTHY, uplinkLossPercent: 20, downlinkLossPercent: 5 }).cause).toBe("uplink_loss");
+  const stalledByLoss = { uplinkLossPercent: 40, stalls: 3, stalledMs: 20_000 };
+  expect(judgeCall({ ...HEALTHY, ...stalledByLoss }).cause).toBe("uplink_loss");
+});
+
+test("[17] a call of sound alone needs little room, and has no fault for it", () => {
+  expect(judgeCall({ ...HEALTHY, leastDownlinkBps: 64_000 }).cause).toBe("none");
+});
+
+test("[17] a relay alone is no fault, and a short bad moment is not the call's quality", () => {
+  expect(judgeCall({ ...HEALTHY, transport: "relay" }).cause).toBe("none");
+  const moment = { excellent: 95_000, good: 0, poor: 0, lost: 5_000 };
+  expect(judgeCall({ ...HEALTHY, qualityMs: moment }).quality).toBe("excellent");
+  const tenth = { excellent: 85_000, good: 0, poor: 15_000, lost: 0 };
+  expect(judgeCall({ ...HEALTHY, qualityMs: tenth }).quality).toBe("poor");
+});
