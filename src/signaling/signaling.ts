@@ -3,7 +3,7 @@ import { budgetHolder } from "../kernel/addresses.ts";
 import type { OriginPolicy } from "../kernel/http/origins.ts";
 import { createRateLimiter } from "../kernel/http/rate-limit.ts";
 import { createFrameDecoder } from "../kernel/socket/frame-decoder.ts";
-import type { Socket, SocketEvents } from "../kernel/socket/sockets.ts";
+import type { Socket, SocketEvents, TopicSocket } from "../kernel/socket/sockets.ts";
 import type { MediaNodes } from "../media/nodes.ts";
 import { createPlacements } from "../media/placement.ts";
 import { CLOSE_CODES } from "../protocol/close-codes.ts";
@@ -19,6 +19,7 @@ import { createMembership } from "./session/membership.ts";
 import { refuse } from "./session/refusal.ts";
 import { createRegistry } from "./session/registry.ts";
 import { releaseWaiting } from "./session/waiting-room.ts";
+import { watchHalfOpen } from "./socket/half-open.ts";
 import { createRequests } from "./socket/requests.ts";
 import { openRtcSocket, type RtcSocket, type RtcSocketDeps, type SocketRequest } from "./socket/rtc-socket.ts";
 import { createWhip } from "./whip/whip.ts";
@@ -46,6 +47,7 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
   const requests = createRequests(membership);
   const limiter = createRateLimiter(now, config.RATE_LIMIT_WINDOW_SECONDS);
   const sockets = new Set<RtcSocket>();
+  const watch = watchHalfOpen(runtime);
   let draining = false;
 
   const adopt = createAdoption(runtime, { ...deps, registry, membership, placements });
@@ -97,16 +99,16 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
     liveRooms: createLiveRooms(registry, membership),
     whip: createWhip(runtime, { registry, membership, join, turnedAway: socketDeps.turnedAway }),
 
-    connect(socket: Socket, request: SocketRequest): SocketEvents {
+    connect(socket: Socket | TopicSocket, request: SocketRequest): SocketEvents {
       const opened = openRtcSocket(socketDeps, socket, request);
       sockets.add(opened);
-      return {
+      return watch(socket, {
         received: opened.received,
         closed(code) {
           sockets.delete(opened);
           opened.closed(code);
         },
-      };
+      });
     },
 
     /** Sends everyone away, to come back to the server that follows; nobody new comes in. */

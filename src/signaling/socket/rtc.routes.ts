@@ -1,11 +1,11 @@
 import { Elysia } from "elysia";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
-import { type Socket, type SocketEvents, socketCredential } from "../../kernel/socket/sockets.ts";
+import { type Socket, type SocketEvents, socketCredential, type TopicSocket } from "../../kernel/socket/sockets.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { SocketRequest } from "./rtc-socket.ts";
 
-type RtcSockets = { connect(socket: Socket, request: SocketRequest): SocketEvents };
+type RtcSockets = { connect(socket: Socket | TopicSocket, request: SocketRequest): SocketEvents };
 
 /** The socket is always accepted, and then told in its own protocol what is wrong: a browser learns nothing otherwise. */
 export const rtcRoutes = ({ infoOf, sockets }: Http, { connect }: RtcSockets) =>
