@@ -82,7 +82,7 @@ test.each([
   [
     "a room made twice",
     [
-      "INSERT INTO rooms SELECT 'again', project_id, environment, name, region, 'CLOSED', created_at, updated_at, closed_at FROM rooms",
+      "INSERT INTO rooms (id, project_id, environment, name, status, created_at, updated_at) SELECT 'again', project_id, environment, name, 'CLOSED', created_at, updated_at FROM rooms",
     ],
     "twice: lobby of rooms",
   ],
