@@ -7,7 +7,8 @@ usage() {
 Usage: install.sh [--service [--domain NAME]] [--print-service] [--uninstall] [--help]
 
 Installs the `stoa` command. Inside a checkout it is built from source; otherwise a release for this platform is
-fetched, and installed only if its SHA-256 stands in the release's checksums.txt. Nothing is started.
+fetched, and installed only if its SHA-256 stands in the release's checksums.txt, and that is signed by the release
+key where one is known. Nothing is started.
 
   --service        also write a hardened systemd unit (needs root)
   --domain NAME    with --service: the name of this server, for https with a certificate of its own at port 443
@@ -17,6 +18,7 @@ fetched, and installed only if its SHA-256 stands in the release's checksums.txt
 Environment:
   STOA_BASE_URL     where releases are: an https address or a local folder
   STOA_VERSION      the release to take, a folder below STOA_BASE_URL (default: STOA_BASE_URL itself)
+  STOA_RELEASE_KEY  minisign public key that the release must be signed with (default: the one in this file, if any)
   STOA_INSTALL_DIR  where the command goes (default: /usr/local/bin for root, ~/.local/bin otherwise)
 USAGE
 }
@@ -27,6 +29,9 @@ die() {
   exit 1
 }
 have() { command -v "$1" >/dev/null 2>&1; }
+
+# The public key of this release, in minisign's format; written here when a release is signed.
+release_key=''
 
 unit_dir=/etc/systemd/system
 data_dir=/var/lib/stoa
@@ -89,6 +94,33 @@ verify() {
   [ "$actual" = "$expected" ] || die "the SHA-256 of $2 is $actual, but checksums.txt says $expected; nothing was installed"
 }
 
+# bytes FILE SKIP COUNT: that part of a file.
+bytes() { dd if="$1" bs=1 skip="$2" count="$3" 2>/dev/null; }
+
+# verify_signature FOLDER: that checksums.txt is signed with the release key, as minisign does it: Ed25519 over BLAKE2b.
+verify_signature() {
+  case $(openssl version 2>/dev/null) in
+    "OpenSSL "[3-9].*) ;;
+    *)
+      say "the signature was not checked: that takes OpenSSL 3 or later"
+      return
+      ;;
+  esac
+  refused="is not signed with the release key; nothing was installed"
+  printf '%s' "$2" | openssl base64 -d -A >"$1/key"
+  sed -n 2p "$1/checksums.txt.minisig" | openssl base64 -d -A >"$1/signed"
+  [ "$(wc -c <"$1/key")" -eq 42 ] || die "the release key is no minisign public key; nothing was installed"
+  [ "$(wc -c <"$1/signed")" -eq 74 ] || die "checksums.txt.minisig is no signature: checksums.txt $refused"
+  [ "$(bytes "$1/signed" 0 2)" = ED ] || die "checksums.txt.minisig is of an unknown kind: checksums.txt $refused"
+  # What comes before the 32 bytes of an Ed25519 key in DER.
+  { printf '\060\052\060\005\006\003\053\145\160\003\041\000' && bytes "$1/key" 10 32; } >"$1/key.der"
+  bytes "$1/signed" 10 64 >"$1/signature"
+  openssl dgst -blake2b512 -binary "$1/checksums.txt" >"$1/digest"
+  openssl pkeyutl -verify -pubin -keyform DER -inkey "$1/key.der" -rawin -in "$1/digest" -sigfile "$1/signature" \
+    >/dev/null 2>&1 || die "checksums.txt $refused"
+  say "checksums.txt is signed with the release key"
+}
+
 # Prints the checkout this script stands in (or, when it is read from a pipe, the current directory), if it is one.
 checkout() {
   here=.
@@ -111,6 +143,12 @@ obtain() {
   name=stoa-$(platform)
   say "fetching $base/$name"
   fetch "$base/checksums.txt" "$1/checksums.txt" || die "$base/checksums.txt cannot be read; nothing was installed"
+  key=${STOA_RELEASE_KEY:-$release_key}
+  if [ -n "$key" ]; then
+    fetch "$base/checksums.txt.minisig" "$1/checksums.txt.minisig" ||
+      die "$base/checksums.txt.minisig cannot be read: the release is not signed; nothing was installed"
+    verify_signature "$1" "$key"
+  fi
   fetch "$base/$name" "$1/stoa" || die "$base/$name cannot be read; nothing was installed"
   verify "$1/stoa" "$name" "$1/checksums.txt"
 }

@@ -4,6 +4,7 @@
  * bin/build --web-only   only the web assets, for running from a checkout
  *
  * Beside the binaries stand dist/checksums.txt and install.sh, which verifies a download with it: the folder is a release.
+ * With STOA_SIGNING_KEY_FILE (or STOA_SIGNING_KEY), --all signs that list, and its install.sh refuses another one.
  */
 import { copyFileSync, linkSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -12,8 +13,12 @@ import { compileNative } from "../src/sfu/native/compile.ts";
 import { buildBinary, PLATFORMS, thisPlatform } from "./build-binary.ts";
 import { copyForRegistry } from "./build-package.ts";
 import { buildWeb } from "./build-web.ts";
+import { signingKey, signRelease } from "./sign-release.ts";
 
 const { values } = parseArgs({ options: { all: { type: "boolean" }, "web-only": { type: "boolean" } } });
+
+// Before anything is built: a key that is none should not be told after minutes.
+const key = values.all === true ? signingKey(process.env) : null;
 
 const root = join(import.meta.dir, "..");
 const dist = join(root, "dist");
@@ -38,6 +43,10 @@ if (values["web-only"] !== true) {
   }
   await Bun.write(join(dist, "checksums.txt"), checksums.join(""));
   copyFileSync(join(root, "install.sh"), join(dist, "install.sh"));
+  // That of an earlier build fits no longer.
+  rmSync(join(dist, "checksums.txt.minisig"), { force: true });
+  if (key) signRelease(dist, key, Date.now());
+  else if (values.all === true) console.error("stoa: not signed: set STOA_SIGNING_KEY_FILE to an Ed25519 key");
   // A second name for the same bytes, so that scripts need not know the platform.
   rmSync(join(dist, "stoa"), { force: true });
   linkSync(join(dist, `stoa-${thisPlatform()}`), join(dist, "stoa"));

@@ -1,4 +1,5 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
+import { generateKeyPairSync } from "node:crypto";
 import {
   chmodSync,
   existsSync,
@@ -14,6 +15,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { thisPlatform } from "../../bin/build-binary.ts";
+import { minisig, publicKeyText, signingKey, signRelease } from "../../bin/sign-release.ts";
 
 const SCRIPT = readFileSync(join(import.meta.dir, "../../install.sh"), "utf8");
 const NAME = `stoa-${thisPlatform()}`;
@@ -150,6 +152,90 @@ describe("install.sh fails closed and keeps what was installed", () => {
     writeFileSync(join(release, NAME), broken);
     writeFileSync(join(release, "checksums.txt"), `${sha256(broken)}  ${NAME}\n`);
     await refused({ STOA_BASE_URL: release }, "does not run on this machine");
+  });
+});
+
+describe("install.sh of a signed release", () => {
+  const key = generateKeyPairSync("ed25519").privateKey;
+  const script = join(release, "install.sh");
+  beforeEach(() => {
+    writeFileSync(join(target, "stoa"), OLD);
+    writeFileSync(script, SCRIPT);
+    signRelease(release, key, 0);
+  });
+  const run = (env: Record<string, string> = {}) => install([], { STOA_BASE_URL: release, ...env }, script);
+  async function refused(reason: string, env: Record<string, string> = {}): Promise<void> {
+    const { code, out, err } = await run(env);
+    expect([code, err.trim().endsWith("nothing was installed"), installed()]).toEqual([1, true, OLD]);
+    expect(err).toContain(reason);
+    expect(out).not.toContain("is signed");
+  }
+  const resign = (change: (signed: Buffer) => void) => {
+    const path = join(release, "checksums.txt.minisig");
+    const lines = readFileSync(path, "utf8").split("\n");
+    const signed = Buffer.from(lines[1] ?? "", "base64");
+    change(signed);
+    writeFileSync(path, [lines[0], signed.toString("base64"), ...lines.slice(2)].join("\n"));
+  };
+
+  test("takes it, and says that the signature is right", async () => {
+    const { code, out } = await run();
+    expect([code, installed()]).toEqual([0, BINARY]);
+    expect(out).toContain("checksums.txt is signed with the release key\n");
+  });
+
+  test("refuses a changed program whose list was changed along with it", async () => {
+    const changed = `${BINARY}# changed\n`;
+    writeFileSync(join(release, NAME), changed);
+    writeFileSync(join(release, "checksums.txt"), `${sha256(changed)}  ${NAME}\n`);
+    await refused("checksums.txt is not signed with the release key");
+  });
+
+  test("refuses no signature, a cut one, a changed one, one of another kind and one of another key", async () => {
+    resign((signed) => signed.writeUInt8(signed.readUInt8(40) ^ 1, 40));
+    await refused("is not signed with the release key");
+    signAgain();
+    resign((signed) => signed.write("Ed"));
+    await refused("unknown kind");
+    signAgain(generateKeyPairSync("ed25519").privateKey);
+    await refused("is not signed with the release key");
+    writeFileSync(join(release, "checksums.txt.minisig"), "untrusted comment: x\nAAAA\n");
+    await refused("is no signature");
+    rmSync(join(release, "checksums.txt.minisig"));
+    await refused("the release is not signed");
+  });
+  const signAgain = (by = key) =>
+    writeFileSync(
+      join(release, "checksums.txt.minisig"),
+      minisig(by, readFileSync(join(release, "checksums.txt")), "again"),
+    );
+
+  test("a key that the user names counts before the one in the file", async () => {
+    const other = generateKeyPairSync("ed25519").privateKey;
+    await refused("is not signed with the release key", { STOA_RELEASE_KEY: publicKeyText(other) });
+    await refused("no minisign public key", { STOA_RELEASE_KEY: "RWQ" });
+    expect((await run({ STOA_RELEASE_KEY: publicKeyText(key) })).code).toBe(0);
+  });
+
+  test("where openssl is too old the checksum counts, and it is said", async () => {
+    const tools = join(work, "tools");
+    mkdirSync(tools);
+    writeFileSync(join(tools, "openssl"), "#!/bin/sh\necho LibreSSL 3.3.6\n", { mode: 0o755 });
+    const { code, out } = await run({ PATH: `${tools}:${process.env.PATH}` });
+    expect(code).toBe(0);
+    expect(out).toContain("the signature was not checked");
+  });
+
+  test("the key comes from a file or a variable, and must be Ed25519", () => {
+    const pem = String(key.export({ type: "pkcs8", format: "pem" }));
+    writeFileSync(join(work, "key.pem"), pem);
+    const byFile = signingKey({ STOA_SIGNING_KEY_FILE: join(work, "key.pem") });
+    expect(byFile && publicKeyText(byFile)).toBe(publicKeyText(key));
+    expect(signingKey({ STOA_SIGNING_KEY: pem })?.equals(key)).toBe(true);
+    expect(signingKey({})).toBeNull();
+    const { privateKey } = generateKeyPairSync("x25519");
+    const wrong = String(privateKey.export({ type: "pkcs8", format: "pem" }));
+    expect(() => signingKey({ STOA_SIGNING_KEY: wrong })).toThrow("Ed25519");
   });
 });
 
