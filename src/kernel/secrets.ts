@@ -11,6 +11,7 @@ type KeyPurpose =
   | "api-key"
   | "storage-url"
   | "recording-url"
+  | "recording-view"
   | "one-time"
   | "refresh-token"
   | "webhook-secret"

@@ -1,5 +1,6 @@
 import { t } from "elysia";
-import { Timestamp } from "../kernel/http/schema.ts";
+import { Timestamp, wholeNumber } from "../kernel/http/schema.ts";
+import { Recording } from "../protocol/recordings.ts";
 
 export const StartRecording = t.Object({
   name: t.Optional(t.String({ minLength: 1, maxLength: 128, description: "For people to find it by" })),
@@ -16,3 +17,18 @@ export const TimelineEntry = t.Object(
 );
 
 export const RecordingUrl = t.Object({ url: t.String(), expiresAt: Timestamp });
+
+export const MintViewToken = t.Object({
+  ttlSeconds: t.Optional(
+    wholeNumber({ min: 1, max: 604_800, description: "How long the link works; 3600 by default" }),
+  ),
+});
+
+export const ViewUrl = t.Object({ url: t.String({ description: "The replay page, for whoever holds the link" }) });
+
+/** Everything that the replay page shows. */
+export const Replay = t.Object({
+  recording: Recording,
+  timeline: t.Array(TimelineEntry),
+  downloads: t.Array(t.Object({ fileId: t.String(), url: t.String(), expiresAt: Timestamp })),
+});

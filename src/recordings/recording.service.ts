@@ -44,6 +44,13 @@ export function recordingService(runtime: Runtime, { store, folder, life, wherea
   const signature = (fileId: string, expires: number) =>
     keyring.digest("recording-url", JSON.stringify([fileId, expires]));
 
+  /** Of a file that whoever asks may read; no longer than they may. */
+  function addressOf(fileId: string, publicUrl: string, until = Number.POSITIVE_INFINITY) {
+    const expires = Math.min(until, now() + config.STORAGE_DOWNLOAD_URL_TTL_SECONDS * 1_000);
+    const query = new URLSearchParams({ expires: String(expires), signature: signature(fileId, expires) });
+    return { url: `${publicUrl}${FILE_PATH}${fileId}?${query}`, expiresAt: iso(expires) };
+  }
+
   const show = (row: RecordingRow) => showRecording(row, store.files(row.id), now());
 
   async function remove(row: RecordingRow): Promise<void> {
@@ -55,6 +62,7 @@ export function recordingService(runtime: Runtime, { store, folder, life, wherea
   return {
     find,
     show,
+    addressOf,
     list: store.list,
 
     /** Before a recording is begun: one that would soon have to be given up is not begun at all. */
@@ -121,9 +129,7 @@ export function recordingService(runtime: Runtime, { store, folder, life, wherea
       const row = find(owner, publicId);
       const file = store.file(fileId);
       if (file?.recordingId !== row.id) throw new ApiError("SVC_RECORDING_FILE_NOT_FOUND");
-      const expires = now() + config.STORAGE_DOWNLOAD_URL_TTL_SECONDS * 1_000;
-      const query = new URLSearchParams({ expires: String(expires), signature: signature(fileId, expires) });
-      return { url: `${publicUrl}${FILE_PATH}${fileId}?${query}`, expiresAt: iso(expires) };
+      return addressOf(fileId, publicUrl);
     },
 
     /** What a signed address leads to. A file that is gone is refused like an address that was changed. */

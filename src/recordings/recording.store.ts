@@ -69,6 +69,7 @@ export function recordingStore(db: Db) {
       const theirs = row?.projectId === projectId && (environment === undefined || row.environment === environment);
       return theirs ? row : undefined;
     },
+    findPublic: (publicId: string): RecordingRow | undefined => byPublicId.get({ publicId }),
     running: (): RecordingRow[] => db.select().from(recordings).where(eq(recordings.status, "RECORDING")).all(),
 
     list(

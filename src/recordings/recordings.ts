@@ -8,6 +8,7 @@ import { recordingService } from "./recording.service.ts";
 import { recordingStore } from "./recording.store.ts";
 import { recordingFolder } from "./recording-folder.ts";
 import { createRecordingLife } from "./recording-life.ts";
+import { replayService } from "./replay.service.ts";
 
 type Deps = {
   chat: Pick<ChatService, "said">;
@@ -30,6 +31,7 @@ export function createRecordings(runtime: Runtime, { chat, rooms, nodes, liveRoo
     callId: calls.log.liveIn(roomId)?.publicId ?? null,
   });
   const recordings = recordingService(runtime, { store, folder, life, whereabouts, said: chat.said });
+  const replays = replayService(runtime, store, recordings);
   /** The call for which a room began to record by itself, or was stopped by hand: not again before the next. */
   const triedIn = new Map<string, string>();
 
@@ -59,5 +61,5 @@ export function createRecordings(runtime: Runtime, { chat, rooms, nodes, liveRoo
       .catch((err) => log.error({ err, roomId }, "recording of a room that records every call was not begun"));
   }
 
-  return { ...recordings, recover: life.recover, stopAll: life.stopAll };
+  return { ...recordings, replays, recover: life.recover, stopAll: life.stopAll };
 }

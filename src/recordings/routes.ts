@@ -12,6 +12,7 @@ import { downloadResponse } from "../storage/download.ts";
 import { RecordingUrl, StartRecording, TimelineEntry } from "./recording.schema.ts";
 import type { RecordingRow } from "./recording.table.ts";
 import type { Recordings } from "./recordings.ts";
+import { replayRoutes } from "./replay.routes.ts";
 
 const recordingQuery = {
   ...pageQuery,
@@ -220,4 +221,5 @@ export const recordingsRoutes = (http: Http, runtime: Runtime, services: Service
   new Elysia()
     .use(keyRoutes(http, services))
     .use(dashboardRoutes(http, services))
-    .use(fileRoutes(http, runtime, services));
+    .use(fileRoutes(http, runtime, services))
+    .use(replayRoutes(http, services.recordings));

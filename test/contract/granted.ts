@@ -64,8 +64,15 @@ export function grantedRequests(server: RtcServer, tenant: Tenant, provider: Oid
     return { path: [fileId], query: [...new URL(String(answer.body.url)).searchParams] };
   }
 
+  async function viewToken(): Promise<string> {
+    const path = `/v1/recordings/${tenant.ids.recordingId}/view-tokens`;
+    const answer = await server.call("POST", path, { key: tenant.credentials.apiKey, body: {} });
+    return String(answer.body.url).split("#token=")[1] ?? "";
+  }
+
   const requests: Record<string, () => Promise<Request>> = {
     "GET /v1/recording-files/{fileId}": recordedFile,
+    "GET /v1/replays/{token}": async () => ({ path: [await viewToken()] }),
     "POST /v1/auth/login": async () => {
       const { email, password } = await account();
       return { body: { email, password } };
