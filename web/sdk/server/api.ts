@@ -205,7 +205,7 @@ export class Api extends Routes {
     /** What happened while it ran, in order */
     timeline: (recordingId: string) => this.list<{ /** From the recording's start */ atMs: number; /** As the push of the same name, or message */ type: string; identity?: string; }>(`/v1/recordings/${this.seg(recordingId)}/timeline`, {}),
     /** A link to the replay of a recording */
-    viewTokens: (recordingId: string, body: { /** How long the link works; 3600 by default */ ttlSeconds?: number; } = {}, options: CallOptions = {}) => this.call<{ /** The replay page, for whoever holds the link */ url: string; }>("POST", `/v1/recordings/${this.seg(recordingId)}/view-tokens`, body, {}, options),
+    mintViewToken: (recordingId: string, body: { /** How long the link works; 3600 by default */ ttlSeconds?: number; } = {}, options: CallOptions = {}) => this.call<{ /** The replay page, for whoever holds the link */ url: string; }>("POST", `/v1/recordings/${this.seg(recordingId)}/view-tokens`, body, {}, options),
   };
 
   readonly people = {
