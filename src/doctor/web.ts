@@ -2,13 +2,13 @@ import { X509Certificate } from "node:crypto";
 import { AcmeStore } from "../acme/store.ts";
 import { LETS_ENCRYPT } from "../front/certificates.ts";
 import { certificateFiles, readCertificate } from "../kernel/http/serving/certificate.ts";
-import { type Check, type Examination, fail, PATIENCE_MS, type Patient, pass, reasonOf, warn } from "./check.ts";
-import { loopbackOf } from "./ports.ts";
+import { type Check, type Examination, fail, type Patient, pass, reasonOf, warn } from "./check.ts";
+import { examineWebsocket } from "./websocket.ts";
 
 const DAY_MS = 86_400_000;
 const RENEW_DAYS = 14;
 
-export const examineWeb: Examination = async (patient) => [certificate(patient), await websocket(patient)];
+export const examineWeb: Examination = async (patient) => [certificate(patient), await examineWebsocket(patient)];
 
 function certificate(patient: Patient): Check {
   const { config, now } = patient;
@@ -44,25 +44,4 @@ function ownCertificate({ config, now }: Patient, domain: string): Check {
   const detail = `${domain} has one for ${days} days, renewed by itself${failure}`;
   if (days < 0) return fail(name, `it ran out ${-days} days ago${failure}`, remedy);
   return problem === "" ? pass(name, detail) : warn(name, detail, remedy);
-}
-
-/** The socket accepts everyone and then says what is wrong: that it speaks at all is what is asked here. */
-async function websocket({ config, running }: Patient): Promise<Check> {
-  const name = "websocket";
-  const base = config.PUBLIC_URL ?? (running ? loopbackOf(running.url) : undefined);
-  if (base === undefined) return warn(name, "no server is running", "Start it and run `stoa doctor` again.");
-  const remedy = "The proxy must pass on WebSockets (upgrade and connection headers) to this server.";
-  // By a certificate that only this machine knows, the server itself is reached, not by one of the public address.
-  const tls = { rejectUnauthorized: config.PUBLIC_URL !== undefined };
-  const socket = new WebSocket(`${base.replace(/^http/, "ws").replace(/\/$/, "")}/v1/rtc`, { tls } as never);
-  const { promise, resolve } = Promise.withResolvers<string | null>();
-  const timer = setTimeout(() => resolve("no answer in time"), PATIENCE_MS);
-  socket.onopen = () => resolve(null);
-  socket.onerror = (event) => resolve((event as ErrorEvent).message || "the connection failed");
-  socket.onclose = ({ code }) => resolve(`closed with ${code}`);
-  const problem = await promise;
-  clearTimeout(timer);
-  socket.onerror = null;
-  socket.close();
-  return problem === null ? pass(name, `${base} takes WebSockets`) : fail(name, `${base}: ${problem}`, remedy);
 }

@@ -1,0 +1,92 @@
+import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
+import { type Check, fail, PATIENCE_MS, type Patient, pass, reasonOf, warn } from "./check.ts";
+import { loopbackOf } from "./ports.ts";
+
+type Cause = { detail: string; remedy: string };
+
+/** The socket accepts everyone and then says what is wrong: that it speaks at all is what is asked here. */
+export async function examineWebsocket({ config, running }: Patient): Promise<Check> {
+  const name = "websocket";
+  const base = config.PUBLIC_URL ?? (running ? loopbackOf(running.url) : undefined);
+  if (base === undefined) return warn(name, "no server is running", "Start it and run `stoa doctor` again.");
+  // By a certificate that only this machine knows, the server itself is reached, not by one of the public address.
+  const rejectUnauthorized = config.PUBLIC_URL !== undefined;
+  const problem = await socketProblem(base, rejectUnauthorized);
+  if (problem === null) return pass(name, `${base} takes WebSockets`);
+  const { detail, remedy } = await causeOf(new URL(base), rejectUnauthorized, problem);
+  return fail(name, `${base}: ${detail}`, remedy);
+}
+
+async function socketProblem(base: string, rejectUnauthorized: boolean): Promise<string | null> {
+  const url = `${base.replace(/^http/, "ws").replace(/\/$/, "")}/v1/rtc`;
+  const socket = new WebSocket(url, { tls: { rejectUnauthorized } } as never);
+  const { promise, resolve } = Promise.withResolvers<string | null>();
+  const timer = setTimeout(() => resolve("no answer in time"), PATIENCE_MS);
+  socket.onopen = () => resolve(null);
+  socket.onerror = (event) => resolve((event as ErrorEvent).message || "the connection failed");
+  socket.onclose = ({ code }) => resolve(`closed with ${code}`);
+  const problem = await promise;
+  clearTimeout(timer);
+  socket.onerror = null;
+  socket.close();
+  return problem;
+}
+
+/** A socket that fails only says that it did: the name, the port, the certificate and the proxy are asked one by one. */
+async function causeOf(base: URL, rejectUnauthorized: boolean, problem: string): Promise<Cause> {
+  const host = base.hostname.replace(/^\[|\]$/g, "");
+  const port = base.port || (base.protocol === "https:" ? "443" : "80");
+  const unresolved = isIP(host) ? null : await lookup(host).then(() => null, codeOf);
+  if (unresolved !== null) {
+    return {
+      detail: `DNS does not know ${host} (${unresolved})`,
+      remedy: `Point the A or AAAA record of ${host} at this machine, or correct PUBLIC_URL.`,
+    };
+  }
+  const answer = await statusOf(base, rejectUnauthorized);
+  if (typeof answer === "number") return byStatus(answer, problem);
+  if (base.protocol === "https:" && rejectUnauthorized) {
+    // Whoever answers as soon as nobody looks at the certificate has one that clients refuse.
+    const unchecked = await statusOf(base, false);
+    if (typeof unchecked === "number") {
+      return {
+        detail: `its certificate is refused (${answer})`,
+        remedy: `Let what ends TLS send a certificate for ${host} that is valid now, with its whole chain.`,
+      };
+    }
+  }
+  return {
+    detail: `nothing answers there (${answer})`,
+    remedy: `Start the server or the proxy at port ${port}, and let in tcp ${port}.`,
+  };
+}
+
+function byStatus(status: number, problem: string): Cause {
+  if (status === 200) {
+    return {
+      detail: `requests pass, WebSockets do not: ${problem}`,
+      remedy: "The proxy must pass on WebSockets (upgrade and connection headers) to this server.",
+    };
+  }
+  return {
+    detail: `/healthz answers ${status} there`,
+    remedy: "The proxy does not reach this server: compare the address it passes requests to with HOST and PORT.",
+  };
+}
+
+/** What `/healthz` is answered with, or why it is not. */
+async function statusOf(base: URL, rejectUnauthorized: boolean): Promise<number | string> {
+  const options = {
+    redirect: "manual",
+    signal: AbortSignal.timeout(PATIENCE_MS),
+    tls: { rejectUnauthorized },
+  } as const;
+  const url = `${base.href.replace(/\/$/, "")}/healthz`;
+  return fetch(url, options).then(({ status }) => status, codeOf);
+}
+
+function codeOf(error: unknown): string {
+  const { code } = error as { code?: unknown };
+  return typeof code === "string" ? code : reasonOf(error);
+}
