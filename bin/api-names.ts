@@ -70,6 +70,7 @@ const NAMES: Record<string, [group: string, name: string]> = {
   "GET /v1/people/{userId}/exports/{exportId}": ["people", "getExport"],
   "GET /v1/metrics": ["observability", "metrics"],
   "GET /v1/diagnostics": ["observability", "diagnostics"],
+  "POST /v1/recordings/{recordingId}/composition": ["recordings", "compose"],
   "POST /v1/recordings/{recordingId}/view-tokens": ["recordings", "mintViewToken"],
   "POST /v1/rooms/{roomId}/recordings": ["recordings", "start"],
   "POST /v1/rooms/{id}/recordings": ["recordings", "start"],

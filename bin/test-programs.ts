@@ -5,6 +5,7 @@ const PACKAGES: Record<string, string[]> = {
   acme: ["pebble"],
   browser: ["chromium", "firefox-esr", "ffmpeg"],
   compiled: ["chromium"],
+  contract: ["ffmpeg"],
   docs: ["curl", "jq", "python3", "golang-go"],
   ops: ["chromium"],
   package: ["nodejs", "npm"],

@@ -1,5 +1,5 @@
 import { t } from "elysia";
-import { Timestamp, wholeNumber } from "../kernel/http/schema.ts";
+import { oneOf, Timestamp, wholeNumber } from "../kernel/http/schema.ts";
 import { Recording } from "../protocol/recordings.ts";
 
 export const StartRecording = t.Object({
@@ -31,4 +31,10 @@ export const Replay = t.Object({
   recording: Recording,
   timeline: t.Array(TimelineEntry),
   downloads: t.Array(t.Object({ fileId: t.String(), url: t.String(), expiresAt: Timestamp })),
+});
+
+export const ComposeRecording = t.Object({
+  layout: oneOf(["grid", "speaker"]),
+  width: t.Optional(wholeNumber({ min: 160, max: 3_840, description: "Of the picture; 1280 by default" })),
+  height: t.Optional(wholeNumber({ min: 120, max: 2_160, description: "Of the picture; 720 by default" })),
 });

@@ -7,6 +7,7 @@ import { ApiError } from "../protocol/errors.ts";
 import type { RoomRow } from "../rooms/store/room.table.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Download } from "../storage/download.ts";
+import type { ComposeInput, createComposer } from "./composition/composer.ts";
 import { showRecording } from "./recording.show.ts";
 import type { RecordingStore } from "./recording.store.ts";
 import type { RecordingRow } from "./recording.table.ts";
@@ -26,13 +27,14 @@ type Deps = {
   /** Where the room's media is, and the call that is on in it. */
   whereabouts: (roomId: string) => { serverName: string | null; callId: string | null };
   said: ChatService["said"];
+  composer: ReturnType<typeof createComposer>;
 };
 
 const FILE_PATH = "/v1/recording-files/";
 const DAY_MS = 86_400_000;
 const REMOVED_AT_ONCE = 20;
 
-export function recordingService(runtime: Runtime, { store, folder, life, whereabouts, said }: Deps) {
+export function recordingService(runtime: Runtime, { store, folder, life, whereabouts, said, composer }: Deps) {
   const { config, ids, keyring, now, write } = runtime;
 
   function find(owner: Owner, publicId: string): RecordingRow {
@@ -53,8 +55,16 @@ export function recordingService(runtime: Runtime, { store, folder, life, wherea
 
   const show = (row: RecordingRow) => showRecording(row, store.files(row.id), now());
 
+  /** Before a recording is begun: one that would soon have to be given up is not begun at all. */
+  async function requireRoom(): Promise<void> {
+    if ((await folder.freeBytes()) < config.RECORDING_MIN_FREE_BYTES) {
+      throw new ApiError("SVC_STORAGE_FULL", "There is too little space left on the disk to record.");
+    }
+  }
+
   async function remove(row: RecordingRow): Promise<void> {
     await life.stop(row.id);
+    await composer.cancel(row.id);
     await write((unit) => store.remove(unit, row.id));
     await folder.remove(row.id);
   }
@@ -65,12 +75,7 @@ export function recordingService(runtime: Runtime, { store, folder, life, wherea
     addressOf,
     list: store.list,
 
-    /** Before a recording is begun: one that would soon have to be given up is not begun at all. */
-    async requireRoom(): Promise<void> {
-      if ((await folder.freeBytes()) < config.RECORDING_MIN_FREE_BYTES) {
-        throw new ApiError("SVC_STORAGE_FULL", "There is too little space left on the disk to record.");
-      }
-    },
+    requireRoom,
 
     begin(unit: Unit, room: RoomRow, input: NewRecording & { automatic?: boolean }): RecordingRow {
       if (room.recording) throw new ApiError("SVC_CONFLICT", "The room is being recorded already.");
@@ -102,6 +107,14 @@ export function recordingService(runtime: Runtime, { store, folder, life, wherea
     async stop(owner: Owner, publicId: string): Promise<RecordingRow> {
       const { id } = find(owner, publicId);
       await life.stop(id);
+      return find(owner, publicId);
+    },
+
+    /** Answers when it is begun; the record tells the rest. */
+    async compose(owner: Owner, publicId: string, input: ComposeInput): Promise<RecordingRow> {
+      find(owner, publicId);
+      await requireRoom();
+      await composer.begin(find(owner, publicId), input);
       return find(owner, publicId);
     },
 

@@ -1,4 +1,4 @@
-import { and, asc, eq, sql } from "drizzle-orm";
+import { and, asc, eq, ne, sql } from "drizzle-orm";
 import type { Db } from "../kernel/db/open.ts";
 import { reading, run } from "../kernel/db/statements.ts";
 import type { Unit } from "../kernel/db/writer.ts";
@@ -39,7 +39,8 @@ export function recordingStore(db: Db) {
     db
       .select()
       .from(recordingFiles)
-      .where(eq(recordingFiles.recordingId, placeholder("recordingId")))
+      // A composition is a file of no track.
+      .where(and(eq(recordingFiles.recordingId, placeholder("recordingId")), ne(recordingFiles.trackId, "")))
       .orderBy(asc(recordingFiles.offsetMs), asc(recordingFiles.id))
       .prepare(),
   );
@@ -71,6 +72,8 @@ export function recordingStore(db: Db) {
     },
     findPublic: (publicId: string): RecordingRow | undefined => byPublicId.get({ publicId }),
     running: (): RecordingRow[] => db.select().from(recordings).where(eq(recordings.status, "RECORDING")).all(),
+    composing: (): RecordingRow[] =>
+      db.select().from(recordings).where(sql`json_extract(${recordings.composition}, '$.status') = 'RUNNING'`).all(),
 
     list(
       { projectId, environment, roomId, status }: RecordingFilter,
@@ -122,6 +125,11 @@ export function recordingStore(db: Db) {
             target: [recordingFiles.recordingId, recordingFiles.id],
             set: { offsetMs: row.offsetMs, durationMs: row.durationMs, bytes: row.bytes },
           }),
+      ),
+    removeFile: (unit: Unit, recordingId: string, id: string) =>
+      void run(
+        unit,
+        db.delete(recordingFiles).where(and(eq(recordingFiles.recordingId, recordingId), eq(recordingFiles.id, id))),
       ),
     addEvents(unit: Unit, rows: readonly RecordingEventRow[]): void {
       for (const row of rows) run(unit, db.insert(recordingEvents).values(row).onConflictDoNothing());

@@ -4,6 +4,7 @@ import type { MediaNodes } from "../media/nodes.ts";
 import type { LiveRooms } from "../rooms/live-rooms.ts";
 import type { RoomService } from "../rooms/room.service.ts";
 import type { Runtime } from "../runtime.ts";
+import { createComposer } from "./composition/composer.ts";
 import { recordingService } from "./recording.service.ts";
 import { recordingStore } from "./recording.store.ts";
 import { recordingFolder } from "./recording-folder.ts";
@@ -26,11 +27,12 @@ export function createRecordings(runtime: Runtime, { chat, rooms, nodes, liveRoo
   const store = recordingStore(runtime.db);
   const folder = recordingFolder(runtime.config);
   const life = createRecordingLife(runtime, { store, folder, rooms, nodes });
+  const composer = createComposer(runtime, store, folder);
   const whereabouts = (roomId: string) => ({
     serverName: liveRooms.serverOf(roomId),
     callId: calls.log.liveIn(roomId)?.publicId ?? null,
   });
-  const recordings = recordingService(runtime, { store, folder, life, whereabouts, said: chat.said });
+  const recordings = recordingService(runtime, { store, folder, life, whereabouts, said: chat.said, composer });
   const replays = replayService(runtime, store, recordings);
   /** The call for which a room began to record by itself, or was stopped by hand: not again before the next. */
   const triedIn = new Map<string, string>();
@@ -61,5 +63,13 @@ export function createRecordings(runtime: Runtime, { chat, rooms, nodes, liveRoo
       .catch((err) => log.error({ err, roomId }, "recording of a room that records every call was not begun"));
   }
 
-  return { ...recordings, replays, recover: life.recover, stopAll: life.stopAll };
+  return {
+    ...recordings,
+    replays,
+    async recover(): Promise<void> {
+      await life.recover();
+      await composer.recover();
+    },
+    stopAll: async (): Promise<void> => void (await Promise.all([life.stopAll(), composer.cancelAll()])),
+  };
 }

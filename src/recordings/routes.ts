@@ -9,6 +9,7 @@ import { RECORDING_STATUSES, Recording, type RecordingStatus } from "../protocol
 import type { RoomService } from "../rooms/room.service.ts";
 import type { Runtime } from "../runtime.ts";
 import { downloadResponse } from "../storage/download.ts";
+import { compositionRoutes } from "./composition.routes.ts";
 import { RecordingUrl, StartRecording, TimelineEntry } from "./recording.schema.ts";
 import type { RecordingRow } from "./recording.table.ts";
 import type { Recordings } from "./recordings.ts";
@@ -222,4 +223,5 @@ export const recordingsRoutes = (http: Http, runtime: Runtime, services: Service
     .use(keyRoutes(http, services))
     .use(dashboardRoutes(http, services))
     .use(fileRoutes(http, runtime, services))
+    .use(compositionRoutes(http, services.recordings))
     .use(replayRoutes(http, services.recordings));

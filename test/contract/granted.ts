@@ -1,7 +1,7 @@
 import { oneTimeTokenService } from "../../src/accounts/one-time-token.service.ts";
 import type { OidcServer } from "../harness/oidc.ts";
 import type { RtcServer } from "../harness/rtc.ts";
-import type { Tenant } from "../harness/tenant.ts";
+import { recordedFile as recordedFileOf, type Tenant } from "../harness/tenant.ts";
 import type { Asked } from "./requests.ts";
 
 type Request = Partial<Asked> & { credential?: string };
@@ -64,6 +64,16 @@ export function grantedRequests(server: RtcServer, tenant: Tenant, provider: Oid
     return { path: [fileId], query: [...new URL(String(answer.body.url)).searchParams] };
   }
 
+  /** A recording that has ended: with a file, though not one that any film comes of. */
+  async function composed(credential: string, path: string[]): Promise<Request> {
+    const key = tenant.credentials.apiKey;
+    const begun = await server.call("POST", "/v1/rooms", { key, body: { name: `composed-${++accounts}` } });
+    const { body } = await server.call("POST", `/v1/rooms/${begun.body.id}/recordings`, { key, body: {} });
+    await server.call("POST", `/v1/recordings/${body.id}/stop`, { key });
+    await recordedFileOf(server, String(body.id), "ada");
+    return { path: [...path, String(body.id)], credential, body: { layout: "grid" } };
+  }
+
   async function viewToken(): Promise<string> {
     const path = `/v1/recordings/${tenant.ids.recordingId}/view-tokens`;
     const answer = await server.call("POST", path, { key: tenant.credentials.apiKey, body: {} });
@@ -72,6 +82,9 @@ export function grantedRequests(server: RtcServer, tenant: Tenant, provider: Oid
 
   const requests: Record<string, () => Promise<Request>> = {
     "GET /v1/recording-files/{fileId}": recordedFile,
+    "POST /v1/recordings/{recordingId}/composition": () => composed(tenant.credentials.apiKey, []),
+    "POST /v1/projects/{projectId}/recordings/{recordingId}/composition": () =>
+      composed(tenant.credentials.session, [tenant.projectId]),
     "GET /v1/replays/{token}": async () => ({ path: [await viewToken()] }),
     "POST /v1/auth/login": async () => {
       const { email, password } = await account();

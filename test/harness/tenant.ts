@@ -172,7 +172,7 @@ const MEANT_BY: Record<string, string> = {
 const scopeOf = (path: string) => path.replace(/\/\{\w+\}$/, "");
 
 /** A file of a recording that has none: nobody sends media here. */
-async function recordedFile({ runtime }: RtcServer, recordingId: string, identity: string): Promise<string> {
+export async function recordedFile({ runtime }: RtcServer, recordingId: string, identity: string): Promise<string> {
   const id = crypto.randomUUID();
   await runtime.write(() => {
     runtime.db.$client.run(

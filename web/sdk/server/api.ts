@@ -204,6 +204,8 @@ export class Api extends Routes {
     downloadUrl: (recordingId: string, fileId: string) => this.call<{ url: string; /** ISO 8601, UTC, milliseconds */ expiresAt: string; }>("GET", `/v1/recordings/${this.seg(recordingId)}/files/${this.seg(fileId)}/download-url`, undefined, {}),
     /** What happened while it ran, in order */
     timeline: (recordingId: string) => this.list<{ /** From the recording's start */ atMs: number; /** As the push of the same name, or message */ type: string; identity?: string; }>(`/v1/recordings/${this.seg(recordingId)}/timeline`, {}),
+    /** Make one film of a recording; its progress is in the record */
+    compose: (recordingId: string, body: { layout: "grid" | "speaker"; /** Of the picture; 1280 by default */ width?: number; /** Of the picture; 720 by default */ height?: number; }, options: CallOptions = {}) => this.call<Recording>("POST", `/v1/recordings/${this.seg(recordingId)}/composition`, body, {}, options),
     /** A link to the replay of a recording */
     mintViewToken: (recordingId: string, body: { /** How long the link works; 3600 by default */ ttlSeconds?: number; } = {}, options: CallOptions = {}) => this.call<{ /** The replay page, for whoever holds the link */ url: string; }>("POST", `/v1/recordings/${this.seg(recordingId)}/view-tokens`, body, {}, options),
   };

@@ -1,0 +1,103 @@
+import type { RecordingFileRow } from "../recording.table.ts";
+import { gridOf, type Rectangle, stripBelow } from "./layout.ts";
+import { placeOf, type Shown, type SpeakersEvent, shownWhen } from "./speaking.ts";
+
+export type Layout = "grid" | "speaker";
+
+export type Composition = {
+  layout: Layout;
+  width: number;
+  height: number;
+  durationMs: number;
+  files: readonly (Pick<RecordingFileRow, "kind" | "source" | "identity" | "offsetMs" | "durationMs"> & {
+    path: string;
+  })[];
+  speakers: readonly SpeakersEvent[];
+  output: string;
+};
+
+const FRAMES_PER_SECOND = 25;
+const SAMPLES_PER_SECOND = 48_000;
+
+const seconds = (ms: number): string => (ms / 1_000).toFixed(3);
+const even = (value: number): number => value - (value % 2);
+
+/**
+ * What ffmpeg is told to make one film of all files: each laid at its offset on a black canvas as long as the recording,
+ * sound mixed from all. Its progress goes to its output.
+ */
+export function compositionCommand(composition: Composition): string[] {
+  const { durationMs, files, output } = composition;
+  const graph: string[] = [];
+  const picture = pictureOf(composition, graph);
+  const sound = soundOf(composition, graph);
+  return [
+    ...["-hide_banner", "-nostdin", "-loglevel", "error", "-nostats", "-progress", "pipe:1", "-y"],
+    // A publisher's picture changes its size in the middle of a file: rebuilt for it, the whole graph would begin anew.
+    ...files.flatMap(({ path, kind }) => [...(kind === "video" ? ["-reinit_filter", "0"] : []), "-i", path]),
+    ...["-filter_complex", graph.join(";"), "-map", `[${picture}]`],
+    ...(sound === null ? [] : ["-map", `[${sound}]`, "-c:a", "aac", "-b:a", "128k"]),
+    ...["-c:v", "libx264", "-preset", "veryfast", "-crf", "23", "-pix_fmt", "yuv420p"],
+    ...["-t", seconds(durationMs), "-movflags", "+faststart", "-f", "mp4", output],
+  ];
+}
+
+/** Adds to the graph, and answers the name of what comes out. */
+function pictureOf({ layout, files, durationMs, speakers, ...size }: Composition, graph: string[]): string {
+  const width = even(size.width);
+  const height = even(size.height);
+  const canvas = `color=black:size=${width}x${height}:rate=${FRAMES_PER_SECOND}:duration=${seconds(durationMs)}`;
+  graph.push(`${canvas}[canvas]`);
+  const films = files.map((file, input) => ({ ...file, input })).filter(({ kind }) => kind === "video");
+  // Who comes back has another file, and the same place.
+  const places = [...new Set(films.map(placeOf))];
+  let last = "canvas";
+  const lay = (input: string, name: string, at: Rectangle, offsetMs: number, when?: readonly Shown[]): void => {
+    const fitted = `scale=${at.width}:${at.height}:force_original_aspect_ratio=decrease:force_divisible_by=2`;
+    graph.push(`[${input}]setpts=PTS+${seconds(offsetMs)}/TB,${fitted},setsar=1[${name}]`);
+    const spans = when?.map(({ fromMs, toMs }) => `gte(t,${seconds(fromMs)})*lt(t,${seconds(toMs)})`).join("+");
+    const enabled = spans === undefined ? "" : `:enable='${spans}'`;
+    const [x, y] = [`${at.x}+(${at.width}-w)/2`, `${at.y}+(${at.height}-h)/2`];
+    graph.push(`[${last}][${name}]overlay=x=${x}:y=${y}:eof_action=pass${enabled}[on_${name}]`);
+    last = `on_${name}`;
+  };
+
+  if (layout === "grid" || places.length < 2) {
+    const cells = gridOf(places.length, width, height);
+    for (const film of films) {
+      const cell = cells[places.indexOf(placeOf(film))];
+      if (cell) lay(`${film.input}:v`, `film${film.input}`, cell, film.offsetMs);
+    }
+    return last;
+  }
+
+  const { stage, cells } = stripBelow(places.length, width, height);
+  const shown = shownWhen(films, speakers, durationMs);
+  for (const film of films) {
+    const { input, offsetMs } = film;
+    const cell = cells[places.indexOf(placeOf(film))];
+    const when = shown.filter(({ place }) => place === placeOf(film));
+    if (cell && when.length === 0) lay(`${input}:v`, `small${input}`, cell, offsetMs);
+    if (!cell || when.length === 0) continue;
+    graph.push(`[${input}:v]split[a${input}][b${input}]`);
+    lay(`a${input}`, `small${input}`, cell, offsetMs);
+    lay(`b${input}`, `large${input}`, stage, offsetMs, when);
+  }
+  return last;
+}
+
+/** Null when nobody was heard. */
+function soundOf({ files, durationMs }: Composition, graph: string[]): string | null {
+  const names: string[] = [];
+  for (const [input, { kind, offsetMs }] of files.entries()) {
+    if (kind !== "audio") continue;
+    // Mute is a gap in the file: silence keeps its time.
+    const filled = `aresample=${SAMPLES_PER_SECOND}:async=1:first_pts=0`;
+    graph.push(`[${input}:a]${filled},adelay=${Math.max(0, offsetMs)}:all=1[sound${input}]`);
+    names.push(`[sound${input}]`);
+  }
+  if (names.length === 0) return null;
+  const mixed = `amix=inputs=${names.length}:duration=longest:normalize=0,alimiter=limit=0.95`;
+  graph.push(`${names.join("")}${mixed},apad=whole_dur=${seconds(durationMs)}[sound]`);
+  return "sound";
+}

@@ -1,0 +1,133 @@
+import { rm } from "node:fs/promises";
+import { ApiError } from "../../protocol/errors.ts";
+import type { CompositionState } from "../../protocol/recordings.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { RecordingStore } from "../recording.store.ts";
+import type { RecordingFileRow, RecordingRow } from "../recording.table.ts";
+import type { RecordingFolder } from "../recording-folder.ts";
+import { compositionCommand, type Layout } from "./command.ts";
+import { type FfmpegRun, findFfmpeg, runFfmpeg } from "./ffmpeg.ts";
+import type { SpeakersEvent } from "./speaking.ts";
+
+export type ComposeInput = { layout: Layout; width?: number; height?: number };
+
+/** One that waits for its turn, or runs. */
+type Job = { recordingId: string; run: FfmpegRun | null; cancelled: boolean; ended: Promise<void> };
+
+const DEFAULT_WIDTH = 1_280;
+const DEFAULT_HEIGHT = 720;
+const BEGUN: CompositionState = { status: "RUNNING", progress: 0, fileId: null };
+const FAILED: CompositionState = { status: "FAILED", progress: 0, fileId: null };
+
+/** Makes one film of a recording's files, one recording after the other. */
+export function createComposer({ ids, log, write }: Runtime, store: RecordingStore, folder: RecordingFolder) {
+  const jobs = new Map<string, Job>();
+  let last: Promise<void> = Promise.resolve();
+
+  const save = (recordingId: string, composition: CompositionState): Promise<void> =>
+    write((unit) => {
+      // Forgotten in between, with somebody who was in it: what is being made is not wanted any more.
+      if (store.get(recordingId)?.composition) store.update(unit, recordingId, { composition });
+    });
+
+  async function compose(job: Job, program: string, input: ComposeInput): Promise<void> {
+    const row = store.get(job.recordingId);
+    if (!row || job.cancelled) return;
+    const { width = DEFAULT_WIDTH, height = DEFAULT_HEIGHT } = input;
+    const durationMs = Math.max(1, (row.endedAt ?? row.startedAt) - row.startedAt);
+    const files = store.files(row.id).map((file) => ({ ...file, path: folder.file(row.id, file.fileName) }));
+    const fileId = ids.uuid();
+    const fileName = `${fileId}.mp4`;
+    const output = folder.file(row.id, fileName);
+    const speakers = speakersOf(store, row.id);
+    const parameters = compositionCommand({ ...input, width, height, durationMs, files, speakers, output });
+    let told = 0;
+    const progress = (ms: number) => {
+      const share = Math.min(0.99, Math.floor((100 * ms) / durationMs) / 100);
+      if (share <= told) return;
+      told = share;
+      save(row.id, { ...BEGUN, progress: share }).catch((err) => log.warn({ err }, "composition: progress was lost"));
+    };
+    try {
+      job.run = runFfmpeg(program, parameters, progress);
+      await job.run.done;
+      const bytes = (await folder.bytes(row.id, fileName)) ?? 0;
+      const file: RecordingFileRow = {
+        ...{ recordingId: row.id, id: fileId, fileName, identity: "", trackId: "", kind: "video", source: "other" },
+        ...{ codec: "h264", mimeType: "video/mp4", offsetMs: 0, durationMs, bytes, width, height },
+      };
+      const wanted = await write((unit) => {
+        if (job.cancelled || !store.get(row.id)?.composition) return false;
+        store.saveFile(unit, file);
+        store.update(unit, row.id, { composition: { status: "READY", progress: 1, fileId } });
+        return true;
+      });
+      if (!wanted) await rm(output, { force: true });
+    } catch (err) {
+      await rm(output, { force: true });
+      if (job.cancelled) return;
+      log.error({ err, recordingId: row.id }, "composition failed");
+      await save(row.id, FAILED);
+    }
+  }
+
+  async function cancel(job: Job | undefined): Promise<void> {
+    if (!job) return;
+    job.cancelled = true;
+    job.run?.cancel();
+    await job.ended;
+  }
+
+  return {
+    /** Answers when it is on record; a film made before is replaced once that is. */
+    async begin(row: RecordingRow, input: ComposeInput): Promise<void> {
+      const program = findFfmpeg();
+      if (program === null) throw new ApiError("SVC_COMPOSER_UNAVAILABLE");
+      if (row.status === "RECORDING") throw new ApiError("SVC_CONFLICT", "The recording still runs. Stop it first.");
+      if (jobs.has(row.id)) throw new ApiError("SVC_CONFLICT", "A composition is being made already.");
+      if (store.files(row.id).length === 0) throw new ApiError("SVC_CONFLICT", "Nothing was recorded.");
+      const ended = Promise.withResolvers<void>();
+      const job: Job = { recordingId: row.id, run: null, cancelled: false, ended: ended.promise };
+      jobs.set(row.id, job);
+      const before = row.composition?.fileId ?? null;
+      try {
+        await write((unit) => {
+          if (before !== null) store.removeFile(unit, row.id, before);
+          store.update(unit, row.id, { composition: BEGUN });
+        });
+        if (before !== null) await rm(folder.file(row.id, `${before}.mp4`), { force: true });
+      } catch (error) {
+        jobs.delete(row.id);
+        ended.resolve();
+        throw error;
+      }
+      last = last
+        .then(() => compose(job, program, input))
+        .catch((err) => log.error({ err, recordingId: row.id }, "composition: its end is not on record"))
+        .finally(() => {
+          jobs.delete(row.id);
+          ended.resolve();
+        });
+    },
+
+    /** Resolves when nothing reads or writes the recording's files any more. */
+    cancel: (recordingId: string): Promise<void> => cancel(jobs.get(recordingId)),
+    cancelAll: async (): Promise<void> => void (await Promise.all([...jobs.values()].map(cancel))),
+
+    /** What was being made when the server stopped can be asked for again. */
+    async recover(): Promise<void> {
+      const left = store.composing();
+      if (left.length === 0) return;
+      await write((unit) => {
+        for (const { id } of left) store.update(unit, id, { composition: FAILED });
+      });
+    },
+  };
+}
+
+function speakersOf(store: RecordingStore, recordingId: string): SpeakersEvent[] {
+  return store.events(recordingId).flatMap(({ type, atMs, data }) => {
+    if (type !== "speakers.changed") return [];
+    return [{ atMs, speakers: (data as { speakers?: SpeakersEvent["speakers"] } | null)?.speakers ?? [] }];
+  });
+}

@@ -1,0 +1,185 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Recording } from "../../src/protocol/recordings.ts";
+import { compositionCommand } from "../../src/recordings/composition/command.ts";
+import { gridOf } from "../../src/recordings/composition/layout.ts";
+import { shownWhen } from "../../src/recordings/composition/speaking.ts";
+import { rtcServer } from "../harness/rtc.ts";
+import { encoded, probe } from "./ffmpeg.ts";
+
+const server = await rtcServer();
+afterAll(server.close);
+const { key } = server;
+
+const call = (method: string, path: string, body?: object) => server.call(method, path, { key, body });
+const camera = { kind: "video", source: "camera" } as const;
+const film = (identity: string, offsetMs: number, durationMs: number, source = "camera") => ({
+  ...{ identity, source, offsetMs, durationMs },
+});
+
+/** A recording of three seconds, with these files; `ended` resolves when its composition has. */
+async function recorded(files: { kind: "audio" | "video"; offsetMs: number; bytes: Uint8Array }[]) {
+  const roomId = await server.room();
+  const id = String((await call("POST", `/v1/rooms/${roomId}/recordings`, {})).body.id);
+  const client = server.runtime.db.$client;
+  const row = client.query<{ id: string }, [string]>("SELECT id FROM recordings WHERE public_id = ?").get(id)?.id ?? "";
+  const folder = join(server.runtime.config.DATA_DIR, "recordings", row);
+  mkdirSync(folder, { recursive: true });
+  for (const [index, { kind, offsetMs, bytes }] of files.entries()) {
+    const fileId = crypto.randomUUID();
+    writeFileSync(join(folder, `${fileId}.webm`), bytes);
+    await server.runtime.write(() => {
+      client.run(
+        `INSERT INTO recording_files VALUES (?, ?, ?, ?, ?, ?, 'other', 'vp8', 'video/webm', ?, 2000, 5, NULL, NULL)`,
+        [row, fileId, `${fileId}.webm`, `person-${index}`, `trk_${index}`, kind, offsetMs],
+      );
+    });
+  }
+  server.clock.advance(3_000);
+  await call("POST", `/v1/recordings/${id}/stop`);
+  const read = async () => (await call("GET", `/v1/recordings/${id}`)).body as unknown as Recording;
+  const ended = async (): Promise<Recording> => {
+    for (;;) {
+      const recording = await read();
+      if (recording.composition?.status !== "RUNNING") return recording;
+      await Bun.sleep(20);
+    }
+  };
+  return { id, folder, read, ended, compose: (body: object) => call("POST", `/v1/recordings/${id}/composition`, body) };
+}
+
+describe("[18] the command of a composition", () => {
+  const files = [
+    { ...camera, identity: "ada", offsetMs: 0, durationMs: 4_000, path: "/r/a.webm" },
+    { ...camera, identity: "bob", offsetMs: 1_500, durationMs: 2_000, path: "/r/b.webm" },
+    { kind: "audio", source: "microphone", identity: "bob", offsetMs: 1_480, durationMs: 2_000, path: "/r/c.webm" },
+  ] as const;
+  const usual = { width: 1_280, height: 720, durationMs: 4_000, files, speakers: [], output: "/r/out.mp4" };
+  const graphOf = (command: string[]) => (command[command.indexOf("-filter_complex") + 1] ?? "").split(";");
+
+  test("lays every file at its offset, side by side, and mixes the sound", () => {
+    const command = compositionCommand({ ...usual, layout: "grid" });
+    expect(command.filter((_, index) => command[index - 1] === "-i")).toEqual(["/r/a.webm", "/r/b.webm", "/r/c.webm"]);
+    expect(command.slice(-7)).toEqual(["-t", "4.000", "-movflags", "+faststart", "-f", "mp4", "/r/out.mp4"]);
+    expect(graphOf(command)).toEqual([
+      "color=black:size=1280x720:rate=25:duration=4.000[canvas]",
+      "[0:v]setpts=PTS+0.000/TB,scale=640:720:force_original_aspect_ratio=decrease:force_divisible_by=2,setsar=1[film0]",
+      "[canvas][film0]overlay=x=0+(640-w)/2:y=0+(720-h)/2:eof_action=pass[on_film0]",
+      "[1:v]setpts=PTS+1.500/TB,scale=640:720:force_original_aspect_ratio=decrease:force_divisible_by=2,setsar=1[film1]",
+      "[on_film0][film1]overlay=x=640+(640-w)/2:y=0+(720-h)/2:eof_action=pass[on_film1]",
+      "[2:a]aresample=48000:async=1:first_pts=0,adelay=1480:all=1[sound2]",
+      "[sound2]amix=inputs=1:duration=longest:normalize=0,alimiter=limit=0.95,apad=whole_dur=4.000[sound]",
+    ]);
+  });
+
+  test("puts who speaks on the stage, for as long as they do", () => {
+    const speakers = [{ atMs: 2_000, speakers: [{ identity: "bob", level: 0.9 }] }];
+    const graph = graphOf(compositionCommand({ ...usual, layout: "speaker", speakers })).join("\n");
+    expect(graph).toMatch(
+      /\[large0\]overlay=x=0.*enable='gte\(t,0\.000\)\*lt\(t,2\.000\)\+gte\(t,3\.500\)\*lt\(t,4\.000\)'/,
+    );
+    expect(graph).toMatch(/\[large1\]overlay=x=0.*enable='gte\(t,2\.000\)\*lt\(t,3\.500\)'/);
+  });
+
+  test("has a place for everybody, inside the picture and on no other", () => {
+    for (let count = 1; count <= 30; count++) {
+      const cells = gridOf(count, 1_280, 720);
+      expect(new Set(cells.map(({ x, y }) => `${x} ${y}`)).size).toBe(count);
+      for (const { x, y, width, height } of cells) {
+        expect([x % 2, width % 2, height % 2]).toEqual([0, 0, 0]);
+        expect(x + width <= 1_280 && y + height <= 720 && x >= 0).toBe(true);
+      }
+    }
+  });
+
+  test("shows a screen before any speaker, and nobody for less than two seconds", () => {
+    const films = [film("ada", 0, 20_000), film("bob", 0, 20_000), film("eve", 10_000, 5_000, "screenShare")];
+    const loud = (atMs: number, identity: string) => ({ atMs, speakers: [{ identity, level: 1 }] });
+    const events = [loud(1_000, "bob"), loud(3_000, "bob"), loud(3_500, "ada"), loud(12_000, "bob")];
+    expect(
+      shownWhen(films, events, 20_000).map(({ place, fromMs, toMs }) => [JSON.parse(place)[0], fromMs, toMs]),
+    ).toEqual([
+      ["ada", 0, 3_000],
+      ["bob", 3_000, 10_000],
+      ["eve", 10_000, 15_000],
+      ["bob", 15_000, 20_000],
+    ]);
+  });
+});
+
+describe("[18] a composition", () => {
+  test("is one film as long as the recording, downloaded like its files, and replaced by the next", async () => {
+    const { id, folder, compose, ended, read } = await recorded([
+      { kind: "video", offsetMs: 0, bytes: encoded("webm", 2, "-c:v", "libvpx") },
+      { kind: "video", offsetMs: 1_000, bytes: encoded("webm", 2, "-c:v", "libvpx") },
+      { kind: "audio", offsetMs: 1_000, bytes: encoded("webm", 1, "-c:a", "libopus") },
+    ]);
+    const begun = await compose({ layout: "speaker", width: 320, height: 180 });
+    expect([begun.status, begun.body.composition]).toEqual([202, { status: "RUNNING", progress: 0, fileId: null }]);
+    expect((await compose({ layout: "grid" })).body.code).toBe("SVC_CONFLICT");
+    const { composition, files } = await ended();
+    expect(composition).toMatchObject({ status: "READY", progress: 1 });
+    expect(files).toHaveLength(3);
+    const download = async (fileId: string | null | undefined) => {
+      const { body } = await call("GET", `/v1/recordings/${id}/files/${fileId}/download-url`);
+      return new Uint8Array(await (await server.app.handle(new Request(String(body.url)))).arrayBuffer());
+    };
+    const made = probe(await download(composition?.fileId), "mp4");
+    expect(made).toMatchObject({ codec: "h264", width: 320, height: 180, frames: 75 });
+    expect(Math.abs(made.durationSeconds - 3)).toBeLessThan(0.1);
+
+    expect((await compose({ layout: "grid", width: 320, height: 180 })).status).toBe(202);
+    const next = (await ended()).composition;
+    expect(next?.fileId).not.toBe(composition?.fileId);
+    expect(probe(await download(next?.fileId), "mp4").frames).toBe(75);
+    expect(readdirSync(folder)).toHaveLength(4);
+    expect((await read()).files).toHaveLength(3);
+  }, 60_000);
+
+  test("that ffmpeg cannot make has failed, leaves nothing behind, and may be asked for again", async () => {
+    const { compose, ended, folder } = await recorded([{ kind: "video", offsetMs: 0, bytes: Buffer.from("no film") }]);
+    await compose({ layout: "grid" });
+    expect((await ended()).composition).toEqual({ status: "FAILED", progress: 0, fileId: null });
+    expect(readdirSync(folder)).toHaveLength(1);
+    expect((await compose({ layout: "grid" })).status).toBe(202);
+    await ended();
+  }, 60_000);
+
+  test("ends with its recording, and the files with both", async () => {
+    const { id, compose, folder } = await recorded([
+      { kind: "video", offsetMs: 0, bytes: encoded("webm", 2, "-c:v", "libvpx") },
+    ]);
+    await compose({ layout: "grid" });
+    expect((await call("DELETE", `/v1/recordings/${id}`)).status).toBe(204);
+    expect(existsSync(folder)).toBe(false);
+  }, 60_000);
+
+  test("that a stop of the server cut short has failed", async () => {
+    const { id, read } = await recorded([]);
+    const running = JSON.stringify({ status: "RUNNING", progress: 0.5, fileId: null });
+    await server.runtime.write(() => {
+      server.runtime.db.$client.run("UPDATE recordings SET composition = ? WHERE public_id = ?", [running, id]);
+    });
+    await server.services.recordings.recover();
+    expect((await read()).composition).toMatchObject({ status: "FAILED" });
+  });
+
+  test("needs ffmpeg, an end and something recorded", async () => {
+    const { compose } = await recorded([]);
+    expect(await compose({ layout: "grid" })).toMatchObject({ status: 409, body: { code: "SVC_CONFLICT" } });
+    expect((await compose({ layout: "circle" })).status).toBe(400);
+    expect((await compose({ layout: "grid", width: 3_841 })).status).toBe(400);
+    const running = await call("POST", `/v1/rooms/${await server.room()}/recordings`, {});
+    const path = `/v1/recordings/${running.body.id}/composition`;
+    expect((await call("POST", path, { layout: "grid" })).body.code).toBe("SVC_CONFLICT");
+    const { PATH } = process.env;
+    process.env.PATH = "/nowhere";
+    try {
+      const refused = await compose({ layout: "grid" });
+      expect([refused.status, refused.body.code]).toEqual([409, "SVC_COMPOSER_UNAVAILABLE"]);
+    } finally {
+      process.env.PATH = PATH;
+    }
+  });
+});
