@@ -27,6 +27,8 @@ type ListenOptions = {
   announce: string[];
   /** Also listen for ICE over TCP, on the same port numbers. */
   tcp: boolean;
+  /** MiB that one worker may hold before it is replaced; 2048 unless it is said. */
+  maxMemoryMb?: number;
   /** Credentials of checks that are answered and lead nowhere. */
   probe?: { ufrag: string; pwd: string };
   /** Whom the relay of this machine speaks for. */
@@ -39,6 +41,7 @@ type ListenOptions = {
 
 export type EmbeddedMediaOptions = ListenOptions & { workers: number; log: MediaLog };
 
+const MAX_MEMORY_MB = 2048;
 const ALL_PROFILES: SrtpProfile[] = ["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_80"];
 
 export class EmbeddedMedia implements MediaNode {
@@ -75,14 +78,21 @@ export class EmbeddedMedia implements MediaNode {
   }
 
   /** Until all sockets are bound; when they cannot be, it is closed. */
-  async listen({ port, fanOut = "auto", srtpProfiles = ALL_PROFILES, ...settings }: ListenOptions): Promise<void> {
+  async listen(options: ListenOptions): Promise<void> {
+    const { port, fanOut = "auto", srtpProfiles = ALL_PROFILES, maxMemoryMb = MAX_MEMORY_MB, ...settings } = options;
     if (this.#workers.length === 0) throw new Error("the media node is closed");
     try {
       this.#library = await findNativeLibrary(fanOut, this.#log);
       const nativeLibrary = this.#library?.path;
       await Promise.all(
         this.#workers.map((worker) =>
-          worker.start({ ...settings, srtpProfiles, nativeLibrary, port: port === 0 ? 0 : port + worker.index }),
+          worker.start({
+            ...settings,
+            srtpProfiles,
+            maxMemoryMb,
+            nativeLibrary,
+            port: port === 0 ? 0 : port + worker.index,
+          }),
         ),
       );
     } catch (error) {

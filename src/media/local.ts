@@ -38,7 +38,7 @@ export async function startLocalMedia(
   relayed: SharedArrayBuffer | undefined,
 ): Promise<LocalMedia> {
   const { MEDIA_WORKERS: workers, MEDIA_UDP_PORT: port, SFU_NODE_NAME: name, SFU_REGION: region } = config;
-  const { MEDIA_FAN_OUT: fanOut } = config;
+  const { MEDIA_FAN_OUT: fanOut, MEDIA_WORKER_MAX_MEMORY_MB: maxMemoryMb } = config;
   const node = EmbeddedMedia.spawn(workers, log);
   const { announce, hostname } = await mediaAddresses(config, log).catch(async (error) => {
     await node.close();
@@ -47,9 +47,11 @@ export async function startLocalMedia(
   const capacity = capacityOf(config);
   const probe = { ufrag: "stoa-doctor", pwd: randomBytes(24).toString("base64url") };
   const relay = relayed ? { relayed } : {};
-  await node.listen({ port, hostname, announce, tcp: true, fanOut, probe, ...relay }).catch((error: Error) => {
-    throw mediaRefused(error, config, hostname);
-  });
+  await node
+    .listen({ port, hostname, announce, tcp: true, fanOut, maxMemoryMb, probe, ...relay })
+    .catch((error: Error) => {
+      throw mediaRefused(error, config, hostname);
+    });
   nodes.add(name, node);
   return {
     node,

@@ -35,7 +35,7 @@ export class MediaWorker {
   #worker: Worker;
   /** The one that was given up, until another takes its place: of its end there is more than one sign. */
   #givenUp: Worker | null = null;
-  #heartbeat: Int32Array = new Int32Array(1);
+  #vitals: Int32Array = new Int32Array(2);
   #ready: PromiseWithResolvers<void>;
   #listens = false;
   /** It has listened before: what keeps it from its port now will pass. */
@@ -84,9 +84,9 @@ export class MediaWorker {
   #putToWork(worker: Worker): void {
     const settings = this.#settings;
     if (!settings) return;
-    const heartbeat = new Int32Array(new SharedArrayBuffer(4));
-    this.#heartbeat = heartbeat;
-    worker.postMessage({ type: "start", settings, heartbeat } satisfies ToWorker);
+    const vitals = new Int32Array(new SharedArrayBuffer(8));
+    this.#vitals = vitals;
+    worker.postMessage({ type: "start", settings, vitals } satisfies ToWorker);
   }
 
   #received(message: FromWorker): void {
@@ -136,10 +136,14 @@ export class MediaWorker {
     }
   }
 
-  /** Replaces a worker that neither answers nor beats. One that only beats is busy: it sheds packets, not calls. */
+  /**
+   * Replaces a worker that neither answers nor beats, and one that holds too much: before the machine ends all of them.
+   * One that only beats is busy: it sheds packets, not calls.
+   */
   #watch(): void {
     const worker = this.#worker;
-    const heartbeat = this.#heartbeat;
+    const vitals = this.#vitals;
+    const maxMemoryMb = this.#settings?.maxMemoryMb ?? Number.POSITIVE_INFINITY;
     let beats = 0;
     let aliveAtMs = performance.now();
     const timer = setInterval(() => {
@@ -147,7 +151,7 @@ export class MediaWorker {
         clearInterval(timer);
         return;
       }
-      const count = Atomics.load(heartbeat, 0);
+      const count = Atomics.load(vitals, 0);
       if (count !== beats) {
         beats = count;
         aliveAtMs = performance.now();
@@ -155,6 +159,13 @@ export class MediaWorker {
       if (performance.now() - aliveAtMs > HUNG_AFTER_MS) {
         clearInterval(timer);
         this.#events.log.error({ worker: this.index }, "media worker hangs");
+        this.#lost(worker);
+        return;
+      }
+      const memoryMb = Atomics.load(vitals, 1);
+      if (memoryMb > maxMemoryMb) {
+        clearInterval(timer);
+        this.#events.log.error({ worker: this.index, memoryMb, maxMemoryMb }, "media worker holds too much memory");
         this.#lost(worker);
         return;
       }

@@ -42,6 +42,7 @@ export async function startNodeProcess(options: NodeProcessOptions): Promise<Nod
   const { MEDIA_WORKERS: workers, MEDIA_UDP_PORT: port, MEDIA_FAN_OUT: fanOut } = config;
   const starting = EmbeddedMedia.start({
     ...{ workers, port, hostname, announce, tcp: true, fanOut, log },
+    maxMemoryMb: config.MEDIA_WORKER_MAX_MEMORY_MB,
     ...(plan ? { relayed: plan.tables.udp.memory } : {}),
   });
   const media = await starting.catch((error: Error) => {

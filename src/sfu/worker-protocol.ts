@@ -10,6 +10,8 @@ export type WorkerSettings = {
   /** IP addresses clients can reach this machine under; they become the candidates. */
   announce: string[];
   tcp: boolean;
+  /** MiB that the worker may hold. */
+  maxMemoryMb?: number | undefined;
   srtpProfiles: SrtpProfile[];
   /** Protects and sends packets instead of TypeScript. */
   nativeLibrary?: string | undefined;
@@ -24,8 +26,8 @@ export type WorkerCall = {
 }[MediaMethod];
 
 export type ToWorker =
-  /** `heartbeat` is counted up while the engine runs, even when it is too busy to answer. */
-  { type: "start"; settings: WorkerSettings; heartbeat: Int32Array } | WorkerCall | { type: "close" };
+  /** `vitals`: counted up while the engine runs, even when it is too busy to answer; and the MiB that the worker holds. */
+  { type: "start"; settings: WorkerSettings; vitals: Int32Array } | WorkerCall | { type: "close" };
 
 export type FromWorker =
   | {

@@ -6,6 +6,9 @@ import type { FromWorker, ToWorker, WorkerCall, WorkerSettings } from "./worker-
 
 declare const self: Worker;
 
+const MEMORY_INTERVAL_MS = 1_000;
+const MIB = 1024 * 1024;
+
 /** All state lives in this closure: one worker, one engine. */
 function serve(): void {
   let engine: Engine | null = null;
@@ -25,13 +28,17 @@ function serve(): void {
     }
   };
 
-  const start = async (settings: WorkerSettings, heartbeat: Int32Array) => {
+  const start = async (settings: WorkerSettings, vitals: Int32Array) => {
     try {
       engine = await Engine.start(settings, {
         emit: (event) => post({ type: "event", event }),
         onFault: fault,
-        beat: () => Atomics.add(heartbeat, 0, 1),
+        beat: () => Atomics.add(vitals, 0, 1),
       });
+      setInterval(
+        () => Atomics.store(vitals, 1, heldMb(settings.maxMemoryMb ?? Number.POSITIVE_INFINITY)),
+        MEMORY_INTERVAL_MS,
+      );
       post({ type: "started", port: engine.port, fanOut: engine.fanOut, ...engine.tuning });
     } catch (error) {
       post({ type: "refused", message: error instanceof Error ? error.message : String(error) });
@@ -41,7 +48,7 @@ function serve(): void {
   self.onmessage = ({ data }: MessageEvent<ToWorker>) => {
     switch (data.type) {
       case "start":
-        void start(data.settings, data.heartbeat);
+        void start(data.settings, data.vitals);
         break;
       case "call":
         call(data);
@@ -55,6 +62,14 @@ function serve(): void {
 
   // werift drops promises of its own; what one peer sends must not end the calls of all others.
   process.on("unhandledRejection", fault);
+}
+
+/** Of this thread alone. What only waits to be collected is not held: over the bound it is collected first. */
+function heldMb(maxMb: number): number {
+  const measured = () => Math.ceil(process.memoryUsage().heapUsed / MIB);
+  if (measured() <= maxMb) return measured();
+  Bun.gc(true);
+  return measured();
 }
 
 serve();

@@ -86,6 +86,29 @@ describe("the embedded media node", () => {
     expect(media.ports).toEqual([port ?? 0]);
   }, 20_000);
 
+  test("a worker that holds more memory than it may is replaced like one that hangs, and the log says so", async () => {
+    const { promise: told, resolve } = Promise.withResolvers<object>();
+    const error = (details: object, message: string) => {
+      if (message === "media worker holds too much memory") resolve(details);
+    };
+    const { media, events } = await start({ workers: 1, maxMemoryMb: 192, log: { ...log, error } });
+    const [port] = media.ports;
+    const long = (i: number) => ({ roomId: `${i}-${"r".repeat(1_000_000)}` });
+    await media.openRoom({ roomId: "a" });
+    let isTold = false;
+    void told.then(() => {
+      isTold = true;
+    });
+    // At the worker's pace, so that it is seen to grow and not found dead.
+    for (let i = 0; !isTold && i < 2_000; i++) await media.openRoom(long(i)).catch(() => {});
+    expect(await told).toMatchObject({ worker: 0, maxMemoryMb: 192 });
+    const { rooms } = await event(events, "workerCrashed");
+    expect(rooms.map(({ roomId }) => roomId)).toContain("a");
+    await media.openRoom({ roomId: "b" });
+    expect(media.ports).toEqual([port ?? 0]);
+    expect(events.filter(({ type }) => type === "workerCrashed")).toHaveLength(1);
+  }, 120_000);
+
   test("a worker whose port is taken when it comes back tries again until it is free", async () => {
     const { media, events } = await start({ workers: 1 });
     await media.openRoom({ roomId: "a" });

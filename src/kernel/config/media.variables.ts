@@ -18,6 +18,11 @@ export const mediaVariables = {
     { min: 1, max: 256, fallbackText: "cores − 1, at least 1" },
     "Media worker threads.",
   ),
+  MEDIA_WORKER_MAX_MEMORY_MB: integer(
+    2048,
+    { min: 256, max: 1_048_576 },
+    "MiB that one media worker may hold; one that holds more is replaced, and its calls connect again.",
+  ),
   MEDIA_FAN_OUT: choice(
     "auto",
     ["auto", "typescript", "native"],
