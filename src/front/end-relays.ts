@@ -1,6 +1,6 @@
 import type { Edge } from "../edge/edge.ts";
+import { ICE_CREDENTIAL_MS } from "../rooms/ice-servers.ts";
 import type { Runtime } from "../runtime.ts";
-import { ICE_CREDENTIAL_MS } from "../signaling/session/join-ack.ts";
 
 /** A relay ends with the session or the token that it was for. */
 export function endRelays({ bus, now }: Runtime, edge: Edge): void {

@@ -8,7 +8,7 @@ import type { Config } from "../kernel/config/index.ts";
 import type { Log } from "../kernel/log.ts";
 import { isLoopback } from "../kernel/loopback.ts";
 import type { Timers } from "../kernel/timers.ts";
-import type { MediaPlaces } from "../media/remote-protocol.ts";
+import type { MediaPlaces } from "../protocol/media-node.ts";
 import type { Peer } from "../turn/line.ts";
 import { type CertificateSource, certificateSource } from "./certificates.ts";
 

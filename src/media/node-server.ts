@@ -9,9 +9,10 @@ import {
   MediaError,
   type MediaEvent,
   type MediaNode,
+  type MediaPlaces,
   type RoomSnapshot,
 } from "../protocol/media-node.ts";
-import { type FromNode, type MediaPlaces, NODE_RING_FRAMES, type NodePush, type ToNode } from "./remote-protocol.ts";
+import { type FromNode, NODE_RING_FRAMES, type NodePush, type ToNode } from "./remote-protocol.ts";
 
 type ConversationRef = { conversation: string; lastSeq: number };
 

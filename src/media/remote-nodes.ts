@@ -1,9 +1,9 @@
 import type { FleetService } from "../fleet/fleet.ts";
 import { every } from "../kernel/timers.ts";
+import type { MediaPlaces } from "../protocol/media-node.ts";
 import type { Runtime } from "../runtime.ts";
 import type { MediaNodes } from "./nodes.ts";
 import { RemoteMedia } from "./remote.ts";
-import type { MediaPlaces } from "./remote-protocol.ts";
 
 type RemoteNodes = {
   /** Nodes that were there before this process have been reached, or cannot be. */

@@ -4,7 +4,7 @@
  * last frame it has seen, and both sides send again what the other missed, so that a call is made once and an event is
  * heard once, in order, whatever the network does.
  */
-import type { MediaErrorCode, MediaEvent, MediaMethod, RoomSnapshot } from "../protocol/media-node.ts";
+import type { MediaErrorCode, MediaEvent, MediaMethod, MediaPlaces, RoomSnapshot } from "../protocol/media-node.ts";
 
 export const NODE_SOCKET_PATH = "/v1/media";
 
@@ -31,9 +31,6 @@ export type Welcome = {
   /** Where clients reach its media, for the relay of the control plane. A node of an earlier version does not say. */
   media?: MediaPlaces;
 };
-
-/** Addresses of candidates, and the ports of the workers. */
-export type MediaPlaces = { announce: readonly string[]; ports: readonly number[] };
 
 /** Frames that are sent again: each has a `seq`. */
 export type NodePush =

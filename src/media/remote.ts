@@ -7,13 +7,14 @@ import {
   type MediaEvent,
   type MediaMethod,
   type MediaNode,
+  type MediaPlaces,
   type MediaRequest,
   type MediaResponse,
   type ParticipantRef,
   type RoomRef,
 } from "../protocol/media-node.ts";
 import { openRemoteLink, type RemoteLink } from "./remote-link.ts";
-import type { FromNode, MediaPlaces, NodeCall, Welcome } from "./remote-protocol.ts";
+import type { FromNode, NodeCall, Welcome } from "./remote-protocol.ts";
 
 type RemoteMediaOptions = {
   serverName: string;

@@ -230,6 +230,9 @@ export class MediaError extends Error {
   }
 }
 
+/** Where clients reach a node's media: addresses of candidates, and the ports of its workers. */
+export type MediaPlaces = { announce: readonly string[]; ports: readonly number[] };
+
 export interface MediaNode {
   /** Only of a node on another machine, which goes on without this process. */
   readonly remote?: { readonly connected: boolean };

@@ -4,6 +4,9 @@ import type { Keyring } from "../kernel/secrets.ts";
 import type { IceServer } from "../protocol/room-records.ts";
 import { turnCredential } from "../turn/credentials.ts";
 
+/** As long as any token lives: the session may outlast the one it joined with. */
+export const ICE_CREDENTIAL_MS = 6 * 3_600_000;
+
 type Settings = { config: Config; keyring: Keyring };
 
 type Holder = {

@@ -1,9 +1,9 @@
 /** For a checkout: the server in this very process, so that a debugger sees both sides. */
 import { rmSync } from "node:fs";
-import { ensureDevData } from "../cli/dev-data.ts";
 import { loadConfig } from "../kernel/config/index.ts";
 import { start } from "../server.ts";
 import type { ChildOptions, RunningStoa } from "./child-server.ts";
+import { ensureDevData } from "./dev-data.ts";
 import { throwAwayFolder } from "./throw-away-folder.ts";
 
 const GRACE_MS = 1_000;

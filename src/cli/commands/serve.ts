@@ -4,9 +4,9 @@ import type { Config } from "../../kernel/config/index.ts";
 import { isLoopback } from "../../kernel/loopback.ts";
 import { VERSION } from "../../kernel/version.ts";
 import type { RunningServer } from "../../server.ts";
+import { devDataPath } from "../../start/dev-data.ts";
 import { reachableUrls } from "../addresses.ts";
 import { addConfigOptions, configFrom } from "../config-options.ts";
-import { devDataPath } from "../dev-data.ts";
 import { runUntilSignal } from "../signals.ts";
 
 export function serveCommand(argv: readonly string[]): Command {

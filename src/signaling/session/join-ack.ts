@@ -1,13 +1,10 @@
 import type { IceServer } from "../../protocol/room-records.ts";
 import type { JoinAck } from "../../protocol/signaling.ts";
-import { iceServersFor } from "../../rooms/ice-servers.ts";
+import { ICE_CREDENTIAL_MS, iceServersFor } from "../../rooms/ice-servers.ts";
 import type { Runtime } from "../../runtime.ts";
 import { RESUME_WINDOW_SECONDS } from "./membership.ts";
 import { participantOf, type RtcSession } from "./rtc-session.ts";
 import { withoutTracks } from "./waiting-viewer.ts";
-
-/** As long as any token lives: the session may outlast the one it joined with. */
-export const ICE_CREDENTIAL_MS = 6 * 3_600_000;
 
 export function iceServersOf(runtime: Runtime, { id, identity }: Pick<RtcSession, "id" | "identity">): IceServer[] {
   return iceServersFor(runtime, { id, identity }, runtime.now() + ICE_CREDENTIAL_MS);

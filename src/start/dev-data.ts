@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { CommandFailure } from "../cli/failure.ts";
 import type { RunningServer } from "../server.ts";
-import { CommandFailure } from "./failure.ts";
 
 /** What `stoa dev` made and shows again; a key cannot be had back from its hash, so it is kept here, for dev only. */
 export type DevData = { email: string; password: string; projectId: string; apiKey: string };
