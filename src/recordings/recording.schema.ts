@@ -24,7 +24,9 @@ export const MintViewToken = t.Object({
   ),
 });
 
-export const ViewUrl = t.Object({ url: t.String({ description: "The replay page, for whoever holds the link" }) });
+export const ViewUrl = t.Object({
+  url: t.String({ description: "Carries the token after `#token=`, for GET /v1/replays/{token}" }),
+});
 
 /** Everything that the replay page shows. */
 export const Replay = t.Object({
