@@ -238,3 +238,17 @@ describe("[2] when the server refuses or is gone", () => {
     expect(heard).toEqual(["+t1", "+t2", "-t1", "-t2"]);
   });
 });
+
+test("[2] a track that ends while an offer is under way is neither shown nor asked for", async () => {
+  const { transport, tracks, next, heard, start } = watching(["video", "video"]);
+  const { upToDate } = transport;
+  const gone = first(tracks);
+  transport.upToDate = async () => {
+    await upToDate.call(transport);
+    tracks.splice(0, 1);
+    gone.close();
+  };
+  start();
+  expect((await next()).map(({ trackId }) => trackId)).toEqual(["t2"]);
+  expect(heard).toEqual(["+t2"]);
+});

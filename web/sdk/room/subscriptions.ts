@@ -102,7 +102,9 @@ export class Subscriptions {
     // A section has its name only once an offer is out, and that may be somebody else's offer, still under way.
     await transport.upToDate();
     if (this.#transport !== transport) return;
-    for (const track of wanted) this.#deliver(transport, track, changes);
+    // Time has passed: who has ended a track meanwhile has taken it back from the page already.
+    const still = new Set(this.#deps.tracks());
+    for (const track of wanted) if (still.has(track)) this.#deliver(transport, track, changes);
     if (changes.length === 0) return;
     this.#pace.spent(Date.now());
     try {
