@@ -2,7 +2,7 @@ import type { Operation } from "../harness/operations.ts";
 
 const FIELDS: Record<string, unknown> = {
   ...{ name: "taken", title: "taken", text: "taken", filename: "f", mimeType: "a/b", size: 1, payload: "x" },
-  ...{ emoji: "👍", userId: "mallory", identity: "mallory", muted: true },
+  ...{ emoji: "👍", userId: "mallory", identity: "mallory", muted: true, layout: "grid" },
   ...{ participantIdentity: "mallory", hostIdentity: "mallory", email: "m@example.com", url: "http://127.0.0.1:9/" },
   ...{ role: "", environment: "", type: "", since: "2026-03-01T00:00:00.000Z", allowedOrigins: [], permissions: {} },
 };

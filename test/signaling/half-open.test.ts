@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
 import type { SocketEvents } from "../../src/kernel/socket/sockets.ts";
-import { rtcServer, settled } from "../harness/rtc.ts";
+import { rtcServer, settled, until } from "../harness/rtc.ts";
 
 const server = await rtcServer();
 afterAll(server.close);
@@ -26,8 +26,7 @@ async function opened(roomId: string, identity: string, answers: boolean) {
   events = server.services.signaling.connect(socket, request);
   const join = JSON.stringify({ type: "room.join", id: "1", connectionId: identity });
   events.received(join, join.length);
-  await settled();
-  expect(frames.map(({ type }) => type)).toContain("ack");
+  await until(() => frames.some(({ type }) => type === "ack"));
   return { frames, closes };
 }
 
