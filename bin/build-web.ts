@@ -7,7 +7,7 @@ import { buildPackage } from "./build-package.ts";
 import { buildSdkTypes } from "./build-sdk-types.ts";
 
 /**
- * Bundles the dashboard, the playground, the SDK, the npm package, the guides and the API reference into one folder, which the server
+ * Bundles the dashboard, the playground, the replay, the SDK, the npm package, the guides and the API reference into one folder, which the server
  * serves from disk in a checkout and from inside the binary otherwise. Files under assets/ carry their hash.
  */
 export async function buildWeb(root: string, outdir: string): Promise<void> {
@@ -24,7 +24,7 @@ export async function buildWeb(root: string, outdir: string): Promise<void> {
 }
 
 async function buildPages(web: string, outdir: string): Promise<void> {
-  const pages = ["dashboard/index.html", "playground/index.html"].map((page) => join(web, page)).filter(existsSync);
+  const pages = ["dashboard", "playground", "replay"].map((page) => join(web, page, "index.html")).filter(existsSync);
   if (pages.length === 0) return;
   await Bun.build({
     entrypoints: pages,

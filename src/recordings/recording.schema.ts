@@ -25,7 +25,7 @@ export const MintViewToken = t.Object({
 });
 
 export const ViewUrl = t.Object({
-  url: t.String({ description: "Carries the token after `#token=`, for GET /v1/replays/{token}" }),
+  url: t.String({ description: "The replay page; what stands after `#token=` is for GET /v1/replays/{token}" }),
 });
 
 /** Everything that the replay page shows. */

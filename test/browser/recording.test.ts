@@ -164,3 +164,52 @@ for (const codec of ["VP8", "H264"] as const) {
     for (const page of pages) await page.close();
   }, 120_000);
 }
+
+test("a shared link plays every track on one clock, seek after seek, and shows the chat as it was said", async () => {
+  const { stoa } = stage;
+  const room = await stoa.rooms.create({ name: "replayed" });
+  const conversation = await stoa.conversations.create({ name: "replayed-chat", roomId: room.id });
+  const recording = await stoa.recordings.start(room.id, { name: "Weekly" });
+  const pages = [await stage.page(), await stage.page()] as const;
+  for (const [i, page] of pages.entries()) {
+    await joinRoom(page, await stage.rtc(room.id, `person-${i}`));
+    await flashAndBeep(page, "VP8");
+  }
+  await Bun.sleep(3_000);
+  await stoa.messages.send(conversation.id, { text: "Does everybody see me?", senderId: "person-0" });
+  await Bun.sleep(5_000);
+  const { files } = await stoa.recordings.stop(recording.id);
+  for (const page of pages) await page.close();
+  const offsets = Object.fromEntries(
+    files.flatMap(({ kind, identity, offsetMs }) => (kind === "video" ? [[identity, offsetMs]] : [])),
+  );
+  const { url } = await stoa.recordings.mintViewToken(recording.id);
+
+  const viewer = await stage.page();
+  await viewer.goto(url);
+  await viewer.getByRole("button", { name: "Play" }).click();
+  await viewer.getByText("person-1", { exact: true }).waitFor();
+  await viewer.getByText("Does everybody see me?").waitFor({ state: "attached" });
+  await viewer.waitForFunction(() => document.querySelectorAll("video").length === 2);
+  const duration = await viewer.locator("input.position").evaluate((input) => Number((input as HTMLInputElement).max));
+  for (const part of [0.6, 0.35, 0.7, 0.5, 0.4]) {
+    await viewer.locator("input.position").fill(String(Math.round((duration * part) / 100) * 100));
+    // Both are where the clock is, to within 80 ms, and go on from there.
+    await viewer.waitForFunction(
+      (offsets) => {
+        const moments = [...document.querySelectorAll(".person")].flatMap((person) => {
+          const video = person.querySelector("video");
+          const who = person.querySelector("footer span")?.textContent ?? "";
+          return video && !video.paused && !video.seeking ? [video.currentTime * 1_000 + (offsets[who] ?? 0)] : [];
+        });
+        return moments.length === 2 && Math.max(...moments) - Math.min(...moments) < 80;
+      },
+      offsets,
+      { polling: 50 },
+    );
+  }
+  expect(viewer.errors).toEqual([]);
+  await viewer.goto(`${new URL(url).origin}/replay#token=nothing`);
+  await viewer.reload();
+  await viewer.getByText("Nothing to play").waitFor();
+}, 120_000);

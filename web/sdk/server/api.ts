@@ -207,7 +207,7 @@ export class Api extends Routes {
     /** Make one film of a recording; its progress is in the record */
     compose: (recordingId: string, body: { layout: "grid" | "speaker"; /** Of the picture; 1280 by default */ width?: number; /** Of the picture; 720 by default */ height?: number; }, options: CallOptions = {}) => this.call<Recording>("POST", `/v1/recordings/${this.seg(recordingId)}/composition`, body, {}, options),
     /** A link to the replay of a recording */
-    mintViewToken: (recordingId: string, body: { /** How long the link works; 3600 by default */ ttlSeconds?: number; } = {}, options: CallOptions = {}) => this.call<{ /** Carries the token after `#token=`, for GET /v1/replays/{token} */ url: string; }>("POST", `/v1/recordings/${this.seg(recordingId)}/view-tokens`, body, {}, options),
+    mintViewToken: (recordingId: string, body: { /** How long the link works; 3600 by default */ ttlSeconds?: number; } = {}, options: CallOptions = {}) => this.call<{ /** The replay page; what stands after `#token=` is for GET /v1/replays/{token} */ url: string; }>("POST", `/v1/recordings/${this.seg(recordingId)}/view-tokens`, body, {}, options),
   };
 
   readonly people = {

@@ -1,0 +1,77 @@
+import { signal } from "@preact/signals";
+import { render } from "preact";
+import { ChatLog } from "./chat-log.tsx";
+import { Player } from "./player.ts";
+import { type Replay, readReplay } from "./replay.ts";
+import { Stage } from "./stage.tsx";
+import { TimeBar } from "./time-bar.tsx";
+
+type State = { replay: Replay; player: Player } | { problem: string } | null;
+
+const state = signal<State>(null);
+
+function Page() {
+  const { value } = state;
+  if (value === null) return <p class="empty">Loading the recording …</p>;
+  if ("problem" in value) {
+    return (
+      <main class="empty">
+        <h1>Nothing to play</h1>
+        <p role="alert">{value.problem}</p>
+      </main>
+    );
+  }
+  const { replay, player } = value;
+  const { recording, timeline } = replay;
+  const messages = timeline.filter(({ type }) => type === "message");
+  return (
+    <div class={messages.length > 0 ? "replay with-chat" : "replay"}>
+      <header>
+        <h1>{recording.name ?? recording.roomName}</h1>
+        <p class="quiet">
+          {recording.roomName}, {new Date(recording.startedAt).toLocaleString()}
+          {recording.status === "INTERRUPTED" ? "; it was interrupted, and plays as far as it was written" : ""}
+        </p>
+      </header>
+      <main>
+        {recording.files.length === 0 ? (
+          <p class="empty">Nobody sent sound or picture while this was recorded.</p>
+        ) : (
+          <Stage player={player} timeline={timeline} />
+        )}
+        <TimeBar player={player} timeline={timeline} />
+      </main>
+      {messages.length > 0 ? <ChatLog player={player} messages={messages} /> : null}
+    </div>
+  );
+}
+
+const STEPS: Record<string, number> = { ArrowLeft: -5_000, ArrowRight: 5_000 };
+
+/** As players do it, unless something else has the keys. */
+function listenToKeys(player: Player): void {
+  document.addEventListener("keydown", (event) => {
+    if (event.target instanceof HTMLElement && event.target.closest("input, select, button")) return;
+    const step = STEPS[event.key];
+    if (step !== undefined) player.seek(player.positionMs.value + step);
+    else if (event.key === " ") player.toggle();
+    else return;
+    event.preventDefault();
+  });
+}
+
+async function open(): Promise<void> {
+  try {
+    const replay = await readReplay(location.hash);
+    document.title = `${replay.recording.name ?? replay.recording.roomName}: replay`;
+    const player = new Player(replay);
+    state.value = { replay, player };
+    player.start();
+    listenToKeys(player);
+  } catch (error) {
+    state.value = { problem: (error as Error).message };
+  }
+}
+
+render(<Page />, document.getElementById("app") as HTMLElement);
+void open();

@@ -1,0 +1,58 @@
+import type { Recording } from "../../src/protocol/recordings.ts";
+
+/** An entry of the timeline; what else it holds depends on its type. */
+export type Entry = {
+  atMs: number;
+  type: string;
+  identity?: string;
+  messageId?: string;
+  senderId?: string | null;
+  text?: string;
+  speakers?: { identity: string; level: number }[];
+  quality?: string;
+};
+
+export type Replay = {
+  recording: Recording;
+  timeline: Entry[];
+  downloads: { fileId: string; url: string }[];
+};
+
+/** Reads what the link leads to; the token stands behind the hash and is sent to nobody but the server. */
+export async function readReplay(hash: string): Promise<Replay> {
+  const token = new URLSearchParams(hash.slice(1)).get("token");
+  if (!token) throw new Error("This address leads to no recording: its end is missing. Ask for the link once more.");
+  const response = await fetch(`/v1/replays/${encodeURIComponent(token)}`);
+  const body = await response.json();
+  if (!response.ok) throw new Error(body.message ?? "The recording cannot be read.");
+  return body as Replay;
+}
+
+/** Who is to be heard at that moment, loudest first. */
+export function speakersAt(timeline: readonly Entry[], positionMs: number): string[] {
+  const entry = timeline.findLast(({ type, atMs }) => type === "speakers.changed" && atMs <= positionMs);
+  return (entry?.speakers ?? []).map(({ identity }) => identity);
+}
+
+/** Who is in the call at that moment, in the order in which they came. */
+export function peopleAt(timeline: readonly Entry[], identities: readonly string[], positionMs: number): string[] {
+  const present = new Set<string>();
+  const told = new Set<string>();
+  for (const { type, identity, atMs } of timeline) {
+    if (identity === undefined || (type !== "participant.joined" && type !== "participant.left")) continue;
+    told.add(identity);
+    if (atMs > positionMs) continue;
+    if (type === "participant.joined") present.add(identity);
+    else present.delete(identity);
+  }
+  // Of those who were there before the recording began nothing is told.
+  return [...identities.filter((identity) => !told.has(identity)), ...present];
+}
+
+export function clockText(ms: number): string {
+  const seconds = Math.floor(ms / 1_000);
+  const two = (value: number) => String(value).padStart(2, "0");
+  const hours = Math.floor(seconds / 3_600);
+  const rest = `${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`;
+  return hours > 0 ? `${hours}:${rest}` : rest;
+}
