@@ -55,7 +55,7 @@ export function describeCall(name: string, scene: () => Scene): { call(): Call }
     test("an ICE restart moves to other sockets and keeps media flowing", () => restartsIce(scene(), call), 60_000);
 
     test(
-      "the killed browser was noticed within 15 s, and has left after the window",
+      "the killed browser was noticed after 15 s, and has left after the window",
       () => isMissed(call, killed),
       60_000,
     );

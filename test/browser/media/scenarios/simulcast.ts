@@ -76,7 +76,8 @@ export async function wantsTheLayersOfTheTile({ ann, cas }: Call): Promise<void>
     ] as const);
   const heard = () => cas.page.evaluate(() => window.rtc.pushes.length);
   const narrow = await heard();
-  await show(300);
+  // The height is a ceiling with a tenth of tolerance: 360 lines fit.
+  await show(330);
   await ann.page.evaluate(async (lines) => {
     const { mid } = await window.rtc.watchTrack("cas", "video");
     await window.until(
