@@ -170,6 +170,12 @@ describe("[11] sound", () => {
     const sent = await sentSound(sender);
     expect(sent).toMatch(/^a=fmtp:111 .*stereo=1/m);
     expect(sent).not.toMatch(/usedtx=1/);
+    // Sound may be there a moment before the page is handed its track.
+    await viewer.waitForFunction(
+      () => window.room.participants.get("sender")?.track("screenShareAudio")?.mediaStreamTrack !== null,
+      null,
+      { polling: 50 },
+    );
     const [left = 0, right = 1] = await viewer.evaluate(async () => {
       const track = window.room.participants.get("sender")?.track("screenShareAudio")?.mediaStreamTrack;
       const context = new AudioContext();

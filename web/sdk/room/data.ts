@@ -65,6 +65,7 @@ export class DataChannels {
     channel.addEventListener("message", ({ data }) => this.onMessage(JSON.parse(String(data)) as DataMessage));
     // The server closes a channel whose reader is too far behind; another one may be opened.
     channel.addEventListener("close", () => {
+      if (transport.closed) return;
       setTimeout(() => {
         if (transport.closed) return;
         if (label === "reliable") this.#reliable = this.#open(label);
