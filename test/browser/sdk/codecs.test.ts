@@ -172,7 +172,7 @@ describe("[11] sound", () => {
     expect(sent).not.toMatch(/usedtx=1/);
     // Sound may be there a moment before the page is handed its track.
     await viewer.waitForFunction(
-      () => window.room.participants.get("sender")?.track("screenShareAudio")?.mediaStreamTrack !== null,
+      () => Boolean(window.room.participants.get("sender")?.track("screenShareAudio")?.mediaStreamTrack),
       null,
       { polling: 50 },
     );
