@@ -11,6 +11,8 @@ const MAX_PATIENCE_MS = 15_000;
 const USUAL_GAPS = 2.5;
 /** Firefox checks every four to six seconds. */
 const CHECKED_WITHIN_MS = 8_000;
+/** A check so long after the last packet proves that the way is open; when both ended together the network is gone. */
+const CHECKED_ALONE_MS = 1_500;
 const INTERVAL_MS = 1_000;
 
 export type MediaDuty = {
@@ -46,7 +48,9 @@ export class StallWatch {
     if (this.#dueSinceMs === null || nowMs - checkedAtMs > CHECKED_WITHIN_MS) return null;
     const leastMs = due === "media" ? PATIENCE_MS : SOUND_PATIENCE_MS;
     const patienceMs = Math.min(MAX_PATIENCE_MS, Math.max(leastMs, this.#usualGapMs * USUAL_GAPS));
-    return nowMs - Math.max(this.#dueSinceMs, mediaAtMs) > patienceMs ? this.#turn(true) : null;
+    const silentSinceMs = Math.max(this.#dueSinceMs, mediaAtMs);
+    if (checkedAtMs - silentSinceMs < CHECKED_ALONE_MS) return null;
+    return nowMs - silentSinceMs > patienceMs ? this.#turn(true) : null;
   }
 
   #turn(isStalled: boolean): "stalled" | "flows" {

@@ -37,6 +37,17 @@ describe("a connection that is checked", () => {
     expect(watch(60, "media", (second) => second % 5 === 0 && second <= 20)).toEqual(["stalled at 33"]);
   });
 
+  test("whose packets and checks end together has lost its network, and is not stalled", () => {
+    const stall = new StallWatch();
+    const changes = Array.from({ length: 30 }, (_, second) => {
+      const nowMs = 101_000 + second * 1_000;
+      return stall.isDue(nowMs)
+        ? stall.update({ due: "media", mediaAtMs: 100_500, checkedAtMs: 100_400 }, nowMs)
+        : null;
+    });
+    expect(changes.filter(Boolean)).toEqual([]);
+  });
+
   test("that is not checked either is not stalled but gone, which others notice", () => {
     const stall = new StallWatch();
     const silent = { due: "media", mediaAtMs: 0, checkedAtMs: 0 } as const;
