@@ -39,17 +39,7 @@ const story = ({ events }: Told) =>
 const isOutage = ({ type, source }: Told["events"][number]) => source === "server" && type === "reconnecting";
 const isReturn = ({ type, source }: Told["events"][number]) => source === "server" && type === "reconnected";
 
-/** The packets of one participant, in the SFU's own socket. */
-async function impair(roomId: string, identity: string, profile: string): Promise<void> {
-  const response = await fetch(`${stage.server.url}/v1/playground/impair`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ roomId, identity, profile }),
-  });
-  expect(response.status).toBe(204);
-}
-
-test("[4.6] a browser that loses its network and returns: the timeline tells it in order, once", async () => {
+test("[4.6] a browser whose socket breaks and returns: the timeline tells it in order, once", async () => {
   const room = await stage.stoa.rooms.create({ name: "story" });
   const [anna, ben] = await Promise.all([stage.page(), stage.page()]);
   const direct = await stage.stoa.rtcTokens.mint(room.id, {
@@ -61,16 +51,13 @@ test("[4.6] a browser that loses its network and returns: the timeline tells it 
   await moreFrames(anna, "ben-camera");
 
   stage.network.reset();
-  await impair(room.id, "ben", "offline");
   await ben.waitForFunction(() => window.states.includes("RECONNECTING"));
-  // Socket and packets: the first is noticed at once, the second when the client's checks stay away.
-  await told(room.id, "ben", ({ events }) => events.filter(isOutage).length === 2);
+  await told(room.id, "ben", ({ events }) => events.some(isOutage));
   stage.network.heal();
-  await impair(room.id, "ben", "none");
   await ben.waitForFunction(() => window.states.at(-1) === "CONNECTED");
   await moreFrames(anna, "ben-camera");
 
-  const record = await told(room.id, "ben", ({ events }) => events.filter(isReturn).length === 2);
+  const record = await told(room.id, "ben", ({ events }) => events.some(isReturn));
   expect(record.reconnectCount).toBe(1);
   expect(record.joinTimeMs).toBeGreaterThan(0);
   expect(record.errors).toEqual([]);
@@ -80,8 +67,6 @@ test("[4.6] a browser that loses its network and returns: the timeline tells it 
     "participant_joined",
     "connected",
     "reconnecting",
-    "reconnecting",
-    "reconnected",
     "reconnected",
   ]);
   const times = record.events.map(({ timestamp }) => timestamp);
