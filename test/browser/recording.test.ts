@@ -104,7 +104,7 @@ function beeps(path: string, offsetMs: number): number[] {
     "-i",
     path,
     "-af",
-    "aresample=async=1:first_pts=0",
+    "aresample=async=1:min_hard_comp=0.01:first_pts=0",
     "-ac",
     "1",
     "-ar",
