@@ -14,6 +14,7 @@ const ORDER = [
   "live-streams",
   "webhooks",
   "calls",
+  "recordings",
   "people",
   "sdk",
   "embed",
