@@ -40,6 +40,8 @@ export function readIvf(bytes: Uint8Array, name = "the file"): VideoFrame[] {
 }
 
 function encode(path: string): Promise<Uint8Array> {
-  const codec = "-c:v libvpx -deadline realtime -cpu-used 8 -b:v 1M -g 60 -f ivf pipe:1";
+  // A keyframe each second: nobody can be sent one when they come late, as the whole file is encoded before.
+  const keyframes = "-force_key_frames expr:gte(t,n_forced)";
+  const codec = `-c:v libvpx -deadline realtime -cpu-used 8 -b:v 1M ${keyframes} -f ivf pipe:1`;
   return runFfmpeg(["-i", path, ...codec.split(" ")], path);
 }

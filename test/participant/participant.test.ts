@@ -93,12 +93,16 @@ test("[21] a tone, colour bars and data go from one to the other; who is there a
 test("[21] a WAV file of another rate keeps its pitch, and ends when it does", async () => {
   const folder = mkdtempSync(pathOf(tmpdir(), "stoa-wav-"));
   const path = pathOf(folder, "note.wav");
-  writeFileSync(path, wavOf({ hz: 300, seconds: 3, sampleRate: 44_100, channels: 2 }));
+  // Long enough for a listener who is slow to come.
+  writeFileSync(path, wavOf({ hz: 300, seconds: 40, sampleRate: 44_100, channels: 2 }));
+  const short = pathOf(folder, "short.wav");
+  writeFileSync(short, wavOf({ hz: 300, seconds: 0.5, sampleRate: 44_100, channels: 2 }));
   const [carl, dora] = [await enter("music", "carl"), await enter("music", "dora")];
   const heard = hear(dora, 2);
   const track = await carl.publishAudio(path);
   expect(Math.abs(pitchOf((await heard).samples.slice(-48_000), 48_000) - 300)).toBeLessThan(2);
-  await track.done;
+  await track.stop();
+  await (await carl.publishAudio(short)).done;
   rmSync(folder, { recursive: true });
 }, 60_000);
 
@@ -107,7 +111,7 @@ test.each(["mp3", "opus"])(
   async (kind) => {
     const folder = mkdtempSync(pathOf(tmpdir(), "stoa-file-"));
     const path = pathOf(folder, `note.${kind}`);
-    writeFileSync(pathOf(folder, "note.wav"), wavOf({ hz: 700, seconds: 4, sampleRate: 48_000, channels: 1 }));
+    writeFileSync(pathOf(folder, "note.wav"), wavOf({ hz: 700, seconds: 40, sampleRate: 48_000, channels: 1 }));
     expect(await Bun.spawn(["ffmpeg", "-loglevel", "error", "-i", pathOf(folder, "note.wav"), path]).exited).toBe(0);
     const [lea, mia] = [await enter(`file-${kind}`, "lea"), await enter(`file-${kind}`, "mia")];
     const heard = hear(mia, 2);
@@ -121,12 +125,15 @@ test.each(["mp3", "opus"])(
 test("[21] raw pictures are encoded and seen", async () => {
   const folder = mkdtempSync(pathOf(tmpdir(), "stoa-y4m-"));
   const path = pathOf(folder, "bars.y4m");
-  const source = ["-f", "lavfi", "-i", "testsrc=size=160x120:rate=10:duration=3", "-pix_fmt", "yuv420p"];
+  const source = ["-f", "lavfi", "-i", "testsrc=size=160x120:rate=10:duration=45", "-pix_fmt", "yuv420p"];
   expect(await Bun.spawn(["ffmpeg", "-loglevel", "error", ...source, path]).exited).toBe(0);
   const [nora, otto] = [await enter("raw", "nora"), await enter("raw", "otto")];
   const seen = once<VideoEvent>((done) => otto.once("video", done));
   await nora.publishVideo(path);
   expect(await seen).toMatchObject({ codec: "VP8", keyframe: true, width: 160, height: 120 });
+  // Whoever comes late waits for a keyframe, which a file cannot be asked for.
+  const late = await enter("raw", "pia");
+  expect(await once<VideoEvent>((done) => late.once("video", done))).toMatchObject({ keyframe: true });
   rmSync(folder, { recursive: true });
 }, 60_000);
 

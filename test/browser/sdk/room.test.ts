@@ -160,9 +160,9 @@ describe("[6] a call between two pages of another origin", () => {
     await anna.close();
     // A closed tab says goodbye too.
     await ben.waitForFunction(() => window.seen.filter((line) => line === "left anna left").length === 2, undefined, {
-      timeout: 5_000,
+      timeout: 30_000,
       // A page behind another is not painted, and the default looks at every frame.
       polling: 100,
     });
-  }, 30_000);
+  }, 60_000);
 });
