@@ -24,19 +24,32 @@ export type AddParticipant = ParticipantRef & {
   record?: string;
 };
 
+/** Whoever speaks for the client may name the track itself, before any media comes. */
+export type NamedSection = PublishedSection & { trackId?: string };
+
+/** `stream`: what the answer calls the track, as `a=msid` has it; else by the section's position. */
+export type PlacedSection = SubscribedSection & { stream?: string };
+
 export type Negotiate = ParticipantRef & {
   /** The client's offer, plain. */
   sdp: string;
   iceRestart?: boolean;
   /**
+   * `receive`: a second connection, on which this participant gets everything from then on; the first goes on to send and
+   * carries data. Its certificate may be named by a later offer: until then no handshake is answered.
+   */
+  connection?: "receive";
+  /** Receiving sections without a track are answered inactive; one that was comes back under another SSRC. */
+  idleInactive?: boolean;
+  /**
    * The whole of what the connection sends. Omitted (WHIP): every sending section is published, as microphone and camera.
    */
-  publish?: PublishedSection[];
+  publish?: NamedSection[];
   /**
    * The whole of what the connection receives. Omitted (WHEP): the receiving sections are filled with the tracks of the
    * room, in the order they were published, and refilled as tracks come and go.
    */
-  subscribe?: SubscribedSection[];
+  subscribe?: PlacedSection[];
 };
 
 export type NegotiateAnswer = {
@@ -121,6 +134,8 @@ export type ParticipantSnapshot = {
   tracks: Track[];
   subscriptions: { trackId: string; mid: string; layer: Layer | null; paused: boolean }[];
   transport: TransportStats;
+  /** The number of the last reliable message, of clients that number them. */
+  lastDataSequence?: number;
 };
 
 export type RoomSnapshot = { roomId: string; participants: ParticipantSnapshot[] };

@@ -1,14 +1,11 @@
 /** Data of one participant: the two channels its client opens, what it says on them, and what it is told. */
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import {
-  DATA_CHANNELS,
-  DATA_FRAME_MAX_BYTES,
-  type DataChannelDelivery,
-  DataChannelFrame,
-} from "../../protocol/signaling.ts";
+import { DATA_CHANNELS, DATA_FRAME_MAX_BYTES, DataChannelFrame } from "../../protocol/signaling.ts";
 import { TokenBucket } from "../transport/token-bucket.ts";
 import type { DataChannel } from "../transport/werift-hooks.ts";
 import { DataBudget, SENDER_RATES } from "./data-budget.ts";
+import { type DataDialect, DataMessage } from "./data-message.ts";
+import { readDataPacket, type Sender } from "./data-packet.ts";
 
 export type DataKind = keyof typeof DATA_CHANNELS;
 
@@ -20,29 +17,42 @@ const MESSAGES_PER_SECOND = 500;
 const BYTES_PER_SECOND = 4 * 1_024 * 1_024;
 const CHANNELS_PER_KIND = 1;
 
+/** What each label says of its channel. */
+const LABELS: Record<string, { kind: DataKind; dialect: DataDialect }> = {
+  [DATA_CHANNELS.reliable]: { kind: "reliable", dialect: "frames" },
+  [DATA_CHANNELS.lossy]: { kind: "lossy", dialect: "frames" },
+  _reliable: { kind: "reliable", dialect: "packets" },
+  _lossy: { kind: "lossy", dialect: "packets" },
+};
+/** Opened by LiveKit's clients whether they use it or not; closing it is an error to them. */
+const IGNORED_LABEL = "_data_track";
+
 const isDataFrame = TypeCompiler.Compile(DataChannelFrame);
 
 export type DataOwner = {
-  readonly self: { identity: string };
+  readonly self: Sender;
   readonly permissions: { publishData: boolean };
 };
 
 export type DataSink = {
   /** False: more than the room, or this sender's `share` of it, may deliver now. */
-  relay(from: DataOwner, kind: DataKind, frame: DataChannelFrame, share: DataBudget): boolean;
+  relay(from: DataOwner, kind: DataKind, message: DataMessage, share: DataBudget): boolean;
 };
 
 export class DataRelay {
   refused = 0;
   /** Lossy messages a slow reader did not get. */
   lost = 0;
+  /** Of the last reliable packet; a client that resumes sends again what we may not have had. */
+  lastSequence = 0;
   readonly #room: DataSink;
   readonly #owner: DataOwner;
   readonly #channels = new Map<DataKind, DataChannel>();
   readonly #messages: TokenBucket;
   readonly #bytes: TokenBucket;
   readonly #share: DataBudget;
-  #waiting: string[] = [];
+  #dialect: DataDialect = "frames";
+  #waiting: (string | Buffer)[] = [];
   #waitingBytes = 0;
 
   constructor(room: DataSink, owner: DataOwner, now: () => number) {
@@ -58,10 +68,19 @@ export class DataRelay {
     return false;
   }
 
+  /** LiveKit's clients get data even when they may not send any. */
+  get alwaysReceives(): boolean {
+    return this.#dialect === "packets";
+  }
+
   opened(channel: DataChannel): void {
-    const kind = kindOf(channel);
-    if (kind === null || this.#openOf(kind).length >= CHANNELS_PER_KIND) channel.close();
-    else this.#channels.set(kind, channel);
+    if (channel.label === IGNORED_LABEL) return;
+    const label = LABELS[channel.label];
+    if (!label || this.#openOf(label.kind).length >= CHANNELS_PER_KIND) channel.close();
+    else {
+      this.#dialect = label.dialect;
+      this.#channels.set(label.kind, channel);
+    }
   }
 
   #openOf(kind: DataKind): DataChannel[] {
@@ -70,25 +89,42 @@ export class DataRelay {
   }
 
   received(channel: DataChannel, data: string | Buffer): void {
-    const kind = kindOf(channel);
+    const label = LABELS[channel.label];
     const size = typeof data === "string" ? Buffer.byteLength(data) : data.length;
     const within = this.#messages.take(1) && this.#bytes.take(size);
-    const frame = within && kind && typeof data === "string" && size <= DATA_FRAME_MAX_BYTES ? parseFrame(data) : null;
-    const allowed = frame && kind && this.#owner.permissions.publishData;
-    if (!allowed || !this.#room.relay(this.#owner, kind, frame, this.#share)) this.refused++;
+    const allowed = within && label && size <= DATA_FRAME_MAX_BYTES && this.#owner.permissions.publishData;
+    const message = allowed ? this.#read(label.kind, data) : null;
+    if (message === "again") return;
+    if (!message || !label || !this.#room.relay(this.#owner, label.kind, message, this.#share)) this.refused++;
+  }
+
+  #read(kind: DataKind, data: string | Buffer): DataMessage | "again" | null {
+    if (typeof data === "string") {
+      const frame = this.#dialect === "frames" ? parseFrame(data) : null;
+      return frame && DataMessage.ofFrame(this.#owner.self, frame);
+    }
+    const packet = this.#dialect === "packets" ? readDataPacket(data) : null;
+    if (!packet) return null;
+    if (kind === "reliable" && packet.sequence > 0) {
+      if (packet.sequence <= this.lastSequence) return "again";
+      this.lastSequence = packet.sequence;
+    }
+    return DataMessage.ofPacket(this.#owner.self, data, packet);
   }
 
   /** False: this client has no channel, tell it on its socket. */
-  deliver(kind: DataKind, delivery: DataChannelDelivery, text: string): boolean {
+  deliver(kind: DataKind, message: DataMessage): boolean {
     const channel = this.#openOf(kind)[0] ?? this.#openOf("reliable")[0] ?? this.#openOf("lossy")[0];
     if (!channel) return false;
+    const text = message.in(this.#dialect);
+    if (text === null) return true;
     if (kind === "lossy") {
       if (channel.bufferedAmount > MAX_HANDED_OVER_BYTES) this.lost++;
       else channel.send(text);
       return true;
     }
     this.#waiting.push(text);
-    this.#waitingBytes += delivery.payload.length;
+    this.#waitingBytes += message.size;
     if (this.#waitingBytes > MAX_WAITING_BYTES) this.#giveUp(channel);
     else this.#pump();
     return true;
@@ -108,7 +144,8 @@ export class DataRelay {
     const channel = this.#openOf("reliable")[0] ?? this.#openOf("lossy")[0];
     if (!channel) return;
     while (this.#waiting.length > 0 && channel.bufferedAmount < MAX_HANDED_OVER_BYTES) {
-      channel.send(this.#waiting.shift() ?? "");
+      const next = this.#waiting.shift();
+      if (next !== undefined) channel.send(next);
     }
     if (this.#waiting.length === 0) this.#waitingBytes = 0;
   }
@@ -118,11 +155,6 @@ export class DataRelay {
     this.#waiting = [];
     this.#waitingBytes = 0;
   }
-}
-
-function kindOf(channel: DataChannel): DataKind | null {
-  if (channel.label === DATA_CHANNELS.reliable) return "reliable";
-  return channel.label === DATA_CHANNELS.lossy ? "lossy" : null;
 }
 
 function parseFrame(text: string): DataChannelFrame | null {

@@ -43,7 +43,7 @@ export class Downlink {
     this.#owner = owner;
     this.#allocation = new Allocation(this.#sent, host);
     this.#keyframeBudgets = new KeyframeBudgets(host.now);
-    this.#reports = new ReportSender((packet) => owner.connection?.sendRtcp(packet));
+    this.#reports = new ReportSender((packet) => owner.receivingConnection?.sendRtcp(packet));
   }
 
   get outgoingStreams(): ReadonlyMap<string, OutgoingStream> {
@@ -63,6 +63,7 @@ export class Downlink {
 
   negotiated(sections: readonly AnsweredSection[]): void {
     const sending = new Map(sections.map((section) => [section.mid, section.sends]));
+    const rested = new Set([...this.#sections.values()].filter(({ usable }) => !usable));
     for (const [mid, section] of this.#sections) {
       const occupant = sending.get(mid) ? undefined : this.#occupant(section);
       if (occupant) this.#end(occupant);
@@ -73,7 +74,9 @@ export class Downlink {
     for (const section of sections) {
       if (!section.sends || section.kind === "application") continue;
       const known = this.#sections.get(section.mid);
-      if (known) known.renegotiated(section);
+      // Browsers show nothing of a stream that comes back under the number it had before its section was inactive.
+      if (known && rested.has(known)) this.#forgetSection(known);
+      if (known && !rested.has(known)) known.renegotiated(section);
       else {
         const outgoing = new OutgoingSection(section, section.kind);
         this.#sections.set(section.mid, outgoing);
@@ -148,7 +151,7 @@ export class Downlink {
       this.#owner.emit({ type: "subscriptionChanged", trackId: publication.trackId, ...delivery }),
     );
     this.#subscriptions.set(publication.trackId, subscription);
-    const transport = this.#owner.connection?.transport;
+    const transport = this.#owner.receivingConnection?.transport;
     if (transport) subscription.start(transport);
   }
 
@@ -198,7 +201,7 @@ export class Downlink {
 
   /** DTLS is up: keyframes are asked for now, not earlier; an earlier one would be gone by the time it can be sent. */
   connected(): void {
-    const transport = this.#owner.connection?.transport;
+    const transport = this.#owner.receivingConnection?.transport;
     if (!transport) return;
     for (const subscription of this.#subscriptions.values()) subscription.start(transport);
     this.allocate(this.#host.now());
@@ -275,7 +278,7 @@ export class Downlink {
   }
 
   tick(nowMs: number): void {
-    if (this.#subscriptions.size === 0 || !this.#owner.connection?.isReady) return;
+    if (this.#subscriptions.size === 0 || !this.#owner.receivingConnection?.isReady) return;
     this.#reports.tick(this.#subscriptions.values(), nowMs);
     if (this.#allocation.isDue(this.#subscriptions, nowMs)) this.allocate(nowMs);
   }

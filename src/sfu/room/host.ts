@@ -32,6 +32,8 @@ export interface MediaOwner {
   readonly permissions: Permissions;
   /** Null before the first offer, and while the next connection is being made. */
   readonly connection: Connection | null;
+  /** On which it gets what others send: the same one, unless its client has two. */
+  readonly receivingConnection: Connection | null;
   /** To it and back; null before it has reported. */
   readonly rttMs: number | null;
   emit(event: WithoutSelf<OwnEvent>): void;

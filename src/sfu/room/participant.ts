@@ -11,10 +11,10 @@ import type {
 } from "../../protocol/media-node.ts";
 import type { NetworkProfile } from "../../protocol/playground.ts";
 import type { Permissions } from "../../protocol/room-records.ts";
-import { decideSections, writeAnswer } from "../sdp/answer.ts";
-import { type Offer, parseOffer } from "../sdp/offer.ts";
+import { decideSections } from "../sdp/answer.ts";
+import { parseOffer } from "../sdp/offer.ts";
 import { BadNetwork } from "../transport/bad-network.ts";
-import { Connection, MAX_DATA_MESSAGE_BYTES } from "../transport/connection.ts";
+import type { Connection } from "../transport/connection.ts";
 import type { Path } from "../transport/ice.ts";
 import { planNegotiation } from "../transport/negotiation.ts";
 import { DataRelay, type DataSink } from "./data.ts";
@@ -29,6 +29,7 @@ import type {
   TrackOwner,
   WithoutSelf,
 } from "./host.ts";
+import { Leg } from "./leg.ts";
 import { type MediaDuty, StallWatch } from "./stall.ts";
 import { Uplink } from "./uplink.ts";
 
@@ -43,11 +44,9 @@ export class Participant implements MediaOwner, TrackOwner {
   state: MediaState = "new";
   #network: NetworkProfile = "none";
   readonly #host: ParticipantHost;
-  #connection: Connection | null = null;
-  #offer: Offer | null = null;
-  #ice = { ufrag: "", pwd: "" };
-  readonly #sessionId = String(BigInt.asUintN(62, BigInt(Bun.hash(crypto.randomUUID()))));
-  #version = 1;
+  readonly #main: Leg;
+  /** Of clients that receive on a connection of their own. */
+  #receiving: Leg | null = null;
   #firstOfferAtMs: number | null = null;
 
   constructor(
@@ -62,10 +61,19 @@ export class Participant implements MediaOwner, TrackOwner {
     this.uplink = new Uplink(host, room, this);
     this.downlink = new Downlink(host, room, this);
     this.data = new DataRelay(room, this, host.now);
+    this.#main = this.#mainLeg();
   }
 
   get connection(): Connection | null {
-    return this.#connection;
+    return this.#main.connection;
+  }
+
+  get receivingConnection(): Connection | null {
+    return (this.#receiving ?? this.#main).connection;
+  }
+
+  get #connections(): Connection[] {
+    return [this.#main.connection, this.#receiving?.connection ?? null].filter((connection) => connection !== null);
   }
 
   get rttMs(): number | null {
@@ -77,46 +85,31 @@ export class Participant implements MediaOwner, TrackOwner {
   }
 
   negotiate(request: Negotiate): NegotiateAnswer {
-    const nowMs = this.#host.now();
-    this.#firstOfferAtMs ??= nowMs;
-    const offer = parseOffer(request.sdp);
-    const sections = decideSections(offer);
+    this.#firstOfferAtMs ??= this.#host.now();
+    const receives = request.connection === "receive";
+    const offer = parseOffer(request.sdp, receives ? "later" : "now");
+    const placed = new Map((request.subscribe ?? []).map((section) => [section.mid, section.stream]));
+    const sections = decideSections(offer, request.idleInactive ? new Set(placed.keys()) : undefined);
     const wanted = planNegotiation(sections, request, this.permissions);
-    const connection = this.#connectionFor(offer);
-    this.#offer = offer;
-    this.downlink.negotiated(sections);
-    const tracks = this.uplink.negotiated(offer, sections, wanted.publish);
-    this.downlink.subscribe(wanted.subscribe);
+    if (receives) this.#receiving ??= this.#receivingLeg();
+    const leg = receives ? (this.#receiving ?? this.#main) : this.#main;
+    const connection = leg.offered(offer);
+    const isForAll = this.#receiving === null;
+    if (receives || isForAll) this.downlink.negotiated(sections);
+    const tracks = receives ? [] : this.uplink.negotiated(offer, sections, wanted.publish);
+    if (receives || isForAll) this.downlink.subscribe(wanted.subscribe);
     const data = offer.sections.find((section) => section.kind === "application" && !section.rejected);
     if (data) connection.openSctp(data.sctpPort ?? 5000);
-    const sdp = writeAnswer({
-      offer,
-      sections,
-      outgoing: this.downlink.outgoingStreams,
-      sessionId: this.#sessionId,
-      version: this.#version++,
-      ice: this.#ice,
-      fingerprint: this.#host.fingerprint,
-      candidates: this.#host.candidates,
-      maxMessageSize: MAX_DATA_MESSAGE_BYTES,
-    });
-    return { sdp, tracks };
+    const streams = new Map([...placed].flatMap(([mid, stream]) => (stream === undefined ? [] : [[mid, stream]])));
+    return { sdp: leg.answer(offer, sections, { outgoing: this.downlink.outgoingStreams, streams }), tracks };
   }
 
-  /** Another `o=` session or certificate is another peer connection of the client: it starts from nothing. */
-  #connectionFor(offer: Offer): Connection {
-    const before = this.#offer;
-    const same =
-      this.#connection !== null &&
-      before?.sessionId === offer.sessionId &&
-      before.fingerprints.every((old) => offer.fingerprints.some((fresh) => fresh.value === old.value));
-    if (same && this.#connection) {
-      if (before?.iceUfrag !== offer.iceUfrag) this.#ice = this.#connection.issueCredentials();
-      return this.#connection;
-    }
-    this.#closeConnection();
-    this.state = "connecting";
-    const connection = new Connection(this.#host, offer.fingerprints, {
+  #mainLeg(): Leg {
+    return new Leg(this.#host, {
+      onOpened: (connection) => {
+        this.state = "connecting";
+        this.#impair(connection);
+      },
       onIceState: (state) => this.emit({ type: "iceStateChanged", state }),
       onDtlsState: (state) => this.emit({ type: "dtlsStateChanged", state }),
       onReady: (path, again) => this.#ready(path, again),
@@ -125,27 +118,41 @@ export class Participant implements MediaOwner, TrackOwner {
       onRtcp: (data, length, nowMs) => this.#receiveRtcp(data, length, nowMs),
       onChannel: (channel) => this.data.opened(channel),
       onMessage: (channel, data) => this.data.received(channel, data),
+      onReplaced: () => {
+        this.#stall.restart();
+        this.uplink.reset();
+        if (!this.#receiving) this.downlink.reset();
+        this.data.reset();
+      },
     });
-    this.#connection = connection;
-    if (this.#network !== "none") this.setNetwork(this.#network);
-    this.#ice = connection.issueCredentials();
-    return connection;
   }
 
-  #closeConnection(): void {
-    if (!this.#connection) return;
-    this.#host.retired(this.#connection.refusals ?? {});
-    this.#connection.close();
-    this.#connection = null;
-    this.#stall.restart();
-    this.uplink.reset();
+  /** Its steps are not told: the participant is there with its first connection, and gone with it. */
+  #receivingLeg(): Leg {
     this.downlink.reset();
-    this.data.reset();
+    return new Leg(this.#host, {
+      onOpened: (connection) => this.#impair(connection),
+      onIceState: () => {},
+      onDtlsState: () => {},
+      onReady: () => this.downlink.connected(),
+      onLost: () => {},
+      onRtp: () => {},
+      onRtcp: (data, length, nowMs) => this.#receiveRtcp(data, length, nowMs),
+      // The channels of its first connection carry data both ways.
+      onChannel: (channel) => channel.close(),
+      onMessage: () => {},
+      onReplaced: () => this.downlink.reset(),
+    });
+  }
+
+  #impair(connection: Connection): void {
+    const profile = this.#network;
+    if (profile !== "none") connection.setNetwork(new BadNetwork(profile, this.#host.now));
   }
 
   #ready(path: Path, again: boolean): void {
     this.state = "connected";
-    const way = this.#connection?.describePath();
+    const way = this.connection?.describePath();
     const transport = way?.transport ?? (path.tcp ? "tcp" : "udp");
     const remoteAddress = way?.remoteAddress ?? "";
     if (again) this.emit({ type: "participantReconnected", transport, remoteAddress });
@@ -177,12 +184,14 @@ export class Participant implements MediaOwner, TrackOwner {
 
   setNetwork(profile: NetworkProfile): void {
     this.#network = profile;
-    this.#connection?.setNetwork(profile === "none" ? null : new BadNetwork(profile, this.#host.now));
+    for (const connection of this.#connections) {
+      connection.setNetwork(profile === "none" ? null : new BadNetwork(profile, this.#host.now));
+    }
   }
 
   /** Every tenth of a second; what cannot wait that long is in `uplink.tick`. */
   tick(nowMs: number): void {
-    this.#connection?.tick(nowMs);
+    for (const connection of this.#connections) connection.tick(nowMs);
     this.downlink.tick(nowMs);
     this.data.tick();
     if (this.state === "connected") this.#watchFlow(nowMs);
@@ -190,7 +199,7 @@ export class Participant implements MediaOwner, TrackOwner {
   }
 
   #watchFlow(nowMs: number): void {
-    const connection = this.#connection;
+    const connection = this.uplink.isExpected ? this.connection : this.receivingConnection;
     if (!connection || !this.#stall.isDue(nowMs)) return;
     const { mediaAtMs, checkedAtMs } = connection.liveness;
     const change = this.#stall.update({ due: this.#duty(nowMs), mediaAtMs, checkedAtMs }, nowMs);
@@ -206,7 +215,7 @@ export class Participant implements MediaOwner, TrackOwner {
   }
 
   #weigh(nowMs: number): void {
-    const silentMs = this.#connection?.liveness.silentMs(nowMs) ?? 0;
+    const silentMs = this.connection?.liveness.silentMs(nowMs) ?? 0;
     const quality = this.health.update(this.stats(), silentMs, this.#stall.isStalled);
     if (quality) this.emit({ type: "qualityChanged", quality });
   }
@@ -219,25 +228,34 @@ export class Participant implements MediaOwner, TrackOwner {
   close(): void {
     this.uplink.unpublishAll();
     this.downlink.unsubscribeAll("requested");
-    this.#closeConnection();
+    this.#main.close();
+    this.#receiving?.close();
     this.state = "failed";
   }
 
   stats(): TransportStats {
-    const path = this.#connection?.describePath() ?? null;
+    const path = this.connection?.describePath() ?? null;
     return {
       transport: path?.transport ?? null,
       remoteAddress: path?.remoteAddress ?? null,
-      srtpProfile: this.#connection?.srtpProfile ?? null,
+      srtpProfile: this.connection?.srtpProfile ?? null,
       rttMs: this.downlink.rttMs,
       jitterMs: this.uplink.feedback.jitterMs,
       packetLossPercent: worst(this.uplink.feedback.lossPercent, this.downlink.lossPercent),
       uplinkLossPercent: this.uplink.feedback.lossPercent,
       downlinkLossPercent: this.downlink.lossPercent,
       availableOutBps: this.downlink.availableBps,
-      bytesIn: this.#connection?.bytesIn ?? 0,
-      bytesOut: (this.#connection?.controlBytesOut ?? 0) + this.downlink.bytesOut,
+      bytesIn: sum(this.#connections.map((connection) => connection.bytesIn)),
+      bytesOut: sum(this.#connections.map((connection) => connection.controlBytesOut)) + this.downlink.bytesOut,
     };
+  }
+
+  /** By reason, of the connections there are now. */
+  refusals(): Record<string, number> {
+    const total: Record<string, number> = {};
+    for (const { refusals } of this.#connections)
+      for (const [reason, count] of Object.entries(refusals ?? {})) total[reason] = (total[reason] ?? 0) + count;
+    return total;
   }
 
   snapshot(): ParticipantSnapshot {
@@ -253,8 +271,13 @@ export class Participant implements MediaOwner, TrackOwner {
         .map((p) => p.describe()),
       subscriptions: this.downlink.describe(),
       transport: this.stats(),
+      ...(this.data.lastSequence > 0 && { lastDataSequence: this.data.lastSequence }),
     };
   }
+}
+
+function sum(counts: readonly number[]): number {
+  return counts.reduce((total, count) => total + count, 0);
 }
 
 function worst(a: number | null, b: number | null): number | null {

@@ -10,11 +10,12 @@ import type {
 } from "../../protocol/media-node.ts";
 import { MediaError } from "../../protocol/media-node.ts";
 import type { NetworkProfile } from "../../protocol/playground.ts";
-import { DATA_FRAME_MAX_BYTES, type DataChannelDelivery, type DataChannelFrame } from "../../protocol/signaling.ts";
+import { DATA_FRAME_MAX_BYTES } from "../../protocol/signaling.ts";
 import { Dynacast } from "../tracks/dynacast.ts";
 import type { Publication } from "../tracks/publication.ts";
 import type { DataKind, DataOwner, DataSink } from "./data.ts";
 import { DataBudget, ROOM_RATES } from "./data-budget.ts";
+import { DataMessage } from "./data-message.ts";
 import type { ParticipantHost, RoomOfTracks, TrackOwner } from "./host.ts";
 import { Participant } from "./participant.ts";
 import { RoomRecorder } from "./room-recorder.ts";
@@ -135,46 +136,42 @@ export class Room implements RoomOfTracks, DataSink {
     this.#voices.heard(publication, level, nowMs);
   }
 
-  relay(from: DataOwner, kind: DataKind, frame: DataChannelFrame, share: DataBudget): boolean {
+  relay(from: DataOwner, kind: DataKind, message: DataMessage, share: DataBudget): boolean {
     if (share.isSpent || this.#dataBudget.isSpent) return false;
-    const recipients = this.#deliver(from.self.identity, kind, frame);
-    for (const budget of [share, this.#dataBudget]) budget.spend(recipients, frame.payload.length);
+    const recipients = this.#deliver(from.self.identity, kind, message);
+    for (const budget of [share, this.#dataBudget]) budget.spend(recipients, message.size);
     return true;
   }
 
   sendData({ from, topic, to, payload }: SendData): void {
     if (Buffer.byteLength(payload) > DATA_FRAME_MAX_BYTES)
       throw new MediaError("PAYLOAD_TOO_LARGE", "The payload is too large.");
-    this.#deliver(from, "reliable", { ...(topic === undefined ? {} : { topic }), ...(to ? { to } : {}), payload });
+    const sender = [...this.#participants.values()].find(({ self }) => self.identity === from)?.self;
+    const known = from === null ? null : (sender ?? { identity: from, participantId: "" });
+    this.#deliver(from, "reliable", DataMessage.ofFrame(known, { topic, to, payload }));
   }
 
-  #deliver(
-    from: string | null,
-    kind: DataKind,
-    { topic, to, payload }: { topic?: string; to?: string[]; payload: string },
-  ): number {
-    const delivery: DataChannelDelivery = { from, ...(topic === undefined ? {} : { topic }), payload };
-    const text = JSON.stringify(delivery);
-    const addressed = to && new Set(to);
+  #deliver(from: string | null, kind: DataKind, message: DataMessage): number {
+    const { delivery, to } = message;
     const recipients: string[] = [];
     let delivered = 0;
     for (const [participantId, participant] of this.#participants) {
       const { identity } = participant.self;
-      if (identity === from || !participant.permissions.publishData || (addressed && !addressed.has(identity)))
-        continue;
+      if (identity === from || (to && !to.has(identity))) continue;
+      if (!participant.permissions.publishData && !participant.data.alwaysReceives) continue;
       delivered += 1;
-      if (!participant.data.deliver(kind, delivery, text)) recipients.push(participantId);
+      if (!participant.data.deliver(kind, message)) recipients.push(participantId);
     }
-    if (recipients.length > 0) this.#host.emit({ type: "data", roomId: this.#roomId, ...delivery, recipients });
+    if (delivery && recipients.length > 0)
+      this.#host.emit({ type: "data", roomId: this.#roomId, ...delivery, recipients });
     return delivered;
   }
 
   refusals(): Record<string, number> {
     const total: Record<string, number> = {};
     for (const participant of this.#participants.values()) {
-      for (const [reason, count] of Object.entries(participant.connection?.refusals ?? {})) {
+      for (const [reason, count] of Object.entries(participant.refusals()))
         total[reason] = (total[reason] ?? 0) + count;
-      }
     }
     return total;
   }

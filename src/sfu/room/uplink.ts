@@ -1,6 +1,5 @@
 /** What one participant sends: its packets sorted to its publications, and the feedback it needs to send well. */
-import { MediaError } from "../../protocol/media-node.ts";
-import type { PublishedSection } from "../../protocol/signaling.ts";
+import { MediaError, type NamedSection } from "../../protocol/media-node.ts";
 import { receivedReport } from "../forwarding/sender-report.ts";
 import { parseRtcp, type RtcpPacket } from "../rtcp/rtcp.ts";
 import { RtpView } from "../rtp/rtp.ts";
@@ -56,7 +55,7 @@ export class Uplink {
   negotiated(
     offer: Offer,
     sections: readonly AnsweredSection[],
-    publish: readonly PublishedSection[],
+    publish: readonly NamedSection[],
   ): { clientTrackId: string; trackId: string }[] {
     const offered = new Map(offer.sections.map((section) => [section.mid, section]));
     this.#sections = new Map();
@@ -85,7 +84,7 @@ export class Uplink {
     return this.#reconcile(publish);
   }
 
-  #reconcile(publish: readonly PublishedSection[]): { clientTrackId: string; trackId: string }[] {
+  #reconcile(publish: readonly NamedSection[]): { clientTrackId: string; trackId: string }[] {
     const wanted = new Map(publish.map((section) => [section.mid, section]));
     for (const [mid, publication] of this.#byMid) {
       if (wanted.get(mid)?.clientTrackId !== publication.clientTrackId) this.#end(publication);
@@ -96,11 +95,11 @@ export class Uplink {
     });
   }
 
-  #begin(section: PublishedSection): Publication {
+  #begin(section: NamedSection): Publication {
     const incoming = this.#sections.get(section.mid);
     const publication = new Publication({
       ...section,
-      trackId: `trk_${this.#host.newId()}`,
+      trackId: section.trackId ?? `trk_${this.#host.newId()}`,
       identity: this.#owner.self.identity,
       rids: incoming?.rids ?? [],
       extensions: incoming?.extensions ?? noExtensions(),

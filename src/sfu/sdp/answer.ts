@@ -25,8 +25,8 @@ export type AnsweredSection = {
   extensions: NegotiatedExtensions;
 };
 
-/** What both sides will do on each section of the offer. */
-export function decideSections(offer: Offer): AnsweredSection[] {
+/** What both sides will do on each section of the offer. `sending`: the only ones on which the server sends. */
+export function decideSections(offer: Offer, sending?: ReadonlySet<string>): AnsweredSection[] {
   const sections = offer.sections.map((section) => {
     const codecs = section.kind === "application" ? [] : negotiateCodecs(section);
     const rejected = section.rejected || (section.kind !== "application" && codecs.length === 0);
@@ -34,7 +34,10 @@ export function decideSections(offer: Offer): AnsweredSection[] {
       mid: section.mid,
       kind: section.kind,
       rejected,
-      sends: !rejected && (section.direction === "recvonly" || section.direction === "sendrecv"),
+      sends:
+        !rejected &&
+        (section.direction === "recvonly" || section.direction === "sendrecv") &&
+        (sending?.has(section.mid) ?? true),
       receives: !rejected && (section.direction === "sendonly" || section.direction === "sendrecv"),
       codecs,
       extensions: negotiateExtensions(section),
@@ -49,6 +52,8 @@ export type AnswerParts = {
   sections: readonly AnsweredSection[];
   /** By mid, for sections the server sends on. */
   outgoing: ReadonlyMap<string, OutgoingStream>;
+  /** Values of `a=msid` by mid, where the caller gave one. */
+  streams?: ReadonlyMap<string, string>;
   sessionId: string;
   version: number;
   ice: { ufrag: string; pwd: string };
@@ -143,7 +148,7 @@ function mediaLines(offered: OfferedSection, section: AnsweredSection, parts: An
     lines.push(`a=simulcast:recv ${offered.sendRids.join(";")}`);
   }
   const stream = section.sends ? parts.outgoing.get(section.mid) : undefined;
-  if (stream) lines.push(...streamLines(stream, section, position));
+  if (stream) lines.push(...streamLines(stream, section, position, parts.streams?.get(section.mid)));
   return lines;
 }
 
@@ -171,11 +176,16 @@ function codecLines(codec: OfferedCodec, section: AnsweredSection): string[] {
  * The n-th receiving audio and the n-th receiving video section share a stream, which is what browsers keep lip-synchronous:
  * a client that puts one person's voice and picture on the same position gets them in step.
  */
-function streamLines(stream: OutgoingStream, section: AnsweredSection, position: number): string[] {
+function streamLines(
+  stream: OutgoingStream,
+  section: AnsweredSection,
+  position: number,
+  name = `stoa-${position} ${section.kind}-${position}`,
+): string[] {
   const withRtx = section.codecs.some((codec) => codec.rtxPayloadType !== null);
   const ssrcs = withRtx ? [stream.ssrc, stream.rtxSsrc] : [stream.ssrc];
-  const lines = [`a=msid:stoa-${position} ${section.kind}-${position}`];
+  const lines = [`a=msid:${name}`];
   if (withRtx) lines.push(`a=ssrc-group:FID ${ssrcs.join(" ")}`);
-  for (const ssrc of ssrcs) lines.push(`a=ssrc:${ssrc} cname:stoa-${position}`);
+  for (const ssrc of ssrcs) lines.push(`a=ssrc:${ssrc} cname:${name.split(" ", 1)[0]}`);
   return lines;
 }

@@ -21,7 +21,8 @@ export type Offer = {
 
 const MAX_FINGERPRINTS = 8;
 
-export function parseOffer(sdp: string): Offer {
+/** `certificate` "later": it may lack a fingerprint, because another offer will name it. */
+export function parseOffer(sdp: string, certificate: "now" | "later" = "now"): Offer {
   if (Buffer.byteLength(sdp) > SDP_MAX_BYTES) throw refuse(`An offer has at most ${SDP_MAX_BYTES} bytes.`);
   const offer: Offer = {
     sessionId: "",
@@ -51,13 +52,14 @@ export function parseOffer(sdp: string): Offer {
   }
   offer.fingerprints = [...fingerprints.values()];
   offer.sections = sections.map(readSection);
+  if (offer.fingerprints.length === 0 && certificate === "now")
+    throw refuse("The offer has no certificate fingerprint.");
   return checked(offer);
 }
 
 function checked(offer: Offer): Offer {
   if (offer.sections.length === 0) throw refuse("The offer has no media section.");
   if (!offer.iceUfrag || !offer.icePwd) throw refuse("The offer has no ICE credentials.");
-  if (offer.fingerprints.length === 0) throw refuse("The offer has no certificate fingerprint.");
   if (offer.setup === "passive") throw refuse("The offer must be willing to start DTLS (setup:actpass or active).");
   const mids = new Set(offer.sections.map((section) => section.mid));
   if (mids.size !== offer.sections.length || mids.has("")) throw refuse("Every section needs a mid of its own.");

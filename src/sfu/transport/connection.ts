@@ -52,6 +52,7 @@ export class Connection {
   readonly #host: ConnectionHost;
   readonly #events: ConnectionEvents;
   readonly #dtls: DtlsSession;
+  readonly #fingerprints: Fingerprint[];
   #incoming: SrtpReceiver | null = null;
   #outgoing: SrtpSender | null = null;
   #sctp: SctpEngine | null = null;
@@ -64,6 +65,7 @@ export class Connection {
   constructor(host: ConnectionHost, fingerprints: readonly Fingerprint[], events: ConnectionEvents) {
     this.#host = host;
     this.#events = events;
+    this.#fingerprints = [...fingerprints];
     this.liveness = new Liveness(host.now());
     this.ice = new IceSession({
       onDtls: (data) => {
@@ -82,7 +84,7 @@ export class Connection {
     this.#dtls = new DtlsSession({
       certificate: host.certificate,
       profiles: host.srtpProfiles,
-      fingerprints,
+      fingerprints: this.#fingerprints,
       send: (data) => this.#sendRaw(data),
       onConnected: ({ incoming, outgoing }) => {
         this.#incoming = new SrtpReceiver(incoming, host.udp.path.createCipher);
@@ -117,6 +119,11 @@ export class Connection {
   /** For the first answer and for every restart: same session, new username fragment and password. */
   issueCredentials(): IceCredentials {
     return this.#host.agent.issueCredentials(this.ice);
+  }
+
+  /** For whom its certificate was to be named later. Once it is, it stays. */
+  certificateNamed(fingerprints: readonly Fingerprint[]): void {
+    if (this.#fingerprints.length === 0) this.#fingerprints.push(...fingerprints);
   }
 
   /** From the offer's data section. */
@@ -193,6 +200,8 @@ export class Connection {
 
   #receiveDtls(data: Buffer): void {
     this.bytesIn += data.length;
+    // Whose certificate it has to be is not known yet; the client tries again within a second.
+    if (this.#fingerprints.length === 0) return;
     if (!this.#handshaking) {
       this.#handshaking = true;
       this.#events.onDtlsState("connecting");

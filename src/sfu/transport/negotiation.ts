@@ -1,15 +1,14 @@
 /** What an offer asks for, checked against what it contains and what the participant may do. Pure: data in, data out. */
 
 import { mayPublish } from "../../protocol/may-publish.ts";
-import { MediaError } from "../../protocol/media-node.ts";
+import { MediaError, type NamedSection, type PlacedSection } from "../../protocol/media-node.ts";
 import type { Permissions } from "../../protocol/room-records.ts";
-import type { PublishedSection, SubscribedSection } from "../../protocol/signaling.ts";
 import type { AnsweredSection } from "../sdp/answer.ts";
 
 export type Wanted = {
-  publish: PublishedSection[];
+  publish: NamedSection[];
   /** `auto`: the room's tracks fill the receiving sections as they come (WHEP). */
-  subscribe: SubscribedSection[] | "auto";
+  subscribe: PlacedSection[] | "auto";
 };
 
 function refuse(message: string): MediaError {
@@ -18,7 +17,7 @@ function refuse(message: string): MediaError {
 
 export function planNegotiation(
   sections: readonly AnsweredSection[],
-  asked: { publish?: PublishedSection[]; subscribe?: SubscribedSection[] },
+  asked: { publish?: NamedSection[]; subscribe?: PlacedSection[] },
   permissions: Permissions,
 ): Wanted {
   const byMid = new Map(sections.map((section) => [section.mid, section]));
@@ -48,7 +47,7 @@ export function planNegotiation(
 }
 
 /** A plain WHIP offer names nothing: what it sends is a microphone and a camera. */
-function publishAll(sections: readonly AnsweredSection[]): PublishedSection[] {
+function publishAll(sections: readonly AnsweredSection[]): NamedSection[] {
   return sections.flatMap((section) => {
     if (!section.receives || section.kind === "application") return [];
     const source = section.kind === "audio" ? "microphone" : "camera";

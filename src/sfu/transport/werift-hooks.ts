@@ -135,7 +135,7 @@ export type DataChannel = {
   readonly isOpen: boolean;
   /** Bytes handed over and not yet on the wire. */
   readonly bufferedAmount: number;
-  send(text: string): void;
+  send(data: string | Buffer): void;
   close(): void;
 };
 
@@ -178,7 +178,7 @@ export function createSctp(maxMessageSize: number, remotePort: number, events: S
       get bufferedAmount() {
         return opened.bufferedAmount;
       },
-      send: (text) => opened.send(text),
+      send: (data) => opened.send(data),
       close: () => opened.close(),
     };
     opened.onMessage.subscribe((data) => events.onMessage(channel, data));

@@ -25,7 +25,20 @@ export function createRequests(membership: Membership): Requests {
       if (subscribe.length > 0 && !session.permissions.subscribe) throw denied("subscribe");
       const offer = unpackSdp({ sdp, sdpDeflate });
       session.wantsMedia = true;
-      const answer = await nodeOf(session).negotiate({ ...refOf(session), sdp: offer, iceRestart, publish, subscribe });
+      // Only what the frame is documented with: whoever speaks through a socket names no track itself.
+      const published = publish.map(({ mid, clientTrackId, kind, source, name }) => ({
+        ...{ mid, clientTrackId, kind, source },
+        ...(name === undefined ? {} : { name }),
+      }));
+      const wanted = subscribe.map(({ mid, trackId, maxHeight, layer, priority }) => ({
+        mid,
+        trackId,
+        maxHeight,
+        layer,
+        priority,
+      }));
+      const asked = { ...refOf(session), sdp: offer, iceRestart, publish: published, subscribe: wanted };
+      const answer = await nodeOf(session).negotiate(asked);
       return { ...packSdp(answer.sdp), tracks: answer.tracks };
     },
 

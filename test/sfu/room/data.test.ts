@@ -1,8 +1,10 @@
 import { beforeEach, describe, expect, test } from "bun:test";
+import { DataPacket, UserPacket } from "@livekit/protocol";
 import { DataRelay } from "../../../src/sfu/room/data.ts";
+import { DataMessage } from "../../../src/sfu/room/data-message.ts";
 import type { DataChannel } from "../../../src/sfu/transport/werift-hooks.ts";
 
-type FakeChannel = DataChannel & { sent: string[]; bufferedAmount: number; isOpen: boolean };
+type FakeChannel = DataChannel & { sent: (string | Buffer)[]; bufferedAmount: number; isOpen: boolean };
 
 function channel(label: string): FakeChannel {
   const fake: FakeChannel = {
@@ -23,23 +25,25 @@ function channel(label: string): FakeChannel {
 
 describe("data of one participant", () => {
   let nowMs: number;
-  let relayed: { kind: string; frame: unknown }[];
-  let owner: { self: { identity: string }; permissions: { publishData: boolean } };
+  let relayed: { kind: string; message: DataMessage }[];
+  let owner: { self: { identity: string; participantId: string }; permissions: { publishData: boolean } };
   let data: DataRelay;
 
   beforeEach(() => {
     nowMs = 1_000_000;
     relayed = [];
-    owner = { self: { identity: "ann" }, permissions: { publishData: true } };
-    data = new DataRelay({ relay: (_from, kind, frame) => relayed.push({ kind, frame }) > 0 }, owner, () => nowMs);
+    owner = { self: { identity: "ann", participantId: "p1" }, permissions: { publishData: true } };
+    data = new DataRelay({ relay: (_from, kind, message) => relayed.push({ kind, message }) > 0 }, owner, () => nowMs);
   });
 
   const deliver = (kind: "reliable" | "lossy", payload: string) =>
-    data.deliver(kind, { from: "ben", payload }, JSON.stringify({ from: "ben", payload }));
+    data.deliver(kind, DataMessage.ofFrame({ identity: "ben", participantId: "p2" }, { payload }));
 
   test("a frame is relayed with its kind", () => {
     data.received(channel("lossy"), JSON.stringify({ payload: "x", topic: "t", to: ["ben"] }));
-    expect(relayed).toEqual([{ kind: "lossy", frame: { payload: "x", topic: "t", to: ["ben"] } }]);
+    expect(
+      relayed.map(({ kind, message }) => ({ kind, delivery: message.delivery, to: [...(message.to ?? [])] })),
+    ).toEqual([{ kind: "lossy", delivery: { from: "ann", payload: "x", topic: "t" }, to: ["ben"] }]);
   });
 
   test.each([
@@ -81,7 +85,7 @@ describe("data of one participant", () => {
     expect(relayed.length).toBe(500);
     nowMs += 1_000;
     data.received(channel("lossy"), '{"payload":"later"}');
-    expect(relayed.at(-1)?.frame).toEqual({ payload: "later" });
+    expect(relayed.at(-1)?.message.delivery).toEqual({ from: "ann", payload: "later" });
   });
 
   test("without a channel the socket has to deliver", () => {
@@ -108,7 +112,7 @@ describe("data of one participant", () => {
       reliable.bufferedAmount = 0;
       data.tick();
     }
-    expect(reliable.sent.map((text) => Number.parseInt(JSON.parse(text).payload, 10))).toEqual(
+    expect(reliable.sent.map((text) => Number.parseInt(JSON.parse(String(text)).payload, 10))).toEqual(
       Array.from({ length: 100 }, (_, i) => i),
     );
   });
@@ -119,5 +123,66 @@ describe("data of one participant", () => {
     for (let i = 0; i < 600; i++) deliver("reliable", "x".repeat(10_000));
     expect(reliable.isOpen).toBe(false);
     expect(deliver("reliable", "x")).toBe(false);
+  });
+
+  describe("of LiveKit's clients", () => {
+    const packetOf = (sequence: number, payload: Uint8Array, topic?: string) =>
+      Buffer.from(
+        new DataPacket({
+          value: { case: "user", value: new UserPacket({ payload, topic }) },
+          destinationIdentities: ["ben"],
+          sequence,
+          participantIdentity: "somebody-else",
+        }).toBinary(),
+      );
+
+    test("a packet gets its sender's true name, and its text is there for our own clients", () => {
+      const reliable = channel("_reliable");
+      data.opened(reliable);
+      data.received(reliable, packetOf(7, Buffer.from("héllo"), "chat"));
+      const message = relayed[0]?.message;
+      expect(message?.delivery).toEqual({ from: "ann", topic: "chat", payload: "héllo" });
+      expect([...(message?.to ?? [])]).toEqual(["ben"]);
+      const stamped = DataPacket.fromBinary(message?.in("packets") as Buffer);
+      expect(stamped).toMatchObject({ participantIdentity: "ann", participantSid: "PA_p1", sequence: 7 });
+      expect(stamped.value).toMatchObject({ case: "user", value: { participantSid: "PA_p1", topic: "chat" } });
+      expect(Buffer.from((stamped.value.value as UserPacket).payload).toString()).toBe("héllo");
+      expect(data.lastSequence).toBe(7);
+    });
+
+    test("what was sent again after a resume is dropped, once each and in order", () => {
+      const reliable = channel("_reliable");
+      data.opened(reliable);
+      for (const sequence of [1, 2, 2, 1, 3]) data.received(reliable, packetOf(sequence, Buffer.from(`${sequence}`)));
+      expect(relayed.map(({ message }) => message.delivery?.payload)).toEqual(["1", "2", "3"]);
+      expect(data.refused).toBe(0);
+    });
+
+    test("bytes that are no text stay among those who can read them", () => {
+      const reliable = channel("_reliable");
+      data.opened(reliable);
+      data.received(reliable, packetOf(1, Buffer.from([0xff, 0xfe])));
+      expect(relayed[0]?.message.delivery).toBeNull();
+      expect(relayed[0]?.message.in("frames")).toBeNull();
+    });
+
+    test("a message of our own clients reaches them as a packet", () => {
+      const reliable = channel("_reliable");
+      data.opened(reliable);
+      deliver("reliable", "hi");
+      const packet = DataPacket.fromBinary(reliable.sent[0] as Buffer);
+      expect(packet).toMatchObject({ participantIdentity: "ben", participantSid: "PA_p2" });
+      expect(Buffer.from((packet.value.value as UserPacket).payload).toString()).toBe("hi");
+    });
+
+    test("the channel they never use stays open, and a packet cut short is refused", () => {
+      const unused = channel("_data_track");
+      const lossy = channel("_lossy");
+      for (const each of [unused, lossy]) data.opened(each);
+      data.received(lossy, packetOf(0, Buffer.from("x")).subarray(0, -1));
+      expect(unused.isOpen).toBe(true);
+      expect(relayed).toEqual([]);
+      expect(data.refused).toBe(1);
+    });
   });
 });

@@ -1,0 +1,60 @@
+/** One message on its way to others, in the two forms that clients read; each is written for the first who needs it. */
+import type { DataChannelDelivery } from "../../protocol/signaling.ts";
+import { type DataPacket, type Sender, stampDataPacket, writeUserPacket } from "./data-packet.ts";
+
+/** Frames of text of our own clients, packets of LiveKit's. */
+export type DataDialect = "frames" | "packets";
+
+export class DataMessage {
+  /** For our own clients; null when there is nothing for them in it. */
+  readonly delivery: DataChannelDelivery | null;
+  readonly size: number;
+  readonly to: ReadonlySet<string> | null;
+  readonly #makePacket: () => Buffer;
+  #packet: Buffer | null = null;
+  #text: string | null = null;
+
+  private constructor(
+    delivery: DataChannelDelivery | null,
+    size: number,
+    to: readonly string[] | undefined,
+    makePacket: () => Buffer,
+  ) {
+    this.delivery = delivery;
+    this.size = size;
+    this.to = to && to.length > 0 ? new Set(to) : null;
+    this.#makePacket = makePacket;
+  }
+
+  static ofFrame(from: Sender | null, { topic, to, payload }: { topic?: string; to?: string[]; payload: string }) {
+    const delivery = { from: from?.identity ?? null, ...(topic === undefined ? {} : { topic }), payload };
+    return new DataMessage(delivery, payload.length, to, () => writeUserPacket(from, payload, topic));
+  }
+
+  static ofPacket(from: Sender, data: Buffer, packet: DataPacket) {
+    const payload = packet.user && textOf(packet.user.payload);
+    const topic = packet.user?.topic ?? null;
+    const delivery =
+      payload === null ? null : { from: from.identity, ...(topic === null || topic === "" ? {} : { topic }), payload };
+    return new DataMessage(delivery, data.length, packet.destinations, () => stampDataPacket(data, packet, from));
+  }
+
+  in(dialect: DataDialect): string | Buffer | null {
+    if (dialect === "packets") {
+      this.#packet ??= this.#makePacket();
+      return this.#packet;
+    }
+    if (!this.delivery) return null;
+    this.#text ??= JSON.stringify(this.delivery);
+    return this.#text;
+  }
+}
+
+/** Our own clients send and get text; bytes that are none stay among those who sent them. */
+function textOf(payload: Buffer): string | null {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(payload);
+  } catch {
+    return null;
+  }
+}

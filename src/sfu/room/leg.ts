@@ -1,0 +1,78 @@
+/** One peer connection of a participant as its client describes it: the offers, our credentials, the answers. */
+import { type AnsweredSection, type AnswerParts, writeAnswer } from "../sdp/answer.ts";
+import type { Offer } from "../sdp/offer.ts";
+import type { BadNetwork } from "../transport/bad-network.ts";
+import { Connection, type ConnectionEvents, MAX_DATA_MESSAGE_BYTES } from "../transport/connection.ts";
+import type { ParticipantHost } from "./host.ts";
+
+export type LegEvents = ConnectionEvents & {
+  /** Another peer connection takes the place of the one there was; all that lived on it is over. */
+  onReplaced(): void;
+  onOpened(connection: Connection): void;
+};
+
+export class Leg {
+  connection: Connection | null = null;
+  readonly #host: ParticipantHost;
+  readonly #events: LegEvents;
+  #offer: Offer | null = null;
+  #ice = { ufrag: "", pwd: "" };
+  readonly #sessionId = String(BigInt.asUintN(62, BigInt(Bun.hash(crypto.randomUUID()))));
+  #version = 1;
+
+  constructor(host: ParticipantHost, events: LegEvents) {
+    this.#host = host;
+    this.#events = events;
+  }
+
+  /** Another `o=` session or certificate is another peer connection of the client: it starts from nothing. */
+  offered(offer: Offer): Connection {
+    const before = this.#offer;
+    const same =
+      this.connection !== null &&
+      before?.sessionId === offer.sessionId &&
+      before.fingerprints.every((old) => offer.fingerprints.some((fresh) => fresh.value === old.value));
+    this.#offer = offer;
+    if (same && this.connection) {
+      this.connection.certificateNamed(offer.fingerprints);
+      if (before?.iceUfrag !== offer.iceUfrag) this.#ice = this.connection.issueCredentials();
+      return this.connection;
+    }
+    this.close();
+    const connection = new Connection(this.#host, offer.fingerprints, this.#events);
+    this.connection = connection;
+    this.#ice = connection.issueCredentials();
+    this.#events.onOpened(connection);
+    return connection;
+  }
+
+  answer(
+    offer: Offer,
+    sections: readonly AnsweredSection[],
+    outgoing: Pick<AnswerParts, "outgoing" | "streams">,
+  ): string {
+    return writeAnswer({
+      offer,
+      sections,
+      ...outgoing,
+      sessionId: this.#sessionId,
+      version: this.#version++,
+      ice: this.#ice,
+      fingerprint: this.#host.fingerprint,
+      candidates: this.#host.candidates,
+      maxMessageSize: MAX_DATA_MESSAGE_BYTES,
+    });
+  }
+
+  setNetwork(network: BadNetwork | null): void {
+    this.connection?.setNetwork(network);
+  }
+
+  close(): void {
+    if (!this.connection) return;
+    this.#host.retired(this.connection.refusals ?? {});
+    this.connection.close();
+    this.connection = null;
+    this.#events.onReplaced();
+  }
+}
