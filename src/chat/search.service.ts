@@ -36,7 +36,7 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
       try {
         await catchUp();
       } catch (err) {
-        log.error({ err }, "the search index could not follow");
+        log.error({ err }, "search index not updated; new messages are indexed at its next turn");
       }
     });
   }

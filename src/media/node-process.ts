@@ -91,7 +91,7 @@ export async function startNodeProcess(options: NodeProcessOptions): Promise<Nod
     announce,
     agent,
     async stop(reason, graceMs) {
-      log.info({ reason }, "stopping");
+      log.info({ reason }, "media node stopping");
       stopAgent();
       node.announceClosing();
       const until = performance.now() + Math.min(graceMs, FAREWELL_MS);

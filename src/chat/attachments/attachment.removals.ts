@@ -62,7 +62,7 @@ export function attachmentRemovals(
   function queue(unit: Unit, { objectKey, location }: Pick<AttachmentRow, "objectKey" | "location">): void {
     if (objectKey === null) return;
     store.queueRemoval(unit, objectKey, location, now());
-    unit.afterCommit(() => void run().catch((err) => log.warn({ err }, "files are removed later")));
+    unit.afterCommit(() => void run().catch((err) => log.warn({ err }, "attachment files not removed; the next cleanup does it")));
   }
 
   return {
