@@ -64,6 +64,8 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
 
   const services = createServices(runtime, nodes);
   lifecycle.started("mail", () => services.mailer.drain());
+  lifecycle.started("search index", () => services.search.stop());
+  lifecycle.started("attachment files", () => services.attachments.removals.stop());
   await services.accounts.createConfiguredOperator();
   await services.attachments.transfers.recover();
   await services.observability.recorder.recover();

@@ -19,7 +19,9 @@ export type SearchService = ReturnType<typeof searchService>;
  * each send, the index would cost more than all the rest of the send.
  */
 export function searchService({ bus, log, timers, write }: Runtime, store: SearchStore) {
-  let following = false;
+  let following: { cancel: () => void } | null = null;
+  let running: Promise<void> = Promise.resolve();
+  let stopped = false;
   bus.within("chatEvent", (unit, { event }) => {
     if (event.type === "message" || event.type === "message.updated") store.mark(unit, event.message.id);
     else if (event.type === "message.deleted") store.mark(unit, event.messageId);
@@ -29,16 +31,14 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
   });
 
   function follow(): void {
-    if (following) return;
-    following = true;
-    timers.after(FOLLOW_AFTER_MS, async () => {
-      following = false;
-      try {
-        await catchUp();
-      } catch (err) {
-        log.error({ err }, "search index not updated; new messages are indexed at its next turn");
-      }
+    if (following || stopped) return;
+    const cancel = timers.after(FOLLOW_AFTER_MS, () => {
+      following = null;
+      running = catchUp().catch((err) =>
+        log.error({ err }, "search index not updated; new messages are indexed at its next turn"),
+      );
     });
+    following = { cancel };
   }
 
   /** True when there may be more. */
@@ -61,7 +61,7 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
   }
 
   async function catchUp(): Promise<void> {
-    while (store.pending(1).length > 0 && (await write(indexBatch)));
+    while (!stopped && store.pending(1).length > 0 && (await write(indexBatch)));
   }
 
   // What was pending when the last run ended.
@@ -70,6 +70,13 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
   return {
     /** Until this resolves, a message that was changed may be found by what it said before. */
     catchUp,
+
+    /** What is still marked is indexed by the next run. */
+    async stop(): Promise<void> {
+      stopped = true;
+      following?.cancel();
+      await running;
+    },
 
     /** Messages of a conversation that hold every word, newest first; `beforeSeq` goes on where a page ended. */
     find(conversationId: string, typed: string, beforeSeq: number | null, limit: number): MessageRow[] {

@@ -10,10 +10,13 @@ export type Child = {
 
 /** Starts `attachment-process.ts` and waits until it listens. */
 export async function attachmentChild(dataDir: string, maxBytes = 26_214_400): Promise<Child> {
-  const child = Bun.spawn(["bun", join(import.meta.dir, "attachment-process.ts"), dataDir, String(maxBytes)], {
-    stdout: "pipe",
-    stderr: "inherit",
-  });
+  const child = Bun.spawn(
+    [process.execPath, join(import.meta.dir, "attachment-process.ts"), dataDir, String(maxBytes)],
+    {
+      stdout: "pipe",
+      stderr: "inherit",
+    },
+  );
   const reader = child.stdout.getReader();
   let line = "";
   while (!line.includes("\n")) {

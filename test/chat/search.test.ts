@@ -199,3 +199,16 @@ test("[8] a user searches as often as they may type; a server without limit", as
   expect(statuses).toEqual([...Array(120).fill(200), 429]);
   expect((await server.call("GET", `${room.path}/search?q=hello`, { key })).status).toBe(200);
 });
+
+test("[chat] a stopped index writes nothing more: what is marked is left to the next run", async () => {
+  const stopping = testServer();
+  const { key: owner } = await stopping.project();
+  const { body } = await stopping.call("POST", "/v1/chat/conversations", { key: owner, body: { name: "late" } });
+  await stopping.call("POST", `/v1/chat/conversations/${body.id}/messages`, { key: owner, body: { text: "late" } });
+  await stopping.services.search.stop();
+  stopping.clock.advance(60_000);
+  await stopping.runtime.writer.drain();
+  const marked = stopping.runtime.db.$client.query("SELECT count(*) AS n FROM search_pending").get();
+  expect(marked).toEqual({ n: 1 });
+  await stopping.close();
+});

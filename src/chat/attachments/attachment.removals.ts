@@ -25,12 +25,14 @@ export function attachmentRemovals(
   const { log, now, write } = runtime;
   let running: Promise<void> | null = null;
   let asked = false;
+  let stopped = false;
 
   async function removeQueued(): Promise<void> {
     for (;;) {
       let failed = 0;
       const batch = store.queuedRemovals(now(), BATCH);
       for (const { objectKey, location } of batch) {
+        if (stopped) return;
         try {
           await storages.at(location)?.remove(objectKey);
           await write((unit) => store.removed(unit, objectKey));
@@ -45,6 +47,7 @@ export function attachmentRemovals(
 
   /** One at a time; asked again meanwhile, it looks again. */
   function run(): Promise<void> {
+    if (stopped) return Promise.resolve();
     asked = true;
     running ??= (async () => {
       try {
@@ -62,7 +65,9 @@ export function attachmentRemovals(
   function queue(unit: Unit, { objectKey, location }: Pick<AttachmentRow, "objectKey" | "location">): void {
     if (objectKey === null) return;
     store.queueRemoval(unit, objectKey, location, now());
-    unit.afterCommit(() => void run().catch((err) => log.warn({ err }, "attachment files not removed; the next cleanup does it")));
+    unit.afterCommit(
+      () => void run().catch((err) => log.warn({ err }, "attachment files not removed; the next cleanup does it")),
+    );
   }
 
   return {
@@ -77,6 +82,12 @@ export function attachmentRemovals(
     spare: (unit: Unit, objectKey: string): void => store.removed(unit, objectKey),
 
     run,
+
+    /** What is still queued is removed by the next run of the server. */
+    async stop(): Promise<void> {
+      stopped = true;
+      await running;
+    },
 
     /** Gives up what was not sent within a day, in small units of work. */
     async expireUnsent(): Promise<number> {
