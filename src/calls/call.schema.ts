@@ -14,6 +14,7 @@ export const Call = t.Object({
   durationMs: t.Integer({ description: "So far, of a call that is on" }),
   participantCount: t.Integer({ description: "Distinct identities so far" }),
   peakParticipants: t.Integer({ description: "Most at once" }),
+  minutes: t.Integer({ description: "Participant-minutes so far, as usage counts them" }),
 });
 
 export const Verdict = t.Object({
@@ -34,3 +35,15 @@ const CallParticipant = t.Object({
 });
 
 export const CallDetail = t.Object({ ...Call.properties, participants: t.Array(CallParticipant) });
+
+export const CallTimelineEntry = t.Object(
+  {
+    atMs: t.Integer({ description: "From the call's start" }),
+    type: t.String({
+      description:
+        "participant.joined, participant.left, track.published, track.unpublished, quality.changed, encoder.limited, reconnecting, reconnected, media.stalled, media.flows, error, message",
+    }),
+    identity: t.Optional(t.String()),
+  },
+  { additionalProperties: true },
+);

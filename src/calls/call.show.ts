@@ -2,7 +2,8 @@ import { iso } from "../kernel/clock.ts";
 import type { CallStatus, CallVerdict } from "../protocol/room-records.ts";
 import type { CallParticipantRow, CallRow } from "./call.table.ts";
 
-export function showCall(row: CallRow, now: number) {
+/** `minutes`: what its participants used, together. */
+export function showCall(row: CallRow, now: number, minutes: number) {
   const { publicId, roomId, roomName, startedAt, endedAt, participantCount, peakParticipants } = row;
   const status: CallStatus = endedAt === null ? "LIVE" : "ENDED";
   return {
@@ -11,6 +12,7 @@ export function showCall(row: CallRow, now: number) {
     durationMs: (endedAt ?? now) - startedAt,
     participantCount,
     peakParticipants,
+    minutes,
   };
 }
 

@@ -4,9 +4,9 @@ import type { Http } from "../kernel/http/http.ts";
 import { documented } from "../kernel/http/reference/docs.ts";
 import { EnvironmentQuery } from "../kernel/http/schema.ts";
 import { type PageAsked, page, pageQuery } from "../kernel/http/serving/pages.ts";
-import type { Environment } from "../protocol/enums.ts";
+import type { Tenant } from "../kernel/tenant.ts";
 import type { CallStatus as Status } from "../protocol/room-records.ts";
-import { Call, CallDetail, CallStatus } from "./call.schema.ts";
+import { Call, CallDetail, CallStatus, CallTimelineEntry } from "./call.schema.ts";
 import type { CallRow } from "./call.table.ts";
 import type { Calls } from "./calls.ts";
 
@@ -14,10 +14,10 @@ const callQuery = {
   ...pageQuery,
   roomId: t.Optional(t.String({ maxLength: 128 })),
   status: t.Optional(CallStatus),
+  connectionId: t.Optional(t.String({ maxLength: 128, description: "Only calls that this connection was part of" })),
 };
 
-type Tenant = { projectId: string; environment: Environment };
-type Asked = PageAsked & { roomId?: string; status?: Status };
+type Asked = PageAsked & { roomId?: string; status?: Status; connectionId?: string };
 
 const list = (calls: Calls, context: Parameters<typeof page>[0], tenant: Tenant, asked: Asked) =>
   page<CallRow, ReturnType<Calls["show"]>>(context, asked, {
@@ -26,11 +26,8 @@ const list = (calls: Calls, context: Parameters<typeof page>[0], tenant: Tenant,
     read: (after, limit) => {
       const [startedAt = Number.MAX_SAFE_INTEGER, id = ""] = (after ?? []) as [number?, string?];
       const { projectId, environment } = tenant;
-      return calls.list(
-        { projectId, environment, roomId: asked.roomId, status: asked.status },
-        { startedAt, id },
-        limit,
-      );
+      const { roomId, status, connectionId } = asked;
+      return calls.list({ projectId, environment, roomId, status, connectionId }, { startedAt, id }, limit);
     },
     position: (row) => [row.startedAt, row.id],
     show: calls.show,
@@ -47,6 +44,10 @@ const keyRoutes = ({ guards }: Http, calls: Calls) =>
     .get("/:callId", ({ caller, params }) => calls.detail(caller, params.callId), {
       ...documented("A call with its participants", ["SVC_CALL_NOT_FOUND"]),
       response: { 200: CallDetail },
+    })
+    .get("/:callId/timeline", ({ caller, params }) => calls.timeline(caller, params.callId, { texts: true }), {
+      ...documented("What happened in a call, in order", ["SVC_CALL_NOT_FOUND"]),
+      response: { 200: t.Array(CallTimelineEntry) },
     });
 
 const dashboardRoutes = ({ guards }: Http, calls: Calls) =>
@@ -63,6 +64,15 @@ const dashboardRoutes = ({ guards }: Http, calls: Calls) =>
       transform: permit("observability:read"),
       query: t.Object(EnvironmentQuery),
       response: { 200: CallDetail },
+    })
+    .get("/:callId/timeline", (context) => calls.timeline(context, context.params.callId, { texts: false }), {
+      ...documented("What happened in a call, in order, without the words of messages", [
+        "SVC_PROJECT_NOT_FOUND",
+        "SVC_CALL_NOT_FOUND",
+      ]),
+      transform: permit("observability:read"),
+      query: t.Object(EnvironmentQuery),
+      response: { 200: t.Array(CallTimelineEntry) },
     });
 
 /** Calls, asked by key or session. */

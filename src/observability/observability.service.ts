@@ -5,6 +5,7 @@ import type { ConnectionState, ErrorCategory } from "../protocol/observability.t
 import type { Runtime } from "../runtime.ts";
 import { createActivity } from "./activity.ts";
 import { metricsReader } from "./metrics.ts";
+import type { Owner } from "./new-connection.ts";
 import { createRecorder } from "./recorder.ts";
 import { seriesReader } from "./series.ts";
 import { showConnection, showError, showEvent } from "./show.ts";
@@ -19,6 +20,8 @@ export type ErrorsAsked = PageAsked & { category?: ErrorCategory; connectionId?:
 
 const PRUNED_AT_ONCE = 200;
 const DAY_MS = 86_400_000;
+/** What ended a connection is classified a moment later. */
+const BLAMED_WITHIN_MS = 1_000;
 
 export type ObservabilityService = ReturnType<typeof observabilityService>;
 
@@ -49,6 +52,19 @@ export function observabilityService(runtime: Runtime) {
     connections: {
       list: stores.connections.list,
       show: (row: ConnectionRow) => showConnection(row, now()),
+      /** What is on record of one participant's connection in a span of time. */
+      happened({ projectId, environment, ...owner }: Tenant & Owner, from: number, until: number) {
+        const row = stores.connections
+          .findByClient({ projectId, environment }, owner.connectionId)
+          .find((one) => one.roomId === owner.roomId && one.participantIdentity === owner.identity);
+        if (!row) return { events: [], errors: [] };
+        return {
+          events: stores.connections.events(row.id).filter(({ at }) => at >= from && at <= until),
+          errors: stores.errors
+            .ofConnection(row.id)
+            .filter(({ occurredAt }) => occurredAt >= from && occurredAt <= until + BLAMED_WITHIN_MS),
+        };
+      },
       /** With its timeline and what went wrong. */
       detail(tenant: Tenant, reference: string) {
         const row = find(tenant, reference);

@@ -144,6 +144,9 @@ export function exportService(runtime: Runtime, { store, holdings, traces, stora
       return row;
     },
 
+    /** Newest first; they are kept for a week. */
+    of: (person: Person): ExportRow[] => store.exportsOf(person).reverse(),
+
     find(person: Person, id: string): ExportRow {
       const row = store.findExport(person, id);
       if (!row) throw new ApiError("SVC_EXPORT_NOT_FOUND");

@@ -35,26 +35,29 @@ export function createPeople(runtime: Runtime, deps: PeopleDeps) {
   const eraser = createEraser(runtime, { ...deps, traces, holdings });
   const erasures = erasureService(runtime, { ...deps, store, eraser, exports });
 
+  function showExport(row: ExportRow, publicUrl: string) {
+    const { id, status, requestedAt, finishedAt, bytes, sha256 } = row;
+    const url = exports.urlOf(row, publicUrl);
+    const shown = { id, status, requestedAt: iso(requestedAt), finishedAt: iso(finishedAt), bytes, sha256 };
+    return { ...shown, ...(url === null ? {} : { url }) };
+  }
+
   return {
     exports,
     erasures,
     forgetAddresses: addressRetention(runtime),
 
-    async overview(person: Person) {
+    async overview(person: Person, publicUrl: string) {
       const counts = {} as Record<Kind, number>;
       for (const kind of KINDS) counts[kind] = await holdings.count(kind, person);
       const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
       const erasure = erasures.latest(person);
-      return { userId: person.userId, counts, total, erasure: erasure && showErasure(erasure) };
+      const made = exports.of(person).map((row) => showExport(row, publicUrl));
+      return { userId: person.userId, counts, total, erasure: erasure && showErasure(erasure), exports: made };
     },
 
     showErasure,
-    showExport(row: ExportRow, publicUrl: string) {
-      const { id, status, requestedAt, finishedAt, bytes, sha256 } = row;
-      const url = exports.urlOf(row, publicUrl);
-      const shown = { id, status, requestedAt: iso(requestedAt), finishedAt: iso(finishedAt), bytes, sha256 };
-      return { ...shown, ...(url === null ? {} : { url }) };
-    },
+    showExport,
 
     /** Goes on with what the last run left. */
     start(): void {

@@ -15,13 +15,6 @@ export const PersonErasure = t.Object({
   finishedAt: NullableTimestamp,
 });
 
-export const PersonOverview = t.Object({
-  userId: t.String(),
-  counts: t.Object(counts),
-  total: t.Integer(),
-  erasure: t.Union([PersonErasure, t.Null()], { description: "The last time that this user was erased" }),
-});
-
 export const PersonExport = t.Object({
   id: t.String(),
   status: oneOf(EXPORT_STATUSES),
@@ -30,4 +23,12 @@ export const PersonExport = t.Object({
   bytes: nullable(t.Integer()),
   sha256: nullable(t.String()),
   url: t.Optional(t.String({ description: "Where the tar can be read for a while; there once it is READY" })),
+});
+
+export const PersonOverview = t.Object({
+  userId: t.String(),
+  counts: t.Object(counts),
+  total: t.Integer(),
+  erasure: t.Union([PersonErasure, t.Null()], { description: "The last time that this user was erased" }),
+  exports: t.Array(PersonExport, { description: "Those that are kept, newest first" }),
 });

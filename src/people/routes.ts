@@ -5,6 +5,7 @@ import { documented } from "../kernel/http/reference/docs.ts";
 import { Identity } from "../kernel/http/schema.ts";
 import type { Runtime } from "../runtime.ts";
 import { downloadResponse } from "../storage/download.ts";
+import { peopleDashboardRoutes } from "./dashboard-routes.ts";
 import type { People } from "./people.ts";
 import { PersonErasure, PersonExport, PersonOverview } from "./person.schema.ts";
 import type { Person } from "./person.ts";
@@ -17,7 +18,7 @@ const personOf = ({ caller, params }: { caller: Omit<Person, "userId">; params: 
 const keyRoutes = ({ guards }: Http, people: People) =>
   new Elysia({ prefix: "/v1/people", tags: ["people"] })
     .use(guards.apiKey)
-    .get("/:userId", (context) => people.overview(personOf(context)), {
+    .get("/:userId", (context) => people.overview(personOf(context), context.info.publicUrl), {
       ...documented(
         "What is held about a user",
         ["SVC_VALIDATION_FAILED"],
@@ -87,6 +88,9 @@ const fileRoutes = ({ guards }: Http, { now }: Runtime, people: People) =>
       },
     );
 
-/** People, asked by key. */
+/** People, asked by key or session. */
 export const peopleRoutes = (http: Http, runtime: Runtime, people: People) =>
-  new Elysia().use(keyRoutes(http, people)).use(fileRoutes(http, runtime, people));
+  new Elysia()
+    .use(keyRoutes(http, people))
+    .use(peopleDashboardRoutes(http, people))
+    .use(fileRoutes(http, runtime, people));

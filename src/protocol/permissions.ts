@@ -13,7 +13,7 @@ const READ = [
   "recordings:read",
 ] as const;
 const MANAGE = ["rooms:manage", "streams:manage", "api-keys:manage", "webhooks:manage", "recordings:manage"] as const;
-const ADMINISTER = ["project:update", "members:manage", "audit:read"] as const;
+const ADMINISTER = ["project:update", "members:manage", "audit:read", "people:read", "people:manage"] as const;
 const OWN = ["project:archive", "owners:manage"] as const;
 
 export type Permission = (typeof READ | typeof MANAGE | typeof ADMINISTER | typeof OWN)[number];

@@ -49,6 +49,12 @@ export function usageStore(db: Db) {
       .where(eq(usageSessions.id, placeholder("id")))
       .prepare(),
   );
+  const minutesIn = reading(() =>
+    client.prepare<{ minutes: number }, [number, string, number, number]>(
+      `SELECT coalesce(sum(max(1, (coalesce(ended_at, ?1) - started_at + 59999) / 60000)), 0) AS minutes
+       FROM usage_sessions WHERE room_id = ?2 AND started_at >= ?3 AND started_at <= ?4`,
+    ),
+  );
 
   return {
     accountOf: (projectId: string): string | null => accountOf.get(projectId)?.user_id ?? null,
@@ -76,6 +82,10 @@ export function usageStore(db: Db) {
         .from(usageDays)
         .where(and(inArray(usageDays.projectId, projectIds), between(usageDays.date, first, last)))
         .all(),
+
+    /** Started minutes of the sessions of a room that began in a span of time, running ones as of `now`. */
+    minutesIn: (roomId: string, from: number, until: number, now: number): number =>
+      minutesIn.get(now, roomId, from, until)?.minutes ?? 0,
 
     /** Newest first. */
     history: (projectIds: string[], limit: number): UsageSessionRow[] =>

@@ -128,6 +128,8 @@ export function createUsage(runtime: Runtime) {
       daily: daily([projectId], days),
     }),
 
+    minutesIn: (roomId: string, from: number, until: number): number => store.minutesIn(roomId, from, until, now()),
+
     /** Whether the project's account has minutes left, where that matters. */
     mayMint(projectId: string): boolean {
       if (!config.USAGE_ENFORCE_LIMIT) return true;

@@ -138,7 +138,10 @@ describe("[17] calls", () => {
     );
     clock.advance(60_000);
     const { createCalls } = await import("../../src/calls/calls.ts");
-    const after = createCalls(server.runtime, { cpuOf: () => null });
+    const after = createCalls(server.runtime, {
+      ...{ cpuOf: () => null, minutesIn: () => 0, said: () => [] },
+      happened: () => ({ events: [], errors: [] }),
+    });
     after.log.recover();
     await after.log.settle();
     const [ended] = (await calls(`?roomId=${roomId}`)) as [Call];

@@ -9,11 +9,11 @@ const RANK: Record<ProjectRole, number> = { VIEWER: 0, DEVELOPER: 1, ADMIN: 2, O
 
 /**
  * The matrix of contract §4 as a rule, so that every route below a project is in the table by itself: reading is for
- * all but the audit log; what developers work with is theirs to change; the rest is for admins, the end for owners.
+ * all but the audit log and people's data; what developers work with is theirs to change; the rest is for admins, the end for owners.
  */
 function leastRole(method: string, path: string): ProjectRole {
   const [resource = ""] = path.split("/").filter(Boolean);
-  if (resource === "audit-logs") return "ADMIN";
+  if (resource === "audit-logs" || resource === "people") return "ADMIN";
   // A recording is seen by all, and heard by those who may make one.
   if (path.endsWith("/download-url")) return "DEVELOPER";
   if (method === "GET") return "VIEWER";

@@ -22,6 +22,8 @@ const Chat = lazy(() => import("./pages/chat.tsx").then((page) => page.Chat));
 const Conversation = lazy(() => import("./pages/conversation.tsx").then((page) => page.Conversation));
 const Connections = lazy(() => import("./pages/connections.tsx").then((page) => page.Connections));
 const OneConnection = lazy(() => import("./pages/connection.tsx").then((page) => page.OneConnection));
+const Calls = lazy(() => import("./pages/calls.tsx").then((page) => page.Calls));
+const OneCall = lazy(() => import("./pages/one-call.tsx").then((page) => page.OneCall));
 const Errors = lazy(() => import("./pages/errors.tsx").then((page) => page.Errors));
 const Diagnostics = lazy(() => import("./pages/diagnostics.tsx").then((page) => page.Diagnostics));
 const Usage = lazy(() => import("./pages/usage.tsx").then((page) => page.Usage));
@@ -30,6 +32,7 @@ const Webhooks = lazy(() => import("./pages/webhooks.tsx").then((page) => page.W
 const OneWebhook = lazy(() => import("./pages/webhook.tsx").then((page) => page.OneWebhook));
 const OneDelivery = lazy(() => import("./pages/delivery.tsx").then((page) => page.OneDelivery));
 const Members = lazy(() => import("./pages/members.tsx").then((page) => page.Members));
+const People = lazy(() => import("./pages/people.tsx").then((page) => page.People));
 const AuditLog = lazy(() => import("./pages/audit-log.tsx").then((page) => page.AuditLog));
 const Settings = lazy(() => import("./pages/settings.tsx").then((page) => page.Settings));
 
@@ -70,6 +73,8 @@ function Inside() {
         <Route path="/projects/:projectId/live-streams/:streamId" component={OneLiveStream} />
         <Route path="/projects/:projectId/chat/:tab?" component={Chat} />
         <Route path="/projects/:projectId/chat/conversations/:conversationId" component={Conversation} />
+        <Route path="/projects/:projectId/calls" component={Calls} />
+        <Route path="/projects/:projectId/calls/:callId" component={OneCall} />
         <Route path="/projects/:projectId/connections" component={Connections} />
         <Route path="/projects/:projectId/connections/:connectionId" component={OneConnection} />
         <Route path="/projects/:projectId/errors" component={Errors} />
@@ -80,6 +85,7 @@ function Inside() {
         <Route path="/projects/:projectId/webhooks/:webhookId" component={OneWebhook} />
         <Route path="/projects/:projectId/webhooks/:webhookId/deliveries/:deliveryId" component={OneDelivery} />
         <Route path="/projects/:projectId/members" component={Members} />
+        <Route path="/projects/:projectId/people" component={People} />
         <Route path="/projects/:projectId/audit-log" component={AuditLog} />
         <Route path="/projects/:projectId/settings" component={Settings} />
         <Route default component={NotFound} />

@@ -37,7 +37,8 @@ export function personStore({ $client: client }: Db) {
   );
   const exportsOf = reading(() =>
     client.prepare<ExportRow, [string, string, string]>(
-      `SELECT ${EXPORT} FROM person_exports WHERE project_id = ? AND environment = ? AND user_id = ?`,
+      `SELECT ${EXPORT} FROM person_exports WHERE project_id = ? AND environment = ? AND user_id = ?
+       ORDER BY requested_at, id`,
     ),
   );
   const running = reading(() =>

@@ -34,6 +34,8 @@ const PAGES: [name: string, path: () => string][] = [
   ["chat", () => "chat"],
   ["chat-connections", () => "chat/connections"],
   ["conversation", () => `chat/conversations/${seeded.conversationId}`],
+  ["calls", () => "calls"],
+  ["one-call", () => `calls/${scenery.callId}`],
   ["connections", () => "connections"],
   ["connection", () => `connections/${scenery.connectionId}`],
   ["connection-live", () => `connections/${seeded.connectionId}`],
@@ -45,6 +47,7 @@ const PAGES: [name: string, path: () => string][] = [
   ["webhook", () => `webhooks/${seeded.webhookId}`],
   ["delivery", () => `webhooks/${seeded.webhookId}/deliveries/${seeded.deliveryId}`],
   ["members", () => "members"],
+  ["people", () => "people?userId=grace"],
   ["audit-log", () => "audit-log"],
   ["settings", () => "settings"],
 ];

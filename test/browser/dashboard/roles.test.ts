@@ -34,6 +34,7 @@ const OFFERS: [page: () => string, name: string, permission: Permission][] = [
   [() => "settings", "Save the origins", "project:update"],
   [() => "settings", "Archive the project", "project:archive"],
   [() => "diagnostics", "Test this connection", "rooms:manage"],
+  [() => "people?userId=ada", "Erase", "people:manage"],
   [() => "audit-log", "Save as CSV", "audit:read"],
 ];
 

@@ -1,4 +1,5 @@
 /** What stands around the data of `seed` in an installation that is in use. */
+import { writeCall } from "./call-history.ts";
 import { writeHistory } from "./history.ts";
 import type { Stage } from "./stage.ts";
 
@@ -10,7 +11,9 @@ const COLLEAGUES = [
   ["Barbara Liskov", "barbara@acme.example", "VIEWER"],
 ] as const;
 
-export async function decorate(stage: Stage): Promise<{ connectionId: string; close(): Promise<void> }> {
+export async function decorate(
+  stage: Stage,
+): Promise<{ connectionId: string; callId: string; close(): Promise<void> }> {
   const { server } = stage;
   const { runtime, services, projectId } = server;
   const tenant = { projectId, environment: "DEVELOPMENT" as const };
@@ -75,9 +78,11 @@ export async function decorate(stage: Stage): Promise<{ connectionId: string; cl
   });
   const sockets = await Promise.all(["ada", "grace"].map((userId) => chatting(stage, userId)));
   const { connectionId } = await writeHistory(stage);
+  const { callId } = await writeCall(stage);
   while (services.deliveries.list(taken.id, "DELIVERED", "~", 1).length === 0) await Bun.sleep(20);
   return {
     connectionId,
+    callId,
     async close() {
       for (const socket of sockets) socket.close();
       await healthy.stop(true);

@@ -21,6 +21,9 @@ export function OneConnection() {
       {(shown) => (
         <>
           <PageHead title={shown.participantIdentity} badge={shown.state}>
+            <a class="button" href={path(`calls?connectionId=${encodeURIComponent(shown.connectionId)}`)}>
+              Call
+            </a>
             {shown.roomId && (
               <a class="button" href={path(`rooms/${shown.roomId}`)}>
                 Room {shown.roomName}

@@ -24,6 +24,9 @@ export function OneRoom() {
       {({ name, status, serverName, createdAt, closedAt, participants, participantCount, region }) => (
         <>
           <PageHead title={name} badge={status}>
+            <a class="button" href={path(`calls?roomId=${roomId}`)}>
+              Calls
+            </a>
             <a class="button" href={path(`connections?roomId=${roomId}`)}>
               Connections
             </a>

@@ -1,13 +1,14 @@
 import { useChoice } from "../address.ts";
-import { api, ask } from "../api.ts";
-import { useLive } from "../live.ts";
+import { api, ask, askPage } from "../api.ts";
+import { useList, useLive } from "../live.ts";
 import { Bars, Ring } from "../parts/bars.tsx";
+import { List } from "../parts/list.tsx";
 import { countText, percentText } from "../parts/numbers.ts";
 import { Plot } from "../parts/plot.tsx";
 import { Facts, PageHead, Shown, words } from "../parts/states.tsx";
 import { Table } from "../parts/table.tsx";
 import { Choice } from "../parts/tabs.tsx";
-import { Ago } from "../parts/time.tsx";
+import { Ago, durationText } from "../parts/time.tsx";
 import { useProject } from "../project.ts";
 
 const DAYS = { "7 days": 7, "30 days": 30, "90 days": 90 } as const;
@@ -76,6 +77,7 @@ export function Usage() {
               times={daily.map(({ date }) => Date.parse(date) / 1000)}
               series={[{ label: "Minutes", values: daily.map(({ minutes }) => minutes), colour: "accent" }]}
             />
+            <CallsUsed />
             <section class="stack">
               <h2>Sessions</h2>
               {history.length === 0 ? (
@@ -100,5 +102,33 @@ export function Usage() {
         )}
       </Shown>
     </>
+  );
+}
+
+/** Which calls the minutes went to, in the environment that is chosen. */
+function CallsUsed() {
+  const { at, environment, path, projectId } = useProject();
+  const calls = useList(
+    (page) => askPage(at.calls.get({ query: { ...page, environment } })),
+    [projectId, environment],
+    EVERY_MS,
+  );
+  return (
+    <section class="stack">
+      <h2>Calls</h2>
+      <List
+        label="calls"
+        live={calls}
+        id={({ id }) => id}
+        empty="No call is on record in this environment."
+        columns={[
+          { title: "Room", cell: ({ id, roomName }) => <a href={path(`calls/${id}`)}>{roomName}</a> },
+          { title: "Started", cell: ({ startedAt }) => <Ago at={startedAt} /> },
+          { title: "Lasted", cell: ({ durationMs }) => durationText(durationMs), number: true, wide: true },
+          { title: "People", cell: ({ participantCount }) => countText(participantCount), number: true, wide: true },
+          { title: "Minutes", cell: ({ minutes }) => countText(minutes), number: true },
+        ]}
+      />
+    </section>
   );
 }

@@ -38,7 +38,8 @@ export function Mishap({ error, linked = false }: MishapProps) {
       </p>
       {linked && connectionId && (
         <p class="small">
-          <a href={path(`connections/${connectionId}`)}>See the connection</a>
+          <a href={path(`connections/${connectionId}`)}>See the connection</a> ·{" "}
+          <a href={path(`calls?connectionId=${encodeURIComponent(connectionId)}`)}>See the call</a>
         </p>
       )}
     </article>

@@ -19,6 +19,7 @@ const GROUPS: [title: string, entries: Entry[]][] = [
   [
     "Observe",
     [
+      ["calls", "Calls"],
       ["connections", "Connections"],
       ["errors", "Errors"],
       ["diagnostics", "Diagnostics"],
@@ -37,6 +38,7 @@ const GROUPS: [title: string, entries: Entry[]][] = [
     "Project",
     [
       ["members", "Members"],
+      ["people", "People’s data", "people:read"],
       ["audit-log", "Audit log", "audit:read"],
       ["settings", "Settings"],
     ],

@@ -17,6 +17,7 @@ const TAGS: Record<string, string> = {
   "live streams: dashboard": "Live streams by session, for the dashboard.",
   "calls: dashboard": "Calls by session, for the dashboard.",
   "recordings: dashboard": "Recordings by session, for the dashboard.",
+  "people: dashboard": "The same by session, for owners and admins.",
   "observability: dashboard": "Observability by session, for the dashboard.",
   usage: "Participant minutes, and what is left of the allowance.",
   projects: "Projects, and the browser origins that may use them.",
