@@ -19,6 +19,8 @@ const KINDS: Record<string, Kind> = {
   foreign: { slow: true, notQuick: true },
   standby: { slow: true, notQuick: true },
   recordings: { slow: true, notQuick: true },
+  acme: { slow: true, notQuick: true },
+  participant: { slow: true, notQuick: true },
   "load-test": { notQuick: true },
   networks: { slow: true, alone: true, notQuick: true },
   "browser/playground": { slow: true, notQuick: true },
