@@ -7,8 +7,7 @@ import type { CallVerdict } from "../protocol/room-records.ts";
 import type { Runtime } from "../runtime.ts";
 import type { CallStore } from "./call.store.ts";
 import type { CallParticipantRow, CallRow } from "./call.table.ts";
-import { EvidenceGatherer } from "./evidence.ts";
-import { judgeCall } from "./verdict.ts";
+import { createVisits } from "./visits.ts";
 
 /** How exact the end of a call is that a crash ended. */
 const TOUCH_EVERY_MS = 5_000;
@@ -42,19 +41,18 @@ export type CallLog = ReturnType<typeof createCallLog>;
  */
 export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { store, cpuOf }: CallLogDeps) {
   const live = new Map<string, LiveCall>();
-  /** What is measured of everybody who is in a call, by session. */
-  const visits = new Map<string, { connectionId: string; identity: string; gathered: EvidenceGatherer }>();
+  const visits = createVisits({
+    cpuOf,
+    onExplained: (sessionId, verdict) => bus.tell("callExplained", { sessionId, verdict }),
+  });
 
   bus.on("rtcReported", ({ roomId, connectionId, identity, ...report }) => {
     for (const sessionId of live.get(roomId)?.present ?? []) {
-      const visit = visits.get(sessionId);
-      if (visit?.connectionId === connectionId && visit.identity === identity) visit.gathered.report(report);
+      visits.report(sessionId, { connectionId, identity }, report, now());
     }
   });
   bus.on("rtcConnection", (fact) => {
-    const visit = visits.get(fact.sessionId);
-    visit?.gathered.hear(fact, fact.at);
-    if (fact.type === "stats" && fact.serverName !== null) visit?.gathered.serverLoad(cpuOf(fact.serverName));
+    visits.hear(fact);
     if (fact.type === "started") joined(fact);
     else if (fact.type === "left") left(fact);
     else if (fact.type === "qualityChanged") {
@@ -71,7 +69,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
     call.replacing.delete(identity);
     if (call.present.has(sessionId)) return;
     call.present.add(sessionId);
-    visits.set(sessionId, { connectionId, identity, gathered: new EvidenceGatherer() });
+    visits.enter(sessionId, { connectionId, identity, at });
     // It was in the call before this process started.
     if (call.recovered && store.presentParticipant(call.id, sessionId)) return;
     const peak = call.present.size;
@@ -98,8 +96,8 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
     const call = live.get(fact.roomId);
     if (!call) return;
     const wasPresent = call.present.delete(sessionId);
-    const verdict = verdictOf(sessionId, at);
-    visits.delete(sessionId);
+    const verdict = visits.verdict(sessionId, at);
+    visits.leave(sessionId);
     if (fact.mediaKept) {
       // This process goes, and the call goes on without it.
       if (call.present.size === 0) live.delete(call.roomId);
@@ -140,11 +138,6 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
       type: "call.started",
       data: { callId: publicId, roomId, roomName, startedAt: iso(at) },
     });
-  }
-
-  function verdictOf(sessionId: string, at: number): CallVerdict | null {
-    const visit = visits.get(sessionId);
-    return visit ? judgeCall(visit.gathered.at(at)) : null;
   }
 
   function leave(
@@ -208,7 +201,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
     liveIn: (roomId: string): { id: string; publicId: string } | undefined => live.get(roomId),
 
     /** Of somebody who is in a call, as it looks at this moment; null for everybody else. */
-    liveVerdict: (sessionId: string): CallVerdict | null => verdictOf(sessionId, now()),
+    liveVerdict: (sessionId: string): CallVerdict | null => visits.verdict(sessionId, now()),
 
     /** Before anybody joins: calls that a crash, or a restart that left their media running, did not end. */
     recover(): void {

@@ -1,6 +1,6 @@
 import { t } from "elysia";
 import { NullableTimestamp, nullable, oneOf, Timestamp } from "../kernel/http/schema.ts";
-import { CALL_STATUSES, QUALITIES, VERDICT_CAUSES } from "../protocol/room-records.ts";
+import { CALL_STATUSES, CallVerdict, QUALITIES } from "../protocol/room-records.ts";
 
 export const CallStatus = oneOf(CALL_STATUSES);
 
@@ -17,13 +17,6 @@ export const Call = t.Object({
   minutes: t.Integer({ description: "Participant-minutes so far, as usage counts them" }),
 });
 
-export const Verdict = t.Object({
-  quality: oneOf(QUALITIES),
-  cause: oneOf(VERDICT_CAUSES),
-  sentence: t.String({ description: "Fit to be read aloud" }),
-  evidence: t.Record(t.String(), t.Unknown()),
-});
-
 const CallParticipant = t.Object({
   identity: t.String(),
   connectionId: t.String(),
@@ -31,7 +24,7 @@ const CallParticipant = t.Object({
   leftAt: NullableTimestamp,
   leaveReason: nullable(t.String()),
   quality: nullable(oneOf(QUALITIES)),
-  verdict: nullable(Verdict),
+  verdict: t.Union([CallVerdict, t.Null()]),
 });
 
 export const CallDetail = t.Object({ ...Call.properties, participants: t.Array(CallParticipant) });

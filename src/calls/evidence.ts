@@ -80,6 +80,18 @@ export class EvidenceGatherer {
     if (cpuPercent !== null) this.#serverCpuPercent = Math.max(this.#serverCpuPercent ?? 0, cpuPercent);
   }
 
+  /** Another that begins now, with what lasts. */
+  goingOn(at: number): EvidenceGatherer {
+    const next = new EvidenceGatherer();
+    next.#transport = this.#transport;
+    if (this.#quality) next.#quality = { is: this.#quality.is, since: at };
+    if (this.#stalledSince !== null) {
+      next.#stalledSince = at;
+      next.#stalls = 1;
+    }
+    return next;
+  }
+
   /** As it stands at this moment. */
   at(now: number): Evidence {
     this.#closeQuality(now);

@@ -31,6 +31,8 @@ const NARROW_BPS = 300_000;
 const HIGH_RTT_MS = 350;
 const BUSY_CPU_PERCENT = 90;
 const LIMITED_SECONDS = 5;
+/** Of the call: an encoder that was held back for moments of an hour has not made it bad. */
+const LIMITED_SHARE = 0.02;
 const STALLED_MS = 3_000;
 const MANY_RECONNECTS = 2;
 /** A quality that lasted a tenth of the call was the call's, as people remember it. */
@@ -57,8 +59,9 @@ function rememberedQuality(qualityMs: Evidence["qualityMs"]): Quality {
 }
 
 const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
-  ({ serverCpuPercent }) =>
-    serverCpuPercent === null || serverCpuPercent < BUSY_CPU_PERCENT
+  // Busy alone is no fault: somebody has to have felt it.
+  ({ serverCpuPercent, ...felt }) =>
+    serverCpuPercent === null || serverCpuPercent < BUSY_CPU_PERCENT || !suffered(felt)
       ? null
       : {
           cause: "server_overload",
@@ -73,8 +76,8 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
           sentence: "The participant's camera or microphone failed, or the browser was not allowed to use it.",
           evidence: { deviceErrors },
         },
-  ({ limitedByCpuSeconds }) =>
-    limitedByCpuSeconds < LIMITED_SECONDS
+  ({ limitedByCpuSeconds, qualityMs }) =>
+    !matters(limitedByCpuSeconds, qualityMs)
       ? null
       : {
           cause: "publisher_cpu",
@@ -105,8 +108,8 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
           sentence: `On the way to the participant ${round(downlinkLossPercent)} % of the packets were lost.`,
           evidence: { downlinkLossPercent },
         },
-  ({ limitedByBandwidthSeconds }) =>
-    limitedByBandwidthSeconds < LIMITED_SECONDS
+  ({ limitedByBandwidthSeconds, qualityMs }) =>
+    !matters(limitedByBandwidthSeconds, qualityMs)
       ? null
       : {
           cause: "uplink_narrow",
@@ -145,6 +148,19 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
           evidence: { stalls, stalledMs },
         },
 ];
+
+function suffered(
+  felt: Pick<Evidence, "qualityMs" | "uplinkLossPercent" | "downlinkLossPercent" | "stalledMs">,
+): boolean {
+  const { qualityMs, uplinkLossPercent, downlinkLossPercent, stalledMs } = felt;
+  const lossPercent = Math.max(uplinkLossPercent ?? 0, downlinkLossPercent ?? 0);
+  return rememberedQuality(qualityMs) !== "excellent" || lossPercent >= LOSS_PERCENT || stalledMs >= STALLED_MS;
+}
+
+function matters(limitedSeconds: number, qualityMs: Evidence["qualityMs"]): boolean {
+  const totalSeconds = Object.values(qualityMs).reduce((sum, ms) => sum + ms, 0) / 1_000;
+  return limitedSeconds >= LIMITED_SECONDS && limitedSeconds >= totalSeconds * LIMITED_SHARE;
+}
 
 function round(value: number): number {
   return Math.round(value);

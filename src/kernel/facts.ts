@@ -2,7 +2,7 @@ import type { ChatSignal } from "../protocol/chat.ts";
 import type { ChatEvent } from "../protocol/chat-events.ts";
 import type { AuditActionName, Environment, LiveStreamStatus } from "../protocol/enums.ts";
 import type { MediaTransport } from "../protocol/media-node.ts";
-import type { Quality, Track } from "../protocol/room-records.ts";
+import type { CallVerdict, Quality, Track } from "../protocol/room-records.ts";
 import type { LeaveReason } from "../protocol/signaling.ts";
 import type { WebhookEventData, WebhookEventType } from "../protocol/webhook-events.ts";
 
@@ -138,6 +138,8 @@ export type Facts = {
     deviceError?: string;
     limitation?: { reason: "cpu" | "bandwidth"; seconds: number };
   };
+  /** Why somebody's call is as it is has changed, as of the last half minute. */
+  callExplained: { sessionId: string; verdict: CallVerdict };
   /** Out of the room for good: their tokens are revoked as well. */
   participantRemoved: { roomId: string; identity: string };
   rtcTokenRevoked: { tokenId: string; roomId: string };

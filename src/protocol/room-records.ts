@@ -101,9 +101,11 @@ export const VERDICT_CAUSES = [
 ] as const;
 export type VerdictCause = (typeof VERDICT_CAUSES)[number];
 
-export type CallVerdict = {
-  quality: Quality;
-  cause: VerdictCause;
-  sentence: string;
-  evidence: Record<string, unknown>;
-};
+export const CallVerdict = Type.Object({
+  quality: Quality,
+  cause: literals(VERDICT_CAUSES),
+  /** Fit to be read aloud. */
+  sentence: Type.String(),
+  evidence: Type.Record(Type.String(), Type.Unknown()),
+});
+export type CallVerdict = Static<typeof CallVerdict>;

@@ -2,6 +2,7 @@
 import { type Static, type TObject, type TProperties, Type } from "@sinclair/typebox";
 import { literals } from "./literals.ts";
 import {
+  CallVerdict,
   IceServer,
   Identity,
   Layer,
@@ -219,6 +220,8 @@ export const Pushes = {
     reason: DeliveryReason,
   }),
   "quality.changed": push("quality.changed", { identity: Identity, quality: Quality }),
+  /** Why this client's own call is as it is, over the last half minute; told when the cause changes. */
+  "quality.explained": push("quality.explained", CallVerdict.properties),
   /** Nothing of this client arrives although something is due: it has to mend its connection; then that it does again. */
   "media.stalled": push("media.stalled", {}),
   "media.flows": push("media.flows", {}),

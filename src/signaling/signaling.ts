@@ -63,6 +63,10 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
     room.recording = active;
     membership.broadcast(room, { type: "recording.changed", active });
   });
+  bus.on("callExplained", ({ sessionId, verdict }) => {
+    const session = registry.session(sessionId);
+    if (session) membership.push(session, { type: "quality.explained", ...verdict });
+  });
   bus.on("participantRemoved", ({ roomId, identity }) => {
     const session = registry.of(roomId, identity);
     if (session) membership.dismiss(session, "removed");

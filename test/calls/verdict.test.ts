@@ -34,6 +34,12 @@ const FAULTS: Record<Exclude<VerdictCause, "none">, Partial<Evidence>> = {
   server_overload: { serverCpuPercent: 98, downlinkLossPercent: 12 },
 };
 
+test("[17] a server that is busy and loses nothing is no cause, and neither is an encoder held back for moments", () => {
+  expect(judgeCall({ ...HEALTHY, serverCpuPercent: 99 }).cause).toBe("none");
+  const hour = { excellent: 3_600_000, good: 0, poor: 0, lost: 0 };
+  expect(judgeCall({ ...HEALTHY, qualityMs: hour, limitedByCpuSeconds: 20 }).cause).toBe("none");
+});
+
 test("[17] a healthy call has no cause, and neither has one of which nothing is known", () => {
   expect(judgeCall(HEALTHY)).toMatchObject({ quality: "excellent", cause: "none", evidence: {} });
   const unknown: Evidence = {

@@ -89,3 +89,29 @@ test("[17] media that stalls, and a server that is overloaded, are named", async
   busy.stats({ downlinkLossPercent: 9 });
   expect((await verdictOf(busy.roomId, "lou"))?.cause).toBe("server_overload");
 });
+
+test("[17] whoever is in a call is told why it has turned bad, once, and when that is over; nobody else is", async () => {
+  const { roomId, subject, client, stats } = await measured("eve");
+  const bob = await server.joined(roomId, "bob");
+  const told = () => client.of("quality.explained").map(({ cause }) => cause);
+  const seconds = (count: number, change: Partial<TransportStats>) => {
+    for (let n = 0; n < count; n += 5) {
+      clock.advance(5_000);
+      stats(change);
+    }
+  };
+  seconds(60, {});
+  expect(told()).toEqual([]);
+  node.emit({ ...subject, type: "qualityChanged", quality: "poor" });
+  seconds(30, { packetLossPercent: 20, downlinkLossPercent: 20 });
+  expect(told()).toEqual(["downlink_loss"]);
+  expect(client.of("quality.explained")[0]).toMatchObject({
+    sentence: expect.stringContaining("On the way to the participant"),
+    evidence: { downlinkLossPercent: expect.any(Number) },
+  });
+  // An hour of good would have hidden it in the mean of the whole call.
+  node.emit({ ...subject, type: "qualityChanged", quality: "excellent" });
+  seconds(60, {});
+  expect(told()).toEqual(["downlink_loss", "none"]);
+  expect(bob.of("quality.explained")).toEqual([]);
+});

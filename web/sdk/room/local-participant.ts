@@ -17,6 +17,8 @@ export type LocalDeps = {
   tellMuted: (track: LocalTrack) => Promise<void>;
   setMetadata: (metadata: string | null) => Promise<void>;
   onChanged: (event: "published" | "unpublished" | "muted" | "unmuted", track: LocalTrack) => void;
+  /** A device could not be opened; whoever asked for it is told, too. */
+  onDeviceFailed: (error: StoaError) => void;
   onError: (error: StoaError) => void;
 };
 
@@ -48,7 +50,7 @@ export class LocalParticipant {
     if (known) return this.mute(known, false);
     requirePublish(this.permissions, "video");
     const { deviceId, width = 1280, height = 720, frameRate = 30, ...publish } = options;
-    const track = await capture({
+    const track = await this.#capture({
       video: {
         width: { ideal: width },
         height: { ideal: height },
@@ -72,7 +74,7 @@ export class LocalParticipant {
       ...constraints,
       ...exact(deviceId),
     };
-    return this.publish(await capture({ audio }), { ...publish, source: "microphone" });
+    return this.publish(await this.#capture({ audio }), { ...publish, source: "microphone" });
   }
 
   /** The screen the user picks; its sound too where the browser offers it. */
@@ -165,6 +167,15 @@ export class LocalParticipant {
   close(): void {
     for (const track of this.tracks) track.close();
     this.tracks.clear();
+  }
+
+  async #capture(constraints: MediaStreamConstraints): Promise<MediaStreamTrack> {
+    try {
+      return await capture(constraints);
+    } catch (error) {
+      this.#deps.onDeviceFailed(error as StoaError);
+      throw error;
+    }
   }
 
   async #unpublishSource(source: TrackSource): Promise<void> {

@@ -2,6 +2,7 @@ import type { Permissions } from "../../../src/protocol/room-records.ts";
 import type { JoinAck } from "../../../src/protocol/signaling.ts";
 import { isLost, StoaError } from "../errors.ts";
 import { DataChannels, type DataMessage, type DataOptions } from "./data.ts";
+import { watchEncoders } from "./encoder-watch.ts";
 import type { RoomLink } from "./link.ts";
 import type { LocalTrack } from "./local-track.ts";
 import { MediaGuard } from "./media-guard.ts";
@@ -30,6 +31,7 @@ export class Media {
   #transport: Transport | null = null;
   #data: DataChannels | null = null;
   #joined: JoinAck | null = null;
+  #stopWatching: () => void = () => {};
 
   constructor(deps: MediaDeps) {
     this.#deps = deps;
@@ -81,6 +83,10 @@ export class Media {
     this.#joined = joined;
     this.#stats = new StatsReader();
     this.#data = null;
+    this.#stopWatching();
+    this.#stopWatching = watchEncoders(transport.pc, (limitation, seconds) =>
+      this.#deps.record("participant_connection_quality_changed", { limitation, seconds }),
+    );
     watch(transport);
     this.#prepare(transport, permissions);
     await Promise.all([...this.#deps.localTracks].map((track) => transport.send(track)));
@@ -155,6 +161,7 @@ export class Media {
   close(): void {
     this.#deps.subscriptions.close();
     this.#guard.close();
+    this.#stopWatching();
     this.#transport?.close();
     this.#transport = null;
     this.#data = null;

@@ -1,4 +1,4 @@
-import type { Permissions, Quality } from "../../../src/protocol/room-records.ts";
+import type { CallVerdict, Permissions, Quality } from "../../../src/protocol/room-records.ts";
 import type { ConnectionState, TokenProvider, WaitingListener } from "../connection-state.ts";
 import type { StoaError } from "../errors.ts";
 import type { DataMessage } from "./data.ts";
@@ -49,6 +49,8 @@ export type RoomEvents = {
   activeSpeakersChanged: [speakers: { identity: string; level: number }[]];
   /** Of anybody's connection, your own included. */
   qualityChanged: [quality: Quality, identity: string];
+  /** Why your own call is as it is, when the cause has changed: a sentence to show, and what it was measured by. */
+  qualityExplained: [verdict: CallVerdict];
   /** The room is being recorded from now on, or no longer: see `room.recording`. */
   recordingChanged: [active: boolean];
   /** Your backend has changed what you may do. */

@@ -73,6 +73,7 @@ export class Room extends Emitter<RoomEvents> {
       unpublish: (track) => this.#media.unpublish(track),
       tellMuted: (track) => this.#media.tellMuted(track),
       setMetadata: (metadata) => this.#setMetadata(metadata),
+      onDeviceFailed: ({ code, reason }) => this.#telemetry.record("error", { code, reason }),
       onChanged: (event, track) => this.emit(LOCAL_EVENTS[event], track),
       onError,
     });
@@ -179,6 +180,11 @@ export class Room extends Emitter<RoomEvents> {
       case "media.flows":
         this.#media.flows();
         break;
+      case "quality.explained": {
+        const { quality, cause, sentence, evidence } = push;
+        this.emit("qualityExplained", { quality, cause, sentence, evidence });
+        break;
+      }
       case "recording.changed":
         this.#recordingIs(push.active);
         break;
