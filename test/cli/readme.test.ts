@@ -19,7 +19,7 @@ test("the README is short, and what it links to and shows is there", () => {
 });
 
 test("its first call is the guide's", () => {
-  for (const file of ["join.mjs", "call.html"]) {
+  for (const file of ["install", "join.mjs", "call.html"]) {
     expect(blockFor("README.md", file)).toBe(blockFor("web/docs/start.md", file));
   }
 });

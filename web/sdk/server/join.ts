@@ -16,8 +16,8 @@ export type JoinInput = {
 
 export type Join = { room: Room; rtc: RtcToken; conversation: Conversation; chat: ChatToken };
 
-const EVERYTHING = { subscribe: true, publish: true, publishData: true };
 const ROOM_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+const EVERYTHING = { subscribe: true, publish: true, publishData: true };
 
 export async function mintJoin(
   api: Api,
@@ -39,15 +39,12 @@ export async function mintJoin(
 
 async function roomOf(api: Api, name: string): Promise<Room> {
   if (ROOM_ID.test(name)) return api.rooms.get(name);
+  const known = () => api.rooms.get(name).catch(unless("SVC_ROOM_NOT_FOUND"));
   // Made by somebody else between the question and the answer, or closed in between: the second round knows.
   for (let round = 0; ; round++) {
-    try {
-      return await api.rooms.create({ name });
-    } catch (error) {
-      if (codeOf(error) !== "SVC_CONFLICT") throw error;
-      for await (const room of api.rooms.list({ limit: 200 })) if (room.name === name) return room;
-      if (round === 1) throw error;
-    }
+    const room =
+      (await known()) ?? (await api.rooms.create({ name }).catch(round === 0 ? unless("SVC_CONFLICT") : thrown));
+    if (room) return room;
   }
 }
 
@@ -70,6 +67,10 @@ async function conversationOf(api: Api, room: Room, userId: string): Promise<Con
 async function joined(api: Api, conversation: Conversation, userId: string): Promise<Conversation> {
   await api.conversations.addMember(conversation.id, { userId });
   return conversation;
+}
+
+function thrown(error: unknown): never {
+  throw error;
 }
 
 const codeOf = (error: unknown) => (error instanceof StoaApiError ? error.code : null);
