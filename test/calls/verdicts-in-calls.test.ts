@@ -40,6 +40,11 @@ async function measured(identity: string) {
   return { roomId, subject, client, token, stats };
 }
 
+const serverBusy = (cpuPercent: number) =>
+  server.runtime.write((unit) =>
+    server.services.fleet.beat(unit, "n1", { activeRooms: 1, activeParticipants: 1, cpuPercent }),
+  );
+
 test("[17] a verdict is shown while the call is on, and kept when its participant leaves", async () => {
   const { roomId, subject, client, stats } = await measured("ada");
   stats({});
@@ -83,11 +88,10 @@ test("[17] media that stalls, and a server that is overloaded, are named", async
   expect(await verdictOf(roomId, "stan")).toMatchObject({ evidence: { stalledMs: 8_000 } });
 
   const busy = await measured("lou");
-  await server.runtime.write((unit) =>
-    server.services.fleet.beat(unit, "n1", { activeRooms: 1, activeParticipants: 1, cpuPercent: 97 }),
-  );
+  await serverBusy(97);
   busy.stats({ downlinkLossPercent: 9 });
   expect((await verdictOf(busy.roomId, "lou"))?.cause).toBe("server_overload");
+  await serverBusy(5);
 });
 
 test("[17] whoever is in a call is told why it has turned bad, once, and when that is over; nobody else is", async () => {
