@@ -6,17 +6,21 @@ import type { SrtpMasterKey } from "../srtp/srtp-keys.ts";
 import { createFanOutAlike, type FanOut, type FanOutAlike, fanOut } from "./fan-out.ts";
 import type { SendBatch } from "./send-batch.ts";
 
+export type Descriptor = { readonly fd: number; readonly isV6: boolean };
+
 /**
  * Sends the first `count` packets of the batch on the socket's descriptor. True: all are done with. Otherwise those that are
  * have a length of 0 afterwards, and the socket has to see to the others.
  */
-export type SendDirectly = (fd: number, batch: SendBatch, count: number) => boolean;
+export type SendDirectly = (socket: Descriptor, batch: SendBatch, count: number) => boolean;
 
 export interface PacketPath {
   readonly name: "typescript" | "native";
   createCipher(master: SrtpMasterKey): SrtpCipher;
   readonly fanOut: FanOut;
+  /** Copies may be put off, to be made for several packets at once: `finishAlike` makes those that were. */
   readonly fanOutAlike: FanOutAlike;
+  readonly finishAlike: () => void;
   /** Null: the socket has to. */
   readonly send: SendDirectly | null;
   /** Forgets all keys. What is asked for afterwards is refused. */
@@ -28,6 +32,7 @@ export const typescriptPath: PacketPath = {
   createCipher: createSrtpCipher,
   fanOut,
   fanOutAlike: createFanOutAlike(),
+  finishAlike: () => {},
   send: null,
   close() {},
 };

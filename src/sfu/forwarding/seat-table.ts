@@ -1,6 +1,7 @@
 // The seats of an audience, also as rows of words: two lines of the processor's cache for each viewer, and all that native
 // code (`../native/fan-out.c`) needs to know of it.
 
+import { ptr } from "bun:ffi";
 import { addressWords } from "../rtp/address.ts";
 import type { Seat } from "./seat.ts";
 
@@ -8,13 +9,14 @@ import type { Seat } from "./seat.ts";
 export const ROW = {
   cipher: 0,
   ssrc: 1,
-  payloadType: 2,
-  transportSequence: 3,
+  /** Where its transport-wide numbers are in memory, 64 bits; 0 when it wants none. */
+  numbers: 2,
   sequenceOffset: 4,
   timestampOffset: 6,
   pictureIdOffset: 7,
   tl0Offset: 8,
   keyIdxOffset: 9,
+  /** 16 bits, then the payload type. */
   port: 10,
   /** Bytes: length of the template, place of abs-send-time and of the transport sequence in it, 1 for the two-byte form. */
   extensions: 11,
@@ -27,16 +29,18 @@ export const ROW_WORDS = 32;
 const TEMPLATE_BYTES = 48;
 const MAX_PASSING = 8;
 const FIRST_CAPACITY = 4;
+const WORD = 0x100000000;
 
 export class SeatTable {
   readonly seats: Seat[] = [];
   readonly addresses: string[] = [];
-  /** Of those who want transport-wide numbers. */
-  numbered = 0;
+  /** Makes the copies that are still to be made for those who sit here now. Called before anybody comes or goes. */
+  finish: (() => void) | null = null;
   rows = new Uint32Array(FIRST_CAPACITY * ROW_WORDS);
 
   /** False when it fits no row. */
   add(seat: Seat): boolean {
+    this.finish?.();
     const index = this.seats.length;
     if (index * ROW_WORDS === this.rows.length) {
       const rows = new Uint32Array(this.rows.length * 2);
@@ -47,16 +51,15 @@ export class SeatTable {
     seat.index = index;
     this.seats.push(seat);
     this.addresses.push(seat.transport.address);
-    if (seat.numbers) this.numbered += 1;
     return true;
   }
 
   /** The last one moves to the free place. */
   remove(seat: Seat): void {
+    this.finish?.();
     const last = this.seats.pop();
     const address = this.addresses.pop();
     if (!last || address === undefined) return;
-    if (seat.numbers) this.numbered -= 1;
     if (last === seat) return;
     const from = last.index * ROW_WORDS;
     this.rows.copyWithin(seat.index * ROW_WORDS, from, from + ROW_WORDS);
@@ -72,15 +75,21 @@ function writeRow(row: Uint32Array, seat: Seat): boolean {
   const address = addressWords(transport.address);
   if (!address || template.length > TEMPLATE_BYTES || passing.length > MAX_PASSING) return false;
   row.fill(0);
-  row[ROW.cipher] = transport.srtp.cipher.handle;
+  const { handle } = transport.srtp.cipher;
+  row[ROW.cipher] = handle;
   row[ROW.ssrc] = seat.ssrc;
-  row[ROW.payloadType] = seat.payloadType;
+  if (handle !== 0 && seat.numbers) {
+    if (!seat.numbers.memory) return false;
+    const at = ptr(seat.numbers.memory);
+    row[ROW.numbers] = at % WORD;
+    row[ROW.numbers + 1] = Math.floor(at / WORD);
+  }
   new Float64Array(row.buffer, row.byteOffset + ROW.sequenceOffset * 4, 1)[0] = seat.sequenceOffset;
   row[ROW.timestampOffset] = seat.timestampOffset;
   row[ROW.pictureIdOffset] = vp8Offsets?.pictureId ?? 0;
   row[ROW.tl0Offset] = vp8Offsets?.tl0PicIdx ?? 0;
   row[ROW.keyIdxOffset] = vp8Offsets?.keyIdx ?? 0;
-  row[ROW.port] = transport.port;
+  row[ROW.port] = transport.port | (seat.payloadType << 16);
   row.set(address, ROW.address);
   const bytes = new Uint8Array(row.buffer, row.byteOffset, ROW_WORDS * 4);
   bytes.set([template.length, absSendTimeAt, transportSequenceAt, twoByte ? 1 : 0], ROW.extensions * 4);

@@ -72,14 +72,15 @@ export class SendBatch {
     this.#taken(1);
   }
 
-  /** Native code has filled the next `count` slots and their destinations. */
-  commitFilled(count: number, addresses: readonly string[], from: number): void {
-    const at = this.#count;
-    for (let i = 0; i < count; i++) {
-      this.addresses[at + i] = addresses[from + i] as string;
-      this.located[at + i] = 1;
-    }
-    this.#taken(count);
+  /** Native code has filled the next slots and their destinations: so many `packets` for each of `count` addresses. */
+  commitFilled(addresses: readonly string[], from: number, count: number, packets: number): void {
+    let at = this.#count;
+    for (let i = from; i < from + count; i++)
+      for (let end = at + packets; at < end; at++) {
+        this.addresses[at] = addresses[i] as string;
+        this.located[at] = 1;
+      }
+    this.#taken(count * packets);
   }
 
   #taken(count: number): void {

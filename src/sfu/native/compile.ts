@@ -2,9 +2,11 @@
 import { mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-export const NATIVE_SOURCES = ["srtp.c", "fan-out.c", "send.c"].map((file) => join(import.meta.dir, file));
+export const NATIVE_SOURCES = ["ciphers.c", "srtp.c", "receivers.c", "fan-out.c", "send.c", "intake.c", "bell.c"].map(
+  (file) => join(import.meta.dir, file),
+);
 
-const HEADER = join(import.meta.dir, "native.h");
+const HEADERS = ["native.h", "cipher.h"].map((file) => join(import.meta.dir, file));
 
 const COMPILERS = ["cc", "gcc", "clang"];
 const COMMON = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror"];
@@ -27,7 +29,7 @@ export type Compiled = { ok: true } | { ok: false; reason: string };
 /** Changes with everything that goes into the library. */
 export function nativeFingerprint(): string {
   const hasher = new Bun.CryptoHasher("sha256");
-  for (const file of [...NATIVE_SOURCES, HEADER]) hasher.update(readFileSync(file));
+  for (const file of [...NATIVE_SOURCES, ...HEADERS]) hasher.update(readFileSync(file));
   return hasher
     .update(JSON.stringify([process.arch, COMMON, SHARED_OBJECT, LIBCRYPTO]))
     .digest("hex")

@@ -1,5 +1,5 @@
 // The costly part of the packet path: every viewer's copy of a packet. What a copy looks like is decided in TypeScript
-// (packet/fan-out.ts), which also does all of this where no C compiler was at hand: byte for byte the same packets. Nothing
+// (forwarding/fan-out.ts), which also does all of this where no C compiler was at hand: byte for byte the same packets. Nothing
 // given to a function here is trusted: every number is checked against the memory it points into.
 
 #include <stddef.h>
@@ -10,6 +10,8 @@
 #define ABSENT 255u
 #define RTX_BYTES 2u
 #define MAX_OVERHEAD 20u
+// Known to native-fan-out-alike.ts as well.
+#define MAX_RUN 32u
 // Rollovers have 32 bits.
 #define MAX_EXTENDED 281474976710656.0
 
@@ -38,7 +40,8 @@ EXPORT void stoa_fan_out(engine *e, uint8_t *arena, uint32_t arena_bytes, const 
   }
 }
 
-_Static_assert(sizeof(seat) == 128, "a row of packet/seat-table.ts");
+_Static_assert(sizeof(seat) == 128, "a row of forwarding/seat-table.ts");
+_Static_assert(sizeof(source) == 280, "a packet of native-fan-out-alike.ts");
 
 static uint8_t *write16(uint8_t *p, uint32_t value) {
   p[0] = (uint8_t)(value >> 8);
@@ -49,6 +52,7 @@ static uint8_t *write16(uint8_t *p, uint32_t value) {
 static uint8_t *write32(uint8_t *p, uint32_t value) { return write16(write16(p, value >> 16), value); }
 
 static int is_sound(const source *from) {
+  if (!from->data) return 0;
   if (from->data_bytes > SLOT_BYTES || from->payload_at > from->data_bytes || from->element_count > MAX_ELEMENTS) return 0;
   if (from->payload_bytes > from->data_bytes - from->payload_at || from->vp8_bytes > from->payload_bytes) return 0;
   uint32_t vp8 = from->vp8_bytes;
@@ -69,14 +73,14 @@ static uint8_t passes_as(const seat *to, uint32_t id) {
 }
 
 // Writes the header's extensions and returns where they end, or NULL: with them the packet fits no slot.
-static uint8_t *write_extensions(uint8_t *at, const uint8_t *limit, const seat *to, const source *from, const uint8_t *data) {
+static uint8_t *write_extensions(uint8_t *at, const uint8_t *limit, const seat *to, const source *from, uint32_t number) {
   uint8_t *start = at + 4, *end = start + to->template_bytes;
   memcpy(start, to->template, to->template_bytes);
   if (to->abs_send_time_at != ABSENT) {
     start[to->abs_send_time_at] = (uint8_t)(from->abs_send_time >> 16);
     write16(start + to->abs_send_time_at + 1, from->abs_send_time);
   }
-  if (to->transport_sequence_at != ABSENT) write16(start + to->transport_sequence_at, to->transport_sequence);
+  if (to->transport_sequence_at != ABSENT) write16(start + to->transport_sequence_at, number);
   for (uint32_t i = 0; i < from->element_count; i++) {
     uint32_t bytes = from->elements[i].bytes;
     uint8_t id = passes_as(to, from->elements[i].id);
@@ -88,7 +92,7 @@ static uint8_t *write_extensions(uint8_t *at, const uint8_t *limit, const seat *
     } else {
       *end++ = (uint8_t)(id << 4 | (bytes - 1));
     }
-    memcpy(end, data + from->elements[i].at, bytes);
+    memcpy(end, from->data + from->elements[i].at, bytes);
     end += bytes;
   }
   if (end == start) return at;
@@ -109,40 +113,55 @@ static void rewrite_vp8(uint8_t *payload, const source *from, const seat *to) {
   }
 }
 
+// As SentPackets.next in rtcp/twcc-feedback.ts: 16 bits of number, 16 of size.
+static uint32_t take_number(numbers *n, const source *from) {
+  uint32_t number = n->next & 0xffff;
+  n->next = (number + 1) & 0xffff;
+  n->entries[number % NUMBERS_KEPT].sent_at_ms = from->now_ms;
+  n->entries[number % NUMBERS_KEPT].what = number + from->data_bytes * 65536.0;
+  return number;
+}
+
 // Returns the length of the protected copy, or 0.
-static uint32_t write_copy(engine *e, uint8_t *packet, const source *from, const uint8_t *data, const seat *to) {
+static uint32_t write_copy(engine *e, uint8_t *packet, const source *from, const seat *to) {
+  uint32_t transport_number = to->numbers ? take_number(to->numbers, from) : 0;
   cipher *c = find_cipher(e, to->cipher);
   double outgoing = from->extended - to->sequence_offset;
   if (!c || !(outgoing >= 0 && outgoing < MAX_EXTENDED) || to->template_bytes > sizeof to->template) return 0;
   if (to->abs_send_time_at != ABSENT && to->abs_send_time_at + 3u > to->template_bytes) return 0;
   if (to->transport_sequence_at != ABSENT && to->transport_sequence_at + 2u > to->template_bytes) return 0;
   uint64_t number = (uint64_t)outgoing;
-  uint8_t *payload = write_extensions(packet + RTP_HEADER_BYTES, packet + SLOT_BYTES, to, from, data);
+  uint8_t *payload = write_extensions(packet + RTP_HEADER_BYTES, packet + SLOT_BYTES, to, from, transport_number);
   if (!payload) return 0;
   uint32_t header_length = (uint32_t)(payload - packet);
   if (header_length + RTX_BYTES + from->payload_bytes + MAX_OVERHEAD > SLOT_BYTES) return 0;
   packet[0] = 0x80 | (header_length > RTP_HEADER_BYTES ? 0x10 : 0);
   packet[1] = (uint8_t)((from->marker ? 0x80 : 0) | (to->payload_type & 0x7f));
   write32(write32(write16(packet + 2, (uint32_t)number), from->timestamp + to->timestamp_offset), to->ssrc);
-  memcpy(payload, data + from->payload_at, from->payload_bytes);
+  memcpy(payload, from->data + from->payload_at, from->payload_bytes);
   if (from->vp8_bytes > 0) rewrite_vp8(payload, from, to);
   return seal(c, packet, header_length, header_length + from->payload_bytes, (uint32_t)(number >> 16));
 }
 
-// A copy for each of `count` seats, in the slots of the arena from `slot` on, and where each goes. A length of 0: refused.
-EXPORT uint32_t stoa_fan_out_alike(engine *e, uint8_t *arena, uint32_t arena_bytes, uint32_t slot, destination *destinations,
-                                   const source *from, const uint8_t *data, uint32_t data_bytes, const seat *seats,
-                                   uint32_t count) {
-  if (!e || !arena || !destinations || !from || !data || !seats) return 0;
-  if (count > MAX_BATCH || slot > MAX_BATCH || slot + count > arena_bytes / SLOT_BYTES) return 0;
-  if (from->data_bytes > data_bytes || !is_sound(from)) return 0;
-  for (uint32_t i = 0; i < count; i++) {
-    const seat *to = &seats[i];
-    destination *there = &destinations[slot + i];
-    memcpy(there->address, to->address, sizeof there->address);
-    there->scope = 0;
-    there->port = (uint16_t)to->port;
-    there->length = (uint16_t)write_copy(e, arena + (size_t)(slot + i) * SLOT_BYTES, from, data, to);
+// Copies of `packet_count` packets for each of `seat_count` seats, in the slots of the arena from `slot` on, and where each
+// goes: viewer by viewer, so that what is for one lies together and leaves together. A length of 0: refused.
+EXPORT uint32_t stoa_fan_out_run(engine *e, uint8_t *arena, uint32_t arena_bytes, uint32_t slot, destination *destinations,
+                                 const source *packets, uint32_t packet_count, const seat *seats, uint32_t seat_count) {
+  if (!e || !arena || !destinations || !packets || !seats) return 0;
+  if (packet_count > MAX_RUN || seat_count > MAX_BATCH || slot > MAX_BATCH) return 0;
+  uint32_t count = packet_count * seat_count;
+  if (count > MAX_BATCH || slot + count > arena_bytes / SLOT_BYTES) return 0;
+  int sound[MAX_RUN];
+  for (uint32_t p = 0; p < packet_count; p++) sound[p] = is_sound(&packets[p]);
+  for (uint32_t s = 0; s < seat_count; s++) {
+    const seat *to = &seats[s];
+    for (uint32_t p = 0; p < packet_count; p++, slot++) {
+      destination *there = &destinations[slot];
+      memcpy(there->address, to->address, sizeof there->address);
+      there->scope = 0;
+      there->port = to->port;
+      there->length = sound[p] ? (uint16_t)write_copy(e, arena + (size_t)slot * SLOT_BYTES, &packets[p], to) : 0;
+    }
   }
   return count;
 }

@@ -1,4 +1,4 @@
-/** The functions of srtp.c, fan-out.c and send.c. */
+/** The functions of the C files. */
 import { dlopen, FFIType, type Pointer } from "bun:ffi";
 
 const { ptr, u32, i32 } = FFIType;
@@ -11,9 +11,21 @@ const SYMBOLS = {
   stoa_live_ciphers: { args: [ptr], returns: u32 },
   stoa_protect: { args: [ptr, u32, ptr, u32, u32, u32, u32], returns: u32 },
   stoa_unprotect: { args: [ptr, u32, ptr, u32, u32, u32, u32], returns: i32 },
+  stoa_protect_rtcp: { args: [ptr, u32, ptr, u32, u32, u32], returns: u32 },
+  stoa_unprotect_rtcp: { args: [ptr, u32, ptr, u32, u32, u32], returns: i32 },
   stoa_fan_out: { args: [ptr, ptr, u32, ptr, u32, ptr, u32], returns: FFIType.void },
-  stoa_fan_out_alike: { args: [ptr, ptr, u32, u32, ptr, ptr, ptr, u32, ptr, u32], returns: u32 },
-  stoa_send: { args: [i32, ptr, u32, ptr, u32, ptr], returns: u32 },
+  stoa_fan_out_run: { args: [ptr, ptr, u32, u32, ptr, ptr, u32, ptr, u32], returns: u32 },
+  stoa_send: { args: [i32, u32, ptr, u32, ptr, u32, ptr], returns: u32 },
+  stoa_add_receiver: { args: [ptr, u32], returns: u32 },
+  stoa_remove_receiver: { args: [ptr, u32], returns: FFIType.void },
+  stoa_receive_rtp: { args: [ptr, u32, ptr, u32, u32], returns: i32 },
+  stoa_receive_rtcp: { args: [ptr, u32, ptr, u32, u32], returns: i32 },
+  stoa_set_path: { args: [ptr, ptr, u32, u32, u32, u32], returns: u32 },
+  stoa_remove_path: { args: [ptr, ptr, u32, u32], returns: FFIType.void },
+  stoa_take: { args: [ptr, i32, ptr, u32, u32, ptr, u32], returns: u32 },
+  stoa_adopt: { args: [i32], returns: i32 },
+  stoa_ring: { args: [i32], returns: FFIType.void },
+  stoa_release: { args: [i32], returns: FFIType.void },
 } as const;
 
 export type NativeFunctions = ReturnType<typeof dlopen<typeof SYMBOLS>>["symbols"];

@@ -1,34 +1,46 @@
-// SRTP by libcrypto. RTCP is rare, and left to TypeScript.
+// SRTP and SRTCP by libcrypto.
 
-import { createSrtpCipher } from "../srtp/srtp.ts";
 import type { SrtpCipher } from "../srtp/srtp-cipher.ts";
 import { deriveSessionKeys, type SrtpMasterKey } from "../srtp/srtp-keys.ts";
 import type { NativeEngine } from "./library.ts";
 
 const PROFILE_NUMBER = { AEAD_AES_128_GCM: 1, AES_CM_128_HMAC_SHA1_80: 2 } as const;
+const INDEX_BYTES = 4;
+/** GCM has its tag of 16 bytes before the index of control, CM its 10 bytes behind it. */
+const LAYOUT = {
+  AEAD_AES_128_GCM: { rtpOverhead: 16, rtcpOverhead: 16 + INDEX_BYTES, tagFirst: true },
+  AES_CM_128_HMAC_SHA1_80: { rtpOverhead: 10, rtcpOverhead: 10 + INDEX_BYTES, tagFirst: false },
+} as const;
+/** As srtp.c has them: key, salt and HMAC key of media, then of control. */
 const SALT_AT = 16;
 const AUTH_AT = 30;
-const KEY_BYTES = 50;
+const HALF_KEY_BYTES = 50;
 
 export class NativeCipher implements SrtpCipher {
   readonly rtpOverhead: number;
   readonly rtcpOverhead: number;
   readonly #native: NativeEngine;
-  readonly #rtcp: SrtpCipher;
+  readonly #indexOffset: SrtpCipher["rtcpIndexOffset"];
   #handle: number;
 
   constructor(native: NativeEngine, master: SrtpMasterKey) {
-    const { rtpKey, rtpSalt, rtpAuth } = deriveSessionKeys(master);
-    const keys = new Uint8Array(KEY_BYTES);
-    keys.set(rtpKey);
-    keys.set(rtpSalt, SALT_AT);
-    keys.set(rtpAuth, AUTH_AT);
+    const { rtpKey, rtpSalt, rtpAuth, rtcpKey, rtcpSalt, rtcpAuth } = deriveSessionKeys(master);
+    const keys = new Uint8Array(2 * HALF_KEY_BYTES);
+    for (const [half, [key, salt, auth]] of [
+      [rtpKey, rtpSalt, rtpAuth] as const,
+      [rtcpKey, rtcpSalt, rtcpAuth] as const,
+    ].entries()) {
+      keys.set(key, half * HALF_KEY_BYTES);
+      keys.set(salt, half * HALF_KEY_BYTES + SALT_AT);
+      keys.set(auth, half * HALF_KEY_BYTES + AUTH_AT);
+    }
     this.#native = native;
-    this.#rtcp = createSrtpCipher(master);
-    this.rtpOverhead = this.#rtcp.rtpOverhead;
-    this.rtcpOverhead = this.#rtcp.rtcpOverhead;
+    const { rtpOverhead, rtcpOverhead, tagFirst } = LAYOUT[master.profile];
+    this.rtpOverhead = rtpOverhead;
+    this.rtcpOverhead = rtcpOverhead;
+    this.#indexOffset = (length) => length - (tagFirst ? INDEX_BYTES : rtcpOverhead);
     const profile = PROFILE_NUMBER[master.profile];
-    this.#handle = native.functions.stoa_add_cipher(native.engine, profile, keys, KEY_BYTES);
+    this.#handle = native.functions.stoa_add_cipher(native.engine, profile, keys, keys.length);
     keys.fill(0);
     if (this.#handle === 0) throw new Error("no room for another SRTP key");
   }
@@ -54,15 +66,17 @@ export class NativeCipher implements SrtpCipher {
   }
 
   encryptRtcp(data: Uint8Array, length: number, index: number): number {
-    return this.#rtcp.encryptRtcp(data, length, index);
+    const { functions, engine } = this.#native;
+    return functions.stoa_protect_rtcp(engine, this.#handle, data, data.length, length, index);
   }
 
   decryptRtcp(data: Uint8Array, length: number, index: number): number {
-    return this.#rtcp.decryptRtcp(data, length, index);
+    const { functions, engine } = this.#native;
+    return functions.stoa_unprotect_rtcp(engine, this.#handle, data, data.length, length, index);
   }
 
   rtcpIndexOffset(length: number): number {
-    return this.#rtcp.rtcpIndexOffset(length);
+    return this.#indexOffset(length);
   }
 
   close(): void {

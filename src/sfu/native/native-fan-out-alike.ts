@@ -1,112 +1,147 @@
-// An audience's copies of one packet, all made by one call: what TypeScript has to say is the packet and the table of seats.
+// An audience's copies of packets, made by one call for all packets that come in a row: what TypeScript has to say is the
+// packets and the table of seats. Copies are put off until something else is to be sent or the seats change, as a browser sends
+// all packets of a frame at once: then they are made viewer by viewer, and leave as one message for each.
 
+import { ptr } from "bun:ffi";
+import type { Audience } from "../forwarding/audience.ts";
 import { createFanOutAlike, type FanOutAlike, MAX_PACKET_BYTES } from "../forwarding/fan-out.ts";
-import { ROW, ROW_WORDS, type SeatTable } from "../forwarding/seat-table.ts";
+import { ROW_WORDS } from "../forwarding/seat-table.ts";
+import type { SendBatch } from "../forwarding/send-batch.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
 import { absSendTime } from "../rtp/ntp.ts";
 import type { RtpView } from "../rtp/rtp.ts";
 import type { NativeEngine } from "./library.ts";
 
-/** Fields of `source` in native.h, 32 bits each, behind the double that it begins with. */
+/** Fields of `source` in native.h, 32 bits each, behind the two doubles that it begins with. */
 const SOURCE = {
-  dataBytes: 2,
-  payloadAt: 3,
-  payloadBytes: 4,
-  timestamp: 5,
-  marker: 6,
-  absSendTime: 7,
-  vp8Bytes: 8,
-  pictureIdAt: 9,
-  wide: 10,
-  pictureId: 11,
-  tl0At: 12,
-  tl0: 13,
-  keyIdxAt: 14,
-  keyIdx: 15,
-  elementCount: 16,
-  elements: 17,
+  /** 64 bits. */
+  data: 4,
+  dataBytes: 6,
+  payloadAt: 7,
+  payloadBytes: 8,
+  timestamp: 9,
+  marker: 10,
+  absSendTime: 11,
+  vp8Bytes: 12,
+  pictureIdAt: 13,
+  wide: 14,
+  pictureId: 15,
+  tl0At: 16,
+  tl0: 17,
+  keyIdxAt: 18,
+  keyIdx: 19,
+  elementCount: 20,
+  elements: 21,
 } as const;
+const SOURCE_WORDS = 70;
 const ELEMENT_WORDS = 3;
 const MAX_ELEMENTS = 16;
-const SOURCE_WORDS = 66;
+/** Known to fan-out.c as well. */
+const MAX_RUN = 32;
+const WORD = 0x100000000;
 
-export function createNativeFanOutAlike(native: NativeEngine): FanOutAlike {
-  const source = new Uint32Array(SOURCE_WORDS);
-  const extended = new Float64Array(source.buffer, 0, 1);
-
+export function createNativeFanOutAlike(native: NativeEngine): { fanOutAlike: FanOutAlike; finishAlike(): void } {
+  const sources = new Uint32Array(new ArrayBuffer(MAX_RUN * SOURCE_WORDS * 4));
+  const doubles = new Float64Array(sources.buffer);
   const oneByOne = createFanOutAlike();
+  /** The run of packets that wait for their copies. Its bytes are held on to here. */
+  const waiting: Uint8Array[] = [];
+  let audience: Audience | null = null;
+  let batch: SendBatch | null = null;
 
   /** False: it has more extensions than there is room for. */
-  const describe = ({ view, vp8, extended: number }: SourcePacket, nowMs: number, rewritesVp8: boolean): boolean => {
-    extended[0] = number;
-    source[SOURCE.dataBytes] = view.length;
-    source[SOURCE.payloadAt] = view.payloadOffset;
-    source[SOURCE.payloadBytes] = view.payloadLength;
-    source[SOURCE.timestamp] = view.timestamp;
-    source[SOURCE.marker] = view.marker ? 1 : 0;
-    source[SOURCE.absSendTime] = absSendTime(nowMs);
-    source[SOURCE.vp8Bytes] = rewritesVp8 ? vp8.length : 0;
-    source[SOURCE.pictureIdAt] = vp8.pictureId >= 0 ? vp8.pictureIdAt : 0;
-    source[SOURCE.wide] = vp8.wide ? 1 : 0;
-    source[SOURCE.pictureId] = vp8.pictureId;
-    source[SOURCE.tl0At] = vp8.tl0PicIdx >= 0 ? vp8.tl0At : 0;
-    source[SOURCE.tl0] = vp8.tl0PicIdx;
-    source[SOURCE.keyIdxAt] = vp8.keyIdx >= 0 ? vp8.tidAt : 0;
-    source[SOURCE.keyIdx] = vp8.keyIdx;
-    const elements = listElements(view, source);
-    source[SOURCE.elementCount] = elements;
-    return elements <= MAX_ELEMENTS;
+  const describe = ({ view, vp8, extended }: SourcePacket, nowMs: number, rewritesVp8: boolean): boolean => {
+    const at = waiting.length * SOURCE_WORDS;
+    const elements = listElements(view, sources, at);
+    if (elements > MAX_ELEMENTS) return false;
+    const address = ptr(view.data);
+    doubles[at / 2] = extended;
+    doubles[at / 2 + 1] = nowMs;
+    sources[at + SOURCE.data] = address % WORD;
+    sources[at + SOURCE.data + 1] = Math.floor(address / WORD);
+    sources[at + SOURCE.dataBytes] = view.length;
+    sources[at + SOURCE.payloadAt] = view.payloadOffset;
+    sources[at + SOURCE.payloadBytes] = view.payloadLength;
+    sources[at + SOURCE.timestamp] = view.timestamp;
+    sources[at + SOURCE.marker] = view.marker ? 1 : 0;
+    sources[at + SOURCE.absSendTime] = absSendTime(nowMs);
+    sources[at + SOURCE.vp8Bytes] = rewritesVp8 ? vp8.length : 0;
+    sources[at + SOURCE.pictureIdAt] = vp8.pictureId >= 0 ? vp8.pictureIdAt : 0;
+    sources[at + SOURCE.wide] = vp8.wide ? 1 : 0;
+    sources[at + SOURCE.pictureId] = vp8.pictureId;
+    sources[at + SOURCE.tl0At] = vp8.tl0PicIdx >= 0 ? vp8.tl0At : 0;
+    sources[at + SOURCE.tl0] = vp8.tl0PicIdx;
+    sources[at + SOURCE.keyIdxAt] = vp8.keyIdx >= 0 ? vp8.tidAt : 0;
+    sources[at + SOURCE.keyIdx] = vp8.keyIdx;
+    sources[at + SOURCE.elementCount] = elements;
+    waiting.push(view.data);
+    return true;
   };
 
-  return (packet, audience, nowMs, batch) => {
-    const { view } = packet;
+  const finishAlike = (): void => {
+    const packets = waiting.length;
+    if (packets === 0 || !audience || !batch) return;
     const { table } = audience;
-    const { seats, addresses } = table;
-    if (view.length > MAX_PACKET_BYTES) return;
-    // All of an audience have the same codec, as they have the same source.
-    if (!describe(packet, nowMs, seats[0]?.vp8Offsets !== null)) return oneByOne(packet, audience, nowMs, batch);
-    if (table.numbered > 0) number(table, view.length, nowMs);
-    const { arena, destinations } = batch;
-    for (let done = 0; done < seats.length; ) {
-      const count = Math.min(seats.length - done, batch.capacity - batch.count);
+    const to = batch;
+    table.finish = null;
+    audience = null;
+    for (let done = 0; done < table.seats.length; ) {
+      const room = Math.floor((to.capacity - to.count) / packets);
+      if (room === 0) {
+        to.flush();
+        continue;
+      }
+      const count = Math.min(table.seats.length - done, room);
       const rows = done === 0 ? table.rows : table.rows.subarray(done * ROW_WORDS);
-      const filled = native.functions.stoa_fan_out_alike(
+      const { arena, destinations } = to;
+      const filled = native.functions.stoa_fan_out_run(
         native.engine,
         arena,
         arena.length,
-        batch.count,
+        to.count,
         destinations,
-        source,
-        view.data,
-        view.data.length,
+        sources,
+        packets,
         rows,
         count,
       );
-      if (filled !== count) return;
-      batch.commitFilled(count, addresses, done);
+      if (filled !== count * packets) break;
+      to.commitFilled(table.addresses, done, count, packets);
       done += count;
     }
+    waiting.length = 0;
   };
-}
 
-function number({ seats, rows }: SeatTable, bytes: number, nowMs: number): void {
-  for (let i = 0; i < seats.length; i++) {
-    const numbers = seats[i]?.numbers;
-    if (numbers) rows[i * ROW_WORDS + ROW.transportSequence] = numbers.next(bytes, nowMs);
-  }
+  const fanOutAlike: FanOutAlike = (packet, to, nowMs, into) => {
+    const { view } = packet;
+    if (audience !== to || batch !== into || waiting.length === Math.min(MAX_RUN, into.capacity)) finishAlike();
+    const { table } = to;
+    if (view.length > MAX_PACKET_BYTES || table.seats.length === 0) return;
+    // All of an audience have the same codec, as they have the same source.
+    if (!describe(packet, nowMs, table.seats[0]?.vp8Offsets !== null)) {
+      finishAlike();
+      oneByOne(packet, to, nowMs, into);
+      return;
+    }
+    audience = to;
+    batch = into;
+    table.finish = finishAlike;
+  };
+
+  return { fanOutAlike, finishAlike };
 }
 
 /** Returns how many there are, or more than there is room for. */
-function listElements(view: RtpView, source: Uint32Array): number {
+function listElements(view: RtpView, sources: Uint32Array, source: number): number {
   let at = view.extensionOffset;
   let count = 0;
   for (; count <= MAX_ELEMENTS && view.nextExtension(at); count++) {
     at = view.elementOffset + view.elementLength;
     if (count === MAX_ELEMENTS) continue;
-    const word = SOURCE.elements + count * ELEMENT_WORDS;
-    source[word] = view.elementId;
-    source[word + 1] = view.elementOffset;
-    source[word + 2] = view.elementLength;
+    const word = source + SOURCE.elements + count * ELEMENT_WORDS;
+    sources[word] = view.elementId;
+    sources[word + 1] = view.elementOffset;
+    sources[word + 2] = view.elementLength;
   }
   return count;
 }

@@ -18,7 +18,7 @@ export function openNativePath(libraryPath: string): NativePath {
     name: "native",
     createCipher: (master) => new NativeCipher(native, master),
     fanOut: createNativeFanOut(native),
-    fanOutAlike: createNativeFanOutAlike(native),
+    ...createNativeFanOutAlike(native),
     send: createNativeSend(native),
     liveCiphers: () => functions.stoa_live_ciphers(native.engine),
     close: () => {

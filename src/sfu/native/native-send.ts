@@ -23,7 +23,7 @@ export function createNativeSend({ functions }: NativeEngine): SendDirectly {
     return address;
   };
 
-  return (fd, batch, count) => {
+  return ({ fd, isV6 }, batch, count) => {
     const { arena, addresses, located, destinations } = batch;
     let ready = 0;
     for (; ready < count; ready++) {
@@ -33,7 +33,7 @@ export function createNativeSend({ functions }: NativeEngine): SendDirectly {
       for (let i = 0; i < ADDRESS_WORDS; i++) destinations[ready * DESTINATION_WORDS + i] = address[i] as number;
     }
     if (ready === 0) return false;
-    const done = functions.stoa_send(fd, arena, arena.length, destinations, ready, grouping) === 1;
+    const done = functions.stoa_send(fd, isV6 ? 1 : 0, arena, arena.length, destinations, ready, grouping) === 1;
     if (done && ready === count) return true;
     if (done) for (let i = 0; i < ready; i++) batch.done(i);
     return false;

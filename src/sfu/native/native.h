@@ -7,7 +7,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-// Known to packet/send-batch.ts as well.
+// Known to forwarding/send-batch.ts as well.
 #define SLOT_BYTES 2304u
 #define MAX_BATCH 200u
 
@@ -28,9 +28,11 @@ typedef struct {
 #define MAX_ELEMENTS 16u
 #define MAX_PASSING 8
 
-// What there is to know of a packet that goes to a whole audience (native-fan-out-alike.ts fills it in).
+// What there is to know of a packet that goes to a whole audience (native-fan-out-alike.ts fills it in). `data` is its plain
+// bytes, which TypeScript holds on to until the call is over.
 typedef struct {
-  double extended;
+  double extended, now_ms;
+  const uint8_t *data;
   uint32_t data_bytes, payload_at, payload_bytes, timestamp, marker, abs_send_time;
   // VP8: length of the descriptor, 0 for other codecs; then places in it, 0 for what is not there, and values.
   uint32_t vp8_bytes, picture_id_at, wide, picture_id, tl0_at, tl0, key_idx_at, key_idx;
@@ -38,21 +40,51 @@ typedef struct {
   struct {
     uint32_t id, at, bytes;
   } elements[MAX_ELEMENTS];
+  uint32_t unused;
 } source;
 
-// A viewer in the audience: what all of its copies have in common (packet/seat-table.ts).
+#define NUMBERS_KEPT 2048u
+
+// Transport-wide sequence numbers of one viewer, and when each was sent (rtcp/twcc-feedback.ts).
 typedef struct {
-  uint32_t cipher, ssrc, payload_type, transport_sequence;
+  uint32_t next, unused;
+  struct {
+    double sent_at_ms, what;
+  } entries[NUMBERS_KEPT];
+} numbers;
+
+// A viewer in the audience: what all of its copies have in common (forwarding/seat-table.ts). `numbers` is NULL when it wants
+// none; else it is memory that TypeScript holds on to for as long as the row is there.
+typedef struct {
+  uint32_t cipher, ssrc;
+  numbers *numbers;
   double sequence_offset;
-  uint32_t timestamp_offset, picture_id_offset, tl0_offset, key_idx_offset, port;
+  uint32_t timestamp_offset, picture_id_offset, tl0_offset, key_idx_offset;
+  uint16_t port;
+  uint8_t payload_type, unused;
   uint8_t template_bytes, abs_send_time_at, transport_sequence_at, two_byte;
   uint8_t address[16];
   uint8_t template[48];
   uint8_t passing_from[MAX_PASSING], passing_to[MAX_PASSING];
 } seat;
 
+// Why a packet was refused, to native-receiver.ts as well.
+enum { MALFORMED = -1, REPLAYED = -2, UNAUTHENTIC = -3, TOO_MANY_STREAMS = -4 };
+
+// A datagram that was taken (native-intake.ts reads them). Kinds up to 4 are refusals.
+enum { RECORD_RAW = 8, RECORD_RTP = 9, RECORD_RTCP = 10 };
+
+typedef struct {
+  // Where its bytes lie, and how many there are of them, as they came and once opened.
+  uint32_t kind, path, at, length, plain;
+  uint8_t address[16];
+  uint32_t scope, port;
+} record;
+
 typedef struct engine engine;
 typedef struct cipher cipher;
+typedef struct receiver receiver;
+typedef struct intake intake;
 
 // NULL where there is none of that number.
 cipher *find_cipher(const engine *e, uint32_t number);

@@ -144,18 +144,16 @@ static uint32_t transmit(int fd, struct mmsghdr *messages, uint32_t count, uint3
 
 // Sends the first `count` slots of the arena and returns 1 when no packet is left. Otherwise those that are done with have
 // a length of 0 afterwards. `grouping` becomes 0 where groups turn out to be impossible.
-EXPORT uint32_t stoa_send(int32_t fd, uint8_t *arena, uint32_t arena_bytes, destination *to, uint32_t count,
+EXPORT uint32_t stoa_send(int32_t fd, uint32_t is_v6, uint8_t *arena, uint32_t arena_bytes, destination *to, uint32_t count,
                           uint32_t *grouping) {
   group groups[MAX_BATCH];
   uint16_t of[MAX_BATCH];
   struct mmsghdr messages[MAX_BATCH];
   struct iovec vectors[MAX_BATCH];
-  struct sockaddr_in6 addresses[MAX_BATCH], own;
+  struct sockaddr_in6 addresses[MAX_BATCH];
   control controls[MAX_BATCH];
-  socklen_t own_bytes = sizeof own;
   if (!arena || !to || !grouping || count > MAX_BATCH || count > arena_bytes / SLOT_BYTES) return 0;
-  if (getsockname(fd, (struct sockaddr *)&own, &own_bytes) != 0) return 0;
-  int family = own.sin6_family;
+  int family = is_v6 ? AF_INET6 : AF_INET;
   uint32_t made = gather(to, count, family, *grouping != 0, groups, of);
   for (uint32_t g = 0, vector = 0; g < made; g++) {
     memset(&messages[g], 0, sizeof messages[g]);

@@ -1,41 +1,14 @@
-// SRTP by libcrypto: keys, and one packet at a time. TypeScript (packet/srtp.ts) does all of this where no C compiler was at
+// SRTP and SRTCP by libcrypto, one packet at a time. TypeScript (srtp/srtp.ts) does all of this where no C compiler was at
 // hand. Nothing given to a function here is trusted: every number is checked against the memory it points into.
 
-#define OPENSSL_SUPPRESS_DEPRECATED
+#include "cipher.h"
 
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/sha.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "native.h"
-
-// Known to native-cipher.ts as well.
-#define KEY_BYTES 50u
 #define GCM_TAG_BYTES 16u
 #define CM_TAG_BYTES 10u
-enum { PROFILE_GCM = 1, PROFILE_CM = 2 };
-
-#define SHA1_BLOCK_BYTES 64u
-#define SHA1_BYTES 20u
-#define MAX_CIPHERS (1u << 20)
-
-struct cipher {
-  uint32_t profile;
-  EVP_CIPHER_CTX *aes;
-  uint8_t salt[14];
-  // HMAC as two hashes that have already taken in the padded key.
-  SHA_CTX inner, outer;
-};
-
-struct engine {
-  EVP_CIPHER *gcm, *ctr;
-  cipher **ciphers;  // by number − 1; NULL where a number is free
-  uint32_t capacity, live, next_free;
-  uint8_t scratch[SLOT_BYTES];
-};
 
 static void write32(uint8_t *p, uint32_t value) {
   p[0] = (uint8_t)(value >> 24);
@@ -44,145 +17,109 @@ static void write32(uint8_t *p, uint32_t value) {
   p[3] = (uint8_t)value;
 }
 
-static void free_cipher(cipher *c) {
-  if (!c) return;
-  EVP_CIPHER_CTX_free(c->aes);
-  OPENSSL_cleanse(c, sizeof *c);
-  free(c);
+static int start_gcm(keys *k, uint8_t *iv, const uint8_t *header, uint32_t header_length, int encrypt) {
+  int done;
+  for (int i = 0; i < 12; i++) iv[i] ^= k->salt[i];
+  return EVP_CipherInit_ex(k->aes, NULL, NULL, NULL, iv, encrypt) == 1 &&
+         EVP_CipherUpdate(k->aes, NULL, &done, header, (int)header_length) == 1;
 }
-
-EXPORT void stoa_close(engine *e) {
-  if (!e) return;
-  for (uint32_t i = 0; i < e->capacity; i++) free_cipher(e->ciphers[i]);
-  free(e->ciphers);
-  EVP_CIPHER_free(e->gcm);
-  EVP_CIPHER_free(e->ctr);
-  OPENSSL_cleanse(e->scratch, sizeof e->scratch);
-  free(e);
-}
-
-EXPORT engine *stoa_open(void) {
-  // Neither a configuration file of the machine nor a handler at exit: this library lives inside another program.
-  if (!OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL)) return NULL;
-  engine *e = calloc(1, sizeof *e);
-  if (!e) return NULL;
-  e->gcm = EVP_CIPHER_fetch(NULL, "AES-128-GCM", NULL);
-  e->ctr = EVP_CIPHER_fetch(NULL, "AES-128-CTR", NULL);
-  if (!e->gcm || !e->ctr) {
-    stoa_close(e);
-    return NULL;
-  }
-  return e;
-}
-
-cipher *find_cipher(const engine *e, uint32_t number) {
-  return e && number > 0 && number <= e->capacity ? e->ciphers[number - 1] : NULL;
-}
-
-static int grow(engine *e) {
-  uint32_t capacity = e->capacity ? e->capacity * 2 : 64;
-  if (capacity > MAX_CIPHERS) return 0;
-  cipher **ciphers = realloc(e->ciphers, capacity * sizeof *ciphers);
-  if (!ciphers) return 0;
-  memset(ciphers + e->capacity, 0, (capacity - e->capacity) * sizeof *ciphers);
-  e->ciphers = ciphers;
-  e->capacity = capacity;
-  return 1;
-}
-
-static void start_hash(SHA_CTX *hash, const uint8_t *key, uint8_t pad) {
-  uint8_t block[SHA1_BLOCK_BYTES];
-  memset(block, pad, sizeof block);
-  for (uint32_t i = 0; i < SHA1_BYTES; i++) block[i] ^= key[i];
-  SHA1_Init(hash);
-  SHA1_Update(hash, block, sizeof block);
-  OPENSSL_cleanse(block, sizeof block);
-}
-
-// `keys`: 16 bytes of AES key, 14 of salt (the last two unused by GCM), 20 of HMAC key. Returns its number, or 0.
-EXPORT uint32_t stoa_add_cipher(engine *e, uint32_t profile, const uint8_t *keys, uint32_t bytes) {
-  if (!e || !keys || bytes != KEY_BYTES || (profile != PROFILE_GCM && profile != PROFILE_CM)) return 0;
-  if (e->live == e->capacity && !grow(e)) return 0;
-  while (e->ciphers[e->next_free % e->capacity]) e->next_free++;
-  cipher *c = calloc(1, sizeof *c);
-  if (!c) return 0;
-  c->profile = profile;
-  c->aes = EVP_CIPHER_CTX_new();
-  const EVP_CIPHER *type = profile == PROFILE_GCM ? e->gcm : e->ctr;
-  if (!c->aes || EVP_CipherInit_ex(c->aes, type, NULL, keys, NULL, 1) != 1) {
-    free_cipher(c);
-    return 0;
-  }
-  memcpy(c->salt, keys + 16, sizeof c->salt);
-  start_hash(&c->inner, keys + 30, 0x36);
-  start_hash(&c->outer, keys + 30, 0x5c);
-  uint32_t index = e->next_free++ % e->capacity;
-  e->ciphers[index] = c;
-  e->live++;
-  return index + 1;
-}
-
-EXPORT void stoa_remove_cipher(engine *e, uint32_t number) {
-  cipher *c = find_cipher(e, number);
-  if (!c) return;
-  e->ciphers[number - 1] = NULL;
-  e->live--;
-  free_cipher(c);
-}
-
-EXPORT uint32_t stoa_live_ciphers(const engine *e) { return e ? e->live : 0; }
 
 // RFC 7714 §8.1: 00 00 SSRC ROC SEQ, XOR salt.
-static int start_gcm(cipher *c, const uint8_t *packet, uint32_t header_length, uint32_t rollover, int encrypt) {
+static int start_rtp_gcm(keys *k, const uint8_t *packet, uint32_t header_length, uint32_t rollover, int encrypt) {
   uint8_t iv[12] = {0};
-  int done;
   memcpy(iv + 2, packet + 8, 4);
   write32(iv + 6, rollover);
   memcpy(iv + 10, packet + 2, 2);
-  for (int i = 0; i < 12; i++) iv[i] ^= c->salt[i];
-  return EVP_CipherInit_ex(c->aes, NULL, NULL, NULL, iv, encrypt) == 1 &&
-         EVP_CipherUpdate(c->aes, NULL, &done, packet, (int)header_length) == 1;
+  return start_gcm(k, iv, packet, header_length, encrypt);
 }
 
-// RFC 3711 §4.1.1: salt·2¹⁶ XOR SSRC·2⁶⁴ XOR index·2¹⁶.
-static int crypt_ctr(cipher *c, uint8_t *packet, uint32_t header_length, uint32_t length, uint32_t rollover) {
+// §9.1: 00 00 SSRC 00 00 index, XOR salt. §17: the E flag and the index are authenticated behind the header, although they
+// travel behind the tag.
+static int start_rtcp_gcm(keys *k, const uint8_t *packet, uint32_t index, int encrypt) {
+  uint8_t iv[12] = {0}, header[RTCP_HEADER_BYTES + RTCP_INDEX_BYTES];
+  memcpy(iv + 2, packet + 4, 4);
+  write32(iv + 8, index);
+  memcpy(header, packet, RTCP_HEADER_BYTES);
+  write32(header + RTCP_HEADER_BYTES, index | RTCP_ENCRYPTED);
+  return start_gcm(k, iv, header, sizeof header, encrypt);
+}
+
+static int seal_gcm(keys *k, uint8_t *body, uint32_t bytes) {
+  int done;
+  return EVP_CipherUpdate(k->aes, body, &done, body, (int)bytes) == 1 &&
+         EVP_CipherFinal_ex(k->aes, body + done, &done) == 1 &&
+         EVP_CIPHER_CTX_ctrl(k->aes, EVP_CTRL_AEAD_GET_TAG, GCM_TAG_BYTES, body + bytes) == 1;
+}
+
+// The tag lies behind the body. What it does not fit leaves the body as it was.
+static int open_gcm(engine *e, keys *k, uint8_t *body, uint32_t bytes) {
+  int done, rest;
+  if (EVP_CipherUpdate(k->aes, e->scratch, &done, body, (int)bytes) != 1 ||
+      EVP_CIPHER_CTX_ctrl(k->aes, EVP_CTRL_AEAD_SET_TAG, GCM_TAG_BYTES, body + bytes) != 1 ||
+      EVP_CipherFinal_ex(k->aes, e->scratch + done, &rest) != 1)
+    return 0;
+  memcpy(body, e->scratch, bytes);
+  return 1;
+}
+
+// RFC 3711 §4.1.1: salt·2¹⁶ XOR SSRC·2⁶⁴ XOR index·2¹⁶; the index is 48 bits, given as high 32 and low 16.
+static int crypt_ctr(keys *k, const uint8_t *ssrc, uint32_t high, uint32_t low, uint8_t *body, uint32_t bytes) {
   uint8_t iv[16] = {0};
   int done;
-  memcpy(iv + 4, packet + 8, 4);
-  write32(iv + 8, rollover);
-  memcpy(iv + 12, packet + 2, 2);
-  for (int i = 0; i < 14; i++) iv[i] ^= c->salt[i];
-  uint8_t *body = packet + header_length;
-  return EVP_CipherInit_ex(c->aes, NULL, NULL, NULL, iv, 1) == 1 &&
-         EVP_CipherUpdate(c->aes, body, &done, body, (int)(length - header_length)) == 1;
+  memcpy(iv + 4, ssrc, 4);
+  write32(iv + 8, high);
+  iv[12] = (uint8_t)(low >> 8);
+  iv[13] = (uint8_t)low;
+  for (int i = 0; i < 14; i++) iv[i] ^= k->salt[i];
+  return EVP_CipherInit_ex(k->aes, NULL, NULL, NULL, iv, 1) == 1 &&
+         EVP_CipherUpdate(k->aes, body, &done, body, (int)bytes) == 1;
 }
 
-static void authenticate(const cipher *c, const uint8_t *packet, uint32_t length, uint32_t rollover, uint8_t *digest) {
-  uint8_t suffix[4];
-  SHA_CTX hash = c->inner;
-  write32(suffix, rollover);
+static int crypt_rtp_ctr(keys *k, uint8_t *packet, uint32_t header_length, uint32_t length, uint32_t rollover) {
+  uint32_t sequence = (uint32_t)packet[2] << 8 | packet[3];
+  return crypt_ctr(k, packet + 8, rollover, sequence, packet + header_length, length - header_length);
+}
+
+static int crypt_rtcp_ctr(keys *k, uint8_t *packet, uint32_t length, uint32_t index) {
+  uint8_t *body = packet + RTCP_HEADER_BYTES;
+  return crypt_ctr(k, packet + 4, index >> 16, index & 0xffff, body, length - RTCP_HEADER_BYTES);
+}
+
+// `suffix` is hashed too and not sent: the rollovers of a packet of media.
+static void authenticate(const keys *k, const uint8_t *packet, uint32_t length, const uint32_t *suffix, uint8_t *digest) {
+  SHA_CTX hash = k->inner;
   SHA1_Update(&hash, packet, length);
-  SHA1_Update(&hash, suffix, sizeof suffix);
+  if (suffix) {
+    uint8_t bytes[4];
+    write32(bytes, *suffix);
+    SHA1_Update(&hash, bytes, sizeof bytes);
+  }
   SHA1_Final(digest, &hash);
-  hash = c->outer;
+  hash = k->outer;
   SHA1_Update(&hash, digest, SHA1_BYTES);
   SHA1_Final(digest, &hash);
 }
 
+static int has_tag(const keys *k, const uint8_t *packet, uint32_t length, const uint32_t *suffix) {
+  uint8_t digest[SHA1_BYTES];
+  authenticate(k, packet, length, suffix, digest);
+  return CRYPTO_memcmp(digest, packet + length, CM_TAG_BYTES) == 0;
+}
+
+static void write_tag(const keys *k, uint8_t *packet, uint32_t length, const uint32_t *suffix) {
+  uint8_t digest[SHA1_BYTES];
+  authenticate(k, packet, length, suffix, digest);
+  memcpy(packet + length, digest, CM_TAG_BYTES);
+}
+
 uint32_t seal(cipher *c, uint8_t *packet, uint32_t header_length, uint32_t length, uint32_t rollover) {
+  keys *k = &c->rtp;
   if (c->profile == PROFILE_CM) {
-    uint8_t digest[SHA1_BYTES];
-    if (!crypt_ctr(c, packet, header_length, length, rollover)) return 0;
-    authenticate(c, packet, length, rollover, digest);
-    memcpy(packet + length, digest, CM_TAG_BYTES);
+    if (!crypt_rtp_ctr(k, packet, header_length, length, rollover)) return 0;
+    write_tag(k, packet, length, &rollover);
     return length + CM_TAG_BYTES;
   }
-  uint8_t *body = packet + header_length;
-  int done;
-  if (!start_gcm(c, packet, header_length, rollover, 1) ||
-      EVP_CipherUpdate(c->aes, body, &done, body, (int)(length - header_length)) != 1 ||
-      EVP_CipherFinal_ex(c->aes, body + done, &done) != 1 ||
-      EVP_CIPHER_CTX_ctrl(c->aes, EVP_CTRL_AEAD_GET_TAG, GCM_TAG_BYTES, packet + length) != 1)
+  if (!start_rtp_gcm(k, packet, header_length, rollover, 1) || !seal_gcm(k, packet + header_length, length - header_length))
     return 0;
   return length + GCM_TAG_BYTES;
 }
@@ -198,25 +135,61 @@ EXPORT uint32_t stoa_protect(engine *e, uint32_t number, uint8_t *packet, uint32
   return seal(c, packet, header_length, length, rollover);
 }
 
-// Opens the packet in place. Returns the plain length, or −1: then not a byte of it has changed.
+int32_t open_rtp(engine *e, cipher *c, uint8_t *packet, uint32_t header_length, uint32_t length, uint32_t rollover) {
+  uint32_t end = length - tag_bytes(c);
+  keys *k = &c->rtp;
+  if (c->profile == PROFILE_CM)
+    return has_tag(k, packet, end, &rollover) && crypt_rtp_ctr(k, packet, header_length, end, rollover) ? (int32_t)end : -1;
+  return start_rtp_gcm(k, packet, header_length, rollover, 0) && open_gcm(e, k, packet + header_length, end - header_length)
+             ? (int32_t)end
+             : -1;
+}
+
 EXPORT int32_t stoa_unprotect(engine *e, uint32_t number, uint8_t *packet, uint32_t capacity, uint32_t header_length,
                               uint32_t length, uint32_t rollover) {
   cipher *c = find_cipher(e, number);
   if (!c || !packet || header_length < RTP_HEADER_BYTES || length > capacity || length > SLOT_BYTES) return -1;
   if (header_length > length || length - header_length < tag_bytes(c)) return -1;
-  uint32_t end = length - tag_bytes(c);
+  return open_rtp(e, c, packet, header_length, length, rollover);
+}
+
+// The same for control. GCM has the tag before the index, CM behind it.
+EXPORT uint32_t stoa_protect_rtcp(engine *e, uint32_t number, uint8_t *packet, uint32_t capacity, uint32_t length,
+                                  uint32_t index) {
+  cipher *c = find_cipher(e, number);
+  if (!c || !packet || length < RTCP_HEADER_BYTES || length > SLOT_BYTES || index >= RTCP_ENCRYPTED) return 0;
+  uint32_t end = length + tag_bytes(c) + RTCP_INDEX_BYTES;
+  if (capacity < end) return 0;
+  keys *k = &c->rtcp;
   if (c->profile == PROFILE_CM) {
-    uint8_t digest[SHA1_BYTES];
-    authenticate(c, packet, end, rollover, digest);
-    if (CRYPTO_memcmp(digest, packet + end, CM_TAG_BYTES) != 0) return -1;
-    return crypt_ctr(c, packet, header_length, end, rollover) ? (int32_t)end : -1;
+    if (!crypt_rtcp_ctr(k, packet, length, index)) return 0;
+    write32(packet + length, index | RTCP_ENCRYPTED);
+    write_tag(k, packet, length + RTCP_INDEX_BYTES, NULL);
+    return end;
   }
-  int done, rest;
-  if (!start_gcm(c, packet, header_length, rollover, 0) ||
-      EVP_CipherUpdate(c->aes, e->scratch, &done, packet + header_length, (int)(end - header_length)) != 1 ||
-      EVP_CIPHER_CTX_ctrl(c->aes, EVP_CTRL_AEAD_SET_TAG, GCM_TAG_BYTES, packet + end) != 1 ||
-      EVP_CipherFinal_ex(c->aes, e->scratch + done, &rest) != 1)
-    return -1;
-  memcpy(packet + header_length, e->scratch, end - header_length);
-  return (int32_t)end;
+  if (!start_rtcp_gcm(k, packet, index, 1) || !seal_gcm(k, packet + RTCP_HEADER_BYTES, length - RTCP_HEADER_BYTES)) return 0;
+  write32(packet + length + GCM_TAG_BYTES, index | RTCP_ENCRYPTED);
+  return end;
+}
+
+uint32_t rtcp_index_at(const cipher *c, uint32_t length) {
+  return length - RTCP_INDEX_BYTES - (c->profile == PROFILE_CM ? CM_TAG_BYTES : 0);
+}
+
+int32_t open_rtcp(engine *e, cipher *c, uint8_t *packet, uint32_t length, uint32_t index) {
+  uint32_t end = length - tag_bytes(c) - RTCP_INDEX_BYTES;
+  keys *k = &c->rtcp;
+  if (c->profile == PROFILE_CM)
+    return has_tag(k, packet, end + RTCP_INDEX_BYTES, NULL) && crypt_rtcp_ctr(k, packet, end, index) ? (int32_t)end : -1;
+  return start_rtcp_gcm(k, packet, index, 0) && open_gcm(e, k, packet + RTCP_HEADER_BYTES, end - RTCP_HEADER_BYTES)
+             ? (int32_t)end
+             : -1;
+}
+
+EXPORT int32_t stoa_unprotect_rtcp(engine *e, uint32_t number, uint8_t *packet, uint32_t capacity, uint32_t length,
+                                   uint32_t index) {
+  cipher *c = find_cipher(e, number);
+  if (!c || !packet || length > capacity || length > SLOT_BYTES || index >= RTCP_ENCRYPTED) return -1;
+  if (length < RTCP_HEADER_BYTES + tag_bytes(c) + RTCP_INDEX_BYTES) return -1;
+  return open_rtcp(e, c, packet, length, index);
 }

@@ -33,7 +33,7 @@ export class Downlink {
   readonly #subscriptions = new Map<string, Subscription>();
   readonly #reports: ReportSender;
   readonly #keyframeBudgets: KeyframeBudgets;
-  #sent = new SentPackets();
+  #sent: SentPackets;
   #allocation: Allocation;
   #automatic = false;
 
@@ -41,6 +41,7 @@ export class Downlink {
     this.#host = host;
     this.#room = room;
     this.#owner = owner;
+    this.#sent = new SentPackets(1, host.udp.path.finishAlike);
     this.#allocation = new Allocation(this.#sent, host);
     this.#keyframeBudgets = new KeyframeBudgets(host.now);
     this.#reports = new ReportSender((packet) => owner.receivingConnection?.sendRtcp(packet));
@@ -213,7 +214,7 @@ export class Downlink {
     this.#bySsrc.clear();
     this.#keyframeBudgets.clear();
     this.#allocation.close();
-    this.#sent = new SentPackets();
+    this.#sent = new SentPackets(1, this.#host.udp.path.finishAlike);
     this.#allocation = new Allocation(this.#sent, this.#host);
     this.rttMs = null;
     this.lossPercent = null;

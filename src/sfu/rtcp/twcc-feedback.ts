@@ -79,27 +79,40 @@ export interface AcknowledgedPacket {
 }
 
 /** Hands out transport-wide sequence numbers. */
-export type TransportSequence = { next(bytes: number, nowMs: number, probe?: number): number };
+export type TransportSequence = {
+  next(bytes: number, nowMs: number, probe?: number): number;
+  /** What it knows, for native code that does the same as `next`: `numbers` in native.h. */
+  readonly memory?: Uint32Array<ArrayBuffer>;
+};
 
 /** Of an entry: when it was sent, and which number it had, how large it was and which probe it was part of, as one number. */
 const ENTRY_DOUBLES = 2;
 const PROBE_SHIFT = 0x100000000;
+/** Before the entries: the next number, and nothing. */
+const HEAD_BYTES = 8;
 
 /** Transport-wide sequence numbers of one connection to a viewer, and when each was sent. */
 export class SentPackets implements TransportSequence {
+  readonly memory: Uint32Array<ArrayBuffer>;
   /** Side by side, because every packet of every viewer makes an entry. */
-  readonly #entries = new Float64Array(HISTORY * ENTRY_DOUBLES).fill(-1);
+  readonly #entries: Float64Array;
   readonly #clock = new ReferenceClock();
   readonly #entry: AcknowledgedPacket = { sentAtMs: 0, arrivedAtMs: 0, bytes: 0, probe: 0 };
-  #next: number;
+  readonly #beforeNext: () => void;
 
-  constructor(first = 1) {
-    this.#next = first;
+  /** `beforeNext`: copies that were put off get the numbers before. */
+  constructor(first = 1, beforeNext: () => void = () => {}) {
+    this.#beforeNext = beforeNext;
+    const bytes = new ArrayBuffer(HEAD_BYTES + HISTORY * ENTRY_DOUBLES * 8);
+    this.memory = new Uint32Array(bytes);
+    this.memory[0] = first;
+    this.#entries = new Float64Array(bytes, HEAD_BYTES).fill(-1);
   }
 
   next(bytes: number, nowMs: number, probe = 0): number {
-    const sequence = this.#next;
-    this.#next = (sequence + 1) & 0xffff;
+    this.#beforeNext();
+    const sequence = this.memory[0] as number;
+    this.memory[0] = (sequence + 1) & 0xffff;
     const at = (sequence & HISTORY_MASK) * ENTRY_DOUBLES;
     this.#entries[at] = nowMs;
     this.#entries[at + 1] = sequence + bytes * 0x10000 + probe * PROBE_SHIFT;

@@ -1,7 +1,7 @@
 /** The one UDP socket of a worker: batched sends, a bounded backlog, and packets handed on as they come. */
 import type { Audience } from "../forwarding/audience.ts";
 import type { FanOutTarget } from "../forwarding/fan-out-target.ts";
-import { type PacketPath, typescriptPath } from "../forwarding/packet-path.ts";
+import { type Descriptor, type PacketPath, typescriptPath } from "../forwarding/packet-path.ts";
 import { SEND_BATCH_PACKETS, SEND_SLOT_BYTES, SendBatch, type SendEntries } from "../forwarding/send-batch.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
 import type { RtpView } from "../rtp/rtp.ts";
@@ -38,7 +38,7 @@ export class UdpPort {
   readonly tuning: SocketTuning;
   readonly path: PacketPath;
   readonly #batch: SendBatch;
-  readonly #fd: number | undefined;
+  readonly #descriptor: Descriptor | null;
   readonly #socket: Bun.udp.Socket<"buffer">;
   readonly #impairOut: Impair | undefined;
   #backlog: SendEntries = [];
@@ -72,7 +72,7 @@ export class UdpPort {
     const { fd } = socket as { fd?: number };
     this.#socket = socket;
     this.#impairOut = impairOut;
-    this.#fd = fd;
+    this.#descriptor = fd === undefined ? null : { fd, isV6: socket.address.family === "IPv6" };
     this.path = path;
     this.#batch = new SendBatch(
       (entries, count) => this.#sendBatch(entries, count),
@@ -94,6 +94,7 @@ export class UdpPort {
 
   /** One packet of media to the first `count` targets; call `schedule` after the last packet of a turn. */
   fanOut(packet: RtpView, targets: readonly FanOutTarget[], count: number): void {
+    this.path.finishAlike();
     this.path.fanOut(packet, targets, count, this.#batch);
   }
 
@@ -101,11 +102,13 @@ export class UdpPort {
   fanOutAlike(packet: SourcePacket, audience: Audience, nowMs: number): void {
     this.path.fanOutAlike(packet, audience, nowMs, this.#batch);
     audience.advance(packet, nowMs);
+    this.#schedule();
   }
 
   /** One packet of control traffic; the bytes are copied. */
   send(data: Uint8Array, port: number, address: string): void {
     if (data.length > SEND_SLOT_BYTES) return;
+    this.path.finishAlike();
     this.#batch.slot().set(data);
     this.#batch.commit(data.length, port, address);
     this.schedule();
@@ -113,18 +116,26 @@ export class UdpPort {
 
   /** The batch leaves at the end of this turn of the loop, or earlier when it is full. */
   schedule(): void {
-    if (this.#scheduled || this.#batch.count === 0) return;
-    this.#scheduled = true;
-    setImmediate(() => {
-      this.#scheduled = false;
-      this.#batch.flush();
-    });
+    if (this.#batch.count > 0) this.#schedule();
   }
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(this.#flush);
+  }
+
+  readonly #flush = (): void => {
+    this.#scheduled = false;
+    this.path.finishAlike();
+    this.#batch.flush();
+  };
 
   /** Nothing goes past packets that wait for room in the kernel's buffer. */
   #sendDirectly(batch: SendBatch, count: number): boolean {
     const { path, counters } = this;
-    if (path.send === null || this.#fd === undefined || this.#backlog.length > 0 || this.#socket.closed) return false;
+    if (path.send === null || this.#descriptor === null || this.#backlog.length > 0 || this.#socket.closed)
+      return false;
     const add = (sign: 1 | -1) => {
       for (let i = 0; i < count; i++) {
         const length = batch.length(i);
@@ -134,7 +145,7 @@ export class UdpPort {
       }
     };
     add(1);
-    const done = path.send(this.#fd, batch, count);
+    const done = path.send(this.#descriptor, batch, count);
     // What is left is counted when the socket sends it.
     if (!done) add(-1);
     return done;
@@ -199,7 +210,7 @@ export class UdpPort {
   }
 
   close(): void {
-    this.#batch.flush();
+    this.#flush();
     if (!this.#socket.closed) this.#socket.close();
   }
 }

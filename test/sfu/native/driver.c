@@ -11,7 +11,7 @@
 
 #include "../../../src/sfu/native/native.h"
 
-#define KEY_BYTES 50u
+#define KEY_BYTES 100u
 
 void *stoa_open(void);
 void stoa_close(void *);
@@ -21,9 +21,11 @@ uint32_t stoa_live_ciphers(const void *);
 uint32_t stoa_protect(void *, uint32_t, uint8_t *, uint32_t, uint32_t, uint32_t, uint32_t);
 int32_t stoa_unprotect(void *, uint32_t, uint8_t *, uint32_t, uint32_t, uint32_t, uint32_t);
 void stoa_fan_out(void *, uint8_t *, uint32_t, const uint8_t *, uint32_t, copy *, uint32_t);
-uint32_t stoa_fan_out_alike(void *, uint8_t *, uint32_t, uint32_t, destination *, const source *, const uint8_t *, uint32_t,
-                            const seat *, uint32_t);
-uint32_t stoa_send(int32_t, uint8_t *, uint32_t, destination *, uint32_t, uint32_t *);
+uint32_t stoa_protect_rtcp(void *, uint32_t, uint8_t *, uint32_t, uint32_t, uint32_t);
+int32_t stoa_unprotect_rtcp(void *, uint32_t, uint8_t *, uint32_t, uint32_t, uint32_t);
+uint32_t stoa_fan_out_run(void *, uint8_t *, uint32_t, uint32_t, destination *, const source *, uint32_t, const seat *,
+                          uint32_t);
+uint32_t stoa_send(int32_t, uint32_t, uint8_t *, uint32_t, destination *, uint32_t, uint32_t *);
 
 static uint32_t seed = 2463534242u;
 
@@ -92,6 +94,17 @@ static void open_and_close_packets(void *engine) {
       check(stoa_unprotect(engine, number, packet, length + tag, 12, length + tag, 5) == (int32_t)length, "unprotect");
       check(memcmp(before, packet, length) == 0, "another packet came back");
       free(packet);
+      packet = block(length + tag + 4);
+      memcpy(packet, before, length);
+      check(stoa_protect_rtcp(engine, number, packet, length + tag + 3, length, 9) == 0, "no room for tag and index");
+      check(stoa_protect_rtcp(engine, number, packet, length + tag + 4, length, 9) == length + tag + 4, "protect control");
+      packet[8 % length] ^= 1;
+      check(stoa_unprotect_rtcp(engine, number, packet, length + tag + 4, length + tag + 4, 9) == -1, "wrong control");
+      packet[8 % length] ^= 1;
+      check(stoa_unprotect_rtcp(engine, number, packet, length + tag + 4, length + tag + 4, 9) == (int32_t)length,
+            "unprotect control");
+      check(memcmp(before, packet, length) == 0, "another packet of control came back");
+      free(packet);
       free(before);
     }
     stoa_remove_cipher(engine, number);
@@ -104,6 +117,8 @@ static void fuzz_packets(void *engine, uint32_t live) {
     uint8_t *packet = block(capacity);
     stoa_protect(engine, hostile(live), packet, capacity, hostile(40), hostile(capacity), chance());
     stoa_unprotect(engine, hostile(live), packet, capacity, hostile(40), hostile(capacity), chance());
+    stoa_protect_rtcp(engine, hostile(live), packet, capacity, hostile(capacity), hostile(1u << 31));
+    stoa_unprotect_rtcp(engine, hostile(live), packet, capacity, hostile(capacity), hostile(1u << 31));
     free(packet);
   }
 }
@@ -126,11 +141,12 @@ static void fuzz_fan_out(void *engine, uint32_t live) {
 }
 
 // Two of three are as they should be.
-static void describe(source *from, uint32_t bytes) {
+static void describe(source *from, const uint8_t *data, uint32_t bytes) {
   int wild = chance() % 3 == 0;
   memset(from, 0, sizeof *from);
+  from->data = wild && chance() % 9 == 0 ? NULL : data;
   from->extended = wild && chance() % 9 == 0 ? -1.0 / (chance() % 3) : chance();
-  from->data_bytes = wild ? hostile(bytes) : bytes;
+  from->data_bytes = wild ? chance() % (bytes + 1) : bytes;
   from->payload_at = wild ? hostile(bytes) : bytes / 3;
   from->payload_bytes = wild ? hostile(bytes) : bytes - bytes / 3;
   from->vp8_bytes = wild ? hostile(9) : bytes > 9 ? chance() % 7 : 0;
@@ -145,30 +161,40 @@ static void describe(source *from, uint32_t bytes) {
   }
 }
 
-static void fuzz_fan_out_alike(void *engine, uint32_t live) {
+static void fuzz_fan_out_run(void *engine, uint32_t live) {
   uint32_t copies = 0;
+  numbers *sent = (numbers *)block(sizeof(numbers));
   for (uint32_t i = 0; i < 6000; i++) {
-    uint32_t slots = 1 + chance() % 4, bytes = chance() % 2400, count = 1 + chance() % slots;
-    uint8_t *arena = block(slots * SLOT_BYTES), *data = block(bytes);
+    uint32_t packets = 1 + chance() % 3, count = 1 + chance() % 3, slots = packets * count + chance() % 2;
+    uint8_t *arena = block(slots * SLOT_BYTES), *data[3];
     destination *to = (destination *)block(slots * sizeof(destination));
     seat *seats = (seat *)block(count * sizeof(seat));
-    source from;
-    describe(&from, bytes);
+    source *from = (source *)block(packets * sizeof(source));
+    for (uint32_t p = 0; p < packets; p++) {
+      uint32_t bytes = chance() % 2400;
+      data[p] = block(bytes);
+      describe(&from[p], data[p], bytes);
+    }
     for (uint32_t k = 0; k < count; k++) {
       seats[k].cipher = hostile(live);
-      seats[k].sequence_offset = chance() % 9 ? from.extended - chance() % 70000 : chance() - 1e300 * (chance() % 2);
+      seats[k].numbers = chance() % 2 ? sent : NULL;
+      seats[k].sequence_offset = chance() % 9 ? from[0].extended - chance() % 70000 : chance() - 1e300 * (chance() % 2);
       if (chance() % 8) seats[k].template_bytes = chance() % 49;
       if (chance() % 8) seats[k].abs_send_time_at = seats[k].transport_sequence_at = 255;
     }
-    uint32_t slot = chance() % 16 ? slots - count : hostile(slots);
-    if (stoa_fan_out_alike(engine, arena, slots * SLOT_BYTES, slot, to, &from, data, bytes, seats, count) == count)
-      for (uint32_t k = 0; k < count; k++) copies += to[slot + k].length > 0;
-    stoa_fan_out_alike(engine, arena, slots * SLOT_BYTES, slot, to, &from, data, bytes, seats, UINT32_MAX - chance() % 9);
+    uint32_t slot = chance() % 16 ? slots - packets * count : hostile(slots);
+    uint32_t bytes = slots * SLOT_BYTES;
+    if (stoa_fan_out_run(engine, arena, bytes, slot, to, from, packets, seats, count) == packets * count)
+      for (uint32_t k = 0; k < packets * count; k++) copies += to[slot + k].length > 0;
+    stoa_fan_out_run(engine, arena, bytes, slot, to, from, packets, seats, UINT32_MAX - chance() % 9);
+    stoa_fan_out_run(engine, arena, bytes, slot, to, from, UINT32_MAX - chance() % 9, seats, count);
+    for (uint32_t p = 0; p < packets; p++) free(data[p]);
     free(arena);
-    free(data);
+    free(from);
     free(to);
     free(seats);
   }
+  free(sent);
   check(copies > 1000, "hardly a copy was made");
 }
 
@@ -204,8 +230,8 @@ static void fuzz_send(int family, uint32_t grouping) {
       if (chance() % 8 == 0) memset(table[k].address + (family == AF_INET ? 0 : 12), 0xff, family == AF_INET ? 16 : 4);
       else if (table[k].length > 0 && table[k].length <= SLOT_BYTES) sizes[peer][good[peer]++] = table[k].length;
     }
-    check(stoa_send(from, arena, count * SLOT_BYTES, table, count, &grouping) == 1, "packets were kept back");
-    check(stoa_send(from, arena, count * SLOT_BYTES, table, count + 1, &grouping) == 0, "more packets than slots");
+    check(stoa_send(from, family == AF_INET6, arena, count * SLOT_BYTES, table, count, &grouping) == 1, "packets were kept back");
+    check(stoa_send(from, family == AF_INET6, arena, count * SLOT_BYTES, table, count + 1, &grouping) == 0, "more packets than slots");
     uint8_t buffer[SLOT_BYTES];
     for (uint32_t peer = 0; peer < 2; peer++)
       for (uint32_t k = 0; k < good[peer]; k++)
@@ -220,7 +246,9 @@ static void fuzz_send(int family, uint32_t grouping) {
   close(from);
   destination nowhere = {0};
   uint8_t *arena = block(SLOT_BYTES);
-  check(stoa_send(-1, arena, SLOT_BYTES, &nowhere, 1, &grouping) == 0, "a closed socket");
+  nowhere.length = 1;
+  memcpy(nowhere.address + 10, "\xff\xff\x7f\0\0\x01", 6);
+  check(stoa_send(-1, 0, arena, SLOT_BYTES, &nowhere, 1, &grouping) == 1, "a closed socket loses what it is given");
   free(arena);
 }
 
@@ -237,13 +265,13 @@ int main(void) {
   for (uint32_t i = 0; i < 200; i++) stoa_remove_cipher(engine, hostile(1000) | 64);
   fuzz_packets(engine, live);
   fuzz_fan_out(engine, live);
-  fuzz_fan_out_alike(engine, live);
+  fuzz_fan_out_run(engine, live);
   for (uint32_t grouping = 0; grouping < 2; grouping++) {
     fuzz_send(AF_INET, grouping);
     fuzz_send(AF_INET6, grouping);
   }
   uint8_t some[KEY_BYTES] = {0};
-  check(stoa_add_cipher(engine, 3, some, KEY_BYTES) == 0 && stoa_add_cipher(engine, 1, some, 49) == 0, "a wrong key");
+  check(stoa_add_cipher(engine, 3, some, KEY_BYTES) == 0 && stoa_add_cipher(engine, 1, some, KEY_BYTES - 1) == 0, "a wrong key");
   check(stoa_add_cipher(NULL, 1, some, KEY_BYTES) == 0 && stoa_protect(NULL, 1, some, 50, 12, 20, 0) == 0, "no engine");
   stoa_close(engine);
   stoa_close(NULL);
