@@ -3,6 +3,7 @@ import * as account from "./accounts/account.schema.ts";
 import * as audit from "./audit/audit.schema.ts";
 import * as call from "./calls/call.schema.ts";
 import * as attachment from "./chat/attachments/attachment.schema.ts";
+import * as ring from "./chat/calls/ring.schema.ts";
 import * as chatDashboard from "./chat/rest/chat.dashboard-schema.ts";
 import * as chat from "./chat/rest/chat.schema.ts";
 import * as server from "./fleet/server.schema.ts";
@@ -28,6 +29,7 @@ export const API_SCHEMAS: Record<string, unknown> = {
   ...audit,
   ...call,
   ...attachment,
+  ...ring,
   ...chatDashboard,
   ...chat,
   ...server,

@@ -18,9 +18,10 @@ function chatService(runtime: Runtime, deps: ChatRulesDeps) {
   return {
     ...rules,
     live,
-    /** Forgets tokens that have expired, and connections of long ago; called by a job. */
+    /** Forgets tokens that have expired, and connections and rings of long ago; called by a job. */
     async prune(): Promise<void> {
       await runtime.write((unit) => rules.tokens.sweep(unit));
+      await rules.rings.prune();
       while ((await live.connections.prune()) > 0);
     },
   };

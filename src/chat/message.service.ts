@@ -6,9 +6,13 @@ import type { Runtime } from "../runtime.ts";
 import { type Access, type MessageAccess, requireActive, requireScope, requireUnmuted } from "./access.ts";
 import type { EventLog } from "./event-log.ts";
 import { fits, given, storedMetadata } from "./limits.ts";
+import { mentionsIn } from "./messages/mentions.ts";
+import type { Posting } from "./messages/posting.ts";
 import { showMessage } from "./show.ts";
 import type { ConversationStore } from "./store/conversation.store.ts";
 import type { ConversationRow } from "./store/conversation.table.ts";
+import type { MemberStore } from "./store/member.store.ts";
+import type { MentionStore } from "./store/mention.store.ts";
 import type { MessageStore } from "./store/message.store.ts";
 import type { MessageRow } from "./store/message.table.ts";
 import type { ReactionStore } from "./store/reaction.store.ts";
@@ -39,8 +43,11 @@ export type ClaimAttachment = (
 type MessageDeps = {
   store: MessageStore;
   conversations: ConversationStore;
+  members: MemberStore;
   reactions: ReactionStore;
+  mentions: MentionStore;
   log: EventLog;
+  posting: Posting;
   claimAttachment: ClaimAttachment;
 };
 
@@ -53,9 +60,8 @@ export type MessageService = ReturnType<typeof messageService>;
 
 /** `send` makes all its checks before its first change: it may stand in `checkThenWrite`. */
 export function messageService({ bus, config, ids, metrics, now }: Runtime, deps: MessageDeps) {
-  const { store, conversations, reactions, log, claimAttachment } = deps;
+  const { store, conversations, members, reactions, mentions, log, posting, claimAttachment } = deps;
   const { CHAT_MAX_TEXT_LENGTH, CHAT_MAX_METADATA_BYTES } = config;
-  const sent = metrics.counter("stoa_chat_messages_total", "Messages stored");
   const arrival = metrics.histogram(
     "stoa_chat_arrival_seconds",
     "From the client's clock to the server's, where the client said when it sent",
@@ -101,9 +107,10 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
     return parent.threadRootId ?? parent.publicId;
   }
 
-  function threadAfter(unit: Unit, rootId: string | null, difference: number) {
-    const replyCount = rootId === null ? null : store.countReplies(unit, rootId, difference);
-    return rootId === null || replyCount === null ? {} : { thread: { rootId, replyCount } };
+  /** Null, as most of the time: nothing is stored for it. */
+  function mentionsOf({ id }: ConversationRow, senderId: string | null, text: string | null): string | null {
+    const named = mentionsIn(text, (userId) => userId !== senderId && members.find(id, userId)?.status === "ACTIVE");
+    return named.length === 0 ? null : JSON.stringify(named);
   }
 
   function bury(unit: Unit, conversation: ConversationRow, message: MessageRow, deletedBy: string | null): void {
@@ -113,7 +120,8 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
     conversations.uncountMessage(unit, conversation.id, message.reactionCount);
     const { publicId: messageId, senderId } = message;
     const deletion = { messageId, senderId, deletedAt: iso(at), deletedBy };
-    const thread = threadAfter(unit, message.threadRootId, -1);
+    if (message.mentions !== null) mentions.remove(unit, conversation.id, message.ordinal);
+    const thread = posting.countReply(unit, message.threadRootId, -1);
     const { seq } = log.record(unit, conversation, "message.deleted", at, messageId, { ...deletion, ...thread });
     const { projectId, environment, publicId: conversationId } = conversation;
     const attachmentId = message.attachment === null ? null : (JSON.parse(message.attachment) as Attachment).id;
@@ -151,40 +159,18 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
           ? null
           : claimAttachment(unit, conversation, attachmentId, { messageId: publicId, senderId });
 
-      const row: Omit<MessageRow, "id"> = {
+      const message = posting.post(unit, conversation, at, {
         publicId,
-        conversationId: conversation.id,
-        ...conversations.nextMessage(unit, conversation, at),
         senderId,
         type,
         text,
         replyTo,
         threadRootId,
-        replyCount: 0,
         clientMessageId,
         attachment: attachment && JSON.stringify(attachment),
         metadata,
-        reactionCount: 0,
-        pinnedAt: null,
-        createdAt: at,
-        updatedAt: at,
-        editedAt: null,
-        deletedAt: null,
-        deletedBy: null,
-      };
-      const id = store.insert(unit, row);
-      const message = show(conversation, { ...row, id });
-      const thread = threadAfter(unit, threadRootId, 1);
-      log.recordAs(unit, row.seq, conversation, "message", at, publicId, { message, ...thread });
-      const { projectId, environment } = conversation;
-      bus.announce(unit, "webhook", {
-        type: "message.created",
-        projectId,
-        environment,
-        at,
-        data: { message, seq: row.seq },
+        mentions: mentionsOf(conversation, senderId, text),
       });
-      sent.inc();
       // A clock that is wrong by more than a minute measures itself.
       const late = at - (input.clientSentAt ?? Number.NaN);
       if (Math.abs(late) < 60_000) arrival.observe(Math.max(0, late) / 1000);
@@ -205,23 +191,13 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
       const row: MessageRow = {
         ...message,
         text: text ?? message.text,
+        mentions: text === null ? message.mentions : mentionsOf(conversation, message.senderId, text),
         metadata:
           input.metadata === undefined ? message.metadata : storedMetadata(input.metadata, CHAT_MAX_METADATA_BYTES),
         editedAt: at,
         updatedAt: at,
       };
-      store.edit(unit, row, at);
-      const shown = show(conversation, row);
-      const { seq } = log.record(unit, conversation, "message.updated", at, row.publicId, { message: shown });
-      const { projectId, environment } = conversation;
-      bus.announce(unit, "webhook", {
-        type: "message.updated",
-        projectId,
-        environment,
-        at,
-        data: { message: shown, seq },
-      });
-      return shown;
+      return posting.change(unit, conversation, row, at);
     },
 
     /** Leaves a tombstone: text, metadata, attachment and reactions are gone, everywhere. Again: the same answer. */

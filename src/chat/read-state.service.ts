@@ -5,7 +5,7 @@ import type { ReadReceipt, ReadState, Unread } from "../protocol/chat-records.ts
 import type { Runtime } from "../runtime.ts";
 import type { MessageAccess } from "./access.ts";
 import type { ConversationRow } from "./store/conversation.table.ts";
-import { type ReceiptRow, readStateStore } from "./store/read-state.store.ts";
+import { type ReceiptRow, readStateStore, type UnreadCounts } from "./store/read-state.store.ts";
 
 /** How far each user has read. */
 export function readStateService({ bus, db, now }: Runtime) {
@@ -20,12 +20,12 @@ export function readStateService({ bus, db, now }: Runtime) {
 
   function of(conversation: ConversationRow, userId: string): ReadState {
     const row = store.find(conversation.id, userId);
-    return { ...showReceipt({ ...row, userId, joinedAt: 0 }), unreadCount: store.unread(conversation.id, userId) };
+    return { ...showReceipt({ ...row, userId, joinedAt: 0 }), ...store.unread(conversation.id, userId) };
   }
 
   return {
     of,
-    unread: (conversation: ConversationRow, userId: string): number => store.unread(conversation.id, userId),
+    unread: (conversation: ConversationRow, userId: string): UnreadCounts => store.unread(conversation.id, userId),
     receipts: store.receipts,
     showReceipt,
 
@@ -55,7 +55,8 @@ export function readStateService({ bus, db, now }: Runtime) {
     unreadOf(tenant: Tenant, userId: string, within: string[] | null): Unread {
       const conversations = store.unreadOfUser(tenant, userId, within).filter(({ unreadCount }) => unreadCount > 0);
       const total = conversations.reduce((sum, { unreadCount }) => sum + unreadCount, 0);
-      return { userId, total, conversations };
+      const mentions = conversations.reduce((sum, { mentionCount }) => sum + mentionCount, 0);
+      return { userId, total, mentions, conversations };
     },
   };
 }

@@ -3,16 +3,22 @@ import type { Tenant } from "../kernel/tenant.ts";
 import type { Runtime } from "../runtime.ts";
 import { accessRules } from "./access.ts";
 import { chatBudgets } from "./budgets.ts";
+import { keepCallMessages } from "./calls/call-messages.ts";
+import { ringService } from "./calls/ring.service.ts";
+import { ringStore } from "./calls/ring.store.ts";
 import { conversationService } from "./conversation.service.ts";
 import { chatEpoch } from "./epoch.ts";
 import { eventLog } from "./event-log.ts";
 import { memberService } from "./member.service.ts";
 import { type ClaimAttachment, messageService } from "./message.service.ts";
+import { createPosting } from "./messages/posting.ts";
+import { blockStore } from "./moderation/block.store.ts";
 import { reactionService } from "./reaction.service.ts";
 import { readStateService } from "./read-state.service.ts";
 import { saidBeside } from "./said.ts";
 import { conversationStore } from "./store/conversation.store.ts";
 import { memberStore } from "./store/member.store.ts";
+import { mentionStore } from "./store/mention.store.ts";
 import { messageStore } from "./store/message.store.ts";
 import { overviewStore } from "./store/overview.store.ts";
 import { reactionStore } from "./store/reaction.store.ts";
@@ -22,22 +28,40 @@ export type ChatRulesDeps = {
   isArchived: (projectId: string) => boolean;
   requireOpenRoom: (tenant: Tenant, roomId: string) => void;
   claimAttachment: ClaimAttachment;
+  /** Whether there is a call in the room now. */
+  isCallOn: (roomId: string) => boolean;
+  /** Whether the room is that of a live stream. */
+  isStage: (roomId: string) => boolean;
 };
 
 /** The rules of chat, wired together. */
-export function chatRules(runtime: Runtime, { isArchived, requireOpenRoom, claimAttachment }: ChatRulesDeps) {
+export function chatRules(runtime: Runtime, deps: ChatRulesDeps) {
+  const { isArchived, requireOpenRoom, claimAttachment, isCallOn, isStage } = deps;
   const { config, db, now } = runtime;
   const conversations = conversationStore(db);
   const members = memberStore(db);
   const messages = messageStore(db);
   const reactions = reactionStore(db);
   const log = eventLog(runtime, { conversations, messages, reactions });
+  const mentions = mentionStore(db);
+  const posting = createPosting(runtime, { store: messages, conversations, reactions, mentions, log });
   const memberRules = memberService(runtime, { store: members, conversations, log });
+  const blocks = blockStore(db);
+  const rings = ringService(runtime, {
+    store: ringStore(db),
+    conversations,
+    members,
+    isCallOn,
+    hasBlocked: (tenant, userId, blockedUserId) => blocks.find(tenant, userId, blockedUserId) !== null,
+  });
+  keepCallMessages(runtime, { conversations, members, messages, posting, rings, isStage });
   return {
+    rings,
     access: accessRules({ conversations, members, messages }),
     budgets: chatBudgets(runtime, createRateLimiter(now, config.RATE_LIMIT_WINDOW_SECONDS)),
     epoch: chatEpoch(db),
     log,
+    posting,
     conversations: conversationService(runtime, {
       store: conversations,
       members: memberRules,
@@ -45,7 +69,16 @@ export function chatRules(runtime: Runtime, { isArchived, requireOpenRoom, claim
       requireOpenRoom,
     }),
     members: memberRules,
-    messages: messageService(runtime, { store: messages, conversations, reactions, log, claimAttachment }),
+    messages: messageService(runtime, {
+      store: messages,
+      conversations,
+      members,
+      reactions,
+      mentions,
+      log,
+      posting,
+      claimAttachment,
+    }),
     reactions: reactionService(runtime, { store: reactions, messages, conversations, log }),
     readStates: readStateService(runtime),
     tokens: chatTokenService(runtime, { conversations, isArchived }),

@@ -60,6 +60,7 @@ export function showMessage(conversation: ConversationRow, row: MessageRow, reac
     clientMessageId: row.clientMessageId,
     attachment: parsed<Attachment>(row.attachment),
     metadata: parsed<Metadata>(row.metadata),
+    mentions: row.mentions === null ? [] : (JSON.parse(row.mentions) as string[]),
     reactions: row.reactionCount === 0 ? [] : reactions.summary(row.id),
     pinned: row.pinnedAt !== null,
     edited: row.editedAt !== null,

@@ -1,4 +1,4 @@
-import type { ChatSignal } from "../protocol/chat.ts";
+import type { ChatPersonal, ChatSignal } from "../protocol/chat.ts";
 import type { ChatEvent } from "../protocol/chat-events.ts";
 import type { AuditActionName, Environment, LiveStreamStatus } from "../protocol/enums.ts";
 import type { MediaTransport } from "../protocol/media-node.ts";
@@ -151,6 +151,8 @@ export type Facts = {
   };
   /** Something that is true now and never replayed, for whoever has the conversation open. `conversationId` is the uuid. */
   chatSignal: { conversationId: string; signal: ChatSignal };
+  /** For sockets of these users alone, whatever they have joined. */
+  chatPersonal: { projectId: string; environment: Environment; userIds: readonly string[]; frame: ChatPersonal };
   /** Its text, metadata and attachment must be gone everywhere, in what is queued as well. Ids are public ones. */
   messageDeleted: {
     messageId: string;

@@ -35,3 +35,9 @@ export function waitingRooms({ db }: Runtime): (roomId: string) => boolean {
   const store = liveStreamStore(db);
   return (roomId) => store.ofRoom(roomId)?.status === "CREATED";
 }
+
+/** Whether a room is that of a live stream. Chat asks, before there are any streams. */
+export function streamRooms({ db }: Runtime): (roomId: string) => boolean {
+  const store = liveStreamStore(db);
+  return (roomId) => store.ofRoom(roomId) !== undefined;
+}

@@ -5,6 +5,7 @@ import type { ConversationRow } from "../chat/store/conversation.table.ts";
 import type { Unit } from "../kernel/db/writer.ts";
 import { recordingFolder } from "../recordings/recording-folder.ts";
 import type { Runtime } from "../runtime.ts";
+import { createContactEraser } from "./erase-contacts.ts";
 import type { Holdings } from "./holdings.ts";
 import { isNamed, type Person, withoutName } from "./person.ts";
 import { CHANGES_AT_ONCE, EVENTS_AT_ONCE, pause, ROWS_AT_ONCE, walk } from "./steps.ts";
@@ -18,8 +19,9 @@ export type Eraser = ReturnType<typeof createEraser>;
  * Deletes what is held about a person, in units so small that nobody's commit waits for long. Everything may be done
  * again: what a crash cut off is found by the next pass.
  */
-export function createEraser({ config, now, write }: Runtime, { traces, holdings, chat, attachments }: EraseDeps) {
-  const { chat: chatTraces, media, queues, recordings } = traces;
+export function createEraser(runtime: Runtime, { traces, holdings, chat, attachments }: EraseDeps) {
+  const { config, now, write } = runtime;
+  const { chat: chatTraces, contacts, media, queues, recordings } = traces;
   const folder = recordingFolder(config);
 
   /** One unit of work for each few of them. */
@@ -36,6 +38,8 @@ export function createEraser({ config, now, write }: Runtime, { traces, holdings
   async function eachPage<Row>(pages: AsyncGenerator<Row[]>, change: (unit: Unit, row: Row) => void): Promise<void> {
     for await (const rows of pages) await inUnits(rows, change);
   }
+
+  const contactEraser = createContactEraser(runtime, { contacts, chat, inUnits });
 
   async function inConversation(conversation: ConversationRow, userId: string): Promise<void> {
     const { id } = conversation;
@@ -54,6 +58,7 @@ export function createEraser({ config, now, write }: Runtime, { traces, holdings
       await inUnits(page, (unit, message) => chat.messages.erase(unit, conversation, message));
     }
     await files(conversation, userId);
+    await contactEraser.inConversation(conversation, userId);
     if (chatTraces.hasDeleted(id, userId)) await write((unit) => chatTraces.undoDeleter(unit, id, userId));
   }
 
@@ -187,6 +192,7 @@ export function createEraser({ config, now, write }: Runtime, { traces, holdings
         await inConversation(conversation, person.userId);
         await events(conversation, person.userId);
       }
+      await contactEraser.everywhere(person);
       await write((unit) => media.forgetStreams(unit, person));
     },
 

@@ -12,6 +12,10 @@ export const KINDS = [
   "reactions",
   "readStates",
   "attachments",
+  "mentions",
+  "rings",
+  "blocks",
+  "reports",
   "chatConnections",
   "connections",
   "calls",
@@ -28,7 +32,7 @@ export type Holdings = ReturnType<typeof createHoldings>;
 
 /** Everything that is held about a person, kind by kind, in pages that nobody else has to wait for. */
 export function createHoldings(traces: Traces, chat: Pick<ChatService, "messages" | "members">) {
-  const { chat: chatTraces, media, queues, recordings } = traces;
+  const { chat: chatTraces, contacts, media, queues, recordings } = traces;
 
   async function* conversations(person: Person): AsyncGenerator<ConversationRow> {
     for (let after = ""; ; ) {
@@ -73,6 +77,36 @@ export function createHoldings(traces: Traces, chat: Pick<ChatService, "messages
     }
   }
 
+  async function* mentions(person: Person): Rows {
+    for await (const conversation of conversations(person)) {
+      for (let after = 0; ; ) {
+        const page = contacts.mentioning(conversation.id, person.userId, after);
+        if (page.length > 0) {
+          yield page.map(({ publicId, createdAt }) => ({
+            ...{ conversationId: conversation.publicId, messageId: publicId, at: iso(createdAt) },
+          }));
+        }
+        after = page.at(-1)?.ordinal ?? after;
+        if (page.length < ROWS_AT_ONCE) break;
+        await pause();
+      }
+    }
+  }
+
+  async function* rings(person: Person): Rows {
+    for (let after = ""; ; ) {
+      const stretch = contacts.rings(person, after, EVENTS_AT_ONCE);
+      if (!stretch) return;
+      // What others said in it is not theirs; that somebody rang them is.
+      yield stretch.own.map(({ publicId, roomId, callerUserId, status, member, startedAt, endedAt }) => ({
+        ...{ ringId: publicId, roomId, rang: callerUserId === person.userId, status, answer: member },
+        ...{ startedAt: iso(startedAt), endedAt: iso(endedAt) },
+      }));
+      after = stretch.until;
+      await pause();
+    }
+  }
+
   const kinds: Record<Kind, (person: Person) => Rows> = {
     messages: sent,
     memberships: (person) =>
@@ -94,6 +128,25 @@ export function createHoldings(traces: Traces, chat: Pick<ChatService, "messages
     attachments: (person) =>
       perConversation(person, ({ id, publicId }) =>
         chatTraces.uploaded(id, person.userId).map((row) => ({ ...shownFile(row), conversationId: publicId })),
+      ),
+    mentions,
+    rings,
+    // Whom they blocked; who blocked them is the others' to know.
+    blocks: async function* (person) {
+      yield contacts
+        .blocks(person)
+        .filter(({ userId }) => userId === person.userId)
+        .map(({ blockedUserId, createdAt }) => ({ blockedUserId, createdAt: iso(createdAt) }));
+    },
+    reports: (person) =>
+      perConversation(person, ({ id, publicId }) =>
+        contacts
+          .reports(id, person.userId)
+          .filter(({ reporterUserId }) => reporterUserId === person.userId)
+          .map((row) => ({
+            ...{ reportId: row.publicId, conversationId: publicId, messageId: row.messageId, reason: row.reason },
+            ...{ note: row.noteText, status: row.status, createdAt: iso(row.createdAt) },
+          })),
       ),
     chatConnections: (person) =>
       walk(queues, "chat_connections", (after, until) => chatTraces.connections(person, after, until).map(shown)),

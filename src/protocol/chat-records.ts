@@ -11,6 +11,16 @@ export const MESSAGE_TYPES = ["text", "attachment", "system", "event"] as const;
 const PRESENCE_STATUSES = ["online", "away", "offline"] as const;
 const ATTACHMENT_STATUSES = ["PENDING", "UPLOADED", "EXPIRED"] as const;
 
+export const RING_STATUSES = ["RINGING", "ANSWERED", "DECLINED", "MISSED", "CANCELLED"] as const;
+export const RING_MEMBER_STATUSES = ["RINGING", "ANSWERED", "DECLINED", "MISSED"] as const;
+
+export const REPORT_REASONS = ["spam", "abuse", "hate", "sexual", "violence", "self_harm", "other"] as const;
+export const REPORT_STATUSES = ["OPEN", "RESOLVED"] as const;
+export const REPORT_ACTIONS = ["none", "delete_message", "mute_sender", "ban_sender"] as const;
+export type ReportReason = (typeof REPORT_REASONS)[number];
+export type ReportStatus = (typeof REPORT_STATUSES)[number];
+export type ReportAction = (typeof REPORT_ACTIONS)[number];
+
 export type ConversationType = (typeof CONVERSATION_TYPES)[number];
 export type ConversationStatus = (typeof CONVERSATION_STATUSES)[number];
 export type ChatMemberRole = (typeof CHAT_MEMBER_ROLES)[number];
@@ -18,6 +28,16 @@ export type ChatMemberStatus = (typeof CHAT_MEMBER_STATUSES)[number];
 export type MessageType = (typeof MESSAGE_TYPES)[number];
 export type PresenceStatus = (typeof PRESENCE_STATUSES)[number];
 export type AttachmentStatus = (typeof ATTACHMENT_STATUSES)[number];
+
+export type RingStatus = (typeof RING_STATUSES)[number];
+export type RingMemberStatus = (typeof RING_MEMBER_STATUSES)[number];
+
+/** Members that one ring reaches. */
+export const MAX_RUNG_MEMBERS = 50;
+/** How long a ring may last, in seconds. */
+export const RING_SECONDS = { min: 5, max: 300 } as const;
+/** Members that one message can mention; further ones are text. */
+export const MAX_MENTIONS = 20;
 
 /** User ids listed per emoji; `count` is always whole. */
 export const REACTION_USERS_SHOWN = 50;
@@ -49,6 +69,8 @@ export const Conversation = Type.Object({
   updatedAt: Text,
   /** For a chat token: what its user has not read. */
   unreadCount: Type.Optional(Type.Integer()),
+  /** For a chat token: how many of those mention its user. */
+  mentionCount: Type.Optional(Type.Integer()),
 });
 export type Conversation = Static<typeof Conversation>;
 
@@ -99,6 +121,8 @@ export const Message = Type.Object({
   clientMessageId: NullableText,
   attachment: Type.Union([Attachment, Type.Null()]),
   metadata: NullableMetadata,
+  /** Members that the text names as `@user`. */
+  mentions: Type.Array(Text, { maxItems: MAX_MENTIONS }),
   reactions: Type.Array(ReactionSummary),
   pinned: Type.Boolean(),
   edited: Type.Boolean(),
@@ -135,13 +159,20 @@ export const ReadReceipt = Type.Object({
 });
 export type ReadReceipt = Static<typeof ReadReceipt>;
 
-export const ReadState = Type.Object({ ...ReadReceipt.properties, unreadCount: Type.Integer() });
+export const ReadState = Type.Object({
+  ...ReadReceipt.properties,
+  unreadCount: Type.Integer(),
+  mentionCount: Type.Integer(),
+});
 export type ReadState = Static<typeof ReadState>;
 
 export const Unread = Type.Object({
   userId: Text,
   total: Type.Integer(),
-  conversations: Type.Array(Type.Object({ conversationId: Text, unreadCount: Type.Integer() })),
+  mentions: Type.Integer(),
+  conversations: Type.Array(
+    Type.Object({ conversationId: Text, unreadCount: Type.Integer(), mentionCount: Type.Integer() }),
+  ),
 });
 export type Unread = Static<typeof Unread>;
 
@@ -161,3 +192,21 @@ export const ChatToken = Type.Object({
   expiresAt: Text,
 });
 export type ChatToken = Static<typeof ChatToken>;
+
+/** Somebody asks members of a conversation into the call of its room. */
+export const Ring = Type.Object({
+  id: Text,
+  conversationId: Text,
+  roomId: Text,
+  /** Null: the server itself. */
+  callerId: NullableText,
+  status: literals(RING_STATUSES),
+  members: Type.Array(Type.Object({ userId: Text, status: literals(RING_MEMBER_STATUSES) }), {
+    maxItems: MAX_RUNG_MEMBERS,
+  }),
+  metadata: NullableMetadata,
+  startedAt: Text,
+  expiresAt: Text,
+  endedAt: NullableText,
+});
+export type Ring = Static<typeof Ring>;

@@ -1,7 +1,7 @@
 /** What the chat socket sends besides durable events, as schemas: the types of `chat.ts` are derived from these. */
 import { type TObject, type TProperties, Type } from "@sinclair/typebox";
 import { ChatEvent } from "./chat-events.ts";
-import { Conversation, Message, Presence, ReadState, Typing } from "./chat-records.ts";
+import { Conversation, Message, Presence, ReadState, Ring, Typing } from "./chat-records.ts";
 
 const Text = Type.String();
 const RequestId = Type.String({ minLength: 1, maxLength: 64 });
@@ -40,6 +40,7 @@ export const RoomJoinAck = Type.Object({
 });
 
 const OfMessage = Type.Object({ message: Message });
+const OfRing = Type.Object({ ring: Ring });
 
 /** What the `ack` of a request carries, where it carries anything. */
 export const ChatAcks = {
@@ -48,6 +49,10 @@ export const ChatAcks = {
   "message.update": OfMessage,
   "message.delete": OfMessage,
   "read.mark": Type.Object({ readState: ReadState }),
+  "call.ring": OfRing,
+  "call.answer": OfRing,
+  "call.decline": OfRing,
+  "call.cancel": OfRing,
   "token.refresh": Type.Object({ expiresAt: Text, scopes: Type.Array(Text) }),
 } as const satisfies Record<string, TObject>;
 
@@ -79,3 +84,11 @@ export const ChatSignals = {
 } as const satisfies Record<string, TObject>;
 
 export const TokenExpiring = Type.Object({ type: Type.Literal("token.expiring"), expiresAt: Text });
+
+/** For one user, on every socket of theirs, whichever conversations it has joined. */
+export const ChatPersonal = {
+  /** A ring begins, or goes on while a socket opens. */
+  "call.ringing": signal("call.ringing", { ring: Ring }),
+  /** Somebody answered, declined or missed it, or it is over. */
+  "call.ring_updated": signal("call.ring_updated", { ring: Ring }),
+} as const satisfies Record<string, TObject>;

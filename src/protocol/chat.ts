@@ -1,7 +1,7 @@
 /** The chat socket `GET /v1/chat/ws`: every frame a client may send and every frame the server sends. Its close codes stand in close-codes.ts. */
 import { type Static, type TObject, type TProperties, Type } from "@sinclair/typebox";
 import type { ChatEvent } from "./chat-events.ts";
-import { Metadata } from "./chat-records.ts";
+import { MAX_RUNG_MEMBERS, Metadata, RING_SECONDS } from "./chat-records.ts";
 import type * as frames from "./chat-server-frames.ts";
 
 /** Missed events that one `room.join` replays; past it the client reads history again. */
@@ -15,6 +15,8 @@ export const MAX_PRESENCE_IN_ACK = 100;
 const RequestId = Type.String({ minLength: 1, maxLength: 64 });
 const Room = Type.String({ minLength: 1, maxLength: 128 });
 const MessageId = Type.String({ minLength: 1, maxLength: 64 });
+const RingId = Type.String({ minLength: 1, maxLength: 64 });
+const UserId = Type.String({ minLength: 1, maxLength: 128 });
 const Emoji = Type.String({ minLength: 1, maxLength: 256 });
 
 function request<T extends string, P extends TProperties>(type: T, properties: P) {
@@ -50,6 +52,15 @@ export const ChatClientFrames = {
   "typing.start": request("typing.start", { room: Room }),
   "typing.stop": request("typing.stop", { room: Room }),
   "presence.set": request("presence.set", { status: Type.Union([Type.Literal("online"), Type.Literal("away")]) }),
+  "call.ring": request("call.ring", {
+    room: Room,
+    userIds: Type.Optional(Type.Array(UserId, { minItems: 1, maxItems: MAX_RUNG_MEMBERS })),
+    timeoutSeconds: Type.Optional(Type.Integer({ minimum: RING_SECONDS.min, maximum: RING_SECONDS.max })),
+    metadata: Type.Optional(Metadata),
+  }),
+  "call.answer": request("call.answer", { ringId: RingId }),
+  "call.decline": request("call.decline", { ringId: RingId }),
+  "call.cancel": request("call.cancel", { ringId: RingId }),
   "token.refresh": request("token.refresh", { token: Type.String({ minLength: 1, maxLength: 16_384 }) }),
   ping: request("ping", {}),
 } as const satisfies Record<string, TObject>;
@@ -79,6 +90,11 @@ export type ChatSignal = {
   [T in keyof typeof frames.ChatSignals]: Static<(typeof frames.ChatSignals)[T]>;
 }[keyof typeof frames.ChatSignals];
 
+/** For one user, whichever conversations their sockets have joined. */
+export type ChatPersonal = {
+  [T in keyof typeof frames.ChatPersonal]: Static<(typeof frames.ChatPersonal)[T]>;
+}[keyof typeof frames.ChatPersonal];
+
 export type ChatServerFrame =
   | ChatConnected
   | ChatAck
@@ -86,4 +102,5 @@ export type ChatServerFrame =
   | ChatPong
   | ChatEvent
   | ChatSignal
+  | ChatPersonal
   | Static<typeof frames.TokenExpiring>;

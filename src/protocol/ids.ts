@@ -10,6 +10,9 @@ export const ID_PREFIX = {
   chatToken: "ctk_",
   call: "call_",
   recording: "rec_",
+  ring: "ring_",
+  report: "rep_",
+  pushSubscription: "psh_",
 } as const;
 
 export type PublicIdKind = keyof typeof ID_PREFIX;

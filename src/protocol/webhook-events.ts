@@ -1,6 +1,6 @@
 import type { WebhookPayloadOf } from "./webhook-payloads.ts";
 
-/** The catalogue of webhook events: 7 of live streams, 8 of chat, 4 of calls, 3 of recordings. */
+/** The catalogue of webhook events: 7 of live streams, 9 of chat, 6 of calls, 3 of recordings. */
 export const WEBHOOK_EVENT_TYPES = [
   "live_stream.created",
   "live_stream.started",
@@ -17,10 +17,13 @@ export const WEBHOOK_EVENT_TYPES = [
   "room.created",
   "participant.joined",
   "participant.left",
+  "message.reported",
   "call.started",
   "call.participant_joined",
   "call.participant_left",
   "call.ended",
+  "call.ringing",
+  "call.ring_ended",
   "recording.started",
   "recording.ready",
   "recording.failed",

@@ -1,6 +1,6 @@
 /** `data` of every webhook event, as schemas: the types of the outbox, the reference and the guide come from here. */
 import { type Static, type TObject, Type } from "@sinclair/typebox";
-import { Message } from "./chat-records.ts";
+import { Message, Ring } from "./chat-records.ts";
 import { literals } from "./literals.ts";
 import { Recording } from "./recordings.ts";
 
@@ -53,6 +53,15 @@ export const WebhookPayloads = {
   }),
   "participant.joined": Type.Object(Membership),
   "participant.left": Type.Object(Membership),
+  "message.reported": Type.Object({
+    reportId: Text,
+    messageId: Text,
+    conversationId: Text,
+    senderId: NullableText,
+    reporterId: Text,
+    reason: Text,
+    at: Text,
+  }),
   "call.started": Type.Object({ callId: Text, roomId: Text, roomName: Text, startedAt: Text }),
   "call.participant_joined": Type.Object({ ...InCall, metadata: NullableText }),
   "call.participant_left": Type.Object({ ...InCall, reason: Text, durationMs: Type.Integer() }),
@@ -61,6 +70,8 @@ export const WebhookPayloads = {
     participantCount: Type.Integer({ description: "Distinct identities" }),
     peakParticipants: Type.Integer({ description: "Most at once" }),
   }),
+  "call.ringing": Type.Object({ ring: Ring }),
+  "call.ring_ended": Type.Object({ ring: Ring }),
   "recording.started": Type.Object({ recording: Recording }),
   "recording.ready": Type.Object({ recording: Recording }),
   "recording.failed": Type.Object({ recording: Recording }),
@@ -83,10 +94,13 @@ export const WEBHOOK_MEANINGS: Record<keyof typeof WebhookPayloads, string> = {
   "room.created": "A conversation was created, attached to a room or not",
   "participant.joined": "Somebody became a member of a conversation",
   "participant.left": "Somebody is no longer a member of a conversation",
+  "message.reported": "Somebody reported a message to the moderators",
   "call.started": "The first participant joined a room",
   "call.participant_joined": "Somebody joined a call",
   "call.participant_left": "Somebody left a call; a dropped connection counts when nobody came back in time",
   "call.ended": "The last participant left; exactly once for every call.started",
+  "call.ringing": "Somebody rings members of a conversation into its room",
+  "call.ring_ended": "A ring is over: answered, declined, missed or cancelled",
   "recording.started": "A room is being recorded",
   "recording.ready": "A recording has ended, and its files are complete",
   "recording.failed": "A recording ended because it could not be written, or because the server stopped",

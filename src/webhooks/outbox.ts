@@ -39,8 +39,9 @@ function messageOf(fact: WebhookFact): string | null {
   return String(fact.data.message.id);
 }
 
-/** What happens in a call is told in the order in which it happened. */
+/** What happens in a call, or to a ring, is told in the order in which it happened. */
 function orderKeyOf(fact: WebhookFact): string | null {
+  if ("ring" in fact.data) return fact.data.ring.id;
   return "callId" in fact.data && typeof fact.data.callId === "string" ? fact.data.callId : null;
 }
 
@@ -48,7 +49,15 @@ function orderKeyOf(fact: WebhookFact): string | null {
 function scrub(unit: Unit, events: EventStore, messageId: string, deletedAt: string): void {
   for (const { id, body } of events.ofMessage(messageId)) {
     const event = JSON.parse(body) as { data: { message: Record<string, unknown> } };
-    const gone = { text: null, metadata: null, attachment: null, reactions: [], deleted: true, deletedAt };
+    const gone = {
+      text: null,
+      metadata: null,
+      attachment: null,
+      mentions: [],
+      reactions: [],
+      deleted: true,
+      deletedAt,
+    };
     Object.assign(event.data.message, gone);
     events.rewrite(unit, id, JSON.stringify(event));
   }

@@ -1,5 +1,5 @@
 import type { Config } from "../../src/kernel/config/index.ts";
-import { testServer } from "../harness/server.ts";
+import { type TestServer, testServer } from "../harness/server.ts";
 import type { Answer, Body } from "./world.ts";
 
 export type ChatRest = Awaited<ReturnType<typeof chatRest>>;
@@ -7,8 +7,11 @@ export type ChatRest = Awaited<ReturnType<typeof chatRest>>;
 /** The application in memory with a project, and chat's routes at hand. */
 export async function chatRest(overrides: Partial<Config> = {}) {
   const server = testServer(overrides);
-  const { projectId, key } = await server.project();
+  return chatRestOf(server, await server.project());
+}
 
+/** The same on a server that is there already. */
+export function chatRestOf(server: TestServer, { projectId, key }: { projectId: string; key: string }) {
   async function ask(
     credential: string,
     method: string,

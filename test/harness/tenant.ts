@@ -70,6 +70,11 @@ export async function tenantOf(server: RtcServer, options: TenantOptions = {}): 
   await made(`/v1/chat/attachments/${attachment.id}/complete`, {});
   const message = await made(`${at}/messages`, { text: `${marker} says`, senderId: marker, metadata: { marker } });
   await made(`/v1/chat/messages/${message.id}/reactions`, { emoji: "👍", userId: marker });
+  const beside = await made("/v1/chat/conversations", { name: `${marker}-beside`, members, roomId: room.id });
+  const ring = await made(`/v1/chat/conversations/${beside.id}/rings`, {
+    userId: `${marker}-friend`,
+    timeoutSeconds: 300,
+  });
   const chat = await made("/v1/chat/tokens", { userId: marker });
   const disposable = await made("/v1/chat/tokens", { userId: `${marker}-friend` });
 
@@ -125,6 +130,8 @@ export async function tenantOf(server: RtcServer, options: TenantOptions = {}): 
     connectionId: `${marker}-connection`,
     errorId: error?.id ?? "",
     callId: call?.id ?? "",
+    besideId: beside.id ?? "",
+    ringId: ring.id ?? "",
     recordingId: recording.id ?? "",
     fileId,
     exportId: personExport.id ?? "",

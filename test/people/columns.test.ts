@@ -11,6 +11,8 @@ const ERASED = [
   "attachments.uploader_id",
   "attachments.filename",
   "call_participants.identity",
+  "chat_blocks.blocked_user_id",
+  "chat_blocks.user_id",
   "chat_connections.ip_address",
   "chat_connections.user_agent",
   "chat_connections.user_id",
@@ -22,7 +24,12 @@ const ERASED = [
   "live_stream_hosts.identity",
   "live_stream_viewers.identity",
   "live_streams.host_identity",
+  "message_mentions.user_id",
   "message_reactions.user_id",
+  "message_reports.note_text",
+  "message_reports.reporter_user_id",
+  "message_reports.sender_id",
+  "messages.mentions",
   "messages.metadata",
   "messages.sender_id",
   "messages.text",
@@ -33,6 +40,8 @@ const ERASED = [
   "recording_events.data",
   "recording_events.identity",
   "recording_files.identity",
+  "ring_members.user_id",
+  "rings.caller_user_id",
   "rtc_connection_events.data",
   "rtc_connections.ip_address",
   "rtc_connections.participant_identity",
@@ -60,6 +69,7 @@ const NOT_THEIRS: Record<string, string> = {
   "oauth_identities.user_id": "an account of the dashboard",
   "one_time_tokens.user_id": "an account of the dashboard",
   "project_members.user_id": "an account of the dashboard",
+  "rings.metadata": "goes with its row",
   "sessions.ip_address": "of a session of the dashboard",
   "sessions.user_agent": "of a session of the dashboard",
   "sessions.user_id": "an account of the dashboard",
@@ -68,7 +78,7 @@ const NOT_THEIRS: Record<string, string> = {
 };
 
 const SOUNDS_PERSONAL =
-  /user|sender|identity|address|text|email|uploader|body|detail|metadata|^data$|^message$|filename/;
+  /user|sender|identity|address|text|email|uploader|mention|body|detail|metadata|^data$|^message$|filename/;
 
 test("[19] every column that sounds like a person is either erased, or told why it is not", () => {
   const columns = db.$client

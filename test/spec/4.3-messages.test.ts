@@ -26,6 +26,7 @@ test("[4.3] a message, from a server and from a user: the record holds every fie
     attachment: null,
     metadata: { k: [1, { deep: true }] },
     reactions: [],
+    mentions: [],
     pinned: false,
     edited: false,
     editedAt: null,

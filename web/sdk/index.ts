@@ -14,6 +14,7 @@ export type {
   Presence,
   ReadReceipt,
   ReadState,
+  Ring as RingRecord,
   Typing,
   Unread,
 } from "../../src/protocol/chat-records.ts";
@@ -22,6 +23,7 @@ export { Chat, type ChatEvents, type ChatOptions, connectChat } from "./chat/cha
 export type { Conversation } from "./chat/conversation.ts";
 export type { ConversationEvents } from "./chat/conversation-events.ts";
 export type { SendInput } from "./chat/outbox.ts";
+export type { Ring, RingEvents, RingOptions } from "./chat/ring.ts";
 export type { LocalMessage } from "./chat/timeline.ts";
 export type { UploadOptions } from "./chat/upload.ts";
 export type { ConnectionState, TokenProvider, WaitingListener } from "./connection-state.ts";

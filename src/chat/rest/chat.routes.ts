@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 import type { Http } from "../../kernel/http/http.ts";
 import type { OriginPolicy } from "../../kernel/http/origins.ts";
 import type { Runtime } from "../../runtime.ts";
+import { ringRoutes } from "../calls/ring.routes.ts";
 import type { ChatService } from "../chat.ts";
 import { chatSocketRoutes } from "../socket/socket.routes.ts";
 import { activityRoutes } from "./activity.routes.ts";
@@ -20,6 +21,7 @@ export const chatRoutes = (http: Http, runtime: Runtime, { chat, projects }: Dep
     .use(messageRoutes(http, runtime, chat))
     .use(activityRoutes(http, chat))
     .use(reactionRoutes(http, runtime, chat))
+    .use(ringRoutes(http, runtime, chat))
     .use(chatTokenRoutes(http, runtime, chat))
     .use(chatDashboardRoutes(http, runtime, chat))
     .use(chatSocketRoutes(http, { chat, originPolicy: projects.originPolicy }));

@@ -23,7 +23,7 @@ export const conversationRoutes = ({ guards, idempotency }: Http, { write }: Run
   const shown = (caller: ChatCaller, row: ConversationRow): Conversation =>
     caller.kind === "apiKey"
       ? conversations.show(row)
-      : { ...conversations.show(row), unreadCount: readStates.unread(row, caller.userId) };
+      : { ...conversations.show(row), ...readStates.unread(row, caller.userId) };
   return new Elysia({ prefix: "/v1/chat/conversations", tags: ["chat"] })
     .use(guards.chat)
     .get(

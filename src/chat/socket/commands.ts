@@ -23,7 +23,7 @@ export type Commands = { run(socket: ChatSocket, frame: ChatClientFrame): object
 
 /** What each frame of a client does. What changes something is answered once it is on disk. */
 export function createCommands({ config, now, write, writer }: Runtime, chat: ChatRules, hub: Hub): Commands {
-  const { access, budgets, messages, reactions, readStates } = chat;
+  const { access, budgets, messages, reactions, readStates, rings } = chat;
 
   /** On this connection, what is written to must have been joined. */
   function joined(socket: ChatSocket, found: Access): Access {
@@ -41,6 +41,21 @@ export function createCommands({ config, now, write, writer }: Runtime, chat: Ch
 
   const typingIn = (socket: ChatSocket, room: string): Access =>
     joined(socket, access.conversation(socket.caller, room, "chat:send"));
+
+  function ringOf(socket: ChatSocket, ringId: string) {
+    const row = rings.find(ringId);
+    if (!row) throw new ApiError("SVC_RING_NOT_FOUND");
+    access.within(socket.caller, row.conversationId, "chat:read", "SVC_RING_NOT_FOUND");
+    return row;
+  }
+
+  /** Those who are rung have joined nothing yet. */
+  function ofRing(socket: ChatSocket, ringId: string, status: "ANSWERED" | "DECLINED") {
+    budgets.ring(socket.caller);
+    return write((unit) => ({
+      ring: rings.answer(unit, ringOf(socket, ringId), socket.userId, status),
+    }));
+  }
 
   const table: Table = {
     "room.join"(socket, { room, since, epoch }) {
@@ -138,6 +153,26 @@ export function createCommands({ config, now, write, writer }: Runtime, chat: Ch
       budgets.type(socket.caller);
       for (const ref of socket.joined.values()) hub.presences.set(ref, socket.userId, status);
       return {};
+    },
+
+    "call.ring"(socket, { room, type: _, id: __, ...input }) {
+      budgets.ring(socket.caller);
+      return write((unit) => {
+        const { ring } = rings.ring(unit, access.conversation(socket.caller, room, "chat:send"), socket.userId, input);
+        return { ring };
+      });
+    },
+
+    "call.answer": (socket, { ringId }) => ofRing(socket, ringId, "ANSWERED"),
+    "call.decline": (socket, { ringId }) => ofRing(socket, ringId, "DECLINED"),
+
+    "call.cancel"(socket, { ringId }) {
+      budgets.ring(socket.caller);
+      return write((unit) => {
+        const row = ringOf(socket, ringId);
+        if (row.callerUserId !== socket.userId) throw new ApiError("SVC_PERMISSION_DENIED");
+        return { ring: rings.cancel(unit, row) };
+      });
     },
 
     async "token.refresh"(socket, { token }) {

@@ -1,3 +1,4 @@
+import type { Tenant } from "../../kernel/tenant.ts";
 import { type ChatSignal, MAX_BUFFERED_BYTES } from "../../protocol/chat.ts";
 import type { ChatEvent } from "../../protocol/chat-events.ts";
 import { CHAT_CLOSE_CODES } from "../../protocol/close-codes.ts";
@@ -20,6 +21,8 @@ export type Hub = ReturnType<typeof createHub>;
 export function createHub({ bus, config, now, sockets: network }: Runtime) {
   const sockets = new Set<ChatSocket>();
   const conversations = new Map<string, OpenConversation>();
+  /** The same sockets, by whose they are. */
+  const byUser = new Map<string, Set<ChatSocket>>();
 
   function publish(conversation: OpenConversation, frame: string): void {
     network.publish(topicOf(conversation.ref.id), frame);
@@ -84,6 +87,10 @@ export function createHub({ bus, config, now, sockets: network }: Runtime) {
 
   bus.on("chatEvent", ({ conversation, event }) => deliver(conversation.id, event));
   bus.on("chatSignal", ({ conversationId, signal: content }) => signal(conversationId, content));
+  bus.on("chatPersonal", ({ userIds, frame, ...tenant }) => {
+    const text = JSON.stringify(frame);
+    for (const userId of userIds) for (const socket of byUser.get(userKey(tenant, userId)) ?? []) socket.send(text);
+  });
   bus.on("chatTokenRevoked", ({ tokenId }) => {
     for (const socket of sockets) {
       if (socket.tokenId === tokenId) socket.end(CHAT_CLOSE_CODES.unauthorized, "token revoked");
@@ -95,6 +102,16 @@ export function createHub({ bus, config, now, sockets: network }: Runtime) {
     presences,
     typists,
     leave,
+
+    /** It belongs to the same user for as long as it is open. */
+    opened(socket: ChatSocket): void {
+      sockets.add(socket);
+      const key = userKey(socket.caller, socket.userId);
+      byUser.set(key, (byUser.get(key) ?? new Set()).add(socket));
+    },
+
+    /** Whether the user has a socket, whatever it has joined. */
+    isOpen: (tenant: Tenant, userId: string): boolean => byUser.has(userKey(tenant, userId)),
 
     /** From now on the socket gets what is published; what happened before, its join has told it. */
     join(socket: ChatSocket, ref: ConversationRef): void {
@@ -114,6 +131,9 @@ export function createHub({ bus, config, now, sockets: network }: Runtime) {
     /** The socket is gone. `clean`: its user meant to go. */
     closed(socket: ChatSocket, clean: boolean): void {
       sockets.delete(socket);
+      const key = userKey(socket.caller, socket.userId);
+      const own = byUser.get(key);
+      if (own?.delete(socket) && own.size === 0) byUser.delete(key);
       for (const ref of socket.joined.values()) forget(socket, ref, clean);
     },
 
@@ -127,6 +147,10 @@ export function createHub({ bus, config, now, sockets: network }: Runtime) {
       typists.sweep();
     },
   };
+}
+
+function userKey({ projectId, environment }: Tenant, userId: string): string {
+  return `${projectId} ${environment} ${userId}`;
 }
 
 function topicOf(conversationId: string): string {

@@ -89,7 +89,7 @@ export function createLive(runtime: Runtime, chat: ChatRules, isArchived: (proje
       const { caller } = admission;
       const read = createFrameReader(decode, frameLimits);
       const socket = new ChatSocket(ids.uuid(), network, caller, read, deps);
-      hub.sockets.add(socket);
+      hub.opened(socket);
       connections.opened(socket, info);
       socket.push({
         type: "connected",
@@ -108,13 +108,21 @@ export function createLive(runtime: Runtime, chat: ChatRules, isArchived: (proje
           windowSeconds: config.RATE_LIMIT_WINDOW_SECONDS,
         },
       });
+      for (const ring of chat.rings.ringingFor(caller, caller.userId)) {
+        socket.push({ type: "call.ringing", conversationId: ring.conversationId, ring });
+      }
       return socket;
     },
 
     /** Starts the clockwork; the answer stops it. */
     async start(): Promise<() => void> {
       await connections.start();
-      return every(runtime, SWEEP_EVERY_MS, sweep);
+      const stopRings = chat.rings.start();
+      const stopSweeping = every(runtime, SWEEP_EVERY_MS, sweep);
+      return () => {
+        stopSweeping();
+        stopRings();
+      };
     },
 
     /** Takes no new sockets and closes those there are, once what they sent is on disk. */

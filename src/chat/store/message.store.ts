@@ -38,11 +38,13 @@ export function messageStore({ $client: client }: Db) {
   );
   const span = select("WHERE conversation_id = ? AND seq >= ? AND seq < ? AND deleted_at IS NULL ORDER BY seq LIMIT ?");
   const edit = changing(() =>
-    client.prepare("UPDATE messages SET text = ?2, metadata = ?3, edited_at = ?4, updated_at = ?4 WHERE id = ?1"),
+    client.prepare(
+      `UPDATE messages SET text = ?2, metadata = ?3, mentions = ?4, edited_at = ?5, updated_at = ?6 WHERE id = ?1`,
+    ),
   );
   const tombstone = changing(() =>
     client.prepare(
-      `UPDATE messages SET text = NULL, metadata = NULL, attachment = NULL, reaction_count = 0, pinned_at = NULL,
+      `UPDATE messages SET text = NULL, metadata = NULL, mentions = NULL, attachment = NULL, reaction_count = 0, pinned_at = NULL,
        deleted_at = ?2, deleted_by = ?3, updated_at = ?2 WHERE id = ?1`,
     ),
   );
@@ -116,7 +118,8 @@ export function messageStore({ $client: client }: Db) {
       pinned.all(conversationId, before?.at ?? Number.MAX_SAFE_INTEGER, before?.id ?? 0, limit),
     lastSentAt: (conversationId: string, senderId: string): number | null =>
       lastSentAt.get(conversationId, senderId)?.at ?? null,
-    edit: (unit: Unit, row: MessageRow, at: number) => void edit.run(unit, row.id, row.text, row.metadata, at),
+    edit: (unit: Unit, row: MessageRow) =>
+      void edit.run(unit, row.id, row.text, row.metadata, row.mentions, row.editedAt, row.updatedAt),
     tombstone: (unit: Unit, id: number, at: number, by: string | null) => void tombstone.run(unit, id, at, by),
     /** Takes its sender's name off it. */
     disown: (unit: Unit, id: number) => void disown.run(unit, id),

@@ -29,6 +29,8 @@ export const messages = sqliteTable(
     editedAt: integer("edited_at"),
     deletedAt: integer("deleted_at"),
     deletedBy: text("deleted_by"),
+    /** JSON array of user ids; null when there is none. */
+    mentions: text("mentions"),
   },
   (table) => [
     uniqueIndex("messages_by_seq").on(table.conversationId, table.seq),
@@ -51,6 +53,22 @@ export const messageReactions = sqliteTable(
     createdAt: integer("created_at").notNull(),
   },
   (table) => [uniqueIndex("message_reactions_once").on(table.messageId, table.emoji, table.userId)],
+);
+
+/** Who is mentioned where, for counting what is unread of it. */
+export const messageMentions = sqliteTable(
+  "message_mentions",
+  {
+    conversationId: text("conversation_id")
+      .notNull()
+      .references(() => conversations.id),
+    userId: text("user_id").notNull(),
+    ordinal: integer("ordinal").notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.conversationId, table.userId, table.ordinal] }),
+    index("message_mentions_by_message").on(table.conversationId, table.ordinal),
+  ],
 );
 
 export const conversationEvents = sqliteTable(

@@ -7,7 +7,8 @@ import { type ReadStateRow, readStates } from "./message.table.ts";
 export type ReceiptRow = { userId: string; joinedAt: number } & Partial<
   Pick<ReadStateRow, "lastReadMessageId" | "lastReadSeq" | "lastReadAt">
 >;
-type UnreadRow = { conversationId: string; unreadCount: number };
+export type UnreadCounts = { unreadCount: number; mentionCount: number };
+type UnreadRow = UnreadCounts & { conversationId: string };
 
 /**
  * Unread is a subtraction, whatever the length of the history: messages given out since the position, less one's own,
@@ -19,7 +20,9 @@ const UNREAD = `
      WHERE m.conversation_id = c.id AND m.sender_id = ?1 AND m.seq > ifnull(r.last_read_seq, 0))
   - (SELECT count(*) FROM messages m
      WHERE m.conversation_id = c.id AND m.deleted_at IS NOT NULL AND m.sender_id IS NOT ?1
-       AND m.ordinal > ifnull(r.last_read_ordinal, 0))`;
+       AND m.ordinal > ifnull(r.last_read_ordinal, 0)) AS unreadCount,
+  (SELECT count(*) FROM message_mentions mm WHERE mm.conversation_id = c.id AND mm.user_id = ?1
+     AND mm.ordinal > ifnull(r.last_read_ordinal, 0)) AS mentionCount`;
 
 export function readStateStore({ $client: client }: Db) {
   const find = reading(() =>
@@ -37,14 +40,14 @@ export function readStateStore({ $client: client }: Db) {
     ),
   );
   const unread = reading(() =>
-    client.prepare<{ unreadCount: number }, [string, string]>(
-      `SELECT ${UNREAD} AS unreadCount FROM conversations c
+    client.prepare<UnreadCounts, [string, string]>(
+      `SELECT ${UNREAD} FROM conversations c
      LEFT JOIN read_states r ON r.conversation_id = c.id AND r.user_id = ?1 WHERE c.id = ?2`,
     ),
   );
   const unreadOfUser = reading(() =>
     client.prepare<UnreadRow, (string | number | null)[]>(
-      `SELECT c.public_id AS conversationId, ${UNREAD} AS unreadCount
+      `SELECT c.public_id AS conversationId, ${UNREAD}
      FROM conversation_members cm JOIN conversations c ON c.id = cm.conversation_id
      LEFT JOIN read_states r ON r.conversation_id = c.id AND r.user_id = ?1
      WHERE cm.user_id = ?1 AND cm.status = 'ACTIVE' AND c.project_id = ?2 AND c.environment = ?3
@@ -75,7 +78,8 @@ export function readStateStore({ $client: client }: Db) {
         row.lastReadOrdinal,
         row.lastReadAt,
       ).changes > 0,
-    unread: (conversationId: string, userId: string): number => unread.get(userId, conversationId)?.unreadCount ?? 0,
+    unread: (conversationId: string, userId: string): UnreadCounts =>
+      unread.get(userId, conversationId) ?? { unreadCount: 0, mentionCount: 0 },
     /** By conversation, for those that a user belongs to within what a token names. */
     unreadOfUser: ({ projectId, environment }: Tenant, userId: string, within: string[] | null): UnreadRow[] =>
       unreadOfUser.all(userId, projectId, environment, within && JSON.stringify(within)),

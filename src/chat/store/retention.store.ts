@@ -51,6 +51,9 @@ export function retentionStore({ $client: client }: Db) {
     ),
   );
   const removeMessages = changing(() => client.prepare("DELETE FROM messages WHERE conversation_id = ? AND seq <= ?"));
+  const removeMentions = changing(() =>
+    client.prepare("DELETE FROM message_mentions WHERE conversation_id = ? AND ordinal <= ?"),
+  );
   const removeEvents = changing(() =>
     client.prepare("DELETE FROM conversation_events WHERE conversation_id = ? AND seq <= ?"),
   );
@@ -77,6 +80,7 @@ export function retentionStore({ $client: client }: Db) {
       const standing = oldest.filter(({ deletedAt }) => deletedAt === null).length;
       const reactions = oldest.reduce((sum, { reactionCount }) => sum + reactionCount, 0);
       removeMessages.run(unit, conversationId, last.seq);
+      removeMentions.run(unit, conversationId, last.ordinal);
       forgetMessages.run(unit, conversationId, last.ordinal, standing, reactions);
     },
     removeEvents(unit: Unit, conversationId: string, lastSeq: number): void {

@@ -4,7 +4,7 @@ import { documentConfig } from "../../kernel/config/document.ts";
 import { exampleOf } from "../../kernel/http/reference/examples.ts";
 import { ChatClientFrames } from "../../protocol/chat.ts";
 import { ChatEvents } from "../../protocol/chat-events.ts";
-import { ChatConnected, ChatSignals, TokenExpiring } from "../../protocol/chat-server-frames.ts";
+import { ChatConnected, ChatPersonal, ChatSignals, TokenExpiring } from "../../protocol/chat-server-frames.ts";
 import { ClientFrames, Pushes } from "../../protocol/signaling.ts";
 import { WEBHOOK_MEANINGS, WebhookPayloads } from "../../protocol/webhook-payloads.ts";
 
@@ -15,7 +15,8 @@ const GENERATED: Record<string, () => string> = {
   "rtc pushes": () => frames(Pushes),
   "chat requests": () => frames(ChatClientFrames),
   "chat events": () => frames(ChatEvents),
-  "chat signals": () => frames({ connected: ChatConnected, ...ChatSignals, "token.expiring": TokenExpiring }),
+  "chat signals": () =>
+    frames({ connected: ChatConnected, ...ChatSignals, ...ChatPersonal, "token.expiring": TokenExpiring }),
 };
 
 /** Puts each part where its mark stands: `<!-- generated: configuration -->`. */

@@ -21,5 +21,8 @@ export const chatVariables = {
   CHAT_READ_RATE_LIMIT: integer(600, perWindow, "Times one user marks messages as read in a window."),
   CHAT_TYPING_RATE_LIMIT: integer(120, perWindow, "Typing signals by one user in a window."),
   CHAT_SUBSCRIBE_RATE_LIMIT: integer(60, perWindow, "Conversations joined by one user in a window."),
+  CHAT_REPORT_RATE_LIMIT: integer(20, perWindow, "Messages reported, and users blocked, by one user in a window."),
+  CHAT_RING_RATE_LIMIT: integer(20, perWindow, "Times one user rings others in a window."),
+  CHAT_RING_TIMEOUT_SECONDS: integer(30, { min: 5, max: 300 }, "Seconds that a ring lasts when it names none."),
   CHAT_CONNECTION_RATE_LIMIT: integer(30, perWindow, "Chat connections from one IP address in a window."),
 };

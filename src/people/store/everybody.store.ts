@@ -9,6 +9,13 @@ const NAMES = [
   "SELECT uploader_id AS name FROM attachments x JOIN conversations t ON t.id = x.conversation_id",
   `SELECT r.user_id AS name FROM message_reactions r JOIN messages x ON x.id = r.message_id
      JOIN conversations t ON t.id = x.conversation_id`,
+  "SELECT user_id AS name FROM message_mentions x JOIN conversations t ON t.id = x.conversation_id",
+  "SELECT caller_user_id AS name FROM rings t",
+  "SELECT user_id AS name FROM ring_members x JOIN rings t ON t.id = x.ring_id",
+  "SELECT user_id AS name FROM chat_blocks t",
+  "SELECT blocked_user_id AS name FROM chat_blocks t",
+  "SELECT sender_id AS name FROM message_reports t",
+  "SELECT reporter_user_id AS name FROM message_reports t",
   "SELECT user_id AS name FROM chat_connections t",
   "SELECT user_id AS name FROM chat_tokens t",
   "SELECT participant_identity AS name FROM rtc_connections t",

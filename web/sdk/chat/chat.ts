@@ -9,6 +9,7 @@ import { query, Rest } from "../rest.ts";
 import type { Wire } from "../wire.ts";
 import { Conversation } from "./conversation.ts";
 import { type ChatPush, chatLink } from "./link.ts";
+import { type Ring, type RingOptions, Rings } from "./ring.ts";
 import type { LocalMessage } from "./timeline.ts";
 
 /** For `connectChat`. */
@@ -27,6 +28,8 @@ export type ChatEvents = {
   message: [message: LocalMessage, conversation: Conversation];
   /** In any joined conversation. */
   reactionAdded: [reaction: { messageId: string; userId: string; emoji: string }, conversation: Conversation];
+  /** Somebody rings this user; `ring.answer()` or `ring.decline()`. */
+  ringing: [ring: Ring];
   /** Removed from a conversation, or it is gone. */
   conversationLost: [conversation: Conversation, error: StoaError];
 };
@@ -37,6 +40,7 @@ export class Chat extends Emitter<ChatEvents> {
   readonly #rest: Rest;
   readonly #conversations = new Map<string, Conversation>();
   #connected: ChatConnected | null = null;
+  readonly #rings: Rings;
   #presence: "online" | "away" = "online";
   /** By how much the server's clock is ahead of this one. */
   #aheadMs = 0;
@@ -52,6 +56,11 @@ export class Chat extends Emitter<ChatEvents> {
       onHello: (hello, wire) => this.#resume(hello, wire),
     });
     this.#rest = new Rest(endpoint, () => this.#link.token);
+    this.#rings = new Rings(
+      this.#link,
+      () => this.userId,
+      (ring) => this.emit("ringing", ring),
+    );
   }
 
   /** Whether the server is in reach. */
@@ -109,6 +118,16 @@ export class Chat extends Emitter<ChatEvents> {
     return this.#rest.call("GET", "/v1/chat/unread");
   }
 
+  /** Rings that go on: those of this user, and those that wait for their answer. */
+  get rings(): readonly Ring[] {
+    return this.#rings.open;
+  }
+
+  /** Rings members of a conversation that is attached to a room into its call; everybody else unless named. */
+  ring(room: string, options: RingOptions = {}): Promise<Ring> {
+    return this.#rings.begin(room, options);
+  }
+
   /** How the others see this user. */
   async setPresence(status: "online" | "away"): Promise<void> {
     this.#presence = status;
@@ -120,6 +139,7 @@ export class Chat extends Emitter<ChatEvents> {
     const closed = new StoaError("CLOSED", "closed", "The chat was closed.");
     for (const conversation of this.#conversations.values()) conversation.close(closed);
     this.#conversations.clear();
+    this.#rings.close();
     this.#link.end("DISCONNECTED", null);
     this.removeAllListeners();
   }
@@ -128,6 +148,8 @@ export class Chat extends Emitter<ChatEvents> {
     this.#connected = hello;
     this.#aheadMs = Date.parse(hello.serverTime) - Date.now();
     await Promise.all(this.joined.map((conversation) => this.#rejoin(conversation, wire)));
+    // A ring that is gone by now has nothing more to say.
+    this.#rings.resume((ringId) => this.#rest.call("GET", `/v1/chat/rings/${ringId}`)).catch(() => {});
     if (this.#presence === "away") wire.send({ type: "presence.set", status: "away" });
   }
 
@@ -175,6 +197,10 @@ export class Chat extends Emitter<ChatEvents> {
       case "read":
       case "stream.updated":
         this.#conversations.get(push.conversationId)?.signal(push);
+        break;
+      case "call.ringing":
+      case "call.ring_updated":
+        this.#rings.hear(push.ring);
         break;
       default:
         this.#conversations.get(push.conversationId)?.receive(push);

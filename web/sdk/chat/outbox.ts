@@ -81,6 +81,7 @@ export function pendingMessage(
     clientMessageId,
     attachment: input.attachment ?? null,
     metadata: input.metadata ?? null,
+    mentions: [],
     reactions: [],
     pinned: false,
     edited: false,

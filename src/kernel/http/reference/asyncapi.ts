@@ -45,6 +45,7 @@ const SOCKETS: Socket[] = [
       connected: chat.ChatConnected,
       ...ChatEvents,
       ...chat.ChatSignals,
+      ...chat.ChatPersonal,
       "token.expiring": chat.TokenExpiring,
     },
     closeCodes: CHAT_CLOSE_CODES,

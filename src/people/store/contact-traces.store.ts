@@ -1,0 +1,99 @@
+import { type RingMemberRow, type RingRow, rings } from "../../chat/calls/ring.table.ts";
+import { type BlockRow, chatBlocks, messageReports, type ReportRow } from "../../chat/moderation/moderation.table.ts";
+import { type MessageRow, messages } from "../../chat/store/message.table.ts";
+import type { Db } from "../../kernel/db/open.ts";
+import { changing, columnsOf, reading } from "../../kernel/db/statements.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
+import type { Person } from "../person.ts";
+
+export type OwnRing = RingRow & { member: RingMemberRow["status"] | null };
+
+export type ContactTraces = ReturnType<typeof contactTraces>;
+
+/** Where a person stands in what others did: mentioned, called, rung, blocked, reported. */
+export function contactTraces({ $client: client }: Db) {
+  const mentioning = reading(() =>
+    client.prepare<MessageRow, [string, string, number]>(
+      `SELECT ${columnsOf(messages, "m")} FROM message_mentions mm
+       JOIN messages m ON m.conversation_id = mm.conversation_id AND m.ordinal = mm.ordinal
+       WHERE mm.conversation_id = ?1 AND mm.user_id = ?2 AND mm.ordinal > ?3 ORDER BY mm.ordinal LIMIT 200`,
+    ),
+  );
+  const forgetMentions = changing(() =>
+    client.prepare("DELETE FROM message_mentions WHERE conversation_id = ? AND user_id = ?"),
+  );
+  // Messages of the server itself stand together in the index by sender.
+  const callNotes = reading(() =>
+    client.prepare<MessageRow, [string, string]>(
+      `SELECT ${columnsOf(messages)} FROM messages WHERE conversation_id = ? AND sender_id IS NULL AND type = 'event'
+       AND deleted_at IS NULL AND instr(metadata, ?) > 0 ORDER BY seq LIMIT 200`,
+    ),
+  );
+  const ringBound = reading(() =>
+    client.prepare<{ id: string | null }, [string, string, string, number]>(
+      `SELECT max(id) AS id FROM (SELECT id FROM rings
+       WHERE project_id = ? AND environment = ? AND id > ? ORDER BY id LIMIT ?)`,
+    ),
+  );
+  const ownRings = reading(() =>
+    client.prepare<OwnRing, [string, string, string, string, string]>(
+      `SELECT ${columnsOf(rings, "r")}, m.status AS member FROM rings r
+       LEFT JOIN ring_members m ON m.ring_id = r.id AND m.user_id = ?3
+       WHERE r.project_id = ?1 AND r.environment = ?2 AND r.id > ?4 AND r.id <= ?5
+         AND (r.caller_user_id = ?3 OR m.user_id IS NOT NULL)`,
+    ),
+  );
+  const removeRing = changing(() => client.prepare("DELETE FROM rings WHERE id = ? AND caller_user_id = ?"));
+  const leaveRing = changing(() => client.prepare("DELETE FROM ring_members WHERE ring_id = ? AND user_id = ?"));
+  const blocks = reading(() =>
+    client.prepare<BlockRow, [string, string, string]>(
+      `SELECT ${columnsOf(chatBlocks)} FROM chat_blocks
+       WHERE project_id = ?1 AND environment = ?2 AND (user_id = ?3 OR blocked_user_id = ?3)`,
+    ),
+  );
+  const removeBlock = changing(() =>
+    client.prepare(
+      "DELETE FROM chat_blocks WHERE project_id = ? AND environment = ? AND user_id = ? AND blocked_user_id = ?",
+    ),
+  );
+  const reports = reading(() =>
+    client.prepare<ReportRow, [string, string]>(
+      `SELECT ${columnsOf(messageReports)} FROM message_reports
+       WHERE conversation_id = ?1 AND (reporter_user_id = ?2 OR sender_id = ?2) LIMIT 1000`,
+    ),
+  );
+  const removeReport = changing(() => client.prepare("DELETE FROM message_reports WHERE id = ?"));
+  const forgetSender = changing(() => client.prepare("UPDATE message_reports SET sender_id = NULL WHERE id = ?"));
+
+  return {
+    /** Messages of others that mention them. */
+    mentioning: (conversationId: string, userId: string, afterOrdinal = 0): MessageRow[] =>
+      mentioning.all(conversationId, userId, afterOrdinal),
+    forgetMentions: (unit: Unit, conversationId: string, userId: string) =>
+      void forgetMentions.run(unit, conversationId, userId),
+    /** Messages about calls that name them. */
+    callNotes: (conversationId: string, userId: string): MessageRow[] =>
+      callNotes.all(conversationId, JSON.stringify(userId)),
+
+    /** The next stretch of a project's rings: up to which one, and those in it that they took part in. */
+    rings({ projectId, environment, userId }: Person, after: string, limit: number) {
+      const until = ringBound.get(projectId, environment, after, limit)?.id ?? null;
+      return until === null ? null : { until, own: ownRings.all(projectId, environment, userId, after, until) };
+    },
+    removeFromRing(unit: Unit, ringId: string, userId: string): void {
+      removeRing.run(unit, ringId, userId);
+      leaveRing.run(unit, ringId, userId);
+    },
+
+    blocks: ({ projectId, environment, userId }: Person): BlockRow[] => blocks.all(projectId, environment, userId),
+    removeBlock: (unit: Unit, { projectId, environment, userId, blockedUserId }: BlockRow) =>
+      void removeBlock.run(unit, projectId, environment, userId, blockedUserId),
+
+    /** Made by them, or about what they said. */
+    reports: (conversationId: string, userId: string): ReportRow[] => reports.all(conversationId, userId),
+    removeReport(unit: Unit, { id, reporterUserId }: ReportRow, userId: string): void {
+      if (reporterUserId === userId) removeReport.run(unit, id);
+      else forgetSender.run(unit, id);
+    },
+  };
+}
