@@ -7,7 +7,8 @@ import type { Fingerprint } from "../sdp/offer.ts";
 import { SRTP_MAX_OVERHEAD, type SrtpProfile, SrtpReceiver, SrtpSender } from "../srtp/srtp.ts";
 import type { BadNetwork } from "./bad-network.ts";
 import { DtlsSession } from "./dtls.ts";
-import { type IceAgent, type IceCredentials, IceSession, type Path, plainAddress } from "./ice.ts";
+import { type IceAgent, plainAddress } from "./ice.ts";
+import { type IceCredentials, IceSession, type Path } from "./ice-session.ts";
 import { Liveness } from "./liveness.ts";
 import type { UdpPort } from "./udp.ts";
 import { createSctp, type DataChannel, type DtlsCertificate, type SctpEngine } from "./werift-hooks.ts";
@@ -116,9 +117,9 @@ export class Connection {
     return this.#incoming?.refusals ?? null;
   }
 
-  /** For the first answer and for every restart: same session, new username fragment and password. */
-  issueCredentials(): IceCredentials {
-    return this.#host.agent.issueCredentials(this.ice);
+  /** For the first answer and for every restart: same session, new username fragment and password for the client's. */
+  issueCredentials(theirs: IceCredentials | null): IceCredentials {
+    return this.#host.agent.issueCredentials(this.ice, theirs);
   }
 
   /** For whom its certificate was to be named later. Once it is, it stays. */
@@ -154,6 +155,7 @@ export class Connection {
 
   tick(nowMs: number): void {
     this.#network?.tick(nowMs);
+    this.#host.agent.tick(this.ice, nowMs);
     const state = this.#iceState;
     if (state === "closed" || state === "failed") return;
     const verdict = this.liveness.verdict(nowMs);

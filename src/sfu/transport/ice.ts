@@ -4,32 +4,11 @@
  */
 import { randomBytes } from "node:crypto";
 import type { ClientAddress, ClientTable } from "../../protocol/client-table.ts";
+import type { IceCredentials, IceSession, Path, Source } from "./ice-session.ts";
+import { PathProof } from "./path-proof.ts";
 import { hasFingerprint, hasIntegrity, isStun, parseStun, STUN_TYPE, type StunMessage } from "./stun.ts";
 import { MAX_BINDING_SUCCESS_BYTES, writeBindingError, writeBindingSuccess } from "./stun-write.ts";
 import type { TcpConnection } from "./tcp.ts";
-
-/** An address a peer proved to own. */
-export type Path = {
-  readonly session: IceSession;
-  readonly address: string;
-  readonly port: number;
-  /** Null: UDP. */
-  readonly tcp: TcpConnection | null;
-  /** A check, or media that proved authentic. */
-  lastCheckMs: number;
-};
-
-export type IceCredentials = { ufrag: string; pwd: string };
-
-export type IceHandler = {
-  onDtls(data: Buffer): void;
-  /** RTP and RTCP, still protected. */
-  onMedia(data: Buffer, nowMs: number, path: Path): void;
-  /** Every valid check; `moved` when the peer now uses another path than before. */
-  onCheck(path: Path, moved: boolean, nowMs: number): void;
-  /** The path in use is gone (its TCP connection closed, or another peer proved its address); this one is left, or none. */
-  onPathLost(next: Path | null): void;
-};
 
 /** What was refused, by reason; harmless, and worth knowing. */
 export type IceRefusals = {
@@ -42,40 +21,10 @@ export type IceRefusals = {
 
 const LOOPBACK = "127.0.0.1";
 const MAX_PATHS = 8;
-const MAX_REMEMBERED_CHECKS = 256;
 /** A path without checks for that long gives way to one that has them, even if the client nominates nothing. */
 const SILENT_PATH_MS = 5_000;
-
-/** ICE state of one peer. */
-export class IceSession {
-  readonly handler: IceHandler;
-  selected: Path | null = null;
-  readonly paths: Path[] = [];
-  /** Its checks are as if they had never arrived: a cut that a developer asked for. */
-  unreachable = false;
-  /** Newest first. After a restart the old ones stay valid until the first check with the new. */
-  credentials: IceCredentials[] = [];
-  /** Transaction → path it came on: the same one from elsewhere is a replay. */
-  readonly #seen = new Map<string, Path>();
-
-  constructor(handler: IceHandler) {
-    this.handler = handler;
-  }
-
-  isReplay(transaction: string, from: { address: string; port: number }): boolean {
-    const path = this.#seen.get(transaction);
-    return path !== undefined && (path.port !== from.port || path.address !== from.address);
-  }
-
-  remember(transaction: string, path: Path): void {
-    this.#seen.set(transaction, path);
-    if (this.#seen.size <= MAX_REMEMBERED_CHECKS) return;
-    for (const oldest of this.#seen.keys()) {
-      this.#seen.delete(oldest);
-      return;
-    }
-  }
-}
+/** A check of ours: two user names of at most 256 bytes and the rest. */
+const MAX_CHECK_BYTES = 640;
 
 export type IceOutput = { sendUdp(data: Uint8Array, port: number, address: string): void };
 
@@ -93,6 +42,7 @@ export class IceAgent {
   readonly #byTcp = new Map<TcpConnection, Path>();
   readonly #out: IceOutput;
   readonly #answer = new Uint8Array(MAX_BINDING_SUCCESS_BYTES + 64);
+  readonly #question = new Uint8Array(MAX_CHECK_BYTES);
 
   readonly #probe: IceCredentials | undefined;
 
@@ -112,19 +62,20 @@ export class IceAgent {
   }
 
   /** As the client knows itself: a candidate of the relay is answered with the address that the candidate names. */
-  #mappedAddress(from: { port: number; address: string; tcp: TcpConnection | null }): ClientAddress {
+  #mappedAddress(from: Source): ClientAddress {
     const address = plainAddress(from.address);
     const relayed = address === LOOPBACK && !from.tcp ? this.#relayed?.relayedOf(from.port) : undefined;
     return relayed ?? { address, port: from.port };
   }
 
-  /** New credentials for a new session or a restart; unguessable and unique on this port. */
-  issueCredentials(session: IceSession): IceCredentials {
+  /** New credentials for a new session or a restart, in answer to the client's (null: not known yet); unguessable and unique. */
+  issueCredentials(session: IceSession, theirs: IceCredentials | null): IceCredentials {
     const credentials = {
       ufrag: randomBytes(9).toString("base64").replaceAll(/[+/]/g, "A"),
       pwd: randomBytes(24).toString("hex"),
     };
     session.credentials = [credentials, ...session.credentials.slice(0, 1)];
+    if (theirs) session.theirCredentials = [theirs, ...session.theirCredentials.slice(0, 1)];
     this.#byUfrag.set(credentials.ufrag, session);
     return credentials;
   }
@@ -148,6 +99,11 @@ export class IceAgent {
     else this.refusals.unreadable++;
   }
 
+  /** Sends again what a lossy network swallowed. */
+  tick(session: IceSession, nowMs: number): void {
+    for (const path of session.paths) this.#sendQuestion(path, nowMs);
+  }
+
   tcpClosed(connection: TcpConnection): void {
     const path = this.#byTcp.get(connection);
     if (path) this.#forget(path);
@@ -167,6 +123,7 @@ export class IceAgent {
       this.refusals.unreadable++;
       return;
     }
+    if (message.type === STUN_TYPE.bindingSuccess) this.#answered(message, { port, address, tcp }, nowMs);
     if (message.type !== STUN_TYPE.bindingRequest) return;
     const ufrag = (message.username ?? "").split(":")[0] ?? "";
     const session = this.#byUfrag.get(ufrag);
@@ -184,11 +141,7 @@ export class IceAgent {
     this.#accept(session, credentials, message, { port, address, tcp }, nowMs);
   }
 
-  #answersProbe(
-    message: StunMessage,
-    ufrag: string,
-    from: { port: number; address: string; tcp: TcpConnection | null },
-  ): boolean {
+  #answersProbe(message: StunMessage, ufrag: string, from: Source): boolean {
     const probe = this.#probe;
     if (!probe || ufrag !== probe.ufrag || !hasIntegrity(message, probe.pwd)) return false;
     const { address, port } = this.#mappedAddress(from);
@@ -196,13 +149,7 @@ export class IceAgent {
     return true;
   }
 
-  #accept(
-    session: IceSession,
-    credentials: IceCredentials,
-    message: StunMessage,
-    from: { port: number; address: string; tcp: TcpConnection | null },
-    nowMs: number,
-  ): void {
+  #accept(session: IceSession, credentials: IceCredentials, message: StunMessage, from: Source, nowMs: number): void {
     const transaction = Buffer.from(message.transactionId).toString("latin1");
     if (session.isReplay(transaction, from)) {
       this.refusals.replayedCheck++;
@@ -217,14 +164,60 @@ export class IceAgent {
     const { address, port } = this.#mappedAddress(from);
     this.#reply(writeBindingSuccess(this.#answer, message, address, port, credentials.pwd), from);
     if (credentials === session.credentials[0]) this.#retireOld(session);
-    const silent = session.selected !== null && nowMs - session.selected.lastCheckMs > SILENT_PATH_MS;
     path.lastCheckMs = nowMs;
-    const moved = session.selected !== path && (session.selected === null || message.useCandidate || silent);
-    if (moved) session.selected = path;
-    session.handler.onCheck(path, moved, nowMs);
+    if (message.useCandidate) session.nominated = path;
+    const theirs = (message.username ?? "").slice(credentials.ufrag.length + 1);
+    this.#askForProof(path, credentials.ufrag, theirs, nowMs);
+    session.handler.onCheck(path, this.#moves(path, nowMs), nowMs);
   }
 
-  #reply(length: number, to: { port: number; address: string; tcp: TcpConnection | null }): void {
+  /** A client that moves keeps what it has until it was reached at its new address. */
+  #moves(path: Path, nowMs: number): boolean {
+    const { session } = path;
+    const { selected } = session;
+    if (path === selected) return false;
+    const isFirst = !session.hasBegun && this.#owner(path) === path;
+    // Nobody can be asked whose password is not known.
+    const canProve = session.theirCredentials.length > 0;
+    if (!isFirst && canProve && !path.proof.isGiven) return false;
+    const silent = selected === null || nowMs - selected.lastCheckMs > SILENT_PATH_MS;
+    if (!silent && session.nominated !== path) return false;
+    session.selected = path;
+    session.hasBegun = true;
+    return true;
+  }
+
+  #askForProof(path: Path, ours: string, theirUfrag: string, nowMs: number): void {
+    const { session, proof } = path;
+    if (proof.isGiven || path === session.selected || (!session.hasBegun && this.#owner(path) === path)) return;
+    const theirs = session.theirCredentials.find(({ ufrag }) => ufrag === theirUfrag);
+    if (!theirs) return;
+    proof.ask({ ours, theirs }, nowMs);
+    this.#sendQuestion(path, nowMs);
+  }
+
+  #sendQuestion(path: Path, nowMs: number): void {
+    const length = path.proof.write(this.#question, nowMs);
+    if (length > 0) this.#out.sendUdp(this.#question.subarray(0, length), path.port, path.address);
+  }
+
+  /** To a check of ours: only whoever is really there knows what it asked. */
+  #answered(answer: StunMessage, { port, address }: Source, nowMs: number): void {
+    const here = (this.#byPort.get(port) ?? []).filter((one) => one.address === address);
+    const path = here.find(({ session, proof }) => !session.unreachable && proof.take(answer));
+    if (!path) return;
+    // The same address behind a NAT, now used by another tab: whoever was reached there last owns it.
+    for (const other of here) if (other !== path) this.#forget(other);
+    path.lastCheckMs = nowMs;
+    path.session.handler.onCheck(path, this.#moves(path, nowMs), nowMs);
+  }
+
+  /** Whose packets come from that address: the session that was there first, until another one answers there. */
+  #owner(path: Path): Path {
+    return path.tcp ? path : (this.#find(path.port, path.address) ?? path);
+  }
+
+  #reply(length: number, to: Source): void {
     if (length < 0) return;
     const answer = this.#answer.subarray(0, length);
     if (to.tcp) to.tcp.send(answer);
@@ -238,12 +231,12 @@ export class IceAgent {
     session.credentials.length = 1;
   }
 
-  #learn(session: IceSession, from: { port: number; address: string; tcp: TcpConnection | null }): Path {
-    const known = from.tcp ? this.#byTcp.get(from.tcp) : this.#find(from.port, from.address);
-    if (known?.session === session) return known;
-    // The same address behind a NAT, now used by another tab: whoever proves it last owns it.
-    if (known) this.#forget(known);
-    const path: Path = { session, ...from, lastCheckMs: 0 };
+  #learn(session: IceSession, from: Source): Path {
+    const known = session.paths.find((path) =>
+      from.tcp ? path.tcp === from.tcp : path.tcp === null && path.port === from.port && path.address === from.address,
+    );
+    if (known) return known;
+    const path: Path = { session, ...from, lastCheckMs: 0, proof: new PathProof(from.tcp !== null) };
     if (from.tcp) {
       from.tcp.authenticated = true;
       this.#byTcp.set(from.tcp, path);
@@ -263,8 +256,9 @@ export class IceAgent {
   #forget(path: Path): void {
     const { session } = path;
     session.paths.splice(session.paths.indexOf(path), 1);
+    if (session.nominated === path) session.nominated = null;
     if (session.selected === path) {
-      session.selected = session.paths.at(-1) ?? null;
+      session.selected = session.paths.findLast(({ proof }) => proof.isGiven) ?? null;
       session.handler.onPathLost(session.selected);
     }
     if (path.tcp) {

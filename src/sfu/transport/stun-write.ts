@@ -1,4 +1,4 @@
-// The STUN messages we send: the answer to a check, a typed refusal, and (for load peers and tests) a check itself.
+// The STUN messages we send: the answer to a check, a typed refusal, and a check itself.
 
 import { readUint8, writeAscii, writeUint16, writeUint32 } from "../rtp/bytes.ts";
 import { STUN_ATTRIBUTE, STUN_HEADER_BYTES, STUN_TYPE, type StunMessage, sealStun } from "./stun.ts";
@@ -68,14 +68,13 @@ export function writeBindingError(
   return sealStun(out, pad(out, at + 8 + reason.length), password);
 }
 
-export interface BindingRequest {
+export type BindingRequest = {
   transactionId: Uint8Array;
   username: string;
   password: string;
   priority: number;
   useCandidate: boolean;
-  iceControlling: bigint;
-}
+} & ({ iceControlling: bigint } | { iceControlled: bigint });
 
 export function writeBindingRequest(out: Uint8Array, request: BindingRequest): number {
   let at = writeStunHeader(out, STUN_TYPE.bindingRequest, request.transactionId);
@@ -86,10 +85,12 @@ export function writeBindingRequest(out: Uint8Array, request: BindingRequest): n
   writeUint16(out, at, STUN_ATTRIBUTE.priority);
   writeUint16(out, at + 2, 4);
   writeUint32(out, at + 4, request.priority);
-  writeUint16(out, at + 8, STUN_ATTRIBUTE.iceControlling);
+  const controls = "iceControlling" in request;
+  const tieBreaker = controls ? request.iceControlling : request.iceControlled;
+  writeUint16(out, at + 8, controls ? STUN_ATTRIBUTE.iceControlling : STUN_ATTRIBUTE.iceControlled);
   writeUint16(out, at + 10, 8);
-  writeUint32(out, at + 12, Number(request.iceControlling >> 32n));
-  writeUint32(out, at + 16, Number(request.iceControlling & 0xffffffffn));
+  writeUint32(out, at + 12, Number(tieBreaker >> 32n));
+  writeUint32(out, at + 16, Number(tieBreaker & 0xffffffffn));
   at += 20;
   if (request.useCandidate) {
     writeUint16(out, at, STUN_ATTRIBUTE.useCandidate);

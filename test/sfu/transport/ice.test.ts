@@ -1,11 +1,13 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
-import { IceAgent, type IceCredentials, IceSession, type Path } from "../../../src/sfu/transport/ice.ts";
-import { parseStun, STUN_TYPE } from "../../../src/sfu/transport/stun.ts";
-import { readMappedAddress, writeBindingRequest } from "../../../src/sfu/transport/stun-write.ts";
+import { IceAgent } from "../../../src/sfu/transport/ice.ts";
+import { type IceCredentials, IceSession, type Path } from "../../../src/sfu/transport/ice-session.ts";
+import { hasIntegrity, parseStun, STUN_TYPE } from "../../../src/sfu/transport/stun.ts";
+import { readMappedAddress, writeBindingRequest, writeBindingSuccess } from "../../../src/sfu/transport/stun-write.ts";
 
 const A = { port: 5000, address: "::ffff:192.0.2.1" };
 const B = { port: 6000, address: "192.0.2.2" };
+const THEIRS = { ufrag: "remote", pwd: "the password of the client" };
 
 function check(
   credentials: IceCredentials,
@@ -43,13 +45,28 @@ describe("ICE-lite on one port", () => {
   const receive = (data: Buffer, from: { port: number; address: string }, nowMs = 0) =>
     agent.receive(data, from.port, from.address, null, nowMs);
 
+  type Address = { port: number; address: string };
+  const questions = () =>
+    sent.flatMap(({ data, port, address }) => {
+      const message = parseStun(data);
+      return message?.type === STUN_TYPE.bindingRequest ? [{ message, port, address }] : [];
+    });
+  /** As the client answers what it was asked last, or whoever else tries to. */
+  const reached = (at: Address, nowMs = 0, { from = at, pwd = THEIRS.pwd } = {}) => {
+    const asked = questions().findLast(({ port, address }) => port === at.port && address === at.address);
+    if (!asked) throw new Error("nothing was asked");
+    const out = Buffer.alloc(128);
+    const length = writeBindingSuccess(out, asked.message, "192.0.2.100", 7001, pwd);
+    receive(out.subarray(0, length), from, nowMs);
+  };
+
   beforeEach(() => {
     sent = [];
     agent = new IceAgent({ sendUdp: (data, port, address) => void sent.push({ data: data.slice(), port, address }) });
     const { created, events } = newSession();
     session = created;
     seen = events;
-    credentials = agent.issueCredentials(session);
+    credentials = agent.issueCredentials(session, THEIRS);
   });
 
   test("a valid check is answered with the address it came from, and selects it", () => {
@@ -123,18 +140,63 @@ describe("ICE-lite on one port", () => {
     expect(sent[0]?.data.length ?? 0).toBeLessThanOrEqual(data.length);
   });
 
-  test("a nominated check from elsewhere moves the session, a plain one does not", () => {
+  test("a nominated check from elsewhere moves the session once the client was reached there, a plain one does not", () => {
     receive(check(credentials), A);
     receive(check(credentials, { useCandidate: false }), B);
+    reached(B);
     expect(session.selected).toMatchObject(A);
     receive(check(credentials), B);
     expect(session.selected).toMatchObject(B);
-    expect(seen.checks.map(({ moved }) => moved)).toEqual([true, false, true]);
+    expect(seen.checks.map(({ moved }) => moved)).toEqual([true, false, false, true]);
+  });
+
+  test("a nomination from an address that is made up moves nothing, however often it comes and whoever answers", () => {
+    receive(check(credentials), A);
+    for (let ms = 0; ms < 20_000; ms += 50) {
+      receive(check(credentials, { useCandidate: false }), A, ms);
+      receive(check(credentials), B, ms);
+    }
+    reached(B, 20_000, { from: A });
+    reached(B, 20_000, { pwd: credentials.pwd });
+    reached(B, 20_000, { from: { ...B, port: B.port + 1 } });
+    expect(session.selected).toMatchObject(A);
+    // Nor after the one in use has fallen silent, or is gone.
+    receive(check(credentials), B, 40_000);
+    expect(session.selected).toMatchObject(A);
+    reached(B, 40_000);
+    expect(session.selected).toMatchObject(B);
+  });
+
+  test("whoever is asked learns that it is us, and is not flooded with questions", () => {
+    receive(check(credentials), A);
+    for (let ms = 0; ms < 3_000; ms += 10) {
+      receive(check(credentials), B, ms);
+      agent.tick(session, ms);
+    }
+    const asked = questions();
+    expect(asked.length).toBeLessThanOrEqual(5);
+    expect(asked[0]).toMatchObject(B);
+    expect(asked[0]?.message).toMatchObject({ username: `remote:${credentials.ufrag}`, iceControlled: 0n });
+    for (const { message } of asked) expect(hasIntegrity(message, THEIRS.pwd)).toBeTrue();
+  });
+
+  test("a question that was lost is asked again without a further check", () => {
+    receive(check(credentials), A);
+    receive(check(credentials), B, 0);
+    sent = [];
+    agent.tick(session, 99);
+    expect(questions()).toEqual([]);
+    agent.tick(session, 100);
+    reached(B, 130);
+    expect(session.selected).toMatchObject(B);
+    agent.tick(session, 1_000);
+    expect(questions()).toHaveLength(1);
   });
 
   test("a plain check moves the session once the old path has fallen silent", () => {
     receive(check(credentials), A, 0);
     receive(check(credentials, { useCandidate: false }), B, 4_000);
+    reached(B, 4_010);
     expect(session.selected).toMatchObject(A);
     receive(check(credentials, { useCandidate: false }), B, 6_000);
     expect(session.selected).toMatchObject(B);
@@ -142,24 +204,32 @@ describe("ICE-lite on one port", () => {
 
   test("after a restart the old credentials hold until the first check with the new ones", () => {
     receive(check(credentials), A);
-    const fresh = agent.issueCredentials(session);
+    const fresh = agent.issueCredentials(session, THEIRS);
     receive(check(credentials), A);
     expect(sent).toHaveLength(2);
     receive(check(fresh), B);
+    reached(B);
     expect(session.selected).toMatchObject(B);
+    sent = [];
     receive(check(credentials), A);
-    expect(sent).toHaveLength(3);
+    expect(sent).toEqual([]);
     expect(agent.refusals.unknownUser).toBe(1);
   });
 
-  test("an address belongs to whoever proved it last", () => {
+  test("an address belongs to whoever was reached there last, not to whoever names it", () => {
     receive(check(credentials), A);
     const other = newSession();
-    const theirs = agent.issueCredentials(other.created);
+    const theirs = agent.issueCredentials(other.created, THEIRS);
     receive(check(theirs), A);
     receive(Buffer.from([128]), A);
+    expect(seen.media).toBe(1);
+    expect(session.selected).toMatchObject(A);
+    expect(other.created.selected).toBeNull();
+    reached(A);
+    receive(Buffer.from([128]), A);
     expect(other.events.media).toBe(1);
-    expect(seen.media).toBe(0);
+    expect(other.created.selected).toMatchObject(A);
+    expect(seen.media).toBe(1);
     expect(session.selected).toBeNull();
   });
 
@@ -182,7 +252,7 @@ describe("ICE-lite on one port", () => {
   });
 
   test("credentials are long, random and free of characters SDP does not allow", () => {
-    const many = Array.from({ length: 200 }, () => agent.issueCredentials(newSession().created));
+    const many = Array.from({ length: 200 }, () => agent.issueCredentials(newSession().created, THEIRS));
     expect(new Set(many.map(({ ufrag }) => ufrag)).size).toBe(200);
     for (const { ufrag, pwd } of many) {
       expect(ufrag).toMatch(/^[A-Za-z0-9+/]{8,}$/);

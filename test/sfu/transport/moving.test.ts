@@ -81,4 +81,23 @@ describe("a peer whose address has changed", () => {
     stranger.close();
     await flows();
   });
+
+  test("a stranger's address that the peer names gets questions, and not one packet of media", async () => {
+    const got: number[] = [];
+    const bystander = await Bun.udpSocket({
+      hostname: "127.0.0.5",
+      socket: { data: (_socket, data) => void got.push(data[0] ?? 0) },
+    });
+    const { port, address } = viewer.remote;
+    const home = await addressOf("viewer");
+    for (let i = 0; i < 20; i++) {
+      // Signed by the viewer, nominating, from where it is not.
+      bystander.send(viewer.checkBytes(), port, address);
+      await flows();
+    }
+    expect(await addressOf("viewer")).toBe(home);
+    while (got.length < 20) await Bun.sleep(5);
+    expect(got.filter((first) => first > 3)).toEqual([]);
+    bystander.close();
+  });
 });
