@@ -6,7 +6,13 @@
  */
 import type { NetworkProfile } from "./playground.ts";
 import type { Layer, Permissions, Quality, Speaker, Track, TrackKind, TrackSource } from "./room-records.ts";
-import type { DeliveryReason, PublishedSection, SubscribedSection, SubscriptionChange } from "./signaling.ts";
+import type {
+  DataDropReason,
+  DeliveryReason,
+  PublishedSection,
+  SubscribedSection,
+  SubscriptionChange,
+} from "./signaling.ts";
 
 export type RoomRef = { roomId: string };
 export type ParticipantRef = RoomRef & { participantId: string };
@@ -212,6 +218,8 @@ export type MediaEvent =
   /** It answers, but brings neither packets nor reports although some are due; then that this is over. */
   | (Of & { type: "mediaStalled" })
   | (Of & { type: "mediaFlows" })
+  /** Messages on its data channels that were not passed on. */
+  | (Of & { type: "dataDropped"; messages: number; reason: DataDropReason })
   /** Every 5 s per connected participant. */
   | (Of & { type: "transportStats"; stats: TransportStats })
   /** Data for participants without an open data channel: deliver it on their socket. */
@@ -231,6 +239,7 @@ export type MediaErrorCode =
   | "PERMISSION_DENIED"
   | "NEGOTIATION_FAILED"
   | "PAYLOAD_TOO_LARGE"
+  | "RATE_LIMITED"
   | "RECORDING_RUNS"
   | "RTC_SERVER_UNREACHABLE";
 

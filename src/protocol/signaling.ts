@@ -199,6 +199,10 @@ export type LeaveReason = Static<typeof LeaveReason>;
 export const DeliveryReason = literals(["requested", "bandwidth", "source", "codec", "permission"]);
 export type DeliveryReason = Static<typeof DeliveryReason>;
 
+/** Too much for this sender or its room, not permitted to it, or nothing that could be read. */
+export const DataDropReason = literals(["rate_limited", "permission_denied", "invalid"]);
+export type DataDropReason = Static<typeof DataDropReason>;
+
 const ofTrack = { identity: Identity, trackId: TrackId };
 
 export const Pushes = {
@@ -225,6 +229,8 @@ export const Pushes = {
   /** Nothing of this client arrives although something is due: it has to mend its connection; then that it does again. */
   "media.stalled": push("media.stalled", {}),
   "media.flows": push("media.flows", {}),
+  /** Messages of this client on its data channels that were not passed on; at most once a second for each reason. */
+  "data.dropped": push("data.dropped", { messages: Type.Integer(), reason: DataDropReason }),
   "permissions.changed": push("permissions.changed", { permissions: Permissions }),
   data: push("data", {
     from: Type.Union([Identity, Type.Null()]),

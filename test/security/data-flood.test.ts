@@ -65,6 +65,20 @@ describe("data of one sender to many", () => {
     expect(total).toBeLessThanOrEqual(9 * 4_000 + 5 * 15);
   });
 
+  test("over the socket it is the room's share, and too much is refused with a reason; a backend is not bound", () => {
+    const say = (from: string | null) => room.sendData({ roomId: "room", from, payload: "x" });
+    const flooded = () => {
+      for (let i = 0; i < 1_000; i += 1) say("p0");
+    };
+    expect(flooded).toThrow("Send it again in a second.");
+    expect(deliveries.get("p0")).toBeLessThanOrEqual(4_000 + 15);
+    expect(() => say("p1")).toThrow("as much data as it may");
+    say(null);
+    clock.advance(1_000);
+    say("p1");
+    expect(deliveries.get("p1")).toBe(15);
+  });
+
   test("a message to more than a second's worth of listeners is sent to all of them", () => {
     for (let i = 16; i < 3_000; i += 1) {
       room.add({ roomId: "room", participantId: `p${i}`, identity: `p${i}`, permissions: ALL });

@@ -192,6 +192,14 @@ test("[signaling] who is connected and brings nothing is told so, alone, and whe
   expect(bob.of("media.flows")).toEqual([]);
 });
 
+test("[signaling] who sent more data than is passed on is told so, alone", async () => {
+  const { roomId, ada, bob } = await call();
+  const of = { roomId, participantId: sessionId(ada), identity: "ada" };
+  node.emit({ ...of, type: "dataDropped", messages: 7, reason: "rate_limited" });
+  expect(ada.of("data.dropped")).toMatchObject([{ messages: 7, reason: "rate_limited" }]);
+  expect(bob.of("data.dropped")).toEqual([]);
+});
+
 const delivered = (trackId: string) =>
   ({ type: "subscriptionChanged", trackId, layer: "low", paused: false, reason: "bandwidth" }) as const;
 

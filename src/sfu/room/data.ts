@@ -1,11 +1,17 @@
 /** Data of one participant: the two channels its client opens, what it says on them, and what it is told. */
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { DATA_CHANNELS, DATA_FRAME_MAX_BYTES, DataChannelFrame } from "../../protocol/signaling.ts";
+import {
+  DATA_CHANNELS,
+  DATA_FRAME_MAX_BYTES,
+  DataChannelFrame,
+  type DataDropReason,
+} from "../../protocol/signaling.ts";
 import { TokenBucket } from "../transport/token-bucket.ts";
 import type { DataChannel } from "../transport/werift-hooks.ts";
 import { DataBudget, SENDER_RATES } from "./data-budget.ts";
 import { type DataDialect, DataMessage } from "./data-message.ts";
 import { readDataPacket, type Sender } from "./data-packet.ts";
+import { DroppedData } from "./dropped-data.ts";
 
 export type DataKind = keyof typeof DATA_CHANNELS;
 
@@ -32,6 +38,7 @@ const isDataFrame = TypeCompiler.Compile(DataChannelFrame);
 export type DataOwner = {
   readonly self: Sender;
   readonly permissions: { publishData: boolean };
+  emit(event: { type: "dataDropped"; messages: number; reason: DataDropReason }): void;
 };
 
 export type DataSink = {
@@ -40,7 +47,6 @@ export type DataSink = {
 };
 
 export class DataRelay {
-  refused = 0;
   /** Lossy messages a slow reader did not get. */
   lost = 0;
   /** Of the last reliable packet; a client that resumes sends again what we may not have had. */
@@ -51,6 +57,8 @@ export class DataRelay {
   readonly #messages: TokenBucket;
   readonly #bytes: TokenBucket;
   readonly #share: DataBudget;
+  readonly #dropped: DroppedData;
+  readonly #now: () => number;
   #dialect: DataDialect = "frames";
   #waiting: (string | Buffer)[] = [];
   #waitingBytes = 0;
@@ -61,6 +69,13 @@ export class DataRelay {
     this.#messages = new TokenBucket(MESSAGES_PER_SECOND, MESSAGES_PER_SECOND, now);
     this.#bytes = new TokenBucket(BYTES_PER_SECOND, BYTES_PER_SECOND, now);
     this.#share = new DataBudget(SENDER_RATES, now);
+    this.#now = now;
+    this.#dropped = new DroppedData((messages, reason) => owner.emit({ type: "dataDropped", messages, reason }));
+  }
+
+  /** Messages of this participant that were not passed on. */
+  get refused(): number {
+    return this.#dropped.total;
   }
 
   get isOpen(): boolean {
@@ -89,13 +104,19 @@ export class DataRelay {
   }
 
   received(channel: DataChannel, data: string | Buffer): void {
-    const label = LABELS[channel.label];
+    const reason = this.#passOn(LABELS[channel.label]?.kind, data);
+    if (reason) this.#dropped.add(reason);
+  }
+
+  /** Null when it went on, or had already; otherwise why not. */
+  #passOn(kind: DataKind | undefined, data: string | Buffer): DataDropReason | null {
     const size = typeof data === "string" ? Buffer.byteLength(data) : data.length;
-    const within = this.#messages.take(1) && this.#bytes.take(size);
-    const allowed = within && label && size <= DATA_FRAME_MAX_BYTES && this.#owner.permissions.publishData;
-    const message = allowed ? this.#read(label.kind, data) : null;
-    if (message === "again") return;
-    if (!message || !label || !this.#room.relay(this.#owner, label.kind, message, this.#share)) this.refused++;
+    if (!this.#messages.take(1) || !this.#bytes.take(size)) return "rate_limited";
+    if (!this.#owner.permissions.publishData) return "permission_denied";
+    const message = kind && size <= DATA_FRAME_MAX_BYTES ? this.#read(kind, data) : null;
+    if (message === "again") return null;
+    if (!kind || !message) return "invalid";
+    return this.#room.relay(this.#owner, kind, message, this.#share) ? null : "rate_limited";
   }
 
   #read(kind: DataKind, data: string | Buffer): DataMessage | "again" | null {
@@ -132,6 +153,7 @@ export class DataRelay {
 
   tick(): void {
     if (this.#waiting.length > 0) this.#pump();
+    this.#dropped.tick(this.#now());
   }
 
   reset(): void {

@@ -146,9 +146,13 @@ export class Room implements RoomOfTracks, DataSink {
   sendData({ from, topic, to, payload }: SendData): void {
     if (Buffer.byteLength(payload) > DATA_FRAME_MAX_BYTES)
       throw new MediaError("PAYLOAD_TOO_LARGE", "The payload is too large.");
+    // A backend sends what it wants to; whoever is in the room shares with the rest.
+    if (from !== null && this.#dataBudget.isSpent)
+      throw new MediaError("RATE_LIMITED", "The room delivers as much data as it may. Send it again in a second.");
     const sender = [...this.#participants.values()].find(({ self }) => self.identity === from)?.self;
     const known = from === null ? null : (sender ?? { identity: from, participantId: "" });
-    this.#deliver(from, "reliable", DataMessage.ofFrame(known, { topic, to, payload }));
+    const recipients = this.#deliver(from, "reliable", DataMessage.ofFrame(known, { topic, to, payload }));
+    if (from !== null) this.#dataBudget.spend(recipients, payload.length);
   }
 
   #deliver(from: string | null, kind: DataKind, message: DataMessage): number {

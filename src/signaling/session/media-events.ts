@@ -98,6 +98,9 @@ export function createMediaEvents({
         membership.tell(session, { type: "mediaFlows" });
         membership.push(session, { type: "media.flows" });
         break;
+      case "dataDropped":
+        membership.push(session, { type: "data.dropped", messages: event.messages, reason: event.reason });
+        break;
       case "transportStats": {
         const { rttMs, jitterMs, packetLossPercent } = event.stats;
         // A node of an older version does not tell the directions apart.

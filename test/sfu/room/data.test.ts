@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { DataPacket, UserPacket } from "@livekit/protocol";
-import { DataRelay } from "../../../src/sfu/room/data.ts";
+import { type DataOwner, DataRelay } from "../../../src/sfu/room/data.ts";
 import { DataMessage } from "../../../src/sfu/room/data-message.ts";
 import type { DataChannel } from "../../../src/sfu/transport/werift-hooks.ts";
 
@@ -26,13 +26,19 @@ function channel(label: string): FakeChannel {
 describe("data of one participant", () => {
   let nowMs: number;
   let relayed: { kind: string; message: DataMessage }[];
-  let owner: { self: { identity: string; participantId: string }; permissions: { publishData: boolean } };
+  let owner: DataOwner;
+  let told: object[];
   let data: DataRelay;
 
   beforeEach(() => {
     nowMs = 1_000_000;
     relayed = [];
-    owner = { self: { identity: "ann", participantId: "p1" }, permissions: { publishData: true } };
+    told = [];
+    owner = {
+      self: { identity: "ann", participantId: "p1" },
+      permissions: { publishData: true },
+      emit: ({ messages, reason }) => void told.push({ messages, reason }),
+    };
     data = new DataRelay({ relay: (_from, kind, message) => relayed.push({ kind, message }) > 0 }, owner, () => nowMs);
   });
 
@@ -56,6 +62,28 @@ describe("data of one participant", () => {
     data.received(channel("reliable"), text);
     expect(relayed).toEqual([]);
     expect(data.refused).toBe(1);
+  });
+
+  test("what was refused is told to the sender with its reason, once a second however much it is", () => {
+    const reliable = channel("reliable");
+    for (let i = 0; i < 600; i++) data.received(reliable, '{"payload":"x"}');
+    data.tick();
+    expect([relayed.length, told]).toEqual([500, [{ messages: 100, reason: "rate_limited" }]]);
+    data.received(reliable, '{"payload":"x"}');
+    nowMs += 999;
+    data.tick();
+    expect(told).toHaveLength(1);
+    owner = Object.assign(owner, { permissions: { publishData: false } });
+    data.received(reliable, '{"payload":"x"}');
+    nowMs += 1;
+    data.tick();
+    expect(told.slice(1)).toEqual([
+      { messages: 1, reason: "rate_limited" },
+      { messages: 1, reason: "permission_denied" },
+    ]);
+    nowMs += 5_000;
+    data.tick();
+    expect(told).toHaveLength(3);
   });
 
   test("a frame of 65,536 bytes passes; bytes count, not characters", () => {

@@ -56,6 +56,8 @@ export type RoomEvents = {
   /** Your backend has changed what you may do. */
   permissionsChanged: [permissions: Permissions];
   dataReceived: [message: DataMessage];
+  /** Messages of yours that were not passed on, and why; at most once a second. */
+  dataDropped: [dropped: { messages: number; reason: "rate_limited" | "permission_denied" | "invalid" }];
   /** The browser wants a click before it plays sound: call `room.startAudio()` from one. */
   audioBlocked: [];
   /** Something failed that nobody waits for. */

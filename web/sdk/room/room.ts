@@ -194,6 +194,9 @@ export class Room extends Emitter<RoomEvents> {
       case "data":
         this.emit("dataReceived", { from: push.from, topic: push.topic, payload: push.payload });
         break;
+      case "data.dropped":
+        this.emit("dataDropped", { messages: push.messages, reason: push.reason });
+        break;
       case "track.muted":
         this.#mutedByServer(push.trackId);
         this.#roster.receive(push);
