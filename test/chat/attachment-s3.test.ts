@@ -114,3 +114,20 @@ test("bytes that come while an upload is completed do not pass for the ones that
   expect((await completeByKey(upload.id)).body.status).toBe("UPLOADED");
   expect(await download(upload.id)).toBe("first");
 });
+
+test("an upload that is erased before it was completed leaves nothing, though its address can still be used", async () => {
+  const { services, runtime } = world.server;
+  const upload = await world.request(5, key);
+  await world.put(upload, "erase");
+  const attachment = services.attachments.find(upload.id);
+  await runtime.write((unit) => services.attachments.erase(unit, attachment));
+  while (texts().includes("erase")) await Bun.sleep(5);
+  // By its signature the bucket takes it once more.
+  expect((await world.put(upload, "again")).status).toBe(200);
+  await services.attachments.removals.run();
+  expect(texts()).toContain("again");
+  world.clock.set(world.clock.now() + 2 * 900_000);
+  await services.attachments.removals.run();
+  expect(texts()).not.toContain("again");
+  expect((await completeByKey(upload.id)).body.code).toBe("SVC_ATTACHMENT_NOT_FOUND");
+});

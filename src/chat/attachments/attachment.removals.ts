@@ -9,6 +9,8 @@ import type { AttachmentRow } from "./attachment.table.ts";
 const UNSENT_LIFETIME_MS = 24 * 3_600_000;
 /** For this long an expired attachment still answers what became of it. */
 const EXPIRED_SHOWN_MS = 30 * 24 * 3_600_000;
+/** A bucket's clock may differ from ours. */
+const CLOCK_SKEW_MS = 900_000;
 /** Rows per unit of work: a send never waits longer than that takes. */
 const BATCH = 50;
 
@@ -22,7 +24,7 @@ export function attachmentRemovals(
   runtime: Runtime,
   { store, storages }: { store: AttachmentStore; storages: Storages },
 ) {
-  const { log, now, write } = runtime;
+  const { config, log, now, write } = runtime;
   let running: Promise<void> | null = null;
   let asked = false;
   let stopped = false;
@@ -62,12 +64,19 @@ export function attachmentRemovals(
     return running;
   }
 
-  function queue(unit: Unit, { objectKey, location }: Pick<AttachmentRow, "objectKey" | "location">): void {
+  /** Until then the address of an upload to a bucket can be used, also to fill the key again. */
+  const addressEndsAt = (createdAt: number) => createdAt + config.STORAGE_UPLOAD_URL_TTL_SECONDS * 1000 + CLOCK_SKEW_MS;
+
+  function queue(unit: Unit, row: Pick<AttachmentRow, "objectKey" | "location" | "status" | "createdAt">): void {
+    const { objectKey, location, status, createdAt } = row;
     if (objectKey === null) return;
-    store.queueRemoval(unit, objectKey, location, now());
-    unit.afterCommit(
-      () => void run().catch((err) => log.warn({ err }, "attachment files not removed; the next cleanup does it")),
-    );
+    const isOpen = status === "PENDING" && location !== "disk" && now() < addressEndsAt(createdAt);
+    store.queueRemoval(unit, objectKey, location, isOpen ? addressEndsAt(createdAt) : now());
+    unit.afterCommit(() => {
+      // What is there goes now; what is still sent to it, with the queue.
+      const removed = isOpen ? storages.at(location)?.remove(objectKey) : run();
+      removed?.catch((err) => log.warn({ err }, "attachment files not removed; the next cleanup does it"));
+    });
   }
 
   return {
@@ -77,6 +86,10 @@ export function attachmentRemovals(
     /** The same, at a later time; the job comes by. */
     queueFor: (unit: Unit, at: number, objectKey: string, location: Location): void =>
       store.queueRemoval(unit, objectKey, location, at),
+
+    /** An upload whose bytes were copied elsewhere: the key goes when its address is over. */
+    queueUpload: (unit: Unit, { createdAt, location }: AttachmentRow, objectKey: string): void =>
+      store.queueRemoval(unit, objectKey, location, addressEndsAt(createdAt)),
 
     /** They are wanted after all. */
     spare: (unit: Unit, objectKey: string): void => store.removed(unit, objectKey),

@@ -45,8 +45,6 @@ type Sealed = { objectKey: string; sha256: string | null; before: number };
 const MAX_FILENAME_LENGTH = 255;
 /** For copying and hashing the largest attachment in a bucket. */
 const SEALING_MS = 3_600_000;
-/** A bucket's clock may differ from ours. */
-const CLOCK_SKEW_MS = 900_000;
 
 /** `complete`, which asks the storage, writes on its own. */
 export function attachmentService({ bus, config, ids, log, now, write }: Runtime, deps: AttachmentDeps) {
@@ -176,7 +174,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
 
     /** Makes it sendable once exactly the declared bytes are there. Repeating it changes nothing. */
     async complete({ access, attachment }: AttachmentAccess): Promise<Attachment> {
-      const { publicId, objectKey, location, status } = attachment;
+      const { publicId, objectKey, status } = attachment;
       const theirs = access.kind === "server" || attachment.uploaderId === access.userId;
       if (!theirs || status === "EXPIRED") throw new ApiError("SVC_ATTACHMENT_NOT_FOUND");
       if (status === "UPLOADED") return show(attachment);
@@ -193,9 +191,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
         store.complete(unit, current.id, found.objectKey, sha256);
         if (objectKey !== null && found.objectKey !== objectKey) {
           removals.spare(unit, found.objectKey);
-          // As long as the address of the upload is good, it may fill this key again.
-          const addressEndsAt = current.createdAt + STORAGE_UPLOAD_URL_TTL_SECONDS * 1000;
-          removals.queueFor(unit, addressEndsAt + CLOCK_SKEW_MS, objectKey, location);
+          removals.queueUpload(unit, current, objectKey);
         }
         return show({ ...current, status: "UPLOADED", sha256 });
       });

@@ -98,6 +98,9 @@ describe("[5] the link that proves an address", () => {
     await open(link);
     await heading("Projects").waitFor();
     await heading("Create your first project").waitFor();
+    // Whoever owns the address is told whose password it is, and how to shut out a stranger who registered it.
+    await page.getByText("The password is the one that was chosen at registration.").waitFor();
+    await page.getByRole("link", { name: "Choose a new password" }).waitFor();
     await tokenless();
     await examine(page, "first-project");
 

@@ -4,6 +4,7 @@ import { ApiFailure, api, ask } from "../api.ts";
 import { asFailure } from "../live.ts";
 import { heldInvitation, takeToken } from "../one-time-token.ts";
 import { Gate } from "../parts/gate.tsx";
+import { toastNote } from "../parts/toast.tsx";
 import { adoptSession, signedIn } from "../session.ts";
 
 const BROKEN = new ApiFailure(
@@ -52,7 +53,15 @@ export function VerifyEmail() {
       otherwise="This link does not work"
       arrive={async () => {
         if (token === null) throw BROKEN;
-        adoptSession(await ask(api.v1.auth["verify-email"].post({ token })));
+        const verified = await ask(api.v1.auth["verify-email"].post({ token }));
+        adoptSession(verified);
+        // Anybody can register somebody else's address; whoever owns it can shut them out.
+        if (verified.passwordKept) {
+          toastNote(
+            "Your address is confirmed. The password is the one that was chosen at registration. If it was not you who registered, choose a new one: it ends every other session.",
+            { href: "/password-reset", label: "Choose a new password" },
+          );
+        }
       }}
     />
   );

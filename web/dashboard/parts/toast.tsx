@@ -1,14 +1,15 @@
 import { signal } from "@preact/signals";
 import { asFailure } from "../live.ts";
 
-type Toast = { id: number; kind: "good" | "bad"; text: string; requestId: string | null };
+type Link = { href: string; label: string };
+type Toast = { id: number; kind: "good" | "bad" | "note"; text: string; requestId: string | null; link: Link | null };
 
 const toasts = signal<Toast[]>([]);
 let nextId = 1;
 
-function show(kind: Toast["kind"], text: string, requestId: string | null): void {
+function show(kind: Toast["kind"], text: string, requestId: string | null, link: Link | null = null): void {
   const id = nextId++;
-  toasts.value = [...toasts.value, { id, kind, text, requestId }];
+  toasts.value = [...toasts.value, { id, kind, text, requestId, link }];
   if (kind === "good") setTimeout(() => dismiss(id), 4_000);
 }
 
@@ -18,6 +19,11 @@ function dismiss(id: number): void {
 
 export function toastDone(text: string): void {
   show("good", text, null);
+}
+
+/** Something to decide: it stays until it is dismissed or followed. */
+export function toastNote(text: string, link: Link): void {
+  show("note", text, null, link);
 }
 
 /** With the request's id, which finds the log line on the server. It stays until it is dismissed. */
@@ -41,10 +47,17 @@ export async function attempt(work: () => Promise<unknown>, done?: string): Prom
 export function Toasts() {
   return (
     <div class="toasts" role="status" aria-live="polite">
-      {toasts.value.map(({ id, kind, text, requestId }) => (
+      {toasts.value.map(({ id, kind, text, requestId, link }) => (
         <div key={id} class={`toast ${kind}`}>
           <div>
             {text}
+            {link && (
+              <div>
+                <a href={link.href} onClick={() => dismiss(id)}>
+                  {link.label}
+                </a>
+              </div>
+            )}
             {requestId !== null && <div class="mono quiet">{requestId}</div>}
           </div>
           <button type="button" class="button quiet" aria-label="Dismiss" onClick={() => dismiss(id)}>
