@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 const PACKAGES: Record<string, string[]> = {
   acme: ["pebble"],
   browser: ["chromium", "firefox-esr", "ffmpeg"],
-  compiled: ["chromium"],
+  compiled: ["chromium", "minisign"],
   contract: ["ffmpeg"],
   docs: ["curl", "jq", "python3", "golang-go"],
   ops: ["chromium"],

@@ -184,6 +184,19 @@ describe("install.sh of a signed release", () => {
     expect(out).toContain("checksums.txt is signed with the release key\n");
   });
 
+  test("minisign itself takes our signature with our key, and nothing else", async () => {
+    const list = join(release, "checksums.txt");
+    const verify = async (by = key) => {
+      const check = Bun.spawn(["minisign", "-Vm", list, "-P", publicKeyText(by)], { stdout: "pipe", stderr: "pipe" });
+      return { code: await check.exited, out: await new Response(check.stdout).text() };
+    };
+    const { code, out } = await verify();
+    expect([code, out]).toEqual([0, expect.stringContaining("timestamp:0\tfile:checksums.txt\thashed")]);
+    expect((await verify(generateKeyPairSync("ed25519").privateKey)).code).not.toBe(0);
+    writeFileSync(list, `${readFileSync(list, "utf8")}\n`);
+    expect((await verify()).code).not.toBe(0);
+  });
+
   test("refuses a changed program whose list was changed along with it", async () => {
     const changed = `${BINARY}# changed\n`;
     writeFileSync(join(release, NAME), changed);
