@@ -72,6 +72,7 @@ export function createApp({ runtime, services, readiness, sfuSecret, doctorSecre
     apiKey: apiKeys.verify,
     session: sessions.verify,
     chatToken: services.chat.tokens.verify,
+    chatRequest: services.chat.budgets.request,
     rtcToken: services.rtcTokens.verify,
     rtcTokenAnyAge: services.rtcTokens.read,
     originPolicy: projects.originPolicy,

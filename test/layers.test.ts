@@ -74,7 +74,7 @@ test("the packet path knows the protocol alone, neither the database nor HTTP", 
 const PACKET_FLOORS = [
   ["rtp"],
   ["rtcp", "srtp", "codec", "sdp"],
-  ["bandwidth", "forwarding", "recording"],
+  ["bandwidth", "forwarding", "recording", "ice"],
   ["native", "transport"],
   ["tracks"],
   ["room"],

@@ -19,6 +19,8 @@ export function chatBudgets({ config }: Runtime, limiter: RateLimiter) {
   }
   return {
     send: budget("chat send", config.CHAT_SEND_RATE_LIMIT),
+    /** REST alone: the socket counts its frames. Reading costs as much as writing does. */
+    request: budget("chat request", config.CHAT_REQUEST_RATE_LIMIT),
     /** As many uploads as messages: each may be as large as an attachment can be. */
     attach: budget("chat attach", config.CHAT_SEND_RATE_LIMIT),
     react: budget("chat react", config.CHAT_REACTION_RATE_LIMIT),

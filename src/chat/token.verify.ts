@@ -1,16 +1,36 @@
+import type { Now } from "../kernel/clock.ts";
 import type { ChatTokenCaller } from "../kernel/http/callers.ts";
 import { tokensValidFrom } from "../kernel/installation.ts";
 import type { ChatScope, Environment } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
 import type { ChatTokenStore } from "./store/token.store.ts";
-import { createRevocations } from "./token.revocations.ts";
 
 type ChatTokenVerifier = (token: string) => Promise<ChatTokenCaller>;
 
 const CACHED_TOKENS = 10_000;
 /** No chat token lives longer; a revocation is of no use after that. */
 const LONGEST_LIFE_MS = 21_600_000;
+const SWEEP_EVERY_MS = 60_000;
+
+/** Tokens that must not be taken, each for as long as it could be. */
+export function createRevocations(now: Now) {
+  const until = new Map<string, number>();
+  let sweptAt = now();
+  return {
+    /** How many are kept. */
+    get size(): number {
+      return until.size;
+    },
+    has: (tokenId: string) => until.has(tokenId),
+    add(tokenId: string, expiresAt: number): void {
+      until.set(tokenId, expiresAt);
+      if (Math.abs(now() - sweptAt) < SWEEP_EVERY_MS) return;
+      sweptAt = now();
+      for (const [id, at] of until) if (at <= now()) until.delete(id);
+    },
+  };
+}
 
 /**
  * Signature and expiry are in the token; what was revoked before its time is kept in memory, so that a request costs

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { parseStun, STUN_TYPE } from "../sfu/transport/stun.ts";
-import { writeBindingRequest } from "../sfu/transport/stun-write.ts";
+import { parseStun, STUN_TYPE } from "../sfu/ice/stun.ts";
+import { writeBindingRequest } from "../sfu/ice/stun-write.ts";
 import { PATIENCE_MS } from "./check.ts";
 
 export type Probe = { ufrag: string; pwd: string };

@@ -1,19 +1,25 @@
 /** Deeper than any honest body. The engine needs seconds to find out that it cannot write a value nested 100,000 deep. */
 export const MAX_JSON_DEPTH = 128;
 
-/** `JSON.parse` for what strangers send; throws a SyntaxError also for what is nested too deeply. */
+/** More than any honest body has: a mebibyte of empty lists takes the engine a tenth of a second to build. */
+export const MAX_JSON_VALUES = 20_000;
+
+/** `JSON.parse` for what strangers send; throws a SyntaxError also for what is nested too deeply or has too many values. */
 export function parseJson(text: string): unknown {
-  if (isTooDeep(text)) throw new SyntaxError(`nested deeper than ${MAX_JSON_DEPTH}`);
+  const problem = jsonProblem(text);
+  if (problem !== null) throw new SyntaxError(problem);
   return JSON.parse(text);
 }
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
 
-/** Counts brackets outside of strings, without building anything. */
-export function isTooDeep(text: string): boolean {
-  if (text.length <= MAX_JSON_DEPTH) return false;
+/** Counts brackets and commas outside of strings, without building anything. Null when it may be parsed. */
+export function jsonProblem(text: string): string | null {
+  if (text.length <= MAX_JSON_DEPTH) return null;
   let depth = 0;
+  let values = 1;
   let inString = false;
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
@@ -23,8 +29,9 @@ export function isTooDeep(text: string): boolean {
     } else if (code === QUOTE) inString = true;
     // `[` and `{`, `]` and `}` differ by the same bit.
     else if ((code | 0x20) === 0x7b) {
-      if (++depth > MAX_JSON_DEPTH) return true;
+      if (++depth > MAX_JSON_DEPTH) return `is nested deeper than ${MAX_JSON_DEPTH} levels`;
     } else if ((code | 0x20) === 0x7d) depth--;
+    else if (code === COMMA && ++values > MAX_JSON_VALUES) return `has more than ${MAX_JSON_VALUES} values`;
   }
-  return false;
+  return null;
 }

@@ -11,12 +11,12 @@ import {
   type RoomRef,
 } from "../protocol/media-node.ts";
 import { type PacketPath, typescriptPath } from "./forwarding/packet-path.ts";
+import { IceAgent, plainAddress } from "./ice/ice.ts";
 import { openNativePath } from "./native/native-path.ts";
 import type { ParticipantHost } from "./room/host.ts";
 import type { Participant } from "./room/participant.ts";
 import { FAST_TICK_MS, Room } from "./room/room.ts";
 import { TransportFeedback } from "./rtcp/twcc-feedback.ts";
-import { IceAgent, plainAddress } from "./transport/ice.ts";
 import { useNativeCurves } from "./transport/native-curves.ts";
 import type { SocketTuning } from "./transport/socket-options.ts";
 import { type TcpConnection, TcpPort } from "./transport/tcp.ts";

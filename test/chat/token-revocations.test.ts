@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
 import { chatTokenStore } from "../../src/chat/store/token.store.ts";
-import { createRevocations } from "../../src/chat/token.revocations.ts";
+import { createRevocations } from "../../src/chat/token.verify.ts";
 import { fakeClock } from "../harness/clock.ts";
 import { chatRest, outcome } from "./rest.ts";
 

@@ -51,6 +51,19 @@ test("[1] 128 levels of JSON are read, one more is refused, and no depth makes t
   }
 });
 
+test("[1] 20,000 values are read, one more is refused before anything is built of it; commas within text are text", async () => {
+  const create = (name: string, values: number) =>
+    post("/v1/rooms", `{"name":"${name}","ignored":[${"1,".repeat(values - 2)}1]}`);
+  expect((await create("many", 20_000)).status).toBe(201);
+  const { status, body } = await create("more", 20_001);
+  expect([status, body.message]).toEqual([400, "The body has more than 20000 values."]);
+  for (const raw of [`[${"[],".repeat(300_000)}[]]`, `{${'"k":1,'.repeat(150_000)}"k":1}`]) {
+    const refused = await server.call("POST", "/v1/auth/login", { raw });
+    expect([refused.status, refused.body.message]).toEqual([400, "The body has more than 20000 values."]);
+  }
+  expect((await post("/v1/rooms", JSON.stringify({ name: "text", ignored: ",".repeat(30_000) }))).status).toBe(201);
+});
+
 test("[1] brackets within text are text", async () => {
   const text = `${"[{".repeat(500)}\\"${"[".repeat(500)}`;
   const { status, body } = await post(

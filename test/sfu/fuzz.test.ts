@@ -6,6 +6,8 @@ import { h264Height } from "../../src/sfu/codec/h264-size.ts";
 import { Vp8Descriptor } from "../../src/sfu/codec/vp8.ts";
 import { startsVp9Keyframe } from "../../src/sfu/codec/vp9.ts";
 import { vp9Height } from "../../src/sfu/codec/vp9-size.ts";
+import { hasFingerprint, hasIntegrity, parseStun } from "../../src/sfu/ice/stun.ts";
+import { readMappedAddress, writeBindingRequest, writeBindingSuccess } from "../../src/sfu/ice/stun-write.ts";
 import { parseRtcp } from "../../src/sfu/rtcp/rtcp.ts";
 import {
   writeBye,
@@ -25,8 +27,6 @@ import { unwrapRtx } from "../../src/sfu/rtp/rtx.ts";
 import { type SrtpProfile, SrtpReceiver } from "../../src/sfu/srtp/srtp.ts";
 import { masterSaltBytes } from "../../src/sfu/srtp/srtp-keys.ts";
 import { seededRandom } from "../../src/sfu/transport/impairment.ts";
-import { hasFingerprint, hasIntegrity, parseStun } from "../../src/sfu/transport/stun.ts";
-import { readMappedAddress, writeBindingRequest, writeBindingSuccess } from "../../src/sfu/transport/stun-write.ts";
 import { hex, rtpPacket } from "./packets.ts";
 
 /**

@@ -201,6 +201,26 @@ test("[2] a name that means something to the language means nothing here", async
   expect(read.body.metadata).toMatchObject({ toString: "mine", constructor: { prototype: 1 } });
 });
 
+test("[8] requests of any kind have a budget over all tokens of a user, reads included; servers are exempt", async () => {
+  const limited = await chatRest({ CHAT_REQUEST_RATE_LIMIT: 4 });
+  try {
+    await limited.room("r", ["alice", "bob"]);
+    const read = async (credential: string) => {
+      const { status, headers } = await limited.server.call("GET", "/v1/chat/conversations/r", { key: credential });
+      return [status, headers.get("retry-after")];
+    };
+    const tokens = [await limited.token("alice"), await limited.token("alice")];
+    for (const token of [...tokens, ...tokens]) expect(await read(token)).toEqual([200, null]);
+    for (const token of tokens) expect(await read(token)).toEqual([429, "60"]);
+    expect(await read(await limited.token("bob"))).toEqual([200, null]);
+    for (let i = 0; i < 6; i += 1) expect(await read(limited.key)).toEqual([200, null]);
+    limited.clock.advance(60_000);
+    expect(await read(tokens[0] ?? "")).toEqual([200, null]);
+  } finally {
+    await limited.close();
+  }
+});
+
 test("[8] edits, deletions and marks have budgets of their own; servers are exempt", async () => {
   const limited = await chatRest({ CHAT_EDIT_RATE_LIMIT: 2, CHAT_READ_RATE_LIMIT: 2 });
   try {

@@ -15,6 +15,11 @@ export const chatVariables = {
   CHAT_TYPING_TTL_SECONDS: integer(7, { min: 1, max: 3600 }, "Seconds after which a typing indicator ends by itself."),
   CHAT_RETENTION_DAYS: integer(0, { min: 0, max: 36_500 }, "Days for which messages are kept; 0 keeps them."),
   CHAT_FRAME_RATE_LIMIT: integer(600, perWindow, "Frames of any kind on one chat connection in a window."),
+  CHAT_REQUEST_RATE_LIMIT: integer(
+    600,
+    perWindow,
+    "REST requests of any kind with the chat tokens of one user in a window.",
+  ),
   CHAT_SEND_RATE_LIMIT: integer(30, perWindow, "Messages sent by one user in a window."),
   CHAT_REACTION_RATE_LIMIT: integer(60, perWindow, "Reactions by one user in a window."),
   CHAT_EDIT_RATE_LIMIT: integer(120, perWindow, "Edits and deletions by one user in a window."),

@@ -1,5 +1,5 @@
 import { ApiError } from "../../protocol/errors.ts";
-import { isTooDeep, MAX_JSON_DEPTH } from "../json.ts";
+import { jsonProblem } from "../json.ts";
 import { type ReadBody, UnreadableBody } from "./body-reader.ts";
 
 /** Below it bodies are files of any type and size; their route streams them. */
@@ -30,9 +30,8 @@ export async function parseBody(read: ReadBody, request: Request, path: string):
   if (!/^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(contentType)) {
     return new UnreadableBody("SVC_UNSUPPORTED_MEDIA_TYPE");
   }
-  if (isTooDeep(text)) {
-    return new UnreadableBody("SVC_VALIDATION_FAILED", `The body is nested deeper than ${MAX_JSON_DEPTH} levels.`);
-  }
+  const problem = jsonProblem(text);
+  if (problem !== null) return new UnreadableBody("SVC_VALIDATION_FAILED", `The body ${problem}.`);
   try {
     return withoutInheritedNames(JSON.parse(text));
   } catch {

@@ -12,6 +12,8 @@ export type Verifiers = {
   apiKey(key: string): ApiKeyCaller;
   session(token: string): Promise<SessionCaller>;
   chatToken(token: string): Promise<ChatTokenCaller>;
+  /** Throws when this user has asked too often: SVC_RATE_LIMITED. */
+  chatRequest(caller: ChatTokenCaller): void;
   rtcToken(token: string): Promise<RtcTokenCaller>;
   /** Also one that is over, to end what it began. */
   rtcTokenAnyAge(token: string): Promise<RtcTokenCaller>;
@@ -89,15 +91,19 @@ export function createGuards(deps: GuardDeps) {
     /** Chat routes: an API key acts as a server, a chat token as one user. */
     chat: new Elysia({ name: "guard:chat" }).derive(
       { as: "scoped" },
-      takes(["apiKey", "chatToken"], async ({ request }) => {
-        const info = infoOf(request);
-        const credential = bearer(request);
-        const caller: ApiKeyCaller | ChatTokenCaller = credential.startsWith("svk_")
-          ? deps.apiKey(credential)
-          : await deps.chatToken(credential);
-        judgeOrigin(caller.projectId, info);
-        return { caller, info };
-      }),
+      answers(
+        ["SVC_RATE_LIMITED"],
+        takes(["apiKey", "chatToken"], async ({ request }) => {
+          const info = infoOf(request);
+          const credential = bearer(request);
+          const caller: ApiKeyCaller | ChatTokenCaller = credential.startsWith("svk_")
+            ? deps.apiKey(credential)
+            : await deps.chatToken(credential);
+          judgeOrigin(caller.projectId, info);
+          if (caller.kind === "chatToken") deps.chatRequest(caller);
+          return { caller, info };
+        }),
+      ),
     ),
 
     rtcToken: new Elysia({ name: "guard:rtc-token" }).derive(

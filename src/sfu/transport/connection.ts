@@ -2,13 +2,14 @@
 import type { MediaFailure, MediaTransport } from "../../protocol/media-node.ts";
 import type { FanOutTransport } from "../forwarding/fan-out-target.ts";
 import { SEND_SLOT_BYTES } from "../forwarding/send-batch.ts";
+import { type IceAgent, plainAddress } from "../ice/ice.ts";
+import { IceSession, type Path } from "../ice/ice-session.ts";
+import type { IceCredentials } from "../ice/stun.ts";
 import { isRtcp } from "../rtp/rtp.ts";
 import type { Fingerprint } from "../sdp/offer.ts";
 import { SRTP_MAX_OVERHEAD, type SrtpProfile, SrtpReceiver, SrtpSender } from "../srtp/srtp.ts";
 import type { BadNetwork } from "./bad-network.ts";
 import { DtlsSession } from "./dtls.ts";
-import { type IceAgent, plainAddress } from "./ice.ts";
-import { type IceCredentials, IceSession, type Path } from "./ice-session.ts";
 import { Liveness } from "./liveness.ts";
 import type { UdpPort } from "./udp.ts";
 import { createSctp, type DataChannel, type DtlsCertificate, type SctpEngine } from "./werift-hooks.ts";

@@ -12,6 +12,7 @@ type Arms = {
   chatToken: string;
   room: string;
   thread: string;
+  only: string[] | null;
 };
 const arms = JSON.parse(process.argv[2] ?? "{}") as Arms;
 const { url, mediaPort, chatToken, room } = arms;
@@ -34,7 +35,7 @@ const request = (method: string, path: string, body?: string, token?: string) =>
 /** Again and again, `at once` of them beside each other; a refusal is what it expects. */
 const attack = (name: string, atOnce: number, pauseMs: number, once: () => Promise<unknown>) =>
   Promise.all(
-    Array.from({ length: atOnce }, async () => {
+    Array.from({ length: arms.only && !arms.only.includes(name) ? 0 : atOnce }, async () => {
       while (Date.now() < until) {
         await once().catch(() => {});
         counts[name] = (counts[name] ?? 0) + 1;
@@ -84,7 +85,7 @@ function holdOpen(): void {
   }
 }
 
-holdOpen();
+if (!arms.only || arms.only.includes("idle connections")) holdOpen();
 const json = (value: object) => JSON.stringify(value);
 let telemetry = 0;
 await Promise.all([

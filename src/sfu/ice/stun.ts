@@ -28,6 +28,9 @@ export const STUN_ATTRIBUTE = {
   iceControlling: 0x802a,
 } as const;
 
+/** Short-term credentials, as a description names them. */
+export type IceCredentials = { ufrag: string; pwd: string };
+
 export interface StunMessage {
   data: Uint8Array;
   type: number;

@@ -1,8 +1,17 @@
 /** ICE state of one peer: how both sides prove who they are, and the paths between them. */
+
 import type { PathProof } from "./path-proof.ts";
-import type { TcpConnection } from "./tcp.ts";
+import type { IceCredentials } from "./stun.ts";
 
 const MAX_REMEMBERED_CHECKS = 256;
+
+/** A connection of ICE over TCP, which is a path by itself. */
+export type TcpPath = {
+  /** Whoever is there has proved itself: it keeps its place. */
+  authenticated: boolean;
+  send(data: Uint8Array): void;
+  close(): void;
+};
 
 /** An address from which a peer sent a valid check. */
 export type Path = {
@@ -10,7 +19,7 @@ export type Path = {
   readonly address: string;
   readonly port: number;
   /** Null: UDP. */
-  readonly tcp: TcpConnection | null;
+  readonly tcp: TcpPath | null;
   /** A check, or media that proved authentic. */
   lastCheckMs: number;
   /** Media follows only to where the peer was reached. */
@@ -19,8 +28,6 @@ export type Path = {
 
 /** Where a packet came from. */
 export type Source = Pick<Path, "port" | "address" | "tcp">;
-
-export type IceCredentials = { ufrag: string; pwd: string };
 
 export type IceHandler = {
   onDtls(data: Buffer): void;

@@ -4,11 +4,18 @@
  */
 import { randomBytes } from "node:crypto";
 import type { ClientAddress, ClientTable } from "../../protocol/client-table.ts";
-import type { IceCredentials, IceSession, Path, Source } from "./ice-session.ts";
+import type { IceSession, Path, Source, TcpPath } from "./ice-session.ts";
 import { PathProof } from "./path-proof.ts";
-import { hasFingerprint, hasIntegrity, isStun, parseStun, STUN_TYPE, type StunMessage } from "./stun.ts";
+import {
+  hasFingerprint,
+  hasIntegrity,
+  type IceCredentials,
+  isStun,
+  parseStun,
+  STUN_TYPE,
+  type StunMessage,
+} from "./stun.ts";
 import { MAX_BINDING_SUCCESS_BYTES, writeBindingError, writeBindingSuccess } from "./stun-write.ts";
-import type { TcpConnection } from "./tcp.ts";
 
 /** What was refused, by reason; harmless, and worth knowing. */
 export type IceRefusals = {
@@ -39,7 +46,7 @@ export class IceAgent {
   readonly #byUfrag = new Map<string, IceSession>();
   /** Remote port → paths: a number is cheaper to look up for every packet than an address. */
   readonly #byPort = new Map<number, Path[]>();
-  readonly #byTcp = new Map<TcpConnection, Path>();
+  readonly #byTcp = new Map<TcpPath, Path>();
   readonly #out: IceOutput;
   readonly #answer = new Uint8Array(MAX_BINDING_SUCCESS_BYTES + 64);
   readonly #question = new Uint8Array(MAX_CHECK_BYTES);
@@ -86,7 +93,7 @@ export class IceAgent {
     for (const path of [...session.paths]) this.#forget(path);
   }
 
-  receive(data: Buffer, port: number, address: string, tcp: TcpConnection | null, nowMs: number): void {
+  receive(data: Buffer, port: number, address: string, tcp: TcpPath | null, nowMs: number): void {
     const first = data[0] ?? 255;
     if (first < 4) {
       this.#check(data, port, address, tcp, nowMs);
@@ -104,7 +111,7 @@ export class IceAgent {
     for (const path of session.paths) this.#sendQuestion(path, nowMs);
   }
 
-  tcpClosed(connection: TcpConnection): void {
+  tcpClosed(connection: TcpPath): void {
     const path = this.#byTcp.get(connection);
     if (path) this.#forget(path);
   }
@@ -117,7 +124,7 @@ export class IceAgent {
   }
 
   /** Unproven senders get no answer at all: nothing here can be used to amplify or to probe. */
-  #check(data: Buffer, port: number, address: string, tcp: TcpConnection | null, nowMs: number): void {
+  #check(data: Buffer, port: number, address: string, tcp: TcpPath | null, nowMs: number): void {
     const message = isStun(data) ? parseStun(data) : undefined;
     if (!message) {
       this.refusals.unreadable++;

@@ -3,8 +3,8 @@
  * sent it, for its source address can be made up, and media that followed it would hit a bystander.
  */
 import { randomBytes } from "node:crypto";
-import type { IceCredentials } from "./ice-session.ts";
-import { hasIntegrity, type StunMessage } from "./stun.ts";
+
+import { hasIntegrity, type IceCredentials, type StunMessage } from "./stun.ts";
 import { writeBindingRequest } from "./stun-write.ts";
 
 /** Twice as long after each, as a lost check or its answer is asked for again; the client's next check starts anew. */

@@ -1,0 +1,20 @@
+/** How long `/healthz` takes, asked ten times a second until stdin ends: in a process of its own, so that only the server is measured. */
+export {};
+
+const [url = ""] = process.argv.slice(2);
+const times: number[] = [];
+let failed = 0;
+const timer = setInterval(async () => {
+  const asked = performance.now();
+  const ok = await fetch(`${url}/healthz`)
+    .then((answer) => answer.ok)
+    .catch(() => false);
+  if (ok) times.push(performance.now() - asked);
+  else failed += 1;
+}, 100);
+for await (const _ of process.stdin) {
+  // Nothing is said to it.
+}
+clearInterval(timer);
+console.log(JSON.stringify({ times, failed }));
+process.exit();
