@@ -11,11 +11,11 @@ import type {
 } from "../../protocol/media-node.ts";
 import type { NetworkProfile } from "../../protocol/playground.ts";
 import type { Permissions } from "../../protocol/room-records.ts";
+import type { Path } from "../ice/ice-session.ts";
 import { decideSections } from "../sdp/answer.ts";
 import { parseOffer } from "../sdp/offer.ts";
 import { BadNetwork } from "../transport/bad-network.ts";
 import type { Connection } from "../transport/connection.ts";
-import type { Path } from "../ice/ice-session.ts";
 import { planNegotiation } from "../transport/negotiation.ts";
 import { DataRelay, type DataSink } from "./data.ts";
 import { Downlink } from "./downlink.ts";
