@@ -26,6 +26,7 @@ const PACKAGES: Record<string, string[]> = {
   ],
   networks: ["chromium"],
   recordings: ["ffmpeg"],
+  standby: ["postgresql"],
   sfu: ["gcc", "libc6-dev", "libssl-dev"],
 };
 
@@ -34,6 +35,7 @@ const FILES: Record<string, string> = {
   "golang-go": "/usr/bin/go",
   "libc6-dev": "/usr/include/stdio.h",
   "libssl-dev": "/usr/include/openssl/evp.h",
+  postgresql: "/usr/lib/postgresql",
   "simple-whip-client": "/usr/bin/whip-client",
   "python3-aiortc": "/usr/lib/python3/dist-packages/aiortc/__init__.py",
   ...gstreamer({ nice: "nice", base: "opus", good: "vpx", bad: "webrtc", ugly: "x264" }),

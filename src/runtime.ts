@@ -5,9 +5,13 @@ import { type Bus, createBus } from "./kernel/bus.ts";
 import { type Now, systemNow } from "./kernel/clock.ts";
 import type { Config } from "./kernel/config/index.ts";
 import { finishExchange } from "./kernel/data-exchange.ts";
+import { RecordingConnection } from "./kernel/db/changesets.ts";
 import { type Checkpoints, checkpointWhenQuiet } from "./kernel/db/checkpoints.ts";
+import type { CommitLog } from "./kernel/db/commit-log.ts";
+import { type LoggedCommits, loggedCommits } from "./kernel/db/logged-commits.ts";
 import { migrate, readMigrations } from "./kernel/db/migrate.ts";
 import { closeDatabase, type Db, openDatabase } from "./kernel/db/open.ts";
+import { SplitClient, splitDatabase } from "./kernel/db/split-client.ts";
 import { createWriter, type Writer } from "./kernel/db/writer.ts";
 import type { Facts, JoinedFact } from "./kernel/facts.ts";
 import { type Ids, randomIds } from "./kernel/ids.ts";
@@ -24,6 +28,8 @@ export type Runtime = {
   config: Config;
   db: Db;
   checkpoints: Checkpoints;
+  /** How commits reach the log that several servers share; null without one. */
+  logged: LoggedCommits | null;
   /** Runs a synchronous unit of work in the next shared transaction; resolves once it is on disk. */
   write: Writer["write"];
   writer: Writer;
@@ -49,14 +55,23 @@ export type RuntimeOptions = {
   /** Tests that need no disk keep the database in memory. */
   inMemory?: boolean;
   rotateSecret?: boolean;
+  /** This server leads those that share a log: its file is at the log's head, with the schema up to date. */
+  leading?: Leading;
+};
+
+export type Leading = {
+  path: string;
+  log: Pick<CommitLog, "append">;
+  onLost: (reason: string) => void;
 };
 
 export function createRuntime(config: Config, options: RuntimeOptions = {}): Runtime {
   const now = options.now ?? systemNow;
   const log = createLog({ level: config.LOG_LEVEL, format: config.LOG_FORMAT, write: options.logWrite });
-  const db = openMigrated(config, options, now, log);
+  const { db, logged } = options.leading
+    ? openLeading(options.leading)
+    : { db: openMigrated(config, options, now, log), logged: null };
   const keyring = createKeyring(config.STOA_SECRET ?? generatedSecret(config, options, "secret"));
-  checkSecret(db, keyring, options.rotateSecret ?? false);
   const timers = options.timers ?? systemTimers;
   const checkpoints = checkpointWhenQuiet(db.$client, timers, (err) =>
     log.warn({ err }, "the write-ahead log could not be folded in"),
@@ -65,11 +80,14 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
     db.$client,
     (err) => log.error({ err }, "callback after a commit failed"),
     checkpoints.committed,
+    logged,
   );
+  checkSecret({ db, write: writer.write }, keyring, options.rotateSecret ?? false);
   return {
     config,
     db,
     checkpoints,
+    logged,
     writer,
     write: writer.write,
     bus: createBus<Facts, JoinedFact>((err) => log.error({ err }, "bus listener failed")),
@@ -105,8 +123,13 @@ function pruneCopies(dataDir: string): void {
   for (const name of oldestFirst.slice(0, -COPIES_KEPT)) rmSync(join(dataDir, name));
 }
 
-function databasePath(config: Config): string {
+export function databasePath(config: Config): string {
   return join(config.DATA_DIR, "stoa.db");
+}
+
+function openLeading({ path, log, onLost }: Leading): { db: Db; logged: LoggedCommits } {
+  const client = new SplitClient(new RecordingConnection(path), openDatabase(path).$client);
+  return { db: splitDatabase(client), logged: loggedCommits({ client, log, onLost }) };
 }
 
 function openMigrated(config: Config, options: RuntimeOptions, now: Now, log: Log): Db {

@@ -156,7 +156,7 @@ function loopbackOf(host: string): string {
 
 /** Nothing of worth, but it has to reach the disk. */
 function commitSomething({ db, now, write }: Runtime): Promise<void> {
-  return write(() => setInstallationValue(db, "last-readiness", String(now())));
+  return write((unit) => setInstallationValue(unit, db, "last-readiness", String(now())));
 }
 
 function databaseProblem({ db }: Runtime): string | null {

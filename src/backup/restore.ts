@@ -3,8 +3,10 @@ import { join } from "node:path";
 import { renewChatEpoch } from "../chat/epoch.ts";
 import { BackupRefused, DATABASE, type Description } from "../kernel/data-contents.ts";
 import { beginExchange, finishExchange } from "../kernel/data-exchange.ts";
+import { leaveLog } from "../kernel/db/log-position.ts";
 import { MigrationRefused, pendingMigrations, readMigrations } from "../kernel/db/migrate.ts";
 import { closeDatabase, openDatabase } from "../kernel/db/open.ts";
+import { createWriter } from "../kernel/db/writer.ts";
 import { giveToOwnerOf } from "../kernel/file-owner.ts";
 import { voidTokensBefore } from "../kernel/installation.ts";
 import { unpackBackup } from "./unpack.ts";
@@ -56,7 +58,7 @@ async function unpackVerified(options: RestoreOptions, folder: string): Promise<
   await mkdir(folder, { recursive: true, mode: 0o700 });
   try {
     const description = await unpackBackup(options.file, folder);
-    prepareDatabase(options, join(folder, DATABASE));
+    await prepareDatabase(options, join(folder, DATABASE));
     giveToOwnerOf(options.dataDir)(folder);
     return description;
   } catch (error) {
@@ -65,15 +67,19 @@ async function unpackVerified(options: RestoreOptions, folder: string): Promise<
   }
 }
 
-function prepareDatabase({ file, migrationsDir, now }: RestoreOptions, path: string): void {
+async function prepareDatabase({ file, migrationsDir, now }: RestoreOptions, path: string): Promise<void> {
   const db = openDatabase(path);
   try {
     const problem = db.$client.query<{ integrity_check: string }, []>("PRAGMA integrity_check(1)").get();
     if (problem?.integrity_check !== "ok") throw new BackupRefused(`the database in ${file} is damaged.`);
     pendingMigrations(db, readMigrations(migrationsDir));
-    // Clients that resume from what they saw after the backup was made must not mistake other events for those.
-    renewChatEpoch(db);
-    voidTokensBefore(db, now);
+    await createWriter(db.$client, () => {}).write((unit) => {
+      // Clients that resume from what they saw after the backup was made must not mistake other events for those.
+      renewChatEpoch(unit, db);
+      voidTokensBefore(unit, db, now);
+      // What a group of servers wrote since then must not be laid over it.
+      leaveLog(unit, db);
+    });
   } catch (error) {
     throw error instanceof MigrationRefused ? new BackupRefused(error.message) : error;
   } finally {

@@ -59,7 +59,7 @@ export function chatRules(runtime: Runtime, deps: ChatRulesDeps) {
     rings,
     access: accessRules({ conversations, members, messages }),
     budgets: chatBudgets(runtime, createRateLimiter(now, config.RATE_LIMIT_WINDOW_SECONDS)),
-    epoch: chatEpoch(db),
+    epoch: chatEpoch(runtime),
     log,
     posting,
     conversations: conversationService(runtime, {

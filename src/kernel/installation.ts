@@ -1,5 +1,9 @@
 import type { Db } from "./db/open.ts";
+import type { Unit, Writer } from "./db/writer.ts";
 import type { Keyring } from "./secrets.ts";
+
+/** What the facts of an installation are read from and written through. */
+export type InstallationData = { db: Db; write: Writer["write"] };
 
 export class SecretMismatch extends Error {
   override readonly name = "SecretMismatch";
@@ -11,12 +15,16 @@ export class SecretMismatch extends Error {
   }
 }
 
-/** Facts about the installation itself, kept in the database so that they travel with a backup. */
-export function installationValue(db: Db, name: string, make: () => string): string {
+/**
+ * Facts about the installation itself, kept in the database so that they travel with a backup. One that is made is on
+ * disk before whatever is written after it.
+ */
+export function installationValue({ db, write }: InstallationData, name: string, make: () => string): string {
   const known = knownValue(db, name);
   if (known !== undefined) return known;
   const value = make();
-  setInstallationValue(db, name, value);
+  // Should it fail, so does all that is written with it, and the next start makes another.
+  write((unit) => setInstallationValue(unit, db, name, value)).catch(() => {});
   return value;
 }
 
@@ -25,7 +33,8 @@ function knownValue(db: Db, name: string): string | undefined {
     ?.value;
 }
 
-export function setInstallationValue(db: Db, name: string, value: string): void {
+export function setInstallationValue(unit: Unit, db: Db, name: string, value: string): void {
+  unit.requireRunning();
   db.$client.run("INSERT INTO installation VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", [
     name,
     value,
@@ -33,11 +42,12 @@ export function setInstallationValue(db: Db, name: string, value: string): void 
 }
 
 /** A changed master secret would silently void every credential; it takes a flag to do that. */
-export function checkSecret(db: Db, keyring: Keyring, rotate: boolean): void {
-  const known = installationValue(db, "secret-fingerprint", () => keyring.fingerprint);
+export function checkSecret(data: InstallationData, keyring: Keyring, rotate: boolean): void {
+  const known = installationValue(data, "secret-fingerprint", () => keyring.fingerprint);
   if (known === keyring.fingerprint) return;
   if (!rotate) throw new SecretMismatch();
-  setInstallationValue(db, "secret-fingerprint", keyring.fingerprint);
+  const { db, write } = data;
+  write((unit) => setInstallationValue(unit, db, "secret-fingerprint", keyring.fingerprint)).catch(() => {});
 }
 
 const VALID_FROM = "tokens-valid-from";
@@ -48,6 +58,6 @@ export function tokensValidFrom(db: Db): number {
 }
 
 /** Called when a backup was restored: it knows nothing of what was revoked after it was made. */
-export function voidTokensBefore(db: Db, at: number): void {
-  setInstallationValue(db, VALID_FROM, String(at));
+export function voidTokensBefore(unit: Unit, db: Db, at: number): void {
+  setInstallationValue(unit, db, VALID_FROM, String(at));
 }

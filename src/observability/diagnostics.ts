@@ -52,7 +52,7 @@ function late(): Promise<Finding> {
 export const databaseProbe =
   ({ db, now, write }: Runtime): Probe =>
   async () => {
-    await write(() => setInstallationValue(db, "last-diagnosis", String(now())));
+    await write((unit) => setInstallationValue(unit, db, "last-diagnosis", String(now())));
     return { status: "ok", detail: null };
   };
 

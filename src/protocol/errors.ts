@@ -80,6 +80,12 @@ export const ERRORS = {
   SVC_STORAGE_FULL: [507, "UNAVAILABLE", "There is no room to store this."],
   SVC_STORAGE_UNAVAILABLE: [503, "UNAVAILABLE", "The storage of attachments does not answer. Try again later."],
   SVC_OVERLOADED: [503, "UNAVAILABLE", "The server has more to read than it can hold. Try again."],
+  SVC_STANDBY: [503, "UNAVAILABLE", "This server is a standby, and another one leads. Try again."],
+  SVC_COMMIT_LOG_UNAVAILABLE: [
+    503,
+    "UNAVAILABLE",
+    "The commit log does not answer. Whether the change was made is not known. Try again later.",
+  ],
   SVC_SHUTTING_DOWN: [503, "UNAVAILABLE", "The server is shutting down."],
 } as const satisfies Record<`SVC_${string}`, readonly [status: number, legacyCode: string, message: string]>;
 

@@ -9,6 +9,7 @@ import { createMediaNodes, type MediaNodes } from "../../src/media/nodes.ts";
 import { closeRuntime, createRuntime, type Runtime } from "../../src/runtime.ts";
 import { createServices, type Services } from "../../src/services.ts";
 import { type FakeClock, fakeClock } from "./clock.ts";
+import { loggedData, WITH_COMMIT_LOG } from "./logged-runtime.ts";
 import { createPeople, type People } from "./people.ts";
 import { testConfig } from "./test-config.ts";
 
@@ -38,8 +39,10 @@ export function testServer(
   const logLines: string[] = [];
   const dataDir = mkdtempSync(join(tmpdir(), "stoa-test-"));
   const config = testConfig({ DATA_DIR: dataDir, LOG_LEVEL: "debug", LOG_FORMAT: "json", ...overrides });
+  const logged = WITH_COMMIT_LOG ? loggedData() : null;
   const runtime = createRuntime(config, {
     inMemory: true,
+    leading: logged?.leading,
     now: clock.now,
     timers: clock,
     logWrite: (line) => logLines.push(line),
@@ -80,6 +83,7 @@ export function testServer(
     async close() {
       await services.people.stop();
       await closeRuntime(runtime);
+      await logged?.checkReplica();
       rmSync(dataDir, { recursive: true, force: true });
     },
   };

@@ -93,7 +93,7 @@ test("[2] tokens from before a restore are void: which of them were revoked sinc
   const one = testServer();
   const project = await one.project();
   const { body: old } = await one.call("POST", "/v1/chat/tokens", { key: project.key, body: { userId: "ann" } });
-  voidTokensBefore(one.runtime.db, one.clock.now() + 1_000);
+  await one.runtime.write((unit) => voidTokensBefore(unit, one.runtime.db, one.clock.now() + 1_000));
   one.clock.advance(2_000);
   // As the server that starts on the restored data reads it.
   const { createChatTokenVerifier } = await import("../../src/chat/token.verify.ts");

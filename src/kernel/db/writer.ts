@@ -1,4 +1,5 @@
 import { type Database, SQLiteError } from "bun:sqlite";
+import type { LoggedCommits } from "./logged-commits.ts";
 
 /**
  * Group commit. Everything that waits for durability runs as a synchronous unit of work; all units that arrive while
@@ -90,6 +91,7 @@ export function createWriter(
   client: Database,
   onCallbackError: (error: unknown) => void,
   onCommit: () => void = () => {},
+  logged: LoggedCommits | null = null,
 ): Writer {
   const begin = client.prepare("BEGIN IMMEDIATE");
   const commit = client.prepare("COMMIT");
@@ -110,15 +112,41 @@ export function createWriter(
   }
 
   function flush(): void {
-    scheduled = false;
     const units = queue.splice(0, UNITS_PER_COMMIT);
-    if (units.length > 0) {
-      const committed = commitTogether(units);
-      for (const unit of units) unit.settle(onCallbackError);
-      if (committed) onCommit();
-    }
+    if (logged !== null) return void commitToLog(units, logged).then((committed) => settle(units, committed));
+    settle(units, units.length > 0 && commitTogether(units));
+  }
+
+  function settle(units: Unit[], committed: boolean): void {
+    scheduled = false;
+    for (const unit of units) unit.settle(onCallbackError);
+    if (committed) onCommit();
     if (queue.length > 0) schedule();
     else for (const done of idle.splice(0)) done();
+  }
+
+  /** The next commit waits: units that arrive meanwhile share it. */
+  async function commitToLog(units: Unit[], log: LoggedCommits): Promise<boolean> {
+    try {
+      log.run(() => {
+        for (const unit of units) {
+          if (units.length === 1 || unit.checksFirst) runPlain(unit, units.length === 1);
+          else runInSavepoint(unit);
+        }
+      });
+      await log.commit();
+      return true;
+    } catch (error) {
+      log.rollback();
+      failAll(units, error);
+      // Whoever came while the log was away has waited as long as those.
+      if (log.isAway(error)) {
+        const late = queue.splice(0);
+        failAll(late, error);
+        for (const unit of late) unit.settle(onCallbackError);
+      }
+      return false;
+    }
   }
 
   function commitTogether(units: Unit[]): boolean {
@@ -128,11 +156,16 @@ export function createWriter(
     } catch (error) {
       // The transaction as a whole failed (disk full, I/O error): nobody's work is on disk.
       undoAll();
-      // Why somebody else was refused is not for the others to hear.
-      const shared = error instanceof SQLiteError ? error : new Error("undone with another's work", { cause: error });
-      for (const unit of units) unit.failWith(shared);
+      failAll(units, error);
       return false;
     }
+  }
+
+  function failAll(units: Unit[], error: unknown): void {
+    // Why somebody else was refused is not for the others to hear.
+    const isShared = error instanceof SQLiteError || logged?.isOwn(error);
+    const shared = isShared ? error : new Error("undone with another's work", { cause: error });
+    for (const unit of units) unit.failWith(shared);
   }
 
   function undoAll(): void {

@@ -1,0 +1,209 @@
+import type { SQLQueryBindings } from "bun:sqlite";
+import { constants, DatabaseSync, type Session, type SQLInputValue, type StatementSync } from "node:sqlite";
+import { BUSY_TIMEOUT_MS } from "./open.ts";
+
+/*
+ * SQLite's own record of what a transaction changed (its session extension), which bun:sqlite does not reach and
+ * node:sqlite does. That is young, so nothing else uses it.
+ */
+
+/** The part of a statement that stores and drizzle use. */
+export type PlainStatement = {
+  get(...values: SQLQueryBindings[]): unknown;
+  all(...values: SQLQueryBindings[]): unknown[];
+  values(...values: SQLQueryBindings[]): unknown[][];
+  run(...values: SQLQueryBindings[]): { changes: number; lastInsertRowid: number | bigint };
+};
+
+/** The one connection that writes, and records what it does. */
+export class RecordingConnection {
+  readonly #client: DatabaseSync;
+  readonly #execute = new Map<string, StatementSync>();
+  #session: Session | null = null;
+
+  constructor(path: string) {
+    this.#client = openNodeClient(path, true);
+  }
+
+  prepare(sql: string): PlainStatement {
+    return new RecordedStatement(this.#client, sql);
+  }
+
+  exec(sql: string): void {
+    this.#client.exec(sql);
+  }
+
+  get inTransaction(): boolean {
+    return this.#client.isTransaction;
+  }
+
+  begin(): void {
+    this.#run("BEGIN IMMEDIATE");
+    this.#session = this.#client.createSession();
+  }
+
+  /** What has changed since `begin`. */
+  changes(): Uint8Array {
+    if (this.#session === null) throw new Error("nothing is being recorded");
+    return this.#session.changeset();
+  }
+
+  commit(): void {
+    this.#endSession();
+    this.#run("COMMIT");
+  }
+
+  rollback(): void {
+    this.#endSession();
+    // Some errors make SQLite abandon the transaction on its own.
+    if (this.inTransaction) this.#run("ROLLBACK");
+  }
+
+  close(): void {
+    this.#endSession();
+    this.#client.close();
+  }
+
+  #endSession(): void {
+    this.#session?.close();
+    this.#session = null;
+  }
+
+  #run(sql: string): void {
+    const known = this.#execute.get(sql) ?? this.#client.prepare(sql);
+    this.#execute.set(sql, known);
+    known.run();
+  }
+}
+
+/** Behaves as a statement of bun:sqlite does. */
+class RecordedStatement implements PlainStatement {
+  readonly #rows: StatementSync;
+  #arrays: StatementSync | null = null;
+
+  constructor(
+    private readonly client: DatabaseSync,
+    private readonly sql: string,
+  ) {
+    this.#rows = client.prepare(sql);
+  }
+
+  get(...values: SQLQueryBindings[]): unknown {
+    return this.#rows.get(...bound(values)) ?? null;
+  }
+
+  all(...values: SQLQueryBindings[]): unknown[] {
+    return this.#rows.all(...bound(values));
+  }
+
+  values(...values: SQLQueryBindings[]): unknown[][] {
+    if (this.#arrays === null) {
+      this.#arrays = this.client.prepare(this.sql);
+      this.#arrays.setReturnArrays(true);
+    }
+    return this.#arrays.all(...bound(values)) as unknown as unknown[][];
+  }
+
+  run(...values: SQLQueryBindings[]): { changes: number; lastInsertRowid: number | bigint } {
+    return this.#rows.run(...bound(values)) as { changes: number; lastInsertRowid: number | bigint };
+  }
+}
+
+function bound(values: SQLQueryBindings[]): SQLInputValue[] {
+  return values.map((value) => {
+    // A number would be bound as a real, and `1` be written as `1.0` wherever no column says otherwise.
+    if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : value;
+    if (typeof value === "boolean") return value ? 1n : 0n;
+    return value === undefined ? null : (value as SQLInputValue);
+  });
+}
+
+/** The local file is not what the log takes it to be. */
+export class ReplicaDiffers extends Error {
+  override readonly name = "ReplicaDiffers";
+}
+
+/** Writes what another server's transactions changed. */
+export class ApplyingConnection {
+  readonly #client: DatabaseSync;
+
+  constructor(path: string) {
+    // Cascades and checks were the writer's: what they did is part of what is applied.
+    this.#client = openNodeClient(path, false);
+    this.#client.setAuthorizer((_action, _first, _second, _database, trigger) =>
+      trigger === null ? constants.SQLITE_OK : constants.SQLITE_IGNORE,
+    );
+  }
+
+  prepare(sql: string): PlainStatement {
+    return new RecordedStatement(this.#client, sql);
+  }
+
+  exec(sql: string): void {
+    this.#client.exec(sql);
+  }
+
+  /** All of it, in one transaction, or nothing. */
+  together(work: () => void): void {
+    this.#client.exec("BEGIN IMMEDIATE");
+    try {
+      work();
+      this.#client.exec("COMMIT");
+    } catch (error) {
+      if (this.#client.isTransaction) this.#client.exec("ROLLBACK");
+      throw error;
+    }
+  }
+
+  /** Compares every old value on the way, and throws when one is not what the writer saw. */
+  apply(changes: Uint8Array): void {
+    let conflict = "";
+    const done = this.#client.applyChangeset(changes, {
+      onConflict: (kind: number) => {
+        conflict = CONFLICTS[kind] ?? `conflict ${kind}`;
+        return constants.SQLITE_CHANGESET_ABORT;
+      },
+    });
+    if (!done) throw new ReplicaDiffers(`a change from the commit log does not fit (${conflict})`);
+  }
+
+  /** Statements of a migration, whose own triggers work as they do where it was made. */
+  migrate(sql: string): void {
+    this.#client.setAuthorizer(null);
+    this.#client.exec(sql);
+    this.#client.setAuthorizer((_action, _first, _second, _database, trigger) =>
+      trigger === null ? constants.SQLITE_OK : constants.SQLITE_IGNORE,
+    );
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+}
+
+const CONFLICTS: Record<number, string> = {
+  [constants.SQLITE_CHANGESET_DATA]: "a row has another value",
+  [constants.SQLITE_CHANGESET_NOTFOUND]: "a row is missing",
+  [constants.SQLITE_CHANGESET_CONFLICT]: "a row is there already",
+  // SQLITE_CHANGESET_CONSTRAINT, which the types of node:sqlite lack.
+  4: "a constraint is violated",
+  [constants.SQLITE_CHANGESET_FOREIGN_KEY]: "a row that others need is missing",
+};
+
+function openNodeClient(path: string, foreignKeys: boolean): DatabaseSync {
+  // Not defensive: the tables behind the full-text search are changed like any other.
+  const client = new DatabaseSync(path, {
+    enableForeignKeyConstraints: foreignKeys,
+    defensive: false,
+    timeout: BUSY_TIMEOUT_MS,
+  });
+  client.exec("PRAGMA journal_mode = WAL");
+  // A commit that a power failure takes from this file is in the log, and comes back from there.
+  client.exec("PRAGMA synchronous = NORMAL");
+  client.exec("PRAGMA secure_delete = ON");
+  client.exec("PRAGMA wal_autocheckpoint = 4000");
+  client.exec("PRAGMA temp_store = MEMORY");
+  client.exec("PRAGMA cache_size = -32768");
+  client.exec("PRAGMA mmap_size = 268435456");
+  return client;
+}

@@ -1,0 +1,21 @@
+import type { Db } from "./open.ts";
+import type { Unit } from "./writer.ts";
+
+/** How far a database has come in which commit log. */
+export type LogPosition = { logId: string; position: number; term: number };
+
+type Reads = { prepare(sql: string): { get(): unknown } };
+
+/** Null for a database that shares no log, and for one from before there were any. */
+export function logPosition(client: Reads): LogPosition | null {
+  const table = client.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'log_position'").get();
+  if (table === null) return null;
+  const row = client.prepare("SELECT log_id AS logId, position, term FROM log_position").get();
+  return row as LogPosition | null;
+}
+
+/** From now on the file goes its own way. */
+export function leaveLog(unit: Unit, db: Db): void {
+  unit.requireRunning();
+  if (logPosition(db.$client) !== null) db.$client.run("DELETE FROM log_position");
+}

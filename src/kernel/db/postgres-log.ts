@@ -1,0 +1,202 @@
+import { SQL } from "bun";
+import type { Log } from "../log.ts";
+import { every, type Timers } from "../timers.ts";
+import {
+  type CommitLog,
+  type CommitRecord,
+  decodeRecord,
+  encodeRecord,
+  Forgotten,
+  LogAway,
+  type LogEntry,
+  type LogInfo,
+  type Member,
+  Overtaken,
+} from "./commit-log.ts";
+import { ConnectionLost, isTaken, messageOf, PostgresConnection } from "./postgres-connection.ts";
+import { postgresLeadership } from "./postgres-leadership.ts";
+
+export type PostgresLogOptions = {
+  log: Log;
+  timers: Timers;
+  /** How long an append is tried before it is given up. */
+  appendWithinMs?: number;
+  /** After so long without a word the leader has lost its right. */
+  leaseMs?: number;
+};
+
+const APPEND_WITHIN_MS = 10_000;
+const LEASE_MS = 5_000;
+const ANSWER_WITHIN_MS = 3_000;
+const RETRY_MS = 100;
+/** Followers hear of an append within this long; what is acknowledged does not wait for them. */
+const TELL_AFTER_MS = 20;
+/** Should a notification be lost. */
+const LOOK_EVERY_MS = 1_000;
+const CHANNEL = "stoa_log";
+
+const TABLES = [
+  `CREATE TABLE IF NOT EXISTS stoa_log_info (
+     one boolean PRIMARY KEY DEFAULT true CHECK (one),
+     id text NOT NULL, secret_fingerprint text NOT NULL, format integer NOT NULL,
+     forgotten bigint NOT NULL DEFAULT 0, term bigint NOT NULL DEFAULT 0, leader text, led_since timestamptz)`,
+  `CREATE TABLE IF NOT EXISTS stoa_log (
+     position bigint PRIMARY KEY, tag text NOT NULL, record bytea NOT NULL, at timestamptz NOT NULL DEFAULT now())`,
+  `CREATE TABLE IF NOT EXISTS stoa_members (
+     url text PRIMARY KEY, role text NOT NULL, position bigint NOT NULL, version text NOT NULL,
+     seen_at timestamptz NOT NULL)`,
+];
+/** Of the tables and records; a program that knows another must not touch them. */
+const FORMAT = 1;
+
+export class LogRefused extends Error {
+  override readonly name = "LogRefused";
+}
+
+/** The commit log in a Postgres: one table, whose primary key lets exactly one server write each position. */
+export function postgresLog(url: string, options: PostgresLogOptions): CommitLog {
+  const { log, timers, appendWithinMs = APPEND_WITHIN_MS, leaseMs = LEASE_MS } = options;
+  // Appends have a connection of their own: a long read must not hold up a commit.
+  const writes = new PostgresConnection(url, { greeting: ["SET synchronous_commit = on"] });
+  const reads = new PostgresConnection(url);
+  const listeners = new Set<() => void>();
+  const tellAll = () => {
+    for (const listener of listeners) listener();
+  };
+  const lookAgain = every({ timers, log }, LOOK_EVERY_MS, tellAll);
+  let listening: { sql: SQL; stop: () => void } | null = null;
+  let telling: (() => void) | null = null;
+
+  const ask = async <Row>(text: string, values: (string | number | Uint8Array | null)[] = []): Promise<Row[]> => {
+    try {
+      return await reads.query<Row>(text, values, ANSWER_WITHIN_MS);
+    } catch (error) {
+      throw error instanceof ConnectionLost ? new LogAway(error.message) : error;
+    }
+  };
+
+  async function append(position: number, record: CommitRecord): Promise<void> {
+    const tag = crypto.randomUUID();
+    const bytes = encodeRecord(record);
+    const until = performance.now() + appendWithinMs;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const left = Math.max(1, until - performance.now());
+        const insert = "INSERT INTO stoa_log (position, tag, record) VALUES ($1, $2, $3)";
+        await writes.query(insert, [position, tag, bytes], Math.min(left, ANSWER_WITHIN_MS));
+        return tellSoon();
+      } catch (error) {
+        if (isTaken(error)) {
+          // An attempt whose answer was lost may have been the one that wrote it.
+          if (attempt > 1 && (await isOurs(position, tag))) return tellSoon();
+          throw new Overtaken(position);
+        }
+        if (performance.now() >= until) throw new LogAway(messageOf(error));
+        if (attempt === 1) log.warn({ reason: messageOf(error) }, "the commit log does not answer; trying again");
+      }
+      await Bun.sleep(RETRY_MS);
+    }
+  }
+
+  async function isOurs(position: number, tag: string): Promise<boolean> {
+    const [row] = await ask<{ tag: string }>("SELECT tag FROM stoa_log WHERE position = $1", [position]);
+    return row?.tag === tag;
+  }
+
+  function tellSoon(): void {
+    telling ??= timers.after(TELL_AFTER_MS, () => {
+      telling = null;
+      // Lost with the connection at worst: whoever listens looks by itself as well.
+      ask("SELECT pg_notify($1, '')", [CHANNEL]).catch(() => {});
+    });
+  }
+
+  function listen(): { sql: SQL; stop: () => void } {
+    const sql = new SQL(url, { max: 1, connectionTimeout: 5 });
+    sql.listen(CHANNEL, tellAll, tellAll).catch(() => {
+      // It looks every second meanwhile.
+      listening = null;
+      sql.close({ timeout: 0 }).catch(() => {});
+    });
+    return { sql, stop: () => void sql.close({ timeout: 0 }).catch(() => {}) };
+  }
+
+  return {
+    append,
+    async info(secretFingerprint) {
+      for (const table of TABLES) {
+        await ask(table).catch((error) => {
+          // Two servers may make it at the same moment.
+          if (!isTaken(error)) throw error;
+        });
+      }
+      const id = crypto.randomUUID();
+      const make =
+        "INSERT INTO stoa_log_info (id, secret_fingerprint, format) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+      await ask(make, [id, secretFingerprint, FORMAT]);
+      const [row] = await ask<Omit<LogInfo, "head" | "term"> & { head: string; term: string; format: number }>(
+        `SELECT id, secret_fingerprint AS "secretFingerprint", format, term, leader,
+           greatest(forgotten, (SELECT coalesce(max(position), 0) FROM stoa_log)) AS head FROM stoa_log_info`,
+      );
+      if (row === undefined) throw new LogAway("its tables are empty");
+      if (row.format !== FORMAT) throw new LogRefused("The commit log was made by a newer Stoa. Use that version.");
+      return { ...row, head: Number(row.head), term: Number(row.term) };
+    },
+    async read(after, limit) {
+      const rows = await ask<{ position: string; record: Uint8Array }>(
+        "SELECT position, record FROM stoa_log WHERE position > $1 ORDER BY position LIMIT $2",
+        [after, limit],
+      );
+      const entries = rows.map(({ position, record }): LogEntry => {
+        return { position: Number(position), record: decodeRecord(record) };
+      });
+      const first =
+        entries[0]?.position ?? (await ask<{ forgotten: string }>("SELECT forgotten FROM stoa_log_info"))[0];
+      const isGap = typeof first === "number" ? first !== after + 1 : Number(first?.forgotten ?? 0) > after;
+      if (isGap) throw new Forgotten(after);
+      return entries;
+    },
+    onAppended(listener) {
+      listeners.add(listener);
+      listening ??= listen();
+      return () => {
+        listeners.delete(listener);
+        if (listeners.size > 0) return;
+        listening?.stop();
+        listening = null;
+      };
+    },
+    lead: (memberUrl) => postgresLeadership(url, memberUrl, { log, timers, leaseMs }),
+    async report({ url: memberUrl, role, position, version }) {
+      await ask(
+        `INSERT INTO stoa_members VALUES ($1, $2, $3, $4, now()) ON CONFLICT (url)
+         DO UPDATE SET role = excluded.role, position = excluded.position, version = excluded.version, seen_at = now()`,
+        [memberUrl, role, position, version],
+      );
+    },
+    async leave(memberUrl) {
+      await ask("DELETE FROM stoa_members WHERE url = $1", [memberUrl]);
+    },
+    async members() {
+      const rows = await ask<Omit<Member, "position" | "silentMs"> & { position: string; silentMs: string }>(
+        `SELECT url, role, position, version,
+           greatest(0, floor(extract(epoch FROM now() - seen_at) * 1000))::bigint AS "silentMs"
+         FROM stoa_members ORDER BY role, url`,
+      );
+      return rows.map((row) => ({ ...row, position: Number(row.position), silentMs: Number(row.silentMs) }));
+    },
+    async forgetUpTo(position) {
+      // First what is promised, then what is done: whoever reads in between is told the truth.
+      await ask("UPDATE stoa_log_info SET forgotten = greatest(forgotten, $1)", [position]);
+      await ask("DELETE FROM stoa_log WHERE position <= $1", [position]);
+    },
+    async close() {
+      lookAgain();
+      telling?.();
+      listeners.clear();
+      listening?.stop();
+      writes.close();
+      reads.close();
+    },
+  };
+}

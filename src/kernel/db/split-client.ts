@@ -1,0 +1,89 @@
+import type { Database, SQLQueryBindings } from "bun:sqlite";
+import { drizzle } from "drizzle-orm/bun-sqlite";
+import type { PlainStatement, RecordingConnection } from "./changesets.ts";
+import type { Db } from "./open.ts";
+
+/**
+ * One client over two connections to one file. Units of work run on the one that records; everything else reads on the
+ * other, which shows a commit only when the log has it: nobody is told what another server might not know.
+ */
+export class SplitClient {
+  /** Set by the writer while units run. */
+  inUnits = false;
+  readonly #cached = new Map<string, SplitStatement>();
+
+  constructor(
+    readonly recording: RecordingConnection,
+    readonly reader: Database,
+  ) {
+    // What is changed outside a unit would never reach the log.
+    reader.run("PRAGMA query_only = ON");
+  }
+
+  get filename(): string {
+    return this.reader.filename;
+  }
+
+  get inTransaction(): boolean {
+    return this.recording.inTransaction;
+  }
+
+  prepare(sql: string): SplitStatement {
+    return new SplitStatement(this, sql);
+  }
+
+  query(sql: string): SplitStatement {
+    const known = this.#cached.get(sql) ?? new SplitStatement(this, sql);
+    this.#cached.set(sql, known);
+    return known;
+  }
+
+  run(sql: string, values: SQLQueryBindings[] = []): unknown {
+    return this.prepare(sql).run(...values);
+  }
+
+  close(): void {
+    this.recording.close();
+    this.reader.close();
+  }
+}
+
+class SplitStatement implements PlainStatement {
+  #write: PlainStatement | null = null;
+  #read: PlainStatement | null = null;
+
+  constructor(
+    private readonly client: SplitClient,
+    private readonly sql: string,
+  ) {}
+
+  get(...values: SQLQueryBindings[]): unknown {
+    return this.#here().get(...values);
+  }
+
+  all(...values: SQLQueryBindings[]): unknown[] {
+    return this.#here().all(...values);
+  }
+
+  values(...values: SQLQueryBindings[]): unknown[][] {
+    return this.#here().values(...values);
+  }
+
+  run(...values: SQLQueryBindings[]): { changes: number; lastInsertRowid: number | bigint } {
+    return this.#here().run(...values);
+  }
+
+  #here(): PlainStatement {
+    if (this.client.inUnits) {
+      this.#write ??= this.client.recording.prepare(this.sql);
+      return this.#write;
+    }
+    this.#read ??= this.client.reader.prepare(this.sql) as unknown as PlainStatement;
+    return this.#read;
+  }
+}
+
+/** Stores and drizzle use it like any other. */
+export function splitDatabase(client: SplitClient): Db {
+  return drizzle({ client: client as unknown as Database }) as Db;
+}

@@ -1,0 +1,86 @@
+import {
+  type CommitLog,
+  decodeRecord,
+  encodeRecord,
+  Forgotten,
+  type Leadership,
+  type LogEntry,
+  type Member,
+  Overtaken,
+} from "../../src/kernel/db/commit-log.ts";
+
+/** What several servers of one test share in place of a database. */
+export class SharedMemory {
+  readonly id = crypto.randomUUID();
+  secretFingerprint: string | null = null;
+  readonly records = new Map<number, Uint8Array>();
+  head = 0;
+  forgotten = 0;
+  term = 0;
+  leader: string | null = null;
+  holder: { lose: (reason: string) => void } | null = null;
+  readonly listeners = new Set<() => void>();
+  readonly members = new Map<string, Member & { seenAt: number }>();
+}
+
+/** A commit log without a disk, for tests of what uses one. */
+export function memoryLog(shared = new SharedMemory(), now: () => number = Date.now): CommitLog {
+  return {
+    async info(secretFingerprint) {
+      shared.secretFingerprint ??= secretFingerprint;
+      const { id, head, term, leader } = shared;
+      return { id, head, term, leader, secretFingerprint: shared.secretFingerprint };
+    },
+    async append(position, record) {
+      // Not at once, as with any other log.
+      await Promise.resolve();
+      if (position !== shared.head + 1) throw new Overtaken(position);
+      shared.records.set(position, encodeRecord(record));
+      shared.head = position;
+      for (const listener of shared.listeners) listener();
+    },
+    async read(after, limit) {
+      if (after < shared.forgotten) throw new Forgotten(after);
+      const entries: LogEntry[] = [];
+      for (let position = after + 1; position <= shared.head && entries.length < limit; position++) {
+        entries.push({ position, record: decodeRecord(shared.records.get(position) ?? Buffer.alloc(0)) });
+      }
+      return entries;
+    },
+    onAppended(listener) {
+      shared.listeners.add(listener);
+      return () => void shared.listeners.delete(listener);
+    },
+    async lead(url): Promise<Leadership | null> {
+      if (shared.holder !== null) return null;
+      const { promise: lost, resolve: lose } = Promise.withResolvers<string>();
+      const holder = { lose };
+      shared.holder = holder;
+      shared.leader = url;
+      shared.term++;
+      return {
+        term: shared.term,
+        lost,
+        unsureSince: null,
+        confirm: async () => {},
+        async resign() {
+          if (shared.holder === holder) shared.holder = null;
+        },
+      };
+    },
+    async report(member) {
+      shared.members.set(member.url, { ...member, silentMs: 0, seenAt: now() });
+    },
+    async leave(url) {
+      shared.members.delete(url);
+    },
+    async members() {
+      return [...shared.members.values()].map(({ seenAt, ...member }) => ({ ...member, silentMs: now() - seenAt }));
+    },
+    async forgetUpTo(position) {
+      for (let at = shared.forgotten + 1; at <= position; at++) shared.records.delete(at);
+      shared.forgotten = Math.max(shared.forgotten, position);
+    },
+    async close() {},
+  };
+}

@@ -1,0 +1,131 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { type CommitLog, type CommitRecord, Forgotten, Overtaken } from "../../src/kernel/db/commit-log.ts";
+import { postgresLog } from "../../src/kernel/db/postgres-log.ts";
+import { createLog } from "../../src/kernel/log.ts";
+import { systemTimers } from "../../src/kernel/timers.ts";
+import { memoryLog, SharedMemory } from "../harness/memory-log.ts";
+import { type TestPostgres, testPostgres } from "../harness/postgres.ts";
+
+/** Opens one more member's view of the same log. */
+type Shared = { open(): CommitLog };
+
+const log = createLog({ level: "silent", format: "json" });
+let postgres: TestPostgres;
+beforeAll(async () => {
+  postgres = await testPostgres();
+});
+afterAll(() => postgres.close());
+
+const KINDS: Record<string, () => Promise<Shared>> = {
+  "in memory": async () => {
+    const shared = new SharedMemory();
+    return { open: () => memoryLog(shared) };
+  },
+  "in Postgres": async () => {
+    const url = await postgres.database();
+    return { open: () => postgresLog(url, { log, timers: systemTimers, leaseMs: 2_000 }) };
+  },
+};
+
+const changes = (...bytes: number[]): CommitRecord => ({ kind: "changes", changes: Uint8Array.of(...bytes) });
+const bytesOf = (record: CommitRecord) => (record.kind === "changes" ? [...record.changes] : record.migrations);
+
+for (const [kind, make] of Object.entries(KINDS)) {
+  describe(kind, () => {
+    const opened: CommitLog[] = [];
+    afterEach(async () => {
+      for (const one of opened.splice(0)) await one.close();
+    });
+    async function logs(count: number): Promise<CommitLog[]> {
+      const shared = await make();
+      const made = Array.from({ length: count }, () => shared.open());
+      opened.push(...made);
+      for (const one of made) await one.info("fingerprint");
+      return made;
+    }
+
+    test("a new log is empty, and keeps the identity and the secret it was made with", async () => {
+      const [one, two] = (await logs(2)) as [CommitLog, CommitLog];
+      const info = await one.info("fingerprint");
+      expect(info).toMatchObject({ head: 0, term: 0, leader: null, secretFingerprint: "fingerprint" });
+      expect(await two.info("another")).toEqual(info);
+      expect(await one.read(0, 10)).toEqual([]);
+    });
+
+    test("what one appends another reads, in order and byte for byte", async () => {
+      const [one, two] = (await logs(2)) as [CommitLog, CommitLog];
+      for (let n = 1; n <= 5; n++) await one.append(n, changes(n, 0, 255));
+      await one.append(6, { kind: "migrations", migrations: [{ name: "0001", sql: "SELECT 1", hash: "h" }], at: 7 });
+      const read = await two.read(1, 3);
+      expect(read.map(({ position }) => position)).toEqual([2, 3, 4]);
+      expect(read.map(({ record }) => bytesOf(record))).toEqual([2, 3, 4].map((n) => [n, 0, 255]));
+      expect((await two.read(5, 10))[0]?.record).toMatchObject({ kind: "migrations", at: 7 });
+      expect((await two.info("fingerprint")).head).toBe(6);
+    });
+
+    test("exactly one of two gets a position, and the other is told that it was overtaken", async () => {
+      const [one, two] = (await logs(2)) as [CommitLog, CommitLog];
+      const outcomes = await Promise.allSettled([one.append(1, changes(1)), two.append(1, changes(2))]);
+      expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+      const refused = outcomes.find((outcome) => outcome.status === "rejected");
+      expect(refused?.reason).toBeInstanceOf(Overtaken);
+      expect(await one.read(0, 10)).toHaveLength(1);
+    });
+
+    test("whoever listens hears of another's append", async () => {
+      const [one, two] = (await logs(2)) as [CommitLog, CommitLog];
+      const heard = new Promise<void>((resolve) => {
+        const stop = two.onAppended(async () => {
+          if ((await two.read(0, 1)).length === 0) return;
+          stop();
+          resolve();
+        });
+      });
+      await one.append(1, changes(1));
+      await heard;
+    });
+
+    test("what was forgotten is not read as if it had never been", async () => {
+      const [one, two] = (await logs(2)) as [CommitLog, CommitLog];
+      for (let n = 1; n <= 4; n++) await one.append(n, changes(n));
+      await one.forgetUpTo(3);
+      expect((await two.read(3, 10)).map(({ position }) => position)).toEqual([4]);
+      expect(two.read(2, 10)).rejects.toBeInstanceOf(Forgotten);
+      await one.forgetUpTo(4);
+      expect(two.read(2, 10)).rejects.toBeInstanceOf(Forgotten);
+      expect(await two.read(4, 10)).toEqual([]);
+      expect((await two.info("fingerprint")).head).toBe(4);
+      await one.append(5, changes(5));
+    });
+
+    test("one leads at a time; the next one counts a higher term", async () => {
+      const [one, two] = (await logs(2)) as [CommitLog, CommitLog];
+      const first = await one.lead("http://one");
+      expect(first?.term).toBe(1);
+      expect(await two.lead("http://two")).toBeNull();
+      expect(await two.info("fingerprint")).toMatchObject({ leader: "http://one", term: 1 });
+      await first?.resign();
+      let second = await two.lead("http://two");
+      // The session of the first may take a moment to end.
+      for (let attempt = 0; second === null && attempt < 300; attempt++) {
+        await Bun.sleep(100);
+        second = await two.lead("http://two");
+      }
+      expect(second?.term).toBe(2);
+      await second?.resign();
+    });
+
+    test("members tell how far they are until they leave", async () => {
+      const [one, two] = (await logs(2)) as [CommitLog, CommitLog];
+      await one.report({ url: "http://one", role: "leader", position: 3, version: "1" });
+      await two.report({ url: "http://two", role: "standby", position: 1, version: "1" });
+      await two.report({ url: "http://two", role: "standby", position: 2, version: "2" });
+      expect(await one.members()).toMatchObject([
+        { url: "http://one", role: "leader", position: 3, version: "1" },
+        { url: "http://two", role: "standby", position: 2, version: "2" },
+      ]);
+      await two.leave("http://two");
+      expect((await one.members()).map(({ url }) => url)).toEqual(["http://one"]);
+    });
+  });
+}
