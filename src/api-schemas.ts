@@ -7,6 +7,7 @@ import * as ring from "./chat/calls/ring.schema.ts";
 import * as chatDashboard from "./chat/rest/chat.dashboard-schema.ts";
 import * as chat from "./chat/rest/chat.schema.ts";
 import * as server from "./fleet/server.schema.ts";
+import * as health from "./kernel/http/health.schema.ts";
 import * as liveStream from "./live-streams/live-stream.schema.ts";
 import * as observability from "./observability/observability.schema.ts";
 import * as person from "./people/person.schema.ts";
@@ -33,6 +34,7 @@ export const API_SCHEMAS: Record<string, unknown> = {
   ...chatDashboard,
   ...chat,
   ...server,
+  ...health,
   ...liveStream,
   ...observability,
   ...person,

@@ -5,6 +5,8 @@ import { API_SCHEMAS } from "./api-schemas.ts";
 import { auditRoutes } from "./audit/routes.ts";
 import { callsRoutes } from "./calls/routes.ts";
 import { chatApiRoutes } from "./chat/routes.ts";
+import type { Cluster } from "./cluster/cluster.ts";
+import { clusterRoutes } from "./cluster/routes.ts";
 import { fleetRoutes } from "./fleet/routes.ts";
 import { assetFolder } from "./kernel/assets.ts";
 import { admitLast, UNREAD_BODIES } from "./kernel/http/admission.ts";
@@ -46,10 +48,13 @@ type AppDeps = {
   doctorSecret: string;
   /** For whom connections of the edge are; null when there is none. */
   clients?: ClientTable | null;
+  /** Of the servers that share a commit log; null for one that stands alone. */
+  cluster?: Cluster | null;
 };
 
 /** The table of contents: every feature's routes, in the order of the spec. */
-export function createApp({ runtime, services, readiness, sfuSecret, doctorSecret, clients = null }: AppDeps) {
+export function createApp(deps: AppDeps) {
+  const { runtime, services, readiness, sfuSecret, doctorSecret, clients = null, cluster = null } = deps;
   const { config, ids, log, metrics, now, timers } = runtime;
   const { sessions, projects, members, apiKeys } = services;
 
@@ -102,7 +107,10 @@ export function createApp({ runtime, services, readiness, sfuSecret, doctorSecre
     websocket: SOCKET_OPTIONS,
   })
     .use(envelope.plugin)
-    .use(healthRoutes({ readiness, metrics, metricsToken: config.METRICS_TOKEN, infoOf }))
+    .use(
+      healthRoutes({ readiness, metrics, metricsToken: config.METRICS_TOKEN, infoOf, cluster: cluster?.state ?? null }),
+    )
+    .use(clusterRoutes(cluster))
     .use(
       arrivalRoutes({
         secret: doctorSecret,

@@ -63,6 +63,8 @@ export type Leading = {
   path: string;
   log: Pick<CommitLog, "append">;
   onLost: (reason: string) => void;
+  /** Whether another server may lead without this one having heard of it. */
+  isStale: () => boolean;
 };
 
 export function createRuntime(config: Config, options: RuntimeOptions = {}): Runtime {
@@ -91,7 +93,7 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
     writer,
     write: writer.write,
     bus: createBus<Facts, JoinedFact>((err) => log.error({ err }, "bus listener failed")),
-    sockets: createSockets(),
+    sockets: createSockets(options.leading?.isStale),
     now,
     timers,
     ids: options.ids ?? randomIds(),

@@ -1,5 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { createApp } from "./app.ts";
+import { type Cluster, nodeSecret } from "./cluster/cluster.ts";
+import { measureCluster } from "./cluster/metrics.ts";
 import { certificateProblem, measureEdge } from "./front/edge-metrics.ts";
 import { endRelays } from "./front/end-relays.ts";
 import { type Front, planFront, startFront } from "./front/front.ts";
@@ -33,9 +35,19 @@ export type RunningServer = {
   stop(reason: string, graceMs?: number): Promise<void>;
 };
 
+export type StartOptions = RuntimeOptions & {
+  /** Held by whoever starts a server several times on one directory, and released by them. */
+  lock?: DataLock;
+  /** Of the servers that share a commit log, which this one leads. */
+  cluster?: Cluster;
+  /** Everything is ready but the port, which somebody else may hold until now. */
+  beforeListening?: () => Promise<void>;
+};
+
 /** Starts the parts in order; `stop` stops them in reverse. */
-export async function start(config: Config, options: RuntimeOptions = {}): Promise<RunningServer> {
-  const lock = options.inMemory ? null : lockData(config.DATA_DIR);
+export async function start(config: Config, options: StartOptions = {}): Promise<RunningServer> {
+  const { cluster = null } = options;
+  const lock = options.inMemory || options.lock ? null : lockData(config.DATA_DIR);
   const { runtime, plan } = openOrRelease(() => {
     const runtime = createRuntime(config, options);
     return { runtime, plan: planFront(runtime) };
@@ -45,8 +57,11 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   lifecycle.started("data lock", () => lock?.release());
   lifecycle.started("database", () => closeRuntime(runtime));
 
-  const unwatch = watchForeignCommits(runtime.db.$client, runtime, () => runtime.bus.tell("changedElsewhere", {}));
-  lifecycle.started("foreign commits", unwatch);
+  // With a commit log nobody else may write, and its own commits come from another connection than its reads.
+  if (cluster === null) {
+    const unwatch = watchForeignCommits(runtime.db.$client, runtime, () => runtime.bus.tell("changedElsewhere", {}));
+    lifecycle.started("foreign commits", unwatch);
+  } else measureCluster(runtime.metrics, cluster.state);
 
   const readiness = createReadiness();
   readiness.add("lifecycle", () => (lifecycle.draining ? "draining" : null));
@@ -80,9 +95,17 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   lifecycle.started("webhooks", (_reason, deadline) => services.webhookDispatcher.stop(deadline));
   lifecycle.started("jobs", startJobs(createJobs(services), runtime));
   lifecycle.started("chat clock", await services.chat.live.start());
-  const sfuSecret = config.SFU_REGISTRATION_SECRET ?? generatedSecret(config, options, "sfu-secret");
+  const sfuSecret = config.SFU_REGISTRATION_SECRET ?? madeSecret(runtime, options);
   const doctorSecret = randomBytes(24).toString("base64url");
-  const app = createApp({ runtime, services, readiness, sfuSecret, doctorSecret, clients: plan?.tables.tcp ?? null });
+  const app = createApp({
+    runtime,
+    services,
+    readiness,
+    sfuSecret,
+    doctorSecret,
+    clients: plan?.tables.tcp ?? null,
+    cluster,
+  });
   const media = await mediaStarting;
   lifecycle.started("media", media.close);
   const remoteNodes = connectRemoteNodes(runtime, { fleet: services.fleet, nodes, secret: sfuSecret });
@@ -95,6 +118,7 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   let front: Front | null = null;
   // Stopped after the server behind it: what is under way is carried to its end.
   lifecycle.started("edge", () => front?.close());
+  await options.beforeListening?.();
   const { hostname, port } = plan?.plain ?? { hostname: config.HOST, port: config.PORT };
   const http = listen(app, { hostname, port, now });
   lifecycle.started("http", (_reason, deadline) => http.stop(deadline));
@@ -123,7 +147,7 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
   lifecycle.started("recordings", () => services.recordings.stopAll());
 
   const { ports: mediaPorts, announce, probe } = media;
-  lock?.note({ pid: process.pid, version: VERSION, url, mediaPorts, announce, probe, doctorSecret });
+  (lock ?? options.lock)?.note({ pid: process.pid, version: VERSION, url, mediaPorts, announce, probe, doctorSecret });
   log.info({ url, media: { ports: media.ports, addresses: media.announce } }, "listening");
   return {
     url,
@@ -132,6 +156,11 @@ export async function start(config: Config, options: RuntimeOptions = {}): Promi
     media: { ports: media.ports, addresses: media.announce, node: media.node },
     stop: (reason, graceMs = 30_000) => lifecycle.stop(reason, now() + graceMs),
   };
+}
+
+/** Nodes know one secret, whichever of several servers leads. */
+function madeSecret({ config, keyring }: Runtime, options: StartOptions): string {
+  return options.cluster ? nodeSecret(keyring) : generatedSecret(config, options, "sfu-secret");
 }
 
 /** A start that fails must not keep the data from the next one. */

@@ -62,7 +62,7 @@ export async function makeBackup({ dataDir, file, now, version }: BackupOptions)
   }
 }
 
-function copyDatabase(source: string, copy: string): void {
+export function copyDatabase(source: string, copy: string): void {
   const client = new Database(source, { readwrite: true, create: false });
   try {
     client.run("PRAGMA busy_timeout = 5000");

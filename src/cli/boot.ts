@@ -1,8 +1,11 @@
 import { existsSync } from "node:fs";
+import { ClusterRefused } from "../cluster/cluster.ts";
+import { type RunningMember, startMember } from "../cluster/member.ts";
 import type { Config } from "../kernel/config/index.ts";
 import { ExchangeBroken } from "../kernel/data-exchange.ts";
 import { DataInUse } from "../kernel/data-lock.ts";
 import { MigrationRefused } from "../kernel/db/migrate.ts";
+import { LogRefused } from "../kernel/db/postgres-log.ts";
 import { CertificateRefused } from "../kernel/http/serving/certificate.ts";
 import { SecretMismatch } from "../kernel/installation.ts";
 import { SecretRefused } from "../kernel/secrets.ts";
@@ -25,6 +28,17 @@ export async function boot(config: Config, options: RuntimeOptions = {}): Promis
   }
 }
 
+/** Starts one server of several that share a commit log; resolves when it follows or leads. */
+export async function bootMember(config: Config, options: RuntimeOptions = {}): Promise<RunningMember> {
+  try {
+    const member = await startMember(config, options, start);
+    await member.settled;
+    return member;
+  } catch (error) {
+    throw explained(error, config);
+  }
+}
+
 /** Opens the data for a command that needs no server. */
 export function openData(config: Config): Runtime {
   try {
@@ -37,7 +51,7 @@ export function openData(config: Config): Runtime {
 function explained(error: unknown, config: Config): unknown {
   if (error instanceof SecretMismatch) return new CommandFailure(error.message, true);
   if (error instanceof CertificateRefused) return new CommandFailure(error.message, true);
-  const plain = [ExchangeBroken, MigrationRefused, MediaRefused, DataInUse, SecretRefused];
+  const plain = [ClusterRefused, LogRefused, ExchangeBroken, MigrationRefused, MediaRefused, DataInUse, SecretRefused];
   if (plain.some((kind) => error instanceof kind)) return new CommandFailure((error as Error).message);
   const listening = listenFailure(error, config);
   if (listening) return listening;

@@ -16,7 +16,9 @@ type KeyPurpose =
   | "refresh-token"
   | "webhook-secret"
   | "turn"
-  | "erasure";
+  | "erasure"
+  | "cluster"
+  | "media-nodes";
 
 export type Keyring = {
   key(purpose: KeyPurpose): Uint8Array;

@@ -5,14 +5,20 @@ import { join } from "node:path";
 import { becomeBase, Replica } from "../../src/cluster/replica.ts";
 import { assetFolder } from "../../src/kernel/assets.ts";
 import { migrate, readMigrations } from "../../src/kernel/db/migrate.ts";
-import { closeDatabase, openDatabase } from "../../src/kernel/db/open.ts";
+import { closeDatabase, type Db, openDatabase } from "../../src/kernel/db/open.ts";
+import type { SplitClient } from "../../src/kernel/db/split-client.ts";
 import type { Leading } from "../../src/runtime.ts";
 import { memoryLog, SharedMemory } from "./memory-log.ts";
 
 /** Set, every server of the tests writes to a commit log, and at its end a replica made of that is compared with it. */
 export const WITH_COMMIT_LOG = process.env.STOA_TEST_COMMIT_LOG === "1";
 
-export type LoggedData = { leading: Leading; checkReplica(): Promise<void> };
+export type LoggedData = {
+  leading: Leading;
+  /** Lets a test change the file past the writer; nothing is compared then. */
+  watchTampering(db: Db): void;
+  checkReplica(): Promise<void>;
+};
 
 /** A database that leads a log in memory, begun before anything is opened on it. */
 export function loggedData(): LoggedData {
@@ -25,9 +31,20 @@ export function loggedData(): LoggedData {
   becomeBase(path, shared.id);
   copyFileSync(path, replicaPath);
   const log = memoryLog(shared);
+  let tampered = false;
   return {
-    leading: { path, log, onLost: (reason) => console.error("lost:", reason) },
+    leading: { path, log, isStale: () => false, onLost: (reason) => console.error("lost:", reason) },
+    watchTampering(db) {
+      const client = db.$client as unknown as SplitClient;
+      const run = client.run.bind(client);
+      client.run = (sql, values = []) => {
+        if (client.inUnits) return run(sql, values);
+        tampered = true;
+        return client.recording.prepare(sql).run(...values);
+      };
+    },
     async checkReplica() {
+      if (tampered) return rmSync(folder, { recursive: true, force: true });
       const replica = new Replica(replicaPath);
       for (;;) {
         const entries = await log.read(replica.position, 500);

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { Command } from "commander";
+import type { RunningMember } from "../../cluster/member.ts";
 import type { Config } from "../../kernel/config/index.ts";
 import { isLoopback } from "../../kernel/loopback.ts";
 import { VERSION } from "../../kernel/version.ts";
@@ -15,8 +16,13 @@ export function serveCommand(argv: readonly string[]): Command {
     .option("--rotate-secret", "accept another STOA_SECRET: keys and sessions made with the old one stop working")
     .action(async (options) => {
       const { config } = configFrom(options);
-      const { boot } = await import("../boot.ts");
+      const { boot, bootMember } = await import("../boot.ts");
       await runUntilSignal(async () => {
+        if (config.COMMIT_LOG_URL !== undefined) {
+          const member = await bootMember(config, { rotateSecret: options.rotateSecret });
+          console.log(memberGreeting(member, config).join("\n"));
+          return member;
+        }
         const server = await boot(config, { rotateSecret: options.rotateSecret });
         console.log(greeting(server, config).join("\n"));
         return server;
@@ -51,6 +57,17 @@ function greeting({ url, services, media }: RunningServer, config: Config): stri
     );
   }
   return lines;
+}
+
+function memberGreeting({ url, state }: RunningMember, config: Config): string[] {
+  const { role, leader, position } = state();
+  return [
+    `Stoa ${VERSION}   data in ${config.DATA_DIR}`,
+    `  Listening  ${url}`,
+    role === "leader"
+      ? `  Leads      the servers of the commit log, from position ${position}`
+      : `  Stands by  at position ${position}${leader === null ? "" : `; ${leader} leads`}`,
+  ];
 }
 
 function firstStep(home: string, { REGISTRATION }: Config): string {

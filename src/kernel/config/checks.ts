@@ -30,6 +30,12 @@ export const region = {
 };
 
 /** Without a path: the service answers at the root, and every address it prints or signs is built on this one. */
+export const postgresUrl = {
+  expected: "an address such as postgres://user:password@host:5432/database",
+  accepts: (value: string): boolean =>
+    parsesAsUrl(value, ["postgres:", "postgresql:"]) && new URL(value).hostname !== "",
+};
+
 export const origin = {
   expected: "an http or https address without a path, such as https://rtc.example.com",
   accepts(value: string): boolean {

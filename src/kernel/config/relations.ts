@@ -15,6 +15,8 @@ export function relationProblems(config: Config): string[] {
 
   requires("TLS_CERT", ["TLS_KEY"]);
   requires("TLS_KEY", ["TLS_CERT"]);
+  requires("COMMIT_LOG_URL", ["STOA_SECRET"]);
+  requires("CLUSTER_URL", ["COMMIT_LOG_URL"]);
   requires("ADMIN_EMAIL", ["ADMIN_PASSWORD"]);
   requires("ADMIN_PASSWORD", ["ADMIN_EMAIL"]);
   requires("TURN_URLS", ["TURN_SECRET"]);

@@ -1,5 +1,6 @@
 import { accountVariables } from "./account.variables.ts";
 import { chatVariables } from "./chat.variables.ts";
+import { clusterVariables } from "./cluster.variables.ts";
 import { edgeVariables } from "./edge.variables.ts";
 import { mediaVariables } from "./media.variables.ts";
 import type { OAuthProviders } from "./oauth.ts";
@@ -12,6 +13,7 @@ import { webhookVariables } from "./webhook.variables.ts";
 /** The one schema: flags, environment, file, validation and documentation all come from it. */
 export const VARIABLES = {
   ...serveVariables,
+  ...clusterVariables,
   ...edgeVariables,
   ...accountVariables,
   ...mediaVariables,
@@ -34,6 +36,7 @@ export type Config = Readonly<{ [Name in VariableName]: ValueOf<(typeof VARIABLE
 
 export const GROUPS: readonly { title: string; names: readonly VariableName[] }[] = [
   { title: "Server", names: namesOf(serveVariables) },
+  { title: "Standbys", names: namesOf(clusterVariables) },
   { title: "One port: TLS, certificate and relay", names: namesOf(edgeVariables) },
   { title: "Accounts, mail and usage", names: namesOf(accountVariables) },
   { title: "Media and signaling", names: namesOf(mediaVariables) },

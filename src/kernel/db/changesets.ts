@@ -55,13 +55,13 @@ export class RecordingConnection {
 
   rollback(): void {
     this.#endSession();
-    // Some errors make SQLite abandon the transaction on its own.
-    if (this.inTransaction) this.#run("ROLLBACK");
+    // Some errors make SQLite abandon the transaction on its own, and whoever closes it does as well.
+    if (this.#client.isOpen && this.inTransaction) this.#run("ROLLBACK");
   }
 
   close(): void {
     this.#endSession();
-    this.#client.close();
+    if (this.#client.isOpen) this.#client.close();
   }
 
   #endSession(): void {

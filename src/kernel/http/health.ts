@@ -1,8 +1,9 @@
-import { Elysia, t } from "elysia";
+import { Elysia, type Static, t } from "elysia";
 import { ApiError } from "../../protocol/errors.ts";
 import type { Metrics } from "../metrics.ts";
 import { sameSecret } from "../secrets.ts";
 import { METRICS_PATH } from "./envelope.ts";
+import { ServerReadiness } from "./health.schema.ts";
 import { documented } from "./reference/docs.ts";
 import type { RequestInfo } from "./request-info.ts";
 
@@ -30,8 +31,6 @@ export function createReadiness(): Readiness {
   };
 }
 
-const Ready = t.Object({ status: t.String(), reasons: t.Record(t.String(), t.String()) });
-
 const LOOPBACK = new Set(["127.0.0.1", "::1"]);
 
 /** A proxy on this machine speaks for others, trusted or not: whomever it names must be on this machine as well. */
@@ -45,8 +44,10 @@ export function healthRoutes(deps: {
   metrics: Metrics;
   metricsToken: string | undefined;
   infoOf: (request: Request) => RequestInfo;
+  /** Null for a server that stands alone. */
+  cluster: (() => Pick<Static<typeof ServerReadiness>, "role" | "leader" | "position" | "lag">) | null;
 }) {
-  const { readiness, metrics, metricsToken, infoOf } = deps;
+  const { readiness, metrics, metricsToken, infoOf, cluster } = deps;
   return new Elysia({ tags: ["health"] })
     .get("/healthz", () => ({ status: "ok" }), {
       ...documented("The process answers"),
@@ -58,11 +59,11 @@ export function healthRoutes(deps: {
         const reasons = readiness.reasons();
         const ready = Object.keys(reasons).length === 0;
         if (!ready) set.status = 503;
-        return { status: ready ? "ready" : "unavailable", reasons };
+        return { status: ready ? "ready" : "unavailable", reasons, ...cluster?.() };
       },
       {
         ...documented("Database and media are ready, and the server is not draining"),
-        response: { 200: Ready, 503: Ready },
+        response: { 200: ServerReadiness, 503: ServerReadiness },
       },
     )
     .get(

@@ -59,8 +59,13 @@ export type SocketServer = {
 
 export type Sockets = ReturnType<typeof createSockets>;
 
-/** The WebSockets of this process, on whichever server they came in. */
-export function createSockets() {
+const SERVICE_RESTART = 1012;
+
+/**
+ * The WebSockets of this process, on whichever server they came in. While `isStale` says so, nobody is answered: what is
+ * known here may no longer be true.
+ */
+export function createSockets(isStale: (() => boolean) | null = null) {
   const open = new Map<SocketServer, number>();
 
   function count(server: SocketServer, change: 1 | -1): void {
@@ -96,7 +101,8 @@ export function createSockets() {
             },
           });
         },
-        message(_ws, message) {
+        message(ws, message) {
+          if (isStale?.()) return ws.close(SERVICE_RESTART, "another server may lead");
           if (typeof message === "string") events?.received(message, Buffer.byteLength(message));
           else events?.received(null, message.byteLength);
         },

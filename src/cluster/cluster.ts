@@ -1,0 +1,38 @@
+import type { Keyring } from "../kernel/secrets.ts";
+
+/** Where a server of several stands. */
+export type ClusterState = {
+  role: "leader" | "standby";
+  /** The address of the server that leads; null when none is known. */
+  leader: string | null;
+  /** The last position of the log that the local file holds. */
+  position: number;
+  /** How many records the log has beyond it. */
+  lag: number;
+};
+
+/** What the server that leads knows of the others. */
+export type Cluster = {
+  state: () => ClusterState;
+  /** Counts the servers that have led. */
+  term: number;
+  credential: string;
+  /** Whether another server may lead without this one having heard of it. */
+  isStale: () => boolean;
+  snapshot: () => Promise<Response>;
+};
+
+/** What servers of one log show each other; whoever has STOA_SECRET can make it. */
+export function clusterCredential(keyring: Keyring): string {
+  return keyring.digest("cluster", "members of one commit log");
+}
+
+/** With one log the nodes have one secret, whichever server leads. */
+export function nodeSecret(keyring: Keyring): string {
+  return keyring.digest("media-nodes", "media nodes of one commit log");
+}
+
+/** A start that must not go on; the message tells the operator what to do. */
+export class ClusterRefused extends Error {
+  override readonly name = "ClusterRefused";
+}

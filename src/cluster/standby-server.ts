@@ -1,0 +1,72 @@
+import type { Server } from "bun";
+import { ApiError } from "../protocol/errors.ts";
+import type { ClusterState } from "./cluster.ts";
+import { isMember, SNAPSHOT_PATH } from "./snapshot.ts";
+
+export type StandbyDeps = {
+  hostname: string;
+  port: number;
+  state: () => ClusterState;
+  /** Why it does not follow, if it does not. */
+  problem: () => string | null;
+  credential: string;
+  snapshot: () => Promise<Response>;
+  metrics: () => Promise<string>;
+  metricsToken: string | undefined;
+};
+
+const RETRY_AFTER_SECONDS = 1;
+const LOOPBACK = new Set(["127.0.0.1", "::1", "::ffff:127.0.0.1"]);
+
+/** What a server answers while another one leads: how it is, and that it is not the one to ask. */
+export function serveStandby(deps: StandbyDeps): Server<undefined> {
+  const { state, problem, credential } = deps;
+  return Bun.serve({
+    hostname: deps.hostname,
+    port: deps.port,
+    reusePort: false,
+    development: false,
+    idleTimeout: 120,
+    async fetch(request, server) {
+      const { pathname } = new URL(request.url);
+      if (pathname === "/healthz") return Response.json({ status: "ok" });
+      if (pathname === "/readyz") return readiness(state(), problem());
+      if (pathname === "/metrics") {
+        const ip = server.requestIP(request)?.address ?? "";
+        return mayReadMetrics(request, ip, deps.metricsToken) ? new Response(await deps.metrics()) : standby(pathname);
+      }
+      if (pathname === SNAPSHOT_PATH && isMember(request, credential)) return deps.snapshot();
+      return standby(pathname);
+    },
+  });
+}
+
+/** The token, or without one this machine: what a proxy carries comes from elsewhere. */
+function mayReadMetrics(request: Request, ip: string, token: string | undefined): boolean {
+  if (token === undefined) return LOOPBACK.has(ip) && !request.headers.has("x-forwarded-for");
+  return isMember(request, token);
+}
+
+function readiness(state: ClusterState, problem: string | null): Response {
+  const cluster = problem ?? (state.leader === null ? "standby; no server leads" : `standby; ${state.leader} leads`);
+  return Response.json({ status: "standby", reasons: { cluster }, ...state }, { status: 503 });
+}
+
+function standby(path: string): Response {
+  const { code, legacyCode, message, status } = new ApiError("SVC_STANDBY");
+  const requestId = `req_${crypto.randomUUID().replaceAll("-", "")}`;
+  return Response.json(
+    { retryAfterSeconds: RETRY_AFTER_SECONDS, code, legacyCode, message, requestId, path },
+    {
+      status,
+      headers: {
+        "retry-after": String(RETRY_AFTER_SECONDS),
+        "x-request-id": requestId,
+        // A page of another origin has to learn that it may try again.
+        "access-control-allow-origin": "*",
+        "access-control-expose-headers": "retry-after, x-request-id",
+        connection: "close",
+      },
+    },
+  );
+}

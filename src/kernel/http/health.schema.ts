@@ -1,0 +1,11 @@
+import { t } from "elysia";
+
+/** Whether requests should come here. The last four only on servers that share a commit log. */
+export const ServerReadiness = t.Object({
+  status: t.String({ description: "`ready`, `unavailable`, or `standby` when another server leads." }),
+  reasons: t.Record(t.String(), t.String()),
+  role: t.Optional(t.Union([t.Literal("leader"), t.Literal("standby")])),
+  leader: t.Optional(t.Union([t.String(), t.Null()], { description: "The address of the server that leads." })),
+  position: t.Optional(t.Integer({ description: "The last record of the log that this server holds." })),
+  lag: t.Optional(t.Integer({ description: "Records of the log that this server does not hold yet." })),
+});

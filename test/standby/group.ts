@@ -1,0 +1,230 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Subprocess } from "bun";
+import { closeRuntime, createRuntime } from "../../src/runtime.ts";
+import { createServices } from "../../src/services.ts";
+import { testConfig } from "../harness/test-config.ts";
+
+export const SECRET = "a secret of forty letters for the group!";
+/** Clients of one test come from one address, and as fast as they can. */
+const WITHOUT_LIMITS = Object.fromEntries(
+  ["CHAT_SEND_RATE_LIMIT", "CHAT_FRAME_RATE_LIMIT", "CHAT_CONNECTION_RATE_LIMIT", "CHAT_SUBSCRIBE_RATE_LIMIT"].map(
+    (name) => [name, "1000000"],
+  ),
+);
+const ROOT = join(import.meta.dir, "../..");
+
+/** A server of the group, in a process of its own. */
+export type GroupMember = {
+  readonly name: string;
+  readonly url: string;
+  readonly dataDir: string;
+  readonly process: Subprocess;
+  /** What it said so far. */
+  readonly output: () => string;
+};
+
+/** What `/readyz` of a member says; null when nobody answers. */
+export type Readyz = {
+  status: string;
+  role: "leader" | "standby";
+  leader: string | null;
+  position: number;
+  lag: number;
+};
+
+export async function readyz(url: string): Promise<Readyz | null> {
+  try {
+    const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(1_000), keepalive: false });
+    return (await response.json()) as Readyz;
+  } catch {
+    return null;
+  }
+}
+
+/** Several servers on one commit log, and in front of them what stands for a load balancer. */
+export class Group {
+  readonly members: GroupMember[] = [];
+  readonly #folder = mkdtempSync(join(tmpdir(), "stoa-group-"));
+  readonly balancer = new Balancer(() => this.members.map(({ url }) => url));
+  key = "";
+
+  constructor(
+    readonly logUrl: string,
+    readonly env: Record<string, string> = {},
+  ) {}
+
+  /** A member with the data of a server that ran without a log until now. */
+  async startFirst(): Promise<GroupMember> {
+    const dataDir = join(this.#folder, "first");
+    const runtime = createRuntime(testConfig({ DATA_DIR: dataDir, STOA_SECRET: SECRET }));
+    const services = createServices(runtime);
+    this.key = await runtime.write((unit) => {
+      const owner = { email: "owner@example.com", passwordHash: null, emailVerified: true, isOperator: true };
+      const { id } = services.projects.create(unit, services.users.create(unit, owner).id, { name: "group" });
+      return services.apiKeys.create(unit, id, { name: "group", environment: "DEVELOPMENT" }).key;
+    });
+    await closeRuntime(runtime);
+    return this.start("first");
+  }
+
+  async start(name: string, env: Record<string, string> = {}, port = 0): Promise<GroupMember> {
+    const dataDir = join(this.#folder, name);
+    const child = Bun.spawn([process.execPath, join(ROOT, "src/main.ts"), "serve"], {
+      env: {
+        ...process.env,
+        DATA_DIR: dataDir,
+        PORT: String(port),
+        HOST: "127.0.0.1",
+        MEDIA_UDP_PORT: "0",
+        MEDIA_WORKERS: "1",
+        PUBLIC_IP: "127.0.0.1",
+        STOA_SECRET: SECRET,
+        COMMIT_LOG_URL: this.logUrl,
+        ...WITHOUT_LIMITS,
+        LOG_LEVEL: "info",
+        LOG_FORMAT: "json",
+        ...this.env,
+        ...env,
+      },
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    let said = "";
+    const listening = Promise.withResolvers<string>();
+    const read = async (stream: ReadableStream<Uint8Array>) => {
+      for await (const chunk of stream) {
+        said += Buffer.from(chunk).toString();
+        const url = /^ {2}Listening {2}(\S+)$/m.exec(said)?.[1];
+        if (url !== undefined) listening.resolve(url);
+      }
+    };
+    void read(child.stdout);
+    void read(child.stderr);
+    void child.exited.then((code) => listening.reject(new Error(`${name} ended with ${code}:\n${said}`)));
+    const url = await listening.promise;
+    const member: GroupMember = { name, url, dataDir, process: child, output: () => said };
+    this.members.push(member);
+    return member;
+  }
+
+  /** The member that is ready, once one is. */
+  async leader(except?: GroupMember): Promise<GroupMember> {
+    for (;;) {
+      for (const member of this.members) {
+        if (member !== except && (await readyz(member.url))?.status === "ready") return member;
+      }
+      await Bun.sleep(50);
+    }
+  }
+
+  async call(method: string, path: string, body?: unknown) {
+    const response = await fetch(`${this.balancer.url}${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${this.key}`,
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+      },
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal: AbortSignal.timeout(30_000),
+      keepalive: false,
+    });
+    const text = await response.text();
+    return { status: response.status, body: text === "" ? null : JSON.parse(text) };
+  }
+
+  /** Ends a member as a power failure would. */
+  async kill(member: GroupMember): Promise<void> {
+    member.process.kill("SIGKILL");
+    await member.process.exited;
+    this.members.splice(this.members.indexOf(member), 1);
+  }
+
+  async close(): Promise<void> {
+    this.balancer.close();
+    for (const member of [...this.members]) {
+      member.process.kill("SIGCONT");
+      await this.kill(member);
+    }
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+type Pair = { other: Bun.Socket<Pair> | null; waiting: Buffer[]; target: string };
+
+/** Carries connections to the member whose `/readyz` is 200, and cuts those to one that was. */
+export class Balancer {
+  readonly #listener: Bun.TCPSocketListener<Pair>;
+  readonly #timer: ReturnType<typeof setInterval>;
+  readonly #open = new Set<Bun.Socket<Pair>>();
+  #target: string | null = null;
+
+  constructor(urls: () => string[]) {
+    let looking = false;
+    this.#timer = setInterval(async () => {
+      if (looking) return;
+      looking = true;
+      const answers = await Promise.all(
+        urls().map(async (url) => ({ url, ready: (await readyz(url))?.status === "ready" })),
+      );
+      looking = false;
+      this.#pointTo(answers.find(({ ready }) => ready)?.url ?? null);
+    }, 100);
+    this.#listener = Bun.listen<Pair>({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: {
+        open: (socket) => void this.#carry(socket),
+        data: (socket, bytes) => {
+          const { other, waiting } = socket.data;
+          if (other === null) waiting.push(Buffer.from(bytes));
+          else other.write(bytes);
+        },
+        close: (socket) => {
+          this.#open.delete(socket);
+          socket.data.other?.end();
+        },
+        error: () => {},
+      },
+    });
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#listener.port}`;
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+    this.#listener.stop(true);
+  }
+
+  #pointTo(target: string | null): void {
+    if (target === this.#target) return;
+    this.#target = target;
+    for (const socket of this.#open) if (socket.data.target !== target) socket.end();
+  }
+
+  async #carry(socket: Bun.Socket<Pair>): Promise<void> {
+    const target = this.#target;
+    socket.data = { other: null, waiting: [], target: target ?? "" };
+    if (target === null) return void socket.end();
+    this.#open.add(socket);
+    const { hostname, port } = new URL(target);
+    try {
+      const other = await Bun.connect<Pair>({
+        hostname,
+        port: Number(port),
+        socket: {
+          data: (_other, bytes) => void socket.write(bytes),
+          close: () => void socket.end(),
+          error: () => void socket.end(),
+        },
+      });
+      for (const bytes of socket.data.waiting.splice(0)) other.write(bytes);
+      socket.data.other = other;
+    } catch {
+      socket.end();
+    }
+  }
+}

@@ -1,0 +1,61 @@
+/** What happened to whom, in the order of one clock: the only thing that decides whether something was lost. */
+export type Acknowledged = { id: string; seq: number; at: number };
+/** A read that began at `from` and answered with this number as the newest. */
+export type Read = { newest: number; from: number };
+export type Stored = { id: string; seq: number };
+
+export type History = {
+  acknowledged: readonly Acknowledged[];
+  reads: readonly Read[];
+  /** Per listener: the numbers of the messages it was told of, in that order. */
+  heard: readonly (readonly number[])[];
+};
+
+export type Verdict = {
+  lost: number;
+  doubled: number;
+  /** Acknowledged with another number than the one it has. */
+  changed: number;
+  /** Numbers that no event has. */
+  gaps: number;
+  /** Reads that did not know what had been acknowledged before they began. */
+  stale: number;
+  /** Messages a listener was not told of, was told of twice, or too early. */
+  misheard: number;
+};
+
+/** `messages` and `events` are what is there in the end, oldest first. */
+export function judge(history: History, messages: readonly Stored[], events: readonly number[]): Verdict {
+  const bySeq = [...messages].sort((a, b) => a.seq - b.seq);
+  const seqOf = new Map(bySeq.map(({ id, seq }) => [id, seq]));
+  const verdict: Verdict = {
+    lost: 0,
+    doubled: messages.length - seqOf.size,
+    changed: 0,
+    gaps: 0,
+    stale: 0,
+    misheard: 0,
+  };
+  for (const { id, seq } of history.acknowledged) {
+    const stored = seqOf.get(id);
+    if (stored === undefined) verdict.lost++;
+    else if (stored !== seq) verdict.changed++;
+  }
+  events.forEach((seq, index) => {
+    if (seq !== index + 1) verdict.gaps++;
+  });
+  const inTime = [...history.acknowledged].sort((a, b) => a.at - b.at);
+  for (const { newest, from } of history.reads) {
+    const known = inTime.reduce((most, { at, seq }) => (at < from && seq > most ? seq : most), 0);
+    if (newest < known) verdict.stale++;
+  }
+  const expected = bySeq.map(({ seq }) => seq);
+  for (const heard of history.heard) {
+    const from = expected.indexOf(heard[0] ?? Number.NaN);
+    const wanted = from < 0 ? expected : expected.slice(from);
+    for (let n = 0; n < Math.max(wanted.length, heard.length); n++) if (wanted[n] !== heard[n]) verdict.misheard++;
+  }
+  return verdict;
+}
+
+export const NOTHING_WRONG: Verdict = { lost: 0, doubled: 0, changed: 0, gaps: 0, stale: 0, misheard: 0 };
