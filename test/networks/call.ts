@@ -10,7 +10,7 @@ import { FROM_SOURCE, startStoa } from "../cli/stoa.ts";
 import { openLan } from "../harness/namespaces.ts";
 import { keyPath, prepareData } from "../ops/served.ts";
 import { type Link, openLink } from "./link.ts";
-import { publishNoise, type Seen, startWatching } from "./page.ts";
+import { publishClouds, type Seen, startWatching } from "./page.ts";
 
 export type NetworkCall = {
   link: Link;
@@ -51,7 +51,7 @@ export async function openNetworkCall(): Promise<NetworkCall> {
   const { id: roomId } = await stoa.rooms.create({ name: "networks" });
   const mint = (participantIdentity: string) =>
     stoa.rtcTokens.mint(roomId, { participantIdentity, permissions: { publish: true } });
-  await (await pageOf(sending)).evaluate(publishNoise, await mint("publisher"));
+  await (await pageOf(sending)).evaluate(publishClouds, await mint("publisher"));
   let viewers = 0;
   return {
     link,

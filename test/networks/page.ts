@@ -18,8 +18,11 @@ declare global {
   }
 }
 
-/** A voice and three pictures of noise in two sizes each: an encoder spends all it may on them, so a link can be filled. */
-export async function publishNoise({ endpoint, token }: Way): Promise<void> {
+/**
+ * A voice and three pictures in two sizes each, of clouds that never stay: an encoder spends all it may on them, so a link can
+ * be filled, and yet drops no frame of them, as it does of noise.
+ */
+export async function publishClouds({ endpoint, token }: Way): Promise<void> {
   const path = "/sdk.js";
   const sdk: typeof Sdk = await import(path);
   const room = await sdk.connect(endpoint, token);
@@ -35,12 +38,12 @@ export async function publishNoise({ endpoint, token }: Way): Promise<void> {
   if (microphone) await localParticipant.publish(microphone, { source: "microphone" });
   for (let n = 0; n < 3; n++) {
     const canvas = Object.assign(document.createElement("canvas"), { width: 640, height: 360 });
-    const small = Object.assign(document.createElement("canvas"), { width: 80, height: 45 });
+    const small = Object.assign(document.createElement("canvas"), { width: 20, height: 11 });
     const [picture, grain] = [canvas.getContext("2d"), small.getContext("2d")];
     setInterval(() => {
       if (!picture || !grain) return;
-      const pixels = grain.createImageData(80, 45);
-      for (let at = 0; at < pixels.data.length; at++) pixels.data[at] = at % 4 === 3 ? 255 : Math.random() * 255;
+      const pixels = grain.createImageData(20, 11);
+      for (let at = 0; at < pixels.data.length; at++) pixels.data[at] = at % 4 === 3 ? 255 : 110 + Math.random() * 35;
       grain.putImageData(pixels, 0, 0);
       picture.drawImage(small, 0, 0, 640, 360);
     }, 66);

@@ -44,13 +44,17 @@ export interface LayerPlan {
   used: number;
   /** The budget at which one more step would be possible; undefined when everybody has what they want. */
   nextStep: number | undefined;
+  /** The budget at which everybody would have what they want. */
+  wanted: number;
 }
 
 /** Going up needs room to spare, staying does not: a budget on the edge must not flicker. */
 const UPGRADE_MARGIN = 1.15;
 const STAY_MARGIN = 0.97;
-/** A picture already shown is given up only when it clearly does not fit: one that comes and goes is worse. */
-const LAST_LAYER_MARGIN = 0.6;
+/** The only picture shown is given up when it clearly does not fit: one that comes and goes is worse. */
+const LAST_PICTURE_MARGIN = 0.6;
+/** Where there is none, one is shown as soon as it may fit: what was found narrow is estimated below what it carries. */
+const FIRST_PICTURE_MARGIN = 0.85;
 const UPGRADE_HOLD_MS = 2_000;
 /** Nothing at all is worse than a picture that may have to go again. */
 const RETURN_HOLD_MS = 500;
@@ -84,6 +88,7 @@ export class LayerChooser {
     let used = 0;
     let charged = 0;
     let nextStep: number | undefined;
+    let pictures = 0;
     const raise = (candidate: Candidate): boolean => {
       if (candidate.step + 1 >= candidate.usable.length) return false;
       const now = candidate.step < 0 ? 0 : bitrateOf(candidate.request, candidate.usable[candidate.step] as number);
@@ -92,13 +97,19 @@ export class LayerChooser {
       const rises = layer > candidate.before;
       const isAudio = candidate.request.kind === "audio";
       const charge = cost * (isAudio ? 1 : rises ? UPGRADE_MARGIN : STAY_MARGIN);
-      const keepsLast = candidate.step < 0 && candidate.showed && layer <= candidate.before;
-      const needed = keepsLast ? cost * LAST_LAYER_MARGIN : charge;
-      const fits = isAudio || (charged + needed <= budget && (!rises || candidate.mayRise));
+      const isFirst = pictures === 0 && candidate.step < 0;
+      const isKept = isFirst && candidate.showed && layer <= candidate.before;
+      const needed = isKept
+        ? charged + cost * LAST_PICTURE_MARGIN
+        : isFirst
+          ? (charged + cost) * FIRST_PICTURE_MARGIN
+          : charged + charge;
+      const fits = isAudio || (needed <= budget && (!rises || candidate.mayRise));
       if (!fits) {
         nextStep ??= charged + cost * UPGRADE_MARGIN;
         return false;
       }
+      if (candidate.step < 0 && !isAudio) pictures += 1;
       candidate.step += 1;
       used += cost;
       charged += charge;
@@ -109,7 +120,9 @@ export class LayerChooser {
       let rising = group.filter((c) => c.step >= 0);
       while (rising.length > 0) rising = rising.filter(raise);
     }
-    return { decisions: candidates.map((candidate) => this.#decide(candidate, nowMs)), used, nextStep };
+    const wanted = inOrder.reduce((sum, { request, usable }) => sum + bitrateOf(request, usable.at(-1) as number), 0);
+    const decisions = candidates.map((candidate) => this.#decide(candidate, nowMs));
+    return { decisions, used, nextStep, wanted: wanted * UPGRADE_MARGIN };
   }
 
   #candidate(request: LayerRequest, nowMs: number): Candidate {
@@ -161,14 +174,20 @@ function desiredLayer({ layers, maxHeight, maxLayer }: LayerRequest): number {
   return 0;
 }
 
-/** What the lowest layer of everything takes that is wanted and there. */
-export function leastBitrate(requests: readonly LayerRequest[]): number {
-  let sum = 0;
+/** What the sound and one picture take: the lowest layer of the one that is served first. */
+export function firstPictureBitrate(requests: readonly LayerRequest[]): number {
+  let sound = 0;
+  let first: LayerRequest | undefined;
   for (const request of requests) {
-    const lowest = request.layers.findIndex(({ live }) => live);
-    if (lowest >= 0 && !request.paused) sum += bitrateOf(request, lowest);
+    if (request.paused || lowestLive(request) < 0) continue;
+    if (request.kind === "audio") sound += bitrateOf(request, 0);
+    else if (first === undefined || byRequest(request, first) < 0) first = request;
   }
-  return sum;
+  return sound + (first ? bitrateOf(first, lowestLive(first)) : 0);
+}
+
+function lowestLive({ layers }: LayerRequest): number {
+  return layers.findIndex(({ live }) => live);
 }
 
 function holdMs(layer: number): number {
@@ -184,10 +203,14 @@ function bitrateOf(request: LayerRequest, layer: number): number {
 const KIND_RANK = { audio: 0, screen: 1, camera: 2 } as const;
 
 function byRank(a: Candidate, b: Candidate): number {
-  const audio = Number(b.request.kind === "audio") - Number(a.request.kind === "audio");
+  return byRequest(a.request, b.request);
+}
+
+function byRequest(a: LayerRequest, b: LayerRequest): number {
+  const audio = Number(b.kind === "audio") - Number(a.kind === "audio");
   if (audio !== 0) return audio;
-  if (a.request.priority !== b.request.priority) return b.request.priority - a.request.priority;
-  return KIND_RANK[a.request.kind] - KIND_RANK[b.request.kind];
+  if (a.priority !== b.priority) return b.priority - a.priority;
+  return KIND_RANK[a.kind] - KIND_RANK[b.kind];
 }
 
 function groupByRank(inOrder: readonly Candidate[]): Candidate[][] {

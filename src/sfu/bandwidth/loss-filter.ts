@@ -6,6 +6,8 @@ const MIN_PACKETS = 20;
 /** Sending less than this share of before, with hardly less loss: it was not us. */
 const LOWER_RATE = 0.8;
 const SIMILAR_LOSS = 0.6;
+/** The same loss is now a little more and now a little less. */
+const SPREAD = 1.5;
 
 export class LossFilter {
   #reported = 0;
@@ -13,6 +15,8 @@ export class LossFilter {
   #bytes = 0;
   #startedMs = -1;
   #reference: { rate: number; ratio: number } | undefined;
+  /** With less sent than at the reference, for a second so far. */
+  #lower: number | undefined;
   #inherent = 0;
 
   /** One packet the viewer has reported on. */
@@ -32,7 +36,7 @@ export class LossFilter {
     this.#startedMs = nowMs;
     this.#reported = this.#lost = this.#bytes = 0;
     this.#learn(rate, ratio);
-    return Math.max(0, ratio - this.#inherent);
+    return Math.max(0, ratio - this.#inherent * SPREAD);
   }
 
   /** After a silence: what is reported next is another story. */
@@ -45,12 +49,23 @@ export class LossFilter {
     const before = this.#reference;
     if (before === undefined || rate >= before.rate * LOWER_RATE) {
       // About as much as before: what is lost now is what counts. The rate does not follow small steps down.
-      this.#reference = { rate: Math.max(rate, before?.rate ?? 0), ratio };
+      this.#reference = { rate: Math.max(rate, before?.rate ?? 0), ratio: before ? mean(before.ratio, ratio) : ratio };
+      this.#lower = undefined;
     } else {
-      if (before.ratio > 0 && ratio >= before.ratio * SIMILAR_LOSS) this.#inherent = Math.max(this.#inherent, ratio);
-      this.#reference = { rate, ratio };
+      // One second of few packets says little: two decide.
+      const lower = this.#lower === undefined ? ratio : mean(this.#lower, ratio);
+      const isCertain = this.#lower !== undefined;
+      this.#lower = isCertain ? undefined : lower;
+      if (!isCertain) return;
+      if (before.ratio > 0 && lower >= before.ratio * SIMILAR_LOSS)
+        this.#inherent = Math.max(this.#inherent, mean(lower, before.ratio));
+      this.#reference = { rate, ratio: lower };
     }
-    // It is forgotten as soon as it is gone.
-    if (ratio < this.#inherent) this.#inherent += (ratio - this.#inherent) * 0.2;
+    // It is followed, and forgotten as soon as it is gone.
+    if (ratio < this.#inherent * SPREAD) this.#inherent += (ratio - this.#inherent) * 0.2;
   }
+}
+
+function mean(a: number, b: number): number {
+  return (a + b) / 2;
 }

@@ -4,6 +4,8 @@
 
 const FIRST_INTERVAL_MS = 3_000;
 const MAX_INTERVAL_MS = 6_000;
+const NEXT_STEP_MS = 200;
+/** Where the path carries no more than is known, a probe makes what follows wait for so long. */
 const PROBE_MS = 100;
 const MIN_PROBE_BYTES = 5_000;
 /** Fewer tell nothing about a rate. */
@@ -43,7 +45,7 @@ export class UpgradeSchedule {
   /** What worked once may be followed by the next step at once. */
   succeeded(nowMs: number): void {
     this.#intervalMs = FIRST_INTERVAL_MS;
-    this.#notBeforeMs = nowMs + 500;
+    this.#notBeforeMs = nowMs + NEXT_STEP_MS;
   }
 }
 
@@ -63,9 +65,9 @@ export class ProbeMeasurement {
   #lastArrived = Number.NEGATIVE_INFINITY;
   #firstBytes = 0;
 
-  constructor(id: number, target: number, mediaBitrate: number, nowMs: number) {
-    const bitrate = Math.max(target - mediaBitrate, target * MIN_PADDING_SHARE);
-    const bytes = Math.max(MIN_PROBE_BYTES, (bitrate * PROBE_MS) / 8000);
+  constructor(id: number, target: number, known: { estimate: number; mediaBitrate: number }, nowMs: number) {
+    const bitrate = Math.max(target - known.mediaBitrate, target * MIN_PADDING_SHARE);
+    const bytes = Math.max(MIN_PROBE_BYTES, (known.estimate * PROBE_MS) / 8000);
     this.plan = { id, bitrate, bytes, durationMs: (bytes * 8000) / bitrate };
     this.target = target;
     this.#startedMs = nowMs;

@@ -3,6 +3,8 @@
 // does not.
 
 const RECENT_MS = 250;
+/** Soon enough for a link that has become a fraction of itself, and too soon to tell anything finer. */
+const LATEST_MS = 40;
 const BASE_MS = 15_000;
 
 /** The minimum over the running and the previous window. */
@@ -32,16 +34,37 @@ class WindowedMinimum {
 
 export class QueueDelay {
   readonly #recent = new WindowedMinimum(RECENT_MS);
-  readonly #base = new WindowedMinimum(BASE_MS);
+  readonly #latest = new WindowedMinimum(LATEST_MS);
+  #base = new WindowedMinimum(BASE_MS);
 
   add(sentMs: number, arrivedMs: number): void {
     const delay = arrivedMs - sentMs;
     this.#recent.add(delay, arrivedMs);
+    this.#latest.add(delay, arrivedMs);
     this.#base.add(delay, arrivedMs);
   }
 
   get ms(): number {
-    const waiting = this.#recent.value - this.#base.value;
-    return Number.isFinite(waiting) ? waiting : 0;
+    return this.#above(this.#recent.value);
+  }
+
+  /** The same of the last moment alone. */
+  get latestMs(): number {
+    return this.#above(this.#latest.value);
+  }
+
+  /** Of the path itself, on clocks that have nothing to do with each other. */
+  get baseMs(): number {
+    return this.#base.value;
+  }
+
+  /** What is waited now is how long the path is. */
+  rebase(): void {
+    this.#base = new WindowedMinimum(BASE_MS);
+  }
+
+  #above(delay: number): number {
+    const waiting = delay - this.#base.value;
+    return Number.isFinite(waiting) ? Math.max(0, waiting) : 0;
   }
 }

@@ -15,8 +15,6 @@ const MIN_THRESHOLD = 6;
 const MAX_THRESHOLD = 600;
 const K_UP = 0.0087;
 const K_DOWN = 0.039;
-/** A gradient without a queue is jitter. */
-const MIN_QUEUE_MS = 70;
 /** A spike this far beyond the threshold is no evidence about it. */
 const MAX_ADAPT = 15;
 
@@ -29,7 +27,7 @@ interface Group {
 export class Trendline {
   #group: Group | undefined;
   #previous: Group | undefined;
-  readonly #queue = new QueueDelay();
+  readonly queue = new QueueDelay();
   readonly #times: number[] = [];
   readonly #delays: number[] = [];
   #accumulated = 0;
@@ -42,13 +40,9 @@ export class Trendline {
   #lastTrend = 0;
   signal: DelaySignal = "normal";
 
-  get queueMs(): number {
-    return this.#queue.ms;
-  }
-
   /** Call with every packet that arrived, in the order it was sent. */
   add(sentMs: number, arrivedMs: number): void {
-    this.#queue.add(sentMs, arrivedMs);
+    this.queue.add(sentMs, arrivedMs);
     const group = this.#group;
     if (group === undefined) {
       this.#group = { firstSentMs: sentMs, lastSentMs: sentMs, lastArrivedMs: arrivedMs };
@@ -103,7 +97,7 @@ export class Trendline {
       if (this.#overSince > OVERUSE_MS && this.#overCount > 1 && trend >= this.#lastTrend) {
         this.#overSince = 0;
         this.#overCount = 0;
-        this.signal = this.#queue.ms >= MIN_QUEUE_MS ? "overuse" : "normal";
+        this.signal = "overuse";
       }
     } else {
       this.#overSince = -1;

@@ -5,7 +5,7 @@ import type { ReportBlock, RtcpPacket } from "../rtcp/rtcp.ts";
 import { SentPackets } from "../rtcp/twcc-feedback.ts";
 import type { AnsweredSection, OutgoingStream } from "../sdp/answer.ts";
 import { Allocation } from "../tracks/allocation.ts";
-import { OutgoingSection } from "../tracks/outgoing-section.ts";
+import { OutgoingSection, type RepairTerms } from "../tracks/outgoing-section.ts";
 import type { Publication } from "../tracks/publication.ts";
 import { ReportSender } from "../tracks/sender-reports.ts";
 import { DEFAULT_WISH, Subscription, type Wish } from "../tracks/subscription.ts";
@@ -228,7 +228,7 @@ export class Downlink {
           this.#bytesOut +=
             this.#bySsrc
               .get(packet.mediaSsrc)
-              ?.repair(packet.lost, this.#sent, this.rttMs ?? DEFAULT_RTT_MS, this.#host.udp, nowMs) ?? 0;
+              ?.repair(packet.lost, this.#sent, this.#repairTerms(nowMs), this.#host.udp, nowMs) ?? 0;
           break;
         case "pli":
           this.#keyframe(packet.mediaSsrc);
@@ -245,9 +245,18 @@ export class Downlink {
           break;
         case "transport-feedback":
           this.#allocation.onTransportFeedback(packet.data, nowMs);
+          // A path that has become narrow fills while anybody waits for the next tick.
+          if (this.#allocation.isPressing(nowMs)) this.allocate(nowMs);
           break;
       }
     }
+  }
+
+  #repairTerms(nowMs: number): RepairTerms {
+    return {
+      rttMs: this.rttMs ?? DEFAULT_RTT_MS,
+      take: (bytes) => this.#allocation.takeRepair(bytes, nowMs),
+    };
   }
 
   #reported(reports: readonly ReportBlock[], nowMs: number): void {

@@ -1,7 +1,7 @@
 /** Shares a viewer's bandwidth among its subscriptions, and finds out whether there is more of it. */
 import type { DeliveryReason } from "../../protocol/signaling.ts";
-import { BandwidthEstimator } from "../bandwidth/bandwidth-estimator.ts";
-import { LayerChooser, type LayerReason, type LayerRequest, leastBitrate, NO_LAYER } from "../bandwidth/layers.ts";
+import { type LayerReason, type LayerRequest, NO_LAYER } from "../bandwidth/layers.ts";
+import { BandwidthPlanner } from "../bandwidth/planner.ts";
 import type { SentPackets, TransportFeedback } from "../rtcp/twcc-feedback.ts";
 import type { UdpPort } from "../transport/udp.ts";
 import type { PublishedLayer } from "./layer.ts";
@@ -13,8 +13,6 @@ import { layerNumber, type Subscription } from "./subscription.ts";
 const NOMINAL_HEIGHTS = [180, 360, 720] as const;
 
 const FEEDBACK_TIMEOUT_MS = 2_000;
-/** Without any occasion: rates drift, and more may fit than before. */
-const REVIEW_INTERVAL_MS = 500;
 
 const REASONS: Record<LayerReason, DeliveryReason> = {
   optimal: "requested",
@@ -24,18 +22,11 @@ const REASONS: Record<LayerReason, DeliveryReason> = {
 };
 
 export class Allocation {
-  readonly #estimator = new BandwidthEstimator();
-  readonly #chooser = new LayerChooser();
+  readonly #planner = new BandwidthPlanner();
   readonly #feedback: TransportFeedback;
   readonly #sent: SentPackets;
   readonly #prober: Prober;
   #feedbackMs = Number.NEGATIVE_INFINITY;
-  #dueMs = 0;
-  #used = 0;
-  /** Bits/s of everybody's lowest layer. */
-  #least = 0;
-  /** What is sent has transport-wide numbers, so the viewer reports on each. */
-  #numbered = false;
   #live = 0;
 
   constructor(sent: SentPackets, host: { udp: UdpPort; transportFeedback: TransportFeedback; now(): number }) {
@@ -45,60 +36,63 @@ export class Allocation {
   }
 
   get estimate(): number {
-    return Math.round(this.#estimator.estimate);
+    return Math.round(this.#planner.estimator.estimate);
   }
 
   onRemb(bitrate: number, nowMs: number): void {
-    this.#estimator.onRemb(bitrate, nowMs);
+    this.#planner.estimator.onRemb(bitrate, nowMs);
   }
 
   onTransportFeedback(data: Uint8Array, nowMs: number): void {
     if (!this.#feedback.parse(data)) return;
     this.#feedbackMs = nowMs;
-    this.#estimator.onFeedback(this.#feedback, this.#sent, nowMs);
+    this.#planner.estimator.onFeedback(this.#feedback, this.#sent, nowMs);
   }
 
   /** Transport-wide feedback counts losses itself. */
   onLoss(ratio: number, nowMs: number): void {
-    if (nowMs - this.#feedbackMs > FEEDBACK_TIMEOUT_MS) this.#estimator.onLoss(ratio, nowMs);
+    if (nowMs - this.#feedbackMs > FEEDBACK_TIMEOUT_MS) this.#planner.estimator.onLoss(ratio, nowMs);
   }
 
   forget(trackId: string): void {
-    this.#chooser.forget(trackId);
+    this.#planner.forget(trackId);
   }
 
   close(): void {
     this.#prober.stop();
   }
 
-  /** Viewers are many and mostly nothing changes: a new plan takes an occasion. */
+  takeRepair(bytes: number, nowMs: number): boolean {
+    return this.#planner.takeRepair(bytes, nowMs);
+  }
+
+  /** The path carries less than is sent, or enough for more. */
+  isPressing(nowMs: number): boolean {
+    return this.#planner.isDue(nowMs);
+  }
+
   isDue(subscriptions: ReadonlyMap<string, Subscription>, nowMs: number): boolean {
-    if (nowMs >= this.#dueMs || this.#estimator.budget(nowMs, this.#least, this.#numbered) < this.#used) return true;
-    return liveLayers(subscriptions, nowMs) !== this.#live;
+    return this.#planner.isDue(nowMs) || liveLayers(subscriptions, nowMs) !== this.#live;
   }
 
   run(subscriptions: ReadonlyMap<string, Subscription>, nowMs: number): void {
-    this.#dueMs = nowMs + REVIEW_INTERVAL_MS;
     this.#live = liveLayers(subscriptions, nowMs);
-    const requests: LayerRequest[] = [];
-    for (const subscription of subscriptions.values()) requests.push(requestOf(subscription, nowMs));
-    this.#least = leastBitrate(requests);
-    this.#numbered = [...subscriptions.values()].some(({ section }) => section.canProbe);
-    const budget = this.#estimator.budget(nowMs, this.#least, this.#numbered);
-    const plan = this.#chooser.choose(requests, budget, nowMs);
-    this.#used = plan.used;
-    for (const { id, layer, desired, reason } of plan.decisions) {
+    const all = [...subscriptions.values()];
+    const flowing = all.filter(({ section, currentLayer }) => section.canProbe && currentLayer !== null);
+    const { decisions, stopsAtOnce, probe } = this.#planner.plan(
+      all.map((subscription) => requestOf(subscription, nowMs)),
+      { numbered: all.some(({ section }) => section.usesTransportSequence), canProbe: flowing.length > 0 },
+      nowMs,
+    );
+    for (const { id, layer, desired, reason } of decisions) {
       const subscription = subscriptions.get(id);
       if (!subscription) continue;
       const { layers } = subscription.publication;
       subscription.desiredLayer = desired === NO_LAYER ? null : (layers[desired]?.index ?? null);
-      subscription.setLayer(layer === NO_LAYER ? null : (layers[layer] ?? null), REASONS[reason], nowMs);
+      const chosen = layer === NO_LAYER ? null : (layers[layer] ?? null);
+      if (stopsAtOnce && chosen) subscription.stopAbove(chosen);
+      subscription.setLayer(chosen, REASONS[reason], nowMs);
     }
-    if (plan.nextStep === undefined) return;
-    const flowing = [...subscriptions.values()].filter(
-      ({ section, currentLayer }) => section.canProbe && currentLayer !== null,
-    );
-    const probe = this.#estimator.requestUpgrade(plan.nextStep, nowMs, flowing.length > 0);
     if (probe) this.#prober.start(probe, flowing);
   }
 }
@@ -118,7 +112,7 @@ function requestOf({ publication, wish }: Subscription, nowMs: number): LayerReq
     id: publication.trackId,
     kind: kindOf(publication),
     layers: publication.layers.map((layer) => ({
-      bitrate: layer.rate.bitsPerSecond(nowMs),
+      bitrate: layer.bitsPerSecond(nowMs),
       height: heightOf(publication, layer),
       live: (live & (1 << layer.index)) !== 0,
     })),

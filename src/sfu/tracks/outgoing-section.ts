@@ -5,7 +5,7 @@
 import { randomBytes } from "node:crypto";
 import type { TrackKind } from "../../protocol/room-records.ts";
 import { createTarget, type FanOutTarget, type FanOutTransport } from "../forwarding/fan-out-target.ts";
-import { firstSequence } from "../forwarding/forwarder.ts";
+import { firstSequence, PAUSED } from "../forwarding/forwarder.ts";
 import { NackResponder } from "../forwarding/nack-responder.ts";
 import { type ReceivedReport, SentReports } from "../forwarding/sender-report.ts";
 import { SharingForwarder } from "../forwarding/sharing-forwarder.ts";
@@ -29,6 +29,9 @@ export type SectionSource = {
   extensions: NegotiatedExtensions;
   layers: readonly { index: number; senderReport: ReceivedReport | null }[];
 };
+
+/** `take`: whether the path has room for so many bytes of it. */
+export type RepairTerms = { rttMs: number; take(bytes: number): boolean };
 
 export class OutgoingSection {
   readonly mid: string;
@@ -160,10 +163,18 @@ export class OutgoingSection {
   }
 
   /** Sends again what the viewer misses, over RTX when it was negotiated. Returns how many bytes that took. */
-  repair(lost: readonly number[], sequence: TransportSequence, rttMs: number, udp: UdpPort, nowMs: number): number {
+  repair(
+    lost: readonly number[],
+    sequence: TransportSequence,
+    { rttMs, take }: RepairTerms,
+    udp: UdpPort,
+    nowMs: number,
+  ): number {
     const target = this.#repairTarget;
     const rtxPayloadType = this.#codec?.rtxPayloadType ?? null;
     if (!target || !this.responder || !this.target) return 0;
+    // What follows a pause begins with a keyframe: nothing of before it is of use.
+    if (this.forwarder?.currentLayer === PAUSED) return 0;
     const rtx = rtxPayloadType === null ? undefined : { stream: this.#rtx, payloadType: rtxPayloadType };
     target.ssrc = this.stream.ssrc;
     // The very number again: its rollover is told from the newest that was sent.
@@ -171,6 +182,7 @@ export class OutgoingSection {
     let bytes = 0;
     for (const sequenceNumber of lost) {
       if (!this.responder.answer(sequenceNumber, nowMs, rttMs, this.#view, target, rtx)) continue;
+      if (!take(this.#view.length)) break;
       if (rtx) {
         target.sentAtMs = nowMs;
         if (this.usesTransportSequence) target.transportSequence = sequence.next(this.#view.length, nowMs);

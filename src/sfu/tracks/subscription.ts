@@ -91,6 +91,12 @@ export class Subscription implements Subscriber {
     this.#report();
   }
 
+  /** What is larger ends now, although its successor has to wait for a keyframe: the path cannot take it any more. */
+  stopAbove(layer: PublishedLayer): void {
+    const forwarder = this.section.target ? this.section.forwarder : null;
+    if (forwarder && forwarder.currentLayer > layer.index) forwarder.setTarget(PAUSED);
+  }
+
   /** Only one who has seen nothing yet can begin in the past: time must not go back in a picture that was shown. */
   #begin(layer: PublishedLayer, forwarder: Forwarder, nowMs: number): void {
     const from = forwarder.hasSource ? null : layer.recentKeyframe(nowMs);

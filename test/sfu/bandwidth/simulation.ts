@@ -1,5 +1,5 @@
-import { BandwidthEstimator } from "../../../src/sfu/bandwidth/bandwidth-estimator.ts";
-import { LayerChooser, type LayerFigures, leastBitrate } from "../../../src/sfu/bandwidth/layers.ts";
+import type { LayerFigures } from "../../../src/sfu/bandwidth/layers.ts";
+import { BandwidthPlanner } from "../../../src/sfu/bandwidth/planner.ts";
 import type { ProbePlan } from "../../../src/sfu/bandwidth/probe.ts";
 import { parseRtcp } from "../../../src/sfu/rtcp/rtcp.ts";
 import { MAX_TWCC_BYTES, TwccRecorder } from "../../../src/sfu/rtcp/twcc.ts";
@@ -18,10 +18,10 @@ export class Simulation {
   nowMs = 100_000;
   readonly delayMs: number;
   readonly network: Impairment<{ sequence: number; sentMs: number }>;
-  readonly estimator = new BandwidthEstimator({ startBitrate: 1_000_000 });
+  readonly #planner = new BandwidthPlanner();
+  readonly estimator = this.#planner.estimator;
   readonly #sent = new SentPackets(65_000);
   readonly #recorder = new TwccRecorder();
-  readonly #chooser = new LayerChooser();
   readonly #feedback = new TransportFeedback();
   readonly #back: { atMs: number; data: Uint8Array }[] = [];
   readonly layers: { atMs: number; layer: number }[] = [];
@@ -73,8 +73,9 @@ export class Simulation {
     if (this.nowMs % 50 === 0) this.#report();
     while (this.#back[0] !== undefined && this.#back[0].atMs <= this.nowMs) {
       const data = this.#back.shift()?.data;
-      if (data !== undefined && this.#feedback.parse(data))
-        this.estimator.onFeedback(this.#feedback, this.#sent, this.nowMs);
+      if (data === undefined || !this.#feedback.parse(data)) continue;
+      this.estimator.onFeedback(this.#feedback, this.#sent, this.nowMs);
+      if (this.#planner.isDue(this.nowMs)) this.#choose();
     }
     if (this.nowMs % 100 === 0) this.#choose();
   }
@@ -104,16 +105,11 @@ export class Simulation {
   #choose(): void {
     const layers = LAYERS.map((layer, i) => ({ ...layer, live: i < this.published }));
     const request = { id: "c", kind: "camera", layers, paused: false, priority: 0 } as const;
-    const plan = this.#chooser.choose(
-      [request],
-      this.estimator.budget(this.nowMs, leastBitrate([request]), true),
-      this.nowMs,
-    );
-    const layer = plan.decisions[0]?.layer ?? -1;
+    const options = { numbered: true, canProbe: this.#layer >= 0 };
+    const { decisions, probe } = this.#planner.plan([request], options, this.nowMs);
+    const layer = decisions[0]?.layer ?? -1;
     if (layer !== this.#layer) this.layers.push({ atMs: this.nowMs, layer });
     this.#layer = layer;
-    if (plan.nextStep === undefined) return;
-    const probe = this.estimator.requestUpgrade(plan.nextStep, this.nowMs, this.#layer >= 0);
     if (probe === undefined) return;
     this.probes += 1;
     this.#probe = { plan: probe, startedMs: this.nowMs, sentBytes: 0 };

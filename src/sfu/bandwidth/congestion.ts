@@ -1,0 +1,163 @@
+// Does more go onto the path than it carries? Four signs of it, from the fastest to the most patient: packets that arrive
+// far more slowly than they were sent, a delay that grows, a queue too deep to add to, and one that only stands there.
+
+import { Narrowing } from "./narrowing.ts";
+import { RateMeter } from "./rate-meter.ts";
+import { Trendline } from "./trendline.ts";
+
+/** Arriving at this share of the rate it was sent at, nothing waits for a narrow link. */
+const UNHINDERED = 0.75;
+/** No jitter makes every packet wait this long. */
+const DEEP_QUEUE_MS = 150;
+/** A limit below this share of the estimate leaves no time to wait and see. */
+const BY_FAR = 0.7;
+/** From here on nothing more is added to what waits, until it has gone. */
+const CLOGGED_QUEUE_MS = 500;
+/** Nothing is reported any more where nothing is sent: by then what was under way has arrived. */
+const CLOGGED_SILENCE_MS = 300;
+/**
+ * A queue that stays for so long is more than a burst. Those who have much of what they want take less of it than those who have
+ * little: on a path they share, the former make room.
+ */
+const STANDING_MS = 800;
+const LEAST_PATIENCE_MS = 60;
+const MORE_PATIENCE_MS = 80;
+/** What waits goes within this time, as so much less is sent than the path carries. */
+const DRAIN_FROM_MS = 80;
+const DRAIN_WITHIN_MS = 600;
+/** Sending so much less for so long would have emptied a queue of ours. */
+const LESS = 0.85;
+const LESS_FOR_MS = 1_500;
+
+export type Verdict = { carried: number; isLimit: boolean; isSudden: boolean };
+
+export class Congestion {
+  /** The share of what is wanted that is sent, 0 … 1. */
+  satisfaction = 1;
+  readonly #trend = new Trendline();
+  readonly #arrived = new RateMeter();
+  readonly #offered = new RateMeter();
+  readonly #narrowing = new Narrowing();
+  #reportedMs = Number.NEGATIVE_INFINITY;
+  #sentUpToMs = Number.NEGATIVE_INFINITY;
+  #isClogged = false;
+  #isSteep = false;
+  #standingSinceMs: number | undefined;
+  /** The queue when less began to be sent, and the rate before. */
+  #relief: { atMs: number; queueMs: number; rate: number } | undefined;
+
+  offered(sentAtMs: number, bytes: number): void {
+    if (sentAtMs > this.#sentUpToMs) this.#sentUpToMs = sentAtMs;
+    this.#offered.add(bytes, sentAtMs);
+  }
+
+  /** A probe is meant to queue for a moment: it says nothing about the media. */
+  arrived(sentAtMs: number, arrivedAtMs: number, bytes: number, isProbe: boolean): void {
+    this.#arrived.add(bytes, arrivedAtMs);
+    this.#narrowing.add(sentAtMs, arrivedAtMs, bytes);
+    if (!isProbe) this.#trend.add(sentAtMs, arrivedAtMs);
+  }
+
+  /** After a silence: what was seen before it says nothing of the path any more. */
+  restart(): void {
+    this.#trend.restart();
+    this.#narrowing.restart();
+    this.#standingSinceMs = this.#relief = undefined;
+  }
+
+  get arrivingBps(): number {
+    return this.#arrived.latestBitsPerSecond();
+  }
+
+  get offeredBps(): number {
+    return this.#offered.latestBitsPerSecond();
+  }
+
+  /** As of the last report, and of the time since, in which some of it has gone. */
+  queueMs(nowMs: number): number {
+    const { ms, latestMs } = this.#trend.queue;
+    return Math.max(0, (this.#isSteep ? latestMs : ms) - Math.max(0, nowMs - this.#reportedMs - CLOGGED_SILENCE_MS));
+  }
+
+  /** More waits on the way than anybody wants to look at, and has not had the time to go. */
+  isClogged(nowMs: number): boolean {
+    return this.#isClogged && nowMs - this.#reportedMs < CLOGGED_SILENCE_MS;
+  }
+
+  hasDeepQueue(nowMs: number): boolean {
+    return this.queueMs(nowMs) > DEEP_QUEUE_MS || this.#isSteep;
+  }
+
+  /** The share of what the path carries that may be sent while a queue is to go. */
+  drainingShare(nowMs: number): number {
+    return Math.max(0, 1 - Math.max(0, this.queueMs(nowMs) - DRAIN_FROM_MS) / DRAIN_WITHIN_MS);
+  }
+
+  /** When the newest packet was sent that has been reported on. */
+  get reportedUpToMs(): number {
+    return this.#sentUpToMs;
+  }
+
+  /**
+   * Call once a report has been taken in: whether less has to be sent, and how much came through, in bits/s. `isLimit`: that is
+   * all the path carries, whatever was sent; `isSudden`: it was `estimated` to carry far more.
+   */
+  judge(estimated: number, nowMs: number): Verdict | undefined {
+    // A queue that nobody looked at for a while may have gone and come.
+    if (nowMs - this.#reportedMs > CLOGGED_SILENCE_MS) this.#standingSinceMs = this.#relief = undefined;
+    this.#reportedMs = nowMs;
+    const queueMs = this.#trend.queue.ms;
+    if (queueMs > CLOGGED_QUEUE_MS) this.#isClogged = true;
+    else if (queueMs < DEEP_QUEUE_MS) this.#isClogged = false;
+    const narrowed = this.#narrowing.carried(this.#trend.queue.baseMs) ?? Number.POSITIVE_INFINITY;
+    // On a path known to be narrow any large frame arrives like this.
+    this.#isSteep = narrowed < estimated * BY_FAR;
+    const isStanding = this.#stands(queueMs, nowMs);
+    if (this.#isSteep) return { carried: narrowed, isLimit: true, isSudden: true };
+    const isGrowing = this.#trend.signal === "overuse" && queueMs >= this.#patienceMs;
+    return isGrowing || this.#isClogged || isStanding
+      ? { carried: this.arrivingBps, isLimit: isStanding || this.#isHindered, isSudden: false }
+      : undefined;
+  }
+
+  /** Whether what arrives is all that the path carries; when little is sent, little arrives. */
+  get #isHindered(): boolean {
+    return this.arrivingBps < this.offeredBps * UNHINDERED || this.#trend.queue.ms > DEEP_QUEUE_MS;
+  }
+
+  get isGrowthSafe(): boolean {
+    return this.#trend.signal === "normal" && this.#standingSinceMs === undefined;
+  }
+
+  get #patienceMs(): number {
+    return LEAST_PATIENCE_MS + MORE_PATIENCE_MS * (1 - this.satisfaction);
+  }
+
+  /** A queue that only stands there shows no gradient, however deep it is. */
+  #stands(queueMs: number, nowMs: number): boolean {
+    if (queueMs < this.#patienceMs) {
+      this.#standingSinceMs = this.#relief = undefined;
+      return false;
+    }
+    this.#standingSinceMs ??= nowMs;
+    if (this.#isOfOthers(queueMs, nowMs)) {
+      this.#trend.queue.rebase();
+      this.#standingSinceMs = this.#relief = undefined;
+      this.#isClogged = false;
+      return false;
+    }
+    return nowMs - this.#standingSinceMs > STANDING_MS;
+  }
+
+  /** The path has become longer, or somebody else fills it: sending less does not help. */
+  #isOfOthers(queueMs: number, nowMs: number): boolean {
+    const relief = this.#relief;
+    if (relief === undefined || queueMs < relief.queueMs * LESS || this.offeredBps > relief.rate * LESS) {
+      if (relief === undefined || queueMs < relief.queueMs * LESS)
+        this.#relief = { atMs: nowMs, queueMs, rate: this.offeredBps };
+      else relief.atMs = nowMs;
+      return false;
+    }
+    return nowMs - relief.atMs > LESS_FOR_MS;
+  }
+}

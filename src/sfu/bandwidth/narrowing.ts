@@ -1,0 +1,53 @@
+// A link that has become a fraction of itself shows at once: of the packets that wait, each waits longer than the one
+// before, and they arrive far more slowly than they were sent. A path that only became longer delays all of them alike.
+
+const ENTRIES = 64;
+const MASK = ENTRIES - 1;
+const WINDOW_MS = 200;
+/** Less is a burst, or jitter. */
+const MIN_WAIT_MS = 60;
+const MIN_PACKETS = 5;
+const MIN_SPAN_MS = 60;
+const FRACTION = 0.4;
+
+export class Narrowing {
+  readonly #sentMs = new Float64Array(ENTRIES);
+  readonly #arrivedMs = new Float64Array(ENTRIES);
+  readonly #bytes = new Float64Array(ENTRIES);
+  #count = 0;
+
+  add(sentMs: number, arrivedMs: number, bytes: number): void {
+    const at = this.#count++ & MASK;
+    this.#sentMs[at] = sentMs;
+    this.#arrivedMs[at] = arrivedMs;
+    this.#bytes[at] = bytes;
+  }
+
+  restart(): void {
+    this.#count = 0;
+  }
+
+  /** What a link that has just become narrow carries, in bits/s; undefined when none has. `leastDelayMs` is that of the path itself. */
+  carried(leastDelayMs: number): number | undefined {
+    const newest = this.#count - 1;
+    const oldest = Math.max(0, this.#count - ENTRIES);
+    const lastArrived = this.#arrivedMs[newest & MASK] as number;
+    const lastSent = this.#sentMs[newest & MASK] as number;
+    let first = newest;
+    let bytes = 0;
+    for (let n = newest; n >= oldest; n--) {
+      const at = n & MASK;
+      const arrived = this.#arrivedMs[at] as number;
+      const waited = arrived - (this.#sentMs[at] as number) - leastDelayMs;
+      if (waited < MIN_WAIT_MS || lastArrived - arrived > WINDOW_MS) break;
+      // The first packet opens the interval; it is not part of what was carried in it.
+      if (n < newest) bytes += this.#bytes[(n + 1) & MASK] as number;
+      first = n;
+    }
+    const arrivingMs = lastArrived - (this.#arrivedMs[first & MASK] as number);
+    const sendingMs = lastSent - (this.#sentMs[first & MASK] as number);
+    if (newest - first + 1 < MIN_PACKETS || arrivingMs < MIN_SPAN_MS || sendingMs > arrivingMs * FRACTION)
+      return undefined;
+    return (bytes * 8000) / arrivingMs;
+  }
+}

@@ -1,0 +1,79 @@
+import { describe, expect, test } from "bun:test";
+import { Narrowing } from "../../../src/sfu/bandwidth/narrowing.ts";
+import { BandwidthPlanner } from "../../../src/sfu/bandwidth/planner.ts";
+import { SimulatedCall } from "./simulated-call.ts";
+import { REDUNDANT_VOICE, SMALL_CAMERA, VOICE } from "./simulated-track.ts";
+
+const CAMERAS = [SMALL_CAMERA, SMALL_CAMERA, SMALL_CAMERA];
+const SEEDS = [1, 2, 3, 4, 5];
+
+function link(kbit: number, bufferMs: number) {
+  return { delayMs: 20, bandwidthBitsPerSecond: kbit * 1_000, queueBytes: (kbit * bufferMs) / 8 };
+}
+
+describe("a voice and three cameras over a narrow link", () => {
+  test.each([
+    ["300 kbit/s", 300, 1_000, REDUNDANT_VOICE],
+    ["300 kbit/s, plain voice", 300, 1_000, VOICE],
+    ["500 kbit/s", 500, 1_000, VOICE],
+    ["1 Mbit/s with a buffer of 200 ms", 1_000, 200, REDUNDANT_VOICE],
+    ["2 Mbit/s", 2_000, 300, REDUNDANT_VOICE],
+  ])("%s: it is used, nobody waits for a queue, and the picture never stands still", (_, kbit, bufferMs, voice) => {
+    for (const seed of SEEDS) {
+      const call = new SimulatedCall(link(kbit, bufferMs), [voice, ...CAMERAS], 1, seed).run(30_000);
+      expect(call.queueMs(0.95)).toBeLessThan(250);
+      expect(call.used(10_000)).toBeGreaterThan(0.7);
+      expect(call.longestStandstillMs(5_000)).toBeLessThan(1_000);
+    }
+  });
+
+  test("1.5 Mbit/s become 300 kbit/s: what piles up meanwhile has gone within 3 s, and a picture is there again", () => {
+    for (const seed of SEEDS) {
+      const call = new SimulatedCall(link(1_500, 10_000), [REDUNDANT_VOICE, ...CAMERAS], 1, seed).run(12_000);
+      call.set(link(300, 10_000));
+      call.run(14_000);
+      expect(call.queueMs(1, 12_000)).toBeLessThan(1_800);
+      expect(call.queueMs(1, 15_000)).toBeLessThan(300);
+      expect(call.longestStandstillMs(12_000)).toBeLessThan(2_000);
+      call.set(link(1_500, 500));
+      call.run(20_000);
+      expect(call.used(41_000)).toBeGreaterThan(0.6);
+    }
+  });
+
+  test("two viewers share 1 Mbit/s evenly", () => {
+    for (const seed of SEEDS) {
+      const call = new SimulatedCall(link(1_000, 500), [REDUNDANT_VOICE, ...CAMERAS], 2, seed).run(35_000);
+      expect(call.unevenness).toBeLessThan(1.5);
+      expect(call.queueMs(0.95)).toBeLessThan(250);
+      expect(call.used(10_000)).toBeGreaterThan(0.75);
+      expect(call.longestStandstillMs(5_000)).toBeLessThan(1_000);
+    }
+  });
+});
+
+describe("a link that becomes narrow", () => {
+  const sent = (toArrival: (n: number) => number) => {
+    const narrowing = new Narrowing();
+    for (let n = 0; n < 40; n++) narrowing.add(n * 10, toArrival(n), 1_000);
+    return narrowing.carried(30);
+  };
+
+  test("is told by packets that arrive far more slowly than they were sent, and how slowly tells what it carries", () => {
+    expect(sent((n) => n * 10 + 30)).toBeUndefined();
+    expect(sent((n) => n * 40 + 30)).toBeCloseTo(200_000, -3);
+  });
+
+  test("is not taken for a path that became longer, nor for one that stood still for a moment", () => {
+    expect(sent((n) => n * 10 + (n < 30 ? 30 : 330))).toBeUndefined();
+    expect(sent((n) => Math.max(n * 10 + 30, n < 30 ? 0 : 430))).toBeUndefined();
+  });
+});
+
+test("no more is sent again than a share of what the path carries: repairs of all that a full queue drops would keep it full", () => {
+  const planner = new BandwidthPlanner();
+  planner.plan([], { numbered: true, canProbe: false }, 0);
+  let bytes = 0;
+  for (let nowMs = 0; nowMs < 10_000; nowMs += 5) if (planner.takeRepair(1_000, nowMs)) bytes += 1_000;
+  expect((bytes * 8) / 10).toBeWithin(60_000, 110_000);
+});

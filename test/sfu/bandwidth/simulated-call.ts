@@ -1,0 +1,97 @@
+/** A publisher, its viewers and the one link that all of them share: everything real but the network and the clock. */
+import type { ImpairmentOptions } from "../../../src/sfu/transport/impairment.ts";
+import { Impairment, seededRandom } from "../../../src/sfu/transport/impairment.ts";
+import { SimulatedTrack, type TrackShape } from "./simulated-track.ts";
+import { SimulatedViewer } from "./simulated-viewer.ts";
+
+/** IP, UDP and the tag of SRTP: what a packet is on the wire beyond what is forwarded of it. */
+export const WIRE_OVERHEAD_BYTES = 44;
+
+export type OnTheWay = {
+  viewer: SimulatedViewer;
+  sequence: number;
+  sentMs: number;
+  frame: SimulatedFrame;
+  bytes: number;
+};
+/** `track`: whose frame ends with the packet; −1 for all others. */
+export type SimulatedFrame = { track: number };
+
+export class SimulatedCall {
+  nowMs = 100_000;
+  readonly startedMs = this.nowMs;
+  readonly tracks: SimulatedTrack[];
+  readonly viewers: SimulatedViewer[] = [];
+  /** Of every packet that got through: when it was sent, how long it waited for the link, what it took of it. */
+  readonly passed: { atMs: number; waitedMs: number; bytes: number }[] = [];
+  readonly #link: Impairment<OnTheWay>;
+  #options: ImpairmentOptions;
+
+  constructor(options: ImpairmentOptions, shapes: readonly TrackShape[], viewers = 1, seed = 1) {
+    const random = seededRandom(seed);
+    this.#options = options;
+    this.#link = new Impairment(seed, options);
+    this.tracks = shapes.map((shape) => new SimulatedTrack(shape, random));
+    for (let n = 0; n < viewers; n++) this.join(random);
+  }
+
+  join(random: () => number = Math.random): SimulatedViewer {
+    const viewer = new SimulatedViewer(this.tracks, this.nowMs, random, (bytes, sequence, frame) => {
+      const wire = bytes + WIRE_OVERHEAD_BYTES;
+      const { lost } = this.#link;
+      this.#link.push({ viewer, sequence, sentMs: this.nowMs, frame, bytes: wire }, wire, this.nowMs);
+      return this.#link.lost === lost;
+    });
+    this.viewers.push(viewer);
+    return viewer;
+  }
+
+  set(options: ImpairmentOptions): void {
+    this.#options = options;
+    this.#link.set(options);
+  }
+
+  run(ms: number): this {
+    for (const end = this.nowMs + ms; this.nowMs < end; this.nowMs += 1) this.#step();
+    return this;
+  }
+
+  #step(): void {
+    for (const track of this.tracks)
+      for (const packet of track.take(this.nowMs))
+        for (const viewer of this.viewers) viewer.forward(packet, this.nowMs);
+    for (const { viewer, sequence, sentMs, bytes, frame } of this.#link.takeDue(this.nowMs)) {
+      const rate = this.#options.bandwidthBitsPerSecond;
+      const ownMs = rate === undefined ? 0 : (bytes * 8000) / rate;
+      const waitedMs = Math.max(0, this.nowMs - sentMs - (this.#options.delayMs ?? 0) - ownMs);
+      this.passed.push({ atMs: sentMs, waitedMs, bytes });
+      viewer.receive(sequence, frame, bytes, this.nowMs);
+    }
+    for (const viewer of this.viewers) viewer.step(this.nowMs);
+  }
+
+  /** From `fromMs` after the start on. */
+  queueMs(share: number, fromMs = 0): number {
+    const waits = this.passed.filter(({ atMs }) => atMs - this.startedMs >= fromMs).map(({ waitedMs }) => waitedMs);
+    waits.sort((a, b) => a - b);
+    return waits[Math.min(waits.length - 1, Math.floor(waits.length * share))] ?? 0;
+  }
+
+  /** Of what the link carries. */
+  used(fromMs: number): number {
+    const bytes = this.passed.reduce((sum, one) => sum + (one.atMs - this.startedMs >= fromMs ? one.bytes : 0), 0);
+    const ms = this.nowMs - this.startedMs - fromMs;
+    return (bytes * 8000) / ms / (this.#options.bandwidthBitsPerSecond ?? Number.NaN);
+  }
+
+  /** Of the viewer with the longest: the time without a new frame of any picture. */
+  longestStandstillMs(fromMs: number): number {
+    return Math.max(...this.viewers.map((viewer) => viewer.longestStandstillMs(this.startedMs + fromMs, this.nowMs)));
+  }
+
+  /** How many times more the one with the most has got than the one with the least. */
+  get unevenness(): number {
+    const bytes = this.viewers.map((viewer) => viewer.receivedBytes);
+    return Math.max(...bytes) / Math.min(...bytes);
+  }
+}

@@ -1,0 +1,93 @@
+/** A published track: frames in packets, paced as browsers do, and a keyframe a moment after somebody asked for one. */
+
+export type TrackShape = {
+  kind: "audio" | "camera";
+  layers: readonly { bitrate: number; height: number }[];
+  frameMs: number;
+};
+/** `last`: the frame ends with it. */
+export type TrackPacket = { track: SimulatedTrack; layer: number; bytes: number; keyframe: boolean; last: boolean };
+
+export const VOICE: TrackShape = { kind: "audio", layers: [{ bitrate: 64_000, height: 0 }], frameMs: 20 };
+/** Voice with every frame sent twice. */
+export const REDUNDANT_VOICE: TrackShape = { kind: "audio", layers: [{ bitrate: 100_000, height: 0 }], frameMs: 20 };
+export const SMALL_CAMERA: TrackShape = {
+  kind: "camera",
+  layers: [
+    { bitrate: 130_000, height: 180 },
+    { bitrate: 450_000, height: 360 },
+  ],
+  frameMs: 66,
+};
+
+const PACKET_BYTES = 1_150;
+/** A keyframe is so many times as large as the others, and its layer makes up for it afterwards. */
+const KEYFRAME_SIZE = 4.5;
+const KEYFRAME_INTERVAL_MS = 500;
+/** From the request to the encoder and from there back to the server. */
+const KEYFRAME_DELAY_MS = 60;
+const PACING = 2.5;
+
+export class SimulatedTrack {
+  readonly shape: TrackShape;
+  readonly #random: () => number;
+  readonly #phaseMs: number;
+  readonly #layers: { askedMs: number; dueMs: number; debt: number; waiting: TrackPacket[]; credit: number }[];
+
+  constructor(shape: TrackShape, random: () => number) {
+    this.shape = shape;
+    this.#random = random;
+    this.#phaseMs = Math.floor(random() * shape.frameMs);
+    this.#layers = shape.layers.map(() => ({
+      askedMs: Number.NEGATIVE_INFINITY,
+      dueMs: Number.POSITIVE_INFINITY,
+      debt: 0,
+      waiting: [],
+      credit: 0,
+    }));
+  }
+
+  askKeyframe(layer: number, nowMs: number): void {
+    const state = this.#layers[layer];
+    if (!state || nowMs - state.askedMs < KEYFRAME_INTERVAL_MS) return;
+    state.askedMs = nowMs;
+    state.dueMs = nowMs + KEYFRAME_DELAY_MS;
+  }
+
+  /** What reaches the server in this millisecond. */
+  take(nowMs: number): TrackPacket[] {
+    const out: TrackPacket[] = [];
+    const total = this.shape.layers.reduce((sum, { bitrate }) => sum + bitrate, 0);
+    for (const [layer, state] of this.#layers.entries()) {
+      if ((nowMs + this.#phaseMs) % this.shape.frameMs === 0) this.#encode(layer, nowMs);
+      state.credit = Math.min(3_000, state.credit + (total / 8000) * PACING);
+      while (state.waiting[0] && state.credit > 0) {
+        const packet = state.waiting.shift() as TrackPacket;
+        state.credit -= packet.bytes;
+        out.push(packet);
+      }
+    }
+    return out;
+  }
+
+  #encode(layer: number, nowMs: number): void {
+    const state = this.#layers[layer];
+    const shape = this.shape.layers[layer];
+    if (!state || !shape) return;
+    const average = (shape.bitrate / 8000) * this.shape.frameMs;
+    const keyframe = this.shape.kind !== "audio" && nowMs >= state.dueMs;
+    const spread = this.shape.kind === "audio" ? 1 : 0.7 + this.#random() * 0.6;
+    let bytes = average * (keyframe ? KEYFRAME_SIZE : spread);
+    if (keyframe) {
+      state.dueMs = Number.POSITIVE_INFINITY;
+      state.debt += bytes - average;
+    } else if (state.debt > 0) {
+      const saved = Math.min(state.debt, bytes * 0.3);
+      state.debt -= saved;
+      bytes -= saved;
+    }
+    const count = Math.max(1, Math.ceil(bytes / PACKET_BYTES));
+    for (let n = 0; n < count; n++)
+      state.waiting.push({ track: this, layer, bytes: Math.round(bytes / count), keyframe, last: n === count - 1 });
+  }
+}

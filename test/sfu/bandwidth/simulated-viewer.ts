@@ -1,0 +1,154 @@
+/** One who watches everything: its estimate, what it is given of each track, and what arrives of it. */
+import type { LayerRequest } from "../../../src/sfu/bandwidth/layers.ts";
+import { BandwidthPlanner } from "../../../src/sfu/bandwidth/planner.ts";
+import type { ProbePlan } from "../../../src/sfu/bandwidth/probe.ts";
+import { RateMeter } from "../../../src/sfu/bandwidth/rate-meter.ts";
+import { parseRtcp } from "../../../src/sfu/rtcp/rtcp.ts";
+import { MAX_TWCC_BYTES, TwccRecorder } from "../../../src/sfu/rtcp/twcc.ts";
+import { SentPackets, TransportFeedback } from "../../../src/sfu/rtcp/twcc-feedback.ts";
+import type { SimulatedFrame } from "./simulated-call.ts";
+import type { SimulatedTrack, TrackPacket } from "./simulated-track.ts";
+
+const REPORT_MS = 100;
+const RETURN_DELAY_MS = 30;
+const REPAIR_MS = 90;
+const PAUSED = -1;
+
+type Shown = { target: number; current: number; rates: RateMeter[][] };
+type Send = (bytes: number, sequence: number, frame: SimulatedFrame) => boolean;
+
+export class SimulatedViewer {
+  readonly planner = new BandwidthPlanner();
+  receivedBytes = 0;
+  probes = 0;
+  readonly changes: { atMs: number; track: number; layer: number }[] = [];
+  /** When a whole frame of any picture had arrived. */
+  readonly framesMs: number[] = [];
+  readonly #tracks: readonly SimulatedTrack[];
+  readonly #shown: Shown[];
+  readonly #send: Send;
+  readonly #sent = new SentPackets();
+  readonly #recorder = new TwccRecorder();
+  readonly #feedback = new TransportFeedback();
+  readonly #reports: { atMs: number; data: Uint8Array }[] = [];
+  readonly #repairs: { atMs: number; bytes: number; frame: SimulatedFrame }[] = [];
+  readonly #phaseMs: number;
+  #probe: { plan: ProbePlan; startedMs: number; sentBytes: number } | undefined;
+
+  constructor(tracks: readonly SimulatedTrack[], nowMs: number, random: () => number, send: Send) {
+    this.#tracks = tracks;
+    this.#send = send;
+    this.#phaseMs = Math.floor(random() * REPORT_MS);
+    this.#shown = tracks.map(({ shape }) => ({
+      target: PAUSED,
+      current: PAUSED,
+      rates: shape.layers.map(() => [new RateMeter(1_500), new RateMeter(5_000)]),
+    }));
+    this.#choose(nowMs);
+  }
+
+  layerOf(track: number): number {
+    return this.#shown[track]?.target ?? PAUSED;
+  }
+
+  forward(packet: TrackPacket, nowMs: number): void {
+    const index = this.#tracks.indexOf(packet.track);
+    const shown = this.#shown[index];
+    if (!shown) return;
+    for (const rate of shown.rates[packet.layer] ?? []) rate.add(packet.bytes, nowMs);
+    const isAudio = packet.track.shape.kind === "audio";
+    if (packet.layer === shown.target && (packet.keyframe || isAudio)) shown.current = shown.target;
+    if (packet.layer !== shown.current) return;
+    this.#transmit(packet.bytes, 0, { track: packet.last && !isAudio ? index : PAUSED }, nowMs);
+  }
+
+  #transmit(bytes: number, probe: number, frame: SimulatedFrame, nowMs: number): void {
+    const sequence = this.#sent.next(bytes, nowMs, probe);
+    if (!this.#send(bytes, sequence, frame) && probe === 0)
+      this.#repairs.push({ atMs: nowMs + REPAIR_MS, bytes, frame });
+  }
+
+  receive(sequence: number, frame: SimulatedFrame, bytes: number, nowMs: number): void {
+    this.receivedBytes += bytes;
+    this.#recorder.record(sequence, nowMs);
+    if (frame.track >= 0) this.framesMs.push(nowMs);
+  }
+
+  step(nowMs: number): void {
+    while (this.#repairs[0] && this.#repairs[0].atMs <= nowMs) {
+      const { bytes, frame } = this.#repairs.shift() as { bytes: number; frame: SimulatedFrame };
+      if (this.planner.takeRepair(bytes, nowMs)) this.#transmit(bytes, 0, frame, nowMs);
+    }
+    this.#sendProbe(nowMs);
+    if ((nowMs + this.#phaseMs) % REPORT_MS === 0) this.#report(nowMs);
+    while (this.#reports[0] && this.#reports[0].atMs <= nowMs) {
+      const { data } = this.#reports.shift() as { data: Uint8Array };
+      if (!this.#feedback.parse(data)) continue;
+      this.planner.estimator.onFeedback(this.#feedback, this.#sent, nowMs);
+      if (this.planner.isDue(nowMs)) this.#choose(nowMs);
+    }
+    if ((nowMs + this.#phaseMs) % 100 !== 0) return;
+    if (this.planner.isDue(nowMs)) this.#choose(nowMs);
+    for (const [index, { target, current }] of this.#shown.entries())
+      if (target !== PAUSED && target !== current) this.#tracks[index]?.askKeyframe(target, nowMs);
+  }
+
+  #report(nowMs: number): void {
+    const out = new Uint8Array(MAX_TWCC_BYTES);
+    while (this.#recorder.pending) {
+      const [packet] = parseRtcp(out, this.#recorder.writeFeedback(out, 0, 1, 2));
+      if (packet?.type !== "transport-feedback") throw new Error("not feedback");
+      this.#reports.push({ atMs: nowMs + RETURN_DELAY_MS, data: packet.data.slice() });
+    }
+  }
+
+  #choose(nowMs: number): void {
+    const requests = this.#tracks.map(
+      ({ shape }, track): LayerRequest => ({
+        id: String(track),
+        kind: shape.kind,
+        layers: shape.layers.map(({ height }, layer) => ({
+          bitrate: Math.max(...(this.#shown[track]?.rates[layer] ?? []).map((rate) => rate.bitsPerSecond(nowMs))),
+          height,
+          live: true,
+        })),
+        paused: false,
+        priority: 0,
+      }),
+    );
+    const canProbe = this.#shown.some(
+      ({ current }, track) => current !== PAUSED && this.#tracks[track]?.shape.kind !== "audio",
+    );
+    const { decisions, stopsAtOnce, probe } = this.planner.plan(requests, { numbered: true, canProbe }, nowMs);
+    for (const { id, layer } of decisions) {
+      const shown = this.#shown[Number(id)];
+      if (!shown || shown.target === layer) continue;
+      this.changes.push({ atMs: nowMs, track: Number(id), layer });
+      shown.target = layer;
+      if (layer === PAUSED || (stopsAtOnce && layer < shown.current)) shown.current = PAUSED;
+    }
+    if (probe === undefined) return;
+    this.probes += 1;
+    this.#probe = { plan: probe, startedMs: nowMs, sentBytes: 0 };
+  }
+
+  #sendProbe(nowMs: number): void {
+    const probe = this.#probe;
+    if (probe === undefined) return;
+    const due = (probe.plan.bytes * (nowMs - probe.startedMs)) / probe.plan.durationMs;
+    for (; probe.sentBytes < Math.min(due, probe.plan.bytes); probe.sentBytes += 900)
+      this.#transmit(900, probe.plan.id, { track: PAUSED }, nowMs);
+    if (probe.sentBytes >= probe.plan.bytes) this.#probe = undefined;
+  }
+
+  /** The longest time without a new frame of any picture, from `fromMs` on. */
+  longestStandstillMs(fromMs: number, nowMs: number): number {
+    let longest = 0;
+    let before = fromMs;
+    for (const at of [...this.framesMs.filter((ms) => ms >= fromMs), nowMs]) {
+      longest = Math.max(longest, at - before);
+      before = at;
+    }
+    return longest;
+  }
+}
