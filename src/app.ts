@@ -110,7 +110,7 @@ export function createApp(deps: AppDeps) {
     .use(
       healthRoutes({ readiness, metrics, metricsToken: config.METRICS_TOKEN, infoOf, cluster: cluster?.state ?? null }),
     )
-    .use(clusterRoutes(cluster))
+    .use(clusterRoutes(cluster, runtime, services))
     .use(
       arrivalRoutes({
         secret: doctorSecret,

@@ -11,6 +11,7 @@ import type { Config } from "./kernel/config/index.ts";
 import { type DataLock, lockData } from "./kernel/data-lock.ts";
 import { watchDisk } from "./kernel/db/disk.ts";
 import { watchForeignCommits } from "./kernel/db/foreign-commits.ts";
+import { leaveLog, logPosition } from "./kernel/db/log-position.ts";
 import { createReadiness } from "./kernel/http/health.ts";
 import { listen } from "./kernel/http/serving/listener.ts";
 import { setInstallationValue } from "./kernel/installation.ts";
@@ -53,6 +54,11 @@ export async function start(config: Config, options: StartOptions = {}): Promise
     return { runtime, plan: planFront(runtime) };
   }, lock);
   const { log, now } = runtime;
+  // Without the variable the server goes its own way, and no log may take it for one of its own later on.
+  if (cluster === null && logPosition(runtime.db.$client) !== null) {
+    await runtime.write((unit) => leaveLog(unit, runtime.db));
+    log.warn("COMMIT_LOG_URL is not set: this data belongs to the commit log no longer");
+  }
   const lifecycle = createLifecycle(log, now);
   lifecycle.started("data lock", () => lock?.release());
   lifecycle.started("database", () => closeRuntime(runtime));
@@ -108,7 +114,12 @@ export async function start(config: Config, options: StartOptions = {}): Promise
   });
   const media = await mediaStarting;
   lifecycle.started("media", media.close);
-  const remoteNodes = connectRemoteNodes(runtime, { fleet: services.fleet, nodes, secret: sfuSecret });
+  const remoteNodes = connectRemoteNodes(runtime, {
+    fleet: services.fleet,
+    nodes,
+    secret: sfuSecret,
+    term: cluster?.term,
+  });
   lifecycle.started("remote media nodes", remoteNodes.stop);
   // Whoever resumes a call from before this start must find it.
   await remoteNodes.settled;

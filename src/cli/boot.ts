@@ -4,16 +4,19 @@ import { type RunningMember, startMember } from "../cluster/member.ts";
 import type { Config } from "../kernel/config/index.ts";
 import { ExchangeBroken } from "../kernel/data-exchange.ts";
 import { DataInUse } from "../kernel/data-lock.ts";
+import { logPosition } from "../kernel/db/log-position.ts";
 import { MigrationRefused } from "../kernel/db/migrate.ts";
+import { openDatabase } from "../kernel/db/open.ts";
 import { LogRefused } from "../kernel/db/postgres-log.ts";
 import { CertificateRefused } from "../kernel/http/serving/certificate.ts";
 import { SecretMismatch } from "../kernel/installation.ts";
 import { SecretRefused } from "../kernel/secrets.ts";
 import { MediaRefused } from "../media/local.ts";
-import { createRuntime, type Runtime, type RuntimeOptions } from "../runtime.ts";
+import { createRuntime, databasePath, type Runtime, type RuntimeOptions } from "../runtime.ts";
 import { type RunningServer, start } from "../server.ts";
 import { CommandFailure } from "./failure.ts";
 import { listenFailure } from "./listen-failure.ts";
+import { answerMember } from "./operations.ts";
 
 /** Starts the server, with what can go wrong on the operator's side told in a sentence. */
 export async function boot(config: Config, options: RuntimeOptions = {}): Promise<RunningServer> {
@@ -31,7 +34,7 @@ export async function boot(config: Config, options: RuntimeOptions = {}): Promis
 /** Starts one server of several that share a commit log; resolves when it follows or leads. */
 export async function bootMember(config: Config, options: RuntimeOptions = {}): Promise<RunningMember> {
   try {
-    const member = await startMember(config, options, start);
+    const member = await startMember(config, { ...options, operate: answerMember }, start);
     await member.settled;
     return member;
   } catch (error) {
@@ -42,10 +45,25 @@ export async function bootMember(config: Config, options: RuntimeOptions = {}): 
 /** Opens the data for a command that needs no server. */
 export function openData(config: Config): Runtime {
   try {
+    requireNoLog(config);
     return createRuntime(config);
   } catch (error) {
     throw explained(error, config);
   }
+}
+
+/** Written to beside the log, or migrated, a file would no longer be what the other servers take it for. */
+function requireNoLog(config: Config): void {
+  const path = databasePath(config);
+  if (!existsSync(path)) return;
+  const { $client: client } = openDatabase(path, { readonly: true });
+  const position = logPosition(client);
+  client.close();
+  if (position === null) return;
+  throw new CommandFailure(
+    `${config.DATA_DIR} belongs to servers that share a commit log. Set COMMIT_LOG_URL and STOA_SECRET, and the one that leads does it.`,
+    true,
+  );
 }
 
 function explained(error: unknown, config: Config): unknown {

@@ -1,22 +1,74 @@
+import { ClusterRefused, clusterCredential } from "../cluster/cluster.ts";
+import { OPERATIONS_PATH } from "../cluster/routes.ts";
 import type { Config } from "../kernel/config/index.ts";
+import { postgresLog } from "../kernel/db/postgres-log.ts";
+import { createLog } from "../kernel/log.ts";
+import { createKeyring } from "../kernel/secrets.ts";
+import { systemTimers } from "../kernel/timers.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
 import { closeRuntime } from "../runtime.ts";
 import { createServices, type Services } from "../services.ts";
 import { openData } from "./boot.ts";
 import { CommandFailure } from "./failure.ts";
+import { type OperationInput, type OperationName, type OperationResult, type Outcome, perform } from "./operations.ts";
 
-/** Works on the data directly, also beside a running server; a refusal of the rules is shown as its sentence. */
-export async function withServices(
+const ANSWER_WITHIN_MS = 30_000;
+
+/** On the data here, also beside a running server; or on the server that leads, when several share a commit log. */
+export async function operate<Name extends OperationName>(
   config: Config,
-  work: (services: Services, runtime: Runtime) => Promise<void>,
-): Promise<void> {
+  name: Name,
+  input: OperationInput<Name>,
+): Promise<OperationResult<Name>> {
+  if (config.COMMIT_LOG_URL !== undefined) {
+    return (await askLeader(config, { name, input })) as OperationResult<Name>;
+  }
+  return withServices(config, (services, runtime) => perform(services, runtime, name, input));
+}
+
+/** A refusal of the rules is shown as its sentence. */
+async function withServices<Result>(
+  config: Config,
+  work: (services: Services, runtime: Runtime) => Promise<Result>,
+): Promise<Result> {
   const runtime = openData({ ...config, LOG_LEVEL: "error" });
   try {
-    await work(createServices(runtime), runtime);
+    return await work(createServices(runtime), runtime);
   } catch (error) {
     throw error instanceof ApiError ? new CommandFailure(error.message) : error;
   } finally {
     await closeRuntime(runtime);
+  }
+}
+
+async function askLeader(config: Config, request: object): Promise<unknown> {
+  const { COMMIT_LOG_URL = "", STOA_SECRET = "" } = config;
+  const keyring = createKeyring(STOA_SECRET);
+  const commitLog = postgresLog(COMMIT_LOG_URL, {
+    log: createLog({ level: "silent", format: "json" }),
+    timers: systemTimers,
+  });
+  try {
+    const { leader, secretFingerprint } = await commitLog.info(keyring.fingerprint).catch((error: Error) => {
+      throw new CommandFailure(`${error.message}.`);
+    });
+    if (secretFingerprint !== keyring.fingerprint)
+      throw new ClusterRefused("STOA_SECRET is not that of the commit log.");
+    if (leader === null) throw new CommandFailure("no server leads yet. Start one with `stoa serve`.");
+    const response = await fetch(`${leader}${OPERATIONS_PATH}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${clusterCredential(keyring)}`, "content-type": "application/json" },
+      body: JSON.stringify(request),
+      signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
+    }).catch((error: Error) => {
+      throw new CommandFailure(`${leader}, which leads, does not answer: ${error.message}`);
+    });
+    if (!response.ok) throw new CommandFailure(`${leader}, which should lead, answers ${response.status}. Try again.`);
+    const outcome = (await response.json()) as Outcome;
+    if ("failure" in outcome) throw new CommandFailure(outcome.failure.message, outcome.failure.wrongUsage);
+    return outcome.result;
+  } finally {
+    await commitLog.close();
   }
 }

@@ -2,6 +2,7 @@ import { Command } from "commander";
 import { VERSION } from "../kernel/version.ts";
 import { adminCommand } from "./commands/admin.ts";
 import { backupCommand } from "./commands/backup.ts";
+import { clusterCommand } from "./commands/cluster.ts";
 import { completionCommand } from "./commands/completion.ts";
 import { configCommand } from "./commands/config.ts";
 import { devCommand } from "./commands/dev.ts";
@@ -42,6 +43,7 @@ export function createProgram(argv: readonly string[]): Command {
     .addCommand(nodeCommand(argv))
     .addCommand(adminCommand(argv))
     .addCommand(keysCommand(argv))
+    .addCommand(clusterCommand(argv))
     .addCommand(doctorCommand(argv))
     .addCommand(backupCommand(argv))
     .addCommand(restoreCommand(argv))

@@ -1,4 +1,6 @@
 import type { Keyring } from "../kernel/secrets.ts";
+import type { Runtime } from "../runtime.ts";
+import type { Services } from "../services.ts";
 
 /** Where a server of several stands. */
 export type ClusterState = {
@@ -20,6 +22,8 @@ export type Cluster = {
   /** Whether another server may lead without this one having heard of it. */
   isStale: () => boolean;
   snapshot: () => Promise<Response>;
+  /** Does what a command asks for, which has to happen where writing does. */
+  operate: (services: Services, runtime: Runtime, request: unknown) => Promise<unknown>;
 };
 
 /** What servers of one log show each other; whoever has STOA_SECRET can make it. */

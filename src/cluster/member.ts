@@ -15,7 +15,7 @@ import { createKeyring } from "../kernel/secrets.ts";
 import { systemTimers } from "../kernel/timers.ts";
 import { databasePath, type RuntimeOptions } from "../runtime.ts";
 import type { RunningServer, StartOptions } from "../server.ts";
-import { ClusterRefused, type ClusterState, clusterCredential } from "./cluster.ts";
+import { type Cluster, ClusterRefused, type ClusterState, clusterCredential } from "./cluster.ts";
 import { createFence } from "./fence.ts";
 import { followUntilLeading } from "./following.ts";
 import { memberUrl } from "./member-url.ts";
@@ -37,6 +37,8 @@ export type RunningMember = {
 export type MemberOptions = RuntimeOptions & {
   /** Of the lock in the log; for tests. */
   leaseMs?: number;
+  /** Does what a command asks for. */
+  operate?: Cluster["operate"];
 };
 
 type Start = (config: Config, options: StartOptions) => Promise<RunningServer>;
@@ -199,6 +201,7 @@ export async function startMember(config: Config, options: MemberOptions, start:
             state: shown,
             credential,
             isStale: fence.isStale,
+            operate: options.operate ?? (() => Promise.reject(new Error("this server takes no commands"))),
             snapshot: () => snapshotResponse(path, stopping.signal),
             term: leadership.term,
           },

@@ -2,7 +2,13 @@ import type { Server } from "bun";
 import { type Listener, stopGently } from "../kernel/http/serving/listener.ts";
 import { sameSecret } from "../kernel/secrets.ts";
 import type { NodeServer } from "./node-server.ts";
-import { CONVERSATION_HEADER, LAST_SEQ_HEADER, NODE_FRAME_MAX_BYTES, NODE_SOCKET_PATH } from "./remote-protocol.ts";
+import {
+  CONVERSATION_HEADER,
+  LAST_SEQ_HEADER,
+  NODE_FRAME_MAX_BYTES,
+  NODE_SOCKET_PATH,
+  TERM_HEADER,
+} from "./remote-protocol.ts";
 
 type NodeHttpOptions = {
   hostname: string;
@@ -22,6 +28,9 @@ export function serveNode(node: NodeServer, options: NodeHttpOptions): Listener 
     return given !== undefined && sameSecret(given, secret);
   };
 
+  // A server that was overtaken without knowing must not take the rooms back.
+  let highestTerm = 0;
+
   const server = Bun.serve<Data>({
     hostname,
     port,
@@ -36,6 +45,9 @@ export function serveNode(node: NodeServer, options: NodeHttpOptions): Listener 
       [NODE_SOCKET_PATH]: (request: Request, server: Server<Data>) => {
         if (!isControlPlane(request)) return new Response("not the control plane's secret", { status: 401 });
         const { headers } = request;
+        const term = Number(headers.get(TERM_HEADER) ?? 0);
+        if (term < highestTerm) return new Response("another server leads since", { status: 409 });
+        highestTerm = term;
         const lastSeq = Number(headers.get(LAST_SEQ_HEADER) ?? 0);
         const data = { conversation: headers.get(CONVERSATION_HEADER) ?? crypto.randomUUID(), lastSeq };
         if (server.upgrade(request, { data })) return undefined;

@@ -6,6 +6,7 @@ import {
   type FromNode,
   LAST_SEQ_HEADER,
   NODE_SOCKET_PATH,
+  TERM_HEADER,
   type ToNode,
 } from "./remote-protocol.ts";
 
@@ -13,6 +14,8 @@ type RemoteLinkDeps = {
   serverName: string;
   internalUrl: string;
   secret: string;
+  /** 0 for a server that stands alone. */
+  term: number;
   timers: Timers;
   log: Log;
   /** Where the conversation stands, asked at every dial. */
@@ -41,7 +44,7 @@ const PING_EVERY_MS = 2_000;
 const SILENT_AFTER_MS = 6_000;
 
 export function openRemoteLink(deps: RemoteLinkDeps): RemoteLink {
-  const { serverName, internalUrl, secret, timers, log } = deps;
+  const { serverName, internalUrl, secret, term, timers, log } = deps;
   const url = new URL(NODE_SOCKET_PATH, internalUrl);
   const authorization = `Bearer ${secret}`;
   let socket: NodeSocket | null = null;
@@ -53,7 +56,12 @@ export function openRemoteLink(deps: RemoteLinkDeps): RemoteLink {
 
   function dial(): void {
     const { id, lastSeq } = deps.conversation();
-    const headers = { authorization, [CONVERSATION_HEADER]: id, [LAST_SEQ_HEADER]: String(lastSeq) };
+    const headers = {
+      authorization,
+      [CONVERSATION_HEADER]: id,
+      [LAST_SEQ_HEADER]: String(lastSeq),
+      [TERM_HEADER]: String(term),
+    };
     const dialled = new NodeSocket(url.href.replace(/^http/, "ws"), { headers });
     socket = dialled;
     let welcomed = false;
@@ -93,8 +101,13 @@ export function openRemoteLink(deps: RemoteLinkDeps): RemoteLink {
     let found: string | null = null;
     try {
       const signal = AbortSignal.timeout(DIAL_TIMEOUT_MS);
-      const { status } = await fetch(url, { headers: { authorization }, signal, keepalive: false });
+      const { status } = await fetch(url, {
+        headers: { authorization, [TERM_HEADER]: String(term) },
+        signal,
+        keepalive: false,
+      });
       if (status === 401) found = "it refuses the SFU_REGISTRATION_SECRET";
+      else if (status === 409) found = "it follows a server that leads since";
       else if (status !== 426) found = `it answers ${status}`;
     } catch (error) {
       const { code, message } = error as { code?: string; message?: string };

@@ -21,7 +21,7 @@ const SETTLE_MS = 3_000;
 /** Keeps a connection to every registered node that lives outside this process. */
 export function connectRemoteNodes(
   { bus, config, log, now, timers }: Runtime,
-  { fleet, nodes, secret }: { fleet: FleetService; nodes: MediaNodes; secret: string },
+  { fleet, nodes, secret, term = 0 }: { fleet: FleetService; nodes: MediaNodes; secret: string; term?: number },
 ): RemoteNodes {
   const links = new Map<string, { internalUrl: string; media: RemoteMedia }>();
   const placesListeners: ((places: MediaPlaces[]) => void)[] = [];
@@ -50,7 +50,7 @@ export function connectRemoteNodes(
       log.warn({ serverName }, "media node has an internalUrl that is none");
       return;
     }
-    const media = new RemoteMedia({ serverName, internalUrl, secret, timers, log, onPlaces: tellPlaces });
+    const media = new RemoteMedia({ serverName, internalUrl, secret, term, timers, log, onPlaces: tellPlaces });
     links.set(serverName, { internalUrl, media });
     nodes.add(serverName, media, internalUrl);
   }

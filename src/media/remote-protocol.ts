@@ -11,6 +11,8 @@ export const NODE_SOCKET_PATH = "/v1/media";
 /** Headers of the upgrade, beside `authorization: Bearer <SFU_REGISTRATION_SECRET>`. */
 export const CONVERSATION_HEADER = "stoa-conversation";
 export const LAST_SEQ_HEADER = "stoa-last-seq";
+/** Of servers that share a commit log: counts those that have led. One that was followed by another is refused. */
+export const TERM_HEADER = "stoa-term";
 
 /** Frames a node keeps for a control plane that is away: some minutes of a busy node. */
 export const NODE_RING_FRAMES = 8_192;

@@ -21,6 +21,8 @@ type RemoteMediaOptions = {
   internalUrl: string;
   /** What both sides know: SFU_REGISTRATION_SECRET. */
   secret: string;
+  /** 0 for a server that stands alone. */
+  term: number;
   timers: Timers;
   log: Log;
   /** The node has said where its media is. */

@@ -11,7 +11,7 @@ import {
 
 /** What several servers of one test share in place of a database. */
 export class SharedMemory {
-  readonly id = crypto.randomUUID();
+  id: string = crypto.randomUUID();
   secretFingerprint: string | null = null;
   readonly records = new Map<number, Uint8Array>();
   head = 0;
@@ -30,6 +30,13 @@ export function memoryLog(shared = new SharedMemory(), now: () => number = Date.
       shared.secretFingerprint ??= secretFingerprint;
       const { id, head, term, leader } = shared;
       return { id, head, term, leader, secretFingerprint: shared.secretFingerprint };
+    },
+    async known() {
+      return { head: shared.head, term: shared.term };
+    },
+    async reset() {
+      shared.records.clear();
+      Object.assign(shared, { id: crypto.randomUUID(), secretFingerprint: null, head: 0, forgotten: 0, term: 0 });
     },
     async append(position, record) {
       // Not at once, as with any other log.

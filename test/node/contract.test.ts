@@ -40,7 +40,7 @@ function serve(media: MediaNode, port = 0) {
 
 function reach(server: { port?: number }, secret = SECRET): RemoteMedia {
   const internalUrl = `http://127.0.0.1:${server.port}`;
-  const remote = new RemoteMedia({ serverName: "n", internalUrl, secret, timers: systemTimers, log });
+  const remote = new RemoteMedia({ serverName: "n", internalUrl, secret, term: 0, timers: systemTimers, log });
   cleanup.push(() => remote.close());
   return remote;
 }
@@ -229,4 +229,16 @@ describe("[media node] the connection to a node on another machine", () => {
     await Bun.sleep(300);
     expect(stranger.remote.connected).toBe(false);
   }, 20_000);
+});
+
+test("[contract 20] a node that has met the leader of a later term refuses the one before", async () => {
+  const server = serve(await embedded());
+  const ask = async (term?: string) => {
+    const headers = { authorization: `Bearer ${SECRET}`, ...(term === undefined ? {} : { "stoa-term": term }) };
+    return (await fetch(`http://127.0.0.1:${server.port}/v1/media`, { headers, keepalive: false })).status;
+  };
+  // 426: it would be let in, were it a WebSocket.
+  expect([await ask("2"), await ask("1"), await ask(), await ask("3"), await ask("2")]).toEqual([
+    426, 409, 409, 426, 409,
+  ]);
 });

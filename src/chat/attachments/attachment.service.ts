@@ -143,6 +143,12 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
       }
       const uploaderId = access.kind === "server" ? given(input.uploaderId) : access.userId;
       quota.require({ projectId: access.conversation.projectId, userId: uploaderId, bytes: input.size });
+      if (storages.current === "disk" && config.COMMIT_LOG_URL !== undefined) {
+        throw new ApiError(
+          "SVC_STORAGE_UNAVAILABLE",
+          "Servers that stand by for each other keep attachments in a bucket, and none is set (STORAGE_S3_BUCKET).",
+        );
+      }
       if (storages.current === "disk") quota.requireFree(input.size);
       const storage = storageAt(storages.current);
       const row: AttachmentRow = {

@@ -14,11 +14,9 @@ export function adminCommand(argv: readonly string[]): Command {
       const { config } = configFrom(options);
       if (!emailCheck.accepts(email)) throw new CommandFailure(`${email} is not ${emailCheck.expected}`, true);
       const password = await readPassword();
-      const { withServices } = await import("../data.ts");
-      await withServices(config, async ({ accounts, users }) => {
-        const user = users.show(await accounts.createOperator({ email, password, name: options.name }));
-        console.log(options.json ? JSON.stringify(user) : `Made the operator account ${user.email}.`);
-      });
+      const { operate } = await import("../data.ts");
+      const user = await operate(config, "admin create", { email, password, name: options.name });
+      console.log(options.json ? JSON.stringify(user) : `Made the operator account ${user.email}.`);
     });
 
   const reset = new Command("reset-password")
@@ -27,11 +25,9 @@ export function adminCommand(argv: readonly string[]): Command {
     .action(async (email: string, options) => {
       const { config } = configFrom(options);
       const password = await readPassword();
-      const { withServices } = await import("../data.ts");
-      await withServices(config, async ({ recovery }) => {
-        await recovery.setPassword(email, password);
-        console.log(`The password of ${email} is changed, and its sessions have ended.`);
-      });
+      const { operate } = await import("../data.ts");
+      await operate(config, "admin reset-password", { email, password });
+      console.log(`The password of ${email} is changed, and its sessions have ended.`);
     });
 
   return new Command("admin")

@@ -13,16 +13,14 @@ export function keysCommand(argv: readonly string[]): Command {
     .option("--json", "print the key and its record as JSON")
     .action(async (options) => {
       const { config } = configFrom(options);
-      const { withServices } = await import("../data.ts");
-      const { chooseProject } = await import("../project-choice.ts");
-      await withServices(config, async (services, { write }) => {
-        const environment = ENVIRONMENTS.find((name) => lower(name) === options.environment) ?? "DEVELOPMENT";
-        const record = await write((unit) => {
-          const { id } = chooseProject(unit, services, options.project, options.createProject === true);
-          return services.apiKeys.create(unit, id, { name: options.name, environment });
-        });
-        console.log(options.json ? JSON.stringify(record) : record.key);
+      const { operate } = await import("../data.ts");
+      const record = await operate(config, "keys create", {
+        project: options.project,
+        createProject: options.createProject === true,
+        name: options.name,
+        environment: ENVIRONMENTS.find((name) => lower(name) === options.environment) ?? "DEVELOPMENT",
       });
+      console.log(options.json ? JSON.stringify(record) : record.key);
     });
 
   const list = new Command("list")
@@ -31,24 +29,21 @@ export function keysCommand(argv: readonly string[]): Command {
     .option("--json", "as a JSON array")
     .action(async (options) => {
       const { config } = configFrom(options);
-      const { withServices } = await import("../data.ts");
-      const { keysOf } = await import("../project-choice.ts");
-      await withServices(config, async (services) => {
-        const keys = keysOf(services, options.project);
-        const rows = keys.map(({ publicId, name, environment, status, projectName, lastUsedAt }) => [
-          publicId,
-          projectName,
-          lower(environment),
-          lower(status),
-          lastUsedAt ?? "never used",
-          name,
-        ]);
-        console.log(
-          options.json
-            ? JSON.stringify(keys)
-            : table(["KEY", "PROJECT", "ENVIRONMENT", "STATUS", "LAST USED", "NAME"], rows),
-        );
-      });
+      const { operate } = await import("../data.ts");
+      const keys = await operate(config, "keys list", { project: options.project });
+      const rows = keys.map(({ publicId, name, environment, status, projectName, lastUsedAt }) => [
+        publicId,
+        projectName,
+        lower(environment),
+        lower(status),
+        lastUsedAt ?? "never used",
+        name,
+      ]);
+      console.log(
+        options.json
+          ? JSON.stringify(keys)
+          : table(["KEY", "PROJECT", "ENVIRONMENT", "STATUS", "LAST USED", "NAME"], rows),
+      );
     });
 
   const revoke = new Command("revoke")
@@ -56,13 +51,9 @@ export function keysCommand(argv: readonly string[]): Command {
     .argument("<key>", "its id or public id, as `keys list` shows it")
     .action(async (key: string, options) => {
       const { config } = configFrom(options);
-      const { withServices } = await import("../data.ts");
-      const { findKey } = await import("../project-choice.ts");
-      await withServices(config, async (services, { write }) => {
-        const { id, projectId, publicId } = findKey(services, key);
-        const { revoked } = await write((unit) => services.apiKeys.revoke(unit, projectId, id));
-        console.log(revoked ? `Revoked ${publicId}.` : `${publicId} was revoked already.`);
-      });
+      const { operate } = await import("../data.ts");
+      const { publicId, revoked } = await operate(config, "keys revoke", { key });
+      console.log(revoked ? `Revoked ${publicId}.` : `${publicId} was revoked already.`);
     });
 
   return new Command("keys")

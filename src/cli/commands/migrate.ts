@@ -1,11 +1,17 @@
 import { Command } from "commander";
 import { addConfigOptions, configFrom } from "../config-options.ts";
+import { CommandFailure } from "../failure.ts";
 
 export function migrateCommand(argv: readonly string[]): Command {
   const migrate = new Command("migrate")
     .description("bring the database up to date; a copy is made first, and `serve` does the same by itself")
     .action(async (options) => {
       const { config } = configFrom(options);
+      if (config.COMMIT_LOG_URL !== undefined) {
+        throw new CommandFailure(
+          "servers that share a commit log migrate by themselves: the first of a version to lead does.",
+        );
+      }
       const { openData } = await import("../boot.ts");
       const { closeRuntime } = await import("../../runtime.ts");
       await closeRuntime(openData(config));

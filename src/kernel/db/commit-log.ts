@@ -68,6 +68,8 @@ export type Leadership = {
 export type CommitLog = {
   /** Makes the log if there is none, with this secret; then whatever it is. */
   info(secretFingerprint: string): Promise<LogInfo>;
+  /** Where the log is, without making one. */
+  known(): Promise<Pick<LogInfo, "head" | "term"> | null>;
   /** Durable when it resolves; throws Overtaken when another wrote this position, LogAway when that cannot be told. */
   append(position: number, record: CommitRecord): Promise<void>;
   /** In order and without a gap; throws Forgotten when the first of them is gone. */
@@ -81,6 +83,8 @@ export type CommitLog = {
   leave(url: string): Promise<void>;
   members(): Promise<Member[]>;
   forgetUpTo(position: number): Promise<void>;
+  /** Forgets everything, its identity included. */
+  reset(): Promise<void>;
   close(): Promise<void>;
 };
 

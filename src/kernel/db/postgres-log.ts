@@ -142,6 +142,17 @@ export function postgresLog(url: string, options: PostgresLogOptions): CommitLog
       if (row.format !== FORMAT) throw new LogRefused("The commit log was made by a newer Stoa. Use that version.");
       return { ...row, head: Number(row.head), term: Number(row.term) };
     },
+    async known() {
+      const [table] = await ask<{ there: string | null }>("SELECT to_regclass('stoa_log_info')::text AS there");
+      if ((table?.there ?? null) === null) return null;
+      const [row] = await ask<{ head: string; term: string }>(
+        "SELECT term, greatest(forgotten, (SELECT coalesce(max(position), 0) FROM stoa_log)) AS head FROM stoa_log_info",
+      );
+      return row === undefined ? null : { head: Number(row.head), term: Number(row.term) };
+    },
+    async reset() {
+      await ask("DROP TABLE IF EXISTS stoa_log, stoa_log_info, stoa_members");
+    },
     async read(after, limit) {
       const rows = await ask<{ position: string; record: Uint8Array }>(
         "SELECT position, record FROM stoa_log WHERE position > $1 ORDER BY position LIMIT $2",

@@ -1,0 +1,74 @@
+import { Command } from "commander";
+import type { CommitLog } from "../../kernel/db/commit-log.ts";
+import { addConfigOptions, configFrom } from "../config-options.ts";
+import { CommandFailure } from "../failure.ts";
+import { table } from "../table.ts";
+
+const HELP = `
+Servers with one COMMIT_LOG_URL share a commit log: one of them leads, and the others hold the same data and take over
+within seconds. \`stoa manual standby\` tells how to set them up.`;
+
+export function clusterCommand(argv: readonly string[]): Command {
+  const show = new Command("show")
+    .description("the servers of the commit log, how far each is, and which one leads")
+    .option("--json", "as one JSON object")
+    .action(async (options) => {
+      const { config } = configFrom(options);
+      await withLog(config.COMMIT_LOG_URL, async (log) => {
+        const { showCluster } = await import("../../cluster/show.ts");
+        const { members, term } = await showCluster(log);
+        if (options.json) return console.log(JSON.stringify({ term, members }));
+        const rows = members.map(({ url, role, position, lag, version, silentMs }) => [
+          url,
+          role,
+          String(position),
+          String(lag),
+          version,
+          silentMs < 5_000 ? "now" : `${Math.round(silentMs / 1000)} s ago`,
+        ]);
+        console.log(
+          rows.length === 0
+            ? "No server is there."
+            : table(["SERVER", "ROLE", "POSITION", "LAG", "VERSION", "SEEN"], rows),
+        );
+      });
+    });
+
+  const reset = new Command("reset")
+    .description("empty the commit log, so that the next server to start begins it with its own data")
+    .option("--yes", "do it; servers that share the log must have stopped")
+    .action(async (options) => {
+      const { config } = configFrom(options);
+      await withLog(config.COMMIT_LOG_URL, async (log) => {
+        const { showCluster } = await import("../../cluster/show.ts");
+        const present = (await showCluster(log)).members.filter(({ silentMs }) => silentMs < 10_000);
+        if (present.length > 0) {
+          throw new CommandFailure(`${present.map(({ url }) => url).join(", ")} still runs. Stop every server first.`);
+        }
+        if (options.yes !== true) throw new CommandFailure("this forgets the whole log. Say so with --yes.", true);
+        await log.reset();
+        console.log("The commit log is empty. The next server to start begins it with its data.");
+      });
+    });
+
+  return new Command("cluster")
+    .description("servers that stand by for each other")
+    .addHelpText("after", HELP)
+    .addCommand(addConfigOptions(show, argv, ["COMMIT_LOG_URL"]), { isDefault: true })
+    .addCommand(addConfigOptions(reset, argv, ["COMMIT_LOG_URL"]));
+}
+
+async function withLog(url: string | undefined, work: (log: CommitLog) => Promise<void>): Promise<void> {
+  if (url === undefined) throw new CommandFailure("COMMIT_LOG_URL is not set: this server stands alone.", true);
+  const { postgresLog } = await import("../../kernel/db/postgres-log.ts");
+  const { createLog } = await import("../../kernel/log.ts");
+  const { systemTimers } = await import("../../kernel/timers.ts");
+  const log = postgresLog(url, { log: createLog({ level: "silent", format: "json" }), timers: systemTimers });
+  try {
+    await work(log);
+  } catch (error) {
+    throw (error as Error).name === "LogAway" ? new CommandFailure(`${(error as Error).message}.`) : error;
+  } finally {
+    await log.close();
+  }
+}
