@@ -1,0 +1,64 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type RunningStoa, startStoa } from "../../src/start/start-stoa.ts";
+import { type Installed, installPackage } from "./installed.ts";
+
+const NODE = "node@22.23.3";
+const DENO = "deno@2.9.6";
+
+let installed: Installed;
+let server: RunningStoa;
+beforeAll(async () => {
+  installed = await installPackage();
+  // In a folder of their own: npm removes what it did not install, through links as well.
+  const install = await installed.run(["npm", "install", "--no-audit", "--no-fund", "--prefix", "programs", NODE, DENO]);
+  if (install.code !== 0) throw new Error(install.output);
+  server = await startStoa();
+}, 180_000);
+afterAll(async () => {
+  installed.close();
+  await server.stop();
+});
+
+/** A backend that mints, a bot that speaks and one that listens: all that a program without a browser does. */
+const CALL = `
+import { join, tone } from "stoa/participant";
+import { Stoa } from "stoa/server";
+import process from "node:process";
+
+for (const entry of ["stoa", "stoa/client"]) await import(entry);
+const stoa = new Stoa({ url: process.env.STOA_URL, apiKey: process.env.STOA_API_KEY });
+const enter = async (user) => {
+  const { rtc } = await stoa.mintJoin({ room: process.argv[2], user });
+  return join(rtc.endpoint, rtc.token);
+};
+const [anna, ben] = [await enter("anna"), await enter("ben")];
+const heard = new Promise((resolve) => ben.on("audio", ({ identity, samples }) => samples.some(Boolean) && resolve(identity)));
+await anna.publishAudio(tone({ hz: 440 }));
+console.log("heard", await heard);
+for (const one of [anna, ben]) await one.close();
+const rooms = [];
+for await (const { name } of stoa.rooms.list()) rooms.push(name);
+console.log(rooms.includes(process.argv[2]));
+process.exit(0);
+`;
+
+test.each([
+  ["Node 20, or what is installed", ["node"]],
+  ["Node 22", ["programs/node_modules/.bin/node"]],
+  ["Deno", ["programs/node_modules/.bin/deno", "run", "--allow-all", "--quiet"]],
+  ["Bun", [process.execPath]],
+])(
+  "[21] the package works on %s: a backend, and two people without a browser",
+  async (name, command) => {
+    writeFileSync(join(installed.folder, "call.mjs"), CALL);
+    const room = name.replaceAll(/\W+/g, "-").toLowerCase();
+    const { output, code } = await installed.run([...command, "call.mjs", room], {
+      STOA_URL: server.url,
+      STOA_API_KEY: server.apiKey,
+    });
+    expect([output, code]).toEqual(["heard anna\ntrue\n", 0]);
+  },
+  120_000,
+);
