@@ -12,7 +12,16 @@ let server: RunningStoa;
 beforeAll(async () => {
   installed = await installPackage();
   // In a folder of their own: npm removes what it did not install, through links as well.
-  const install = await installed.run(["npm", "install", "--no-audit", "--no-fund", "--prefix", "programs", NODE, DENO]);
+  const install = await installed.run([
+    "npm",
+    "install",
+    "--no-audit",
+    "--no-fund",
+    "--prefix",
+    "programs",
+    NODE,
+    DENO,
+  ]);
   if (install.code !== 0) throw new Error(install.output);
   server = await startStoa();
 }, 180_000);

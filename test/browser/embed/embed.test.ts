@@ -161,6 +161,40 @@ test("[21] <stoa-live> shows a live stream to a viewer, with its chat, and says 
   expect(page.faults).toEqual([]);
 }, 60_000);
 
+test("[21] <stoa-chat> and <stoa-live> are clean to assistive technology at both widths, in light and dark", async () => {
+  const { conversation, chat: talk } = await stoa.mintJoin({ room: "clean", user: "emma" });
+  await stoa.messages.send(conversation.id, { text: "Welcome.", senderId: "emma" });
+  const stream = await stoa.liveStreams.create({ title: "Clean", hostIdentity: "host" });
+  await stoa.liveStreams.start(stream.id);
+  const host = await stoa.liveStreams.addHost(stream.id, { identity: "host" });
+  const bot = await enter(host.rtc.endpoint, host.rtc.token);
+  await bot.publishVideo(bars());
+  const chatTag = `<stoa-chat heading="Support" endpoint="${talk.endpoint}" token="${talk.token}" room="${conversation.id}"></stoa-chat>`;
+  for (const [name, viewport] of [
+    ["desktop", DESKTOP],
+    ["phone", PHONE],
+  ] as const) {
+    for (const colorScheme of ["light", "dark"] as const) {
+      const chatting = await open(chatTag, { ...viewport, colorScheme });
+      await chatting.getByText("Welcome.").waitFor();
+      expect(await accessibilityFaults(chatting)).toEqual([]);
+      await pictureOf(chatting, `chat-${name}-${colorScheme}`);
+      const identity = `viewer-${name}-${colorScheme}`;
+      const { rtc, chat } = await stoa.liveStreams.mintViewerToken(stream.id, { identity });
+      const watching = await open(
+        `<stoa-live stream="${stream.id}" room="${rtc.roomId}" endpoint="${rtc.endpoint}" token="${rtc.token}" chat-endpoint="${chat.endpoint}" chat-token="${chat.token}"></stoa-live>`,
+        { ...viewport, colorScheme },
+      );
+      await showing(watching, 1);
+      expect(await accessibilityFaults(watching)).toEqual([]);
+      await pictureOf(watching, `live-${name}-${colorScheme}`);
+      expect([...chatting.faults, ...watching.faults]).toEqual([]);
+      for (const page of [chatting, watching]) await page.context().close();
+    }
+  }
+  await bot.close();
+}, 180_000);
+
 test("a tag without its attributes says what it waits for, and joins when they come", async () => {
   const page = await open("<stoa-room></stoa-room>");
   await page.getByText("<stoa-room> waits for endpoint and token").waitFor();
