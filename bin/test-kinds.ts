@@ -17,6 +17,7 @@ const KINDS: Record<string, Kind> = {
   edge: { slow: true, notQuick: true },
   turn: { slow: true, notQuick: true },
   foreign: { slow: true, notQuick: true },
+  livekit: { slow: true, notQuick: true },
   standby: { slow: true, notQuick: true },
   recordings: { slow: true, notQuick: true },
   acme: { slow: true, notQuick: true },

@@ -24,6 +24,7 @@ const PACKAGES: Record<string, string[]> = {
     "gstreamer1.0-plugins-bad",
     "gstreamer1.0-plugins-ugly",
   ],
+  livekit: ["chromium", "firefox-esr", "nodejs"],
   networks: ["chromium"],
   recordings: ["ffmpeg"],
   standby: ["postgresql"],

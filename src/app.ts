@@ -26,6 +26,7 @@ import { webRoutes } from "./kernel/http/serving/web-assets.ts";
 import { SOCKET_OPTIONS } from "./kernel/socket/sockets.ts";
 import { VERSION } from "./kernel/version.ts";
 import { liveStreamsRoutes } from "./live-streams/routes.ts";
+import { livekitRoutes } from "./livekit-clients/routes.ts";
 import { observabilityRoutes } from "./observability/routes.ts";
 import { peopleRoutes } from "./people/routes.ts";
 import { playgroundRoutes } from "./playground/routes.ts";
@@ -126,6 +127,7 @@ export function createApp(deps: AppDeps) {
     .use(roomsRoutes(http, runtime, services))
     .use(fleetRoutes(http, runtime, services))
     .use(signalingRoutes(http, services))
+    .use(livekitRoutes(http, runtime, services))
     .use(chatApiRoutes(http, runtime, services))
     .use(liveStreamsRoutes(http, runtime, services))
     .use(callsRoutes(http, services.calls))

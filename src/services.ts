@@ -7,6 +7,7 @@ import { createFleet } from "./fleet/fleet.ts";
 import { createIdempotency } from "./kernel/http/idempotency.ts";
 import type { Tenant } from "./kernel/tenant.ts";
 import { createLiveStreams, streamRooms, waitingRooms } from "./live-streams/live-streams.ts";
+import { createLivekitClients } from "./livekit-clients/livekit-clients.ts";
 import { createMediaNodes, type MediaNodes } from "./media/nodes.ts";
 import { createObservability } from "./observability/observability.ts";
 import { createPeople } from "./people/people.ts";
@@ -32,6 +33,8 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
   const isWaitingRoom = waitingRooms(runtime);
   const signaling = createSignaling(runtime, { ...rooms, fleet, nodes, originPolicy, isArchived, isWaitingRoom });
   const { liveRooms } = signaling;
+  const { translation } = signaling;
+  const livekitClients = createLivekitClients(runtime, { ...rooms, ...projects, translation, originPolicy });
   const moderation = createModeration(runtime, { ...rooms, liveRooms });
   const requireOpenRoom = (tenant: Tenant, roomId: string) => void rooms.rooms.findActive({ ...tenant, roomId });
   const isCallOn = (roomId: string): boolean => calls.log.liveIn(roomId) !== undefined;
@@ -60,6 +63,7 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
     signaling,
     liveRooms,
     moderation,
+    livekitClients,
     ...chat,
     liveStreams,
     ...webhooks,

@@ -85,7 +85,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
         );
         announce(unit, call, at, {
           type: "call.participant_joined",
-          data: { ...subject(call), identity, connectionId, metadata: fact.metadata, at: iso(at) },
+          data: { ...subject(call), identity, connectionId, ...profileOf(fact), metadata: fact.metadata, at: iso(at) },
         });
       }),
     );
@@ -242,4 +242,8 @@ function recoveredCall({ id, publicId, projectId, environment, roomId, roomName 
 
 function subject({ publicId, roomId }: LiveCall): { callId: string; roomId: string } {
   return { callId: publicId, roomId };
+}
+
+function profileOf({ participantName, participantAttributes, participantKind }: RtcConnectionFact) {
+  return { name: participantName, attributes: participantAttributes, kind: participantKind };
 }

@@ -2,7 +2,7 @@ import type { ChatPersonal, ChatSignal } from "../protocol/chat.ts";
 import type { ChatEvent } from "../protocol/chat-events.ts";
 import type { AuditActionName, Environment, LiveStreamStatus } from "../protocol/enums.ts";
 import type { MediaTransport } from "../protocol/media-node.ts";
-import type { CallVerdict, Quality, Track } from "../protocol/room-records.ts";
+import type { CallVerdict, ParticipantKind, Quality, Track } from "../protocol/room-records.ts";
 import type { LeaveReason } from "../protocol/signaling.ts";
 import type { WebhookEventData, WebhookEventType } from "../protocol/webhook-events.ts";
 
@@ -46,6 +46,9 @@ type RtcConnectionSubject = {
   roomName: string;
   participantIdentity: string;
   metadata: string | null;
+  participantName: string | null;
+  participantAttributes: Record<string, string>;
+  participantKind: ParticipantKind;
   tokenId: string;
   serverName: string | null;
   sdk: string | null;

@@ -16,6 +16,7 @@ type KeyPurpose =
   | "refresh-token"
   | "webhook-secret"
   | "turn"
+  | "livekit-secret"
   | "erasure"
   | "cluster"
   | "media-nodes";

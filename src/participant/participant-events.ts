@@ -41,6 +41,9 @@ export type RemoteTrack = {
 export type RemoteParticipant = {
   identity: string;
   metadata: string | null;
+  name: string | null;
+  attributes: Readonly<Record<string, string>>;
+  kind: "standard" | "agent" | "ingress";
   joinedAt: string;
   tracks: readonly RemoteTrack[];
 };

@@ -100,10 +100,10 @@ export class Roster {
   }
 }
 
-function shown({ identity, metadata, joinedAt, tracks }: ParticipantRecord & { tracks: Track[] }): RemoteParticipant {
+function shown(record: ParticipantRecord & { tracks: Track[] }): RemoteParticipant {
+  const { identity, metadata, name, attributes, kind, joinedAt, tracks } = record;
   return {
-    identity,
-    metadata,
+    ...{ identity, metadata, name, attributes, kind },
     joinedAt,
     tracks: tracks.map(({ id, kind, source, muted }) => ({ id, kind, source, muted })),
   };

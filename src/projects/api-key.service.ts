@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { iso } from "../kernel/clock.ts";
 import type { Unit } from "../kernel/db/writer.ts";
 import { type Author, COMMAND_LINE } from "../kernel/facts.ts";
+import type { ApiKeyCaller } from "../kernel/http/callers.ts";
 import { randomBase62 } from "../kernel/ids.ts";
 import type { Environment } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
@@ -18,7 +19,7 @@ export function apiKeyService(runtime: Runtime) {
 
   const record = (
     unit: Unit,
-    action: "api_key.created" | "api_key.revoked",
+    action: "api_key.created" | "api_key.revoked" | "api_key.secret_shown",
     { id, publicId, projectId, environment }: ApiKeyRow,
     author: Author,
   ) =>
@@ -37,6 +38,24 @@ export function apiKeyService(runtime: Runtime) {
 
     list: store.list,
     show,
+
+    /** Signs tokens of LiveKit's form. Derived, so that nothing of it is stored and every key has one. */
+    signingSecret: (publicId: string): string => keyring.digest("livekit-secret", publicId),
+
+    /** Whose tokens those signed under this public id are; null for none that is in use. */
+    signer(publicId: string): ApiKeyCaller | null {
+      const row = store.findUsable(publicId);
+      if (!row) return null;
+      return { kind: "apiKey", keyId: row.id, publicId, projectId: row.projectId, environment: row.environment };
+    },
+
+    /** What whoever may make keys is shown of one; on record, like its making. */
+    showSigningSecret(unit: Unit, projectId: string, keyId: string, author: Author = COMMAND_LINE) {
+      const key = store.find(projectId, keyId);
+      if (!key || key.revokedAt !== null) throw new ApiError("SVC_API_KEY_NOT_FOUND");
+      record(unit, "api_key.secret_shown", key, author);
+      return { apiKey: key.publicId, apiSecret: keyring.digest("livekit-secret", key.publicId) };
+    },
 
     /** The only time that the whole key is known. */
     create(

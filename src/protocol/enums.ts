@@ -17,6 +17,7 @@ export const AUDIT_ACTIONS = [
   "project.archived",
   "api_key.created",
   "api_key.revoked",
+  "api_key.secret_shown",
   "member.added",
   "member.removed",
   "member.role_changed",

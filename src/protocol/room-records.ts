@@ -40,8 +40,33 @@ export type Permissions = Static<typeof Permissions>;
 export const ConnectionState = literals(CONNECTION_STATES);
 export type ConnectionState = Static<typeof ConnectionState>;
 
+export const DISPLAY_NAME_MAX_CHARACTERS = 128;
+/** Of all attributes of a participant together, as JSON. */
+export const ATTRIBUTES_MAX_BYTES = 16 * 1_024;
+const ATTRIBUTE_KEY_PATTERN = "^.{1,256}$";
+
+/** For people to read; the server counts code points, of which one takes up to two units. */
+export const DisplayName = Type.String({ maxLength: 2 * DISPLAY_NAME_MAX_CHARACTERS });
+export const Attributes = Type.Record(
+  Type.String({ pattern: ATTRIBUTE_KEY_PATTERN }),
+  Type.String({ maxLength: ATTRIBUTES_MAX_BYTES }),
+  { maxProperties: 256 },
+);
+/** A person or a program, an agent that answers people, or an encoder. */
+export const ParticipantKind = literals(["standard", "agent", "ingress"]);
+export type ParticipantKind = Static<typeof ParticipantKind>;
+
+/** What others see of a participant beside its identity and its metadata. */
+export const Profile = Type.Object({
+  name: Type.Union([Type.String(), Type.Null()]),
+  attributes: Type.Record(Type.String(), Type.String()),
+  kind: ParticipantKind,
+});
+export type Profile = Static<typeof Profile>;
+
 export const Participant = Type.Object({
   identity: Identity,
+  ...Profile.properties,
   connectionId: Type.String(),
   state: ConnectionState,
   permissions: Permissions,

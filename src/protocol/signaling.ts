@@ -2,7 +2,9 @@
 import { type Static, type TObject, type TProperties, Type } from "@sinclair/typebox";
 import { literals } from "./literals.ts";
 import {
+  Attributes,
   CallVerdict,
+  DisplayName,
   IceServer,
   Identity,
   Layer,
@@ -105,7 +107,12 @@ export const ClientFrames = {
     to: Type.Optional(To),
     payload: Type.String({ maxLength: DATA_SEND_MAX_BYTES }),
   }),
-  "participant.update": request("participant.update", { metadata: Type.Union([Metadata, Type.Null()]) }),
+  /** What is left out stays; attributes are merged, and an empty value takes its key away. */
+  "participant.update": request("participant.update", {
+    metadata: Type.Optional(Type.Union([Metadata, Type.Null()])),
+    name: Type.Optional(Type.Union([DisplayName, Type.Null()])),
+    attributes: Type.Optional(Attributes),
+  }),
   "room.leave": request("room.leave", {}),
   ping: Type.Object({ type: Type.Literal("ping"), id: Type.Optional(RequestId) }),
 } as const satisfies Record<string, TObject>;

@@ -3,6 +3,7 @@ import { type Static, type TObject, Type } from "@sinclair/typebox";
 import { Message, Ring } from "./chat-records.ts";
 import { literals } from "./literals.ts";
 import { Recording } from "./recordings.ts";
+import { Profile } from "./room-records.ts";
 
 const Text = Type.String();
 const NullableText = Type.Union([Type.String(), Type.Null()]);
@@ -63,7 +64,7 @@ export const WebhookPayloads = {
     at: Text,
   }),
   "call.started": Type.Object({ callId: Text, roomId: Text, roomName: Text, startedAt: Text }),
-  "call.participant_joined": Type.Object({ ...InCall, metadata: NullableText }),
+  "call.participant_joined": Type.Object({ ...InCall, ...Profile.properties, metadata: NullableText }),
   "call.participant_left": Type.Object({ ...InCall, reason: Text, durationMs: Type.Integer() }),
   "call.ended": Type.Object({
     ...{ callId: Text, roomId: Text, startedAt: Text, endedAt: Text, durationMs: Type.Integer() },

@@ -20,7 +20,12 @@ export type LiveRooms = {
   update(
     roomId: string,
     identity: string,
-    change: { permissions?: Permissions; metadata?: string | null },
+    change: {
+      permissions?: Permissions;
+      metadata?: string | null;
+      name?: string | null;
+      attributes?: Record<string, string>;
+    },
   ): Promise<Participant>;
   mute(roomId: string, identity: string, trackId: string): Promise<Track>;
   /** For development: a bad network between the media server and that participant. */

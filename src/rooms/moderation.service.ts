@@ -4,12 +4,19 @@ import { DATA_SEND_MAX_BYTES } from "../protocol/signaling.ts";
 import type { Runtime } from "../runtime.ts";
 import type { LiveRooms } from "./live-rooms.ts";
 import { resolvePermissions } from "./permissions.ts";
+import { checkedDisplayName } from "./profile.ts";
 import type { RoomRef, RoomService } from "./room.service.ts";
 import { checkedMetadata, type RtcTokenService } from "./rtc-token.service.ts";
 
 export type ModerationService = ReturnType<typeof moderationService>;
 
-type ParticipantChange = { permissions?: Partial<Permissions>; metadata?: string | null };
+type ParticipantChange = {
+  permissions?: Partial<Permissions>;
+  metadata?: string | null;
+  name?: string | null;
+  /** Merged: an empty value takes its key away. */
+  attributes?: Record<string, string>;
+};
 
 /** What servers and operators do to those who are in a room. */
 export function moderationService(
@@ -27,12 +34,14 @@ export function moderationService(
     async update(ref: RoomRef, identity: string, change: ParticipantChange): Promise<Participant> {
       const { id: roomId } = rooms.find(ref);
       const metadata = change.metadata === undefined ? undefined : checkedMetadata(change.metadata);
-      if (!change.permissions) return liveRooms.update(roomId, identity, { metadata });
+      const name = change.name === undefined ? undefined : checkedDisplayName(change.name);
+      const shown = { metadata, name, attributes: change.attributes };
+      if (!change.permissions) return liveRooms.update(roomId, identity, shown);
       const changed = change.permissions;
       const permissions = resolvePermissions(changed, liveRooms.permissionsOf(roomId, identity));
       // On record first: whoever reconnects in between must not get the old ones back.
       await write((unit) => rtcTokens.changePermissions(unit, roomId, identity, changed));
-      return liveRooms.update(roomId, identity, { permissions, metadata });
+      return liveRooms.update(roomId, identity, { permissions, ...shown });
     },
 
     mute: (ref: RoomRef, identity: string, trackId: string): Promise<Track> =>

@@ -2,7 +2,7 @@ import { Elysia, t } from "elysia";
 import type { Http } from "../kernel/http/http.ts";
 import { documented } from "../kernel/http/reference/docs.ts";
 import { Identity, nullable } from "../kernel/http/schema.ts";
-import { Participant, Track } from "../protocol/room-records.ts";
+import { Attributes, DisplayName, Participant, Track } from "../protocol/room-records.ts";
 import { DATA_SEND_MAX_BYTES } from "../protocol/signaling.ts";
 import type { ModerationService } from "./moderation.service.ts";
 import { MuteTrack } from "./room.schema.ts";
@@ -26,11 +26,15 @@ export const participantRoutes = ({ guards }: Http, moderation: ModerationServic
       "/participants/:identity",
       ({ caller, params, body }) => moderation.update({ ...caller, roomId: params.id }, params.identity, body),
       {
-        ...documented("Change a participant's permissions (merged) or metadata, live", [...NOT_THERE]),
+        ...documented("Change a participant's permissions and attributes (merged), name or metadata, live", [
+          ...NOT_THERE,
+        ]),
         beforeHandle: refuseUnknownPermissions,
         body: t.Object({
           permissions: t.Optional(RtcTokenPermissions),
           metadata: t.Optional(nullable(t.String({ maxLength: 2_048 }))),
+          name: t.Optional(nullable(DisplayName)),
+          attributes: t.Optional(Attributes),
         }),
         response: { 200: Participant },
       },

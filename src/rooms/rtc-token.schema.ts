@@ -1,7 +1,7 @@
 import { t } from "elysia";
 import { refuseUnknownFields } from "../kernel/http/body.ts";
 import { Identity, nullable, Timestamp, wholeNumber } from "../kernel/http/schema.ts";
-import { IceServer, Permissions } from "../protocol/room-records.ts";
+import { Attributes, IceServer, ParticipantKind, Permissions, Profile } from "../protocol/room-records.ts";
 
 /** What a participant may do; fields that are left out take the default. */
 export const RtcTokenPermissions = t.Object({
@@ -23,6 +23,9 @@ export const MintRtcToken = t.Object({
   ttlSeconds: t.Optional(wholeNumber({ min: 30, max: 21_600 })),
   // Counted in code points by the service; this bound only keeps it from counting megabytes.
   metadata: t.Optional(t.String({ maxLength: 2_048, description: "At most 1024 characters, handed to every client" })),
+  name: t.Optional(t.String({ maxLength: 256, description: "For people to read: any text of at most 128 characters" })),
+  attributes: t.Optional(Attributes),
+  kind: t.Optional(ParticipantKind),
 });
 
 export const MintTestToken = t.Object({ participantIdentity: t.Optional(Identity) });
@@ -37,6 +40,7 @@ export const RtcToken = t.Object({
   participantIdentity: t.String(),
   permissions: Permissions,
   metadata: nullable(t.String()),
+  ...Profile.properties,
   expiresAt: Timestamp,
   createdAt: Timestamp,
 });

@@ -1,10 +1,11 @@
 import { iso } from "../kernel/clock.ts";
 import type { Unit } from "../kernel/db/writer.ts";
 import { ApiError, invalid } from "../protocol/errors.ts";
-import type { Permissions } from "../protocol/room-records.ts";
+import type { Permissions, Profile } from "../protocol/room-records.ts";
 import type { Runtime } from "../runtime.ts";
 import { iceServersFor } from "./ice-servers.ts";
 import { resolvePermissions } from "./permissions.ts";
+import { checkedDisplayName, mergedAttributes, NO_PROFILE } from "./profile.ts";
 import type { RoomRef, RoomService } from "./room.service.ts";
 import { createRtcTokenVerifier } from "./rtc-token.verify.ts";
 import { participantPermissionStore } from "./store/participant-permission.store.ts";
@@ -18,7 +19,7 @@ export type MintRtcToken = {
   permissions?: Partial<Permissions>;
   ttlSeconds?: number;
   metadata?: string;
-};
+} & Partial<Profile>;
 
 /** A token that is on record but not signed yet: signing waits, and a unit of work must not. */
 export type RtcGrant = {
@@ -27,6 +28,7 @@ export type RtcGrant = {
   participantIdentity: string;
   permissions: Permissions;
   metadata: string | null;
+  profile: Profile;
   createdAt: number;
   expiresAt: number;
 };
@@ -76,6 +78,11 @@ export function rtcTokenService(runtime: Runtime, { rooms, mayMint, isArchived }
         participantIdentity: input.participantIdentity,
         permissions: resolvePermissions(input.permissions),
         metadata: checkedMetadata(input.metadata ?? null),
+        profile: {
+          name: checkedDisplayName(input.name ?? null),
+          attributes: mergedAttributes({}, input.attributes ?? {}),
+          kind: input.kind ?? NO_PROFILE.kind,
+        },
         createdAt,
         expiresAt: createdAt + ttlSeconds * 1000,
       };
@@ -83,9 +90,23 @@ export function rtcTokenService(runtime: Runtime, { rooms, mayMint, isArchived }
       return grant;
     },
 
+    /**
+     * Puts a token on record that somebody else has signed, at its first use: from then on it is revoked, and its holder
+     * removed, as with any other. Again: no effect.
+     */
+    adopt(unit: Unit, ref: RoomRef, token: { tokenId: string; participantIdentity: string; expiresAt: number }): void {
+      const room = rooms.findActive(ref);
+      if (store.find(token.tokenId)) return;
+      if (!mayMint(room.projectId)) throw new ApiError("SVC_USAGE_LIMIT_EXCEEDED");
+      const { tokenId: id, participantIdentity, expiresAt } = token;
+      store.insert(unit, { id, roomId: room.id, participantIdentity, createdAt: now(), expiresAt });
+    },
+
+    isKnown: (tokenId: string): boolean => store.find(tokenId) !== undefined,
+
     /** `publicUrl` is where this client reaches the server. */
     async sign(grant: RtcGrant, publicUrl: string) {
-      const { tokenId, room, participantIdentity, permissions, metadata, createdAt, expiresAt } = grant;
+      const { tokenId, room, participantIdentity, permissions, metadata, profile, createdAt, expiresAt } = grant;
       const claims = {
         sub: participantIdentity,
         projectId: room.projectId,
@@ -93,6 +114,7 @@ export function rtcTokenService(runtime: Runtime, { rooms, mayMint, isArchived }
         roomId: room.id,
         permissions,
         metadata,
+        profile,
       };
       return {
         token: await jwt.sign("rtc-token", tokenId, claims, expiresAt),
@@ -104,6 +126,7 @@ export function rtcTokenService(runtime: Runtime, { rooms, mayMint, isArchived }
         participantIdentity,
         permissions,
         metadata,
+        ...profile,
         expiresAt: iso(expiresAt),
         createdAt: iso(createdAt),
       };

@@ -3,9 +3,10 @@ import { tokensValidFrom } from "../kernel/installation.ts";
 import type { Claims } from "../kernel/jwt.ts";
 import type { Environment } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
-import type { Permissions } from "../protocol/room-records.ts";
+import type { Permissions, Profile } from "../protocol/room-records.ts";
 import type { Runtime } from "../runtime.ts";
 import { resolvePermissions } from "./permissions.ts";
+import { NO_PROFILE } from "./profile.ts";
 import type { rtcTokenStore } from "./store/rtc-token.store.ts";
 
 type RtcTokenVerifier = {
@@ -44,6 +45,7 @@ export function createRtcTokenVerifier(
       // Ours by its signature; one of an earlier version may lack a name.
       permissions: held(row.roomId, row.participantIdentity, resolvePermissions(claims.permissions as Permissions)),
       metadata: typeof claims.metadata === "string" ? claims.metadata : null,
+      profile: { ...NO_PROFILE, ...(claims.profile as Partial<Profile> | undefined) },
       expiresAt: claims.exp * 1000,
     };
     if (row.revokedAt !== null) throw new RevokedRtcToken(caller);

@@ -35,6 +35,7 @@ type SignalingDeps = {
 };
 
 export type Signaling = ReturnType<typeof createSignaling>;
+export type Translation = Signaling["translation"];
 
 /** The RTC sockets and everyone who is in a room through them. */
 export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
@@ -101,6 +102,9 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
 
   return {
     liveRooms: createLiveRooms(registry, membership),
+
+    /** For clients that speak another protocol: the same rooms, behind a translator. */
+    translation: { registry, membership, join, requests, turnedAway: socketDeps.turnedAway, watch },
     whip: createWhip(runtime, { registry, membership, join, turnedAway: socketDeps.turnedAway }),
 
     connect(socket: Socket | TopicSocket, request: SocketRequest): SocketEvents {

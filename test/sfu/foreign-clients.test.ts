@@ -100,6 +100,11 @@ describe("for clients of another protocol", () => {
     await receiver.negotiate([], [{ mid: "0", trackId: TRACK }]);
     await connected;
     expect(receiver.outgoing).not.toBeNull();
+    // What is offered next names it no more, and changes nothing.
+    named = false;
+    const { remote } = receiver;
+    await receiver.negotiate([], [{ mid: "0", trackId: TRACK }]);
+    expect(receiver.remote).toEqual(remote);
     receiver.close();
   });
 });

@@ -24,6 +24,7 @@ describe("[signaling] room.join", () => {
       room: { id: roomId, name: "stage", recording: false },
       participant: {
         identity: "ada",
+        ...{ name: null, attributes: {}, kind: "standard" },
         connectionId: expect.any(String),
         state: "CONNECTED",
         permissions: ada.ack.permissions,

@@ -45,6 +45,11 @@ export const mediaVariables = {
     { min: 1, max: 3600 },
     "Seconds without a heartbeat after which a media node counts as unhealthy.",
   ),
+  LIVEKIT_CLIENTS: choice(
+    "on",
+    ["on", "off"],
+    "Whether LiveKit's client SDKs may join rooms, at /rtc, /agent and /twirp, with tokens signed by an API key's signing secret.",
+  ),
   TURN_URLS: list([], turnUrl, "TURN servers handed to clients. Needs TURN_SECRET."),
   TURN_SECRET: secret(lengthBetween(1, 512), "Shared secret of the TURN servers (static-auth-secret)."),
   SIGNALING_MAX_PARTICIPANTS_PER_ROOM: integer(50, { min: 1, max: 10_000 }, "Participants in one room."),

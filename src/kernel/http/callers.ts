@@ -1,4 +1,5 @@
 import type { ChatScope, Environment } from "../../protocol/enums.ts";
+import type { Profile } from "../../protocol/room-records.ts";
 import type { Author } from "../facts.ts";
 import type { RequestInfo } from "./request-info.ts";
 
@@ -51,6 +52,9 @@ export type RtcTokenCaller = {
   participantIdentity: string;
   permissions: RtcPermissions;
   metadata: string | null;
+  profile: Profile;
+  /** Others hear nothing of it; it only watches. */
+  hidden?: boolean;
   expiresAt: number;
 };
 

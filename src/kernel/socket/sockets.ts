@@ -8,14 +8,15 @@ export type Socket = {
 
 /** What the network's own socket can do besides: be one of many readers of a topic, and be pinged. */
 export type TopicSocket = Socket & {
+  sendBytes(data: Uint8Array): void;
   ping(): void;
   subscribe(topic: string): void;
   unsubscribe(topic: string): void;
 };
 
 export type SocketEvents = {
-  /** `text` is null for a binary frame. */
-  received(text: string | null, bytes: number): void;
+  /** `text` is null for a binary frame, which only some protocols read. */
+  received(text: string | null, bytes: number, binary?: Buffer): void;
   /** The other side answered a ping. */
   answered?(): void;
   closed(code: number): void;
@@ -35,7 +36,7 @@ export const SOCKET_OPTIONS = {
 
 /** What is used of the runtime's own socket. */
 export type NetworkSocket = {
-  send(text: string): unknown;
+  send(data: string | Uint8Array): unknown;
   close(code: number, reason: string): void;
   ping(): unknown;
   subscribe(topic: string): void;
@@ -92,6 +93,7 @@ export function createSockets(isStale: (() => boolean) | null = null) {
           count(server, 1);
           events = opened({
             send: (text) => void ws.send(text),
+            sendBytes: (data) => void ws.send(data),
             close: (code, reason) => ws.close(code, reason),
             ping: () => void ws.ping(),
             subscribe: (topic) => ws.subscribe(topic),
@@ -104,7 +106,7 @@ export function createSockets(isStale: (() => boolean) | null = null) {
         message(ws, message) {
           if (isStale?.()) return ws.close(SERVICE_RESTART, "another server may lead");
           if (typeof message === "string") events?.received(message, Buffer.byteLength(message));
-          else events?.received(null, message.byteLength);
+          else events?.received(null, message.byteLength, message);
         },
         pong: () => events?.answered?.(),
         close(_ws, code) {

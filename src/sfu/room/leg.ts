@@ -25,13 +25,17 @@ export class Leg {
     this.#events = events;
   }
 
-  /** Another `o=` session or certificate is another peer connection of the client: it starts from nothing. */
+  /**
+   * Another `o=` session or certificate is another peer connection of the client: it starts from nothing. An offer that names
+   * no certificate leaves that to the next.
+   */
   offered(offer: Offer): Connection {
     const before = this.#offer;
     const same =
       this.connection !== null &&
       before?.sessionId === offer.sessionId &&
-      before.fingerprints.every((old) => offer.fingerprints.some((fresh) => fresh.value === old.value));
+      (offer.fingerprints.length === 0 ||
+        before.fingerprints.every((old) => offer.fingerprints.some((fresh) => fresh.value === old.value)));
     this.#offer = offer;
     const theirs = { ufrag: offer.iceUfrag, pwd: offer.icePwd };
     if (same && this.connection) {

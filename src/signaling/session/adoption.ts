@@ -3,6 +3,7 @@ import type { MediaNodes } from "../../media/nodes.ts";
 import type { Placements } from "../../media/placement.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { MediaNode, ParticipantSnapshot, RoomSnapshot } from "../../protocol/media-node.ts";
+import { NO_PROFILE } from "../../rooms/profile.ts";
 import type { RoomService } from "../../rooms/room.service.ts";
 import type { RtcTokenService } from "../../rooms/rtc-token.service.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -65,6 +66,8 @@ export function createAdoption({ log, now }: Runtime, deps: AdoptionDeps) {
     const { connectionId, tokenId, joinedAt, resumeToken, permissions, metadata, client } = record;
     return {
       ...{ connectionId, tokenId, joinedAt, resumeToken, permissions, metadata, client },
+      ...(record.profile ?? NO_PROFILE),
+      hidden: record.hidden ?? false,
       id: participant.participantId,
       room,
       identity: participant.identity,
@@ -72,7 +75,7 @@ export function createAdoption({ log, now }: Runtime, deps: AdoptionDeps) {
       pushes: createPushes(now()),
       link: { state: "joining" },
       waiting: !permissions.publish && isWaitingRoom(room.id),
-      announced: true,
+      announced: !record.hidden,
       cancelAnnouncement: () => {},
       wantsMedia: participant.state !== "new",
       media: participant.state,

@@ -75,6 +75,8 @@ export function createJoin({ config, ids, now }: Runtime, deps: JoinDeps) {
       resumeToken: newResumeToken(),
       permissions,
       metadata: caller.metadata,
+      ...caller.profile,
+      hidden: caller.hidden ?? false,
       waiting: !permissions.publish && isWaitingRoom(room.id),
       announced: earlier?.announced ?? false,
       cancelAnnouncement: () => {},

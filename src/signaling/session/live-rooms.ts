@@ -2,6 +2,7 @@ import { ApiError } from "../../protocol/errors.ts";
 import { MediaError, type MediaNode } from "../../protocol/media-node.ts";
 import type { LiveParticipant, Track } from "../../protocol/room-records.ts";
 import type { LiveRooms } from "../../rooms/live-rooms.ts";
+import { mergedAttributes } from "../../rooms/profile.ts";
 import type { RoomPresence } from "../../rooms/room.service.ts";
 import type { Membership } from "./membership.ts";
 import type { Registry } from "./registry.ts";
@@ -65,8 +66,9 @@ export function createLiveRooms(registry: Registry, membership: Membership): Liv
         .flatMap(({ id, sessions }) => (sessions.has(identity) ? [id] : [])),
     permissionsOf: (roomId, identity) => find(roomId, identity).permissions,
 
-    async update(roomId, identity, { permissions, metadata }) {
+    async update(roomId, identity, { permissions, metadata, name, attributes }) {
       const session = find(roomId, identity);
+      const merged = attributes && mergedAttributes(session.attributes, attributes);
       if (permissions) {
         const atNode = permissionsAtNode({ ...session, permissions });
         await asking(nodeOf(session).setPermissions({ ...refOf(session), permissions: atNode }));
@@ -74,6 +76,8 @@ export function createLiveRooms(registry: Registry, membership: Membership): Liv
         membership.push(session, { type: "permissions.changed", permissions });
       }
       if (metadata !== undefined) session.metadata = metadata;
+      if (name !== undefined) session.name = name;
+      if (merged) session.attributes = merged;
       membership.update(session);
       return participantOf(session);
     },

@@ -48,6 +48,9 @@ export function createMembership(
       roomName: room.name,
       participantIdentity: session.identity,
       metadata: session.metadata,
+      participantName: session.name,
+      participantAttributes: session.attributes,
+      participantKind: session.kind,
       tokenId: session.tokenId,
       serverName: room.placed?.serverName ?? null,
       sdk: client.sdk,
@@ -89,7 +92,7 @@ export function createMembership(
 
   function announce(session: RtcSession): void {
     session.cancelAnnouncement();
-    if (session.announced || session.link.state === "left") return;
+    if (session.announced || session.hidden || session.link.state === "left") return;
     session.announced = true;
     broadcast(session.room, { type: "participant.joined", participant: participantOf(session) }, session);
   }

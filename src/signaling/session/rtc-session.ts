@@ -4,7 +4,7 @@ import type { Socket } from "../../kernel/socket/sockets.ts";
 import type { Placed } from "../../media/placement.ts";
 import type { Environment } from "../../protocol/enums.ts";
 import type { MediaState, TransportStats } from "../../protocol/media-node.ts";
-import type { ConnectionState, Participant, Permissions, Track } from "../../protocol/room-records.ts";
+import type { ConnectionState, Participant, ParticipantKind, Permissions, Track } from "../../protocol/room-records.ts";
 import type { LeaveReason } from "../../protocol/signaling.ts";
 
 /** How a session reaches its client. Only `attached` can be spoken to; `left` is the end. */
@@ -40,6 +40,11 @@ export type RtcSession = {
   resumeToken: string;
   permissions: Permissions;
   metadata: string | null;
+  name: string | null;
+  attributes: Record<string, string>;
+  readonly kind: ParticipantKind;
+  /** Others never hear of it. */
+  readonly hidden: boolean;
   /** A viewer before the start of the live stream: gets no media yet. */
   waiting: boolean;
   /** Others know of this participant. */
@@ -92,6 +97,7 @@ const MEDIA_STATES: Record<MediaState, ConnectionState> = {
 export function participantOf(session: RtcSession): Participant {
   return {
     identity: session.identity,
+    ...{ name: session.name, attributes: session.attributes, kind: session.kind },
     connectionId: session.connectionId,
     state: stateOf(session),
     permissions: session.permissions,

@@ -1,6 +1,6 @@
 import type { Environment } from "../../protocol/enums.ts";
 import type { MediaNode } from "../../protocol/media-node.ts";
-import type { Permissions } from "../../protocol/room-records.ts";
+import type { Permissions, Profile } from "../../protocol/room-records.ts";
 import type { Client, RtcSession } from "./rtc-session.ts";
 import { permissionsAtNode } from "./waiting-viewer.ts";
 
@@ -14,15 +14,20 @@ export type SessionRecord = {
   resumeToken: string;
   permissions: Permissions;
   metadata: string | null;
+  /** Not known to a process of an earlier version. */
+  profile?: Profile;
+  hidden?: boolean;
   client: Client;
   headless: boolean;
 };
 
 function recordOf({ room, link, ...session }: RtcSession): string {
   const { connectionId, tokenId, joinedAt, resumeToken, permissions, metadata, client } = session;
+  const { name, attributes, kind, hidden } = session;
   const record: SessionRecord = {
     ...{ projectId: room.projectId, environment: room.environment },
     ...{ connectionId, tokenId, joinedAt, resumeToken, permissions, metadata, client },
+    ...{ profile: { name, attributes, kind }, hidden },
     headless: link.state === "headless",
   };
   return JSON.stringify(record);

@@ -33,9 +33,9 @@ export function watchHalfOpen(runtime: Runtime) {
       entry.heardAt = now();
     };
     return {
-      received(text, bytes) {
+      received(text, bytes, binary) {
         heard();
-        events.received(text, bytes);
+        events.received(text, bytes, binary);
       },
       answered: heard,
       closed(code) {

@@ -7,6 +7,7 @@ import {
   type ClientFrameType,
   DATA_SEND_MAX_BYTES,
 } from "../../protocol/signaling.ts";
+import { checkedDisplayName, mergedAttributes } from "../../rooms/profile.ts";
 import { checkedMetadata } from "../../rooms/rtc-token.service.ts";
 import type { Membership } from "../session/membership.ts";
 import type { RtcSession } from "../session/rtc-session.ts";
@@ -67,9 +68,14 @@ export function createRequests(membership: Membership): Requests {
       return {};
     },
 
-    "participant.update"(session, { metadata }) {
+    "participant.update"(session, { metadata, name, attributes }) {
       if (!session.permissions.updateMetadata) throw denied("replace its metadata");
-      session.metadata = checkedMetadata(metadata);
+      const checked = {
+        metadata: metadata === undefined ? session.metadata : checkedMetadata(metadata),
+        name: name === undefined ? session.name : checkedDisplayName(name),
+        attributes: mergedAttributes(session.attributes, attributes ?? {}),
+      };
+      Object.assign(session, checked);
       membership.update(session);
       return {};
     },

@@ -44,7 +44,10 @@ export function createWhip(runtime: Runtime, { registry, membership, join, turne
         const away = turnedAway(client.ipAddress);
         if (away) throw away;
         const connectionId = `${kind}-${runtime.ids.uuid()}`;
-        const { session } = await join.join(caller, { connectionId }, client, () => false);
+        // An encoder, whatever its token calls it: nobody is there to be spoken to.
+        const entering =
+          kind === "whip" ? { ...caller, profile: { ...caller.profile, kind: "ingress" as const } } : caller;
+        const { session } = await join.join(entering, { connectionId }, client, () => false);
         session.link = { state: "headless" };
         membership.remember(session);
         session.wantsMedia = true;

@@ -30,6 +30,10 @@ export class LocalParticipant {
   identity = "";
   /** What the others see of you beside your identity: what your backend has signed, or `setMetadata`. */
   metadata: string | null = null;
+  /** For people to read, as your backend has signed it. */
+  name: string | null = null;
+  /** What the others see of you by name, as your backend has signed it. */
+  attributes: Readonly<Record<string, string>> = {};
   /** What the token allows; null before the room is joined. */
   permissions: Permissions | null = null;
   readonly #deps: LocalDeps;

@@ -1,4 +1,4 @@
-import type { Participant, Quality } from "../../../src/protocol/room-records.ts";
+import type { Participant, ParticipantKind, Quality } from "../../../src/protocol/room-records.ts";
 import type { RemoteTrack } from "./remote-track.ts";
 
 /** Somebody else in the room. */
@@ -7,6 +7,12 @@ export class RemoteParticipant {
   readonly identity: string;
   /** What is known of them beside their identity. */
   metadata: string | null;
+  /** For people to read; null when their token names none. */
+  name: string | null;
+  /** What is known of them, by name; merged on a change. */
+  attributes: Readonly<Record<string, string>>;
+  /** A person or a program, an agent, or an encoder (`ingress`). */
+  readonly kind: ParticipantKind;
   /** ISO 8601. */
   joinedAt: string;
   /** How their connection fares; null until it was measured. */
@@ -17,9 +23,12 @@ export class RemoteParticipant {
   readonly tracks = new Map<string, RemoteTrack>();
 
   /** @internal */
-  constructor({ identity, metadata, joinedAt }: Participant) {
+  constructor({ identity, metadata, name, attributes, kind, joinedAt }: Participant) {
     this.identity = identity;
     this.metadata = metadata;
+    this.name = name;
+    this.attributes = attributes;
+    this.kind = kind;
     this.joinedAt = joinedAt;
   }
 

@@ -27,7 +27,7 @@ export type RoomEvents = {
   participantJoined: [participant: RemoteParticipant];
   /** `reason`: left, timeout, removed, … */
   participantLeft: [participant: RemoteParticipant, reason: string];
-  /** Their metadata has changed. */
+  /** Their metadata, name or attributes have changed. */
   participantUpdated: [participant: RemoteParticipant];
   /** Somebody publishes a track; it is subscribed by itself unless `autoSubscribe` is off. */
   trackPublished: [track: RemoteTrack, participant: RemoteParticipant];

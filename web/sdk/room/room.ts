@@ -148,8 +148,8 @@ export class Room extends Emitter<RoomEvents> {
     this.name = ack.room.name;
     this.serverName = ack.serverName;
     this.#recordingIs(ack.room.recording);
-    const { identity, metadata } = ack.participant;
-    Object.assign(this.localParticipant, { identity, metadata, permissions: ack.permissions });
+    const { identity, metadata, name, attributes } = ack.participant;
+    Object.assign(this.localParticipant, { identity, metadata, name, attributes, permissions: ack.permissions });
     if (how !== "resumed") this.#roster.adopt(ack.participants, identity);
     if (how === "new") {
       this.#telemetry.record("connected");

@@ -79,9 +79,11 @@ export class Roster {
     if (record.identity === this.#self) return;
     const known = this.participants.get(record.identity);
     const participant = known ?? new RemoteParticipant(record);
-    const changed = known !== undefined && known.metadata !== record.metadata;
+    const changed = known !== undefined && shownOf(known) !== shownOf(record);
     this.participants.set(record.identity, participant);
     participant.metadata = record.metadata;
+    participant.name = record.name;
+    participant.attributes = record.attributes;
     if (!known) this.#events.emit("participantJoined", participant);
     else if (changed) this.#events.emit("participantUpdated", participant);
     const published = new Set(record.tracks.map(({ id }) => id));
@@ -138,4 +140,8 @@ export class Roster {
     }
     this.#events.emit("activeSpeakersChanged", speakers);
   }
+}
+
+function shownOf({ metadata, name, attributes }: Pick<Participant, "metadata" | "name" | "attributes">): string {
+  return JSON.stringify([metadata, name, attributes]);
 }

@@ -1,0 +1,103 @@
+import { gunzipSync } from "node:zlib";
+import {
+  type AddTrackRequest,
+  ClientInfo,
+  ClientInfo_SDK,
+  JoinRequest,
+  type SessionDescription,
+  WrappedJoinRequest,
+  WrappedJoinRequest_Compression,
+} from "@livekit/protocol";
+import { SDP_MAX_BYTES } from "../protocol/signaling.ts";
+import { Refused } from "./refused.ts";
+import { sessionIdOf } from "./sids.ts";
+
+/** How a client sends and receives: on one peer connection that it offers, or on two of which we offer the second. */
+export type Connections = "one" | "two";
+
+export type Arrival = {
+  connections: Connections;
+  token: string | null;
+  client: ClientInfo;
+  autoSubscribe: boolean;
+  /** The session it wants to go on with. */
+  resumes: string | null;
+  isReconnect: boolean;
+  offer: SessionDescription | null;
+  tracks: AddTrackRequest[];
+};
+
+const BEARER = /^Bearer ([\x21-\x7e]+)$/i;
+
+/** Everything that the address of a socket says. Throws `Refused` for what cannot be read. */
+export function readArrival(request: Request, connections: Connections): Arrival {
+  const { searchParams: query } = new URL(request.url);
+  const bearer = BEARER.exec(request.headers.get("authorization") ?? "")?.[1];
+  const token = query.get("access_token") ?? bearer ?? null;
+  const packed = query.get("join_request");
+  if (packed === null) return { ...plainArrival(query), connections, token };
+  const joining = unpack(packed);
+  return {
+    connections,
+    token,
+    client: joining.clientInfo ?? new ClientInfo(),
+    autoSubscribe: joining.connectionSettings?.autoSubscribe ?? true,
+    resumes: joining.reconnect ? sessionIdOf(joining.participantSid) : null,
+    isReconnect: joining.reconnect,
+    offer: joining.publisherOffer ?? null,
+    tracks: joining.addTrackRequests,
+  };
+}
+
+function unpack(packed: string): JoinRequest {
+  try {
+    const wrapped = WrappedJoinRequest.fromBinary(Buffer.from(packed, "base64url"));
+    const bytes =
+      wrapped.compression === WrappedJoinRequest_Compression.GZIP
+        ? gunzipSync(wrapped.joinRequest, { maxOutputLength: 2 * SDP_MAX_BYTES })
+        : wrapped.joinRequest;
+    return JoinRequest.fromBinary(bytes);
+  } catch {
+    throw new Refused(400, "join_request cannot be read");
+  }
+}
+
+/** By name, as clients write themselves into an address. */
+const SDKS: Record<string, ClientInfo_SDK> = {
+  js: ClientInfo_SDK.JS,
+  swift: ClientInfo_SDK.SWIFT,
+  android: ClientInfo_SDK.ANDROID,
+  flutter: ClientInfo_SDK.FLUTTER,
+  go: ClientInfo_SDK.GO,
+  unity: ClientInfo_SDK.UNITY,
+  reactnative: ClientInfo_SDK.REACT_NATIVE,
+  rust: ClientInfo_SDK.RUST,
+  python: ClientInfo_SDK.PYTHON,
+  cpp: ClientInfo_SDK.CPP,
+  node: ClientInfo_SDK.NODE,
+};
+
+function plainArrival(query: URLSearchParams): Omit<Arrival, "connections" | "token"> {
+  const isReconnect = query.get("reconnect") === "1";
+  return {
+    client: new ClientInfo({
+      sdk: SDKS[query.get("sdk") ?? ""] ?? ClientInfo_SDK.UNKNOWN,
+      version: query.get("version") ?? "",
+      protocol: Number(query.get("protocol") ?? 0) || 0,
+      os: query.get("os") ?? "",
+      browser: query.get("browser") ?? "",
+      clientProtocol: Number(query.get("client_protocol") ?? 0) || 0,
+    }),
+    autoSubscribe: query.get("auto_subscribe") !== "0" && query.get("auto_subscribe") !== "false",
+    resumes: isReconnect ? sessionIdOf(query.get("sid") ?? "") : null,
+    isReconnect,
+    offer: null,
+    tracks: [],
+  };
+}
+
+/** `livekit-js/2.23.0`: what records and the dashboard show. */
+export function sdkName({ sdk, version }: ClientInfo): string {
+  const name = (ClientInfo_SDK[sdk] ?? "unknown").toLowerCase().replaceAll("_", "-");
+  return `livekit-${name}${version === "" ? "" : `/${version}`}`.slice(0, 128);
+}

@@ -1,0 +1,106 @@
+import { type AddTrackRequest, SimulcastCodecInfo, TrackInfo, TrackType } from "@livekit/protocol";
+import { mayPublish } from "../protocol/may-publish.ts";
+import type { NamedSection } from "../protocol/media-node.ts";
+import type { TrackSource } from "../protocol/room-records.ts";
+import type { RtcSession } from "../signaling/session/rtc-session.ts";
+import { groupOf, kindOf, sourceOf } from "./records.ts";
+import type { Section } from "./session-text.ts";
+import { newTrackId, trackSid } from "./sids.ts";
+
+const MAX_TRACKS = 64;
+const MAX_NAME = 128;
+
+export type PublishedTrack = {
+  readonly trackId: string;
+  readonly info: TrackInfo;
+  readonly section: Omit<NamedSection, "mid">;
+  /** As the client wants it; the server may have muted it besides. */
+  muted: boolean;
+};
+
+/** The tracks that one client has announced, by its own names for them; media follows in an offer. */
+export class Publishing {
+  readonly #session: RtcSession;
+  readonly #sources: ReadonlySet<TrackSource> | null;
+  readonly #byCid = new Map<string, PublishedTrack>();
+
+  constructor(session: RtcSession, sources: ReadonlySet<TrackSource> | null) {
+    this.#session = session;
+    this.#sources = sources;
+  }
+
+  find(trackId: string): PublishedTrack | undefined {
+    return [...this.#byCid.values()].find((track) => track.trackId === trackId);
+  }
+
+  /** A sentence says why not. The same track again is the same track. */
+  add(request: AddTrackRequest): PublishedTrack | string {
+    const known = this.#byCid.get(request.cid);
+    if (known) return known;
+    const kind = kindOf(request.type);
+    if (!kind || request.cid === "") return "only audio and video tracks are published here";
+    if (request.cid.length > MAX_NAME) return `cid: at most ${MAX_NAME} characters`;
+    const source = sourceOf(request.source);
+    if (!mayPublish(this.#session.permissions, kind)) return `the token does not permit to publish ${kind}`;
+    if (this.#sources && !this.#sources.has(source)) return `the token does not permit to publish this source`;
+    if (this.#byCid.size >= MAX_TRACKS) return `at most ${MAX_TRACKS} tracks at once`;
+    const trackId = newTrackId();
+    const name = request.name.slice(0, MAX_NAME);
+    const published: PublishedTrack = {
+      trackId,
+      info: infoOf(request, trackId, groupOf({ source })),
+      section: { clientTrackId: request.cid, kind, source, trackId, ...(name !== "" && { name }) },
+      muted: request.muted,
+    };
+    this.#byCid.set(request.cid, published);
+    return published;
+  }
+
+  forget(trackId: string): void {
+    for (const [cid, track] of this.#byCid) if (track.trackId === trackId) this.#byCid.delete(cid);
+  }
+
+  /** What the sections of an offer publish: only what was announced, and may be. */
+  sectionsOf(sections: readonly Section[], midToTrackId: Record<string, string>): NamedSection[] {
+    return sections.flatMap(({ mid, kind, sends, cid }) => {
+      if (!sends || kind === "application") return [];
+      const track = this.#byCid.get(midToTrackId[mid] ?? "") ?? this.#byCid.get(cid ?? "");
+      if (track?.section.kind !== kind || !mayPublish(this.#session.permissions, kind)) return [];
+      return [{ mid, ...track.section }];
+    });
+  }
+}
+
+const CODECS: Record<string, string> = { vp8: "video/VP8", h264: "video/H264" };
+
+/** Codecs that we forward in layers; a client that asks for another is told VP8, and takes it. */
+function infoOf(request: AddTrackRequest, trackId: string, stream: string): TrackInfo {
+  const { type, name, muted, width, height, disableDtx, source, layers, stereo, disableRed, encryption } = request;
+  const isVideo = type === TrackType.VIDEO;
+  const [asked] = request.simulcastCodecs;
+  const mimeType = isVideo ? (CODECS[asked?.codec.toLowerCase() ?? ""] ?? "video/VP8") : "audio/opus";
+  return new TrackInfo({
+    ...{
+      type,
+      name,
+      muted,
+      width,
+      height,
+      disableDtx,
+      source,
+      layers,
+      stereo,
+      disableRed,
+      encryption,
+      stream,
+      mimeType,
+    },
+    sid: trackSid(trackId),
+    simulcast: layers.length > 1,
+    codecs: isVideo
+      ? [new SimulcastCodecInfo({ mimeType, cid: request.cid, layers: asked?.layers.length ? asked.layers : layers })]
+      : [],
+    audioFeatures: request.audioFeatures,
+    packetTrailerFeatures: request.packetTrailerFeatures,
+  });
+}

@@ -1,0 +1,77 @@
+import { Elysia } from "elysia";
+import type { Http } from "../kernel/http/http.ts";
+import type { Log } from "../kernel/log.ts";
+import type { SocketServer } from "../kernel/socket/sockets.ts";
+import { asRefused, type Door, type Visit } from "./door.ts";
+import { type Connections, readArrival } from "./join-request.ts";
+
+type RtcDeps = {
+  door: Door;
+  log: Log;
+  /** Throws when this address may not try now. */
+  mayTry: (what: "connect" | "validate", ipAddress: string) => void;
+};
+
+const PATHS: Record<Connections, string> = { one: "/rtc/v1", two: "/rtc" };
+
+/**
+ * Where LiveKit's clients come in. A client that is refused asks the same address with `/validate` why, and shows the text;
+ * so refusals are plain sentences.
+ */
+export const livekitRtcRoutes = ({ infoOf, sockets }: Http, { door, log, mayTry }: RtcDeps) => {
+  const routes = new Elysia();
+
+  function visitOf(request: Request): Visit {
+    const { ip: ipAddress, userAgent, foreignOrigin: origin } = infoOf(request);
+    return { ipAddress, userAgent, origin };
+  }
+
+  function refused(error: unknown, set: { status?: unknown; headers: Record<string, unknown> }): string {
+    const known = asRefused(error);
+    if (!known) log.error({ err: error }, "a LiveKit client was not let in");
+    set.status = known?.status ?? 500;
+    set.headers["content-type"] = "text/plain; charset=utf-8";
+    if (known?.retryAfterSeconds !== undefined) set.headers["retry-after"] = String(known.retryAfterSeconds);
+    return known?.message ?? "the server could not do this";
+  }
+
+  for (const connections of ["one", "two"] as const) {
+    routes
+      .get(
+        PATHS[connections],
+        async ({ request, server, set }) => {
+          try {
+            const visit = visitOf(request);
+            mayTry("connect", visit.ipAddress);
+            const admitted = await door.admit(readArrival(request, connections), visit);
+            const accepted = sockets.accept(server as SocketServer | null, request, {}, (socket) =>
+              door.connect(socket, admitted),
+            );
+            if (accepted) return;
+            set.status = 426;
+            set.headers["content-type"] = "text/plain; charset=utf-8";
+            return "connect to this address with a WebSocket";
+          } catch (error) {
+            return refused(error, set);
+          }
+        },
+        { detail: { hide: true } },
+      )
+      .get(
+        `${PATHS[connections]}/validate`,
+        async ({ request, set }) => {
+          try {
+            const visit = visitOf(request);
+            mayTry("validate", visit.ipAddress);
+            await door.admit(readArrival(request, connections), visit);
+            set.headers["content-type"] = "text/plain; charset=utf-8";
+            return "success";
+          } catch (error) {
+            return refused(error, set);
+          }
+        },
+        { detail: { hide: true } },
+      );
+  }
+  return routes;
+};

@@ -1,0 +1,323 @@
+import {
+  type AddTrackRequest,
+  type ClientInfo,
+  Pong,
+  RequestResponse,
+  RequestResponse_Reason,
+  SignalRequest,
+  SignalResponse,
+  TrackPublishedResponse,
+  type UpdateParticipantMetadata,
+} from "@livekit/protocol";
+import { createFrameBudget } from "../kernel/socket/frame-budget.ts";
+import { FrameError, frameErrorOf } from "../kernel/socket/frame-error.ts";
+import type { Socket, TopicSocket } from "../kernel/socket/sockets.ts";
+import { CLOSE_CODES, type CloseCode } from "../protocol/close-codes.ts";
+import { ApiError } from "../protocol/errors.ts";
+import type { MediaNode } from "../protocol/media-node.ts";
+import type { TrackSource } from "../protocol/room-records.ts";
+import { type Push, SDP_MAX_BYTES } from "../protocol/signaling.ts";
+import type { Runtime } from "../runtime.ts";
+import type { RtcSession } from "../signaling/session/rtc-session.ts";
+import type { Translation } from "../signaling/signaling.ts";
+import type { Connections } from "./join-request.ts";
+import { type Message, type Negotiator, refOf } from "./negotiator.ts";
+import { oneConnection } from "./one-connection.ts";
+import { Publishing } from "./publishing.ts";
+import type { Foreign } from "./records.ts";
+import { Selection } from "./selection.ts";
+import { trackIdOf } from "./sids.ts";
+import { Telling } from "./telling.ts";
+import { twoConnections } from "./two-connections.ts";
+
+/** A description of a full room, and a little for what is around it; these clients do not deflate. */
+export const MAX_FRAME_BYTES = SDP_MAX_BYTES + 16_384;
+/** These clients tell of each change by itself where ours tell of many at once. */
+const FRAMES_PER_OURS = 5;
+
+type VisitorDeps = {
+  runtime: Runtime;
+  translation: Translation;
+  foreign: Foreign;
+  session: RtcSession;
+  client: ClientInfo;
+  connections: Connections;
+  autoSubscribe: boolean;
+  sources: ReadonlySet<TrackSource> | null;
+  /** When its room was made. */
+  createdAt: number;
+};
+
+/** `case` is undefined for one that is newer than the words we know. */
+type Request = SignalRequest["message"];
+
+/** One of LiveKit's clients in a room: its socket speaks protobuf, and the room takes it for one of ours. */
+export class Visitor {
+  readonly session: RtcSession;
+  readonly client: ClientInfo;
+  readonly connections: Connections;
+  readonly telling: Telling;
+  readonly publishing: Publishing;
+  readonly #deps: VisitorDeps;
+  readonly #selection: Selection;
+  readonly #negotiator: Negotiator;
+  readonly #spend: ReturnType<typeof createFrameBudget>;
+  #link: { network: TopicSocket; socket: Socket } | null = null;
+  #tail: Promise<void> = Promise.resolve();
+
+  constructor(deps: VisitorDeps) {
+    const { runtime, session, sources, foreign, createdAt } = deps;
+    this.#deps = deps;
+    this.session = session;
+    this.client = deps.client;
+    this.connections = deps.connections;
+    const send = (message: Message) => this.send(message);
+    this.publishing = new Publishing(session, sources);
+    this.#selection = new Selection(session, deps.autoSubscribe);
+    this.telling = new Telling({ session, publishing: this.publishing, foreign, createdAt, send });
+    const negotiate = deps.connections === "one" ? oneConnection : twoConnections;
+    this.#negotiator = negotiate({
+      ...{ session, send, publishing: this.publishing, selection: this.#selection },
+      node: () => this.#node(),
+    });
+    const { SIGNALING_MAX_MESSAGES_PER_WINDOW: frames, RATE_LIMIT_WINDOW_SECONDS: seconds } = runtime.config;
+    this.#spend = createFrameBudget(runtime.now, frames * FRAMES_PER_OURS, seconds);
+  }
+
+  /** From here on this socket is the client's; the first frame is sent before the room can say anything. */
+  attach(network: TopicSocket, first: Message): Socket {
+    const socket: Socket = {
+      send: (text) => {
+        if (this.#link?.socket === socket) this.#push(JSON.parse(text) as Push);
+      },
+      close: (code, reason) => network.close(code, reason),
+      get bufferedBytes() {
+        return network.bufferedBytes;
+      },
+    };
+    this.#link = { network, socket };
+    this.send(first);
+    this.#deps.translation.membership.attach(this.session, socket);
+    return socket;
+  }
+
+  /** Tells what it missed, and goes on with its connections. */
+  resume(): void {
+    this.telling.catchUp();
+    this.#enqueue(() => this.#negotiator.resumed());
+  }
+
+  send(message: Message): void {
+    this.#link?.network.sendBytes(new SignalResponse({ message }).toBinary());
+  }
+
+  received(socket: Socket, text: string | null, binary: Buffer | undefined): void {
+    if (this.#link?.socket !== socket) return;
+    const request = read(text, binary);
+    if (!request) {
+      this.#end(CLOSE_CODES.malformed, "malformed");
+      return;
+    }
+    // Past the queue and the budget: they ask whether the server lives, or say what it does not need.
+    if (request.case === "pingReq" || request.case === "ping" || request.case === "trickle") {
+      this.#pong(request);
+      return;
+    }
+    const verdict = this.#spend();
+    if (verdict.kind === "flood") {
+      this.#end(CLOSE_CODES.tooManyAttempts, "too many frames");
+      return;
+    }
+    if (verdict.kind === "over") {
+      this.refuse(request, RequestResponse_Reason.LIMIT_EXCEEDED, "too many requests; try again later");
+      return;
+    }
+    this.#enqueue(() => this.#answer(request), request);
+  }
+
+  /** A client that does not keep to the protocol: it is told to go, and has left when its time to come back is over. */
+  #end(code: CloseCode, reason: string): void {
+    this.telling.bye("failed", "stop");
+    this.#link?.network.close(code, reason);
+  }
+
+  handle(request: Request): void {
+    this.#enqueue(() => this.#answer(request), request);
+  }
+
+  refuse(request: Request, reason: RequestResponse_Reason, message: string): void {
+    const value = new RequestResponse({ reason, message, ...named(request) });
+    this.send({ case: "requestResponse", value });
+  }
+
+  #enqueue(work: () => Promise<void>, request?: Request): void {
+    this.#tail = this.#tail.then(work).catch((error) => this.#failed(error, request));
+  }
+
+  #failed(error: unknown, request?: Request): void {
+    if (this.session.link.state === "left") return;
+    const known = error instanceof FrameError || error instanceof ApiError ? error : frameErrorOf(error);
+    const { log } = this.#deps.runtime;
+    if (!known) log.error({ err: error, request: request?.case }, "a request of a LiveKit client failed");
+    if (request) {
+      const reason =
+        known?.code === "PERMISSION_DENIED"
+          ? RequestResponse_Reason.NOT_ALLOWED
+          : RequestResponse_Reason.UNCLASSIFIED_ERROR;
+      this.refuse(request, reason, known?.message ?? "the server could not do this");
+    }
+  }
+
+  #push(push: Push): void {
+    this.telling.push(push);
+    switch (push.type) {
+      case "track.unpublished":
+        this.#selection.forget(push.trackId);
+        this.#enqueue(() => this.#negotiator.changed());
+        break;
+      case "track.published":
+      case "participant.left":
+      case "permissions.changed":
+        this.#enqueue(() => this.#negotiator.changed());
+        break;
+    }
+  }
+
+  #pong(request: Extract<Request, { case: "pingReq" | "ping" | "trickle" }>): void {
+    const timestamp = BigInt(this.#deps.runtime.now());
+    if (request.case === "pingReq") {
+      const value = new Pong({ lastPingTimestamp: request.value.timestamp, timestamp });
+      this.send({ case: "pongResp", value });
+    } else if (request.case === "ping") this.send({ case: "pong", value: timestamp });
+  }
+
+  async #answer(request: Request): Promise<void> {
+    switch (request.case) {
+      case "offer":
+        return this.#negotiator.offered(request.value);
+      case "answer":
+        return this.#negotiator.answered(request.value);
+      case "addTrack":
+        return this.#addTrack(request.value);
+      case "mute":
+        return this.#mute(trackIdOf(request.value.sid), request.value.muted);
+      case "subscription": {
+        const { trackSids, participantTracks, subscribe } = request.value;
+        const sids = [...trackSids, ...participantTracks.flatMap((of) => of.trackSids)];
+        this.#selection.subscribe(sids.map(trackIdOf), subscribe);
+        return this.#negotiator.changed();
+      }
+      case "trackSetting":
+        this.#selection.view(request.value.trackSids.map(trackIdOf), request.value);
+        return this.#view(request.value.trackSids.map(trackIdOf));
+      case "updateMetadata":
+        return this.#updateMetadata(request.value);
+      case "leave":
+        this.#deps.translation.membership.leave(this.session, "left");
+        this.#link?.network.close(1000, "left");
+        this.#link = null;
+        return;
+      // Said by default, and true here: everyone may receive everything. Or told for the record.
+      case "subscriptionPermission":
+        if (!request.value.allParticipants) this.#unsupported(request);
+        return;
+      case "syncState":
+      case "updateLayers":
+      case "updateAudioTrack":
+      case "updateVideoTrack":
+      case "updateDataSubscription":
+        return;
+      default:
+        this.#unsupported(request);
+    }
+  }
+
+  #unsupported(request: Request): void {
+    this.refuse(
+      request,
+      RequestResponse_Reason.UNSUPPORTED_TYPE,
+      `${request.case ?? "this request"} is not served here`,
+    );
+  }
+
+  async #addTrack(request: AddTrackRequest): Promise<void> {
+    const track = this.publishing.add(request);
+    if (typeof track === "string") {
+      return this.refuse({ case: "addTrack", value: request }, RequestResponse_Reason.NOT_ALLOWED, track);
+    }
+    const value = new TrackPublishedResponse({ cid: request.cid, track: track.info });
+    this.send({ case: "trackPublished", value });
+  }
+
+  async #mute(trackId: string, muted: boolean): Promise<void> {
+    const track = this.publishing.find(trackId);
+    if (!track) return;
+    track.muted = muted;
+    track.info.muted = muted;
+    await this.#node()
+      .setTrackMuted({ ...refOf(this.session), trackId, muted })
+      .catch(whenGone);
+  }
+
+  async #view(trackIds: readonly string[]): Promise<void> {
+    const tracks = trackIds.flatMap((trackId) => {
+      const seat = this.#negotiator.seats.of(trackId);
+      return seat ? [{ trackId, mid: seat.mid, ...this.#selection.viewingOf(trackId) }] : [];
+    });
+    if (tracks.length > 0)
+      await this.#node()
+        .updateSubscriptions({ ...refOf(this.session), tracks })
+        .catch(whenGone);
+  }
+
+  async #updateMetadata({ metadata, name, attributes, requestId }: UpdateParticipantMetadata): Promise<void> {
+    await this.#deps.translation.requests["participant.update"](this.session, {
+      ...{ type: "participant.update", id: "-", attributes },
+      ...(metadata !== "" && { metadata }),
+      ...(name !== "" && { name }),
+    });
+    const value = new RequestResponse({ requestId, reason: RequestResponse_Reason.OK });
+    this.send({ case: "requestResponse", value });
+  }
+
+  #node(): MediaNode {
+    const { placed } = this.session.room;
+    if (!placed) throw new ApiError("SVC_RTC_SERVER_UNREACHABLE");
+    return placed.node;
+  }
+}
+
+/** A track that is gone, or whose section has not been offered yet: its next negotiation says the same. */
+function whenGone(error: unknown): void {
+  const code = frameErrorOf(error)?.code;
+  if (code !== "TRACK_NOT_FOUND" && code !== "NEGOTIATION_FAILED") throw error;
+}
+
+/** Most clients send protobuf; JavaScript may send its JSON. */
+function read(text: string | null, binary: Buffer | undefined): Request | null {
+  try {
+    const request =
+      text === null ? SignalRequest.fromBinary(binary ?? Buffer.alloc(0)) : SignalRequest.fromJsonString(text);
+    return request.message;
+  } catch {
+    return null;
+  }
+}
+
+/** A request that is refused is named in the answer, where the protocol has a place for it. */
+function named(request: Request): Partial<Pick<RequestResponse, "request" | "requestId">> {
+  switch (request.case) {
+    case "addTrack":
+    case "mute":
+    case "updateMetadata":
+    case "updateAudioTrack":
+    case "updateVideoTrack":
+      return { request, ...(request.case === "updateMetadata" && { requestId: request.value.requestId }) };
+    case "publishDataTrackRequest":
+      return { request: { case: "publishDataTrack", value: request.value } };
+    case "unpublishDataTrackRequest":
+      return { request: { case: "unpublishDataTrack", value: request.value } };
+    default:
+      return {};
+  }
+}

@@ -1,0 +1,95 @@
+import type { Page } from "playwright-core";
+import { WAIT_MS } from "./stage.ts";
+
+/** As much of `livekit-client` as the tests touch in a page. */
+// biome-ignore lint/suspicious/noExplicitAny: a package that is not among our dependencies, driven as its users drive it
+type Anything = any;
+
+declare global {
+  interface Window {
+    LivekitClient: Anything;
+    livekit: Anything;
+    events: string[];
+    texts: string[];
+  }
+}
+
+type JoinOptions = { publish?: boolean; room?: object; connect?: object };
+
+/** Joins as a page of a user would: every remote picture is shown in an element. */
+export async function joinLivekit(page: Page, url: string, token: string, options: JoinOptions = {}): Promise<void> {
+  await page.evaluate(
+    async ({ url, token, publish = true, room: roomOptions = {}, connect = {} }) => {
+      const { Room, RoomEvent } = window.LivekitClient;
+      const room = new Room(roomOptions);
+      window.livekit = room;
+      window.events = [];
+      window.texts = [];
+      const note = (event: string) => window.events.push(event);
+      const shown = (publication: Anything, participant: Anything) => `${participant.identity} ${publication.source}`;
+      room
+        .on(RoomEvent.ParticipantConnected, (p: Anything) => note(`joined ${p.identity}`))
+        .on(RoomEvent.ParticipantDisconnected, (p: Anything) => note(`left ${p.identity}`))
+        .on(RoomEvent.TrackMuted, (pub: Anything, p: Anything) => note(`muted ${shown(pub, p)}`))
+        .on(RoomEvent.TrackUnmuted, (pub: Anything, p: Anything) => note(`unmuted ${shown(pub, p)}`))
+        .on(RoomEvent.TrackUnpublished, (pub: Anything, p: Anything) => note(`unpublished ${shown(pub, p)}`))
+        .on(RoomEvent.ParticipantAttributesChanged, (changed: object, p: Anything) =>
+          note(`attributes ${p.identity} ${JSON.stringify(changed)}`),
+        )
+        .on(RoomEvent.ParticipantMetadataChanged, (_: unknown, p: Anything) => note(`metadata ${p.metadata}`))
+        .on(RoomEvent.ParticipantNameChanged, (name: string) => note(`name ${name}`))
+        .on(RoomEvent.Reconnecting, () => note("reconnecting"))
+        .on(RoomEvent.SignalReconnecting, () => note("signal reconnecting"))
+        .on(RoomEvent.Reconnected, () => note("reconnected"))
+        .on(RoomEvent.Disconnected, (reason: number) => note(`disconnected ${reason}`))
+        .on(RoomEvent.DataReceived, (payload: Uint8Array, p: Anything, _: unknown, topic: string) =>
+          window.texts.push(`${p?.identity} ${topic} ${new TextDecoder().decode(payload)}`),
+        )
+        .on(RoomEvent.TrackSubscribed, (track: Anything, pub: Anything, p: Anything) => {
+          const element = track.attach();
+          element.id = `${p.identity}-${pub.source}`;
+          element.muted = track.kind === "video";
+          document.body.append(element);
+        })
+        .on(RoomEvent.TrackUnsubscribed, (track: Anything) => {
+          for (const element of track.detach()) element.remove();
+        });
+      await room.connect(url, token, connect);
+      if (!publish) return;
+      await room.localParticipant.setCameraEnabled(true);
+      await room.localParticipant.setMicrophoneEnabled(true);
+    },
+    { url, token, ...options },
+  );
+}
+
+/** Fifteen frames of somebody's picture were shown in this page, whichever SDK shows it. */
+export const sees = (page: Page, identity: string, source = "camera", frames = 15) =>
+  page.waitForFunction(
+    ({ id, frames }) => {
+      const video = document.getElementById(id) as HTMLVideoElement | null;
+      return (video?.getVideoPlaybackQuality().totalVideoFrames ?? 0) >= frames;
+    },
+    { id: `${identity}-${source}`, frames },
+    { timeout: WAIT_MS },
+  );
+
+/** Somebody's sound arrives in this page: samples of it were played, and not all of them silence. */
+export const hears = (page: Page, identity: string) =>
+  page.waitForFunction(
+    async (identity) => {
+      const participant = window.livekit.remoteParticipants.get(identity);
+      const [publication] = [...(participant?.audioTrackPublications.values() ?? [])];
+      const stats = await publication?.track?.receiver?.getStats();
+      const inbound = [...(stats?.values() ?? [])].find(({ type }: { type: string }) => type === "inbound-rtp");
+      return (inbound?.totalAudioEnergy ?? 0) > 0 && inbound.totalSamplesReceived > 24_000;
+    },
+    identity,
+    { timeout: WAIT_MS },
+  );
+
+export const happened = (page: Page, event: string) =>
+  page.waitForFunction((event) => window.events.includes(event), event, { timeout: WAIT_MS });
+
+export const got = (page: Page, text: string) =>
+  page.waitForFunction((text) => window.texts.includes(text), text, { timeout: WAIT_MS });

@@ -1,0 +1,108 @@
+import { join } from "node:path";
+import type { Browser, Page } from "playwright-core";
+import type { Config } from "../../src/kernel/config/index.ts";
+import { Stoa } from "../../web/sdk/server.ts";
+import { launchBrowser } from "../browser/media/harness.ts";
+import { serveSite } from "../browser/sdk/stage.ts";
+import { type RealServer, realServer } from "../harness/running.ts";
+import { livekitPackages } from "./packages.ts";
+
+export const WAIT_MS = 45_000;
+
+export type LivekitPackage = "livekit-client" | "livekit-client-two-connections";
+
+type Grant = Record<string, boolean | string | string[]>;
+
+// biome-ignore lint/suspicious/noExplicitAny: answers are looked into field by field, and a wrong one fails the test
+type Anything = any;
+
+/** As much of `livekit-server-sdk` as is used here. */
+type ServerSdk = {
+  AccessToken: new (
+    key: string,
+    secret: string,
+    options: object,
+  ) => { addGrant(grant: Grant): void; toJwt(): Promise<string> };
+  RoomServiceClient: new (url: string, key: string, secret: string) => Anything;
+};
+
+type TokenOptions = {
+  grant?: Grant;
+  name?: string;
+  metadata?: string;
+  attributes?: Record<string, string>;
+  secret?: string;
+  ttl?: number | string;
+};
+
+export type Stage = Awaited<ReturnType<typeof openStage>>;
+
+/** A server as it is shipped, a key with its signing secret, and LiveKit's own packages beside it. */
+export async function openStage(overrides: Partial<Config> = {}) {
+  const packages = await livekitPackages();
+  const sdk = (await import(join(packages, "livekit-server-sdk"))) as ServerSdk;
+  const server: RealServer = await realServer({
+    SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 10_000,
+    MEDIA_WORKERS: 1,
+    ...overrides,
+  });
+  const { apiKeys } = server.services;
+  const created = await server.runtime.write((unit) =>
+    apiKeys.create(unit, server.projectId, { name: "livekit", environment: "DEVELOPMENT" }),
+  );
+  const apiKey = created.publicId;
+  const apiSecret = apiKeys.signingSecret(apiKey);
+  const pages = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    routes: {
+      "/": new Response("<!doctype html><meta charset=utf-8><title>stage</title><body>", {
+        headers: { "content-type": "text/html" },
+      }),
+    },
+    fetch(request) {
+      const { pathname } = new URL(request.url);
+      if (pathname.startsWith("/packages/")) return new Response(Bun.file(join(packages, pathname.slice(10))));
+      return new Response("no such page", { status: 404 });
+    },
+  });
+  const site = await serveSite();
+  let browser: Browser | null = null;
+
+  return {
+    server,
+    packages,
+    apiKey,
+    apiSecret,
+    keyId: created.id,
+    wsUrl: server.url.replace(/^http/, "ws"),
+    pagesUrl: `http://127.0.0.1:${pages.port}`,
+    stoa: new Stoa({ url: server.url, apiKey: created.key }),
+    rooms: new sdk.RoomServiceClient(server.url, apiKey, apiSecret),
+
+    token(room: string, identity: string, options: TokenOptions = {}): Promise<string> {
+      const { grant, secret = apiSecret, ...rest } = options;
+      const token = new sdk.AccessToken(apiKey, secret, { identity, ...rest });
+      token.addGrant({ roomJoin: true, room, canUpdateOwnMetadata: true, ...grant });
+      return token.toJwt();
+    },
+
+    /** A page with a package of LiveKit's in it, or with our own SDK. */
+    async page(script: LivekitPackage | "stoa"): Promise<Page> {
+      browser ??= await launchBrowser();
+      const context = await browser.newContext({ permissions: ["camera", "microphone"] });
+      const page = await context.newPage();
+      page.setDefaultTimeout(WAIT_MS);
+      await page.goto(script === "stoa" ? site.url.href : `http://127.0.0.1:${pages.port}/`);
+      if (script === "stoa") return page;
+      await page.addScriptTag({ url: `/packages/${script}/dist/livekit-client.umd.js` });
+      return page;
+    },
+
+    async close() {
+      await browser?.close();
+      for (const each of [pages, site]) void each.stop(true);
+      await server.close();
+    },
+  };
+}
