@@ -12,7 +12,15 @@ const NOBODY = { name: null, attributes: {}, kind: "standard" } as const;
 
 function joined(projectId: string, callId: string, identity: string): WebhookFact {
   const at = server.clock.now();
-  const data = { callId, roomId: "room", identity, connectionId: identity, ...NOBODY, metadata: null, at: "2026-01-01" };
+  const data = {
+    callId,
+    roomId: "room",
+    identity,
+    connectionId: identity,
+    ...NOBODY,
+    metadata: null,
+    at: "2026-01-01",
+  };
   return { type: "call.participant_joined", projectId, environment: "DEVELOPMENT", at, data };
 }
 
