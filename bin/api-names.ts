@@ -73,6 +73,7 @@ const NAMES: Record<string, [group: string, name: string]> = {
   "GET /v1/metrics": ["observability", "metrics"],
   "GET /v1/diagnostics": ["observability", "diagnostics"],
   "POST /v1/recordings/{recordingId}/composition": ["recordings", "compose"],
+  "DELETE /v1/recordings/{recordingId}/composition": ["recordings", "discardComposition"],
   "POST /v1/recordings/{recordingId}/view-tokens": ["recordings", "mintViewToken"],
   "POST /v1/rooms/{roomId}/recordings": ["recordings", "start"],
   "POST /v1/rooms/{id}/recordings": ["recordings", "start"],

@@ -12,6 +12,7 @@ export const CHECK_NAMES = [
   "clock",
   "udp-buffers",
   "file-descriptors",
+  "ffmpeg",
   "http-port",
   "media-ports",
   "media-addresses",

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
+import { findFfmpeg } from "../recordings/composition/ffmpeg.ts";
 import { type Check, type Examination, fail, pass, warn } from "./check.ts";
 
 /** Before this was written no clock can be right. */
@@ -11,6 +12,7 @@ export const examineMachine: Examination = async ({ now, running }) => [
   await clock(now),
   udpBuffers(),
   fileDescriptors(running),
+  ffmpeg(),
 ];
 
 async function clock(now: number): Promise<Check> {
@@ -47,6 +49,12 @@ function fileDescriptors(running: { pid: number } | null): Check {
   const remedy = "Every connection takes one: raise `ulimit -n`, or LimitNOFILE in the unit.";
   if (limit < LEAST_FILES) return fail(name, detail, remedy);
   return limit < WANTED_FILES ? warn(name, detail, remedy) : pass(name, detail);
+}
+
+/** Recording itself needs none: only who wants one film of all files, so its absence is no fault. */
+function ffmpeg(): Check {
+  const program = findFfmpeg();
+  return pass("ffmpeg", program ?? "not installed: recordings are made as ever, but not composed into one film");
 }
 
 function numberIn(path: string): number | null {

@@ -112,7 +112,7 @@ export type RtcRefusedFact = {
 };
 
 /** Facts that others write down in the same transaction: these are announced in a unit of work and never only told. */
-export type JoinedFact = "webhook" | "audit" | "chatEvent" | "messageDeleted";
+export type JoinedFact = "webhook" | "audit" | "chatEvent" | "messageDeleted" | "recordingEnded";
 
 /** Everything that features tell each other over the bus, by name. */
 export type Facts = {
@@ -168,5 +168,7 @@ export type Facts = {
   streamChanged: { streamId: string; roomId: string; status: LiveStreamStatus };
   /** The room is being recorded from now on, or no longer. */
   recordingChanged: { roomId: string; active: boolean };
+  /** Of one that holds anything: what counts as recorded time. */
+  recordingEnded: { projectId: string; startedAt: number; endedAt: number };
   roomClosed: { roomId: string; projectId: string; environment: Environment; reason: "closed" | "stream_ended" };
 };

@@ -26,9 +26,13 @@ export const AUDIT_ACTIONS = [
   "webhook.deleted",
   "person.exported",
   "person.erased",
+  "recording.started",
+  "recording.stopped",
+  "recording.deleted",
+  "recording.shared",
 ] as const;
 export type AuditActionName = (typeof AUDIT_ACTIONS)[number];
-export const AUDIT_RESOURCE_TYPES = ["project", "api_key", "member", "webhook", "person"] as const;
+export const AUDIT_RESOURCE_TYPES = ["project", "api_key", "member", "webhook", "person", "recording"] as const;
 export type AuditResourceType = (typeof AUDIT_RESOURCE_TYPES)[number];
 
 export const WEBHOOK_STATUSES = ["ACTIVE", "DISABLED"] as const;

@@ -1,6 +1,7 @@
 import type { Unit } from "../kernel/db/writer.ts";
 import type { RtcConnectionFact } from "../kernel/facts.ts";
 import type { MediaNodes } from "../media/nodes.ts";
+import { ApiError } from "../protocol/errors.ts";
 import type { MediaEvent, RecordedFile } from "../protocol/media-node.ts";
 import type { RecordingStatus } from "../protocol/recordings.ts";
 import type { RoomService } from "../rooms/room.service.ts";
@@ -34,10 +35,16 @@ export type RecordingDeps = {
   folder: RecordingFolder;
   rooms: Pick<RoomService, "markRecording">;
   nodes: Pick<MediaNodes, "find" | "onEvent">;
+  /** Throws when there is no room for more of the project's recordings. */
+  requireRoom: (projectId: string) => Promise<void>;
 };
 
+/** How a recording ends, and what is written down with its end. */
+type End = { status: "READY" | "FAILED"; error: string | null; with?: (unit: Unit) => void };
+const COMPLETE: End = { status: "READY", error: null };
+
 /** Keeps recordings running: on whichever node the room is, for as long as it should be, and what comes of it on record. */
-export function createRecordingLife(runtime: Runtime, { store, folder, rooms, nodes }: RecordingDeps) {
+export function createRecordingLife(runtime: Runtime, { store, folder, rooms, nodes, requireRoom }: RecordingDeps) {
   const { bus, log, now, timers, write } = runtime;
   const byRoom = new Map<string, Running>();
   const timeline = createTimeline(runtime, store);
@@ -87,7 +94,7 @@ export function createRecordingLife(runtime: Runtime, { store, folder, rooms, no
         keep(write((unit) => saveFiles(unit, running.id, [event.file])));
         break;
       case "recordingProgress":
-        keep(write((unit) => saveFiles(unit, running.id, event.files)));
+        keep(write((unit) => saveFiles(unit, running.id, event.files)).then(() => endWithoutRoom(running)));
         break;
       case "recordingSlow":
         log.warn({ recordingId: running.id }, "recording leaves frames out: the disk is too slow");
@@ -107,6 +114,19 @@ export function createRecordingLife(runtime: Runtime, { store, folder, rooms, no
     if (!store.get(recordingId)) return;
     for (const { fileId, ...file } of files) store.saveFile(unit, { recordingId, id: fileId, ...file });
     store.update(unit, recordingId, { lastSeenAt: now() });
+  }
+
+  /** The quota of the project and the reserve of the disk hold while it runs, too: what was written by then is kept. */
+  async function endWithoutRoom(running: Running): Promise<void> {
+    const row = store.get(running.id);
+    if (!row || running.finished) return;
+    try {
+      await requireRoom(row.projectId);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      log.warn({ recordingId: row.id, reason: error.message }, "recording ends: there is no room for more of it");
+      await stop(running, { status: "FAILED", error: error.message });
+    }
   }
 
   function fail(running: Running, reason: string): void {
@@ -129,7 +149,9 @@ export function createRecordingLife(runtime: Runtime, { store, folder, rooms, no
     timeline.flush(unit, id);
     store.update(unit, id, { status, error, endedAt: at, lastSeenAt: at });
     rooms.markRecording(unit, row.roomId, false);
-    bus.announce(unit, "recordingChanged", { roomId: row.roomId, active: false });
+    const { projectId, roomId, startedAt } = row;
+    bus.announce(unit, "recordingChanged", { roomId, active: false });
+    if (store.files(id).length > 0) bus.announce(unit, "recordingEnded", { projectId, startedAt, endedAt: at });
     tell(unit, { ...row, status, error, endedAt: at }, status === "READY" ? "recording.ready" : "recording.failed");
   }
 
@@ -147,7 +169,7 @@ export function createRecordingLife(runtime: Runtime, { store, folder, rooms, no
     written.catch((err) => log.error({ err }, "recording: a change was not recorded"));
   }
 
-  async function stop(running: Running): Promise<void> {
+  async function stop(running: Running, how: End = COMPLETE): Promise<void> {
     const { id, roomId, serverName } = running;
     const node = serverName === null ? null : nodes.find(serverName);
     if (node) {
@@ -162,7 +184,10 @@ export function createRecordingLife(runtime: Runtime, { store, folder, rooms, no
       cancel();
     }
     if (byRoom.get(roomId) === running) byRoom.delete(roomId);
-    await write((unit) => end(unit, id, "READY", now(), null));
+    await write((unit) => {
+      end(unit, id, how.status, now(), how.error);
+      how.with?.(unit);
+    });
   }
 
   return {
@@ -183,12 +208,12 @@ export function createRecordingLife(runtime: Runtime, { store, folder, rooms, no
     },
 
     /** Resolves when it has ended and its files are complete. */
-    async stop(recordingId: string): Promise<void> {
+    async stop(recordingId: string, also?: (unit: Unit) => void): Promise<void> {
       const running = [...byRoom.values()].find(({ id }) => id === recordingId);
-      if (running) await stop(running);
+      if (running) await stop(running, { ...COMPLETE, with: also });
     },
 
-    stopAll: async (): Promise<void> => void (await Promise.all([...byRoom.values()].map(stop))),
+    stopAll: async (): Promise<void> => void (await Promise.all([...byRoom.values()].map((one) => stop(one)))),
 
     /** Those that began before: they are as long as they may be. */
     olderThan: (at: number): string[] =>

@@ -1,6 +1,7 @@
 import type { ChatService } from "../chat/chat.ts";
 import { iso } from "../kernel/clock.ts";
 import type { Unit } from "../kernel/db/writer.ts";
+import type { Author } from "../kernel/facts.ts";
 import { sameSecret } from "../kernel/secrets.ts";
 import type { Tenant } from "../kernel/tenant.ts";
 import { ApiError } from "../protocol/errors.ts";
@@ -27,6 +28,8 @@ type Deps = {
   /** Where the room's media is, and the call that is on in it. */
   whereabouts: (roomId: string) => { serverName: string | null; callId: string | null };
   said: ChatService["said"];
+  /** Throws when there is no room for more of the project's recordings. */
+  requireRoom: (projectId: string) => Promise<void>;
   composer: ReturnType<typeof createComposer>;
 };
 
@@ -34,8 +37,9 @@ const FILE_PATH = "/v1/recording-files/";
 const DAY_MS = 86_400_000;
 const REMOVED_AT_ONCE = 20;
 
-export function recordingService(runtime: Runtime, { store, folder, life, whereabouts, said, composer }: Deps) {
-  const { config, ids, keyring, now, write } = runtime;
+export function recordingService(runtime: Runtime, deps: Deps) {
+  const { store, folder, life, whereabouts, said, requireRoom, composer } = deps;
+  const { bus, config, ids, keyring, now, write } = runtime;
 
   function find(owner: Owner, publicId: string): RecordingRow {
     const row = store.find(owner, publicId);
@@ -55,17 +59,20 @@ export function recordingService(runtime: Runtime, { store, folder, life, wherea
 
   const show = (row: RecordingRow) => showRecording(row, store.files(row.id), now());
 
-  /** Before a recording is begun: one that would soon have to be given up is not begun at all. */
-  async function requireRoom(): Promise<void> {
-    if ((await folder.freeBytes()) < config.RECORDING_MIN_FREE_BYTES) {
-      throw new ApiError("SVC_STORAGE_FULL", "There is too little space left on the disk to record.");
-    }
+  type Deed = "recording.started" | "recording.stopped" | "recording.deleted" | "recording.shared";
+  function audit(unit: Unit, author: Author, action: Deed, row: RecordingRow, metadata: Record<string, unknown>): void {
+    const { projectId, environment, publicId: resourceId } = row;
+    bus.announce(unit, "audit", { ...author, environment, action, projectId, resourceId, metadata, at: now() });
   }
+  const named = ({ roomId, name }: RecordingRow) => ({ roomId, ...(name === null ? {} : { name }) });
 
-  async function remove(row: RecordingRow): Promise<void> {
+  async function remove(row: RecordingRow, author?: Author): Promise<void> {
     await life.stop(row.id);
     await composer.cancel(row.id);
-    await write((unit) => store.remove(unit, row.id));
+    await write((unit) => {
+      store.remove(unit, row.id);
+      if (author) audit(unit, author, "recording.deleted", row, named(row));
+    });
     await folder.remove(row.id);
   }
 
@@ -75,9 +82,8 @@ export function recordingService(runtime: Runtime, { store, folder, life, wherea
     addressOf,
     list: store.list,
 
-    requireRoom,
-
-    begin(unit: Unit, room: RoomRow, input: NewRecording & { automatic?: boolean }): RecordingRow {
+    /** Without an author: by itself, as its room records every call. */
+    begin(unit: Unit, room: RoomRow, input: NewRecording, author: Author | null): RecordingRow {
       if (room.recording) throw new ApiError("SVC_CONFLICT", "The room is being recorded already.");
       const at = now();
       const { serverName, callId } = whereabouts(room.id);
@@ -91,7 +97,7 @@ export function recordingService(runtime: Runtime, { store, folder, life, wherea
         callId,
         name: input.name ?? null,
         audioOnly: input.audioOnly ?? false,
-        automatic: input.automatic ?? false,
+        automatic: author === null,
         status: "RECORDING",
         error: null,
         startedAt: at,
@@ -100,25 +106,32 @@ export function recordingService(runtime: Runtime, { store, folder, life, wherea
         composition: null,
       };
       life.begin(unit, row, serverName);
+      if (author) audit(unit, author, "recording.started", row, named(row));
       return row;
     },
 
     /** Again for one that has ended: the same answer. */
-    async stop(owner: Owner, publicId: string): Promise<RecordingRow> {
-      const { id } = find(owner, publicId);
-      await life.stop(id);
+    async stop(owner: Owner, publicId: string, author: Author): Promise<RecordingRow> {
+      const row = find(owner, publicId);
+      await life.stop(row.id, (unit) => audit(unit, author, "recording.stopped", row, named(row)));
       return find(owner, publicId);
     },
 
     /** Answers when it is begun; the record tells the rest. */
     async compose(owner: Owner, publicId: string, input: ComposeInput): Promise<RecordingRow> {
-      find(owner, publicId);
-      await requireRoom();
+      await requireRoom(find(owner, publicId).projectId);
       await composer.begin(find(owner, publicId), input);
       return find(owner, publicId);
     },
 
-    remove: (owner: Owner, publicId: string): Promise<void> => remove(find(owner, publicId)),
+    /** Ends what is being made, and removes what was. */
+    discardComposition: (owner: Owner, publicId: string): Promise<void> => composer.discard(find(owner, publicId)),
+
+    remove: (owner: Owner, publicId: string, author: Author): Promise<void> => remove(find(owner, publicId), author),
+
+    /** That somebody was let in is written down before they are. */
+    noteShared: (row: RecordingRow, expiresAt: number, author: Author): Promise<void> =>
+      write((unit) => audit(unit, author, "recording.shared", row, { ...named(row), expiresAt: iso(expiresAt) })),
 
     /** In order, with what was said in the room's conversation; its words only for who may read them. */
     timeline(row: RecordingRow, { texts }: { texts: boolean }) {

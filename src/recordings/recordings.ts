@@ -1,9 +1,11 @@
 import type { Calls } from "../calls/calls.ts";
 import type { ChatService } from "../chat/chat.ts";
 import type { MediaNodes } from "../media/nodes.ts";
+import { ApiError } from "../protocol/errors.ts";
 import type { LiveRooms } from "../rooms/live-rooms.ts";
 import type { RoomService } from "../rooms/room.service.ts";
 import type { Runtime } from "../runtime.ts";
+import type { StorageQuota } from "../storage/quota.ts";
 import { createComposer } from "./composition/composer.ts";
 import { recordingService } from "./recording.service.ts";
 import { recordingStore } from "./recording.store.ts";
@@ -13,6 +15,7 @@ import { replayService } from "./replay.service.ts";
 
 type Deps = {
   chat: Pick<ChatService, "said">;
+  attachments: { quota: Pick<StorageQuota, "require"> };
   rooms: RoomService;
   nodes: MediaNodes;
   liveRooms: Pick<LiveRooms, "serverOf">;
@@ -22,17 +25,23 @@ type Deps = {
 export type Recordings = ReturnType<typeof createRecordings>;
 
 /** Rooms written down: started by hand, or by themselves in rooms that record every call. */
-export function createRecordings(runtime: Runtime, { chat, rooms, nodes, liveRooms, calls }: Deps) {
+export function createRecordings(runtime: Runtime, { chat, attachments, rooms, nodes, liveRooms, calls }: Deps) {
   const { bus, log, write } = runtime;
   const store = recordingStore(runtime.db);
   const folder = recordingFolder(runtime.config);
-  const life = createRecordingLife(runtime, { store, folder, rooms, nodes });
+  const requireRoom = async (projectId: string): Promise<void> => {
+    attachments.quota.require({ projectId, userId: null, bytes: 1 });
+    if ((await folder.freeBytes()) >= runtime.config.RECORDING_MIN_FREE_BYTES) return;
+    throw new ApiError("SVC_STORAGE_FULL", "There is too little space left on the disk to record.");
+  };
+  const life = createRecordingLife(runtime, { store, folder, rooms, nodes, requireRoom });
   const composer = createComposer(runtime, store, folder);
   const whereabouts = (roomId: string) => ({
     serverName: liveRooms.serverOf(roomId),
     callId: calls.log.liveIn(roomId)?.publicId ?? null,
   });
-  const recordings = recordingService(runtime, { store, folder, life, whereabouts, said: chat.said, composer });
+  const { said } = chat;
+  const recordings = recordingService(runtime, { store, folder, life, whereabouts, said, requireRoom, composer });
   const replays = replayService(runtime, store, recordings);
   /** The call for which a room began to record by itself, or was stopped by hand: not again before the next. */
   const triedIn = new Map<string, string>();
@@ -52,12 +61,11 @@ export function createRecordings(runtime: Runtime, { chat, rooms, nodes, liveRoo
     const room = rooms.byId(roomId);
     if (!room?.record || room.recording || triedIn.get(roomId) === callId) return;
     triedIn.set(roomId, callId);
-    recordings
-      .requireRoom()
+    requireRoom(room.projectId)
       .then(() =>
         write((unit) => {
           const now = rooms.byId(roomId);
-          if (now && !now.recording) recordings.begin(unit, now, { automatic: true });
+          if (now && !now.recording) recordings.begin(unit, now, {}, null);
         }),
       )
       .catch((err) => log.error({ err, roomId }, "recording of a room that records every call was not begun"));
@@ -65,6 +73,7 @@ export function createRecordings(runtime: Runtime, { chat, rooms, nodes, liveRoo
 
   return {
     ...recordings,
+    requireRoom,
     replays,
     async recover(): Promise<void> {
       await life.recover();

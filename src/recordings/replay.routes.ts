@@ -1,4 +1,5 @@
 import { Elysia, t } from "elysia";
+import { authorOf, authorOfKey } from "../kernel/http/callers.ts";
 import { permit } from "../kernel/http/guards.ts";
 import type { Http } from "../kernel/http/http.ts";
 import { documented } from "../kernel/http/reference/docs.ts";
@@ -21,7 +22,7 @@ const keyRoutes = ({ guards, idempotency }: Http, recordings: Recordings) =>
       idempotency.mint(context, () => {
         const { caller, params, body, info } = context;
         const row = recordings.find(caller, params.recordingId);
-        return recordings.replays.share(row, body.ttlSeconds, info.publicUrl);
+        return recordings.replays.share(row, body.ttlSeconds, info.publicUrl, authorOfKey(context));
       }),
     {
       ...documented("A link to the replay of a recording", [...MINT_ERRORS]),
@@ -37,7 +38,7 @@ const dashboardRoutes = ({ guards, idempotency }: Http, recordings: Recordings) 
       idempotency.mint(context, () => {
         const { projectId, params, body, info } = context;
         const row = recordings.find({ projectId }, params.recordingId);
-        return recordings.replays.share(row, body.ttlSeconds, info.publicUrl);
+        return recordings.replays.share(row, body.ttlSeconds, info.publicUrl, authorOf(context));
       }),
     {
       ...documented("A link to the replay of a recording", [

@@ -1,3 +1,4 @@
+import type { Author } from "../kernel/facts.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
 import type { RecordingService } from "./recording.service.ts";
@@ -11,8 +12,10 @@ const DEFAULT_TTL_SECONDS = 3_600;
 export function replayService({ keyring, now }: Runtime, store: RecordingStore, recordings: RecordingService) {
   const tokens = viewTokens(keyring);
   return {
-    share(row: RecordingRow, ttlSeconds = DEFAULT_TTL_SECONDS, publicUrl: string): { url: string } {
-      const token = tokens.mint({ recordingId: row.publicId, expiresAt: now() + ttlSeconds * 1_000 });
+    async share(row: RecordingRow, ttlSeconds: number | undefined, publicUrl: string, author: Author) {
+      const expiresAt = now() + (ttlSeconds ?? DEFAULT_TTL_SECONDS) * 1_000;
+      await recordings.noteShared(row, expiresAt, author);
+      const token = tokens.mint({ recordingId: row.publicId, expiresAt });
       // After the hash: the page's address is then in no log, here or in front of us.
       return { url: `${publicUrl}/replay#token=${token}` };
     },

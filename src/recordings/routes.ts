@@ -1,4 +1,5 @@
 import { Elysia, t } from "elysia";
+import { authorOf, authorOfKey } from "../kernel/http/callers.ts";
 import { permit } from "../kernel/http/guards.ts";
 import type { Http } from "../kernel/http/http.ts";
 import { documented } from "../kernel/http/reference/docs.ts";
@@ -47,10 +48,11 @@ const keyRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: Service
       async (context) => {
         const { caller, params, body } = context;
         const { id: roomId } = rooms.findByReference(caller, params.id);
-        await recordings.requireRoom();
-        return idempotency.create(context, (unit) =>
-          recordings.show(recordings.begin(unit, rooms.findActive({ ...caller, roomId }), body)),
-        );
+        await recordings.requireRoom(caller.projectId);
+        return idempotency.create(context, (unit) => {
+          const room = rooms.findActive({ ...caller, roomId });
+          return recordings.show(recordings.begin(unit, room, body, authorOfKey(context)));
+        });
       },
       {
         ...documented("Record a room; an empty one from its first packet on", [...START_ERRORS]),
@@ -73,9 +75,10 @@ const keyRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: Service
     )
     .post(
       "/recordings/:recordingId/stop",
-      async ({ caller, params, set }) => {
+      async (context) => {
+        const { caller, params, set } = context;
         set.status = 200;
-        return recordings.show(await recordings.stop(caller, params.recordingId));
+        return recordings.show(await recordings.stop(caller, params.recordingId, authorOfKey(context)));
       },
       {
         ...documented("Stop a recording; answers when its files are complete", ["SVC_RECORDING_NOT_FOUND"]),
@@ -84,9 +87,9 @@ const keyRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: Service
     )
     .delete(
       "/recordings/:recordingId",
-      async ({ caller, params, set }) => {
-        await recordings.remove(caller, params.recordingId);
-        set.status = 204;
+      async (context) => {
+        await recordings.remove(context.caller, context.params.recordingId, authorOfKey(context));
+        context.set.status = 204;
       },
       documented("Delete a recording and its files; one that runs is stopped first", ["SVC_RECORDING_NOT_FOUND"]),
     )
@@ -116,9 +119,9 @@ const dashboardRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: S
         const { projectId, params, body } = context;
         const ref = { projectId, roomId: params.roomId };
         rooms.findActive(ref);
-        await recordings.requireRoom();
+        await recordings.requireRoom(projectId);
         return idempotency.create(context, (unit) =>
-          recordings.show(recordings.begin(unit, rooms.findActive(ref), body)),
+          recordings.show(recordings.begin(unit, rooms.findActive(ref), body, authorOf(context))),
         );
       },
       {
@@ -145,9 +148,10 @@ const dashboardRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: S
     )
     .post(
       "/recordings/:recordingId/stop",
-      async ({ projectId, params, set }) => {
+      async (context) => {
+        const { projectId, params, set } = context;
         set.status = 200;
-        return recordings.show(await recordings.stop({ projectId }, params.recordingId));
+        return recordings.show(await recordings.stop({ projectId }, params.recordingId, authorOf(context)));
       },
       {
         ...documented("Stop a recording", [
@@ -161,8 +165,9 @@ const dashboardRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: S
     )
     .delete(
       "/recordings/:recordingId",
-      async ({ projectId, params, set }) => {
-        await recordings.remove({ projectId }, params.recordingId);
+      async (context) => {
+        const { projectId, params, set } = context;
+        await recordings.remove({ projectId }, params.recordingId, authorOf(context));
         set.status = 204;
       },
       {

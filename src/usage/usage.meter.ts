@@ -46,6 +46,9 @@ export function createUsageMeter({ bus, ids, log, now, write }: Runtime, store: 
   }
 
   bus.on("rtcConnection", heard);
+  bus.within("recordingEnded", (unit, { projectId, startedAt, endedAt }) => {
+    for (const [date, minutes] of minutesByDay(startedAt, endedAt)) store.addRecorded(unit, projectId, date, minutes);
+  });
 
   return {
     /** After a crash: what was open ended at its last sign of life. */

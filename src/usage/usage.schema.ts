@@ -17,7 +17,14 @@ export const UsageSession = t.Object({
   endedAt: NullableTimestamp,
   minutes: t.Integer(),
 });
-const Daily = t.Array(t.Object({ date: t.String(), minutes: t.Integer(), sessions: t.Integer() }));
+const Daily = t.Array(
+  t.Object({
+    date: t.String(),
+    minutes: t.Integer(),
+    sessions: t.Integer(),
+    recordedMinutes: t.Integer({ description: "Started minutes of recordings that have ended" }),
+  }),
+);
 
 export const Usage = t.Object({
   includedMinutes: t.Integer(),
@@ -40,6 +47,7 @@ export const UsageDetail = t.Object({
 export const ProjectUsage = t.Object({
   projectId: t.String(),
   usedMinutes: t.Integer(),
+  recordedMinutes: t.Integer({ description: "Of this month" }),
   history: t.Array(UsageSession),
   daily: Daily,
 });

@@ -24,8 +24,14 @@ export function usageStore(db: Db) {
   );
   const addDay = changing(() =>
     client.query<null, [string, string, number, number]>(
-      `INSERT INTO usage_days VALUES (?, ?, ?, ?) ON CONFLICT (project_id, date)
+      `INSERT INTO usage_days (project_id, date, minutes, sessions) VALUES (?, ?, ?, ?) ON CONFLICT (project_id, date)
      DO UPDATE SET minutes = minutes + excluded.minutes, sessions = sessions + excluded.sessions`,
+    ),
+  );
+  const addRecorded = changing(() =>
+    client.query<null, [string, string, number]>(
+      `INSERT INTO usage_days (project_id, date, minutes, sessions, recorded_minutes) VALUES (?, ?, 0, 0, ?)
+     ON CONFLICT (project_id, date) DO UPDATE SET recorded_minutes = recorded_minutes + excluded.recorded_minutes`,
     ),
   );
   const byId = reading(() =>
@@ -67,6 +73,8 @@ export function usageStore(db: Db) {
     end: (unit: Unit, id: string, at: number) => void end.run(unit, { id, at }),
     addDay: (unit: Unit, projectId: string, date: string, minutes: number, sessions: number) =>
       void addDay.run(unit, projectId, date, minutes, sessions),
+    addRecorded: (unit: Unit, projectId: string, date: string, minutes: number) =>
+      void addRecorded.run(unit, projectId, date, minutes),
 
     open: (projectIds: string[]): UsageSessionRow[] =>
       db

@@ -26,6 +26,7 @@ export const usageDays = sqliteTable(
     date: text("date").notNull(),
     minutes: integer("minutes").notNull(),
     sessions: integer("sessions").notNull(),
+    recordedMinutes: integer("recorded_minutes").notNull().default(0),
   },
   (table) => [primaryKey({ columns: [table.projectId, table.date] })],
 );

@@ -9,6 +9,7 @@ type UsageAsked = { limit?: number; days?: number };
 
 const DEFAULT_HISTORY = 50;
 const DEFAULT_DAYS = 30;
+const NOTHING = { minutes: 0, sessions: 0, recordedMinutes: 0 };
 
 export type UsageService = ReturnType<typeof createUsage>;
 
@@ -17,26 +18,28 @@ export function createUsage(runtime: Runtime) {
   const { config, db, now } = runtime;
   const store = usageStore(db);
 
-  type Day = { minutes: number; sessions: number };
+  type Day = { minutes: number; sessions: number; recordedMinutes: number };
 
   /** Minutes by project and day, running sessions as of now. */
   function dailyOf(projectIds: string[], first: string, last: string): Map<string, Map<string, Day>> {
     const byProject = new Map(projectIds.map((id) => [id, new Map<string, Day>()]));
-    const add = (projectId: string, date: string, minutes: number, sessions: number) => {
+    const add = (projectId: string, date: string, more: Partial<Day>) => {
       const days = byProject.get(projectId);
       if (!days || date < first || date > last) return;
-      const day = days.get(date) ?? { minutes: 0, sessions: 0 };
-      days.set(date, { minutes: day.minutes + minutes, sessions: day.sessions + sessions });
+      const day = days.get(date) ?? NOTHING;
+      days.set(date, {
+        minutes: day.minutes + (more.minutes ?? 0),
+        sessions: day.sessions + (more.sessions ?? 0),
+        recordedMinutes: day.recordedMinutes + (more.recordedMinutes ?? 0),
+      });
     };
     if (projectIds.length === 0) return byProject;
-    for (const { projectId, date, minutes, sessions } of store.days(projectIds, first, last)) {
-      add(projectId, date, minutes, sessions);
-    }
+    for (const { projectId, date, ...day } of store.days(projectIds, first, last)) add(projectId, date, day);
     const at = now();
     for (const { projectId, startedAt } of store.open(projectIds)) {
       let sessions = 1;
       for (const [date, minutes] of minutesByDay(startedAt, at)) {
-        add(projectId, date, minutes, sessions);
+        add(projectId, date, { minutes, sessions });
         sessions = 0;
       }
     }
@@ -47,21 +50,21 @@ export function createUsage(runtime: Runtime) {
     const dates = lastDates(now(), days);
     const byProject = dailyOf(projectIds, dates[0] ?? "", dates.at(-1) ?? "");
     return dates.map((date) => {
-      const total = { date, minutes: 0, sessions: 0 };
+      const total = { date, ...NOTHING };
       for (const perDay of byProject.values()) {
-        total.minutes += perDay.get(date)?.minutes ?? 0;
-        total.sessions += perDay.get(date)?.sessions ?? 0;
+        const day = perDay.get(date) ?? NOTHING;
+        total.minutes += day.minutes;
+        total.sessions += day.sessions;
+        total.recordedMinutes += day.recordedMinutes;
       }
       return total;
     });
   }
 
   /** Minutes of this month, by project. */
-  function monthOf(projectIds: string[]): Map<string, number> {
+  function monthOf(projectIds: string[], of: "minutes" | "recordedMinutes" = "minutes"): Map<string, number> {
     const byProject = dailyOf(projectIds, dateOf(monthStart(now())), dateOf(now()));
-    return new Map(
-      [...byProject].map(([id, days]) => [id, [...days.values()].reduce((sum, day) => sum + day.minutes, 0)]),
-    );
+    return new Map([...byProject].map(([id, days]) => [id, sum([...days.values()].map((day) => day[of]))]));
   }
 
   const history = (projectIds: string[], limit: number) =>
@@ -124,6 +127,7 @@ export function createUsage(runtime: Runtime) {
     project: (projectId: string, { limit = DEFAULT_HISTORY, days = DEFAULT_DAYS }: UsageAsked) => ({
       projectId,
       usedMinutes: monthOf([projectId]).get(projectId) ?? 0,
+      recordedMinutes: monthOf([projectId], "recordedMinutes").get(projectId) ?? 0,
       history: history([projectId], limit),
       daily: daily([projectId], days),
     }),

@@ -155,6 +155,18 @@ describe("[18] a composition", () => {
     expect(existsSync(folder)).toBe(false);
   }, 60_000);
 
+  test("is given up when it is not wanted any more: no film, no trace, and the files stay", async () => {
+    const { id, compose, read, folder } = await recorded([
+      { kind: "video", offsetMs: 0, bytes: encoded("webm", 2, "-c:v", "libvpx") },
+    ]);
+    const discard = () => call("DELETE", `/v1/recordings/${id}/composition`);
+    await compose({ layout: "grid" });
+    expect((await discard()).status).toBe(204);
+    expect(await read()).toMatchObject({ composition: null, files: [{ kind: "video" }] });
+    expect(readdirSync(folder)).toHaveLength(1);
+    expect((await discard()).status).toBe(204);
+  }, 60_000);
+
   test("that a stop of the server cut short has failed", async () => {
     const { id, read } = await recorded([]);
     const running = JSON.stringify({ status: "RUNNING", progress: 0.5, fileId: null });

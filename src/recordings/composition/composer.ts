@@ -110,6 +110,17 @@ export function createComposer({ ids, log, write }: Runtime, store: RecordingSto
         });
     },
 
+    /** Ends what is being made, and removes what was; nothing of it stays on record. */
+    async discard({ id }: RecordingRow): Promise<void> {
+      await cancel(jobs.get(id));
+      const fileId = store.get(id)?.composition?.fileId ?? null;
+      await write((unit) => {
+        if (fileId !== null) store.removeFile(unit, id, fileId);
+        store.update(unit, id, { composition: null });
+      });
+      if (fileId !== null) await rm(folder.file(id, `${fileId}.mp4`), { force: true });
+    },
+
     /** Resolves when nothing reads or writes the recording's files any more. */
     cancel: (recordingId: string): Promise<void> => cancel(jobs.get(recordingId)),
     cancelAll: async (): Promise<void> => void (await Promise.all([...jobs.values()].map(cancel))),

@@ -222,6 +222,8 @@ export class Api extends Routes {
     timeline: (recordingId: string) => this.list<{ /** From the recording's start */ atMs: number; /** As the push of the same name, or message */ type: string; identity?: string; }>(`/v1/recordings/${this.seg(recordingId)}/timeline`, {}),
     /** Make one film of a recording; its progress is in the record */
     compose: (recordingId: string, body: { layout: "grid" | "speaker"; /** Of the picture; 1280 by default */ width?: number; /** Of the picture; 720 by default */ height?: number; }, options: CallOptions = {}) => this.call<Recording>("POST", `/v1/recordings/${this.seg(recordingId)}/composition`, body, {}, options),
+    /** Cancel the film that is being made of a recording, or delete the one that was */
+    discardComposition: (recordingId: string) => this.call<void>("DELETE", `/v1/recordings/${this.seg(recordingId)}/composition`, undefined, {}),
     /** A link to the replay of a recording */
     mintViewToken: (recordingId: string, body: { /** How long the link works; 3600 by default */ ttlSeconds?: number; } = {}, options: CallOptions = {}) => this.call<{ /** The replay page; what stands after `#token=` is for GET /v1/replays/{token} */ url: string; }>("POST", `/v1/recordings/${this.seg(recordingId)}/view-tokens`, body, {}, options),
   };
