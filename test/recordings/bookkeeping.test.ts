@@ -30,9 +30,8 @@ async function begun() {
   await server.joined(roomId, "ada");
   const id = String((await call("POST", `/v1/rooms/${roomId}/recordings`, { name: "talk" })).body.id);
   const recordingId =
-    server.runtime.db.$client
-      .query<{ id: string }, [string]>("SELECT id FROM recordings WHERE public_id = ?")
-      .get(id)?.id ?? "";
+    server.runtime.db.$client.query<{ id: string }, [string]>("SELECT id FROM recordings WHERE public_id = ?").get(id)
+      ?.id ?? "";
   await settled();
   const fileId = crypto.randomUUID();
   const folder = join(server.runtime.config.DATA_DIR, "recordings", recordingId);

@@ -66,3 +66,9 @@ test("people are there from their join to their leave; of those who were there b
 test("time is shown as people read it", () => {
   expect([0, 61_000, 3_661_500].map(clockText)).toEqual(["00:00", "01:01", "1:01:01"]);
 });
+
+test("whoever was there before the recording began is there until they are told to leave", () => {
+  const left: Entry[] = [{ atMs: 3_000, type: "participant.left", identity: "ada" }];
+  expect(peopleAt(left, ["ada"], 0)).toEqual(["ada"]);
+  expect(peopleAt(left, ["ada"], 3_000)).toEqual([]);
+});

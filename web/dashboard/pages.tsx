@@ -16,6 +16,8 @@ const Overview = lazy(() => import("./pages/overview.tsx").then((page) => page.O
 const Start = lazy(() => import("./pages/start.tsx").then((page) => page.Start));
 const Rooms = lazy(() => import("./pages/rooms.tsx").then((page) => page.Rooms));
 const OneRoom = lazy(() => import("./pages/room.tsx").then((page) => page.OneRoom));
+const Recordings = lazy(() => import("./pages/recordings.tsx").then((page) => page.Recordings));
+const OneRecording = lazy(() => import("./pages/recording.tsx").then((page) => page.OneRecording));
 const LiveStreams = lazy(() => import("./pages/live-streams.tsx").then((page) => page.LiveStreams));
 const OneLiveStream = lazy(() => import("./pages/live-stream.tsx").then((page) => page.OneLiveStream));
 const Chat = lazy(() => import("./pages/chat.tsx").then((page) => page.Chat));
@@ -69,6 +71,8 @@ function Inside() {
         <Route path="/projects/:projectId/start" component={Start} />
         <Route path="/projects/:projectId/rooms" component={Rooms} />
         <Route path="/projects/:projectId/rooms/:roomId" component={OneRoom} />
+        <Route path="/projects/:projectId/recordings" component={Recordings} />
+        <Route path="/projects/:projectId/recordings/:recordingId" component={OneRecording} />
         <Route path="/projects/:projectId/live-streams" component={LiveStreams} />
         <Route path="/projects/:projectId/live-streams/:streamId" component={OneLiveStream} />
         <Route path="/projects/:projectId/chat/:tab?" component={Chat} />

@@ -36,6 +36,11 @@ export function Call({ session, dev, onLeave }: CallProps) {
       <header>
         <strong>{room.name.startsWith("stream_") ? "Live stream" : room.name}</strong>
         <span class={`state ${room.state.toLowerCase()}`}>{STATES[room.state]}</span>
+        {room.recording && (
+          <span class="recording" role="status">
+            Recording
+          </span>
+        )}
         {streamStatus.value && (
           <span class="live">
             {streamStatus.value}

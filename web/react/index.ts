@@ -3,5 +3,13 @@ export { type ChatStatus, type ConversationStatus, useChat, useConversation } fr
 export { Conference, type ConferenceProps } from "./conference/conference.tsx";
 export { type RoomStatus, StoaRoom, type StoaRoomProps, useRoom } from "./context.tsx";
 export { type LiveStreamCredentials, type LiveStreamStatus, useLiveStream } from "./live-stream.ts";
-export { type TrackReference, useData, useDevices, useParticipants, useSpeakers, useTracks } from "./room-hooks.ts";
+export {
+  type TrackReference,
+  useData,
+  useDevices,
+  useParticipants,
+  useRecording,
+  useSpeakers,
+  useTracks,
+} from "./room-hooks.ts";
 export { VideoTile, type VideoTileProps } from "./video-tile.tsx";

@@ -39,6 +39,12 @@ const onTracks = listenTo(
   ...(["localTrackPublished", "localTrackUnpublished", "localTrackMuted", "localTrackUnmuted"] as const),
 );
 const onSpeakers = listenTo("activeSpeakersChanged");
+const onRecording = listenTo("recordingChanged", "connectionStateChanged");
+
+/** Whether the room is being recorded; whoever is in it should be able to see that. */
+export function useRecording(): boolean {
+  return useSnapshot(useRoom().room, onRecording, (room) => room?.recording ?? false);
+}
 
 /** Everyone else in the room, in the order in which they came. */
 export function useParticipants(): readonly RemoteParticipant[] {

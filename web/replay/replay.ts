@@ -36,17 +36,18 @@ export function speakersAt(timeline: readonly Entry[], positionMs: number): stri
 
 /** Who is in the call at that moment, in the order in which they came. */
 export function peopleAt(timeline: readonly Entry[], identities: readonly string[], positionMs: number): string[] {
-  const present = new Set<string>();
-  const told = new Set<string>();
-  for (const { type, identity, atMs } of timeline) {
-    if (identity === undefined || (type !== "participant.joined" && type !== "participant.left")) continue;
-    told.add(identity);
-    if (atMs > positionMs) continue;
+  const moves = timeline.filter(({ type }) => type === "participant.joined" || type === "participant.left");
+  // Of those who were there before the recording began no join is told before they leave.
+  const before = identities.filter(
+    (name) => moves.find(({ identity }) => identity === name)?.type !== "participant.joined",
+  );
+  const present = new Set(before);
+  for (const { type, identity, atMs } of moves) {
+    if (identity === undefined || atMs > positionMs) continue;
     if (type === "participant.joined") present.add(identity);
     else present.delete(identity);
   }
-  // Of those who were there before the recording began nothing is told.
-  return [...identities.filter((identity) => !told.has(identity)), ...present];
+  return [...present];
 }
 
 export function clockText(ms: number): string {

@@ -95,6 +95,7 @@ export function OneLiveStream() {
                 <span key="parts" class="row">
                   <a href={path(`rooms/${shown.roomId}`)}>Room</a>
                   <a href={path(`chat/conversations/${shown.conversationId}`)}>Chat</a>
+                  <a href={path(`recordings?roomId=${shown.roomId}`)}>Recordings</a>
                 </span>,
               ],
             ]}

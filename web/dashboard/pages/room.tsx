@@ -6,6 +6,8 @@ import { useLive } from "../live.ts";
 import { Action } from "../parts/action.tsx";
 import { Call } from "../parts/call.tsx";
 import { ConfirmButton } from "../parts/confirm.tsx";
+import { RecordButton } from "../parts/record-button.tsx";
+import { RecordingDot } from "../parts/recording-dot.tsx";
 import { Badge, Facts, PageHead, Shown } from "../parts/states.tsx";
 import { Ago } from "../parts/time.tsx";
 import { may, useProject } from "../project.ts";
@@ -21,15 +23,34 @@ export function OneRoom() {
   const [inside, setInside] = useState(false);
   return (
     <Shown live={room}>
-      {({ name, status, serverName, createdAt, closedAt, participants, participantCount, region }) => (
+      {({
+        name,
+        status,
+        serverName,
+        createdAt,
+        closedAt,
+        participants,
+        participantCount,
+        region,
+        record,
+        recording,
+        environment,
+      }) => (
         <>
           <PageHead title={name} badge={status}>
+            {recording && <RecordingDot />}
             <a class="button" href={path(`calls?roomId=${roomId}`)}>
               Calls
             </a>
             <a class="button" href={path(`connections?roomId=${roomId}`)}>
               Connections
             </a>
+            <a class="button" href={path(`recordings?roomId=${roomId}`)}>
+              Recordings
+            </a>
+            {status === "ACTIVE" && may("recordings:manage") && (
+              <RecordButton roomId={roomId} environment={environment} recording={recording} onChanged={room.reload} />
+            )}
             {status === "ACTIVE" && may("rooms:manage") && (
               <>
                 <button type="button" class="button primary" disabled={inside} onClick={() => setInside(true)}>
@@ -59,6 +80,7 @@ export function OneRoom() {
               ["Id", <code key="id">{roomId}</code>],
               ["Media server", serverName],
               ["Preferred region", region],
+              ["Recorded", record ? "Every call" : "When asked"],
               ["Created", <Ago key="created" at={createdAt} />],
               ...(closedAt === null
                 ? []

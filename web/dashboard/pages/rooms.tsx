@@ -4,9 +4,10 @@ import { useChoice } from "../address.ts";
 import { ask, askPage } from "../api.ts";
 import { useList } from "../live.ts";
 import { Field } from "../parts/field.tsx";
-import { FormDialog, TextInput, useSubmit } from "../parts/form.tsx";
+import { Check, FormDialog, TextInput, useSubmit } from "../parts/form.tsx";
 import { List } from "../parts/list.tsx";
 import { countText } from "../parts/numbers.ts";
+import { RecordingDot } from "../parts/recording-dot.tsx";
 import { PageHead } from "../parts/states.tsx";
 import { Choice } from "../parts/tabs.tsx";
 import { Ago } from "../parts/time.tsx";
@@ -46,7 +47,15 @@ export function Rooms() {
             : "No room of this environment has been closed."
         }
         columns={[
-          { title: "Name", cell: ({ id, name }) => <a href={path(`rooms/${id}`)}>{name}</a> },
+          {
+            title: "Name",
+            cell: ({ id, name, recording }) => (
+              <span class="row">
+                <a href={path(`rooms/${id}`)}>{name}</a>
+                {recording && <RecordingDot />}
+              </span>
+            ),
+          },
           { title: "Participants", cell: ({ participantCount }) => countText(participantCount), number: true },
           { title: "Server", cell: ({ serverName }) => serverName ?? "–", wide: true },
           { title: "Id", cell: ({ id }) => <code>{id}</code>, wide: true },
@@ -62,8 +71,9 @@ function CreateRoom({ onClose }: { onClose: () => void }) {
   const { at, environment, path } = useProject();
   const { route } = useLocation();
   const [name, setName] = useState("");
+  const [record, setRecord] = useState(false);
   const form = useSubmit(async () => {
-    const room = await ask(at.rooms.post({ name }, { query: { environment } }));
+    const room = await ask(at.rooms.post({ name, record }, { query: { environment } }));
     route(path(`rooms/${room.id}`));
   });
   return (
@@ -71,6 +81,9 @@ function CreateRoom({ onClose }: { onClose: () => void }) {
       <Field label="Name" hint="Letters, digits, - _ and . — unique among the open rooms." error={form.problem("name")}>
         <TextInput required maxLength={128} value={name} onValue={setName} />
       </Field>
+      <Check checked={record} onChecked={setRecord}>
+        Record every call
+      </Check>
     </FormDialog>
   );
 }

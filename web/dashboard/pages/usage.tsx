@@ -17,7 +17,7 @@ const EVERY_MS = 15_000;
 
 /** Participant-minutes: of the account against its allowance, of this project day by day. */
 export function Usage() {
-  const { at, projectId } = useProject();
+  const { at, projectId, path } = useProject();
   const [range, setRange] = useChoice("days", Object.keys(DAYS) as DaysName[], "30 days");
   const account = useLive(() => ask(api.v1.usage.detail.get({ query: { days: 1, limit: 1 } })), [], EVERY_MS);
   const days = DAYS[range];
@@ -69,7 +69,7 @@ export function Usage() {
         }
       </Shown>
       <Shown live={project}>
-        {({ daily, history, usedMinutes }) => (
+        {({ daily, history, usedMinutes, recordedMinutes }) => (
           <>
             <Plot
               label={`This project by day: ${countText(usedMinutes)} minutes this month`}
@@ -78,6 +78,10 @@ export function Usage() {
               series={[{ label: "Minutes", values: daily.map(({ minutes }) => minutes), colour: "accent" }]}
             />
             <CallsUsed />
+            <p class="quiet">
+              {countText(recordedMinutes)} minutes of it were recorded this month: see{" "}
+              <a href={path("recordings")}>Recordings</a>.
+            </p>
             <section class="stack">
               <h2>Sessions</h2>
               {history.length === 0 ? (

@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { SHOWN_ROOM_EVENTS } from "../../room-events.ts";
 import type { Room } from "../../sdk/index.ts";
 import { bitsText } from "./numbers.ts";
+import { RecordingDot } from "./recording-dot.tsx";
 import { Badge } from "./states.tsx";
 import { Tile, tilesOf } from "./tile.tsx";
 import { attempt, toastError } from "./toast.tsx";
@@ -61,7 +62,7 @@ export function Call({ title, admit, publish, onLeft }: CallProps) {
     <section class="card stack call" aria-label={title}>
       <div class="row between">
         <h2>
-          {title} <Badge>{room?.state ?? "CONNECTING"}</Badge>
+          {title} <Badge>{room?.state ?? "CONNECTING"}</Badge> {room?.recording && <RecordingDot />}
         </h2>
         <div class="actions">
           {room && publish && <Devices room={room} />}

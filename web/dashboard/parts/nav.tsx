@@ -14,6 +14,7 @@ const GROUPS: [title: string, entries: Entry[]][] = [
       ["rooms", "Rooms"],
       ["live-streams", "Live streams"],
       ["chat", "Chat"],
+      ["recordings", "Recordings"],
     ],
   ],
   [

@@ -4,6 +4,7 @@ import { mayPublish } from "../../../src/protocol/may-publish.ts";
 import type { RoomOptions, StoaError } from "../../sdk/index.ts";
 import { useChat, useConversation } from "../chat-hooks.ts";
 import { StoaRoom, useRoom } from "../context.tsx";
+import { useRecording } from "../room-hooks.ts";
 import { ChatPanel } from "./chat-panel.tsx";
 import { DevicesPanel } from "./devices-panel.tsx";
 import { useSignals } from "./signals.ts";
@@ -88,6 +89,7 @@ function Call({ chat, audio = true, video = true, captions, onJoined, say, leave
   const [panel, setPanel] = useState<Panel>(null);
   const [blocked, setBlocked] = useState(false);
   const signals = useSignals();
+  const recording = useRecording();
   const chatStatus = useChat(chat?.endpoint, chat?.token);
   const conversation = useConversation(chatStatus, chat ? room?.id : undefined);
   useDevicesOnJoin(room, audio, video, say);
@@ -102,6 +104,11 @@ function Call({ chat, audio = true, video = true, captions, onJoined, say, leave
     <>
       <div className="stoa-main">
         <Stage view={view} hands={signals.hands} />
+        {recording && (
+          <p className="stoa-recording" role="status">
+            Recording
+          </p>
+        )}
         <ul className="stoa-reactions" aria-live="polite">
           {signals.reactions.map(({ id, identity, emoji }) => (
             <li key={id}>
