@@ -12,6 +12,7 @@ type KeyPurpose =
   | "storage-url"
   | "recording-url"
   | "recording-view"
+  | "live-stream-hls"
   | "one-time"
   | "refresh-token"
   | "webhook-secret"

@@ -23,6 +23,7 @@ export const CreateStream = t.Object({
   hostIdentity: Identity,
   ...described,
   scheduledAt: t.Optional(nullable(Timestamp)),
+  record: t.Optional(t.Boolean({ description: "Record it from its start to its end, and offer it as HLS" })),
 });
 
 export const UpdateStream = t.Object({ title: t.Optional(textOf(1, 200)), ...described });

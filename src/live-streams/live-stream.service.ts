@@ -23,7 +23,12 @@ type StreamDescription = {
   visibility?: LiveStreamVisibility;
   metadata?: Record<string, unknown> | null;
 };
-type NewStream = StreamDescription & { title: string; hostIdentity: string; scheduledAt?: string | null };
+type NewStream = StreamDescription & {
+  title: string;
+  hostIdentity: string;
+  scheduledAt?: string | null;
+  record?: boolean;
+};
 
 /** A stream as someone of this project sees it. Without `environment` (a session, by id) either one is found. */
 export type StreamRef = { projectId: string; environment?: Environment; streamId: string };
@@ -78,6 +83,8 @@ export function liveStreamService({ bus, ids, now }: Runtime, { store, people, r
 
   return {
     find,
+    /** Of a room that was made for one. */
+    ofRoom: store.ofRoom,
     list: store.list,
     hosts: (stream: LiveStreamRow) =>
       people.hosts(stream.id).map(({ identity, role, addedAt }) => ({ identity, role, addedAt: iso(addedAt) })),
@@ -96,7 +103,8 @@ export function liveStreamService({ bus, ids, now }: Runtime, { store, people, r
       const { projectId, environment } = owner;
       const at = now();
       const publicId = ids.publicId("stream");
-      const room = rooms.create(unit, { projectId, environment }, { name: publicId });
+      const { record = false } = input;
+      const room = rooms.create(unit, { projectId, environment }, { name: publicId, record });
       const conversation = chat.conversations.create(
         unit,
         { projectId, environment },

@@ -54,6 +54,7 @@ export const ERRORS = {
   SVC_UNSUPPORTED_MEDIA_TYPE: [415, "UNSUPPORTED_MEDIA_TYPE", "Send the body as application/json."],
 
   SVC_CONFLICT: [409, "CONFLICT", "This is taken already."],
+  SVC_HLS_UNAVAILABLE: [409, "CONFLICT", "The live stream cannot be had as HLS."],
   SVC_COMPOSER_UNAVAILABLE: [409, "CONFLICT", "Compositions need ffmpeg, which is not installed on the server."],
   SVC_ROOM_CLOSED: [409, "CONFLICT", "The room is closed."],
   SVC_STREAM_INVALID_STATE: [409, "CONFLICT", "The live stream is not in a state that allows this."],

@@ -83,6 +83,8 @@ export type StartRecording = RoomRef & {
   /** Server time from which the files' offsets count. */
   startedAtMs: number;
   audioOnly: boolean;
+  /** Also told piece by piece, for a live stream: every `recordingPart`. */
+  parts?: boolean;
 };
 
 export type RecordingRef = RoomRef & { recordingId: string };
@@ -105,6 +107,28 @@ export type RecordedFile = {
   /** Of the first picture; null for sound. */
   width: number | null;
   height: number | null;
+};
+
+/** A piece of a recorded track as a live stream sends it, on the recording's clock. */
+export type RecordedPart = {
+  fileId: string;
+  identity: string;
+  trackId: string;
+  kind: TrackKind;
+  source: TrackSource;
+  codecs: string;
+  width: number | null;
+  height: number | null;
+  /** Base64: what a player reads before the track's first part, which alone has it. */
+  head: string | null;
+  /** Base64: `moof` and `mdat`. */
+  data: string;
+  atMs: number;
+  durationMs: number;
+  /** A player can begin here. */
+  independent: boolean;
+  beginsSegment: boolean;
+  endsSegment: boolean;
 };
 
 /** How a participant's packets come: by themselves, or through the relay of the edge. */
@@ -208,6 +232,9 @@ export type MediaEvent =
   | (RecordingRef & { type: "recordingFileEnded"; file: RecordedFile })
   /** Every 2 s: the files that are being written, as they stand. */
   | (RecordingRef & { type: "recordingProgress"; files: RecordedFile[] })
+  | (RecordingRef & { type: "recordingPart"; part: RecordedPart })
+  /** A track that no live stream can carry as it is: its codec. */
+  | (RecordingRef & { type: "recordingNotStreamable"; identity: string; codec: RecordedFile["codec"] })
   /** The disk cannot keep up: frames are left out. Said once. */
   | (RecordingRef & { type: "recordingSlow" })
   /** Stopped, or its room was closed: everything is on disk. */

@@ -6,6 +6,7 @@ import type { MediaEvent, RecordedFile } from "../protocol/media-node.ts";
 import type { RecordingStatus } from "../protocol/recordings.ts";
 import type { RoomService } from "../rooms/room.service.ts";
 import type { Runtime } from "../runtime.ts";
+import type { Hls } from "./hls/hls.ts";
 import { showRecording } from "./recording.show.ts";
 import type { RecordingStore } from "./recording.store.ts";
 import type { RecordingFileRow, RecordingRow } from "./recording.table.ts";
@@ -37,6 +38,8 @@ export type RecordingDeps = {
   nodes: Pick<MediaNodes, "find" | "onEvent">;
   /** Throws when there is no room for more of the project's recordings. */
   requireRoom: (projectId: string) => Promise<void>;
+  hls: Hls;
+  isLiveStream: (roomId: string) => boolean;
 };
 
 /** How a recording ends, and what is written down with its end. */
@@ -44,7 +47,8 @@ type End = { status: "READY" | "FAILED"; error: string | null; with?: (unit: Uni
 const COMPLETE: End = { status: "READY", error: null };
 
 /** Keeps recordings running: on whichever node the room is, for as long as it should be, and what comes of it on record. */
-export function createRecordingLife(runtime: Runtime, { store, folder, rooms, nodes, requireRoom }: RecordingDeps) {
+export function createRecordingLife(runtime: Runtime, deps: RecordingDeps) {
+  const { store, folder, rooms, nodes, requireRoom, hls, isLiveStream } = deps;
   const { bus, log, now, timers, write } = runtime;
   const byRoom = new Map<string, Running>();
   const timeline = createTimeline(runtime, store);
@@ -72,7 +76,8 @@ export function createRecordingLife(runtime: Runtime, { store, folder, rooms, no
     if (!node || serverName === null) return;
     running.serverName = serverName;
     const { id, roomId, startedAt, audioOnly } = running;
-    const request = { roomId, recordingId: id, directory: folder.of(id), startedAtMs: startedAt, audioOnly };
+    const parts = isLiveStream(roomId);
+    const request = { roomId, recordingId: id, directory: folder.of(id), startedAtMs: startedAt, audioOnly, parts };
     node.startRecording(request).catch((err: Error) => {
       log.error({ err, recordingId: id }, "recording could not be started on its media node");
       fail(running, err.message);
@@ -89,8 +94,13 @@ export function createRecordingLife(runtime: Runtime, { store, folder, rooms, no
     const running = byRoom.get(event.roomId);
     if (running?.id !== event.recordingId || running.serverName !== serverName) return;
     switch (event.type) {
+      case "recordingPart":
+      case "recordingNotStreamable":
+        hls.heard(event);
+        break;
       case "recordingFileStarted":
       case "recordingFileEnded":
+        if (event.type === "recordingFileEnded") hls.heard(event);
         keep(write((unit) => saveFiles(unit, running.id, [event.file])));
         break;
       case "recordingProgress":
@@ -146,6 +156,7 @@ export function createRecordingLife(runtime: Runtime, { store, folder, rooms, no
   ) {
     const row = store.get(id);
     if (row?.status !== "RECORDING") return;
+    hls.end(id);
     timeline.flush(unit, id);
     store.update(unit, id, { status, error, endedAt: at, lastSeenAt: at });
     rooms.markRecording(unit, row.roomId, false);
@@ -203,6 +214,7 @@ export function createRecordingLife(runtime: Runtime, { store, folder, rooms, no
         const { id, roomId, audioOnly, startedAt, automatic } = row;
         const running: Running = { id, roomId, audioOnly, startedAt, automatic, serverName: null, finished: null };
         byRoom.set(roomId, running);
+        if (isLiveStream(roomId)) hls.begin(row);
         attach(running, serverName);
       });
     },
@@ -222,6 +234,7 @@ export function createRecordingLife(runtime: Runtime, { store, folder, rooms, no
     /** After a crash: what was being written ends where it was last seen, and plays that far. */
     async recover(): Promise<void> {
       for (const row of store.running()) {
+        await hls.remove(row.id);
         const files: RecordingFileRow[] = [];
         for (const file of store.files(row.id)) {
           files.push({ ...file, bytes: (await folder.bytes(row.id, file.fileName)) ?? 0 });

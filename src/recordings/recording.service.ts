@@ -1,3 +1,4 @@
+import { extname } from "node:path";
 import type { ChatService } from "../chat/chat.ts";
 import { iso } from "../kernel/clock.ts";
 import type { Unit } from "../kernel/db/writer.ts";
@@ -9,9 +10,10 @@ import type { RoomRow } from "../rooms/store/room.table.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Download } from "../storage/download.ts";
 import type { ComposeInput, createComposer } from "./composition/composer.ts";
+import type { Hls } from "./hls/hls.ts";
 import { showRecording } from "./recording.show.ts";
 import type { RecordingStore } from "./recording.store.ts";
-import type { RecordingRow } from "./recording.table.ts";
+import type { RecordingFileRow, RecordingRow } from "./recording.table.ts";
 import type { RecordingFolder } from "./recording-folder.ts";
 import type { createRecordingLife } from "./recording-life.ts";
 
@@ -30,6 +32,7 @@ type Deps = {
   said: ChatService["said"];
   /** Throws when there is no room for more of the project's recordings. */
   requireRoom: (projectId: string) => Promise<void>;
+  hls: Pick<Hls, "remove">;
   composer: ReturnType<typeof createComposer>;
 };
 
@@ -38,7 +41,7 @@ const DAY_MS = 86_400_000;
 const REMOVED_AT_ONCE = 20;
 
 export function recordingService(runtime: Runtime, deps: Deps) {
-  const { store, folder, life, whereabouts, said, requireRoom, composer } = deps;
+  const { store, folder, life, whereabouts, said, requireRoom, hls, composer } = deps;
   const { bus, config, ids, keyring, now, write } = runtime;
 
   function find(owner: Owner, publicId: string): RecordingRow {
@@ -73,7 +76,15 @@ export function recordingService(runtime: Runtime, deps: Deps) {
       store.remove(unit, row.id);
       if (author) audit(unit, author, "recording.deleted", row, named(row));
     });
+    await hls.remove(row.id);
     await folder.remove(row.id);
+  }
+
+  /** As whoever downloads it would call it. */
+  function nameToSaveBy({ recordingId, identity, trackId, source, fileName }: RecordingFileRow): string {
+    const { name, roomName } = store.get(recordingId) ?? {};
+    const words = trackId === "" ? [name ?? roomName] : [name ?? roomName, identity, source];
+    return `${words.join(" ")}${extname(fileName)}`;
   }
 
   return {
@@ -170,8 +181,8 @@ export function recordingService(runtime: Runtime, deps: Deps) {
       if (!file || size === null || size === undefined)
         throw new ApiError("SVC_PERMISSION_DENIED", "The recording was deleted.");
       const content = Bun.file(folder.file(file.recordingId, file.fileName));
-      const { mimeType, fileName } = file;
-      return { file: content, filename: fileName, mimeType, size, sha256: `${fileId}-${size}`, expiresAt };
+      const { mimeType } = file;
+      return { file: content, filename: nameToSaveBy(file), mimeType, size, sha256: `${fileId}-${size}`, expiresAt };
     },
 
     /** Stops what is as long as it may be, and removes what is old. */

@@ -1,12 +1,16 @@
 import type { Calls } from "../calls/calls.ts";
 import type { ChatService } from "../chat/chat.ts";
+import type { LiveStreamService } from "../live-streams/live-stream.service.ts";
 import type { MediaNodes } from "../media/nodes.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { LiveRooms } from "../rooms/live-rooms.ts";
 import type { RoomService } from "../rooms/room.service.ts";
+import type { RtcTokenService } from "../rooms/rtc-token.service.ts";
 import type { Runtime } from "../runtime.ts";
 import type { StorageQuota } from "../storage/quota.ts";
 import { createComposer } from "./composition/composer.ts";
+import { hlsService } from "./hls/hls.service.ts";
+import { createHls } from "./hls/hls.ts";
 import { recordingService } from "./recording.service.ts";
 import { recordingStore } from "./recording.store.ts";
 import { recordingFolder } from "./recording-folder.ts";
@@ -20,12 +24,15 @@ type Deps = {
   nodes: MediaNodes;
   liveRooms: Pick<LiveRooms, "serverOf">;
   calls: Pick<Calls, "log">;
+  liveStreams: { streams: Pick<LiveStreamService, "find" | "ofRoom"> };
+  rtcTokens: Pick<RtcTokenService, "verify">;
 };
 
 export type Recordings = ReturnType<typeof createRecordings>;
 
 /** Rooms written down: started by hand, or by themselves in rooms that record every call. */
-export function createRecordings(runtime: Runtime, { chat, attachments, rooms, nodes, liveRooms, calls }: Deps) {
+export function createRecordings(runtime: Runtime, deps: Deps) {
+  const { chat, attachments, rooms, nodes, liveRooms, calls, liveStreams, rtcTokens } = deps;
   const { bus, log, write } = runtime;
   const store = recordingStore(runtime.db);
   const folder = recordingFolder(runtime.config);
@@ -34,14 +41,17 @@ export function createRecordings(runtime: Runtime, { chat, attachments, rooms, n
     if ((await folder.freeBytes()) >= runtime.config.RECORDING_MIN_FREE_BYTES) return;
     throw new ApiError("SVC_STORAGE_FULL", "There is too little space left on the disk to record.");
   };
-  const life = createRecordingLife(runtime, { store, folder, rooms, nodes, requireRoom });
+  const { streams } = liveStreams;
+  const hls = createHls(runtime, folder);
+  const isLiveStream = (roomId: string) => streams.ofRoom(roomId) !== undefined;
+  const life = createRecordingLife(runtime, { store, folder, rooms, nodes, requireRoom, hls, isLiveStream });
   const composer = createComposer(runtime, store, folder);
   const whereabouts = (roomId: string) => ({
     serverName: liveRooms.serverOf(roomId),
     callId: calls.log.liveIn(roomId)?.publicId ?? null,
   });
   const { said } = chat;
-  const recordings = recordingService(runtime, { store, folder, life, whereabouts, said, requireRoom, composer });
+  const recordings = recordingService(runtime, { store, folder, life, whereabouts, said, requireRoom, hls, composer });
   const replays = replayService(runtime, store, recordings);
   /** The call for which a room began to record by itself, or was stopped by hand: not again before the next. */
   const triedIn = new Map<string, string>();
@@ -57,9 +67,20 @@ export function createRecordings(runtime: Runtime, { chat, attachments, rooms, n
     }
   });
 
+  // Of what is said behind the scenes nothing is kept: a stream is recorded from its start on.
+  bus.on("streamChanged", ({ roomId, status }) => {
+    const call = calls.log.liveIn(roomId);
+    if (status === "LIVE" && call) recordByItself(roomId, call.publicId);
+  });
+  bus.on("roomClosed", ({ roomId }) => {
+    const running = life.runningIn(roomId);
+    if (running) void life.stop(running.id).catch((err) => log.error({ err }, "recording was not stopped"));
+  });
+
   function recordByItself(roomId: string, callId: string): void {
     const room = rooms.byId(roomId);
     if (!room?.record || room.recording || triedIn.get(roomId) === callId) return;
+    if (streams.ofRoom(roomId)?.status === "CREATED") return;
     triedIn.set(roomId, callId);
     requireRoom(room.projectId)
       .then(() =>
@@ -75,6 +96,7 @@ export function createRecordings(runtime: Runtime, { chat, attachments, rooms, n
     ...recordings,
     requireRoom,
     replays,
+    hls: hlsService(runtime, { hls, streams, verify: rtcTokens.verify }),
     async recover(): Promise<void> {
       await life.recover();
       await composer.recover();

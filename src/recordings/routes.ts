@@ -11,6 +11,7 @@ import type { RoomService } from "../rooms/room.service.ts";
 import type { Runtime } from "../runtime.ts";
 import { downloadResponse } from "../storage/download.ts";
 import { compositionRoutes } from "./composition.routes.ts";
+import { hlsRoutes } from "./hls/routes.ts";
 import { RecordingUrl, StartRecording, TimelineEntry } from "./recording.schema.ts";
 import type { RecordingRow } from "./recording.table.ts";
 import type { Recordings } from "./recordings.ts";
@@ -229,4 +230,5 @@ export const recordingsRoutes = (http: Http, runtime: Runtime, services: Service
     .use(dashboardRoutes(http, services))
     .use(fileRoutes(http, runtime, services))
     .use(compositionRoutes(http, services.recordings))
-    .use(replayRoutes(http, services.recordings));
+    .use(replayRoutes(http, services.recordings))
+    .use(hlsRoutes(http, services.recordings.hls));

@@ -1,6 +1,6 @@
 import { oneTimeTokenService } from "../../src/accounts/one-time-token.service.ts";
 import type { OidcServer } from "../harness/oidc.ts";
-import type { RtcServer } from "../harness/rtc.ts";
+import { type RtcServer, settled } from "../harness/rtc.ts";
 import { recordedFile as recordedFileOf, type Tenant } from "../harness/tenant.ts";
 import type { Asked } from "./requests.ts";
 
@@ -74,6 +74,32 @@ export function grantedRequests(server: RtcServer, tenant: Tenant, provider: Oid
     return { path: [...path, String(body.id)], credential, body: { layout: "grid" } };
   }
 
+  /** A live stream of which something has been sent, and the token of a viewer. */
+  async function broadcast(): Promise<Request> {
+    const key = tenant.credentials.apiKey;
+    const stream = { title: "show", hostIdentity: "ada" };
+    const { id, roomId } = (await server.call("POST", "/v1/live-streams", { key, body: stream })).body;
+    const viewer = { key, body: { identity: "grace" } };
+    const { rtc } = (await server.call("POST", `/v1/live-streams/${id}/viewer-tokens`, viewer)).body;
+    await server.call("POST", `/v1/live-streams/${id}/start`, { key });
+    const { body } = await server.call("POST", `/v1/rooms/${roomId}/recordings`, { key, body: {} });
+    const recordingId =
+      server.runtime.db.$client
+        .query<{ id: string }, [string]>("SELECT id FROM recordings WHERE public_id = ?")
+        .get(String(body.id))?.id ?? "";
+    const { token } = rtc as { token: string };
+    const socket = server.connect(token);
+    await socket.join();
+    await settled();
+    for (const kind of ["video", "audio"] as const) {
+      const about = { fileId: kind, identity: "ada", trackId: kind, kind, source: "other", codecs: "opus" } as const;
+      const piece = { width: null, height: null, head: "", data: "", atMs: 0, durationMs: 500 };
+      const part = { ...about, ...piece, independent: true, beginsSegment: true, endsSegment: false };
+      server.node.emit({ type: "recordingPart", roomId: String(roomId), recordingId, part });
+    }
+    return { path: [String(id)], query: [["token", token]] };
+  }
+
   async function viewToken(): Promise<string> {
     const path = `/v1/recordings/${tenant.ids.recordingId}/view-tokens`;
     const answer = await server.call("POST", path, { key: tenant.credentials.apiKey, body: {} });
@@ -86,6 +112,7 @@ export function grantedRequests(server: RtcServer, tenant: Tenant, provider: Oid
     "POST /v1/projects/{projectId}/recordings/{recordingId}/composition": () =>
       composed(tenant.credentials.session, [tenant.projectId]),
     "POST /v1/chat/conversations/{room}/rings": async () => ({ path: [tenant.ids.besideId ?? ""], body: {} }),
+    "GET /v1/live-streams/{streamId}/hls/index.m3u8": broadcast,
     "GET /v1/replays/{token}": async () => ({ path: [await viewToken()] }),
     "POST /v1/auth/login": async () => {
       const { email, password } = await account();

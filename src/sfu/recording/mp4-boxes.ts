@@ -43,8 +43,14 @@ export function u64(value: number): Uint8Array {
 
 const MATRIX = u32(0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000);
 
+/**
+ * avc3: parameter sets may change in the middle, so they stay in the pictures as well. Players of Apple's know avc1 alone,
+ * and do not mind that they do.
+ */
+type H264Entry = "avc1" | "avc3";
+
 /** `ftyp` and `moov`: everything a player must know before the first fragment. */
-export function initialization(format: TrackFormat, timescale: number): Uint8Array {
+export function initialization(format: TrackFormat, timescale: number, h264: H264Entry = "avc3"): Uint8Array {
   const isVideo = format.codec !== "opus";
   const [width, height] = isVideo ? [format.width, format.height] : [0, 0];
   const mvhd = fullBox(
@@ -77,7 +83,7 @@ export function initialization(format: TrackFormat, timescale: number): Uint8Arr
   const dinf = box("dinf", fullBox("dref", 0, 0, u32(1), fullBox("url ", 0, 1)));
   const stbl = box(
     "stbl",
-    fullBox("stsd", 0, 0, u32(1), sampleEntry(format)),
+    fullBox("stsd", 0, 0, u32(1), sampleEntry(format, h264)),
     fullBox("stts", 0, 0, u32(0)),
     fullBox("stsc", 0, 0, u32(0)),
     fullBox("stsz", 0, 0, u32(0, 0)),
@@ -96,7 +102,7 @@ function ascii(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
-function sampleEntry(format: TrackFormat): Uint8Array {
+function sampleEntry(format: TrackFormat, h264: H264Entry): Uint8Array {
   const start = concat([new Uint8Array(6), u16(1)]);
   if (format.codec === "opus") {
     const sound = concat([new Uint8Array(8), u16(format.channels), u16(16), u32(0), u32(48_000 * 0x10000)]);
@@ -115,8 +121,7 @@ function sampleEntry(format: TrackFormat): Uint8Array {
   ]);
   switch (format.codec) {
     case "h264":
-      // avc3: parameter sets may change in the middle, so they stay in the pictures as well.
-      return box("avc3", picture, box("avcC", avcC(format.sps, format.pps)));
+      return box(h264, picture, box("avcC", avcC(format.sps, format.pps)));
     case "av1":
       return box("av01", picture, box("av1C", format.configuration ?? u8(0x81, 0, 0, 0)));
     case "vp8":

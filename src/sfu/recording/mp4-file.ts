@@ -10,7 +10,7 @@ const FRAGMENT_MS = 1_000;
 const SYNC_SAMPLE = 0x0200_0000;
 const OTHER_SAMPLE = 0x0101_0000;
 
-type Sample = { data: Uint8Array; time: number; duration: number; keyframe: boolean };
+export type Sample = { data: Uint8Array; time: number; duration: number; keyframe: boolean };
 
 export class Mp4File implements MediaFile {
   readonly mimeType: string;

@@ -40,6 +40,10 @@ export class RoomRecorder {
       fileEnded: (file) => this.#emit({ type: "recordingFileEnded", file: { ...file } }),
       slow: () => this.#slow(),
       failed: (error) => this.#fail(error),
+      ...(this.#request.parts && {
+        part: (part) => this.#emit({ type: "recordingPart", part }),
+        notStreamable: ({ identity, codec }) => this.#emit({ type: "recordingNotStreamable", identity, codec }),
+      }),
     });
     this.#tracks.set(publication.trackId, recorder);
   }

@@ -1,17 +1,16 @@
 /** A subscriber that writes a track down: the best layer that is sent, as it is, into one file for as long as it lasts. */
-import type { RecordedFile } from "../../protocol/media-node.ts";
+import type { RecordedFile, RecordedPart } from "../../protocol/media-node.ts";
 import { primaryOfRed } from "../codec/red.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
-import { Av1Frames } from "../recording/av1-frames.ts";
+import { CmafParts, isStreamable } from "../recording/cmaf-parts.ts";
 import { FileSink } from "../recording/file-sink.ts";
+import { formatOf, framesOf } from "../recording/formats.ts";
 import type { Depacketizer, EncodedFrame } from "../recording/frame.ts";
 import { FrameAssembler } from "../recording/frame-assembler.ts";
-import { H264Frames } from "../recording/h264-frames.ts";
 import type { MediaFile, TrackFormat } from "../recording/media-file.ts";
 import { MediaTime } from "../recording/media-time.ts";
 import { Mp4File } from "../recording/mp4-file.ts";
-import { OpusFrames, opusDurationMs } from "../recording/opus-frames.ts";
-import { Vp8Frames, Vp9Frames } from "../recording/vpx-frames.ts";
+import { opusDurationMs } from "../recording/opus-frames.ts";
 import { WebmFile } from "../recording/webm-file.ts";
 import { RtpView } from "../rtp/rtp.ts";
 import type { ClockReference } from "../rtp/timestamp-map.ts";
@@ -27,6 +26,9 @@ export type TrackRecorderHost = {
   /** The disk is too slow, and frames are left out. */
   slow(): void;
   failed(error: Error): void;
+  /** Where a live stream is made of it. */
+  part?(part: RecordedPart): void;
+  notStreamable?(file: RecordedFile): void;
 };
 
 /** How long a picture stands when nothing is known about the next one. */
@@ -46,6 +48,7 @@ type OpenFile = {
   lastMs: number;
   /** The newest picture waits for the next: a better layer may show the same moment. */
   held: { frame: EncodedFrame; atMs: number } | null;
+  parts: CmafParts | null;
 };
 
 export class TrackRecorder implements Subscriber {
@@ -127,7 +130,11 @@ export class TrackRecorder implements Subscriber {
       if (this.#publication.muted) stream?.assembler.interrupt();
       else stream?.assembler.tick(nowMs);
     }
-    if (this.#publication.kind === "video" && !this.#publication.muted) this.#chooseLayer(nowMs);
+    if (this.#publication.kind !== "video" || this.#publication.muted) return;
+    this.#chooseLayer(nowMs);
+    // A viewer of a live stream comes in at a keyframe, and a call has none unless somebody asks.
+    if (this.#current && this.#open?.parts?.isDue(nowMs - this.#host.startedAtMs))
+      this.#publication.layerAt(this.#current.layer)?.askKeyframe();
   }
 
   #chooseLayer(nowMs: number): void {
@@ -200,6 +207,7 @@ export class TrackRecorder implements Subscriber {
     open.held = null;
     const durationMs = this.#publication.kind === "audio" ? opusDurationMs(frame.data) : FRAME_MS;
     open.sink.append(open.file.add(frame.data, atMs - open.startMs, durationMs, frame.keyframe));
+    open.parts?.add(frame.data, atMs - this.#host.startedAtMs, durationMs, frame.keyframe);
     open.lastMs = Math.max(open.lastMs, atMs + durationMs);
     open.record.durationMs = Math.round(open.lastMs - open.startMs);
     open.record.bytes = open.sink.bytes;
@@ -230,7 +238,21 @@ export class TrackRecorder implements Subscriber {
     const sink = new FileSink(`${this.#host.directory}/${fileName}`, this.#host.failed);
     sink.append(file.begin());
     this.#host.fileStarted(record);
-    return { record, file, sink, startMs: atMs, lastMs: atMs, held: null };
+    return { record, file, sink, startMs: atMs, lastMs: atMs, held: null, parts: this.#partsOf(record, format) };
+  }
+
+  #partsOf(record: RecordedFile, format: TrackFormat): CmafParts | null {
+    if (!this.#host.part) return null;
+    if (!isStreamable(format)) {
+      this.#host.notStreamable?.(record);
+      return null;
+    }
+    const { fileId, identity, trackId, kind, source, width, height } = record;
+    const about = { fileId, identity, trackId, kind, source, width, height };
+    const parts: CmafParts = new CmafParts(format, (piece) =>
+      this.#host.part?.({ ...about, codecs: parts.codecs, ...piece }),
+    );
+    return parts;
   }
 
   #endFile(): void {
@@ -239,6 +261,7 @@ export class TrackRecorder implements Subscriber {
     this.#open = null;
     if (!open) return;
     this.#writeHeld(open);
+    open.parts?.end();
     const { tail, patches } = open.file.finish();
     const done = open.sink.finish(tail, patches).then(() => {
       open.record.bytes = open.sink.bytes;
@@ -253,32 +276,4 @@ export class TrackRecorder implements Subscriber {
     this.#endFile();
     await Promise.all(this.#ending);
   }
-}
-
-/** Null for what no file of ours holds (G.711). */
-function framesOf(codec: string | undefined): Depacketizer | null {
-  switch (codec) {
-    case "opus":
-    case "red":
-      return new OpusFrames();
-    case "VP8":
-      return new Vp8Frames();
-    case "VP9":
-      return new Vp9Frames();
-    case "AV1":
-      return new Av1Frames();
-    case "H264":
-      return new H264Frames();
-    default:
-      return null;
-  }
-}
-
-function formatOf(frames: Depacketizer, { width, height }: EncodedFrame): TrackFormat | null {
-  if (frames instanceof OpusFrames) return { codec: "opus", channels: 2 };
-  if (frames instanceof Vp8Frames) return { codec: "vp8", width, height };
-  if (frames instanceof Vp9Frames) return { codec: "vp9", width, height };
-  if (frames instanceof Av1Frames) return { codec: "av1", width, height, configuration: frames.configuration() };
-  if (frames instanceof H264Frames) return { codec: "h264", width, height, sps: frames.sps, pps: frames.pps };
-  return null;
 }

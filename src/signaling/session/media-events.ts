@@ -146,6 +146,8 @@ export function createMediaEvents({
       case "recordingFileEnded":
       case "recordingProgress":
       case "recordingSlow":
+      case "recordingPart":
+      case "recordingNotStreamable":
       case "recordingEnded":
       case "recordingFailed":
         break;

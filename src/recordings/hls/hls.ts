@@ -1,0 +1,113 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { MediaEvent, RecordedPart } from "../../protocol/media-node.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { RecordingFolder } from "../recording-folder.ts";
+import { Rendition } from "./rendition.ts";
+
+/** Players that are behind play to the end; then the files of the recording have it all. */
+const KEPT_AFTER_END_MS = 300_000;
+
+/** What is sent of a room that is being recorded, as HLS: the pictures and the sound of one of those who send. */
+export type Broadcast = {
+  recordingId: string;
+  roomId: string;
+  startedAt: number;
+  video: Rendition;
+  audio: Rendition;
+  /** A codec that is sent and cannot be carried. */
+  refused: string | null;
+  ended: boolean;
+};
+
+type Channel = Broadcast & {
+  /** Whose it is: of several who send, the first, until all they send has ended. */
+  identity: string | null;
+  /** The file that each rendition follows. */
+  carried: { video: string | null; audio: string | null };
+  heads: Map<string, Uint8Array<ArrayBuffer>>;
+};
+
+type PartEvent = Extract<MediaEvent, { type: "recordingPart" | "recordingNotStreamable" | "recordingFileEnded" }>;
+
+export type Hls = ReturnType<typeof createHls>;
+
+/** Live streams for the crowd: made of the same frames as the files, and gone some minutes after the recording's end. */
+export function createHls({ log, timers }: Runtime, folder: RecordingFolder) {
+  const channels = new Map<string, Channel>();
+
+  const pathOf = (recordingId: string) => join(folder.of(recordingId), "hls");
+
+  const rendition = (recordingId: string, kind: "video" | "audio") =>
+    new Rendition(kind, join(pathOf(recordingId), `${kind}.m4s`), (err) =>
+      log.error({ err, recordingId }, "a live stream's segments cannot be written"),
+    );
+
+  function take(channel: Channel, part: RecordedPart): void {
+    if (part.head !== null) channel.heads.set(part.fileId, Uint8Array.fromBase64(part.head));
+    channel.identity ??= part.identity;
+    if (part.identity !== channel.identity || part.source === "screenShareAudio") return;
+    const { kind, fileId } = part;
+    const carries = channel.carried[kind];
+    if (carries !== null && carries !== fileId) return;
+    // Another track begins where a player can.
+    if (carries === null && !part.beginsSegment) return;
+    channel.carried[kind] = fileId;
+    channel[kind].add(part, carries === null ? (channel.heads.get(fileId) ?? null) : null);
+  }
+
+  function fileEnded(channel: Channel, fileId: string): void {
+    channel.heads.delete(fileId);
+    for (const kind of ["video", "audio"] as const) {
+      if (channel.carried[kind] === fileId) channel.carried[kind] = null;
+    }
+    if (channel.carried.video === null && channel.carried.audio === null) channel.identity = null;
+  }
+
+  async function forget(channel: Channel): Promise<void> {
+    if (channels.get(channel.recordingId) === channel) channels.delete(channel.recordingId);
+    await Promise.all([channel.video.settled(), channel.audio.settled()]);
+    await rm(pathOf(channel.recordingId), { recursive: true, force: true });
+  }
+
+  return {
+    all: (): Broadcast[] => [...channels.values()],
+    /** The newest. */
+    inRoom: (roomId: string): Broadcast | undefined =>
+      [...channels.values()].findLast((channel) => channel.roomId === roomId),
+
+    begin({ id, roomId, startedAt }: { id: string; roomId: string; startedAt: number }): void {
+      channels.set(id, {
+        ...{ recordingId: id, roomId, startedAt, refused: null, ended: false },
+        ...{ video: rendition(id, "video"), audio: rendition(id, "audio") },
+        ...{ identity: null, carried: { video: null, audio: null }, heads: new Map() },
+      });
+    },
+
+    heard(event: PartEvent): void {
+      const channel = channels.get(event.recordingId);
+      if (!channel || channel.ended) return;
+      if (event.type === "recordingPart") take(channel, event.part);
+      else if (event.type === "recordingFileEnded") fileEnded(channel, event.file.fileId);
+      else channel.refused = event.codec;
+    },
+
+    end(recordingId: string): void {
+      const channel = channels.get(recordingId);
+      if (!channel || channel.ended) return;
+      channel.ended = true;
+      channel.video.end();
+      channel.audio.end();
+      timers.after(KEPT_AFTER_END_MS, () => {
+        forget(channel).catch((err) => log.warn({ err, recordingId }, "segments of a live stream were not removed"));
+      });
+    },
+
+    /** With its recording, or after a crash: nobody can go on from the middle. */
+    async remove(recordingId: string): Promise<void> {
+      const channel = channels.get(recordingId);
+      if (channel) await forget(channel);
+      else await rm(pathOf(recordingId), { recursive: true, force: true });
+    },
+  };
+}
