@@ -17,6 +17,7 @@ import * as member from "./projects/rest/member.schema.ts";
 import * as project from "./projects/rest/project.schema.ts";
 import * as chatEvents from "./protocol/chat-events.ts";
 import * as chatRecords from "./protocol/chat-records.ts";
+import * as flight from "./protocol/flight.ts";
 import * as recordingRecords from "./protocol/recordings.ts";
 import * as roomRecords from "./protocol/room-records.ts";
 import * as recording from "./recordings/recording.schema.ts";
@@ -37,6 +38,7 @@ export const API_SCHEMAS: Record<string, unknown> = {
   ...health,
   ...liveStream,
   ...observability,
+  ...flight,
   ...person,
   ...apiKey,
   ...invitation,

@@ -75,7 +75,7 @@ const PACKET_FLOORS = [
   ["rtp"],
   ["rtcp", "srtp", "codec", "sdp"],
   ["bandwidth", "forwarding", "recording", "ice"],
-  ["native", "transport"],
+  ["native", "transport", "flight"],
   ["tracks"],
   ["room"],
 ];

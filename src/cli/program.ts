@@ -13,6 +13,7 @@ import { loadTestCommand } from "./commands/load-test.ts";
 import { manualCommand } from "./commands/manual.ts";
 import { migrateCommand } from "./commands/migrate.ts";
 import { nodeCommand } from "./commands/node.ts";
+import { replayCommand } from "./commands/replay.ts";
 import { restoreCommand } from "./commands/restore.ts";
 import { serveCommand } from "./commands/serve.ts";
 import { testCommand } from "./commands/test.ts";
@@ -52,6 +53,7 @@ export function createProgram(argv: readonly string[]): Command {
     .addCommand(testCommand())
     .addCommand(joinCommand())
     .addCommand(loadTestCommand())
+    .addCommand(replayCommand())
     .addCommand(manualCommand())
     .addCommand(versionCommand())
     .addCommand(completionCommand(program));

@@ -133,6 +133,8 @@ export type Facts = {
   rtcServerSeen: { name: string; internalUrl: string };
   rtcConnection: RtcConnectionFact;
   rtcRefused: RtcRefusedFact;
+  /** An error was classified for a connection that had got as far as a session. */
+  rtcBlamed: { connection: string; roomId: string | null; sessionId: string; serverName: string | null; code: string };
   /** What a client said of itself: a device that failed, or what holds its encoder back. */
   rtcReported: {
     roomId: string;

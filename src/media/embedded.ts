@@ -166,6 +166,7 @@ export class EmbeddedMedia implements MediaNode {
   setTrackMuted = (request: MediaRequest<"setTrackMuted">) => this.#call("setTrackMuted", request);
   unpublish = (request: MediaRequest<"unpublish">) => this.#call("unpublish", request);
   setNetwork = (request: MediaRequest<"setNetwork">) => this.#call("setNetwork", request);
+  flight = (request: ParticipantRef) => this.#call("flight", request);
   sendData = (request: MediaRequest<"sendData">) => this.#call("sendData", request);
   startRecording = (request: MediaRequest<"startRecording">) => this.#call("startRecording", request);
   stopRecording = (request: MediaRequest<"stopRecording">) => this.#call("stopRecording", request);

@@ -237,6 +237,7 @@ export class RemoteMedia implements MediaNode {
   startRecording = (request: MediaRequest<"startRecording">) => this.#call("startRecording", request);
   stopRecording = (request: MediaRequest<"stopRecording">) => this.#call("stopRecording", request);
   setNetwork = (request: MediaRequest<"setNetwork">) => this.#call("setNetwork", request);
+  flight = (request: ParticipantRef) => this.#call("flight", request);
   room = (request: RoomRef) => this.#call("room", request);
   rooms = () => this.#call("rooms", undefined);
   load = () => this.#call("load", undefined);

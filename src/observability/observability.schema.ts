@@ -29,6 +29,14 @@ export const Connection = t.Object({
   disconnectReason: nullable(t.String()),
 });
 
+export const ConnectionDump = t.Object({
+  id: t.String(),
+  connectionId: t.String({ description: "The client's own name for it" }),
+  reason: t.String({ description: "The code of the error it was kept for, or asked" }),
+  takenAt: Timestamp,
+  bytes: t.Integer({ description: "As it is stored" }),
+});
+
 export const ClassifiedError = t.Object({
   id: t.String(),
   category: ErrorCategory,

@@ -4,6 +4,7 @@ import { ApiError } from "../protocol/errors.ts";
 import type { ConnectionState, ErrorCategory } from "../protocol/observability.ts";
 import type { Runtime } from "../runtime.ts";
 import { createActivity } from "./activity.ts";
+import { createFlights, type FlightDeps } from "./flights.ts";
 import { metricsReader } from "./metrics.ts";
 import type { Owner } from "./new-connection.ts";
 import { createRecorder } from "./recorder.ts";
@@ -26,7 +27,7 @@ const BLAMED_WITHIN_MS = 1_000;
 export type ObservabilityService = ReturnType<typeof observabilityService>;
 
 /** What happened to connections, and why. */
-export function observabilityService(runtime: Runtime) {
+export function observabilityService(runtime: Runtime, { findNode }: Pick<FlightDeps, "findNode">) {
   const { config, db, now, write } = runtime;
   const stores = { connections: connectionStore(db), errors: errorStore(db) };
   const recorder = createRecorder(runtime, stores);
@@ -46,6 +47,7 @@ export function observabilityService(runtime: Runtime) {
   return {
     recorder,
     activity,
+    flights: createFlights(runtime, { recorder, find, findNode }),
     metrics: metricsReader(figures, now),
     series: seriesReader(figures, now, activity),
 

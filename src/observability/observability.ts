@@ -1,4 +1,4 @@
-import type { NodeLoad } from "../protocol/media-node.ts";
+import type { MediaNode } from "../protocol/media-node.ts";
 import type { Runtime } from "../runtime.ts";
 import {
   createDiagnostics,
@@ -14,7 +14,7 @@ import { observabilityService } from "./observability.service.ts";
 import { measure } from "./prometheus.ts";
 
 type ObservabilityDeps = {
-  findNode: (name: string) => { load(): Promise<NodeLoad> } | null | undefined;
+  findNode: (name: string) => Pick<MediaNode, "load" | "flight"> | null | undefined;
   mailer: { delivers: boolean; check(): Promise<void> };
   webhookBacklog: (projectId: string) => WebhookBacklog;
   /** Deliveries that wait, over all projects. */
@@ -32,7 +32,7 @@ export function createObservability(
     return node.load();
   };
   measure(runtime, { mediaLoad, webhookQueue });
-  const observability = observabilityService(runtime);
+  const observability = observabilityService(runtime, { findNode });
   const diagnostics = createDiagnostics(runtime, {
     database: databaseProbe(runtime),
     media: mediaProbe(mediaLoad),

@@ -22,7 +22,15 @@ const REMEMBERED = 5_000;
 const LONGEST_LIMITATION_S = 60;
 
 /** `present`: in a room as far as the server knows. A client alone can open a record, and need never come. */
-type Entry = { row: ConnectionRow; events: number; dirty: boolean; blamed: boolean; present: boolean };
+type Entry = {
+  row: ConnectionRow;
+  events: number;
+  dirty: boolean;
+  blamed: boolean;
+  present: boolean;
+  /** Of its last join; null for what only a client tells of. */
+  sessionId: string | null;
+};
 
 type ClientEvent = {
   connectionId: string;
@@ -108,13 +116,20 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
       dirty: stored === undefined,
       blamed: false,
       present: false,
+      sessionId: null,
     };
     entries.set(key, entry);
     byClient.set(clientKey(tenant, owner.connectionId), entry);
     return entry;
   }
 
-  function blame({ row }: Entry | { row: null }, tenant: Tenant, roomId: string | null, mishap: Mishap, text?: string) {
+  function blame(
+    { row, sessionId = null }: Entry | { row: null; sessionId?: null },
+    tenant: Tenant,
+    roomId: string | null,
+    mishap: Mishap,
+    text?: string,
+  ) {
     const { category, code, likelyCause } = classify(mishap);
     mishaps.push({
       id: ids.uuid(),
@@ -127,6 +142,8 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
       roomId,
       occurredAt: now(),
     });
+    if (row === null || sessionId === null) return;
+    bus.tell("rtcBlamed", { connection: row.id, roomId, sessionId, serverName: row.serverName, code });
   }
 
   /** A camera that fails is one more mishap; that media does not get through is told once, by whoever saw it first. */
@@ -152,6 +169,7 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
     entry.row = { ...entry.row, roomName, serverName, sdk, userAgent, ipAddress, ...change };
     entry.dirty = true;
     entry.present = fact.type !== "left";
+    entry.sessionId = fact.sessionId;
     for (const { type, data } of timeline) add(entry, type, "server", fact.at, data);
     if (fact.type === "connected" || fact.type === "reconnected") entry.blamed = false;
     if (mishap && !entry.blamed) {
@@ -224,6 +242,12 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
         entry.blamed = true;
       }
       schedule();
+    },
+
+    /** The session by which a connection is in its room; null when it is not. */
+    sessionOf(row: ConnectionRow): string | null {
+      const entry = byClient.get(clientKey(row, row.connectionId));
+      return entry?.row.id === row.id && entry.present ? entry.sessionId : null;
     },
 
     /** After a crash: what was open is closed before anything new is written. */

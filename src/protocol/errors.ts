@@ -34,6 +34,7 @@ export const ERRORS = {
   SVC_STREAM_NOT_FOUND: [404, "NOT_FOUND", "There is no such live stream."],
   SVC_HOST_NOT_FOUND: [404, "NOT_FOUND", "The live stream has no such host."],
   SVC_CONNECTION_NOT_FOUND: [404, "NOT_FOUND", "There is no such connection."],
+  SVC_DUMP_NOT_FOUND: [404, "NOT_FOUND", "The connection has no such dump."],
   SVC_RECORDING_NOT_FOUND: [404, "NOT_FOUND", "There is no such recording."],
   SVC_RECORDING_FILE_NOT_FOUND: [404, "NOT_FOUND", "The recording has no such file."],
   SVC_CALL_NOT_FOUND: [404, "NOT_FOUND", "There is no such call."],

@@ -4,6 +4,7 @@
  *
  * `participantId` names one join (a session); the same identity that joins again is another participantId.
  */
+import type { FlightDump } from "./flight.ts";
 import type { NetworkProfile } from "./playground.ts";
 import type { Layer, Permissions, Quality, Speaker, Track, TrackKind, TrackSource } from "./room-records.ts";
 import type {
@@ -313,6 +314,8 @@ export interface MediaNode {
   stopRecording(recording: RecordingRef): Promise<void>;
   /** For development: a bad network between the server and everyone of that identity, also after a rejoin. */
   setNetwork(change: SetNetwork): Promise<void>;
+  /** The last seconds of a participant's packets, without content. Null for one that is not here. */
+  flight(participant: ParticipantRef): Promise<FlightDump | null>;
   /** Everything about one room's media, now. Null for a room that is not open here. */
   room(room: RoomRef): Promise<RoomSnapshot | null>;
   /** Names of the open rooms with their number of participants. */
@@ -343,6 +346,7 @@ export const MEDIA_METHODS = Object.keys({
   startRecording: true,
   stopRecording: true,
   setNetwork: true,
+  flight: true,
   room: true,
   rooms: true,
   load: true,

@@ -219,6 +219,8 @@ export class Engine {
         return this.#rooms.get(call.request.roomId)?.stopRecording(call.request);
       case "setNetwork":
         return this.#room(call.request).setNetwork(call.request);
+      case "flight":
+        return this.#rooms.get(call.request.roomId)?.find(call.request.participantId)?.flight() ?? null;
       case "room":
         return this.#rooms.get(call.request.roomId)?.snapshot() ?? null;
       case "rooms":

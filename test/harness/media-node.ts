@@ -164,6 +164,10 @@ export function fakeMediaNode(): FakeMediaNode {
       unpublish(peer, entryOf(peer, trackId)[0]);
     },
     async setNetwork() {},
+    flight: async () => ({
+      ...{ version: 1, sinceMs: 0, lastedMs: 1, streams: [] },
+      ...{ received: [], sent: [], rtcp: [], states: [] },
+    }),
     async startRecording({ roomId, recordingId }) {
       calls.push(`startRecording ${roomId} ${recordingId}`);
     },

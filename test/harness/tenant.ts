@@ -93,6 +93,7 @@ export async function tenantOf(server: RtcServer, options: TenantOptions = {}): 
   const errors = await server.call("GET", "/v1/errors", { key });
   const [error] = JSON.parse(errors.text) as { id: string }[];
 
+  const dumpId = await flightDump(server, `${marker}-connection`);
   const recording = await made(`/v1/rooms/${spare.id}/recordings`, { name: marker });
   const fileId = await recordedFile(server, recording.id ?? "", marker);
 
@@ -129,6 +130,7 @@ export async function tenantOf(server: RtcServer, options: TenantOptions = {}): 
     viewerIdentity: `${marker}-viewer`,
     connectionId: `${marker}-connection`,
     errorId: error?.id ?? "",
+    dumpId,
     callId: call?.id ?? "",
     besideId: beside.id ?? "",
     ringId: ring.id ?? "",
@@ -177,6 +179,19 @@ const MEANT_BY: Record<string, string> = {
 
 /** The path up to its last name. */
 const scopeOf = (path: string) => path.replace(/\/\{\w+\}$/, "");
+
+/** A dump of a connection whose media server keeps none. */
+async function flightDump({ runtime }: RtcServer, connectionId: string): Promise<string> {
+  const id = crypto.randomUUID();
+  const dump = { version: 1, sinceMs: 0, lastedMs: 1, streams: [], received: [], sent: [], rtcp: [], states: [] };
+  await runtime.write(() => {
+    runtime.db.$client.run(
+      "INSERT INTO rtc_flights SELECT ?, id, 'asked', 1, ? FROM rtc_connections WHERE connection_id = ?",
+      [...[id, Bun.gzipSync(Buffer.from(JSON.stringify(dump))), connectionId]],
+    );
+  });
+  return id;
+}
 
 /** A file of a recording that has none: nobody sends media here. */
 export async function recordedFile({ runtime }: RtcServer, recordingId: string, identity: string): Promise<string> {

@@ -17,7 +17,8 @@ function leastRole(method: string, path: string): ProjectRole {
   // A recording is seen by all, and heard by those who may make one.
   if (path.endsWith("/download-url")) return "DEVELOPER";
   if (method === "GET") return "VIEWER";
-  if (["rooms", "live-streams", "api-keys", "webhooks", "recordings"].includes(resource)) return "DEVELOPER";
+  if (["rooms", "live-streams", "api-keys", "webhooks", "recordings", "connections"].includes(resource))
+    return "DEVELOPER";
   return method === "DELETE" && resource === "" ? "OWNER" : "ADMIN";
 }
 

@@ -11,6 +11,8 @@ export interface EstimatorOptions {
   startBitrate?: number;
   minBitrate?: number;
   maxBitrate?: number;
+  /** What was known at a moment: a replay begins in the middle. */
+  goesOn?: { estimate: number; atMs: number };
 }
 
 const DECREASE = 0.85;
@@ -60,7 +62,10 @@ export class BandwidthEstimator {
   constructor(options: EstimatorOptions = {}) {
     this.#min = options.minBitrate ?? 50_000;
     this.#max = options.maxBitrate ?? 50_000_000;
-    this.#estimate = options.startBitrate ?? 1_000_000;
+    this.#estimate = options.goesOn?.estimate ?? options.startBitrate ?? 1_000_000;
+    if (options.goesOn === undefined) return;
+    this.#lastFeedbackMs = options.goesOn.atMs;
+    this.#firstReportMs = options.goesOn.atMs - UNPROVEN_MS;
   }
 
   /**
@@ -101,6 +106,16 @@ export class BandwidthEstimator {
   /** What waits on the way is more than a burst. */
   hasDeepQueue(nowMs: number): boolean {
     return this.#congestion.hasDeepQueue(nowMs);
+  }
+
+  /** What the estimate is made of; `loss` is that of the last second, null when it says nothing. */
+  describe(nowMs: number): { estimate: number; queueMs: number; loss: number | null } {
+    const isFresh = nowMs - this.#lossAtMs < FEEDBACK_TIMEOUT_MS;
+    return {
+      estimate: this.#estimate,
+      queueMs: this.#congestion.queueMs(nowMs),
+      loss: isFresh ? this.#loss : null,
+    };
   }
 
   isCongested(nowMs: number): boolean {

@@ -57,6 +57,15 @@ export class Downlink {
     return bytes;
   }
 
+  /** What was sent lately; for the flight recorder. */
+  get history(): number[][] {
+    return this.#sent.history();
+  }
+
+  get queueMs(): number | null {
+    return this.#subscriptions.size > 0 ? this.#allocation.queueMs(this.#host.now()) : null;
+  }
+
   /** Null while nothing is received. */
   get availableBps(): number | null {
     return this.#subscriptions.size > 0 ? this.#allocation.estimate : null;

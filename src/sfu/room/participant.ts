@@ -1,5 +1,6 @@
 /** One participant in a room: its connection, its negotiations, and the two halves that carry its media. */
 
+import type { FlightDump } from "../../protocol/flight.ts";
 import { mayPublish } from "../../protocol/may-publish.ts";
 import type {
   MediaFailure,
@@ -11,6 +12,7 @@ import type {
 } from "../../protocol/media-node.ts";
 import type { NetworkProfile } from "../../protocol/playground.ts";
 import type { Permissions } from "../../protocol/room-records.ts";
+import { FlightRecorder } from "../flight/flight-recorder.ts";
 import type { Path } from "../ice/ice-session.ts";
 import { decideSections } from "../sdp/answer.ts";
 import { parseOffer } from "../sdp/offer.ts";
@@ -19,6 +21,7 @@ import type { Connection } from "../transport/connection.ts";
 import { planNegotiation } from "../transport/negotiation.ts";
 import { DataRelay, type DataSink } from "./data.ts";
 import { Downlink } from "./downlink.ts";
+import { flightState, streamsOf } from "./flight-state.ts";
 import { Health } from "./health.ts";
 import type {
   MediaOwner,
@@ -40,6 +43,7 @@ export class Participant implements MediaOwner, TrackOwner {
   readonly data: DataRelay;
   readonly health = new Health();
   readonly #stall = new StallWatch();
+  readonly #flight = new FlightRecorder();
   permissions: Permissions;
   state: MediaState = "new";
   #network: NetworkProfile = "none";
@@ -58,7 +62,7 @@ export class Participant implements MediaOwner, TrackOwner {
     this.#host = host;
     this.self = self;
     this.permissions = permissions;
-    this.uplink = new Uplink(host, room, this);
+    this.uplink = new Uplink(host, room, this, this.#flight);
     this.downlink = new Downlink(host, room, this);
     this.data = new DataRelay(room, this, host.now);
     this.#main = this.#mainLeg();
@@ -169,6 +173,7 @@ export class Participant implements MediaOwner, TrackOwner {
   }
 
   #receiveRtcp(data: Buffer, length: number, nowMs: number): void {
+    this.#flight.reported(data, length, nowMs);
     const packets = this.uplink.receiveRtcp(data, length, nowMs);
     this.downlink.receiveRtcp(packets, nowMs);
   }
@@ -221,8 +226,14 @@ export class Participant implements MediaOwner, TrackOwner {
   }
 
   #watchHealth(nowMs: number): void {
+    if (this.#flight.isStateDue(nowMs)) this.#flight.state(flightState(this), nowMs);
     if (this.health.isQualityDue(nowMs)) this.#weigh(nowMs);
     if (this.health.isStatsDue(nowMs)) this.emit({ type: "transportStats", stats: this.stats() });
+  }
+
+  /** Its last seconds, without content. */
+  flight(): FlightDump {
+    return this.#flight.dump(streamsOf(this.uplink), this.downlink.history, this.#host.now());
   }
 
   close(): void {

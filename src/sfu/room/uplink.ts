@@ -1,5 +1,6 @@
 /** What one participant sends: its packets sorted to its publications, and the feedback it needs to send well. */
 import { MediaError, type NamedSection } from "../../protocol/media-node.ts";
+import type { FlightRecorder } from "../flight/flight-recorder.ts";
 import { receivedReport } from "../forwarding/sender-report.ts";
 import { parseRtcp, type RtcpPacket } from "../rtcp/rtcp.ts";
 import { RtpView } from "../rtp/rtp.ts";
@@ -39,8 +40,10 @@ export class Uplink {
   readonly #byMid = new Map<string, Publication>();
   #ids: NegotiatedExtensions = noExtensions();
   readonly #clock = new PublisherClock();
+  readonly #flight: FlightRecorder;
 
-  constructor(host: ParticipantHost, room: RoomOfTracks, owner: MediaOwner & TrackOwner) {
+  constructor(host: ParticipantHost, room: RoomOfTracks, owner: MediaOwner & TrackOwner, flight: FlightRecorder) {
+    this.#flight = flight;
     this.#host = host;
     this.#room = room;
     this.#owner = owner;
@@ -185,6 +188,7 @@ export class Uplink {
     }
     const { reception } = layer;
     if (!reception) return;
+    this.#flight.received(view, name.repair, nowMs);
     const extended = reception.receive(view.sequenceNumber, view.timestamp, view.length, nowMs, name.repair);
     if (publication.kind === "video") {
       if (!name.repair) layer.nack.receive(view.sequenceNumber, nowMs);

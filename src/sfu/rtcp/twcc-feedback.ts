@@ -119,6 +119,22 @@ export class SentPackets implements TransportSequence {
     return sequence;
   }
 
+  /** What was sent, as far as it is remembered, oldest first: when, its number, its bytes, its probe. */
+  history(): [number, number, number, number][] {
+    this.#beforeNext();
+    const rows: [number, number, number, number][] = [];
+    for (let back = HISTORY; back > 0; back--) {
+      const sequence = ((this.memory[0] as number) - back) & 0xffff;
+      const at = (sequence & HISTORY_MASK) * ENTRY_DOUBLES;
+      const entry = this.#entries[at + 1] as number;
+      const what = entry < 0 ? -1 - entry : entry;
+      const sentAtMs = this.#entries[at] as number;
+      if (sentAtMs < 0 || what % 0x10000 !== sequence) continue;
+      rows.push([sentAtMs, sequence, Math.floor(what / 0x10000) & 0xffff, Math.floor(what / PROBE_SHIFT)]);
+    }
+    return rows;
+  }
+
   /**
    * Calls `each` for every reported packet we know, in sequence. A packet that arrived is told once; one that was
    * lost may be told again when a later report has it.
@@ -132,7 +148,7 @@ export class SentPackets implements TransportSequence {
       const what = this.#entries[at + 1] as number;
       if (what < 0 || (what & 0xffff) !== sequence || nowMs - sentAtMs > MAX_AGE_MS) continue;
       const arrivedAtMs = referenceMs + (feedback.arrivals[i] as number);
-      if (!Number.isNaN(arrivedAtMs)) this.#entries[at + 1] = -1;
+      if (!Number.isNaN(arrivedAtMs)) this.#entries[at + 1] = -1 - what;
       this.#entry.sentAtMs = sentAtMs;
       this.#entry.arrivedAtMs = arrivedAtMs;
       this.#entry.bytes = (what >>> 16) & 0xffff;

@@ -39,6 +39,10 @@ export class Allocation {
     return Math.round(this.#planner.estimator.estimate);
   }
 
+  queueMs(nowMs: number): number {
+    return this.#planner.estimator.describe(nowMs).queueMs;
+  }
+
   onRemb(bitrate: number, nowMs: number): void {
     this.#planner.estimator.onRemb(bitrate, nowMs);
   }

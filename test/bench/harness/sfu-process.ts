@@ -78,6 +78,7 @@ export function startSfuProcess(options: SfuProcessOptions = {}): SfuProcess {
       setTrackMuted: call("setTrackMuted"),
       unpublish: call("unpublish"),
       setNetwork: call("setNetwork"),
+      flight: call("flight"),
       sendData: call("sendData"),
       startRecording: call("startRecording"),
       stopRecording: call("stopRecording"),

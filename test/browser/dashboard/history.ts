@@ -1,4 +1,5 @@
 /** What the weeks before left behind. No service takes a time that is over, so it goes into the tables as it would be. */
+import type { FlightDump } from "../../../src/protocol/flight.ts";
 import type { Stage } from "./stage.ts";
 
 const MINUTE_MS = 60_000;
@@ -126,6 +127,21 @@ export async function writeHistory({ server }: Stage): Promise<{ connectionId: s
       connectionId,
       from + 18 * MINUTE_MS,
     );
+    client.run("INSERT INTO rtc_flights VALUES (?, ?, 'MEDIA_DEVICE_LOST', ?, ?)", [
+      ...[runtime.ids.uuid(), connectionId, from + 18 * MINUTE_MS],
+      Bun.gzipSync(Buffer.from(JSON.stringify(flight(from + 17 * MINUTE_MS, roll)))),
+    ]);
     return { connectionId };
   });
+}
+
+/** A minute in which the way to the client became narrow. */
+function flight(sinceMs: number, roll: () => number): FlightDump {
+  const states = Array.from({ length: 120 }, (_, n) => {
+    const narrow = n > 50 && n < 90;
+    const lossPercent = narrow ? 4 + roll() * 6 : roll();
+    const [estimate, queueMs] = narrow ? [300_000 + roll() * 40_000, 80 + roll() * 120] : [1_800_000, 4 + roll() * 6];
+    return [n * 500, Math.round(estimate), queueMs, 40 + queueMs, 0.4, lossPercent, 3 + roll() * 5];
+  });
+  return { version: 1, sinceMs, lastedMs: 60_000, streams: [], received: [], sent: [], rtcp: [], states };
 }

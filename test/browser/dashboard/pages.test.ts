@@ -77,6 +77,14 @@ describe("[8] every page", () => {
     120_000,
   );
 
+  test("a dump of the flight recorder is drawn, as good", async () => {
+    await owner.open(`connections/${scenery.connectionId}`);
+    await owner.page.getByRole("button", { name: "Show", exact: true }).click();
+    await owner.page.getByText("Lost, in percent").waitFor();
+    await examine(owner.page, "connection-flight");
+    expect(owner.complaints).toEqual([]);
+  }, 120_000);
+
   test("what is not there is said to be so", async () => {
     const { page } = owner;
     await page.goto(

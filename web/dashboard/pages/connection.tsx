@@ -2,6 +2,7 @@ import { useRoute } from "preact-iso";
 import { ask } from "../api.ts";
 import { useLive } from "../live.ts";
 import { BrowserName } from "../parts/browser.tsx";
+import { Flights } from "../parts/flights.tsx";
 import { Mishap } from "../parts/mishap.tsx";
 import { Facts, PageHead, Shown, words } from "../parts/states.tsx";
 import { Ago, durationText } from "../parts/time.tsx";
@@ -53,6 +54,7 @@ export function OneConnection() {
               ["Id of the client", <code key="own">{shown.connectionId}</code>],
             ]}
           />
+          <Flights connectionId={shown.id} live={shown.disconnectedAt === null} />
           <section class="stack">
             <h2>Step by step</h2>
             {shown.events.length === 0 ? <div class="empty">Nothing was recorded.</div> : <Story told={shown} />}

@@ -1,0 +1,57 @@
+import { readFileSync } from "node:fs";
+import { Command } from "commander";
+import type { FlightDump } from "../../protocol/flight.ts";
+import { CommandFailure } from "../failure.ts";
+
+const HELP = `
+DUMP is a file with the answer of GET /v1/connections/{id}/dumps/{dumpId}, or - for the standard input. It is run through
+the packet path of this version: nothing is sent, and nobody needs to be in a call.
+
+  curl -sS -H "authorization: Bearer $STOA_API_KEY" $STOA/v1/connections/$id/dumps/$dump | stoa replay -`;
+
+export function replayCommand(): Command {
+  return new Command("replay")
+    .description("run a dump of the flight recorder through the packet path, and print what was decided and why")
+    .argument("<dump>", "a file, or - for the standard input")
+    .option("--json", "print decisions, streams and estimates as JSON")
+    .addHelpText("after", HELP)
+    .action(async (path: string, { json = false }: { json?: boolean }) => {
+      const dump = read(path);
+      const { replayFlight } = await import("../../sfu/flight/replay.ts");
+      const replayed = replayFlight(dump);
+      if (json) {
+        console.log(JSON.stringify(replayed, null, 2));
+        return;
+      }
+      const { decisions, streams } = replayed;
+      const { received, sent, rtcp } = dump;
+      const began = new Date(dump.sinceMs).toISOString();
+      console.log(`${(dump.lastedMs / 1_000).toFixed(1)} s from ${began}`);
+      console.log(`${received.length} packets received, ${sent.length} sent, ${rtcp.length} reports`);
+      for (const { name, packets, lost, askedFor, recovered, givenUp, jitterMs } of streams) {
+        const repair = `asked again for ${askedFor}, ${recovered} came, ${givenUp} given up`;
+        console.log(`  ${name}: ${packets} packets, ${lost} lost, ${repair}, jitter ${jitterMs} ms`);
+      }
+      for (const { atMs, about, decided, why } of decisions) {
+        console.log(`${`+${Math.round(atMs)}`.padStart(8)} ms  ${about}: ${decided}\n             because ${why}`);
+      }
+      if (decisions.length === 0)
+        console.log("Nothing had to be decided: all that was due came, and all that was sent fitted.");
+    });
+}
+
+function read(path: string): FlightDump {
+  let text: string;
+  try {
+    text = readFileSync(path === "-" ? 0 : path, "utf8");
+  } catch (error) {
+    throw new CommandFailure(`${path} cannot be read: ${(error as Error).message}`);
+  }
+  try {
+    const dump = JSON.parse(text) as FlightDump;
+    if (dump.version === 1 && Array.isArray(dump.received) && Array.isArray(dump.rtcp)) return dump;
+  } catch {
+    // Said below.
+  }
+  throw new CommandFailure(`${path} is no dump of the flight recorder.`);
+}

@@ -1,0 +1,155 @@
+/** The last seconds of one connection, always on: what arrived, what was reported, what was estimated. No content. */
+import type { FlightDump } from "../../protocol/flight.ts";
+import { RTCP_TYPE } from "../rtcp/rtcp.ts";
+import { readUint8, readUint16 } from "../rtp/bytes.ts";
+
+const PACKETS = 2_048;
+const WORDS = 4;
+const STATES = 120;
+const STATE_COLUMNS = 7;
+const STATE_EVERY_MS = 500;
+/** Of reports; the older half is forgotten when the newer one is full. */
+const REPORT_BYTES = 8_192;
+const REPORT_HEADER = 10;
+/** Without who the source says that it is. */
+const KEPT: ReadonlySet<number> = new Set([
+  RTCP_TYPE.sr,
+  RTCP_TYPE.rr,
+  RTCP_TYPE.rtpFeedback,
+  RTCP_TYPE.payloadFeedback,
+]);
+
+export type FlightState = {
+  estimateBps: number | null;
+  queueMs: number | null;
+  rttMs: number | null;
+  uplinkLossPercent: number | null;
+  downlinkLossPercent: number | null;
+  jitterMs: number | null;
+};
+
+type ReceivedHeader = { ssrc: number; sequenceNumber: number; timestamp: number; length: number; marker: boolean };
+
+/** Nothing is allocated before there is something to keep: most participants only watch. */
+export class FlightRecorder {
+  #times: Float64Array | null = null;
+  #words = new Uint32Array(0);
+  #packets = 0;
+  #reports: { newer: Uint8Array; length: number; older: Uint8Array; olderLength: number } | null = null;
+  #states: Float64Array | null = null;
+  #stateCount = 0;
+  #stateAtMs = Number.NEGATIVE_INFINITY;
+
+  received({ ssrc, sequenceNumber, timestamp, length, marker }: ReceivedHeader, repair: boolean, nowMs: number): void {
+    if (this.#times === null) {
+      this.#times = new Float64Array(PACKETS);
+      this.#words = new Uint32Array(PACKETS * WORDS);
+    }
+    const slot = this.#packets++ % PACKETS;
+    this.#times[slot] = nowMs;
+    const at = slot * WORDS;
+    this.#words[at] = ssrc;
+    this.#words[at + 1] = timestamp;
+    this.#words[at + 2] = sequenceNumber * 0x10000 + Math.min(length, 0xffff);
+    this.#words[at + 3] = (marker ? 1 : 0) + (repair ? 2 : 0);
+  }
+
+  /** A compound as it came, decrypted. */
+  reported(data: Uint8Array, length: number, nowMs: number): void {
+    for (let at = 0; at + 4 <= length; ) {
+      const end = at + 4 + readUint16(data, at + 2) * 4;
+      if (end > length) return;
+      if (KEPT.has(readUint8(data, at + 1))) this.#keep(data.subarray(at, end), nowMs);
+      at = end;
+    }
+  }
+
+  #keep(packet: Uint8Array, nowMs: number): void {
+    const needed = REPORT_HEADER + packet.length;
+    if (needed > REPORT_BYTES) return;
+    this.#reports ??= {
+      newer: new Uint8Array(REPORT_BYTES),
+      length: 0,
+      older: new Uint8Array(REPORT_BYTES),
+      olderLength: 0,
+    };
+    const reports = this.#reports;
+    if (reports.length + needed > REPORT_BYTES) {
+      [reports.older, reports.newer] = [reports.newer, reports.older];
+      reports.olderLength = reports.length;
+      reports.length = 0;
+    }
+    const view = new DataView(reports.newer.buffer, reports.length);
+    view.setFloat64(0, nowMs);
+    view.setUint16(8, packet.length);
+    reports.newer.set(packet, reports.length + REPORT_HEADER);
+    reports.length += needed;
+  }
+
+  isStateDue(nowMs: number): boolean {
+    return nowMs - this.#stateAtMs >= STATE_EVERY_MS;
+  }
+
+  state(state: FlightState, nowMs: number): void {
+    this.#stateAtMs = nowMs;
+    this.#states ??= new Float64Array(STATES * STATE_COLUMNS);
+    const { estimateBps, queueMs, rttMs, uplinkLossPercent, downlinkLossPercent, jitterMs } = state;
+    const values = [estimateBps, queueMs, rttMs, uplinkLossPercent, downlinkLossPercent, jitterMs];
+    const at = (this.#stateCount++ % STATES) * STATE_COLUMNS;
+    this.#states[at] = nowMs;
+    for (const [column, value] of values.entries()) this.#states[at + 1 + column] = value ?? -1;
+  }
+
+  dump(streams: FlightDump["streams"], sent: readonly (readonly number[])[], nowMs: number): FlightDump {
+    const received = this.#receivedRows();
+    const rtcp = this.#reportRows();
+    const states = this.#stateRows();
+    const times = [received, sent, states].flatMap((rows) => rows.map(([at = 0]) => at));
+    const sinceMs = Math.floor([...times, ...rtcp.map(([at]) => at)].reduce((a, b) => Math.min(a, b), nowMs));
+    const from = (at = 0) => Math.round((at - sinceMs) * 100) / 100;
+    const shifted = (rows: readonly (readonly number[])[]) => rows.map(([at, ...rest]) => [from(at), ...rest]);
+    return {
+      ...{ version: 1, sinceMs, lastedMs: from(nowMs), streams },
+      ...{ received: shifted(received), sent: shifted(sent), states: shifted(states) },
+      rtcp: rtcp.map(([at, packet]) => ({ atMs: from(at), packet })),
+    };
+  }
+
+  #receivedRows(): number[][] {
+    return inOrder(this.#packets, PACKETS, (slot) => {
+      const at = slot * WORDS;
+      const word = (index: number) => this.#words[at + index] ?? 0;
+      const [sequence, bytes] = [word(2) >>> 16, word(2) & 0xffff];
+      return [this.#times?.[slot] ?? 0, word(0), sequence, word(1), bytes, word(3) & 1, word(3) >> 1];
+    });
+  }
+
+  #stateRows(): number[][] {
+    return inOrder(this.#stateCount, STATES, (slot) => {
+      const rounded = (value: number) => Math.round(value * 10) / 10;
+      return [...(this.#states?.subarray(slot * STATE_COLUMNS, (slot + 1) * STATE_COLUMNS) ?? [])].map(rounded);
+    });
+  }
+
+  #reportRows(): [number, string][] {
+    const { older, olderLength = 0, newer, length = 0 } = this.#reports ?? {};
+    return [...reportsIn(older, olderLength), ...reportsIn(newer, length)];
+  }
+}
+
+function inOrder(count: number, capacity: number, read: (slot: number) => number[]): number[][] {
+  const kept = Math.min(count, capacity);
+  return Array.from({ length: kept }, (_, index) => read((count - kept + index) % capacity));
+}
+
+function reportsIn(bytes: Uint8Array | undefined, length: number): [number, string][] {
+  const found: [number, string][] = [];
+  for (let at = 0; bytes && at < length; ) {
+    const view = new DataView(bytes.buffer, at);
+    const size = view.getUint16(8);
+    const packet = bytes.subarray(at + REPORT_HEADER, at + REPORT_HEADER + size);
+    found.push([view.getFloat64(0), Buffer.from(packet).toString("base64")]);
+    at += REPORT_HEADER + size;
+  }
+  return found;
+}
