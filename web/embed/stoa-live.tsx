@@ -53,7 +53,7 @@ function Live({
       <StoaRoom endpoint={credentials.rtc.endpoint} token={credentials.rtc.token} onError={onError}>
         <Picture stream={stream} onJoined={onJoined} />
       </StoaRoom>
-      <aside className="stoa-side" aria-label="Chat">
+      <aside className="stoa-side" data-below="" aria-label="Chat">
         <ChatPanel {...stream} />
       </aside>
     </section>

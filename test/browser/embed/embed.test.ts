@@ -58,6 +58,17 @@ const showing = (page: Page, count: number) =>
     return videos.filter(({ videoWidth, currentTime }) => videoWidth > 0 && currentTime > 0).length === wanted;
   }, count);
 
+/** Whether a click on the middle of it would meet it: nothing lies over it, and it is not out of the page. */
+const isOnTop = (page: Page, selector: string) =>
+  page.evaluate((wanted) => {
+    const root = document.querySelector("stoa-room, stoa-live")?.shadowRoot;
+    const element = root?.querySelector(wanted);
+    if (!element) return false;
+    const { x, y, width, height } = element.getBoundingClientRect();
+    const hit = root?.elementFromPoint(x + width / 2, y + height / 2);
+    return hit === element;
+  }, selector);
+
 test("[21] <stoa-room> on a page of another origin with a strict policy: camera to picture, chat, hands, leaving", async () => {
   const anna = await open(await roomTag("shop", "anna"));
   const ben = await open(await roomTag("shop", "ben"), PHONE);
@@ -186,6 +197,8 @@ test("[21] <stoa-chat> and <stoa-live> are clean to assistive technology at both
         { ...viewport, colorScheme },
       );
       await showing(watching, 1);
+      expect(await isOnTop(watching, "video")).toBe(true);
+      expect(await isOnTop(watching, "input")).toBe(true);
       expect(await accessibilityFaults(watching)).toEqual([]);
       await pictureOf(watching, `live-${name}-${colorScheme}`);
       expect([...chatting.faults, ...watching.faults]).toEqual([]);

@@ -91,6 +91,7 @@ export const CONFERENCE_STYLE = `
   .stoa-stage[data-view="grid"] { grid-template-columns: repeat(auto-fit, minmax(min(150px, 100%), 1fr)); }
   .stoa-stage[data-view="grid"][data-count="2"] { grid-template-columns: minmax(0, 1fr); }
   .stoa-side { grid-column: 1; z-index: 2; width: auto; border-left: 0; }
+  .stoa-side[data-below] { grid-row: 2; height: 58cqh; border-top: 1px solid var(--_line); }
   .stoa-bar { gap: 6px; padding-inline: 6px; }
 }
 @media (prefers-reduced-motion: no-preference) {
