@@ -28,6 +28,7 @@ const LOW_LOSS = 0.05;
 const FEEDBACK_TIMEOUT_MS = 2_000;
 const SILENCE_MS = 1_000;
 const CONGESTED_MS = 1_000;
+const RETURN_INTERVAL_MS = 1_500;
 const PROBE_HEADROOM = 1.1;
 /** A probe asks for more than the next step where there is a use for it: a wide path is found in few of them. */
 const PROBE_STEP = 2.5;
@@ -43,6 +44,8 @@ export class BandwidthEstimator {
   readonly #max: number;
   readonly #congestion = new Congestion();
   readonly #schedule = new UpgradeSchedule();
+  /** Of the first picture, where there is none. */
+  readonly #returns = new UpgradeSchedule(RETURN_INTERVAL_MS);
   #estimate: number;
   #lastFeedbackMs = Number.NEGATIVE_INFINITY;
   #lastDecreaseMs = Number.NEGATIVE_INFINITY;
@@ -58,6 +61,7 @@ export class BandwidthEstimator {
   #limitedMs = Number.NEGATIVE_INFINITY;
   #trialUntilMs = Number.NEGATIVE_INFINITY;
   #trialBitrate = 0;
+  #trialSchedule = this.#schedule;
 
   constructor(options: EstimatorOptions = {}) {
     this.#min = options.minBitrate ?? 50_000;
@@ -188,7 +192,7 @@ export class BandwidthEstimator {
     this.#lastDecreaseMs = this.#lastCongestedMs = this.#limitedMs = nowMs;
     if (nowMs < this.#trialUntilMs) {
       this.#trialUntilMs = nowMs;
-      this.#schedule.failed(nowMs);
+      this.#trialSchedule.failed(nowMs);
     }
   }
 
@@ -219,11 +223,14 @@ export class BandwidthEstimator {
     if (this.#firstRequestMs < 0) this.#firstRequestMs = nowMs;
     if (next <= this.#estimate || this.#probe !== undefined || nowMs < this.#trialUntilMs) return undefined;
     if (this.#congestion.isClogged(nowMs) || this.isCongested(nowMs) || this.#isLossy(nowMs)) return undefined;
-    if (!this.#schedule.isDue(nowMs)) return undefined;
-    if (nowMs - this.#lastFeedbackMs > FEEDBACK_TIMEOUT_MS || !canProbe) {
+    const isReported = nowMs - this.#lastFeedbackMs <= FEEDBACK_TIMEOUT_MS;
+    const schedule = isReported && !canProbe ? this.#returns : this.#schedule;
+    if (!schedule.isDue(nowMs)) return undefined;
+    if (!isReported || !canProbe) {
       // The first report may still be on its way.
       if (nowMs - this.#firstRequestMs < FEEDBACK_TIMEOUT_MS) return undefined;
-      this.#schedule.begun(nowMs);
+      schedule.begun(nowMs);
+      this.#trialSchedule = schedule;
       this.#trialUntilMs = nowMs + TRIAL_MS;
       this.#trialBitrate = next;
       return undefined;

@@ -26,8 +26,13 @@ export interface ProbePlan {
 
 /** When the next attempt may be made. */
 export class UpgradeSchedule {
-  #intervalMs = FIRST_INTERVAL_MS;
+  readonly #firstMs: number;
+  #intervalMs: number;
   #notBeforeMs = 0;
+
+  constructor(firstMs = FIRST_INTERVAL_MS) {
+    this.#firstMs = this.#intervalMs = firstMs;
+  }
 
   isDue(nowMs: number): boolean {
     return nowMs >= this.#notBeforeMs;
@@ -44,7 +49,7 @@ export class UpgradeSchedule {
 
   /** What worked once may be followed by the next step at once. */
   succeeded(nowMs: number): void {
-    this.#intervalMs = FIRST_INTERVAL_MS;
+    this.#intervalMs = this.#firstMs;
     this.#notBeforeMs = nowMs + NEXT_STEP_MS;
   }
 }

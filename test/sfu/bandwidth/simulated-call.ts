@@ -14,8 +14,8 @@ export type OnTheWay = {
   frame: SimulatedFrame;
   bytes: number;
 };
-/** `track`: whose frame ends with the packet; −1 for all others. */
-export type SimulatedFrame = { track: number };
+/** What a packet is part of: `run` counts the keyframes of its track. */
+export type SimulatedFrame = { track: number; isLast: boolean; run: number };
 
 export class SimulatedCall {
   nowMs = 100_000;

@@ -5,8 +5,14 @@ export type TrackShape = {
   layers: readonly { bitrate: number; height: number }[];
   frameMs: number;
 };
-/** `last`: the frame ends with it. */
-export type TrackPacket = { track: SimulatedTrack; layer: number; bytes: number; keyframe: boolean; last: boolean };
+export type TrackPacket = {
+  track: SimulatedTrack;
+  layer: number;
+  bytes: number;
+  keyframe: boolean;
+  isFirst: boolean;
+  isLast: boolean;
+};
 
 export const VOICE: TrackShape = { kind: "audio", layers: [{ bitrate: 64_000, height: 0 }], frameMs: 20 };
 /** Voice with every frame sent twice. */
@@ -88,6 +94,13 @@ export class SimulatedTrack {
     }
     const count = Math.max(1, Math.ceil(bytes / PACKET_BYTES));
     for (let n = 0; n < count; n++)
-      state.waiting.push({ track: this, layer, bytes: Math.round(bytes / count), keyframe, last: n === count - 1 });
+      state.waiting.push({
+        track: this,
+        layer,
+        bytes: Math.round(bytes / count),
+        keyframe,
+        isFirst: n === 0,
+        isLast: n === count - 1,
+      });
   }
 }

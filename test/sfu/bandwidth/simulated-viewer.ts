@@ -12,9 +12,20 @@ import type { SimulatedTrack, TrackPacket } from "./simulated-track.ts";
 const REPORT_MS = 100;
 const RETURN_DELAY_MS = 30;
 const REPAIR_MS = 90;
+/** Broken for so long, a picture is asked for anew. */
+const BROKEN_MS = 300;
 const PAUSED = -1;
+const NO_FRAME: SimulatedFrame = { track: PAUSED, isLast: false, run: 0 };
 
-type Shown = { target: number; current: number; rates: RateMeter[][] };
+type Shown = {
+  target: number;
+  current: number;
+  rates: RateMeter[][];
+  run: number;
+  /** Packets that have not got through, without which nothing after them can be shown. */
+  lost: Set<SimulatedFrame>;
+  brokenSinceMs: number | undefined;
+};
 type Send = (bytes: number, sequence: number, frame: SimulatedFrame) => boolean;
 
 export class SimulatedViewer {
@@ -42,6 +53,9 @@ export class SimulatedViewer {
     this.#shown = tracks.map(({ shape }) => ({
       target: PAUSED,
       current: PAUSED,
+      run: 0,
+      lost: new Set(),
+      brokenSinceMs: undefined,
       rates: shape.layers.map(() => [new RateMeter(1_500), new RateMeter(5_000)]),
     }));
     this.#choose(nowMs);
@@ -57,27 +71,42 @@ export class SimulatedViewer {
     if (!shown) return;
     for (const rate of shown.rates[packet.layer] ?? []) rate.add(packet.bytes, nowMs);
     const isAudio = packet.track.shape.kind === "audio";
-    if (packet.layer === shown.target && (packet.keyframe || isAudio)) shown.current = shown.target;
+    if (packet.layer === shown.target && ((packet.keyframe && packet.isFirst) || isAudio)) shown.current = shown.target;
     if (packet.layer !== shown.current) return;
-    this.#transmit(packet.bytes, 0, { track: packet.last && !isAudio ? index : PAUSED }, nowMs);
+    if (packet.keyframe && packet.isFirst) {
+      shown.run += 1;
+      shown.lost.clear();
+    }
+    const frame = { track: isAudio ? PAUSED : index, isLast: packet.isLast, run: shown.run };
+    if (!this.#transmit(packet.bytes, 0, frame, nowMs)) shown.lost.add(frame);
   }
 
-  #transmit(bytes: number, probe: number, frame: SimulatedFrame, nowMs: number): void {
+  /** Whether it was not dropped on the way. */
+  #transmit(bytes: number, probe: number, frame: SimulatedFrame, nowMs: number): boolean {
     const sequence = this.#sent.next(bytes, nowMs, probe);
-    if (!this.#send(bytes, sequence, frame) && probe === 0)
-      this.#repairs.push({ atMs: nowMs + REPAIR_MS, bytes, frame });
+    const isUnderWay = this.#send(bytes, sequence, frame);
+    if (!isUnderWay && frame.track >= 0) this.#repairs.push({ atMs: nowMs + REPAIR_MS, bytes, frame });
+    return isUnderWay;
   }
 
   receive(sequence: number, frame: SimulatedFrame, bytes: number, nowMs: number): void {
     this.receivedBytes += bytes;
     this.#recorder.record(sequence, nowMs);
-    if (frame.track >= 0) this.framesMs.push(nowMs);
+    const shown = this.#shown[frame.track];
+    if (!shown || frame.run !== shown.run) return;
+    shown.lost.delete(frame);
+    if (shown.lost.size === 0) shown.brokenSinceMs = undefined;
+    else shown.brokenSinceMs ??= nowMs;
+    if (frame.isLast && shown.lost.size === 0) this.framesMs.push(nowMs);
   }
 
   step(nowMs: number): void {
     while (this.#repairs[0] && this.#repairs[0].atMs <= nowMs) {
       const { bytes, frame } = this.#repairs.shift() as { bytes: number; frame: SimulatedFrame };
+      const shown = this.#shown[frame.track];
+      if (!shown || shown.current === PAUSED || frame.run !== shown.run) continue;
       if (this.planner.takeRepair(bytes, nowMs)) this.#transmit(bytes, 0, frame, nowMs);
+      else this.#repairs.push({ atMs: nowMs + REPAIR_MS, bytes, frame });
     }
     this.#sendProbe(nowMs);
     if ((nowMs + this.#phaseMs) % REPORT_MS === 0) this.#report(nowMs);
@@ -89,8 +118,10 @@ export class SimulatedViewer {
     }
     if ((nowMs + this.#phaseMs) % 100 !== 0) return;
     if (this.planner.isDue(nowMs)) this.#choose(nowMs);
-    for (const [index, { target, current }] of this.#shown.entries())
-      if (target !== PAUSED && target !== current) this.#tracks[index]?.askKeyframe(target, nowMs);
+    for (const [index, { target, current, brokenSinceMs }] of this.#shown.entries()) {
+      const isBroken = brokenSinceMs !== undefined && nowMs - brokenSinceMs > BROKEN_MS;
+      if (target !== PAUSED && (target !== current || isBroken)) this.#tracks[index]?.askKeyframe(target, nowMs);
+    }
   }
 
   #report(nowMs: number): void {
@@ -137,7 +168,7 @@ export class SimulatedViewer {
     if (probe === undefined) return;
     const due = (probe.plan.bytes * (nowMs - probe.startedMs)) / probe.plan.durationMs;
     for (; probe.sentBytes < Math.min(due, probe.plan.bytes); probe.sentBytes += 900)
-      this.#transmit(900, probe.plan.id, { track: PAUSED }, nowMs);
+      this.#transmit(900, probe.plan.id, NO_FRAME, nowMs);
     if (probe.sentBytes >= probe.plan.bytes) this.#probe = undefined;
   }
 

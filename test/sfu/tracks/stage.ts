@@ -33,7 +33,7 @@ export class Stage {
   readonly #codec: NegotiatedCodec;
   readonly #viewers = new Map<number, StageViewer>();
 
-  constructor(codec: "VP8" | "H264") {
+  constructor(codec: "VP8" | "H264", rids: readonly string[] = []) {
     this.#codec = { codec, payloadType: 96, rtxPayloadType: 97, clockRate: 90_000, variant: "", profile: "" };
     const note = (target: FanOutTarget, { data, payloadOffset, payloadLength }: RtpView) => {
       const { sequenceNumber, timestamp } = target;
@@ -58,11 +58,13 @@ export class Stage {
     } as unknown as UdpPort;
     this.publication = new Publication({
       ...{ trackId: "t", clientTrackId: "c", identity: "ann", mid: "0", kind: "video", source: "camera" },
-      ...{ rids: [], extensions: noExtensions(), udp },
+      ...{ rids, extensions: noExtensions(), udp },
     });
     this.layer = this.publication.layers[0] as PublishedLayer;
-    this.layer.ssrc = 1;
-    this.layer.reception = new Reception(1, 90_000);
+    for (const [n, layer] of this.publication.layers.entries()) {
+      layer.ssrc = n + 1;
+      layer.reception = new Reception(layer.ssrc, 90_000);
+    }
   }
 
   watch(nowMs: number): StageViewer {
@@ -77,11 +79,11 @@ export class Stage {
   }
 
   /** As the uplink hands packets over. */
-  receive(sequenceNumber: number, timestamp: number, payload: Uint8Array, nowMs: number): void {
+  receive(sequenceNumber: number, timestamp: number, payload: Uint8Array, nowMs: number, layer = this.layer): void {
     const view = new RtpView();
     view.parse(rtpPacket({ sequenceNumber: sequenceNumber & 0xffff, timestamp, payloadType: 96, payload }));
-    const extended = this.layer.reception?.receive(view.sequenceNumber, timestamp, view.length, nowMs) ?? 0;
-    this.publication.receive(this.layer, view, extended, this.#codec, nowMs);
+    const extended = layer.reception?.receive(view.sequenceNumber, timestamp, view.length, nowMs) ?? 0;
+    this.publication.receive(layer, view, extended, this.#codec, nowMs);
   }
 }
 

@@ -1,0 +1,66 @@
+import { expect, test } from "bun:test";
+import { SentPackets } from "../../../src/sfu/rtcp/twcc-feedback.ts";
+import type { PublishedLayer } from "../../../src/sfu/tracks/layer.ts";
+import type { UdpPort } from "../../../src/sfu/transport/udp.ts";
+import { Stage } from "./stage.ts";
+
+const KEYFRAME = new Uint8Array([0x10, 0x00, 0, 0, 0x9d, 0x01, 0x2a, 0, 0, 0, 0]);
+const DELTA = new Uint8Array([0x10, 0x01, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+
+/** A viewer who has just got a keyframe of the larger of two layers. */
+function stage() {
+  const stage = new Stage("VP8", ["q", "f"]);
+  const [low, high] = stage.publication.layers as [PublishedLayer, PublishedLayer];
+  // With its first packet the track has a codec.
+  stage.receive(100, 0, DELTA, 0, high);
+  const viewer = stage.watch(0);
+  viewer.subscription.setLayer(high, "requested", 0);
+  let number = 100;
+  const receive = (layer: PublishedLayer, payload: Uint8Array) => {
+    number += 1;
+    const before = viewer.seen.length;
+    stage.receive(number, number * 3_000, payload, number, layer);
+    return viewer.seen.length > before;
+  };
+  expect(receive(high, KEYFRAME)).toBe(true);
+  return { viewer, low, high, receive };
+}
+
+test("a larger layer goes on until its successor begins with a keyframe", () => {
+  const { viewer, low, high, receive } = stage();
+  viewer.subscription.setLayer(low, "bandwidth", 200);
+  expect(receive(high, DELTA)).toBe(true);
+  expect(receive(low, DELTA)).toBe(false);
+  expect(receive(low, KEYFRAME)).toBe(true);
+  expect(receive(high, DELTA)).toBe(false);
+});
+
+test("where the path cannot take it any more it ends at once, and what follows begins with a keyframe all the same", () => {
+  const { viewer, low, high, receive } = stage();
+  viewer.subscription.stopAbove(low);
+  viewer.subscription.setLayer(low, "bandwidth", 200);
+  expect(receive(high, DELTA)).toBe(false);
+  expect(receive(low, DELTA)).toBe(false);
+  expect(receive(low, KEYFRAME)).toBe(true);
+  expect(receive(low, DELTA)).toBe(true);
+});
+
+test("what the viewer has is not stopped by a choice that is not smaller", () => {
+  const { viewer, high, receive } = stage();
+  viewer.subscription.stopAbove(high);
+  expect(receive(high, DELTA)).toBe(true);
+});
+
+test("nothing is sent again of a picture that is paused, nor more than the path has room for", () => {
+  const { viewer, high, receive } = stage();
+  expect(receive(high, DELTA)).toBe(true);
+  const { section } = viewer.subscription;
+  const lost = viewer.seen.map(({ sequenceNumber }) => sequenceNumber);
+  const udp = { fanOut() {}, schedule() {} } as unknown as UdpPort;
+  const repair = (nowMs: number, take: () => boolean) =>
+    section.repair(lost, new SentPackets(), { rttMs: 50, take }, udp, nowMs);
+  expect(repair(300, () => false)).toBe(0);
+  expect(repair(600, () => true)).toBeGreaterThan(0);
+  viewer.subscription.setLayer(null, "bandwidth", 700);
+  expect(repair(900, () => true)).toBe(0);
+});
