@@ -25,7 +25,7 @@ const PACKAGES: Record<string, string[]> = {
     "gstreamer1.0-plugins-ugly",
   ],
   livekit: ["chromium", "firefox-esr", "nodejs"],
-  networks: ["chromium"],
+  networks: ["chromium", "python3"],
   recordings: ["ffmpeg"],
   standby: ["postgresql"],
   sfu: ["gcc", "libc6-dev", "libssl-dev"],

@@ -7,10 +7,10 @@ import { Stoa } from "../../web/sdk/server.ts";
 import { CHROMIUM } from "../browser/media/harness.ts";
 import { serveSite } from "../browser/sdk/stage.ts";
 import { FROM_SOURCE, startStoa } from "../cli/stoa.ts";
-import { openLan } from "../harness/namespaces.ts";
+import { type Machine, openLan } from "../harness/namespaces.ts";
 import { keyPath, prepareData } from "../ops/served.ts";
 import { type Link, openLink } from "./link.ts";
-import { publishClouds, type Seen, startWatching } from "./page.ts";
+import { prepareClouds, prepareSeats, publishClouds, type Seen, watchRoom } from "./page.ts";
 
 export type NetworkCall = {
   link: Link;
@@ -20,22 +20,27 @@ export type NetworkCall = {
 };
 export type Viewer = { seen(): Promise<Seen>; close(): Promise<void> };
 
+/** A media server on a machine, and how pages take part in a room of it. */
+export type Host = {
+  /** The page has clouds to send. */
+  publish(page: Page): Promise<void>;
+  /** The page has seats for what it gets. */
+  watch(page: Page): Promise<void>;
+  stop(): Promise<void>;
+};
+export type StartHost = (machine: Machine, folder: string) => Promise<Host>;
+
 const MEDIA_PORT = "7001";
 
-export async function openNetworkCall(): Promise<NetworkCall> {
+export async function openNetworkCall(startHost: StartHost = startStoaHost): Promise<NetworkCall> {
   const work = mkdtempSync(join(tmpdir(), "stoa-networks-"));
   const lan = await openLan("server", "publisher", "viewer");
   const { server, publisher, viewer } = lan.machines;
   const site = await serveSite(lan.address);
-  const dataDir = join(work, "data");
-  await prepareData(dataDir);
-  const media = ["--media-udp-port", MEDIA_PORT, "--media-workers", "1", "--public-ip", server.address];
-  const command = [...server.prefix, ...FROM_SOURCE, "serve", "--host", server.address, "--data-dir", dataDir];
-  const { url, child } = await startStoa([...command, ...media, "--signaling-max-connections-per-window", "1000"]);
-  const stoa = new Stoa({ url, apiKey: readFileSync(keyPath(dataDir), "utf8").trim() });
+  const host = await startHost(server, work);
   const link = await openLink(server, viewer);
   const browsers: Browser[] = [];
-  const launch = async (machine: typeof viewer) => {
+  const launch = async (machine: Machine) => {
     const args = [...CHROMIUM.args, `--unsafely-treat-insecure-origin-as-secure=${site.url.origin}`];
     const executablePath = machine.wrapper(CHROMIUM.executablePath, work);
     const browser = await chromium.launch({ ...CHROMIUM, executablePath, args });
@@ -48,16 +53,15 @@ export async function openNetworkCall(): Promise<NetworkCall> {
     await page.goto(site.url.origin);
     return page;
   };
-  const { id: roomId } = await stoa.rooms.create({ name: "networks" });
-  const mint = (participantIdentity: string) =>
-    stoa.rtcTokens.mint(roomId, { participantIdentity, permissions: { publish: true } });
-  await (await pageOf(sending)).evaluate(publishClouds, await mint("publisher"));
-  let viewers = 0;
+  const stage = await pageOf(sending);
+  await stage.evaluate(prepareClouds);
+  await host.publish(stage);
   return {
     link,
     async watch() {
       const page = await pageOf(watching);
-      await page.evaluate(startWatching, await mint(`viewer-${viewers++}`));
+      await page.evaluate(prepareSeats);
+      await host.watch(page);
       return {
         seen: () => page.evaluate(() => window.watched()),
         close: () => page.context().close(),
@@ -65,12 +69,32 @@ export async function openNetworkCall(): Promise<NetworkCall> {
     },
     async close() {
       for (const browser of browsers) await browser.close();
-      child.kill("SIGKILL");
-      await child.exited;
+      await host.stop();
       await link.close();
       await site.stop(true);
       await lan.close();
       rmSync(work, { recursive: true, force: true });
+    },
+  };
+}
+
+async function startStoaHost(machine: Machine, folder: string): Promise<Host> {
+  const dataDir = join(folder, "data");
+  await prepareData(dataDir);
+  const media = ["--media-udp-port", MEDIA_PORT, "--media-workers", "1", "--public-ip", machine.address];
+  const command = [...machine.prefix, ...FROM_SOURCE, "serve", "--host", machine.address, "--data-dir", dataDir];
+  const { url, child } = await startStoa([...command, ...media, "--signaling-max-connections-per-window", "1000"]);
+  const stoa = new Stoa({ url, apiKey: readFileSync(keyPath(dataDir), "utf8").trim() });
+  const { id: roomId } = await stoa.rooms.create({ name: "networks" });
+  const mint = (participantIdentity: string) =>
+    stoa.rtcTokens.mint(roomId, { participantIdentity, permissions: { publish: true } });
+  let viewers = 0;
+  return {
+    publish: async (page) => page.evaluate(publishClouds, await mint("publisher")),
+    watch: async (page) => page.evaluate(watchRoom, await mint(`viewer-${viewers++}`)),
+    async stop() {
+      child.kill("SIGKILL");
+      await child.exited;
     },
   };
 }

@@ -55,10 +55,10 @@ export async function openLink(near: Machine, far: Machine): Promise<Link> {
     async move() {
       const parts = address.split(".");
       const other = [...parts.slice(0, 3), Number(parts[3]) + 100].join(".");
+      // The old one first: with it go those that were added after it.
+      await $`ip -n ${farSpace} address delete ${address}/24 dev eth0`.quiet();
       await $`ip -n ${farSpace} address add ${other}/24 dev eth0`.quiet();
       await route(nearSpace, other, near.address);
-      await route(farSpace, near.address, other);
-      await $`ip -n ${farSpace} address delete ${address}/24 dev eth0`.quiet();
       await route(farSpace, near.address, other);
       address = other;
     },

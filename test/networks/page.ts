@@ -14,7 +14,12 @@ export type Seen = {
 
 declare global {
   interface Window {
-    watched: () => Promise<Seen>;
+    clouds: { microphone: MediaStreamTrack; pictures: MediaStreamTrack[]; encodings: RTCRtpEncodingParameters[] };
+    /** An element shows a picture from now on. */
+    seat(element: HTMLVideoElement): void;
+    seats: { bytes: number; states: string[]; left: string[] };
+    watched(): Promise<Seen>;
+    connection: RTCPeerConnection;
   }
 }
 
@@ -22,11 +27,7 @@ declare global {
  * A voice and three pictures in two sizes each, of clouds that never stay: an encoder spends all it may on them, so a link can
  * be filled, and yet drops no frame of them, as it does of noise.
  */
-export async function publishClouds({ endpoint, token }: Way): Promise<void> {
-  const path = "/sdk.js";
-  const sdk: typeof Sdk = await import(path);
-  const room = await sdk.connect(endpoint, token);
-  const { localParticipant } = room;
+export function prepareClouds(): void {
   const audio = new AudioContext();
   const noise = new AudioBufferSourceNode(audio, { loop: true, buffer: audio.createBuffer(1, 48_000, 48_000) });
   const samples = noise.buffer?.getChannelData(0);
@@ -34,8 +35,7 @@ export async function publishClouds({ endpoint, token }: Way): Promise<void> {
   const voice = new MediaStreamAudioDestinationNode(audio);
   noise.connect(voice);
   noise.start();
-  const [microphone] = voice.stream.getAudioTracks();
-  if (microphone) await localParticipant.publish(microphone, { source: "microphone" });
+  const pictures: MediaStreamTrack[] = [];
   for (let n = 0; n < 3; n++) {
     const canvas = Object.assign(document.createElement("canvas"), { width: 640, height: 360 });
     const small = Object.assign(document.createElement("canvas"), { width: 20, height: 11 });
@@ -47,26 +47,31 @@ export async function publishClouds({ endpoint, token }: Way): Promise<void> {
       grain.putImageData(pixels, 0, 0);
       picture.drawImage(small, 0, 0, 640, 360);
     }, 66);
-    const [track] = canvas.captureStream(15).getVideoTracks();
-    if (!track) continue;
-    await localParticipant.publish(track, {
-      source: n === 0 ? "camera" : "other",
-      encodings: [
-        { rid: "q", scaleResolutionDownBy: 2, maxBitrate: 130_000 },
-        { rid: "f", maxBitrate: 450_000 },
-      ],
-    });
+    pictures.push(...canvas.captureStream(15).getVideoTracks());
   }
+  const [microphone] = voice.stream.getAudioTracks();
+  if (!microphone) throw new Error("there is no voice");
+  const encodings = [
+    { rid: "q", scaleResolutionDownBy: 2, maxBitrate: 130_000 },
+    { rid: "f", maxBitrate: 450_000 },
+  ];
+  window.clouds = { microphone, pictures, encodings };
 }
 
-/** Joins and shows every picture; `watched` tells what was seen of it. A picture stands still when none of them moves. */
-export async function startWatching({ endpoint, token }: Way): Promise<void> {
+export async function publishClouds({ endpoint, token }: Way): Promise<void> {
   const path = "/sdk.js";
   const sdk: typeof Sdk = await import(path);
+  const { localParticipant } = await sdk.connect(endpoint, token);
+  const { microphone, pictures, encodings } = window.clouds;
+  await localParticipant.publish(microphone, { source: "microphone" });
+  for (const [n, track] of pictures.entries())
+    await localParticipant.publish(track, { source: n === 0 ? "camera" : "other", encodings });
+}
+
+/** `watched` tells what was seen of what has a seat. A picture stands still when none of them moves. */
+export function prepareSeats(): void {
   const startedAt = performance.now();
   const elements: HTMLVideoElement[] = [];
-  const states: string[] = [];
-  const left: string[] = [];
   const standstills: Seen["standstills"] = [];
   let firstFrameMs: number | null = null;
   let frames = 0;
@@ -83,27 +88,35 @@ export async function startWatching({ endpoint, token }: Way): Promise<void> {
     frames = shown;
   };
   setInterval(sample, 50);
-  const connecting = sdk.connect(endpoint, token);
-  void connecting.then((room) => {
-    room.on("connectionStateChanged", (state) => states.push(state));
-    room.on("participantLeft", ({ identity }) => left.push(identity));
-    room.on("trackSubscribed", (track) => {
-      if (track.kind !== "video") return;
-      const element = track.attach() as HTMLVideoElement;
-      element.style.cssText = "width:640px;height:360px";
-      document.body.append(element);
-      elements.push(element);
-    });
-  });
-  let bytes = 0;
-  // Rates are those since the last call: their sum over the seconds is what has arrived.
-  setInterval(async () => {
-    const stats = await (await connecting).getStats();
-    for (const { direction, bps } of stats?.tracks ?? []) if (direction === "in") bytes += (bps ?? 0) / 8;
-  }, 1_000);
+  window.seats = { bytes: 0, states: [], left: [] };
+  window.seat = (element) => {
+    element.style.cssText = "width:640px;height:360px";
+    document.body.append(element);
+    elements.push(element);
+  };
   window.watched = async () => {
     sample();
     const tail = movedAt > 0 && sinceStart() - movedAt > 300 ? [{ atMs: movedAt, ms: sinceStart() - movedAt }] : [];
-    return { firstFrameMs, standstills: [...standstills, ...tail], frames, bytes, states, left };
+    return { firstFrameMs, standstills: [...standstills, ...tail], frames, ...window.seats };
   };
+}
+
+/** Joins and shows every picture. */
+export async function watchRoom({ endpoint, token }: Way): Promise<void> {
+  const path = "/sdk.js";
+  const sdk: typeof Sdk = await import(path);
+  const { seats } = window;
+  const connecting = sdk.connect(endpoint, token);
+  void connecting.then((room) => {
+    room.on("connectionStateChanged", (state) => seats.states.push(state));
+    room.on("participantLeft", ({ identity }) => seats.left.push(identity));
+    room.on("trackSubscribed", (track) => {
+      if (track.kind === "video") window.seat(track.attach() as HTMLVideoElement);
+    });
+  });
+  // Rates are those since the last call: their sum over the seconds is what has arrived.
+  setInterval(async () => {
+    const stats = await (await connecting).getStats();
+    for (const { direction, bps } of stats?.tracks ?? []) if (direction === "in") seats.bytes += (bps ?? 0) / 8;
+  }, 1_000);
 }
