@@ -1,6 +1,6 @@
 /** How packets are protected, copied and sent: in TypeScript, everywhere, or by native code, where there is some. */
 
-import { createSrtpCipher } from "../srtp/srtp.ts";
+import { createSrtpCipher, type IncomingSrtp, SrtpReceiver } from "../srtp/srtp.ts";
 import type { SrtpCipher } from "../srtp/srtp-cipher.ts";
 import type { SrtpMasterKey } from "../srtp/srtp-keys.ts";
 import { createFanOutAlike, type FanOut, type FanOutAlike, fanOut } from "./fan-out.ts";
@@ -17,6 +17,7 @@ export type SendDirectly = (socket: Descriptor, batch: SendBatch, count: number)
 export interface PacketPath {
   readonly name: "typescript" | "native";
   createCipher(master: SrtpMasterKey): SrtpCipher;
+  createReceiver(master: SrtpMasterKey): IncomingSrtp;
   readonly fanOut: FanOut;
   /** Copies may be put off, to be made for several packets at once: `finishAlike` makes those that were. */
   readonly fanOutAlike: FanOutAlike;
@@ -30,6 +31,7 @@ export interface PacketPath {
 export const typescriptPath: PacketPath = {
   name: "typescript",
   createCipher: createSrtpCipher,
+  createReceiver: (master) => new SrtpReceiver(master),
   fanOut,
   fanOutAlike: createFanOutAlike(),
   finishAlike: () => {},

@@ -32,7 +32,6 @@ struct engine {
   uint32_t capacity, live, next_free;
   receiver **receivers;  // likewise
   uint32_t receiver_capacity;
-  intake *intake;  // NULL until datagrams are taken
   uint8_t scratch[SLOT_BYTES];
 };
 
@@ -51,6 +50,5 @@ receiver *find_receiver(const engine *e, uint32_t number);
 int32_t receive_rtp(engine *e, receiver *r, uint8_t *packet, uint32_t length);
 int32_t receive_rtcp(engine *e, receiver *r, uint8_t *packet, uint32_t length);
 void free_receivers(engine *e);
-void free_intake(engine *e);
 
 #endif

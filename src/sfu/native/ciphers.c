@@ -29,7 +29,6 @@ EXPORT void stoa_close(engine *e) {
   for (uint32_t i = 0; i < e->capacity; i++) free_cipher(e->ciphers[i]);
   free(e->ciphers);
   free_receivers(e);
-  free_intake(e);
   EVP_CIPHER_free(e->gcm);
   EVP_CIPHER_free(e->ctr);
   OPENSSL_cleanse(e->scratch, sizeof e->scratch);

@@ -2,8 +2,8 @@
 import { mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-export const NATIVE_SOURCES = ["ciphers.c", "srtp.c", "receivers.c", "fan-out.c", "send.c", "intake.c", "bell.c"].map(
-  (file) => join(import.meta.dir, file),
+export const NATIVE_SOURCES = ["ciphers.c", "srtp.c", "receivers.c", "fan-out.c", "send.c"].map((file) =>
+  join(import.meta.dir, file),
 );
 
 const HEADERS = ["native.h", "cipher.h"].map((file) => join(import.meta.dir, file));

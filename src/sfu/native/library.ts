@@ -20,12 +20,6 @@ const SYMBOLS = {
   stoa_remove_receiver: { args: [ptr, u32], returns: FFIType.void },
   stoa_receive_rtp: { args: [ptr, u32, ptr, u32, u32], returns: i32 },
   stoa_receive_rtcp: { args: [ptr, u32, ptr, u32, u32], returns: i32 },
-  stoa_set_path: { args: [ptr, ptr, u32, u32, u32, u32], returns: u32 },
-  stoa_remove_path: { args: [ptr, ptr, u32, u32], returns: FFIType.void },
-  stoa_take: { args: [ptr, i32, ptr, u32, u32, ptr, u32], returns: u32 },
-  stoa_adopt: { args: [i32], returns: i32 },
-  stoa_ring: { args: [i32], returns: FFIType.void },
-  stoa_release: { args: [i32], returns: FFIType.void },
 } as const;
 
 export type NativeFunctions = ReturnType<typeof dlopen<typeof SYMBOLS>>["symbols"];

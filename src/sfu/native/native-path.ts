@@ -3,6 +3,7 @@ import { openNativeEngine } from "./library.ts";
 import { NativeCipher } from "./native-cipher.ts";
 import { createNativeFanOut } from "./native-fan-out.ts";
 import { createNativeFanOutAlike } from "./native-fan-out-alike.ts";
+import { NativeReceiver } from "./native-receiver.ts";
 import { createNativeSend } from "./native-send.ts";
 
 export type NativePath = PacketPath & {
@@ -17,6 +18,7 @@ export function openNativePath(libraryPath: string): NativePath {
   return {
     name: "native",
     createCipher: (master) => new NativeCipher(native, master),
+    createReceiver: (master) => new NativeReceiver(native, master),
     fanOut: createNativeFanOut(native),
     ...createNativeFanOutAlike(native),
     send: createNativeSend(native),

@@ -71,20 +71,9 @@ typedef struct {
 // Why a packet was refused, to native-receiver.ts as well.
 enum { MALFORMED = -1, REPLAYED = -2, UNAUTHENTIC = -3, TOO_MANY_STREAMS = -4 };
 
-// A datagram that was taken (native-intake.ts reads them). Kinds up to 4 are refusals.
-enum { RECORD_RAW = 8, RECORD_RTP = 9, RECORD_RTCP = 10 };
-
-typedef struct {
-  // Where its bytes lie, and how many there are of them, as they came and once opened.
-  uint32_t kind, path, at, length, plain;
-  uint8_t address[16];
-  uint32_t scope, port;
-} record;
-
 typedef struct engine engine;
 typedef struct cipher cipher;
 typedef struct receiver receiver;
-typedef struct intake intake;
 
 // NULL where there is none of that number.
 cipher *find_cipher(const engine *e, uint32_t number);

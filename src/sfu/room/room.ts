@@ -22,7 +22,7 @@ import { RoomRecorder } from "./room-recorder.ts";
 import { Voices } from "./voices.ts";
 
 /** Requests for lost packets are due after 10 ms; everything else has more time. */
-export const FAST_TICK_MS = 20;
+const FAST_TICK_MS = 20;
 const SLOW_TICK_MS = 100;
 /** Timers come a little early. */
 const TIMER_SLACK_MS = 10;

@@ -89,7 +89,16 @@ export interface SrtpRefusals {
   tooManyStreams: number;
 }
 
-export class SrtpReceiver {
+/** The receiving half of a connection. */
+export interface IncomingSrtp {
+  readonly refusals: SrtpRefusals;
+  /** Opens the packet in place. Returns its plain length, or −1: refused, counted, and no state touched. */
+  unprotectRtp(data: Uint8Array, length?: number): number;
+  unprotectRtcp(data: Uint8Array, length?: number): number;
+  close(): void;
+}
+
+export class SrtpReceiver implements IncomingSrtp {
   readonly #cipher: SrtpCipher;
   readonly #rtp = new Map<number, ReplayWindow>();
   readonly #rtcp = new Map<number, ReplayWindow>();
@@ -99,7 +108,6 @@ export class SrtpReceiver {
     this.#cipher = createCipher(master);
   }
 
-  /** Opens the packet in place. Returns its plain length, or −1: refused, counted, and no state touched. */
   unprotectRtp(data: Uint8Array, length = data.length): number {
     const headerLength = rtpHeaderLength(data, length);
     if (headerLength < 0 || length - this.#cipher.rtpOverhead < headerLength) return this.#refuse("malformed");

@@ -7,7 +7,7 @@ import { IceSession, type Path } from "../ice/ice-session.ts";
 import type { IceCredentials } from "../ice/stun.ts";
 import { isRtcp } from "../rtp/rtp.ts";
 import type { Fingerprint } from "../sdp/offer.ts";
-import { SRTP_MAX_OVERHEAD, type SrtpProfile, SrtpReceiver, SrtpSender } from "../srtp/srtp.ts";
+import { type IncomingSrtp, SRTP_MAX_OVERHEAD, type SrtpProfile, SrtpSender } from "../srtp/srtp.ts";
 import type { BadNetwork } from "./bad-network.ts";
 import { DtlsSession } from "./dtls.ts";
 import { Liveness } from "./liveness.ts";
@@ -55,7 +55,7 @@ export class Connection {
   readonly #events: ConnectionEvents;
   readonly #dtls: DtlsSession;
   readonly #fingerprints: Fingerprint[];
-  #incoming: SrtpReceiver | null = null;
+  #incoming: IncomingSrtp | null = null;
   #outgoing: SrtpSender | null = null;
   #sctp: SctpEngine | null = null;
   #sctpPort: number | null = null;
@@ -89,7 +89,7 @@ export class Connection {
       fingerprints: this.#fingerprints,
       send: (data) => this.#sendRaw(data),
       onConnected: ({ incoming, outgoing }) => {
-        this.#incoming = new SrtpReceiver(incoming, host.udp.path.createCipher);
+        this.#incoming = host.udp.path.createReceiver(incoming);
         this.#outgoing = new SrtpSender(outgoing, host.udp.path.createCipher);
         this.srtpProfile = incoming.profile;
         this.#ready();
@@ -114,7 +114,7 @@ export class Connection {
     return this.transport !== null;
   }
 
-  get refusals(): SrtpReceiver["refusals"] | null {
+  get refusals(): IncomingSrtp["refusals"] | null {
     return this.#incoming?.refusals ?? null;
   }
 

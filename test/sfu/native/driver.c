@@ -23,6 +23,10 @@ int32_t stoa_unprotect(void *, uint32_t, uint8_t *, uint32_t, uint32_t, uint32_t
 void stoa_fan_out(void *, uint8_t *, uint32_t, const uint8_t *, uint32_t, copy *, uint32_t);
 uint32_t stoa_protect_rtcp(void *, uint32_t, uint8_t *, uint32_t, uint32_t, uint32_t);
 int32_t stoa_unprotect_rtcp(void *, uint32_t, uint8_t *, uint32_t, uint32_t, uint32_t);
+uint32_t stoa_add_receiver(void *, uint32_t);
+void stoa_remove_receiver(void *, uint32_t);
+int32_t stoa_receive_rtp(void *, uint32_t, uint8_t *, uint32_t, uint32_t);
+int32_t stoa_receive_rtcp(void *, uint32_t, uint8_t *, uint32_t, uint32_t);
 uint32_t stoa_fan_out_run(void *, uint8_t *, uint32_t, uint32_t, destination *, const source *, uint32_t, const seat *,
                           uint32_t);
 uint32_t stoa_send(int32_t, uint32_t, uint8_t *, uint32_t, destination *, uint32_t, uint32_t *);
@@ -121,6 +125,36 @@ static void fuzz_packets(void *engine, uint32_t live) {
     stoa_unprotect_rtcp(engine, hostile(live), packet, capacity, hostile(capacity), hostile(1u << 31));
     free(packet);
   }
+}
+
+// Numbers that jump, streams that come and go, and bytes that nobody protected.
+static void fuzz_receivers(void *engine, uint32_t live) {
+  uint32_t opened = 0, receivers[8] = {0}, keys[8] = {0};
+  for (uint32_t i = 0; i < 20000; i++) {
+    uint32_t at = chance() % 8;
+    if (!receivers[at] || chance() % 64 == 0) {
+      stoa_remove_receiver(engine, receivers[at]);
+      keys[at] = 1 + chance() % live;
+      receivers[at] = stoa_add_receiver(engine, keys[at]);
+      check(receivers[at] != 0, "a receiver was refused");
+    }
+    uint32_t length = 12 + chance() % 900, room = length + 20;
+    uint8_t *packet = block(room);
+    packet[0] = 0x80;
+    packet[8] = packet[9] = packet[10] = 0;
+    uint32_t sealed = stoa_protect(engine, keys[at], packet, room, 12, length, chance() % 4 ? 0 : 1);
+    if (chance() % 8 == 0) packet[chance() % room] ^= 1;
+    opened += stoa_receive_rtp(engine, receivers[at], packet, room, chance() % 16 ? sealed : hostile(room)) >= 0;
+    stoa_receive_rtp(engine, hostile(9), packet, room, hostile(room));
+    sealed = stoa_protect_rtcp(engine, keys[at], packet, room, length, chance() % 4 ? chance() % 300 : chance() >> 1);
+    if (sealed > 0) opened += stoa_receive_rtcp(engine, receivers[at], packet, room, sealed) >= 0;
+    stoa_receive_rtcp(engine, hostile(9), packet, room, hostile(room));
+    free(packet);
+  }
+  check(opened > 1000, "hardly a packet was opened");
+  check(stoa_add_receiver(engine, 1u << 30) == 0 && stoa_add_receiver(NULL, 1) == 0, "a receiver without a key");
+  // Half of them are left for the engine to free.
+  for (uint32_t i = 0; i < 4; i++) stoa_remove_receiver(engine, receivers[i]);
 }
 
 static void fuzz_fan_out(void *engine, uint32_t live) {
@@ -264,6 +298,7 @@ int main(void) {
   for (uint32_t i = 0; i < live; i++) add(engine, 1 + i % 2);
   for (uint32_t i = 0; i < 200; i++) stoa_remove_cipher(engine, hostile(1000) | 64);
   fuzz_packets(engine, live);
+  fuzz_receivers(engine, live);
   fuzz_fan_out(engine, live);
   fuzz_fan_out_run(engine, live);
   for (uint32_t grouping = 0; grouping < 2; grouping++) {
