@@ -8,13 +8,14 @@ import { markdownOf, withFigures } from "./all/table.ts";
 /** In the order of the chapters, with the seconds that one run takes on two cores: the estimate until one has run here. */
 const BENCHES: Record<string, number> = {
   start: 30,
+  idle: 50,
   rest: 30,
   chat: 300,
   "chat-faults": 80,
   webhooks: 60,
   observability: 90,
   join: 60,
-  sfu: 300,
+  sfu: 500,
   "full-room": 60,
   churn: 160,
   faults: 640,
