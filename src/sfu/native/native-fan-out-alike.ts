@@ -54,11 +54,8 @@ export function createNativeFanOutAlike(native: NativeEngine): { fanOutAlike: Fa
     const at = waiting.length * SOURCE_WORDS;
     const elements = listElements(view, sources, at);
     if (elements > MAX_ELEMENTS) return false;
-    const address = ptr(view.data);
     doubles[at / 2] = extended;
     doubles[at / 2 + 1] = nowMs;
-    sources[at + SOURCE.data] = address % WORD;
-    sources[at + SOURCE.data + 1] = Math.floor(address / WORD);
     sources[at + SOURCE.dataBytes] = view.length;
     sources[at + SOURCE.payloadAt] = view.payloadOffset;
     sources[at + SOURCE.payloadBytes] = view.payloadLength;
@@ -78,6 +75,15 @@ export function createNativeFanOutAlike(native: NativeEngine): { fanOutAlike: Fa
     return true;
   };
 
+  /** Just before they are read: the bytes of a small array move when somebody asks for its buffer. */
+  const locate = (): void => {
+    for (const [i, data] of waiting.entries()) {
+      const address = ptr(data);
+      sources[i * SOURCE_WORDS + SOURCE.data] = address % WORD;
+      sources[i * SOURCE_WORDS + SOURCE.data + 1] = Math.floor(address / WORD);
+    }
+  };
+
   const finishAlike = (): void => {
     const packets = waiting.length;
     if (packets === 0 || !audience || !batch) return;
@@ -85,6 +91,7 @@ export function createNativeFanOutAlike(native: NativeEngine): { fanOutAlike: Fa
     const to = batch;
     table.finish = null;
     audience = null;
+    locate();
     for (let done = 0; done < table.seats.length; ) {
       const room = Math.floor((to.capacity - to.count) / packets);
       if (room === 0) {
