@@ -75,7 +75,8 @@ export async function start(config: Config, options: StartOptions = {}): Promise
   if (!options.inMemory)
     readiness.add(
       "disk",
-      watchDisk(config.DATA_DIR, now, () => commitSomething(runtime)),
+      // A commit log that is away is no reason to send readers elsewhere, and the disk is written to in any case.
+      watchDisk(config.DATA_DIR, now, cluster === null ? () => commitSomething(runtime) : async () => {}),
     );
 
   // The workers load while everything else is made.
@@ -149,7 +150,7 @@ export async function start(config: Config, options: StartOptions = {}): Promise
   const controlPlane = addressOf("http", loopbackOf(hostname), upstreamPort);
   const agent = media.report({ controlPlane, internalUrl: url, secret: sfuSecret });
   await agent.reported;
-  readiness.add("media", agent.problem);
+  readiness.add("media", () => (cluster?.isLogAway() ? null : agent.problem()));
   lifecycle.started("media agent", agent.stop);
   lifecycle.started("rtc sockets", () => services.signaling.drain());
   lifecycle.started("chat sockets", (_reason, deadline) => services.chat.live.drain(deadline));

@@ -21,6 +21,8 @@ export type Cluster = {
   credential: string;
   /** Whether another server may lead without this one having heard of it. */
   isStale: () => boolean;
+  /** The log does not answer. What is known here stays true meanwhile, and is shown. */
+  isLogAway: () => boolean;
   snapshot: () => Promise<Response>;
   /** Does what a command asks for, which has to happen where writing does. */
   operate: (services: Services, runtime: Runtime, request: unknown) => Promise<unknown>;

@@ -20,6 +20,7 @@ import { createFence } from "./fence.ts";
 import { followUntilLeading } from "./following.ts";
 import { memberUrl } from "./member-url.ts";
 import { measureCluster } from "./metrics.ts";
+import { watchPeers } from "./peers.ts";
 import { becomeBase, belongingOf, Replica } from "./replica.ts";
 import { snapshotResponse, takeSnapshot } from "./snapshot.ts";
 import { serveStandby } from "./standby-server.ts";
@@ -201,6 +202,7 @@ export async function startMember(config: Config, options: MemberOptions, start:
             state: shown,
             credential,
             isStale: fence.isStale,
+            isLogAway: () => leadership.unsureSince !== null,
             operate: options.operate ?? (() => Promise.reject(new Error("this server takes no commands"))),
             snapshot: () => snapshotResponse(path, stopping.signal),
             term: leadership.term,
@@ -215,8 +217,10 @@ export async function startMember(config: Config, options: MemberOptions, start:
       log.info({ term: leadership.term, url }, "this server leads");
       settled.resolve("leader");
       const stopTrimming = trimLog({ commitLog, state: shown, log, timers });
+      const stopWatching = watchPeers({ commitLog, leadership, url, log, timers }, lost.resolve);
       const reason = await Promise.race([leadership.lost, lost.promise, aborted(stopping.signal)]);
       stopTrimming();
+      stopWatching();
       if (!stopping.signal.aborted) log.warn({ reason, term: leadership.term }, "this server leads no longer");
       await server.stop(reason, HAND_OVER_MS);
     } finally {

@@ -9,6 +9,7 @@ export const CHECK_NAMES = [
   "database",
   "disk-space",
   "backups",
+  "commit-log",
   "clock",
   "udp-buffers",
   "file-descriptors",

@@ -2,6 +2,7 @@ import type { Config } from "../kernel/config/index.ts";
 import { runningServer } from "../kernel/data-lock.ts";
 import { examineAddresses } from "./addresses.ts";
 import { type Check, type Examination, fail, type Patient, reasonOf } from "./check.ts";
+import { examineCommitLog } from "./commit-log.ts";
 import { examineData } from "./data.ts";
 import { examineDomain } from "./domain.ts";
 import { examineMachine } from "./machine.ts";
@@ -13,6 +14,7 @@ import { examineWeb } from "./web.ts";
 
 const EXAMINATIONS: readonly Examination[] = [
   examineData,
+  examineCommitLog,
   examineMachine,
   examinePorts,
   examineAddresses,

@@ -66,6 +66,10 @@ export class Load {
     // Whoever was away has to hear the rest; that is waited for, and its absence seen by the test's own end.
     for (const heard of this.heard) while ((heard.at(-1) ?? 0) < newest) await Bun.sleep(20);
     for (const chat of this.#chats) chat.close();
+    for (const heard of this.heard) {
+      const at = heard.findIndex((seq, index) => index > 0 && seq <= (heard[index - 1] ?? 0));
+      if (at >= 0) console.error(`heard out of order or twice: ${heard.slice(Math.max(0, at - 3), at + 4)}`);
+    }
     return judge(this, messages, events);
   }
 

@@ -25,6 +25,7 @@ const ORDER = [
   "chat-socket",
   "operate",
   "one-port",
+  "standby",
   "configuration",
   "security",
   "figures",

@@ -6,8 +6,10 @@ import type { SplitClient } from "./split-client.ts";
 export type LoggedCommits = {
   /** Begins a transaction and runs the units in it. */
   run(units: () => void): void;
-  /** Durable and visible when it resolves. */
-  commit(): Promise<void>;
+  /** Durable when it resolves. */
+  append(): Promise<void>;
+  /** Visible when it returns. */
+  commit(): void;
   rollback(): void;
   /** Whether it is about the commit as a whole, and may be told to everybody who shared it. */
   isOwn(error: unknown): boolean;
@@ -39,6 +41,7 @@ export function loggedCommits({ client, log, onLost }: LoggedCommitsOptions): Lo
   if (start === null) throw new Error("this database belongs to no commit log");
   let { position } = start;
   let before = 0;
+  let changed = false;
   let lost: ApiError | null = null;
   let away: ApiError | null = null;
 
@@ -71,10 +74,14 @@ export function loggedCommits({ client, log, onLost }: LoggedCommitsOptions): Lo
         client.inUnits = false;
       }
     },
-    async commit() {
-      if (totalChanges() === before) return recording.commit();
+    async append() {
+      changed = totalChanges() !== before;
+      if (!changed) return;
       advance.run(position + 1);
       await append(recording.changes());
+    },
+    commit() {
+      if (!changed) return recording.commit();
       try {
         recording.commit();
       } catch (error) {

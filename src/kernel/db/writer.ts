@@ -113,7 +113,7 @@ export function createWriter(
 
   function flush(): void {
     const units = queue.splice(0, UNITS_PER_COMMIT);
-    if (logged !== null) return void commitToLog(units, logged).then((committed) => settle(units, committed));
+    if (logged !== null) return void commitToLog(units, logged);
     settle(units, units.length > 0 && commitTogether(units));
   }
 
@@ -126,7 +126,7 @@ export function createWriter(
   }
 
   /** The next commit waits: units that arrive meanwhile share it. */
-  async function commitToLog(units: Unit[], log: LoggedCommits): Promise<boolean> {
+  async function commitToLog(units: Unit[], log: LoggedCommits): Promise<void> {
     try {
       log.run(() => {
         for (const unit of units) {
@@ -134,8 +134,9 @@ export function createWriter(
           else runInSavepoint(unit);
         }
       });
-      await log.commit();
-      return true;
+      await log.append();
+      // From here on without an await: whoever reads a commit must have been told of it before, or be told after.
+      log.commit();
     } catch (error) {
       log.rollback();
       failAll(units, error);
@@ -145,8 +146,9 @@ export function createWriter(
         failAll(late, error);
         for (const unit of late) unit.settle(onCallbackError);
       }
-      return false;
+      return settle(units, false);
     }
+    settle(units, true);
   }
 
   function commitTogether(units: Unit[]): boolean {

@@ -9,10 +9,19 @@ import { WireClient } from "./wire.ts";
 export async function stoa(): Promise<Backend> {
   const dataDir = mkdtempSync(join(tmpdir(), "stoa-bench-"));
   const child = await ChatChild.start(dataDir);
+  return stoaAt(child, async () => {
+    await child.kill();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+}
+
+/** A server that somebody else has started. */
+export function stoaAt(child: Pick<ChatChild, "url" | "pid" | "call" | "token">, stop: () => Promise<void>): Backend {
   return {
     name: "Stoa",
     durable: true,
     pid: child.pid,
+    stop,
 
     async prepare(rooms, users) {
       for (const name of rooms) {
@@ -47,11 +56,6 @@ export async function stoa(): Promise<Backend> {
       wire.send(JSON.stringify({ type: "room.join", id: "join", room }));
       await joined;
       return talker;
-    },
-
-    async stop() {
-      await child.kill();
-      rmSync(dataDir, { recursive: true, force: true });
     },
   };
 }

@@ -1,0 +1,93 @@
+/** standby: sends per second with a commit log in Postgres and without, and takeovers under load; `bin/bench standby [rounds] [kills]` */
+import { ensurePrograms } from "../../bin/test-programs.ts";
+import { testPostgres } from "../harness/postgres.ts";
+import { openPage } from "../sdk/page.ts";
+import { Group } from "../standby/group.ts";
+import { giveAddress, Load } from "../standby/load.ts";
+import type { Backend } from "./chat/backend.ts";
+import { publishedScenario, sendCeiling } from "./chat/scenarios.ts";
+import { stoa, stoaAt } from "./chat/stoa.ts";
+import { median, percentile, report } from "./harness/report.ts";
+
+const rounds = Number(process.argv[2] ?? 3);
+const kills = Number(process.argv[3] ?? 50);
+const SECONDS = 8;
+
+await ensurePrograms("standby");
+const postgres = await testPostgres();
+
+/** A leader with one standby, as a backend of the chat bench. */
+async function logged(): Promise<Backend> {
+  const group = new Group(await postgres.database());
+  const leader = await group.startFirst();
+  await group.leader();
+  await group.start("second");
+  const call = async (method: string, path: string, body?: unknown) => {
+    const headers = { authorization: `Bearer ${group.key}`, "content-type": "application/json" };
+    const response = await fetch(`${leader.url}${path}`, {
+      method,
+      headers,
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+    return response.json();
+  };
+  const token = async (userId: string) => (await call("POST", "/v1/chat/tokens", { userId, ttlSeconds: 21_600 })).token;
+  return stoaAt({ url: leader.url, pid: leader.process.pid, call, token }, () => group.close());
+}
+
+const alone = await stoa();
+const together = await logged();
+const perSecond = { alone: [] as number[], together: [] as number[] };
+for (let round = 0; round < rounds; round++) {
+  perSecond.alone.push((await sendCeiling(alone, SECONDS, round)).perSecond);
+  perSecond.together.push((await sendCeiling(together, SECONDS, round)).perSecond);
+}
+const published = await publishedScenario(together, SECONDS);
+await alone.stop();
+await together.stop();
+
+openPage();
+giveAddress();
+const group = new Group(await postgres.database());
+await group.startFirst();
+await group.start("second");
+const load = await Load.start(group);
+const readyAfterMs: number[] = [];
+for (let kill = 0; kill < kills; kill++) {
+  await load.more(50);
+  const leader = await group.leader();
+  const at = performance.now();
+  await group.kill(leader);
+  await group.leader();
+  readyAfterMs.push(performance.now() - at);
+  await load.more(20);
+  await group.start(leader.name);
+}
+const acknowledged = load.count;
+const verdict = await load.finish();
+await group.close();
+await postgres.close();
+
+const none = { atMost: 0 };
+report(
+  "standby",
+  [
+    { what: "one server", value: median(perSecond.alone), unit: "sends/s" },
+    { what: "with a commit log", value: median(perSecond.together), unit: "sends/s" },
+    { what: "ratio", value: median(perSecond.together) / median(perSecond.alone), unit: "", goal: { atLeast: 0.8 } },
+    { what: "ack p50 with a log", value: published.ack.p50, unit: "ms" },
+    { what: "ack p99 with a log", value: published.ack.p99, unit: "ms", goal: { atMost: 10 } },
+    {
+      what: `leaders killed: ready again p95`,
+      value: percentile(readyAfterMs, 0.95),
+      unit: "ms",
+      goal: { atMost: 2000 },
+    },
+    { what: "acknowledged meanwhile", value: acknowledged, unit: "messages" },
+    { what: "refused to a client", value: load.refused.length, unit: "", goal: none },
+    ...Object.entries(verdict).map(([what, value]) => ({ what, value, unit: "", goal: none })),
+  ],
+  { perSecond, published, readyAfterMs },
+);
+process.exit();
