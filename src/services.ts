@@ -33,9 +33,15 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
   const isWaitingRoom = waitingRooms(runtime);
   const signaling = createSignaling(runtime, { ...rooms, fleet, nodes, originPolicy, isArchived, isWaitingRoom });
   const { liveRooms } = signaling;
-  const { translation } = signaling;
-  const livekitClients = createLivekitClients(runtime, { ...rooms, ...projects, translation, originPolicy });
   const moderation = createModeration(runtime, { ...rooms, liveRooms });
+  const { translation } = signaling;
+  const livekitClients = createLivekitClients(runtime, {
+    ...rooms,
+    ...projects,
+    translation,
+    moderation,
+    originPolicy,
+  });
   const requireOpenRoom = (tenant: Tenant, roomId: string) => void rooms.rooms.findActive({ ...tenant, roomId });
   const isCallOn = (roomId: string): boolean => calls.log.liveIn(roomId) !== undefined;
   const isStage = streamRooms(runtime);

@@ -17,6 +17,7 @@ type Inputs = {
   "keys create": { project?: string; createProject: boolean; name: string; environment: Environment };
   "keys list": { project?: string };
   "keys revoke": { key: string };
+  "keys secret": { key: string };
 };
 
 const OPERATIONS = {
@@ -36,6 +37,10 @@ const OPERATIONS = {
     const { id, projectId, publicId } = findKey(services, key);
     const { revoked } = await write((unit) => services.apiKeys.revoke(unit, projectId, id));
     return { publicId, revoked };
+  },
+  "keys secret": async (services: Services, { write }: Runtime, { key }: Inputs["keys secret"]) => {
+    const { id, projectId } = findKey(services, key);
+    return write((unit) => services.apiKeys.showSigningSecret(unit, projectId, id));
   },
 };
 

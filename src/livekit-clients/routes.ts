@@ -3,10 +3,14 @@ import type { Http } from "../kernel/http/http.ts";
 import type { Runtime } from "../runtime.ts";
 import type { LivekitClients } from "./livekit-clients.ts";
 import { livekitRtcRoutes } from "./rtc.routes.ts";
+import { twirpRoutes } from "./twirp.routes.ts";
 
 /** At the addresses that LiveKit's SDKs know; none of them exists while LIVEKIT_CLIENTS is off. */
 export const livekitRoutes = (http: Http, { log }: Runtime, { livekitClients }: { livekitClients: LivekitClients }) => {
-  const { isOpen, door, mayTry } = livekitClients;
+  const { isOpen, door, services, mayTry } = livekitClients;
   const routes = new Elysia();
-  return isOpen ? routes.use(livekitRtcRoutes(http, { door, log, mayTry })) : routes;
+  if (!isOpen) return routes;
+  return routes
+    .use(livekitRtcRoutes(http, { door, log, mayTry }))
+    .use(twirpRoutes(http, { readToken: door.readToken, services, log }));
 };

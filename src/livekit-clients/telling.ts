@@ -66,6 +66,10 @@ export class Telling {
     return participantInfo(session, foreign);
   }
 
+  tellSelf(): void {
+    this.#update([this.self()]);
+  }
+
   /** For a client that was away: who is there now, and who is not any more. */
   catchUp(): void {
     const before = new Map(this.#known);

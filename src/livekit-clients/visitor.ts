@@ -276,6 +276,8 @@ export class Visitor {
       ...(metadata !== "" && { metadata }),
       ...(name !== "" && { name }),
     });
+    // The room hears of it once it knows of this participant; its own client waits for it now.
+    if (!this.session.announced) this.telling.tellSelf();
     const value = new RequestResponse({ requestId, reason: RequestResponse_Reason.OK });
     this.send({ case: "requestResponse", value });
   }

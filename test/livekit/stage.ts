@@ -7,7 +7,7 @@ import { serveSite } from "../browser/sdk/stage.ts";
 import { type RealServer, realServer } from "../harness/running.ts";
 import { livekitPackages } from "./packages.ts";
 
-export const WAIT_MS = 45_000;
+export const WAIT_MS = 60_000;
 
 export type LivekitPackage = "livekit-client" | "livekit-client-two-connections";
 

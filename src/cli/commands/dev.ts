@@ -64,8 +64,9 @@ function freePorts(dataDir: string, options: Record<string, unknown>) {
 
 type Facts = ReturnType<typeof factsOf>;
 
-function factsOf({ url, media }: RunningServer, dataDir: string, data: DevData) {
+function factsOf({ url, media, services }: RunningServer, dataDir: string, data: DevData) {
   const { email, password, projectId, apiKey } = data;
+  const { publicId } = services.apiKeys.verify(apiKey);
   return {
     version: VERSION,
     url,
@@ -79,6 +80,11 @@ function factsOf({ url, media }: RunningServer, dataDir: string, data: DevData) 
     projectId,
     environment: "DEVELOPMENT",
     apiKey,
+    livekit: {
+      url: url.replace(/^http/, "ws"),
+      apiKey: publicId,
+      apiSecret: services.apiKeys.signingSecret(publicId),
+    },
     // Room names are unique: with the time in it, the line works every time it is pasted.
     curl: `curl -X POST ${url}/v1/rooms -H 'authorization: Bearer ${apiKey}' -H 'content-type: application/json' -d '{"name":"hello-'$(date +%s)'"}'`,
   };
@@ -95,6 +101,8 @@ function welcome(facts: Facts): string {
   Playground  ${facts.playgroundUrl}   a room, in as many tabs as you like
   Media       udp and tcp ${facts.media.ports.join(", ")} of ${facts.media.addresses.join(", ")}
   API key     ${facts.apiKey}
+  LiveKit     ${facts.livekit.url} for LiveKit's SDKs, API key ${facts.livekit.apiKey}
+              secret ${facts.livekit.apiSecret}
 
   Make a room:
 

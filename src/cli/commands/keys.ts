@@ -56,11 +56,25 @@ export function keysCommand(argv: readonly string[]): Command {
       console.log(revoked ? `Revoked ${publicId}.` : `${publicId} was revoked already.`);
     });
 
+  const secret = new Command("secret")
+    .description("show the secret with which a backend signs tokens for LiveKit's SDKs")
+    .argument("<key>", "its id or public id, as `keys list` shows it")
+    .option("--json", "as JSON")
+    .action(async (key: string, options) => {
+      const { config } = configFrom(options);
+      const { operate } = await import("../data.ts");
+      const shown = await operate(config, "keys secret", { key });
+      console.log(
+        options.json ? JSON.stringify(shown) : `LIVEKIT_API_KEY=${shown.apiKey}\nLIVEKIT_API_SECRET=${shown.apiSecret}`,
+      );
+    });
+
   return new Command("keys")
     .description("API keys without a browser")
     .addCommand(addConfigOptions(create, argv, ["DATA_DIR"]))
     .addCommand(addConfigOptions(list, argv, ["DATA_DIR"]))
-    .addCommand(addConfigOptions(revoke, argv, ["DATA_DIR"]));
+    .addCommand(addConfigOptions(revoke, argv, ["DATA_DIR"]))
+    .addCommand(addConfigOptions(secret, argv, ["DATA_DIR"]));
 }
 
 const lower = (word: string) => word.toLowerCase();

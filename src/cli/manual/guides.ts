@@ -18,6 +18,7 @@ const ORDER = [
   "webhooks",
   "calls",
   "recordings",
+  "livekit",
   "people",
   "sdk",
   "embed",

@@ -7,7 +7,7 @@ import { EnvironmentQuery } from "../../kernel/http/schema.ts";
 import { NEWEST, page, pageQuery } from "../../kernel/http/serving/pages.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { ApiKeyService } from "../api-key.service.ts";
-import { ApiKey, CreateApiKey, CreatedApiKey } from "./api-key.schema.ts";
+import { ApiKey, CreateApiKey, CreatedApiKey, SigningSecret } from "./api-key.schema.ts";
 
 export const apiKeyRoutes = ({ guards, idempotency, rateLimit }: Http, { write }: Runtime, apiKeys: ApiKeyService) =>
   new Elysia({ prefix: "/v1/projects/:projectId/api-keys", tags: ["API keys"] })
@@ -59,6 +59,20 @@ export const apiKeyRoutes = ({ guards, idempotency, rateLimit }: Http, { write }
         query: t.Object(EnvironmentQuery),
         body: CreateApiKey,
         response: { 201: CreatedApiKey },
+      },
+    )
+    .get(
+      "/:keyId/signing-secret",
+      (context) =>
+        write((unit) => apiKeys.showSigningSecret(unit, context.projectId, context.params.keyId, authorOf(context))),
+      {
+        ...documented(
+          "Show the secret with which a backend signs tokens for LiveKit's SDKs",
+          ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED", "SVC_API_KEY_NOT_FOUND"],
+          "Derived from the key, so that it can be shown again; each time is on the audit log. A revoked key has none.",
+        ),
+        transform: permit("api-keys:manage"),
+        response: { 200: SigningSecret },
       },
     )
     .delete(

@@ -15,4 +15,9 @@ export const ApiKey = t.Object({
 
 export const CreatedApiKey = t.Composite([ApiKey, t.Object({ key: t.String({ description: "Shown this once" }) })]);
 
+export const SigningSecret = t.Object({
+  apiKey: t.String({ description: "Names the key in a token: its `iss`" }),
+  apiSecret: t.String({ description: "Signs tokens of LiveKit's form (HS256)" }),
+});
+
 export const CreateApiKey = t.Object({ name: textOf(1, 80), environment: t.Optional(Environment) });

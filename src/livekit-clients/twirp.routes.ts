@@ -1,0 +1,60 @@
+import { Elysia } from "elysia";
+import type { Http } from "../kernel/http/http.ts";
+import type { Log } from "../kernel/log.ts";
+import type { LivekitToken } from "./claims.ts";
+import { TokenRefused } from "./refused.ts";
+import { asTwirp, type Method, TwirpError } from "./twirp.ts";
+
+type TwirpDeps = {
+  readToken: (token: string) => Promise<LivekitToken>;
+  services: Record<string, Record<string, Method>>;
+  log: Log;
+};
+
+const MAX_BODY_BYTES = 128 * 1_024;
+const FORMS: Record<string, "json" | "protobuf"> = { "application/json": "json", "application/protobuf": "protobuf" };
+
+/** LiveKit's server API: what its server SDKs ask, in the two forms they ask it in. */
+export const twirpRoutes = ({ infoOf }: Http, { readToken, services, log }: TwirpDeps) =>
+  new Elysia().post(
+    "/twirp/:service/:method",
+    async ({ request, params, set }) => {
+      try {
+        // Refuses what no request of ours may have, like a host that is nobody's.
+        infoOf(request);
+        const type = (request.headers.get("content-type") ?? "").split(";")[0]?.trim() ?? "";
+        const form = FORMS[type];
+        if (!form) throw new TwirpError("bad_route", "content-type must be application/json or application/protobuf");
+        const bearer = /^Bearer ([\x21-\x7e]+)$/i.exec(request.headers.get("authorization") ?? "")?.[1];
+        if (bearer === undefined) throw new TokenRefused("no token was given");
+        const token = await readToken(bearer);
+        const methods = services[params.service];
+        const method = methods && Object.hasOwn(methods, params.method) ? methods[params.method] : undefined;
+        if (!method) throw new TwirpError("unimplemented", `${params.service}/${params.method} is not served here`);
+        const answer = await method(token, await readBody(request), form);
+        set.headers["content-type"] = type;
+        return typeof answer === "string"
+          ? answer
+          : new Response(new Uint8Array(answer), { headers: { "content-type": type } });
+      } catch (error) {
+        const known = asTwirp(error);
+        if (!known) log.error({ err: error, method: params.method }, "a call of LiveKit's server API failed");
+        const { status, code, message } = known ?? new TwirpError("internal", "the server could not do this");
+        set.status = status;
+        set.headers["content-type"] = "application/json";
+        return JSON.stringify({ code, msg: message });
+      }
+    },
+    { detail: { hide: true } },
+  );
+
+async function readBody(request: Request): Promise<Uint8Array> {
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const part of request.body ?? []) {
+    size += part.length;
+    if (size > MAX_BODY_BYTES) throw new TwirpError("invalid_argument", `a body has at most ${MAX_BODY_BYTES} bytes`);
+    parts.push(part);
+  }
+  return Buffer.concat(parts);
+}
