@@ -63,6 +63,7 @@ export function createApp(deps: AppDeps) {
     now,
     log,
     metrics,
+    tracing: runtime.tracing,
     newRequestId: () => ids.publicId("request"),
     httpServer: () => app.server,
     clientIp: createClientIp(config.TRUSTED_PROXIES, clients),

@@ -22,6 +22,7 @@ import { createMetrics, type Metrics } from "./kernel/metrics.ts";
 import { createKeyring, type Keyring, secretFromFile } from "./kernel/secrets.ts";
 import { createSockets, type Sockets } from "./kernel/socket/sockets.ts";
 import { systemTimers, type Timers } from "./kernel/timers.ts";
+import { createTracing, type Tracing } from "./kernel/tracing/tracing.ts";
 
 /** What every feature is made from: one plain object, handed to each factory. */
 export type Runtime = {
@@ -42,6 +43,8 @@ export type Runtime = {
   metrics: Metrics;
   keyring: Keyring;
   jwt: Jwt;
+  /** Null unless this process serves and a collector is named. */
+  tracing: Tracing | null;
   /** Injected for webhooks and OAuth. */
   fetch: typeof fetch;
 };
@@ -55,6 +58,8 @@ export type RuntimeOptions = {
   /** Tests that need no disk keep the database in memory. */
   inMemory?: boolean;
   rotateSecret?: boolean;
+  /** Sends traces and metrics to the collector of the settings, if they name one. */
+  traced?: boolean;
   /** This server leads those that share a log: its file is at the log's head, with the schema up to date. */
   leading?: Leading;
 };
@@ -78,12 +83,20 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
   const checkpoints = checkpointWhenQuiet(db.$client, timers, (err) =>
     log.warn({ err }, "the write-ahead log could not be folded in"),
   );
-  const writer = createWriter(
+  const metrics = createMetrics();
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: collector } = config;
+  const send = options.fetch ?? fetch;
+  const tracing =
+    options.traced && collector !== undefined
+      ? createTracing(collector, { config, log, metrics, now, timers, fetch: send })
+      : null;
+  const plainWriter = createWriter(
     db.$client,
     (err) => log.error({ err }, "callback after a commit failed"),
     checkpoints.committed,
     logged,
   );
+  const writer = tracing?.traceWriter(plainWriter) ?? plainWriter;
   checkSecret({ db, write: writer.write }, keyring, options.rotateSecret ?? false);
   return {
     config,
@@ -98,15 +111,17 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
     timers,
     ids: options.ids ?? randomIds(),
     log,
-    metrics: createMetrics(),
+    metrics,
+    tracing,
     keyring,
     jwt: createJwt(keyring, now),
-    fetch: options.fetch ?? fetch,
+    fetch: send,
   };
 }
 
 export async function closeRuntime(runtime: Runtime): Promise<void> {
   await runtime.writer.drain();
+  await runtime.tracing?.stop();
   runtime.checkpoints.stop();
   closeDatabase(runtime.db);
 }

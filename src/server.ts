@@ -50,7 +50,7 @@ export async function start(config: Config, options: StartOptions = {}): Promise
   const { cluster = null } = options;
   const lock = options.inMemory || options.lock ? null : lockData(config.DATA_DIR);
   const { runtime, plan } = openOrRelease(() => {
-    const runtime = createRuntime(config, options);
+    const runtime = createRuntime(config, { ...options, traced: true });
     return { runtime, plan: planFront(runtime) };
   }, lock);
   const { log, now } = runtime;

@@ -9,6 +9,7 @@ import {
   type WebhookBacklog,
   webhookProbe,
 } from "./diagnostics.ts";
+import { traceJoins } from "./join-traces.ts";
 import { observabilityReads } from "./observability.reads.ts";
 import { observabilityService } from "./observability.service.ts";
 import { measure } from "./prometheus.ts";
@@ -31,6 +32,7 @@ export function createObservability(
     if (!node) throw new Error("the media node of this server is not running");
     return node.load();
   };
+  traceJoins(runtime);
   measure(runtime, { mediaLoad, webhookQueue });
   const observability = observabilityService(runtime, { findNode });
   const diagnostics = createDiagnostics(runtime, {

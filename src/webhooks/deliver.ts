@@ -1,5 +1,6 @@
 import { iso } from "../kernel/clock.ts";
 import type { Unit } from "../kernel/db/writer.ts";
+import { writeTraceparent } from "../kernel/tracing/span.ts";
 import type { Runtime } from "../runtime.ts";
 import { attempt, type Outcome } from "./attempt.ts";
 import { judge } from "./schedule.ts";
@@ -17,7 +18,7 @@ export function createDelivery(
   { endpoints, events, periods, deliveries }: WebhookStores,
   random: () => number,
 ) {
-  const { bus, config, keyring, log, metrics, now, write } = runtime;
+  const { bus, config, keyring, log, metrics, now, tracing, write } = runtime;
   const attempts = metrics.counter("stoa_webhook_attempts_total", "Webhook delivery attempts by outcome", ["outcome"]);
 
   /** The old secret signs as well until its time is over. */
@@ -35,13 +36,24 @@ export function createDelivery(
     }
     const event = events.body(eventId);
     if (!event) return { kind: "abandoned" };
-    return attempt(runtime, {
+    const span = tracing?.newContext(tracing.recall(eventId));
+    const startMs = now();
+    const outcome = await attempt(runtime, {
       url: endpoint.url,
-      headers: signatureHeaders(secrets, eventId, event.body, now()),
+      headers: {
+        ...signatureHeaders(secrets, eventId, event.body, now()),
+        ...(span && { traceparent: writeTraceparent(span) }),
+      },
       body: event.body,
       timeoutMs: config.WEBHOOK_TIMEOUT_MS,
       controller,
     });
+    if (tracing && span && outcome.kind !== "abandoned") {
+      const attributes = { "stoa.event.id": eventId, "stoa.webhook.id": endpoint.id };
+      const failed = outcome.error === null ? {} : { error: outcome.error };
+      tracing.end(span, { name: "deliver webhook", kind: "client", startMs, attributes, ...failed });
+    }
+    return outcome;
   }
 
   /** Delivery or endpoint may be gone by now; then there is nothing left to say. */

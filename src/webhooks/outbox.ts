@@ -6,7 +6,7 @@ import type { EventStore } from "./store/event.store.ts";
 import type { Subscribers } from "./subscribers.ts";
 
 /** Writes each event into the transaction of the change that caused it: neither exists without the other. */
-export function keepOutbox({ bus, ids, now }: Runtime, events: EventStore, subscribers: Subscribers): void {
+export function keepOutbox({ bus, ids, now, tracing }: Runtime, events: EventStore, subscribers: Subscribers): void {
   bus.within("messageDeleted", (unit, { messageId }) => scrub(unit, events, messageId, iso(now())));
   bus.within("webhook", (unit, fact) => {
     const { type, projectId, environment } = fact;
@@ -22,6 +22,7 @@ export function keepOutbox({ bus, ids, now }: Runtime, events: EventStore, subsc
       orderKey: orderKeyOf(fact),
       createdAt: fact.at,
     });
+    tracing?.remember(id);
   });
 }
 

@@ -7,6 +7,7 @@ import type { OAuthProviders } from "./oauth.ts";
 import { rateLimitVariables } from "./rate-limit.variables.ts";
 import { serveVariables } from "./serve.variables.ts";
 import { backupVariables, recordingVariables, storageVariables } from "./storage.variables.ts";
+import { tracingVariables } from "./tracing.variables.ts";
 import type { Variable } from "./variable.ts";
 import { webhookVariables } from "./webhook.variables.ts";
 
@@ -22,6 +23,7 @@ export const VARIABLES = {
   ...recordingVariables,
   ...backupVariables,
   ...webhookVariables,
+  ...tracingVariables,
   ...rateLimitVariables,
 };
 
@@ -45,6 +47,7 @@ export const GROUPS: readonly { title: string; names: readonly VariableName[] }[
   { title: "Recordings", names: namesOf(recordingVariables) },
   { title: "Backups", names: namesOf(backupVariables) },
   { title: "Webhooks", names: namesOf(webhookVariables) },
+  { title: "Traces and metrics", names: namesOf(tracingVariables) },
   { title: "Rate limits", names: namesOf(rateLimitVariables) },
 ];
 

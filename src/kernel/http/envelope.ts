@@ -3,6 +3,8 @@ import { ApiError } from "../../protocol/errors.ts";
 import type { Now } from "../clock.ts";
 import { type Log, loggedPath } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
+import type { SpanContext } from "../tracing/span.ts";
+import type { Tracing } from "../tracing/tracing.ts";
 import { corsHeaders, isPreflight, preflight } from "./cors.ts";
 import { toApiError } from "./failure.ts";
 import { adoptRequestId, createHostCheck, type InfoLookUp, LazyRequestInfo, type RequestInfo } from "./request-info.ts";
@@ -12,6 +14,7 @@ export type EnvelopeDeps = InfoLookUp & {
   now: Now;
   log: Log;
   metrics: Metrics;
+  tracing: Tracing | null;
   newRequestId: () => string;
   /** Methods that the path of an unmatched request does exist with. */
   methodsOf: (path: string) => string[];
@@ -24,7 +27,8 @@ export const METRICS_PATH = "/metrics";
 
 /** On the request itself: a weak map of requests in flight cost a twentieth of a small one. */
 const INFO = Symbol("info");
-type Noted = Request & { [INFO]?: RequestInfo };
+const SPAN = Symbol("span");
+type Noted = Request & { [INFO]?: RequestInfo; [SPAN]?: SpanContext };
 
 /** What every answer has in common: request id, CORS, error envelope, a log line, a figure. */
 export function createEnvelope(deps: EnvelopeDeps): Envelope {
@@ -35,6 +39,7 @@ export function createEnvelope(deps: EnvelopeDeps): Envelope {
     const id = adoptRequestId(request.headers.get("x-request-id"), deps.newRequestId);
     const info = new LazyRequestInfo(id, deps.now(), request, deps);
     (request as Noted)[INFO] = info;
+    if (deps.tracing) (request as Noted)[SPAN] = deps.tracing.enter(request);
     return info;
   };
   // Made for whoever asks first, guard or parser. A hook before every route would cost a tenth of a small request: the
@@ -59,7 +64,7 @@ type PluginDeps = EnvelopeDeps & {
 type Answer = { headers: Record<string, string | number | string[] | undefined>; status?: number | string };
 
 function createPlugin(deps: PluginDeps) {
-  const { now, log, metrics, methodsOf, infoOf, noted, problemOfHost } = deps;
+  const { now, log, metrics, tracing, methodsOf, infoOf, noted, problemOfHost } = deps;
   const count = createRequestMetrics(metrics);
   const talkative = log.isLevelEnabled("debug");
 
@@ -70,6 +75,22 @@ function createPlugin(deps: PluginDeps) {
     const status = typeof set.status === "number" ? set.status : 200;
     const ms = now() - info.startedAt;
     count(request.method, route, status, ms);
+    const span = tracing && (request as Noted)[SPAN];
+    if (span) {
+      const attributes = {
+        "http.request.method": request.method,
+        "http.route": route,
+        "http.response.status_code": status,
+      };
+      const error = status >= 500 ? { error: String(status) } : {};
+      tracing.end(span, {
+        name: `${request.method} ${route}`,
+        kind: "server",
+        startMs: info.startedAt,
+        attributes,
+        ...error,
+      });
+    }
     if (!talkative) return;
     const { id: requestId, ip } = info;
     log.debug({ requestId, method: request.method, path: loggedPath(request.url), status, ms, ip }, "request");
