@@ -1,0 +1,101 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { becomeBase, belongingOf, Replica } from "../../src/cluster/replica.ts";
+import { takeOver } from "../../src/cluster/take-over.ts";
+import { ReplicaDiffers } from "../../src/kernel/db/changesets.ts";
+import { type Migration, MigrationRefused, migrate } from "../../src/kernel/db/migrate.ts";
+import { closeDatabase, openDatabase } from "../../src/kernel/db/open.ts";
+import { differencesOf } from "../harness/logged-runtime.ts";
+import { memoryLog, SharedMemory } from "../harness/memory-log.ts";
+
+const OLD: Migration[] = [
+  {
+    name: "0001_all",
+    hash: "1",
+    sql: `CREATE TABLE log_position (id INTEGER PRIMARY KEY, log_id TEXT NOT NULL, position INTEGER NOT NULL, term INTEGER NOT NULL) STRICT;
+          CREATE TABLE notes (n INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT;
+          INSERT INTO notes VALUES (1, 'one');`,
+  },
+];
+const NEW: Migration[] = [
+  ...OLD,
+  { name: "0002_more", hash: "2", sql: "ALTER TABLE notes ADD COLUMN more TEXT; UPDATE notes SET more = upper(text);" },
+];
+
+let folder: string;
+const shared = () => new SharedMemory();
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "stoa-replica-"));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Two files of one log, as two servers have them. */
+function twoFiles(memory: SharedMemory): [string, string] {
+  const [one, two] = [join(folder, "one.db"), join(folder, "two.db")];
+  const db = openDatabase(one);
+  migrate(db, OLD, 0);
+  closeDatabase(db);
+  becomeBase(one, memory.id);
+  copyFileSync(one, two);
+  return [one, two];
+}
+
+const now = () => 7;
+
+test("the first server of a new version to lead migrates all of them; an older one follows but refuses to lead", async () => {
+  const memory = shared();
+  const log = memoryLog(memory);
+  const [one, two] = twoFiles(memory);
+  await takeOver({ path: one, log, term: 1, migrations: NEW, now });
+  const follower = new Replica(two);
+  follower.apply(await log.read(follower.position, 10));
+  expect([follower.position, follower.term]).toEqual([2, 1]);
+  follower.close();
+  expect(differencesOf(one, two)).toEqual([]);
+  const refused = takeOver({ path: two, log, term: 2, migrations: OLD, now });
+  expect(refused).rejects.toBeInstanceOf(MigrationRefused);
+  await refused.catch(() => {});
+  // Nothing was written by the one that refused.
+  expect(memory.head).toBe(2);
+});
+
+test("what the leader before wrote at the last moment is read before the term begins", async () => {
+  const memory = shared();
+  const log = memoryLog(memory);
+  const [one, two] = twoFiles(memory);
+  await takeOver({ path: one, log, term: 1, migrations: OLD, now });
+  await takeOver({ path: two, log, term: 2, migrations: OLD, now });
+  const late = new Replica(one);
+  late.apply(await log.read(late.position, 10));
+  expect([late.position, late.term]).toEqual([2, 2]);
+  late.close();
+  expect(differencesOf(one, two)).toEqual([]);
+});
+
+test("a file that is not what the log takes it for is noticed, and stays as it is", async () => {
+  const memory = shared();
+  const log = memoryLog(memory);
+  const [one, two] = twoFiles(memory);
+  await takeOver({ path: one, log, term: 1, migrations: OLD, now });
+  const db = openDatabase(two);
+  db.$client.run("UPDATE log_position SET term = 5");
+  closeDatabase(db);
+  const replica = new Replica(two);
+  const entries = await log.read(0, 10);
+  expect(() => replica.apply(entries)).toThrow(ReplicaDiffers);
+  expect(replica.position).toBe(0);
+  replica.close();
+});
+
+test("a file knows which log it belongs to", () => {
+  const memory = shared();
+  const [one] = twoFiles(memory);
+  expect(belongingOf(one, memory.id)).toBe("of this log");
+  expect(belongingOf(one, "another")).toBe("of another log");
+  expect(belongingOf(join(folder, "none.db"), memory.id)).toBe("nothing here");
+  const plain = join(folder, "plain.db");
+  closeDatabase(openDatabase(plain));
+  expect(belongingOf(plain, memory.id)).toBe("of no log");
+});
