@@ -94,7 +94,7 @@ export function grantedRequests(server: RtcServer, tenant: Tenant, provider: Oid
     for (const kind of ["video", "audio"] as const) {
       const about = { fileId: kind, identity: "ada", trackId: kind, kind, source: "other", codecs: "opus" } as const;
       const piece = { width: null, height: null, head: "", data: "", atMs: 0, durationMs: 500 };
-      const part = { ...about, ...piece, independent: true, beginsSegment: true, endsSegment: false };
+      const part = { ...about, ...piece, independent: true, beginsSegment: true, endsSegment: true };
       server.node.emit({ type: "recordingPart", roomId: String(roomId), recordingId, part });
     }
     return { path: [String(id)], query: [["token", token]] };

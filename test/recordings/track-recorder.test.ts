@@ -2,7 +2,7 @@ import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { RecordedFile } from "../../src/protocol/media-node.ts";
+import type { RecordedFile, RecordedPart } from "../../src/protocol/media-node.ts";
 import { RtpView } from "../../src/sfu/rtp/rtp.ts";
 import type { NegotiatedCodec } from "../../src/sfu/sdp/codecs.ts";
 import { noExtensions } from "../../src/sfu/sdp/extensions.ts";
@@ -57,6 +57,8 @@ function recorded(kind: "audio" | "video", rids: readonly string[] = []) {
   const started: RecordedFile[] = [];
   const ended: RecordedFile[] = [];
   const errors: string[] = [];
+  const parts: RecordedPart[] = [];
+  const notStreamable: string[] = [];
   let ids = 0;
   const recorder = new TrackRecorder(publication, {
     directory,
@@ -66,6 +68,8 @@ function recorded(kind: "audio" | "video", rids: readonly string[] = []) {
     fileEnded: (file) => ended.push({ ...file }),
     slow: () => errors.push("slow"),
     failed: (error) => errors.push(error.message),
+    part: (part) => parts.push(part),
+    notStreamable: ({ codec }) => notStreamable.push(codec),
   });
   const numbers = new Map<number, number>();
   const send = (frame: SentFrame, codec: NegotiatedCodec, atMs: number, index = 0, offset = 1_000) => {
@@ -91,12 +95,52 @@ function recorded(kind: "audio" | "video", rids: readonly string[] = []) {
     layer.senderReport = { reference: { ntpMs, rtpTimestamp }, receivedAtMs: ntpMs };
     publication.reported(layer);
   };
-  return { publication, recorder, started, ended, errors, send, report };
+  return { publication, recorder, started, ended, errors, parts, notStreamable, send, report };
 }
 
 const read = (file: RecordedFile | undefined) => readFileSync(join(directory, file?.fileName ?? ""));
 
 describe("a recorded track", () => {
+  test("is told in parts where a live stream is made of it, and a picture to begin with is asked for in time", async () => {
+    const camera = recorded("video");
+    const [layer] = camera.publication.layers;
+    if (!layer) throw new Error("no layer");
+    const askedAt: number[] = [];
+    let now = STARTED_AT;
+    layer.askKeyframe = () => {
+      askedAt.push(now - STARTED_AT);
+    };
+    // One keyframe alone, then nothing but pictures that need it: a publisher that nobody asks.
+    const pictures = [...OTHER_PICTURES.slice(0, 25), ...OTHER_PICTURES.slice(1, 25), ...OTHER_PICTURES.slice(1, 25)];
+    const longer = [...pictures, ...OTHER_PICTURES.slice(1, 25), ...OTHER_PICTURES.slice(1, 25)];
+    camera.send(OTHER_PICTURES[0] as SentFrame, H264, now);
+    camera.recorder.tick(now);
+    longer.forEach(({ payloads }, i) => {
+      now = STARTED_AT + 40 + i * 40;
+      camera.send({ payloads, timestamp: (i + 1) * 3_600 }, H264, now);
+      camera.recorder.tick(now);
+    });
+    await camera.recorder.end();
+    expect(camera.notStreamable).toEqual([]);
+    const [first, ...rest] = camera.parts;
+    expect(first).toMatchObject({ independent: true, beginsSegment: true, kind: "video" });
+    expect(first?.head).not.toBeNull();
+    expect(rest.every(({ head, beginsSegment }) => head === null && !beginsSegment)).toBe(true);
+    // Of a segment that should have ended, and only then.
+    expect(askedAt.some((at) => at > 900)).toBe(true);
+    expect(askedAt.filter((at) => at > 100 && at < 900)).toEqual([]);
+  });
+
+  test("of a codec that no live stream carries says so", async () => {
+    const camera = recorded("video");
+    PICTURES.slice(0, 50).forEach((frame, i) => {
+      camera.send(frame, VP8, STARTED_AT + i * 40);
+      camera.recorder.tick(STARTED_AT + i * 40);
+    });
+    await camera.recorder.end();
+    expect([camera.notStreamable, camera.parts]).toEqual([["vp8"], []]);
+  });
+
   test("lies where its publisher made it, however late it arrived", async () => {
     const camera = recorded("video");
     const microphone = recorded("audio");

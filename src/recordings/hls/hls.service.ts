@@ -8,7 +8,7 @@ import { mediaPlaylist, multivariantPlaylist, TARGET_SECONDS } from "./playlist.
 import type { Rendition } from "./rendition.ts";
 
 /** For the first segment to be there, and for the other half of picture and sound after the first. */
-const FIRST_PART_MS = 6_000;
+const FIRST_SEGMENT_MS = 6_000;
 const OTHER_HALF_MS = 2_000;
 /** As the specification has it: three times the longest segment. */
 const BLOCKED_AT_MOST_MS = 3 * TARGET_SECONDS * 1_000;
@@ -47,9 +47,9 @@ export function hlsService({ keyring, timers }: Runtime, { hls, streams, verify 
   }
 
   async function begun(broadcast: Broadcast): Promise<void> {
-    const there = (one: Rendition) => one.segments.length > 0;
+    const there = (one: Rendition) => one.segments[0]?.complete === true;
     const both = [broadcast.video, broadcast.audio];
-    await until(() => both.some(there) || broadcast.refused !== null, both, FIRST_PART_MS);
+    await until(() => both.some(there) || broadcast.refused !== null, both, FIRST_SEGMENT_MS);
     await until(() => both.every(there) || broadcast.refused !== null, both, OTHER_HALF_MS);
   }
 
@@ -100,7 +100,7 @@ export function hlsService({ keyring, timers }: Runtime, { hls, streams, verify 
       }
       await begun(broadcast);
       const [video, audio] = [broadcast.video, broadcast.audio].map((one) =>
-        one.segments.length > 0 ? one.info : null,
+        one.segments[0]?.complete ? one.info : null,
       );
       if ((!video && !audio) || (!video && broadcast.refused !== null)) refuse(broadcast);
       return {

@@ -9,6 +9,8 @@ import { fragment, type Sample } from "./mp4-file.ts";
 /** A part is at most a picture longer, and then still within the half second that players are told. */
 const PART_MS = 450;
 const SEGMENT_MS = 3_900;
+/** Players begin only once there is a whole segment: the first is short. */
+const FIRST_SEGMENT_MS = 900;
 /** A longer silence is one: what comes after it begins anew instead of standing still. */
 const GAP_MS = 1_000;
 
@@ -28,6 +30,7 @@ export class CmafParts {
   #endTime = 0;
   #segmentTime = 0;
   #begins = true;
+  #segmentMs = FIRST_SEGMENT_MS;
 
   constructor(format: TrackFormat, emit: (piece: Piece) => void) {
     this.codecs = codecsOf(format);
@@ -38,7 +41,7 @@ export class CmafParts {
 
   /** How long the segment at hand is already, at that moment: pictures that stand for themselves come only when asked for. */
   isDue(atMs: number): boolean {
-    return this.#begins ? false : atMs * (this.#timescale / 1_000) - this.#segmentTime >= this.#ticks(SEGMENT_MS);
+    return this.#begins ? false : atMs * (this.#timescale / 1_000) - this.#segmentTime >= this.#ticks(this.#segmentMs);
   }
 
   /** `atMs` counts from the start of the recording, on the clock that all of its tracks share. */
@@ -49,7 +52,7 @@ export class CmafParts {
     if (first && last) {
       const gap = time - last.time >= this.#ticks(GAP_MS);
       if (!gap) last.duration = time - last.time;
-      const ends = keyframe && (gap || time - this.#segmentTime >= this.#ticks(SEGMENT_MS));
+      const ends = keyframe && (gap || time - this.#segmentTime >= this.#ticks(this.#segmentMs));
       if (ends || gap || time - first.time >= this.#ticks(PART_MS)) this.#take(ends);
     }
     this.#samples.push({ data, time, duration: Math.max(1, this.#ticks(durationMs)), keyframe });
@@ -82,6 +85,7 @@ export class CmafParts {
     });
     this.#head = null;
     this.#begins = endsSegment;
+    if (endsSegment) this.#segmentMs = SEGMENT_MS;
   }
 }
 
