@@ -7,8 +7,9 @@ export type Seat = {
   trackId: string | null;
   /** It was answered inactive, or never: browsers announce a track only where the direction changes. */
   clean: boolean;
-  /** Another track was on it before. */
   used: boolean;
+  /** The track on it is not its first; said when it is seated, and true of it for as long as it stays. */
+  isReused: boolean;
 };
 
 export type WantedTrack = { trackId: string; kind: TrackKind };
@@ -30,7 +31,8 @@ export class Seats {
   }
 
   add(mid: string, kind: TrackKind): void {
-    if (!this.#seats.has(mid)) this.#seats.set(mid, { mid, kind, trackId: null, clean: true, used: false });
+    if (!this.#seats.has(mid))
+      this.#seats.set(mid, { mid, kind, trackId: null, clean: true, used: false, isReused: false });
   }
 
   /** Another peer connection: its sections are others. */
@@ -63,7 +65,7 @@ export class Seats {
     }
     for (const { trackId, kind } of this.#waiting(wanted)) {
       const seat = this.all().find((free) => free.kind === kind && free.trackId === null && free.clean);
-      if (seat) seat.trackId = trackId;
+      if (seat) Object.assign(seat, { trackId, isReused: seat.used });
     }
   }
 

@@ -26,7 +26,7 @@ export function twoConnections(deps: NegotiatorDeps): Negotiator {
       connection: "receive",
       publish: [],
       // The receiver's own name for a section's track is that of the first one on it; clients believe the stream instead.
-      subscribe: placedOn(seats, selection, ({ used }, group, sid) => (used ? sid : group)),
+      subscribe: placedOn(seats, selection, ({ isReused }, group, sid) => (isReused ? sid : group)),
       idleInactive: true,
     });
 
