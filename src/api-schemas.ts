@@ -4,6 +4,7 @@ import * as audit from "./audit/audit.schema.ts";
 import * as call from "./calls/call.schema.ts";
 import * as attachment from "./chat/attachments/attachment.schema.ts";
 import * as ring from "./chat/calls/ring.schema.ts";
+import * as moderation from "./chat/moderation/moderation.schema.ts";
 import * as chatDashboard from "./chat/rest/chat.dashboard-schema.ts";
 import * as chat from "./chat/rest/chat.schema.ts";
 import * as server from "./fleet/server.schema.ts";
@@ -18,8 +19,10 @@ import * as project from "./projects/rest/project.schema.ts";
 import * as chatEvents from "./protocol/chat-events.ts";
 import * as chatRecords from "./protocol/chat-records.ts";
 import * as flight from "./protocol/flight.ts";
+import * as pushRecords from "./protocol/push.ts";
 import * as recordingRecords from "./protocol/recordings.ts";
 import * as roomRecords from "./protocol/room-records.ts";
+import * as push from "./push/push.schema.ts";
 import * as recording from "./recordings/recording.schema.ts";
 import * as room from "./rooms/room.schema.ts";
 import * as rtcToken from "./rooms/rtc-token.schema.ts";
@@ -32,6 +35,7 @@ export const API_SCHEMAS: Record<string, unknown> = {
   ...call,
   ...attachment,
   ...ring,
+  ...moderation,
   ...chatDashboard,
   ...chat,
   ...server,
@@ -47,6 +51,8 @@ export const API_SCHEMAS: Record<string, unknown> = {
   ...chatEvents,
   ...chatRecords,
   ...roomRecords,
+  ...push,
+  ...pushRecords,
   ...recording,
   ...recordingRecords,
   ...room,

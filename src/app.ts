@@ -32,6 +32,7 @@ import { peopleRoutes } from "./people/routes.ts";
 import { playgroundRoutes } from "./playground/routes.ts";
 import { projectsRoutes } from "./projects/routes.ts";
 import type { ClientTable } from "./protocol/client-table.ts";
+import { pushRoutes } from "./push/routes.ts";
 import { recordingsRoutes } from "./recordings/routes.ts";
 import { roomsRoutes } from "./rooms/routes.ts";
 import type { Runtime } from "./runtime.ts";
@@ -130,6 +131,7 @@ export function createApp(deps: AppDeps) {
     .use(signalingRoutes(http, services))
     .use(livekitRoutes(http, runtime, services))
     .use(chatApiRoutes(http, runtime, services))
+    .use(pushRoutes(http, runtime, services))
     .use(liveStreamsRoutes(http, runtime, services))
     .use(callsRoutes(http, services.calls))
     .use(recordingsRoutes(http, runtime, services))

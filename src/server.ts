@@ -100,6 +100,8 @@ export async function start(config: Config, options: StartOptions = {}): Promise
   lifecycle.started("people", () => services.people.stop());
   services.webhookDispatcher.start();
   lifecycle.started("webhooks", (_reason, deadline) => services.webhookDispatcher.stop(deadline));
+  services.push.dispatcher.start();
+  lifecycle.started("push", (_reason, deadline) => services.push.dispatcher.stop(deadline));
   lifecycle.started("jobs", startJobs(createJobs(services), runtime));
   lifecycle.started("chat clock", await services.chat.live.start());
   const sfuSecret = config.SFU_REGISTRATION_SECRET ?? madeSecret(runtime, options);

@@ -13,6 +13,7 @@ import { createObservability } from "./observability/observability.ts";
 import { createPeople } from "./people/people.ts";
 import { createPlayground } from "./playground/playground.ts";
 import { createProjects } from "./projects/projects.ts";
+import { createPush } from "./push/push.ts";
 import { createRecordings } from "./recordings/recordings.ts";
 import { createModeration, createRooms } from "./rooms/rooms.ts";
 import type { Runtime } from "./runtime.ts";
@@ -47,6 +48,7 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
   const isStage = streamRooms(runtime);
   const chat = createChat(runtime, { isArchived, originPolicy, requireOpenRoom, isCallOn, isStage });
   const liveStreams = createLiveStreams(runtime, { ...rooms, ...chat, liveRooms });
+  const push = createPush(runtime, chat);
   const webhooks = createWebhooks(runtime);
   const observability = createObservability(runtime, { ...webhooks, mailer: users.mailer, findNode: nodes.find });
   const { recorder } = observability;
@@ -72,6 +74,7 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
     livekitClients,
     ...chat,
     liveStreams,
+    push,
     ...webhooks,
     calls,
     recordings,

@@ -29,6 +29,7 @@ const FEATURES = [
   "calls",
   "recordings",
   "people",
+  "push",
   "observability",
   "usage",
   "webhooks",

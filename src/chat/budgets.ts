@@ -30,6 +30,9 @@ export function chatBudgets({ config }: Runtime, limiter: RateLimiter) {
     /** As often as keys are struck. */
     search: budget("chat search", config.CHAT_TYPING_RATE_LIMIT),
     join: budget("chat join", config.CHAT_SUBSCRIBE_RATE_LIMIT),
+    /** Reports and blocks: each is something that somebody has to look at. */
+    report: budget("chat report", config.CHAT_REPORT_RATE_LIMIT),
+    subscribePush: budget("push subscribe", config.CHAT_SUBSCRIBE_RATE_LIMIT),
     ring: budget("chat ring", config.CHAT_RING_RATE_LIMIT),
     /** Throws when this address has opened too many sockets. */
     connect: (ip: string) => spend("chat connect", budgetHolder(ip), config.CHAT_CONNECTION_RATE_LIMIT),

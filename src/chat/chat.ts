@@ -22,6 +22,7 @@ function chatService(runtime: Runtime, deps: ChatRulesDeps) {
     async prune(): Promise<void> {
       await runtime.write((unit) => rules.tokens.sweep(unit));
       await rules.rings.prune();
+      await rules.reports.prune();
       while ((await live.connections.prune()) > 0);
     },
   };

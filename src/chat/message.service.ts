@@ -8,6 +8,8 @@ import type { EventLog } from "./event-log.ts";
 import { fits, given, storedMetadata } from "./limits.ts";
 import { mentionsIn } from "./messages/mentions.ts";
 import type { Posting } from "./messages/posting.ts";
+import type { BlockService } from "./moderation/block.service.ts";
+import type { WordListService } from "./moderation/word-list.service.ts";
 import { showMessage } from "./show.ts";
 import type { ConversationStore } from "./store/conversation.store.ts";
 import type { ConversationRow } from "./store/conversation.table.ts";
@@ -49,6 +51,10 @@ type MessageDeps = {
   log: EventLog;
   posting: Posting;
   claimAttachment: ClaimAttachment;
+  blocks: BlockService;
+  wordLists: WordListService;
+  /** Brings a message before the moderators. */
+  flag: (unit: Unit, conversation: ConversationRow, message: Message) => void;
 };
 
 /** Stands in `deletedBy` of what went with its sender. */
@@ -60,7 +66,8 @@ export type MessageService = ReturnType<typeof messageService>;
 
 /** `send` makes all its checks before its first change: it may stand in `checkThenWrite`. */
 export function messageService({ bus, config, ids, metrics, now }: Runtime, deps: MessageDeps) {
-  const { store, conversations, members, reactions, mentions, log, posting, claimAttachment } = deps;
+  const { store, conversations, members, reactions, mentions, log, posting, claimAttachment, blocks, wordLists, flag } =
+    deps;
   const { CHAT_MAX_TEXT_LENGTH, CHAT_MAX_METADATA_BYTES } = config;
   const arrival = metrics.histogram(
     "stoa_chat_arrival_seconds",
@@ -108,8 +115,12 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
   }
 
   /** Null, as most of the time: nothing is stored for it. */
-  function mentionsOf({ id }: ConversationRow, senderId: string | null, text: string | null): string | null {
-    const named = mentionsIn(text, (userId) => userId !== senderId && members.find(id, userId)?.status === "ACTIVE");
+  function mentionsOf(conversation: ConversationRow, senderId: string | null, text: string | null): string | null {
+    const { id } = conversation;
+    const named = mentionsIn(text, (userId) => {
+      if (userId === senderId || members.find(id, userId)?.status !== "ACTIVE") return false;
+      return senderId === null || !blocks.hasBlocked(conversation, userId, senderId);
+    });
     return named.length === 0 ? null : JSON.stringify(named);
   }
 
@@ -148,6 +159,9 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
       requireActive(access);
       requireUnmuted(access, at);
       requireSlowModeKept(access, at);
+      blocks.requireWelcome(access);
+      // What the server says in its own name is the developer's.
+      const screened = senderId === null ? { text, isReported: false } : wordLists.screened(conversation, text);
       const metadata = storedMetadata(input.metadata, CHAT_MAX_METADATA_BYTES);
       const replyTo = given(input.replyTo);
       const threadRootId = threadOf(conversation, replyTo);
@@ -163,14 +177,15 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
         publicId,
         senderId,
         type,
-        text,
+        text: screened.text,
         replyTo,
         threadRootId,
         clientMessageId,
         attachment: attachment && JSON.stringify(attachment),
         metadata,
-        mentions: mentionsOf(conversation, senderId, text),
+        mentions: mentionsOf(conversation, senderId, screened.text),
       });
+      if (screened.isReported) flag(unit, conversation, message);
       // A clock that is wrong by more than a minute measures itself.
       const late = at - (input.clientSentAt ?? Number.NaN);
       if (Math.abs(late) < 60_000) arrival.observe(Math.max(0, late) / 1000);
@@ -185,7 +200,9 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
       const at = now();
       requireUnmuted(access, at);
       if (input.text === "") throw invalid("text", "must not be empty");
-      const text = checkedText(input.text);
+      const said = checkedText(input.text);
+      const { text, isReported } =
+        message.senderId === null ? { text: said, isReported: false } : wordLists.screened(access.conversation, said);
       if (text === null && input.metadata === undefined) throw invalid("text", "or metadata is required");
       const { conversation } = access;
       const row: MessageRow = {
@@ -197,7 +214,9 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
         editedAt: at,
         updatedAt: at,
       };
-      return posting.change(unit, conversation, row, at);
+      const changed = posting.change(unit, conversation, row, at);
+      if (isReported) flag(unit, conversation, changed);
+      return changed;
     },
 
     /** Leaves a tombstone: text, metadata, attachment and reactions are gone, everywhere. Again: the same answer. */

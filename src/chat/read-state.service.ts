@@ -26,6 +26,8 @@ export function readStateService({ bus, db, now }: Runtime) {
   return {
     of,
     unread: (conversation: ConversationRow, userId: string): UnreadCounts => store.unread(conversation.id, userId),
+    hasRead: (conversationId: string, userId: string, seq: number): boolean =>
+      (store.find(conversationId, userId)?.lastReadSeq ?? 0) >= seq,
     receipts: store.receipts,
     showReceipt,
 

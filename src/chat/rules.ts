@@ -12,7 +12,12 @@ import { eventLog } from "./event-log.ts";
 import { memberService } from "./member.service.ts";
 import { type ClaimAttachment, messageService } from "./message.service.ts";
 import { createPosting } from "./messages/posting.ts";
+import { blockService } from "./moderation/block.service.ts";
 import { blockStore } from "./moderation/block.store.ts";
+import { createPreSend } from "./moderation/pre-send.ts";
+import { reportService } from "./moderation/report.service.ts";
+import { reportStore } from "./moderation/report.store.ts";
+import { wordListService } from "./moderation/word-list.service.ts";
 import { reactionService } from "./reaction.service.ts";
 import { readStateService } from "./read-state.service.ts";
 import { saidBeside } from "./said.ts";
@@ -46,18 +51,44 @@ export function chatRules(runtime: Runtime, deps: ChatRulesDeps) {
   const mentions = mentionStore(db);
   const posting = createPosting(runtime, { store: messages, conversations, reactions, mentions, log });
   const memberRules = memberService(runtime, { store: members, conversations, log });
-  const blocks = blockStore(db);
+  const blocks = blockService(runtime, { store: blockStore(db), members });
+  const wordLists = wordListService(runtime);
   const rings = ringService(runtime, {
     store: ringStore(db),
     conversations,
     members,
     isCallOn,
-    hasBlocked: (tenant, userId, blockedUserId) => blocks.find(tenant, userId, blockedUserId) !== null,
+    hasBlocked: blocks.hasBlocked,
   });
   keepCallMessages(runtime, { conversations, members, messages, posting, rings, isStage });
+  const access = accessRules({ conversations, members, messages });
+  const messageRules = messageService(runtime, {
+    store: messages,
+    conversations,
+    members,
+    reactions,
+    mentions,
+    log,
+    posting,
+    claimAttachment,
+    blocks,
+    wordLists,
+    flag: (unit, conversation, message) => reports.flag(unit, conversation, message),
+  });
+  const reports = reportService(runtime, {
+    store: reportStore(db),
+    conversations,
+    messages: messageRules,
+    members: memberRules,
+    asServer: access.asServer,
+  });
   return {
     rings,
-    access: accessRules({ conversations, members, messages }),
+    blocks,
+    wordLists,
+    reports,
+    preSend: createPreSend(runtime),
+    access,
     budgets: chatBudgets(runtime, createRateLimiter(now, config.RATE_LIMIT_WINDOW_SECONDS)),
     epoch: chatEpoch(runtime),
     log,
@@ -69,16 +100,7 @@ export function chatRules(runtime: Runtime, deps: ChatRulesDeps) {
       requireOpenRoom,
     }),
     members: memberRules,
-    messages: messageService(runtime, {
-      store: messages,
-      conversations,
-      members,
-      reactions,
-      mentions,
-      log,
-      posting,
-      claimAttachment,
-    }),
+    messages: messageRules,
     reactions: reactionService(runtime, { store: reactions, messages, conversations, log }),
     readStates: readStateService(runtime),
     tokens: chatTokenService(runtime, { conversations, isArchived }),

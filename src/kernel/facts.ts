@@ -156,6 +156,8 @@ export type Facts = {
   };
   /** Something that is true now and never replayed, for whoever has the conversation open. `conversationId` is the uuid. */
   chatSignal: { conversationId: string; signal: ChatSignal };
+  /** What a project does not want said has changed. */
+  wordListChanged: { projectId: string; environment: Environment };
   /** For sockets of these users alone, whatever they have joined. */
   chatPersonal: { projectId: string; environment: Environment; userIds: readonly string[]; frame: ChatPersonal };
   /** Its text, metadata and attachment must be gone everywhere, in what is queued as well. Ids are public ones. */

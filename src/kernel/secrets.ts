@@ -18,6 +18,7 @@ type KeyPurpose =
   | "webhook-secret"
   | "turn"
   | "livekit-secret"
+  | "vapid"
   | "erasure"
   | "cluster"
   | "media-nodes";

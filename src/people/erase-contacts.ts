@@ -47,6 +47,8 @@ export function createContactEraser({ now }: Runtime, { contacts, chat, inUnits 
     async inConversation(conversation: ConversationRow, userId: string): Promise<void> {
       await mentions(conversation, userId);
       await calls(conversation, userId);
+      const settings = [contacts.setting(conversation.id, userId)].filter((row) => row !== null);
+      await inUnits(settings, (unit) => contacts.forgetSetting(unit, conversation.id, userId));
       for (;;) {
         const found = contacts.reports(conversation.id, userId);
         if (found.length === 0) return;
@@ -56,6 +58,7 @@ export function createContactEraser({ now }: Runtime, { contacts, chat, inUnits 
 
     async everywhere(person: Person): Promise<void> {
       await inUnits(contacts.blocks(person), contacts.removeBlock);
+      await inUnits(contacts.subscriptions(person), contacts.unsubscribe);
       for (let after = ""; ; ) {
         const stretch = contacts.rings(person, after, EVENTS_AT_ONCE);
         if (!stretch) return;

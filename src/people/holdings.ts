@@ -16,6 +16,8 @@ export const KINDS = [
   "rings",
   "blocks",
   "reports",
+  "pushSubscriptions",
+  "notificationSettings",
   "chatConnections",
   "connections",
   "calls",
@@ -148,6 +150,16 @@ export function createHoldings(traces: Traces, chat: Pick<ChatService, "messages
             ...{ note: row.noteText, status: row.status, createdAt: iso(row.createdAt) },
           })),
       ),
+    pushSubscriptions: async function* (person) {
+      yield contacts
+        .subscriptions(person)
+        .map(({ publicId, endpoint, createdAt }) => ({ id: publicId, endpoint, createdAt: iso(createdAt) }));
+    },
+    notificationSettings: (person) =>
+      perConversation(person, ({ id, publicId }) => {
+        const row = contacts.setting(id, person.userId);
+        return row ? [{ conversationId: publicId, level: row.level, mutedUntil: iso(row.mutedUntil) }] : [];
+      }),
     chatConnections: (person) =>
       walk(queues, "chat_connections", (after, until) => chatTraces.connections(person, after, until).map(shown)),
     connections: (person) =>

@@ -17,7 +17,6 @@ export const RING_MEMBER_STATUSES = ["RINGING", "ANSWERED", "DECLINED", "MISSED"
 export const REPORT_REASONS = ["spam", "abuse", "hate", "sexual", "violence", "self_harm", "other"] as const;
 export const REPORT_STATUSES = ["OPEN", "RESOLVED"] as const;
 export const REPORT_ACTIONS = ["none", "delete_message", "mute_sender", "ban_sender"] as const;
-export type ReportReason = (typeof REPORT_REASONS)[number];
 export type ReportStatus = (typeof REPORT_STATUSES)[number];
 export type ReportAction = (typeof REPORT_ACTIONS)[number];
 
@@ -192,6 +191,28 @@ export const ChatToken = Type.Object({
   expiresAt: Text,
 });
 export type ChatToken = Static<typeof ChatToken>;
+
+export const ReportReason = literals(REPORT_REASONS);
+export type ReportReason = Static<typeof ReportReason>;
+
+/** A message that was brought before the moderators. */
+export const Report = Type.Object({
+  id: Text,
+  conversationId: Text,
+  messageId: Text,
+  senderId: NullableText,
+  /** Null: the word list. */
+  reporterId: NullableText,
+  reason: ReportReason,
+  note: NullableText,
+  status: literals(REPORT_STATUSES),
+  action: Type.Union([literals(REPORT_ACTIONS), Type.Null()]),
+  /** As it is now; null once it was removed by retention. */
+  message: Type.Union([Message, Type.Null()]),
+  createdAt: Text,
+  resolvedAt: NullableText,
+});
+export type Report = Static<typeof Report>;
 
 /** Somebody asks members of a conversation into the call of its room. */
 export const Ring = Type.Object({

@@ -30,9 +30,20 @@ export const AUDIT_ACTIONS = [
   "recording.stopped",
   "recording.deleted",
   "recording.shared",
+  "report.resolved",
+  "word_list.updated",
 ] as const;
 export type AuditActionName = (typeof AUDIT_ACTIONS)[number];
-export const AUDIT_RESOURCE_TYPES = ["project", "api_key", "member", "webhook", "person", "recording"] as const;
+export const AUDIT_RESOURCE_TYPES = [
+  "project",
+  "api_key",
+  "member",
+  "webhook",
+  "person",
+  "recording",
+  "report",
+  "word_list",
+] as const;
 export type AuditResourceType = (typeof AUDIT_RESOURCE_TYPES)[number];
 
 export const WEBHOOK_STATUSES = ["ACTIVE", "DISABLED"] as const;

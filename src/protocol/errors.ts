@@ -18,6 +18,8 @@ export const ERRORS = {
   SVC_USAGE_LIMIT_EXCEEDED: [403, "FORBIDDEN", "The included RTC minutes of this month are used up."],
   SVC_MUTED: [403, "FORBIDDEN", "You are muted in this conversation."],
   SVC_BANNED: [403, "FORBIDDEN", "You are banned from this conversation."],
+  SVC_BLOCKED: [403, "FORBIDDEN", "The other member takes no messages from you."],
+  SVC_MESSAGE_REFUSED: [403, "FORBIDDEN", "The message was refused."],
 
   SVC_ROUTE_NOT_FOUND: [404, "NOT_FOUND", "There is no such route."],
   SVC_PROJECT_NOT_FOUND: [404, "NOT_FOUND", "There is no such project."],
@@ -81,6 +83,11 @@ export const ERRORS = {
   SVC_RTC_SERVER_UNREACHABLE: [503, "UNAVAILABLE", "The media server does not answer."],
   SVC_STORAGE_FULL: [507, "UNAVAILABLE", "There is no room to store this."],
   SVC_STORAGE_UNAVAILABLE: [503, "UNAVAILABLE", "The storage of attachments does not answer. Try again later."],
+  SVC_FILTER_UNAVAILABLE: [
+    503,
+    "UNAVAILABLE",
+    "Messages are checked before they are sent, and the check does not answer.",
+  ],
   SVC_OVERLOADED: [503, "UNAVAILABLE", "The server has more to read than it can hold. Try again."],
   SVC_STANDBY: [503, "UNAVAILABLE", "This server is a standby, and another one leads. Try again."],
   SVC_COMMIT_LOG_UNAVAILABLE: [

@@ -12,7 +12,14 @@ const READ = [
   "usage:read",
   "recordings:read",
 ] as const;
-const MANAGE = ["rooms:manage", "streams:manage", "api-keys:manage", "webhooks:manage", "recordings:manage"] as const;
+const MANAGE = [
+  "rooms:manage",
+  "streams:manage",
+  "api-keys:manage",
+  "webhooks:manage",
+  "recordings:manage",
+  "chat:moderate",
+] as const;
 const ADMINISTER = ["project:update", "members:manage", "audit:read", "people:read", "people:manage"] as const;
 const OWN = ["project:archive", "owners:manage"] as const;
 

@@ -59,7 +59,7 @@ export const WebhookPayloads = {
     messageId: Text,
     conversationId: Text,
     senderId: NullableText,
-    reporterId: Text,
+    reporterId: NullableText,
     reason: Text,
     at: Text,
   }),

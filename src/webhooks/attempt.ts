@@ -10,7 +10,7 @@ export type Outcome =
 type AttemptRequest = {
   url: string;
   headers: Record<string, string>;
-  body: string;
+  body: string | Uint8Array<ArrayBuffer>;
   timeoutMs: number;
   /** Aborted by the caller, the attempt is abandoned. */
   controller: AbortController;
@@ -34,7 +34,7 @@ export async function attempt(
   try {
     const response = await fetch(url, {
       method: "POST",
-      headers: { ...headers, "content-type": "application/json", "user-agent": `Stoa-Webhooks/${VERSION}` },
+      headers: { "content-type": "application/json", "user-agent": `Stoa-Webhooks/${VERSION}`, ...headers },
       body,
       redirect: "manual",
       decompress: false,

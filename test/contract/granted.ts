@@ -111,8 +111,12 @@ export function grantedRequests(server: RtcServer, tenant: Tenant, provider: Oid
     "POST /v1/recordings/{recordingId}/composition": () => composed(tenant.credentials.apiKey, []),
     "POST /v1/projects/{projectId}/recordings/{recordingId}/composition": () =>
       composed(tenant.credentials.session, [tenant.projectId]),
-    "POST /v1/chat/conversations/{room}/rings": async () => ({ path: [tenant.ids.besideId ?? ""], body: {} }),
     "GET /v1/live-streams/{streamId}/hls/index.m3u8": broadcast,
+    "POST /v1/chat/conversations/{room}/rings": async () => ({
+      path: [tenant.ids.besideId ?? ""],
+      credential: tenant.credentials.apiKey,
+      body: {},
+    }),
     "GET /v1/replays/{token}": async () => ({ path: [await viewToken()] }),
     "POST /v1/auth/login": async () => {
       const { email, password } = await account();

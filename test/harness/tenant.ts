@@ -20,6 +20,15 @@ type TenantOptions = { environment?: Environment; operator?: boolean; marker?: s
 
 let tenants = 0;
 
+/** What a browser gives when it subscribes; the keys are those of RFC 8291's example. */
+const BROWSER = {
+  endpoint: "https://push.example.com/send/abc",
+  keys: {
+    p256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+    auth: "BTBZMqHH6r4Tts7J_aSIgg",
+  },
+};
+
 /** A project of its own, its people signed in, and at least one row of every kind that has an id. */
 export async function tenantOf(server: RtcServer, options: TenantOptions = {}): Promise<Tenant> {
   const { environment = "DEVELOPMENT", operator = false } = options;
@@ -75,6 +84,8 @@ export async function tenantOf(server: RtcServer, options: TenantOptions = {}): 
     userId: `${marker}-friend`,
     timeoutSeconds: 300,
   });
+  const report = await made(`/v1/chat/messages/${message.id}/reports`, { userId: `${marker}-friend`, reason: "spam" });
+  const subscription = await made("/v1/chat/push/subscriptions", { ...BROWSER, userId: `${marker}-friend` });
   const chat = await made("/v1/chat/tokens", { userId: marker });
   const disposable = await made("/v1/chat/tokens", { userId: `${marker}-friend` });
 
@@ -133,6 +144,9 @@ export async function tenantOf(server: RtcServer, options: TenantOptions = {}): 
     dumpId,
     callId: call?.id ?? "",
     besideId: beside.id ?? "",
+    subscriptionId: subscription.id ?? "",
+    reportId: report.id ?? "",
+    blockedUserId: `${marker}-friend`,
     ringId: ring.id ?? "",
     recordingId: recording.id ?? "",
     fileId,

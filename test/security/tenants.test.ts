@@ -12,10 +12,9 @@ afterAll(server.close);
 const alice = await tenantOf(server);
 const mallory = await tenantOf(server);
 /** A user's name is no record: in every project it means that project's own (test/people). */
-const OF_NOBODY = ["/v1/people/{userId}", "/v1/people/{userId}/exports"].flatMap((path) => [
-  path,
-  path.replace("/v1", "/v1/projects/{projectId}"),
-]);
+const OF_NOBODY = ["/v1/people/{userId}", "/v1/people/{userId}/exports", "/v1/chat/blocks/{blockedUserId}"].flatMap(
+  (path) => [path, path.replace("/v1", "/v1/projects/{projectId}")],
+);
 /**
  * Routes that name a record and take somebody's credential; a new one is among them by itself. An invitation's token is
  * a secret of its own.

@@ -5,6 +5,11 @@ const FIELDS: Record<string, unknown> = {
   ...{ emoji: "👍", userId: "mallory", identity: "mallory", muted: true, layout: "grid" },
   ...{ participantIdentity: "mallory", hostIdentity: "mallory", email: "m@example.com", url: "http://127.0.0.1:9/" },
   ...{ role: "", environment: "", type: "", since: "2026-03-01T00:00:00.000Z", allowedOrigins: [], permissions: {} },
+  ...{ reason: "", action: "", level: "", refuse: [], mask: [], report: [], endpoint: "https://push.example.com/x" },
+  keys: {
+    p256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+    auth: "BTBZMqHH6r4Tts7J_aSIgg",
+  },
 };
 
 /** A body that would be taken if everything it speaks of were the caller's. */

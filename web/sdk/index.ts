@@ -14,10 +14,12 @@ export type {
   Presence,
   ReadReceipt,
   ReadState,
+  ReportReason,
   Ring as RingRecord,
   Typing,
   Unread,
 } from "../../src/protocol/chat-records.ts";
+export type { NotificationLevel, PushPayload } from "../../src/protocol/push.ts";
 export type { Layer, Permissions, Quality, Speaker, TrackKind, TrackSource } from "../../src/protocol/room-records.ts";
 export { Chat, type ChatEvents, type ChatOptions, connectChat } from "./chat/chat.ts";
 export type { Conversation } from "./chat/conversation.ts";

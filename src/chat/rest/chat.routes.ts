@@ -4,6 +4,8 @@ import type { OriginPolicy } from "../../kernel/http/origins.ts";
 import type { Runtime } from "../../runtime.ts";
 import { ringRoutes } from "../calls/ring.routes.ts";
 import type { ChatService } from "../chat.ts";
+import { moderationDashboardRoutes } from "../moderation/moderation.dashboard-routes.ts";
+import { moderationRoutes } from "../moderation/moderation.routes.ts";
 import { chatSocketRoutes } from "../socket/socket.routes.ts";
 import { activityRoutes } from "./activity.routes.ts";
 import { chatDashboardRoutes } from "./chat.dashboard-routes.ts";
@@ -22,6 +24,8 @@ export const chatRoutes = (http: Http, runtime: Runtime, { chat, projects }: Dep
     .use(activityRoutes(http, chat))
     .use(reactionRoutes(http, runtime, chat))
     .use(ringRoutes(http, runtime, chat))
+    .use(moderationRoutes(http, runtime, chat))
     .use(chatTokenRoutes(http, runtime, chat))
     .use(chatDashboardRoutes(http, runtime, chat))
+    .use(moderationDashboardRoutes(http, runtime, chat))
     .use(chatSocketRoutes(http, { chat, originPolicy: projects.originPolicy }));

@@ -12,7 +12,7 @@ import { BooleanQuery, EditMessage, SendMessage, SentMessage } from "./chat.sche
 type Kept = { id: string; deduplicated: boolean };
 
 export const messageRoutes = ({ guards, idempotency }: Http, { config, write }: Runtime, chat: ChatService) => {
-  const { access, budgets, messages } = chat;
+  const { access, budgets, messages, preSend } = chat;
   function again(caller: ChatCaller, { id, deduplicated }: Kept) {
     const found = access.message(caller, id, "chat:send");
     return { ...messages.show(found.access.conversation, found.message), deduplicated };
@@ -47,20 +47,21 @@ export const messageRoutes = ({ guards, idempotency }: Http, { config, write }: 
       (context) => {
         const { caller, params, body, set } = context;
         budgets.send(caller);
-        return idempotency.create(
-          context,
-          (unit) => {
-            const { message, deduplicated } = messages.send(
-              unit,
-              access.conversation(caller, params.room, "chat:send"),
-              body,
-            );
-            if (deduplicated) set.status = 200;
-            return { ...message, deduplicated };
-          },
-          // Never a second copy of the text: what is deleted must be gone from here as well.
-          { of: ({ id, deduplicated }) => ({ id, deduplicated }), follow: (kept) => again(caller, kept as Kept) },
-        );
+        const there = () => access.conversation(caller, params.room, "chat:send");
+        const send = (checked: typeof body) =>
+          idempotency.create(
+            context,
+            (unit) => {
+              const { message, deduplicated } = messages.send(unit, there(), checked);
+              if (deduplicated) set.status = 200;
+              return { ...message, deduplicated };
+            },
+            // Never a second copy of the text: what is deleted must be gone from here as well.
+            { of: ({ id, deduplicated }) => ({ id, deduplicated }), follow: (kept) => again(caller, kept as Kept) },
+          );
+        // What a backend sends it has no need to be asked about.
+        if (preSend === null || caller.kind === "apiKey") return send(body);
+        return preSend.through({ type: "message.sending", access: there(), message: body }, body, send);
       },
       {
         ...documented("Send a message", [
@@ -70,6 +71,9 @@ export const messageRoutes = ({ guards, idempotency }: Http, { config, write }: 
           "SVC_ATTACHMENT_NOT_READY",
           "SVC_PERMISSION_DENIED",
           "SVC_MUTED",
+          "SVC_BLOCKED",
+          "SVC_MESSAGE_REFUSED",
+          "SVC_FILTER_UNAVAILABLE",
           "SVC_CONVERSATION_ARCHIVED",
           "SVC_MESSAGE_DELETED",
           "SVC_RATE_LIMITED",
@@ -92,13 +96,19 @@ export const messageRoutes = ({ guards, idempotency }: Http, { config, write }: 
       "/v1/chat/messages/:messageId",
       ({ caller, params, body }) => {
         budgets.edit(caller);
-        return write((unit) => messages.edit(unit, access.message(caller, params.messageId, "chat:send"), body));
+        const there = () => access.message(caller, params.messageId, "chat:send");
+        const edit = (checked: typeof body) => write((unit) => messages.edit(unit, there(), checked));
+        if (preSend === null || caller.kind === "apiKey") return edit(body);
+        const message = { id: params.messageId, ...body };
+        return preSend.through({ type: "message.editing", access: there().access, message }, body, edit);
       },
       {
         ...documented("Edit a message", [
           "SVC_MESSAGE_NOT_FOUND",
           "SVC_PERMISSION_DENIED",
           "SVC_MUTED",
+          "SVC_MESSAGE_REFUSED",
+          "SVC_FILTER_UNAVAILABLE",
           "SVC_MESSAGE_DELETED",
           "SVC_CONVERSATION_ARCHIVED",
           "SVC_RATE_LIMITED",

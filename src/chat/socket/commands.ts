@@ -10,6 +10,7 @@ import {
 import { ApiError } from "../../protocol/errors.ts";
 import type { Runtime } from "../../runtime.ts";
 import { type Access, requireActive, requireUnmuted } from "../access.ts";
+import type { EditMessage } from "../message.service.ts";
 import type { ChatRules } from "../rules.ts";
 import { shownScopes } from "../token.service.ts";
 import type { ChatSocket } from "./chat-socket.ts";
@@ -23,7 +24,7 @@ export type Commands = { run(socket: ChatSocket, frame: ChatClientFrame): object
 
 /** What each frame of a client does. What changes something is answered once it is on disk. */
 export function createCommands({ config, now, write, writer }: Runtime, chat: ChatRules, hub: Hub): Commands {
-  const { access, budgets, messages, reactions, readStates, rings } = chat;
+  const { access, budgets, messages, reactions, readStates, rings, preSend } = chat;
 
   /** On this connection, what is written to must have been joined. */
   function joined(socket: ChatSocket, found: Access): Access {
@@ -91,19 +92,27 @@ export function createCommands({ config, now, write, writer }: Runtime, chat: Ch
     "message.send"(socket, { room, messageType, ...input }) {
       budgets.send(socket.caller);
       socket.messagesSent += 1;
-      return writer.checkThenWrite((unit) =>
-        messages.send(unit, joined(socket, access.conversation(socket.caller, room, "chat:send")), {
-          ...input,
-          type: messageType,
-        }),
-      );
+      const there = () => joined(socket, access.conversation(socket.caller, room, "chat:send"));
+      const send = (checked: typeof input) =>
+        writer.checkThenWrite((unit) => messages.send(unit, there(), { ...checked, type: messageType }));
+      if (preSend === null) return send(input);
+      const { type: _, id: __, ...message } = input;
+      const question = {
+        type: "message.sending",
+        access: there(),
+        message: { ...message, type: messageType },
+      } as const;
+      return preSend.through(question, input, send);
     },
 
     "message.update"(socket, { messageId, text, metadata }) {
       budgets.edit(socket.caller);
-      return write((unit) => ({
-        message: messages.edit(unit, ofMessage(socket, messageId, "chat:send"), { text, metadata }),
-      }));
+      const there = () => ofMessage(socket, messageId, "chat:send");
+      const edit = (checked: EditMessage) => write((unit) => ({ message: messages.edit(unit, there(), checked) }));
+      if (preSend === null) return edit({ text, metadata });
+      const message = { id: messageId, text, metadata };
+      const question = { type: "message.editing", access: there().access, message } as const;
+      return preSend.through<EditMessage, Awaited<ReturnType<typeof edit>>>(question, { text, metadata }, edit);
     },
 
     "message.delete"(socket, { messageId }) {

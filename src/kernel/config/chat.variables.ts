@@ -1,4 +1,5 @@
-import { integer } from "./variable.ts";
+import { webAddress, webhookSecret } from "./checks.ts";
+import { choice, integer, optional, secret } from "./variable.ts";
 
 const perWindow = { min: 1, max: 1_000_000 };
 
@@ -26,6 +27,13 @@ export const chatVariables = {
   CHAT_READ_RATE_LIMIT: integer(600, perWindow, "Times one user marks messages as read in a window."),
   CHAT_TYPING_RATE_LIMIT: integer(120, perWindow, "Typing signals by one user in a window."),
   CHAT_SUBSCRIBE_RATE_LIMIT: integer(60, perWindow, "Conversations joined by one user in a window."),
+  CHAT_FILTER_URL: optional(
+    webAddress,
+    "Your backend, asked before a user's message is stored: it may refuse or rewrite.",
+  ),
+  CHAT_FILTER_SECRET: secret(webhookSecret, "Signs those questions as webhooks are signed."),
+  CHAT_FILTER_TIMEOUT_MS: integer(300, { min: 10, max: 10_000 }, "Time that backend has to answer."),
+  CHAT_FILTER_FAILURE: choice("open", ["open", "closed"], "Without an answer: send the message, or refuse it."),
   CHAT_REPORT_RATE_LIMIT: integer(20, perWindow, "Messages reported, and users blocked, by one user in a window."),
   CHAT_RING_RATE_LIMIT: integer(20, perWindow, "Times one user rings others in a window."),
   CHAT_RING_TIMEOUT_SECONDS: integer(30, { min: 5, max: 300 }, "Seconds that a ring lasts when it names none."),

@@ -91,3 +91,15 @@ export function lengthBetween(min: number, max: number) {
     accepts: (value: string) => [...value].length >= min && [...value].length <= max,
   };
 }
+
+/** With a path or without. */
+export const webAddress = {
+  expected: "an http or https address",
+  accepts: (value: string) => parsesAsUrl(value, ["http:", "https:"]),
+};
+
+/** As the server makes them for webhooks, so that the same verifiers work. */
+export const webhookSecret = {
+  expected: "whsec_ and the base64 of 24 to 64 bytes",
+  accepts: (value: string) => /^whsec_[A-Za-z0-9+/]{32,86}={0,2}$/.test(value),
+};

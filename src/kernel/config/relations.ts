@@ -19,6 +19,7 @@ export function relationProblems(config: Config): string[] {
   requires("CLUSTER_URL", ["COMMIT_LOG_URL"]);
   requires("ADMIN_EMAIL", ["ADMIN_PASSWORD"]);
   requires("ADMIN_PASSWORD", ["ADMIN_EMAIL"]);
+  requires("CHAT_FILTER_URL", ["CHAT_FILTER_SECRET"]);
   requires("TURN_URLS", ["TURN_SECRET"]);
   requires("ACME_EAB_KEY_ID", ["ACME_EAB_HMAC"]);
   requires("ACME_EAB_HMAC", ["ACME_EAB_KEY_ID"]);

@@ -4,6 +4,7 @@ import { clusterVariables } from "./cluster.variables.ts";
 import { edgeVariables } from "./edge.variables.ts";
 import { mediaVariables } from "./media.variables.ts";
 import type { OAuthProviders } from "./oauth.ts";
+import { pushVariables } from "./push.variables.ts";
 import { rateLimitVariables } from "./rate-limit.variables.ts";
 import { serveVariables } from "./serve.variables.ts";
 import { backupVariables, recordingVariables, storageVariables } from "./storage.variables.ts";
@@ -24,6 +25,7 @@ export const VARIABLES = {
   ...backupVariables,
   ...webhookVariables,
   ...tracingVariables,
+  ...pushVariables,
   ...rateLimitVariables,
 };
 
@@ -48,6 +50,7 @@ export const GROUPS: readonly { title: string; names: readonly VariableName[] }[
   { title: "Backups", names: namesOf(backupVariables) },
   { title: "Webhooks", names: namesOf(webhookVariables) },
   { title: "Traces and metrics", names: namesOf(tracingVariables) },
+  { title: "Push", names: namesOf(pushVariables) },
   { title: "Rate limits", names: namesOf(rateLimitVariables) },
 ];
 

@@ -4,6 +4,12 @@ import { type MessageRow, messages } from "../../chat/store/message.table.ts";
 import type { Db } from "../../kernel/db/open.ts";
 import { changing, columnsOf, reading } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
+import {
+  notificationSettings,
+  pushSubscriptions,
+  type SettingRow,
+  type SubscriptionRow,
+} from "../../push/push.table.ts";
 import type { Person } from "../person.ts";
 
 export type OwnRing = RingRow & { member: RingMemberRow["status"] | null };
@@ -62,6 +68,21 @@ export function contactTraces({ $client: client }: Db) {
        WHERE conversation_id = ?1 AND (reporter_user_id = ?2 OR sender_id = ?2) LIMIT 1000`,
     ),
   );
+  const subscriptions = reading(() =>
+    client.prepare<SubscriptionRow, [string, string, string]>(
+      `SELECT ${columnsOf(pushSubscriptions)} FROM push_subscriptions
+       WHERE project_id = ? AND environment = ? AND user_id = ?`,
+    ),
+  );
+  const unsubscribe = changing(() => client.prepare("DELETE FROM push_subscriptions WHERE id = ?"));
+  const setting = reading(() =>
+    client.prepare<SettingRow, [string, string]>(
+      `SELECT ${columnsOf(notificationSettings)} FROM notification_settings WHERE conversation_id = ? AND user_id = ?`,
+    ),
+  );
+  const forgetSetting = changing(() =>
+    client.prepare("DELETE FROM notification_settings WHERE conversation_id = ? AND user_id = ?"),
+  );
   const removeReport = changing(() => client.prepare("DELETE FROM message_reports WHERE id = ?"));
   const forgetSender = changing(() => client.prepare("UPDATE message_reports SET sender_id = NULL WHERE id = ?"));
 
@@ -88,6 +109,14 @@ export function contactTraces({ $client: client }: Db) {
     blocks: ({ projectId, environment, userId }: Person): BlockRow[] => blocks.all(projectId, environment, userId),
     removeBlock: (unit: Unit, { projectId, environment, userId, blockedUserId }: BlockRow) =>
       void removeBlock.run(unit, projectId, environment, userId, blockedUserId),
+
+    /** Browsers that are woken for them. */
+    subscriptions: ({ projectId, environment, userId }: Person): SubscriptionRow[] =>
+      subscriptions.all(projectId, environment, userId),
+    unsubscribe: (unit: Unit, { id }: SubscriptionRow) => void unsubscribe.run(unit, id),
+    setting: (conversationId: string, userId: string): SettingRow | null => setting.get(conversationId, userId),
+    forgetSetting: (unit: Unit, conversationId: string, userId: string) =>
+      void forgetSetting.run(unit, conversationId, userId),
 
     /** Made by them, or about what they said. */
     reports: (conversationId: string, userId: string): ReportRow[] => reports.all(conversationId, userId),

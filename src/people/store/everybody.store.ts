@@ -16,6 +16,8 @@ const NAMES = [
   "SELECT blocked_user_id AS name FROM chat_blocks t",
   "SELECT sender_id AS name FROM message_reports t",
   "SELECT reporter_user_id AS name FROM message_reports t",
+  "SELECT user_id AS name FROM push_subscriptions t",
+  "SELECT user_id AS name FROM notification_settings x JOIN conversations t ON t.id = x.conversation_id",
   "SELECT user_id AS name FROM chat_connections t",
   "SELECT user_id AS name FROM chat_tokens t",
   "SELECT participant_identity AS name FROM rtc_connections t",

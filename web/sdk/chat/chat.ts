@@ -1,5 +1,6 @@
 import type { ChatConnected } from "../../../src/protocol/chat.ts";
-import type { Conversation as ConversationRecord, Unread } from "../../../src/protocol/chat-records.ts";
+import type { Conversation as ConversationRecord, ReportReason, Unread } from "../../../src/protocol/chat-records.ts";
+import type { NotificationLevel } from "../../../src/protocol/push.ts";
 import { type ConnectionState, type TokenProvider, type WaitingListener, warnOfWaiting } from "../connection-state.ts";
 import type { ChatDialect } from "../dialect.ts";
 import { Emitter } from "../emitter.ts";
@@ -9,6 +10,7 @@ import { query, Rest } from "../rest.ts";
 import type { Wire } from "../wire.ts";
 import { Conversation } from "./conversation.ts";
 import { type ChatPush, chatLink } from "./link.ts";
+import { subscribePush, unsubscribePush } from "./push.ts";
 import { type Ring, type RingOptions, Rings } from "./ring.ts";
 import type { LocalMessage } from "./timeline.ts";
 
@@ -126,6 +128,43 @@ export class Chat extends Emitter<ChatEvents> {
   /** Rings members of a conversation that is attached to a room into its call; everybody else unless named. */
   ring(room: string, options: RingOptions = {}): Promise<Ring> {
     return this.#rings.begin(room, options);
+  }
+
+  /** Takes no more direct messages, mentions, rings and pushes from this user; they are not told. */
+  async block(userId: string): Promise<void> {
+    await this.#rest.call("PUT", `/v1/chat/blocks/${encodeURIComponent(userId)}`);
+  }
+
+  /** Takes it back. */
+  async unblock(userId: string): Promise<void> {
+    await this.#rest.call("DELETE", `/v1/chat/blocks/${encodeURIComponent(userId)}`);
+  }
+
+  /** User ids that this user has blocked, at most 200. */
+  async blocked(): Promise<string[]> {
+    const blocks = await this.#rest.call<{ userId: string }[]>("GET", "/v1/chat/blocks?limit=200");
+    return blocks.map(({ userId }) => userId);
+  }
+
+  /** Has this browser woken when no socket of the user is open. It asks for permission: call it from a click. */
+  async enablePush(worker: ServiceWorkerRegistration): Promise<void> {
+    await subscribePush(this.#rest, worker);
+  }
+
+  /** Takes it back, for this browser. */
+  async disablePush(worker: ServiceWorkerRegistration): Promise<void> {
+    await unsubscribePush(this.#rest, worker);
+  }
+
+  /** What this user is woken for in a conversation; `mutedUntil` silences it for a while. */
+  async setNotifications(room: string, level: NotificationLevel, mutedUntil: Date | null = null): Promise<void> {
+    const path = `/v1/chat/conversations/${encodeURIComponent(room)}/notifications`;
+    await this.#rest.call("PUT", path, { level, mutedUntil });
+  }
+
+  /** Brings a message before the moderators. */
+  async report(messageId: string, reason: ReportReason, note?: string): Promise<void> {
+    await this.#rest.call("POST", `/v1/chat/messages/${encodeURIComponent(messageId)}/reports`, { reason, note });
   }
 
   /** How the others see this user. */

@@ -15,6 +15,8 @@ export type ConversationMember = { userId: string; role: "MEMBER" | "MODERATOR" 
 export type Message = { id: string; seq: number; conversationId: string; senderId: string | null; type: "text" | "attachment" | "system" | "event"; text: string | null; replyTo: string | null; threadRootId: string | null; replyCount: number; clientMessageId: string | null; attachment: Attachment | null; metadata: Record<string, unknown> | null; mentions: Array<string>; reactions: Array<{ emoji: string; count: number; userIds: Array<string>; }>; pinned: boolean; edited: boolean; editedAt: string | null; deleted: boolean; deletedAt: string | null; createdAt: string; updatedAt: string; cursor: string; };
 export type MessagePage = { data: Array<Message>; nextCursor: string | null; previousCursor: string | null; hasMore: boolean; };
 export type ReadState = { userId: string; lastReadMessageId: string | null; lastReadSeq: number | null; lastReadAt: string | null; unreadCount: number; mentionCount: number; };
+export type PushSubscription = { id: string; userId: string; /** The push service; the address itself is never shown */ host: string; /** ISO 8601, UTC, milliseconds */ createdAt: string; /** ISO 8601, UTC, milliseconds */ lastPushedAt: string | null; };
+export type Report = { id: string; conversationId: string; messageId: string; senderId: string | null; reporterId: string | null; reason: "spam" | "abuse" | "hate" | "sexual" | "violence" | "self_harm" | "other"; note: string | null; status: "OPEN" | "RESOLVED"; action: "none" | "delete_message" | "mute_sender" | "ban_sender" | null; message: Message | null; createdAt: string; resolvedAt: string | null; };
 export type Ring = { id: string; conversationId: string; roomId: string; callerId: string | null; status: "RINGING" | "ANSWERED" | "DECLINED" | "MISSED" | "CANCELLED"; members: Array<{ userId: string; status: "RINGING" | "ANSWERED" | "DECLINED" | "MISSED"; }>; metadata: Record<string, unknown> | null; startedAt: string; expiresAt: string; endedAt: string | null; };
 export type LiveStream = { id: string; title: string; description: string | null; thumbnailUrl: string | null; category: string | null; tags: Array<string>; language: string | null; visibility: "PUBLIC" | "PRIVATE" | "AUTHENTICATED"; metadata: Record<string, unknown> | null; status: "CREATED" | "LIVE" | "ENDED"; hostIdentity: string; roomId: string; conversationId: string; viewerCount: number | null; peakViewerCount: number; /** ISO 8601, UTC, milliseconds */ scheduledAt: string | null; /** ISO 8601, UTC, milliseconds */ startedAt: string | null; /** ISO 8601, UTC, milliseconds */ endedAt: string | null; /** ISO 8601, UTC, milliseconds */ createdAt: string; /** ISO 8601, UTC, milliseconds */ updatedAt: string; };
 export type StreamCredentials = { streamId: string; identity: string; role: "HOST" | "CO_HOST" | "VIEWER"; rtc: RtcToken; chat: ChatToken; };
@@ -113,6 +115,8 @@ export class Api extends Routes {
     unpin: (messageId: string) => this.call<void>("DELETE", `/v1/chat/messages/${this.seg(messageId)}/pin`, undefined, {}),
     /** Messages that hold every word of `q`, newest first */
     search: (room: string, query: { limit?: number; cursor?: string; q: string; }) => this.list<Message>(`/v1/chat/conversations/${this.seg(room)}/search`, query),
+    /** Report a message to the moderators; once per user */
+    report: (messageId: string, body: { reason: "spam" | "abuse" | "hate" | "sexual" | "violence" | "self_harm" | "other"; /** 0-1000 characters */ note?: string; /** With an API key: who reports */ userId?: string; }, options: CallOptions = {}) => this.call<Report>("POST", `/v1/chat/messages/${this.seg(messageId)}/reports`, body, {}, options),
   };
 
   readonly rings = {
@@ -144,6 +148,46 @@ export class Api extends Routes {
     complete: (attachmentId: string, options: CallOptions = {}) => this.call<Attachment>("POST", `/v1/chat/attachments/${this.seg(attachmentId)}/complete`, undefined, {}, options),
     /** A short-lived address to download the attachment from */
     downloadUrl: (attachmentId: string) => this.call<{ url: string; /** ISO 8601, UTC, milliseconds */ expiresAt: string; }>("GET", `/v1/chat/attachments/${this.seg(attachmentId)}/download-url`, undefined, {}),
+  };
+
+  readonly blocks = {
+    /** Whom a user has blocked, by name */
+    list: (query: { limit?: number; cursor?: string; userId?: string; } = {}) => this.list<{ /** Who is blocked */ userId: string; /** ISO 8601, UTC, milliseconds */ createdAt: string; }>(`/v1/chat/blocks`, query),
+    /** Block somebody */
+    add: (blockedUserId: string, query: { userId?: string; } = {}) => this.call<{ /** Who is blocked */ userId: string; /** ISO 8601, UTC, milliseconds */ createdAt: string; }>("PUT", `/v1/chat/blocks/${this.seg(blockedUserId)}`, undefined, query),
+    /** Take a block back */
+    remove: (blockedUserId: string, query: { userId?: string; } = {}) => this.call<void>("DELETE", `/v1/chat/blocks/${this.seg(blockedUserId)}`, undefined, query),
+  };
+
+  readonly reports = {
+    /** Reported messages, newest report first */
+    list: (query: { limit?: number; cursor?: string; status?: "OPEN" | "RESOLVED"; } = {}) => this.list<Report>(`/v1/chat/reports`, query),
+    /** One report, with the message as it is now */
+    get: (reportId: string) => this.call<Report>("GET", `/v1/chat/reports/${this.seg(reportId)}`, undefined, {}),
+    /** Resolve a report, and all others of the same message */
+    resolve: (reportId: string, body: { action: "none" | "delete_message" | "mute_sender" | "ban_sender"; /** For mute_sender; a day when left out */ muteSeconds?: number; }, options: CallOptions = {}) => this.call<Report>("POST", `/v1/chat/reports/${this.seg(reportId)}/resolve`, body, {}, options),
+  };
+
+  readonly wordList = {
+    /** Words that are refused, masked or reported */
+    get: () => this.call<{ refuse: Array<string>; mask: Array<string>; report: Array<string>; }>("GET", `/v1/chat/word-list`, undefined, {}),
+    /** Replace the word list */
+    replace: (body: { refuse: Array<string>; mask: Array<string>; report: Array<string>; }) => this.call<{ refuse: Array<string>; mask: Array<string>; report: Array<string>; }>("PUT", `/v1/chat/word-list`, body, {}),
+  };
+
+  readonly push = {
+    /** The key that browsers subscribe with */
+    key: () => this.call<{ /** For `pushManager.subscribe` as `applicationServerKey`; base64url */ publicKey: string; }>("GET", `/v1/chat/push/key`, undefined, {}),
+    /** Browsers of a user that are woken, oldest first */
+    subscriptions: (query: { userId?: string; } = {}) => this.list<PushSubscription>(`/v1/chat/push/subscriptions`, query),
+    /** Wake this browser when its user has no socket open */
+    subscribe: (body: { /** Of PushSubscription.toJSON(), as everything here */ endpoint: string; keys: { p256dh: string; auth: string; }; /** With an API key: whose browser it is */ userId?: string; }, options: CallOptions = {}) => this.call<PushSubscription>("POST", `/v1/chat/push/subscriptions`, body, {}, options),
+    /** Wake it no more */
+    unsubscribe: (subscriptionId: string) => this.call<void>("DELETE", `/v1/chat/push/subscriptions/${this.seg(subscriptionId)}`, undefined, {}),
+    /** What a user is woken for in a conversation */
+    getNotifications: (room: string, query: { userId?: string; } = {}) => this.call<{ /** `mentions`: mentions and rings; `none`: nothing */ level: "all" | "mentions" | "none"; /** ISO 8601, UTC, milliseconds */ mutedUntil: string | null; }>("GET", `/v1/chat/conversations/${this.seg(room)}/notifications`, undefined, query),
+    /** Set what a user is woken for in a conversation */
+    setNotifications: (room: string, body: { level: "all" | "mentions" | "none"; /** ISO 8601, UTC, milliseconds */ mutedUntil?: string | null; /** With an API key: whose setting it is */ userId?: string; }) => this.call<{ /** `mentions`: mentions and rings; `none`: nothing */ level: "all" | "mentions" | "none"; /** ISO 8601, UTC, milliseconds */ mutedUntil: string | null; }>("PUT", `/v1/chat/conversations/${this.seg(room)}/notifications`, body, {}),
   };
 
   readonly liveStreams = {
@@ -230,7 +274,7 @@ export class Api extends Routes {
 
   readonly people = {
     /** What is held about a user */
-    get: (userId: string) => this.call<{ userId: string; counts: { messages: number; memberships: number; reactions: number; readStates: number; attachments: number; mentions: number; rings: number; blocks: number; reports: number; chatConnections: number; connections: number; calls: number; recordedTracks: number; mediaSessions: number; liveStreams: number; tokens: number; }; total: number; /** The last time that this user was erased */ erasure: PersonErasure | null; /** Those that are kept, newest first */ exports: Array<PersonExport>; }>("GET", `/v1/people/${this.seg(userId)}`, undefined, {}),
+    get: (userId: string) => this.call<{ userId: string; counts: { messages: number; memberships: number; reactions: number; readStates: number; attachments: number; mentions: number; rings: number; blocks: number; reports: number; pushSubscriptions: number; notificationSettings: number; chatConnections: number; connections: number; calls: number; recordedTracks: number; mediaSessions: number; liveStreams: number; tokens: number; }; total: number; /** The last time that this user was erased */ erasure: PersonErasure | null; /** Those that are kept, newest first */ exports: Array<PersonExport>; }>("GET", `/v1/people/${this.seg(userId)}`, undefined, {}),
     /** Erase a user */
     erase: (userId: string) => this.call<PersonErasure>("DELETE", `/v1/people/${this.seg(userId)}`, undefined, {}),
     /** Begin an export of everything held about a user */

@@ -4,6 +4,8 @@ const TAGS: Record<string, string> = {
   "rooms: moderation": "Act on whoever is in a room now: remove, mute, change what they may do, send data.",
   rtc: "The socket of the browser SDK, and WHIP and WHEP for encoders and players.",
   chat: "Conversations with members, messages, reactions, read state, attachments and search, and the chat socket.",
+  "chat: moderation": "Reports of messages and what is done about them, blocked users, and words that are not wanted.",
+  push: "Web Push: browsers that are woken for messages, mentions and rings, and what mutes them.",
   "live streams":
     "A live stream is a room and a conversation with hosts and viewers, and a life: CREATED, LIVE, ENDED.",
   webhooks: "Endpoints that are told what happens, and their deliveries.",

@@ -1,0 +1,54 @@
+import { createCipheriv, createECDH, hkdfSync, randomBytes } from "node:crypto";
+
+/** Message Encryption for Web Push: RFC 8291, over the content coding aes128gcm of RFC 8188. */
+
+const CURVE = "prime256v1";
+const RECORD_BYTES = 4096;
+const SALT_BYTES = 16;
+const TAG_BYTES = 16;
+const POINT_BYTES = 65;
+const HEADER_BYTES = SALT_BYTES + 4 + 1 + POINT_BYTES;
+/** Push services take 4096 bytes in all: header, tag and the delimiter included. */
+export const MAX_PLAINTEXT_BYTES = RECORD_BYTES - HEADER_BYTES - TAG_BYTES - 1;
+
+/** What a browser gave when it subscribed. */
+export type ReceiverKeys = { p256dh: Uint8Array; auth: Uint8Array };
+/** Made anew for every message; given only by who checks the result against a known one. */
+type OneTime = { privateKey?: Uint8Array; salt?: Uint8Array };
+
+/** One record, which only the browser with those keys can open. Throws for a key that is not on the curve. */
+export function encryptPush(plaintext: Uint8Array, { p256dh, auth }: ReceiverKeys, oneTime: OneTime = {}): Buffer {
+  if (plaintext.length > MAX_PLAINTEXT_BYTES) throw new RangeError("the payload does not fit into a push message");
+  const sender = createECDH(CURVE);
+  if (oneTime.privateKey) sender.setPrivateKey(oneTime.privateKey);
+  else sender.generateKeys();
+  const senderKey = sender.getPublicKey();
+  const salt = oneTime.salt ?? randomBytes(SALT_BYTES);
+
+  const shared = sender.computeSecret(p256dh);
+  const keyInfo = Buffer.concat([Buffer.from("WebPush: info\0"), p256dh, senderKey]);
+  const secret = Buffer.from(hkdfSync("sha256", shared, auth, keyInfo, 32));
+  const key = Buffer.from(hkdfSync("sha256", secret, salt, "Content-Encoding: aes128gcm\0", 16));
+  const nonce = Buffer.from(hkdfSync("sha256", secret, salt, "Content-Encoding: nonce\0", 12));
+
+  const header = Buffer.alloc(SALT_BYTES + 5);
+  header.set(salt);
+  header.writeUInt32BE(RECORD_BYTES, SALT_BYTES);
+  header.writeUInt8(senderKey.length, SALT_BYTES + 4);
+  const cipher = createCipheriv("aes-128-gcm", key, nonce);
+  // 2 says that this record is the last one.
+  const sealed = Buffer.concat([cipher.update(plaintext), cipher.update(Buffer.of(2)), cipher.final()]);
+  return Buffer.concat([header, senderKey, sealed, cipher.getAuthTag()]);
+}
+
+/** Null when they are not what a browser makes: 65 bytes of a point on the curve, and 16 of a secret. */
+export function receiverKeys(p256dh: string, auth: string): ReceiverKeys | null {
+  const keys = { p256dh: Buffer.from(p256dh, "base64url"), auth: Buffer.from(auth, "base64url") };
+  if (keys.p256dh.length !== POINT_BYTES || keys.p256dh[0] !== 4 || keys.auth.length !== 16) return null;
+  try {
+    encryptPush(Buffer.of(), keys);
+    return keys;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,216 @@
+import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { fakeNetwork } from "../chat/fake-socket.ts";
+import { type ChatRest, chatRest, outcome } from "../chat/rest.ts";
+import type { Body } from "../chat/world.ts";
+import { type Browser, decryptPush, newBrowser } from "./browser.ts";
+
+type Arrived = { path: string; headers: Headers; body: Buffer };
+let arrived: Arrived[] = [];
+let answer: (path: string) => Response = () => new Response(null, { status: 201 });
+/** A push service of our own. */
+const service = Bun.serve({
+  port: 0,
+  hostname: "127.0.0.1",
+  async fetch(request) {
+    const { pathname } = new URL(request.url);
+    arrived.push({ path: pathname, headers: request.headers, body: Buffer.from(await request.arrayBuffer()) });
+    return answer(pathname);
+  },
+});
+
+let chat: ChatRest;
+let network: ReturnType<typeof fakeNetwork>;
+const browsers = new Map<string, Browser>();
+beforeAll(async () => {
+  chat = await chatRest({ CHAT_SEND_RATE_LIMIT: 1000, CHAT_SUBSCRIBE_RATE_LIMIT: 1000, PUSH_MAX_SUBSCRIPTIONS: 3 });
+  network = fakeNetwork(chat);
+});
+afterEach(() => {
+  arrived = [];
+  answer = () => new Response(null, { status: 201 });
+});
+afterAll(async () => {
+  await chat.close();
+  await service.stop(true);
+});
+
+let people = 0;
+/** A conversation of a sender and others, each of whom subscribed with a browser. */
+async function talk(input: Body = {}, ...names: string[]) {
+  const users = names.map((name) => `${name}${++people}`);
+  const sender = `sender${people}`;
+  const { id } = await chat.room(`talk-${people}`, [sender, ...users], input);
+  for (const user of users) await subscribe(user);
+  return { id, sender, users: users as [string, ...string[]] };
+}
+async function subscribe(userId: string, path = `/send/${userId}`): Promise<Body> {
+  const browser = newBrowser();
+  browsers.set(path, browser);
+  const body = { endpoint: `http://127.0.0.1:${service.port}${path}`, keys: browser.keys };
+  const token = await chat.token(userId);
+  return (await chat.ask(token, "POST", "/v1/chat/push/subscriptions", body)).body;
+}
+const read = ({ path, body }: Arrived): Body =>
+  JSON.parse(decryptPush(browsers.get(path) as Browser, body).toString("utf8"));
+const send = async (by: string, room: string, text: string): Promise<Body> =>
+  (await chat.ask(chat.key, "POST", `/v1/chat/conversations/${room}/messages`, { senderId: by, text })).body;
+const push = () => chat.server.services.push.dispatcher.runDue();
+const rows = (table: string): number =>
+  Number(chat.server.runtime.db.$client.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()?.n);
+
+test("a message wakes members without a socket, each by their own keys, and nobody else", async () => {
+  const { id, sender, users } = await talk({}, "bob", "cy", "dan");
+  const [bob, cy = "", dan = ""] = users;
+  const socket = await network.connect(dan);
+  const message = await send(sender, id, `hello @${cy}`);
+  await push();
+  expect(arrived.map(({ path }) => path).sort()).toEqual([`/send/${bob}`, `/send/${cy}`].sort());
+  const [toBob, toCy] = [bob, cy].map((user) => arrived.find(({ path }) => path === `/send/${user}`) as Arrived);
+  expect(read(toBob as Arrived)).toMatchObject({
+    ...{ type: "message", conversationId: id, messageId: message.id, senderId: sender, text: `hello @${cy}` },
+    ...{ unreadCount: 1, ringId: null },
+  });
+  expect(read(toCy as Arrived)).toMatchObject({ type: "mention", messageId: message.id });
+  const { headers } = toBob as Arrived;
+  expect(headers.get("content-encoding")).toBe("aes128gcm");
+  expect(headers.get("ttl")).toBe("86400");
+  expect([headers.get("urgency"), toCy?.headers.get("urgency")]).toEqual(["normal", "high"]);
+  expect(headers.get("topic")).toMatch(/^[\w-]{32}$/);
+  expect(headers.get("authorization")).toMatch(/^vapid t=[\w.-]+, k=[\w-]{87}$/);
+  // Once the socket is gone, so is the reason not to wake them.
+  socket.events.closed(1000);
+  await send(sender, id, "and you?");
+  arrived = [];
+  await push();
+  expect(arrived.map(({ path }) => path)).toContain(`/send/${dan}`);
+  expect([rows("push_queue"), rows("push_deliveries")]).toEqual([0, 0]);
+});
+
+test("what waits is replaced by what is newer, and what was deleted is not sent at all", async () => {
+  const { id, sender, users } = await talk({}, "bob");
+  answer = () => new Response(null, { status: 503, headers: { "retry-after": "60" } });
+  await send(sender, id, "first");
+  await push();
+  for (const text of ["second", "third"]) await send(sender, id, text);
+  await push();
+  expect(arrived).toHaveLength(1);
+  answer = () => new Response(null, { status: 201 });
+  chat.clock.advance(60_000);
+  await push();
+  expect(arrived.map((one) => read(one).text)).toEqual(["first", "third"]);
+  expect(arrived[0]?.headers.get("topic")).toBe(arrived[1]?.headers.get("topic") ?? "");
+
+  answer = () => new Response(null, { status: 500 });
+  const secret = await send(sender, id, "taken back");
+  await push();
+  await chat.ask(chat.key, "DELETE", `/v1/chat/messages/${secret.id}`);
+  answer = () => new Response(null, { status: 201 });
+  arrived = [];
+  chat.clock.advance(600_000);
+  await push();
+  expect(arrived).toEqual([]);
+  expect(users).toHaveLength(1);
+});
+
+test("muted members, blocked senders and what was read meanwhile wake nobody", async () => {
+  const { id, sender, users } = await talk({}, "bob", "cy", "dan", "eve", "flo");
+  const [bob, cy = "", dan = "", eve = "", flo = ""] = users;
+  const set = (userId: string, body: object) =>
+    chat.ask(chat.key, "PUT", `/v1/chat/conversations/${id}/notifications`, { userId, ...body });
+  const later = new Date(chat.clock.now() + 3_600_000).toISOString();
+  expect((await set(bob, { level: "none" })).body).toEqual({ level: "none", mutedUntil: null });
+  await set(cy, { level: "mentions" });
+  await set(dan, { level: "all", mutedUntil: later });
+  await chat.ask(chat.key, "PUT", `/v1/chat/blocks/${sender}?userId=${eve}`);
+  const { id: messageId } = await send(sender, id, "plain");
+  await chat.ask(chat.key, "POST", `/v1/chat/messages/${messageId}/read`, { userId: flo });
+  await push();
+  expect(arrived).toEqual([]);
+  await send(sender, id, `@${bob} @${cy} @${dan} @${eve}`);
+  await push();
+  expect(arrived.map(({ path }) => path).sort()).toEqual([`/send/${cy}`, `/send/${flo}`].sort());
+  expect(read(arrived.find(({ path }) => path === `/send/${cy}`) as Arrived).type).toBe("mention");
+  chat.clock.advance(3_600_001);
+  arrived = [];
+  await send(sender, id, "an hour later");
+  await push();
+  expect(arrived.map(({ path }) => path)).toContain(`/send/${dan}`);
+});
+
+test("a subscription that the push service no longer knows is removed, and one that fails is given up in the end", async () => {
+  const { id, sender, users } = await talk({}, "bob", "cy");
+  const [bob, cy = ""] = users;
+  answer = (path) => new Response(null, { status: path === `/send/${bob}` ? 410 : 500 });
+  await send(sender, id, "anybody?");
+  await push();
+  const list = async (userId: string) =>
+    (await chat.ask(chat.key, "GET", `/v1/chat/push/subscriptions?userId=${userId}`)).body;
+  expect(await list(bob)).toEqual([]);
+  expect(await list(cy)).toHaveLength(1);
+  for (let attempt = 2; attempt <= 8; attempt++) {
+    chat.clock.advance(1_000_000);
+    await push();
+  }
+  expect(arrived.filter(({ path }) => path === `/send/${cy}`)).toHaveLength(6);
+  expect(rows("push_deliveries")).toBe(0);
+  expect(chat.server.logLines.join("")).not.toContain("/send/");
+});
+
+test("a ring wakes those who are rung, with the ring's own time, and a missed call takes its place", async () => {
+  const roomId = (await chat.ask(chat.key, "POST", "/v1/rooms", { name: "push-room" })).body.id;
+  const { id, sender, users } = await talk({ roomId }, "bob");
+  const at = `/v1/chat/conversations/${id}/rings`;
+  const ring = (await chat.ask(chat.key, "POST", at, { userId: sender, timeoutSeconds: 20 })).body;
+  await push();
+  expect(arrived.map(read)).toMatchObject([{ type: "ring", ringId: ring.id, senderId: sender, roomId, text: null }]);
+  expect([arrived[0]?.headers.get("ttl"), arrived[0]?.headers.get("urgency")]).toEqual(["20", "high"]);
+  chat.clock.advance(20_000);
+  await chat.server.runtime.writer.drain();
+  await push();
+  expect(arrived.map((one) => read(one).type)).toEqual(["ring", "missed_call"]);
+  expect(arrived[0]?.headers.get("topic")).toBe(arrived[1]?.headers.get("topic") ?? "");
+  // One that is answered before the push service took it wakes nobody any more.
+  answer = () => new Response(null, { status: 503, headers: { "retry-after": "5" } });
+  const second = (await chat.ask(chat.key, "POST", at, { userId: sender })).body;
+  await push();
+  await chat.ask(chat.key, "POST", `/v1/chat/rings/${second.id}/answer`, { userId: users[0] });
+  arrived = [];
+  chat.clock.advance(5_000);
+  await push();
+  expect(arrived).toEqual([]);
+});
+
+test("what was written before a crash is sent after it", async () => {
+  const { id, sender, users } = await talk({}, "bob");
+  await send(sender, id, "before the crash");
+  // Nobody has looked at it: it waits in the transaction of its message, and the next process finds it.
+  expect(rows("push_queue")).toBe(1);
+  await push();
+  expect(arrived.map(({ path }) => path)).toEqual([`/send/${users[0]}`]);
+});
+
+test("a browser has one subscription, a user a few, and nobody reads or removes another's", async () => {
+  const { users } = await talk({}, "bob", "cy");
+  const [bob, cy = ""] = users;
+  const list = async (userId: string): Promise<Body[]> =>
+    (await chat.ask(await chat.token(userId), "GET", "/v1/chat/push/subscriptions")).body;
+  const shared = await subscribe(cy, "/shared");
+  expect(JSON.stringify(await list(cy))).not.toContain("/shared");
+  await subscribe(bob, "/shared");
+  expect((await list(cy)).map(({ id }) => id)).not.toContain(shared.id);
+  for (const n of [1, 2, 3]) await subscribe(bob, `/more/${n}`);
+  expect(await list(bob)).toHaveLength(3);
+  const [first] = await list(bob);
+  const remove = async (userId: string) =>
+    chat.ask(await chat.token(userId), "DELETE", `/v1/chat/push/subscriptions/${first.id}`);
+  expect(outcome(await remove(cy))).toBe("404 SVC_PUSH_SUBSCRIPTION_NOT_FOUND");
+  expect((await remove(bob)).status).toBe(204);
+  const token = await chat.token(bob);
+  const bad = async (body: object) => outcome(await chat.ask(token, "POST", "/v1/chat/push/subscriptions", body));
+  const { keys } = newBrowser();
+  expect(await bad({ endpoint: "http://10.0.0.1/x", keys })).toBe("400 SVC_VALIDATION_FAILED");
+  expect(await bad({ endpoint: "https://u:p@push.example.com/x", keys })).toBe("400 SVC_VALIDATION_FAILED");
+  expect(await bad({ endpoint: "https://push.example.com/x", keys: { p256dh: "AA", auth: "AA" } })).toBe(
+    "400 SVC_VALIDATION_FAILED",
+  );
+});
