@@ -1,7 +1,7 @@
 import { oneTimeTokenService } from "../../src/accounts/one-time-token.service.ts";
 import type { OidcServer } from "../harness/oidc.ts";
 import { type RtcServer, settled } from "../harness/rtc.ts";
-import { recordedFile as recordedFileOf, type Tenant } from "../harness/tenant.ts";
+import { BROWSER, recordedFile as recordedFileOf, type Tenant } from "../harness/tenant.ts";
 import type { Asked } from "./requests.ts";
 
 type Request = Partial<Asked> & { credential?: string };
@@ -116,6 +116,10 @@ export function grantedRequests(server: RtcServer, tenant: Tenant, provider: Oid
       path: [tenant.ids.besideId ?? ""],
       credential: tenant.credentials.apiKey,
       body: {},
+    }),
+    "POST /v1/chat/push/subscriptions": async () => ({
+      credential: tenant.credentials.chatToken,
+      body: { endpoint: "https://push.example.com/granted", keys: BROWSER.keys },
     }),
     "GET /v1/replays/{token}": async () => ({ path: [await viewToken()] }),
     "POST /v1/auth/login": async () => {

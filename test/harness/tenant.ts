@@ -21,7 +21,7 @@ type TenantOptions = { environment?: Environment; operator?: boolean; marker?: s
 let tenants = 0;
 
 /** What a browser gives when it subscribes; the keys are those of RFC 8291's example. */
-const BROWSER = {
+export const BROWSER = {
   endpoint: "https://push.example.com/send/abc",
   keys: {
     p256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",

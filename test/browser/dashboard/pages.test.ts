@@ -33,6 +33,8 @@ const PAGES: [name: string, path: () => string][] = [
   ["live-stream", () => `live-streams/${seeded.streamId}`],
   ["chat", () => "chat"],
   ["chat-connections", () => "chat/connections"],
+  ["chat-reports", () => "chat/reports"],
+  ["chat-words", () => "chat/words"],
   ["conversation", () => `chat/conversations/${seeded.conversationId}`],
   ["calls", () => "calls"],
   ["one-call", () => `calls/${scenery.callId}`],

@@ -62,6 +62,19 @@ export async function seed(stage: Stage): Promise<Seeded> {
       }
     });
   }
+  await runtime.write((unit) => {
+    const access: Access = { kind: "server", conversation, userId: null, member: null };
+    const { message } = services.chat.messages.send(unit, access, {
+      text: "Cheap watches at https://watches.example, ask me for the code",
+      senderId: "grace",
+    });
+    const row = services.chat.messages.store.find(message.id);
+    const report = { reason: "spam", note: "The third time this week" } as const;
+    if (row) services.chat.reports.report(unit, { access, message: row }, "ada", report);
+    const words = { refuse: ["some slur"], mask: ["damn"], report: ["meet me"] };
+    const author = { actor: null, request: null, environment: tenant.environment };
+    services.chat.wordLists.put(unit, tenant, words, author);
+  });
   const stream = await runtime.write((unit) => {
     const created = services.liveStreams.streams.create(unit, tenant, {
       title: "Friday concert",

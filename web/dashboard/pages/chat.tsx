@@ -7,9 +7,10 @@ import { bytesText, countText } from "../parts/numbers.ts";
 import { Badge, Figure, PageHead, Shown, words } from "../parts/states.tsx";
 import { Tabs } from "../parts/tabs.tsx";
 import { Ago } from "../parts/time.tsx";
-import { useProject } from "../project.ts";
+import { may, useProject } from "../project.ts";
+import { Reports, WordLists } from "./moderation.tsx";
 
-/** How chat goes: who, when and how much. What was said is nobody's business here, and the server does not send it. */
+/** How chat goes: who, when and how much. What was said is nobody's business here, but for what somebody reported. */
 export function Chat() {
   const { tab } = useRoute().params;
   const { at, environment, projectId, path } = useProject();
@@ -38,13 +39,32 @@ export function Chat() {
       <Tabs
         label="Chat"
         tabs={[
-          { href: path("chat"), title: "Conversations", here: tab !== "connections" },
+          { href: path("chat"), title: "Conversations", here: tab === undefined },
           { href: path("chat/connections"), title: "Connections", here: tab === "connections" },
+          ...(may("chat:moderate")
+            ? [
+                { href: path("chat/reports"), title: "Reports", here: tab === "reports" },
+                { href: path("chat/words"), title: "Words", here: tab === "words" },
+              ]
+            : []),
         ]}
       />
-      {tab === "connections" ? <Connections /> : <Conversations />}
+      <Tab tab={tab} />
     </>
   );
+}
+
+function Tab({ tab }: { tab: string | undefined }) {
+  switch (tab) {
+    case "connections":
+      return <Connections />;
+    case "reports":
+      return <Reports />;
+    case "words":
+      return <WordLists />;
+    default:
+      return <Conversations />;
+  }
 }
 
 function Conversations() {
