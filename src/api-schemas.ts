@@ -19,7 +19,6 @@ import * as project from "./projects/rest/project.schema.ts";
 import * as chatEvents from "./protocol/chat-events.ts";
 import * as chatRecords from "./protocol/chat-records.ts";
 import * as flight from "./protocol/flight.ts";
-import * as pushRecords from "./protocol/push.ts";
 import * as recordingRecords from "./protocol/recordings.ts";
 import * as roomRecords from "./protocol/room-records.ts";
 import * as push from "./push/push.schema.ts";
@@ -52,7 +51,6 @@ export const API_SCHEMAS: Record<string, unknown> = {
   ...chatRecords,
   ...roomRecords,
   ...push,
-  ...pushRecords,
   ...recording,
   ...recordingRecords,
   ...room,

@@ -1,6 +1,6 @@
 import type { ChatService } from "../chat/chat.ts";
 import { iso } from "../kernel/clock.ts";
-import type { PushPayload } from "../protocol/push.ts";
+import type { PushPayload } from "../protocol/chat-records.ts";
 import type { DeliveryRow, SubscriptionRow } from "./push.table.ts";
 
 /** Enough for a notification; the rest is in the conversation. */

@@ -1,6 +1,6 @@
 import { t } from "elysia";
 import { Identity, NullableTimestamp, nullable, oneOf, Timestamp } from "../kernel/http/schema.ts";
-import { NOTIFICATION_LEVELS } from "../protocol/push.ts";
+import { NOTIFICATION_LEVELS } from "../protocol/chat-records.ts";
 
 export const PushKey = t.Object({
   publicKey: t.String({ description: "For `pushManager.subscribe` as `applicationServerKey`; base64url" }),

@@ -1,8 +1,8 @@
 import { iso } from "../kernel/clock.ts";
 import type { Unit } from "../kernel/db/writer.ts";
 import type { Tenant } from "../kernel/tenant.ts";
+import type { NotificationLevel } from "../protocol/chat-records.ts";
 import { ApiError, invalid } from "../protocol/errors.ts";
-import type { NotificationLevel } from "../protocol/push.ts";
 import type { Runtime } from "../runtime.ts";
 import { loopbackAllowed, refusalOf } from "../webhooks/url-check.ts";
 import { receiverKeys } from "./encryption.ts";

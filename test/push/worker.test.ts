@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { PushPayload } from "../../src/protocol/push.ts";
+import type { PushPayload } from "../../src/protocol/chat-records.ts";
 import { blockFor } from "../docs/blocks.ts";
 
 type Shown = { title: string; options: Record<string, unknown> };

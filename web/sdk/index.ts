@@ -11,7 +11,9 @@ export type {
   ConversationMember,
   Message,
   MessagePage,
+  NotificationLevel,
   Presence,
+  PushPayload,
   ReadReceipt,
   ReadState,
   ReportReason,
@@ -19,7 +21,6 @@ export type {
   Typing,
   Unread,
 } from "../../src/protocol/chat-records.ts";
-export type { NotificationLevel, PushPayload } from "../../src/protocol/push.ts";
 export type { Layer, Permissions, Quality, Speaker, TrackKind, TrackSource } from "../../src/protocol/room-records.ts";
 export { Chat, type ChatEvents, type ChatOptions, connectChat } from "./chat/chat.ts";
 export type { Conversation } from "./chat/conversation.ts";

@@ -1,6 +1,10 @@
 import type { ChatConnected } from "../../../src/protocol/chat.ts";
-import type { Conversation as ConversationRecord, ReportReason, Unread } from "../../../src/protocol/chat-records.ts";
-import type { NotificationLevel } from "../../../src/protocol/push.ts";
+import type {
+  Conversation as ConversationRecord,
+  NotificationLevel,
+  ReportReason,
+  Unread,
+} from "../../../src/protocol/chat-records.ts";
 import { type ConnectionState, type TokenProvider, type WaitingListener, warnOfWaiting } from "../connection-state.ts";
 import type { ChatDialect } from "../dialect.ts";
 import { Emitter } from "../emitter.ts";
