@@ -4,13 +4,12 @@ import { clusterVariables } from "./cluster.variables.ts";
 import { edgeVariables } from "./edge.variables.ts";
 import { mediaVariables } from "./media.variables.ts";
 import type { OAuthProviders } from "./oauth.ts";
-import { pushVariables } from "./push.variables.ts";
 import { rateLimitVariables } from "./rate-limit.variables.ts";
 import { serveVariables } from "./serve.variables.ts";
 import { backupVariables, recordingVariables, storageVariables } from "./storage.variables.ts";
 import { tracingVariables } from "./tracing.variables.ts";
 import type { Variable } from "./variable.ts";
-import { webhookVariables } from "./webhook.variables.ts";
+import { pushVariables, webhookVariables } from "./webhook.variables.ts";
 
 /** The one schema: flags, environment, file, validation and documentation all come from it. */
 export const VARIABLES = {
