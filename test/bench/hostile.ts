@@ -34,10 +34,13 @@ const machine = (name: string) => {
 const { address, prefix } = machine("server");
 const server = Bun.spawn([...prefix, bun, here("server.ts"), address, dataDir], { stdout: "pipe", stderr: "inherit" });
 const lines = server.stdout.pipeThrough(new TextDecoderStream()).getReader();
-const { url, key, mediaPort } = JSON.parse((await lines.read()).value ?? "{}") as {
+const { url, key, mediaPort, hostileKey, account } = JSON.parse((await lines.read()).value ?? "{}") as {
   url: string;
   key: string;
   mediaPort: number;
+  /** Of another tenant, and who may sign in to it. */
+  hostileKey: string;
+  account: { email: string; password: string };
 };
 const api = createApi(url, key);
 // `ip netns exec` becomes the program it starts: the process is the server itself.
@@ -126,7 +129,7 @@ try {
       (
         await api("POST", `/v1/rooms/${ownRoom}/rtc-tokens`, {
           participantIdentity: `mallory-${n}-${join}`,
-          permissions: { join },
+          permissions: { join, publishData: true },
         })
       ).token;
     const { token: chatToken } = await api("POST", "/v1/chat/tokens", { userId: `mallory-${n}` });
@@ -135,6 +138,8 @@ try {
       mediaPort,
       seconds,
       chatToken,
+      apiKey: hostileKey,
+      account,
       rtcToken: await mint(true),
       idleToken: await mint(false),
       room: target.id,

@@ -10,6 +10,9 @@ type Arms = {
   rtcToken: string;
   idleToken: string;
   chatToken: string;
+  /** Of a tenant of its own. */
+  apiKey: string;
+  account: { email: string; password: string };
   room: string;
   thread: string;
   only: string[] | null;
@@ -74,6 +77,37 @@ async function flood(): Promise<void> {
   socket.close();
 }
 
+/** As much as one participant can say to all others in a room. */
+async function shout(): Promise<void> {
+  const client = new RtcClient({ url, token: arms.rtcToken });
+  await client.join();
+  const payload = "x".repeat(8_000);
+  for (let n = 0; n < 200; n++) await client.request("data.send", { payload }).catch(() => {});
+  await client.leave();
+}
+
+/** Endpoints that do not answer, and messages for all of them. */
+async function endpoints(): Promise<void> {
+  const { hostname } = new URL(url);
+  const target = { url: `https://${hostname.replaceAll(".", "-")}.example.com/hook`, events: ["message.created"] };
+  await request("POST", "/v1/webhooks", json(target), arms.apiKey);
+  await request("POST", "/v1/chat/conversations", json({ name: "endless" }), arms.apiKey);
+  await request("POST", "/v1/chat/conversations/endless/messages", json({ text: "x" }), arms.apiKey);
+}
+
+/** One refresh token, used ten times at once. */
+async function refreshes(): Promise<void> {
+  const signedIn = await fetch(`${url}/v1/auth/login`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: json(arms.account),
+  });
+  const cookie = /^[^;]+/.exec(signedIn.headers.get("set-cookie") ?? "")?.[0] ?? "";
+  const headers = { cookie };
+  await Promise.all(Array.from({ length: 10 }, () => fetch(`${url}/v1/auth/refresh`, { method: "POST", headers })));
+}
+
+const json = (value: object) => JSON.stringify(value);
 const idle: Socket[] = [];
 function holdOpen(): void {
   const port = Number(new URL(url).port);
@@ -86,13 +120,15 @@ function holdOpen(): void {
 }
 
 if (!arms.only || arms.only.includes("idle connections")) holdOpen();
-const json = (value: object) => JSON.stringify(value);
 let telemetry = 0;
 await Promise.all([
   attack("bodies without a credential", 4, 0, () => request("POST", "/v1/rooms", HEAVY)),
   attack("bodies at the sign-in", 1, 50, () => request("POST", "/v1/auth/login", HEAVY)),
   attack("session descriptions", 1, 200, descriptions),
   attack("floods of frames", 1, 200, flood),
+  attack("data to everybody", 1, 100, shout),
+  attack("webhook endpoints", 1, 20, endpoints),
+  attack("refresh races", 1, 100, refreshes),
   attack("the reference's viewer", 4, 0, () => request("GET", "/docs/viewer.js")),
   attack("long threads", 1, 0, () => request("GET", `/v1/chat/messages/${arms.thread}/thread`, undefined, chatToken)),
   attack("attachments", 1, 20, () =>

@@ -10,11 +10,14 @@ const config = testConfig({
   ...{ RATE_LIMIT_RTC_TOKENS: 100_000, CHAT_SEND_RATE_LIMIT: 600, ...many },
 });
 const { runtime, services, url, media } = await start(config);
-const key = await runtime.write((unit) => {
-  const owner = services.users.create(unit, {
-    ...{ email: "owner@example.com", passwordHash: null, emailVerified: true, isOperator: true },
+/** A tenant: somebody with an account, a project and its key. */
+const tenant = (email: string, passwordHash: string | null) =>
+  runtime.write((unit) => {
+    const owner = services.users.create(unit, { email, passwordHash, emailVerified: true, isOperator: false });
+    const { id } = services.projects.create(unit, owner.id, { name: "bench" });
+    return services.apiKeys.create(unit, id, { name: "bench", environment: "DEVELOPMENT" }).key;
   });
-  const { id } = services.projects.create(unit, owner.id, { name: "bench" });
-  return services.apiKeys.create(unit, id, { name: "bench", environment: "DEVELOPMENT" }).key;
-});
-console.log(JSON.stringify({ url, key, mediaPort: media.ports[0] }));
+const key = await tenant("owner@example.com", null);
+const account = { email: "mallory@example.com", password: "a password of mallory's" };
+const hostileKey = await tenant(account.email, await Bun.password.hash(account.password));
+console.log(JSON.stringify({ url, key, hostileKey, account, mediaPort: media.ports[0] }));
