@@ -20,6 +20,7 @@ import { VERSION } from "./kernel/version.ts";
 import type { EmbeddedMedia } from "./media/embedded.ts";
 import { startLocalMedia } from "./media/local.ts";
 import { createMediaNodes } from "./media/nodes.ts";
+import { clientsBehindRelay } from "./media/relayed-events.ts";
 import { connectRemoteNodes } from "./media/remote-nodes.ts";
 import { turnSecret } from "./rooms/ice-servers.ts";
 import type { Runtime } from "./runtime.ts";
@@ -117,10 +118,12 @@ export async function start(config: Config, options: StartOptions = {}): Promise
   });
   const media = await mediaStarting;
   lifecycle.started("media", media.close);
+  const clientBehind = plan && clientsBehindRelay(plan.tables.outer);
   const remoteNodes = connectRemoteNodes(runtime, {
     fleet: services.fleet,
     nodes,
     secret: sfuSecret,
+    clientBehind,
     term: cluster?.term,
   });
   lifecycle.started("remote media nodes", remoteNodes.stop);

@@ -30,6 +30,8 @@ export type EdgeSettings = {
   turn: EdgeTurn | null;
   tcpClients: SharedArrayBuffer;
   udpClients: SharedArrayBuffer;
+  /** Behind the relay's sockets to nodes. */
+  outerClients: SharedArrayBuffer;
 };
 
 export type EdgeStats = {

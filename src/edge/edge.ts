@@ -27,10 +27,14 @@ export type EdgeOptions = {
   log: Log;
 };
 
-/** Whom the edge's sockets on loopback speak for; made before the servers that look it up. */
-export type EdgeTables = { tcp: ClientTable; udp: ClientTable };
+/** Whom the edge's sockets on loopback speak for, and those to nodes; made before the servers that look it up. */
+export type EdgeTables = { tcp: ClientTable; udp: ClientTable; outer: ClientTable };
 
-export const createEdgeTables = (): EdgeTables => ({ tcp: new ClientTable(), udp: new ClientTable() });
+export const createEdgeTables = (): EdgeTables => ({
+  tcp: new ClientTable(),
+  udp: new ClientTable(),
+  outer: new ClientTable(),
+});
 
 /** The port could not be had. Named like the system's errors, so that the command line explains it in its words. */
 export class EdgeRefused extends Error {
@@ -74,7 +78,9 @@ export class Edge {
   private constructor({ tables, log, admission = ADMISSION_LIMITS, ...settings }: EdgeOptions) {
     this.#log = log;
     this.#tables = tables;
-    this.#settings = { ...settings, admission, tcpClients: tables.tcp.memory, udpClients: tables.udp.memory };
+    const { tcp, udp, outer } = tables;
+    const memory = { tcpClients: tcp.memory, udpClients: udp.memory, outerClients: outer.memory };
+    this.#settings = { ...settings, admission, ...memory };
     this.#worker = this.#spawn();
     this.#watch();
   }
@@ -228,6 +234,7 @@ export class Edge {
     worker.terminate();
     this.#tables.tcp.clearAll();
     this.#tables.udp.clearAll();
+    this.#tables.outer.clearAll();
     if (performance.now() - this.#startedAtMs > STABLE_AFTER_MS) this.#crashes = 0;
     const delayMs = RESTART_DELAYS_MS[Math.min(this.#crashes++, RESTART_DELAYS_MS.length - 1)] ?? 0;
     // Its last words must not be taken for those of the next.

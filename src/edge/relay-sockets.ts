@@ -7,8 +7,8 @@ import type { OpenRelay, RelayRequest, RelaySocket } from "../turn/line.ts";
  * One connected socket for each peer of an allocation: only that peer can send to it, so nothing of the relay listens to
  * the outside. A media worker of this machine is reached over loopback, and finds in the table who that is.
  */
-export function relaySockets(clients: ClientTable): OpenRelay {
-  return (request) => (isLocal(request) ? loopbackSocket(request, clients) : outerSocket(request));
+export function relaySockets(clients: ClientTable, outer: ClientTable): OpenRelay {
+  return (request) => (isLocal(request) ? loopbackSocket(request, clients) : outerSocket(request, outer));
 }
 
 function isLocal({ peer }: RelayRequest): boolean {
@@ -29,10 +29,18 @@ async function loopbackSocket(request: RelayRequest, clients: ClientTable): Prom
 }
 
 /** From the relayed address itself where it is this machine's: then a node sees the very address that the client names. */
-async function outerSocket(request: RelayRequest): Promise<RelaySocket> {
-  const { address: hostname, port } = request.relayed;
-  const socket = await connected(request, { hostname, port }).catch(() => connected(request, {}));
-  return { send: (data) => send(socket, data), close: () => socket.close() };
+async function outerSocket(request: RelayRequest, outer: ClientTable): Promise<RelaySocket> {
+  const bind = { hostname: request.relayed.address, port: request.relayed.port };
+  const socket = await connected(request, bind).catch(() => connected(request, {}));
+  const { port } = socket;
+  outer.set(port, request.client, request.relayed);
+  return {
+    send: (data) => send(socket, data),
+    close() {
+      outer.clear(port);
+      socket.close();
+    },
+  };
 }
 
 function connected({ peer, onPacket }: RelayRequest, bind: { hostname?: string; port?: number }) {

@@ -25,10 +25,16 @@ type Running = { door: Door; turn: TurnServer | null; turnPort: number | null; s
 async function start(settings: EdgeSettings): Promise<Running> {
   const tcpClients = new ClientTable(settings.tcpClients);
   const udpClients = new ClientTable(settings.udpClients);
+  const outerClients = new ClientTable(settings.outerClients);
   const admission = new Admission(settings.admission, budgetHolder, systemNow);
   const turn =
     settings.turn &&
-    new TurnServer({ ...settings.turn, open: relaySockets(udpClients), holderOf: budgetHolder, now: systemNow });
+    new TurnServer({
+      ...settings.turn,
+      open: relaySockets(udpClients, outerClients),
+      holderOf: budgetHolder,
+      now: systemNow,
+    });
   const lines = new Map<TurnConnection, number>();
   let httpConnections = 0;
 

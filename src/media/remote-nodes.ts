@@ -3,6 +3,7 @@ import { every } from "../kernel/timers.ts";
 import type { MediaPlaces } from "../protocol/media-node.ts";
 import type { Runtime } from "../runtime.ts";
 import type { MediaNodes } from "./nodes.ts";
+import type { ClientBehind } from "./relayed-events.ts";
 import { RemoteMedia } from "./remote.ts";
 
 type RemoteNodes = {
@@ -13,6 +14,8 @@ type RemoteNodes = {
   stop(): Promise<void>;
 };
 
+type RemoteNodesDeps = { fleet: FleetService; nodes: MediaNodes; secret: string; clientBehind: ClientBehind | null; term?: number };
+
 /** A node silent for longer is dialled no more, until it reports again. */
 const FORGET_AFTER_MS = 10 * 60_000;
 /** How long a start waits for nodes that may hold calls from before it. */
@@ -21,7 +24,7 @@ const SETTLE_MS = 3_000;
 /** Keeps a connection to every registered node that lives outside this process. */
 export function connectRemoteNodes(
   { bus, config, log, now, timers }: Runtime,
-  { fleet, nodes, secret, term = 0 }: { fleet: FleetService; nodes: MediaNodes; secret: string; term?: number },
+  { fleet, nodes, secret, clientBehind, term = 0 }: RemoteNodesDeps,
 ): RemoteNodes {
   const links = new Map<string, { internalUrl: string; media: RemoteMedia }>();
   const placesListeners: ((places: MediaPlaces[]) => void)[] = [];
@@ -50,7 +53,8 @@ export function connectRemoteNodes(
       log.warn({ serverName }, "media node has an internalUrl that is none");
       return;
     }
-    const media = new RemoteMedia({ serverName, internalUrl, secret, term, timers, log, onPlaces: tellPlaces });
+    const told = { onPlaces: tellPlaces, ...(clientBehind ? { clientBehind } : {}) };
+    const media = new RemoteMedia({ serverName, internalUrl, secret, term, timers, log, ...told });
     links.set(serverName, { internalUrl, media });
     nodes.add(serverName, media, internalUrl);
   }

@@ -13,6 +13,7 @@ import {
   type ParticipantRef,
   type RoomRef,
 } from "../protocol/media-node.ts";
+import { asSeenByClients, type ClientBehind } from "./relayed-events.ts";
 import { openRemoteLink, type RemoteLink } from "./remote-link.ts";
 import type { FromNode, NodeCall, Welcome } from "./remote-protocol.ts";
 
@@ -25,6 +26,8 @@ type RemoteMediaOptions = {
   term: number;
   timers: Timers;
   log: Log;
+  /** Who is behind a socket of our relay, which a node takes for the client itself. */
+  clientBehind?: ClientBehind;
   /** The node has said where its media is. */
   onPlaces?: () => void;
 };
@@ -102,7 +105,7 @@ export class RemoteMedia implements MediaNode {
         this.#conversation.lastSeq = frame.seq;
         if (frame.event.type === "workerCrashed")
           for (const { roomId } of frame.event.rooms) this.#rooms.delete(roomId);
-        this.#emit(frame.event);
+        this.#emit(asSeenByClients(frame.event, this.#options.clientBehind ?? (() => null)));
         break;
       case "answer":
         this.#conversation.lastSeq = frame.seq;

@@ -80,7 +80,9 @@ function required({ CONTROL_PLANE, SFU_REGISTRATION_SECRET }: Config): { control
 }
 
 /** Where the control plane finds this node, unless SFU_INTERNAL_URL says it. */
-async function reachableHostOf({ HOST, SFU_INTERNAL_URL }: Config, controlPlane: string): Promise<string> {
+async function reachableHostOf({ HOST, DOMAIN, SFU_INTERNAL_URL }: Config, controlPlane: string): Promise<string> {
+  // Behind an edge of its own it is found by its name.
+  if (DOMAIN !== undefined) return HOST;
   const { hostname: host } = new URL(controlPlane);
   if (HOST === "0.0.0.0" || HOST === "::") return addressTowards(host.replaceAll(/[[\]]/g, ""));
   if (SFU_INTERNAL_URL === undefined && isLoopback(HOST) && !isLoopback(host)) {
