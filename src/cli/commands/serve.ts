@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { Command } from "commander";
 import type { RunningMember } from "../../cluster/member.ts";
+import { edgePlace, HTTPS_PORT } from "../../kernel/config/edge-place.ts";
 import type { Config } from "../../kernel/config/index.ts";
 import { isLoopback } from "../../kernel/loopback.ts";
 import { VERSION } from "../../kernel/version.ts";
@@ -42,9 +43,11 @@ function greeting({ url, services, media }: RunningServer, config: Config): stri
     const host = address.includes(":") ? `[${address}]` : address;
     lines.push(`  Media      ${media.ports.map((port) => `${host}:${port}`).join(", ")} (udp and tcp)`);
   }
-  // A server that only this machine reaches has a proxy in front: its port is the one to let in.
+  // A server that only this machine reaches has a proxy or the edge in front: its port is the one to let in.
   const front = new URL(config.PUBLIC_URL !== undefined && isLoopback(config.HOST) ? config.PUBLIC_URL : url);
-  const port = front.port || (front.protocol === "https:" ? "443" : "80");
+  const edge = config.DOMAIN === undefined && config.EDGE_PORT !== HTTPS_PORT ? edgePlace(config)?.edge : undefined;
+  if (edge) lines.push(`  Edge       https, WebSockets and TURN at port ${edge.port} of every address`);
+  const port = edge?.port ?? (front.port || (front.protocol === "https:" ? "443" : "80"));
   const plain = config.DOMAIN !== undefined && config.TLS_CERT === undefined ? config.HTTP_PORT : 0;
   lines.push(
     `  Firewall   let in tcp ${port}${plain === 0 ? "" : ` and ${plain}`}, udp and tcp ${media.ports.join(", ")}`,
