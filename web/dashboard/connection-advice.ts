@@ -6,7 +6,10 @@ export const ADVICE = {
   path:
     "The socket works, but no media packet came through. Open the media port (MEDIA_UDP_PORT, 7001 unless changed) for " +
     "UDP and TCP in every firewall on the way, and set PUBLIC_IP to the address under which browsers reach the server. " +
-    "For networks that let only port 443 out, add a TURN server with TURN_URLS.",
+    "For networks that let only port 443 out, start the server with DOMAIN, or add a TURN server with TURN_URLS.",
+  noRelay:
+    "Start the server with DOMAIN (or TLS_CERT and TLS_KEY): it then relays media at port 443 itself. Or name another " +
+    "TURN server with TURN_URLS.",
   transport: "The browser did not say how its packets travel. Try another browser.",
   tcp:
     "It works, but over TCP: every lost packet then holds up all that follow. Open the media port for UDP between this " +

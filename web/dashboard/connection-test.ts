@@ -20,8 +20,10 @@ type StepResult = {
 };
 export type Results = Partial<Record<StepName, StepResult>>;
 
-type Admission = { endpoint: string; token: string };
+type Admission = { endpoint: string; token: string; iceServers: { urls: string[] }[] };
 type TestDeps = {
+  /** As a network that lets out nothing but port 443 would have it. */
+  relayOnly: boolean;
   /** A token for the room of the test; asked for twice, because one who sends does not hear himself. */
   admit: (identity: string) => Promise<Admission>;
   onResults: (results: Results) => void;
@@ -31,12 +33,14 @@ const PATIENCE_MS = 12_000;
 const LOOK_EVERY_MS = 200;
 
 class Failed extends Error {}
+class WithoutRelay extends Error {}
 
 /** Walks the whole way of a call with a picture of its own: no camera is asked for. Answers when all steps are known. */
-export async function testConnection({ admit, onResults }: TestDeps): Promise<Results> {
+export async function testConnection({ admit, relayOnly, onResults }: TestDeps): Promise<Results> {
   const results: Results = {};
   const rooms: Room[] = [];
   const picture = movingPicture();
+  let hasRelay = false;
   const tell = (name: StepName, result: StepResult) => {
     results[name] = result;
     onResults({ ...results });
@@ -48,14 +52,17 @@ export async function testConnection({ admit, onResults }: TestDeps): Promise<Re
       tell(name, { advice: null, ...(await work()) });
     } catch (error) {
       const detail = error instanceof Error ? error.message : String(error);
-      tell(name, { status: "failed", detail, advice: ADVICE[name] });
+      const advice = error instanceof WithoutRelay ? ADVICE.noRelay : ADVICE[name];
+      tell(name, { status: "failed", detail, advice });
       throw new Failed();
     }
   }
 
   async function enter(identity: string): Promise<Room> {
-    const [{ connect }, { endpoint, token }] = await Promise.all([import("./room-client.ts"), admit(identity)]);
-    const room = await connect(endpoint, token);
+    const [{ connect }, admission] = await Promise.all([import("./room-client.ts"), admit(identity)]);
+    const { endpoint, token, iceServers } = admission;
+    hasRelay = iceServers.some(({ urls }) => urls.some((url) => url.startsWith("turn")));
+    const room = await connect(endpoint, token, { relayOnly });
     rooms.push(room);
     return room;
   }
@@ -74,13 +81,14 @@ export async function testConnection({ admit, onResults }: TestDeps): Promise<Re
       return passed("negotiated");
     });
     await step("path", async () => {
+      if (relayOnly && !hasRelay) throw new WithoutRelay("this server has no relay");
       stats = await until("no pair of addresses answered", async () => {
         const read = await room.getStats();
         return read?.path ? read : null;
       });
       return passed(`round trip ${durationText(stats.rttMs)}`);
     });
-    await step("transport", async () => judge((stats as unknown as RoomStats).path));
+    await step("transport", async () => judge((stats as unknown as RoomStats).path, relayOnly));
     await step("publish", async () => {
       const sent = await until("no packet left", () => flowing(room, "out"));
       return passed(`${Math.round(sent / 1000)} kbit/s`);
@@ -107,7 +115,8 @@ export async function testConnection({ admit, onResults }: TestDeps): Promise<Re
 
 const passed = (detail: string) => ({ status: "passed" as const, detail });
 
-function judge(path: RoomStats["path"]): Omit<StepResult, "advice"> & { advice?: string } {
+function judge(path: RoomStats["path"], relayOnly: boolean): Omit<StepResult, "advice"> & { advice?: string } {
+  if (relayOnly) return passed("through the relay");
   if (path === "udp") return passed("UDP, straight to the server");
   if (path === "relay") return { status: "slow", detail: "through a TURN server", advice: ADVICE.relayed };
   return { status: "slow", detail: "TCP", advice: ADVICE.tcp };

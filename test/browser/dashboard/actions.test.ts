@@ -245,6 +245,11 @@ describe("[8] keys, members, settings, servers, account", () => {
     await button("Test this connection").click();
     await page.getByText("All is well").waitFor();
     expect(await page.locator(".checks-run .badge").allInnerTexts()).toEqual(Array(6).fill("Passed"));
+    // Without a relay there is no way through 443 alone, and it says how to have one.
+    await page.getByLabel("Through port 443 only").check();
+    await button("Test again").click();
+    await page.getByText("Start the server with DOMAIN").waitFor();
+    await page.getByText("Calls from networks that let out port 443 only will not work").waitFor();
     expect(owner.complaints).toEqual([]);
   }, 90_000);
 });

@@ -10,6 +10,7 @@ export function ConnectionCheck() {
   const { at, environment } = useProject();
   const [results, setResults] = useState<Results | null>(null);
   const [running, setRunning] = useState(false);
+  const [relayOnly, setRelayOnly] = useState(false);
   const run = async () => {
     setRunning(true);
     setResults({});
@@ -18,7 +19,7 @@ export function ConnectionCheck() {
       const { id: roomId } = await ask(at.rooms.post({ name }, { query: { environment } }));
       const routes = at.rooms({ roomId });
       const admit = (participantIdentity: string) => ask(routes["test-token"].post({ participantIdentity }));
-      await testConnection({ admit, onResults: setResults }).finally(() => ask(routes.delete()));
+      await testConnection({ admit, relayOnly, onResults: setResults }).finally(() => ask(routes.delete()));
     });
     setRunning(false);
   };
@@ -37,6 +38,17 @@ export function ConnectionCheck() {
           ? "Sends a drawn picture from this browser through the server and back. No camera is used."
           : "Needs a role that may create rooms."}
       </p>
+      {may("rooms:manage") && (
+        <label class="row">
+          <input
+            type="checkbox"
+            checked={relayOnly}
+            disabled={running}
+            onChange={({ currentTarget }) => setRelayOnly(currentTarget.checked)}
+          />
+          Through port 443 only, as from behind a strict firewall
+        </label>
+      )}
       {results && (
         <>
           <ol class="checks-run" aria-live="polite">
@@ -56,17 +68,21 @@ export function ConnectionCheck() {
               );
             })}
           </ol>
-          {!running && <p class={`note ${verdict(results).tone}`}>{verdict(results).text}</p>}
+          {!running && <p class={`note ${verdict(results, relayOnly).tone}`}>{verdict(results, relayOnly).text}</p>}
         </>
       )}
     </section>
   );
 }
 
-function verdict(results: Results): { tone: "good" | "warn" | "bad"; text: string } {
+function verdict(results: Results, relayOnly: boolean): { tone: "good" | "warn" | "bad"; text: string } {
   const statuses = Object.values(results).map(({ status }) => status);
   if (statuses.length === 0) return { tone: "bad", text: "The test could not be started." };
-  if (statuses.includes("failed")) return { tone: "bad", text: "Calls from this network will not work as it is." };
+  if (statuses.includes("failed")) {
+    const where = relayOnly ? "networks that let out port 443 only" : "this network";
+    return { tone: "bad", text: `Calls from ${where} will not work as it is.` };
+  }
   if (statuses.includes("slow")) return { tone: "warn", text: "Calls work from here, but could be better." };
+  if (relayOnly) return { tone: "good", text: "All is well: calls work through port 443 alone." };
   return { tone: "good", text: "All is well: calls work from this browser and this network." };
 }

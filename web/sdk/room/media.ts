@@ -17,6 +17,7 @@ export type MediaDeps = {
   onData: (message: DataMessage) => void;
   /** Media has stopped, or flows again. */
   onFlow: (flowing: boolean) => void;
+  relayOnly: boolean;
   onError: (error: unknown) => void;
   record: (type: string, data?: Record<string, unknown>) => void;
 };
@@ -72,6 +73,7 @@ export class Media {
     this.#transport?.close();
     const transport = new Transport({
       iceServers,
+      relayOnly: this.#deps.relayOnly,
       request: this.#deps.link.request,
       subscribed: () => this.#deps.subscriptions.mapping(),
       onState: (state) => {

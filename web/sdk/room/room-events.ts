@@ -16,6 +16,8 @@ export type RoomOptions = {
   autoSubscribe?: boolean;
   /** Play the others' sound without an element of yours; on by default. */
   playAudio?: boolean;
+  /** Media through the server's relay and no other way: slower, and only to find out whether that way works. */
+  relayOnly?: boolean;
   /** Tell the server how the connection fares, for its timeline; on by default. */
   telemetry?: boolean;
 };

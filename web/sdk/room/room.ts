@@ -79,6 +79,7 @@ export class Room extends Emitter<RoomEvents> {
     });
     this.#media = new Media({
       ...{ link: this.#link, subscriptions, localTracks: this.localParticipant.tracks, onError },
+      relayOnly: options.relayOnly ?? false,
       onData: (message) => this.emit("dataReceived", message),
       onFlow: (flowing) => {
         this.#flowing = flowing;

@@ -11,6 +11,7 @@ export type Section = { kind: TrackKind; transceiver: RTCRtpTransceiver; trackId
 
 export type TransportDeps = {
   iceServers: IceServer[];
+  relayOnly: boolean;
   request: RtcRequest;
   /** What every receiving section in use is to show; asked for with each offer. */
   subscribed: () => SubscribedSection[];
@@ -39,7 +40,8 @@ export class Transport {
 
   constructor(deps: TransportDeps) {
     this.#deps = deps;
-    this.pc = new RTCPeerConnection({ iceServers: deps.iceServers, bundlePolicy: "max-bundle" });
+    const iceTransportPolicy = deps.relayOnly ? "relay" : "all";
+    this.pc = new RTCPeerConnection({ iceServers: deps.iceServers, iceTransportPolicy, bundlePolicy: "max-bundle" });
     this.pc.addEventListener("connectionstatechange", () => deps.onState(this.pc.connectionState), {
       signal: this.#closed.signal,
     });
