@@ -23,6 +23,7 @@ import { referenceRoutes } from "./kernel/http/reference/reference.ts";
 import { createMethodsOf } from "./kernel/http/reference/route-table.ts";
 import { createClientIp, createPublicUrl } from "./kernel/http/request-info.ts";
 import { webRoutes } from "./kernel/http/serving/web-assets.ts";
+import { sameSecret } from "./kernel/secrets.ts";
 import { SOCKET_OPTIONS } from "./kernel/socket/sockets.ts";
 import { VERSION } from "./kernel/version.ts";
 import { liveStreamsRoutes } from "./live-streams/routes.ts";
@@ -76,7 +77,7 @@ export function createApp(deps: AppDeps) {
   const { infoOf } = envelope;
   const guards = createGuards({
     infoOf,
-    sfuSecret,
+    node: (secret) => ({ kind: "node", key: sameSecret(secret, sfuSecret) ? null : services.nodeKeys.verify(secret) }),
     apiKey: apiKeys.verify,
     session: sessions.verify,
     chatToken: services.chat.tokens.verify,

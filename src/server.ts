@@ -118,11 +118,14 @@ export async function start(config: Config, options: StartOptions = {}): Promise
   });
   const media = await mediaStarting;
   lifecycle.started("media", media.close);
+  const secretFor = (name: string) => services.nodeKeys.secretFor(name, sfuSecret);
+  const clientBehind = plan && clientsBehindRelay(plan.tables.outer);
+  const secretFor = (name: string) => services.nodeKeys.secretFor(name, sfuSecret);
   const clientBehind = plan && clientsBehindRelay(plan.tables.outer);
   const remoteNodes = connectRemoteNodes(runtime, {
     fleet: services.fleet,
     nodes,
-    secret: sfuSecret,
+    secretFor,
     clientBehind,
     term: cluster?.term,
   });

@@ -4,6 +4,7 @@ import { backupSchedule } from "./backup/schedule.ts";
 import { type Calls, createCalls } from "./calls/calls.ts";
 import { createChat } from "./chat/chat.ts";
 import { createFleet } from "./fleet/fleet.ts";
+import { createNodeKeys } from "./fleet/node-keys.ts";
 import { createIdempotency } from "./kernel/http/idempotency.ts";
 import type { Tenant } from "./kernel/tenant.ts";
 import { createLiveStreams, streamRooms, waitingRooms } from "./live-streams/live-streams.ts";
@@ -30,7 +31,8 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
   const audit = createAudit(runtime);
   const usage = createUsage(runtime);
   const rooms = createRooms(runtime, { mayMint: usage.mayMint, isArchived });
-  const fleet = createFleet(runtime, { livesAt: nodes.livesAt });
+  const nodeKeys = createNodeKeys(runtime);
+  const fleet = createFleet(runtime, { livesAt: nodes.livesAt, admit: nodeKeys.admit });
   const isWaitingRoom = waitingRooms(runtime);
   const signaling = createSignaling(runtime, { ...rooms, fleet, nodes, originPolicy, isArchived, isWaitingRoom });
   const { liveRooms } = signaling;
@@ -68,6 +70,7 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
     usage,
     ...rooms,
     fleet,
+    nodeKeys,
     signaling,
     liveRooms,
     moderation,

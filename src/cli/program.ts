@@ -13,6 +13,7 @@ import { loadTestCommand } from "./commands/load-test.ts";
 import { manualCommand } from "./commands/manual.ts";
 import { migrateCommand } from "./commands/migrate.ts";
 import { nodeCommand } from "./commands/node.ts";
+import { nodeKeysCommand } from "./commands/node-keys.ts";
 import { replayCommand } from "./commands/replay.ts";
 import { restoreCommand } from "./commands/restore.ts";
 import { serveCommand } from "./commands/serve.ts";
@@ -44,6 +45,7 @@ export function createProgram(argv: readonly string[]): Command {
     .addCommand(nodeCommand(argv))
     .addCommand(adminCommand(argv))
     .addCommand(keysCommand(argv))
+    .addCommand(nodeKeysCommand(argv))
     .addCommand(clusterCommand(argv))
     .addCommand(doctorCommand(argv))
     .addCommand(backupCommand(argv))

@@ -1,8 +1,10 @@
 import { iso } from "../kernel/clock.ts";
 import type { Unit } from "../kernel/db/writer.ts";
+import type { NodeKey } from "../kernel/http/callers.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Candidate } from "./allocation.ts";
+import type { NodeKeys } from "./node-keys.ts";
 import { fleetMetrics, statusOf } from "./server.status.ts";
 import { serverStore } from "./server.store.ts";
 import type { ServerRow } from "./server.table.ts";
@@ -30,9 +32,11 @@ export type Heartbeat = {
 type FleetDeps = {
   /** Where the node of a name lives right now; null when there is none. */
   livesAt: (name: string) => string | null;
+  /** Throws unless this secret may speak for that name. */
+  admit: NodeKeys["admit"];
 };
 
-export function createFleet({ bus, db, config, now, metrics }: Runtime, { livesAt }: FleetDeps) {
+export function createFleet({ bus, db, config, now, metrics }: Runtime, { livesAt, admit }: FleetDeps) {
   const store = serverStore(db);
   const timeoutSeconds = config.SFU_HEARTBEAT_TIMEOUT_SECONDS;
   const totals = () => fleetMetrics(store.all(), timeoutSeconds, now());
@@ -79,7 +83,8 @@ export function createFleet({ bus, db, config, now, metrics }: Runtime, { livesA
     metrics: totals,
 
     /** A known name is the same node after a restart: it keeps its drain and starts its figures anew. */
-    register(unit: Unit, input: RegisterServer) {
+    register(unit: Unit, input: RegisterServer, key: NodeKey | null = null) {
+      admit(unit, input.name, key);
       const livingAt = livesAt(input.name);
       if (livingAt !== null && livingAt !== input.internalUrl) {
         throw new ApiError("SVC_CONFLICT", "A living media node has this name.");
@@ -109,7 +114,8 @@ export function createFleet({ bus, db, config, now, metrics }: Runtime, { livesA
       return { created: known === undefined, server: show(row) };
     },
 
-    beat(unit: Unit, name: string, heartbeat: Heartbeat) {
+    beat(unit: Unit, name: string, heartbeat: Heartbeat, key: NodeKey | null = null) {
+      admit(unit, name, key);
       const row = find(name);
       const { activeRooms, activeParticipants, cpuPercent, memoryPercent, networkInBps, networkOutBps } = heartbeat;
       const figures = {
@@ -139,7 +145,8 @@ export function createFleet({ bus, db, config, now, metrics }: Runtime, { livesA
         status: statusOf(row, timeoutSeconds, now()),
         capacity: row.capacity,
         rooms: Math.max(row.activeRooms ?? 0, placedOn(row.name)),
-        participants: row.activeParticipants,
+        // A node that claims to be empty is believed only as far as we have placed nothing there.
+        participants: Math.max(row.activeParticipants ?? 0, placedOn(row.name)),
         cpuPercent: row.cpuPercent,
         memoryPercent: row.memoryPercent,
       })),

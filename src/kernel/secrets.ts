@@ -17,6 +17,7 @@ type KeyPurpose =
   | "refresh-token"
   | "webhook-secret"
   | "turn"
+  | "node-key"
   | "livekit-secret"
   | "vapid"
   | "erasure"

@@ -31,6 +31,7 @@ const REQUEST_TIMEOUT_MS = 5_000;
 
 const REFUSALS: Record<number, string> = {
   401: "the control plane refuses the secret",
+  403: "the secret is that of another media node, or this one has a secret of its own",
   409: "another media node of this name is alive",
 };
 
@@ -78,7 +79,7 @@ export function startAgent(deps: AgentDeps): Agent {
         status = await call("POST", "register", registration);
         if (status < 300) status = await beat();
       }
-      refused = status === 401 || status === 409;
+      refused = status === 401 || status === 403 || status === 409;
       settle(status < 300 ? null : (REFUSALS[status] ?? `the control plane answers ${status}`));
     } catch (error) {
       refused = false;

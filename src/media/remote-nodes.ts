@@ -14,19 +14,28 @@ type RemoteNodes = {
   stop(): Promise<void>;
 };
 
-type RemoteNodesDeps = { fleet: FleetService; nodes: MediaNodes; secret: string; clientBehind: ClientBehind | null; term?: number };
+type RemoteNodesDeps = {
+  fleet: FleetService;
+  nodes: MediaNodes;
+  /** What to show the node of that name; null: it is not to be called. */
+  secretFor: (serverName: string) => string | null;
+  clientBehind: ClientBehind | null;
+  term?: number;
+};
 
 /** A node silent for longer is dialled no more, until it reports again. */
 const FORGET_AFTER_MS = 10 * 60_000;
+/** A node whose secret was revoked, by another process too, is hung up on. */
+const REVOKED_WITHIN_MS = 5_000;
 /** How long a start waits for nodes that may hold calls from before it. */
 const SETTLE_MS = 3_000;
 
 /** Keeps a connection to every registered node that lives outside this process. */
 export function connectRemoteNodes(
   { bus, config, log, now, timers }: Runtime,
-  { fleet, nodes, secret, clientBehind, term = 0 }: RemoteNodesDeps,
+  { fleet, nodes, secretFor, clientBehind, term = 0 }: RemoteNodesDeps,
 ): RemoteNodes {
-  const links = new Map<string, { internalUrl: string; media: RemoteMedia }>();
+  const links = new Map<string, { internalUrl: string; secret: string; media: RemoteMedia }>();
   const placesListeners: ((places: MediaPlaces[]) => void)[] = [];
 
   function tellPlaces(): void {
@@ -44,18 +53,20 @@ export function connectRemoteNodes(
   function ensure(serverName: string, internalUrl: string): void {
     if (serverName === config.SFU_NODE_NAME) return;
     const known = links.get(serverName);
-    if (known?.internalUrl === internalUrl) return;
+    const secret = secretFor(serverName);
+    if (known && known.internalUrl === internalUrl && known.secret === secret) return;
     if (known) {
       known.media.abandon();
       drop(serverName);
     }
+    if (secret === null) return;
     if (!URL.canParse(internalUrl)) {
       log.warn({ serverName }, "media node has an internalUrl that is none");
       return;
     }
     const told = { onPlaces: tellPlaces, ...(clientBehind ? { clientBehind } : {}) };
     const media = new RemoteMedia({ serverName, internalUrl, secret, term, timers, log, ...told });
-    links.set(serverName, { internalUrl, media });
+    links.set(serverName, { internalUrl, secret, media });
     nodes.add(serverName, media, internalUrl);
   }
 
@@ -72,6 +83,10 @@ export function connectRemoteNodes(
     for (const [name, { media }] of links) if (!recent.has(name) && !media.remote.connected) drop(name);
   });
 
+  const cancelRevoking = every({ timers, log }, REVOKED_WITHIN_MS, () => {
+    for (const [name, { internalUrl }] of links) ensure(name, internalUrl);
+  });
+
   const reached = Promise.all([...links.values()].map(({ media }) => media.settled));
   return {
     settled: Promise.race([reached, Bun.sleep(SETTLE_MS)]).then(() => {}),
@@ -81,6 +96,7 @@ export function connectRemoteNodes(
     },
     async stop() {
       cancelForgetting();
+      cancelRevoking();
       for (const serverName of [...links.keys()]) drop(serverName);
     },
   };

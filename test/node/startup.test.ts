@@ -136,3 +136,22 @@ test("[11] a server reaches a node by https when it is told whom to trust", asyn
   const url = /reaches this node at (https:\S+)/.exec(out)?.[1] ?? "";
   await until(async () => (await fetch(`${url}/readyz`, { tls: { rejectUnauthorized: false } })).status === 200);
 }, 30_000);
+
+test("[11] a node comes with a secret of its own, is called with it, and is hung up on when that is revoked", async () => {
+  const dataDir = join(work, "keyed");
+  const control = await spawned(["serve", ...FREE, "--data-dir", dataDir], { env });
+  const keys = (...args: string[]) => stoa(["node-keys", ...args, "--data-dir", dataDir]);
+  const { publicId, secret } = JSON.parse((await keys("create", "keyed", "--json")).out);
+  const other = await stoa(node("other", "--control-plane", control.url), { env: { SFU_REGISTRATION_SECRET: secret } });
+  expect([other.code, other.err.includes("that of another media node")]).toEqual([1, true]);
+
+  const own = { SFU_REGISTRATION_SECRET: secret };
+  const { out } = await spawned(node("keyed", "--control-plane", control.url), { env: own });
+  const url = /reaches this node at (\S+)/.exec(out)?.[1] ?? "";
+  const ready = async () => (await fetch(`${url}/readyz`)).status;
+  // Both ways: it is registered, and the server has shown it the same secret.
+  await until(async () => (await ready()) === 200);
+  expect((await keys("list")).out).toContain("keyed");
+  expect((await keys("revoke", publicId)).out).toBe(`Revoked ${publicId}.\n`);
+  await until(async () => (await ready()) === 503);
+}, 90_000);

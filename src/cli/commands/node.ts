@@ -72,7 +72,7 @@ function required({ CONTROL_PLANE, SFU_REGISTRATION_SECRET }: Config): { control
   }
   if (SFU_REGISTRATION_SECRET === undefined) {
     throw new CommandFailure(
-      "SFU_REGISTRATION_SECRET is not set. Use the server's: its variable, or the file sfu-secret in its DATA_DIR.",
+      "SFU_REGISTRATION_SECRET is not set. Make one for this node with `stoa node-keys create NAME` on the server, or use the server's own: its variable, or the file sfu-secret in its DATA_DIR.",
       true,
     );
   }

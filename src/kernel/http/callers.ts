@@ -58,7 +58,11 @@ export type RtcTokenCaller = {
   expiresAt: number;
 };
 
-export type NodeCaller = { kind: "node" };
+/** A secret of one media node, and the only name it may come under. */
+export type NodeKey = { publicId: string; name: string };
+
+/** `key` is null for the secret that all nodes may share. */
+export type NodeCaller = { kind: "node"; key: NodeKey | null };
 
 export type Caller = ApiKeyCaller | SessionCaller | ChatTokenCaller | RtcTokenCaller | NodeCaller;
 

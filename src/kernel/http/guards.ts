@@ -2,7 +2,6 @@ import { Elysia } from "elysia";
 import { ENVIRONMENTS, type Environment, type ProjectRole } from "../../protocol/enums.ts";
 import { ApiError, type ErrorCode, invalid } from "../../protocol/errors.ts";
 import { PERMISSIONS, type Permission } from "../../protocol/permissions.ts";
-import { sameSecret } from "../secrets.ts";
 import type { ApiKeyCaller, ChatTokenCaller, NodeCaller, RtcTokenCaller, SessionCaller } from "./callers.ts";
 import { type OriginPolicy, originAllowed, originRefused } from "./origins.ts";
 import type { RequestInfo } from "./request-info.ts";
@@ -17,7 +16,8 @@ export type Verifiers = {
   rtcToken(token: string): Promise<RtcTokenCaller>;
   /** Also one that is over, to end what it began. */
   rtcTokenAnyAge(token: string): Promise<RtcTokenCaller>;
-  sfuSecret: string;
+  /** The secret that media nodes share, or one of a single node. */
+  node(secret: string): NodeCaller;
   originPolicy(projectId: string): OriginPolicy;
   /** Role of a user in a project; null for a stranger, to whom the project does not exist. */
   roleIn(projectId: string, userId: string): ProjectRole | null;
@@ -129,8 +129,7 @@ export function createGuards(deps: GuardDeps) {
     node: new Elysia({ name: "guard:node" }).derive(
       { as: "scoped" },
       takes(["sfuSecret"], ({ request }) => {
-        if (!sameSecret(bearer(request), deps.sfuSecret)) throw new ApiError("SVC_AUTH_ERROR");
-        const caller: NodeCaller = { kind: "node" };
+        const caller = deps.node(bearer(request));
         return { caller, info: infoOf(request) };
       }),
     ),

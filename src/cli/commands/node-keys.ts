@@ -1,0 +1,56 @@
+import { Command } from "commander";
+import { addConfigOptions, configFrom } from "../config-options.ts";
+import { CommandFailure } from "../failure.ts";
+import { table } from "../table.ts";
+
+export function nodeKeysCommand(argv: readonly string[]): Command {
+  const create = new Command("create")
+    .description("make a secret for one media node; it is printed once and cannot be shown again")
+    .argument("<name>", "the node's name, its SFU_NODE_NAME")
+    .option("--json", "print the secret and its record as JSON")
+    .action(async (name: string, options) => {
+      const { config } = configFrom(options);
+      const { withServices } = await import("../data.ts");
+      await withServices(config, async ({ nodeKeys }, { write }) => {
+        const made = await write((unit) => nodeKeys.create(unit, name)).catch((error: Error) => {
+          throw new CommandFailure(`${name} cannot be the name of a media node: ${error.message}`, true);
+        });
+        console.log(options.json ? JSON.stringify(made) : made.secret);
+      });
+    });
+
+  const list = new Command("list")
+    .description("list the secrets of media nodes, without the secrets")
+    .option("--json", "as a JSON array")
+    .action(async (options) => {
+      const { config } = configFrom(options);
+      const { withServices } = await import("../data.ts");
+      await withServices(config, async ({ nodeKeys }) => {
+        const keys = nodeKeys.list();
+        const rows = keys.map(({ publicId, name, status, lastUsedAt }) => [
+          ...[publicId, name, status.toLowerCase(), lastUsedAt ?? "never used"],
+        ]);
+        console.log(options.json ? JSON.stringify(keys) : table(["KEY", "NODE", "STATUS", "LAST USED"], rows));
+      });
+    });
+
+  const revoke = new Command("revoke")
+    .description("revoke the secret of a media node; a running server hangs up on it within seconds")
+    .argument("<key>", "as `node-keys list` shows it")
+    .action(async (key: string, options) => {
+      const { config } = configFrom(options);
+      const { withServices } = await import("../data.ts");
+      await withServices(config, async ({ nodeKeys }, { write }) => {
+        const revoked = await write((unit) => nodeKeys.revoke(unit, key)).catch(() => {
+          throw new CommandFailure(`there is no secret ${key}. \`stoa node-keys list\` shows them.`, true);
+        });
+        console.log(revoked ? `Revoked ${key}.` : `${key} was revoked already.`);
+      });
+    });
+
+  return new Command("node-keys")
+    .description("secrets of single media nodes")
+    .addCommand(addConfigOptions(create, argv, ["DATA_DIR"]))
+    .addCommand(addConfigOptions(list, argv, ["DATA_DIR"]))
+    .addCommand(addConfigOptions(revoke, argv, ["DATA_DIR"]));
+}
