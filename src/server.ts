@@ -120,8 +120,6 @@ export async function start(config: Config, options: StartOptions = {}): Promise
   lifecycle.started("media", media.close);
   const secretFor = (name: string) => services.nodeKeys.secretFor(name, sfuSecret);
   const clientBehind = plan && clientsBehindRelay(plan.tables.outer);
-  const secretFor = (name: string) => services.nodeKeys.secretFor(name, sfuSecret);
-  const clientBehind = plan && clientsBehindRelay(plan.tables.outer);
   const remoteNodes = connectRemoteNodes(runtime, {
     fleet: services.fleet,
     nodes,

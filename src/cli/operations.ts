@@ -18,6 +18,9 @@ type Inputs = {
   "keys list": { project?: string };
   "keys revoke": { key: string };
   "keys secret": { key: string };
+  "node-keys create": { name: string };
+  "node-keys list": object;
+  "node-keys revoke": { key: string };
 };
 
 const OPERATIONS = {
@@ -42,6 +45,11 @@ const OPERATIONS = {
     const { id, projectId } = findKey(services, key);
     return write((unit) => services.apiKeys.showSigningSecret(unit, projectId, id));
   },
+  "node-keys create": ({ nodeKeys }: Services, { write }: Runtime, { name }: Inputs["node-keys create"]) =>
+    write((unit) => nodeKeys.create(unit, name)),
+  "node-keys list": async ({ nodeKeys }: Services) => nodeKeys.list(),
+  "node-keys revoke": ({ nodeKeys }: Services, { write }: Runtime, { key }: Inputs["node-keys revoke"]) =>
+    write((unit) => ({ revoked: nodeKeys.revoke(unit, key) })),
 };
 
 export type OperationName = keyof typeof OPERATIONS;

@@ -1,6 +1,5 @@
 import { Command } from "commander";
 import { addConfigOptions, configFrom } from "../config-options.ts";
-import { CommandFailure } from "../failure.ts";
 import { table } from "../table.ts";
 
 export function nodeKeysCommand(argv: readonly string[]): Command {
@@ -10,13 +9,9 @@ export function nodeKeysCommand(argv: readonly string[]): Command {
     .option("--json", "print the secret and its record as JSON")
     .action(async (name: string, options) => {
       const { config } = configFrom(options);
-      const { withServices } = await import("../data.ts");
-      await withServices(config, async ({ nodeKeys }, { write }) => {
-        const made = await write((unit) => nodeKeys.create(unit, name)).catch((error: Error) => {
-          throw new CommandFailure(`${name} cannot be the name of a media node: ${error.message}`, true);
-        });
-        console.log(options.json ? JSON.stringify(made) : made.secret);
-      });
+      const { operate } = await import("../data.ts");
+      const made = await operate(config, "node-keys create", { name });
+      console.log(options.json ? JSON.stringify(made) : made.secret);
     });
 
   const list = new Command("list")
@@ -24,14 +19,12 @@ export function nodeKeysCommand(argv: readonly string[]): Command {
     .option("--json", "as a JSON array")
     .action(async (options) => {
       const { config } = configFrom(options);
-      const { withServices } = await import("../data.ts");
-      await withServices(config, async ({ nodeKeys }) => {
-        const keys = nodeKeys.list();
-        const rows = keys.map(({ publicId, name, status, lastUsedAt }) => [
-          ...[publicId, name, status.toLowerCase(), lastUsedAt ?? "never used"],
-        ]);
-        console.log(options.json ? JSON.stringify(keys) : table(["KEY", "NODE", "STATUS", "LAST USED"], rows));
-      });
+      const { operate } = await import("../data.ts");
+      const keys = await operate(config, "node-keys list", {});
+      const rows = keys.map(({ publicId, name, status, lastUsedAt }) => [
+        ...[publicId, name, status.toLowerCase(), lastUsedAt ?? "never used"],
+      ]);
+      console.log(options.json ? JSON.stringify(keys) : table(["KEY", "NODE", "STATUS", "LAST USED"], rows));
     });
 
   const revoke = new Command("revoke")
@@ -39,13 +32,9 @@ export function nodeKeysCommand(argv: readonly string[]): Command {
     .argument("<key>", "as `node-keys list` shows it")
     .action(async (key: string, options) => {
       const { config } = configFrom(options);
-      const { withServices } = await import("../data.ts");
-      await withServices(config, async ({ nodeKeys }, { write }) => {
-        const revoked = await write((unit) => nodeKeys.revoke(unit, key)).catch(() => {
-          throw new CommandFailure(`there is no secret ${key}. \`stoa node-keys list\` shows them.`, true);
-        });
-        console.log(revoked ? `Revoked ${key}.` : `${key} was revoked already.`);
-      });
+      const { operate } = await import("../data.ts");
+      const { revoked } = await operate(config, "node-keys revoke", { key });
+      console.log(revoked ? `Revoked ${key}.` : `${key} was revoked already.`);
     });
 
   return new Command("node-keys")
