@@ -19,7 +19,6 @@ declare global {
     seat(element: HTMLVideoElement): void;
     seats: { bytes: number; states: string[]; left: string[] };
     watched(): Promise<Seen>;
-    connection: RTCPeerConnection;
   }
 }
 

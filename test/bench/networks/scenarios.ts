@@ -12,8 +12,6 @@ export type Scenario = {
   changes?: { atSeconds: number; down?: Condition; up?: Condition; move?: true; trouble?: "begins" | "ends" }[];
   seconds: number;
   goals: { queue?: boolean; share?: boolean; freezes?: boolean; fairness?: boolean };
-  /** Also measured with a server that takes no notice of the link. */
-  isBeside?: boolean;
 };
 
 export type Outcome = {
@@ -43,14 +41,12 @@ export const SCENARIOS: readonly Scenario[] = [
     down: { rateKbit: 300, bufferMs: 1_000, delayMs: 20 },
     seconds: 30,
     goals: { queue: true, share: true },
-    isBeside: true,
   },
   {
     name: "1 Mbit/s, buffer of 200 ms",
     down: { rateKbit: 1_000, bufferMs: 200, delayMs: 20 },
     seconds: 30,
     goals: { queue: true, share: true, freezes: true },
-    isBeside: true,
   },
   {
     name: "5 % loss",
@@ -76,7 +72,6 @@ export const SCENARIOS: readonly Scenario[] = [
     viewers: 2,
     seconds: 35,
     goals: { queue: true, share: true, freezes: true, fairness: true },
-    isBeside: true,
   },
   {
     name: "another address",
