@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from "bun:test";
+import { typescriptPath } from "../../src/sfu/forwarding/packet-path.ts";
 import type { ParticipantHost } from "../../src/sfu/room/host.ts";
 import { Room } from "../../src/sfu/room/room.ts";
 import type { DataChannel } from "../../src/sfu/transport/werift-hooks.ts";
@@ -22,7 +23,7 @@ describe("data of one sender to many", () => {
         if (event.type !== "data" || !event.from || !event.recipients) return;
         deliveries.set(event.from, (deliveries.get(event.from) ?? 0) + event.recipients.length);
       },
-      udp: { repairs: {} },
+      udp: { repairs: {}, path: typescriptPath },
     } as unknown as ParticipantHost;
     room = new Room(host, { roomId: "room", audibleVoices: 2 });
     for (let i = 0; i < 16; i += 1) {

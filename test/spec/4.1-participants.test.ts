@@ -33,6 +33,9 @@ describe("[4.1] GET /v1/rooms/{id}/participants", () => {
     const [ada, bob] = await list(path);
     expect(ada).toEqual({
       identity: "ada",
+      name: null,
+      kind: "standard",
+      attributes: {},
       connectionId: "mine",
       state: "CONNECTED",
       permissions: expect.objectContaining({ publish: true }),

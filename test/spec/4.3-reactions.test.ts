@@ -114,6 +114,7 @@ test("[4.3] reading: the position moves forward only; unread counts others' mess
     lastReadSeq: null,
     lastReadAt: null,
     unreadCount: 0,
+    mentionCount: 0,
   });
   const [m1, m2, m3] = [await post("1"), await post("2"), await post("3")];
   await post("mine", alice);
@@ -125,7 +126,7 @@ test("[4.3] reading: the position moves forward only; unread counts others' mess
   const at = new Date(chat.clock.now()).toISOString();
   expect([marked.status, marked.body]).toEqual([
     200,
-    { userId: "alice", lastReadMessageId: m2.id, lastReadSeq: m2.seq, lastReadAt: at, unreadCount: 1 },
+    { userId: "alice", lastReadMessageId: m2.id, lastReadSeq: m2.seq, lastReadAt: at, unreadCount: 1, mentionCount: 0 },
   ]);
   // Backward: nothing moves.
   expect((await ask(alice, "POST", `/v1/chat/messages/${m1.id}/read`)).body).toEqual(marked.body);
@@ -167,9 +168,10 @@ test("[chat] unread in total and by conversation, for a user and for a server th
     const expected = {
       userId: "alice",
       total: 3,
+      mentions: 0,
       conversations: [
-        { conversationId: b.id, unreadCount: 1 },
-        { conversationId: a.id, unreadCount: 2 },
+        { conversationId: b.id, unreadCount: 1, mentionCount: 0 },
+        { conversationId: a.id, unreadCount: 2, mentionCount: 0 },
       ],
     };
     expect((await fresh.ask(await fresh.token("alice"), "GET", "/v1/chat/unread")).body).toEqual(expected);
