@@ -45,10 +45,17 @@ export async function run(
   env: Record<string, string | undefined>,
 ): Promise<{ code: number; output: string }> {
   const child = Bun.spawn([...command], { cwd, stdout: "pipe", stderr: "pipe", env });
-  const [code, out, err] = await Promise.all([
-    child.exited,
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ]);
-  return { code, output: `${out}${err}` };
+  const said: string[] = [];
+  const read = Promise.all([child.stdout, child.stderr].map((stream) => gather(stream, said)));
+  const code = await child.exited;
+  // A process that a test forgot holds the pipe open for as long as it lives: what is said by now is all.
+  await Promise.race([read, Bun.sleep(PIPE_GRACE_MS)]);
+  return { code, output: said.join("") };
+}
+
+const PIPE_GRACE_MS = 5_000;
+
+async function gather(stream: ReadableStream<Uint8Array>, into: string[]): Promise<void> {
+  const decoder = new TextDecoder();
+  for await (const chunk of stream) into.push(decoder.decode(chunk, { stream: true }));
 }

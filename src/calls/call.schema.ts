@@ -1,6 +1,7 @@
 import { t } from "elysia";
 import { NullableTimestamp, nullable, oneOf, Timestamp } from "../kernel/http/schema.ts";
-import { CALL_STATUSES, CallVerdict, QUALITIES } from "../protocol/room-records.ts";
+import { CALL_STATUSES } from "../protocol/enums.ts";
+import { CallVerdict, QUALITIES } from "../protocol/room-records.ts";
 
 export const CallStatus = oneOf(CALL_STATUSES);
 

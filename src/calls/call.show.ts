@@ -1,5 +1,6 @@
 import { iso } from "../kernel/clock.ts";
-import type { CallStatus, CallVerdict } from "../protocol/room-records.ts";
+import type { CallStatus } from "../protocol/enums.ts";
+import type { CallVerdict } from "../protocol/room-records.ts";
 import type { CallParticipantRow, CallRow } from "./call.table.ts";
 
 /** `minutes`: what its participants used, together. */

@@ -2,7 +2,8 @@ import type { Database } from "bun:sqlite";
 import { changing, columnsOf, inserter, reading } from "../kernel/db/statements.ts";
 import type { Unit } from "../kernel/db/writer.ts";
 import type { Tenant } from "../kernel/tenant.ts";
-import type { CallStatus, Quality } from "../protocol/room-records.ts";
+import type { CallStatus } from "../protocol/enums.ts";
+import type { Quality } from "../protocol/room-records.ts";
 import { type CallParticipantRow, type CallRow, callParticipants, calls } from "./call.table.ts";
 
 export type CallFilter = Tenant & { roomId?: string; status?: CallStatus; connectionId?: string };

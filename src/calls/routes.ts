@@ -5,7 +5,7 @@ import { documented } from "../kernel/http/reference/docs.ts";
 import { EnvironmentQuery } from "../kernel/http/schema.ts";
 import { type PageAsked, page, pageQuery } from "../kernel/http/serving/pages.ts";
 import type { Tenant } from "../kernel/tenant.ts";
-import type { CallStatus as Status } from "../protocol/room-records.ts";
+import type { CallStatus as Status } from "../protocol/enums.ts";
 import { Call, CallDetail, CallStatus, CallTimelineEntry } from "./call.schema.ts";
 import type { CallRow } from "./call.table.ts";
 import type { Calls } from "./calls.ts";

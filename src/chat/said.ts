@@ -8,13 +8,14 @@ export type Said = { messageId: string; senderId: string | null; text: string | 
 /** As many as a timeline can show: what was said after that is in the conversation. */
 const MOST = 10_000;
 
-/** What was said beside a room in a span of time, in order; nothing where no conversation is attached to it. */
+/** What was said beside a room in a span of time, in order, without notes of events; nothing where no conversation is attached to it. */
 export function saidBeside(deps: { conversations: ConversationStore; messages: MessageStore }) {
   return (tenant: Tenant, roomId: string, from: number, to: number): Said[] => {
     const conversation = deps.conversations.resolve(tenant, roomId);
     if (!conversation) return [];
     return deps.messages
       .sentBetween(conversation, from, to, MOST)
+      .filter(({ type }) => type !== "event")
       .map(({ publicId, senderId, text, createdAt }) => ({ messageId: publicId, senderId, text, at: createdAt }));
   };
 }

@@ -8,6 +8,12 @@ export type ProjectRole = (typeof PROJECT_ROLES)[number];
 export const RTC_SERVER_STATUSES = ["HEALTHY", "DRAINING", "UNHEALTHY"] as const;
 export type RtcServerStatus = (typeof RTC_SERVER_STATUSES)[number];
 
+export const CALL_STATUSES = ["LIVE", "ENDED"] as const;
+export type CallStatus = (typeof CALL_STATUSES)[number];
+
+export const RECORDING_STATUSES = ["RECORDING", "READY", "FAILED", "INTERRUPTED"] as const;
+export type RecordingStatus = (typeof RECORDING_STATUSES)[number];
+
 export const CHAT_SCOPES = ["chat:read", "chat:send", "chat:moderate", "chat:manage"] as const;
 export type ChatScope = (typeof CHAT_SCOPES)[number];
 

@@ -1,9 +1,7 @@
 /** Records of recordings, as the API, its webhooks and the replay page know them. */
 import { type Static, Type } from "@sinclair/typebox";
+import { RECORDING_STATUSES } from "./enums.ts";
 import { literals } from "./literals.ts";
-
-export const RECORDING_STATUSES = ["RECORDING", "READY", "FAILED", "INTERRUPTED"] as const;
-export type RecordingStatus = (typeof RECORDING_STATUSES)[number];
 
 const Text = Type.String();
 const Whole = Type.Integer();

@@ -106,9 +106,6 @@ export const Speaker = Type.Object({
 });
 export type Speaker = Static<typeof Speaker>;
 
-export const CALL_STATUSES = ["LIVE", "ENDED"] as const;
-export type CallStatus = (typeof CALL_STATUSES)[number];
-
 /** Why somebody's call was bad; `none` without evidence. */
 export const VERDICT_CAUSES = [
   "none",

@@ -1,9 +1,9 @@
 import type { Unit } from "../kernel/db/writer.ts";
 import type { RtcConnectionFact } from "../kernel/facts.ts";
 import type { MediaNodes } from "../media/nodes.ts";
+import type { RecordingStatus } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { MediaEvent, RecordedFile } from "../protocol/media-node.ts";
-import type { RecordingStatus } from "../protocol/recordings.ts";
 import type { RoomService } from "../rooms/room.service.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Hls } from "./hls/hls.ts";

@@ -3,7 +3,7 @@ import type { Db } from "../kernel/db/open.ts";
 import { reading, run } from "../kernel/db/statements.ts";
 import type { Unit } from "../kernel/db/writer.ts";
 import type { Tenant } from "../kernel/tenant.ts";
-import type { RecordingStatus } from "../protocol/recordings.ts";
+import type { RecordingStatus } from "../protocol/enums.ts";
 import {
   type RecordingEventRow,
   type RecordingFileRow,

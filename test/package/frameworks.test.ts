@@ -53,9 +53,9 @@ async function done(folder: string, command: string[]): Promise<void> {
   if ((await child.exited) !== 0) throw new Error(`${command.join(" ")}:\n${out}${err}`);
 }
 
-/** Starts a server of theirs; the answer is its address, as it says it. */
+/** Starts a server of theirs, by itself and not through a shell that would outlive it; answers its address, as it says it. */
 async function served(folder: string, command: string[]): Promise<string> {
-  const child = Bun.spawn(command, { cwd: folder, env: settings(), stdout: "pipe", stderr: "inherit" });
+  const child = Bun.spawn(command, { cwd: folder, env: settings(), stdout: "pipe", stderr: "ignore" });
   children.push(child);
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   // Read to its end: who writes to a pipe that nobody reads is ended by it.
@@ -194,7 +194,7 @@ export default async function Page({ searchParams }: { searchParams: Promise<{ u
     ],
   );
   await done(folder, ["npx", "--no-install", "next", "build"]);
-  const site = await served(folder, ["npx", "--no-install", "next", "start", "--port", "0"]);
+  const site = await served(folder, ["node", "node_modules/next/dist/bin/next", "start", "--port", "0"]);
   const headers = { "content-type": "application/json", "x-user": "anna" };
   const minted = await fetch(`${site}/api/join`, { method: "POST", headers, body: '{"room":"next"}' });
   expect([minted.status, Object.keys(await minted.json())]).toEqual([200, ["rtc", "chat", "conversationId"]]);

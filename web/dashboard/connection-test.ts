@@ -1,6 +1,7 @@
 import type { Room, RoomStats } from "../sdk/index.ts";
 import { ADVICE } from "./connection-advice.ts";
 import { durationText } from "./parts/time.tsx";
+import { roomClient } from "./room-client.ts";
 
 export const STEPS = {
   socket: "WebSocket to the server",
@@ -59,7 +60,7 @@ export async function testConnection({ admit, relayOnly, onResults }: TestDeps):
   }
 
   async function enter(identity: string): Promise<Room> {
-    const [{ connect }, admission] = await Promise.all([import("./room-client.ts"), admit(identity)]);
+    const [{ connect }, admission] = await Promise.all([roomClient(), admit(identity)]);
     const { endpoint, token, iceServers } = admission;
     hasRelay = iceServers.some(({ urls }) => urls.some((url) => url.startsWith("turn")));
     const room = await connect(endpoint, token, { relayOnly });

@@ -27,7 +27,7 @@ describe("[8] the overview", () => {
     expect(await joins.getAttribute("aria-label")).toMatch(/Joined: now \d+, at most [1-9]/);
     await page.getByRole("radio", { name: "24h" }).click();
     await page.waitForFunction(() => new URL(location.href).searchParams.get("range") === "24h");
-    await page.getByRole("link", { name: /^Join success 9\d % 1\d\d connections/ }).waitFor();
+    await page.getByRole("link", { name: /^Join success 9\d % 2\d\d connections/ }).waitFor();
     const days = page.locator("figure").filter({ hasText: "Participant-minutes by day" });
     await days.locator(".u-over").hover();
     await days.getByText(/^Minutes [1-9]\d*$/).waitFor();
@@ -85,7 +85,7 @@ describe("[8] connections and errors", () => {
     await loaded(page);
     expect(await page.locator(".mishap").count()).toBe(1);
     await page.getByRole("button", { name: "Only ICE error ×" }).click();
-    await page.waitForFunction(() => document.querySelectorAll(".mishap").length === 4);
+    await page.waitForFunction(() => document.querySelectorAll(".mishap").length === 5);
   }, 60_000);
 });
 

@@ -1,4 +1,4 @@
-import { CALL_STATUSES, type CallStatus } from "../../../src/protocol/room-records.ts";
+import { CALL_STATUSES, type CallStatus } from "../../../src/protocol/enums.ts";
 import { useFilter } from "../address.ts";
 import { askPage } from "../api.ts";
 import { useList } from "../live.ts";

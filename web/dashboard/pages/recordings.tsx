@@ -1,4 +1,4 @@
-import { RECORDING_STATUSES, type RecordingStatus } from "../../../src/protocol/recordings.ts";
+import { RECORDING_STATUSES, type RecordingStatus } from "../../../src/protocol/enums.ts";
 import { useFilter } from "../address.ts";
 import { askPage } from "../api.ts";
 import { useList } from "../live.ts";

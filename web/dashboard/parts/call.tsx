@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { SHOWN_ROOM_EVENTS } from "../../room-events.ts";
 import type { Room } from "../../sdk/index.ts";
+import { roomClient } from "../room-client.ts";
 import { bitsText } from "./numbers.ts";
 import { RecordingDot } from "./recording-dot.tsx";
 import { Badge } from "./states.tsx";
@@ -30,7 +31,7 @@ export function Call({ title, admit, publish, onLeft }: CallProps) {
   useEffect(() => {
     const scene = { gone: false, room: null as Room | null };
     const enter = async () => {
-      const [{ connect }, { endpoint, token }] = await Promise.all([import("../room-client.ts"), admit()]);
+      const [{ connect }, { endpoint, token }] = await Promise.all([roomClient(), admit()]);
       const joined = await connect(endpoint, token);
       scene.room = joined;
       if (scene.gone) return joined.close();
