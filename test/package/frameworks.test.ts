@@ -40,8 +40,7 @@ async function project(files: Record<string, string>, packages: string[]): Promi
 }
 
 const settings = () => ({
-  PATH: process.env.PATH,
-  HOME: process.env.HOME,
+  ...process.env,
   STOA_URL: server.url,
   STOA_API_KEY: server.apiKey,
   NEXT_TELEMETRY_DISABLED: "1",
