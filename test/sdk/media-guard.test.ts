@@ -138,3 +138,28 @@ describe("[14] connected, but silent", () => {
     expect([page.left(), jest.getTimerCount()]).toEqual([0, 0]);
   });
 });
+
+describe("[14] disconnected, as a browser says after one lost check", () => {
+  const disconnected = () => {
+    const of = guarded();
+    of.now().pc.connectionState = "disconnected";
+    of.guard.stateChanged("disconnected");
+    return of;
+  };
+
+  test("with packets still arriving nothing is done about it, for as long as they do", async () => {
+    const of = disconnected();
+    await pass(of, 9, { received: 20 });
+    expect([...new Set(of.said)]).toEqual(["stopped", "flows"]);
+    await pass(of, 4, { sent: 20 });
+    expect(of.said.slice(-2)).toEqual(["ice-restart", "offer"]);
+  });
+
+  test("without any, ICE is restarted after two seconds", async () => {
+    const of = disconnected();
+    await pass(of, 1.5, { sent: 20 });
+    expect(of.said).toEqual(["stopped"]);
+    await pass(of, 1, { sent: 20 });
+    expect(of.said).toEqual(["stopped", "ice-restart", "offer"]);
+  });
+});

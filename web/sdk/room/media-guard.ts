@@ -82,7 +82,7 @@ export class MediaGuard {
         break;
       case "disconnected":
         this.#deps.onFlow(false);
-        this.#later(PATIENCE_MS);
+        this.#doubt();
         break;
       case "failed":
         this.#deps.onFlow(false);
@@ -149,6 +149,26 @@ export class MediaGuard {
     if (this.#silent >= SILENT_READINGS) this.stalled("meter");
     if (this.#flowing > 0) this.flows("meter");
     if (this.#flowing >= FLOWING_READINGS && this.#stalledBy === null) this.#tried = 0;
+  }
+
+  /**
+   * One lost check is enough for Firefox to say `disconnected`, and it stays there until the next one, seconds later. As
+   * long as packets arrive there is nothing to mend, and every remedy would be the interruption itself.
+   */
+  #doubt(): void {
+    const transport = this.#transport;
+    if (!transport) return;
+    const meter = new FlowMeter();
+    const before = meter.read(transport.pc);
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(async () => {
+      await before;
+      const flow = await meter.read(transport.pc);
+      if (this.#transport !== transport || transport.pc.connectionState !== "disconnected") return;
+      if (flow !== "flows" || this.#stalledBy !== null) return this.check();
+      this.#deps.onFlow(true);
+      this.#doubt();
+    }, PATIENCE_MS);
   }
 
   #isFine({ pc }: Transport): boolean {
