@@ -40,7 +40,7 @@ test("the voice log writes into the chat who spoke and for how long", async () =
   await anna.publishAudio(sentence());
   let said: string | null | undefined;
   while (!said) {
-    said = (await stoa.messages.history("meeting")).data[0]?.text;
+    said = (await stoa.messages.history("meeting")).data.find(({ type }) => type === "text")?.text;
     await Bun.sleep(50);
   }
   expect(said).toMatch(/^anna spoke for (0\.[6-9]|1\.[0-3]) s$/);

@@ -16,6 +16,8 @@ function leastRole(method: string, path: string): ProjectRole {
   if (resource === "audit-logs" || resource === "people") return "ADMIN";
   // A recording is seen by all, and heard by those who may make one.
   if (path.endsWith("/download-url")) return "DEVELOPER";
+  // What signs tokens, and what was reported with its words, is for those who work with it.
+  if (path.endsWith("/signing-secret") || /^\/chat\/(reports|word-list)/.test(path)) return "DEVELOPER";
   if (method === "GET") return "VIEWER";
   if (["rooms", "live-streams", "api-keys", "webhooks", "recordings", "connections"].includes(resource))
     return "DEVELOPER";

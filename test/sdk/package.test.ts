@@ -81,6 +81,7 @@ test("nothing of the inside is offered", () => {
     "LocalTrack",
     "RemoteParticipant",
     "RemoteTrack",
+    "Ring",
     "Room",
     "StoaError",
   ]);
