@@ -7,8 +7,8 @@ const PART_SECONDS = 0.5;
 /** Three parts: what a player keeps between itself and the newest one. */
 const HOLD_BACK_SECONDS = 1.5;
 const SKIP_SECONDS = 6 * TARGET_SECONDS;
-/** Parts are listed of segments that a player at the edge may still be in. */
-const LISTED_PARTS_SEGMENTS = 3;
+/** Parts are listed for three target durations, as players may count on; segments are of two seconds. */
+const LISTED_PARTS_SEGMENTS = 10;
 
 export type Part = { durationMs: number; independent: boolean };
 export type Segment = {

@@ -4,7 +4,7 @@ import type { RecordedPart } from "../../protocol/media-node.ts";
 import type { RenditionInfo, Segment } from "./playlist.ts";
 
 /** Segments whose parts are kept in memory: whoever watches at the edge costs no disk. */
-const IN_MEMORY = 4;
+const IN_MEMORY = 11;
 
 type StoredPart = { durationMs: number; independent: boolean; bytes: Uint8Array<ArrayBuffer> | null };
 type StoredSegment = Omit<Segment, "parts"> & { parts: StoredPart[]; position: number; length: number };

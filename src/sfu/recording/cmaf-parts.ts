@@ -8,7 +8,7 @@ import { fragment, type Sample } from "./mp4-file.ts";
 
 /** A part is at most a picture longer, and then still within the half second that players are told. */
 const PART_MS = 450;
-const SEGMENT_MS = 3_900;
+const SEGMENT_MS = 1_900;
 /** Players begin only once there is a whole segment: the first is short. */
 const FIRST_SEGMENT_MS = 900;
 /** A longer silence is one: what comes after it begins anew instead of standing still. */
