@@ -115,6 +115,7 @@ function play(path: PacketPath, codec: MediaCodec, story: readonly Step[], toget
     highest: 65_500 + i,
     ring: new PacketRing(),
     audience: new Audience(),
+    seen: new Set<number>(),
   }));
   let nowMs = 1_000;
   const view = new RtpView();
@@ -125,6 +126,9 @@ function play(path: PacketPath, codec: MediaCodec, story: readonly Step[], toget
     const { audience, ring } = layer;
     const extended =
       step.kind === "late" ? layer.highest - step.back : layer.highest + 1 + (step.kind === "gap" ? step.ahead : 0);
+    // What comes a second time is refused as a replay before it gets this far.
+    if (layer.seen.has(extended)) return;
+    layer.seen.add(extended);
     layer.highest = Math.max(layer.highest, extended);
     view.parse(packetOf(codec, extended, step));
     const packet: SourcePacket = { view, layer: step.layer, extended, keyframe: false, vp8 };
