@@ -18,7 +18,7 @@ import * as member from "./projects/rest/member.schema.ts";
 import * as project from "./projects/rest/project.schema.ts";
 import * as chatEvents from "./protocol/chat-events.ts";
 import * as chatRecords from "./protocol/chat-records.ts";
-import * as flight from "./protocol/flight.ts";
+import * as flight from "./protocol/media/flight.ts";
 import * as recordingRecords from "./protocol/recordings.ts";
 import * as roomRecords from "./protocol/room-records.ts";
 import * as push from "./push/push.schema.ts";

@@ -4,7 +4,7 @@ import type { Http } from "../kernel/http/http.ts";
 import { documented } from "../kernel/http/reference/docs.ts";
 import { EnvironmentQuery } from "../kernel/http/schema.ts";
 import type { Tenant } from "../kernel/tenant.ts";
-import { FlightDump } from "../protocol/flight.ts";
+import { FlightDump } from "../protocol/media/flight.ts";
 import type { Flights } from "./flights.ts";
 import { ConnectionDump } from "./observability.schema.ts";
 

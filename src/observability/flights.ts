@@ -3,7 +3,7 @@ import { gunzip, gzip } from "node:zlib";
 import { iso } from "../kernel/clock.ts";
 import type { Tenant } from "../kernel/tenant.ts";
 import { ApiError } from "../protocol/errors.ts";
-import type { FlightDump } from "../protocol/flight.ts";
+import type { FlightDump } from "../protocol/media/flight.ts";
 import type { MediaNode } from "../protocol/media-node.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Recorder } from "./recorder.ts";

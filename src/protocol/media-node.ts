@@ -4,9 +4,10 @@
  *
  * `participantId` names one join (a session); the same identity that joins again is another participantId.
  */
-import type { FlightDump } from "./flight.ts";
+import type { FlightDump } from "./media/flight.ts";
+import type { RecordedFile, RecordedPart, RecordingRef, StartRecording } from "./media/recording.ts";
 import type { NetworkProfile } from "./playground.ts";
-import type { Layer, Permissions, Quality, Speaker, Track, TrackKind, TrackSource } from "./room-records.ts";
+import type { Layer, Permissions, Quality, Speaker, Track } from "./room-records.ts";
 import type {
   DataDropReason,
   DeliveryReason,
@@ -76,61 +77,6 @@ export type SendData = RoomRef & {
 };
 
 export type SetNetwork = RoomRef & { identity: string; profile: NetworkProfile };
-
-export type StartRecording = RoomRef & {
-  recordingId: string;
-  /** Where the node puts the files; made when it is not there. */
-  directory: string;
-  /** Server time from which the files' offsets count. */
-  startedAtMs: number;
-  audioOnly: boolean;
-  /** Also told piece by piece, for a live stream: every `recordingPart`. */
-  parts?: boolean;
-};
-
-export type RecordingRef = RoomRef & { recordingId: string };
-
-/** One file of a recording: a published track for as long as it lasted, or until its codec changed. */
-export type RecordedFile = {
-  fileId: string;
-  /** In the recording's directory. */
-  fileName: string;
-  identity: string;
-  trackId: string;
-  kind: TrackKind;
-  source: TrackSource;
-  codec: "opus" | "vp8" | "vp9" | "av1" | "h264";
-  mimeType: string;
-  /** Exact once the publisher has told its clock, which takes it some seconds. */
-  offsetMs: number;
-  durationMs: number;
-  bytes: number;
-  /** Of the first picture; null for sound. */
-  width: number | null;
-  height: number | null;
-};
-
-/** A piece of a recorded track as a live stream sends it, on the recording's clock. */
-export type RecordedPart = {
-  fileId: string;
-  identity: string;
-  trackId: string;
-  kind: TrackKind;
-  source: TrackSource;
-  codecs: string;
-  width: number | null;
-  height: number | null;
-  /** Base64: what a player reads before the track's first part, which alone has it. */
-  head: string | null;
-  /** Base64: `moof` and `mdat`. */
-  data: string;
-  atMs: number;
-  durationMs: number;
-  /** A player can begin here. */
-  independent: boolean;
-  beginsSegment: boolean;
-  endsSegment: boolean;
-};
 
 /** How a participant's packets come: by themselves, or through the relay of the edge. */
 export type MediaTransport = "udp" | "tcp" | "relay";

@@ -1,7 +1,7 @@
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { projects } from "../projects/store/project.table.ts";
 import type { Environment, RecordingStatus } from "../protocol/enums.ts";
-import type { RecordedFile } from "../protocol/media-node.ts";
+import type { RecordedFile } from "../protocol/media/recording.ts";
 import type { CompositionState } from "../protocol/recordings.ts";
 import type { TrackKind, TrackSource } from "../protocol/room-records.ts";
 import { rooms } from "../rooms/store/room.table.ts";

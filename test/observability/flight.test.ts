@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join as pathOf } from "node:path";
 import { bars, join, type Participant } from "../../src/participant/participant.ts";
-import type { FlightDump } from "../../src/protocol/flight.ts";
+import type { FlightDump } from "../../src/protocol/media/flight.ts";
 import { replayFlight } from "../../src/sfu/flight/replay.ts";
 import { type RunningStoa, startStoa } from "../../src/start/start-stoa.ts";
 import { Stoa } from "../../web/sdk/server.ts";

@@ -2,7 +2,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { RecordedFile } from "../../src/protocol/media-node.ts";
+import type { RecordedFile } from "../../src/protocol/media/recording.ts";
 import type { Recording } from "../../src/protocol/recordings.ts";
 import { rtcServer, settled } from "../harness/rtc.ts";
 

@@ -2,7 +2,7 @@ import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { RecordedFile, RecordedPart } from "../../src/protocol/media-node.ts";
+import type { RecordedFile, RecordedPart } from "../../src/protocol/media/recording.ts";
 import { RtpView } from "../../src/sfu/rtp/rtp.ts";
 import type { NegotiatedCodec } from "../../src/sfu/sdp/codecs.ts";
 import { noExtensions } from "../../src/sfu/sdp/extensions.ts";

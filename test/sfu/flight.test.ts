@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { FlightDump } from "../../src/protocol/flight.ts";
+import type { FlightDump } from "../../src/protocol/media/flight.ts";
 import { FlightRecorder } from "../../src/sfu/flight/flight-recorder.ts";
 import { replayFlight } from "../../src/sfu/flight/replay.ts";
 import { writeReceiverReport } from "../../src/sfu/rtcp/rtcp-write.ts";

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
-import type { FlightDump } from "../../protocol/flight.ts";
+import type { FlightDump } from "../../protocol/media/flight.ts";
 import { CommandFailure } from "../failure.ts";
 
 const HELP = `

@@ -1,6 +1,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { MediaEvent, RecordedPart } from "../../protocol/media-node.ts";
+import type { RecordedPart } from "../../protocol/media/recording.ts";
+import type { MediaEvent } from "../../protocol/media-node.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { RecordingFolder } from "../recording-folder.ts";
 import { Rendition } from "./rendition.ts";

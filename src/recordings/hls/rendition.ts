@@ -1,6 +1,6 @@
 import { appendFile, mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
-import type { RecordedPart } from "../../protocol/media-node.ts";
+import type { RecordedPart } from "../../protocol/media/recording.ts";
 import type { RenditionInfo, Segment } from "./playlist.ts";
 
 /** Segments whose parts are kept in memory: whoever watches at the edge costs no disk. */

@@ -1,5 +1,5 @@
 /** The last seconds of one connection, always on: what arrived, what was reported, what was estimated. No content. */
-import type { FlightDump } from "../../protocol/flight.ts";
+import type { FlightDump } from "../../protocol/media/flight.ts";
 import { RTCP_TYPE } from "../rtcp/rtcp.ts";
 import { readUint8, readUint16 } from "../rtp/bytes.ts";
 

@@ -1,5 +1,5 @@
 /** A dump of the flight recorder, run through the packet path again: what was decided then, and why. Value in, value out. */
-import type { FlightDump } from "../../protocol/flight.ts";
+import type { FlightDump } from "../../protocol/media/flight.ts";
 import { BandwidthEstimator } from "../bandwidth/bandwidth-estimator.ts";
 import { NackGenerator } from "../rtcp/nack-generator.ts";
 import { Reception } from "../rtcp/reception.ts";

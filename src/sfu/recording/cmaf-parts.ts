@@ -1,7 +1,7 @@
 // One track as the pieces of a live stream (CMAF, ISO/IEC 23000-19): parts of half a second, so that a player need not wait
 // for a whole segment, and segments that each begin with a picture that stands for itself.
 
-import type { RecordedPart } from "../../protocol/media-node.ts";
+import type { RecordedPart } from "../../protocol/media/recording.ts";
 import type { TrackFormat } from "./media-file.ts";
 import { initialization } from "./mp4-boxes.ts";
 import { fragment, type Sample } from "./mp4-file.ts";

@@ -1,5 +1,5 @@
 /** What of a participant the flight recorder writes down. */
-import type { FlightDump } from "../../protocol/flight.ts";
+import type { FlightDump } from "../../protocol/media/flight.ts";
 import type { FlightState } from "../flight/flight-recorder.ts";
 import type { Downlink } from "./downlink.ts";
 import type { Uplink } from "./uplink.ts";

@@ -1,7 +1,7 @@
 /** One participant in a room: its connection, its negotiations, and the two halves that carry its media. */
 
-import type { FlightDump } from "../../protocol/flight.ts";
 import { mayPublish } from "../../protocol/may-publish.ts";
+import type { FlightDump } from "../../protocol/media/flight.ts";
 import type {
   MediaFailure,
   MediaState,

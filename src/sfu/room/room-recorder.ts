@@ -1,6 +1,7 @@
 /** Writes down a room: every track that is published while it lasts, each into files of its own. */
 import { mkdirSync } from "node:fs";
-import type { MediaEvent, RecordedFile, StartRecording } from "../../protocol/media-node.ts";
+import type { RecordedFile, StartRecording } from "../../protocol/media/recording.ts";
+import type { MediaEvent } from "../../protocol/media-node.ts";
 import type { Publication } from "../tracks/publication.ts";
 import { TrackRecorder } from "../tracks/track-recorder.ts";
 

@@ -1,13 +1,7 @@
 /** A room: who is in it, which tracks they publish, who is heard, and what they say to each other. */
-import type {
-  AddParticipant,
-  OpenRoom,
-  RecordingRef,
-  RoomSnapshot,
-  SendData,
-  SetNetwork,
-  StartRecording,
-} from "../../protocol/media-node.ts";
+
+import type { RecordingRef, StartRecording } from "../../protocol/media/recording.ts";
+import type { AddParticipant, OpenRoom, RoomSnapshot, SendData, SetNetwork } from "../../protocol/media-node.ts";
 import { MediaError } from "../../protocol/media-node.ts";
 import type { NetworkProfile } from "../../protocol/playground.ts";
 import { DATA_FRAME_MAX_BYTES } from "../../protocol/signaling.ts";

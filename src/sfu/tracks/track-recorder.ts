@@ -1,5 +1,5 @@
 /** A subscriber that writes a track down: the best layer that is sent, as it is, into one file for as long as it lasts. */
-import type { RecordedFile, RecordedPart } from "../../protocol/media-node.ts";
+import type { RecordedFile, RecordedPart } from "../../protocol/media/recording.ts";
 import { primaryOfRed } from "../codec/red.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
 import { CmafParts, isStreamable } from "../recording/cmaf-parts.ts";

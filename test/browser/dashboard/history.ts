@@ -1,5 +1,5 @@
 /** What the weeks before left behind. No service takes a time that is over, so it goes into the tables as it would be. */
-import type { FlightDump } from "../../../src/protocol/flight.ts";
+import type { FlightDump } from "../../../src/protocol/media/flight.ts";
 import type { Stage } from "./stage.ts";
 
 const MINUTE_MS = 60_000;
