@@ -1,9 +1,9 @@
 import { useState } from "preact/hooks";
 import { type CallEntry, type CallLane, kindOf, OTHERS } from "../call-story.ts";
+import { Mark, TimeAxis } from "./marks.tsx";
 import { words } from "./states.tsx";
 import { durationText } from "./time.tsx";
 
-const TICKS = [0, 0.25, 0.5, 0.75, 1];
 /** A public stage has thousands; the first of them are enough to begin with. */
 const SHOWN_AT_FIRST = 30;
 
@@ -41,29 +41,12 @@ export function Lanes({ lanes, durationMs }: { lanes: CallLane[]; durationMs: nu
             </div>
             {marks.map(({ at, kind, entries }) => {
               const told = entries.map(({ entry }) => `${entryText(entry)}, +${durationText(entry.atMs)}`);
-              return (
-                <a
-                  key={at}
-                  class={`mark ${kind}`}
-                  href={`#entry-${entries[0]?.index}`}
-                  style={{ left: place(at) }}
-                  title={told.join("\n")}
-                >
-                  <span class="hidden">{told.join("; ")}</span>
-                  {entries.length > 1 && <b aria-hidden="true">{entries.length}</b>}
-                </a>
-              );
+              return <Mark key={at} kind={kind} href={`#entry-${entries[0]?.index}`} left={place(at)} told={told} />;
             })}
           </div>
         </div>
       ))}
-      <div class="axis" aria-hidden="true">
-        {TICKS.map((share) => (
-          <span key={share} style={{ left: `${share * 100}%` }}>
-            {durationText(span * share)}
-          </span>
-        ))}
-      </div>
+      <TimeAxis spanMs={span} />
       {shown.length < lanes.length && (
         <div>
           <button type="button" class="button" onClick={() => setAll(true)}>

@@ -1,9 +1,9 @@
 import { clustersOf, type Lane, laneOf, type StoryEvent, segmentsOf, spanOf, type Told } from "../story.ts";
+import { Mark, TimeAxis } from "./marks.tsx";
 import { words } from "./states.tsx";
 import { durationText } from "./time.tsx";
 
 const LANES: Lane[] = ["Connection", "Network", "Tracks", "Quality", "Errors"];
-const TICKS = [0, 0.25, 0.5, 0.75, 1];
 
 /** A connection from left to right: its states as a band, what happened as marks below, each in its lane. */
 export function Timeline({ told }: { told: Told }) {
@@ -32,29 +32,12 @@ export function Timeline({ told }: { told: Told }) {
             <div>
               {clusters.map(({ at, events }) => {
                 const told = events.map(({ event }) => `${words(event.type)}, ${offset(event, from)}`);
-                return (
-                  <a
-                    key={at}
-                    class={`mark ${lane}`}
-                    href={`#event-${events[0]?.index}`}
-                    style={{ left: place(at) }}
-                    title={told.join("\n")}
-                  >
-                    <span class="hidden">{told.join("; ")}</span>
-                    {events.length > 1 && <b aria-hidden="true">{events.length}</b>}
-                  </a>
-                );
+                return <Mark key={at} kind={lane} href={`#event-${events[0]?.index}`} left={place(at)} told={told} />;
               })}
             </div>
           </div>
         ))}
-      <div class="axis" aria-hidden="true">
-        {TICKS.map((share) => (
-          <span key={share} style={{ left: `${share * 100}%` }}>
-            {durationText((until - from) * share)}
-          </span>
-        ))}
-      </div>
+      <TimeAxis spanMs={until - from} />
     </figure>
   );
 }
