@@ -13,6 +13,8 @@ const server = await start(
     CHAT_SUBSCRIBE_RATE_LIMIT: 1_000_000,
     CHAT_CONNECTION_RATE_LIMIT: 1_000_000,
     CHAT_REACTION_RATE_LIMIT: 1_000_000,
+    // On a busy machine a thousand clients may need longer to come back than people are waited for.
+    CHAT_PRESENCE_TTL_SECONDS: 86_400,
   }),
 );
 const key = newProject ? (await createPeople(server.runtime, server.services).project()).key : "";

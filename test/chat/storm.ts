@@ -47,6 +47,9 @@ async function run(child: ChatChild, sockets: number): Promise<StormReport> {
     tokens[i] = await child.token(userId);
   });
 
+  const sender = await ChatClient.open(child.url, await child.token("sender"));
+  const heard = new Set(rooms.slice(0, 20));
+  for (const room of heard) await sender.ask("room.join", { room });
   const seqs: number[] = [];
   const clients: ChatClient[] = [];
   await inGroups(users, async ({ room }, i) => {
@@ -54,8 +57,10 @@ async function run(child: ChatChild, sockets: number): Promise<StormReport> {
     seqs[i] = Number((await client.ask("room.join", { room })).seq);
     clients[i] = client;
   });
-  const sender = await ChatClient.open(child.url, await child.token("sender"));
-  for (const room of rooms.slice(0, 20)) await sender.ask("room.join", { room });
+  // Who comes is told in batches: only what is told after these is about the storm.
+  const known = users.filter(({ room }) => heard.has(room)).length;
+  const told = () => new Set(sender.ofType("presence").map(({ userId }) => userId));
+  await sender.until(() => sender.ofType("presence").length >= known && told().size >= known);
 
   for (const client of clients) client.drop();
   for (const room of rooms) {

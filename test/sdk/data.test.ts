@@ -28,8 +28,13 @@ function opened() {
   const channels: Channel[] = [];
   const bySocket: string[] = [];
   const acks: (() => void)[] = [];
+  const closing = new AbortController();
   const transport = {
-    closed: false,
+    ended: closing.signal,
+    get closed() {
+      return closing.signal.aborted;
+    },
+    close: () => closing.abort(),
     addChannel(label: string, options?: RTCDataChannelInit) {
       const channel = new Channel(label, options);
       channels.push(channel);
@@ -73,6 +78,7 @@ test("[9] reliable data never takes the lossy channel, also when the server has 
   ack();
   await second;
   jest.advanceTimersByTime(1_000);
+  await settle();
   expect(of("reliable")).toHaveLength(2);
   of("reliable")[1]?.becomes("open");
   await data.send("three", {});
@@ -82,10 +88,12 @@ test("[9] reliable data never takes the lossy channel, also when the server has 
   expect(of("lossy").map(({ sent, options }) => [sent, options.ordered, options.maxRetransmits])).toEqual([
     [["whatever"], false, 0],
   ]);
-  transport.closed = true;
   of("reliable")[1]?.becomes("closed");
-  jest.advanceTimersByTime(1_000);
-  expect(of("reliable")).toHaveLength(2);
+  transport.close();
+  of("lossy")[0]?.becomes("closed");
+  await settle();
+  expect(jest.getTimerCount()).toBe(0);
+  expect([of("reliable").length, of("lossy").length]).toEqual([2, 1]);
 });
 
 test("one message that is refused does not hold up the next", async () => {

@@ -69,6 +69,8 @@ describe("[5] telemetry", () => {
     telemetry.record("disconnected");
     telemetry.close();
     await settled();
+    // A reading of the statistics may be over only now.
+    telemetry.record("ice_state_changed");
     expect(told).toEqual([{ type: "disconnected", keepalive: true }]);
     expect(jest.getTimerCount()).toBe(0);
   });

@@ -40,27 +40,26 @@ const SIZES = { desk: { width: 1440, height: 900 }, phone: { width: 390, height:
 describe.each(Object.entries(SIZES))("[10] the guides on a %s", (_, viewport) => {
   test("every one is a page that fits, asks no other host, breaks no policy, and links only to what is there", async () => {
     const { page, faults } = await open({ viewport });
+    const linked = new Set<string>();
     for (const { name, title } of readGuides()) {
       await page.goto(`${dev.url}${name === "start" ? "/docs" : `/docs/${name}`}`);
       await page.getByRole("heading", { level: 1, name: title }).waitFor();
       const sideways = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       expect([name, sideways]).toEqual([name, 0]);
-      const missing = await page.evaluate(async () => {
+      const { dead, paths } = await page.evaluate(() => {
         const links = [...document.querySelectorAll<HTMLAnchorElement>("main a, .guides a")];
         const own = links.filter(({ origin }) => origin === location.origin);
         const dead = own.filter(
           ({ pathname, hash }) =>
             pathname === location.pathname && hash !== "" && !document.getElementById(hash.slice(1)),
         );
-        const paths = [...new Set(own.map(({ pathname }) => pathname))].filter((path) => path.startsWith("/docs"));
-        const answers = await Promise.all(paths.map(async (path) => [path, (await fetch(path)).status] as const));
-        return [
-          ...dead.map(({ href }) => href),
-          ...answers.filter(([, status]) => status !== 200).map(([path]) => path),
-        ];
+        return { dead: dead.map(({ href }) => href), paths: own.map(({ pathname }) => pathname) };
       });
-      expect([name, missing]).toEqual([name, []]);
+      expect([name, dead]).toEqual([name, []]);
+      for (const path of paths) if (path.startsWith("/docs")) linked.add(path);
     }
+    // Asked from here: a browser gives requests up whenever another test adds a network to the machine.
+    for (const path of linked) expect([path, (await fetch(`${dev.url}${path}`)).status]).toEqual([path, 200]);
     expect(faults).toEqual([]);
   });
 });

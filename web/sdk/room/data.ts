@@ -1,3 +1,4 @@
+import { pause } from "../backoff.ts";
 import type { RtcRequest } from "../dialect.ts";
 import { StoaError } from "../errors.ts";
 import type { Transport } from "./transport.ts";
@@ -64,13 +65,11 @@ export class DataChannels {
     const channel = transport.addChannel(label, label === "lossy" ? { ordered: false, maxRetransmits: 0 } : {});
     channel.addEventListener("message", ({ data }) => this.onMessage(JSON.parse(String(data)) as DataMessage));
     // The server closes a channel whose reader is too far behind; another one may be opened.
-    channel.addEventListener("close", () => {
+    channel.addEventListener("close", async () => {
+      await pause(REOPEN_MS, transport.ended);
       if (transport.closed) return;
-      setTimeout(() => {
-        if (transport.closed) return;
-        if (label === "reliable") this.#reliable = this.#open(label);
-        else this.#lossy = this.#open(label);
-      }, REOPEN_MS);
+      if (label === "reliable") this.#reliable = this.#open(label);
+      else this.#lossy = this.#open(label);
     });
     return channel;
   }

@@ -6,6 +6,7 @@ import { watchEncoders } from "./encoder-watch.ts";
 import type { RoomLink } from "./link.ts";
 import type { LocalTrack } from "./local-track.ts";
 import { MediaGuard } from "./media-guard.ts";
+import { MuteTeller } from "./mute-teller.ts";
 import { type RoomStats, StatsReader } from "./stats.ts";
 import type { Subscriptions } from "./subscriptions.ts";
 import { Transport } from "./transport.ts";
@@ -26,8 +27,7 @@ export type MediaDeps = {
 export class Media {
   readonly #deps: MediaDeps;
   readonly #guard: MediaGuard;
-  /** Whether the server believes a track to be muted, by its id there. */
-  readonly #toldMuted = new Map<string, boolean>();
+  readonly #muteTeller: MuteTeller;
   #stats = new StatsReader();
   #transport: Transport | null = null;
   #data: DataChannels | null = null;
@@ -36,6 +36,7 @@ export class Media {
 
   constructor(deps: MediaDeps) {
     this.#deps = deps;
+    this.#muteTeller = new MuteTeller((trackId, muted) => deps.link.request("track.mute", { trackId, muted }));
     this.#guard = new MediaGuard({
       signalingOpen: () => deps.link.open,
       onFlow: deps.onFlow,
@@ -55,7 +56,7 @@ export class Media {
 
   /** A peer connection of its own for each join; what was published is published again. */
   connect(joined: JoinAck): void {
-    this.#toldMuted.clear();
+    this.#muteTeller.forget();
     this.#open(joined, (transport) => this.#guard.watch(transport)).catch(this.#deps.onError);
   }
 
@@ -136,19 +137,12 @@ export class Media {
   }
 
   async tellMuted(track: LocalTrack): Promise<void> {
-    const { id, muted } = track;
-    if (id === null || (this.#toldMuted.get(id) ?? false) === muted) return;
-    try {
-      await this.#deps.link.request("track.mute", { trackId: id, muted });
-      this.#toldMuted.set(id, muted);
-    } catch (error) {
-      if (!isLost(error)) throw error;
-    }
+    await this.#muteTeller.tell(track);
   }
 
   /** The server has muted it by itself. */
   mutedByServer(track: LocalTrack): void {
-    if (track.id !== null) this.#toldMuted.set(track.id, true);
+    this.#muteTeller.knows(track);
   }
 
   async sendData(payload: string, options: DataOptions): Promise<void> {

@@ -10,6 +10,7 @@ const MAX_QUEUED = 50;
 export class Telemetry {
   readonly #queue: Event[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #closed = false;
 
   constructor(
     readonly rest: Rest,
@@ -18,13 +19,14 @@ export class Telemetry {
   ) {}
 
   record(type: string, data?: Record<string, unknown>): void {
-    if (!this.enabled || this.#queue.length >= MAX_QUEUED) return;
+    if (!this.enabled || this.#closed || this.#queue.length >= MAX_QUEUED) return;
     this.#queue.push({ type, timestamp: new Date().toISOString(), ...(data === undefined ? {} : { data }) });
     this.#timer ??= setTimeout(() => void this.#flush(), FLUSH_MS);
   }
 
   /** What is left goes out by itself, also when the page is being closed. */
   close(): void {
+    this.#closed = true;
     clearTimeout(this.#timer);
     void this.#flush();
   }

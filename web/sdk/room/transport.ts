@@ -125,6 +125,11 @@ export class Transport {
     return this.#stale ? this.negotiate() : (this.#waiting ?? this.#queue);
   }
 
+  /** Aborted when it is closed. */
+  get ended(): AbortSignal {
+    return this.#closed.signal;
+  }
+
   get closed(): boolean {
     return this.#closed.signal.aborted;
   }
