@@ -1,3 +1,4 @@
+import { type CallNote, callText } from "../chat/calls/call-message.ts";
 import { withoutMention } from "../chat/messages/mentions.ts";
 import type { Tenant } from "../kernel/tenant.ts";
 
@@ -19,21 +20,36 @@ const NAMING = new Set([
   "reporterId",
 ]);
 
-/** A copy in which nobody of that name occurs; their metadata and their file are gone with it. */
+/** What stands beside a name and says more about the person. */
+const ABOUT_THEM: Record<string, unknown> = { metadata: null, name: null, attributes: {} };
+
+/** A copy in which nobody of that name occurs; what is told about them and their file are gone with it. */
 export function withoutName(value: unknown, userId: string): unknown {
   if (Array.isArray(value)) return value.map((one) => (one === userId ? ERASED : withoutName(one, userId)));
   if (value === null || typeof value !== "object") return value;
   const theirs = Object.entries(value).some(([name, one]) => NAMING.has(name) && one === userId);
-  return Object.fromEntries(
+  const copy: Record<string, unknown> = Object.fromEntries(
     Object.entries(value).map(([name, one]) => {
       if (NAMING.has(name) && one === userId) return [name, ERASED];
       if (name === "attachment" && (one as { uploaderId?: unknown } | null)?.uploaderId === userId) return [name, null];
       if (name === "text" && typeof one === "string" && mentioned(value, userId)) {
         return [name, withoutMention(one, userId, ERASED)];
       }
-      return [name, theirs && name === "metadata" ? null : withoutName(one, userId)];
+      return [name, theirs && name in ABOUT_THEM ? ABOUT_THEM[name] : withoutName(one, userId)];
     }),
   );
+  const note = callNoteOf(copy);
+  // The text of a message about a call is made of the names in it.
+  return note === null || isSame(note, callNoteOf(value)) ? copy : { ...copy, text: callText(note) };
+}
+
+function callNoteOf(message: object): CallNote | null {
+  if (!("type" in message && message.type === "event" && "metadata" in message)) return null;
+  return (message.metadata as { call?: CallNote } | null)?.call ?? null;
+}
+
+function isSame(a: unknown, b: unknown): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
 }
 
 function mentioned(message: object, userId: string): boolean {
@@ -42,5 +58,5 @@ function mentioned(message: object, userId: string): boolean {
 
 /** Whether a field of it names that person; a room that is called like them does not. */
 export function isNamed(value: unknown, userId: string): boolean {
-  return JSON.stringify(withoutName(value, userId)) !== JSON.stringify(value);
+  return !isSame(withoutName(value, userId), value);
 }
