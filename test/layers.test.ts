@@ -62,11 +62,12 @@ test("features know neither signaling, jobs, the command line nor the compositio
 });
 
 test("the packet path knows the protocol alone, neither the database nor HTTP", () => {
+  const small = ["src/kernel/log.ts", "src/kernel/net/socket-options.ts"];
   expect(
     offenders(
       ({ from, to, external }) =>
         under(from, "sfu") &&
-        (external ? /elysia|drizzle|bun:sqlite/.test(to) : !under(to, "sfu", "protocol") && to !== "src/kernel/log.ts"),
+        (external ? /elysia|drizzle|bun:sqlite/.test(to) : !under(to, "sfu", "protocol") && !small.includes(to)),
     ),
   ).toEqual([]);
 });
@@ -99,7 +100,7 @@ test("within the packet path every arrow points down", () => {
 });
 
 test("the relay and the edge know neither the database, HTTP's framework nor a feature", () => {
-  const small = ["src/kernel/clock.ts", "src/kernel/log.ts", "src/kernel/assets.ts", "src/kernel/addresses.ts"];
+  const small = ["clock", "log", "assets", "addresses", "net/socket-options"].map((name) => `src/kernel/${name}.ts`);
   expect(
     offenders(({ from, to, external }) => {
       if (!under(from, "turn", "edge")) return false;

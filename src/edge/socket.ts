@@ -6,6 +6,8 @@ export type EdgeSocket = {
   terminate(): void;
   pause(): void;
   resume(): void;
+  /** Of the connection underneath; not every platform tells it. */
+  readonly fd?: number;
 };
 
 /** Writes to a socket and keeps what does not fit, in order. */

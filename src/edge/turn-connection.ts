@@ -1,14 +1,24 @@
+import type { Now } from "../kernel/clock.ts";
 import type { ClientAddress } from "../protocol/client-table.ts";
+import { isChannelData } from "../turn/channel-data.ts";
 import type { TurnLine, TurnTransport } from "../turn/line.ts";
+import { isDataIndication } from "../turn/message.ts";
 import type { TurnServer } from "../turn/server.ts";
 import { TurnStream } from "../turn/stream.ts";
 import type { Carrier } from "./carrier.ts";
 import { type EdgeSocket, Outlet } from "./socket.ts";
 
 /** A client that reads more slowly than this fills up loses whole packets, as on any narrow link. */
-const MAX_PENDING_BYTES = 256 * 1_024;
+const MAX_WAITING_BYTES = 256 * 1_024;
+/**
+ * Media that has waited longer is of no use any more, and only makes what follows late as well. Not shorter: a connection
+ * that repeats lost segments stands still for some hundred milliseconds, and what comes right after is still shown.
+ */
+const MAX_WAIT_MS = 1_000;
 /** What fits into one TLS record. */
 const BATCH_BYTES = 16_000;
+
+type Waiting = { message: Buffer; atMs: number };
 
 /** One TURN client on a connection. What goes to it within one turn of the loop leaves as one write. */
 export class TurnConnection implements Carrier, TurnLine {
@@ -17,17 +27,22 @@ export class TurnConnection implements Carrier, TurnLine {
   readonly transport: TurnTransport;
   readonly #outlet: Outlet;
   readonly #server: TurnServer;
+  readonly #now: Now;
   readonly #stream = new TurnStream();
   #batch: Buffer | null = null;
   #batched = 0;
+  /** While the socket takes nothing. Oldest first. */
+  #waiting: Waiting[] = [];
+  #waitingBytes = 0;
   #isClosed = false;
 
-  constructor(socket: EdgeSocket, client: ClientAddress, transport: TurnTransport, server: TurnServer) {
+  constructor(socket: EdgeSocket, client: ClientAddress, transport: TurnTransport, server: TurnServer, now: Now) {
     this.address = client.address;
     this.port = client.port;
     this.transport = transport;
     this.#outlet = new Outlet(socket);
     this.#server = server;
+    this.#now = now;
   }
 
   received(data: Buffer): void {
@@ -36,11 +51,24 @@ export class TurnConnection implements Carrier, TurnLine {
   }
 
   send(message: Uint8Array): boolean {
-    if (this.#isClosed || this.#outlet.pendingBytes + this.#batched + message.length > MAX_PENDING_BYTES) return false;
+    if (this.#isClosed) return false;
+    if (this.#outlet.pendingBytes > 0) return this.#wait(message);
+    this.#add(message);
+    return true;
+  }
+
+  #wait(message: Uint8Array): boolean {
+    if (this.#waitingBytes + message.length > MAX_WAITING_BYTES) return false;
+    this.#waiting.push({ message: Buffer.from(message), atMs: this.#now() });
+    this.#waitingBytes += message.length;
+    return true;
+  }
+
+  #add(message: Uint8Array): void {
     if (this.#batched + message.length > BATCH_BYTES) this.#flush();
     if (message.length > BATCH_BYTES) {
       this.#outlet.write(message);
-      return true;
+      return;
     }
     if (this.#batched === 0) {
       this.#batch ??= Buffer.allocUnsafe(BATCH_BYTES);
@@ -48,7 +76,6 @@ export class TurnConnection implements Carrier, TurnLine {
     }
     this.#batch?.set(message, this.#batched);
     this.#batched += message.length;
-    return true;
   }
 
   #flush(): void {
@@ -60,6 +87,17 @@ export class TurnConnection implements Carrier, TurnLine {
 
   drained(): void {
     this.#outlet.drained();
+    let taken = 0;
+    const staleBefore = this.#now() - MAX_WAIT_MS;
+    for (const { message, atMs } of this.#waiting) {
+      if (this.#outlet.pendingBytes > 0) break;
+      taken++;
+      this.#waitingBytes -= message.length;
+      // An answer is waited for, however late: over TCP nobody asks again.
+      if (atMs < staleBefore && isMedia(message)) this.#server.counters.dropped++;
+      else this.#add(message);
+    }
+    if (taken > 0) this.#waiting = this.#waiting.slice(taken);
   }
 
   close(): void {
@@ -73,6 +111,11 @@ export class TurnConnection implements Carrier, TurnLine {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#batch = null;
+    this.#waiting = [];
     this.#server.closed(this);
   }
+}
+
+function isMedia(message: Buffer): boolean {
+  return isChannelData(message) || isDataIndication(message);
 }

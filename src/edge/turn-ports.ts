@@ -1,3 +1,4 @@
+import type { TCPSocketListener } from "bun";
 import { plainAddress } from "../kernel/addresses.ts";
 import type { ClientAddress } from "../protocol/client-table.ts";
 import type { TurnLine } from "../turn/line.ts";
@@ -8,16 +9,41 @@ import type { EdgeSocket } from "./socket.ts";
 
 type TurnPorts = { port: number; close(): void };
 
+type Place = { hostname: string; port: number };
+type Carry = (socket: EdgeSocket, client: ClientAddress) => Carrier;
+
+const TRIES = 20;
+
 /** TURN without TLS, over UDP and TCP on one port: for networks that let out this much and no more. */
 export async function openTurnPorts(
-  { hostname, port }: { hostname: string; port: number },
+  place: Place,
   server: TurnServer,
   admission: Admission,
-  carry: (socket: EdgeSocket, client: ClientAddress) => Carrier,
+  carry: Carry,
 ): Promise<TurnPorts> {
+  for (let attempt = 1; ; attempt++) {
+    const udp = await openUdp(place, server);
+    try {
+      const tcp = openTcp({ hostname: place.hostname, port: udp.port }, admission, carry);
+      return {
+        port: udp.port,
+        close() {
+          udp.close();
+          tcp.stop(true);
+        },
+      };
+    } catch (error) {
+      udp.close();
+      // Any port will do, and this one is somebody's over TCP.
+      if (place.port !== 0 || attempt === TRIES) throw error;
+    }
+  }
+}
+
+function openUdp({ hostname, port }: Place, server: TurnServer): Promise<Bun.udp.Socket<"buffer">> {
   /** Only clients that hold an allocation; of others nothing is remembered. */
   const lines = new Map<string, TurnLine>();
-  const udp = await Bun.udpSocket({
+  return Bun.udpSocket({
     hostname,
     port,
     binaryType: "buffer",
@@ -38,10 +64,14 @@ export async function openTurnPorts(
       error: () => {},
     },
   });
-  type Guest = { connection: Carrier; settled: () => void };
-  const tcp = Bun.listen<Guest | null>({
+}
+
+type Guest = { connection: Carrier; settled: () => void };
+
+function openTcp({ hostname, port }: Place, admission: Admission, carry: Carry): TCPSocketListener<Guest | null> {
+  return Bun.listen<Guest | null>({
     hostname,
-    port: udp.port,
+    port,
     socket: {
       open(socket) {
         const client = { address: plainAddress(socket.remoteAddress), port: socket.remotePort };
@@ -67,11 +97,4 @@ export async function openTurnPorts(
     },
     data: null,
   });
-  return {
-    port: udp.port,
-    close() {
-      udp.close();
-      tcp.stop(true);
-    },
-  };
 }

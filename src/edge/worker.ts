@@ -2,6 +2,7 @@
 
 import { budgetHolder, createTrust } from "../kernel/addresses.ts";
 import { systemNow } from "../kernel/clock.ts";
+import { createUnsentBound } from "../kernel/net/socket-options.ts";
 import { type ClientAddress, ClientTable } from "../protocol/client-table.ts";
 import type { TurnTransport } from "../turn/line.ts";
 import { TurnServer } from "../turn/server.ts";
@@ -19,6 +20,8 @@ declare const self: Worker;
 const SWEEP_MS = 1_000;
 /** A connection that spoke TURN but holds no relay is of no use to anybody. */
 const RELAYLESS_MS = 15_000;
+/** Of media, the kernel takes no more than keeps a connection busy: what waits there can neither be seen nor dropped. */
+const MAX_UNSENT_BYTES = 16 * 1_024;
 
 type Running = { door: Door; turn: TurnServer | null; turnPort: number | null; stats(): EdgeStats };
 
@@ -35,11 +38,13 @@ async function start(settings: EdgeSettings): Promise<Running> {
       holderOf: budgetHolder,
       now: systemNow,
     });
+  const unsentBound = createUnsentBound(MAX_UNSENT_BYTES);
   const lines = new Map<TurnConnection, number>();
   let httpConnections = 0;
 
   function carryTurn(server: TurnServer, socket: EdgeSocket, client: ClientAddress, transport: TurnTransport): Carrier {
-    const line = new TurnConnection(socket, client, transport, server);
+    if (socket.fd !== undefined) unsentBound.apply(socket.fd);
+    const line = new TurnConnection(socket, client, transport, server, systemNow);
     lines.set(line, systemNow());
     return onClosed(line, () => lines.delete(line));
   }

@@ -1,5 +1,6 @@
 /** The packet engine of one worker: its socket, its rooms, its clock. Every call of a MediaNode ends here. */
 import { createHash, X509Certificate } from "node:crypto";
+import type { SocketTuning } from "../kernel/net/socket-options.ts";
 import { ClientTable } from "../protocol/client-table.ts";
 import {
   MediaError,
@@ -18,7 +19,6 @@ import type { Participant } from "./room/participant.ts";
 import { Room } from "./room/room.ts";
 import { TransportFeedback } from "./rtcp/twcc-feedback.ts";
 import { useNativeCurves } from "./transport/native-curves.ts";
-import type { SocketTuning } from "./transport/socket-options.ts";
 import { type TcpConnection, TcpPort } from "./transport/tcp.ts";
 import { TurnBudget } from "./transport/turn-budget.ts";
 import { type Impair, UdpPort } from "./transport/udp.ts";

@@ -23,10 +23,19 @@ type Options = {
   now: Now;
 };
 
-type Request = { line: TurnLine; id: string; username: string; key: Buffer; transaction: string; address: string };
+type Request = {
+  line: TurnLine;
+  id: string;
+  username: string;
+  key: Buffer;
+  transaction: string;
+  address: string;
+  /** Whether the relayed port has to be an even one. */
+  isEven: boolean;
+};
 
 const FIRST_RELAYED_PORT = 49_152;
-const LAST_RELAYED_PORT = 65_535;
+const RELAYED_PORTS = 65_536 - FIRST_RELAYED_PORT;
 
 /** Every allocation, and how many each may hold. */
 export class Allocations {
@@ -50,12 +59,12 @@ export class Allocations {
     return [...this.#byLine.values()];
   }
 
-  make({ address, ...request }: Request): Allocation | Refusal {
+  make({ address, isEven, ...request }: Request): Allocation | Refusal {
     const { limits, holderOf, open, counters, now } = this.#options;
     const { line, id } = request;
     const holder = holderOf(line.address);
     if (this.#byId.of(id) >= limits.perId || this.#byAddress.of(holder) >= limits.perAddress) return new Refusal(486);
-    const port = this.#byLine.size < limits.total ? this.#takeRelayedPort() : undefined;
+    const port = this.#byLine.size < limits.total ? this.#takeRelayedPort(isEven) : undefined;
     if (port === undefined) return new Refusal(508);
     const allocation = new Allocation({
       ...request,
@@ -85,12 +94,16 @@ export class Allocations {
   }
 
   /** Only a name for the allocation: the sockets to the peers have ports of their own. */
-  #takeRelayedPort(): number | undefined {
-    const ports = LAST_RELAYED_PORT - FIRST_RELAYED_PORT + 1;
-    if (this.#relayedPorts.size >= ports) return undefined;
-    let port = randomInt(FIRST_RELAYED_PORT, LAST_RELAYED_PORT + 1);
-    while (this.#relayedPorts.has(port)) port = port === LAST_RELAYED_PORT ? FIRST_RELAYED_PORT : port + 1;
-    this.#relayedPorts.add(port);
-    return port;
+  #takeRelayedPort(isEven: boolean): number | undefined {
+    const step = isEven ? 2 : 1;
+    const choices = RELAYED_PORTS / step;
+    const first = randomInt(choices);
+    for (let n = 0; n < choices; n++) {
+      const port = FIRST_RELAYED_PORT + ((first + n) % choices) * step;
+      if (this.#relayedPorts.has(port)) continue;
+      this.#relayedPorts.add(port);
+      return port;
+    }
+    return undefined;
   }
 }

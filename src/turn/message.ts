@@ -35,6 +35,7 @@ export const ATTRIBUTE = {
   nonce: 0x0015,
   relayedAddress: 0x0016,
   requestedFamily: 0x0017,
+  evenPort: 0x0018,
   requestedTransport: 0x0019,
   mappedAddress: 0x0020,
   fingerprint: 0x8028,
@@ -81,6 +82,11 @@ export function readMessage(data: Buffer): TurnMessage | undefined {
     at += 4 + padded(size);
   }
   return { data, type: data.readUInt16BE(0), attributes, peers, unknown, integrityAt };
+}
+
+/** By its first bytes: what a peer has sent, and no answer to anything. */
+export function isDataIndication(message: Buffer): boolean {
+  return message.length >= HEADER_BYTES && message.readUInt16BE(0) === TURN_TYPE.data;
 }
 
 export function padded(size: number): number {
@@ -159,6 +165,12 @@ function integrityOf(message: Buffer, end: number, key: Buffer): Buffer {
 export function uint32(value: number): Buffer {
   const bytes = Buffer.alloc(4);
   bytes.writeUInt32BE(value);
+  return bytes;
+}
+
+export function uint16s(values: readonly number[]): Buffer {
+  const bytes = Buffer.alloc(values.length * 2);
+  for (const [at, value] of values.entries()) bytes.writeUInt16BE(value, at * 2);
   return bytes;
 }
 

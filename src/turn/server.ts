@@ -20,6 +20,7 @@ import {
   TURN_TYPE,
   type TurnMessage,
   transactionOf,
+  uint16s,
   uint32,
   writeMessage,
 } from "./message.ts";
@@ -40,6 +41,8 @@ type TurnOptions = {
 };
 
 const UDP_PROTOCOL = 17;
+/** A bit of EVEN-PORT (RFC 8656 §18.7). */
+const RESERVE_NEXT_PORT = 0x80;
 const MIN_LIFETIME_SECONDS = 600;
 const MAX_LIFETIME_SECONDS = 3_600;
 /** A connection that fails so often is no client of ours. */
@@ -165,7 +168,11 @@ export class TurnServer {
     if (protocol !== UDP_PROTOCOL) return new Refusal(protocol === undefined ? 400 : 442);
     const address = this.#relayAddressFor(message);
     if (address === undefined) return new Refusal(440);
-    const allocation = this.#allocations.make({ line, ...caller, transaction, address });
+    const evenPort = message.attributes.get(ATTRIBUTE.evenPort);
+    // A relayed port is only a name here, so an even one is had for the asking; a pair of them is of no use to anybody.
+    if ((evenPort?.at(0) ?? 0) & RESERVE_NEXT_PORT) return new Refusal(508);
+    const isEven = evenPort !== undefined;
+    const allocation = this.#allocations.make({ line, ...caller, transaction, address, isEven });
     if (allocation instanceof Refusal) return allocation;
     allocation.expiresAtMs = this.#options.now() + (lifetimeOf(message) || MIN_LIFETIME_SECONDS) * 1_000;
     return this.#allocated(message, allocation);
@@ -289,10 +296,4 @@ function lifetimeOf(message: TurnMessage): number {
   if (asked?.length !== 4) return MIN_LIFETIME_SECONDS;
   const seconds = asked.readUInt32BE(0);
   return seconds === 0 ? 0 : Math.min(MAX_LIFETIME_SECONDS, Math.max(MIN_LIFETIME_SECONDS, seconds));
-}
-
-function uint16s(values: readonly number[]): Buffer {
-  const bytes = Buffer.alloc(values.length * 2);
-  for (const [at, value] of values.entries()) bytes.writeUInt16BE(value, at * 2);
-  return bytes;
 }

@@ -35,20 +35,7 @@ afterAll(async () => {
 
 const WAYS = { udp: [], tcp: ["-t"], tls: ["-t", "-S"] } as const;
 
-const TRIES = 40;
-
-/**
- * By chance it asks for a pair of ports (EVEN-PORT), of which this relay says 420 as the RFC wants, and then gives up:
- * it is run until it asks for one.
- */
 async function uclient(way: keyof typeof WAYS, peer: string, options: string[] = []): Promise<string> {
-  for (let attempt = 1; ; attempt++) {
-    const said = await uclientOnce(way, peer, options);
-    if (!said.includes("error 420") || attempt === TRIES) return said;
-  }
-}
-
-async function uclientOnce(way: keyof typeof WAYS, peer: string, options: string[]): Promise<string> {
   const port = way === "tls" ? stage.edge.port : (stage.edge.turnPort ?? 0);
   const { username, credential } = turnCredential(TURN_SECRET, `coturn-${way}`, Date.now() + 60_000);
   const who = options.includes("-w") ? ["-u", username] : ["-u", username, "-w", credential];
@@ -57,7 +44,7 @@ async function uclientOnce(way: keyof typeof WAYS, peer: string, options: string
       ...["turnutils_uclient", "-v", "-c", "-n", "20", "-l", "200", "-m", "1", "-e", peer, "-r", "7001"],
       ...["-p", String(port), ...WAYS[way], ...who, ...options, "127.0.0.1"],
     ],
-    { stdout: "pipe", stderr: "pipe", timeout: 15_000 },
+    { stdout: "pipe", stderr: "pipe", timeout: 60_000 },
   );
   const [out, err] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
   await child.exited;
@@ -71,16 +58,16 @@ test.each(["udp", "tcp", "tls"] as const)(
     expect(said).toContain("allocate response received");
     expect(said).toMatch(/tot_send_msgs=20, tot_recv_msgs=20/);
   },
-  30_000,
+  120_000,
 );
 
 test("and by indications", async () => {
   expect(await uclient("tls", ANNOUNCED, ["-s"])).toMatch(/tot_send_msgs=20, tot_recv_msgs=20/);
-}, 30_000);
+}, 120_000);
 
 test("it is refused a wrong password, and a peer that is none of ours", async () => {
   expect(await uclient("tls", ANNOUNCED, ["-w", "wrong"])).not.toContain("Received relay addr");
   expect((await stage.edge.stats()).turn?.refusals[401]).toBeGreaterThan(0);
   expect(await uclient("tls", "192.0.2.1")).toMatch(/error 403/);
   expect(await uclient("tls", "127.0.0.1")).toMatch(/error 403/);
-}, 60_000);
+}, 180_000);

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { maskAddress } from "../../src/turn/address.ts";
+import { maskAddress, unmaskAddress } from "../../src/turn/address.ts";
 import { writeChannelData } from "../../src/turn/channel-data.ts";
 import { turnCredential } from "../../src/turn/credentials.ts";
 import {
@@ -8,6 +8,7 @@ import {
   readMessage,
   TURN_TYPE,
   textOf,
+  transactionOf,
   uint32,
   writeMessage,
 } from "../../src/turn/message.ts";
@@ -207,6 +208,19 @@ test("refusals of an allocation: transport, family, a second one, an unknown att
   await twice.client.allocate();
   expect(await refusalOf(twice.client.allocate())).toBe(437);
   expect(await refusalOf(visitor().client.permit(MEDIA))).toBe(437);
+});
+
+test("an even port is had for the asking, a pair of ports is not", async () => {
+  const { visitor } = turnStage({ perId: 100 });
+  const udp: [number, Buffer] = [ATTRIBUTE.requestedTransport, uint32(17 << 24)];
+  const asking = (bits: number) =>
+    visitor().client.request(TURN_TYPE.allocate, [udp, [ATTRIBUTE.evenPort, Buffer.from([bits])]]);
+  for (let count = 0; count < 20; count++) {
+    const answer = await asking(0);
+    const relayed = unmaskAddress(answer.attributes.get(ATTRIBUTE.relayedAddress) as Buffer, transactionOf(answer));
+    expect((relayed?.port ?? 1) % 2).toBe(0);
+  }
+  expect(await refusalOf(asking(0x80))).toBe(508);
 });
 
 test("an IPv6 relay takes IPv6 peers and no others", async () => {

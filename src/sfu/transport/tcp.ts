@@ -1,6 +1,6 @@
 /** ICE-TCP, passive (RFC 6544): for clients whose network lets no UDP through. Packets travel in RFC 4571 frames. */
 
-import { createUnsentBound } from "./socket-options.ts";
+import { createUnsentBound } from "../../kernel/net/socket-options.ts";
 import { Admission } from "./tcp-admission.ts";
 
 const MAX_FRAME_BYTES = 2_048;

@@ -1,11 +1,12 @@
 /** The one UDP socket of a worker: batched sends, a bounded backlog, and packets handed on as they come. */
+
+import { type SocketTuning, tuneUdpSocket } from "../../kernel/net/socket-options.ts";
 import type { Audience } from "../forwarding/audience.ts";
 import type { FanOutTarget } from "../forwarding/fan-out-target.ts";
 import { type Descriptor, type PacketPath, typescriptPath } from "../forwarding/packet-path.ts";
 import { SEND_BATCH_PACKETS, SEND_SLOT_BYTES, SendBatch, type SendEntries } from "../forwarding/send-batch.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
 import type { RtpView } from "../rtp/rtp.ts";
-import { type SocketTuning, tuneUdpSocket } from "./socket-options.ts";
 
 const BUFFER_BYTES = 4 * 1_024 * 1_024;
 /** Packets kept while the kernel's buffer is full; later ones are lost, as on any congested link. */
