@@ -10,6 +10,7 @@ const BTREE_PAGES = new Set([0x02, 0x05, 0x0a, 0x0d]);
 const INTERIOR_PAGES = new Set([0x02, 0x05]);
 /** Page 1 begins with the header of the file. */
 const FILE_HEADER_BYTES = 100;
+const HOLE_HEADER_BYTES = 4;
 
 /** Past this many pages (64 GB) the first byte of a page no longer tells what kind it is. */
 const MOST_PAGES = 2 ** 24;
@@ -21,8 +22,9 @@ export class ScrubDelayed extends Error {
 
 /**
  * Overwrites what deleted rows leave behind. `secure_delete` does that for the cells themselves; but when SQLite moves
- * rows from one page to another, copies stay in the unused middle of the first. What stands there is never read, so it
- * may be cleared in the file itself, page by page, while nothing newer waits in the log and nobody writes.
+ * rows from one page to another, copies stay in the unused middle of the first, and a file that came out of a backup was
+ * written without it: there, copies stand in the holes between cells, too. What stands in either is never read, so it may
+ * be cleared in the file itself, page by page, while nothing newer waits in the log and nobody writes.
  */
 export async function scrubDatabase(client: Database): Promise<void> {
   const path = client.filename;
@@ -46,10 +48,12 @@ function scrubChunk(client: Database, path: string, at: number, pageBytes: numbe
     const length = readSync(file, chunk, 0, CHUNK_BYTES, at);
     let changed = false;
     for (let page = 0; page + pageBytes <= length; page += pageBytes) {
-      const gap = unusedOf(chunk.subarray(page, page + pageBytes), at + page === 0 ? FILE_HEADER_BYTES : 0);
-      if (gap === null || chunk.subarray(page + gap.start, page + gap.end).every((byte) => byte === 0)) continue;
-      writeSync(file, Buffer.alloc(gap.end - gap.start), 0, gap.end - gap.start, at + page + gap.start);
-      changed = true;
+      const bytes = chunk.subarray(page, page + pageBytes);
+      for (const { start, end } of unusedOf(bytes, at + page === 0 ? FILE_HEADER_BYTES : 0)) {
+        if (isClear(bytes.subarray(start, end))) continue;
+        writeSync(file, Buffer.alloc(end - start), 0, end - start, at + page + start);
+        changed = true;
+      }
     }
     if (changed) fsyncSync(file);
   } finally {
@@ -68,11 +72,32 @@ function emptyLog(client: Database): void {
   if (result?.busy !== 0) throw new ScrubDelayed("somebody reads an older state of the database");
 }
 
-/** Between the pointers to a page's cells and the first of them; null for pages of another kind. */
-function unusedOf(page: Buffer, header: number): { start: number; end: number } | null {
+function isClear(bytes: Buffer): boolean {
+  return bytes.every((byte) => byte === 0);
+}
+
+type Stretch = { start: number; end: number };
+
+/** Between the pointers to a page's cells and the first of them, and what is free between cells; of other pages nothing. */
+function unusedOf(page: Buffer, header: number): Stretch[] {
   const kind = page.readUInt8(header);
-  if (!BTREE_PAGES.has(kind)) return null;
+  if (!BTREE_PAGES.has(kind)) return [];
   const start = header + (INTERIOR_PAGES.has(kind) ? 12 : 8) + 2 * page.readUInt16BE(header + 3);
   const end = page.readUInt16BE(header + 5) || 65_536;
-  return start < end && end <= page.length ? { start, end } : null;
+  if (start > end || end > page.length) return [];
+  return [{ start, end }, ...holesOf(page, page.readUInt16BE(header + 1), end)];
+}
+
+/** Each begins with where the next one is and its own length; they stand in order. A list that does not is left alone. */
+function holesOf(page: Buffer, first: number, contentStart: number): Stretch[] {
+  const holes: Stretch[] = [];
+  for (let at = first, least = contentStart; at !== 0; ) {
+    if (at < least || at + HOLE_HEADER_BYTES > page.length) return [];
+    const end = at + page.readUInt16BE(at + 2);
+    if (end < at + HOLE_HEADER_BYTES || end > page.length) return [];
+    holes.push({ start: at + HOLE_HEADER_BYTES, end });
+    least = end;
+    at = page.readUInt16BE(at);
+  }
+  return holes;
 }
