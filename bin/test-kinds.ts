@@ -6,24 +6,29 @@ type Kind = {
   alone?: true;
   /** Needs a browser, network namespaces, other servers or minutes: not part of `bin/test --quick`. */
   notQuick?: true;
+  /**
+   * Plugs networks into the machine, so it has one to itself: a browser gives up every request that is under way when the
+   * machine's addresses change, also those of another test beside it.
+   */
+  ownNetwork?: true;
 };
 
 /** By the folder of test/; of browser/, each folder within is a kind of its own. A folder that is not here is quick. */
 const KINDS: Record<string, Kind> = {
   compiled: { slow: true, notQuick: true },
-  ops: { slow: true, notQuick: true },
+  ops: { slow: true, notQuick: true, ownNetwork: true },
   package: { slow: true, notQuick: true },
-  node: { slow: true, notQuick: true },
+  node: { slow: true, notQuick: true, ownNetwork: true },
   edge: { slow: true, notQuick: true },
   turn: { slow: true, notQuick: true },
-  foreign: { slow: true, notQuick: true },
+  foreign: { slow: true, notQuick: true, ownNetwork: true },
   livekit: { slow: true, notQuick: true },
   standby: { slow: true, notQuick: true },
   recordings: { slow: true, notQuick: true },
   acme: { slow: true, notQuick: true },
   participant: { slow: true, notQuick: true },
   "load-test": { notQuick: true },
-  networks: { slow: true, alone: true, notQuick: true },
+  networks: { slow: true, alone: true, notQuick: true, ownNetwork: true },
   "browser/playground": { slow: true, notQuick: true },
   "browser/dashboard": { slow: true, notQuick: true },
   "browser/sdk": { slow: true, notQuick: true },

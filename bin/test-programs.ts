@@ -1,5 +1,8 @@
 import { existsSync } from "node:fs";
 
+/** For networks of a test's own; within them nothing can be installed any more. */
+const NETWORK = ["iproute2", "nftables"];
+
 /** Programs that tests drive and the packages of the distribution that hold them: nothing unsigned is downloaded. */
 const PACKAGES: Record<string, string[]> = {
   acme: ["pebble"],
@@ -7,11 +10,14 @@ const PACKAGES: Record<string, string[]> = {
   compiled: ["chromium", "minisign"],
   contract: ["ffmpeg"],
   docs: ["curl", "jq", "python3", "golang-go"],
-  ops: ["chromium"],
+  edge: ["coturn"],
+  node: NETWORK,
+  ops: ["chromium", "nginx-light", "caddy", "coturn", ...NETWORK],
   package: ["nodejs", "npm"],
   participant: ["ffmpeg"],
   faults: ["strace", "faketime"],
   foreign: [
+    ...NETWORK,
     "chromium",
     "firefox-esr",
     "simple-whip-client",
@@ -25,7 +31,7 @@ const PACKAGES: Record<string, string[]> = {
     "gstreamer1.0-plugins-ugly",
   ],
   livekit: ["chromium", "firefox-esr", "nodejs"],
-  networks: ["chromium", "python3"],
+  networks: ["chromium", "python3", ...NETWORK],
   recordings: ["ffmpeg"],
   standby: ["postgresql"],
   sfu: ["gcc", "libc6-dev", "libssl-dev"],
@@ -33,9 +39,13 @@ const PACKAGES: Record<string, string[]> = {
 
 /** Packages without a program of their name, and a file that shows they are there. */
 const FILES: Record<string, string> = {
+  coturn: "/usr/bin/turnserver",
   "golang-go": "/usr/bin/go",
+  iproute2: "/usr/bin/ip",
   "libc6-dev": "/usr/include/stdio.h",
   "libssl-dev": "/usr/include/openssl/evp.h",
+  nftables: "/usr/sbin/nft",
+  "nginx-light": "/usr/sbin/nginx",
   postgresql: "/usr/lib/postgresql",
   "simple-whip-client": "/usr/bin/whip-client",
   "python3-aiortc": "/usr/lib/python3/dist-packages/aiortc/__init__.py",

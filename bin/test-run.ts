@@ -3,20 +3,29 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 export type FileResult = { passed: number; failed: number };
+export type RunOptions = { timeoutMs: number; env: Record<string, string | undefined>; ownNetwork?: boolean };
 type TestRun = { code: number; output: string; files: Map<string, FileResult> };
 
 /** Runs test files in one process of their own; the counts come from the runner's report, file by file. */
 export async function runFiles(
   root: string,
   files: readonly string[],
-  { timeoutMs, env }: { timeoutMs: number; env: Record<string, string | undefined> },
+  { timeoutMs, env, ownNetwork = false }: RunOptions,
 ): Promise<TestRun> {
   const folder = mkdtempSync(join(tmpdir(), "stoa-report-"));
   const report = join(folder, "junit.xml");
   const reporting = ["--reporter=junit", `--reporter-outfile=${report}`];
   const paths = files.map((file) => `./${file}`);
   const { code, output } = await run(
-    [process.execPath, "test", "--only-failures", `--timeout=${timeoutMs}`, ...reporting, ...paths],
+    [
+      ...(ownNetwork ? await networkOfItsOwn() : []),
+      process.execPath,
+      "test",
+      "--only-failures",
+      `--timeout=${timeoutMs}`,
+      ...reporting,
+      ...paths,
+    ],
     root,
     env,
   );
@@ -25,6 +34,13 @@ export async function runFiles(
   // A file that broke before its first test, or whose process crashed, has no line in the report.
   for (const file of files) if (!results.has(file) && code !== 0) results.set(file, { passed: 0, failed: 1 });
   return { code, output, files: results };
+}
+
+/** In front of a command, where the system lets us: nothing of the network there is seen outside, and it ends with it. */
+async function networkOfItsOwn(): Promise<string[]> {
+  const inside = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"];
+  const works = process.platform === "linux" && Bun.which("unshare") !== null && Bun.which("ip") !== null;
+  return works && (await Bun.spawn([...inside, "true"], { stderr: "ignore" }).exited) === 0 ? inside : [];
 }
 
 function readReport(xml: string): Map<string, FileResult> {

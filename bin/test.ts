@@ -7,7 +7,7 @@ import { parseArgs } from "node:util";
 import { buildWeb } from "./build-web.ts";
 import { kindOf, testFolders } from "./test-kinds.ts";
 import { ensurePrograms } from "./test-programs.ts";
-import { type FileResult, run, runFiles } from "./test-run.ts";
+import { type FileResult, type RunOptions, run, runFiles } from "./test-run.ts";
 
 type Counts = { passed: number; failed: number };
 
@@ -22,7 +22,7 @@ const startedAt = performance.now();
 
 const total: Counts = { passed: 0, failed: 0 };
 /** Files that failed beside others, with what they printed then. */
-const failedOnce: { file: string; timeoutMs: number; output: string }[] = [];
+const failedOnce: { file: string; options: RunOptions; output: string }[] = [];
 
 if (filter === undefined) {
   await check("types", ["node_modules/.bin/tsc", "--noEmit"]);
@@ -69,15 +69,16 @@ async function inTurn(folders: [string, string[]][]): Promise<void> {
 
 async function runTests(folder: string, files: readonly string[]): Promise<void> {
   const finish = begin(`test/${folder}`, ` (${++begun} of ${folders.size})`);
-  const timeoutMs = kindOf(folder).slow === true ? 180_000 : 30_000;
-  const { code, output, files: results } = await runFiles(ROOT, files, { timeoutMs, env: ENVIRONMENT });
+  const { slow, ownNetwork } = kindOf(folder);
+  const options = { timeoutMs: slow === true ? 180_000 : 30_000, env: ENVIRONMENT, ownNetwork };
+  const { code, output, files: results } = await runFiles(ROOT, files, options);
   const failed = [...results].filter(([, result]) => result.failed > 0).map(([file]) => file);
   const counts = sum([...results].filter(([file]) => !failed.includes(file)).map(([, result]) => result));
   // An error outside any file ends the process without a failed test to its name.
   if (code !== 0 && failed.length === 0) counts.failed = 1;
   total.passed += counts.passed;
   total.failed += counts.failed;
-  for (const file of failed) failedOnce.push({ file, timeoutMs, output });
+  for (const file of failed) failedOnce.push({ file, options, output });
   const again = failed.length > 0 ? `, again later: ${failed.join(", ")}` : "";
   finish(`${counts.passed} passed, ${counts.failed} failed${again}`, counts.failed > 0 ? output : "");
 }
@@ -87,9 +88,9 @@ async function runTests(folder: string, files: readonly string[]): Promise<void>
  * then miss a deadline; a fault in the code fails both times. What passed only then is named.
  */
 async function runAgain(): Promise<void> {
-  for (const { file, timeoutMs, output } of failedOnce) {
+  for (const { file, options, output } of failedOnce) {
     const finish = begin(file);
-    const again = await runFiles(ROOT, [file], { timeoutMs, env: ENVIRONMENT });
+    const again = await runFiles(ROOT, [file], options);
     const { passed, failed } = again.files.get(file) ?? { passed: 0, failed: 1 };
     total.passed += passed;
     total.failed += failed;

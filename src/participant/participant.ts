@@ -27,6 +27,7 @@ export { tone } from "./audio-source.ts";
 export { bars } from "./bars.ts";
 export type * from "./participant-events.ts";
 export type { VideoCodec, VideoFrame, VideoSource } from "./video-source.ts";
+export { WebSocket } from "./web-socket.ts";
 
 type PublishAudio = Partial<AudioFormat> & { name?: string };
 type PublishVideo = { codec?: VideoCodec; source?: "camera" | "screenShare"; name?: string };

@@ -1,7 +1,7 @@
 /** The signaling socket of a participant: comes back by itself, and resumes where it was. */
-import { WebSocket as Fallback } from "ws";
 import { RtcClient, RtcRefused } from "../load-test/rtc-client.ts";
 import type { JoinAck, Push } from "../protocol/signaling.ts";
+import { WebSocket } from "./web-socket.ts";
 
 /** A close for good: wrong or revoked token, forbidden, no such room, replaced, room closed or removed from it. */
 const FINAL = new Set([4400, 4401, 4403, 4404, 4409, 4410, 4423, 4440]);
@@ -63,9 +63,8 @@ export class Session {
 
   #open(): RtcClient {
     const { url, token, sdk, onPush } = this.#deps;
-    const Socket = (globalThis.WebSocket ?? Fallback) as typeof WebSocket;
     const client: RtcClient = new RtcClient(
-      { url, token, sdk, WebSocket: Socket, onPush, onClose: (code) => client === this.#client && this.#lost(code) },
+      { url, token, sdk, WebSocket, onPush, onClose: (code) => client === this.#client && this.#lost(code) },
       this.#connectionId,
     );
     return client;

@@ -32,20 +32,27 @@ afterAll(async () => {
 
 /** A backend that mints, a bot that speaks and one that listens: all that a program without a browser does. */
 const CALL = `
-import { join, tone } from "stoa/participant";
+import { connectChat } from "stoa/client";
+import { join, tone, WebSocket } from "stoa/participant";
 import { Stoa } from "stoa/server";
 import process from "node:process";
 
 for (const entry of ["stoa", "stoa/client"]) await import(entry);
 const stoa = new Stoa({ url: process.env.STOA_URL, apiKey: process.env.STOA_API_KEY });
 const enter = async (user) => {
-  const { rtc } = await stoa.mintJoin({ room: process.argv[2], user });
-  return join(rtc.endpoint, rtc.token);
+  const { rtc, chat } = await stoa.mintJoin({ room: process.argv[2], user });
+  const words = await connectChat(chat.endpoint, chat.token, { WebSocket });
+  return Object.assign(await join(rtc.endpoint, rtc.token), { words, talk: await words.join(process.argv[2]) });
 };
 const [anna, ben] = [await enter("anna"), await enter("ben")];
 const heard = new Promise((resolve) => ben.on("audio", ({ identity, samples }) => samples.some(Boolean) && resolve(identity)));
 await anna.publishAudio(tone({ hz: 440 }));
 console.log("heard", await heard);
+const read = new Promise((resolve) => ben.talk.on("message", resolve));
+await anna.talk.sendFile(new Blob(["0123456789"], { type: "text/plain" }), { filename: "ten.txt", text: "hello" });
+const { senderId, text, attachment } = await read;
+console.log(senderId, text, attachment.filename, attachment.size);
+for (const { words } of [anna, ben]) words.close();
 for (const one of [anna, ben]) await one.close();
 const rooms = [];
 for await (const { name } of stoa.rooms.list()) rooms.push(name);
@@ -67,7 +74,7 @@ test.each([
       STOA_URL: server.url,
       STOA_API_KEY: server.apiKey,
     });
-    expect([output, code]).toEqual(["heard anna\ntrue\n", 0]);
+    expect([output, code]).toEqual(["heard anna\nanna hello ten.txt 10\ntrue\n", 0]);
   },
   120_000,
 );

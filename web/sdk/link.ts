@@ -22,6 +22,8 @@ export type LinkHooks<D extends Dialect> = {
   /** The first connection has to wait, because the server was asked too often. */
   onWaiting: (error: StoaError, seconds: number) => void;
   judge: (closed: Closed) => Verdict;
+  /** Of the page or runtime unless given. */
+  WebSocket?: typeof WebSocket;
 };
 
 /** Reasons that coming back cannot cure. */
@@ -132,6 +134,7 @@ export class Link<D extends Dialect> {
       url: this.endpoint,
       token: this.token,
       signal: this.#stop.signal,
+      WebSocket: this.#hooks.WebSocket,
       onFrame: this.#hooks.onFrame,
       onClose: (closed) => {
         if (established) void this.#lost(closed);

@@ -3,7 +3,7 @@ import { StoaError } from "./errors.ts";
 /** Nobody answers at the address, or the browser did not let the page ask. */
 export function unreachable(url: string, cause?: unknown): StoaError {
   const { hostname } = new URL(url);
-  if (!isPrivate(hostname) || isPrivate(location.hostname)) {
+  if (!isPrivate(hostname) || typeof location === "undefined" || isPrivate(location.hostname)) {
     return new StoaError("UNREACHABLE", "network", "The server cannot be reached.", { cause });
   }
   return new StoaError(

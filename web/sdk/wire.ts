@@ -11,6 +11,8 @@ export type WireOptions<D extends Dialect> = {
   onFrame: (frame: D["push"]) => void;
   onClose: (closed: Closed) => void;
   signal: AbortSignal;
+  /** Of the page or runtime unless given. */
+  WebSocket?: typeof WebSocket;
 };
 
 const OPEN_TIMEOUT_MS = 10_000;
@@ -71,7 +73,7 @@ export class Wire<D extends Dialect> {
     this.#options = options;
     try {
       // As a subprotocol, not in the address: addresses end up in the logs of proxies.
-      this.#socket = new WebSocket(options.url, [`token.${options.token}`]);
+      this.#socket = new (options.WebSocket ?? WebSocket)(options.url, [`token.${options.token}`]);
     } catch (cause) {
       throw new StoaError("INVALID_ENDPOINT", "invalid", "The endpoint or the token is not one.", { cause });
     }
@@ -152,7 +154,7 @@ export class Wire<D extends Dialect> {
   }
 
   #write(frame: object): void {
-    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(frame));
+    if (this.#socket.readyState === this.#socket.OPEN) this.#socket.send(JSON.stringify(frame));
   }
 
   #finish(code: number): void {

@@ -24,6 +24,8 @@ export type ChatOptions = {
   tokenProvider?: TokenProvider;
   /** The server was asked too often and the first connection waits. */
   onWaiting?: WaitingListener;
+  /** Where the runtime has none of its own, as Node 20: that of `stoa/participant`. */
+  WebSocket?: typeof WebSocket;
 };
 
 /** What a chat tells of, by name; listen with `chat.on(name, …)`. */
@@ -53,11 +55,12 @@ export class Chat extends Emitter<ChatEvents> {
   #renewal: ReturnType<typeof setTimeout> | undefined;
 
   /** @internal Use `connectChat`. */
-  constructor(endpoint: string, token: string, { tokenProvider, onWaiting = warnOfWaiting }: ChatOptions) {
+  constructor(endpoint: string, token: string, { tokenProvider, onWaiting = warnOfWaiting, WebSocket }: ChatOptions) {
     super();
     this.#link = chatLink(endpoint, token, tokenProvider, {
       onState: (state, error) => this.#stateChanged(state, error),
       onWaiting,
+      WebSocket,
       onFrame: (push) => this.#receive(push),
       onHello: (hello, wire) => this.#resume(hello, wire),
     });

@@ -14,6 +14,7 @@ export type ChatLinkHooks = {
   onFrame: (push: ChatPush) => void;
   /** The server knows us: rejoin on this socket before anything else is sent. */
   onHello: (hello: ChatConnected, wire: Wire<ChatDialect>) => Promise<void>;
+  WebSocket: typeof WebSocket | undefined;
 };
 
 /** Close codes after which a new token may help, and the one that nothing helps. */
@@ -24,12 +25,13 @@ export function chatLink(
   endpoint: string,
   token: string,
   tokenProvider: TokenProvider | undefined,
-  { onState, onWaiting, onFrame, onHello }: ChatLinkHooks,
+  { onState, onWaiting, onFrame, onHello, WebSocket }: ChatLinkHooks,
 ): Link<ChatDialect> {
   return new Link<ChatDialect>(endpoint, token, tokenProvider, {
     onState,
     onWaiting,
     onFrame,
+    WebSocket,
     establish: async (wire) => onHello(await wire.expect("connected"), wire),
     onConnected: () => {},
     judge({ code, error }) {
