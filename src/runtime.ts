@@ -8,6 +8,7 @@ import { finishExchange } from "./kernel/data-exchange.ts";
 import { RecordingConnection } from "./kernel/db/changesets.ts";
 import { type Checkpoints, checkpointWhenQuiet } from "./kernel/db/checkpoints.ts";
 import type { CommitLog } from "./kernel/db/commit-log.ts";
+import type { Fence } from "./kernel/db/fence.ts";
 import { type LoggedCommits, loggedCommits } from "./kernel/db/logged-commits.ts";
 import { migrate, readMigrations } from "./kernel/db/migrate.ts";
 import { closeDatabase, type Db, openDatabase } from "./kernel/db/open.ts";
@@ -68,8 +69,7 @@ export type Leading = {
   path: string;
   log: Pick<CommitLog, "append">;
   onLost: (reason: string) => void;
-  /** Whether another server may lead without this one having heard of it. */
-  isStale: () => boolean;
+  fence: Fence;
 };
 
 export function createRuntime(config: Config, options: RuntimeOptions = {}): Runtime {
@@ -106,7 +106,7 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
     writer,
     write: writer.write,
     bus: createBus<Facts, JoinedFact>((err) => log.error({ err }, "bus listener failed")),
-    sockets: createSockets(options.leading?.isStale),
+    sockets: createSockets(options.leading?.fence),
     now,
     timers,
     ids: options.ids ?? randomIds(),

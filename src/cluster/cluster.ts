@@ -1,3 +1,4 @@
+import type { Fence } from "../kernel/db/fence.ts";
 import type { Keyring } from "../kernel/secrets.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Services } from "../services.ts";
@@ -19,8 +20,7 @@ export type Cluster = {
   /** Counts the servers that have led. */
   term: number;
   credential: string;
-  /** Whether another server may lead without this one having heard of it. */
-  isStale: () => boolean;
+  fence: Fence;
   /** The log does not answer. What is known here stays true meanwhile, and is shown. */
   isLogAway: () => boolean;
   snapshot: () => Promise<Response>;

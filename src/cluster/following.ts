@@ -1,13 +1,21 @@
 import { ReplicaDiffers } from "../kernel/db/changesets.ts";
 import { type CommitLog, Forgotten, type Leadership } from "../kernel/db/commit-log.ts";
 import type { Log } from "../kernel/log.ts";
+import type { Abstention } from "./abstention.ts";
 import type { Replica } from "./replica.ts";
 
 const BATCH = 500;
 /** How often a standby tries whether the right to lead is free. */
 const TRY_EVERY_MS = 250;
 
-type FollowDeps = { log: CommitLog; replica: Replica; url: string; logger: Log; signal: AbortSignal };
+type FollowDeps = {
+  log: CommitLog;
+  replica: Replica;
+  url: string;
+  abstention: Abstention;
+  logger: Log;
+  signal: AbortSignal;
+};
 
 /** Applies what there is. */
 async function catchUp(log: CommitLog, replica: Replica): Promise<void> {
@@ -26,6 +34,7 @@ export async function followUntilLeading({
   log,
   replica,
   url,
+  abstention,
   logger,
   signal,
 }: FollowDeps): Promise<Leadership | null> {
@@ -44,7 +53,7 @@ export async function followUntilLeading({
         await catchUp(log, replica);
         if (performance.now() - triedAt >= TRY_EVERY_MS) {
           triedAt = performance.now();
-          const leadership = await log.lead(url);
+          const leadership = await abstention.unlessPromised(() => log.lead(url));
           if (leadership !== null) {
             try {
               await catchUp(log, replica);
@@ -56,11 +65,11 @@ export async function followUntilLeading({
           }
         }
         if (away) logger.info("the commit log answers again");
-        away = false;
+        away = abstention.logIsAway = false;
       } catch (error) {
         if (!isPassing(error)) throw error;
         if (!away) logger.warn({ err: error }, "the commit log does not answer; trying again");
-        away = true;
+        away = abstention.logIsAway = true;
       }
       await Promise.race([woken, Bun.sleep(TRY_EVERY_MS)]);
     }

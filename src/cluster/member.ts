@@ -13,14 +13,16 @@ import { createLog } from "../kernel/log.ts";
 import { createMetrics } from "../kernel/metrics.ts";
 import { createKeyring } from "../kernel/secrets.ts";
 import { systemTimers } from "../kernel/timers.ts";
+import { VERSION } from "../kernel/version.ts";
 import { databasePath, type RuntimeOptions } from "../runtime.ts";
 import type { RunningServer, StartOptions } from "../server.ts";
+import { Abstention } from "./abstention.ts";
 import { type Cluster, ClusterRefused, type ClusterState, clusterCredential } from "./cluster.ts";
 import { createFence } from "./fence.ts";
 import { followUntilLeading } from "./following.ts";
 import { memberUrl } from "./member-url.ts";
 import { measureCluster } from "./metrics.ts";
-import { watchPeers } from "./peers.ts";
+import { abstentionsOf } from "./peers.ts";
 import { becomeBase, belongingOf, Replica } from "./replica.ts";
 import { snapshotResponse, takeSnapshot } from "./snapshot.ts";
 import { serveStandby } from "./standby-server.ts";
@@ -64,6 +66,7 @@ export async function startMember(config: Config, options: MemberOptions, start:
   const commitLog = postgresLog(logUrl, { log, timers, leaseMs });
   const stopping = new AbortController();
   const settled = Promise.withResolvers<ClusterState["role"]>();
+  const abstention = new Abstention();
 
   let problem: string | null = "it has not reached the commit log yet";
   let state: ClusterState = { role: "standby", leader: null, position: 0, lag: 0 };
@@ -85,6 +88,7 @@ export async function startMember(config: Config, options: MemberOptions, start:
       state: shown,
       problem: () => problem,
       credential,
+      abstain: () => abstention.promise(),
       snapshot: () => snapshotResponse(path, stopping.signal),
       metrics: () => metrics.registry.metrics(),
       metricsToken: config.METRICS_TOKEN,
@@ -110,6 +114,8 @@ export async function startMember(config: Config, options: MemberOptions, start:
         "The commit log was made with another STOA_SECRET. Every server of it needs the same one.",
       );
     }
+    // Known to whoever leads from the first moment on: nobody else may take its place.
+    await commitLog.report({ url, role: "standby", position: 0, version: VERSION });
     const belonging = belongingOf(path, info.id);
     if (info.head === 0) return;
     if (belonging === "of this log") return;
@@ -151,13 +157,24 @@ export async function startMember(config: Config, options: MemberOptions, start:
       );
     }
     problem = null;
-    settled.resolve("standby");
+    void untilMet().then(() => settled.resolve("standby"));
     try {
-      return await followUntilLeading({ log: commitLog, replica, url, logger: log, signal: stopping.signal });
+      return await followUntilLeading({
+        ...{ log: commitLog, replica, url, abstention },
+        ...{ logger: log, signal: stopping.signal },
+      });
     } finally {
       state = { ...state, position: replica.position };
       replica.close();
       replica = null;
+    }
+  }
+
+  /** It stands by once it could take over, or when nobody is there to say so. */
+  async function untilMet(): Promise<void> {
+    for (let attempt = 0; attempt < 50; attempt++) {
+      if (stopping.signal.aborted || (await commitLog.isMet(url).catch(() => true))) return;
+      await sleep(100);
     }
   }
 
@@ -182,7 +199,8 @@ export async function startMember(config: Config, options: MemberOptions, start:
 
   async function serve(leadership: Leadership): Promise<void> {
     const lost = Promise.withResolvers<string>();
-    const fence = createFence(leadership, leaseMs);
+    const askPeers = () => abstentionsOf(leadership.peers(), credential);
+    const fence = createFence({ leadership, askPeers, leaseMs, onOther: lost.resolve });
     try {
       await takeOver({
         path,
@@ -197,17 +215,18 @@ export async function startMember(config: Config, options: MemberOptions, start:
         {
           ...options,
           lock,
-          leading: { path, log: commitLog, onLost: lost.resolve, isStale: fence.isStale },
+          leading: { path, log: commitLog, onLost: lost.resolve, fence },
           cluster: {
             state: shown,
             credential,
-            isStale: fence.isStale,
+            fence,
             isLogAway: () => leadership.unsureSince !== null,
             operate: options.operate ?? (() => Promise.reject(new Error("this server takes no commands"))),
             snapshot: () => snapshotResponse(path, stopping.signal),
             term: leadership.term,
           },
           beforeListening: async () => {
+            await leadership.undisputed;
             await standby?.stop(true);
             standby = null;
           },
@@ -217,10 +236,8 @@ export async function startMember(config: Config, options: MemberOptions, start:
       log.info({ term: leadership.term, url }, "this server leads");
       settled.resolve("leader");
       const stopTrimming = trimLog({ commitLog, state: shown, log, timers });
-      const stopWatching = watchPeers({ commitLog, leadership, url, log, timers }, lost.resolve);
       const reason = await Promise.race([leadership.lost, lost.promise, aborted(stopping.signal)]);
       stopTrimming();
-      stopWatching();
       if (!stopping.signal.aborted) log.warn({ reason, term: leadership.term }, "this server leads no longer");
       await server.stop(reason, HAND_OVER_MS);
     } finally {

@@ -1,35 +1,31 @@
-import type { CommitLog, Leadership } from "../kernel/db/commit-log.ts";
-import type { Log } from "../kernel/log.ts";
-import { every, type Timers } from "../kernel/timers.ts";
+export const ABSTAIN_PATH = "/v1/cluster/abstain";
 
-const LOOK_EVERY_MS = 1_000;
+/** What a member answers a leader that is not sure. */
+export type AbstainAnswer = { role: "leader" | "standby"; abstains: boolean };
+
+/** Whether every other member promised not to lead for a moment; the address of one that leads, if there is one. */
+export type PeersAnswer = { all: boolean; other: string | null };
+
 const ANSWER_WITHIN_MS = 1_000;
 
-type PeersDeps = { commitLog: CommitLog; leadership: Leadership; url: string; log: Log; timers: Timers };
-
-/**
- * A leader that does not reach the log cannot be told by it that another server leads. The other servers can: while it
- * is not sure it asks them, and steps down when one of them leads.
- */
-export function watchPeers({ commitLog, leadership, url, log, timers }: PeersDeps, onOther: (reason: string) => void) {
-  let peers: string[] = [];
-  return every({ timers, log }, LOOK_EVERY_MS, async () => {
-    if (leadership.unsureSince === null) {
-      const members = await commitLog.members().catch(() => null);
-      if (members !== null) peers = members.map((member) => member.url).filter((member) => member !== url);
-      return;
-    }
-    const leads = await Promise.all(peers.map(leadsNow));
-    const other = peers.find((_, index) => leads[index]);
-    if (other !== undefined) onOther(`${other} leads, and the log cannot be reached from here`);
-  });
+/** Asks those who may lead; when it is not known who they are, nobody speaks for all of them. */
+export async function abstentionsOf(peers: readonly string[] | null, credential: string): Promise<PeersAnswer> {
+  if (peers === null) return { all: false, other: null };
+  const answers = await Promise.all(peers.map((peer) => ask(peer, credential)));
+  const other = peers.find((_, index) => answers[index]?.role === "leader") ?? null;
+  return { all: answers.every((answer) => answer?.abstains === true), other };
 }
 
-async function leadsNow(peer: string): Promise<boolean> {
+async function ask(peer: string, credential: string): Promise<AbstainAnswer | null> {
   try {
-    const response = await fetch(`${peer}/readyz`, { signal: AbortSignal.timeout(ANSWER_WITHIN_MS), keepalive: false });
-    return ((await response.json()) as { role?: string }).role === "leader";
+    const response = await fetch(`${peer}${ABSTAIN_PATH}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${credential}` },
+      signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
+      keepalive: false,
+    });
+    return response.ok ? ((await response.json()) as AbstainAnswer) : null;
   } catch {
-    return false;
+    return null;
   }
 }

@@ -3,6 +3,7 @@ import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Services } from "../services.ts";
 import type { Cluster } from "./cluster.ts";
+import { ABSTAIN_PATH, type AbstainAnswer } from "./peers.ts";
 import { isMember, SNAPSHOT_PATH } from "./snapshot.ts";
 
 export const OPERATIONS_PATH = "/v1/cluster/operations";
@@ -11,19 +12,31 @@ export const OPERATIONS_PATH = "/v1/cluster/operations";
 export function clusterRoutes(cluster: Cluster | null, runtime: Runtime, services: Services) {
   const routes = new Elysia({ name: "cluster", detail: { hide: true } });
   if (cluster === null) return routes;
+  const { fence } = cluster;
+  const standby = () => new ApiError("SVC_STANDBY", undefined, { retryAfterSeconds: 1 });
   const requireMember = (request: Request) => {
     if (!isMember(request, cluster.credential)) throw new ApiError("SVC_ROUTE_NOT_FOUND");
   };
-  return routes
-    .onRequest(() => {
-      if (cluster.isStale()) throw new ApiError("SVC_STANDBY", undefined, { retryAfterSeconds: 1 });
-    })
-    .get(SNAPSHOT_PATH, ({ request }) => {
-      requireMember(request);
-      return cluster.snapshot();
-    })
-    .post(OPERATIONS_PATH, async ({ request }) => {
-      requireMember(request);
-      return Response.json(await cluster.operate(services, runtime, await request.json()));
-    });
+  return (
+    routes
+      .onRequest(async () => {
+        if (fence.isStale() && !(await fence.fresh())) throw standby();
+      })
+      // The thread may have stood still after the question was let in.
+      .onAfterHandle({ as: "global" }, ({ request: { method } }) => {
+        if (method === "GET" && fence.isStale()) throw standby();
+      })
+      .post(ABSTAIN_PATH, ({ request }) => {
+        requireMember(request);
+        return Response.json({ role: "leader", abstains: false } satisfies AbstainAnswer);
+      })
+      .get(SNAPSHOT_PATH, ({ request }) => {
+        requireMember(request);
+        return cluster.snapshot();
+      })
+      .post(OPERATIONS_PATH, async ({ request }) => {
+        requireMember(request);
+        return Response.json(await cluster.operate(services, runtime, await request.json()));
+      })
+  );
 }

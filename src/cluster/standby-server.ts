@@ -1,6 +1,7 @@
 import type { Server } from "bun";
 import { ApiError } from "../protocol/errors.ts";
 import type { ClusterState } from "./cluster.ts";
+import { ABSTAIN_PATH, type AbstainAnswer } from "./peers.ts";
 import { isMember, SNAPSHOT_PATH } from "./snapshot.ts";
 
 export type StandbyDeps = {
@@ -10,6 +11,7 @@ export type StandbyDeps = {
   /** Why it does not follow, if it does not. */
   problem: () => string | null;
   credential: string;
+  abstain: () => boolean;
   snapshot: () => Promise<Response>;
   metrics: () => Promise<string>;
   metricsToken: string | undefined;
@@ -34,6 +36,9 @@ export function serveStandby(deps: StandbyDeps): Server<undefined> {
       if (pathname === "/metrics") {
         const ip = server.requestIP(request)?.address ?? "";
         return mayReadMetrics(request, ip, deps.metricsToken) ? new Response(await deps.metrics()) : standby(pathname);
+      }
+      if (pathname === ABSTAIN_PATH && isMember(request, credential)) {
+        return Response.json({ role: "standby", abstains: deps.abstain() } satisfies AbstainAnswer);
       }
       if (pathname === SNAPSHOT_PATH && isMember(request, credential)) return deps.snapshot();
       return standby(pathname);

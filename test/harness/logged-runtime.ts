@@ -33,7 +33,12 @@ export function loggedData(): LoggedData {
   const log = memoryLog(shared);
   let tampered = false;
   return {
-    leading: { path, log, isStale: () => false, onLost: (reason) => console.error("lost:", reason) },
+    leading: {
+      path,
+      log,
+      fence: { isStale: () => false, fresh: async () => true },
+      onLost: (reason) => console.error("lost:", reason),
+    },
     watchTampering(db) {
       const client = db.$client as unknown as SplitClient;
       const run = client.run.bind(client);

@@ -69,9 +69,14 @@ export function memoryLog(shared = new SharedMemory(), now: () => number = Date.
         term: shared.term,
         lost,
         unsureSince: null,
+        sureForMs: () => Number.POSITIVE_INFINITY,
+        undisputed: Promise.resolve(),
+        peers: () => [],
         confirm: async () => {},
         async resign() {
-          if (shared.holder === holder) shared.holder = null;
+          if (shared.holder !== holder) return;
+          shared.holder = null;
+          shared.leader = null;
         },
       };
     },
@@ -80,6 +85,9 @@ export function memoryLog(shared = new SharedMemory(), now: () => number = Date.
     },
     async leave(url) {
       shared.members.delete(url);
+    },
+    async isMet() {
+      return true;
     },
     async members() {
       return [...shared.members.values()].map(({ seenAt, ...member }) => ({ ...member, silentMs: now() - seenAt }));

@@ -48,6 +48,7 @@ export class Group {
   readonly members: GroupMember[] = [];
   readonly #folder = mkdtempSync(join(tmpdir(), "stoa-group-"));
   readonly balancer = new Balancer(() => this.members.map(({ url }) => url));
+  readonly #closing: (() => void)[] = [];
   key = "";
 
   constructor(
@@ -141,7 +142,13 @@ export class Group {
     this.members.splice(this.members.indexOf(member), 1);
   }
 
+  /** Before its servers go. */
+  whenClosed(run: () => void): void {
+    this.#closing.push(run);
+  }
+
   async close(): Promise<void> {
+    for (const run of this.#closing) run();
     this.balancer.close();
     for (const member of [...this.members]) {
       member.process.kill("SIGCONT");

@@ -4,11 +4,13 @@ export type Acknowledged = { id: string; seq: number; at: number };
 export type Read = { newest: number; from: number };
 export type Stored = { id: string; seq: number };
 
+export type Heard = number | "reset";
+
 export type History = {
   acknowledged: readonly Acknowledged[];
   reads: readonly Read[];
-  /** Per listener: the numbers of the messages it was told of, in that order. */
-  heard: readonly (readonly number[])[];
+  /** Per listener: the numbers of the messages it was told of, in that order, and when it was told to read anew. */
+  heard: readonly (readonly Heard[])[];
 };
 
 export type Verdict = {
@@ -50,12 +52,29 @@ export function judge(history: History, messages: readonly Stored[], events: rea
     if (newest < known) verdict.stale++;
   }
   const expected = bySeq.map(({ seq }) => seq);
-  for (const heard of history.heard) {
-    const from = expected.indexOf(heard[0] ?? Number.NaN);
-    const wanted = from < 0 ? expected : expected.slice(from);
-    for (let n = 0; n < Math.max(wanted.length, heard.length); n++) if (wanted[n] !== heard[n]) verdict.misheard++;
-  }
+  for (const heard of history.heard) verdict.misheard += misheard(heard, expected);
   return verdict;
+}
+
+/** Whoever missed too much is told to read the history anew; a gap that nobody spoke of is a fault. */
+function misheard(heard: readonly Heard[], expected: readonly number[]): number {
+  let next = Math.max(0, expected.indexOf(heard.find((one) => one !== "reset") as number));
+  let wrong = 0;
+  let unexplained = 0;
+  for (const one of heard) {
+    if (one === "reset") {
+      unexplained = 0;
+      continue;
+    }
+    const at = expected.indexOf(one, next);
+    if (at < 0) {
+      wrong++;
+      continue;
+    }
+    unexplained += at - next;
+    next = at + 1;
+  }
+  return wrong + unexplained + (heard.at(-1) === "reset" ? 0 : expected.length - next);
 }
 
 export const NOTHING_WRONG: Verdict = { lost: 0, doubled: 0, changed: 0, gaps: 0, stale: 0, misheard: 0 };

@@ -95,11 +95,8 @@ test("a leader cut off from Postgres steps down when another leads, and follows 
     line.mend();
     const head = (await readyz(other.url))?.position ?? 0;
     while (((await readyz(cutOff.url))?.position ?? 0) < head) await Bun.sleep(50);
-    const { stale, ...rest } = await load.finish();
-    const { stale: _, ...nothing } = NOTHING_WRONG;
-    expect(rest).toEqual(nothing);
-    // What is read from a server that has no way to know, in the seconds before it hears of the other, may be older.
-    expect(stale).toBeLessThan(load.reads.length);
+    // Nothing stale either: a server that has no way to know shows nothing.
+    expect(await load.finish()).toEqual(NOTHING_WRONG);
   } finally {
     await group.close();
     line.close();

@@ -59,6 +59,15 @@ export type Leadership = {
   lost: Promise<string>;
   /** Since when the log has not confirmed that this server leads; null while it does. */
   readonly unsureSince: number | null;
+  /** For how much longer nobody else can have the right, whatever happens meanwhile; negative when that is over. */
+  sureForMs(): number;
+  /**
+   * The other members that may lead while the log does not answer: all that the last answer named. Null before the first
+   * answer, and so long after the last that there may be others.
+   */
+  peers(): readonly string[] | null;
+  /** Resolves once the server that led before cannot take itself for the leader any more. */
+  undisputed: Promise<void>;
   /** Asks the log now; resolves once it has confirmed, or another server leads. */
   confirm(): Promise<void>;
   resign(): Promise<void>;
@@ -76,11 +85,13 @@ export type CommitLog = {
   read(after: number, limit: number): Promise<LogEntry[]>;
   /** After anybody's append, and after every reconnect. */
   onAppended(listener: () => void): () => void;
-  /** The right to lead, if nobody has it. */
+  /** The right to lead, if nobody has it and the last to have it is known to be over. */
   lead(url: string): Promise<Leadership | null>;
   /** Tells the others that this member is there, and how far it has come. */
   report(member: Omit<Member, "silentMs">): Promise<void>;
   leave(url: string): Promise<void>;
+  /** Whether whoever leads knows of this member, which can take its place from then on. */
+  isMet(url: string): Promise<boolean>;
   members(): Promise<Member[]>;
   forgetUpTo(position: number): Promise<void>;
   /** Forgets everything, its identity included. */

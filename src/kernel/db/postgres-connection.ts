@@ -80,6 +80,11 @@ export function isTaken(error: unknown): boolean {
   return (error as { errno?: string }).errno === "23505";
 }
 
+/** The table, that is. */
+export function isMissing(error: unknown): boolean {
+  return (error as { errno?: string }).errno === "42P01";
+}
+
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

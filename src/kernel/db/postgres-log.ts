@@ -13,7 +13,7 @@ import {
   type Member,
   Overtaken,
 } from "./commit-log.ts";
-import { ConnectionLost, isTaken, messageOf, PostgresConnection } from "./postgres-connection.ts";
+import { ConnectionLost, isMissing, isTaken, messageOf, PostgresConnection } from "./postgres-connection.ts";
 import { postgresLeadership } from "./postgres-leadership.ts";
 
 export type PostgresLogOptions = {
@@ -40,11 +40,14 @@ const TABLES = [
      one boolean PRIMARY KEY DEFAULT true CHECK (one),
      id text NOT NULL, secret_fingerprint text NOT NULL, format integer NOT NULL,
      forgotten bigint NOT NULL DEFAULT 0, term bigint NOT NULL DEFAULT 0, leader text, led_since timestamptz)`,
+  "ALTER TABLE stoa_log_info ADD COLUMN IF NOT EXISTS postmaster text",
   `CREATE TABLE IF NOT EXISTS stoa_log (
      position bigint PRIMARY KEY, tag text NOT NULL, record bytea NOT NULL, at timestamptz NOT NULL DEFAULT now())`,
   `CREATE TABLE IF NOT EXISTS stoa_members (
      url text PRIMARY KEY, role text NOT NULL, position bigint NOT NULL, version text NOT NULL,
      seen_at timestamptz NOT NULL)`,
+  `ALTER TABLE stoa_members ADD COLUMN IF NOT EXISTS met bigint,
+     ADD COLUMN IF NOT EXISTS joined_at timestamptz NOT NULL DEFAULT now()`,
 ];
 /** Of the tables and records; a program that knows another must not touch them. */
 const FORMAT = 1;
@@ -66,11 +69,15 @@ export function postgresLog(url: string, options: PostgresLogOptions): CommitLog
   const lookAgain = every({ timers, log }, LOOK_EVERY_MS, tellAll);
   let listening: { sql: SQL; stop: () => void } | null = null;
   let telling: (() => void) | null = null;
+  /** Asking for a column that is there locks the table all the same: once is enough. */
+  let made = false;
 
   const ask = async <Row>(text: string, values: (string | number | Uint8Array | null)[] = []): Promise<Row[]> => {
     try {
       return await reads.query<Row>(text, values, ANSWER_WITHIN_MS);
     } catch (error) {
+      // Somebody has emptied the log.
+      if (isMissing(error)) made = false;
       throw error instanceof ConnectionLost ? new LogAway(error.message) : error;
     }
   };
@@ -124,12 +131,13 @@ export function postgresLog(url: string, options: PostgresLogOptions): CommitLog
   return {
     append,
     async info(secretFingerprint) {
-      for (const table of TABLES) {
+      for (const table of made ? [] : TABLES) {
         await ask(table).catch((error) => {
           // Two servers may make it at the same moment.
           if (!isTaken(error)) throw error;
         });
       }
+      made = true;
       const id = crypto.randomUUID();
       const make =
         "INSERT INTO stoa_log_info (id, secret_fingerprint, format) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
@@ -180,13 +188,21 @@ export function postgresLog(url: string, options: PostgresLogOptions): CommitLog
     lead: (memberUrl) => postgresLeadership(url, memberUrl, { log, timers, leaseMs }),
     async report({ url: memberUrl, role, position, version }) {
       await ask(
-        `INSERT INTO stoa_members VALUES ($1, $2, $3, $4, now()) ON CONFLICT (url)
+        `INSERT INTO stoa_members (url, role, position, version, seen_at) VALUES ($1, $2, $3, $4, now()) ON CONFLICT (url)
          DO UPDATE SET role = excluded.role, position = excluded.position, version = excluded.version, seen_at = now()`,
         [memberUrl, role, position, version],
       );
     },
     async leave(memberUrl) {
       await ask("DELETE FROM stoa_members WHERE url = $1", [memberUrl]);
+    },
+    async isMet(memberUrl) {
+      const [row] = await ask<{ met: boolean }>(
+        `SELECT leader IS NULL OR leader = $1
+           OR EXISTS (SELECT 1 FROM stoa_members WHERE url = $1 AND met = term) AS met FROM stoa_log_info`,
+        [memberUrl],
+      );
+      return row?.met === true;
     },
     async members() {
       const rows = await ask<Omit<Member, "position" | "silentMs"> & { position: string; silentMs: string }>(

@@ -1,3 +1,5 @@
+import type { Fence } from "../db/fence.ts";
+
 /** A WebSocket as the protocols see it; tests hand in one of their own. */
 export type Socket = {
   send(text: string): void;
@@ -62,11 +64,14 @@ export type Sockets = ReturnType<typeof createSockets>;
 
 const SERVICE_RESTART = 1012;
 
+/** Of one socket, at a moment when nobody is answered. */
+const MOST_HELD = 256;
+
 /**
- * The WebSockets of this process, on whichever server they came in. While `isStale` says so, nobody is answered: what is
- * known here may no longer be true.
+ * The WebSockets of this process, on whichever server they came in. What they say waits while the fence is in doubt: what
+ * is known here may no longer be true.
  */
-export function createSockets(isStale: (() => boolean) | null = null) {
+export function createSockets(fence: Fence | null = null) {
   const open = new Map<SocketServer, number>();
 
   function count(server: SocketServer, change: 1 | -1): void {
@@ -88,6 +93,19 @@ export function createSockets(isStale: (() => boolean) | null = null) {
     ): boolean {
       if (!server) return false;
       let events: SocketEvents | null = null;
+      let held: (string | Buffer)[] | null = null;
+      const receive = (message: string | Buffer) => {
+        if (typeof message === "string") events?.received(message, Buffer.byteLength(message));
+        else events?.received(null, message.byteLength, message);
+      };
+      const hold = async (ws: NetworkSocket, { fresh }: Fence, first: string | Buffer) => {
+        const waiting = [first];
+        held = waiting;
+        const isFresh = await fresh();
+        held = null;
+        if (isFresh && waiting.length <= MOST_HELD) waiting.forEach(receive);
+        else ws.close(SERVICE_RESTART, "another server may lead");
+      };
       const data: SocketData = {
         open(ws) {
           count(server, 1);
@@ -104,14 +122,16 @@ export function createSockets(isStale: (() => boolean) | null = null) {
           });
         },
         message(ws, message) {
-          if (isStale?.()) return ws.close(SERVICE_RESTART, "another server may lead");
-          if (typeof message === "string") events?.received(message, Buffer.byteLength(message));
-          else events?.received(null, message.byteLength, message);
+          // Bun's buffer is its own again after this.
+          if (held !== null) held.push(typeof message === "string" ? message : Buffer.from(message));
+          else if (fence?.isStale()) void hold(ws, fence, typeof message === "string" ? message : Buffer.from(message));
+          else receive(message);
         },
         pong: () => events?.answered?.(),
         close(_ws, code) {
           count(server, -1);
           events?.closed(code);
+          events = null;
         },
       };
       return server.upgrade(request, { data, headers });
