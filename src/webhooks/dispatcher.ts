@@ -2,6 +2,7 @@ import type { Runtime } from "../runtime.ts";
 import { createDelivery } from "./deliver.ts";
 import { AHEAD, createDispatchOrder } from "./dispatch-order.ts";
 import { createLanes } from "./lanes.ts";
+import { createPace } from "./pace.ts";
 import type { PendingDelivery } from "./store/delivery.store.ts";
 import type { WebhookStores } from "./store/stores.ts";
 import type { EndpointRow } from "./store/webhook.table.ts";
@@ -32,11 +33,12 @@ export function createDispatcher(
   subscribers: Subscribers,
   random = Math.random,
 ): Dispatcher {
-  const { bus, log, now, timers } = runtime;
+  const { bus, config, log, now, timers } = runtime;
   const { endpoints, deliveries } = stores;
   const order = createDispatchOrder(runtime, stores, wakeNow);
   const deliver = createDelivery(runtime, stores, random);
   const lanes = createLanes();
+  const pace = createPace(config.WEBHOOK_RATE);
   /** Endpoints that may have something to send, and when to look at them; served in this order, then moved to the end. */
   const wakeAt = new Map<string, number>();
   /** By delivery, from the first byte sent until the outcome is on disk. */
@@ -105,8 +107,16 @@ export function createDispatcher(
   /** Sends the endpoint's next delivery, or sees to it that there is one. True when it was sent. */
   function serve(endpointId: string, at: number): boolean {
     wakeAt.delete(endpointId);
+    const restsUntil = pace.restsUntil(endpointId, at);
+    if (restsUntil > at) {
+      wakeAt.set(endpointId, restsUntil);
+      return false;
+    }
     const endpoint = endpoints.get(endpointId);
-    if (!endpoint) return false;
+    if (!endpoint) {
+      pace.forget(endpointId);
+      return false;
+    }
     const next = nextPending(endpoint);
     // To the end of the line: the others come first now.
     if (next) wakeAt.set(endpointId, next.dueAt);
@@ -145,8 +155,10 @@ export function createDispatcher(
 
   async function run(endpoint: EndpointRow, delivery: PendingDelivery, controller: AbortController): Promise<void> {
     const release = lanes.take(endpoint.id);
+    pace.sent(endpoint, now());
     const onAnswer = (answered: boolean) => {
       release(answered);
+      pace.ended(endpoint.id, answered, now());
       wakeNow(endpoint.id);
     };
     try {

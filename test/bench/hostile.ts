@@ -3,22 +3,14 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createApi } from "../../src/load-test/api.ts";
-import { runChatLoad } from "../../src/load-test/chat-load.ts";
-import {
-  joinPublisher,
-  joinSubscriber,
-  type LoadParticipant,
-  makeCertificate,
-} from "../../src/load-test/participants.ts";
+import type { ChatReport } from "../../src/load-test/chat-load.ts";
 import { openLan } from "../harness/namespaces.ts";
 import { percentile, report } from "./harness/report.ts";
+import { ATTACKER, HONEST, SERVER, SHARE, watchThreads } from "./hostile/machine.ts";
 
 const [seconds = 300, calls = 50, users = 300, attackers = 3] = process.argv.slice(2, 6).map(Number);
 /** Names of attacks; all of them unless given. */
 const only = process.argv[6]?.split(",") ?? null;
-/** Attackers have machines of their own; on this one they get what the server leaves, as far as a scheduler can say so. */
-const ELSEWHERE = ["nice", "-n", "15"];
-const USERS_IN_A_CONVERSATION = 10;
 const QUIET_SECONDS = Math.min(10, seconds);
 const names = ["server", ...Array.from({ length: attackers }, (_, n) => `attacker${n}`)];
 const lan = await openLan(...names);
@@ -32,7 +24,13 @@ const machine = (name: string) => {
 };
 
 const { address, prefix } = machine("server");
-const server = Bun.spawn([...prefix, bun, here("server.ts"), address, dataDir], { stdout: "pipe", stderr: "inherit" });
+/** For Bun itself: `STOA_BENCH_PROFILE=folder` has the server leave a profile of its main thread there. */
+const profileIn = process.env.STOA_BENCH_PROFILE;
+const profiled = profileIn ? ["--cpu-prof", `--cpu-prof-dir=${profileIn}`] : [];
+const server = Bun.spawn([...SERVER, ...prefix, bun, ...profiled, here("server.ts"), address, dataDir], {
+  stdout: "pipe",
+  stderr: "inherit",
+});
 const lines = server.stdout.pipeThrough(new TextDecoderStream()).getReader();
 const { url, key, mediaPort, hostileKey, account } = JSON.parse((await lines.read()).value ?? "{}") as {
   url: string;
@@ -48,7 +46,7 @@ const memoryMiB = () =>
   Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, "utf8"))?.[1] ?? 0) / 1024;
 
 function watchHealth() {
-  const watcher = Bun.spawn([bun, here("health.ts"), url], { stdin: "pipe", stdout: "pipe", stderr: "inherit" });
+  const watcher = honestly("health.ts");
   return async () => {
     watcher.stdin.end();
     const { times, failed } = (await new Response(watcher.stdout).json()) as { times: number[]; failed: number };
@@ -56,63 +54,27 @@ function watchHealth() {
   };
 }
 
-/** A call of two: what one sends, the other gets; the longest time in which nothing came is its freeze. */
-async function call(index: number) {
-  const { id } = await api("POST", "/v1/rooms", { name: `call-${index}-${crypto.randomUUID()}` });
-  const mint = async (participantIdentity: string) =>
-    String(
-      (await api("POST", `/v1/rooms/${id}/rtc-tokens`, { participantIdentity, permissions: { publish: true } })).token,
-    );
-  const closes: number[] = [];
-  const seat = async (identity: string) => ({
-    ...{
-      url,
-      token: await mint(identity),
-      certificate: await makeCertificate(),
-      onClose: (code: number) => closes.push(code),
-    },
+/** A process of the honest, which shares its network with this one. */
+const honestly = (file: string, ...args: unknown[]) =>
+  Bun.spawn([...HONEST, bun, here(file), url, ...args.map(String)], {
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "inherit",
   });
-  const publisher = await joinPublisher(await seat("ann"));
-  let last = 0;
-  let longest = 0;
-  const everyone: LoadParticipant[] = [publisher];
-  everyone.push(
-    await joinSubscriber(await seat("ben"), [await publisher.trackId], () => {
-      const now = performance.now();
-      if (last > 0) longest = Math.max(longest, now - last);
-      last = now;
-    }),
-  );
-  const leave = async () => {
-    longest = Math.max(longest, performance.now() - last);
-    const refused = closes.length;
-    for (const one of everyone) await one.leave().catch(() => {});
-    return { longest, refused };
-  };
-  return { leave };
-}
+const chat = async (durationSeconds: number): Promise<ChatReport> =>
+  new Response(honestly("chat.ts", key, users, durationSeconds).stdout).json();
 
-console.log(`${seconds} s, ${calls} calls, ${users} chat users, ${attackers} attackers`);
+console.log(`${seconds} s, ${calls} calls, ${users} chat users, ${attackers} attackers; ${SHARE}`);
 try {
-  const running = [];
-  for (let index = 0; index < calls; index++) running.push(await call(index));
-  const chat = (durationSeconds: number) =>
-    runChatLoad(
-      {
-        url,
-        apiKey: key,
-        durationSeconds,
-        rate: 1,
-        senders: 2,
-        readers: USERS_IN_A_CONVERSATION - 2,
-        conversations: Math.ceil(users / USERS_IN_A_CONVERSATION),
-      },
-      () => {},
-    );
+  const talking = honestly("calls.ts", key, calls);
+  const said = talking.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  // All are up.
+  await said.read();
 
   const quietHealth = watchHealth();
+  const quietThreads = watchThreads(server.pid);
   const quiet = await chat(QUIET_SECONDS);
-  const before = { health: await quietHealth(), memoryMiB: memoryMiB() };
+  const before = { threads: quietThreads(), health: await quietHealth(), memoryMiB: memoryMiB() };
 
   // What each attacker holds: a chat token of a member, a token that may join, and one that may not.
   const target = await api("POST", "/v1/chat/conversations", {
@@ -150,7 +112,7 @@ try {
   const attacking = await Promise.all(
     Array.from({ length: attackers }, async (_, n) =>
       Bun.spawn(
-        [...ELSEWHERE, ...machine(`attacker${n}`).prefix, bun, here("attacker.ts"), JSON.stringify(await armed(n))],
+        [...ATTACKER, ...machine(`attacker${n}`).prefix, bun, here("attacker.ts"), JSON.stringify(await armed(n))],
         {
           stdout: "pipe",
           stderr: "inherit",
@@ -159,12 +121,16 @@ try {
     ),
   );
   const health = watchHealth();
+  const threads = watchThreads(server.pid);
   const honest = await chat(seconds);
-  const during = { health: await health(), memoryMiB: memoryMiB() };
+  const during = { threads: threads(), health: await health(), memoryMiB: memoryMiB() };
   const attacks = await Promise.all(
     attacking.map(async ({ stdout }) => JSON.parse((await new Response(stdout).text()) || "{}")),
   );
-  const ended = await Promise.all(running.map(({ leave }) => leave()));
+  talking.stdin.end();
+  let told = "";
+  for (let part = await said.read(); !part.done; part = await said.read()) told += part.value;
+  const ended = JSON.parse(told) as { longest: number; refused: number }[];
   await Bun.sleep(Math.min(30, seconds) * 1000);
   const afterMiB = memoryMiB();
 
@@ -214,10 +180,10 @@ try {
         goal: { atMost: 10 },
       },
     ],
-    { seconds, calls, users, attackers, before, during, afterMiB, attacks },
+    { seconds, calls, users, attackers, share: SHARE, before, during, afterMiB, attacks },
   );
 } finally {
-  server.kill();
+  server.kill(profileIn ? "SIGINT" : "SIGTERM");
   await server.exited;
   await lan.close();
   rmSync(dataDir, { recursive: true, force: true });

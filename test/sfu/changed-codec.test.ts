@@ -79,7 +79,10 @@ test("[4] a viewer who sat in the audience gets nothing of a codec that it canno
   };
 
   receive(1, read);
-  const subscription = new Subscription(publication, section, DEFAULT_WISH, new SentPackets(), () => {});
+  const subscription = new Subscription(publication, section, DEFAULT_WISH, new SentPackets(), {
+    changed: () => {},
+    mayAskKeyframe: () => true,
+  });
   subscription.start(transport);
   subscription.setLayer(layer, "requested", 1);
   for (let extended = 2; extended <= 5; extended++) receive(extended, read);

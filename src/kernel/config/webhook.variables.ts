@@ -15,6 +15,11 @@ export const webhookVariables = {
     "How long those failures must have gone on as well: a receiver that restarts is never disabled.",
   ),
   WEBHOOK_MAX_ENDPOINTS: integer(50, { min: 1, max: 10_000 }, "Webhook endpoints of an environment of a project."),
+  WEBHOOK_RATE: integer(
+    100,
+    { min: 1, max: 100_000 },
+    "Attempts a second of an environment of a project, once it has had 2,000 at once; the rest waits.",
+  ),
   WEBHOOK_ALLOW_PRIVATE: boolean(false, "Allow webhooks to private addresses, also by http (on-premises installs)."),
 };
 

@@ -98,7 +98,6 @@ export class Downlink {
   #forgetSection(section: OutgoingSection): void {
     this.#sections.delete(section.mid);
     this.#bySsrc.delete(section.stream.ssrc);
-    this.#keyframeBudgets.forget(section.stream.ssrc);
   }
 
   /** The whole of what the client wants; a track that went away meanwhile is no error, its end was announced. */
@@ -157,10 +156,12 @@ export class Downlink {
       if (existing.section !== section) existing.moveTo(section);
       return;
     }
-    const subscription = new Subscription(publication, section, wish, this.#sent, (delivery) =>
-      this.#owner.emit({ type: "subscriptionChanged", trackId: publication.trackId, ...delivery }),
-    );
-    this.#subscriptions.set(publication.trackId, subscription);
+    const { trackId } = publication;
+    const subscription = new Subscription(publication, section, wish, this.#sent, {
+      changed: (delivery) => this.#owner.emit({ type: "subscriptionChanged", trackId, ...delivery }),
+      mayAskKeyframe: () => this.#keyframeBudgets.mayAsk(trackId),
+    });
+    this.#subscriptions.set(trackId, subscription);
     const transport = this.#owner.receivingConnection?.transport;
     if (transport) subscription.start(transport);
   }
@@ -197,6 +198,7 @@ export class Downlink {
   trackEnded(publication: Publication): void {
     const subscription = this.#subscriptions.get(publication.trackId);
     if (subscription) this.#end(subscription);
+    this.#keyframeBudgets.forget(publication.trackId);
   }
 
   /** `permission`: the client is told why nothing comes any more. */
@@ -221,7 +223,6 @@ export class Downlink {
     this.unsubscribeAll("requested");
     this.#sections.clear();
     this.#bySsrc.clear();
-    this.#keyframeBudgets.clear();
     this.#allocation.close();
     this.#sent = new SentPackets(1, this.#host.udp.path.finishAlike);
     this.#allocation = new Allocation(this.#sent, this.#host);
@@ -281,8 +282,7 @@ export class Downlink {
   #keyframe(ssrc: number): void {
     this.#host.udp.repairs.keyframesIn += 1;
     const section = this.#bySsrc.get(ssrc);
-    const occupant = section && this.#occupant(section);
-    if (occupant && this.#keyframeBudgets.mayAsk(ssrc)) occupant.askKeyframe();
+    if (section) this.#occupant(section)?.askKeyframe();
   }
 
   /** What has been sent lately, and has to be reported on. */

@@ -1,33 +1,32 @@
 /** How often one viewer may ask for a whole picture: it costs the publisher, and everybody else who watches. */
 import { TokenBucket } from "../transport/token-bucket.ts";
 
-/** For each section. A viewer who needs more has a path that no picture gets through. */
+/**
+ * Of each track, for whatever reason: a picture that broke, another section or layer, another subscription. Sixteen are
+ * enough for a window that is drawn larger and smaller on a poor path; who needs more has one that no picture gets through.
+ */
 const KEYFRAMES_PER_SECOND = 0.25;
-const KEYFRAMES_AT_ONCE = 8;
+const KEYFRAMES_AT_ONCE = 16;
 
 export class KeyframeBudgets {
   readonly #now: () => number;
-  /** By the SSRC the section sends; only of those whose viewer has asked. */
-  readonly #bySsrc = new Map<number, TokenBucket>();
+  /** Only of tracks that the viewer has asked for, until they end. */
+  readonly #byTrack = new Map<string, TokenBucket>();
 
   constructor(now: () => number) {
     this.#now = now;
   }
 
-  mayAsk(ssrc: number): boolean {
-    let budget = this.#bySsrc.get(ssrc);
+  mayAsk(trackId: string): boolean {
+    let budget = this.#byTrack.get(trackId);
     if (!budget) {
       budget = new TokenBucket(KEYFRAMES_PER_SECOND, KEYFRAMES_AT_ONCE, this.#now);
-      this.#bySsrc.set(ssrc, budget);
+      this.#byTrack.set(trackId, budget);
     }
     return budget.take(1);
   }
 
-  forget(ssrc: number): void {
-    this.#bySsrc.delete(ssrc);
-  }
-
-  clear(): void {
-    this.#bySsrc.clear();
+  forget(trackId: string): void {
+    this.#byTrack.delete(trackId);
   }
 }

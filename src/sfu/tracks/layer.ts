@@ -55,6 +55,7 @@ export class PublishedLayer {
   senderReport: ReceivedReport | null = null;
   #keyframeAskedMs = Number.NEGATIVE_INFINITY;
   #keyframeWanted = false;
+  #keyframeDue = false;
   /** Of streams that others have replaced, and when: what is still under way of them is nobody's. */
   readonly #former = new Map<number, number>();
   #keyframe: { extended: number; atMs: number } | null = null;
@@ -111,12 +112,19 @@ export class PublishedLayer {
     return false;
   }
 
+  /** Asked for, and not here yet. */
+  get keyframeDue(): boolean {
+    return this.#keyframeDue;
+  }
+
   askKeyframe(): void {
     this.#keyframeWanted = true;
+    this.#keyframeDue = true;
   }
 
   keyframeArrived(sequenceNumber: number, height: number): void {
     this.#keyframeWanted = false;
+    this.#keyframeDue = false;
     if (height > 0) this.height = height;
     this.nack.keyframeReceived(sequenceNumber);
   }

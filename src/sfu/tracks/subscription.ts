@@ -17,6 +17,13 @@ export const DEFAULT_WISH: Wish = { paused: false, maxHeight: null, layer: "auto
 
 export type Delivery = { layer: Layer | null; paused: boolean; reason: DeliveryReason };
 
+/** What a subscription tells its viewer's connection, and asks of it. */
+export type Viewer = {
+  changed(delivery: Delivery): void;
+  /** Every keyframe costs the publisher and all who watch, so a viewer has a budget of them. */
+  mayAskKeyframe(): boolean;
+};
+
 export class Subscription implements Subscriber {
   readonly publication: Publication;
   section: OutgoingSection;
@@ -25,7 +32,7 @@ export class Subscription implements Subscriber {
   desiredLayer: number | null = null;
   catchUpFrom: number | null = null;
   readonly #sequence: TransportSequence;
-  readonly #onDelivery: (delivery: Delivery) => void;
+  readonly #viewer: Viewer;
   #transport: FanOutTransport | null = null;
   #reason: DeliveryReason = "requested";
   #reported: Delivery | null = null;
@@ -37,13 +44,13 @@ export class Subscription implements Subscriber {
     section: OutgoingSection,
     wish: Wish,
     sequence: TransportSequence,
-    onDelivery: (delivery: Delivery) => void,
+    viewer: Viewer,
   ) {
     this.publication = publication;
     this.section = section;
     this.wish = wish;
     this.#sequence = sequence;
-    this.#onDelivery = onDelivery;
+    this.#viewer = viewer;
     publication.add(this);
   }
 
@@ -86,7 +93,7 @@ export class Subscription implements Subscriber {
       if (layer && forwarder.wantsKeyframe) this.#begin(layer, forwarder, nowMs);
     } else if (!this.#transport && this.publication.kind === "video") {
       // Made while the connection comes up, and replayed when it stands.
-      layer?.askKeyframe();
+      this.#ask(layer);
     }
     this.#report();
   }
@@ -101,7 +108,7 @@ export class Subscription implements Subscriber {
   #begin(layer: PublishedLayer, forwarder: Forwarder, nowMs: number): void {
     const from = forwarder.hasSource ? null : layer.recentKeyframe(nowMs);
     if (from !== null) this.publication.replay(this, layer, from, nowMs);
-    if (forwarder.wantsKeyframe) layer.askKeyframe();
+    if (forwarder.wantsKeyframe) this.#ask(layer);
   }
 
   /** A voice that gets or loses its place is heard or silenced with its next packet, not at the next allocation. */
@@ -160,7 +167,12 @@ export class Subscription implements Subscriber {
   /** The viewer cannot decode any more. */
   askKeyframe(): void {
     const index = this.section.forwarder?.targetLayer ?? PAUSED;
-    if (index !== PAUSED) this.publication.layerAt(index)?.askKeyframe();
+    if (index !== PAUSED) this.#ask(this.publication.layerAt(index) ?? null);
+  }
+
+  /** Asking again for one that has not come yet costs nobody a picture. */
+  #ask(layer: PublishedLayer | null): void {
+    if (layer && (layer.keyframeDue || this.#viewer.mayAskKeyframe())) layer.askKeyframe();
   }
 
   end(): void {
@@ -183,7 +195,7 @@ export class Subscription implements Subscriber {
     const before = this.#reported;
     if (before?.layer === delivery.layer && before.paused === delivery.paused) return;
     this.#reported = delivery;
-    this.#onDelivery(delivery);
+    this.#viewer.changed(delivery);
   }
 }
 

@@ -21,3 +21,4 @@ const key = await tenant("owner@example.com", null);
 const account = { email: "mallory@example.com", password: "a password of mallory's" };
 const hostileKey = await tenant(account.email, await Bun.password.hash(account.password));
 console.log(JSON.stringify({ url, key, hostileKey, account, mediaPort: media.ports[0] }));
+process.on("SIGINT", () => process.exit());

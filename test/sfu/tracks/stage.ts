@@ -70,7 +70,10 @@ export class Stage {
   watch(nowMs: number): StageViewer {
     const answered = { mid: "0", kind: "video", rejected: false, sends: true, receives: false } as const;
     const section = new OutgoingSection({ ...answered, codecs: [this.#codec], extensions: noExtensions() }, "video");
-    const subscription = new Subscription(this.publication, section, DEFAULT_WISH, new SentPackets(), () => {});
+    const subscription = new Subscription(this.publication, section, DEFAULT_WISH, new SentPackets(), {
+      changed: () => {},
+      mayAskKeyframe: () => true,
+    });
     const viewer = { subscription, seen: [] };
     this.#viewers.set(section.stream.ssrc, viewer);
     subscription.start(transport());

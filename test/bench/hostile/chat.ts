@@ -1,0 +1,14 @@
+/** Honest chat users for so many seconds, in a process of their own; what came of it goes to stdout. */
+import { runChatLoad } from "../../../src/load-test/chat-load.ts";
+
+const [url = "", apiKey = "", users = "0", seconds = "0"] = process.argv.slice(2);
+const USERS_IN_A_CONVERSATION = 10;
+const figures = await runChatLoad(
+  {
+    ...{ url, apiKey, durationSeconds: Number(seconds), rate: 1, senders: 2, readers: USERS_IN_A_CONVERSATION - 2 },
+    conversations: Math.ceil(Number(users) / USERS_IN_A_CONVERSATION),
+  },
+  () => {},
+);
+console.log(JSON.stringify(figures));
+process.exit();

@@ -1,0 +1,54 @@
+/**
+ * Who computes where. Attackers have machines of their own; on one machine the server gets one half of the processors and
+ * everybody else the other, where the honest go first: what is measured is then the server, not the shortage of its callers.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+
+const processors = availableParallelism();
+const half = Math.max(1, Math.floor(processors / 2));
+const range = (from: number, to: number) => (from === to ? `${from}` : `${from}-${to}`);
+const pinned = (from: number, to: number, nice: number) => [
+  ...["taskset", "-c", range(from, to)],
+  ...["nice", "-n", String(nice)],
+];
+
+/** In front of a command. Above whatever else runs here, so that a figure is the server's and not its neighbours'. */
+export const SERVER = pinned(0, half - 1, -15);
+export const HONEST = pinned(Math.min(half, processors - 1), processors - 1, -15);
+export const ATTACKER = pinned(Math.min(half, processors - 1), processors - 1, -5);
+export const SHARE = `${half} of ${processors} processors for the server`;
+
+type Spent = { cpu: number; waited: number };
+
+/** Since it was called: seconds of a processor per second, for the main thread and for all others, and waiting for one. */
+export function watchThreads(pid: number): () => Record<"main" | "others" | "mainWaited", number> {
+  const startedAt = performance.now();
+  const before = threadsOf(pid);
+  return () => {
+    const nanos = (performance.now() - startedAt) * 1e6;
+    const share = (pick: (id: string) => boolean, what: keyof Spent) =>
+      [...threadsOf(pid)]
+        .filter(([id]) => pick(id))
+        .reduce((sum, [id, spent]) => sum + spent[what] - (before.get(id)?.[what] ?? 0), 0) / nanos;
+    const isMain = (id: string) => id === String(pid);
+    return {
+      main: share(isMain, "cpu"),
+      others: share((id) => !isMain(id), "cpu"),
+      mainWaited: share(isMain, "waited"),
+    };
+  };
+}
+
+function threadsOf(pid: number): Map<string, Spent> {
+  const found = new Map<string, Spent>();
+  for (const id of readdirSync(`/proc/${pid}/task`)) {
+    try {
+      const [cpu = 0, waited = 0] = readFileSync(`/proc/${pid}/task/${id}/schedstat`, "utf8").split(" ").map(Number);
+      found.set(id, { cpu, waited });
+    } catch {
+      // It ended between the list and the look.
+    }
+  }
+  return found;
+}

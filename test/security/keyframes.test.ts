@@ -1,0 +1,80 @@
+import { afterAll, expect, test } from "bun:test";
+import { LoadPeer } from "../../src/load-test/load-peer.ts";
+import { RtcClient } from "../../src/load-test/rtc-client.ts";
+import { RtpSource } from "../../src/load-test/rtp-source.ts";
+import { writePli } from "../../src/sfu/rtcp/rtcp-write.ts";
+import { realServer } from "../harness/running.ts";
+
+const server = await realServer();
+afterAll(() => server.close());
+
+const ATTACK_MS = 14_000;
+const AT_ONCE = 16;
+const PER_SECOND = 0.25;
+/** What the publisher is asked for besides: its first picture, and one as somebody comes. */
+const ANYWAY = 3;
+const FRAME_EVERY_MS = 40;
+const ATTACK_EVERY_MS = 100;
+
+type Push = { type: string; track?: { id: string } };
+
+async function seated(roomId: string, identity: string, onPush: (push: Push) => void = () => {}) {
+  const { token } = await server.mint(roomId, identity);
+  const client = new RtcClient({ url: server.url, token, onPush: (push) => onPush(push as Push) });
+  await client.join();
+  return { client, where: { node: { negotiate: client.negotiate }, roomId: "", participantId: "" } };
+}
+
+test("one viewer cannot force two keyframes a second for ever, whichever way it asks", async () => {
+  const roomId = await server.room();
+  const published = Promise.withResolvers<string>();
+  const publisher = await seated(roomId, "ann", ({ type, track }) => {
+    if (type === "track.published" && track) published.resolve(track.id);
+  });
+  let asked = 0;
+  let keyframe = true;
+  const sender = await LoadPeer.create({
+    ...publisher.where,
+    sections: [{ kind: "video", direction: "sendonly" }],
+    onRtcp: ({ type }) => {
+      if (type !== "pli" && type !== "fir") return;
+      asked += 1;
+      keyframe = true;
+    },
+  });
+  await sender.connect([{ mid: "0", clientTrackId: "camera", kind: "video", source: "camera" }], []);
+  const source = new RtpSource({ ssrc: 7, payloadType: 96, mid: "0" });
+  const sending = setInterval(() => {
+    source.sendFrame(sender, keyframe);
+    keyframe = false;
+  }, FRAME_EVERY_MS);
+  const trackId = await published.promise;
+
+  const hostile = await seated(roomId, "mallory");
+  const ssrcs = new Set<number>();
+  const viewer = await LoadPeer.create({
+    ...hostile.where,
+    sections: Array.from({ length: 8 }, () => ({ kind: "video", direction: "recvonly" }) as const),
+    onRtp: ({ ssrc }) => void ssrcs.add(ssrc),
+  });
+  await viewer.connect([], [{ mid: "0", trackId, layer: "high" }]);
+
+  const startedAt = performance.now();
+  const elapsed = () => performance.now() - startedAt;
+  const out = new Uint8Array(64);
+  for (let round = 0; elapsed() < ATTACK_MS || ssrcs.size < 2; round++) {
+    for (const ssrc of ssrcs) viewer.sendRtcp(out, writePli(out, 0, 1, ssrc));
+    // By turns on another section, and away and back: both begin with a whole picture.
+    const mid = round % 6 === 5 ? null : String(round % 8);
+    if (round % 3 === 2) await hostile.client.request("subscription.update", { tracks: [{ trackId, mid }] });
+    await Bun.sleep(ATTACK_EVERY_MS);
+  }
+  clearInterval(sending);
+  const allowed = AT_ONCE + (PER_SECOND * elapsed()) / 1_000 + ANYWAY;
+  expect(asked).toBeGreaterThan(1);
+  expect(asked).toBeLessThanOrEqual(allowed);
+  // It did watch, on more than one section, all the while.
+  expect(ssrcs.size).toBeGreaterThan(1);
+  for (const one of [sender, viewer]) one.close();
+  for (const { client } of [publisher, hostile]) await client.leave();
+}, 120_000);
