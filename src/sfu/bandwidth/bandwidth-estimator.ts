@@ -28,11 +28,24 @@ const LOW_LOSS = 0.05;
 const FEEDBACK_TIMEOUT_MS = 2_000;
 const SILENCE_MS = 1_000;
 const CONGESTED_MS = 1_000;
-const RETURN_INTERVAL_MS = 1_500;
+const RETURNS = { firstMs: 1_500 };
 const PROBE_HEADROOM = 1.1;
 /** A probe asks for more than the next step where there is a use for it: a wide path is found in few of them. */
 const PROBE_STEP = 2.5;
 const LIMIT_FORGOTTEN_MS = 10_000;
+/**
+ * Of a path they share, those who have little of what they want ask for more twice as often as those who have all of it, and
+ * these wait for so long after there was too much.
+ */
+const LEAST_STRETCH = 0.6;
+const WAIT_OF_THE_SATISFIED_MS = 5_000;
+/**
+ * Where probes find nearly enough, who has less than this share of what it wants takes it for a moment, as if it were there: if
+ * somebody with more shares the path, that one makes room. If nobody does, it was for nothing, and it is rarely tried again.
+ */
+const PUSHES_BELOW = 0.55;
+const NEARLY = 0.8;
+const PUSHES = { firstMs: 8_000, mostMs: 60_000, growth: 2 };
 /** Where transport-wide feedback tells of every packet, a path nobody has heard of begins here, and probes find the rest at once. */
 const START_BITRATE = 300_000;
 /** Without it, it may be used up to here until it shows a limit or has had time to. */
@@ -45,7 +58,7 @@ export class BandwidthEstimator {
   readonly #congestion = new Congestion();
   readonly #schedule = new UpgradeSchedule();
   /** Of the first picture, where there is none. */
-  readonly #returns = new UpgradeSchedule(RETURN_INTERVAL_MS);
+  readonly #returns = new UpgradeSchedule(RETURNS);
   #estimate: number;
   #lastFeedbackMs = Number.NEGATIVE_INFINITY;
   #lastDecreaseMs = Number.NEGATIVE_INFINITY;
@@ -62,6 +75,9 @@ export class BandwidthEstimator {
   #trialUntilMs = Number.NEGATIVE_INFINITY;
   #trialBitrate = 0;
   #trialSchedule = this.#schedule;
+  readonly #pushes = new UpgradeSchedule(PUSHES);
+  /** What the probe under way was asked to find. */
+  #wanted = 0;
 
   constructor(options: EstimatorOptions = {}) {
     this.#min = options.minBitrate ?? 50_000;
@@ -103,8 +119,11 @@ export class BandwidthEstimator {
   }
 
   /** The share of what is wanted that is sent, 0 … 1. */
-  set satisfaction(share: number) {
-    this.#congestion.satisfaction = share;
+  satisfied(share: number, nowMs: number): void {
+    this.#schedule.stretch = LEAST_STRETCH + share;
+    // A push is judged by what one had before it.
+    const isPushing = this.#trialSchedule === this.#pushes && nowMs < this.#trialUntilMs;
+    if (!isPushing) this.#congestion.satisfaction = share;
   }
 
   /** What waits on the way is more than a burst. */
@@ -190,10 +209,18 @@ export class BandwidthEstimator {
 
   #noteCongestion(nowMs: number): void {
     this.#lastDecreaseMs = this.#lastCongestedMs = this.#limitedMs = nowMs;
+    if (this.#hasFeedback) this.#schedule.wait(nowMs + WAIT_OF_THE_SATISFIED_MS * this.#congestion.satisfaction);
     if (nowMs < this.#trialUntilMs) {
       this.#trialUntilMs = nowMs;
       this.#trialSchedule.failed(nowMs);
     }
+  }
+
+  #try(bitrate: number, schedule: UpgradeSchedule, nowMs: number): void {
+    schedule.begun(nowMs);
+    this.#trialSchedule = schedule;
+    this.#trialUntilMs = nowMs + TRIAL_MS;
+    this.#trialBitrate = bitrate;
   }
 
   #holds(nowMs: number): boolean {
@@ -229,13 +256,11 @@ export class BandwidthEstimator {
     if (!isReported || !canProbe) {
       // The first report may still be on its way.
       if (nowMs - this.#firstRequestMs < FEEDBACK_TIMEOUT_MS) return undefined;
-      schedule.begun(nowMs);
-      this.#trialSchedule = schedule;
-      this.#trialUntilMs = nowMs + TRIAL_MS;
-      this.#trialBitrate = next;
+      this.#try(next, schedule, nowMs);
       return undefined;
     }
     this.#schedule.begun(nowMs);
+    this.#wanted = next;
     this.#probeId = (this.#probeId % 255) + 1;
     // One that shares a narrow path gets more of it in a burst than it can keep: it asks for no more than it needs.
     const step = nowMs - this.#limitedMs > LIMIT_FORGOTTEN_MS ? PROBE_STEP : 1;
@@ -256,5 +281,8 @@ export class BandwidthEstimator {
     }
     if (enough) this.#schedule.succeeded(nowMs);
     else this.#schedule.failed(nowMs);
+    const isNear = !enough && result !== undefined && result.bitrate >= this.#wanted * NEARLY;
+    if (isNear && this.#congestion.satisfaction < PUSHES_BELOW && this.#pushes.isDue(nowMs))
+      this.#try(this.#wanted, this.#pushes, nowMs);
   }
 }

@@ -51,7 +51,7 @@ export class BandwidthPlanner {
     this.#numbered = numbered;
     const { decisions, used, nextStep, wanted } = this.#chooser.choose(requests, this.#budget(nowMs), nowMs);
     this.#used = used;
-    this.estimator.satisfaction = wanted > 0 ? Math.min(1, used / wanted) : 1;
+    this.estimator.satisfied(wanted > 0 ? Math.min(1, used / wanted) : 1, nowMs);
     this.#nextStep = nextStep ?? Number.POSITIVE_INFINITY;
     const probe =
       nextStep === undefined ? undefined : this.estimator.requestUpgrade(nextStep, nowMs, { most: wanted, canProbe });

@@ -2,8 +2,7 @@
 // which it arrives tells. Without transport-wide feedback the higher layer itself is tried for a moment. Either way a
 // failure makes the next attempt later: never so late that a link which has recovered goes unnoticed.
 
-const FIRST_INTERVAL_MS = 3_000;
-const MAX_INTERVAL_MS = 6_000;
+const PROBES: Intervals = { firstMs: 3_000, mostMs: 6_000, growth: 1.5 };
 const NEXT_STEP_MS = 200;
 /** Where the path carries no more than is known, a probe makes what follows wait for so long. */
 const PROBE_MS = 100;
@@ -24,14 +23,20 @@ export interface ProbePlan {
   durationMs: number;
 }
 
+/** From one attempt to the next: at first, at most, and how many times longer after each that has failed. */
+export type Intervals = { firstMs: number; mostMs: number; growth: number };
+
 /** When the next attempt may be made. */
 export class UpgradeSchedule {
-  readonly #firstMs: number;
+  /** Of all intervals, for those who are to try more often than others, or less. */
+  stretch = 1;
+  readonly #intervals: Intervals;
   #intervalMs: number;
   #notBeforeMs = 0;
 
-  constructor(firstMs = FIRST_INTERVAL_MS) {
-    this.#firstMs = this.#intervalMs = firstMs;
+  constructor(intervals: Partial<Intervals> = {}) {
+    this.#intervals = { ...PROBES, ...intervals };
+    this.#intervalMs = this.#intervals.firstMs;
   }
 
   isDue(nowMs: number): boolean {
@@ -39,17 +44,23 @@ export class UpgradeSchedule {
   }
 
   begun(nowMs: number): void {
-    this.#notBeforeMs = nowMs + this.#intervalMs;
+    this.#notBeforeMs = nowMs + this.#intervalMs * this.stretch;
   }
 
   failed(nowMs: number): void {
-    this.#intervalMs = Math.min(MAX_INTERVAL_MS, this.#intervalMs * 1.5);
-    this.#notBeforeMs = nowMs + this.#intervalMs;
+    const { mostMs, growth } = this.#intervals;
+    this.#intervalMs = Math.min(mostMs, this.#intervalMs * growth);
+    this.begun(nowMs);
+  }
+
+  /** Not before then, whatever was planned. */
+  wait(untilMs: number): void {
+    this.#notBeforeMs = Math.max(this.#notBeforeMs, untilMs);
   }
 
   /** What worked once may be followed by the next step at once. */
   succeeded(nowMs: number): void {
-    this.#intervalMs = this.#firstMs;
+    this.#intervalMs = this.#intervals.firstMs;
     this.#notBeforeMs = nowMs + NEXT_STEP_MS;
   }
 }

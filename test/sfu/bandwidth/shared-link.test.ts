@@ -2,10 +2,11 @@ import { describe, expect, test } from "bun:test";
 import { Narrowing } from "../../../src/sfu/bandwidth/narrowing.ts";
 import { BandwidthPlanner } from "../../../src/sfu/bandwidth/planner.ts";
 import { SimulatedCall } from "./simulated-call.ts";
-import { REDUNDANT_VOICE, SMALL_CAMERA, VOICE } from "./simulated-track.ts";
+import { LARGE_CAMERA, REDUNDANT_VOICE, SMALL_CAMERA, VOICE } from "./simulated-track.ts";
 
 const CAMERAS = [SMALL_CAMERA, SMALL_CAMERA, SMALL_CAMERA];
 const SEEDS = [1, 2, 3, 4, 5];
+const MORE_SEEDS = Array.from({ length: 20 }, (_, n) => n + 1);
 
 function link(kbit: number, bufferMs: number) {
   return { delayMs: 20, bandwidthBitsPerSecond: kbit * 1_000, queueBytes: (kbit * bufferMs) / 8 };
@@ -49,6 +50,22 @@ describe("a voice and three cameras over a narrow link", () => {
       expect(call.used(10_000)).toBeGreaterThan(0.75);
       expect(call.longestStandstillMs(5_000)).toBeLessThan(1_000);
     }
+  });
+
+  // Layers are steps, and whoever has one more has far more: on average and in nearly every call, rather than in each.
+  test.each([
+    [1_500, [REDUNDANT_VOICE, ...CAMERAS]],
+    [1_800, [REDUNDANT_VOICE, ...CAMERAS]],
+    [2_400, [REDUNDANT_VOICE, ...CAMERAS]],
+    [4_000, [VOICE, LARGE_CAMERA, LARGE_CAMERA]],
+    [5_000, [VOICE, LARGE_CAMERA, LARGE_CAMERA]],
+  ])("nor does one of two keep what it got first of %d kbit/s: the other gets its share", (kbit, shapes) => {
+    const calls = MORE_SEEDS.map((seed) => new SimulatedCall(link(kbit, 500), shapes, 2, seed).run(35_000));
+    const unevenness = calls.map((call) => call.unevenness).sort((a, b) => a - b);
+    expect(unevenness.reduce((sum, one) => sum + one, 0) / calls.length).toBeLessThan(1.27);
+    expect(unevenness.filter((one) => one > 1.5).length).toBeLessThanOrEqual(3);
+    expect(unevenness.at(-1)).toBeLessThan(2);
+    for (const call of calls) expect(call.queueMs(0.95)).toBeLessThan(260);
   });
 });
 

@@ -25,6 +25,15 @@ export const SMALL_CAMERA: TrackShape = {
   ],
   frameMs: 66,
 };
+export const LARGE_CAMERA: TrackShape = {
+  kind: "camera",
+  layers: [
+    { bitrate: 150_000, height: 180 },
+    { bitrate: 500_000, height: 360 },
+    { bitrate: 1_500_000, height: 720 },
+  ],
+  frameMs: 33,
+};
 
 const PACKET_BYTES = 1_150;
 /** A keyframe is so many times as large as the others, and its layer makes up for it afterwards. */
