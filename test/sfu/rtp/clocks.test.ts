@@ -1,0 +1,92 @@
+// Whatever a publisher's clocks say and however they run, time goes on evenly for its viewers and in its recordings.
+
+import { describe, expect, test } from "bun:test";
+import { MediaTime } from "../../../src/sfu/recording/media-time.ts";
+import { type ClockReference, TimestampMap } from "../../../src/sfu/rtp/timestamp-map.ts";
+import { PublisherClock, StreamClock } from "../../../src/sfu/tracks/publisher-clock.ts";
+import { DAY_MS, PeerClock, type PeerClockOptions } from "../peer-clock.ts";
+
+const HOUR_MS = 3_600_000;
+const RATE = 90_000;
+const PATH_MS = 40;
+const FRAME_MS = 40;
+const SET = [{ atMs: 60_250, byMs: -2 * HOUR_MS }];
+const CLOCKS: PeerClockOptions[] = [0, 0.55, 1, 7, 12.4, 13, 24.8, 30].flatMap((days) =>
+  [-200, 0, 200].map((driftPpm) => ({ uptimeMs: days * DAY_MS, driftPpm, wallAheadMs: (days - 9) * HOUR_MS })),
+);
+
+/** Frames of one layer, and a report a second; each layer begins to count at another number. */
+class Layer {
+  readonly #peer: PeerClock;
+  readonly #first: number;
+  readonly #clock = new StreamClock();
+  reference: ClockReference | undefined;
+
+  constructor(peer: PeerClock, first: number) {
+    this.#peer = peer;
+    this.#first = first;
+  }
+
+  timestamp(trueMs: number): number {
+    return (this.#first + Math.round((this.#peer.monotonicMs(trueMs) * RATE) / 1000)) >>> 0;
+  }
+
+  report(publisher: PublisherClock, trueMs: number): ClockReference | null {
+    const told = { ntpMs: this.#peer.wallMs(trueMs), rtpTimestamp: this.timestamp(trueMs) };
+    const reference = publisher.place(this.#clock, told, RATE, trueMs + PATH_MS);
+    if (reference) this.reference = reference;
+    return reference ?? null;
+  }
+}
+
+describe.each(CLOCKS)("a publisher up for $uptimeMs ms, drifting by $driftPpm ppm", (options) => {
+  test.each([
+    ["left alone", []],
+    ["set during the call", SET],
+  ])("whose clock is %s: a viewer who is moved between its layers sees time go on as it does", (_, sets) => {
+    const peer = new PeerClock({ ...options, sets });
+    const publisher = new PublisherClock();
+    const layers = [new Layer(peer, 0xffff_0000), new Layer(peer, 77)] as const;
+    const map = new TimestampMap(RATE, 1_000);
+    let [shown, first, worstMs] = [0, 0, 0];
+    for (let trueMs = 0; trueMs < 120_000; trueMs += FRAME_MS) {
+      if (trueMs % 1_000 === 0) {
+        for (const [index, layer] of layers.entries()) {
+          const reference = layer.report(publisher, trueMs);
+          if (reference && index === shown) map.setReference(reference);
+        }
+      }
+      const atMs = trueMs + PATH_MS;
+      const isSwitch = trueMs > 0 && trueMs % 7_000 === 0;
+      if (isSwitch) shown = 1 - shown;
+      const layer = layers[shown as 0 | 1];
+      const timestamp = layer.timestamp(trueMs);
+      if (trueMs === 0 || isSwitch)
+        map.switchTo(timestamp, atMs, { sameClock: false, otherSource: false, reference: layer.reference });
+      const outgoing = map.map(timestamp, atMs, false);
+      if (trueMs === 0) first = outgoing;
+      const elapsedMs = ((outgoing - first) >>> 0) / (RATE / 1000);
+      worstMs = Math.max(worstMs, Math.abs(elapsedMs - trueMs));
+    }
+    // Its own drift of up to 24 ms in two minutes is the publisher's, for sound and picture alike.
+    expect(worstMs).toBeLessThan(60);
+  });
+
+  test("is recorded at the time at which things were", () => {
+    const peer = new PeerClock({ ...options, sets: SET });
+    const publisher = new PublisherClock();
+    const layer = new Layer(peer, 0xffff_0000);
+    const time = new MediaTime(RATE);
+    let worstMs = 0;
+    for (let trueMs = 0; trueMs < 600_000; trueMs += FRAME_MS) {
+      if (trueMs % 1_000 === 0) {
+        const reference = layer.report(publisher, trueMs);
+        if (reference && trueMs === 0) time.expect(reference);
+        else if (reference) time.report(reference);
+      }
+      const at = time.at(layer.timestamp(trueMs), trueMs + PATH_MS);
+      worstMs = Math.max(worstMs, Math.abs(at - trueMs - PATH_MS));
+    }
+    expect(worstMs).toBeLessThan(100);
+  });
+});
