@@ -24,7 +24,7 @@ beforeAll(async () => {
   ]);
   if (install.code !== 0) throw new Error(install.output);
   server = await startStoa();
-}, 180_000);
+}, 600_000);
 afterAll(async () => {
   installed.close();
   await server.stop();

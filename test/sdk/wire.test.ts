@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
+import type { ChatDialect } from "../../web/sdk/dialect.ts";
 import { Link } from "../../web/sdk/link.ts";
+import { Wire } from "../../web/sdk/wire.ts";
 import { openPage, type Page } from "./page.ts";
 
 let page: Page;
@@ -16,7 +18,6 @@ afterEach(() => {
 function network() {
   const state = { silent: false, opened: 0, closed: [] as number[] };
   class Socket extends EventTarget {
-    static readonly OPEN = 1;
     readyState = 1;
     constructor() {
       super();
@@ -112,4 +113,31 @@ test("[3] a tab whose timers were held back for a minute keeps its connection", 
   expect(states).toEqual(["CONNECTED"]);
   expect(state.opened).toBe(1);
   link.end("DISCONNECTED", null);
+});
+
+test("[6] a greeting that comes together with the socket is not missed", async () => {
+  class Prompt extends EventTarget {
+    readyState = 1;
+    constructor() {
+      super();
+      setTimeout(() => {
+        this.dispatchEvent(new Event("open"));
+        this.dispatchEvent(
+          new MessageEvent("message", { data: JSON.stringify({ type: "connected", userId: "anna" }) }),
+        );
+      }, 1);
+    }
+    send(): void {}
+    close(): void {}
+  }
+  const wire = Wire.open<ChatDialect>({
+    url: "ws://stoa.test",
+    token: "token",
+    signal: new AbortController().signal,
+    WebSocket: Prompt as unknown as typeof WebSocket,
+    onFrame: () => {},
+    onClose: () => {},
+  });
+  jest.advanceTimersByTime(1);
+  expect((await (await wire).expect("connected")).userId).toBe("anna");
 });

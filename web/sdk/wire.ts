@@ -21,6 +21,8 @@ const PING_EVERY_MS = 5_000;
 /** A ping unanswered for longer means that nobody is there: a laptop that slept keeps an open socket to nowhere. */
 const SILENCE_MS = 7_000;
 const PROBE_MS = 3_000;
+/** The standard's number of the state; where the socket is given, there may be no global that has it. */
+const OPEN = 1;
 /** Our own verdict; the server never closes with it. */
 const DEAD = 4000;
 
@@ -35,6 +37,8 @@ export class Wire<D extends Dialect> {
   readonly #socket: WebSocket;
   readonly #options: WireOptions<D>;
   readonly #pending = new Map<string, Pending>();
+  /** It may have come with the socket itself, in some runtimes before anyone could ask for it. */
+  #first: { type: string } | null = null;
   #nextId = 1;
   #closed = false;
   /** When the oldest ping without a sign of life since was sent. */
@@ -91,6 +95,7 @@ export class Wire<D extends Dialect> {
 
   /** A frame that the server sends by itself. */
   expect<T extends D["push"]["type"]>(type: T): Promise<PushNamed<D, T>> {
+    if (this.#first?.type === type) return Promise.resolve(this.#first as PushNamed<D, T>);
     return this.#await<PushNamed<D, T>>(type, type, OPEN_TIMEOUT_MS);
   }
 
@@ -128,6 +133,7 @@ export class Wire<D extends Dialect> {
     if (this.#closed) return;
     this.#askedAt = null;
     const frame = JSON.parse(text) as { type: string; id?: string };
+    this.#first ??= frame;
     const key = frame.id ?? frame.type;
     const pending = this.#pending.get(key);
     if (pending) {
@@ -154,7 +160,7 @@ export class Wire<D extends Dialect> {
   }
 
   #write(frame: object): void {
-    if (this.#socket.readyState === this.#socket.OPEN) this.#socket.send(JSON.stringify(frame));
+    if (this.#socket.readyState === OPEN) this.#socket.send(JSON.stringify(frame));
   }
 
   #finish(code: number): void {
