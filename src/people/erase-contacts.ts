@@ -15,15 +15,20 @@ type ContactDeps = { contacts: ContactTraces; chat: ChatService; inUnits: InUnit
 /** Takes a person out of what others did: mentions, calls, rings, blocks and reports. */
 export function createContactEraser({ now }: Runtime, { contacts, chat, inUnits }: ContactDeps) {
   async function mentions(conversation: ConversationRow, userId: string): Promise<void> {
-    for (;;) {
-      const page = contacts.mentioning(conversation.id, userId);
-      if (page.length === 0) break;
-      await inUnits(page, (unit, row) => {
+    for (let from = 0; ; ) {
+      const stretch = contacts.mentioning(conversation.id, userId, from, EVENTS_AT_ONCE);
+      if (!stretch) {
+        if (from > 0) await inUnits([userId], (unit) => contacts.forgetMentions(unit, conversation.id, userId));
+        return;
+      }
+      await inUnits(stretch.found, (unit, row) => {
         const left = (JSON.parse(row.mentions ?? "[]") as string[]).filter((one) => one !== userId);
         const text = row.text === null ? null : withoutMention(row.text, userId, ERASED);
         const mentions = left.length === 0 ? null : JSON.stringify(left);
         chat.posting.change(unit, conversation, { ...row, text, mentions, updatedAt: now() }, now());
       });
+      from = stretch.until;
+      await pause();
     }
   }
 

@@ -8,7 +8,7 @@ import type { Runtime } from "../runtime.ts";
 import { createContactEraser } from "./erase-contacts.ts";
 import type { Holdings } from "./holdings.ts";
 import { isNamed, type Person, withoutName } from "./person.ts";
-import { CHANGES_AT_ONCE, EVENTS_AT_ONCE, pause, ROWS_AT_ONCE, walk } from "./steps.ts";
+import { CHANGES_AT_ONCE, CONVERSATIONS_AT_ONCE, EVENTS_AT_ONCE, pause, ROWS_AT_ONCE, walk } from "./steps.ts";
 import type { Traces } from "./store/traces.ts";
 
 type EraseDeps = { traces: Traces; holdings: Holdings; chat: ChatService; attachments: Attachments };
@@ -122,10 +122,18 @@ export function createEraser(runtime: Runtime, { traces, holdings, chat, attachm
       }
       await write((unit) => recordings.removeTrack(unit, track));
     }
-    await inUnits(recordings.events(person), (unit, event) => {
-      const data = event.data === null ? null : JSON.stringify(withoutName(JSON.parse(event.data), person.userId));
-      recordings.rewriteEvent(unit, event, person.userId, data);
-    });
+    for (let after = ""; ; ) {
+      const page = recordings.recordings(person, after, CONVERSATIONS_AT_ONCE);
+      for (const recordingId of page) {
+        await inUnits(recordings.events(recordingId, person.userId), (unit, event) => {
+          const data = event.data === null ? null : JSON.stringify(withoutName(JSON.parse(event.data), person.userId));
+          recordings.rewriteEvent(unit, event, person.userId, data);
+        });
+        await pause();
+      }
+      after = page.at(-1) ?? after;
+      if (page.length < CONVERSATIONS_AT_ONCE) return;
+    }
   }
 
   async function webhooks(person: Person): Promise<void> {

@@ -81,15 +81,15 @@ export function createHoldings(traces: Traces, chat: Pick<ChatService, "messages
 
   async function* mentions(person: Person): Rows {
     for await (const conversation of conversations(person)) {
-      for (let after = 0; ; ) {
-        const page = contacts.mentioning(conversation.id, person.userId, after);
-        if (page.length > 0) {
-          yield page.map(({ publicId, createdAt }) => ({
+      for (let from = 0; ; ) {
+        const stretch = contacts.mentioning(conversation.id, person.userId, from, EVENTS_AT_ONCE);
+        if (!stretch) break;
+        if (stretch.found.length > 0) {
+          yield stretch.found.map(({ publicId, createdAt }) => ({
             ...{ conversationId: conversation.publicId, messageId: publicId, at: iso(createdAt) },
           }));
         }
-        after = page.at(-1)?.ordinal ?? after;
-        if (page.length < ROWS_AT_ONCE) break;
+        from = stretch.until;
         await pause();
       }
     }

@@ -4,6 +4,7 @@ import { NETWORK_PROFILES } from "../../src/protocol/playground-profiles.ts";
 import { type DeviceKind, listDevices, onDevicesChanged } from "../sdk/index.ts";
 import { impair, moveStream } from "./credentials.ts";
 import { Icon, type IconName } from "./icon.tsx";
+import { RingMenu } from "./ring.tsx";
 import { attempt, changes, type Session, streamStatus } from "./session.ts";
 
 type ControlsProps = {
@@ -54,6 +55,7 @@ export function Controls({ session, dev, showChat, showStats, onLeave }: Control
           onClick={() => (showChat.value = !showChat.value)}
         />
       )}
+      {conversation && credentials.mode === "call" && <RingMenu session={session} />}
       <Toggle icon="stats" label="Stats" on={showStats.value} onClick={() => (showStats.value = !showStats.value)} />
       {(publishes || dev) && <Settings session={session} dev={dev} />}
       <button type="button" class="button danger control" onClick={attempt(onLeave)}>

@@ -10,6 +10,7 @@ const PATHS = {
   stats: "M5 20V11M12 20V4M19 20v-6",
   settings: "M4 7h9M17 7h3M15 5v4M4 17h3M11 17h9M9 15v4M4 12h3M11 12h9M9 10v4",
   leave: "M10 4H5v16h5M14 8l4 4-4 4M18 12H9",
+  ring: "M6 17V11a6 6 0 0 1 12 0v6l2 1H4zM10 21h4M12 3v2",
   file: "M7 3h7l4 4v14H7zM14 3v4h4",
 };
 

@@ -9,7 +9,6 @@ export type Session = {
   chat: Chat | null;
   conversation: Conversation | null;
   credentials: Credentials;
-  close(): Promise<void>;
 };
 
 /** Counts up whenever anything in the session has changed: what reads it is drawn again. */
@@ -55,16 +54,7 @@ export async function openSession(credentials: Credentials, onEnd: (why: string)
     viewers.value = viewerCount;
   });
   streamStatus.value = credentials.streamStatus ?? null;
-  return {
-    room,
-    chat,
-    conversation,
-    credentials,
-    async close() {
-      chat?.close();
-      await room.close();
-    },
-  };
+  return { room, chat, conversation, credentials };
 }
 
 /** Says something for a few seconds. */

@@ -88,10 +88,12 @@ export function chatTraces({ $client: client }: Db) {
   const rewriteEvent = changing(() =>
     client.prepare("UPDATE conversation_events SET detail = ?3 WHERE conversation_id = ?1 AND seq = ?2"),
   );
+  // In this order: by itself SQLite begins with the tenant's conversations, and goes through every message of them.
   const given = reading(() =>
     client.prepare<GivenReaction, [number, number, string, string, string]>(
       `SELECT r.id, r.emoji, r.created_at AS createdAt, m.public_id AS messageId, c.id AS conversationId
-       FROM message_reactions r JOIN messages m ON m.id = r.message_id JOIN conversations c ON c.id = m.conversation_id
+       FROM message_reactions r CROSS JOIN messages m ON m.id = r.message_id
+         CROSS JOIN conversations c ON c.id = m.conversation_id
        WHERE r.id > ? AND r.id <= ? AND r.user_id = ? AND c.project_id = ? AND c.environment = ? ORDER BY r.id`,
     ),
   );

@@ -18,12 +18,20 @@ export type ContactTraces = ReturnType<typeof contactTraces>;
 
 /** Where a person stands in what others did: mentioned, called, rung, blocked, reported. */
 export function contactTraces({ $client: client }: Db) {
-  const mentioning = reading(() =>
-    client.prepare<MessageRow, [string, string, number]>(
-      `SELECT ${columnsOf(messages, "m")} FROM message_mentions mm
-       JOIN messages m ON m.conversation_id = mm.conversation_id AND m.ordinal = mm.ordinal
-       WHERE mm.conversation_id = ?1 AND mm.user_id = ?2 AND mm.ordinal > ?3 ORDER BY mm.ordinal LIMIT 200`,
+  const firstMention = reading(() =>
+    client.prepare<{ ordinal: number }, [string, string]>(
+      `SELECT ordinal FROM message_mentions WHERE conversation_id = ? AND user_id = ? ORDER BY ordinal LIMIT 1`,
     ),
+  );
+  // Messages have no index by their ordinal, which is never above their number.
+  const mentioning = reading(() =>
+    client.prepare<MessageRow, [string, string, number, number]>(
+      `SELECT ${columnsOf(messages)} FROM messages WHERE conversation_id = ?1 AND seq >= ?3 AND seq < ?4
+       AND mentions IS NOT NULL AND instr(mentions, ?2) > 0 ORDER BY seq`,
+    ),
+  );
+  const lastSeq = reading(() =>
+    client.prepare<{ seq: number | null }, [string]>("SELECT max(seq) AS seq FROM messages WHERE conversation_id = ?"),
   );
   const forgetMentions = changing(() =>
     client.prepare("DELETE FROM message_mentions WHERE conversation_id = ? AND user_id = ?"),
@@ -87,9 +95,14 @@ export function contactTraces({ $client: client }: Db) {
   const forgetSender = changing(() => client.prepare("UPDATE message_reports SET sender_id = NULL WHERE id = ?"));
 
   return {
-    /** Messages of others that mention them. */
-    mentioning: (conversationId: string, userId: string, afterOrdinal = 0): MessageRow[] =>
-      mentioning.all(conversationId, userId, afterOrdinal),
+    /** The next stretch of messages that may mention them: up to where, and those that do. Null at the end. */
+    mentioning(conversationId: string, userId: string, from: number, limit: number) {
+      const first = from > 0 ? from : firstMention.get(conversationId, userId)?.ordinal;
+      if (first === undefined || first > (lastSeq.get(conversationId)?.seq ?? 0)) return null;
+      const until = first + limit;
+      const found = mentioning.all(conversationId, JSON.stringify(userId), first, until);
+      return { until, found: found.filter((row) => (JSON.parse(row.mentions ?? "[]") as string[]).includes(userId)) };
+    },
     forgetMentions: (unit: Unit, conversationId: string, userId: string) =>
       void forgetMentions.run(unit, conversationId, userId),
     /** Messages about calls that name them. */

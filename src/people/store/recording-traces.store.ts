@@ -31,11 +31,15 @@ export function recordingTraces({ $client: client }: Db) {
     ),
   );
   const forgetComposition = changing(() => client.prepare("UPDATE recordings SET composition = NULL WHERE id = ?"));
+  const page = reading(() =>
+    client.prepare<{ id: string }, [string, string, string, number]>(
+      `SELECT r.id FROM recordings r WHERE ${OF_TENANT} AND r.id > ?3 ORDER BY r.id LIMIT ?4`,
+    ),
+  );
   const naming = reading(() =>
-    client.prepare<NamedIn, [string, string, string, string]>(
-      `SELECT e.recording_id AS recordingId, e.seq, e.identity, e.data
-       FROM recordings r JOIN recording_events e ON e.recording_id = r.id
-       WHERE ${OF_TENANT} AND (e.identity = ?3 OR instr(e.data, ?4) > 0)`,
+    client.prepare<NamedIn, [string, string, string]>(
+      `SELECT recording_id AS recordingId, seq, identity, data FROM recording_events
+       WHERE recording_id = ?1 AND (identity = ?2 OR instr(data, ?3) > 0)`,
     ),
   );
   const rewrite = changing(() =>
@@ -54,8 +58,11 @@ export function recordingTraces({ $client: client }: Db) {
       removeComposed.run(unit, recordingId);
       forgetComposition.run(unit, recordingId);
     },
-    events: ({ projectId, environment, userId }: Person): NamedIn[] =>
-      naming.all(projectId, environment, userId, JSON.stringify(userId)),
+    /** The tenant's recordings, whoever is in them. */
+    recordings: ({ projectId, environment }: Person, afterId: string, limit: number): string[] =>
+      page.all(projectId, environment, afterId, limit).map(({ id }) => id),
+    /** What the timeline of a recording, which is bounded, tells of them. */
+    events: (recordingId: string, userId: string): NamedIn[] => naming.all(recordingId, userId, JSON.stringify(userId)),
     rewriteEvent: (unit: Unit, { recordingId, seq }: NamedIn, userId: string, data: string | null) =>
       void rewrite.run(unit, recordingId, seq, userId, data),
   };
