@@ -51,9 +51,10 @@ export async function joinLivekit(page: Page, url: string, token: string, option
           element.muted = track.kind === "video";
           document.body.append(element);
         })
-        .on(RoomEvent.TrackUnsubscribed, (track: Anything) => {
-          for (const element of track.detach()) element.remove();
-        });
+        // The track has left its element by now: the page knows it by the name it gave it.
+        .on(RoomEvent.TrackUnsubscribed, (_: Anything, pub: Anything, p: Anything) =>
+          document.getElementById(`${p.identity}-${pub.source}`)?.remove(),
+        );
       await room.connect(url, token, connect);
       if (!publish) return;
       await room.localParticipant.setCameraEnabled(true);

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { joinRoom } from "../browser/sdk/page-api.ts";
 import { got, happened, hears, joinLivekit, sees } from "./livekit-page.ts";
 import { type LivekitPackage, openStage, type Stage, WAIT_MS } from "./stage.ts";
 
@@ -13,17 +12,6 @@ afterAll(() => stage.close());
 const closing = async (...pages: Page[]) => {
   for (const page of pages) await page.context().close();
 };
-
-/** Somebody with our own SDK in the room of that name. */
-async function withStoa(room: string, identity: string): Promise<Page> {
-  const found = (await stage.stoa.rooms.list()).find(({ name }) => name === room);
-  const { id } = found ?? (await stage.stoa.rooms.create({ name: room }));
-  const permissions = { publish: true, publishData: true, updateMetadata: true };
-  const token = await stage.stoa.rtcTokens.mint(id, { participantIdentity: identity, permissions, name: "Own" });
-  const page = await stage.page("stoa");
-  await joinRoom(page, token, ["camera", "microphone"], 360);
-  return page;
-}
 
 /** Two of LiveKit's clients in a room: each sees and hears the other. */
 async function pairIn(room: string, script: LivekitPackage): Promise<[Page, Page]> {
@@ -38,7 +26,7 @@ async function pairIn(room: string, script: LivekitPackage): Promise<[Page, Page
 test(
   "livekit-client on one connection: with its like and with our own SDK, media, names, data and mutes",
   async () => {
-    const own = await withStoa("one", "own");
+    const own = await stage.withStoa("one", "own");
     const [ann, ben] = await pairIn("one", "livekit-client");
     await Promise.all([sees(ann, "own"), hears(ann, "own"), sees(own, "ann")]);
     const known = await ben.evaluate(() => {

@@ -3,6 +3,7 @@ import type { Browser, Page } from "playwright-core";
 import type { Config } from "../../src/kernel/config/index.ts";
 import { Stoa } from "../../web/sdk/server.ts";
 import { launchBrowser } from "../browser/media/harness.ts";
+import { joinRoom } from "../browser/sdk/page-api.ts";
 import { serveSite } from "../browser/sdk/stage.ts";
 import { type RealServer, realServer } from "../harness/running.ts";
 import { livekitPackages } from "./packages.ts";
@@ -69,6 +70,20 @@ export async function openStage(overrides: Partial<Config> = {}) {
   const site = await serveSite();
   let browser: Browser | null = null;
 
+  const stoa = new Stoa({ url: server.url, apiKey: created.key });
+
+  /** A page with a package of LiveKit's in it, or with our own SDK. */
+  async function page(script: LivekitPackage | "stoa"): Promise<Page> {
+    browser ??= await launchBrowser();
+    const context = await browser.newContext({ permissions: ["camera", "microphone"] });
+    const page = await context.newPage();
+    page.setDefaultTimeout(WAIT_MS);
+    await page.goto(script === "stoa" ? site.url.href : `http://127.0.0.1:${pages.port}/`);
+    if (script === "stoa") return page;
+    await page.addScriptTag({ url: `/packages/${script}/dist/livekit-client.umd.js` });
+    return page;
+  }
+
   return {
     server,
     packages,
@@ -77,7 +92,7 @@ export async function openStage(overrides: Partial<Config> = {}) {
     keyId: created.id,
     wsUrl: server.url.replace(/^http/, "ws"),
     pagesUrl: `http://127.0.0.1:${pages.port}`,
-    stoa: new Stoa({ url: server.url, apiKey: created.key }),
+    stoa,
     rooms: new sdk.RoomServiceClient(server.url, apiKey, apiSecret),
 
     token(room: string, identity: string, options: TokenOptions = {}): Promise<string> {
@@ -87,16 +102,17 @@ export async function openStage(overrides: Partial<Config> = {}) {
       return token.toJwt();
     },
 
-    /** A page with a package of LiveKit's in it, or with our own SDK. */
-    async page(script: LivekitPackage | "stoa"): Promise<Page> {
-      browser ??= await launchBrowser();
-      const context = await browser.newContext({ permissions: ["camera", "microphone"] });
-      const page = await context.newPage();
-      page.setDefaultTimeout(WAIT_MS);
-      await page.goto(script === "stoa" ? site.url.href : `http://127.0.0.1:${pages.port}/`);
-      if (script === "stoa") return page;
-      await page.addScriptTag({ url: `/packages/${script}/dist/livekit-client.umd.js` });
-      return page;
+    page,
+
+    /** Somebody with our own SDK in the room of that name. */
+    async withStoa(room: string, identity: string): Promise<Page> {
+      const found = (await stoa.rooms.list()).find(({ name }) => name === room);
+      const { id } = found ?? (await stoa.rooms.create({ name: room }));
+      const permissions = { publish: true, publishData: true, updateMetadata: true };
+      const token = await stoa.rtcTokens.mint(id, { participantIdentity: identity, permissions, name: "Own" });
+      const own = await page("stoa");
+      await joinRoom(own, token, ["camera", "microphone"], 360);
+      return own;
     },
 
     async close() {

@@ -1,0 +1,68 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { happened, joinLivekit, sees } from "./livekit-page.ts";
+import { type LivekitPackage, openStage, type Stage, WAIT_MS } from "./stage.ts";
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await openStage();
+}, 180_000);
+afterAll(() => stage.close());
+
+const isGone = (page: Page, id: string) =>
+  page.waitForFunction((id) => document.getElementById(id) === null, id, { timeout: WAIT_MS });
+
+const sectionsOf = (page: Page) =>
+  page.evaluate(() => {
+    const { pcManager } = window.livekit.engine;
+    const transport = pcManager.subscriber ?? pcManager.publisher;
+    return transport._pc.getTransceivers().length as number;
+  });
+
+for (const script of ["livekit-client", "livekit-client-two-connections"] satisfies LivekitPackage[]) {
+  test(
+    `${script}: a camera that is published again, or wanted again, is shown again`,
+    async () => {
+      const room = `again-${script}`;
+      const own = await stage.withStoa(room, "own");
+      const [ann, ben] = [await stage.page(script), await stage.page(script)];
+      await joinLivekit(ann, stage.wsUrl, await stage.token(room, "ann"));
+      await joinLivekit(ben, stage.wsUrl, await stage.token(room, "ben"), { publish: false });
+      await Promise.all([sees(ben, "ann"), sees(own, "ann"), sees(ben, "own")]);
+      const before = await sectionsOf(ben);
+
+      for (let time = 0; time < 2; time++) {
+        await ann.evaluate(async () => {
+          const { localParticipant: me } = window.livekit;
+          await me.unpublishTrack(me.getTrackPublication("camera").track);
+        });
+        await Promise.all([isGone(ben, "ann-camera"), isGone(own, "ann-camera")]);
+        await ann.evaluate(() => window.livekit.localParticipant.setCameraEnabled(true));
+        await Promise.all([sees(ben, "ann"), sees(own, "ann")]);
+      }
+
+      const want = (wanted: boolean) =>
+        ben.evaluate(
+          (wanted) => window.livekit.remoteParticipants.get("ann").getTrackPublication("camera").setSubscribed(wanted),
+          wanted,
+        );
+      await want(false);
+      await isGone(ben, "ann-camera");
+      await want(true);
+      await sees(ben, "ann");
+
+      await ann.evaluate(() => window.livekit.localParticipant.setCameraEnabled(false));
+      await happened(ben, "muted ann camera");
+      await ann.evaluate(() => window.livekit.localParticipant.setCameraEnabled(true));
+      await happened(ben, "unmuted ann camera");
+      await own.waitForFunction(() => window.seen.includes("unmuted ann camera"));
+      const shown = await ben.evaluate(
+        () => (document.getElementById("ann-camera") as HTMLVideoElement).getVideoPlaybackQuality().totalVideoFrames,
+      );
+      await sees(ben, "ann", "camera", shown + 15);
+      expect(await sectionsOf(ben)).toBe(before);
+      for (const page of [own, ann, ben]) await page.context().close();
+    },
+    5 * WAIT_MS,
+  );
+}
