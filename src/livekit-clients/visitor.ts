@@ -1,14 +1,4 @@
-import {
-  type AddTrackRequest,
-  type ClientInfo,
-  Pong,
-  RequestResponse,
-  RequestResponse_Reason,
-  SignalRequest,
-  SignalResponse,
-  TrackPublishedResponse,
-  type UpdateParticipantMetadata,
-} from "@livekit/protocol";
+import { type ClientInfo, Pong, RequestResponse, RequestResponse_Reason, SignalResponse } from "@livekit/protocol";
 import { createFrameBudget } from "../kernel/socket/frame-budget.ts";
 import { FrameError, frameErrorOf } from "../kernel/socket/frame-error.ts";
 import type { Socket, TopicSocket } from "../kernel/socket/sockets.ts";
@@ -20,13 +10,14 @@ import { type Push, SDP_MAX_BYTES } from "../protocol/signaling.ts";
 import type { Runtime } from "../runtime.ts";
 import type { RtcSession } from "../signaling/session/rtc-session.ts";
 import type { Translation } from "../signaling/signaling.ts";
+import { createAnswering } from "./answering.ts";
 import type { Connections } from "./join-request.ts";
-import { type Message, type Negotiator, refOf } from "./negotiator.ts";
+import type { Message, Negotiator } from "./negotiator.ts";
 import { oneConnection } from "./one-connection.ts";
 import { Publishing } from "./publishing.ts";
 import type { Foreign } from "./records.ts";
 import { Selection } from "./selection.ts";
-import { trackIdOf } from "./sids.ts";
+import { named, type Request, readRequest } from "./signal-request.ts";
 import { Telling } from "./telling.ts";
 import { twoConnections } from "./two-connections.ts";
 
@@ -48,9 +39,6 @@ type VisitorDeps = {
   createdAt: number;
 };
 
-/** `case` is undefined for one that is newer than the words we know. */
-type Request = SignalRequest["message"];
-
 /** One of LiveKit's clients in a room: its socket speaks protobuf, and the room takes it for one of ours. */
 export class Visitor {
   readonly session: RtcSession;
@@ -61,6 +49,7 @@ export class Visitor {
   readonly #deps: VisitorDeps;
   readonly #selection: Selection;
   readonly #negotiator: Negotiator;
+  readonly #answer: (request: Request) => Promise<void>;
   readonly #spend: ReturnType<typeof createFrameBudget>;
   #link: { network: TopicSocket; socket: Socket } | null = null;
   #tail: Promise<void> = Promise.resolve();
@@ -79,6 +68,14 @@ export class Visitor {
     this.#negotiator = negotiate({
       ...{ session, send, publishing: this.publishing, selection: this.#selection },
       node: () => this.#node(),
+    });
+    this.#answer = createAnswering({
+      ...{ session, send, publishing: this.publishing, selection: this.#selection, telling: this.telling },
+      negotiator: this.#negotiator,
+      requests: deps.translation.requests,
+      node: () => this.#node(),
+      refuse: (request, reason, message) => this.refuse(request, reason, message),
+      leave: () => this.#leave(),
     });
     const { SIGNALING_MAX_MESSAGES_PER_WINDOW: frames, RATE_LIMIT_WINDOW_SECONDS: seconds } = runtime.config;
     this.#spend = createFrameBudget(runtime.now, frames * FRAMES_PER_OURS, seconds);
@@ -113,7 +110,7 @@ export class Visitor {
 
   received(socket: Socket, text: string | null, binary: Buffer | undefined): void {
     if (this.#link?.socket !== socket) return;
-    const request = read(text, binary);
+    const request = readRequest(text, binary);
     if (!request) {
       this.#end(CLOSE_CODES.malformed, "malformed");
       return;
@@ -139,6 +136,12 @@ export class Visitor {
   #end(code: CloseCode, reason: string): void {
     this.telling.bye("failed", "stop");
     this.#link?.network.close(code, reason);
+  }
+
+  #leave(): void {
+    this.#deps.translation.membership.leave(this.session, "left");
+    this.#link?.network.close(1000, "left");
+    this.#link = null;
   }
 
   handle(request: Request): void {
@@ -191,135 +194,9 @@ export class Visitor {
     } else if (request.case === "ping") this.send({ case: "pong", value: timestamp });
   }
 
-  async #answer(request: Request): Promise<void> {
-    switch (request.case) {
-      case "offer":
-        return this.#negotiator.offered(request.value);
-      case "answer":
-        return this.#negotiator.answered(request.value);
-      case "addTrack":
-        return this.#addTrack(request.value);
-      case "mute":
-        return this.#mute(trackIdOf(request.value.sid), request.value.muted);
-      case "subscription": {
-        const { trackSids, participantTracks, subscribe } = request.value;
-        const sids = [...trackSids, ...participantTracks.flatMap((of) => of.trackSids)];
-        this.#selection.subscribe(sids.map(trackIdOf), subscribe);
-        return this.#negotiator.changed();
-      }
-      case "trackSetting":
-        this.#selection.view(request.value.trackSids.map(trackIdOf), request.value);
-        return this.#view(request.value.trackSids.map(trackIdOf));
-      case "updateMetadata":
-        return this.#updateMetadata(request.value);
-      case "leave":
-        this.#deps.translation.membership.leave(this.session, "left");
-        this.#link?.network.close(1000, "left");
-        this.#link = null;
-        return;
-      // Said by default, and true here: everyone may receive everything. Or told for the record.
-      case "subscriptionPermission":
-        if (!request.value.allParticipants) this.#unsupported(request);
-        return;
-      case "syncState":
-      case "updateLayers":
-      case "updateAudioTrack":
-      case "updateVideoTrack":
-      case "updateDataSubscription":
-        return;
-      default:
-        this.#unsupported(request);
-    }
-  }
-
-  #unsupported(request: Request): void {
-    this.refuse(
-      request,
-      RequestResponse_Reason.UNSUPPORTED_TYPE,
-      `${request.case ?? "this request"} is not served here`,
-    );
-  }
-
-  async #addTrack(request: AddTrackRequest): Promise<void> {
-    const track = this.publishing.add(request);
-    if (typeof track === "string") {
-      return this.refuse({ case: "addTrack", value: request }, RequestResponse_Reason.NOT_ALLOWED, track);
-    }
-    const value = new TrackPublishedResponse({ cid: request.cid, track: track.info });
-    this.send({ case: "trackPublished", value });
-  }
-
-  async #mute(trackId: string, muted: boolean): Promise<void> {
-    const track = this.publishing.find(trackId);
-    if (!track) return;
-    track.muted = muted;
-    track.info.muted = muted;
-    await this.#node()
-      .setTrackMuted({ ...refOf(this.session), trackId, muted })
-      .catch(whenGone);
-  }
-
-  async #view(trackIds: readonly string[]): Promise<void> {
-    const tracks = trackIds.flatMap((trackId) => {
-      const seat = this.#negotiator.seats.of(trackId);
-      return seat ? [{ trackId, mid: seat.mid, ...this.#selection.viewingOf(trackId) }] : [];
-    });
-    if (tracks.length > 0)
-      await this.#node()
-        .updateSubscriptions({ ...refOf(this.session), tracks })
-        .catch(whenGone);
-  }
-
-  async #updateMetadata({ metadata, name, attributes, requestId }: UpdateParticipantMetadata): Promise<void> {
-    await this.#deps.translation.requests["participant.update"](this.session, {
-      ...{ type: "participant.update", id: "-", attributes },
-      ...(metadata !== "" && { metadata }),
-      ...(name !== "" && { name }),
-    });
-    // The room hears of it once it knows of this participant; its own client waits for it now.
-    if (!this.session.announced) this.telling.tellSelf();
-    const value = new RequestResponse({ requestId, reason: RequestResponse_Reason.OK });
-    this.send({ case: "requestResponse", value });
-  }
-
   #node(): MediaNode {
     const { placed } = this.session.room;
     if (!placed) throw new ApiError("SVC_RTC_SERVER_UNREACHABLE");
     return placed.node;
-  }
-}
-
-/** A track that is gone, or whose section has not been offered yet: its next negotiation says the same. */
-function whenGone(error: unknown): void {
-  const code = frameErrorOf(error)?.code;
-  if (code !== "TRACK_NOT_FOUND" && code !== "NEGOTIATION_FAILED") throw error;
-}
-
-/** Most clients send protobuf; JavaScript may send its JSON. */
-function read(text: string | null, binary: Buffer | undefined): Request | null {
-  try {
-    const request =
-      text === null ? SignalRequest.fromBinary(binary ?? Buffer.alloc(0)) : SignalRequest.fromJsonString(text);
-    return request.message;
-  } catch {
-    return null;
-  }
-}
-
-/** A request that is refused is named in the answer, where the protocol has a place for it. */
-function named(request: Request): Partial<Pick<RequestResponse, "request" | "requestId">> {
-  switch (request.case) {
-    case "addTrack":
-    case "mute":
-    case "updateMetadata":
-    case "updateAudioTrack":
-    case "updateVideoTrack":
-      return { request, ...(request.case === "updateMetadata" && { requestId: request.value.requestId }) };
-    case "publishDataTrackRequest":
-      return { request: { case: "publishDataTrack", value: request.value } };
-    case "unpublishDataTrackRequest":
-      return { request: { case: "unpublishDataTrack", value: request.value } };
-    default:
-      return {};
   }
 }
