@@ -6,14 +6,11 @@ import {
   LeaveRequest,
   LeaveRequest_Action,
   ReconnectResponse,
-  ServerInfo,
   SignalResponse,
-  type TrackInfo,
 } from "@livekit/protocol";
 import type { RtcTokenCaller } from "../kernel/http/callers.ts";
 import { type OriginPolicy, originAllowed, originRefused } from "../kernel/http/origins.ts";
 import type { SocketEvents, TopicSocket } from "../kernel/socket/sockets.ts";
-import { VERSION } from "../kernel/version.ts";
 import { CLOSE_CODES } from "../protocol/close-codes.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { RoomService } from "../rooms/room.service.ts";
@@ -23,6 +20,8 @@ import { iceServersOf } from "../signaling/session/join-ack.ts";
 import { Refusal } from "../signaling/session/refusal.ts";
 import type { RtcSession } from "../signaling/session/rtc-session.ts";
 import type { Translation } from "../signaling/signaling.ts";
+import type { Agents } from "./agents/agents.ts";
+import { wantedBy } from "./agents/dispatch.ts";
 import {
   createTokenReader,
   joinOf,
@@ -32,14 +31,15 @@ import {
   type Signers,
   sourcesOf,
 } from "./claims.ts";
+import type { WriteToken } from "./issued-token.ts";
 import { type Arrival, sdkName } from "./join-request.ts";
-import { type Foreign, iceServers, roomInfo } from "./records.ts";
+import { iceServers, roomInfo } from "./records.ts";
 import { Refused, refusedBy, TokenRefused } from "./refused.ts";
+import { SPOKEN_VERSION, serverInfo } from "./server-info.ts";
+import { createTokenRefresh } from "./token-refresh.ts";
 import { MAX_FRAME_BYTES, Visitor } from "./visitor.ts";
+import type { Visitors } from "./visitors.ts";
 
-/** The version whose words we speak: clients look at it before they use some of their own. */
-const SPOKEN_VERSION = "1.9.2";
-const SPOKEN_PROTOCOL = 16;
 const PING = { pingInterval: 5, pingTimeout: 15 };
 /** What we forward in layers; whoever asks for another codec publishes one of these. */
 const PUBLISH_CODECS = ["video/VP8", "video/H264", "audio/opus", "audio/red"];
@@ -50,6 +50,9 @@ export type DoorDeps = {
   rtcTokens: RtcTokenService;
   apiKeys: Signers;
   originPolicy: (projectId: string) => OriginPolicy;
+  visitors: Visitors;
+  agents: Agents;
+  writeToken: WriteToken;
 };
 
 export type Visit = { ipAddress: string; userAgent: string | null; origin: string | null };
@@ -60,29 +63,12 @@ export type Door = ReturnType<typeof createDoor>;
 
 /** Lets LiveKit's clients into our rooms. Behind it nobody knows that they are others. */
 export function createDoor(runtime: Runtime, deps: DoorDeps) {
-  const { bus, log, now, write } = runtime;
-  const { translation, rooms, rtcTokens, apiKeys, originPolicy } = deps;
+  const { log, now, write } = runtime;
+  const { translation, rooms, rtcTokens, apiKeys, originPolicy, visitors, agents, writeToken } = deps;
+  const { foreign } = visitors;
   const { membership, join } = translation;
   const readToken = createTokenReader(apiKeys, now);
-  const visitors = new Map<string, Visitor>();
-  const tracks = new Map<string, TrackInfo>();
-  const foreign: Foreign = {
-    client: (sessionId) => visitors.get(sessionId)?.client,
-    track: (trackId) => tracks.get(trackId),
-  };
-  bus.on("rtcConnection", (fact) => {
-    const visitor = visitors.get(fact.sessionId);
-    if (!visitor) return;
-    if (fact.type === "trackPublished") {
-      const info = visitor.publishing.find(fact.track.id)?.info;
-      if (info) tracks.set(fact.track.id, info);
-    } else if (fact.type === "trackUnpublished") tracks.delete(fact.trackId);
-    else if (fact.type === "left") {
-      visitors.delete(fact.sessionId);
-      for (const trackId of visitor.session.tracks.keys()) tracks.delete(trackId);
-    }
-  });
-
+  const refreshing = createTokenRefresh(runtime, { apiKeys, rtcTokens, writeToken });
   /** Everything that can be told without writing anything down. */
   async function admit(arrival: Arrival, visit: Visit): Promise<Admitted> {
     const openedAt = now();
@@ -95,15 +81,15 @@ export function createDoor(runtime: Runtime, deps: DoorDeps) {
     profileOf(token);
     const room = rooms.findByName(token.key, roomName);
     const known = room && tokenIdIn(room.id, token);
-    if (known && rtcTokens.isKnown(known) && rtcTokens.isRevoked(known)) {
+    if (known && rtcTokens.isKnown(known, room.id, token.identity) && rtcTokens.isRevoked(known)) {
       throw new TokenRefused("the token was revoked, or its holder was removed from the room");
     }
     return { arrival, visit, token, openedAt };
   }
 
   /** On record under a name of its own in each room; one that we made in place of another goes on under that one's. */
-  function tokenIdIn(roomId: string, { tokenId, hash }: LivekitToken): string {
-    if (tokenId !== null && rtcTokens.isKnown(tokenId)) return tokenId;
+  function tokenIdIn(roomId: string, { tokenId, hash, identity }: LivekitToken): string {
+    if (tokenId !== null && rtcTokens.isKnown(tokenId, roomId, identity)) return tokenId;
     return `lk_${createHash("sha256").update(`${hash} ${roomId}`).digest("hex").slice(0, 40)}`;
   }
 
@@ -134,24 +120,18 @@ export function createDoor(runtime: Runtime, deps: DoorDeps) {
     const caller = await callerOf(token);
     const { ipAddress, userAgent } = visit;
     const client = { ipAddress, userAgent, sdk: sdkName(arrival.client), openedAt };
-    const { session } = await join.join(caller, { connectionId: `livekit-${runtime.ids.uuid()}` }, client, isGone);
+    const connectionId = `livekit-${runtime.ids.uuid()}`;
+    const forget = agents.expect(caller.tokenId, wantedBy(token.claims));
+    const { session } = await join.join(caller, { connectionId }, client, isGone).finally(forget);
     const visitor = new Visitor({
       ...{ runtime, translation, foreign, session, client: arrival.client, connections: arrival.connections },
       autoSubscribe: arrival.autoSubscribe,
       sources: sourcesOf(token.grant),
       createdAt: rooms.find(caller).createdAt,
     });
-    visitors.set(session.id, visitor);
+    visitors.add(visitor);
     return visitor;
   }
-
-  const serverInfo = (region: string) =>
-    new ServerInfo({
-      ...{ version: SPOKEN_VERSION, protocol: SPOKEN_PROTOCOL, region },
-      nodeId: "stoa",
-      debugInfo: `stoa ${VERSION}`,
-      agentProtocol: 1,
-    });
 
   function welcome(visitor: Visitor, createdAt: number): JoinResponse {
     const { session } = visitor;
@@ -174,7 +154,7 @@ export function createDoor(runtime: Runtime, deps: DoorDeps) {
 
   /** The visitor that a socket goes on with; null when there is none any more. */
   function resumable({ arrival, token }: Admitted): Visitor | null {
-    const visitor = visitors.get(arrival.resumes ?? "");
+    const visitor = visitors.of(arrival.resumes ?? "");
     const { session } = visitor ?? {};
     if (!visitor || !session || visitor.connections !== arrival.connections) return null;
     const { roomName, identity } = joinOf(token);
@@ -194,10 +174,12 @@ export function createDoor(runtime: Runtime, deps: DoorDeps) {
   function connect(network: TopicSocket, admitted: Admitted): SocketEvents {
     let isClosed = false;
     let at: { visitor: Visitor; socket: ReturnType<Visitor["attach"]> } | null = null;
+    let stopRefreshing = () => {};
     const early: { text: string | null; binary: Buffer | undefined }[] = [];
 
     function attached(visitor: Visitor, first: Parameters<Visitor["attach"]>[1]): void {
       at = { visitor, socket: visitor.attach(network, first) };
+      stopRefreshing = refreshing(admitted.token, visitor);
       for (const { text, binary } of early.splice(0)) visitor.received(at.socket, text, binary);
     }
 
@@ -248,12 +230,13 @@ export function createDoor(runtime: Runtime, deps: DoorDeps) {
       },
       closed() {
         isClosed = true;
+        stopRefreshing();
         if (at) membership.detach(at.visitor.session, at.socket);
       },
     });
   }
 
-  return { admit, connect, foreign, visitors, readToken };
+  return { admit, connect, readToken };
 }
 
 /** A refusal of any layer as a status and a sentence; null is unforeseen. */

@@ -29,11 +29,13 @@ export type Arrival = {
 
 const BEARER = /^Bearer ([\x21-\x7e]+)$/i;
 
+export const readBearer = (request: Request): string | null =>
+  BEARER.exec(request.headers.get("authorization") ?? "")?.[1] ?? null;
+
 /** Everything that the address of a socket says. Throws `Refused` for what cannot be read. */
 export function readArrival(request: Request, connections: Connections): Arrival {
   const { searchParams: query } = new URL(request.url);
-  const bearer = BEARER.exec(request.headers.get("authorization") ?? "")?.[1];
-  const token = query.get("access_token") ?? bearer ?? null;
+  const token = query.get("access_token") ?? readBearer(request);
   const packed = query.get("join_request");
   if (packed === null) return { ...plainArrival(query), connections, token };
   const joining = unpack(packed);

@@ -2,21 +2,38 @@ import { budgetHolder } from "../kernel/addresses.ts";
 import { createRateLimiter } from "../kernel/http/rate-limit.ts";
 import type { ModerationService } from "../rooms/moderation.service.ts";
 import type { Runtime } from "../runtime.ts";
+import { createAgents } from "./agents/agents.ts";
+import { createDispatchService } from "./agents/dispatch-service.ts";
 import { createDoor, type DoorDeps } from "./door.ts";
+import { createTokenWriter } from "./issued-token.ts";
 import { Refused } from "./refused.ts";
 import { createRoomService } from "./room-service.ts";
+import { serverInfo } from "./server-info.ts";
+import { createVisitors } from "./visitors.ts";
+
+type LivekitDeps = Omit<DoorDeps, "visitors" | "agents" | "writeToken"> & { moderation: ModerationService };
 
 export type LivekitClients = ReturnType<typeof createLivekitClients>;
 
-/** What LiveKit's client SDKs find here: the door to the rooms. Null when the operator has closed it. */
-export function createLivekitClients(runtime: Runtime, deps: DoorDeps & { moderation: ModerationService }) {
+/** What LiveKit's client SDKs find here: the door to the rooms, the server API, and work for agents. */
+export function createLivekitClients(runtime: Runtime, deps: LivekitDeps) {
   const { config, now } = runtime;
   const limiter = createRateLimiter(now, config.RATE_LIMIT_WINDOW_SECONDS);
-  const door = createDoor(runtime, deps);
+  const visitors = createVisitors(runtime);
+  const { foreign } = visitors;
+  const writeToken = createTokenWriter(deps.apiKeys, now);
+  const agents = createAgents(runtime, {
+    ...{ ...deps, foreign, writeToken, serverInfo: serverInfo("") },
+    find: (roomId) => deps.rooms.byId(roomId),
+  });
   return {
     isOpen: config.LIVEKIT_CLIENTS === "on",
-    door,
-    services: { "livekit.RoomService": createRoomService(runtime, { ...deps, foreign: door.foreign }) },
+    door: createDoor(runtime, { ...deps, visitors, agents, writeToken }),
+    agents,
+    services: {
+      "livekit.RoomService": createRoomService(runtime, { ...deps, foreign, agents }),
+      "livekit.AgentDispatchService": createDispatchService(runtime, { ...deps, agents }),
+    },
 
     mayTry(what: "connect" | "validate", ipAddress: string): void {
       if (what === "connect") {

@@ -154,7 +154,10 @@ export function participantInfo(session: RtcSession, foreign: Foreign, left?: Le
   });
 }
 
-export function roomInfo({ id, name, recording, sessions }: LiveRoom, createdAt: number): Room {
+export function roomInfo(
+  { id, name, recording, sessions }: Pick<LiveRoom, "id" | "name" | "recording" | "sessions">,
+  createdAt: number,
+): Room {
   const present = [...sessions.values()].filter(({ hidden }) => !hidden);
   return new Room({
     sid: roomSid(id),

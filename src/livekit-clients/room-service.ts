@@ -26,16 +26,19 @@ import type { RoomRow } from "../rooms/store/room.table.ts";
 import type { Runtime } from "../runtime.ts";
 import type { RtcSession } from "../signaling/session/rtc-session.ts";
 import type { Translation } from "../signaling/signaling.ts";
+import type { Agents } from "./agents/agents.ts";
+import { dispatchInto } from "./agents/dispatch-service.ts";
 import type { LivekitToken } from "./claims.ts";
 import { type Foreign, participantInfo, permissionInfo, roomInfo } from "./records.ts";
 import { roomSid, trackIdOf } from "./sids.ts";
-import { defineMethod, type Method, TwirpError } from "./twirp.ts";
+import { defineMethod, type Method, requireRoomAdmin, TwirpError } from "./twirp.ts";
 
 type RoomServiceDeps = {
   rooms: RoomService;
   moderation: ModerationService;
   translation: Translation;
   foreign: Foreign;
+  agents: Agents;
 };
 
 const LISTED_ROOMS = 1_000;
@@ -43,7 +46,7 @@ const ROOM_NAME = new RegExp(NAME_PATTERN);
 
 /** LiveKit's RoomService, as far as our rooms know what it speaks of. Its other methods are `unimplemented`. */
 export function createRoomService({ write }: Runtime, deps: RoomServiceDeps): Record<string, Method> {
-  const { rooms, moderation, translation, foreign } = deps;
+  const { rooms, moderation, translation, foreign, agents } = deps;
   const { registry } = translation;
 
   function find({ key }: LivekitToken, name: string): RoomRow {
@@ -54,10 +57,7 @@ export function createRoomService({ write }: Runtime, deps: RoomServiceDeps): Re
 
   /** The room that this token administers, and none but it. */
   function administered(token: LivekitToken, name: string): { row: RoomRow; ref: Parameters<RoomService["find"]>[0] } {
-    const { roomAdmin, room } = token.grant;
-    if (roomAdmin !== true || room !== name) {
-      throw new TwirpError("permission_denied", `the token has no roomAdmin grant for the room ${name}`);
-    }
+    requireRoomAdmin(token, name);
     const row = find(token, name);
     const { projectId, environment } = token.key;
     return { row, ref: { projectId, environment, roomId: row.id } };
@@ -78,7 +78,7 @@ export function createRoomService({ write }: Runtime, deps: RoomServiceDeps): Re
   };
 
   return {
-    CreateRoom: defineMethod(CreateRoomRequest, async (token, { name }) => {
+    CreateRoom: defineMethod(CreateRoomRequest, async (token, { name, agents: wanted }) => {
       if (token.grant.roomCreate !== true)
         throw new TwirpError("permission_denied", "the token has no roomCreate grant");
       if (!ROOM_NAME.test(name)) {
@@ -88,7 +88,11 @@ export function createRoomService({ write }: Runtime, deps: RoomServiceDeps): Re
         );
       }
       const known = rooms.findByName(token.key, name);
-      return show(known ?? (await write((unit) => rooms.create(unit, token.key, { name }))));
+      const row = known ?? (await write((unit) => rooms.create(unit, token.key, { name })));
+      for (const { agentName, metadata, attributes } of wanted) {
+        dispatchInto(agents, row, { agentName, metadata, attributes });
+      }
+      return show(row);
     }),
 
     ListRooms: defineMethod(ListRoomsRequest, async (token, { names }) => {

@@ -5,7 +5,7 @@ import type { SocketServer } from "../kernel/socket/sockets.ts";
 import { asRefused, type Door, type Visit } from "./door.ts";
 import { type Connections, readArrival } from "./join-request.ts";
 
-type RtcDeps = {
+export type RtcDeps = {
   door: Door;
   log: Log;
   /** Throws when this address may not try now. */
@@ -13,6 +13,20 @@ type RtcDeps = {
 };
 
 const PATHS: Record<Connections, string> = { one: "/rtc/v1", two: "/rtc" };
+
+/** The sentence that a developer reads; a cause that nobody foresaw is on the log instead. */
+export function plainRefusal(
+  error: unknown,
+  set: { status?: unknown; headers: Record<string, unknown> },
+  log: Log,
+): string {
+  const known = asRefused(error);
+  if (!known) log.error({ err: error }, "a LiveKit client was not let in");
+  set.status = known?.status ?? 500;
+  set.headers["content-type"] = "text/plain; charset=utf-8";
+  if (known?.retryAfterSeconds !== undefined) set.headers["retry-after"] = String(known.retryAfterSeconds);
+  return known?.message ?? "the server could not do this";
+}
 
 /**
  * Where LiveKit's clients come in. A client that is refused asks the same address with `/validate` why, and shows the text;
@@ -24,15 +38,6 @@ export const livekitRtcRoutes = ({ infoOf, sockets }: Http, { door, log, mayTry 
   function visitOf(request: Request): Visit {
     const { ip: ipAddress, userAgent, foreignOrigin: origin } = infoOf(request);
     return { ipAddress, userAgent, origin };
-  }
-
-  function refused(error: unknown, set: { status?: unknown; headers: Record<string, unknown> }): string {
-    const known = asRefused(error);
-    if (!known) log.error({ err: error }, "a LiveKit client was not let in");
-    set.status = known?.status ?? 500;
-    set.headers["content-type"] = "text/plain; charset=utf-8";
-    if (known?.retryAfterSeconds !== undefined) set.headers["retry-after"] = String(known.retryAfterSeconds);
-    return known?.message ?? "the server could not do this";
   }
 
   for (const connections of ["one", "two"] as const) {
@@ -52,7 +57,7 @@ export const livekitRtcRoutes = ({ infoOf, sockets }: Http, { door, log, mayTry 
             set.headers["content-type"] = "text/plain; charset=utf-8";
             return "connect to this address with a WebSocket";
           } catch (error) {
-            return refused(error, set);
+            return plainRefusal(error, set, log);
           }
         },
         { detail: { hide: true } },
@@ -67,7 +72,7 @@ export const livekitRtcRoutes = ({ infoOf, sockets }: Http, { door, log, mayTry 
             set.headers["content-type"] = "text/plain; charset=utf-8";
             return "success";
           } catch (error) {
-            return refused(error, set);
+            return plainRefusal(error, set, log);
           }
         },
         { detail: { hide: true } },

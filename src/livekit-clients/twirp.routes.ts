@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 import type { Http } from "../kernel/http/http.ts";
 import type { Log } from "../kernel/log.ts";
 import type { LivekitToken } from "./claims.ts";
+import { readBearer } from "./join-request.ts";
 import { TokenRefused } from "./refused.ts";
 import { asTwirp, type Method, TwirpError } from "./twirp.ts";
 
@@ -25,8 +26,8 @@ export const twirpRoutes = ({ infoOf }: Http, { readToken, services, log }: Twir
         const type = (request.headers.get("content-type") ?? "").split(";")[0]?.trim() ?? "";
         const form = FORMS[type];
         if (!form) throw new TwirpError("bad_route", "content-type must be application/json or application/protobuf");
-        const bearer = /^Bearer ([\x21-\x7e]+)$/i.exec(request.headers.get("authorization") ?? "")?.[1];
-        if (bearer === undefined) throw new TokenRefused("no token was given");
+        const bearer = readBearer(request);
+        if (bearer === null) throw new TokenRefused("no token was given");
         const token = await readToken(bearer);
         const methods = services[params.service];
         const method = methods && Object.hasOwn(methods, params.method) ? methods[params.method] : undefined;

@@ -52,6 +52,12 @@ export function asTwirp(error: unknown): TwirpError | null {
   return refused && new TwirpError(BY_STATUS[refused.status] ?? "internal", refused.message);
 }
 
+/** A server's token administers the room that it names, and none but it. */
+export function requireRoomAdmin({ grant }: LivekitToken, name: string): void {
+  if (grant.roomAdmin === true && grant.room === name) return;
+  throw new TwirpError("permission_denied", `the token has no roomAdmin grant for the room ${name}`);
+}
+
 /** A call in either of Twirp's forms: its body in, the body of the answer out. */
 export type Method = (token: LivekitToken, body: Uint8Array, form: "json" | "protobuf") => Promise<Uint8Array | string>;
 

@@ -102,7 +102,14 @@ export function rtcTokenService(runtime: Runtime, { rooms, mayMint, isArchived }
       store.insert(unit, { id, roomId: room.id, participantIdentity, createdAt: now(), expiresAt });
     },
 
-    isKnown: (tokenId: string): boolean => store.find(tokenId) !== undefined,
+    /** Whether such a token is on record for this identity in this room. */
+    isKnown(tokenId: string, roomId: string, identity: string): boolean {
+      const row = store.find(tokenId);
+      return row?.roomId === roomId && row.participantIdentity === identity;
+    },
+
+    /** Another was signed in its place, which lives until then: it is on record for as long. */
+    prolong: (unit: Unit, tokenId: string, expiresAt: number): void => store.prolong(unit, tokenId, expiresAt),
 
     /** `publicUrl` is where this client reaches the server. */
     async sign(grant: RtcGrant, publicUrl: string) {

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { RoomConfiguration } from "@livekit/protocol";
 import type { Browser, Page } from "playwright-core";
 import type { Config } from "../../src/kernel/config/index.ts";
 import { Stoa } from "../../web/sdk/server.ts";
@@ -23,8 +24,9 @@ type ServerSdk = {
     key: string,
     secret: string,
     options: object,
-  ) => { addGrant(grant: Grant): void; toJwt(): Promise<string> };
+  ) => { addGrant(grant: Grant): void; roomConfig?: Anything; toJwt(): Promise<string> };
   RoomServiceClient: new (url: string, key: string, secret: string) => Anything;
+  AgentDispatchClient: new (url: string, key: string, secret: string) => Anything;
 };
 
 type TokenOptions = {
@@ -32,7 +34,10 @@ type TokenOptions = {
   name?: string;
   metadata?: string;
   attributes?: Record<string, string>;
+  /** Another key than the stage's, with its secret. */
+  key?: string;
   secret?: string;
+  roomConfig?: object;
   ttl?: number | string;
 };
 
@@ -94,10 +99,12 @@ export async function openStage(overrides: Partial<Config> = {}) {
     pagesUrl: `http://127.0.0.1:${pages.port}`,
     stoa,
     rooms: new sdk.RoomServiceClient(server.url, apiKey, apiSecret),
+    dispatches: new sdk.AgentDispatchClient(server.url, apiKey, apiSecret),
 
     token(room: string, identity: string, options: TokenOptions = {}): Promise<string> {
-      const { grant, secret = apiSecret, ...rest } = options;
-      const token = new sdk.AccessToken(apiKey, secret, { identity, ...rest });
+      const { grant, key = apiKey, secret = apiSecret, roomConfig, ...rest } = options;
+      const token = new sdk.AccessToken(key, secret, { identity, ...rest });
+      if (roomConfig) token.roomConfig = new RoomConfiguration(roomConfig);
       token.addGrant({ roomJoin: true, room, canUpdateOwnMetadata: true, ...grant });
       return token.toJwt();
     },

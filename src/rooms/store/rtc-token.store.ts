@@ -45,6 +45,13 @@ export function rtcTokenStore(db: Db) {
       .where(eq(rtcTokens.id, sql.placeholder("id")))
       .prepare(),
   );
+  const prolong = changing(() =>
+    db
+      .update(rtcTokens)
+      .set({ expiresAt: sql`max(${rtcTokens.expiresAt}, ${sql.placeholder("expiresAt")})` })
+      .where(eq(rtcTokens.id, sql.placeholder("id")))
+      .prepare(),
+  );
   const expire = changing(() =>
     db
       .delete(rtcTokens)
@@ -59,6 +66,7 @@ export function rtcTokenStore(db: Db) {
       usable.all({ roomId, identity, at }).map(({ id }) => id),
     insert: (unit: Unit, row: Omit<RtcTokenRow, "revokedAt">) => void insert.run(unit, row),
     revoke: (unit: Unit, id: string, at: number) => void revoke.run(unit, { id, at }),
+    prolong: (unit: Unit, id: string, expiresAt: number) => void prolong.run(unit, { id, expiresAt }),
     removeExpired: (unit: Unit, at: number) => void expire.run(unit, { at }),
   };
 }

@@ -1,0 +1,272 @@
+import { Job, JobState, JobStatus, JobType, type ServerInfo, type UpdateJobStatus } from "@livekit/protocol";
+import { randomBase62 } from "../../kernel/ids.ts";
+import { IDENTITY_PATTERN } from "../../protocol/ids.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { LiveRoom, RtcSession } from "../../signaling/session/rtc-session.ts";
+import type { Translation } from "../../signaling/signaling.ts";
+import type { Signers } from "../claims.ts";
+import type { WriteToken } from "../issued-token.ts";
+import { type Foreign, participantInfo, roomInfo } from "../records.ts";
+import { changeState, type Dispatch, newDispatch, type Task, targetsOf, UNNAMED, type Wanted } from "./dispatch.ts";
+import type { Worker } from "./worker.ts";
+import { createWorkers, type Hired } from "./workers.ts";
+
+const TYPES = [JobType.JT_ROOM, JobType.JT_PUBLISHER, JobType.JT_PARTICIPANT];
+const IDENTITY = new RegExp(IDENTITY_PATTERN);
+const AGENT_TOKEN_MS = 3_600_000;
+const MAX_DISPATCHES_PER_ROOM = 100;
+/** Agents whom everybody has left wait this long for somebody to come back; those to whom nobody came, longer. */
+const ALONE_AFTER_MS = 20_000;
+const NOBODY_CAME_MS = 300_000;
+/** How long an agent that was told to stop has to say goodbye. */
+const GOODBYE_MS = 3_000;
+
+type AgentsDeps = {
+  translation: Translation;
+  foreign: Foreign;
+  apiKeys: Signers;
+  writeToken: WriteToken;
+  serverInfo: ServerInfo;
+  /** The room as it is on record; undefined when there is none any more. */
+  find: (roomId: string) => { id: string; name: string; createdAt: number } | undefined;
+};
+
+/** What agents a room is to have, from the first who comes until the last has gone. */
+type Staff = {
+  readonly projectId: string;
+  readonly environment: LiveRoom["environment"];
+  readonly roomId: string;
+  readonly dispatches: Map<string, Dispatch>;
+  cancelDismissal: (() => void) | null;
+};
+
+export type Agents = ReturnType<typeof createAgents>;
+
+/** Brings agents into rooms: unnamed ones into every room, named ones where they are asked for. */
+export function createAgents(runtime: Runtime, deps: AgentsDeps) {
+  const { bus, now, timers, log } = runtime;
+  const { translation, foreign, apiKeys, writeToken, serverInfo, find } = deps;
+  const { registry, membership, watch } = translation;
+  const staffs = new Map<string, Staff>();
+  /** By token: what joins under way ask for. */
+  const asked = new Map<string, Wanted[]>();
+
+  const workers = createWorkers(
+    runtime,
+    { watch, signer: apiKeys.signer, serverInfo },
+    { free: (worker, isNew) => freed(worker, isNew), jobChanged },
+  );
+
+  function staffOf(room: Pick<LiveRoom, "id" | "projectId" | "environment">, wanted: readonly Wanted[]): Staff {
+    const known = staffs.get(room.id);
+    if (known) return known;
+    const { id: roomId, projectId, environment } = room;
+    const staff: Staff = { roomId, projectId, environment, dispatches: new Map(), cancelDismissal: null };
+    for (const one of wanted) add(staff, one);
+    staffs.set(roomId, staff);
+    return staff;
+  }
+
+  function add(staff: Staff, wanted: Wanted): Dispatch {
+    const dispatch = newDispatch(wanted, now());
+    staff.dispatches.set(dispatch.id, dispatch);
+    return dispatch;
+  }
+
+  /** Asks for every agent that is wanted and neither there nor asked for. */
+  function fill(staff: Staff): void {
+    const row = find(staff.roomId);
+    if (!row) return;
+    const live = registry.room(staff.roomId);
+    for (const dispatch of staff.dispatches.values()) {
+      for (const type of TYPES) {
+        if (!workers.isAny(staff, type, dispatch.agentName)) continue;
+        for (const target of targetsOf(live?.sessions.values() ?? [], type)) {
+          const key = `${type} ${target?.id ?? ""}`;
+          if (dispatch.tasks.has(key)) continue;
+          const job = jobFor(staff, dispatch, type, target, row);
+          const task: Task = { job, worker: null, state: "asking" };
+          dispatch.tasks.set(key, task);
+          hire(staff, dispatch, key, task).catch((err) => {
+            dispatch.tasks.delete(key);
+            log.error({ err, roomId: staff.roomId }, "an agent could not be brought into a room");
+          });
+        }
+      }
+    }
+  }
+
+  function jobFor(
+    staff: Staff,
+    { id: dispatchId, agentName, metadata, attributes }: Dispatch,
+    type: JobType,
+    target: RtcSession | null,
+    { id, name, createdAt }: { id: string; name: string; createdAt: number },
+  ): Job {
+    const live = registry.room(staff.roomId) ?? { id, name, recording: false, sessions: new Map() };
+    return new Job({
+      ...{ id: `AJ_${randomBase62(12)}`, dispatchId, agentName, metadata, attributes, type },
+      room: roomInfo(live, createdAt),
+      ...(target && { participant: participantInfo(target, foreign) }),
+      state: new JobState({ status: JobStatus.JS_PENDING }),
+    });
+  }
+
+  async function hire(staff: Staff, dispatch: Dispatch, key: string, task: Task): Promise<void> {
+    const { job } = task;
+    const hired = await workers.hire(staff, job);
+    if (hired === "none") {
+      dispatch.tasks.delete(key);
+      return;
+    }
+    if (hired === "declined") {
+      task.state = "declined";
+      return;
+    }
+    const identity = hired.answer.participantIdentity || `agent-${job.id}`;
+    if (!IDENTITY.test(identity)) {
+      task.state = "declined";
+      log.warn(
+        { roomId: staff.roomId, agentName: job.agentName },
+        "an agent wants an identity that is not served here",
+      );
+      return;
+    }
+    const token = await tokenFor(job.room?.name ?? "", identity, hired);
+    // Nobody wants it any more: it was withdrawn, or the room has ended meanwhile.
+    if (staffs.get(staff.roomId) !== staff || !staff.dispatches.has(dispatch.id)) return;
+    task.state = "running";
+    task.worker = hired.worker;
+    const startedAt = BigInt(now()) * 1_000_000n;
+    job.state = new JobState({
+      ...{ status: JobStatus.JS_RUNNING, participantIdentity: identity, workerId: hired.worker.id },
+      ...{ startedAt, updatedAt: startedAt },
+    });
+    hired.worker.assign(job, token);
+    dismissWhenAlone(staff, NOBODY_CAME_MS);
+  }
+
+  function tokenFor(room: string, identity: string, { worker, offer, answer }: Hired): Promise<string> {
+    const { canPublish = true, canSubscribe = true, canPublishData = true, hidden = false } = offer.permissions ?? {};
+    const claims = {
+      kind: "agent",
+      name: answer.participantName,
+      metadata: answer.participantMetadata,
+      attributes: { ...answer.participantAttributes, "lk.agent_name": offer.agentName },
+      video: {
+        ...{ room, roomJoin: true, agent: true, canPublish, canSubscribe, canPublishData, hidden },
+        canUpdateOwnMetadata: true,
+      },
+    };
+    return writeToken(worker.key.publicId, identity, claims, now() + AGENT_TOKEN_MS);
+  }
+
+  function freed({ key, offer }: Worker, isNew: boolean): void {
+    for (const staff of staffs.values()) {
+      if (staff.projectId !== key.projectId || staff.environment !== key.environment) continue;
+      for (const { agentName, tasks } of staff.dispatches.values()) {
+        if (!isNew || agentName !== offer?.agentName) continue;
+        for (const [name, { state }] of tasks) if (state === "declined") tasks.delete(name);
+      }
+      fill(staff);
+    }
+  }
+
+  function jobChanged(worker: Worker, { jobId, status, error }: UpdateJobStatus): void {
+    for (const { dispatches } of staffs.values()) {
+      for (const { tasks } of dispatches.values()) {
+        for (const task of tasks.values()) {
+          if (task.job.id !== jobId || task.worker !== worker || task.state !== "running") continue;
+          const isOver = status === JobStatus.JS_SUCCESS || status === JobStatus.JS_FAILED;
+          changeState(task.job, status, error, now(), isOver);
+          if (isOver) task.state = "ended";
+        }
+      }
+    }
+  }
+
+  const people = (roomId: string) =>
+    [...(registry.room(roomId)?.sessions.values() ?? [])].filter(({ kind }) => kind !== "agent");
+
+  function dismissWhenAlone(staff: Staff, afterMs: number): void {
+    if (people(staff.roomId).length > 0) return;
+    staff.cancelDismissal?.();
+    staff.cancelDismissal = timers.after(afterMs, () => {
+      if (people(staff.roomId).length > 0 || staffs.get(staff.roomId) !== staff) return;
+      staffs.delete(staff.roomId);
+      for (const dispatch of staff.dispatches.values()) withdraw(staff, dispatch);
+    });
+  }
+
+  /** Ends what was asked for: its agents are told, and go in any case a little later. */
+  function withdraw(staff: Staff, dispatch: Dispatch): void {
+    staff.dispatches.delete(dispatch.id);
+    for (const task of dispatch.tasks.values()) {
+      if (task.state !== "running") continue;
+      task.state = "ended";
+      changeState(task.job, JobStatus.JS_SUCCESS, "", now(), true);
+      task.worker?.terminate(task.job.id);
+      const identity = task.job.state?.participantIdentity ?? "";
+      timers.after(GOODBYE_MS, () => {
+        const agent = registry.of(staff.roomId, identity);
+        if (agent?.kind === "agent") membership.dismiss(agent, "room_closed");
+      });
+    }
+  }
+
+  bus.on("rtcConnection", (fact) => {
+    const { type, roomId, participantKind } = fact;
+    if (participantKind === "agent") return;
+    if (type === "started") {
+      const live = registry.room(roomId);
+      if (!live) return;
+      const staff = staffOf(live, asked.get(fact.tokenId) ?? [UNNAMED]);
+      staff.cancelDismissal?.();
+      staff.cancelDismissal = null;
+      fill(staff);
+    } else if (type === "trackPublished") {
+      const staff = staffs.get(roomId);
+      if (staff) fill(staff);
+    } else if (type === "left" && fact.mediaKept === undefined) {
+      const staff = staffs.get(roomId);
+      if (staff && people(roomId).length === 0) dismissWhenAlone(staff, ALONE_AFTER_MS);
+    }
+  });
+  bus.on("roomClosed", ({ roomId }) => {
+    const staff = staffs.get(roomId);
+    if (!staff) return;
+    staffs.delete(roomId);
+    staff.cancelDismissal?.();
+    for (const dispatch of staff.dispatches.values()) withdraw(staff, dispatch);
+  });
+
+  return {
+    connect: workers.connect,
+
+    /** What this token asks for, in case that its holder makes the room live. The answer forgets it. */
+    expect(tokenId: string, wanted: Wanted[]): () => void {
+      if (wanted.length > 0) asked.set(tokenId, wanted);
+      return () => void asked.delete(tokenId);
+    },
+
+    /** Null: the room has as many as it may. */
+    dispatch(room: Pick<LiveRoom, "id" | "projectId" | "environment">, wanted: Wanted): Dispatch | null {
+      const staff = staffOf(room, []);
+      if (staff.dispatches.size >= MAX_DISPATCHES_PER_ROOM) return null;
+      const dispatch = add(staff, wanted);
+      fill(staff);
+      dismissWhenAlone(staff, NOBODY_CAME_MS);
+      return dispatch;
+    },
+
+    withdraw(roomId: string, dispatchId: string): Dispatch | null {
+      const staff = staffs.get(roomId);
+      const dispatch = staff?.dispatches.get(dispatchId);
+      if (!staff || !dispatch) return null;
+      withdraw(staff, dispatch);
+      return dispatch;
+    },
+
+    dispatchesIn: (roomId: string): Dispatch[] => [...(staffs.get(roomId)?.dispatches.values() ?? [])],
+  };
+}

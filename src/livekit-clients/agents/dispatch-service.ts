@@ -1,0 +1,65 @@
+import {
+  type AgentDispatch,
+  CreateAgentDispatchRequest,
+  DeleteAgentDispatchRequest,
+  ListAgentDispatchRequest,
+  ListAgentDispatchResponse,
+} from "@livekit/protocol";
+import { NAME_PATTERN } from "../../protocol/ids.ts";
+import type { RoomService } from "../../rooms/room.service.ts";
+import type { RoomRow } from "../../rooms/store/room.table.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { LivekitToken } from "../claims.ts";
+import { defineMethod, type Method, requireRoomAdmin, TwirpError } from "../twirp.ts";
+import type { Agents } from "./agents.ts";
+import { type Dispatch, showDispatch, type Wanted, whyNotWanted } from "./dispatch.ts";
+
+const ROOM_NAME = new RegExp(NAME_PATTERN);
+
+/** Brings an agent into a room, or says why not. */
+export function dispatchInto(agents: Agents, room: RoomRow, wanted: Wanted): Dispatch {
+  const why = whyNotWanted(wanted);
+  if (why !== null) throw new TwirpError("invalid_argument", why);
+  const dispatch = agents.dispatch(room, wanted);
+  if (!dispatch) throw new TwirpError("resource_exhausted", "the room has as many dispatches as it may have");
+  return dispatch;
+}
+
+/** LiveKit's AgentDispatchService: agents by name, into one room. */
+export function createDispatchService(
+  { write }: Runtime,
+  { rooms, agents }: { rooms: RoomService; agents: Agents },
+): Record<string, Method> {
+  function find(token: LivekitToken, name: string): RoomRow {
+    requireRoomAdmin(token, name);
+    const row = rooms.findByName(token.key, name);
+    if (!row) throw new TwirpError("not_found", "requested room does not exist");
+    return row;
+  }
+
+  return {
+    CreateDispatch: defineMethod(CreateAgentDispatchRequest, async (token, request): Promise<AgentDispatch> => {
+      const { room: name, agentName, metadata, attributes } = request;
+      requireRoomAdmin(token, name);
+      if (!ROOM_NAME.test(name)) {
+        const message = "room must have 1 to 128 letters, digits, dots, underscores or dashes";
+        throw new TwirpError("invalid_argument", message);
+      }
+      const known = rooms.findByName(token.key, name);
+      const room = known ?? (await write((unit) => rooms.create(unit, token.key, { name })));
+      return showDispatch(dispatchInto(agents, room, { agentName, metadata, attributes }), name);
+    }),
+
+    DeleteDispatch: defineMethod(DeleteAgentDispatchRequest, async (token, { room, dispatchId }) => {
+      const dispatch = agents.withdraw(find(token, room).id, dispatchId);
+      if (!dispatch) throw new TwirpError("not_found", "dispatch ID not found");
+      return showDispatch(dispatch, room);
+    }),
+
+    ListDispatch: defineMethod(ListAgentDispatchRequest, async (token, { room, dispatchId }) => {
+      const all = agents.dispatchesIn(find(token, room).id);
+      const wanted = all.filter(({ id }) => dispatchId === "" || id === dispatchId);
+      return new ListAgentDispatchResponse({ agentDispatches: wanted.map((one) => showDispatch(one, room)) });
+    }),
+  };
+}
