@@ -24,6 +24,7 @@ export const CHECK_NAMES = [
   "turn-closed",
   "certificate",
   "websocket",
+  "livekit-clients",
   "proxy-headers",
   "mail",
   "sign-in",

@@ -3,12 +3,17 @@ import { AcmeStore } from "../acme/store.ts";
 import { LETS_ENCRYPT } from "../front/certificates.ts";
 import { certificateFiles, readCertificate } from "../kernel/http/serving/certificate.ts";
 import { type Check, type Examination, fail, type Patient, pass, reasonOf, warn } from "./check.ts";
+import { examineLivekitClients } from "./livekit-clients.ts";
 import { examineWebsocket } from "./websocket.ts";
 
 const DAY_MS = 86_400_000;
 const RENEW_DAYS = 14;
 
-export const examineWeb: Examination = async (patient) => [certificate(patient), await examineWebsocket(patient)];
+export const examineWeb: Examination = async (patient) => [
+  certificate(patient),
+  await examineWebsocket(patient),
+  await examineLivekitClients(patient),
+];
 
 function certificate(patient: Patient): Check {
   const { config, now } = patient;

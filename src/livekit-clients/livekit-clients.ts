@@ -4,12 +4,12 @@ import type { ModerationService } from "../rooms/moderation.service.ts";
 import type { Runtime } from "../runtime.ts";
 import { createAgents } from "./agents/agents.ts";
 import { createDispatchService } from "./agents/dispatch-service.ts";
-import { createDoor, type DoorDeps } from "./door.ts";
-import { createTokenWriter } from "./issued-token.ts";
+import { createDoor, type DoorDeps } from "./door/door.ts";
 import { Refused } from "./refused.ts";
-import { createRoomService } from "./room-service.ts";
+import { createRoomService } from "./server-api/room-service.ts";
 import { serverInfo } from "./server-info.ts";
-import { createVisitors } from "./visitors.ts";
+import { createTokenWriter } from "./tokens/issued-token.ts";
+import { createVisitors } from "./visitor/visitors.ts";
 
 type LivekitDeps = Omit<DoorDeps, "visitors" | "agents" | "writeToken"> & { moderation: ModerationService };
 

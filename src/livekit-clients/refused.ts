@@ -19,6 +19,9 @@ export class TokenRefused extends Refused {
   }
 }
 
+/** What a client without a token is told; `stoa doctor` knows the door by it. */
+export const NO_TOKEN = "no access_token was given";
+
 /** What the catalogue of errors refuses, in the form that these clients read. */
 export function refusedBy(error: unknown): Refused | null {
   if (error instanceof Refused) return error;

@@ -2,9 +2,9 @@ import { Elysia } from "elysia";
 import type { Http } from "../kernel/http/http.ts";
 import type { Runtime } from "../runtime.ts";
 import { livekitAgentRoutes } from "./agents/agent.routes.ts";
+import { livekitRtcRoutes } from "./door/rtc.routes.ts";
 import type { LivekitClients } from "./livekit-clients.ts";
-import { livekitRtcRoutes } from "./rtc.routes.ts";
-import { twirpRoutes } from "./twirp.routes.ts";
+import { twirpRoutes } from "./server-api/twirp.routes.ts";
 
 /** At the addresses that LiveKit's SDKs know; none of them exists while LIVEKIT_CLIENTS is off. */
 export const livekitRoutes = (http: Http, { log }: Runtime, { livekitClients }: { livekitClients: LivekitClients }) => {

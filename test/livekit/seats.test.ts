@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { Seats } from "../../src/livekit-clients/seats.ts";
+import { Seats } from "../../src/livekit-clients/connections/seats.ts";
 
 const video = (trackId: string) => ({ trackId, kind: "video" as const });
 

@@ -66,6 +66,7 @@ test("[11] a running server is found healthy: its data, its ports, its socket an
     },
   ]);
   expect(of("websocket")[0]?.status).toBe("pass");
+  expect(of("livekit-clients")[0]).toMatchObject({ status: "pass", detail: `${url} lets LiveKit's clients in` });
   expect(of("database")[0]?.status).toBe("pass");
   for (const { status, remedy } of checks) expect(remedy === "").toBe(status === "pass");
 
@@ -132,6 +133,7 @@ test("[11] loopback candidates of a public server fail, trust in everybody fails
     remedy: expect.stringContaining("TRUSTED_PROXIES"),
   });
   expect(proxied.of("websocket")[0]?.status).toBe("fail");
+  expect(proxied.of("livekit-clients")[0]).toMatchObject({ status: "warn", remedy: expect.stringContaining("/twirp") });
   const gullible = await doctor(...free("--data-dir", dataDir, "--trusted-proxies", "0.0.0.0/0"));
   expect(gullible.of("proxy-headers")[0]?.status).toBe("fail");
 });

@@ -1,10 +1,10 @@
 import { Elysia } from "elysia";
 import type { Http } from "../../kernel/http/http.ts";
 import type { SocketServer } from "../../kernel/socket/sockets.ts";
-import { readBearer } from "../join-request.ts";
+import { readBearer } from "../door/join-request.ts";
+import type { RtcDeps } from "../door/rtc.routes.ts";
+import { plainRefusal } from "../door/rtc.routes.ts";
 import { TokenRefused } from "../refused.ts";
-import type { RtcDeps } from "../rtc.routes.ts";
-import { plainRefusal } from "../rtc.routes.ts";
 import type { Agents } from "./agents.ts";
 
 /** Where workers wait for jobs, with a token that has the `agent` grant. */

@@ -9,8 +9,8 @@ import { NAME_PATTERN } from "../../protocol/ids.ts";
 import type { RoomService } from "../../rooms/room.service.ts";
 import type { RoomRow } from "../../rooms/store/room.table.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { LivekitToken } from "../claims.ts";
-import { defineMethod, type Method, requireRoomAdmin, TwirpError } from "../twirp.ts";
+import { defineMethod, type Method, requireRoomAdmin, TwirpError } from "../server-api/twirp.ts";
+import type { LivekitToken } from "../tokens/claims.ts";
 import type { Agents } from "./agents.ts";
 import { type Dispatch, showDispatch, type Wanted, whyNotWanted } from "./dispatch.ts";
 

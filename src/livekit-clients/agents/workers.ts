@@ -16,7 +16,7 @@ import type { Tenant } from "../../kernel/tenant.ts";
 import { CLOSE_CODES } from "../../protocol/close-codes.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Translation } from "../../signaling/signaling.ts";
-import type { Signers } from "../claims.ts";
+import type { Signers } from "../tokens/claims.ts";
 import { type Offer, Worker } from "./worker.ts";
 
 const MAX_FRAME_BYTES = 64 * 1_024;

@@ -5,14 +5,14 @@ import {
   TrackPublishedResponse,
   type UpdateParticipantMetadata,
 } from "@livekit/protocol";
-import { frameErrorOf } from "../kernel/socket/frame-error.ts";
-import type { MediaNode } from "../protocol/media-node.ts";
-import type { RtcSession } from "../signaling/session/rtc-session.ts";
-import type { Translation } from "../signaling/signaling.ts";
-import { type Message, type Negotiator, refOf } from "./negotiator.ts";
+import { frameErrorOf } from "../../kernel/socket/frame-error.ts";
+import type { MediaNode } from "../../protocol/media-node.ts";
+import type { RtcSession } from "../../signaling/session/rtc-session.ts";
+import type { Translation } from "../../signaling/signaling.ts";
+import { type Message, type Negotiator, refOf } from "../connections/negotiator.ts";
+import { trackIdOf } from "../sids.ts";
 import type { Publishing } from "./publishing.ts";
 import type { Selection } from "./selection.ts";
-import { trackIdOf } from "./sids.ts";
 import type { Request } from "./signal-request.ts";
 import type { Telling } from "./telling.ts";
 

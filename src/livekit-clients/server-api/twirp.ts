@@ -1,6 +1,6 @@
 import type { Message, MessageType } from "@bufbuild/protobuf";
-import type { LivekitToken } from "./claims.ts";
-import { Refused, refusedBy } from "./refused.ts";
+import { Refused, refusedBy } from "../refused.ts";
+import type { LivekitToken } from "../tokens/claims.ts";
 
 /** Twirp's own words for what went wrong, and the status that goes with each. */
 const STATUSES = {

@@ -1,11 +1,11 @@
 import { type AddTrackRequest, SimulcastCodecInfo, TrackInfo, TrackType } from "@livekit/protocol";
-import { mayPublish } from "../protocol/may-publish.ts";
-import type { NamedSection } from "../protocol/media-node.ts";
-import type { TrackSource } from "../protocol/room-records.ts";
-import type { RtcSession } from "../signaling/session/rtc-session.ts";
-import { groupOf, kindOf, sourceOf } from "./records.ts";
-import type { Section } from "./session-text.ts";
-import { newTrackId, trackSid } from "./sids.ts";
+import { mayPublish } from "../../protocol/may-publish.ts";
+import type { NamedSection } from "../../protocol/media-node.ts";
+import type { TrackSource } from "../../protocol/room-records.ts";
+import type { RtcSession } from "../../signaling/session/rtc-session.ts";
+import type { Section } from "../connections/session-text.ts";
+import { groupOf, kindOf, sourceOf } from "../records.ts";
+import { newTrackId, trackSid } from "../sids.ts";
 
 const MAX_TRACKS = 64;
 const MAX_NAME = 128;

@@ -1,11 +1,11 @@
 import type { SessionDescription, SignalResponse } from "@livekit/protocol";
-import type { MediaNode, ParticipantRef, PlacedSection } from "../protocol/media-node.ts";
-import type { RtcSession } from "../signaling/session/rtc-session.ts";
-import type { Publishing } from "./publishing.ts";
-import { groupOf } from "./records.ts";
+import type { MediaNode, ParticipantRef, PlacedSection } from "../../protocol/media-node.ts";
+import type { RtcSession } from "../../signaling/session/rtc-session.ts";
+import { groupOf } from "../records.ts";
+import { participantSid, trackSid } from "../sids.ts";
+import type { Publishing } from "../visitor/publishing.ts";
+import type { Selection } from "../visitor/selection.ts";
 import type { Seat, Seats } from "./seats.ts";
-import type { Selection } from "./selection.ts";
-import { participantSid, trackSid } from "./sids.ts";
 
 export type Message = NonNullable<SignalResponse["message"]>;
 

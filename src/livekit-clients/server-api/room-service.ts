@@ -17,20 +17,20 @@ import {
   SendDataResponse,
   UpdateParticipantRequest,
 } from "@livekit/protocol";
-import { NEWEST } from "../kernel/http/serving/pages.ts";
-import { NAME_PATTERN } from "../protocol/ids.ts";
-import type { Permissions } from "../protocol/room-records.ts";
-import type { ModerationService } from "../rooms/moderation.service.ts";
-import type { RoomService } from "../rooms/room.service.ts";
-import type { RoomRow } from "../rooms/store/room.table.ts";
-import type { Runtime } from "../runtime.ts";
-import type { RtcSession } from "../signaling/session/rtc-session.ts";
-import type { Translation } from "../signaling/signaling.ts";
-import type { Agents } from "./agents/agents.ts";
-import { dispatchInto } from "./agents/dispatch-service.ts";
-import type { LivekitToken } from "./claims.ts";
-import { type Foreign, participantInfo, permissionInfo, roomInfo } from "./records.ts";
-import { roomSid, trackIdOf } from "./sids.ts";
+import { NEWEST } from "../../kernel/http/serving/pages.ts";
+import { NAME_PATTERN } from "../../protocol/ids.ts";
+import type { Permissions } from "../../protocol/room-records.ts";
+import type { ModerationService } from "../../rooms/moderation.service.ts";
+import type { RoomService } from "../../rooms/room.service.ts";
+import type { RoomRow } from "../../rooms/store/room.table.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { RtcSession } from "../../signaling/session/rtc-session.ts";
+import type { Translation } from "../../signaling/signaling.ts";
+import type { Agents } from "../agents/agents.ts";
+import { dispatchInto } from "../agents/dispatch-service.ts";
+import { type Foreign, participantInfo, permissionInfo, roomInfo } from "../records.ts";
+import { roomSid, trackIdOf } from "../sids.ts";
+import type { LivekitToken } from "../tokens/claims.ts";
 import { defineMethod, type Method, requireRoomAdmin, TwirpError } from "./twirp.ts";
 
 type RoomServiceDeps = {

@@ -1,9 +1,9 @@
 import { Elysia } from "elysia";
-import type { Http } from "../kernel/http/http.ts";
-import type { Log } from "../kernel/log.ts";
-import type { LivekitToken } from "./claims.ts";
-import { readBearer } from "./join-request.ts";
-import { TokenRefused } from "./refused.ts";
+import type { Http } from "../../kernel/http/http.ts";
+import type { Log } from "../../kernel/log.ts";
+import { readBearer } from "../door/join-request.ts";
+import { TokenRefused } from "../refused.ts";
+import type { LivekitToken } from "../tokens/claims.ts";
 import { asTwirp, type Method, TwirpError } from "./twirp.ts";
 
 type TwirpDeps = {

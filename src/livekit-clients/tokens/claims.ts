@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import { decodeJwt, errors, jwtVerify } from "jose";
-import type { Now } from "../kernel/clock.ts";
-import type { ApiKeyCaller } from "../kernel/http/callers.ts";
-import { IDENTITY_PATTERN, NAME_PATTERN } from "../protocol/ids.ts";
-import type { ParticipantKind, Permissions, Profile, TrackSource } from "../protocol/room-records.ts";
-import { checkedDisplayName, mergedAttributes } from "../rooms/profile.ts";
-import { checkedMetadata } from "../rooms/rtc-token.service.ts";
-import { refusing, TokenRefused } from "./refused.ts";
+import type { Now } from "../../kernel/clock.ts";
+import type { ApiKeyCaller } from "../../kernel/http/callers.ts";
+import { IDENTITY_PATTERN, NAME_PATTERN } from "../../protocol/ids.ts";
+import type { ParticipantKind, Permissions, Profile, TrackSource } from "../../protocol/room-records.ts";
+import { checkedDisplayName, mergedAttributes } from "../../rooms/profile.ts";
+import { checkedMetadata } from "../../rooms/rtc-token.service.ts";
+import { refusing, TokenRefused } from "../refused.ts";
 
 /** Tokens are on record until a week after they end; one that never ends would be there for ever. */
 const MAX_TTL_MS = 30 * 24 * 3_600_000;

@@ -1,6 +1,6 @@
 import type { TrackInfo } from "@livekit/protocol";
-import type { Runtime } from "../runtime.ts";
-import type { Foreign } from "./records.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { Foreign } from "../records.ts";
 import type { Visitor } from "./visitor.ts";
 
 export type Visitors = ReturnType<typeof createVisitors>;

@@ -1,5 +1,5 @@
 /** Reads of a session description what the door has to know, and writes the ones that stand in for a client's. */
-import type { TrackKind } from "../protocol/room-records.ts";
+import type { TrackKind } from "../../protocol/room-records.ts";
 
 export type Section = {
   mid: string;

@@ -1,9 +1,9 @@
-import { every } from "../kernel/timers.ts";
-import type { RtcTokenService } from "../rooms/rtc-token.service.ts";
-import type { Runtime } from "../runtime.ts";
+import { every } from "../../kernel/timers.ts";
+import type { RtcTokenService } from "../../rooms/rtc-token.service.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { Visitor } from "../visitor/visitor.ts";
 import { type LivekitToken, type Signers, TOKEN_ID_CLAIM } from "./claims.ts";
 import type { WriteToken } from "./issued-token.ts";
-import type { Visitor } from "./visitor.ts";
 
 const REFRESH_EVERY_MS = 5 * 60_000;
 const VALID_MS = 10 * 60_000;

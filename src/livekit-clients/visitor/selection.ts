@@ -1,8 +1,8 @@
 import { type UpdateTrackSettings, VideoQuality } from "@livekit/protocol";
-import type { Track } from "../protocol/room-records.ts";
-import type { LayerChoice } from "../protocol/signaling.ts";
-import type { RtcSession } from "../signaling/session/rtc-session.ts";
-import type { WantedTrack } from "./seats.ts";
+import type { Track } from "../../protocol/room-records.ts";
+import type { LayerChoice } from "../../protocol/signaling.ts";
+import type { RtcSession } from "../../signaling/session/rtc-session.ts";
+import type { WantedTrack } from "../connections/seats.ts";
 
 export type Viewing = { paused: boolean; maxHeight?: number; layer: LayerChoice; priority: number };
 

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { SessionDescription } from "@livekit/protocol";
-import type { TrackKind } from "../protocol/room-records.ts";
+import type { TrackKind } from "../../protocol/room-records.ts";
 import { midToTrackId, type Negotiator, type NegotiatorDeps, pauseHidden, placedOn, refOf } from "./negotiator.ts";
 import { muteIfAnnouncedSo } from "./one-connection.ts";
 import { Seats } from "./seats.ts";

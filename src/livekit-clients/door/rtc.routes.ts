@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
-import type { Http } from "../kernel/http/http.ts";
-import type { Log } from "../kernel/log.ts";
-import type { SocketServer } from "../kernel/socket/sockets.ts";
+import type { Http } from "../../kernel/http/http.ts";
+import type { Log } from "../../kernel/log.ts";
+import type { SocketServer } from "../../kernel/socket/sockets.ts";
 import { asRefused, type Door, type Visit } from "./door.ts";
 import { type Connections, readArrival } from "./join-request.ts";
 

@@ -1,4 +1,4 @@
-import type { TrackKind } from "../protocol/room-records.ts";
+import type { TrackKind } from "../../protocol/room-records.ts";
 
 /** A receiving section of a connection, and the track on it. */
 export type Seat = {

@@ -8,20 +8,23 @@ import {
   ReconnectResponse,
   SignalResponse,
 } from "@livekit/protocol";
-import type { RtcTokenCaller } from "../kernel/http/callers.ts";
-import { type OriginPolicy, originAllowed, originRefused } from "../kernel/http/origins.ts";
-import type { SocketEvents, TopicSocket } from "../kernel/socket/sockets.ts";
-import { CLOSE_CODES } from "../protocol/close-codes.ts";
-import { ApiError } from "../protocol/errors.ts";
-import type { RoomService } from "../rooms/room.service.ts";
-import type { RtcTokenService } from "../rooms/rtc-token.service.ts";
-import type { Runtime } from "../runtime.ts";
-import { iceServersOf } from "../signaling/session/join-ack.ts";
-import { Refusal } from "../signaling/session/refusal.ts";
-import type { RtcSession } from "../signaling/session/rtc-session.ts";
-import type { Translation } from "../signaling/signaling.ts";
-import type { Agents } from "./agents/agents.ts";
-import { wantedBy } from "./agents/dispatch.ts";
+import type { RtcTokenCaller } from "../../kernel/http/callers.ts";
+import { type OriginPolicy, originAllowed, originRefused } from "../../kernel/http/origins.ts";
+import type { SocketEvents, TopicSocket } from "../../kernel/socket/sockets.ts";
+import { CLOSE_CODES } from "../../protocol/close-codes.ts";
+import { ApiError } from "../../protocol/errors.ts";
+import type { RoomService } from "../../rooms/room.service.ts";
+import type { RtcTokenService } from "../../rooms/rtc-token.service.ts";
+import type { Runtime } from "../../runtime.ts";
+import { iceServersOf } from "../../signaling/session/join-ack.ts";
+import { Refusal } from "../../signaling/session/refusal.ts";
+import type { RtcSession } from "../../signaling/session/rtc-session.ts";
+import type { Translation } from "../../signaling/signaling.ts";
+import type { Agents } from "../agents/agents.ts";
+import { wantedBy } from "../agents/dispatch.ts";
+import { iceServers, roomInfo } from "../records.ts";
+import { NO_TOKEN, Refused, refusedBy, TokenRefused } from "../refused.ts";
+import { SPOKEN_VERSION, serverInfo } from "../server-info.ts";
 import {
   createTokenReader,
   joinOf,
@@ -30,15 +33,12 @@ import {
   profileOf,
   type Signers,
   sourcesOf,
-} from "./claims.ts";
-import type { WriteToken } from "./issued-token.ts";
+} from "../tokens/claims.ts";
+import type { WriteToken } from "../tokens/issued-token.ts";
+import { createTokenRefresh } from "../tokens/token-refresh.ts";
+import { MAX_FRAME_BYTES, Visitor } from "../visitor/visitor.ts";
+import type { Visitors } from "../visitor/visitors.ts";
 import { type Arrival, sdkName } from "./join-request.ts";
-import { iceServers, roomInfo } from "./records.ts";
-import { Refused, refusedBy, TokenRefused } from "./refused.ts";
-import { SPOKEN_VERSION, serverInfo } from "./server-info.ts";
-import { createTokenRefresh } from "./token-refresh.ts";
-import { MAX_FRAME_BYTES, Visitor } from "./visitor.ts";
-import type { Visitors } from "./visitors.ts";
 
 const PING = { pingInterval: 5, pingTimeout: 15 };
 /** What we forward in layers; whoever asks for another codec publishes one of these. */
@@ -72,7 +72,7 @@ export function createDoor(runtime: Runtime, deps: DoorDeps) {
   /** Everything that can be told without writing anything down. */
   async function admit(arrival: Arrival, visit: Visit): Promise<Admitted> {
     const openedAt = now();
-    if (arrival.token === null) throw new TokenRefused("no access_token was given");
+    if (arrival.token === null) throw new TokenRefused(NO_TOKEN);
     const token = await readToken(arrival.token);
     if (!originAllowed(visit.origin, originPolicy(token.key.projectId))) {
       throw new Refused(403, originRefused(visit.origin).message);
