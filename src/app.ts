@@ -153,7 +153,7 @@ export function createApp(deps: AppDeps) {
       webRoutes({
         folder: assetFolder("dist/web"),
         version: VERSION,
-        connectOrigins: config.STORAGE_S3_ENDPOINT === undefined ? [] : [new URL(config.STORAGE_S3_ENDPOINT).origin],
+        bucketOrigins: services.attachments.storages.bucketOrigins,
       }),
     );
   admitLast(app, createBodyReader(timers));

@@ -37,6 +37,7 @@ export function createJobs(services: Services): Job[] {
     { name: "prune-connections", everyMs: HOUR_MS, runDue: () => observability.prune() },
     { name: "prune-calls", everyMs: HOUR_MS, runDue: () => calls.prune() },
     { name: "tidy-recordings", everyMs: MINUTE_MS, runDue: () => recordings.tidy() },
+    { name: "move-recordings", everyMs: MINUTE_MS, runDue: () => recordings.places.run() },
     { name: "prune-exports", everyMs: HOUR_MS, runDue: () => people.exports.prune() },
     { name: "forget-addresses", everyMs: HOUR_MS, runDue: () => people.forgetAddresses() },
     { name: "keep-activity", everyMs: MINUTE_MS, runDue: () => observability.activity.flush() },

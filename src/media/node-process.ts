@@ -1,4 +1,5 @@
 /** A media node on its own: workers, its control plane's socket, and its agent. No database, no API. */
+import { join } from "node:path";
 import { type Front, planFront, startFront } from "../front/front.ts";
 import { systemNow } from "../kernel/clock.ts";
 import type { Config } from "../kernel/config/index.ts";
@@ -9,6 +10,7 @@ import { mediaAddresses } from "./addresses.ts";
 import { type Agent, startAgent } from "./agent.ts";
 import { EmbeddedMedia } from "./embedded.ts";
 import { capacityOf, mediaRefused } from "./local.ts";
+import { nodeRecordings } from "./node-recordings.ts";
 import { createNodeServer } from "./node-server.ts";
 import { serveNode } from "./node-server-http.ts";
 
@@ -48,13 +50,14 @@ export async function startNodeProcess(options: NodeProcessOptions): Promise<Nod
   const media = await starting.catch((error: Error) => {
     throw mediaRefused(error, config, hostname);
   });
-  const node = createNodeServer(media, log, { announce, ports: media.ports });
+  const recordings = nodeRecordings(config.RECORDING_DIR ?? join(config.DATA_DIR, "recordings"));
+  const node = createNodeServer(media, log, { media: { announce, ports: media.ports }, recordings });
   let agent: Agent | null = null;
   const problem = () => agent?.problem() ?? (node.connected ? null : "the control plane is not connected");
   const plain = plan?.plain ?? { hostname: config.HOST, port: config.PORT };
   let front: Front | null = null;
   const http = await Promise.try(async () => {
-    const listener = serveNode(node, { ...plain, secret, problem });
+    const listener = serveNode(node, { ...plain, secret, problem, recordings });
     const upstreamPort = listener.server.port ?? 0;
     const places = { announce, ports: media.ports };
     if (plan) front = await startFront({ ...parts, plan, upstreamPort, media: places, turnSecret: null });

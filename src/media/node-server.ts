@@ -3,6 +3,7 @@
 import type { Log } from "../kernel/log.ts";
 import { createReplayRing } from "../kernel/replay-ring.ts";
 import type { Socket } from "../kernel/socket/sockets.ts";
+import type { StartRecording } from "../protocol/media/recording.ts";
 import {
   type AddParticipant,
   MEDIA_METHODS,
@@ -12,7 +13,14 @@ import {
   type MediaPlaces,
   type RoomSnapshot,
 } from "../protocol/media-node.ts";
-import { type FromNode, NODE_RING_FRAMES, type NodePush, type ToNode } from "./remote-protocol.ts";
+import type { NodeRecordings } from "./node-recordings.ts";
+import {
+  type FromNode,
+  NODE_RING_CHARACTERS,
+  NODE_RING_FRAMES,
+  type NodePush,
+  type ToNode,
+} from "./remote-protocol.ts";
 
 type ConversationRef = { conversation: string; lastSeq: number };
 
@@ -28,11 +36,15 @@ export type NodeServer = {
 const CLOSE_REPLACED = 4409;
 const CLOSE_MALFORMED = 4400;
 
-export function createNodeServer(node: MediaNode, log: Log, media?: MediaPlaces): NodeServer {
+type NodeServerParts = { media?: MediaPlaces; recordings?: NodeRecordings };
+
+const newRing = () => createReplayRing(NODE_RING_FRAMES, { keptCharacters: NODE_RING_CHARACTERS });
+
+export function createNodeServer(node: MediaNode, log: Log, { media, recordings }: NodeServerParts = {}): NodeServer {
   /** Room → participant → what the control plane wants to find again. */
   const records = new Map<string, Map<string, string>>();
   let conversation = "";
-  let ring = createReplayRing(NODE_RING_FRAMES);
+  let ring = newRing();
   let lastCall = 0;
   let connection: Socket | null = null;
   /** Null while the welcome is still being put together: what happens meanwhile waits in the ring. */
@@ -40,6 +52,7 @@ export function createNodeServer(node: MediaNode, log: Log, media?: MediaPlaces)
 
   node.onEvent((event) => {
     forgetLost(event);
+    recordings?.heard(event);
     push({ type: "event", event });
   });
 
@@ -55,7 +68,8 @@ export function createNodeServer(node: MediaNode, log: Log, media?: MediaPlaces)
     try {
       if (!MEDIA_METHODS.includes(method)) throw new Error(`no such method: ${method}`);
       const call = node[method] as (request: unknown) => Promise<unknown>;
-      const response = await call.call(node, request);
+      const isRecording = method === "startRecording" && recordings !== undefined;
+      const response = await call.call(node, isRecording ? recordings.begin(request as StartRecording) : request);
       remember(method, request);
       // Another control plane has taken over; it counts its calls from the beginning.
       if (asked === conversation) push({ type: "answer", id, response });
@@ -94,7 +108,7 @@ export function createNodeServer(node: MediaNode, log: Log, media?: MediaPlaces)
     const known = ref.conversation === conversation ? ring.since(ref.lastSeq) : null;
     if (!known) {
       conversation = ref.conversation;
-      ring = createReplayRing(NODE_RING_FRAMES);
+      ring = newRing();
       lastCall = 0;
     }
     const rooms = known ? [] : await snapshots();

@@ -7,6 +7,8 @@
 import type { MediaErrorCode, MediaEvent, MediaMethod, MediaPlaces, RoomSnapshot } from "../protocol/media-node.ts";
 
 export const NODE_SOCKET_PATH = "/v1/media";
+/** Below it `{recordingId}/{fileName}`: GET with a range, and DELETE. 423 while the recording runs. */
+export const NODE_FILES_PATH = "/v1/media/recordings/";
 
 /** Headers of the upgrade, beside `authorization: Bearer <SFU_REGISTRATION_SECRET>`. */
 export const CONVERSATION_HEADER = "stoa-conversation";
@@ -16,6 +18,8 @@ export const TERM_HEADER = "stoa-term";
 
 /** Frames a node keeps for a control plane that is away: some minutes of a busy node. */
 export const NODE_RING_FRAMES = 8_192;
+/** Parts of live streams are among them. */
+export const NODE_RING_CHARACTERS = 64 * 1024 * 1024;
 /** An offer may have 512 KB; the snapshot of a full node is larger. */
 export const NODE_FRAME_MAX_BYTES = 64 * 1024 * 1024;
 

@@ -1,6 +1,7 @@
 /** A media node on another machine, as a MediaNode of this process. */
 import type { Log } from "../kernel/log.ts";
 import type { Timers } from "../kernel/timers.ts";
+import type { NodeFiles } from "../protocol/media/node-files.ts";
 import {
   type AddParticipant,
   MediaError,
@@ -14,6 +15,7 @@ import {
   type RoomRef,
 } from "../protocol/media-node.ts";
 import { asSeenByClients, type ClientBehind } from "./relayed-events.ts";
+import { remoteFiles } from "./remote-files.ts";
 import { openRemoteLink, type RemoteLink } from "./remote-link.ts";
 import type { FromNode, NodeCall, Welcome } from "./remote-protocol.ts";
 
@@ -49,6 +51,7 @@ type Pending = {
 export class RemoteMedia implements MediaNode {
   readonly #options: RemoteMediaOptions;
   readonly #link: RemoteLink;
+  readonly #files: NodeFiles;
   readonly #listeners = new Set<(event: MediaEvent) => void>();
   readonly #pending = new Map<number, Pending>();
   /** What is lost when the node is. */
@@ -64,6 +67,7 @@ export class RemoteMedia implements MediaNode {
 
   constructor(options: RemoteMediaOptions) {
     this.#options = options;
+    this.#files = remoteFiles(options);
     this.#awaitLoss();
     this.#link = openRemoteLink({
       ...options,
@@ -77,8 +81,8 @@ export class RemoteMedia implements MediaNode {
     });
   }
 
-  get remote(): { connected: boolean } {
-    return { connected: this.#state === "connected" };
+  get remote(): { connected: boolean; files: NodeFiles } {
+    return { connected: this.#state === "connected", files: this.#files };
   }
 
   /** Null until it has said so. */

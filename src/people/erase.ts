@@ -1,9 +1,8 @@
-import { rm } from "node:fs/promises";
 import type { Attachments } from "../chat/attachments/attachments.ts";
 import type { ChatService } from "../chat/chat.ts";
 import type { ConversationRow } from "../chat/store/conversation.table.ts";
 import type { Unit } from "../kernel/db/writer.ts";
-import { recordingFolder } from "../recordings/recording-folder.ts";
+import type { Places } from "../recordings/places/places.ts";
 import type { Runtime } from "../runtime.ts";
 import { createContactEraser } from "./erase-contacts.ts";
 import type { Holdings } from "./holdings.ts";
@@ -11,7 +10,7 @@ import { isNamed, type Person, withoutName } from "./person.ts";
 import { CHANGES_AT_ONCE, CONVERSATIONS_AT_ONCE, EVENTS_AT_ONCE, pause, ROWS_AT_ONCE, walk } from "./steps.ts";
 import type { Traces } from "./store/traces.ts";
 
-type EraseDeps = { traces: Traces; holdings: Holdings; chat: ChatService; attachments: Attachments };
+type EraseDeps = { traces: Traces; holdings: Holdings; chat: ChatService; attachments: Attachments; places: Places };
 
 export type Eraser = ReturnType<typeof createEraser>;
 
@@ -19,10 +18,9 @@ export type Eraser = ReturnType<typeof createEraser>;
  * Deletes what is held about a person, in units so small that nobody's commit waits for long. Everything may be done
  * again: what a crash cut off is found by the next pass.
  */
-export function createEraser(runtime: Runtime, { traces, holdings, chat, attachments }: EraseDeps) {
-  const { config, now, write } = runtime;
+export function createEraser(runtime: Runtime, { traces, holdings, chat, attachments, places }: EraseDeps) {
+  const { now, write } = runtime;
   const { chat: chatTraces, contacts, media, queues, recordings } = traces;
-  const folder = recordingFolder(config);
 
   /** One unit of work for each few of them. */
   async function inUnits<Row>(rows: Row[], change: (unit: Unit, row: Row) => void): Promise<void> {
@@ -113,14 +111,11 @@ export function createEraser(runtime: Runtime, { traces, holdings, chat, attachm
     }
   }
 
-  /** The file goes before its row: a crash in between leaves a row that is found again. */
+  /** Wherever the files lie; with them the film of everybody, which shows them, too. */
   async function recordedTracks(person: Person): Promise<void> {
     for (const track of recordings.tracks(person)) {
-      const composed = recordings.composed(track.recordingId);
-      for (const fileName of [track.fileName, ...(composed === null ? [] : [composed])]) {
-        await rm(folder.file(track.recordingId, fileName), { force: true });
-      }
-      await write((unit) => recordings.removeTrack(unit, track));
+      const files = [track, ...recordings.composed(track.recordingId)];
+      await places.remove(files, (unit) => recordings.removeTrack(unit, track));
     }
     for (let after = ""; ; ) {
       const page = recordings.recordings(person, after, CONVERSATIONS_AT_ONCE);

@@ -5,6 +5,7 @@ import { ScrubDelayed, scrubDatabase } from "../kernel/db/scrub.ts";
 import type { Unit } from "../kernel/db/writer.ts";
 import type { Author } from "../kernel/facts.ts";
 import type { Recorder } from "../observability/recorder.ts";
+import type { Recordings } from "../recordings/recordings.ts";
 import type { LiveRooms } from "../rooms/live-rooms.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Eraser } from "./erase.ts";
@@ -23,6 +24,7 @@ export type ErasureDeps = {
   attachments: Attachments;
   recorder: Recorder;
   liveRooms: LiveRooms;
+  recordings: Pick<Recordings, "settled">;
 };
 
 /** Between two looks whether somebody who was sent away is gone, and before what failed is tried again. */
@@ -36,7 +38,7 @@ export type ErasureService = ReturnType<typeof erasureService>;
 /** Erases people: accepted in one transaction, done in the background, and gone on with after a crash. */
 export function erasureService(runtime: Runtime, deps: ErasureDeps) {
   const { bus, config, db, ids, keyring, log, now, write } = runtime;
-  const { store, eraser, exports, chat, search, attachments, recorder, liveRooms } = deps;
+  const { store, eraser, exports, chat, search, attachments, recorder, liveRooms, recordings } = deps;
   const inMemory = db.$client.filename === ":memory:" || db.$client.filename === "";
   let working: Promise<void> | null = null;
   let stopped = false;
@@ -72,9 +74,8 @@ export function erasureService(runtime: Runtime, deps: ErasureDeps) {
     await recorder.flush();
     recorder.forgetPerson(person, person.userId);
     await runtime.writer.drain();
-    await eraser.connections(person);
     // What a recording that goes on was still writing of them.
-    await Bun.sleep(LOOK_AGAIN_MS);
+    await recordings.settled(person, person.userId);
     await eraser.connections(person);
     await eraser.queued(person);
     await attachments.removals.run();

@@ -6,7 +6,7 @@ import { removeGradually } from "../backup/remove-gradually.ts";
 import type { Author } from "../kernel/facts.ts";
 import { sameSecret } from "../kernel/secrets.ts";
 import { ApiError } from "../protocol/errors.ts";
-import { recordingFolder } from "../recordings/recording-folder.ts";
+import type { Places } from "../recordings/places/places.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Download } from "../storage/download.ts";
 import type { Storages } from "../storage/storages.ts";
@@ -17,7 +17,7 @@ import type { PersonStore } from "./store/person.store.ts";
 import type { ExportRow } from "./store/person.table.ts";
 import type { Traces } from "./store/traces.ts";
 
-type ExportDeps = { store: PersonStore; holdings: Holdings; traces: Traces; storages: Storages };
+type ExportDeps = { store: PersonStore; holdings: Holdings; traces: Traces; storages: Storages; places: Places };
 
 const FOLDER = "exports";
 const MIME_TYPE = "application/x-tar";
@@ -27,10 +27,9 @@ const PRUNED_AT_ONCE = 50;
 export type ExportService = ReturnType<typeof exportService>;
 
 /** Everything held about somebody as one tar: a file of JSON lines for each kind, and the files that they sent. */
-export function exportService(runtime: Runtime, { store, holdings, traces, storages }: ExportDeps) {
+export function exportService(runtime: Runtime, { store, holdings, traces, storages, places }: ExportDeps) {
   const { bus, config, ids, keyring, log, now, write } = runtime;
   const { chat, recordings } = traces;
-  const recorded = recordingFolder(config);
   const folder = join(config.DATA_DIR, FOLDER);
   const pathOf = (id: string) => join(folder, `${id}.tar`);
   const underWay = new Map<string, Promise<void>>();
@@ -86,9 +85,16 @@ export function exportService(runtime: Runtime, { store, holdings, traces, stora
   }
 
   async function addTracks(archive: ArchiveWriter, row: ExportRow): Promise<void> {
-    for (const { recordingId, id, fileName } of recordings.tracks(personOf(row))) {
+    for (const track of recordings.tracks(personOf(row))) {
       requireWanted(row.id);
-      await archive.addFile(`recordings/${id}${extname(fileName)}`, recorded.file(recordingId, fileName));
+      // What is still on its way from a media node is in the next export.
+      if (track.location === "node") continue;
+      const path = join(folder, `${row.id}.track`);
+      try {
+        await archive.addFile(`recordings/${track.id}${extname(track.fileName)}`, await places.copyOf(track, path));
+      } finally {
+        await rm(path, { force: true });
+      }
     }
   }
 

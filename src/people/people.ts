@@ -3,6 +3,7 @@ import type { ChatService } from "../chat/chat.ts";
 import type { SearchService } from "../chat/search.service.ts";
 import { iso } from "../kernel/clock.ts";
 import type { Recorder } from "../observability/recorder.ts";
+import type { Recordings } from "../recordings/recordings.ts";
 import type { LiveRooms } from "../rooms/live-rooms.ts";
 import type { Runtime } from "../runtime.ts";
 import { addressRetention } from "./addresses.ts";
@@ -21,6 +22,7 @@ type PeopleDeps = {
   attachments: Attachments;
   recorder: Recorder;
   liveRooms: LiveRooms;
+  recordings: Pick<Recordings, "places" | "settled">;
 };
 
 export type People = ReturnType<typeof createPeople>;
@@ -31,8 +33,9 @@ export function createPeople(runtime: Runtime, deps: PeopleDeps) {
   const store = personStore(runtime.db);
   const holdings = createHoldings(traces, deps.chat);
   const { storages } = deps.attachments;
-  const exports = exportService(runtime, { store, holdings, traces, storages });
-  const eraser = createEraser(runtime, { ...deps, traces, holdings });
+  const { places } = deps.recordings;
+  const exports = exportService(runtime, { store, holdings, traces, storages, places });
+  const eraser = createEraser(runtime, { ...deps, traces, holdings, places });
   const erasures = erasureService(runtime, { ...deps, store, eraser, exports });
 
   function showExport(row: ExportRow, publicUrl: string) {

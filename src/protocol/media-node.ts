@@ -5,6 +5,7 @@
  * `participantId` names one join (a session); the same identity that joins again is another participantId.
  */
 import type { FlightDump } from "./media/flight.ts";
+import type { NodeFiles } from "./media/node-files.ts";
 import type { RecordedFile, RecordedPart, RecordingRef, StartRecording } from "./media/recording.ts";
 import type { NetworkProfile } from "./playground.ts";
 import type { Layer, Permissions, Quality, Speaker, Track } from "./room-records.ts";
@@ -233,7 +234,7 @@ export type MediaPlaces = { announce: readonly string[]; ports: readonly number[
 
 export interface MediaNode {
   /** Only of a node on another machine, which goes on without this process. */
-  readonly remote?: { readonly connected: boolean };
+  readonly remote?: { readonly connected: boolean; readonly files: NodeFiles };
   /** Makes the room known and pins it to a worker. Again for an open room: no effect. */
   openRoom(room: OpenRoom): Promise<void>;
   /** Ends all media of the room; nothing is announced for its participants. An unknown room: no effect. */

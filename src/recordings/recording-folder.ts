@@ -1,4 +1,4 @@
-import { rm, stat, statfs } from "node:fs/promises";
+import { mkdir, rm, stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Config } from "../kernel/config/index.ts";
 
@@ -7,7 +7,9 @@ export function recordingFolder({ RECORDING_DIR, DATA_DIR }: Pick<Config, "RECOR
   const root = RECORDING_DIR ?? join(DATA_DIR, "recordings");
   const of = (recordingId: string) => join(root, recordingId);
   return {
+    root,
     of,
+    make: (recordingId: string) => mkdir(of(recordingId), { recursive: true, mode: 0o700 }),
     file: (recordingId: string, fileName: string) => join(of(recordingId), fileName),
     remove: (recordingId: string) => rm(of(recordingId), { recursive: true, force: true }),
 

@@ -1,5 +1,6 @@
 import type { Unit } from "../kernel/db/writer.ts";
 import type { RtcConnectionFact } from "../kernel/facts.ts";
+import type { Tenant } from "../kernel/tenant.ts";
 import type { MediaNodes } from "../media/nodes.ts";
 import type { RecordingStatus } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
@@ -8,13 +9,15 @@ import type { MediaEvent } from "../protocol/media-node.ts";
 import type { RoomService } from "../rooms/room.service.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Hls } from "./hls/hls.ts";
+import { createOpenFiles } from "./open-files.ts";
+import type { Places } from "./places/places.ts";
 import { showRecording } from "./recording.show.ts";
 import type { RecordingStore } from "./recording.store.ts";
 import type { RecordingFileRow, RecordingRow } from "./recording.table.ts";
 import type { RecordingFolder } from "./recording-folder.ts";
 import { createTimeline } from "./timeline.ts";
 
-/** A node that does not say that it is done has had its time. */
+/** A node that does not say that it is done has had its time; the same for its files on their way here. */
 const FINISH_WITHIN_MS = 10_000;
 
 type RecordingEvent = Extract<MediaEvent, { recordingId: string }>;
@@ -35,6 +38,7 @@ type Running = {
 export type RecordingDeps = {
   store: RecordingStore;
   folder: RecordingFolder;
+  places: Pick<Places, "fetch" | "moveOn" | "nodeSeen">;
   rooms: Pick<RoomService, "markRecording">;
   nodes: Pick<MediaNodes, "find" | "onEvent">;
   /** Throws when there is no room for more of the project's recordings. */
@@ -44,14 +48,19 @@ export type RecordingDeps = {
 };
 
 /** How a recording ends, and what is written down with its end. */
-type End = { status: "READY" | "FAILED"; error: string | null; with?: (unit: Unit) => void };
+type End = { status: Exclude<RecordingStatus, "RECORDING">; error: string | null; with?: (unit: Unit) => void };
+type Place = Pick<RecordingFileRow, "location" | "serverName">;
+const HERE: Place = { location: "disk", serverName: null };
 const COMPLETE: End = { status: "READY", error: null };
 
 /** Keeps recordings running: on whichever node the room is, for as long as it should be, and what comes of it on record. */
 export function createRecordingLife(runtime: Runtime, deps: RecordingDeps) {
-  const { store, folder, rooms, nodes, requireRoom, hls, isLiveStream } = deps;
+  const { store, folder, places, rooms, nodes, requireRoom, hls, isLiveStream } = deps;
   const { bus, log, now, timers, write } = runtime;
   const byRoom = new Map<string, Running>();
+  /** Recordings of an earlier process, by room: a node may still be writing them. */
+  const interrupted = new Map<string, string>();
+  const openFiles = createOpenFiles();
   const timeline = createTimeline(runtime, store);
 
   nodes.onEvent((serverName, event) => {
@@ -61,8 +70,9 @@ export function createRecordingLife(runtime: Runtime, deps: RecordingDeps) {
       if (running) timeline.media(running, event);
     } else if (event.type === "workerCrashed") {
       for (const { roomId } of event.rooms) detach(byRoom.get(roomId));
-    }
+    } else if (event.type === "roomsFound") endInterrupted(serverName, event.rooms);
   });
+  bus.on("rtcServerSeen", ({ name }) => places.nodeSeen(name));
   bus.on("rtcConnection", (fact) => connection(fact));
 
   function connection(fact: RtcConnectionFact): void {
@@ -88,24 +98,31 @@ export function createRecordingLife(runtime: Runtime, deps: RecordingDeps) {
   function detach(running: Running | undefined): void {
     if (!running) return;
     running.serverName = null;
+    openFiles.allEnded(running.id);
     running.finished?.();
   }
 
   function heard(serverName: string, event: RecordingEvent): void {
     const running = byRoom.get(event.roomId);
+    if (running?.id !== event.recordingId) heardOfEnded(event);
     if (running?.id !== event.recordingId || running.serverName !== serverName) return;
+    const place: Place = nodes.find(serverName)?.remote ? { location: "node", serverName } : HERE;
+    const save = (files: readonly RecordedFile[]) => write((unit) => saveFiles(unit, running.id, files, place));
     switch (event.type) {
       case "recordingPart":
       case "recordingNotStreamable":
         hls.heard(event);
         break;
       case "recordingFileStarted":
+        openFiles.begun(running.id, event.file.fileId, event.file.identity);
+        keep(save([event.file]));
+        break;
       case "recordingFileEnded":
-        if (event.type === "recordingFileEnded") hls.heard(event);
-        keep(write((unit) => saveFiles(unit, running.id, [event.file])));
+        hls.heard(event);
+        keep(save([event.file]).finally(() => openFiles.ended(event.file.fileId)));
         break;
       case "recordingProgress":
-        keep(write((unit) => saveFiles(unit, running.id, event.files)).then(() => endWithoutRoom(running)));
+        keep(save(event.files).then(() => endWithoutRoom(running)));
         break;
       case "recordingSlow":
         log.warn({ recordingId: running.id }, "recording leaves frames out: the disk is too slow");
@@ -121,9 +138,30 @@ export function createRecordingLife(runtime: Runtime, deps: RecordingDeps) {
     }
   }
 
-  function saveFiles(unit: Unit, recordingId: string, files: readonly RecordedFile[]): void {
+  /** What a node still says of a recording that an earlier process began. */
+  function heardOfEnded(event: RecordingEvent): void {
+    if (event.type === "recordingEnded") places.moveOn();
+    if (event.type !== "recordingFileEnded") return;
+    const known = store.file(event.file.fileId);
+    const { offsetMs, durationMs, bytes } = event.file;
+    if (known?.location === "node")
+      keep(write((unit) => store.saveFile(unit, { ...known, offsetMs, durationMs, bytes })));
+  }
+
+  /** The rooms of a node that went on without us: what it was writing for us has ended on record. */
+  function endInterrupted(serverName: string, found: readonly { roomId: string }[]): void {
+    for (const { roomId } of found) {
+      const recordingId = interrupted.get(roomId);
+      if (recordingId === undefined) continue;
+      interrupted.delete(roomId);
+      const stopped = nodes.find(serverName)?.stopRecording({ roomId, recordingId });
+      stopped?.catch((err) => log.warn({ err, recordingId }, "media node goes on with a recording that has ended"));
+    }
+  }
+
+  function saveFiles(unit: Unit, recordingId: string, files: readonly RecordedFile[], place: Place): void {
     if (!store.get(recordingId)) return;
-    for (const { fileId, ...file } of files) store.saveFile(unit, { recordingId, id: fileId, ...file });
+    for (const { fileId, ...file } of files) store.saveFile(unit, { recordingId, id: fileId, ...file, ...place });
     store.update(unit, recordingId, { lastSeenAt: now() });
   }
 
@@ -158,11 +196,13 @@ export function createRecordingLife(runtime: Runtime, deps: RecordingDeps) {
     const row = store.get(id);
     if (row?.status !== "RECORDING") return;
     hls.end(id);
+    openFiles.allEnded(id);
     timeline.flush(unit, id);
     store.update(unit, id, { status, error, endedAt: at, lastSeenAt: at });
     rooms.markRecording(unit, row.roomId, false);
     const { projectId, roomId, startedAt } = row;
     bus.announce(unit, "recordingChanged", { roomId, active: false });
+    unit.afterCommit(() => places.moveOn());
     if (store.files(id).length > 0) bus.announce(unit, "recordingEnded", { projectId, startedAt, endedAt: at });
     tell(unit, { ...row, status, error, endedAt: at }, status === "READY" ? "recording.ready" : "recording.failed");
   }
@@ -196,10 +236,32 @@ export function createRecordingLife(runtime: Runtime, deps: RecordingDeps) {
       cancel();
     }
     if (byRoom.get(roomId) === running) byRoom.delete(roomId);
+    await here(id);
+    const lost = how.status === "READY" ? lostNodeOf(id) : null;
     await write((unit) => {
-      end(unit, id, how.status, now(), how.error);
+      if (lost === null) end(unit, id, how.status, now(), how.error);
+      else end(unit, id, "INTERRUPTED", now(), `The media node ${lost} was lost with what it had written.`);
       how.with?.(unit);
     });
+  }
+
+  /** What a node on another machine has written is here, or takes too long to wait for. */
+  async function here(recordingId: string): Promise<void> {
+    const late = Promise.withResolvers<void>();
+    const cancel = timers.after(FINISH_WITHIN_MS, late.resolve);
+    const fetched = places.fetch(recordingId);
+    fetched.catch((err) => log.warn({ err, recordingId }, "recorded files are still on their media node"));
+    await Promise.race([fetched.catch(() => {}), late.promise]);
+    cancel();
+  }
+
+  /** The node that has some of it and cannot be reached; null when there is none. */
+  function lostNodeOf(recordingId: string): string | null {
+    const away = store.files(recordingId).find(({ location, serverName }) => {
+      const remote = serverName === null ? undefined : nodes.find(serverName)?.remote;
+      return location === "node" && !remote?.connected;
+    });
+    return away?.serverName ?? null;
   }
 
   return {
@@ -232,13 +294,31 @@ export function createRecordingLife(runtime: Runtime, deps: RecordingDeps) {
     olderThan: (at: number): string[] =>
       [...byRoom.values()].filter(({ startedAt }) => startedAt <= at).map(({ id }) => id),
 
+    /** Resolves when nothing more of somebody who has left is being written. */
+    async settled({ projectId, environment }: Tenant, identity: string): Promise<void> {
+      for (const { id, roomId, serverName } of [...byRoom.values()]) {
+        const row = store.get(id);
+        if (row?.projectId !== projectId || row.environment !== environment) continue;
+        // Its answer comes after everything that the node has said of them before.
+        if (serverName !== null)
+          await nodes
+            .find(serverName)
+            ?.room({ roomId })
+            .catch(() => null);
+        await openFiles.settled(id, identity);
+      }
+      await runtime.writer.drain();
+    },
+
     /** After a crash: what was being written ends where it was last seen, and plays that far. */
     async recover(): Promise<void> {
       for (const row of store.running()) {
         await hls.remove(row.id);
+        interrupted.set(row.roomId, row.id);
         const files: RecordingFileRow[] = [];
         for (const file of store.files(row.id)) {
-          files.push({ ...file, bytes: (await folder.bytes(row.id, file.fileName)) ?? 0 });
+          if (file.location === "disk")
+            files.push({ ...file, bytes: (await folder.bytes(row.id, file.fileName)) ?? 0 });
         }
         await write((unit) => {
           for (const file of files) store.saveFile(unit, file);

@@ -11,6 +11,7 @@ import type { Runtime } from "../runtime.ts";
 import type { Download } from "../storage/download.ts";
 import type { ComposeInput, createComposer } from "./composition/composer.ts";
 import type { Hls } from "./hls/hls.ts";
+import type { Places } from "./places/places.ts";
 import { showRecording } from "./recording.show.ts";
 import type { RecordingStore } from "./recording.store.ts";
 import type { RecordingFileRow, RecordingRow } from "./recording.table.ts";
@@ -23,6 +24,9 @@ export type RecordingService = ReturnType<typeof recordingService>;
 type Owner = { projectId: string; environment?: Tenant["environment"] };
 export type NewRecording = { name?: string; audioOnly?: boolean };
 
+/** `url`: in the bucket, where it is then read. */
+export type RecordedDownload = Download & { url: string | null };
+
 type Deps = {
   store: RecordingStore;
   folder: RecordingFolder;
@@ -32,6 +36,7 @@ type Deps = {
   said: ChatService["said"];
   /** Throws when there is no room for more of the project's recordings. */
   requireRoom: (projectId: string) => Promise<void>;
+  places: Places;
   hls: Pick<Hls, "remove">;
   composer: ReturnType<typeof createComposer>;
 };
@@ -41,7 +46,7 @@ const DAY_MS = 86_400_000;
 const REMOVED_AT_ONCE = 20;
 
 export function recordingService(runtime: Runtime, deps: Deps) {
-  const { store, folder, life, whereabouts, said, requireRoom, hls, composer } = deps;
+  const { store, folder, places, life, whereabouts, said, requireRoom, hls, composer } = deps;
   const { bus, config, ids, keyring, now, write } = runtime;
 
   function find(owner: Owner, publicId: string): RecordingRow {
@@ -72,7 +77,7 @@ export function recordingService(runtime: Runtime, deps: Deps) {
   async function remove(row: RecordingRow, author?: Author): Promise<void> {
     await life.stop(row.id);
     await composer.cancel(row.id);
-    await write((unit) => {
+    await places.remove(store.allFiles(row.id), (unit) => {
       store.remove(unit, row.id);
       if (author) audit(unit, author, "recording.deleted", row, named(row));
     });
@@ -170,19 +175,20 @@ export function recordingService(runtime: Runtime, deps: Deps) {
     },
 
     /** What a signed address leads to. A file that is gone is refused like an address that was changed. */
-    async open(fileId: string, query: URLSearchParams): Promise<Download> {
+    async open(fileId: string, query: URLSearchParams): Promise<RecordedDownload> {
       const expiresAt = Number(query.get("expires"));
       const asSigned = String(expiresAt) === query.get("expires") && query.size === 2;
       if (!asSigned || !sameSecret(query.get("signature") ?? "", signature(fileId, expiresAt)))
         throw new ApiError("SVC_PERMISSION_DENIED", "The address was changed or was not issued by this server.");
       if (now() >= expiresAt) throw new ApiError("SVC_PERMISSION_DENIED", "The address has expired. Ask for another.");
       const file = store.file(fileId);
-      const size = file && (await folder.bytes(file.recordingId, file.fileName));
-      if (!file || size === null || size === undefined)
-        throw new ApiError("SVC_PERMISSION_DENIED", "The recording was deleted.");
-      const content = Bun.file(folder.file(file.recordingId, file.fileName));
+      const filename = file ? nameToSaveBy(file) : "";
+      const found = file && (await places.open(file, filename, (expiresAt - now()) / 1_000));
+      if (!file || !found) throw new ApiError("SVC_PERMISSION_DENIED", "The recording was deleted.");
+      const { size, path = "", url = null } = found;
       const { mimeType } = file;
-      return { file: content, filename: nameToSaveBy(file), mimeType, size, sha256: `${fileId}-${size}`, expiresAt };
+      const download = { file: Bun.file(path), filename, mimeType, size, sha256: `${fileId}-${size}`, expiresAt };
+      return { ...download, url };
     },
 
     /** Stops what is as long as it may be, and removes what is old. */

@@ -44,6 +44,13 @@ export function recordingStore(db: Db) {
       .orderBy(asc(recordingFiles.offsetMs), asc(recordingFiles.id))
       .prepare(),
   );
+  const allFiles = reading(() =>
+    db
+      .select()
+      .from(recordingFiles)
+      .where(eq(recordingFiles.recordingId, placeholder("recordingId")))
+      .prepare(),
+  );
   const file = reading(() =>
     db
       .select()
@@ -108,6 +115,8 @@ export function recordingStore(db: Db) {
         .all(),
 
     files: (recordingId: string): RecordingFileRow[] => files.all({ recordingId }),
+    /** With the composition. */
+    allFiles: (recordingId: string): RecordingFileRow[] => allFiles.all({ recordingId }),
     file: (id: string): RecordingFileRow | undefined => file.get({ id }),
     events: (recordingId: string): RecordingEventRow[] => events.all({ recordingId }),
 

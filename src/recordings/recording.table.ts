@@ -5,6 +5,10 @@ import type { RecordedFile } from "../protocol/media/recording.ts";
 import type { CompositionState } from "../protocol/recordings.ts";
 import type { TrackKind, TrackSource } from "../protocol/room-records.ts";
 import { rooms } from "../rooms/store/room.table.ts";
+import type { Location } from "../storage/storage.ts";
+
+/** This server's disk, the bucket, or the media node that wrote it. */
+export type FileLocation = Location | "node";
 
 export const recordings = sqliteTable("recordings", {
   id: text("id").primaryKey(),
@@ -48,8 +52,31 @@ export const recordingFiles = sqliteTable(
     bytes: integer("bytes").notNull(),
     width: integer("width"),
     height: integer("height"),
+    /** Where its bytes lie. */
+    location: text("location").$type<FileLocation>().notNull(),
+    /** The media node that has it, as long as it lies there. */
+    serverName: text("server_name"),
   },
   (table) => [primaryKey({ columns: [table.recordingId, table.id] })],
+);
+
+/** What is on its way to the bucket. */
+export const recordingUploads = sqliteTable("recording_uploads", {
+  objectKey: text("object_key").primaryKey(),
+  fileId: text("file_id").notNull(),
+  uploadId: text("upload_id"),
+  etags: text("etags", { mode: "json" }).$type<string[]>().notNull(),
+});
+
+/** What a media node still has and nobody wants. */
+export const recordingLeftovers = sqliteTable(
+  "recording_leftovers",
+  {
+    serverName: text("server_name").notNull(),
+    recordingId: text("recording_id").notNull(),
+    fileName: text("file_name").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.serverName, table.recordingId, table.fileName] })],
 );
 
 export const recordingEvents = sqliteTable(
@@ -69,4 +96,6 @@ export const recordingEvents = sqliteTable(
 
 export type RecordingRow = typeof recordings.$inferSelect;
 export type RecordingFileRow = typeof recordingFiles.$inferSelect;
+export type RecordingUploadRow = typeof recordingUploads.$inferSelect;
+export type RecordingLeftoverRow = typeof recordingLeftovers.$inferSelect;
 export type RecordingEventRow = typeof recordingEvents.$inferSelect;

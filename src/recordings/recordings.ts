@@ -1,4 +1,5 @@
 import type { Calls } from "../calls/calls.ts";
+import type { Attachments } from "../chat/attachments/attachments.ts";
 import type { ChatService } from "../chat/chat.ts";
 import type { LiveStreamService } from "../live-streams/live-stream.service.ts";
 import type { MediaNodes } from "../media/nodes.ts";
@@ -11,6 +12,7 @@ import type { StorageQuota } from "../storage/quota.ts";
 import { createComposer } from "./composition/composer.ts";
 import { hlsService } from "./hls/hls.service.ts";
 import { createHls } from "./hls/hls.ts";
+import { createPlaces } from "./places/places.ts";
 import { recordingService } from "./recording.service.ts";
 import { recordingStore } from "./recording.store.ts";
 import { recordingFolder } from "./recording-folder.ts";
@@ -19,7 +21,7 @@ import { replayService } from "./replay.service.ts";
 
 type Deps = {
   chat: Pick<ChatService, "said">;
-  attachments: { quota: Pick<StorageQuota, "require"> };
+  attachments: Pick<Attachments, "removals" | "storages"> & { quota: Pick<StorageQuota, "require"> };
   rooms: RoomService;
   nodes: MediaNodes;
   liveRooms: Pick<LiveRooms, "serverOf">;
@@ -44,14 +46,16 @@ export function createRecordings(runtime: Runtime, deps: Deps) {
   const { streams } = liveStreams;
   const hls = createHls(runtime, folder);
   const isLiveStream = (roomId: string) => streams.ofRoom(roomId) !== undefined;
-  const life = createRecordingLife(runtime, { store, folder, rooms, nodes, requireRoom, hls, isLiveStream });
-  const composer = createComposer(runtime, store, folder);
+  const places = createPlaces(runtime, { store, folder, nodes, ...attachments });
+  const life = createRecordingLife(runtime, { store, folder, places, rooms, nodes, requireRoom, hls, isLiveStream });
+  const composer = createComposer(runtime, { store, folder, places });
   const whereabouts = (roomId: string) => ({
     serverName: liveRooms.serverOf(roomId),
     callId: calls.log.liveIn(roomId)?.publicId ?? null,
   });
   const { said } = chat;
-  const recordings = recordingService(runtime, { store, folder, life, whereabouts, said, requireRoom, hls, composer });
+  const made = { store, folder, places, life, hls, composer };
+  const recordings = recordingService(runtime, { ...made, whereabouts, said, requireRoom });
   const replays = replayService(runtime, store, recordings);
   /** The call for which a room began to record by itself, or was stopped by hand: not again before the next. */
   const triedIn = new Map<string, string>();
@@ -100,7 +104,15 @@ export function createRecordings(runtime: Runtime, deps: Deps) {
     async recover(): Promise<void> {
       await life.recover();
       await composer.recover();
+      await places.recover();
     },
-    stopAll: async (): Promise<void> => void (await Promise.all([life.stopAll(), composer.cancelAll()])),
+    /** Where the files are. */
+    places,
+    /** Resolves when nothing more of somebody who has left is being written. */
+    settled: life.settled,
+    async stopAll(): Promise<void> {
+      await Promise.all([life.stopAll(), composer.cancelAll()]);
+      await places.stop();
+    },
   };
 }

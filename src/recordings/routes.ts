@@ -209,16 +209,21 @@ const dashboardRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: S
 
 /** Where signed addresses lead. The signature stands for a credential. */
 const fileRoutes = ({ guards }: Http, { now }: Runtime, { recordings }: Services) => {
-  const read = async (request: Request, fileId: string, set: Parameters<typeof downloadResponse>[1]) =>
-    downloadResponse(request, set, await recordings.open(fileId, new URL(request.url).searchParams), now());
+  const read = async (request: Request, fileId: string, set: Parameters<typeof downloadResponse>[1]) => {
+    const { url, ...download } = await recordings.open(fileId, new URL(request.url).searchParams);
+    // An address of the bucket is for GET alone; what a HEAD asks is known here.
+    if (url === null || request.method === "HEAD") return downloadResponse(request, set, download, now());
+    set.status = 307;
+    return new Response(null, { status: 307, headers: { location: url, "cache-control": "no-store" } });
+  };
   return new Elysia({ prefix: "/v1/recording-files", tags: ["recordings"] })
     .use(guards.open)
     .get("/:fileId", ({ request, params, set }) => read(request, params.fileId, set), {
       ...documented(
         "Read a file of a recording from its download address",
-        ["SVC_PERMISSION_DENIED", "SVC_RANGE_NOT_SATISFIABLE"],
+        ["SVC_PERMISSION_DENIED", "SVC_RANGE_NOT_SATISFIABLE", "SVC_STORAGE_UNAVAILABLE"],
         undefined,
-        { 200: "application/octet-stream", 206: "application/octet-stream", 304: null },
+        { 200: "application/octet-stream", 206: "application/octet-stream", 304: null, 307: null },
       ),
     })
     .head("/:fileId", ({ request, params, set }) => read(request, params.fileId, set), { detail: { hide: true } });

@@ -8,6 +8,8 @@ type Presigned = {
   url: URL;
   /** What the request must carry exactly so: the bucket refuses another value, and a request without it. */
   headers: Record<string, string>;
+  /** What the request asks for besides the object: `uploads`, `partNumber`, `uploadId`. */
+  query?: Record<string, string>;
   ttlSeconds: number;
   at: number;
 };
@@ -16,7 +18,10 @@ type Presigned = {
  * An address signed by Signature V4 together with headers. Bun's own `presign` signs the host alone: whoever holds such
  * an address may send anything of any length.
  */
-export function presignS3(access: S3Access, { method, url, headers, ttlSeconds, at }: Presigned): string {
+export function presignS3(
+  access: S3Access,
+  { method, url, headers, ttlSeconds, at, query: asked = {} }: Presigned,
+): string {
   const date = new Date(at).toISOString().replace(/[-:]|\.\d+/g, "");
   const scope = `${date.slice(0, 8)}/${access.region}/s3/aws4_request`;
   const signed = Object.entries({ ...headers, host: url.host })
@@ -24,6 +29,7 @@ export function presignS3(access: S3Access, { method, url, headers, ttlSeconds, 
     .sort(([a], [b]) => (a < b ? -1 : 1));
   const signedHeaders = signed.map(([name]) => name).join(";");
   const query = Object.entries({
+    ...asked,
     "X-Amz-Algorithm": "AWS4-HMAC-SHA256",
     "X-Amz-Credential": `${access.accessKeyId}/${scope}`,
     "X-Amz-Date": date,

@@ -10,8 +10,8 @@ const HASH_UP_TO_BYTES = 128 * 1024 * 1024;
 const COPY_TTL_SECONDS = 60;
 const COPY_TIMEOUT_MS = 300_000;
 
-/** An S3-compatible bucket: clients send to it and read from it directly. Null unless one is configured. */
-export function s3Storage(config: Config, newKey: () => string): Storage | null {
+/** The bucket that is configured, and what signs requests to it. Null when there is none. */
+export function s3Client(config: Config) {
   const { STORAGE_S3_BUCKET: bucket } = config;
   if (bucket === undefined) return null;
   const access = {
@@ -19,7 +19,14 @@ export function s3Storage(config: Config, newKey: () => string): Storage | null 
     accessKeyId: config.STORAGE_S3_ACCESS_KEY_ID ?? "",
     secretAccessKey: config.STORAGE_S3_SECRET_ACCESS_KEY ?? "",
   };
-  const client = new Bun.S3Client({ bucket, endpoint: config.STORAGE_S3_ENDPOINT, ...access });
+  return { bucket, access, client: new Bun.S3Client({ bucket, endpoint: config.STORAGE_S3_ENDPOINT, ...access }) };
+}
+
+/** An S3-compatible bucket: clients send to it and read from it directly. Null unless one is configured. */
+export function s3Storage(config: Config, newKey: () => string): Storage | null {
+  const s3 = s3Client(config);
+  if (s3 === null) return null;
+  const { bucket, access, client } = s3;
 
   /** Addresses look as Bun makes them. The bucket judges by its own clock, so the time is the machine's. */
   const presignPut = (objectKey: string, headers: Record<string, string>, ttlSeconds: number) =>

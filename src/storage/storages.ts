@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { Runtime } from "../runtime.ts";
 import { type DiskStorage, diskStorage } from "./disk.ts";
 import { s3Storage } from "./s3.ts";
+import { type BucketUploads, s3Uploads } from "./s3-uploads.ts";
 import { createUrlSigner, type UrlSigner } from "./signed-url.ts";
 import type { Location, Storage } from "./storage.ts";
 
@@ -12,6 +13,10 @@ export type Storages = {
   current: Location;
   /** Null when that place is not configured any more. */
   at(location: Location): Storage | null;
+  /** For what this server itself puts into the bucket; null without one. */
+  uploads: BucketUploads | null;
+  /** Where pages read from and write to besides this server. */
+  bucketOrigins: string[];
 };
 
 export function createStorages({ config, keyring, now, ids }: Runtime): Storages {
@@ -19,5 +24,7 @@ export function createStorages({ config, keyring, now, ids }: Runtime): Storages
   const disk = diskStorage(join(config.DATA_DIR, "attachments"), signer);
   const s3 = s3Storage(config, ids.uuid);
   const places: Record<Location, Storage | null> = { disk, s3 };
-  return { signer, disk, current: s3 ? "s3" : "disk", at: (location) => places[location] };
+  const uploads = s3Uploads(config);
+  const bucketOrigins = uploads ? [uploads.origin] : [];
+  return { signer, disk, current: s3 ? "s3" : "disk", at: (location) => places[location], uploads, bucketOrigins };
 }

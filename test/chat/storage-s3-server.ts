@@ -8,8 +8,12 @@ type S3TestServer = {
   objects: Map<string, Stored>;
   /** `METHOD key → status` of every request, in order. */
   requests: string[];
+  /** Uploads in parts that have begun: what has come of each, by its number. */
+  uploads: Map<string, Map<number, Uint8Array>>;
   /** As when the service has trouble: everything is answered 503. */
   failing: boolean;
+  /** Asked before a part is taken; a status other than 200 refuses it. */
+  onPart: ((number: number) => number | Promise<number>) | null;
   /** Other bytes that have come to the source by the time it is copied. */
   onCopy: (() => Uint8Array) | null;
   stop(): Promise<void>;
@@ -19,6 +23,7 @@ type S3TestServer = {
 export function s3TestServer(credentials: S3Credentials, now: () => number = Date.now): S3TestServer {
   const objects = new Map<string, Stored>();
   const requests: string[] = [];
+  const uploads: S3TestServer["uploads"] = new Map();
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
@@ -37,6 +42,8 @@ export function s3TestServer(credentials: S3Credentials, now: () => number = Dat
     const problem = refusal(request, url, body, credentials, now());
     if (problem) return failure(403, problem);
     if (bucket !== credentials.bucket) return failure(404, "NoSuchBucket");
+    const inParts = await multipart(request, url, key, body);
+    if (inParts) return inParts;
     const source = request.headers.get("x-amz-copy-source");
     if (request.method === "PUT" && source !== null) {
       const copied = objects.get(decodeURIComponent(source).replace(`/${bucket}/`, ""));
@@ -46,7 +53,7 @@ export function s3TestServer(credentials: S3Credentials, now: () => number = Dat
     }
     if (request.method === "PUT") {
       objects.set(key, { bytes: body, type: request.headers.get("content-type") ?? "binary/octet-stream" });
-      return new Response(null, { headers: { etag: `"${createHash("md5").update(body).digest("hex")}"` } });
+      return new Response(null, { headers: { etag: etagOf(body) } });
     }
     if (request.method === "DELETE") {
       objects.delete(key);
@@ -62,19 +69,67 @@ export function s3TestServer(credentials: S3Credentials, now: () => number = Dat
     };
     const disposition = url.searchParams.get("response-content-disposition");
     if (disposition !== null) headers["content-disposition"] = disposition;
+    const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.get("range") ?? "");
+    if (range) {
+      const part = stored.bytes.slice(Number(range[1]), Number(range[2]) + 1);
+      return new Response(part, { status: 206, headers: { ...headers, "content-length": String(part.length) } });
+    }
     return new Response(request.method === "HEAD" ? null : new Uint8Array(stored.bytes), { headers });
+  }
+
+  /** Null when the request is none of an upload in parts. */
+  async function multipart(request: Request, url: URL, key: string, body: Uint8Array<ArrayBuffer>) {
+    if (request.method === "POST" && url.searchParams.has("uploads")) {
+      const uploadId = `upload/${uploads.size + 1}+of&${key.length}`;
+      uploads.set(uploadId, new Map());
+      const escaped = uploadId.replaceAll("&", "&amp;");
+      return new Response(
+        `<InitiateMultipartUploadResult><UploadId>${escaped}</UploadId></InitiateMultipartUploadResult>`,
+      );
+    }
+    const uploadId = url.searchParams.get("uploadId");
+    if (uploadId === null) return null;
+    const parts = uploads.get(uploadId);
+    if (!parts) return failure(404, "NoSuchUpload");
+    if (request.method === "DELETE") {
+      uploads.delete(uploadId);
+      return new Response(null, { status: 204 });
+    }
+    if (request.method === "PUT") {
+      const number = Number(url.searchParams.get("partNumber"));
+      const status = (await bucketServer.onPart?.(number)) ?? 200;
+      if (status !== 200) return failure(status, "InternalError");
+      parts.set(number, body);
+      return new Response(null, { headers: { etag: etagOf(body) } });
+    }
+    const named = [...new TextDecoder().decode(body).matchAll(/<PartNumber>(\d+)<\/PartNumber><ETag>([^<]+)<\/ETag>/g)];
+    const joined: Uint8Array[] = [];
+    for (const [, number, etag] of named) {
+      const part = parts.get(Number(number));
+      if (!part || etagOf(part) !== etag?.replaceAll("&quot;", '"')) return failure(400, "InvalidPart");
+      joined.push(part);
+    }
+    // As the real one has it: all but the last are of 5 MiB or more.
+    if (joined.slice(0, -1).some(({ length }) => length < 5 * 1024 * 1024)) return failure(400, "EntityTooSmall");
+    objects.set(key, { bytes: new Uint8Array(Buffer.concat(joined)), type: "video/webm" });
+    uploads.delete(uploadId);
+    return new Response("<CompleteMultipartUploadResult></CompleteMultipartUploadResult>");
   }
 
   const bucketServer: S3TestServer = {
     endpoint: `http://127.0.0.1:${server.port}`,
     objects,
     requests,
+    uploads,
     failing: false,
+    onPart: null,
     onCopy: null,
     stop: () => server.stop(true),
   };
   return bucketServer;
 }
+
+const etagOf = (bytes: Uint8Array) => `"${createHash("md5").update(bytes).digest("hex")}"`;
 
 function failure(status: number, code: string): Response {
   return new Response(

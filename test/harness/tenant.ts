@@ -212,7 +212,7 @@ export async function recordedFile({ runtime }: RtcServer, recordingId: string, 
   const id = crypto.randomUUID();
   await runtime.write(() => {
     runtime.db.$client.run(
-      `INSERT INTO recording_files SELECT id, ?, ?, ?, 'trk_1', 'audio', 'microphone', 'opus', 'audio/webm', 0, 1000, 5, NULL, NULL
+      `INSERT INTO recording_files SELECT id, ?, ?, ?, 'trk_1', 'audio', 'microphone', 'opus', 'audio/webm', 0, 1000, 5, NULL, NULL, 'disk', NULL
        FROM recordings WHERE public_id = ?`,
       [id, `${id}.webm`, identity, recordingId],
     );

@@ -21,7 +21,7 @@ const app = new Elysia()
     set.status = toApiError(code, error).status;
     return "error";
   })
-  .use(webRoutes({ folder, version: "9.9.9", connectOrigins: ["https://bucket.example"] }));
+  .use(webRoutes({ folder, version: "9.9.9", bucketOrigins: ["https://bucket.example"] }));
 
 const get = (path: string, headers: Record<string, string> = {}) =>
   app.handle(new Request(`http://localhost${path}`, { headers }));
@@ -79,7 +79,7 @@ test("a file that could not be read once is read the next time", async () => {
       set.status = 500;
       return "error";
     })
-    .use(webRoutes({ folder, version: "9.9.9", connectOrigins: [] }));
+    .use(webRoutes({ folder, version: "9.9.9", bucketOrigins: [] }));
   const ask = () => late.handle(new Request("http://localhost/assets/late.js"));
   rmSync(path);
   expect((await ask()).status).toBe(500);

@@ -1,11 +1,14 @@
 /** One suite for both implementations of MediaNode: inside the process, and over the network. */
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createLog } from "../../src/kernel/log.ts";
 import { systemTimers } from "../../src/kernel/timers.ts";
 import { LoadPeer } from "../../src/load-test/load-peer.ts";
 import { RtpSource } from "../../src/load-test/rtp-source.ts";
 import { EmbeddedMedia } from "../../src/media/embedded.ts";
+import { nodeRecordings } from "../../src/media/node-recordings.ts";
 import { createNodeServer } from "../../src/media/node-server.ts";
 import { serveNode } from "../../src/media/node-server-http.ts";
 import { RemoteMedia } from "../../src/media/remote.ts";
@@ -32,8 +35,9 @@ async function embedded(): Promise<EmbeddedMedia> {
 }
 
 function serve(media: MediaNode, port = 0) {
-  const options = { hostname: "127.0.0.1", port, certificate: undefined, secret: SECRET, problem: () => null };
-  const { server } = serveNode(createNodeServer(media, log), options);
+  const recordings = nodeRecordings(join(tmpdir(), `stoa-node-${process.pid}`));
+  const options = { hostname: "127.0.0.1", port, secret: SECRET, problem: () => null, recordings };
+  const { server } = serveNode(createNodeServer(media, log, { recordings }), options);
   cleanup.push(() => server.stop(true));
   return server;
 }

@@ -21,7 +21,7 @@ export async function installPackage(): Promise<Installed> {
   const folder = mkdtempSync(join(tmpdir(), "stoa-installed-"));
   const served = mkdtempSync(join(tmpdir(), "stoa-served-"));
   await buildPackage(ROOT, join(served, "stoa.tgz"));
-  const app = new Elysia().use(webRoutes({ folder: served, version: "0", connectOrigins: [] }));
+  const app = new Elysia().use(webRoutes({ folder: served, version: "0", bucketOrigins: [] }));
   const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: app.handle });
   const url = `http://127.0.0.1:${server.port}/stoa.tgz`;
 

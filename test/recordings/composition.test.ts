@@ -31,7 +31,7 @@ async function recorded(files: { kind: "audio" | "video"; offsetMs: number; byte
     writeFileSync(join(folder, `${fileId}.webm`), bytes);
     await server.runtime.write(() => {
       client.run(
-        `INSERT INTO recording_files VALUES (?, ?, ?, ?, ?, ?, 'other', 'vp8', 'video/webm', ?, 2000, 5, NULL, NULL)`,
+        `INSERT INTO recording_files VALUES (?, ?, ?, ?, ?, ?, 'other', 'vp8', 'video/webm', ?, 2000, 5, NULL, NULL, 'disk', NULL)`,
         [row, fileId, `${fileId}.webm`, `person-${index}`, `trk_${index}`, kind, offsetMs],
       );
     });

@@ -26,7 +26,7 @@ async function recorded() {
   const fileId = crypto.randomUUID();
   await server.runtime.write(() => {
     server.runtime.db.$client.run(
-      `INSERT INTO recording_files SELECT id, ?1, ?1, 'ada', 'trk_1', 'audio', 'microphone', 'opus', 'audio/webm', 0, 1000, 5, NULL, NULL
+      `INSERT INTO recording_files SELECT id, ?1, ?1, 'ada', 'trk_1', 'audio', 'microphone', 'opus', 'audio/webm', 0, 1000, 5, NULL, NULL, 'disk', NULL
        FROM recordings WHERE public_id = ?2`,
       [fileId, recordingId],
     );

@@ -35,6 +35,7 @@ const SHOWN = [
   "ACME_DIRECTORY",
   "ACME_CA",
   "DATA_DIR",
+  "RECORDING_DIR",
   "LOG_LEVEL",
   "LOG_FORMAT",
 ] as const;

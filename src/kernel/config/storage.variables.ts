@@ -14,7 +14,10 @@ export const storageVariables = {
   ),
   STORAGE_UPLOAD_URL_TTL_SECONDS: integer(900, { min: 1, max: 604_800 }, "Lifetime of a signed upload URL."),
   STORAGE_DOWNLOAD_URL_TTL_SECONDS: integer(900, { min: 1, max: 604_800 }, "Lifetime of a signed download URL."),
-  STORAGE_S3_BUCKET: optional(anyText, "Bucket for attachments. Unset: they are kept in DATA_DIR."),
+  STORAGE_S3_BUCKET: optional(
+    anyText,
+    "Bucket for attachments and finished recordings. Unset: they are kept in DATA_DIR.",
+  ),
   STORAGE_S3_ENDPOINT: optional(httpUrl, "Address of the S3-compatible service."),
   STORAGE_S3_REGION: text("us-east-1", anyText, "Region of the bucket."),
   STORAGE_S3_ACCESS_KEY_ID: optional(anyText, "Access key of the bucket."),

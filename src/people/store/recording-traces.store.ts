@@ -19,8 +19,8 @@ export function recordingTraces({ $client: client }: Db) {
   const removeTrack = changing(() => client.prepare("DELETE FROM recording_files WHERE recording_id = ? AND id = ?"));
   // A picture of everybody shows them, too; it can be made again without them.
   const composed = reading(() =>
-    client.prepare<{ fileName: string }, [string]>(
-      `SELECT f.file_name AS fileName FROM recordings r JOIN recording_files f
+    client.prepare<RecordingFileRow, [string]>(
+      `SELECT ${columnsOf(recordingFiles, "f")} FROM recordings r JOIN recording_files f
        ON f.recording_id = r.id AND f.id = json_extract(r.composition, '$.fileId') WHERE r.id = ?`,
     ),
   );
@@ -51,8 +51,8 @@ export function recordingTraces({ $client: client }: Db) {
 
   return {
     tracks: ({ projectId, environment, userId }: Person): RecordedTrack[] => tracks.all(projectId, environment, userId),
-    /** The name of the composition's file, if there is one. */
-    composed: (recordingId: string): string | null => composed.get(recordingId)?.fileName ?? null,
+    /** The file of the composition, if there is one. */
+    composed: (recordingId: string): RecordingFileRow[] => composed.all(recordingId),
     removeTrack(unit: Unit, { recordingId, id }: RecordingFileRow): void {
       removeTrack.run(unit, recordingId, id);
       removeComposed.run(unit, recordingId);

@@ -2,6 +2,7 @@ import { rm } from "node:fs/promises";
 import { ApiError } from "../../protocol/errors.ts";
 import type { CompositionState } from "../../protocol/recordings.ts";
 import type { Runtime } from "../../runtime.ts";
+import type { Places } from "../places/places.ts";
 import type { RecordingStore } from "../recording.store.ts";
 import type { RecordingFileRow, RecordingRow } from "../recording.table.ts";
 import type { RecordingFolder } from "../recording-folder.ts";
@@ -10,6 +11,8 @@ import { type FfmpegRun, findFfmpeg, runFfmpeg } from "./ffmpeg.ts";
 import type { SpeakersEvent } from "./speaking.ts";
 
 export type ComposeInput = { layout: Layout; width?: number; height?: number };
+
+type ComposerDeps = { store: RecordingStore; folder: RecordingFolder; places: Places };
 
 /** One that waits for its turn, or runs. */
 type Job = { recordingId: string; run: FfmpegRun | null; cancelled: boolean; ended: Promise<void> };
@@ -20,7 +23,7 @@ const BEGUN: CompositionState = { status: "RUNNING", progress: 0, fileId: null }
 const FAILED: CompositionState = { status: "FAILED", progress: 0, fileId: null };
 
 /** Makes one film of a recording's files, one recording after the other. */
-export function createComposer({ ids, log, write }: Runtime, store: RecordingStore, folder: RecordingFolder) {
+export function createComposer({ ids, log, write }: Runtime, { store, folder, places }: ComposerDeps) {
   const jobs = new Map<string, Job>();
   let last: Promise<void> = Promise.resolve();
 
@@ -35,12 +38,10 @@ export function createComposer({ ids, log, write }: Runtime, store: RecordingSto
     if (!row || job.cancelled) return;
     const { width = DEFAULT_WIDTH, height = DEFAULT_HEIGHT } = input;
     const durationMs = Math.max(1, (row.endedAt ?? row.startedAt) - row.startedAt);
-    const files = store.files(row.id).map((file) => ({ ...file, path: folder.file(row.id, file.fileName) }));
     const fileId = ids.uuid();
     const fileName = `${fileId}.mp4`;
     const output = folder.file(row.id, fileName);
     const speakers = speakersOf(store, row.id);
-    const parameters = compositionCommand({ ...input, width, height, durationMs, files, speakers, output });
     let told = 0;
     const progress = (ms: number) => {
       const share = Math.min(0.99, Math.floor((100 * ms) / durationMs) / 100);
@@ -49,12 +50,17 @@ export function createComposer({ ids, log, write }: Runtime, store: RecordingSto
       save(row.id, { ...BEGUN, progress: share }).catch((err) => log.warn({ err }, "composition: progress was lost"));
     };
     try {
+      const files = [];
+      for (const file of store.files(row.id)) files.push({ ...file, path: await places.bringHere(file) });
+      if (job.cancelled) return;
+      const parameters = compositionCommand({ ...input, width, height, durationMs, files, speakers, output });
       job.run = runFfmpeg(program, parameters, progress);
       await job.run.done;
       const bytes = (await folder.bytes(row.id, fileName)) ?? 0;
       const file: RecordingFileRow = {
         ...{ recordingId: row.id, id: fileId, fileName, identity: "", trackId: "", kind: "video", source: "other" },
         ...{ codec: "h264", mimeType: "video/mp4", offsetMs: 0, durationMs, bytes, width, height },
+        ...{ location: "disk", serverName: null },
       };
       const wanted = await write((unit) => {
         if (job.cancelled || !store.get(row.id)?.composition) return false;
@@ -68,7 +74,15 @@ export function createComposer({ ids, log, write }: Runtime, store: RecordingSto
       if (job.cancelled) return;
       log.error({ err, recordingId: row.id }, "composition failed");
       await save(row.id, FAILED);
+    } finally {
+      await places.letGo(row.id);
     }
+  }
+
+  /** The film that was made of it, if there is one. */
+  function composed({ composition }: RecordingRow): RecordingFileRow[] {
+    const film = composition?.fileId ? store.file(composition.fileId) : undefined;
+    return film ? [film] : [];
   }
 
   async function cancel(job: Job | undefined): Promise<void> {
@@ -85,17 +99,19 @@ export function createComposer({ ids, log, write }: Runtime, store: RecordingSto
       if (program === null) throw new ApiError("SVC_COMPOSER_UNAVAILABLE");
       if (row.status === "RECORDING") throw new ApiError("SVC_CONFLICT", "The recording still runs. Stop it first.");
       if (jobs.has(row.id)) throw new ApiError("SVC_CONFLICT", "A composition is being made already.");
-      if (store.files(row.id).length === 0) throw new ApiError("SVC_CONFLICT", "Nothing was recorded.");
+      const files = store.files(row.id);
+      if (files.length === 0) throw new ApiError("SVC_CONFLICT", "Nothing was recorded.");
+      if (files.some(({ location }) => location === "node"))
+        throw new ApiError("SVC_CONFLICT", "Some of its files are still on the media node that wrote them. Try later.");
       const ended = Promise.withResolvers<void>();
       const job: Job = { recordingId: row.id, run: null, cancelled: false, ended: ended.promise };
       jobs.set(row.id, job);
-      const before = row.composition?.fileId ?? null;
       try {
-        await write((unit) => {
-          if (before !== null) store.removeFile(unit, row.id, before);
+        const before = composed(row);
+        await places.remove(before, (unit) => {
+          for (const { id } of before) store.removeFile(unit, row.id, id);
           store.update(unit, row.id, { composition: BEGUN });
         });
-        if (before !== null) await rm(folder.file(row.id, `${before}.mp4`), { force: true });
       } catch (error) {
         jobs.delete(row.id);
         ended.resolve();
@@ -107,18 +123,20 @@ export function createComposer({ ids, log, write }: Runtime, store: RecordingSto
         .finally(() => {
           jobs.delete(row.id);
           ended.resolve();
+          places.moveOn();
         });
     },
 
     /** Ends what is being made, and removes what was; nothing of it stays on record. */
     async discard({ id }: RecordingRow): Promise<void> {
       await cancel(jobs.get(id));
-      const fileId = store.get(id)?.composition?.fileId ?? null;
-      await write((unit) => {
-        if (fileId !== null) store.removeFile(unit, id, fileId);
+      const row = store.get(id);
+      if (!row) return;
+      const films = composed(row);
+      await places.remove(films, (unit) => {
+        for (const film of films) store.removeFile(unit, id, film.id);
         store.update(unit, id, { composition: null });
       });
-      if (fileId !== null) await rm(folder.file(id, `${fileId}.mp4`), { force: true });
     },
 
     /** Resolves when nothing reads or writes the recording's files any more. */
@@ -132,6 +150,7 @@ export function createComposer({ ids, log, write }: Runtime, store: RecordingSto
       await write((unit) => {
         for (const { id } of left) store.update(unit, id, { composition: FAILED });
       });
+      for (const { id } of left) await places.letGo(id);
     },
   };
 }

@@ -8,8 +8,8 @@ type Asset = { type: string; bytes: Uint8Array<ArrayBuffer>; gzipped: Uint8Array
 type WebAssetOptions = {
   folder: string;
   version: string;
-  /** Origins besides our own that the pages speak to (an S3 bucket). */
-  connectOrigins: string[];
+  /** Besides our own: the S3 bucket that pages send files to and play recordings from. */
+  bucketOrigins: string[];
 };
 
 /** Pages of other origins import the SDK as a module, which browsers fetch with CORS. It holds no secret. */
@@ -24,7 +24,7 @@ const IMMUTABLE = "public, max-age=31536000, immutable";
  * The pages and the browser SDK, from the folder that the build made. Only names found in it are served, so no path
  * leads out of it; anything else that a browser navigates to is the dashboard's shell, whose router knows the rest.
  */
-export function webRoutes({ folder, version, connectOrigins }: WebAssetOptions) {
+export function webRoutes({ folder, version, bucketOrigins }: WebAssetOptions) {
   const names = new Set(listFiles(folder));
   const loaded = new Map<string, Promise<Asset>>();
   const load = (name: string): Promise<Asset> => {
@@ -34,7 +34,7 @@ export function webRoutes({ folder, version, connectOrigins }: WebAssetOptions) 
     known.catch(() => loaded.delete(name));
     return known;
   };
-  const policy = contentPolicy(connectOrigins);
+  const policy = contentPolicy(bucketOrigins);
 
   async function serve(
     request: Request,
@@ -102,17 +102,17 @@ async function read(path: string): Promise<Asset> {
 }
 
 /** No inline script or style, no eval, nothing from elsewhere, and no page may frame ours. */
-function contentPolicy(connectOrigins: string[]): string {
+function contentPolicy(bucketOrigins: string[]): string {
   return [
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
     "font-src 'self'",
     "img-src 'self' data: blob: https:",
-    "media-src 'self' blob:",
+    `media-src ${["'self'", "blob:", ...bucketOrigins].join(" ")}`,
     "manifest-src 'self'",
     "worker-src 'self' blob:",
-    `connect-src ${["'self'", ...connectOrigins].join(" ")}`,
+    `connect-src ${["'self'", ...bucketOrigins].join(" ")}`,
     "base-uri 'none'",
     "form-action 'self'",
     "frame-ancestors 'none'",

@@ -1,0 +1,44 @@
+/** What a media node has recorded: kept in a folder of its own until the control plane has come for it. */
+import { rm, rmdir } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { StartRecording } from "../protocol/media/recording.ts";
+import type { MediaEvent } from "../protocol/media-node.ts";
+
+export type NodeRecordings = ReturnType<typeof nodeRecordings>;
+
+const RECORDING_ID = /^[0-9a-f-]{36}$/;
+const FILE_NAME = /^[0-9a-f-]{36}\.(?:webm|mp4)$/;
+
+export function nodeRecordings(folder: string) {
+  /** Those that are being written, and their rooms. */
+  const running = new Map<string, string>();
+
+  return {
+    /** Where files are put is the node's own affair, whatever the control plane says. */
+    begin(request: StartRecording): StartRecording {
+      const { recordingId, roomId } = request;
+      if (!RECORDING_ID.test(recordingId)) throw new Error("not the id of a recording");
+      running.set(recordingId, roomId);
+      return { ...request, directory: join(folder, recordingId) };
+    },
+
+    heard(event: MediaEvent): void {
+      if (event.type === "recordingEnded" || event.type === "recordingFailed") running.delete(event.recordingId);
+      if (event.type !== "workerCrashed") return;
+      const lost = new Set(event.rooms.map(({ roomId }) => roomId));
+      for (const [recordingId, roomId] of running) if (lost.has(roomId)) running.delete(recordingId);
+    },
+
+    isRunning: (recordingId: string): boolean => running.has(recordingId),
+
+    /** Null unless both are names that a node gives. */
+    pathOf: (recordingId: string, fileName: string): string | null =>
+      RECORDING_ID.test(recordingId) && FILE_NAME.test(fileName) ? join(folder, recordingId, fileName) : null,
+
+    async remove(path: string): Promise<void> {
+      await rm(path, { force: true });
+      // The last one takes its folder with it.
+      await rmdir(dirname(path)).catch(() => {});
+    },
+  };
+}
