@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { findFfmpeg } from "../recordings/composition/ffmpeg.ts";
+import { findFont } from "../recordings/composition/names.ts";
 import { type Check, type Examination, fail, pass, warn } from "./check.ts";
 
 /** Before this was written no clock can be right. */
@@ -12,7 +13,7 @@ export const examineMachine: Examination = async ({ now, running }) => [
   await clock(now),
   udpBuffers(),
   fileDescriptors(running),
-  ffmpeg(),
+  await ffmpeg(),
 ];
 
 async function clock(now: number): Promise<Check> {
@@ -52,9 +53,12 @@ function fileDescriptors(running: { pid: number } | null): Check {
 }
 
 /** Recording itself needs none: only who wants one film of all files, so its absence is no fault. */
-function ffmpeg(): Check {
+async function ffmpeg(): Promise<Check> {
+  const name = "ffmpeg";
   const program = findFfmpeg();
-  return pass("ffmpeg", program ?? "not installed: recordings are made as ever, but not composed into one film");
+  if (program === null) return pass(name, "not installed: recordings are made as ever, but not composed into one film");
+  const font = await findFont(program);
+  return pass(name, font === null ? `${program}, without a font: films have no names in them` : program);
 }
 
 function numberIn(path: string): number | null {

@@ -39,4 +39,5 @@ export const ComposeRecording = t.Object({
   layout: oneOf(["grid", "speaker"]),
   width: t.Optional(wholeNumber({ min: 160, max: 3_840, description: "Of the picture; 1280 by default" })),
   height: t.Optional(wholeNumber({ min: 120, max: 2_160, description: "Of the picture; 720 by default" })),
+  names: t.Optional(t.Boolean({ description: "Write in each picture who it is; true by default" })),
 });

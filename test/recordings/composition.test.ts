@@ -4,7 +4,8 @@ import { join } from "node:path";
 import type { Recording } from "../../src/protocol/recordings.ts";
 import { compositionCommand } from "../../src/recordings/composition/command.ts";
 import { gridOf } from "../../src/recordings/composition/layout.ts";
-import { shownWhen } from "../../src/recordings/composition/speaking.ts";
+import { shownName } from "../../src/recordings/composition/names.ts";
+import { placeOf, shownWhen } from "../../src/recordings/composition/speaking.ts";
 import { rtcServer } from "../harness/rtc.ts";
 import { encoded, probe } from "./ffmpeg.ts";
 
@@ -32,7 +33,7 @@ async function recorded(files: { kind: "audio" | "video"; offsetMs: number; byte
     await server.runtime.write(() => {
       client.run(
         `INSERT INTO recording_files VALUES (?, ?, ?, ?, ?, ?, 'other', 'vp8', 'video/webm', ?, 2000, 5, NULL, NULL, 'disk', NULL)`,
-        [row, fileId, `${fileId}.webm`, `person-${index}`, `trk_${index}`, kind, offsetMs],
+        [row, fileId, `${fileId}.webm`, `it's [a]; %{n}:,\\ ${index}`, `trk_${index}`, kind, offsetMs],
       );
     });
   }
@@ -55,7 +56,15 @@ describe("[18] the command of a composition", () => {
     { ...camera, identity: "bob", offsetMs: 1_500, durationMs: 2_000, path: "/r/b.webm" },
     { kind: "audio", source: "microphone", identity: "bob", offsetMs: 1_480, durationMs: 2_000, path: "/r/c.webm" },
   ] as const;
-  const usual = { width: 1_280, height: 720, durationMs: 4_000, files, speakers: [], output: "/r/out.mp4" };
+  const usual = {
+    width: 1_280,
+    height: 720,
+    durationMs: 4_000,
+    files,
+    speakers: [],
+    names: null,
+    output: "/r/out.mp4",
+  };
   const graphOf = (command: string[]) => (command[command.indexOf("-filter_complex") + 1] ?? "").split(";");
 
   test("lays every file at its offset, side by side, and mixes the sound", () => {
@@ -80,6 +89,26 @@ describe("[18] the command of a composition", () => {
       /\[large0\]overlay=x=0.*enable='gte\(t,0\.000\)\*lt\(t,2\.000\)\+gte\(t,3\.500\)\*lt\(t,4\.000\)'/,
     );
     expect(graph).toMatch(/\[large1\]overlay=x=0.*enable='gte\(t,2\.000\)\*lt\(t,3\.500\)'/);
+  });
+
+  test("writes everybody's name into the corner of their picture, while they are seen", () => {
+    const fileOf = new Map([
+      [placeOf({ ...camera, identity: "ada" }), "name0"],
+      [placeOf({ ...camera, identity: "bob" }), "name1"],
+    ]);
+    const graph = graphOf(compositionCommand({ ...usual, layout: "grid", names: { font: "font", fileOf } }));
+    const text = "drawtext=fontfile=font:textfile=name1:expansion=none";
+    const look = "fontsize=20:fontcolor=white:box=1:boxcolor=black@0.5:boxborderw=10:x=660:y=700-th";
+    expect(graph).toContain(`[named_film0]${text}:${look}:enable='gte(t,1.500)*lt(t,3.500)'[named_film1]`);
+    const stage = graphOf(compositionCommand({ ...usual, layout: "speaker", names: { font: "font", fileOf } }));
+    expect(stage.filter((line) => line.includes("textfile=name0"))).toHaveLength(2);
+  });
+
+  test("shows names as one line, and long ones shortened", () => {
+    const shown = (identity: string, source = "camera") => shownName({ identity, source });
+    expect(shown("a':,;[]%{n}\\\nb")).toBe("a':,;[]%{n}\\ b");
+    expect(shown("ada", "screenShare")).toBe("ada · screen");
+    expect([...shown("é".repeat(80))]).toHaveLength(40);
   });
 
   test("has a place for everybody, inside the picture and on no other", () => {

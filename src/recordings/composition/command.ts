@@ -1,5 +1,6 @@
 import type { RecordingFileRow } from "../recording.table.ts";
 import { gridOf, type Rectangle, stripBelow } from "./layout.ts";
+import type { Names } from "./names.ts";
 import { placeOf, type Shown, type SpeakersEvent, shownWhen } from "./speaking.ts";
 
 export type Layout = "grid" | "speaker";
@@ -13,6 +14,8 @@ export type Composition = {
     path: string;
   })[];
   speakers: readonly SpeakersEvent[];
+  /** Null: nobody's name is written. */
+  names: Names | null;
   output: string;
 };
 
@@ -43,7 +46,7 @@ export function compositionCommand(composition: Composition): string[] {
 }
 
 /** Adds to the graph, and answers the name of what comes out. */
-function pictureOf({ layout, files, durationMs, speakers, ...size }: Composition, graph: string[]): string {
+function pictureOf({ layout, files, durationMs, speakers, names, ...size }: Composition, graph: string[]): string {
   const width = even(size.width);
   const height = even(size.height);
   const canvas = `color=black:size=${width}x${height}:rate=${FRAMES_PER_SECOND}:duration=${seconds(durationMs)}`;
@@ -55,18 +58,37 @@ function pictureOf({ layout, files, durationMs, speakers, ...size }: Composition
   const lay = (input: string, name: string, at: Rectangle, offsetMs: number, when?: readonly Shown[]): void => {
     const fitted = `scale=${at.width}:${at.height}:force_original_aspect_ratio=decrease:force_divisible_by=2`;
     graph.push(`[${input}]setpts=PTS+${seconds(offsetMs)}/TB,${fitted},setsar=1[${name}]`);
-    const spans = when?.map(({ fromMs, toMs }) => `gte(t,${seconds(fromMs)})*lt(t,${seconds(toMs)})`).join("+");
-    const enabled = spans === undefined ? "" : `:enable='${spans}'`;
+    const enabled = when === undefined ? "" : `:enable='${during(when)}'`;
     const [x, y] = [`${at.x}+(${at.width}-w)/2`, `${at.y}+(${at.height}-h)/2`];
     graph.push(`[${last}][${name}]overlay=x=${x}:y=${y}:eof_action=pass${enabled}[on_${name}]`);
     last = `on_${name}`;
   };
+  /** On top of everything, in the corner of a place, for as long as somebody is seen there. */
+  const sign = (place: string, name: string, at: Rectangle, when: readonly Shown[]): void => {
+    const file = names?.fileOf.get(place);
+    if (!names || file === undefined || when.length === 0) return;
+    const letters = Math.max(8, Math.min(Math.round(height / 36), Math.round(at.height / 7)));
+    const margin = Math.round(letters / 2);
+    const [x, y] = [at.x + margin * 2, `${at.y + at.height - margin * 2}-th`];
+    const look = `fontsize=${letters}:fontcolor=white:box=1:boxcolor=black@0.5:boxborderw=${margin}`;
+    const text = `drawtext=fontfile=${names.font}:textfile=${file}:expansion=none:${look}:x=${x}:y=${y}`;
+    graph.push(`[${last}]${text}:enable='${during(when)}'[named_${name}]`);
+    last = `named_${name}`;
+  };
+  const seenAt = (place: string): Shown[] =>
+    films
+      .filter((film) => placeOf(film) === place)
+      .map(({ offsetMs, durationMs: length }) => ({ place, fromMs: offsetMs, toMs: offsetMs + length }));
 
   if (layout === "grid" || places.length < 2) {
     const cells = gridOf(places.length, width, height);
     for (const film of films) {
       const cell = cells[places.indexOf(placeOf(film))];
       if (cell) lay(`${film.input}:v`, `film${film.input}`, cell, film.offsetMs);
+    }
+    for (const [index, cell] of cells.entries()) {
+      const place = places[index] ?? "";
+      sign(place, `film${index}`, cell, seenAt(place));
     }
     return last;
   }
@@ -83,8 +105,17 @@ function pictureOf({ layout, files, durationMs, speakers, ...size }: Composition
     lay(`a${input}`, `small${input}`, cell, offsetMs);
     lay(`b${input}`, `large${input}`, stage, offsetMs, when);
   }
+  for (const [index, place] of places.entries()) {
+    const cell = cells[index];
+    if (cell) sign(place, `small${index}`, cell, seenAt(place));
+    const onStage = shown.filter((one) => one.place === place);
+    sign(place, `large${index}`, stage, onStage);
+  }
   return last;
 }
+
+const during = (when: readonly Shown[]): string =>
+  when.map(({ fromMs, toMs }) => `gte(t,${seconds(fromMs)})*lt(t,${seconds(toMs)})`).join("+");
 
 /** Null when nobody was heard. */
 function soundOf({ files, durationMs }: Composition, graph: string[]): string | null {

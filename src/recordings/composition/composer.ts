@@ -8,9 +8,10 @@ import type { RecordingFileRow, RecordingRow } from "../recording.table.ts";
 import type { RecordingFolder } from "../recording-folder.ts";
 import { compositionCommand, type Layout } from "./command.ts";
 import { type FfmpegRun, findFfmpeg, runFfmpeg } from "./ffmpeg.ts";
+import { findFont, type Names, writeNames } from "./names.ts";
 import type { SpeakersEvent } from "./speaking.ts";
 
-export type ComposeInput = { layout: Layout; width?: number; height?: number };
+export type ComposeInput = { layout: Layout; width?: number; height?: number; names?: boolean };
 
 type ComposerDeps = { store: RecordingStore; folder: RecordingFolder; places: Places };
 
@@ -41,6 +42,7 @@ export function createComposer({ ids, log, write }: Runtime, { store, folder, pl
     const fileId = ids.uuid();
     const fileName = `${fileId}.mp4`;
     const output = folder.file(row.id, fileName);
+    const desk = folder.file(row.id, fileId);
     const speakers = speakersOf(store, row.id);
     let told = 0;
     const progress = (ms: number) => {
@@ -52,9 +54,11 @@ export function createComposer({ ids, log, write }: Runtime, { store, folder, pl
     try {
       const files = [];
       for (const file of store.files(row.id)) files.push({ ...file, path: await places.bringHere(file) });
+      const names = input.names === false ? null : await namesOf(program, desk, files);
       if (job.cancelled) return;
-      const parameters = compositionCommand({ ...input, width, height, durationMs, files, speakers, output });
-      job.run = runFfmpeg(program, parameters, progress);
+      const { layout } = input;
+      const parameters = compositionCommand({ layout, width, height, durationMs, files, speakers, names, output });
+      job.run = runFfmpeg(program, parameters, names === null ? folder.of(row.id) : desk, progress);
       await job.run.done;
       const bytes = (await folder.bytes(row.id, fileName)) ?? 0;
       const file: RecordingFileRow = {
@@ -75,8 +79,21 @@ export function createComposer({ ids, log, write }: Runtime, { store, folder, pl
       log.error({ err, recordingId: row.id }, "composition failed");
       await save(row.id, FAILED);
     } finally {
+      await rm(desk, { recursive: true, force: true });
       await places.letGo(row.id);
     }
+  }
+
+  async function namesOf(program: string, desk: string, files: readonly RecordingFileRow[]): Promise<Names | null> {
+    const font = await findFont(program);
+    if (font !== null)
+      return writeNames(
+        desk,
+        font,
+        files.filter(({ kind }) => kind === "video"),
+      );
+    log.warn("composition: no name is drawn, as there is no font, or ffmpeg was made without drawtext");
+    return null;
   }
 
   /** The film that was made of it, if there is one. */

@@ -9,8 +9,13 @@ const KEPT_OF_STDERR = 2_000;
 export const findFfmpeg = (): string | null => Bun.which("ffmpeg", { PATH: process.env.PATH ?? "" });
 
 /** A child that yields to everything else on the machine; `progress` is told how far into the film it is. */
-export function runFfmpeg(program: string, parameters: readonly string[], progress: (ms: number) => void): FfmpegRun {
-  const child = spawn("nice", ["-n", "19", program, ...parameters], { stdio: ["ignore", "pipe", "pipe"] });
+export function runFfmpeg(
+  program: string,
+  parameters: readonly string[],
+  cwd: string,
+  progress: (ms: number) => void,
+): FfmpegRun {
+  const child = spawn("nice", ["-n", "19", program, ...parameters], { cwd, stdio: ["ignore", "pipe", "pipe"] });
   let complaint = "";
   child.stderr.on("data", (bytes: Buffer) => {
     complaint = (complaint + bytes.toString()).slice(-KEPT_OF_STDERR);

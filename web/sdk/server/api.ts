@@ -265,7 +265,7 @@ export class Api extends Routes {
     /** What happened while it ran, in order */
     timeline: (recordingId: string) => this.list<{ /** From the recording's start */ atMs: number; /** As the push of the same name, or message */ type: string; identity?: string; }>(`/v1/recordings/${this.seg(recordingId)}/timeline`, {}),
     /** Make one film of a recording; its progress is in the record */
-    compose: (recordingId: string, body: { layout: "grid" | "speaker"; /** Of the picture; 1280 by default */ width?: number; /** Of the picture; 720 by default */ height?: number; }, options: CallOptions = {}) => this.call<Recording>("POST", `/v1/recordings/${this.seg(recordingId)}/composition`, body, {}, options),
+    compose: (recordingId: string, body: { layout: "grid" | "speaker"; /** Of the picture; 1280 by default */ width?: number; /** Of the picture; 720 by default */ height?: number; /** Write in each picture who it is; true by default */ names?: boolean; }, options: CallOptions = {}) => this.call<Recording>("POST", `/v1/recordings/${this.seg(recordingId)}/composition`, body, {}, options),
     /** Cancel the film that is being made of a recording, or delete the one that was */
     discardComposition: (recordingId: string) => this.call<void>("DELETE", `/v1/recordings/${this.seg(recordingId)}/composition`, undefined, {}),
     /** A link to the replay of a recording */
