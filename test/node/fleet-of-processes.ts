@@ -17,25 +17,47 @@ export type Process = { child: Bun.Subprocess<"ignore", "pipe", "pipe">; out(): 
 
 type NodeName = "eu1" | "us1";
 
+type FleetLan = Pick<Lan<"control" | NodeName>, "close"> & {
+  machines: Record<"control" | NodeName, { address: string; prefix: string[] }>;
+};
+
+function freePort(): number {
+  const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
+  const { port = 0 } = server;
+  void server.stop(true);
+  return port;
+}
+
 export class Fleet {
   readonly #dataDir = join(mkdtempSync(join(tmpdir(), "stoa-fleet-")), "data");
   readonly #processes: Process[] = [];
   readonly #members: Member[] = [];
   readonly #key: string;
-  readonly lan: Lan<"control" | NodeName>;
+  readonly #port: number;
+  readonly lan: FleetLan;
   readonly url: string;
   #server: Process | null = null;
 
-  static async start(): Promise<Fleet> {
-    const fleet = new Fleet(await openLan("control", "eu1", "us1"));
+  static start = async (): Promise<Fleet> => Fleet.#begun(await openLan("control", "eu1", "us1"), CONTROL_PORT);
+
+  /** All on this machine, where what is tested has nothing to do with networks. */
+  static async startOnLoopback(): Promise<Fleet> {
+    const loopback = { address: "127.0.0.1", prefix: [] };
+    const machines = { control: loopback, eu1: loopback, us1: loopback };
+    return Fleet.#begun({ machines, close: async () => {} }, freePort());
+  }
+
+  static async #begun(lan: FleetLan, port: number): Promise<Fleet> {
+    const fleet = new Fleet(lan, port);
     await prepareData(fleet.#dataDir);
     await fleet.startServer();
     return fleet;
   }
 
-  private constructor(lan: Lan<"control" | NodeName>) {
+  private constructor(lan: FleetLan, port: number) {
     this.lan = lan;
-    this.url = `http://${lan.machines.control.address}:${CONTROL_PORT}`;
+    this.#port = port;
+    this.url = `http://${lan.machines.control.address}:${port}`;
     this.#key = keyPath(this.#dataDir);
   }
 
@@ -61,8 +83,9 @@ export class Fleet {
   /** Also again, after it was stopped: the same data, the same port. */
   async startServer(): Promise<void> {
     const { address } = this.lan.machines.control;
-    const where = ["--host", "0.0.0.0", "--port", String(CONTROL_PORT), "--public-ip", address, "--media-workers", "1"];
-    const server = this.run("control", ["serve", ...where, "--data-dir", this.#dataDir], LIMITS);
+    const where = ["--host", "0.0.0.0", "--port", String(this.#port), "--public-ip", address];
+    const media = ["--media-workers", "1", "--media-udp-port", "0"];
+    const server = this.run("control", ["serve", ...where, ...media, "--data-dir", this.#dataDir], LIMITS);
     this.#server = server;
     await this.#said(server, "Listening");
   }

@@ -20,7 +20,7 @@ afterEach(async () => {
 
 /** A room on a node, somebody who sends, and a recording of which some is written. */
 async function recorded() {
-  const made = await Fleet.start();
+  const made = await Fleet.startOnLoopback();
   fleet = made;
   folder = mkdtempSync(join(tmpdir(), "stoa-node-recordings-"));
   const start = () => made.node("eu1", "eu", "--recording-dir", folder);
