@@ -6,6 +6,9 @@ import { connect, type TLSSocket } from "node:tls";
 import { ADMISSION_LIMITS, type AdmissionLimits } from "../../src/edge/admission.ts";
 import { createEdgeTables, Edge, type EdgeOptions } from "../../src/edge/edge.ts";
 import { createLog } from "../../src/kernel/log.ts";
+import { TurnClient } from "../../src/turn/client.ts";
+import { turnCredential } from "../../src/turn/credentials.ts";
+import { TurnStream } from "../../src/turn/stream.ts";
 import { makeCertificate } from "../ops/certificate.ts";
 
 export const TURN_SECRET = "a secret that only the server has";
@@ -76,6 +79,25 @@ export function secured(port: number, alpn?: string[]): Promise<TLSSocket> {
     const protocols = alpn ? { ALPNProtocols: alpn } : {};
     const socket = connect({ port, host: "127.0.0.1", rejectUnauthorized: false, ...protocols }, () => resolve(socket));
     socket.once("error", reject);
+  });
+}
+
+/** A TURN client over TLS, with credentials for an id, for as long as it is needed. */
+export async function turnOver(port: number, id: string): Promise<{ client: TurnClient; socket: TLSSocket }> {
+  const { username, credential } = turnCredential(TURN_SECRET, id, Date.now() + 600_000);
+  const socket = await secured(port);
+  const client = new TurnClient((message) => void socket.write(message), username, credential);
+  const stream = new TurnStream();
+  socket.on("data", (data: Buffer) => void stream.push(data, (message) => client.receive(message)));
+  socket.on("error", () => {});
+  socket.on("close", () => client.failed(new Error("it closed the connection")));
+  return { client, socket };
+}
+
+/** What the peer sends next. */
+export function nextData(client: TurnClient): Promise<string> {
+  return new Promise((resolve) => {
+    client.onData = (data) => resolve(data.toString());
   });
 }
 

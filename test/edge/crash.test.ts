@@ -1,0 +1,68 @@
+import { afterEach, expect, test } from "bun:test";
+import { ANNOUNCED, closed, edgeStage, nextData, secured, turnOver, until } from "./stage.ts";
+
+const MEDIA = { address: ANNOUNCED, port: 7001 };
+const cleanup: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const clean of cleanup.splice(0).reverse()) await clean();
+});
+
+/** Every thread that is started from now on. */
+function threadsFromNowOn(): Worker[] {
+  const threads: Worker[] = [];
+  const { Worker: Original } = globalThis;
+  globalThis.Worker = class extends Original {
+    constructor(...given: ConstructorParameters<typeof Original>) {
+      super(...given);
+      threads.push(this);
+    }
+  } as typeof Original;
+  cleanup.push(() => {
+    globalThis.Worker = Original;
+  });
+  return threads;
+}
+
+test("a thread that dies is replaced at the same port, with all it was told; clients only have to come again", async () => {
+  const threads = threadsFromNowOn();
+  const stage = await edgeStage();
+  cleanup.push(() => stage.close());
+  const media = await Bun.udpSocket({
+    hostname: "127.0.0.1",
+    binaryType: "buffer",
+    socket: { data: (socket, data, port, address) => void socket.send(data, port, address) },
+  });
+  cleanup.push(() => media.close());
+  const { edge, tables } = stage;
+  edge.relayTo([{ announced: MEDIA, reached: { address: "127.0.0.1", port: media.port } }]);
+  edge.end("revoked", Date.now() + 600_000);
+  const renewed = await stage.pem("renewed");
+  edge.present(renewed);
+  const { port } = edge;
+  const open = await secured(port);
+  open.on("error", () => {});
+  open.write("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
+  await new Promise((resolve) => open.once("data", resolve));
+
+  const gone = closed(open);
+  threads[0]?.terminate();
+  await gone;
+  await until(async () => threads.length === 2 && (await stage.get("/").catch(() => null))?.status === 200);
+  expect(edge.port).toBe(port);
+  const again = await secured(port);
+  expect(again.getPeerX509Certificate()?.toString()).toBe(renewed.cert);
+  again.destroy();
+
+  const { client, socket } = await turnOver(port, "somebody");
+  await client.allocate();
+  await client.permit(MEDIA);
+  const answer = nextData(client);
+  client.send(Buffer.from("still there"), MEDIA);
+  expect(await answer).toBe("still there");
+  const revoked = await turnOver(port, "revoked");
+  await expect(revoked.client.allocate()).rejects.toThrow("credentials");
+  for (const one of [socket, revoked.socket]) one.destroy();
+  // Nothing of the dead thread's connections is left in the tables.
+  await until(() => !Array.from({ length: 65_536 }, (_none, slot) => tables.tcp.has(slot)).some(Boolean));
+});
