@@ -18,9 +18,20 @@ export type Pebble = {
   close(): Promise<void>;
 };
 
-type Options = { tlsPort: number; httpPort: number; externalKey?: { id: string; hmac: string }; address?: string };
+type Options = {
+  tlsPort: number;
+  httpPort: number;
+  externalKey?: { id: string; hmac: string };
+  /** What every name resolves to. */
+  address?: string;
+  /** Where it listens. */
+  at?: string;
+  /** Of its certificates. */
+  lifetimeSeconds?: number;
+};
 
-export async function startPebble({ tlsPort, httpPort, externalKey, address = "127.0.0.1" }: Options): Promise<Pebble> {
+export async function startPebble(options: Options): Promise<Pebble> {
+  const { tlsPort, httpPort, externalKey, address = "127.0.0.1", at = "127.0.0.1", lifetimeSeconds } = options;
   const folder = mkdtempSync(join(tmpdir(), "stoa-pebble-"));
   const [own, [port = 0, managementPort = 0, dnsPort = 0, dnsManagement = 0]] = await Promise.all([
     makeCertificate(folder, "pebble"),
@@ -30,7 +41,7 @@ export async function startPebble({ tlsPort, httpPort, externalKey, address = "1
     ? { externalAccountBindingRequired: true, externalAccountMACKeys: { [externalKey.id]: externalKey.hmac } }
     : {};
   const config = {
-    listenAddress: `127.0.0.1:${port}`,
+    listenAddress: `${at}:${port}`,
     managementListenAddress: `127.0.0.1:${managementPort}`,
     certificate: own.cert,
     privateKey: own.key,
@@ -38,6 +49,7 @@ export async function startPebble({ tlsPort, httpPort, externalKey, address = "1
     tlsPort,
     ocspResponderURL: "",
     ...external,
+    ...(lifetimeSeconds === undefined ? {} : { certificateValidityPeriod: lifetimeSeconds }),
   };
   const file = join(folder, "pebble.json");
   writeFileSync(file, JSON.stringify({ pebble: config }));
@@ -50,7 +62,7 @@ export async function startPebble({ tlsPort, httpPort, externalKey, address = "1
   );
   let authority: Bun.Subprocess | null = null;
   const ca = readFileSync(own.cert, "utf8");
-  const directory = `https://127.0.0.1:${port}/dir`;
+  const directory = `https://${at}:${port}/dir`;
 
   async function start(): Promise<void> {
     authority = Bun.spawn(["pebble", "-config", file, "-dnsserver", `127.0.0.1:${dnsPort}`], {

@@ -32,16 +32,26 @@ export type StartHost = (machine: Machine, folder: string) => Promise<Host>;
 
 const MEDIA_PORT = "7001";
 
-export async function openNetworkCall(startHost: StartHost = startStoaHost): Promise<NetworkCall> {
+/** What else is to be so before anything starts, and how the browsers are started. */
+type Surroundings = {
+  prepare?(machines: Record<"server" | "publisher" | "viewer", Machine>, driver: string): Promise<void>;
+  browserArgs?: string[];
+};
+
+export async function openNetworkCall(
+  startHost: StartHost = startStoaHost,
+  { prepare, browserArgs = [] }: Surroundings = {},
+): Promise<NetworkCall> {
   const work = mkdtempSync(join(tmpdir(), "stoa-networks-"));
   const lan = await openLan("server", "publisher", "viewer");
   const { server, publisher, viewer } = lan.machines;
+  await prepare?.(lan.machines, lan.address);
   const site = await serveSite(lan.address);
   const host = await startHost(server, work);
   const link = await openLink(server, viewer);
   const browsers: Browser[] = [];
   const launch = async (machine: Machine) => {
-    const args = [...CHROMIUM.args, `--unsafely-treat-insecure-origin-as-secure=${site.url.origin}`];
+    const args = [...CHROMIUM.args, `--unsafely-treat-insecure-origin-as-secure=${site.url.origin}`, ...browserArgs];
     const executablePath = machine.wrapper(CHROMIUM.executablePath, work);
     const browser = await chromium.launch({ ...CHROMIUM, executablePath, args });
     browsers.push(browser);

@@ -11,16 +11,19 @@ type Options = {
   folder: string;
   /** In front of the command: another machine to run it on. */
   prefix?: string[];
+  /** Over TLS as well. */
+  tls?: { port: number; cert: string; key: string };
 };
 
 /** Debian's coturn as the guide tells to run it, once it listens. */
-export async function startCoturn({ address, port, secret, folder, prefix = [] }: Options): Promise<TurnServer> {
+export async function startCoturn({ address, port, secret, folder, prefix = [], tls }: Options): Promise<TurnServer> {
   const turnserver = await program("turnserver", "coturn");
   const child = Bun.spawn(
     [
       ...[...prefix, turnserver, "-n", "--use-auth-secret", `--static-auth-secret=${secret}`, "--realm=stoa.test"],
       ...[`--listening-ip=${address}`, `--relay-ip=${address}`, `--listening-port=${port}`],
-      ...["--no-cli", "--no-tls", "--no-dtls", "--allow-loopback-peers", "--log-file=stdout", "--verbose"],
+      ...["--no-cli", "--no-dtls", "--allow-loopback-peers", "--log-file=stdout", "--verbose"],
+      ...(tls ? [`--tls-listening-port=${tls.port}`, `--cert=${tls.cert}`, `--pkey=${tls.key}`] : ["--no-tls"]),
       ...[`--pidfile=${join(folder, "turn.pid")}`, `--userdb=${join(folder, "turndb")}`],
     ],
     { stdout: "pipe", stderr: "ignore" },

@@ -13,10 +13,13 @@ export type Load = {
  * length, so counting bytes counts answers: parsing them would cost this process more than some servers spend on them.
  */
 export async function requestsPerSecond(load: Load): Promise<{ requests: number; perSecond: number }> {
-  const { hostname, port, pathname } = new URL(load.url);
+  const { protocol, hostname, port, pathname } = new URL(load.url);
+  const tls = protocol === "https:" ? { tls: { rejectUnauthorized: false } } : {};
+  /** Before its handshake, TLS takes nothing. */
+  const whenReady = protocol === "https:" ? "handshake" : "open";
   const head = Object.entries({ host: hostname, ...load.headers }).map(([name, value]) => `${name}: ${value}\r\n`);
   const request = `GET ${pathname} HTTP/1.1\r\n${head.join("")}\r\n`;
-  const answerBytes = await lengthOfAnswer(hostname, Number(port), request);
+  const answerBytes = await lengthOfAnswer({ hostname, port: Number(port), ...tls }, whenReady, request);
 
   let received = 0;
   const data = (socket: Socket<{ pending: number }>, chunk: Uint8Array) => {
@@ -33,8 +36,12 @@ export async function requestsPerSecond(load: Load): Promise<{ requests: number;
       Bun.connect({
         hostname,
         port: Number(port),
+        ...tls,
         data: { pending: 0 },
-        socket: { data, open: (socket) => void socket.write(request.repeat(load.pipelined)) },
+        socket: {
+          data,
+          [whenReady]: (socket: Socket<{ pending: number }>) => void socket.write(request.repeat(load.pipelined)),
+        },
       }),
     ),
   );
@@ -46,14 +53,17 @@ export async function requestsPerSecond(load: Load): Promise<{ requests: number;
 }
 
 /** Of a single answer, which must be a 200: a bench of refusals would be a fast one. */
-async function lengthOfAnswer(hostname: string, port: number, request: string): Promise<number> {
+async function lengthOfAnswer(
+  target: { hostname: string; port: number; tls?: { rejectUnauthorized: boolean } },
+  whenReady: "open" | "handshake",
+  request: string,
+): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   const socket = await Bun.connect({
-    hostname,
-    port,
+    ...target,
     socket: {
-      open: (opened) => void opened.write(request),
-      data(_, chunk) {
+      [whenReady]: (opened: Socket) => void opened.write(request),
+      data(_: Socket, chunk: Buffer) {
         const text = chunk.toString();
         if (text.startsWith("HTTP/1.1 200")) resolve(chunk.byteLength);
         else reject(new Error(text));

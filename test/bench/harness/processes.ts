@@ -17,6 +17,11 @@ export function cpuNanos(pid: number): number {
   return threads.reduce((total, thread) => total + onCpuNanos(`/proc/${pid}/task/${thread}/schedstat`), 0);
 }
 
+/** The same of its main thread alone. */
+export function mainThreadNanos(pid: number): number {
+  return onCpuNanos(`/proc/${pid}/task/${pid}/schedstat`);
+}
+
 function onCpuNanos(file: string): number {
   try {
     return Number(readFileSync(file, "utf8").split(" ")[0]);

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { $ } from "bun";
 import type { Scripted } from "./scripted.ts";
 
 export type Firefox = { page(url: string): Promise<Scripted>; close(): Promise<void> };
@@ -11,6 +12,8 @@ type FirefoxOptions = {
   /** Where it can be reached that says to listen at this address. */
   reach?: (url: string) => string | Promise<string>;
   preferences?: Record<string, boolean | number | string>;
+  /** A file with a certificate that it takes for an authority's. */
+  trusts?: string;
 };
 
 /** A camera and a microphone that are not there, no questions asked, and candidates on loopback. */
@@ -41,12 +44,17 @@ export async function launchFirefox({
   prefix = [],
   reach = (url) => url,
   preferences = {},
+  trusts,
 }: FirefoxOptions = {}): Promise<Firefox> {
   const profile = mkdtempSync(join(tmpdir(), "stoa-firefox-"));
   const lines = Object.entries({ ...PREFERENCES, ...preferences }).map(
     ([name, value]) => `user_pref("${name}", ${JSON.stringify(value)});`,
   );
   writeFileSync(join(profile, "user.js"), lines.join("\n"));
+  if (trusts !== undefined) {
+    await $`certutil -N -d sql:${profile} --empty-password`.quiet();
+    await $`certutil -A -d sql:${profile} -n test -t CT,, -i ${trusts}`.quiet();
+  }
   const command = [
     ...prefix,
     "firefox-esr",

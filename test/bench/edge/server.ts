@@ -1,0 +1,54 @@
+/** A whole server with an edge, as a process of its own, on loopback. */
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createApi } from "../../../src/load-test/api.ts";
+import { freePorts } from "../../acme/pebble.ts";
+import { FROM_SOURCE, startStoa } from "../../cli/stoa.ts";
+import { makeCertificate } from "../../ops/certificate.ts";
+import { keyPath, prepareData } from "../../ops/served.ts";
+
+export type EdgeServer = {
+  pid: number;
+  folder: string;
+  /** Past the edge, without TLS. */
+  url: string;
+  edgePort: number;
+  apiKey: string;
+  certificate: { cert: string; key: string };
+  api: ReturnType<typeof createApi>;
+  stop(): Promise<void>;
+};
+
+type Options = {
+  /** Any free one, unless given. */
+  edgePort?: number;
+  /** In place of a certificate from files. */
+  settings?: string[];
+};
+
+export async function startEdgeServer(options: Options = {}): Promise<EdgeServer> {
+  const folder = mkdtempSync(join(tmpdir(), "stoa-bench-edge-"));
+  const dataDir = join(folder, "data");
+  await prepareData(dataDir);
+  const certificate = await makeCertificate(folder, "localhost");
+  const [port = 0, free = 0] = await freePorts(2);
+  const { edgePort = free, settings } = options;
+  const place = ["--port", String(port), "--edge-port", String(edgePort)];
+  const files = ["--tls-cert", certificate.cert, "--tls-key", certificate.key];
+  const tls = settings ?? [...files, "--public-url", `https://localhost:${edgePort}`];
+  const media = ["--media-udp-port", "0", "--media-workers", "1", "--public-ip", "127.0.0.1"];
+  const generous = ["--turn-max-allocations", "200", "--signaling-max-connections-per-window", "1000"];
+  const command = [...FROM_SOURCE, "serve", "--data-dir", dataDir, ...place, ...tls, ...media, ...generous];
+  const { child } = await startStoa([...command, "--log-level", "warn"]);
+  const apiKey = readFileSync(keyPath(dataDir), "utf8").trim();
+  const url = `http://127.0.0.1:${port}`;
+  return {
+    ...{ pid: child.pid, folder, url, edgePort, apiKey, certificate, api: createApi(url, apiKey) },
+    async stop() {
+      child.kill("SIGKILL");
+      await child.exited;
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

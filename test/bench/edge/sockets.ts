@@ -1,0 +1,67 @@
+/** What a WebSocket costs behind the edge: the time of an echo, and the memory of one that says nothing. */
+import { join } from "node:path";
+import { rssMegabytes } from "../harness/processes.ts";
+import { median, percentile } from "../harness/report.ts";
+
+const ROUNDS = 7;
+const ECHOES = 2_000;
+const IDLE = 3_000;
+const AT_ONCE = 100;
+
+type Bare = { pid: number; edge: number; direct: number; stop(): Promise<void> };
+
+async function startBare(): Promise<Bare> {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, "bare.ts")], { stdout: "pipe", stderr: "inherit" });
+  const { value } = await child.stdout.getReader().read();
+  const stop = async () => {
+    child.kill("SIGKILL");
+    await child.exited;
+  };
+  return { pid: child.pid, stop, ...JSON.parse(new TextDecoder().decode(value)) };
+}
+
+async function open(port: number): Promise<WebSocket> {
+  // Bun takes options where browsers take protocols.
+  const socket = new WebSocket(`wss://127.0.0.1:${port}/socket`, { tls: { rejectUnauthorized: false } } as never);
+  await new Promise((resolve, reject) => {
+    socket.addEventListener("open", resolve);
+    socket.addEventListener("error", () => reject(new Error(`no socket at ${port}`)));
+  });
+  return socket;
+}
+
+/** Microseconds of an echo, the median of many one after another. */
+async function echoMicros(socket: WebSocket): Promise<number> {
+  const times: number[] = [];
+  for (let count = 0; count < ECHOES; count++) {
+    const startedAt = performance.now();
+    await new Promise((resolve) => {
+      socket.onmessage = resolve;
+      socket.send("x".repeat(64));
+    });
+    times.push((performance.now() - startedAt) * 1_000);
+  }
+  return percentile(times, 0.5);
+}
+
+export async function measureSockets(): Promise<{ edgeMicros: number; directMicros: number; idleKilobytes: number }> {
+  const bare = await startBare();
+  try {
+    const [edge, direct] = [await open(bare.edge), await open(bare.direct)];
+    const times: { edge: number[]; direct: number[] } = { edge: [], direct: [] };
+    for (let round = 0; round < ROUNDS; round++) {
+      times.edge.push(await echoMicros(edge));
+      times.direct.push(await echoMicros(direct));
+    }
+    const before = rssMegabytes(bare.pid);
+    const idle: WebSocket[] = [];
+    while (idle.length < IDLE)
+      idle.push(...(await Promise.all(Array.from({ length: AT_ONCE }, () => open(bare.edge)))));
+    await Bun.sleep(2_000);
+    const idleKilobytes = ((rssMegabytes(bare.pid) - before) * 1_024) / IDLE;
+    for (const socket of [...idle, edge, direct]) socket.close();
+    return { edgeMicros: median(times.edge), directMicros: median(times.direct), idleKilobytes };
+  } finally {
+    await bare.stop();
+  }
+}
