@@ -11,7 +11,7 @@ const ROOT = join(import.meta.dir, "../..");
 export type Installed = {
   folder: string;
   url: string;
-  run(command: string[], settings?: Record<string, string>): Promise<{ code: number; output: string }>;
+  run(command: string[], settings?: Record<string, string>, cwd?: string): Promise<{ code: number; output: string }>;
   /** What a compiler says of a file with this source; nothing when it is right. */
   compile(compiler: "typescript" | "typescript-5.4", source: string, flags: string): Promise<string>;
   close(): void;
@@ -25,9 +25,9 @@ export async function installPackage(): Promise<Installed> {
   const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: app.handle });
   const url = `http://127.0.0.1:${server.port}/stoa.tgz`;
 
-  const run: Installed["run"] = async (command, settings = {}) => {
+  const run: Installed["run"] = async (command, settings = {}, cwd = folder) => {
     const env = { ...process.env, ...settings };
-    const child = Bun.spawn(command, { cwd: folder, env, stdout: "pipe", stderr: "pipe" });
+    const child = Bun.spawn(command, { cwd, env, stdout: "pipe", stderr: "pipe" });
     const [out, err, code] = await Promise.all([
       new Response(child.stdout).text(),
       new Response(child.stderr).text(),

@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type RunningStoa, startStoa } from "../../src/start/start-stoa.ts";
 import { type Installed, installPackage } from "./installed.ts";
 
 const NODE = "node@22.23.3";
 const DENO = "deno@2.9.6";
+const PNPM = "pnpm@12.18.0";
+const YARN = "yarn@1.22.22";
 
 let installed: Installed;
 let server: RunningStoa;
@@ -21,6 +23,8 @@ beforeAll(async () => {
     "programs",
     NODE,
     DENO,
+    PNPM,
+    YARN,
   ]);
   if (install.code !== 0) throw new Error(install.output);
   server = await startStoa();
@@ -75,6 +79,28 @@ test.each([
       STOA_API_KEY: server.apiKey,
     });
     expect([output, code]).toEqual(["heard anna\nanna hello ten.txt 10\ntrue\n", 0]);
+  },
+  120_000,
+);
+
+test.each([
+  ["pnpm", ["programs/node_modules/.bin/pnpm", "add"]],
+  ["yarn", ["programs/node_modules/.bin/yarn", "add", "--no-lockfile"]],
+  ["Bun", [process.execPath, "add"]],
+])(
+  "[21] %s installs it by its address, with nothing beside it",
+  async (name, command) => {
+    const folder = join(installed.folder, `by-${name}`);
+    mkdirSync(folder);
+    writeFileSync(join(folder, "package.json"), '{ "name": "somebody", "version": "1.0.0", "type": "module" }');
+    writeFileSync(join(folder, "use.mjs"), 'console.log(typeof (await import("stoa/server")).Stoa);');
+    const [program = "", ...words] = command;
+    const path = program.startsWith("/") ? program : join(installed.folder, program);
+    const { code, output } = await installed.run([path, ...words, installed.url], {}, folder);
+    expect([output, code]).toEqual([output, 0]);
+    expect(await installed.run(["node", "use.mjs"], {}, folder)).toEqual({ code: 0, output: "function\n" });
+    const others = readdirSync(join(folder, "node_modules")).filter((entry) => !entry.startsWith("."));
+    expect(others).toEqual(["stoa"]);
   },
   120_000,
 );
