@@ -94,6 +94,8 @@ export const WITHOUT_PEOPLE: Record<string, string> = {
   projects: "the developer's",
   push_deliveries: "goes with its subscription",
   push_queue: "gone as soon as everybody who might be woken was looked at",
+  recording_leftovers: "names of files on media nodes, which name nobody",
+  recording_uploads: "names of files on their way to the bucket, which name nobody",
   recordings: "of a room; whose tracks is in recording_files",
   refresh_tokens: "accounts of the dashboard",
   rooms: "the developer's",
