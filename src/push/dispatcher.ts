@@ -17,7 +17,7 @@ type DispatcherDeps = {
   /** Decides who is to be woken for the oldest that waits; false when nothing does. */
   fanOut: (unit: Unit) => boolean;
 };
-type Running = { origin: string; controller: AbortController; done: Promise<void> };
+type Running = { origin: string; subscriptionId: string; controller: AbortController; done: Promise<void> };
 
 const UNDER_WAY = 64;
 /** A push service that hangs keeps no other from being asked. */
@@ -81,13 +81,16 @@ export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps, ran
       const subscription = store.get(delivery.subscriptionId);
       if (!subscription) continue;
       const { origin } = new URL(subscription.endpoint);
-      if ([...running.values()].filter((one) => one.origin === origin).length >= UNDER_WAY_PER_ORIGIN) continue;
+      const others = [...running.values()];
+      // Anybody can name an address that never answers: one at a time, or a busy member's would hold every place.
+      if (others.some((one) => one.subscriptionId === subscription.id)) continue;
+      if (others.filter((one) => one.origin === origin).length >= UNDER_WAY_PER_ORIGIN) continue;
       const controller = new AbortController();
       const done = deliver(delivery, subscription, controller).finally(() => {
         running.delete(delivery.id);
         wake();
       });
-      running.set(delivery.id, { origin, controller, done });
+      running.set(delivery.id, { origin, subscriptionId: subscription.id, controller, done });
     }
   }
 
@@ -156,6 +159,8 @@ export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps, ran
       log.warn({ host: new URL(subscription.endpoint).host, error: outcome.error }, "a push was given up");
       store.settle(unit, delivery);
     } else store.again(unit, delivery, nextAt);
+    // What else waits for an address that does not answer would only hang as long.
+    if (status === 0) store.rest(unit, subscription.id, nextAt);
   }
 
   async function idle(): Promise<void> {

@@ -69,6 +69,9 @@ export function pushStore({ $client: client }: Db) {
   const again = changing(() =>
     client.prepare("UPDATE push_deliveries SET attempt_count = attempt_count + 1, next_attempt_at = ?2 WHERE id = ?1"),
   );
+  const rest = changing(() =>
+    client.prepare("UPDATE push_deliveries SET next_attempt_at = max(next_attempt_at, ?2) WHERE subscription_id = ?1"),
+  );
   const dropTopic = changing(() => client.prepare("DELETE FROM push_deliveries WHERE topic = ? AND kind = ?"));
 
   const setting = reading(() =>
@@ -126,6 +129,8 @@ export function pushStore({ $client: client }: Db) {
     /** It is over, unless something newer took its place meanwhile. */
     settle: (unit: Unit, { id, subjectId }: DeliveryRow) => void settle.run(unit, id, subjectId),
     again: (unit: Unit, { id }: DeliveryRow, at: number) => void again.run(unit, id, at),
+    /** Nothing of what waits for this subscription is tried before. */
+    rest: (unit: Unit, subscriptionId: string, until: number) => void rest.run(unit, subscriptionId, until),
     dropTopic: (unit: Unit, topic: string, kind: DeliveryRow["kind"]) => void dropTopic.run(unit, topic, kind),
 
     setting: (conversationId: string, userId: string): SettingRow | null => setting.get(conversationId, userId),

@@ -24,7 +24,8 @@ export function subscriptionService({ bus, config, ids, now }: Runtime, store: P
 
   function requireGood(tenant: Tenant, { endpoint, keys }: NewSubscription): void {
     const { environment } = tenant;
-    const refusal = refusalOf(endpoint, environment, config.WEBHOOK_ALLOW_PRIVATE, loopbackAllowed(config));
+    // Anybody who may chat names an address here: what the operator allows developers for webhooks is not theirs.
+    const refusal = refusalOf(endpoint, environment, false, loopbackAllowed(config));
     if (refusal !== null) throw invalid("endpoint", refusal);
     if (receiverKeys(keys.p256dh, keys.auth) === null) {
       throw invalid("keys", "must be those of PushSubscription.toJSON(): p256dh a point on P-256, auth 16 bytes");

@@ -214,3 +214,57 @@ test("a browser has one subscription, a user a few, and nobody reads or removes 
     "400 SVC_VALIDATION_FAILED",
   );
 });
+
+test("an address that hangs is asked once at a time, and what else waits for it rests", async () => {
+  const sender = `sender${++people}`;
+  const mallory = `mallory${people}`;
+  const rooms: string[] = [];
+  for (let n = 0; n < 5; n++) rooms.push((await chat.room(`hanging-${people}-${n}`, [sender, mallory])).id);
+  // Nobody listens there: what does not answer, answered or not, is the same to the dispatcher.
+  const closed = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
+  const endpoint = `http://127.0.0.1:${closed.port}/never`;
+  await closed.stop(true);
+  const body = { endpoint, keys: newBrowser().keys };
+  await chat.ask(await chat.token(mallory), "POST", "/v1/chat/push/subscriptions", body);
+  for (const room of rooms) await send(sender, room, "hello");
+  await push();
+  const waiting = () =>
+    chat.server.runtime.db.$client
+      .query<{ tried: number; due: number }, [number]>(
+        "SELECT sum(attempt_count) AS tried, sum(next_attempt_at <= ?) AS due FROM push_deliveries",
+      )
+      .get(chat.clock.now());
+  expect(rows("push_deliveries")).toBe(5);
+  expect(waiting()).toEqual({ tried: 1, due: 0 });
+});
+
+test("[SSRF] what the operator allows for webhooks is not for whoever may chat", async () => {
+  const lax = await chatRest({ WEBHOOK_ALLOW_PRIVATE: true });
+  try {
+    const token = await lax.token("mallory");
+    const { keys } = newBrowser();
+    for (const host of [
+      "10.0.0.1",
+      "192.168.1.1",
+      "169.254.169.254",
+      "[fd00::1]",
+      "0x0a000001",
+      "db.internal",
+      "router",
+    ]) {
+      const body = { endpoint: `http://${host}/x`, keys };
+      const plain = await lax.ask(token, "POST", "/v1/chat/push/subscriptions", body);
+      const tls = await lax.ask(token, "POST", "/v1/chat/push/subscriptions", {
+        ...body,
+        endpoint: `https://${host}/x`,
+      });
+      expect([host, outcome(plain), outcome(tls)]).toEqual([
+        host,
+        "400 SVC_VALIDATION_FAILED",
+        "400 SVC_VALIDATION_FAILED",
+      ]);
+    }
+  } finally {
+    await lax.close();
+  }
+});
