@@ -5,19 +5,19 @@ const FLOOD_FRAMES = 100;
 
 export type Verdict = { kind: "ok" } | { kind: "over"; retryAfterSeconds: number } | { kind: "flood" };
 
-/** Frames of one socket in a fixed window that starts with its first frame. */
-export function createFrameBudget(now: Now, limit: number, windowSeconds: number): () => Verdict {
+/** Frames of one socket in a fixed window that starts with its first frame; a large one may count as several. */
+export function createFrameBudget(now: Now, limit: number, windowSeconds: number): (cost?: number) => Verdict {
   const windowMs = windowSeconds * 1000;
   let count = 0;
   let endsAt = 0;
-  return () => {
+  return (cost = 1) => {
     const at = now();
     // Further ahead than a whole window: the clock was set back.
     if (at >= endsAt || endsAt > at + windowMs) {
       count = 0;
       endsAt = at + windowMs;
     }
-    count += 1;
+    count += cost;
     if (count <= limit) return { kind: "ok" };
     if (count >= limit + FLOOD_FRAMES) return { kind: "flood" };
     return { kind: "over", retryAfterSeconds: Math.max(1, Math.ceil((endsAt - at) / 1000)) };

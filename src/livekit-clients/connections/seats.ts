@@ -12,6 +12,9 @@ export type Seat = {
   isReused: boolean;
 };
 
+/** No description that is accepted has more sections. */
+const MAX_SEATS = 2_048;
+
 export type WantedTrack = { trackId: string; kind: TrackKind };
 export type Missing = Record<TrackKind, number>;
 
@@ -31,7 +34,7 @@ export class Seats {
   }
 
   add(mid: string, kind: TrackKind): void {
-    if (!this.#seats.has(mid))
+    if (!this.#seats.has(mid) && this.#seats.size < MAX_SEATS)
       this.#seats.set(mid, { mid, kind, trackId: null, clean: true, used: false, isReused: false });
   }
 

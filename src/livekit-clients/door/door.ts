@@ -69,11 +69,11 @@ export function createDoor(runtime: Runtime, deps: DoorDeps) {
   const { membership, join } = translation;
   const readToken = createTokenReader(apiKeys, now);
   const refreshing = createTokenRefresh(runtime, { apiKeys, rtcTokens, writeToken });
-  /** Everything that can be told without writing anything down. */
-  async function admit(arrival: Arrival, visit: Visit): Promise<Admitted> {
+  /** Everything that can be told without writing anything down; of a stranger nothing but the token is looked at. */
+  async function admit(given: string | null, visit: Visit, readArrival: () => Arrival): Promise<Admitted> {
     const openedAt = now();
-    if (arrival.token === null) throw new TokenRefused(NO_TOKEN);
-    const token = await readToken(arrival.token);
+    if (given === null) throw new TokenRefused(NO_TOKEN);
+    const token = await readToken(given);
     if (!originAllowed(visit.origin, originPolicy(token.key.projectId))) {
       throw new Refused(403, originRefused(visit.origin).message);
     }
@@ -84,7 +84,7 @@ export function createDoor(runtime: Runtime, deps: DoorDeps) {
     if (known && rtcTokens.isKnown(known, room.id, token.identity) && rtcTokens.isRevoked(known)) {
       throw new TokenRefused("the token was revoked, or its holder was removed from the room");
     }
-    return { arrival, visit, token, openedAt };
+    return { arrival: readArrival(), visit, token, openedAt };
   }
 
   /** On record under a name of its own in each room; one that we made in place of another goes on under that one's. */

@@ -11,13 +11,13 @@ import {
 import { SDP_MAX_BYTES } from "../../protocol/signaling.ts";
 import { Refused } from "../refused.ts";
 import { sessionIdOf } from "../sids.ts";
+import { MAX_TRACKS } from "../visitor/publishing.ts";
 
 /** How a client sends and receives: on one peer connection that it offers, or on two of which we offer the second. */
 export type Connections = "one" | "two";
 
 export type Arrival = {
   connections: Connections;
-  token: string | null;
   client: ClientInfo;
   autoSubscribe: boolean;
   /** The session it wants to go on with. */
@@ -27,28 +27,43 @@ export type Arrival = {
   tracks: AddTrackRequest[];
 };
 
+/** A description as large as it may be, and a little around it. */
+const MAX_JOIN_BYTES = SDP_MAX_BYTES + 16_384;
+const MAX_WORD = 128;
+const MAX_CAPABILITIES = 32;
+
 const BEARER = /^Bearer ([\x21-\x7e]+)$/i;
 
 export const readBearer = (request: Request): string | null =>
   BEARER.exec(request.headers.get("authorization") ?? "")?.[1] ?? null;
 
-/** Everything that the address of a socket says. Throws `Refused` for what cannot be read. */
+export const readToken = (request: Request): string | null =>
+  new URL(request.url).searchParams.get("access_token") ?? readBearer(request);
+
+/** Everything else that the address of a socket says. Throws `Refused` for what cannot be read. */
 export function readArrival(request: Request, connections: Connections): Arrival {
   const { searchParams: query } = new URL(request.url);
-  const token = query.get("access_token") ?? readBearer(request);
   const packed = query.get("join_request");
-  if (packed === null) return { ...plainArrival(query), connections, token };
+  if (packed === null) return { ...plainArrival(query), connections };
   const joining = unpack(packed);
   return {
     connections,
-    token,
-    client: joining.clientInfo ?? new ClientInfo(),
+    client: bounded(joining.clientInfo ?? new ClientInfo()),
     autoSubscribe: joining.connectionSettings?.autoSubscribe ?? true,
     resumes: joining.reconnect ? sessionIdOf(joining.participantSid) : null,
     isReconnect: joining.reconnect,
     offer: joining.publisherOffer ?? null,
-    tracks: joining.addTrackRequests,
+    tracks: joining.addTrackRequests.slice(0, MAX_TRACKS),
   };
+}
+
+/** Kept for as long as the client stays, and its capabilities are told to everybody in the room. */
+function bounded({ sdk, version, protocol, os, browser, clientProtocol, capabilities }: ClientInfo): ClientInfo {
+  const [knownVersion, knownOs, knownBrowser] = [version, os, browser].map((text) => text.slice(0, MAX_WORD));
+  return new ClientInfo({
+    ...{ sdk, protocol, clientProtocol, version: knownVersion, os: knownOs, browser: knownBrowser },
+    capabilities: [...new Set(capabilities)].slice(0, MAX_CAPABILITIES),
+  });
 }
 
 function unpack(packed: string): JoinRequest {
@@ -56,7 +71,7 @@ function unpack(packed: string): JoinRequest {
     const wrapped = WrappedJoinRequest.fromBinary(Buffer.from(packed, "base64url"));
     const bytes =
       wrapped.compression === WrappedJoinRequest_Compression.GZIP
-        ? gunzipSync(wrapped.joinRequest, { maxOutputLength: 2 * SDP_MAX_BYTES })
+        ? gunzipSync(wrapped.joinRequest, { maxOutputLength: MAX_JOIN_BYTES })
         : wrapped.joinRequest;
     return JoinRequest.fromBinary(bytes);
   } catch {
@@ -79,7 +94,7 @@ const SDKS: Record<string, ClientInfo_SDK> = {
   node: ClientInfo_SDK.NODE,
 };
 
-function plainArrival(query: URLSearchParams): Omit<Arrival, "connections" | "token"> {
+function plainArrival(query: URLSearchParams): Omit<Arrival, "connections"> {
   const isReconnect = query.get("reconnect") === "1";
   return {
     client: new ClientInfo({

@@ -3,7 +3,7 @@ import type { Http } from "../../kernel/http/http.ts";
 import type { Log } from "../../kernel/log.ts";
 import type { SocketServer } from "../../kernel/socket/sockets.ts";
 import { asRefused, type Door, type Visit } from "./door.ts";
-import { type Connections, readArrival } from "./join-request.ts";
+import { type Connections, readArrival, readToken } from "./join-request.ts";
 
 export type RtcDeps = {
   door: Door;
@@ -48,7 +48,7 @@ export const livekitRtcRoutes = ({ infoOf, sockets }: Http, { door, log, mayTry 
           try {
             const visit = visitOf(request);
             mayTry("connect", visit.ipAddress);
-            const admitted = await door.admit(readArrival(request, connections), visit);
+            const admitted = await door.admit(readToken(request), visit, () => readArrival(request, connections));
             const accepted = sockets.accept(server as SocketServer | null, request, {}, (socket) =>
               door.connect(socket, admitted),
             );
@@ -68,7 +68,7 @@ export const livekitRtcRoutes = ({ infoOf, sockets }: Http, { door, log, mayTry 
           try {
             const visit = visitOf(request);
             mayTry("validate", visit.ipAddress);
-            await door.admit(readArrival(request, connections), visit);
+            await door.admit(readToken(request), visit, () => readArrival(request, connections));
             set.headers["content-type"] = "text/plain; charset=utf-8";
             return "success";
           } catch (error) {

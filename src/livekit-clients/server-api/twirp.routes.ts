@@ -29,7 +29,8 @@ export const twirpRoutes = ({ infoOf }: Http, { readToken, services, log }: Twir
         const bearer = readBearer(request);
         if (bearer === null) throw new TokenRefused("no token was given");
         const token = await readToken(bearer);
-        const methods = services[params.service];
+        requireSomeGrant(token);
+        const methods = Object.hasOwn(services, params.service) ? services[params.service] : undefined;
         const method = methods && Object.hasOwn(methods, params.method) ? methods[params.method] : undefined;
         if (!method) throw new TwirpError("unimplemented", `${params.service}/${params.method} is not served here`);
         const answer = await method(token, await readBody(request), form);
@@ -48,6 +49,12 @@ export const twirpRoutes = ({ infoOf }: Http, { readToken, services, log }: Twir
     },
     { detail: { hide: true } },
   );
+
+/** Whoever may only join a room has nothing to ask here, and costs no body: those are many, and nobody counts them. */
+function requireSomeGrant({ grant: { roomAdmin, roomList, roomCreate } }: LivekitToken): void {
+  if ([roomAdmin, roomList, roomCreate].includes(true)) return;
+  throw new TwirpError("permission_denied", "the token has no roomAdmin, roomList or roomCreate grant");
+}
 
 async function readBody(request: Request): Promise<Uint8Array> {
   const parts: Uint8Array[] = [];

@@ -16,6 +16,9 @@ import type { Selection } from "./selection.ts";
 import type { Request } from "./signal-request.ts";
 import type { Telling } from "./telling.ts";
 
+/** Tracks that one request may name: more than a room has. */
+const MAX_NAMED = 2_048;
+
 type AnsweringDeps = {
   session: RtcSession;
   requests: Translation["requests"];
@@ -94,11 +97,11 @@ export function createAnswering(deps: AnsweringDeps): (request: Request) => Prom
       case "subscription": {
         const { trackSids, participantTracks, subscribe } = request.value;
         const sids = [...trackSids, ...participantTracks.flatMap((of) => of.trackSids)];
-        selection.subscribe(sids.map(trackIdOf), subscribe);
+        selection.subscribe(sids.slice(0, MAX_NAMED).map(trackIdOf), subscribe);
         return negotiator.changed();
       }
       case "trackSetting": {
-        const trackIds = request.value.trackSids.map(trackIdOf);
+        const trackIds = request.value.trackSids.slice(0, MAX_NAMED).map(trackIdOf);
         selection.view(trackIds, request.value);
         return view(trackIds);
       }

@@ -7,8 +7,10 @@ import type { Section } from "../connections/session-text.ts";
 import { groupOf, kindOf, sourceOf } from "../records.ts";
 import { newTrackId, trackSid } from "../sids.ts";
 
-const MAX_TRACKS = 64;
+export const MAX_TRACKS = 64;
 const MAX_NAME = 128;
+/** Of lists that are told to everybody in the room as they came. */
+const MAX_LISTED = 16;
 
 export type PublishedTrack = {
   readonly trackId: string;
@@ -75,7 +77,9 @@ const CODECS: Record<string, string> = { vp8: "video/VP8", h264: "video/H264" };
 
 /** Codecs that we forward in layers; a client that asks for another is told VP8, and takes it. */
 function infoOf(request: AddTrackRequest, trackId: string, stream: string): TrackInfo {
-  const { type, name, muted, width, height, disableDtx, source, layers, stereo, disableRed, encryption } = request;
+  const { type, muted, width, height, disableDtx, source, stereo, disableRed, encryption } = request;
+  const name = request.name.slice(0, MAX_NAME);
+  const layers = request.layers.slice(0, MAX_LISTED);
   const isVideo = type === TrackType.VIDEO;
   const [asked] = request.simulcastCodecs;
   const mimeType = isVideo ? (CODECS[asked?.codec.toLowerCase() ?? ""] ?? "video/VP8") : "audio/opus";
@@ -98,9 +102,15 @@ function infoOf(request: AddTrackRequest, trackId: string, stream: string): Trac
     sid: trackSid(trackId),
     simulcast: layers.length > 1,
     codecs: isVideo
-      ? [new SimulcastCodecInfo({ mimeType, cid: request.cid, layers: asked?.layers.length ? asked.layers : layers })]
+      ? [
+          new SimulcastCodecInfo({
+            mimeType,
+            cid: request.cid,
+            layers: asked?.layers.length ? asked.layers.slice(0, MAX_LISTED) : layers,
+          }),
+        ]
       : [],
-    audioFeatures: request.audioFeatures,
-    packetTrailerFeatures: request.packetTrailerFeatures,
+    audioFeatures: request.audioFeatures.slice(0, MAX_LISTED),
+    packetTrailerFeatures: request.packetTrailerFeatures.slice(0, MAX_LISTED),
   });
 }

@@ -25,6 +25,8 @@ import { Telling } from "./telling.ts";
 export const MAX_FRAME_BYTES = SDP_MAX_BYTES + 16_384;
 /** These clients tell of each change by itself where ours tell of many at once. */
 const FRAMES_PER_OURS = 5;
+/** A frame counts as many as it takes of ours: reading one of 140 KB of nothing but empty parts takes 50 ms. */
+const BYTES_PER_FRAME = 16_384;
 
 type VisitorDeps = {
   runtime: Runtime;
@@ -51,6 +53,7 @@ export class Visitor {
   readonly #negotiator: Negotiator;
   readonly #answer: (request: Request) => Promise<void>;
   readonly #spend: ReturnType<typeof createFrameBudget>;
+  readonly #spendOnLife: ReturnType<typeof createFrameBudget>;
   #link: { network: TopicSocket; socket: Socket } | null = null;
   #tail: Promise<void> = Promise.resolve();
 
@@ -79,6 +82,7 @@ export class Visitor {
     });
     const { SIGNALING_MAX_MESSAGES_PER_WINDOW: frames, RATE_LIMIT_WINDOW_SECONDS: seconds } = runtime.config;
     this.#spend = createFrameBudget(runtime.now, frames * FRAMES_PER_OURS, seconds);
+    this.#spendOnLife = createFrameBudget(runtime.now, frames * FRAMES_PER_OURS, seconds);
   }
 
   /** From here on this socket is the client's; the first frame is sent before the room can say anything. */
@@ -115,12 +119,14 @@ export class Visitor {
       this.#end(CLOSE_CODES.malformed, "malformed");
       return;
     }
-    // Past the queue and the budget: they ask whether the server lives, or say what it does not need.
+    const cost = Math.max(1, Math.ceil((binary?.length ?? text?.length ?? 0) / BYTES_PER_FRAME));
+    // Past the queue, and with a budget of their own: they ask whether the server lives, or say what it does not need.
     if (request.case === "pingReq" || request.case === "ping" || request.case === "trickle") {
-      this.#pong(request);
+      if (this.#spendOnLife(cost).kind === "flood") this.#end(CLOSE_CODES.tooManyAttempts, "too many frames");
+      else this.#pong(request);
       return;
     }
-    const verdict = this.#spend();
+    const verdict = this.#spend(cost);
     if (verdict.kind === "flood") {
       this.#end(CLOSE_CODES.tooManyAttempts, "too many frames");
       return;
