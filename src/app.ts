@@ -6,6 +6,7 @@ import { auditRoutes } from "./audit/routes.ts";
 import { callsRoutes } from "./calls/routes.ts";
 import { chatApiRoutes } from "./chat/routes.ts";
 import type { Cluster } from "./cluster/cluster.ts";
+import { carriedClient } from "./cluster/edge/carried-client.ts";
 import { clusterRoutes } from "./cluster/routes.ts";
 import { fleetRoutes } from "./fleet/routes.ts";
 import { assetFolder } from "./kernel/assets.ts";
@@ -61,6 +62,7 @@ export function createApp(deps: AppDeps) {
   const { config, ids, log, metrics, now, timers } = runtime;
   const { sessions, projects, members, apiKeys } = services;
 
+  const throughEdge = cluster && ((request: Request) => carriedClient(request, cluster.credential));
   const envelope = createEnvelope({
     now,
     log,
@@ -68,8 +70,8 @@ export function createApp(deps: AppDeps) {
     tracing: runtime.tracing,
     newRequestId: () => ids.publicId("request"),
     httpServer: () => app.server,
-    clientIp: createClientIp(config.TRUSTED_PROXIES, clients),
-    publicUrl: createPublicUrl(config.PUBLIC_URL, config.TRUSTED_PROXIES, clients),
+    clientIp: createClientIp(config.TRUSTED_PROXIES, clients, throughEdge),
+    publicUrl: createPublicUrl(config.PUBLIC_URL, config.TRUSTED_PROXIES, clients, throughEdge),
     isOwnOrigin: (origin, request) => sameOrigin(origin, request, config.PUBLIC_URL),
     isOwnHost: (request) => isOwnHost(request, config.PUBLIC_URL),
     methodsOf: createMethodsOf(() => app.routes),
@@ -114,7 +116,7 @@ export function createApp(deps: AppDeps) {
     .use(
       healthRoutes({ readiness, metrics, metricsToken: config.METRICS_TOKEN, infoOf, cluster: cluster?.state ?? null }),
     )
-    .use(clusterRoutes(cluster, runtime, services))
+    .use(clusterRoutes(cluster, runtime, services, async (request): Promise<Response> => app.handle(request)))
     .use(
       arrivalRoutes({
         secret: doctorSecret,

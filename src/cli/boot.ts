@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { ClusterRefused } from "../cluster/cluster.ts";
+import { type RunningEdge, startEdge } from "../cluster/edge/edge.ts";
 import { type RunningMember, startMember } from "../cluster/member.ts";
 import type { Config } from "../kernel/config/index.ts";
 import { ExchangeBroken } from "../kernel/data-exchange.ts";
@@ -37,6 +38,15 @@ export async function bootMember(config: Config, options: RuntimeOptions = {}): 
     const member = await startMember(config, { ...options, operate: answerMember }, start);
     await member.settled;
     return member;
+  } catch (error) {
+    throw explained(error, config);
+  }
+}
+
+/** Starts a server that holds nothing and carries everything to the leader. */
+export async function bootEdge(config: Config): Promise<RunningEdge> {
+  try {
+    return await startEdge(config);
   } catch (error) {
     throw explained(error, config);
   }

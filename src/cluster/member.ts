@@ -130,7 +130,7 @@ export async function startMember(config: Config, options: MemberOptions, start:
   }
 
   async function fetchSnapshot(leader: string | null): Promise<void> {
-    const members = (await commitLog.members()).filter((member) => member.url !== url);
+    const members = (await commitLog.members()).filter((member) => member.url !== url && member.role !== "edge");
     const byPosition = members.sort((a, b) => b.position - a.position).map((member) => member.url);
     const sources = [...new Set([...(leader === null || leader === url ? [] : [leader]), ...byPosition])];
     for (const source of sources) {

@@ -3,13 +3,20 @@ import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Services } from "../services.ts";
 import type { Cluster } from "./cluster.ts";
+import { EDGE_PATH } from "./edge/carried-client.ts";
+import { CarriedSockets } from "./edge/carried-sockets.ts";
 import { ABSTAIN_PATH, type AbstainAnswer } from "./peers.ts";
 import { isMember, SNAPSHOT_PATH } from "./snapshot.ts";
 
 export const OPERATIONS_PATH = "/v1/cluster/operations";
 
 /** What other members ask of the one that leads; for everybody else, and without a commit log, there is nothing here. */
-export function clusterRoutes(cluster: Cluster | null, runtime: Runtime, services: Services) {
+export function clusterRoutes(
+  cluster: Cluster | null,
+  runtime: Runtime,
+  services: Services,
+  handle: (request: Request) => Promise<Response>,
+) {
   const routes = new Elysia({ name: "cluster", detail: { hide: true } });
   if (cluster === null) return routes;
   const { fence } = cluster;
@@ -25,6 +32,12 @@ export function clusterRoutes(cluster: Cluster | null, runtime: Runtime, service
       // The thread may have stood still after the question was let in.
       .onAfterHandle({ as: "global" }, ({ request: { method } }) => {
         if (method === "GET" && fence.isStale()) throw standby();
+      })
+      .get(EDGE_PATH, ({ request, server }) => {
+        requireMember(request);
+        const { accept, carry } = runtime.sockets;
+        const accepted = accept(server, request, {}, (socket) => new CarriedSockets(socket, { handle, carry }));
+        if (!accepted) throw new ApiError("SVC_VALIDATION_FAILED", "Connect to this address with a WebSocket.");
       })
       .post(ABSTAIN_PATH, ({ request }) => {
         requireMember(request);

@@ -7,6 +7,10 @@ export async function showCluster(log: CommitLog): Promise<{ term: number; membe
   const known = await log.known();
   if (known === null) return { term: 0, members: [] };
   const { head, term } = known;
-  const members = (await log.members()).map((member) => ({ ...member, lag: Math.max(0, head - member.position) }));
+  const members = (await log.members()).map((member) => ({
+    ...member,
+    // An edge holds nothing that could be behind.
+    lag: member.role === "edge" ? 0 : Math.max(0, head - member.position),
+  }));
   return { term, members };
 }

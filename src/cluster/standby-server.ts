@@ -47,7 +47,7 @@ export function serveStandby(deps: StandbyDeps): Server<undefined> {
 }
 
 /** The token, or without one this machine: what a proxy carries comes from elsewhere. */
-function mayReadMetrics(request: Request, ip: string, token: string | undefined): boolean {
+export function mayReadMetrics(request: Request, ip: string, token: string | undefined): boolean {
   if (token === undefined) return LOOPBACK.has(ip) && !request.headers.has("x-forwarded-for");
   return isMember(request, token);
 }
@@ -57,7 +57,7 @@ function readiness(state: ClusterState, problem: string | null): Response {
   return Response.json({ status: "standby", reasons: { cluster }, ...state }, { status: 503 });
 }
 
-function standby(path: string): Response {
+export function standby(path: string): Response {
   const { code, legacyCode, message, status } = new ApiError("SVC_STANDBY");
   const requestId = `req_${crypto.randomUUID().replaceAll("-", "")}`;
   return Response.json(

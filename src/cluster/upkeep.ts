@@ -36,7 +36,9 @@ export function trimLog(deps: Pick<UpkeepDeps, "commitLog" | "state" | "log" | "
 }
 
 export async function forgettable(commitLog: Pick<CommitLog, "members">, head: number): Promise<number> {
-  const present = (await commitLog.members()).filter(({ silentMs }) => silentMs < WAIT_FOR_MEMBER_MS);
+  const present = (await commitLog.members()).filter(
+    ({ role, silentMs }) => role !== "edge" && silentMs < WAIT_FOR_MEMBER_MS,
+  );
   const slowest = Math.min(head, ...present.map(({ position }) => position));
   return Math.max(0, head - MOST_RECORDS, Math.min(slowest, head - KEEP_RECORDS));
 }

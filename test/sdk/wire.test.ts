@@ -141,3 +141,61 @@ test("[6] a greeting that comes together with the socket is not missed", async (
   jest.advanceTimersByTime(1);
   expect((await (await wire).expect("connected")).userId).toBe("anna");
 });
+
+test("a second greeting on an open socket is another server: what was asked is asked again, and said again who we are", async () => {
+  const said: string[] = [];
+  let socket: Staying | null = null;
+  class Staying extends EventTarget {
+    readonly OPEN = 1;
+    static readonly OPEN = 1;
+    readyState = 1;
+    constructor(
+      _url: string,
+      readonly protocols: string[],
+    ) {
+      super();
+      socket = this;
+      setTimeout(() => {
+        this.dispatchEvent(new Event("open"));
+        this.say({ type: "connected", userId: "one" });
+      }, 1);
+    }
+    send(text: string): void {
+      said.push(JSON.parse(text).type);
+    }
+    say(frame: object): void {
+      this.dispatchEvent(new MessageEvent("message", { data: JSON.stringify(frame) }));
+    }
+    close(): void {}
+  }
+  const greeted: string[] = [];
+  const states: string[] = [];
+  const link = new Link<ChatDialect>("ws://stoa.test", "token", undefined, {
+    WebSocket: Staying as unknown as typeof WebSocket,
+    greeting: "connected",
+    establish: async (wire) => void greeted.push((await wire.expect("connected")).userId),
+    onConnected: () => {},
+    onFrame: () => {},
+    onWaiting: () => {},
+    onState: (state) => states.push(state),
+    judge: () => ({ kind: "again", afterMs: 0 }),
+  });
+  const starting = link.start();
+  await pass(1);
+  await starting;
+  const open = socket as unknown as Staying;
+  expect(open.protocols).toEqual(["token.token", "stoa.again"]);
+  const asked = link.call("message.delete", { messageId: "m" });
+  await pass(0.1);
+  for (const userId of ["two", "three"]) {
+    open.say({ type: "connected", userId });
+    await pass(0.1);
+  }
+  open.say({ type: "ack", id: "3" });
+  await asked;
+  expect(greeted).toEqual(["one", "two", "three"]);
+  expect(said.filter((type) => type === "message.delete")).toHaveLength(3);
+  expect(states).toEqual(["CONNECTED", "RECONNECTING", "CONNECTED", "RECONNECTING", "CONNECTED"]);
+  expect(open).toBe(socket as unknown as Staying);
+  link.end("DISCONNECTED", null);
+});

@@ -28,7 +28,7 @@ export type GroupMember = {
 /** What `/readyz` of a member says; null when nobody answers. */
 export type Readyz = {
   status: string;
-  role: "leader" | "standby";
+  role: "leader" | "standby" | "edge";
   leader: string | null;
   position: number;
   lag: number;
@@ -43,6 +43,10 @@ export async function readyz(url: string): Promise<Readyz | null> {
   }
 }
 
+function isReadyLeader(state: Readyz | null): boolean {
+  return state?.status === "ready" && state.role === "leader";
+}
+
 /** Several servers on one commit log, and in front of them what stands for a load balancer. */
 export class Group {
   readonly members: GroupMember[] = [];
@@ -50,6 +54,7 @@ export class Group {
   readonly balancer = new Balancer(() => this.members.map(({ url }) => url));
   readonly #closing: (() => void)[] = [];
   key = "";
+  through: string | null = null;
 
   constructor(
     readonly logUrl: string,
@@ -114,14 +119,19 @@ export class Group {
   async leader(except?: GroupMember): Promise<GroupMember> {
     for (;;) {
       for (const member of this.members) {
-        if (member !== except && (await readyz(member.url))?.status === "ready") return member;
+        if (member !== except && isReadyLeader(await readyz(member.url))) return member;
       }
       await Bun.sleep(50);
     }
   }
 
+  /** Where clients go: to what stands for a load balancer, unless a test says otherwise. */
+  get front(): string {
+    return this.through ?? this.balancer.url;
+  }
+
   async call(method: string, path: string, body?: unknown) {
-    const response = await fetch(`${this.balancer.url}${path}`, {
+    const response = await fetch(`${this.front}${path}`, {
       method,
       headers: {
         authorization: `Bearer ${this.key}`,
@@ -172,9 +182,7 @@ export class Balancer {
     this.#timer = setInterval(async () => {
       if (looking) return;
       looking = true;
-      const answers = await Promise.all(
-        urls().map(async (url) => ({ url, ready: (await readyz(url))?.status === "ready" })),
-      );
+      const answers = await Promise.all(urls().map(async (url) => ({ url, ready: isReadyLeader(await readyz(url)) })));
       looking = false;
       this.#pointTo(answers.find(({ ready }) => ready)?.url ?? null);
     }, 100);

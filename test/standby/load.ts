@@ -33,7 +33,7 @@ export class Load {
     );
     for (const [n, userId] of users.entries()) {
       const { body } = await untilDone(() => group.call("POST", "/v1/chat/tokens", { userId, ttlSeconds: 21_600 }));
-      const chat = await connectChat(`${group.balancer.url.replace("http", "ws")}/v1/chat/ws`, body.token);
+      const chat = await connectChat(`${group.front.replace("http", "ws")}/v1/chat/ws`, body.token);
       load.#chats.push(chat);
       const conversation = await chat.join(ROOM, { history: 0 });
       if (n < senders) {

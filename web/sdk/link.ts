@@ -24,6 +24,8 @@ export type LinkHooks<D extends Dialect> = {
   judge: (closed: Closed) => Verdict;
   /** Of the page or runtime unless given. */
   WebSocket?: typeof WebSocket;
+  /** The frame with which a server greets, where there is one: coming again it means that `establish` is to be, too. */
+  greeting?: D["push"]["type"];
 };
 
 /** Reasons that coming back cannot cure. */
@@ -43,6 +45,8 @@ export class Link<D extends Dialect> {
   #state: ConnectionState = "CONNECTING";
   #connected = deferred<void>();
   #stopListening = () => {};
+  /** Counts greetings that came again. */
+  #turn = 0;
 
   constructor(
     readonly endpoint: string,
@@ -136,6 +140,10 @@ export class Link<D extends Dialect> {
       signal: this.#stop.signal,
       WebSocket: this.#hooks.WebSocket,
       onFrame: this.#hooks.onFrame,
+      greeting: this.#hooks.greeting,
+      onAgain: () => {
+        if (established) void this.#again(wire);
+      },
       onClose: (closed) => {
         if (established) void this.#lost(closed);
       },
@@ -148,11 +156,31 @@ export class Link<D extends Dialect> {
     }
     if (this.#stop.signal.aborted) throw new StoaError("CLOSED", "closed", "The connection was closed.");
     established = true;
-    this.#wire = wire;
     this.#backoff.reset();
+    this.#ready(wire);
+  }
+
+  #ready(wire: Wire<D>): void {
+    this.#wire = wire;
     this.#enter("CONNECTED", null);
     this.#connected.resolve();
     this.#hooks.onConnected();
+  }
+
+  /** The socket stayed and the server behind it did not. */
+  async #again(wire: Wire<D>): Promise<void> {
+    const turn = ++this.#turn;
+    if (this.#wire !== null) this.#await();
+    this.#wire = null;
+    this.#enter("RECONNECTING", null);
+    try {
+      await this.#hooks.establish(wire);
+    } catch {
+      // Unless the next greeting is the reason: a socket of its own is the surer way.
+      if (turn === this.#turn) wire.close();
+      return;
+    }
+    if (turn === this.#turn && !this.#stop.signal.aborted) this.#ready(wire);
   }
 
   async #lost(closed: Closed): Promise<void> {

@@ -1,3 +1,4 @@
+import { AGAIN_PROTOCOL } from "../../src/protocol/again.ts";
 import type { Ack, Dialect, Fields, PushNamed, RequestType } from "./dialect.ts";
 import { closeError, type ServerError, StoaError, serverError } from "./errors.ts";
 import { unreachable } from "./unreachable.ts";
@@ -10,6 +11,10 @@ export type WireOptions<D extends Dialect> = {
   /** Every frame that is not the answer to a request. */
   onFrame: (frame: D["push"]) => void;
   onClose: (closed: Closed) => void;
+  /** The frame with which a server greets. On a socket that stays while the servers change it comes again. */
+  greeting?: D["push"]["type"];
+  /** Another server answers from now on; it greets next. */
+  onAgain?: () => void;
   signal: AbortSignal;
   /** Of the page or runtime unless given. */
   WebSocket?: typeof WebSocket;
@@ -41,6 +46,7 @@ export class Wire<D extends Dialect> {
   #first: { type: string } | null = null;
   #nextId = 1;
   #closed = false;
+  #greeted = false;
   /** When the oldest ping without a sign of life since was sent. */
   #askedAt: number | null = null;
   #said: ServerError | undefined;
@@ -77,7 +83,8 @@ export class Wire<D extends Dialect> {
     this.#options = options;
     try {
       // As a subprotocol, not in the address: addresses end up in the logs of proxies.
-      this.#socket = new (options.WebSocket ?? WebSocket)(options.url, [`token.${options.token}`]);
+      const again = options.greeting === undefined ? [] : [AGAIN_PROTOCOL];
+      this.#socket = new (options.WebSocket ?? WebSocket)(options.url, [`token.${options.token}`, ...again]);
     } catch (cause) {
       throw new StoaError("INVALID_ENDPOINT", "invalid", "The endpoint or the token is not one.", { cause });
     }
@@ -134,6 +141,10 @@ export class Wire<D extends Dialect> {
     this.#askedAt = null;
     const frame = JSON.parse(text) as { type: string; id?: string };
     this.#first ??= frame;
+    if (frame.type === this.#options.greeting) {
+      if (this.#greeted) this.#startAgain();
+      this.#greeted = true;
+    }
     const key = frame.id ?? frame.type;
     const pending = this.#pending.get(key);
     if (pending) {
@@ -170,11 +181,22 @@ export class Wire<D extends Dialect> {
     clearTimeout(this.#probe);
     // What was said before a close with a code of its own explains it; a lost network has nothing to do with it.
     const error = closeError(code, code > DEAD ? this.#said : undefined);
+    this.#failPending(error);
+    this.#options.onClose({ code, error });
+  }
+
+  /** The server that was asked is gone, and answers nothing any more. */
+  #startAgain(): void {
+    this.#first = null;
+    this.#failPending(null);
+    this.#options.onAgain?.();
+  }
+
+  #failPending(error: StoaError | null): void {
     for (const { reject, timer } of this.#pending.values()) {
       clearTimeout(timer);
       reject(error ?? new StoaError("CLOSED", "closed", "The connection was lost before the answer came."));
     }
     this.#pending.clear();
-    this.#options.onClose({ code, error });
   }
 }

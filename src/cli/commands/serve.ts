@@ -17,8 +17,13 @@ export function serveCommand(argv: readonly string[]): Command {
     .option("--rotate-secret", "accept another STOA_SECRET: keys and sessions made with the old one stop working")
     .action(async (options) => {
       const { config } = configFrom(options);
-      const { boot, bootMember } = await import("../boot.ts");
+      const { boot, bootEdge, bootMember } = await import("../boot.ts");
       await runUntilSignal(async () => {
+        if (config.ROLE === "edge") {
+          const edge = await bootEdge(config);
+          console.log([`Stoa ${VERSION}   an edge, without data`, `  Listening  ${edge.url}`].join("\n"));
+          return edge;
+        }
         if (config.COMMIT_LOG_URL !== undefined) {
           const member = await bootMember(config, { rotateSecret: options.rotateSecret });
           console.log(memberGreeting(member, config).join("\n"));

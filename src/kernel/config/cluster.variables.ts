@@ -1,10 +1,15 @@
 import { origin, postgresUrl } from "./checks.ts";
-import { optional, secret } from "./variable.ts";
+import { choice, optional, secret } from "./variable.ts";
 
 export const clusterVariables = {
   COMMIT_LOG_URL: secret(
     postgresUrl,
     "Postgres that holds the commit log of several servers, of which one leads and the others stand by. Needs STOA_SECRET.",
+  ),
+  ROLE: choice(
+    "server",
+    ["server", "edge"],
+    "edge: holds no data, and carries requests and sockets to whichever server of the commit log leads.",
   ),
   CLUSTER_URL: optional(
     origin,

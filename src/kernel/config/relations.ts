@@ -17,6 +17,7 @@ export function relationProblems(config: Config): string[] {
   requires("TLS_KEY", ["TLS_CERT"]);
   requires("COMMIT_LOG_URL", ["STOA_SECRET"]);
   requires("CLUSTER_URL", ["COMMIT_LOG_URL"]);
+  if (config.ROLE === "edge" && !isSet("COMMIT_LOG_URL")) problems.push("ROLE is edge, but COMMIT_LOG_URL is not set.");
   requires("ADMIN_EMAIL", ["ADMIN_PASSWORD"]);
   requires("ADMIN_PASSWORD", ["ADMIN_EMAIL"]);
   requires("CHAT_FILTER_URL", ["CHAT_FILTER_SECRET"]);

@@ -153,10 +153,10 @@ export function postgresLog(url: string, options: PostgresLogOptions): CommitLog
     async known() {
       const [table] = await ask<{ there: string | null }>("SELECT to_regclass('stoa_log_info')::text AS there");
       if ((table?.there ?? null) === null) return null;
-      const [row] = await ask<{ head: string; term: string }>(
-        "SELECT term, greatest(forgotten, (SELECT coalesce(max(position), 0) FROM stoa_log)) AS head FROM stoa_log_info",
+      const [row] = await ask<{ head: string; term: string; leader: string | null }>(
+        "SELECT term, leader, greatest(forgotten, (SELECT coalesce(max(position), 0) FROM stoa_log)) AS head FROM stoa_log_info",
       );
-      return row === undefined ? null : { head: Number(row.head), term: Number(row.term) };
+      return row === undefined ? null : { ...row, head: Number(row.head), term: Number(row.term) };
     },
     async reset() {
       await ask("DROP TABLE IF EXISTS stoa_log, stoa_log_info, stoa_members");

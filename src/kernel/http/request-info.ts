@@ -77,6 +77,7 @@ export function createPublicUrl(
   publicUrl: string | undefined,
   trustedProxies: readonly string[],
   clients: ClientTable | null = null,
+  throughEdge: ThroughEdge = null,
 ): PublicUrl {
   if (publicUrl !== undefined) {
     const { origin } = new URL(publicUrl);
@@ -85,7 +86,7 @@ export function createPublicUrl(
   const isTrusted = createTrust(trustedProxies);
   return (request, server) => {
     const url = new URL(request.url);
-    const isProxied = isTrusted(socketAddress(request, server, clients));
+    const isProxied = isTrusted(socketAddress(request, server, clients, throughEdge));
     const forwarded = isProxied ? request.headers.get("x-forwarded-proto") : null;
     const own = isCarried(request, server, clients) ? "https:" : url.protocol;
     const protocol = forwarded === "https" || forwarded === "http" ? `${forwarded}:` : own;
@@ -111,13 +112,20 @@ export function createHostCheck(): (request: Request) => ApiError | null {
   };
 }
 
+/** The client of a request that another server carried here in its name; null for any other. */
+export type ThroughEdge = ((request: Request) => string | null) | null;
+
 export type ClientIp = (request: Request, server: Server<unknown> | null) => string;
 
 /** The socket's address; `x-forwarded-for` counts only when it comes from a trusted proxy, read from the right. */
-export function createClientIp(trustedProxies: readonly string[], clients: ClientTable | null = null): ClientIp {
+export function createClientIp(
+  trustedProxies: readonly string[],
+  clients: ClientTable | null = null,
+  throughEdge: ThroughEdge = null,
+): ClientIp {
   const isTrusted = createTrust(trustedProxies);
   return (request, server) => {
-    const socket = socketAddress(request, server, clients);
+    const socket = socketAddress(request, server, clients, throughEdge);
     if (!isTrusted(socket)) return socket;
     const hops = (request.headers.get("x-forwarded-for") ?? "").split(",").map((hop) => hop.trim());
     for (const hop of hops.reverse()) {
@@ -129,7 +137,14 @@ export function createClientIp(trustedProxies: readonly string[], clients: Clien
 }
 
 /** Who opened the connection; for one that the edge carries, the client on its other side. */
-export function socketAddress(request: Request, server: Server<unknown> | null, clients: ClientTable | null): string {
+export function socketAddress(
+  request: Request,
+  server: Server<unknown> | null,
+  clients: ClientTable | null,
+  throughEdge: ThroughEdge = null,
+): string {
+  const carried = throughEdge?.(request) ?? null;
+  if (carried !== null) return carried;
   const peer = server?.requestIP(request);
   if (!peer) return "127.0.0.1";
   const address = plainAddress(peer.address);

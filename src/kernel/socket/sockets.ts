@@ -73,6 +73,8 @@ const MOST_HELD = 256;
  */
 export function createSockets(fence: Fence | null = null) {
   const open = new Map<SocketServer, number>();
+  /** Requests that came in elsewhere, with where their sockets are. */
+  const carried = new WeakMap<Request, SocketServer>();
 
   function count(server: SocketServer, change: 1 | -1): void {
     const sockets = (open.get(server) ?? 0) + change;
@@ -86,11 +88,12 @@ export function createSockets(fence: Fence | null = null) {
      * anybody could look at its size. False when the request asks for no socket.
      */
     accept(
-      server: SocketServer | null,
+      listener: SocketServer | null,
       request: Request,
       headers: Record<string, string>,
       opened: (socket: TopicSocket) => SocketEvents,
     ): boolean {
+      const server = carried.get(request) ?? listener;
       if (!server) return false;
       let events: SocketEvents | null = null;
       let held: (string | Buffer)[] | null = null;
@@ -135,6 +138,11 @@ export function createSockets(fence: Fence | null = null) {
         },
       };
       return server.upgrade(request, { data, headers });
+    },
+
+    /** The socket that this request asks for is one of that server. */
+    carry(request: Request, server: SocketServer): void {
+      carried.set(request, server);
     },
 
     /** Sends to every socket that subscribed to the topic. */

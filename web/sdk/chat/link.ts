@@ -32,6 +32,7 @@ export function chatLink(
     onWaiting,
     onFrame,
     WebSocket,
+    greeting: "connected",
     establish: async (wire) => onHello(await wire.expect("connected"), wire),
     onConnected: () => {},
     judge({ code, error }) {

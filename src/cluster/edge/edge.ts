@@ -1,0 +1,110 @@
+import type { Config } from "../../kernel/config/index.ts";
+import { postgresLog } from "../../kernel/db/postgres-log.ts";
+import { createLog } from "../../kernel/log.ts";
+import { createMetrics } from "../../kernel/metrics.ts";
+import { createKeyring } from "../../kernel/secrets.ts";
+import { SOCKET_OPTIONS } from "../../kernel/socket/sockets.ts";
+import { every, systemTimers } from "../../kernel/timers.ts";
+import { VERSION } from "../../kernel/version.ts";
+import { ClusterRefused, clusterCredential } from "../cluster.ts";
+import { memberUrl } from "../member-url.ts";
+import { mayReadMetrics, standby } from "../standby-server.ts";
+import { type EdgeSocket, EdgeSockets } from "./edge-sockets.ts";
+import { forward, PATIENCE_MS } from "./forward.ts";
+import { LeaderLink } from "./leader-link.ts";
+
+export type RunningEdge = { url: string; stop(reason: string, graceMs?: number): Promise<void> };
+
+const REPORT_EVERY_MS = 1_000;
+
+/**
+ * A server without data: it takes requests and sockets, carries them to whoever leads, and fans out what the leader
+ * publishes once. Its clients keep their sockets when another server leads.
+ */
+export async function startEdge(config: Config): Promise<RunningEdge> {
+  const { COMMIT_LOG_URL: logUrl = "", STOA_SECRET: secret = "" } = config;
+  const log = createLog({ level: config.LOG_LEVEL, format: config.LOG_FORMAT });
+  const keyring = createKeyring(secret);
+  const credential = clusterCredential(keyring);
+  const commitLog = postgresLog(logUrl, { log, timers: systemTimers });
+  const info = await commitLog.info(keyring.fingerprint);
+  if (info.secretFingerprint !== keyring.fingerprint) {
+    await commitLog.close();
+    throw new ClusterRefused(
+      "The commit log was made with another STOA_SECRET. Every server of it needs the same one.",
+    );
+  }
+  const metrics = createMetrics();
+  metrics.gaugeOf("stoa_edge_sockets", "Sockets of clients at this edge", () => sockets.count);
+  metrics.gaugeOf("stoa_edge_connected", "1 while this edge is connected to the leader", () =>
+    link.leader === null ? 0 : 1,
+  );
+
+  const sockets: EdgeSockets = new EdgeSockets({
+    credential,
+    say: (frame) => link.say(frame),
+    server: () => server,
+  });
+  const link: LeaderLink = new LeaderLink({
+    credential,
+    log,
+    leader: async () => (await commitLog.known())?.leader ?? null,
+    onOpen: () => sockets.introduce(),
+    onFrame: (frame) => sockets.receive(frame),
+    onLost: () => sockets.orphan(),
+  });
+  const deps = { credential, reached: (withinMs: number) => link.reached(withinMs) };
+
+  const server = Bun.serve<EdgeSocket>({
+    hostname: config.HOST,
+    port: config.PORT,
+    reusePort: false,
+    development: false,
+    idleTimeout: 120,
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+    async fetch(request, server) {
+      const { pathname } = new URL(request.url);
+      const address = server.requestIP(request)?.address ?? "";
+      if (pathname === "/healthz") return Response.json({ status: "ok" });
+      if (pathname === "/readyz") return readiness(link.leader);
+      if (pathname === "/metrics") {
+        const may = mayReadMetrics(request, address, config.METRICS_TOKEN);
+        return may ? new Response(await metrics.registry.metrics()) : standby(pathname);
+      }
+      if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") {
+        return (await forward(request, address, deps)) ?? standby(pathname);
+      }
+      if ((await link.reached(PATIENCE_MS)) === null) return standby(pathname);
+      const answer = await sockets.ask(request, address);
+      return answer === null ? standby(pathname) : answer;
+    },
+    websocket: {
+      ...SOCKET_OPTIONS,
+      open: (ws) => sockets.opened(ws),
+      message: (ws, message) => sockets.message(ws, message),
+      pong: (ws) => sockets.pong(ws),
+      close: (ws, code) => sockets.closed(ws, code),
+    },
+  });
+  const url = memberUrl(config, server.port ?? config.PORT);
+  const report = () => commitLog.report({ url, role: "edge", position: info.head, version: VERSION }).catch(() => {});
+  await report();
+  const stopReporting = every({ timers: systemTimers, log }, REPORT_EVERY_MS, report);
+
+  return {
+    url,
+    async stop() {
+      stopReporting();
+      sockets.close();
+      await link.stop();
+      await server.stop(true);
+      await commitLog.leave(url).catch(() => {});
+      await commitLog.close();
+    },
+  };
+}
+
+function readiness(leader: string | null): Response {
+  if (leader !== null) return Response.json({ status: "ready", role: "edge", leader });
+  return Response.json({ status: "not ready", role: "edge", reasons: { cluster: "no server leads" } }, { status: 503 });
+}
