@@ -14,14 +14,22 @@ declare global {
   }
 }
 
-type JoinOptions = { publish?: boolean; room?: object; connect?: object };
+type JoinOptions = {
+  publish?: boolean;
+  room?: object;
+  connect?: object;
+  /** Everything is encrypted from end to end with it. */
+  key?: string;
+};
 
 /** Joins as a page of a user would: every remote picture is shown in an element. */
 export async function joinLivekit(page: Page, url: string, token: string, options: JoinOptions = {}): Promise<void> {
   await page.evaluate(
-    async ({ url, token, publish = true, room: roomOptions = {}, connect = {} }) => {
-      const { Room, RoomEvent } = window.LivekitClient;
-      const room = new Room(roomOptions);
+    async ({ url, token, publish = true, room: roomOptions = {}, connect = {}, key }) => {
+      const { Room, RoomEvent, ExternalE2EEKeyProvider } = window.LivekitClient;
+      const keyProvider = key === undefined ? null : new ExternalE2EEKeyProvider();
+      const worker = () => new Worker("/packages/livekit-client/dist/livekit-client.e2ee.worker.js");
+      const room = new Room({ ...roomOptions, ...(keyProvider && { encryption: { keyProvider, worker: worker() } }) });
       window.livekit = room;
       window.events = [];
       window.texts = [];
@@ -55,6 +63,10 @@ export async function joinLivekit(page: Page, url: string, token: string, option
         .on(RoomEvent.TrackUnsubscribed, (_: Anything, pub: Anything, p: Anything) =>
           document.getElementById(`${p.identity}-${pub.source}`)?.remove(),
         );
+      if (keyProvider) {
+        await keyProvider.setKey(key);
+        await room.setE2EEEnabled(true);
+      }
       await room.connect(url, token, connect);
       if (!publish) return;
       await room.localParticipant.setCameraEnabled(true);
@@ -88,6 +100,9 @@ export const hears = (page: Page, identity: string) =>
     identity,
     { timeout: WAIT_MS },
   );
+
+export const isGone = (page: Page, id: string) =>
+  page.waitForFunction((id) => document.getElementById(id) === null, id, { timeout: WAIT_MS });
 
 export const happened = (page: Page, event: string) =>
   page.waitForFunction((event) => window.events.includes(event), event, { timeout: WAIT_MS });

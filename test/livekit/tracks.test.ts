@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { happened, joinLivekit, sees } from "./livekit-page.ts";
+import { happened, isGone, joinLivekit, sees } from "./livekit-page.ts";
 import { type LivekitPackage, openStage, type Stage, WAIT_MS } from "./stage.ts";
 
 let stage: Stage;
@@ -8,9 +8,6 @@ beforeAll(async () => {
   stage = await openStage();
 }, 180_000);
 afterAll(() => stage.close());
-
-const isGone = (page: Page, id: string) =>
-  page.waitForFunction((id) => document.getElementById(id) === null, id, { timeout: WAIT_MS });
 
 const sectionsOf = (page: Page) =>
   page.evaluate(() => {

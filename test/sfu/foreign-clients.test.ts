@@ -107,4 +107,33 @@ describe("for clients of another protocol", () => {
     expect(receiver.remote).toEqual(remote);
     receiver.close();
   });
+
+  test("made-up credentials give way to the client's own without a restart; others without a certificate are one", async () => {
+    let standIn: string | null = "first";
+    const receiver = await LoadPeer.create({
+      node: {
+        negotiate: (offer) => {
+          const made = offer.sdp
+            .replaceAll(/a=fingerprint:.*\r\n/g, "")
+            .replaceAll(/a=ice-ufrag:.*/g, `a=ice-ufrag:${standIn}`);
+          return room.node.negotiate({ ...offer, sdp: standIn === null ? offer.sdp : made, connection: "receive" });
+        },
+      },
+      roomId: ROOM,
+      participantId: "eve",
+      sections: [{ kind: "video", direction: "recvonly" }],
+    });
+    await room.node.addParticipant({ roomId: ROOM, participantId: "eve", identity: "eve", permissions: ALL });
+    const negotiate = async (words: string | null) => {
+      standIn = words;
+      await receiver.negotiate([], [{ mid: "0", trackId: TRACK }]);
+      return receiver.remote;
+    };
+    const offered = await negotiate("first");
+    expect(await negotiate(null)).toEqual(offered);
+    const restarted = await negotiate("second");
+    expect(restarted).not.toEqual(offered);
+    expect(await negotiate(null)).toEqual(restarted);
+    receiver.close();
+  });
 });

@@ -121,10 +121,13 @@ export function writeStandIn(
 /** The node's answer to the stand-in, as an offer of ours. */
 export const asOffer = (answer: string) => answer.replaceAll("a=setup:passive", "a=setup:actpass");
 
-/** The client's answer, as the offer that the node takes for the same session. */
-export function asClientOffer(answer: string, { sessionId, ufrag, pwd }: OfferedSession): string {
-  return answer
-    .replace(/^o=.*$/m, `o=- ${sessionId} 2 IN IP4 127.0.0.1`)
-    .replaceAll(/^a=ice-ufrag:.*$/gm, `a=ice-ufrag:${ufrag}`)
-    .replaceAll(/^a=ice-pwd:.*$/gm, `a=ice-pwd:${pwd}`);
+/** The client's answer, as the offer that the node takes for the same session. Its credentials are the client's own. */
+export const asClientOffer = (answer: string, { sessionId }: OfferedSession) =>
+  answer.replace(/^o=.*$/m, `o=- ${sessionId} 2 IN IP4 127.0.0.1`);
+
+/** Under which the client's checks come; an answer names the same ones until it is offered a restart. */
+export function readCredentials(sdp: string): Pick<OfferedSession, "ufrag" | "pwd"> | null {
+  const ufrag = /^a=ice-ufrag:(\S+)/m.exec(sdp)?.[1];
+  const pwd = /^a=ice-pwd:(\S+)/m.exec(sdp)?.[1];
+  return ufrag === undefined || pwd === undefined ? null : { ufrag, pwd };
 }

@@ -4,7 +4,14 @@ import type { TrackKind } from "../../protocol/room-records.ts";
 import { midToTrackId, type Negotiator, type NegotiatorDeps, pauseHidden, placedOn, refOf } from "./negotiator.ts";
 import { muteIfAnnouncedSo } from "./one-connection.ts";
 import { Seats } from "./seats.ts";
-import { asClientOffer, asOffer, type OfferedSession, readSections, writeStandIn } from "./session-text.ts";
+import {
+  asClientOffer,
+  asOffer,
+  type OfferedSession,
+  readCredentials,
+  readSections,
+  writeStandIn,
+} from "./session-text.ts";
 
 const word = (bytes: number) => randomBytes(bytes).toString("hex");
 
@@ -69,6 +76,8 @@ export function twoConnections(deps: NegotiatorDeps): Negotiator {
     async answered({ sdp, id }) {
       if (!isAwaitingAnswer || (id !== 0 && id !== offerId)) return;
       await negotiate(asClientOffer(sdp, offered));
+      // The node takes other credentials for a restart: the next offer in the client's place has the client's.
+      Object.assign(offered, readCredentials(sdp));
       isAwaitingAnswer = false;
       seats.answered();
       await pauseHidden(deps, seats);

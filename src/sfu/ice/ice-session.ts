@@ -60,6 +60,11 @@ export class IceSession {
     this.handler = handler;
   }
 
+  /** Those of before stay valid for checks that are under way. */
+  theyAreKnownBy(credentials: IceCredentials): void {
+    this.theirCredentials = [credentials, ...this.theirCredentials.slice(0, 1)];
+  }
+
   isReplay(transaction: string, from: { address: string; port: number }): boolean {
     const path = this.#seen.get(transaction);
     return path !== undefined && (path.port !== from.port || path.address !== from.address);

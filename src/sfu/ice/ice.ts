@@ -82,7 +82,7 @@ export class IceAgent {
       pwd: randomBytes(24).toString("hex"),
     };
     session.credentials = [credentials, ...session.credentials.slice(0, 1)];
-    if (theirs) session.theirCredentials = [theirs, ...session.theirCredentials.slice(0, 1)];
+    if (theirs) session.theyAreKnownBy(theirs);
     this.#byUfrag.set(credentials.ufrag, session);
     return credentials;
   }

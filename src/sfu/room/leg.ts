@@ -37,19 +37,19 @@ export class Leg {
       (offer.fingerprints.length === 0 ||
         before.fingerprints.every((old) => offer.fingerprints.some((fresh) => fresh.value === old.value)));
     this.#offer = offer;
-    const theirs = { ufrag: offer.iceUfrag, pwd: offer.icePwd };
+    const theirs = offer.fingerprints.length === 0 ? null : { ufrag: offer.iceUfrag, pwd: offer.icePwd };
     if (same && this.connection) {
       this.connection.certificateNamed(offer.fingerprints);
       if (before?.iceUfrag === offer.iceUfrag) return this.connection;
-      // Whoever had no certificate yet had no credentials either: these are the first, and no restart.
-      if (before?.fingerprints.length === 0) this.connection.ice.theirCredentials = [theirs];
+      // An offer without a certificate has made-up credentials; the one that follows names the client's, and is no restart.
+      if (before?.fingerprints.length === 0 && theirs) this.connection.ice.theyAreKnownBy(theirs);
       else this.#ice = this.connection.issueCredentials(theirs);
       return this.connection;
     }
     this.close();
     const connection = new Connection(this.#host, offer.fingerprints, this.#events);
     this.connection = connection;
-    this.#ice = connection.issueCredentials(offer.fingerprints.length === 0 ? null : theirs);
+    this.#ice = connection.issueCredentials(theirs);
     this.#events.onOpened(connection);
     return connection;
   }

@@ -1,0 +1,106 @@
+/** Two participants of LiveKit's native SDK for Node, started by the test beside it: `node native-pair.mjs <what to do>`. */
+import { pathToFileURL } from "node:url";
+
+const { packages, url, tokens } = JSON.parse(process.argv[2] ?? "{}");
+const rtc = await import(pathToFileURL(`${packages}/@livekit/rtc-node/dist/index.js`).href);
+const { AudioFrame, AudioSource, AudioStream, LocalAudioTrack, LocalVideoTrack, Room, RoomEvent } = rtc;
+const { TrackKind, TrackPublishOptions, TrackSource, VideoBufferType, VideoFrame, VideoSource, VideoStream } = rtc;
+
+const say = (line) => process.stdout.write(`${line}\n`);
+const RATE = 48_000;
+const [WIDTH, HEIGHT] = [320, 180];
+
+async function enter(name, token) {
+  const room = new Room();
+  room.on(RoomEvent.TrackSubscribed, async (track, publication, participant) => {
+    const of = `${name} gets ${participant.identity} ${publication.kind === TrackKind.KIND_AUDIO ? "audio" : "video"}`;
+    if (publication.kind === TrackKind.KIND_AUDIO) {
+      for await (const frame of new AudioStream(track)) if (frame.data.some((sample) => Math.abs(sample) > 100)) break;
+    } else {
+      let frames = 0;
+      for await (const _ of new VideoStream(track)) if (++frames === 15) break;
+    }
+    say(of);
+  });
+  room.on(RoomEvent.DataReceived, (payload, participant, _kind, topic) =>
+    say(`${name} reads ${participant?.identity} ${topic} ${new TextDecoder().decode(payload)}`),
+  );
+  room.on(RoomEvent.TrackMuted, (_, participant) => say(`${name} sees ${participant.identity} muted`));
+  room.on(RoomEvent.TrackUnpublished, (_, participant) => say(`${name} sees ${participant.identity} unpublish`));
+  room.on(RoomEvent.ParticipantAttributesChanged, (changed, participant) =>
+    say(`${name} sees ${participant.identity} ${JSON.stringify(changed)}`),
+  );
+  room.on(RoomEvent.ParticipantDisconnected, (participant) => say(`${name} sees ${participant.identity} leave`));
+  await room.connect(url, token, { autoSubscribe: true, dynacast: false });
+  say(`${name} is in ${room.name}`);
+  return room;
+}
+
+function sound() {
+  const source = new AudioSource(RATE, 1);
+  let at = 0;
+  const next = async () => {
+    const samples = new Int16Array(RATE / 50);
+    for (let i = 0; i < samples.length; i++) samples[i] = 8_000 * Math.sin(((at + i) * 2 * Math.PI * 440) / RATE);
+    at += samples.length;
+    await source.captureFrame(new AudioFrame(samples, RATE, 1, samples.length));
+    setTimeout(next, 0);
+  };
+  void next();
+  return source;
+}
+
+function picture() {
+  const source = new VideoSource(WIDTH, HEIGHT);
+  let frame = 0;
+  setInterval(() => {
+    const data = new Uint8Array(WIDTH * HEIGHT * 4).fill((frame++ * 7) % 256);
+    source.captureFrame(new VideoFrame(data, WIDTH, HEIGHT, VideoBufferType.RGBA));
+  }, 66);
+  return source;
+}
+
+async function publish(room, kind) {
+  const options = new TrackPublishOptions();
+  options.source = kind === "audio" ? TrackSource.SOURCE_MICROPHONE : TrackSource.SOURCE_CAMERA;
+  const track =
+    kind === "audio"
+      ? LocalAudioTrack.createAudioTrack("voice", sound())
+      : LocalVideoTrack.createVideoTrack("face", picture());
+  return room.localParticipant.publishTrack(track, options);
+}
+
+const ann = await enter("ann", tokens.ann);
+await publish(ann, "audio");
+const face = await publish(ann, "video");
+const ben = await enter("ben", tokens.ben);
+await publish(ben, "audio");
+
+const commands = {
+  async data() {
+    const bytes = (text) => new TextEncoder().encode(text);
+    await ann.localParticipant.publishData(bytes("to all"), { reliable: true, topic: "t" });
+    ben.localParticipant.registerRpcMethod("add", async ({ payload }) => String(Number(payload) + 1));
+    const sum = await ann.localParticipant.performRpc({ destinationIdentity: "ben", method: "add", payload: "41" });
+    say(`rpc ${sum}`);
+  },
+  attributes: () => ann.localParticipant.setAttributes({ team: "red" }),
+  unpublish: () => ann.localParticipant.unpublishTrack(face.sid ?? ""),
+  again: () => publish(ann, "video"),
+  async leave() {
+    await ann.disconnect();
+  },
+  async end() {
+    await ben.disconnect();
+    await rtc.dispose();
+    process.exit(0);
+  },
+};
+
+let rest = "";
+process.stdin.on("data", async (chunk) => {
+  const lines = `${rest}${chunk}`.split("\n");
+  rest = lines.pop() ?? "";
+  for (const line of lines) await commands[line]?.();
+});
+say("ready");
