@@ -4,8 +4,9 @@ import { LoadPeer } from "../load-test/load-peer.ts";
 import { RtpSource } from "../load-test/rtp-source.ts";
 import type { NegotiateAnswer } from "../protocol/media-node.ts";
 import type { TrackKind, TrackSource } from "../protocol/room-records.ts";
-import { writePli } from "../sfu/rtcp/rtcp-write.ts";
+import { writeNack, writePli } from "../sfu/rtcp/rtcp-write.ts";
 import type { RtpView } from "../sfu/rtp/rtp.ts";
+import { unwrapRtx } from "../sfu/rtp/rtx.ts";
 import { readAnswer, type SectionAnswer } from "./answer.ts";
 import { AudioIn } from "./audio-in.ts";
 import type { EncodedVideo, Pcm } from "./participant-events.ts";
@@ -18,12 +19,14 @@ const REMB_EVERY_MS = 500;
 /** What is received is to be what was sent, not what a guess allows. */
 const REMB_BPS = 20_000_000;
 const PLI_EVERY_MS = 500;
+/** Header and two SSRCs, and room for what protects them. */
+const NACK_BYTES = 64;
 const RECEIVABLE = ["VP8", "VP9", "H264", "AV1"] as const;
 
 export type Wanted = { trackId: string; identity: string; kind: TrackKind };
 type Published = { clientTrackId: string; kind: TrackKind; source: TrackSource; name?: string };
 type Section = { offered: PeerSection; publishes: Published | null; receives: Wanted | null };
-type Receiver = { track: Wanted; add(view: RtpView): void; close(): void };
+type Receiver = { track: Wanted; ssrc: number; payloadType: number; add(view: RtpView): void; close(): void };
 
 export type MediaDeps = {
   network: Network;
@@ -198,31 +201,40 @@ export class Media {
     const index = mid === undefined ? this.#answers.findIndex(({ ssrcs }) => ssrcs.includes(view.ssrc)) : Number(mid);
     const track = this.#sections[index]?.receives;
     const codec = this.#answers[index]?.codecs.get(view.payloadType);
-    if (!track || !codec || codec === "rtx") return;
+    if (!track || !codec) return;
     let receiver = this.#receivers.get(index);
-    if (receiver?.track !== track) {
+    if (codec === "rtx") {
+      if (receiver?.track === track && unwrapRtx(view, receiver.ssrc, receiver.payloadType)) receiver.add(view);
+      return;
+    }
+    // A section that rested comes back under another number.
+    if (receiver?.track !== track || receiver.ssrc !== view.ssrc) {
       receiver?.close();
-      receiver = track.kind === "audio" ? this.#hear(track) : this.#see(track, codec, view.ssrc);
+      const { ssrc, payloadType } = view;
+      const input = track.kind === "audio" ? this.#hear(track) : this.#see(track, codec, ssrc);
+      receiver = { track, ssrc, payloadType, ...input };
       this.#receivers.set(index, receiver);
     }
     receiver.add(view);
   }
 
-  #hear(track: Wanted): Receiver {
+  #hear(track: Wanted): Pick<Receiver, "add" | "close"> {
     const input = new AudioIn(1, (pcm) => this.#deps.onAudio(track, pcm));
-    return { track, add: (view) => input.add(view.sequenceNumber, payloadOf(view)), close: () => input.close() };
+    return { add: (view) => input.add(view.sequenceNumber, payloadOf(view)), close: () => input.close() };
   }
 
-  #see(track: Wanted, codec: string, ssrc: number): Receiver {
-    const input = new VideoIn(
-      codec,
-      (frame) => this.#deps.onVideo(track, frame),
-      () => this.#askForKeyframe(ssrc),
-    );
+  #see(track: Wanted, codec: string, ssrc: number): Pick<Receiver, "add" | "close"> {
+    const input = new VideoIn(codec, {
+      frame: (frame) => this.#deps.onVideo(track, frame),
+      needKeyframe: () => this.#askForKeyframe(ssrc),
+      lost: (sequenceNumbers) => {
+        const out = new Uint8Array(NACK_BYTES + 4 * sequenceNumbers.length);
+        this.#peer?.sendRtcp(out, writeNack(out, 0, 1, ssrc, sequenceNumbers));
+      },
+    });
     return {
-      track,
       add: (view) => input.add(view.sequenceNumber, view.timestamp, view.marker, payloadOf(view)),
-      close: () => {},
+      close: () => input.close(),
     };
   }
 

@@ -3,6 +3,7 @@ import type { Depacketizer } from "../sfu/recording/frame.ts";
 import { FrameAssembler } from "../sfu/recording/frame-assembler.ts";
 import { H264Frames } from "../sfu/recording/h264-frames.ts";
 import { Vp8Frames, Vp9Frames } from "../sfu/recording/vpx-frames.ts";
+import { NackGenerator } from "../sfu/rtcp/nack-generator.ts";
 import type { EncodedVideo } from "./participant-events.ts";
 
 const FRAMES: Record<string, new () => Depacketizer> = {
@@ -12,20 +13,38 @@ const FRAMES: Record<string, new () => Depacketizer> = {
   AV1: Av1Frames,
 };
 
-/** Packets of one track to whole encoded frames. */
+const ASK_EVERY_MS = 20;
+
+type VideoInOutput = {
+  frame(frame: EncodedVideo): void;
+  needKeyframe(): void;
+  /** These numbers have not come, and are worth asking for. */
+  lost(sequenceNumbers: number[]): void;
+};
+
+/** Packets of one track to whole encoded frames; what got lost is asked for until it comes or is too late. */
 export class VideoIn {
   readonly #assembler: FrameAssembler | null;
+  readonly #nack = new NackGenerator();
+  readonly #output: VideoInOutput;
   #sequence: number | null = null;
+  #asking: ReturnType<typeof setInterval> | null = null;
 
-  constructor(codec: string, onFrame: (frame: EncodedVideo) => void, onNeedKeyframe: () => void) {
+  constructor(codec: string, output: VideoInOutput) {
+    this.#output = output;
     const Frames = FRAMES[codec.toUpperCase()];
     this.#assembler =
       Frames === undefined
         ? null
         : new FrameAssembler(new Frames(), true, {
-            frame: (frame) => onFrame({ codec, ...frame }),
-            needKeyframe: onNeedKeyframe,
+            frame: (frame) => output.frame({ codec, ...frame }),
+            needKeyframe: output.needKeyframe,
           });
+  }
+
+  close(): void {
+    if (this.#asking) clearInterval(this.#asking);
+    this.#asking = null;
   }
 
   add(sequenceNumber: number, timestamp: number, marker: boolean, payload: Uint8Array): void {
@@ -33,6 +52,16 @@ export class VideoIn {
     const diff = (sequenceNumber - this.#sequence) & 0xffff;
     const extended = this.#sequence + (diff < 0x8000 ? diff : diff - 0x10000);
     this.#sequence = Math.max(this.#sequence, extended);
-    this.#assembler?.add(extended, timestamp, marker, payload, performance.now());
+    const nowMs = performance.now();
+    this.#nack.receive(sequenceNumber, nowMs);
+    this.#assembler?.add(extended, timestamp, marker, payload, nowMs);
+    if (this.#nack.missing > 0) this.#asking ??= setInterval(() => this.#ask(performance.now()), ASK_EVERY_MS);
+  }
+
+  #ask(nowMs: number): void {
+    const due = this.#nack.takeDue(nowMs);
+    if (due.length > 0) this.#output.lost(due);
+    this.#assembler?.tick(nowMs);
+    if (this.#nack.missing === 0) this.close();
   }
 }
