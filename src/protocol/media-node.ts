@@ -6,7 +6,7 @@
  */
 import type { FlightDump } from "./media/flight.ts";
 import type { NodeFiles } from "./media/node-files.ts";
-import type { RecordedFile, RecordedPart, RecordingRef, StartRecording } from "./media/recording.ts";
+import type { RecordedFeed, RecordedFile, RecordedPart, RecordingRef, StartRecording } from "./media/recording.ts";
 import type { NetworkProfile } from "./playground.ts";
 import type { Layer, Permissions, Quality, Speaker, Track } from "./room-records.ts";
 import type {
@@ -181,6 +181,7 @@ export type MediaEvent =
   /** Every 2 s: the files that are being written, as they stand. */
   | (RecordingRef & { type: "recordingProgress"; files: RecordedFile[] })
   | (RecordingRef & { type: "recordingPart"; part: RecordedPart })
+  | (RecordingRef & { type: "recordingFeed"; feed: RecordedFeed })
   /** A track that no live stream can carry as it is: its codec. */
   | (RecordingRef & { type: "recordingNotStreamable"; identity: string; codec: RecordedFile["codec"] })
   /** The disk cannot keep up: frames are left out. Said once. */

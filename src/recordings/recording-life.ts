@@ -88,7 +88,8 @@ export function createRecordingLife(runtime: Runtime, deps: RecordingDeps) {
     running.serverName = serverName;
     const { id, roomId, startedAt, audioOnly } = running;
     const parts = isLiveStream(roomId);
-    const request = { roomId, recordingId: id, directory: folder.of(id), startedAtMs: startedAt, audioOnly, parts };
+    const about = { roomId, recordingId: id, directory: folder.of(id), startedAtMs: startedAt, audioOnly };
+    const request = { ...about, parts, feed: parts && hls.transcodes };
     node.startRecording(request).catch((err: Error) => {
       log.error({ err, recordingId: id }, "recording could not be started on its media node");
       fail(running, err.message);
@@ -110,6 +111,7 @@ export function createRecordingLife(runtime: Runtime, deps: RecordingDeps) {
     const save = (files: readonly RecordedFile[]) => write((unit) => saveFiles(unit, running.id, files, place));
     switch (event.type) {
       case "recordingPart":
+      case "recordingFeed":
       case "recordingNotStreamable":
         hls.heard(event);
         break;

@@ -8,7 +8,7 @@ import { formatOf, framesOf } from "../../src/sfu/recording/formats.ts";
 import { opusDurationMs } from "../../src/sfu/recording/opus-frames.ts";
 import { rtcServer, settled } from "../harness/rtc.ts";
 import { encoded, probe } from "./ffmpeg.ts";
-import { h264, opus, type SentFrame } from "./packetizers.ts";
+import { av1, h264, opus, type SentFrame } from "./packetizers.ts";
 
 const SECONDS = 10;
 const PICTURES = h264(
@@ -18,7 +18,7 @@ const SOUND = opus(encoded("opus", SECONDS, "-c:a", "libopus"));
 
 /** The pieces that a recorder makes of these frames. */
 function piecesOf(
-  codec: "H264" | "opus",
+  codec: "H264" | "AV1" | "opus",
   sent: readonly SentFrame[],
   clockRate: number,
 ): { codecs: string; pieces: Piece[] } {
@@ -147,6 +147,41 @@ describe("[18] a live stream as HLS", () => {
     expect((await get(`${base}/video-init-1.mp4`)).status).toBe(404);
     expect((await get(`${base}/../../etc/passwd`)).status).toBe(404);
   });
+
+  test("carries AV1 as it is sent, and a minute of rewind as long as it goes on", async () => {
+    const encoder = [
+      "-c:v",
+      "libaom-av1",
+      "-cpu-used",
+      "8",
+      "-usage",
+      "realtime",
+      "-b:v",
+      "200k",
+      "-pix_fmt",
+      "yuv420p",
+    ];
+    const sent = av1(encoded("ivf", 2, ...encoder, "-g", "25", "-keyint_min", "25"));
+    // The same two seconds again and again, one after the other: a stream of eighty.
+    const long = Array.from({ length: 40 }, (_, round) =>
+      sent.map(({ payloads, timestamp }) => ({ payloads, timestamp: timestamp + round * 2 * 90_000 })),
+    ).flat();
+    const { codecs, pieces } = piecesOf("AV1", long, 90_000);
+    const { index, streamId, send } = await onAir();
+    send("video", pieces, { codecs });
+    send("audio", AUDIO.pieces.slice(0, 5));
+    const main = await (await get(index)).text();
+    expect(main).toMatch(/CODECS="av01\.0\.\d\dM\.08,opus"/);
+    const [, path = ""] = /^(\w+)\/video\.m3u8$/m.exec(main) ?? [];
+    const url = `/v1/live-streams/${streamId}/hls/${path}/video.m3u8`;
+    const list = await (await get(url)).text();
+    expect(list).not.toContain("ENDLIST");
+    const lengths = [...list.matchAll(/#EXTINF:([\d.]+),/g)].map(([, seconds]) => Number(seconds));
+    expect(lengths.reduce((total, seconds) => total + seconds, 0)).toBeGreaterThan(60);
+    // From its first segment, long since on disk alone, to the newest.
+    const { bytes } = await fetched(url);
+    expect(probe(bytes, "mp4")).toMatchObject({ codec: "av1", width: 320, height: 240 });
+  }, 60_000);
 
   test("goes on with another track of the same host, and carries nobody else's beside it", async () => {
     const { index, streamId, roomId, recordingId, send } = await onAir();

@@ -2,12 +2,12 @@ import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { RecordedFile, RecordedPart } from "../../src/protocol/media/recording.ts";
+import type { RecordedFeed, RecordedFile, RecordedPart } from "../../src/protocol/media/recording.ts";
 import { RtpView } from "../../src/sfu/rtp/rtp.ts";
 import type { NegotiatedCodec } from "../../src/sfu/sdp/codecs.ts";
 import { noExtensions } from "../../src/sfu/sdp/extensions.ts";
 import { Publication } from "../../src/sfu/tracks/publication.ts";
-import { TrackRecorder } from "../../src/sfu/tracks/track-recorder.ts";
+import { TrackRecorder, type TrackRecorderHost } from "../../src/sfu/tracks/track-recorder.ts";
 import type { UdpPort } from "../../src/sfu/transport/udp.ts";
 import { encoded, probe } from "./ffmpeg.ts";
 import { h264, opus, type SentFrame, vp8 } from "./packetizers.ts";
@@ -41,7 +41,7 @@ afterAll(() => {
 });
 
 /** A track whose packets come when the test says, and the recorder that writes it. */
-function recorded(kind: "audio" | "video", rids: readonly string[] = []) {
+function recorded(kind: "audio" | "video", rids: readonly string[] = [], more: Partial<TrackRecorderHost> = {}) {
   const nobody = { fanOut() {}, fanOutAlike() {}, schedule() {} } as unknown as UdpPort;
   const publication = new Publication({
     mid: "0",
@@ -70,6 +70,7 @@ function recorded(kind: "audio" | "video", rids: readonly string[] = []) {
     failed: (error) => errors.push(error.message),
     part: (part) => parts.push(part),
     notStreamable: ({ codec }) => notStreamable.push(codec),
+    ...more,
   });
   const numbers = new Map<number, number>();
   const send = (frame: SentFrame, codec: NegotiatedCodec, atMs: number, index = 0, offset = 1_000) => {
@@ -139,6 +140,22 @@ describe("a recorded track", () => {
     });
     await camera.recorder.end();
     expect([camera.notStreamable, camera.parts]).toEqual([["vp8"], []]);
+  });
+
+  test("of such a codec is told picture by picture where somebody encodes it anew", async () => {
+    const feeds: RecordedFeed[] = [];
+    const camera = recorded("video", [], { feed: (feed) => feeds.push(feed) });
+    PICTURES.slice(0, 50).forEach((frame, i) => {
+      camera.send(frame, VP8, STARTED_AT + i * 40);
+      camera.recorder.tick(STARTED_AT + i * 40);
+    });
+    await camera.recorder.end();
+    expect([camera.notStreamable, camera.parts]).toEqual([[], []]);
+    // From the first keyframe after the recorder has looked at the track.
+    expect(feeds).toHaveLength(25);
+    expect(feeds[0]).toMatchObject({ identity: "ada", begins: true, keyframe: true, width: 320 });
+    expect(feeds[1]).toMatchObject({ begins: false, keyframe: false });
+    expect(probe(Buffer.concat(feeds.map(({ data }) => Buffer.from(data, "base64"))), "webm").frames).toBe(25);
   });
 
   test("lies where its publisher made it, however late it arrived", async () => {

@@ -1,5 +1,5 @@
 import { anyText, httpUrl, path } from "./checks.ts";
-import { integer, optional, secret, text } from "./variable.ts";
+import { boolean, integer, optional, secret, text } from "./variable.ts";
 
 const bytes = { min: 0, max: 1_000_000_000_000_000 };
 
@@ -25,6 +25,7 @@ export const storageVariables = {
 };
 
 export const recordingVariables = {
+  HLS_TRANSCODE: boolean(false, "Encode live streams in VP8 and VP9 anew for HLS, by an installed ffmpeg."),
   RECORDING_DIR: optional(path, "Directory for recordings. Unset: recordings in DATA_DIR."),
   RECORDING_MAX_MINUTES: integer(720, { min: 1, max: 10_080 }, "Minutes after which a recording is stopped."),
   RECORDING_RETENTION_DAYS: integer(0, { min: 0, max: 36_500 }, "Days for which recordings are kept; 0 keeps them."),

@@ -11,6 +11,8 @@ export type StartRecording = RecordingRef & {
   audioOnly: boolean;
   /** Also told piece by piece, for a live stream: every `recordingPart`. */
   parts?: boolean;
+  /** With `parts`: pictures of a codec that no live stream carries are told as they are, to be encoded anew. */
+  feed?: boolean;
 };
 
 /** One file of a recording: a published track for as long as it lasted, or until its codec changed. */
@@ -53,4 +55,20 @@ export type RecordedPart = {
   independent: boolean;
   beginsSegment: boolean;
   endsSegment: boolean;
+};
+
+/** The next piece of a recorded track as a WebM that is never ended, on the recording's clock: one picture. */
+export type RecordedFeed = {
+  fileId: string;
+  identity: string;
+  trackId: string;
+  source: TrackSource;
+  width: number | null;
+  height: number | null;
+  atMs: number;
+  keyframe: boolean;
+  /** The track's first, with the head of the file before it. */
+  begins: boolean;
+  /** Base64. */
+  data: string;
 };

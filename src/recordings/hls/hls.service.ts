@@ -58,7 +58,7 @@ export function hlsService({ keyring, timers }: Runtime, { hls, streams, verify 
       "SVC_HLS_UNAVAILABLE",
       refused === null
         ? "Nobody sends anything yet. Try again in a moment."
-        : `The host sends ${refused.toUpperCase()}, which HLS does not carry. Publish H.264 or AV1 instead.`,
+        : `The host sends ${refused.toUpperCase()}, which HLS does not carry. Publish H.264 or AV1, or let the server encode it anew: HLS_TRANSCODE.`,
     );
   }
 

@@ -1,10 +1,12 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { RecordedPart } from "../../protocol/media/recording.ts";
+import type { RecordedFeed, RecordedPart } from "../../protocol/media/recording.ts";
 import type { MediaEvent } from "../../protocol/media-node.ts";
 import type { Runtime } from "../../runtime.ts";
+import { findFfmpeg } from "../composition/ffmpeg.ts";
 import type { RecordingFolder } from "../recording-folder.ts";
 import { Rendition } from "./rendition.ts";
+import { startTranscoder, type Transcoder } from "./transcoder.ts";
 
 /** Players that are behind play to the end; then the files of the recording have it all. */
 const KEPT_AFTER_END_MS = 300_000;
@@ -27,15 +29,22 @@ type Channel = Broadcast & {
   /** The file that each rendition follows. */
   carried: { video: string | null; audio: string | null };
   heads: Map<string, Uint8Array<ArrayBuffer>>;
+  /** By file; one is being fed, others come to their end. */
+  transcoders: Map<string, Transcoder & { isFed: boolean }>;
 };
 
-type PartEvent = Extract<MediaEvent, { type: "recordingPart" | "recordingNotStreamable" | "recordingFileEnded" }>;
+type PartEvent = Extract<
+  MediaEvent,
+  { type: "recordingPart" | "recordingFeed" | "recordingNotStreamable" | "recordingFileEnded" }
+>;
 
 export type Hls = ReturnType<typeof createHls>;
 
 /** Live streams for the crowd: made of the same frames as the files, and gone some minutes after the recording's end. */
-export function createHls({ log, timers }: Runtime, folder: RecordingFolder) {
+export function createHls({ config, log, timers }: Runtime, folder: RecordingFolder) {
   const channels = new Map<string, Channel>();
+  const ffmpeg = config.HLS_TRANSCODE ? findFfmpeg() : null;
+  if (config.HLS_TRANSCODE && ffmpeg === null) log.warn("HLS_TRANSCODE has no effect: ffmpeg is not installed");
 
   const pathOf = (recordingId: string) => join(folder.of(recordingId), "hls");
 
@@ -57,7 +66,38 @@ export function createHls({ log, timers }: Runtime, folder: RecordingFolder) {
     channel[kind].add(part, carries === null ? (channel.heads.get(fileId) ?? null) : null);
   }
 
+  /** One track at a time, of whoever is carried: encoding is dear. */
+  function encode(channel: Channel, feed: RecordedFeed): void {
+    const { recordingId, transcoders } = channel;
+    const { fileId } = feed;
+    channel.identity ??= feed.identity;
+    if (ffmpeg === null || feed.identity !== channel.identity) return;
+    transcoders.get(fileId)?.add(feed);
+    // In the middle of a track none can begin.
+    if (!feed.begins || [...transcoders.values()].some(({ isFed }) => isFed)) return;
+    const run = startTranscoder(ffmpeg, feed, {
+      part: (part) => {
+        if (!channel.ended) take(channel, part);
+      },
+      ended(error) {
+        if (error) log.error({ err: error, recordingId }, "a live stream could not be encoded anew");
+        transcoders.delete(fileId);
+        release(channel, fileId);
+      },
+    });
+    transcoders.set(fileId, { ...run, isFed: true });
+  }
+
+  /** What is being encoded goes to its end first. */
   function fileEnded(channel: Channel, fileId: string): void {
+    const transcoder = channel.transcoders.get(fileId);
+    if (transcoder) {
+      transcoder.isFed = false;
+      transcoder.end();
+    } else release(channel, fileId);
+  }
+
+  function release(channel: Channel, fileId: string): void {
     channel.heads.delete(fileId);
     for (const kind of ["video", "audio"] as const) {
       if (channel.carried[kind] === fileId) channel.carried[kind] = null;
@@ -67,11 +107,14 @@ export function createHls({ log, timers }: Runtime, folder: RecordingFolder) {
 
   async function forget(channel: Channel): Promise<void> {
     if (channels.get(channel.recordingId) === channel) channels.delete(channel.recordingId);
+    for (const transcoder of channel.transcoders.values()) transcoder.cancel();
     await Promise.all([channel.video.settled(), channel.audio.settled()]);
     await rm(pathOf(channel.recordingId), { recursive: true, force: true });
   }
 
   return {
+    /** Whether pictures of other codecs are wanted, to be encoded anew. */
+    transcodes: ffmpeg !== null,
     all: (): Broadcast[] => [...channels.values()],
     /** The newest. */
     inRoom: (roomId: string): Broadcast | undefined =>
@@ -81,7 +124,7 @@ export function createHls({ log, timers }: Runtime, folder: RecordingFolder) {
       channels.set(id, {
         ...{ recordingId: id, roomId, startedAt, refused: null, ended: false },
         ...{ video: rendition(id, "video"), audio: rendition(id, "audio") },
-        ...{ identity: null, carried: { video: null, audio: null }, heads: new Map() },
+        ...{ identity: null, carried: { video: null, audio: null }, heads: new Map(), transcoders: new Map() },
       });
     },
 
@@ -89,6 +132,7 @@ export function createHls({ log, timers }: Runtime, folder: RecordingFolder) {
       const channel = channels.get(event.recordingId);
       if (!channel || channel.ended) return;
       if (event.type === "recordingPart") take(channel, event.part);
+      else if (event.type === "recordingFeed") encode(channel, event.feed);
       else if (event.type === "recordingFileEnded") fileEnded(channel, event.file.fileId);
       else channel.refused = event.codec;
     },
@@ -97,6 +141,7 @@ export function createHls({ log, timers }: Runtime, folder: RecordingFolder) {
       const channel = channels.get(recordingId);
       if (!channel || channel.ended) return;
       channel.ended = true;
+      for (const transcoder of channel.transcoders.values()) transcoder.cancel();
       channel.video.end();
       channel.audio.end();
       timers.after(KEPT_AFTER_END_MS, () => {

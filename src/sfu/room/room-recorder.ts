@@ -44,6 +44,7 @@ export class RoomRecorder {
       ...(this.#request.parts && {
         part: (part) => this.#emit({ type: "recordingPart", part }),
         notStreamable: ({ identity, codec }) => this.#emit({ type: "recordingNotStreamable", identity, codec }),
+        ...(this.#request.feed && { feed: (feed) => this.#emit({ type: "recordingFeed", feed }) }),
       }),
     });
     this.#tracks.set(publication.trackId, recorder);

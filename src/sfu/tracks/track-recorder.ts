@@ -1,11 +1,11 @@
 /** A subscriber that writes a track down: the best layer that is sent, as it is, into one file for as long as it lasts. */
-import type { RecordedFile, RecordedPart } from "../../protocol/media/recording.ts";
+import type { RecordedFeed, RecordedFile, RecordedPart } from "../../protocol/media/recording.ts";
 import { primaryOfRed } from "../codec/red.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
 import { CmafParts, isStreamable } from "../recording/cmaf-parts.ts";
 import { FileSink } from "../recording/file-sink.ts";
 import { formatOf, framesOf } from "../recording/formats.ts";
-import type { Depacketizer, EncodedFrame } from "../recording/frame.ts";
+import { concat, type Depacketizer, type EncodedFrame } from "../recording/frame.ts";
 import { FrameAssembler } from "../recording/frame-assembler.ts";
 import type { MediaFile, TrackFormat } from "../recording/media-file.ts";
 import { MediaTime } from "../recording/media-time.ts";
@@ -29,6 +29,8 @@ export type TrackRecorderHost = {
   /** Where a live stream is made of it. */
   part?(part: RecordedPart): void;
   notStreamable?(file: RecordedFile): void;
+  /** Instead of saying that it cannot be streamed. */
+  feed?(feed: RecordedFeed): void;
 };
 
 /** How long a picture stands when nothing is known about the next one. */
@@ -49,6 +51,8 @@ type OpenFile = {
   /** The newest picture waits for the next: a better layer may show the same moment. */
   held: { frame: EncodedFrame; atMs: number } | null;
   parts: CmafParts | null;
+  /** The same pictures on the recording's clock, for whoever encodes them anew. */
+  feed: ((frame: EncodedFrame, atMs: number) => void) | null;
 };
 
 export class TrackRecorder implements Subscriber {
@@ -208,6 +212,7 @@ export class TrackRecorder implements Subscriber {
     const durationMs = this.#publication.kind === "audio" ? opusDurationMs(frame.data) : FRAME_MS;
     open.sink.append(open.file.add(frame.data, atMs - open.startMs, durationMs, frame.keyframe));
     open.parts?.add(frame.data, atMs - this.#host.startedAtMs, durationMs, frame.keyframe);
+    open.feed?.(frame, atMs - this.#host.startedAtMs);
     open.lastMs = Math.max(open.lastMs, atMs + durationMs);
     open.record.durationMs = Math.round(open.lastMs - open.startMs);
     open.record.bytes = open.sink.bytes;
@@ -238,13 +243,14 @@ export class TrackRecorder implements Subscriber {
     const sink = new FileSink(`${this.#host.directory}/${fileName}`, this.#host.failed);
     sink.append(file.begin());
     this.#host.fileStarted(record);
-    return { record, file, sink, startMs: atMs, lastMs: atMs, held: null, parts: this.#partsOf(record, format) };
+    const streamed = { parts: this.#partsOf(record, format), feed: this.#feedOf(record, format) };
+    return { record, file, sink, startMs: atMs, lastMs: atMs, held: null, ...streamed };
   }
 
   #partsOf(record: RecordedFile, format: TrackFormat): CmafParts | null {
     if (!this.#host.part) return null;
     if (!isStreamable(format)) {
-      this.#host.notStreamable?.(record);
+      if (!this.#host.feed) this.#host.notStreamable?.(record);
       return null;
     }
     const { fileId, identity, trackId, kind, source, width, height } = record;
@@ -253,6 +259,21 @@ export class TrackRecorder implements Subscriber {
       this.#host.part?.({ ...about, codecs: parts.codecs, ...piece }),
     );
     return parts;
+  }
+
+  #feedOf(record: RecordedFile, format: TrackFormat): OpenFile["feed"] {
+    const { feed } = this.#host;
+    if (!feed || isStreamable(format) || format.codec === "h264") return null;
+    const { fileId, identity, trackId, source, width, height } = record;
+    const stream = new WebmFile(format);
+    let head = stream.begin();
+    return ({ data, keyframe }, atMs) => {
+      const begins = head.length > 0;
+      const bytes = concat([head, stream.add(data, atMs, FRAME_MS, keyframe)]);
+      head = new Uint8Array(0);
+      const about = { fileId, identity, trackId, source, width, height };
+      feed({ ...about, atMs, keyframe, begins, data: Buffer.from(bytes).toString("base64") });
+    };
   }
 
   #endFile(): void {

@@ -147,6 +147,7 @@ export function createMediaEvents({
       case "recordingProgress":
       case "recordingSlow":
       case "recordingPart":
+      case "recordingFeed":
       case "recordingNotStreamable":
       case "recordingEnded":
       case "recordingFailed":
