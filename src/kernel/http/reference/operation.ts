@@ -58,7 +58,7 @@ function unvalidated(verb: string, detail: unknown): Record<string, Json> {
   return Object.fromEntries(said.map(([status, type]) => [status, type === null ? {} : body(type)]));
 }
 
-const BODILESS = new Set(["101", "204", "304"]);
+const BODILESS = new Set(["101", "204", "304", "307"]);
 
 const SUCCESS: Record<string, string> = {
   101: "The connection becomes a WebSocket",
@@ -68,6 +68,7 @@ const SUCCESS: Record<string, string> = {
   204: "Done; there is no body",
   206: "The part asked for",
   304: "Not modified",
+  307: "Found at another address, which the header `location` tells",
   503: "Not ready",
 };
 
