@@ -190,7 +190,7 @@ export class EmbeddedMedia implements MediaNode {
     return {
       rooms: this.#rooms.size,
       participants: [...this.#rooms.values()].reduce((total, room) => total + room.participants.size, 0),
-      cpuPercent: this.#cpuPercent(),
+      cpuPercent: most([this.#cpuPercent(), ...loads.map(({ cpuPercent }) => cpuPercent)]),
       memoryPercent: Math.min(100, (process.memoryUsage.rss() / totalmem()) * 100),
       networkInBps: Math.round(sum("networkInBps")),
       networkOutBps: Math.round(sum("networkOutBps")),
@@ -204,7 +204,7 @@ export class EmbeddedMedia implements MediaNode {
     };
   }
 
-  /** Of the whole process since the last call: workers share it, and so does everything that competes with them. */
+  /** Of the whole process since the last call: workers share it, and each of them has a thread of its own to fill. */
   #cpuPercent(): number | null {
     const { user, system } = process.cpuUsage();
     const sample = { atMs: performance.now(), micros: user + system };
@@ -228,4 +228,10 @@ export class EmbeddedMedia implements MediaNode {
     this.#workers.length = 0;
     this.#listeners.clear();
   }
+}
+
+/** The most that is known. */
+function most(values: readonly (number | null)[]): number | null {
+  const known = values.filter((value) => value !== null);
+  return known.length === 0 ? null : Math.max(...known);
 }

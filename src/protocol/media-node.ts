@@ -121,7 +121,7 @@ export type RoomSnapshot = { roomId: string; participants: ParticipantSnapshot[]
 export type NodeLoad = {
   rooms: number;
   participants: number;
-  /** Of all cores, by the node's whole process; null until two samples exist. */
+  /** Of all cores, by the node's whole process, or of its busiest worker, whichever is more; null until it is known. */
   cpuPercent: number | null;
   memoryPercent: number | null;
   networkInBps: number;

@@ -18,6 +18,7 @@ import type { ParticipantHost } from "./room/host.ts";
 import type { Participant } from "./room/participant.ts";
 import { Room } from "./room/room.ts";
 import { TransportFeedback } from "./rtcp/twcc-feedback.ts";
+import { threadLoad } from "./thread-load.ts";
 import { useNativeCurves } from "./transport/native-curves.ts";
 import { type TcpConnection, TcpPort } from "./transport/tcp.ts";
 import { TurnBudget } from "./transport/turn-budget.ts";
@@ -55,6 +56,7 @@ export class Engine {
   readonly #turn = new TurnBudget();
   #shed = 0;
   readonly #beat: () => void;
+  readonly #busyPercent = threadLoad(() => performance.now());
   #sample: { atMs: number; bytesIn: number; bytesOut: number } | null = null;
 
   static async start(settings: WorkerSettings, output: EngineOutput, hooks: EngineHooks = {}): Promise<Engine> {
@@ -263,7 +265,7 @@ export class Engine {
     return {
       rooms: this.#rooms.size,
       participants,
-      cpuPercent: null,
+      cpuPercent: this.#busyPercent(),
       memoryPercent: null,
       networkInBps: ((bytesIn - before.bytesIn) * 8) / seconds,
       networkOutBps: ((bytesOut - before.bytesOut) * 8) / seconds,

@@ -6,7 +6,7 @@ const VISITORS = 10;
 const LONGEST_STAY_MS = 250;
 
 export type Churn = {
-  /** Rooms that somebody was let into, as far as a client could tell. */
+  /** Rooms that somebody was let into, and that later writes were acknowledged after: what was written before is on disk. */
   entered: Set<string>;
   /** Resolves once so many more have joined than until now. */
   more(joins: number): Promise<void>;
@@ -23,18 +23,21 @@ export async function startChurn(api: Api, round: number): Promise<Churn> {
   let joins = 0;
   let stopped = false;
 
-  const counted = (roomId: string) => {
-    entered.add(roomId);
+  const counted = () => {
     joins += 1;
     for (const { count, done } of waiting) if (joins >= count) done();
   };
 
+  const visited = new Map<string, string>();
   async function visit(identity: string): Promise<void> {
     const roomId = pick(rooms);
     const { token } = await api.mint(roomId, identity);
+    const before = visited.get(identity);
+    if (before !== undefined) entered.add(before);
     const socket = await enter(api.url, token);
     if (socket === null) return;
-    counted(roomId);
+    visited.set(identity, roomId);
+    counted();
     await Bun.sleep(Math.random() * LONGEST_STAY_MS);
     const way = Math.random();
     if (way < 0.6) socket.send(JSON.stringify({ type: "room.leave", id: "leave" }));

@@ -1,0 +1,33 @@
+import { readFileSync } from "node:fs";
+
+/** Less says nothing: to be asked is itself some work. */
+const LEAST_MS = 500;
+
+/**
+ * How busy the calling thread is, in percent since the last call: the time that it ran, and the time that it wanted to
+ * and had to wait for a processor, which its packets wait for just the same. Null at first, and where the system does
+ * not tell.
+ */
+export function threadLoad(now: () => number): () => number | null {
+  let before: { atMs: number; nanos: number } | null = null;
+  let percent: number | null = null;
+  return () => {
+    const atMs = now();
+    if (before && atMs - before.atMs < LEAST_MS) return percent;
+    const nanos = wantedNanos();
+    if (nanos === null) return null;
+    if (before) percent = Math.min(100, (nanos - before.nanos) / ((atMs - before.atMs) * 10_000));
+    before = { atMs, nanos };
+    return percent;
+  };
+}
+
+/** Linux counts both for every thread. */
+function wantedNanos(): number | null {
+  try {
+    const [ran, waited] = readFileSync("/proc/thread-self/schedstat", "utf8").split(" ");
+    return Number(ran) + Number(waited);
+  } catch {
+    return null;
+  }
+}
