@@ -1,49 +1,13 @@
 import { afterAll, expect, test } from "bun:test";
 import type { TransportStats } from "../../src/protocol/media-node.ts";
-import type { CallVerdict } from "../../src/protocol/room-records.ts";
 import { rtcServer, settled } from "../harness/rtc.ts";
+import { measuredCalls } from "./measured.ts";
 
 const server = await rtcServer();
 afterAll(server.close);
-const { clock, key, node } = server;
+const { clock, node } = server;
 
-const QUIET: TransportStats = {
-  ...{ transport: "udp", remoteAddress: "127.0.0.1", srtpProfile: null, rttMs: 30, jitterMs: 3 },
-  ...{ packetLossPercent: 0, uplinkLossPercent: 0, downlinkLossPercent: 0, availableOutBps: 2_000_000 },
-  ...{ bytesIn: 0, bytesOut: 0 },
-};
-
-type Participant = { identity: string; verdict: CallVerdict | null; leftAt: string | null };
-
-async function participants(roomId: string): Promise<Participant[]> {
-  const list = await server.call("GET", `/v1/calls?roomId=${roomId}`, { key });
-  const [call] = JSON.parse(list.text) as { id: string }[];
-  const { body } = await server.call("GET", `/v1/calls/${call?.id}`, { key });
-  return (body as { participants: Participant[] }).participants;
-}
-
-const verdictOf = async (roomId: string, identity: string) =>
-  (await participants(roomId)).find((one) => one.identity === identity)?.verdict;
-
-/** Somebody in a room, of whom the media server tells. */
-async function measured(identity: string) {
-  const roomId = await server.room();
-  const { token } = await server.mint(roomId, identity);
-  const client = server.connect(token);
-  await client.join({ connectionId: `${identity}-1` });
-  const participantId = node.peers().find((peer) => peer.identity === identity)?.participantId ?? "";
-  node.connect(participantId);
-  await settled();
-  const subject = { roomId, participantId, identity };
-  const stats = (change: Partial<TransportStats>) =>
-    node.emit({ ...subject, type: "transportStats", stats: { ...QUIET, ...change } });
-  return { roomId, subject, client, token, stats };
-}
-
-const serverBusy = (cpuPercent: number) =>
-  server.runtime.write((unit) =>
-    server.services.fleet.beat(unit, "n1", { activeRooms: 1, activeParticipants: 1, cpuPercent }),
-  );
+const { measured, participants, serverBusy, verdictOf } = measuredCalls(server);
 
 test("[17] a verdict is shown while the call is on, and kept when its participant leaves", async () => {
   const { roomId, subject, client, stats } = await measured("ada");

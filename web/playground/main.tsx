@@ -51,7 +51,7 @@ function Playground({ dev }: { dev: boolean }) {
       {session.value ? (
         <Call session={session.value} dev={dev} onLeave={leave} />
       ) : (
-        <Lobby dev={dev} ended={ended.value ?? (call?.chat ? REACHABLE : null)} onEnter={enter} />
+        <Lobby dev={dev} ended={call?.chat ? REACHABLE : ended.value} onEnter={enter} />
       )}
       {call && <IncomingRing room={call.room.name} onAnswer={() => comeBack(call, dev)} />}
       <div class="notice" role="status">
