@@ -1,14 +1,14 @@
 import type { QueueTraces, WalkedTable } from "./store/queue-traces.store.ts";
 
 /** Rows per step of a walk: a few milliseconds at most, and nobody's commit waits for more than one of them. */
-export const ROWS_AT_ONCE = 200;
+export const ROWS_AT_ONCE = 100;
 export const CONVERSATIONS_AT_ONCE = 100;
 /** Of those that are only looked at. */
-export const EVENTS_AT_ONCE = 2_000;
-/** Rows per unit of work: as many as retention removes in one. */
-export const CHANGES_AT_ONCE = 50;
+export const EVENTS_AT_ONCE = 1_000;
+/** Rows per unit of work: everybody's sends wait for one. */
+export const CHANGES_AT_ONCE = 20;
 
-const PAUSE_MS = 2;
+const PAUSE_MS = 3;
 
 /** Everybody else's turn. */
 export const pause = (): Promise<void> => Bun.sleep(PAUSE_MS);
