@@ -9,7 +9,7 @@ import { CertificateRenewal } from "../../src/acme/renewal.ts";
 import { AcmeStore } from "../../src/acme/store.ts";
 import { createLog } from "../../src/kernel/log.ts";
 import { systemTimers } from "../../src/kernel/timers.ts";
-import { edgeStage, secured, until } from "../edge/stage.ts";
+import { ANNOUNCED, edgeStage, nextData, secured, turnOver, until } from "../edge/stage.ts";
 import { fakeClock } from "../harness/clock.ts";
 import { freePorts, startPebble } from "./pebble.ts";
 
@@ -119,6 +119,7 @@ test("at two thirds of its life it is renewed, under constant handshakes, and no
   }
   await edge.edge.stats();
   const open = await secured(edge.edge.port);
+  const goingOn = await conversations(edge);
   let handshakes = 0;
   let failed = 0;
   let isOver = false;
@@ -138,6 +139,7 @@ test("at two thirds of its life it is renewed, under constant handshakes, and no
     clock.set((renewal.status.nextAt ?? 0) - 60_000);
     await Bun.sleep(1);
     expect(renewal.certificate).toBe(before as never);
+    await goingOn.exchange();
     while (renewal.certificate === before) {
       clock.advance(60_000);
       await Bun.sleep(5);
@@ -145,12 +147,97 @@ test("at two thirds of its life it is renewed, under constant handshakes, and no
   }
   isOver = true;
   await Promise.all(crowd);
+  await goingOn.exchange();
+  expect(goingOn.closed()).toBe(0);
   expect(failed).toBe(0);
   expect(handshakes).toBeGreaterThan(100);
   open.write("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
   expect(String(await new Promise((resolve) => open.once("data", resolve)))).toContain("200 OK");
   open.destroy();
 }, 120_000);
+
+type Stage = Awaited<ReturnType<typeof edgeStage>>;
+
+/** A WebSocket and a relay, opened once: whatever is said on them comes back for as long as they are open. */
+async function conversations({ edge, url }: Stage) {
+  let closed = 0;
+  const announced = { address: ANNOUNCED, port: 7001 };
+  const media = await Bun.udpSocket({
+    hostname: "127.0.0.1",
+    binaryType: "buffer",
+    socket: { data: (socket, data, port, address) => void socket.send(data, port, address) },
+  });
+  edge.relayTo([{ announced, reached: { address: "127.0.0.1", port: media.port } }]);
+  const { client, socket: line } = await turnOver(edge.port, "call");
+  line.on("close", () => closed++);
+  await client.allocate();
+  await client.permit(announced);
+  const chat = new WebSocket(`${url.replace("https:", "wss:")}/socket`, {
+    tls: { rejectUnauthorized: false },
+  } as never);
+  chat.addEventListener("close", () => closed++);
+  await new Promise((resolve) => chat.addEventListener("open", resolve));
+  cleanup.push(() => {
+    chat.close();
+    line.destroy();
+    media.close();
+  });
+  return {
+    closed: () => closed,
+    async exchange() {
+      const packet = nextData(client);
+      client.send(Buffer.from("media"), announced);
+      const message = new Promise<unknown>((resolve) => {
+        chat.onmessage = ({ data }) => resolve(data);
+      });
+      chat.send("chat");
+      expect([await packet, await message]).toEqual(["media", "chat"]);
+    },
+  };
+}
+
+test("the authority's own renewal time is followed, chosen once, and sooner when it says so", async () => {
+  const { clock, keeper } = await stageWith();
+  const first = keeper();
+  const stop = first.start();
+  await until(() => first.certificate !== null);
+  stop();
+  const day = 86_400_000;
+  let window: [number, number] = [clock.now() + 10 * day, clock.now() + 12 * day];
+  const asked: string[] = [];
+  const authority = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch(request) {
+      const { pathname } = new URL(request.url);
+      if (pathname === "/directory") return Response.json({ renewalInfo: new URL("/renewal", request.url).href });
+      asked.push(pathname);
+      const [start, end] = window.map((at) => new Date(at).toISOString());
+      return Response.json({ suggestedWindow: { start, end } }, { headers: { "retry-after": "3600" } });
+    },
+  });
+  cleanup.push(() => authority.stop(true));
+  const directory = new URL("/directory", authority.url).href;
+  const renewal = keeper({ directory, ca: undefined, timers: clock });
+  cleanup.push(renewal.start());
+  const nextAt = () => renewal.status.nextAt ?? 0;
+  await until(() => nextAt() >= window[0] && nextAt() <= window[1]);
+  const chosen = nextAt();
+  // Of which certificate is meant: the key that signed it, and its number (RFC 9773 §4.1).
+  expect(asked[0]).toMatch(/^\/renewal\/[\w-]+\.[\w-]+$/);
+  const asks = async (times: number) => {
+    while (asked.length < times) {
+      clock.advance(600_000);
+      await Bun.sleep(5);
+    }
+  };
+  await asks(3);
+  expect(nextAt()).toBe(chosen);
+  window = [clock.now() + day, clock.now() + 2 * day];
+  await asks(5);
+  expect(nextAt()).toBeGreaterThanOrEqual(window[0]);
+  expect(nextAt()).toBeLessThanOrEqual(window[1]);
+}, 60_000);
 
 test("an authority that is away is asked again later and later, also after a restart, and the old certificate stays", async () => {
   const { pebble, lines, clock, keeper } = await stageWith();

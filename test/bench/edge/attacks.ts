@@ -14,7 +14,7 @@ export async function underAttack(seconds: number): Promise<Measured[]> {
     const quiet = await openRelayedCall(server);
     await Bun.sleep(5_000);
     const before = await quiet.end();
-    const room = await server.api("POST", "/v1/rooms", { name: "of the attacker" });
+    const room = await server.api("POST", "/v1/rooms", { name: "attacker" });
     const { username, credential } = ownRelay(server, await mint(server, room.id, "mallory"));
     const call = await openRelayedCall(server);
     const script = [process.execPath, join(import.meta.dir, "attacker.ts")];

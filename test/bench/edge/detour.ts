@@ -44,6 +44,7 @@ export async function openDetour({ port, username, credential }: Relay): Promise
   });
   const client: TurnClient = new TurnClient((message) => write(line, message), username, credential);
   let onPacket: (data: Buffer) => void = () => {};
+  let inside: Bun.udp.Socket<"buffer"> | null = null;
   await ready.promise;
   await client.allocate();
 
@@ -58,7 +59,7 @@ export async function openDetour({ port, username, credential }: Relay): Promise
       await client.permit(peer);
       await client.bind(CHANNEL, peer);
       let participant: Address | null = null;
-      const inside = await Bun.udpSocket({
+      const own = await Bun.udpSocket({
         hostname: "127.0.0.1",
         binaryType: "buffer",
         socket: {
@@ -66,11 +67,17 @@ export async function openDetour({ port, username, credential }: Relay): Promise
             participant ??= { address: at, port: from };
             write(line, frame.subarray(0, writeChannelData(frame, CHANNEL, data, true)));
           },
+          // The participant has left.
+          error() {},
         },
       });
-      onPacket = (data) => participant && inside.send(data, participant.port, participant.address);
-      return sdp.replace(`${address} ${mediaPort} typ host`, `127.0.0.1 ${inside.port} typ host`);
+      inside = own;
+      onPacket = (data) => participant && own.send(data, participant.port, participant.address);
+      return sdp.replace(`${address} ${mediaPort} typ host`, `127.0.0.1 ${own.port} typ host`);
     },
-    close: () => line.terminate(),
+    close() {
+      line.terminate();
+      inside?.close();
+    },
   };
 }

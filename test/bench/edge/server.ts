@@ -38,7 +38,14 @@ export async function startEdgeServer(options: Options = {}): Promise<EdgeServer
   const files = ["--tls-cert", certificate.cert, "--tls-key", certificate.key];
   const tls = settings ?? [...files, "--public-url", `https://localhost:${edgePort}`];
   const media = ["--media-udp-port", "0", "--media-workers", "1", "--public-ip", "127.0.0.1"];
-  const generous = ["--turn-max-allocations", "200", "--signaling-max-connections-per-window", "1000"];
+  const generous = [
+    "--turn-max-allocations",
+    "200",
+    "--signaling-max-connections-per-window",
+    "1000",
+    "--rate-limit-rtc-tokens",
+    "10000",
+  ];
   const command = [...FROM_SOURCE, "serve", "--data-dir", dataDir, ...place, ...tls, ...media, ...generous];
   const { child } = await startStoa([...command, "--log-level", "warn"]);
   const apiKey = readFileSync(keyPath(dataDir), "utf8").trim();
