@@ -12,6 +12,7 @@ import { median, percentile, report } from "./harness/report.ts";
 const rounds = Number(process.argv[2] ?? 3);
 const kills = Number(process.argv[3] ?? 50);
 const SECONDS = 8;
+const AWAY_MS = 30_000;
 
 await ensurePrograms("standby");
 const postgres = await testPostgres();
@@ -64,6 +65,13 @@ for (let kill = 0; kill < kills; kill++) {
   await load.more(20);
   await group.start(leader.name);
 }
+const refused = load.refused.length;
+const readsBefore = load.reads.length;
+await postgres.kill();
+await Bun.sleep(AWAY_MS);
+const readsWhileAway = load.reads.length - readsBefore;
+await postgres.start();
+await load.more(50);
 const acknowledged = load.count;
 const verdict = await load.finish();
 await group.close();
@@ -85,7 +93,8 @@ report(
       goal: { atMost: 2000 },
     },
     { what: "acknowledged meanwhile", value: acknowledged, unit: "messages" },
-    { what: "refused to a client", value: load.refused.length, unit: "", goal: none },
+    { what: "refused to a client", value: refused, unit: "", goal: none },
+    { what: "reads while Postgres was away 30 s", value: readsWhileAway, unit: "", goal: { atLeast: 1 } },
     ...Object.entries(verdict).map(([what, value]) => ({ what, value, unit: "", goal: none })),
   ],
   { perSecond, published, readyAfterMs },

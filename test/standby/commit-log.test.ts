@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { SQL } from "bun";
 import { type CommitLog, type CommitRecord, Forgotten, Overtaken } from "../../src/kernel/db/commit-log.ts";
 import { postgresLog } from "../../src/kernel/db/postgres-log.ts";
 import { createLog } from "../../src/kernel/log.ts";
@@ -129,3 +130,39 @@ for (const [kind, make] of Object.entries(KINDS)) {
     });
   });
 }
+
+test("in Postgres: whoever the leader has not met waits until that one can show nothing any more", async () => {
+  const url = await postgres.database();
+  // A leader that is cut off: it takes the lock, and is not heard of again.
+  const silent = { after: () => () => {} };
+  const [cutOff, next] = [silent, systemTimers].map((timers) => postgresLog(url, { log, timers, leaseMs: 60_000 }));
+  const sql = new SQL(url, { max: 1 });
+  try {
+    await cutOff?.info("fingerprint");
+    const first = await cutOff?.lead("http://one");
+    await first?.confirm();
+    await next?.report({ url: "http://two", role: "standby", position: 0, version: "1" });
+    expect(await next?.isMet("http://two")).toBe(false);
+    const endSession = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'";
+    await sql.unsafe(endSession);
+    while ((await sql.unsafe("SELECT 1 FROM pg_locks WHERE locktype = 'advisory'")).length > 0) await Bun.sleep(5);
+    expect(await next?.lead("http://two")).toBeNull();
+    expect((await next?.known())?.term).toBe(1);
+    await sql.unsafe("UPDATE stoa_members SET met = 1");
+    const second = await next?.lead("http://two");
+    expect(second?.term).toBe(2);
+    await second?.undisputed;
+    await second?.resign();
+    expect((await next?.known())?.leader).toBeNull();
+    // One that led with a version that noted nothing is followed as ever.
+    await sql.unsafe("UPDATE stoa_log_info SET leader = 'http://old', term = 3");
+    const third = await next?.lead("http://three");
+    expect(third?.term).toBe(4);
+    await third?.resign();
+    await first?.resign();
+  } finally {
+    await sql.close({ timeout: 0 });
+    await cutOff?.close();
+    await next?.close();
+  }
+}, 60_000);

@@ -11,8 +11,8 @@ const ANSWER_WITHIN_MS = 3_000;
 const RESIGN_WITHIN_MS = 1_000;
 /** How long those whom a leader knows can let it show what it has while the log is away. */
 const MOST_SILENT_MS = 120_000;
-/** Tells one life of a Postgres from the next, and the primary from the replica that takes its place. */
-const THIS_POSTGRES = "pg_postmaster_start_time()::text";
+/** Where the leader of a term took its lock: in which life of which Postgres. */
+const lockedIn = (term: string) => `${term} || ' ' || pg_postmaster_start_time()`;
 
 type Deps = { log: Log; timers: Timers; leaseMs: number };
 
@@ -61,7 +61,8 @@ export async function postgresLeadership(url: string, memberUrl: string, deps: D
     }
     const askedAt = elapsed();
     const [row] = await ask<{ term: string }>(
-      `UPDATE stoa_log_info SET term = term + 1, leader = $1, led_since = now(), postmaster = ${THIS_POSTGRES} RETURNING term`,
+      `UPDATE stoa_log_info SET term = term + 1, leader = $1, led_since = now(), postmaster = ${lockedIn("(term + 1)")}
+       RETURNING term`,
       [memberUrl],
     );
     confirmedAt = askedAt;
@@ -73,14 +74,17 @@ export async function postgresLeadership(url: string, memberUrl: string, deps: D
 
   /** What the leader before, which has not resigned, may still believe now that its lock is free. */
   async function predecessor(): Promise<"nothing" | "may not have heard" | "may show on"> {
-    const [found] = await ask<{ leader: string | null; lockGone: boolean; isMet: boolean }>(
-      `SELECT leader, coalesce(postmaster <> ${THIS_POSTGRES}, false) AS "lockGone",
+    const [found] = await ask<{ leader: string | null; isKnown: boolean; lockGone: boolean; isMet: boolean }>(
+      `SELECT leader, coalesce(split_part(postmaster, ' ', 1) = term::text, false) AS "isKnown",
+         postmaster <> ${lockedIn("term")} AS "lockGone",
          EXISTS (SELECT 1 FROM stoa_members WHERE url = $1
            AND (met = term OR now() - joined_at > interval '${MOST_SILENT_MS + 2 * leaseMs} milliseconds')) AS "isMet"
        FROM stoa_log_info`,
       [memberUrl],
     );
     if (found === undefined || found.leader === null || found.leader === memberUrl) return "nothing";
+    // A server of a version that noted none of this.
+    if (!found.isKnown) return "nothing";
     // Cut off from the log it shows what it has for as long as the members it knows let it: others have to wait.
     if (!found.isMet) return "may show on";
     // Its lock went with its Postgres. In any other way it has given it up, or said nothing for the time of a lease.
@@ -106,7 +110,8 @@ export async function postgresLeadership(url: string, memberUrl: string, deps: D
         );
         if (row === undefined || Number(row.term) !== term) return lose(`${row?.leader} leads in term ${row?.term}`);
         if (!locked || !holds) throw new Error("the lock is held by another session");
-        if (isNew) await ask(`UPDATE stoa_log_info SET postmaster = ${THIS_POSTGRES} WHERE term = $1`, [String(term)]);
+        if (isNew)
+          await ask(`UPDATE stoa_log_info SET postmaster = ${lockedIn("term")} WHERE term = $1`, [String(term)]);
         confirmedAt = heardAt = askedAt;
         peers = row.peers.map(({ url }) => url);
         const isUnmet = row.peers.some(({ met }) => met !== term);
