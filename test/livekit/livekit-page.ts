@@ -109,3 +109,11 @@ export const happened = (page: Page, event: string) =>
 
 export const got = (page: Page, text: string) =>
   page.waitForFunction((text) => window.texts.includes(text), text, { timeout: WAIT_MS });
+
+/** How many sections the connection has on which this page receives. */
+export const sectionsOf = (page: Page) =>
+  page.evaluate(() => {
+    const { pcManager } = window.livekit.engine;
+    const transport = pcManager.subscriber ?? pcManager.publisher;
+    return transport._pc.getTransceivers().length as number;
+  });

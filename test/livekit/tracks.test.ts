@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { Page } from "playwright-core";
-import { happened, isGone, joinLivekit, sees } from "./livekit-page.ts";
+import { happened, isGone, joinLivekit, sectionsOf, sees } from "./livekit-page.ts";
 import { type LivekitPackage, openStage, type Stage, WAIT_MS } from "./stage.ts";
 
 let stage: Stage;
@@ -8,13 +7,6 @@ beforeAll(async () => {
   stage = await openStage();
 }, 180_000);
 afterAll(() => stage.close());
-
-const sectionsOf = (page: Page) =>
-  page.evaluate(() => {
-    const { pcManager } = window.livekit.engine;
-    const transport = pcManager.subscriber ?? pcManager.publisher;
-    return transport._pc.getTransceivers().length as number;
-  });
 
 for (const script of ["livekit-client", "livekit-client-two-connections"] satisfies LivekitPackage[]) {
   test(

@@ -1,0 +1,77 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { AvailabilityResponse, RegisterWorkerRequest, ServerMessage, WorkerMessage } from "@livekit/protocol";
+import { decodeJwt } from "jose";
+import type { SocketEvents, TopicSocket } from "../../src/kernel/socket/sockets.ts";
+import { type RtcServer, rtcServer, settled, until } from "../harness/rtc.ts";
+
+let server: RtcServer;
+beforeAll(async () => {
+  server = await rtcServer();
+});
+afterAll(() => server.close());
+
+/** A worker at the other end of a socket that never leaves the process. */
+function openWorker() {
+  const { agents } = server.services.livekitClients;
+  const key = server.services.apiKeys.signer(/^svk_dev_(\w+)\./.exec(server.key)?.[1] ?? "");
+  if (!key) throw new Error("there is no key");
+  const heard: ServerMessage["message"][] = [];
+  const socket: TopicSocket = {
+    ...{ send() {}, subscribe() {}, unsubscribe() {}, close() {}, bufferedBytes: 0 },
+    sendBytes: (data) => void heard.push(ServerMessage.fromBinary(data).message),
+    ping: () => events.answered?.(),
+  };
+  const events: SocketEvents = agents.connect(socket, key);
+  return {
+    of: (name: string) => heard.filter((one) => one.case === name),
+    say(message: WorkerMessage["message"]): void {
+      const bytes = Buffer.from(new WorkerMessage({ message }).toBinary());
+      events.received(null, bytes.length, bytes);
+    },
+  };
+}
+
+/** In steps in which the worker's socket can be asked whether it is still there. */
+async function pass(ms: number): Promise<void> {
+  for (let left = ms; left > 0; left -= 5_000) {
+    server.clock.advance(Math.min(left, 5_000));
+    await settled();
+  }
+}
+
+test("an agent comes to whoever uses our own SDK; left alone it waits a while, is told to stop, and then has to go", async () => {
+  const worker = openWorker();
+  worker.say({ case: "register", value: new RegisterWorkerRequest() });
+  const roomId = await server.room("waiting");
+  const ann = await server.joined(roomId, "ann");
+  await until(() => worker.of("availability").length === 1);
+  const [asked] = worker.of("availability");
+  const jobId = asked?.case === "availability" ? (asked.value.job?.id ?? "") : "";
+  const answer = { jobId, available: true, participantIdentity: "helper", participantName: "Helper" };
+  worker.say({ case: "availability", value: new AvailabilityResponse(answer) });
+  await until(() => worker.of("assignment").length === 1);
+  const [assigned] = worker.of("assignment");
+  const token = assigned?.case === "assignment" ? assigned.value.token : "";
+  expect(decodeJwt(token)).toMatchObject({ sub: "helper", kind: "agent", video: { room: "waiting", roomJoin: true } });
+  const agent = await server.joined(roomId, "helper", { mint: { kind: "agent" } });
+
+  await ann.ask("room.leave");
+  await pass(19_000);
+  const ben = await server.joined(roomId, "ben");
+  await pass(60_000);
+  expect(worker.of("termination")).toEqual([]);
+  expect(worker.of("availability")).toHaveLength(1);
+
+  await ben.ask("room.leave");
+  await pass(19_999);
+  expect(worker.of("termination")).toEqual([]);
+  await pass(1);
+  expect(worker.of("termination")).toMatchObject([{ value: { jobId } }]);
+  expect(agent.closed).toBeNull();
+  await pass(3_000);
+  expect(agent.closed).toEqual({ code: 4410, reason: "room_closed" });
+
+  // Whoever comes next has a room of which nobody knows anything: an agent is asked for again.
+  await server.joined(roomId, "ann");
+  await until(() => worker.of("availability").length === 2);
+});
