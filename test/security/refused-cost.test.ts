@@ -95,43 +95,45 @@ describe("[3] a body is asked for after the limiter", () => {
 });
 
 test("[3] a refused mebibyte costs less than five times a refused empty request, on every route", async () => {
-  const ROUNDS = 4;
   const EACH = 10;
-  /** CPU of `EACH` requests, the least of some rounds: whatever else the machine does comes on top. */
-  const costOf = async (operation: Operation, body: string) => {
-    const url = addressOf(operation);
+  const MOST_ROUNDS = 40;
+  /** CPU of ten requests, in microseconds. */
+  const cost = async (operation: Operation, body: string) => {
     const init = { method: operation.method, headers: { "content-type": operation.bodyType }, body };
-    let least = Number.POSITIVE_INFINITY;
-    for (let round = 0; round < ROUNDS; round++) {
-      const requests = Array.from({ length: EACH }, () => new Request(url, init));
-      const before = process.cpuUsage();
-      for (const request of requests) await server.app.handle(request);
-      const { user, system } = process.cpuUsage(before);
-      least = Math.min(least, user + system);
-    }
-    return least;
+    const requests = Array.from({ length: EACH }, () => new Request(addressOf(operation), init));
+    const before = process.cpuUsage();
+    for (const request of requests) await server.app.handle(request);
+    const { user, system } = process.cpuUsage(before);
+    return user + system;
   };
   for (const operation of guarded) {
-    const empty = await costOf(operation, "");
-    const heavy = await costOf(operation, HEAVY);
+    let empty = Number.POSITIVE_INFINITY;
+    let heavy = Number.POSITIVE_INFINITY;
     // The clock of the kernel is coarse: half a millisecond for ten requests is nothing.
-    expect([operation.name, heavy < Math.max(empty, 500) * 5]).toEqual([operation.name, true]);
+    const holds = () => heavy < Math.max(empty, 500) * 5;
+    // What else the machine does only comes on top, so the least that was seen is the nearest to what it takes.
+    for (let round = 0; round < MOST_ROUNDS && !holds(); round++) {
+      empty = Math.min(empty, await cost(operation, ""));
+      heavy = Math.min(heavy, await cost(operation, HEAVY));
+    }
+    expect([operation.name, holds()]).toEqual([operation.name, true]);
   }
-});
+}, 120_000);
 
 test("[3] whoever has a credential pays for a mebibyte of lists what parsing it costs, and no more", async () => {
   const request = () => server.call("POST", "/v1/rooms", { key: tenant.credentials.apiKey, raw: HEAVY });
   await request();
   const cpu = async (work: () => unknown) => {
-    let least = Number.POSITIVE_INFINITY;
-    for (let round = 0; round < 5; round++) {
-      const before = process.cpuUsage();
-      await work();
-      const { user, system } = process.cpuUsage(before);
-      least = Math.min(least, user + system);
-    }
-    return least;
+    const before = process.cpuUsage();
+    await work();
+    const { user, system } = process.cpuUsage(before);
+    return user + system;
   };
-  const parsing = await cpu(() => JSON.parse(HEAVY));
-  expect(await cpu(request)).toBeLessThan(parsing * 6 + 10_000);
+  let parsing = Number.POSITIVE_INFINITY;
+  let refusing = Number.POSITIVE_INFINITY;
+  for (let round = 0; round < 40 && refusing >= parsing * 6 + 10_000; round++) {
+    parsing = Math.min(parsing, await cpu(() => JSON.parse(HEAVY)));
+    refusing = Math.min(refusing, await cpu(request));
+  }
+  expect(refusing).toBeLessThan(parsing * 6 + 10_000);
 });

@@ -1,8 +1,11 @@
-import { afterAll, expect, test } from "bun:test";
+import { afterAll, expect, spyOn, test } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { type AnyElysia, Elysia } from "elysia";
 import { ExchangeBroken, finishExchange } from "../../src/kernel/data-exchange.ts";
+import { referenceRoutes } from "../../src/kernel/http/reference/reference.ts";
 import { voidTokensBefore } from "../../src/kernel/installation.ts";
 import { closeRuntime, createRuntime } from "../../src/runtime.ts";
 import { testServer } from "../harness/server.ts";
@@ -141,4 +144,28 @@ test("[11] copies from before a migration are kept, the last two of them", async
   await closeRuntime(createRuntime(config, { now: () => 4_000 }));
   const copies = readdirSync(dataDir).filter((name) => name.startsWith("before-migration-"));
   expect(copies.sort()).toEqual(["before-migration-300.db", "before-migration-4000.db"]);
+});
+
+test("[10] the reference's viewer is unpacked once, for however many who cannot do it themselves", async () => {
+  const built = folder();
+  writeFileSync(join(built, "api-reference.js.gz"), gzipSync("x".repeat(100_000)));
+  const options = { folder: built, version: "0", schemas: {} };
+  const app: AnyElysia = new Elysia().use(referenceRoutes({ ...options, app: () => app }));
+  const unpacked = spyOn(Bun, "gunzipSync");
+  try {
+    for (let n = 0; n < 20; n++) {
+      const packed = await app.handle(
+        new Request("http://localhost/docs/viewer.js", { headers: { "accept-encoding": "gzip" } }),
+      );
+      expect(packed.headers.get("content-encoding")).toBe("gzip");
+    }
+    expect(unpacked).toHaveBeenCalledTimes(0);
+    for (let n = 0; n < 20; n++) {
+      const plain = await app.handle(new Request("http://localhost/docs/viewer.js"));
+      expect((await plain.text()).length).toBe(100_000);
+    }
+    expect(unpacked).toHaveBeenCalledTimes(1);
+  } finally {
+    unpacked.mockRestore();
+  }
 });
