@@ -144,6 +144,8 @@ describe("[18] a live stream as HLS", () => {
     expect(await (await list).text()).toContain('URI="video-1.0.m4s"');
     expect((await next).status).toBe(200);
     expect((await get(`${base}/video.m3u8?_HLS_msn=9`)).status).toBe(400);
+    // What nobody has announced holds no connection: the clock of this test stands still.
+    expect((await get(`${base}/video-999999.m4s`)).status).toBe(404);
     expect((await get(`${base}/video-init-1.mp4`)).status).toBe(404);
     expect((await get(`${base}/../../etc/passwd`)).status).toBe(404);
   });

@@ -80,6 +80,8 @@ export function hlsService({ keyring, timers }: Runtime, { hls, streams, verify 
   }
 
   async function piece(rendition: Rendition, index: number, part: number | undefined): Promise<HlsAnswer> {
+    // Nobody has announced it, and nobody waits for it.
+    if (index > rendition.segments.length + 1) throw new ApiError("SVC_ROUTE_NOT_FOUND");
     // A part that was announced is asked for before it is there.
     await until(() => rendition.ended || rendition.has(index, part), [rendition], BLOCKED_AT_MOST_MS);
     const body = await rendition.read(index, part);
