@@ -8,15 +8,18 @@ import { availableParallelism } from "node:os";
 const processors = availableParallelism();
 const half = Math.max(1, Math.floor(processors / 2));
 const range = (from: number, to: number) => (from === to ? `${from}` : `${from}-${to}`);
-const pinned = (from: number, to: number, nice: number) => [
-  ...["taskset", "-c", range(from, to)],
-  ...["nice", "-n", String(nice)],
-];
+const pinned = (from: number, to: number) => ["taskset", "-c", range(from, to)];
+const elsewhere = pinned(Math.min(half, processors - 1), processors - 1);
+/**
+ * Before whatever else runs here, so that a figure is the server's and not its neighbours'. By class: where a kernel groups
+ * processes by session, being nice counts only within one, and this whole bench is one.
+ */
+const FIRST = ["chrt", "--rr", "1"];
 
-/** In front of a command. Above whatever else runs here, so that a figure is the server's and not its neighbours'. */
-export const SERVER = pinned(0, half - 1, -15);
-export const HONEST = pinned(Math.min(half, processors - 1), processors - 1, -15);
-export const ATTACKER = pinned(Math.min(half, processors - 1), processors - 1, -5);
+/** In front of a command. */
+export const SERVER = [...pinned(0, half - 1), ...FIRST];
+export const HONEST = [...elsewhere, ...FIRST];
+export const ATTACKER = elsewhere;
 export const SHARE = `${half} of ${processors} processors for the server`;
 
 type Spent = { cpu: number; waited: number };
