@@ -16,7 +16,7 @@ import { IceAgent, plainAddress } from "./ice/ice.ts";
 import { openNativePath } from "./native/native-path.ts";
 import type { ParticipantHost } from "./room/host.ts";
 import type { Participant } from "./room/participant.ts";
-import { Room } from "./room/room.ts";
+import { Room, URGENT_TICK_MS } from "./room/room.ts";
 import { TransportFeedback } from "./rtcp/twcc-feedback.ts";
 import { threadLoad } from "./thread-load.ts";
 import { useNativeCurves } from "./transport/native-curves.ts";
@@ -69,6 +69,7 @@ export class Engine {
         hostname: settings.hostname,
         port: settings.port,
         onDatagram: (data, port, address) => engine?.receive(data, port, address),
+        onFault: output.onFault,
         ...hooks,
         path,
       }).catch((error) => {
@@ -122,6 +123,7 @@ export class Engine {
       transportFeedback: new TransportFeedback(),
       retired: (refusals) => addTo(this.#retired, refusals),
       emit: output.emit,
+      hurry: () => this.#hurry(),
       newId: () => crypto.randomUUID(),
     };
   }
@@ -146,6 +148,7 @@ export class Engine {
       return;
     }
     try {
+      if ((data[0] ?? 0) < FIRST_MEDIA_BYTE || tcp) this.#udp.finishWaiting();
       this.#agent.receive(data, port, address, tcp, nowMs);
     } catch (error) {
       this.#onFault(error);
@@ -158,6 +161,7 @@ export class Engine {
     this.#tickedAtMs = nowMs;
     this.#timer?.refresh();
     this.#beat();
+    this.#udp.finishWaiting();
     for (const room of this.#rooms.values()) {
       try {
         room.tick(nowMs);
@@ -175,6 +179,15 @@ export class Engine {
       const wanted = room.tickEveryMs(nowMs);
       if (wanted !== null && (everyMs === null || wanted < everyMs)) everyMs = wanted;
     }
+    this.#tickEvery(everyMs);
+  }
+
+  /** Until the next tick finds that there is no need any more. */
+  #hurry(): void {
+    if (this.#everyMs === null || this.#everyMs > URGENT_TICK_MS) this.#tickEvery(URGENT_TICK_MS);
+  }
+
+  #tickEvery(everyMs: number | null): void {
     if (everyMs === this.#everyMs) return;
     this.#stopTimer();
     this.#everyMs = everyMs;
@@ -184,6 +197,7 @@ export class Engine {
   /** Serves one call; what it throws goes back to the caller. */
   call(call: WorkerCall): MediaResponse<MediaMethod> {
     try {
+      this.#udp.finishWaiting();
       return this.#serve(call);
     } finally {
       this.#setPace(this.#host.now());

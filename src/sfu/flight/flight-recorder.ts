@@ -30,28 +30,43 @@ export type FlightState = {
 
 type ReceivedHeader = { ssrc: number; sequenceNumber: number; timestamp: number; length: number; marker: boolean };
 
+/** `flight` in native.h: native code notes packets here, too. */
+type ReceivedPackets = { count: Uint32Array; times: Float64Array; words: Uint32Array };
+
+function createReceivedPackets(): ReceivedPackets {
+  const memory = new ArrayBuffer(8 + PACKETS * 8 + PACKETS * WORDS * 4);
+  return {
+    count: new Uint32Array(memory, 0, 2),
+    times: new Float64Array(memory, 8, PACKETS),
+    words: new Uint32Array(memory, 8 + PACKETS * 8),
+  };
+}
+
 /** Nothing is allocated before there is something to keep: most participants only watch. */
 export class FlightRecorder {
-  #times: Float64Array | null = null;
-  #words = new Uint32Array(0);
-  #packets = 0;
+  #received: ReceivedPackets | null = null;
   #reports: { newer: Uint8Array; length: number; older: Uint8Array; olderLength: number } | null = null;
   #states: Float64Array | null = null;
   #stateCount = 0;
   #stateAtMs = Number.NEGATIVE_INFINITY;
 
   received({ ssrc, sequenceNumber, timestamp, length, marker }: ReceivedHeader, repair: boolean, nowMs: number): void {
-    if (this.#times === null) {
-      this.#times = new Float64Array(PACKETS);
-      this.#words = new Uint32Array(PACKETS * WORDS);
-    }
-    const slot = this.#packets++ % PACKETS;
-    this.#times[slot] = nowMs;
+    this.#received ??= createReceivedPackets();
+    const { count, times, words } = this.#received;
+    const packets = count[0] as number;
+    count[0] = packets + 1;
+    const slot = packets % PACKETS;
+    times[slot] = nowMs;
     const at = slot * WORDS;
-    this.#words[at] = ssrc;
-    this.#words[at + 1] = timestamp;
-    this.#words[at + 2] = sequenceNumber * 0x10000 + Math.min(length, 0xffff);
-    this.#words[at + 3] = (marker ? 1 : 0) + (repair ? 2 : 0);
+    words[at] = ssrc;
+    words[at + 1] = timestamp;
+    words[at + 2] = sequenceNumber * 0x10000 + Math.min(length, 0xffff);
+    words[at + 3] = (marker ? 1 : 0) + (repair ? 2 : 0);
+  }
+
+  /** Null before the first packet. */
+  get receivedMemory(): Uint32Array | null {
+    return this.#received?.count ?? null;
   }
 
   /** A compound as it came, decrypted. */
@@ -116,11 +131,13 @@ export class FlightRecorder {
   }
 
   #receivedRows(): number[][] {
-    return inOrder(this.#packets, PACKETS, (slot) => {
+    if (!this.#received) return [];
+    const { count, times, words } = this.#received;
+    return inOrder(count[0] ?? 0, PACKETS, (slot) => {
       const at = slot * WORDS;
-      const word = (index: number) => this.#words[at + index] ?? 0;
+      const word = (index: number) => words[at + index] ?? 0;
       const [sequence, bytes] = [word(2) >>> 16, word(2) & 0xffff];
-      return [this.#times?.[slot] ?? 0, word(0), sequence, word(1), bytes, word(3) & 1, word(3) >> 1];
+      return [times[slot] ?? 0, word(0), sequence, word(1), bytes, word(3) & 1, word(3) >> 1];
     });
   }
 

@@ -2,12 +2,12 @@
 // kept here once, and each takes it over when it leaves. So a packet costs a viewer no more than its copy, and what is lost,
 // late or repeated on its way to us is sorted out once.
 
-import type { Vp8Descriptor } from "../codec/vp8.ts";
 import { timestampDiff } from "../rtp/sequence.ts";
 import { SequenceMap } from "../rtp/sequence-map.ts";
 import type { Seat } from "./seat.ts";
 import { SeatTable } from "./seat-table.ts";
 import type { SourcePacket } from "./source-packet.ts";
+import type { TakenRun } from "./take.ts";
 
 export class Audience {
   readonly table = new SeatTable();
@@ -57,8 +57,24 @@ export class Audience {
     this.#takeIds(vp8);
   }
 
-  #takeIds({ length, pictureId, wide, tl0PicIdx, keyIdx }: Vp8Descriptor): void {
-    if (length > 0) Object.assign(this.vp8, { seen: true, pictureId, wide, tl0PicIdx, keyIdx });
+  /** The same with packets in a row that go on where it is. */
+  advanceBy({ count, bytes, payloadBytes, timestamp, vp8 }: TakenRun, nowMs: number): void {
+    this.numbers.forwardNext(count);
+    this.packets += count;
+    this.octets += payloadBytes;
+    this.bytes += bytes;
+    if (timestampDiff(timestamp, this.timestamp) > 0) this.#beginFrame(timestamp, nowMs);
+    this.#takeIds(vp8);
+  }
+
+  #takeIds({ length, pictureId, wide, tl0PicIdx, keyIdx }: TakenRun["vp8"]): void {
+    if (length === 0) return;
+    const ids = this.vp8;
+    ids.seen = true;
+    ids.pictureId = pictureId;
+    ids.wide = wide;
+    ids.tl0PicIdx = tl0PicIdx;
+    ids.keyIdx = keyIdx;
   }
 
   #beginFrame(timestamp: number, nowMs: number): void {

@@ -5,6 +5,7 @@ import type { SrtpCipher } from "../srtp/srtp-cipher.ts";
 import type { SrtpMasterKey } from "../srtp/srtp-keys.ts";
 import { createFanOutAlike, type FanOut, type FanOutAlike, fanOut } from "./fan-out.ts";
 import type { SendBatch } from "./send-batch.ts";
+import type { Take } from "./take.ts";
 
 export type Descriptor = { readonly fd: number; readonly isV6: boolean };
 
@@ -18,6 +19,8 @@ export interface PacketPath {
   readonly name: "typescript" | "native";
   createCipher(master: SrtpMasterKey): SrtpCipher;
   createReceiver(master: SrtpMasterKey): IncomingSrtp;
+  /** Many packets of a publisher by one call; null: each is opened by itself. */
+  readonly take: Take | null;
   readonly fanOut: FanOut;
   /** Copies may be put off, to be made for several packets at once: `finishAlike` makes those that were. */
   readonly fanOutAlike: FanOutAlike;
@@ -32,6 +35,7 @@ export const typescriptPath: PacketPath = {
   name: "typescript",
   createCipher: createSrtpCipher,
   createReceiver: (master) => new SrtpReceiver(master),
+  take: null,
   fanOut,
   fanOutAlike: createFanOutAlike(),
   finishAlike: () => {},

@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-export const NATIVE_SOURCES = ["ciphers.c", "srtp.c", "receivers.c", "fan-out.c", "send.c"].map((file) =>
+export const NATIVE_SOURCES = ["ciphers.c", "srtp.c", "receivers.c", "take.c", "fan-out.c", "send.c"].map((file) =>
   join(import.meta.dir, file),
 );
 

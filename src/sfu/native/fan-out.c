@@ -10,8 +10,6 @@
 #define ABSENT 255u
 #define RTX_BYTES 2u
 #define MAX_OVERHEAD 20u
-// Known to native-fan-out-alike.ts as well.
-#define MAX_RUN 32u
 // Rollovers have 32 bits.
 #define MAX_EXTENDED 281474976710656.0
 

@@ -5,11 +5,11 @@
 import { ptr } from "bun:ffi";
 import type { Audience } from "../forwarding/audience.ts";
 import { createFanOutAlike, type FanOutAlike, MAX_PACKET_BYTES } from "../forwarding/fan-out.ts";
-import { ROW_WORDS } from "../forwarding/seat-table.ts";
 import type { SendBatch } from "../forwarding/send-batch.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
 import { absSendTime } from "../rtp/ntp.ts";
 import type { RtpView } from "../rtp/rtp.ts";
+import { copyRun, SOURCE_WORDS } from "./copy-run.ts";
 import type { NativeEngine } from "./library.ts";
 
 /** Fields of `source` in native.h, 32 bits each, behind the two doubles that it begins with. */
@@ -33,10 +33,9 @@ const SOURCE = {
   elementCount: 20,
   elements: 21,
 } as const;
-const SOURCE_WORDS = 70;
 const ELEMENT_WORDS = 3;
 const MAX_ELEMENTS = 16;
-/** Known to fan-out.c as well. */
+/** Known to native.h as well. */
 const MAX_RUN = 32;
 const WORD = 0x100000000;
 
@@ -92,30 +91,7 @@ export function createNativeFanOutAlike(native: NativeEngine): { fanOutAlike: Fa
     table.finish = null;
     audience = null;
     locate();
-    for (let done = 0; done < table.seats.length; ) {
-      const room = Math.floor((to.capacity - to.count) / packets);
-      if (room === 0) {
-        to.flush();
-        continue;
-      }
-      const count = Math.min(table.seats.length - done, room);
-      const rows = done === 0 ? table.rows : table.rows.subarray(done * ROW_WORDS);
-      const { arena, destinations } = to;
-      const filled = native.functions.stoa_fan_out_run(
-        native.engine,
-        arena,
-        arena.length,
-        to.count,
-        destinations,
-        sources,
-        packets,
-        rows,
-        count,
-      );
-      if (filled !== count * packets) break;
-      to.commitFilled(table.addresses, done, count, packets);
-      done += count;
-    }
+    copyRun(native, ptr(sources), packets, table, to);
     waiting.length = 0;
   };
 

@@ -5,6 +5,7 @@ import { createNativeFanOut } from "./native-fan-out.ts";
 import { createNativeFanOutAlike } from "./native-fan-out-alike.ts";
 import { NativeReceiver } from "./native-receiver.ts";
 import { createNativeSend } from "./native-send.ts";
+import { NativeTake } from "./native-take.ts";
 
 export type NativePath = PacketPath & {
   /** Keys that were made and not let go of. */
@@ -15,10 +16,12 @@ export type NativePath = PacketPath & {
 export function openNativePath(libraryPath: string): NativePath {
   const native = openNativeEngine(libraryPath);
   const { functions } = native;
+  const take = new NativeTake(native);
   return {
     name: "native",
     createCipher: (master) => new NativeCipher(native, master),
-    createReceiver: (master) => new NativeReceiver(native, master),
+    createReceiver: (master) => new NativeReceiver(native, take, master),
+    take,
     fanOut: createNativeFanOut(native),
     ...createNativeFanOutAlike(native),
     send: createNativeSend(native),

@@ -1,10 +1,12 @@
 // SRTP and SRTCP of one connection, as received: indices, replay windows and keys are in native code, and a packet is opened
 // by one call.
 
+import type { LaneTable } from "../forwarding/lanes.ts";
 import type { IncomingSrtp, SrtpRefusals } from "../srtp/srtp.ts";
 import type { SrtpMasterKey } from "../srtp/srtp-keys.ts";
 import type { NativeEngine } from "./library.ts";
 import { NativeCipher } from "./native-cipher.ts";
+import type { NativeTake } from "./native-take.ts";
 
 /** By the number that native.h has for them. */
 const REASONS = [null, "malformed", "replayed", "unauthentic", "tooManyStreams"] as const;
@@ -12,11 +14,13 @@ const REASONS = [null, "malformed", "replayed", "unauthentic", "tooManyStreams"]
 export class NativeReceiver implements IncomingSrtp {
   readonly refusals: SrtpRefusals = { malformed: 0, replayed: 0, unauthentic: 0, tooManyStreams: 0 };
   readonly #native: NativeEngine;
+  readonly #take: NativeTake;
   readonly #cipher: NativeCipher;
   #handle: number;
 
-  constructor(native: NativeEngine, master: SrtpMasterKey) {
+  constructor(native: NativeEngine, take: NativeTake, master: SrtpMasterKey) {
     this.#native = native;
+    this.#take = take;
     this.#cipher = new NativeCipher(native, master);
     this.#handle = native.functions.stoa_add_receiver(native.engine, this.#cipher.handle);
     if (this.#handle !== 0) return;
@@ -32,6 +36,12 @@ export class NativeReceiver implements IncomingSrtp {
   unprotectRtcp(data: Uint8Array, length = data.length): number {
     const { functions, engine } = this.#native;
     return this.#outcome(functions.stoa_receive_rtcp(engine, this.#handle, data, data.length, length));
+  }
+
+  take(lanes: LaneTable<object>, from: number): number {
+    const taken = this.#take.take(this.#handle, lanes, from);
+    if (this.#take.outcome < 0) this.#outcome(this.#take.outcome);
+    return taken;
   }
 
   #outcome(plain: number): number {

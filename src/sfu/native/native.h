@@ -25,6 +25,8 @@ typedef struct {
   uint32_t cipher, slot, header_length, payload_at, prefix_length, padding_length, rollover, length;
 } copy;
 
+// Packets that are copied by one call; known to native-fan-out-alike.ts as well.
+#define MAX_RUN 32u
 #define MAX_ELEMENTS 16u
 #define MAX_PASSING 8
 
@@ -67,6 +69,65 @@ typedef struct {
   uint8_t template[48];
   uint8_t passing_from[MAX_PASSING], passing_to[MAX_PASSING];
 } seat;
+
+#define MAX_LANES 32u
+#define MAX_TAKE 64u
+
+// A stream whose packets are forwarded without a second thought as long as they come in order and none begins a keyframe
+// (forwarding/lanes.ts). `highest` is the number of its newest packet, unwrapped.
+typedef struct {
+  double highest;
+  uint32_t open, ssrc, payload_type, codec, rewrites_vp8, unused;
+} lane;
+
+enum { CODEC_AUDIO, CODEC_VP8, CODEC_VP9, CODEC_H264, CODEC_AV1 };
+
+#define ARRIVALS_KEPT 4096u
+
+// Which packets of a connection arrived, and when, in quarters of a millisecond; −1: not (rtcp/twcc.ts).
+typedef struct {
+  double highest, next, ticks[ARRIVALS_KEPT];
+} arrivals;
+
+#define FLIGHT_KEPT 2048u
+
+// The headers of what arrived lately (flight/flight-recorder.ts).
+typedef struct {
+  uint32_t count, unused;
+  double at_ms[FLIGHT_KEPT];
+  uint32_t words[FLIGHT_KEPT][4];
+} flight;
+
+// All streams of a publisher. `came` and `seen` are memory that TypeScript holds on to for as long as they are named here; NULL
+// before there is any. Ids of extensions are 0 where they are not used.
+typedef struct {
+  arrivals *came;
+  flight *seen;
+  uint32_t transport_sequence_id, audio_level_id, unused[2];
+  lane lanes[MAX_LANES];
+} publisher;
+
+// Packets in a row of one lane and one moment in its time: from datagram number `first` on. `extended` is the number of the first.
+typedef struct {
+  double extended;
+  uint32_t lane, first, count, timestamp, bytes, payload_bytes, numbered;
+  // −1 for what is not there.
+  int32_t audio_level, vp8_bytes, picture_id, wide, tl0, key_idx, unused;
+} run;
+
+// Datagrams of one connection, and what became of them: their plain lengths, the runs they make up, and each as a source of
+// copies. `outcome` tells of the first that was not taken: 0 when not a byte of it was touched, else its plain length, or why it
+// was refused.
+typedef struct {
+  double now_ms;
+  uint32_t abs_send_time, count, run_count;
+  int32_t outcome;
+  uint32_t unused[2];
+  double data[MAX_TAKE];
+  uint32_t lengths[MAX_TAKE];
+  run runs[MAX_TAKE];
+  source sources[MAX_TAKE];
+} taking;
 
 // Why a packet was refused, to native-receiver.ts as well.
 enum { MALFORMED = -1, REPLAYED = -2, UNAUTHENTIC = -3, TOO_MANY_STREAMS = -4 };

@@ -17,6 +17,8 @@ export type ParticipantHost = ConnectionHost & {
   /** What a closed connection had refused: the counts of the worker never go down. */
   retired(refusals: Partial<SrtpRefusals>): void;
   emit(event: MediaEvent): void;
+  /** Something is to be asked of a publisher: it does not wait for its turn. */
+  hurry(): void;
   newId(): string;
 };
 
@@ -41,7 +43,7 @@ export interface MediaOwner {
 
 /** The participant, to the room that keeps its tracks. */
 export interface TrackOwner {
-  readonly uplink: { tick(nowMs: number): void; isBusy(nowMs: number): boolean };
+  readonly uplink: { tick(nowMs: number): void; isBusy(nowMs: number): boolean; readonly isUrgent: boolean };
   emit(event: WithoutSelf<OwnEvent>): void;
 }
 

@@ -118,6 +118,7 @@ export class Participant implements MediaOwner, TrackOwner {
       onDtlsState: (state) => this.emit({ type: "dtlsStateChanged", state }),
       onReady: (path, again) => this.#ready(path, again),
       onLost: (reason, stage) => this.#lost(reason, stage),
+      media: this.uplink.usual,
       onRtp: (data, length, nowMs) => this.uplink.receiveRtp(data, length, nowMs),
       onRtcp: (data, length, nowMs) => this.#receiveRtcp(data, length, nowMs),
       onChannel: (channel) => this.data.opened(channel),
@@ -140,6 +141,7 @@ export class Participant implements MediaOwner, TrackOwner {
       onDtlsState: () => {},
       onReady: () => this.downlink.connected(),
       onLost: () => {},
+      media: null,
       onRtp: () => {},
       onRtcp: (data, length, nowMs) => this.#receiveRtcp(data, length, nowMs),
       // The channels of its first connection carry data both ways.

@@ -15,8 +15,10 @@ import { Participant } from "./participant.ts";
 import { RoomRecorder } from "./room-recorder.ts";
 import { Voices } from "./voices.ts";
 
-/** Requests for lost packets are due after 10 ms; everything else has more time. */
-const FAST_TICK_MS = 20;
+/** Requests for lost packets are due after 10 ms. */
+export const URGENT_TICK_MS = 20;
+/** While packets come they are reported on. */
+const STEADY_TICK_MS = 50;
 const SLOW_TICK_MS = 100;
 /** Timers come a little early. */
 const TIMER_SLACK_MS = 10;
@@ -177,8 +179,12 @@ export class Room implements RoomOfTracks, DataSink {
   /** How often `tick` has to be called from now on; null while nobody is here. */
   tickEveryMs(nowMs: number): number | null {
     if (this.#participants.size === 0) return this.#recorder ? SLOW_TICK_MS : null;
-    for (const owner of this.#publishers) if (owner.uplink.isBusy(nowMs)) return FAST_TICK_MS;
-    return SLOW_TICK_MS;
+    let everyMs = SLOW_TICK_MS;
+    for (const { uplink } of this.#publishers) {
+      if (uplink.isUrgent) return URGENT_TICK_MS;
+      if (uplink.isBusy(nowMs)) everyMs = STEADY_TICK_MS;
+    }
+    return everyMs;
   }
 
   /** Only publishers have something to be done every few milliseconds; viewers are many. */

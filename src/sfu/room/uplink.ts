@@ -16,6 +16,7 @@ import type { PublishedLayer } from "../tracks/layer.ts";
 import { Publication } from "../tracks/publication.ts";
 import { PublisherClock } from "../tracks/publisher-clock.ts";
 import type { MediaOwner, ParticipantHost, RoomOfTracks, TrackOwner } from "./host.ts";
+import { UsualMedia } from "./usual-media.ts";
 
 /** A sending section: how its payload types read. */
 type IncomingSection = {
@@ -29,6 +30,7 @@ type IncomingSection = {
 const BUSY_MS = 1_000;
 
 export class Uplink {
+  readonly usual: UsualMedia;
   readonly feedback: PublisherFeedback;
   readonly #host: ParticipantHost;
   readonly #room: RoomOfTracks;
@@ -48,6 +50,12 @@ export class Uplink {
     this.#room = room;
     this.#owner = owner;
     this.feedback = new PublisherFeedback((packet) => owner.connection?.sendRtcp(packet), host.udp.repairs);
+    this.usual = new UsualMedia({
+      room,
+      feedback: this.feedback,
+      flight,
+      receiveRtp: (data, length, nowMs) => this.receiveRtp(data, length, nowMs),
+    });
   }
 
   publications(): Publication[] {
@@ -75,6 +83,7 @@ export class Uplink {
         ),
       });
     }
+    this.usual.lanes.setExtensions(this.#ids);
     this.#demux.negotiated(
       [...this.#sections].map(([mid, section]) => ({
         mid,
@@ -107,6 +116,8 @@ export class Uplink {
       rids: incoming?.rids ?? [],
       extensions: incoming?.extensions ?? noExtensions(),
       udp: this.#host.udp,
+      onUrgent: () => this.#host.hurry(),
+      onUnusual: (unusual) => this.usual.interruptAll(unusual),
     });
     this.#byMid.set(section.mid, publication);
     this.#room.published(publication, this.#owner);
@@ -114,6 +125,7 @@ export class Uplink {
   }
 
   #end(publication: Publication): void {
+    this.usual.ended(publication);
     this.#byMid.delete(publication.mid);
     this.#room.unpublished(publication);
     if (publication.announced) this.#owner.emit({ type: "trackUnpublished", trackId: publication.trackId });
@@ -137,6 +149,7 @@ export class Uplink {
     const publication = this.#find(trackId);
     if (publication.muted === muted) return;
     publication.muted = muted;
+    this.usual.interruptAll(publication);
     for (const layer of publication.layers) layer.muted();
     this.#room.muteChanged(publication);
     if (!publication.announced) return;
@@ -152,7 +165,7 @@ export class Uplink {
     this.feedback.reset();
   }
 
-  receiveRtp(data: Buffer, length: number, nowMs: number): void {
+  receiveRtp(data: Uint8Array, length: number, nowMs: number): void {
     const view = this.#view;
     if (!view.parse(data, length)) return;
     this.#extensions.read(view, this.#ids);
@@ -188,15 +201,19 @@ export class Uplink {
     }
     const { reception } = layer;
     if (!reception) return;
+    this.usual.interrupt(layer);
     this.#flight.received(view, name.repair, nowMs);
     const extended = reception.receive(view.sequenceNumber, view.timestamp, view.length, nowMs, name.repair);
     if (publication.kind === "video") {
       if (!name.repair) layer.nack.receive(view.sequenceNumber, nowMs);
     } else if (this.#extensions.audioLevel >= 0) this.#room.heard(publication, this.#extensions.audioLevel, nowMs);
+    if (layer.isUrgent) this.#host.hurry();
     publication.receive(layer, view, extended, codec, nowMs);
-    if (publication.announced) return;
-    publication.announced = true;
-    this.#owner.emit({ type: "trackPublished", track: publication.describe() });
+    if (!publication.announced) {
+      publication.announced = true;
+      this.#owner.emit({ type: "trackPublished", track: publication.describe() });
+    }
+    this.usual.resume(publication, layer);
   }
 
   /** The parsed compound, for the other half. */
@@ -229,6 +246,14 @@ export class Uplink {
     return nowMs - (this.#owner.connection?.liveness.mediaAtMs ?? 0) < BUSY_MS;
   }
 
+  /** Something is to be asked of it: what got lost, or a keyframe. */
+  get isUrgent(): boolean {
+    if (!this.#owner.connection?.isReady) return false;
+    for (const publication of this.#byMid.values())
+      for (const layer of publication.layers) if (layer.isUrgent) return true;
+    return false;
+  }
+
   /** Packets are due: a track that is known, not muted, and wanted. */
   get isExpected(): boolean {
     for (const publication of this.#byMid.values())
@@ -238,6 +263,6 @@ export class Uplink {
 
   tick(nowMs: number): void {
     if (this.#byMid.size === 0 || !this.#owner.connection?.isReady) return;
-    this.feedback.tick(this.publications(), this.#owner.rttMs, nowMs);
+    this.feedback.tick(this.#byMid.values(), this.#owner.rttMs, nowMs);
   }
 }

@@ -35,6 +35,16 @@ export class NackGenerator {
     this.#rttMs = ms;
   }
 
+  /** −1 before the first packet. */
+  get highest(): number {
+    return this.#sequence.highest;
+  }
+
+  /** As `receive` for the next `count` packets. */
+  receiveNext(count: number): void {
+    this.#sequence.advance(count);
+  }
+
   get missing(): number {
     return this.#missing.size;
   }
@@ -93,6 +103,10 @@ export class NackGenerator {
   keyframeReceived(sequenceNumber: number): void {
     this.#lastKeyframe = Math.max(this.#lastKeyframe, this.#sequence.peek(sequenceNumber));
     this.#keyframeWanted = false;
+  }
+
+  get wantsKeyframe(): boolean {
+    return this.#keyframeWanted;
   }
 
   /** True once after packets were given up on: the stream cannot be decoded without a new keyframe. */

@@ -43,6 +43,14 @@ export class Reception {
     return extended;
   }
 
+  /** As `receive` for the next `count` packets, which came at once and belong to one moment of the stream. */
+  receiveNext(count: number, timestamp: number, bytes: number, nowMs: number): void {
+    this.receive((this.#sequence.highest + 1) & 0xffff, timestamp, bytes, nowMs);
+    this.#sequence.advance(count - 1);
+    this.#received += count - 1;
+    for (let i = 1; i < count; i++) this.#jitter -= this.#jitter / 16;
+  }
+
   senderReport(ntpSeconds: number, ntpFraction: number, nowMs: number): void {
     this.#senderReportCompact = compactNtp(ntpSeconds, ntpFraction);
     this.#senderReportAtMs = nowMs;

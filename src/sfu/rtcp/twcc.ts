@@ -2,7 +2,7 @@
 // whole connection arrived, and when. Losses are reported too; the packet must be sent alone, every 50-100 ms.
 
 import { readUint8, writeUint16, writeUint24, writeUint32 } from "../rtp/bytes.ts";
-import { SequenceExtender } from "../rtp/sequence.ts";
+import { sequenceDiff } from "../rtp/sequence.ts";
 import { RTCP_TYPE } from "./rtcp.ts";
 import { SYMBOL, writeStatusChunks } from "./twcc-chunks.ts";
 
@@ -16,22 +16,36 @@ const TICKS_PER_MS = 4;
 const REFERENCE_TICKS = 256;
 
 export class TwccRecorder {
-  readonly #sequence = new SequenceExtender();
+  /** `arrivals` in native.h, where native code does the same as `record`: the highest number, the next to report, and arrivals. */
+  readonly memory = new Float64Array(new ArrayBuffer((2 + CAPACITY) * 8)).fill(-1);
   /** Arrival in ticks; −1: not received. */
-  readonly #arrivals = new Float64Array(CAPACITY).fill(-1);
+  readonly #arrivals = this.memory.subarray(2);
   readonly #symbols = new Uint8Array(MAX_STATUSES);
-  #next = 0;
   #reports = 0;
+
+  /** −1 before the first. */
+  get #highest(): number {
+    return this.memory[0] as number;
+  }
+
+  get #next(): number {
+    return this.memory[1] as number;
+  }
+
+  set #next(extended: number) {
+    this.memory[1] = extended;
+  }
 
   /** Something has arrived that no report has covered. */
   get pending(): boolean {
-    return this.#sequence.started && this.#next <= this.#sequence.highest;
+    return this.#highest >= 0 && this.#next <= this.#highest;
   }
 
   record(sequenceNumber: number, nowMs: number): void {
-    const { started, highest } = this.#sequence;
-    const extended = this.#sequence.extend(sequenceNumber);
-    if (!started) {
+    const highest = this.#highest;
+    const extended = highest < 0 ? sequenceNumber : highest + sequenceDiff(sequenceNumber, highest & 0xffff);
+    if (extended > highest) this.memory[0] = extended;
+    if (highest < 0) {
       this.#next = extended;
     } else if (extended > highest) {
       if (extended - highest >= CAPACITY) this.#arrivals.fill(-1);
@@ -49,7 +63,7 @@ export class TwccRecorder {
   writeFeedback(out: Uint8Array, at: number, senderSsrc: number, mediaSsrc: number): number {
     if (!this.pending) return at;
     const base = this.#next;
-    const last = Math.min(this.#sequence.highest, base + MAX_STATUSES - 1);
+    const last = Math.min(this.#highest, base + MAX_STATUSES - 1);
     // Of a report full of losses the reference is the next arrival: the highest number always has one.
     const reference = this.#firstArrival(base);
     const referenceUnits = Math.floor(reference / REFERENCE_TICKS);
@@ -74,7 +88,7 @@ export class TwccRecorder {
 
   #firstArrival(from: number): number {
     let extended = from;
-    while (extended < this.#sequence.highest && (this.#arrivals[extended & MASK] as number) < 0) extended++;
+    while (extended < this.#highest && (this.#arrivals[extended & MASK] as number) < 0) extended++;
     return Math.max(0, this.#arrivals[extended & MASK] as number);
   }
 

@@ -90,6 +90,11 @@ export class SequenceMap {
     return extended - (this.#offsets[slot] as number);
   }
 
+  /** As `forward` for the next `count` numbers, one after the other. */
+  forwardNext(count: number): void {
+    for (let i = 0; i < count; i++) this.forward(this.#highest + 1);
+  }
+
   /** Leaves the packet out. False when its number has already been left free for it: then it has to be sent. */
   drop(extended: number): boolean {
     if (extended <= this.#highest) return !this.isExpected(extended);

@@ -45,6 +45,11 @@ export class SequenceExtender {
     return extended;
   }
 
+  /** The next `count` numbers have come, in order. */
+  advance(count: number): void {
+    this.#highest += count;
+  }
+
   reset(): void {
     this.#started = false;
     this.#highest = -1;

@@ -1,6 +1,7 @@
 // SRTP and SRTCP of one connection, one object per direction: packet indices per SSRC, replay windows, and the
 // chosen protection profile. Everything is done in place in the caller's buffer.
 
+import type { LaneTable } from "../forwarding/lanes.ts";
 import { readUint16, readUint32 } from "../rtp/bytes.ts";
 import { rtpHeaderLength } from "../rtp/rtp.ts";
 import type { SrtpCipher } from "./srtp-cipher.ts";
@@ -95,6 +96,11 @@ export interface IncomingSrtp {
   /** Opens the packet in place. Returns its plain length, or −1: refused, counted, and no state touched. */
   unprotectRtp(data: Uint8Array, length?: number): number;
   unprotectRtcp(data: Uint8Array, length?: number): number;
+  /**
+   * Opens the datagrams that were handed to the path's `take`, from number `from` on, as far as they are usual. Returns the
+   * number of the first that is not, or their count. Only native code has it.
+   */
+  take?(lanes: LaneTable<object>, from: number): number;
   close(): void;
 }
 

@@ -39,18 +39,30 @@ export class PublisherFeedback {
     this.#twccSsrc = ssrc;
   }
 
-  tick(publications: readonly Publication[], rttMs: number | null, nowMs: number): void {
+  /** The same, noted in the recorder's memory already. */
+  noted(ssrc: number): void {
+    this.#twccSsrc = ssrc;
+  }
+
+  /** Of the recorder; null before the first such packet. */
+  get arrivalsMemory(): Float64Array | null {
+    return this.#twcc?.memory ?? null;
+  }
+
+  tick(publications: Iterable<Publication>, rttMs: number | null, nowMs: number): void {
     if (nowMs - this.#twccSentMs >= TWCC_INTERVAL_MS) this.#sendTwcc(nowMs);
     const reports: ReportBlock[] | null = nowMs - this.#reportedMs >= REPORT_INTERVAL_MS ? [] : null;
+    let jitterMs = 0;
     for (const publication of publications) {
       for (const layer of publication.layers) {
         if (layer.ssrc === 0) continue;
         if (publication.kind === "video") this.#repair(layer, nowMs);
         if (rttMs !== null) layer.nack.setRtt(rttMs);
+        jitterMs = Math.max(jitterMs, layer.reception?.jitterMs ?? 0);
         if (reports && layer.reception) reports.push(layer.reception.takeReport(nowMs));
       }
     }
-    if (reports) this.#report(reports, publications, nowMs);
+    if (reports) this.#report(reports, jitterMs, nowMs);
   }
 
   /** Alone in its packet: browsers ignore it inside a compound. */
@@ -77,15 +89,11 @@ export class PublisherFeedback {
     }
   }
 
-  #report(reports: ReportBlock[], publications: readonly Publication[], nowMs: number): void {
+  #report(reports: ReportBlock[], jitterMs: number, nowMs: number): void {
     this.#reportedMs = nowMs;
     if (reports.length === 0) return;
     this.#send(this.#out.subarray(0, writeReceiverReport(this.#out, 0, this.#ssrc, reports)));
     this.lossPercent = (Math.max(...reports.map((report) => report.fractionLost)) * 100) / 256;
-    let jitterMs = 0;
-    for (const publication of publications) {
-      for (const layer of publication.layers) jitterMs = Math.max(jitterMs, layer.reception?.jitterMs ?? 0);
-    }
     this.jitterMs = jitterMs;
   }
 

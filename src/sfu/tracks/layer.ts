@@ -56,11 +56,13 @@ export class PublishedLayer {
   #keyframeAskedMs = Number.NEGATIVE_INFINITY;
   #keyframeWanted = false;
   #keyframeDue = false;
+  readonly #onUrgent: () => void;
   /** Of streams that others have replaced, and when: what is still under way of them is nobody's. */
   readonly #former = new Map<number, number>();
   #keyframe: { extended: number; atMs: number } | null = null;
 
-  constructor(index: number, rid: string | null) {
+  constructor(index: number, rid: string | null, onUrgent: () => void = () => {}) {
+    this.#onUrgent = onUrgent;
     this.index = index;
     this.rid = rid;
   }
@@ -120,6 +122,12 @@ export class PublishedLayer {
   askKeyframe(): void {
     this.#keyframeWanted = true;
     this.#keyframeDue = true;
+    this.#onUrgent();
+  }
+
+  /** Something is to be asked of the publisher. */
+  get isUrgent(): boolean {
+    return this.#keyframeWanted || this.nack.missing > 0 || this.nack.wantsKeyframe;
   }
 
   keyframeArrived(sequenceNumber: number, height: number): void {

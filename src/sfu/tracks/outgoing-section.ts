@@ -55,12 +55,16 @@ export class OutgoingSection {
   #repairTarget: FanOutTarget | null = null;
   readonly #view = new RtpView();
   #probeBack = 0;
+  readonly #random: () => number;
+  readonly #fraction = () => this.#random() / 0x100000000;
 
-  constructor(section: AnsweredSection, kind: TrackKind) {
+  /** `random`: a whole number of 32 bits, which nobody can guess. */
+  constructor(section: AnsweredSection, kind: TrackKind, random: () => number = randomWord) {
     this.mid = section.mid;
     this.kind = kind;
-    this.stream = { ssrc: randomSsrc(), rtxSsrc: randomSsrc() };
-    this.#rtx = new RtxStream(this.stream.rtxSsrc, firstSequence(Math.random));
+    this.#random = random;
+    this.stream = { ssrc: Math.max(1, random()), rtxSsrc: Math.max(1, random()) };
+    this.#rtx = new RtxStream(this.stream.rtxSsrc, firstSequence(this.#fraction));
     this.#codecs = section.codecs;
     this.#extensions = section.extensions;
   }
@@ -105,8 +109,8 @@ export class OutgoingSection {
       this.forwarder = new SharingForwarder({
         ssrc: this.stream.ssrc,
         ...format,
-        firstSequence: firstSequence(Math.random),
-        firstTimestamp: randomSsrc(),
+        firstSequence: firstSequence(this.#fraction),
+        firstTimestamp: this.#random(),
       });
     }
     if (this.kind === "video") this.responder ??= new NackResponder();
@@ -200,6 +204,6 @@ function describesDependencies({ codec }: NegotiatedCodec): boolean {
   return codec === "AV1" || codec === "VP9";
 }
 
-function randomSsrc(): number {
-  return Math.max(1, randomBytes(4).readUInt32BE(0));
+function randomWord(): number {
+  return randomBytes(4).readUInt32BE(0);
 }

@@ -5,7 +5,9 @@ import { keyframeHeight, type MediaCodec } from "../codec/keyframe.ts";
 import { primaryOfRed } from "../codec/red.ts";
 import { Vp8Descriptor } from "../codec/vp8.ts";
 import type { FanOutTarget } from "../forwarding/fan-out-target.ts";
+import type { LaneTerms } from "../forwarding/lanes.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
+import type { Take, TakenRun } from "../forwarding/take.ts";
 import { RtpView } from "../rtp/rtp.ts";
 import type { ClockReference } from "../rtp/timestamp-map.ts";
 import { mediaCodecOf, type NegotiatedCodec } from "../sdp/codecs.ts";
@@ -20,6 +22,10 @@ export type PublicationOptions = PublishedSection & {
   rids: readonly string[];
   extensions: NegotiatedExtensions;
   udp: UdpPort;
+  /** Packets that come in order are no longer all there is to it: somebody is to be asked about each. */
+  onUnusual?(publication: Publication): void;
+  /** Something is to be asked of its publisher. */
+  onUrgent?(): void;
 };
 
 /** What a publication knows of one who gets it. */
@@ -32,6 +38,8 @@ export interface Subscriber {
   readonly unwrapsRed: boolean;
   /** Null: not for this viewer. */
   forward(packet: SourcePacket, layer: PublishedLayer, nowMs: number): FanOutTarget | null;
+  /** Packets of the layer are nothing to it, until it wants something else or a keyframe comes. */
+  ignores(layer: PublishedLayer): boolean;
   /** After `forward`: true when it need not be called any more, as the audience gets what this viewer gets. */
   join(packet: SourcePacket, layer: PublishedLayer, nowMs: number): boolean;
   /** The publication's first packet, or another codec. */
@@ -66,6 +74,7 @@ export class Publication {
   /** Those without a seat in an audience: each is asked what a packet is to it. */
   readonly #singles: Subscriber[] = [];
   readonly #udp: UdpPort;
+  readonly #onUnusual: () => void;
   readonly #rids: readonly string[];
   readonly #targets: FanOutTarget[] = [];
   /** Viewers that get redundant audio without its redundancy. */
@@ -84,9 +93,11 @@ export class Publication {
     this.name = options.name ?? null;
     this.extensions = options.extensions;
     this.#udp = options.udp;
+    this.#onUnusual = () => options.onUnusual?.(this);
     this.#rids = options.rids;
     const rids = options.rids.length > 0 ? options.rids : [null];
-    const layers = rids.map((rid) => new PublishedLayer(layerIndex(rid, options.rids), rid));
+    const urgent = () => options.onUrgent?.();
+    const layers = rids.map((rid) => new PublishedLayer(layerIndex(rid, options.rids), rid, urgent));
     this.layers = layers.sort((a, b) => a.index - b.index);
     this.#packet = { view: new RtpView(), layer: 0, extended: 0, keyframe: false, vp8: new Vp8Descriptor() };
   }
@@ -139,6 +150,27 @@ export class Publication {
     this.#forward(packet, layer, nowMs);
   }
 
+  /** Null unless the next packet of the layer, if it comes in order, is for its audience and for nobody else. */
+  laneTerms(layer: PublishedLayer): LaneTerms | null {
+    const { codec, mediaCodec } = this;
+    const { audience, reception, ssrc, nack } = layer;
+    if (!codec || !reception || this.muted) return null;
+    for (const single of this.#singles) if (!single.ignores(layer)) return null;
+    const { highest } = reception;
+    if (audience.size > 0 && audience.highest !== highest) return null;
+    if (this.kind === "video" && nack.highest !== highest) return null;
+    const rewritesVp8 = (audience.table.seats[0]?.vp8Offsets ?? null) !== null;
+    return { ssrc, payloadType: codec.payloadType, codec: mediaCodec, rewritesVp8, highest };
+  }
+
+  /** Packets of the layer that come next in order, and none of which begins a keyframe: as `receive` for each of them. */
+  receiveRun(layer: PublishedLayer, run: TakenRun, take: Take, nowMs: number): void {
+    layer.received(run.timestamp, run.bytes, nowMs);
+    for (let i = 0; i < run.count; i++)
+      layer.ring.put(run.extended + i, take.datagram(run.first + i), take.plainLength(run.first + i), nowMs);
+    if (layer.audience.size > 0) this.#udp.fanOutTaken(run, take, layer.audience, nowMs);
+  }
+
   #beginsKeyframe({ view, extended, vp8 }: SourcePacket, { ring, reception }: PublishedLayer): boolean {
     return this.#keyframeStart.isAt(this.mediaCodec, view, extended, {
       ring,
@@ -181,12 +213,18 @@ export class Publication {
 
   add(subscription: Subscriber): void {
     this.subscriptions.push(subscription);
-    this.#singles.push(subscription);
+    this.single(subscription);
   }
 
   /** It has left its audience. */
   single(subscription: Subscriber): void {
+    this.unusual();
     this.#singles.push(subscription);
+  }
+
+  /** Somebody without a seat wants something else: it is to be asked about every packet. */
+  unusual(): void {
+    this.#onUnusual();
   }
 
   remove(subscription: Subscriber): void {
@@ -201,6 +239,7 @@ export class Publication {
    * first packet came after others of it.
    */
   replay(subscription: Subscriber, layer: PublishedLayer, from: number, nowMs: number): void {
+    this.unusual();
     const packet: SourcePacket = { ...this.#packet, view: new RtpView(), vp8: new Vp8Descriptor(), layer: layer.index };
     for (let extended = from; extended <= (layer.reception?.highest ?? 0); extended++) {
       if (!layer.ring.read(extended, nowMs, packet.view)) continue;

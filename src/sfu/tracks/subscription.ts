@@ -69,6 +69,7 @@ export class Subscription implements Subscriber {
   }
 
   sourceChanged(): void {
+    this.publication.unusual();
     if (!this.#transport || !this.publication.codec) return;
     if (!this.section.attach(this.publication, this.#transport)) this.#reason = "codec";
     this.#switches = this.section.forwarder?.switches ?? 0;
@@ -89,7 +90,10 @@ export class Subscription implements Subscriber {
     this.#starved = layer === null && this.#reason === "source" && (forwarder?.currentLayer ?? PAUSED) !== PAUSED;
     if (forwarder && !this.#starved) {
       const index = layer?.index ?? PAUSED;
-      if (forwarder.targetLayer !== index) forwarder.setTarget(index);
+      if (forwarder.targetLayer !== index) {
+        forwarder.setTarget(index);
+        this.publication.unusual();
+      }
       if (layer && forwarder.wantsKeyframe) this.#begin(layer, forwarder, nowMs);
     } else if (!this.#transport && this.publication.kind === "video") {
       // Made while the connection comes up, and replayed when it stands.
@@ -128,6 +132,13 @@ export class Subscription implements Subscriber {
 
   reported(layer: number, reference: ClockReference): void {
     this.section.forwarder?.setSenderReport(layer, reference);
+  }
+
+  ignores({ index }: PublishedLayer): boolean {
+    const { target, forwarder } = this.section;
+    if (!target || !forwarder) return true;
+    // Every packet of sound is a beginning.
+    return this.publication.kind === "audio" ? forwarder.targetLayer !== index : forwarder.currentLayer !== index;
   }
 
   forward(packet: SourcePacket, layer: PublishedLayer, nowMs: number): FanOutTarget | null {

@@ -87,6 +87,10 @@ export class TrackRecorder implements Subscriber {
     return this.#open?.record ?? null;
   }
 
+  ignores(): boolean {
+    return false;
+  }
+
   forward({ view, extended }: SourcePacket, layer: PublishedLayer, nowMs: number): null {
     this.#nowMs = nowMs;
     if (this.#publication.kind === "audio" && !this.#current) this.#current = this.#read(layer);

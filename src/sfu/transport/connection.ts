@@ -11,6 +11,7 @@ import { type IncomingSrtp, SRTP_MAX_OVERHEAD, type SrtpProfile, SrtpSender } fr
 import type { BadNetwork } from "./bad-network.ts";
 import { DtlsSession } from "./dtls.ts";
 import { Liveness } from "./liveness.ts";
+import { MediaIntake, type MediaSink } from "./media-intake.ts";
 import type { UdpPort } from "./udp.ts";
 import { createSctp, type DataChannel, type DtlsCertificate, type SctpEngine } from "./werift-hooks.ts";
 
@@ -37,6 +38,8 @@ export type ConnectionEvents = {
   onLost(reason: MediaFailure, stage: "disconnected" | "failed"): void;
   /** A plain packet at the start of `data`. */
   onRtp(data: Buffer, length: number, nowMs: number): void;
+  /** Packets that come in order may be handed over many at once; null: each by itself. */
+  readonly media: MediaSink | null;
   onRtcp(data: Buffer, length: number, nowMs: number): void;
   onChannel(channel: DataChannel): void;
   onMessage(channel: DataChannel, data: string | Buffer): void;
@@ -56,6 +59,9 @@ export class Connection {
   readonly #dtls: DtlsSession;
   readonly #fingerprints: Fingerprint[];
   #incoming: IncomingSrtp | null = null;
+  #intake: MediaIntake | null = null;
+  /** Of what waits there. */
+  #intakePath: Path | null = null;
   #outgoing: SrtpSender | null = null;
   #sctp: SctpEngine | null = null;
   #sctpPort: number | null = null;
@@ -90,6 +96,7 @@ export class Connection {
       send: (data) => this.#sendRaw(data),
       onConnected: ({ incoming, outgoing }) => {
         this.#incoming = host.udp.path.createReceiver(incoming);
+        this.#intake = this.#createIntake(this.#incoming);
         this.#outgoing = new SrtpSender(outgoing, host.udp.path.createCipher);
         this.srtpProfile = incoming.profile;
         this.#ready();
@@ -182,6 +189,8 @@ export class Connection {
     this.#host.agent.close(this.ice);
     this.#vacate();
     this.transport = null;
+    this.#intake?.clear();
+    this.#intake = null;
     this.#incoming?.close();
     this.#incoming = null;
     this.#outgoing?.close();
@@ -217,16 +226,39 @@ export class Connection {
     const incoming = this.#incoming;
     if (!incoming) return;
     if (isRtcp(data)) {
+      this.#host.udp.finishWaiting();
       const length = incoming.unprotectRtcp(data);
       if (length < 0) return;
       this.#lives(path, nowMs);
       this.#events.onRtcp(data, length, nowMs);
       return;
     }
+    // A bad network delivers at its own time.
+    if (this.#intake && !this.#network) {
+      if (path !== this.#intakePath) this.#intake.finish();
+      this.#intakePath = path;
+      if (this.#intake.add(data, nowMs)) this.#host.udp.wait(this.#intake);
+      return;
+    }
     const length = incoming.unprotectRtp(data);
     if (length < 0) return;
     this.#lives(path, nowMs);
     this.#events.onRtp(data, length, nowMs);
+  }
+
+  #createIntake(incoming: IncomingSrtp): MediaIntake | null {
+    const { take } = this.#host.udp.path;
+    const { media } = this.#events;
+    if (!take || !media || !incoming.take) return null;
+    return new MediaIntake({
+      take,
+      incoming: incoming as Required<IncomingSrtp>,
+      sink: media,
+      lives: (nowMs) => {
+        if (this.#intakePath) this.#lives(this.#intakePath, nowMs);
+      },
+      onRtp: (data, length, nowMs) => this.#events.onRtp(data, length, nowMs),
+    });
   }
 
   /** A packet or report that proved authentic. */

@@ -6,6 +6,7 @@ import type { FanOutTarget } from "../forwarding/fan-out-target.ts";
 import { type Descriptor, type PacketPath, typescriptPath } from "../forwarding/packet-path.ts";
 import { SEND_BATCH_PACKETS, SEND_SLOT_BYTES, SendBatch, type SendEntries } from "../forwarding/send-batch.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
+import type { Take, TakenRun } from "../forwarding/take.ts";
 import type { RtpView } from "../rtp/rtp.ts";
 
 const BUFFER_BYTES = 4 * 1_024 * 1_024;
@@ -22,6 +23,8 @@ export type UdpOptions = {
   hostname: string;
   port: number;
   onDatagram: DatagramHandler;
+  /** Something threw over the packets that waited; those of others go on. */
+  onFault?(error: unknown): void;
   /** TypeScript's, unless another one is given. */
   path?: PacketPath;
   impairIn?: Impair;
@@ -43,6 +46,8 @@ export class UdpPort {
   readonly #socket: Bun.udp.Socket<"buffer">;
   readonly #impairOut: Impair | undefined;
   #backlog: SendEntries = [];
+  readonly #waiting: { finish(): void }[] = [];
+  readonly #onFault: (error: unknown) => void;
   #scheduled = false;
 
   static async bind(options: UdpOptions): Promise<UdpPort> {
@@ -65,16 +70,18 @@ export class UdpPort {
         error: () => {},
       },
     });
-    bound = new UdpPort(socket, options.path ?? typescriptPath, options.impairOut);
+    bound = new UdpPort(socket, options);
     return bound;
   }
 
-  private constructor(socket: Bun.udp.Socket<"buffer">, path: PacketPath, impairOut: Impair | undefined) {
+  private constructor(socket: Bun.udp.Socket<"buffer">, options: UdpOptions) {
+    const { path = typescriptPath, impairOut } = options;
     const { fd } = socket as { fd?: number };
     this.#socket = socket;
     this.#impairOut = impairOut;
     this.#descriptor = fd === undefined ? null : { fd, isV6: socket.address.family === "IPv6" };
     this.path = path;
+    this.#onFault = (error) => options.onFault?.(error);
     this.#batch = new SendBatch(
       (entries, count) => this.#sendBatch(entries, count),
       SEND_BATCH_PACKETS,
@@ -106,6 +113,32 @@ export class UdpPort {
     this.#schedule();
   }
 
+  /** Packets in a row that the path has taken. */
+  fanOutTaken(run: TakenRun, take: Take, audience: Audience, nowMs: number): void {
+    this.path.finishAlike();
+    take.fanOut(run, audience.table, this.#batch);
+    audience.advanceBy(run, nowMs);
+    this.schedule();
+  }
+
+  /** Its packets are to be handled at the end of this turn of the loop at the latest. */
+  wait(intake: { finish(): void }): void {
+    this.#waiting.push(intake);
+    this.#schedule();
+  }
+
+  /** Before anything happens that comes after the packets which wait. */
+  finishWaiting(): void {
+    for (let i = 0; i < this.#waiting.length; i++) {
+      try {
+        this.#waiting[i]?.finish();
+      } catch (error) {
+        this.#onFault(error);
+      }
+    }
+    this.#waiting.length = 0;
+  }
+
   /** One packet of control traffic; the bytes are copied. */
   send(data: Uint8Array, port: number, address: string): void {
     if (data.length > SEND_SLOT_BYTES) return;
@@ -127,9 +160,10 @@ export class UdpPort {
   }
 
   readonly #flush = (): void => {
-    this.#scheduled = false;
+    this.finishWaiting();
     this.path.finishAlike();
     this.#batch.flush();
+    this.#scheduled = false;
   };
 
   /** Nothing goes past packets that wait for room in the kernel's buffer. */

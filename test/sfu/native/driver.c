@@ -27,6 +27,7 @@ uint32_t stoa_add_receiver(void *, uint32_t);
 void stoa_remove_receiver(void *, uint32_t);
 int32_t stoa_receive_rtp(void *, uint32_t, uint8_t *, uint32_t, uint32_t);
 int32_t stoa_receive_rtcp(void *, uint32_t, uint8_t *, uint32_t, uint32_t);
+uint32_t stoa_take(void *, uint32_t, publisher *, taking *, uint32_t);
 uint32_t stoa_fan_out_run(void *, uint8_t *, uint32_t, uint32_t, destination *, const source *, uint32_t, const seat *,
                           uint32_t);
 uint32_t stoa_send(int32_t, uint32_t, uint8_t *, uint32_t, destination *, uint32_t, uint32_t *);
@@ -155,6 +156,91 @@ static void fuzz_receivers(void *engine, uint32_t live) {
   check(stoa_add_receiver(engine, 1u << 30) == 0 && stoa_add_receiver(NULL, 1) == 0, "a receiver without a key");
   // Half of them are left for the engine to free.
   for (uint32_t i = 0; i < 4; i++) stoa_remove_receiver(engine, receivers[i]);
+}
+
+static const uint32_t CODECS[] = {CODEC_AUDIO, CODEC_VP8, CODEC_VP9, CODEC_H264, CODEC_AV1, 77};
+
+// A packet of the lane's next number, or nearly so, sealed; with extensions that are as often broken as not. Returns its length.
+static uint32_t next_of(void *engine, uint32_t key, const lane *l, uint32_t number, uint8_t **packet) {
+  uint32_t plain = 12 + chance() % 300, header = 12;
+  uint8_t *p = block(plain);
+  memset(p, 0, 12);
+  p[0] = (uint8_t)(0x80 | (chance() % 2 ? 0x10 : 0) | (chance() % 16 ? 0 : chance() % 64));
+  p[1] = (uint8_t)l->payload_type;
+  p[2] = (uint8_t)(number >> 8);
+  p[3] = (uint8_t)number;
+  p[7] = (uint8_t)(chance() % 2);
+  p[11] = (uint8_t)l->ssrc;
+  if (p[0] & 0x10 && plain >= 24) {
+    memcpy(p + 12, chance() % 2 ? "\xbe\xde\0\x02" : "\x10\0\0\x02", 4);
+    if (chance() % 2) memcpy(p + 16, "\x51\x12\x34\x60\x85\0\0\0", 8);
+    header = chance() % 8 ? 24 : 12;
+  }
+  *packet = malloc(plain + 20);
+  memcpy(*packet, p, plain);
+  free(p);
+  uint32_t sealed = stoa_protect(engine, key, *packet, plain + 20, header, plain, 0);
+  uint8_t *exact = realloc(*packet, sealed ? sealed : 1);
+  *packet = exact;
+  return sealed;
+}
+
+static void fuzz_take(void *engine, uint32_t live) {
+  uint32_t taken = 0, opened = 0, key = 1 + chance() % live, receiver = stoa_add_receiver(engine, key);
+  publisher *p = (publisher *)block(sizeof *p);
+  arrivals *came = malloc(sizeof *came);
+  flight *seen = calloc(1, sizeof *seen);
+  for (uint32_t i = 0; i < 3000; i++) {
+    if (i % 50 == 0) {
+      stoa_remove_receiver(engine, receiver);
+      receiver = stoa_add_receiver(engine, key = 1 + chance() % live);
+      memset(p, 0, sizeof *p);
+      for (uint32_t k = 0; k < 3; k++)
+        p->lanes[k] = (lane){chance() % 1000, 1, k + 1, 96 + k, CODECS[chance() % 6], chance() % 2, 0};
+      p->came = chance() % 16 ? came : NULL;
+      p->seen = chance() % 16 ? seen : NULL;
+      p->transport_sequence_id = 5;
+      p->audio_level_id = 6;
+      for (uint32_t k = 0; k < ARRIVALS_KEPT; k++) came->ticks[k] = -1;
+      came->highest = chance() % 4 ? -1 : chance() % 70000;
+      came->next = came->highest;
+      if (chance() % 8 == 0) p->lanes[chance() % 3].highest = chance() % 2 ? -5.0 : 1e300;
+      if (chance() % 8 == 0) came->highest = 0.0 / 0.0;
+    }
+    taking *t = (taking *)block(sizeof *t);
+    uint8_t *packets[MAX_TAKE] = {0};
+    double numbers[3] = {p->lanes[0].highest, p->lanes[1].highest, p->lanes[2].highest};
+    t->now_ms = chance() % 64 ? chance() : -1e300;
+    t->count = 1 + chance() % (chance() % 8 ? 8 : MAX_TAKE);
+    for (uint32_t k = 0; k < t->count; k++) {
+      uint32_t at = chance() % 8 ? 0 : chance() % 3;
+      double next = numbers[at] >= 0 && numbers[at] < 1e6 ? ++numbers[at] : 0;
+      t->lengths[k] = next_of(engine, key, &p->lanes[at], (uint32_t)next + (chance() % 32 ? 0 : chance()), &packets[k]);
+      if (chance() % 64 == 0 && t->lengths[k] > 0) packets[k][chance() % t->lengths[k]] ^= 1;
+      if (chance() % 64 == 0 && t->lengths[k] > 12) t->lengths[k] = chance() % 12;
+      t->data[k] = chance() % 64 ? (double)(uintptr_t)packets[k] : 0;
+    }
+    for (uint32_t from = 0; from < t->count; from++) {
+      uint32_t to = stoa_take(engine, chance() % 64 ? receiver : hostile(9), p, t, from);
+      check(to >= from && to <= t->count && (to == from || t->run_count > 0), "datagrams were skipped");
+      uint32_t counted = 0;
+      for (uint32_t k = 0; to > from && k < t->run_count; k++) counted += t->runs[k].count;
+      check(counted == to - from, "runs do not make up what was taken");
+      taken += to - from;
+      opened += to < t->count && t->outcome > 0;
+      from = to;
+    }
+    uint32_t count = t->count;
+    t->count = MAX_TAKE + 1 + chance() % 9;
+    check(stoa_take(engine, receiver, p, t, 0) == 0, "more datagrams than there is room for");
+    for (uint32_t k = 0; k < count; k++) free(packets[k]);
+    free(t);
+  }
+  check(taken > 1000 && opened > 100, "hardly a datagram was taken");
+  stoa_remove_receiver(engine, receiver);
+  free(p);
+  free(came);
+  free(seen);
 }
 
 static void fuzz_fan_out(void *engine, uint32_t live) {
@@ -299,6 +385,7 @@ int main(void) {
   for (uint32_t i = 0; i < 200; i++) stoa_remove_cipher(engine, hostile(1000) | 64);
   fuzz_packets(engine, live);
   fuzz_receivers(engine, live);
+  fuzz_take(engine, live);
   fuzz_fan_out(engine, live);
   fuzz_fan_out_run(engine, live);
   for (uint32_t grouping = 0; grouping < 2; grouping++) {
