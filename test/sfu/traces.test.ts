@@ -159,7 +159,10 @@ class Played {
     const extensions = { ...EXTENSIONS, ...(port % 4 === 3 && { transportSequence: 0 }) };
     const section = new OutgoingSection({ ...answered, extensions }, publication.kind, word);
     const sent = new SentPackets(1, this.#udp.path.finishAlike);
-    const subscription = new Subscription(publication, section, DEFAULT_WISH, sent, () => {});
+    const subscription = new Subscription(publication, section, DEFAULT_WISH, sent, {
+      changed() {},
+      mayAskKeyframe: () => true,
+    });
     const srtp = new SrtpSender(key(port), this.#udp.path.createCipher);
     subscription.start({ srtp, address: "127.0.0.1", port, deliver: undefined, seated: new Set() });
     this.#viewers.push({ subscription, section, sent, port });
