@@ -30,14 +30,14 @@ type BinaryOptions = {
   root: string;
   platform: Platform;
   webDir: string;
-  /** Holds the native part of the packet path, made for this machine; other platforms go without. */
+  /** Holds the native part of the packet path, made for that platform; without it the platform goes without. */
   nativeDir: string;
   outfile: string;
 };
 
 /** One file with everything in it: code with bytecode (it starts four times as fast), workers, migrations, web assets. */
 export async function buildBinary({ root, platform, webDir, nativeDir, outfile }: BinaryOptions): Promise<void> {
-  const native = platform === thisPlatform() && existsSync(join(nativeDir, "media.so")) ? [nativeDir] : [];
+  const native = existsSync(join(nativeDir, "media.so")) ? [nativeDir] : [];
   const assets = [join(root, "migrations"), join(root, "web/docs"), webDir, ...native];
   const result = await Bun.build({
     // A worker is found in the binary only when it is an entry point of its own.

@@ -9,8 +9,8 @@
 import { copyFileSync, linkSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { compileNative } from "../src/sfu/native/compile.ts";
-import { buildBinary, PLATFORMS, thisPlatform } from "./build-binary.ts";
+import { compileNative, type NativeArch } from "../src/sfu/native/compile.ts";
+import { buildBinary, PLATFORMS, type Platform, thisPlatform } from "./build-binary.ts";
 import { copyForRegistry } from "./build-package.ts";
 import { buildWeb } from "./build-web.ts";
 import { signingKey, signRelease } from "./sign-release.ts";
@@ -19,6 +19,9 @@ const { values } = parseArgs({ options: { all: { type: "boolean" }, "web-only": 
 
 // Before anything is built: a key that is none should not be told after minutes.
 const key = values.all === true ? signingKey(process.env) : null;
+
+/** That native code can be cross-compiled for: a library made against glibc does not run on musl. */
+const NATIVE_PLATFORMS: Partial<Record<Platform, NativeArch>> = { "linux-x64": "x64", "linux-arm64": "arm64" };
 
 const root = join(import.meta.dir, "..");
 const dist = join(root, "dist");
@@ -29,16 +32,14 @@ copyForRegistry(join(dist, "web/stoa.tgz"), dist);
 
 if (values["web-only"] !== true) {
   const checksums: string[] = [];
-  const nativeDir = join(dist, "native");
-  rmSync(nativeDir, { recursive: true, force: true });
-  await step("native fan-out", async () => {
-    const compiled = await compileNative(join(nativeDir, "media.so"));
-    if (!compiled.ok) console.error(`stoa: without native fan-out: ${compiled.reason}`);
-  });
-  for (const platform of values.all === true ? PLATFORMS : [thisPlatform()]) {
+  const platforms = values.all === true ? PLATFORMS : [thisPlatform()];
+  for (const platform of platforms) await buildNative(platform);
+  for (const platform of platforms) {
     const file = `stoa-${platform}${platform.startsWith("windows") ? ".exe" : ""}`;
     const outfile = join(dist, file);
-    await step(file, () => buildBinary({ root, platform, webDir: join(dist, "web"), nativeDir, outfile }));
+    await step(file, () =>
+      buildBinary({ root, platform, webDir: join(dist, "web"), nativeDir: nativeDirOf(platform), outfile }),
+    );
     checksums.push(`${await sha256(join(dist, file))}  ${file}\n`);
   }
   await Bun.write(join(dist, "checksums.txt"), checksums.join(""));
@@ -50,6 +51,22 @@ if (values["web-only"] !== true) {
   // A second name for the same bytes, so that scripts need not know the platform.
   rmSync(join(dist, "stoa"), { force: true });
   linkSync(join(dist, `stoa-${thisPlatform()}`), join(dist, "stoa"));
+}
+
+/** Embedded under its base name, so every platform has a folder of that name. */
+function nativeDirOf(platform: Platform): string {
+  return platform === thisPlatform() ? join(dist, "native") : join(dist, "cross", platform, "native");
+}
+
+/** Where there is no compiler for it, TypeScript protects and sends its packets. */
+async function buildNative(platform: Platform): Promise<void> {
+  const arch = NATIVE_PLATFORMS[platform];
+  rmSync(nativeDirOf(platform), { recursive: true, force: true });
+  if (platform !== thisPlatform() && arch === undefined) return;
+  await step(`native fan-out for ${platform}`, async () => {
+    const compiled = await compileNative(join(nativeDirOf(platform), "media.so"), arch);
+    if (!compiled.ok) console.error(`stoa: ${platform} goes without native fan-out: ${compiled.reason}`);
+  });
 }
 
 async function step(name: string, build: () => Promise<void>): Promise<void> {

@@ -1,5 +1,4 @@
 /** The packet engine of one worker: its socket, its rooms, its clock. Every call of a MediaNode ends here. */
-import { createHash, X509Certificate } from "node:crypto";
 import type { SocketTuning } from "../kernel/net/socket-options.ts";
 import { ClientTable } from "../protocol/client-table.ts";
 import {
@@ -12,13 +11,15 @@ import {
   type RoomRef,
 } from "../protocol/media-node.ts";
 import { type PacketPath, typescriptPath } from "./forwarding/packet-path.ts";
-import { IceAgent, plainAddress } from "./ice/ice.ts";
+import { IceAgent } from "./ice/ice.ts";
 import { openNativePath } from "./native/native-path.ts";
+import { Pace } from "./pace.ts";
 import type { ParticipantHost } from "./room/host.ts";
 import type { Participant } from "./room/participant.ts";
 import { Room, URGENT_TICK_MS } from "./room/room.ts";
 import { TransportFeedback } from "./rtcp/twcc-feedback.ts";
 import { threadLoad } from "./thread-load.ts";
+import { candidatesOf, fingerprintOf } from "./transport/announcement.ts";
 import { useNativeCurves } from "./transport/native-curves.ts";
 import { type TcpConnection, TcpPort } from "./transport/tcp.ts";
 import { TurnBudget } from "./transport/turn-budget.ts";
@@ -47,12 +48,9 @@ export class Engine {
   readonly #tcp: TcpPort | null;
   readonly #agent: IceAgent;
   readonly #host: ParticipantHost;
-  /** As often as the busiest room needs it: an idle server sleeps. */
-  #timer: Timer | null = null;
-  #everyMs: number | null = null;
+  readonly #pace: Pace;
   readonly #onFault: (error: unknown) => void;
   readonly #retired: Record<string, number> = {};
-  #tickedAtMs = 0;
   readonly #turn = new TurnBudget();
   #shed = 0;
   readonly #beat: () => void;
@@ -98,6 +96,7 @@ export class Engine {
     this.#onFault = output.onFault;
     this.#beat = output.beat ?? (() => {});
     this.#udp = udp;
+    this.#pace = new Pace(now, (nowMs) => this.#tick(nowMs));
     const relayed = settings.relayed ? new ClientTable(settings.relayed) : null;
     this.#agent = new IceAgent(
       { sendUdp: (data, port, address) => udp.send(data, port, address) },
@@ -123,7 +122,7 @@ export class Engine {
       transportFeedback: new TransportFeedback(),
       retired: (refusals) => addTo(this.#retired, refusals),
       emit: output.emit,
-      hurry: () => this.#hurry(),
+      hurry: () => this.#pace.hurry(URGENT_TICK_MS),
       newId: () => crypto.randomUUID(),
     };
   }
@@ -153,13 +152,10 @@ export class Engine {
     } catch (error) {
       this.#onFault(error);
     }
-    // Time passes here too: while packets come the loop need not wake for a timer, and under load timers starve behind them.
-    if (this.#everyMs !== null && nowMs - this.#tickedAtMs >= this.#everyMs) this.#tick(nowMs);
+    this.#pace.packetCame(nowMs);
   }
 
   #tick(nowMs: number): void {
-    this.#tickedAtMs = nowMs;
-    this.#timer?.refresh();
     this.#beat();
     this.#udp.finishWaiting();
     for (const room of this.#rooms.values()) {
@@ -173,25 +169,14 @@ export class Engine {
     this.#setPace(nowMs);
   }
 
+  /** As often as the busiest room needs it: an idle server sleeps. */
   #setPace(nowMs: number): void {
     let everyMs: number | null = null;
     for (const room of this.#rooms.values()) {
       const wanted = room.tickEveryMs(nowMs);
       if (wanted !== null && (everyMs === null || wanted < everyMs)) everyMs = wanted;
     }
-    this.#tickEvery(everyMs);
-  }
-
-  /** Until the next tick finds that there is no need any more. */
-  #hurry(): void {
-    if (this.#everyMs === null || this.#everyMs > URGENT_TICK_MS) this.#tickEvery(URGENT_TICK_MS);
-  }
-
-  #tickEvery(everyMs: number | null): void {
-    if (everyMs === this.#everyMs) return;
-    this.#stopTimer();
-    this.#everyMs = everyMs;
-    if (everyMs !== null) this.#timer = setInterval(() => this.#tick(this.#host.now()), everyMs);
+    this.#pace.set(everyMs);
   }
 
   /** Serves one call; what it throws goes back to the caller. */
@@ -290,14 +275,8 @@ export class Engine {
     };
   }
 
-  #stopTimer(): void {
-    if (this.#timer) clearInterval(this.#timer);
-    this.#timer = null;
-    this.#everyMs = null;
-  }
-
   close(): void {
-    this.#stopTimer();
+    this.#pace.stop();
     for (const room of this.#rooms.values()) room.close();
     this.#rooms.clear();
     this.#tcp?.close();
@@ -308,22 +287,4 @@ export class Engine {
 
 function addTo(total: Record<string, number>, counts: Partial<Record<string, number>>): void {
   for (const [reason, count = 0] of Object.entries(counts)) total[reason] = (total[reason] ?? 0) + count;
-}
-
-/** UDP before TCP, in the order the addresses were given. */
-function candidatesOf(settings: WorkerSettings, port: number): string[] {
-  const udp = settings.announce.map(
-    (address, i) => `${i + 1} 1 udp ${2_130_706_431 - i} ${plainAddress(address)} ${port} typ host`,
-  );
-  if (!settings.tcp) return udp;
-  const tcp = settings.announce.map(
-    (address, i) => `${i + 101} 1 tcp ${1_671_430_143 - i} ${plainAddress(address)} ${port} typ host tcptype passive`,
-  );
-  return [...udp, ...tcp];
-}
-
-function fingerprintOf(certificate: DtlsCertificate): { algorithm: string; value: string } {
-  const digest = createHash("sha256").update(new X509Certificate(certificate.certPem).raw).digest();
-  const value = [...digest].map((byte) => byte.toString(16).padStart(2, "0").toUpperCase()).join(":");
-  return { algorithm: "sha-256", value };
 }

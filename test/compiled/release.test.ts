@@ -22,7 +22,7 @@ test.each(Object.entries(FORMATS))(
   async (name, isRight) => {
     const platform = PLATFORMS.find((one) => one === name);
     if (platform === undefined) throw new Error(`there is no platform ${name}`);
-    const folders = { webDir: join(ROOT, "dist/web"), nativeDir: join(ROOT, "dist/native") };
+    const folders = { webDir: join(ROOT, "dist/web"), nativeDir: join(ROOT, `dist/cross/${platform}/native`) };
     const outfile = join(work, `stoa-${name}${name.startsWith("windows") ? ".exe" : ""}`);
     await buildBinary({ root: ROOT, platform, ...folders, outfile });
     expect(isRight(readFileSync(outfile).subarray(0, 64))).toBe(true);

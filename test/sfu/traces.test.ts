@@ -27,7 +27,7 @@ afterAll(() => nativePath.close());
 const VIEWERS = 4;
 const STEPS = 400;
 const EXTENSIONS = { ...noExtensions(), mid: 1, rid: 2, transportSequence: 5, audioLevel: 6, absSendTime: 4 };
-const codec = (name: string, payloadType: number, clockRate: number): NegotiatedCodec => ({
+const codec = (name: NegotiatedCodec["codec"], payloadType: number, clockRate: number): NegotiatedCodec => ({
   ...{ codec: name, payloadType, rtxPayloadType: name === "opus" ? null : payloadType + 1, clockRate },
   ...{ variant: "", profile: "" },
 });

@@ -9,6 +9,11 @@ export const NATIVE_SOURCES = ["ciphers.c", "srtp.c", "receivers.c", "take.c", "
 const HEADERS = ["native.h", "cipher.h"].map((file) => join(import.meta.dir, file));
 
 const COMPILERS = ["cc", "gcc", "clang"];
+/** For the other architecture, with its libcrypto beside it: Debian has `gcc-aarch64-linux-gnu` and `libssl-dev:arm64`. */
+const CROSS_COMPILERS: Record<NativeArch, string> = {
+  arm64: "aarch64-linux-gnu-gcc",
+  x64: "x86_64-linux-gnu-gcc",
+};
 const COMMON = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror"];
 /**
  * Only our own functions are visible, and those of libcrypto are bound to our copy: Bun has functions of the same names. It
@@ -24,6 +29,7 @@ const SHARED_OBJECT = [
 /** With libcrypto inside, the library runs where there is none; otherwise it needs that of the machine. */
 const LIBCRYPTO = ["-l:libcrypto.a", "-lcrypto"];
 
+export type NativeArch = "x64" | "arm64";
 export type Compiled = { ok: true } | { ok: false; reason: string };
 
 /** Changes with everything that goes into the library. */
@@ -36,10 +42,12 @@ export function nativeFingerprint(): string {
     .slice(0, 16);
 }
 
-export async function compileNative(outfile: string): Promise<Compiled> {
+/** For this machine, unless another architecture is named. */
+export async function compileNative(outfile: string, arch?: NativeArch): Promise<Compiled> {
   if (process.platform !== "linux") return { ok: false, reason: "it is made for Linux" };
-  const compiler = COMPILERS.map((name) => Bun.which(name)).find((path) => path !== null);
-  if (!compiler) return { ok: false, reason: "there is no C compiler" };
+  const names = arch === undefined || arch === process.arch ? COMPILERS : [CROSS_COMPILERS[arch]];
+  const compiler = names.map((name) => Bun.which(name)).find((path) => path !== null);
+  if (!compiler) return { ok: false, reason: `there is no C compiler${arch ? ` for ${arch}` : ""}` };
   mkdirSync(dirname(outfile), { recursive: true });
   // Others may be doing the same at this moment: each writes a file of its own, and the last one stays.
   const draft = `${outfile}.${process.pid}.${crypto.randomUUID().slice(0, 8)}`;

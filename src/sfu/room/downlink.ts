@@ -5,7 +5,8 @@ import type { ReportBlock, RtcpPacket } from "../rtcp/rtcp.ts";
 import { SentPackets } from "../rtcp/twcc-feedback.ts";
 import type { AnsweredSection, OutgoingStream } from "../sdp/answer.ts";
 import { Allocation } from "../tracks/allocation.ts";
-import { OutgoingSection, type RepairTerms } from "../tracks/outgoing-section.ts";
+import type { OutgoingSection, RepairTerms } from "../tracks/outgoing-section.ts";
+import { OutgoingSections } from "../tracks/outgoing-sections.ts";
 import type { Publication } from "../tracks/publication.ts";
 import { ReportSender } from "../tracks/sender-reports.ts";
 import { DEFAULT_WISH, Subscription, type Wish } from "../tracks/subscription.ts";
@@ -27,8 +28,7 @@ export class Downlink {
   readonly #host: ParticipantHost;
   readonly #room: RoomOfTracks;
   readonly #owner: MediaOwner;
-  readonly #sections = new Map<string, OutgoingSection>();
-  readonly #bySsrc = new Map<number, OutgoingSection>();
+  readonly #sections = new OutgoingSections();
   /** By track. */
   readonly #subscriptions = new Map<string, Subscription>();
   readonly #reports: ReportSender;
@@ -48,7 +48,7 @@ export class Downlink {
   }
 
   get outgoingStreams(): ReadonlyMap<string, OutgoingStream> {
-    return new Map([...this.#sections].map(([mid, section]) => [mid, section.stream]));
+    return this.#sections.streams;
   }
 
   get bytesOut(): number {
@@ -72,32 +72,10 @@ export class Downlink {
   }
 
   negotiated(sections: readonly AnsweredSection[]): void {
-    const sending = new Map(sections.map((section) => [section.mid, section.sends]));
-    const rested = new Set([...this.#sections.values()].filter(({ usable }) => !usable));
-    for (const [mid, section] of this.#sections) {
-      const occupant = sending.get(mid) ? undefined : this.#occupant(section);
+    this.#sections.negotiated(sections, (section) => {
+      const occupant = this.#occupant(section);
       if (occupant) this.#end(occupant);
-      section.usable = sending.get(mid) ?? false;
-      // An offer names every section its connection ever had: what it leaves out never comes back.
-      if (!sending.has(mid)) this.#forgetSection(section);
-    }
-    for (const section of sections) {
-      if (!section.sends || section.kind === "application") continue;
-      const known = this.#sections.get(section.mid);
-      // Browsers show nothing of a stream that comes back under the number it had before its section was inactive.
-      if (known && rested.has(known)) this.#forgetSection(known);
-      if (known && !rested.has(known)) known.renegotiated(section);
-      else {
-        const outgoing = new OutgoingSection(section, section.kind);
-        this.#sections.set(section.mid, outgoing);
-        this.#bySsrc.set(outgoing.stream.ssrc, outgoing);
-      }
-    }
-  }
-
-  #forgetSection(section: OutgoingSection): void {
-    this.#sections.delete(section.mid);
-    this.#bySsrc.delete(section.stream.ssrc);
+    });
   }
 
   /** The whole of what the client wants; a track that went away meanwhile is no error, its end was announced. */
@@ -111,7 +89,7 @@ export class Downlink {
     for (const [trackId, subscription] of this.#subscriptions) if (!tracks.has(trackId)) this.#end(subscription);
     for (const { mid, trackId, ...viewing } of wanted) {
       const publication = this.#room.publication(trackId);
-      if (publication) this.#place(publication, this.#section(mid), { ...DEFAULT_WISH, ...defined(viewing) });
+      if (publication) this.#place(publication, this.#sections.at(mid), { ...DEFAULT_WISH, ...defined(viewing) });
     }
     this.allocate(this.#host.now());
   }
@@ -128,16 +106,11 @@ export class Downlink {
       } else if (publication?.identity === this.#owner.self.identity) {
         throw new MediaError("NEGOTIATION_FAILED", "A participant does not receive its own track.");
       } else if (!publication) unknown.push(trackId);
-      else this.#place(publication, this.#section(mid), { ...(existing?.wish ?? DEFAULT_WISH), ...defined(viewing) });
+      else
+        this.#place(publication, this.#sections.at(mid), { ...(existing?.wish ?? DEFAULT_WISH), ...defined(viewing) });
     }
     this.allocate(this.#host.now());
     if (unknown.length > 0) throw new MediaError("TRACK_NOT_FOUND", `There is no track ${unknown[0]} in the room.`);
-  }
-
-  #section(mid: string): OutgoingSection {
-    const section = this.#sections.get(mid);
-    if (!section?.usable) throw new MediaError("NEGOTIATION_FAILED", `The connection has no receiving section ${mid}.`);
-    return section;
   }
 
   #place(publication: Publication, section: OutgoingSection, wish: Wish): void {
@@ -182,7 +155,7 @@ export class Downlink {
   fillAutomatically(): void {
     if (!this.#automatic || !this.#owner.permissions.subscribe) return;
     const taken = new Set([...this.#subscriptions.values()].map(({ section }) => section));
-    const free = [...this.#sections.values()].filter((section) => section.usable && !taken.has(section));
+    const free = this.#sections.usable.filter((section) => !taken.has(section));
     const next = {
       audio: free.filter(({ kind }) => kind === "audio"),
       video: free.filter(({ kind }) => kind === "video"),
@@ -222,7 +195,6 @@ export class Downlink {
   reset(): void {
     this.unsubscribeAll("requested");
     this.#sections.clear();
-    this.#bySsrc.clear();
     this.#allocation.close();
     this.#sent = new SentPackets(1, this.#host.udp.path.finishAlike);
     this.#allocation = new Allocation(this.#sent, this.#host);
@@ -236,8 +208,8 @@ export class Downlink {
         case "nack":
           this.#host.udp.repairs.nacksIn += packet.lost.length;
           this.#bytesOut +=
-            this.#bySsrc
-              .get(packet.mediaSsrc)
+            this.#sections
+              .of(packet.mediaSsrc)
               ?.repair(packet.lost, this.#sent, this.#repairTerms(nowMs), this.#host.udp, nowMs) ?? 0;
           break;
         case "pli":
@@ -270,18 +242,18 @@ export class Downlink {
   }
 
   #reported(reports: readonly ReportBlock[], nowMs: number): void {
-    const ours = reports.filter((report) => this.#bySsrc.has(report.ssrc));
+    const ours = reports.filter((report) => this.#sections.of(report.ssrc) !== undefined);
     if (ours.length === 0) return;
     this.lossPercent = (Math.max(...ours.map((report) => report.fractionLost)) * 100) / 256;
     this.#allocation.onLoss(this.lossPercent / 100, nowMs);
     for (const report of ours) {
-      this.rttMs = this.#bySsrc.get(report.ssrc)?.sentReports.roundTripMs(report, nowMs) ?? this.rttMs;
+      this.rttMs = this.#sections.of(report.ssrc)?.sentReports.roundTripMs(report, nowMs) ?? this.rttMs;
     }
   }
 
   #keyframe(ssrc: number): void {
     this.#host.udp.repairs.keyframesIn += 1;
-    const section = this.#bySsrc.get(ssrc);
+    const section = this.#sections.of(ssrc);
     if (section) this.#occupant(section)?.askKeyframe();
   }
 

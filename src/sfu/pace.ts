@@ -1,0 +1,43 @@
+/** How often time passes for the rooms of a worker: with packets while they come, by a timer otherwise, and not at all when nobody is there. */
+export class Pace {
+  readonly #now: () => number;
+  readonly #tick: (nowMs: number) => void;
+  #timer: Timer | null = null;
+  #everyMs: number | null = null;
+  #tickedAtMs = 0;
+
+  constructor(now: () => number, tick: (nowMs: number) => void) {
+    this.#now = now;
+    this.#tick = tick;
+  }
+
+  /** Null: not at all. */
+  set(everyMs: number | null): void {
+    if (everyMs === this.#everyMs) return;
+    this.stop();
+    this.#everyMs = everyMs;
+    if (everyMs !== null) this.#timer = setInterval(() => this.#pass(this.#now()), everyMs);
+  }
+
+  /** So often at least, until it is set anew. */
+  hurry(everyMs: number): void {
+    if (this.#everyMs === null || this.#everyMs > everyMs) this.set(everyMs);
+  }
+
+  /** A packet came: the loop need not wake for a timer, and under load timers starve behind packets. */
+  packetCame(nowMs: number): void {
+    if (this.#everyMs !== null && nowMs - this.#tickedAtMs >= this.#everyMs) this.#pass(nowMs);
+  }
+
+  #pass(nowMs: number): void {
+    this.#tickedAtMs = nowMs;
+    this.#timer?.refresh();
+    this.#tick(nowMs);
+  }
+
+  stop(): void {
+    if (this.#timer) clearInterval(this.#timer);
+    this.#timer = null;
+    this.#everyMs = null;
+  }
+}
