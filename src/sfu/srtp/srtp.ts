@@ -1,7 +1,6 @@
 // SRTP and SRTCP of one connection, one object per direction: packet indices per SSRC, replay windows, and the
 // chosen protection profile. Everything is done in place in the caller's buffer.
 
-import type { LaneTable } from "../forwarding/lanes.ts";
 import { readUint16, readUint32 } from "../rtp/bytes.ts";
 import { rtpHeaderLength } from "../rtp/rtp.ts";
 import type { SrtpCipher } from "./srtp-cipher.ts";
@@ -100,7 +99,7 @@ export interface IncomingSrtp {
    * Opens the datagrams that were handed to the path's `take`, from number `from` on, as far as they are usual. Returns the
    * number of the first that is not, or their count. Only native code has it.
    */
-  take?(lanes: LaneTable<object>, from: number): number;
+  take?(lanes: { readonly memory: Uint32Array }, from: number): number;
   close(): void;
 }
 

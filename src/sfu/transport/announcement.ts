@@ -1,11 +1,10 @@
 /** What answers say of a worker: where its clients reach it, and by which certificate they know it. */
 import { createHash, X509Certificate } from "node:crypto";
 import { plainAddress } from "../ice/ice.ts";
-import type { WorkerSettings } from "../worker-protocol.ts";
 import type { DtlsCertificate } from "./werift-hooks.ts";
 
 /** UDP before TCP, in the order the addresses were given. */
-export function candidatesOf(settings: WorkerSettings, port: number): string[] {
+export function candidatesOf(settings: { announce: readonly string[]; tcp: boolean }, port: number): string[] {
   const udp = settings.announce.map(
     (address, i) => `${i + 1} 1 udp ${2_130_706_431 - i} ${plainAddress(address)} ${port} typ host`,
   );
