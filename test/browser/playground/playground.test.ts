@@ -130,24 +130,6 @@ describe("[10] the playground with stoa dev", () => {
     expect(errors).toEqual([]);
   }, 30_000);
 
-  test("whoever has left is rung: they decline, and then they answer and are back", async () => {
-    await anna.getByText("the others can ring you").waitFor();
-    const state = ben.locator("#ring li", { hasText: "anna" });
-    await ben.keyboard.press("Escape");
-    await click(ben, "Ring");
-    await click(ben, "Ring anna");
-    await state.getByText("ringing …").waitFor();
-    await anna.getByText("ben rings you into lobby").waitFor();
-    await click(anna, "Decline");
-    await state.getByText("declined").waitFor();
-    expect(await anna.getByRole("alertdialog").count()).toBe(0);
-    await click(ben, "Ring anna");
-    await click(anna, "Answer");
-    await state.getByText("answered").waitFor();
-    await moving(ben, "anna");
-    expect(errors).toEqual([]);
-  }, 90_000);
-
   test("a viewer waits for a stream, sees it when the host goes live, and hears of its end; at the width of a phone", async () => {
     const viewer = await tab("?room=show&name=vera&mode=viewer", { width: 390, height: 844 });
     await click(viewer, "Join");
