@@ -1,0 +1,166 @@
+/** recording: what recorded tracks of 1 Mbit/s add to forwarding them to two viewers each, and how much of a hundred reaches the disk; `bin/bench recording [tracks] [many] [seconds]` */
+import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join as pathOf } from "node:path";
+import { LoadPeer } from "../../src/load-test/load-peer.ts";
+import { RtpSource } from "../../src/load-test/rtp-source.ts";
+import type { PublishedSection } from "../../src/protocol/signaling.ts";
+import { createCertificate } from "../../src/sfu/transport/werift-hooks.ts";
+import { type Measured, median, report } from "./harness/report.ts";
+import { startSfuProcess } from "./harness/sfu-process.ts";
+
+const [tracks = "10", many = "100", seconds = "4"] = process.argv.slice(2);
+const VIEWERS = 2;
+const FRAMES_PER_SECOND = 25;
+const PACKETS_PER_FRAME = 4;
+/** With the headers: 1 Mbit/s. */
+const PAYLOAD_BYTES = 1_200;
+const SLICES = 8;
+const ROUNDS = 5;
+/** What waits in the recorder's queues is on disk by then. */
+const WRITTEN_WITHIN_MS = 2_000;
+const ROOM_BPS = 100_000_000;
+
+const permissions = { join: true, subscribe: true, publish: true, publishAudio: true, publishVideo: true };
+const certificate = await createCertificate();
+const folder = mkdtempSync(pathOf(tmpdir(), "stoa-bench-recording-"));
+const figures: Measured[] = [];
+
+/** A room of people who each send a picture, and of some who watch them all. */
+async function openRoom(count: number, viewers: number) {
+  const { node, cpu, stop } = startSfuProcess();
+  const roomId = "room";
+  await node.openRoom({ roomId });
+  const peers: LoadPeer[] = [];
+  const join = async (participantId: string, sections: LoadPeer["options"]["sections"], onPli = () => {}) => {
+    const all = { ...permissions, publishData: true, updateMetadata: true };
+    await node.addParticipant({ roomId, participantId, identity: participantId, permissions: all });
+    const peer = await LoadPeer.create({
+      ...{ node, roomId, participantId, sections, certificate },
+      onRtcp: ({ type }) => void (type === "pli" || type === "fir" ? onPli() : null),
+    });
+    peers.push(peer);
+    return peer;
+  };
+  const senders: { peer: LoadPeer; source: RtpSource; wanted: boolean }[] = [];
+  for (let i = 0; i < count; i++) {
+    const sender = { source: new RtpSource({ ssrc: 1_000 + i, payloadType: 96, mid: "0" }), wanted: true };
+    const peer = await join(`sender-${i}`, [{ kind: "video", direction: "sendonly" }], () => {
+      sender.wanted = true;
+    });
+    const named = { mid: "0", clientTrackId: "camera", kind: "video", source: "camera", trackId: `trk_${i}` } as const;
+    await peer.connect([named as PublishedSection], []);
+    senders.push(Object.assign(sender, { peer }));
+  }
+  /** Cameras do not all fire at once: some of them. */
+  const sendFrames = (slice = 0, slices = 1) => {
+    for (const [i, sender] of senders.entries()) {
+      if (i % slices !== slice) continue;
+      sender.source.sendFrame(sender.peer, sender.wanted, PACKETS_PER_FRAME, PAYLOAD_BYTES);
+      sender.wanted = false;
+    }
+  };
+  sendFrames();
+  await Bun.sleep(200);
+  const watchers: LoadPeer[] = [];
+  for (let i = 0; i < viewers; i++) {
+    const sections = senders.map(() => ({ kind: "video", direction: "recvonly", feedback: "goog-remb" }) as const);
+    const peer = await join(`viewer-${i}`, [...sections]);
+    await peer.connect(
+      [],
+      senders.map((_, mid) => ({ mid: String(mid), trackId: `trk_${mid}` })),
+    );
+    watchers.push(peer);
+  }
+
+  /** Sends for so long; CPU time for each packet that came in, and how many bytes of pictures were sent. */
+  async function send(forSeconds: number): Promise<{ cpuMicros: number; bytes: number; cores: number }> {
+    for (const peer of watchers) peer.sendRemb(ROOM_BPS);
+    const before = await cpu();
+    const startedAt = performance.now();
+    const frames = Math.round(forSeconds * FRAMES_PER_SECOND);
+    for (let turn = 0; turn < frames * SLICES; turn++) {
+      sendFrames(turn % SLICES, SLICES);
+      const dueMs = startedAt + ((turn + 1) * 1_000) / FRAMES_PER_SECOND / SLICES;
+      await Bun.sleep(Math.max(0, dueMs - performance.now()));
+    }
+    const after = await cpu();
+    const micros = after.user + after.system - before.user - before.system;
+    const packets = frames * count * PACKETS_PER_FRAME;
+    const tookMs = performance.now() - startedAt;
+    return { cpuMicros: micros / packets, bytes: packets * PAYLOAD_BYTES, cores: micros / 1_000 / tookMs };
+  }
+
+  const record = async (recordingId: string) => {
+    const directory = pathOf(folder, recordingId);
+    await node.startRecording({ roomId, recordingId, directory, startedAtMs: Date.now(), audioOnly: false });
+    return {
+      stop: () => node.stopRecording({ roomId, recordingId }),
+      bytes: () => readdirSync(directory).reduce((sum, name) => sum + statSync(pathOf(directory, name)).size, 0),
+    };
+  };
+  const close = async () => {
+    for (const peer of peers) peer.close();
+    await stop();
+  };
+  const arrived = async () => (await node.load()).packetsIn;
+  return { send, record, close, arrived };
+}
+
+/** In turns, so that a busy moment of the machine meets both. */
+async function addedByRecording(count: number): Promise<void> {
+  const room = await openRoom(count, VIEWERS);
+  const warmUp = await room.record("warm-up");
+  await room.send(Number(seconds));
+  await warmUp.stop();
+  const plain: number[] = [];
+  const recorded: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    plain.push((await room.send(Number(seconds))).cpuMicros);
+    const recording = await room.record(`added-${round}`);
+    await room.send(0.5);
+    recorded.push((await room.send(Number(seconds))).cpuMicros);
+    await recording.stop();
+    await room.send(0.5);
+  }
+  await room.close();
+  const [before, after] = [median(plain), median(recorded)];
+  const unit = "CPU-µs per packet";
+  figures.push({ what: `${count} tracks to ${VIEWERS} viewers each`, value: before, unit });
+  figures.push({ what: `${count} tracks to ${VIEWERS} viewers each, recorded`, value: after, unit });
+  figures.push({
+    what: "added by recording",
+    value: (100 * (after - before)) / before,
+    unit: "%",
+    goal: { atMost: 15 },
+  });
+}
+
+async function reachTheDisk(count: number): Promise<void> {
+  const room = await openRoom(count, 0);
+  const recording = await room.record("many");
+  // Each begins with the keyframe that it asks for.
+  await room.send(1);
+  await Bun.sleep(WRITTEN_WITHIN_MS);
+  const before = recording.bytes();
+  const arrivedBefore = await room.arrived();
+  const { bytes, cores } = await room.send(Number(seconds) * 2);
+  const reached = ((await room.arrived()) - arrivedBefore) / (bytes / PAYLOAD_BYTES);
+  await recording.stop();
+  await Bun.sleep(WRITTEN_WITHIN_MS);
+  const share = (100 * (recording.bytes() - before)) / bytes;
+  await room.close();
+  figures.push({ what: `${count} tracks recorded, nobody watching`, value: cores, unit: "cores" });
+  // Of what a busy machine loses on the way nothing can be written: a picture that is not whole is left out.
+  figures.push({ what: `${count} tracks: packets that reached the node`, value: 100 * reached, unit: "%" });
+  figures.push({ what: `${count} tracks: on disk of what was sent`, value: share, unit: "%", goal: { atLeast: 98 } });
+}
+
+try {
+  await addedByRecording(Number(tracks));
+  await reachTheDisk(Number(many));
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+report("recording", figures);
+process.exit();
