@@ -1,5 +1,6 @@
 /** Recordings in a bucket: how files get there, are read from there, and go. */
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
+import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { RecordedFile } from "../../src/protocol/media/recording.ts";
@@ -45,7 +46,8 @@ async function recorded(bytes: number, identity = "ada") {
   const recordingId = row.get(id)?.id ?? "";
   const fileId = crypto.randomUUID();
   const folder = join(server.runtime.config.DATA_DIR, "recordings", recordingId);
-  const content = new Uint8Array(bytes).map((_, at) => (at * 7 + (at >> 12)) % 251);
+  // No part of it is like another.
+  const content = new Uint8Array(Buffer.alloc(bytes, randomBytes(65_537)));
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, `${fileId}.webm`), content);
   const file: RecordedFile = {
