@@ -86,10 +86,21 @@ test("a named worker comes only where it is asked for: by the API, by a token, w
     "plain",
   );
 
+  // Whoever comes by itself comes beside it, except where the room was made with its agents.
+  const anyone = await RawWorker.open(stage.wsUrl, await workerToken());
+  const cay = [await enters("with-room", "cay"), await enters("asked-for", "cay")];
+  await anyone.until(
+    () => anyone.heard.some((one) => one.case === "assignment" && one.value.job?.room?.name === "asked-for"),
+    "the unnamed agent's job",
+  );
+  const unnamed = anyone.heard.flatMap((one) => (one.case === "assignment" ? [one.value.job?.room?.name] : []));
+  expect(unnamed).not.toContain("with-room");
+  for (const one of [...cay, anyone]) one.close();
+
   await stage.dispatches.deleteDispatch(made.id, "asked-for");
   expect((await worker.hears("termination")).jobId).toBe(first.job?.id ?? "");
   await agent.hears("leave");
-  expect(await stage.dispatches.listDispatch("asked-for")).toEqual([]);
+  expect(await stage.dispatches.getDispatch(made.id, "asked-for")).toBeUndefined();
   await expect(stage.dispatches.deleteDispatch(made.id, "asked-for")).rejects.toThrow("not found");
   for (const one of [ann, ben, worker]) one.close();
 });

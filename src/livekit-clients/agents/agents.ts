@@ -37,6 +37,8 @@ type Staff = {
   readonly environment: LiveRoom["environment"];
   readonly roomId: string;
   readonly dispatches: Map<string, Dispatch>;
+  /** It was said which agents come by themselves: by whoever made the room, or by the first who entered. */
+  isDecided: boolean;
   cancelDismissal: (() => void) | null;
 };
 
@@ -57,12 +59,11 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
     { free: (worker, isNew) => freed(worker, isNew), jobChanged },
   );
 
-  function staffOf(room: Pick<LiveRoom, "id" | "projectId" | "environment">, wanted: readonly Wanted[]): Staff {
+  function staffOf(room: Pick<LiveRoom, "id" | "projectId" | "environment">): Staff {
     const known = staffs.get(room.id);
     if (known) return known;
     const { id: roomId, projectId, environment } = room;
-    const staff: Staff = { roomId, projectId, environment, dispatches: new Map(), cancelDismissal: null };
-    for (const one of wanted) add(staff, one);
+    const staff = { roomId, projectId, environment, dispatches: new Map(), isDecided: false, cancelDismissal: null };
     staffs.set(roomId, staff);
     return staff;
   }
@@ -220,7 +221,9 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
     if (type === "started") {
       const live = registry.room(roomId);
       if (!live) return;
-      const staff = staffOf(live, asked.get(fact.tokenId) ?? [UNNAMED]);
+      const staff = staffOf(live);
+      if (!staff.isDecided) for (const one of asked.get(fact.tokenId) ?? [UNNAMED]) add(staff, one);
+      staff.isDecided = true;
       staff.cancelDismissal?.();
       staff.cancelDismissal = null;
       fill(staff);
@@ -249,9 +252,14 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
       return () => void asked.delete(tokenId);
     },
 
-    /** Null: the room has as many as it may. */
-    dispatch(room: Pick<LiveRoom, "id" | "projectId" | "environment">, wanted: Wanted): Dispatch | null {
-      const staff = staffOf(room, []);
+    /** Null: the room has as many as it may. `alone`: nobody else comes by itself. */
+    dispatch(
+      room: Pick<LiveRoom, "id" | "projectId" | "environment">,
+      wanted: Wanted,
+      { alone = false } = {},
+    ): Dispatch | null {
+      const staff = staffOf(room);
+      staff.isDecided ||= alone;
       if (staff.dispatches.size >= MAX_DISPATCHES_PER_ROOM) return null;
       const dispatch = add(staff, wanted);
       fill(staff);

@@ -17,10 +17,10 @@ import { type Dispatch, showDispatch, type Wanted, whyNotWanted } from "./dispat
 const ROOM_NAME = new RegExp(NAME_PATTERN);
 
 /** Brings an agent into a room, or says why not. */
-export function dispatchInto(agents: Agents, room: RoomRow, wanted: Wanted): Dispatch {
+export function dispatchInto(agents: Agents, room: RoomRow, wanted: Wanted, options?: { alone: boolean }): Dispatch {
   const why = whyNotWanted(wanted);
   if (why !== null) throw new TwirpError("invalid_argument", why);
-  const dispatch = agents.dispatch(room, wanted);
+  const dispatch = agents.dispatch(room, wanted, options);
   if (!dispatch) throw new TwirpError("resource_exhausted", "the room has as many dispatches as it may have");
   return dispatch;
 }
