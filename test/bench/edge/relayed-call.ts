@@ -9,7 +9,7 @@ export type RelayedCall = {
   end(): Promise<{ longestGapMs: number; packets: number; isClosed: boolean }>;
 };
 
-export async function openRelayedCall(server: EdgeServer): Promise<RelayedCall> {
+export async function openRelayedCall(server: Pick<EdgeServer, "api" | "url" | "edgePort">): Promise<RelayedCall> {
   const room = await server.api("POST", "/v1/rooms", { name: crypto.randomUUID() });
   const closes: number[] = [];
   const seat = async (identity: string) => {

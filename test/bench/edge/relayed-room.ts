@@ -18,13 +18,17 @@ const PUBLISHERS = 4;
 type IceServer = { urls: string[]; username: string; credential: string };
 type Minted = { token: string; iceServers: IceServer[] };
 
-export async function mint({ api }: EdgeServer, roomId: unknown, participantIdentity: string): Promise<Minted> {
+export async function mint(
+  { api }: Pick<EdgeServer, "api">,
+  roomId: unknown,
+  participantIdentity: string,
+): Promise<Minted> {
   const body = { participantIdentity, permissions: { publish: true } };
   return (await api("POST", `/v1/rooms/${roomId}/rtc-tokens`, body)) as Minted;
 }
 
 /** The relay that a mint names. */
-export function ownRelay({ edgePort }: EdgeServer, { iceServers: [own] }: Minted): Relay {
+export function ownRelay({ edgePort }: Pick<EdgeServer, "edgePort">, { iceServers: [own] }: Minted): Relay {
   if (!own) throw new Error("no relay is named");
   return { port: edgePort, username: own.username, credential: own.credential };
 }
