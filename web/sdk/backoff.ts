@@ -6,7 +6,7 @@ export type BackoffOptions = { firstMs: number; maxMs: number };
 export class Backoff {
   #attempt = 0;
 
-  constructor(readonly options: BackoffOptions = { firstMs: 250, maxMs: 8_000 }) {}
+  constructor(readonly options: BackoffOptions = { firstMs: 250, maxMs: 5_000 }) {}
 
   next(): number {
     const { firstMs, maxMs } = this.options;

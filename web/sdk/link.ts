@@ -78,7 +78,7 @@ export class Link<D extends Dialect> {
       this.token = await this.tokenProvider();
       await this.#openPatiently();
     }
-    this.#stopListening = onWake(() => this.#wire?.probe());
+    this.#stopListening = onWake(() => void this.#wire?.probe());
   }
 
   async #openPatiently(): Promise<void> {
@@ -115,6 +115,11 @@ export class Link<D extends Dialect> {
 
   send(frame: D["frame"]): void {
     this.#wire?.send(frame);
+  }
+
+  /** Whether the server answers; a socket over which it does not in time is given up for another. */
+  reach(withinMs?: number): Promise<boolean> {
+    return this.#wire?.probe(withinMs) ?? Promise.resolve(false);
   }
 
   /** Gives the socket up and comes back with another. */

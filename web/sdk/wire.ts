@@ -1,4 +1,5 @@
 import { AGAIN_PROTOCOL } from "../../src/protocol/again.ts";
+import { type Deferred, deferred } from "./deferred.ts";
 import type { Ack, Dialect, Fields, PushNamed, RequestType } from "./dialect.ts";
 import { closeError, type ServerError, StoaError, serverError } from "./errors.ts";
 import { unreachable } from "./unreachable.ts";
@@ -20,6 +21,7 @@ export type WireOptions<D extends Dialect> = {
   WebSocket?: typeof WebSocket;
 };
 
+/** No shorter: each try that fails makes Firefox wait longer before it makes the next, up to a minute. */
 const OPEN_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 15_000;
 const PING_EVERY_MS = 5_000;
@@ -51,7 +53,7 @@ export class Wire<D extends Dialect> {
   #askedAt: number | null = null;
   #said: ServerError | undefined;
   #heartbeat: ReturnType<typeof setInterval> | undefined;
-  #probe: ReturnType<typeof setTimeout> | undefined;
+  #probe: { answer: Deferred<boolean>; dueAt: number; timer: ReturnType<typeof setTimeout> } | undefined;
 
   /** Resolves once the socket is open; rejects when it cannot be opened in time. */
   static open<D extends Dialect>(options: WireOptions<D>): Promise<Wire<D>> {
@@ -111,13 +113,21 @@ export class Wire<D extends Dialect> {
     this.#write(frame);
   }
 
-  /** Something tells that the network may have changed: find out soon whether this socket still leads anywhere. */
-  probe(): void {
+  /**
+   * Something tells that the network may have changed: whether this socket still leads anywhere. One from which nothing comes
+   * in time is closed.
+   */
+  probe(withinMs = PROBE_MS): Promise<boolean> {
+    if (this.#closed) return Promise.resolve(false);
+    const { answer = deferred<boolean>(), dueAt = Number.POSITIVE_INFINITY, timer } = this.#probe ?? {};
+    const sooner = Math.min(dueAt, Date.now() + withinMs);
+    if (sooner < dueAt) {
+      clearTimeout(timer);
+      const dead = setTimeout(() => this.close(DEAD), sooner - Date.now());
+      this.#probe = { answer, dueAt: sooner, timer: dead };
+    }
     this.#ask();
-    clearTimeout(this.#probe);
-    this.#probe = setTimeout(() => {
-      if (this.#askedAt !== null) this.close(DEAD);
-    }, PROBE_MS);
+    return answer.promise;
   }
 
   close(code = 1000): void {
@@ -139,6 +149,7 @@ export class Wire<D extends Dialect> {
   #receive(text: string): void {
     if (this.#closed) return;
     this.#askedAt = null;
+    this.#probed(true);
     const frame = JSON.parse(text) as { type: string; id?: string };
     this.#first ??= frame;
     if (frame.type === this.#options.greeting) {
@@ -165,6 +176,12 @@ export class Wire<D extends Dialect> {
     else this.#ask();
   }
 
+  #probed(answered: boolean): void {
+    clearTimeout(this.#probe?.timer);
+    this.#probe?.answer.resolve(answered);
+    this.#probe = undefined;
+  }
+
   #ask(): void {
     this.#askedAt ??= Date.now();
     this.#write({ type: "ping" });
@@ -178,7 +195,7 @@ export class Wire<D extends Dialect> {
     if (this.#closed) return;
     this.#closed = true;
     clearInterval(this.#heartbeat);
-    clearTimeout(this.#probe);
+    this.#probed(false);
     // What was said before a close with a code of its own explains it; a lost network has nothing to do with it.
     const error = closeError(code, code > DEAD ? this.#said : undefined);
     this.#failPending(error);

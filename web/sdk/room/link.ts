@@ -81,6 +81,11 @@ export class RoomLink {
     return this.#link.request;
   }
 
+  /** Whether the server answers; a socket over which it does not in time is given up for another. */
+  reach(withinMs?: number): Promise<boolean> {
+    return this.#link.reach(withinMs);
+  }
+
   /** Forgets the session: the next connection is a fresh join with fresh media. */
   startOver(): void {
     this.#session = null;

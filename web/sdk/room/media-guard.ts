@@ -1,3 +1,4 @@
+import { isLost } from "../errors.ts";
 import { onWake } from "../wake.ts";
 import { FlowMeter } from "./flow-meter.ts";
 import type { Transport } from "./transport.ts";
@@ -7,6 +8,8 @@ export type Remedy = "ice-restart" | "new-connection";
 
 export type MediaGuardDeps = {
   signalingOpen: () => boolean;
+  /** Whether the server answers in time; if it does not, another socket is opened, and whoever resumes calls `check`. */
+  reach: (withinMs?: number) => Promise<boolean>;
   /** Media has stopped, or flows again. */
   onFlow: (flowing: boolean) => void;
   /** `ever`: whether this connection has carried anything at all. */
@@ -26,21 +29,26 @@ const REMEDIES: readonly { remedy: Remedy; waitMs: number }[] = [
   { remedy: "new-connection", waitMs: 6_000 },
   { remedy: "new-connection", waitMs: 8_000 },
 ];
-const METER_EVERY_MS = 2_500;
-/** Silence of this many readings in a row is more than a pause between two reports. */
-const SILENT_READINGS = 4;
+const METER_EVERY_MS = 800;
+const TOLERATED_READINGS = 2;
+/** Media and socket have fallen silent together: long enough to be sure that this network is gone. */
+const CUT_OFF_MS = 1_000;
+/** So much silence in a row is more than a pause between two reports. */
+const SILENT_READINGS = 10;
 /** So much flow in a row, and the trouble is over: what is wrong after it is another one. */
-const FLOWING_READINGS = 2;
+const FLOWING_READINGS = 7;
 
 /** Notices that media has stopped flowing and brings it back, by remedies that grow. */
 export class MediaGuard {
   readonly #deps: MediaGuardDeps;
   readonly #stopListening: () => void;
   #transport: Transport | null = null;
-  #meter = new FlowMeter();
+  #meter = new FlowMeter(TOLERATED_READINGS);
   #timer: ReturnType<typeof setTimeout> | undefined;
   #metering: ReturnType<typeof setInterval> | undefined;
   #tried = 0;
+  /** A remedy that is under way. */
+  #mending: symbol | null = null;
   #ever = false;
   /** Who has noticed that nothing comes over a connection that is up; only they can tell that it is over. */
   #stalledBy: "server" | "meter" | null = null;
@@ -56,6 +64,7 @@ export class MediaGuard {
   /** The connection of a join. */
   watch(transport: Transport): void {
     this.#tried = 0;
+    this.#mending = null;
     this.#ever = false;
     this.#stalledBy = null;
     this.replace(transport);
@@ -67,7 +76,7 @@ export class MediaGuard {
     clearTimeout(this.#timer);
     clearInterval(this.#metering);
     this.#transport = transport;
-    this.#meter = new FlowMeter();
+    this.#meter = new FlowMeter(TOLERATED_READINGS);
     this.#silent = this.#flowing = 0;
     this.#metering = setInterval(() => void this.#read(transport), METER_EVERY_MS);
   }
@@ -82,6 +91,7 @@ export class MediaGuard {
         break;
       case "disconnected":
         this.#deps.onFlow(false);
+        void this.#deps.reach();
         this.#doubt();
         break;
       case "failed":
@@ -112,7 +122,17 @@ export class MediaGuard {
   check = (): void => {
     clearTimeout(this.#timer);
     const transport = this.#transport;
-    if (!transport || !this.#deps.signalingOpen() || this.#isFine(transport)) return;
+    if (!transport || !this.#deps.signalingOpen() || this.#mending !== null || this.#isFine(transport)) return;
+    const mending = Symbol();
+    this.#mending = mending;
+    void this.#mend(transport).finally(() => {
+      if (this.#mending === mending) this.#mending = null;
+    });
+  };
+
+  /** One after another, and none that nobody hears: on a network that is gone all of them would be used up when it returns. */
+  async #mend(transport: Transport): Promise<void> {
+    if (!(await this.#deps.reach()) || this.#transport !== transport || this.#isFine(transport)) return;
     const next = REMEDIES[this.#tried];
     if (!next) {
       this.#tried = 0;
@@ -123,12 +143,11 @@ export class MediaGuard {
     this.#deps.onRemedy(next.remedy, this.#ever);
     const done = next.remedy === "ice-restart" ? transport.negotiate({ iceRestart: true }) : this.#deps.rebuild();
     const current = this.#transport;
-    void done
-      .catch(() => {})
-      .then(() => {
-        if (this.#transport === current) this.#later(next.waitMs);
-      });
-  };
+    await done.catch((error) => {
+      if (isLost(error)) this.#tried -= 1;
+    });
+    if (this.#transport === current) this.#later(next.waitMs);
+  }
 
   close(): void {
     clearTimeout(this.#timer);
@@ -142,10 +161,13 @@ export class MediaGuard {
       this.#silent = this.#flowing = 0;
       return;
     }
+    const wasCutOff = this.#meter.isCutOff;
     const flow = await this.#meter.read(transport.pc);
     if (this.#transport !== transport) return;
     this.#silent = flow === "silent" ? this.#silent + 1 : 0;
     this.#flowing = flow === "flows" ? this.#flowing + 1 : 0;
+    // Browsers take five seconds to say so, and the socket twice that.
+    if (this.#meter.isCutOff && !wasCutOff) void this.#deps.reach(CUT_OFF_MS);
     if (this.#silent >= SILENT_READINGS) this.stalled("meter");
     if (this.#flowing > 0) this.flows("meter");
     if (this.#flowing >= FLOWING_READINGS && this.#stalledBy === null) this.#tried = 0;
@@ -172,7 +194,8 @@ export class MediaGuard {
   }
 
   #isFine({ pc }: Transport): boolean {
-    return pc.connectionState === "closed" || (pc.connectionState === "connected" && this.#stalledBy === null);
+    if (pc.connectionState === "closed") return true;
+    return pc.connectionState === "connected" && this.#stalledBy === null && !this.#meter.isCutOff;
   }
 
   #later(ms: number): void {

@@ -12,7 +12,7 @@ import type { Subscriptions } from "./subscriptions.ts";
 import { Transport } from "./transport.ts";
 
 export type MediaDeps = {
-  link: Pick<RoomLink, "request" | "open" | "startOver">;
+  link: Pick<RoomLink, "request" | "open" | "reach" | "startOver">;
   subscriptions: Subscriptions;
   localTracks: ReadonlySet<LocalTrack>;
   onData: (message: DataMessage) => void;
@@ -39,6 +39,7 @@ export class Media {
     this.#muteTeller = new MuteTeller((trackId, muted) => deps.link.request("track.mute", { trackId, muted }));
     this.#guard = new MediaGuard({
       signalingOpen: () => deps.link.open,
+      reach: (withinMs) => deps.link.reach(withinMs),
       onFlow: deps.onFlow,
       onRemedy: (how, ever) => {
         if (!ever && this.#transport?.relayMissing) deps.record("error", { code: "TURN_UNREACHABLE" });
@@ -100,9 +101,12 @@ export class Media {
   resume(): void {
     const transport = this.#transport;
     if (!transport) return;
-    this.#guard.check();
     this.#deps.subscriptions.update();
-    this.#catchUp(transport).catch(this.#deps.onError);
+    // Only then: a connection whose first offer was lost needs nothing but that.
+    this.#catchUp(transport).then(this.#guard.check, (error) => {
+      this.#guard.check();
+      this.#deps.onError(error);
+    });
   }
 
   permissionsChanged(permissions: Permissions): void {

@@ -35,11 +35,14 @@ export class Transport {
   #restart = false;
   #stale = false;
   readonly #closed = new AbortController();
+  /** What a connection was asked before it was closed it never answers; nobody is to wait for it. */
+  readonly #end: Promise<void>;
   /** TURN servers were named, and none of them has lent us an address so far. No harm while there is another way. */
   relayMissing: boolean;
 
   constructor(deps: TransportDeps) {
     this.#deps = deps;
+    this.#end = new Promise((resolve) => this.#closed.signal.addEventListener("abort", () => resolve()));
     const iceTransportPolicy = deps.relayOnly ? "relay" : "all";
     this.pc = new RTCPeerConnection({ iceServers: deps.iceServers, iceTransportPolicy, bundlePolicy: "max-bundle" });
     this.pc.addEventListener("connectionstatechange", () => deps.onState(this.pc.connectionState), {
@@ -84,7 +87,7 @@ export class Transport {
       if (user !== null || this.#shapes.get(transceiver) !== shape) continue;
       this.#sending.set(transceiver, track);
       track.sender = transceiver.sender;
-      await transceiver.sender.replaceTrack(track.mediaStreamTrack);
+      await Promise.race([transceiver.sender.replaceTrack(track.mediaStreamTrack), this.#end]);
       return;
     }
     const transceiver = this.pc.addTransceiver(track.mediaStreamTrack, {
@@ -103,17 +106,17 @@ export class Transport {
       if (user !== track) continue;
       this.#stale = true;
       this.#sending.set(transceiver, null);
-      await transceiver.sender.replaceTrack(null);
+      await Promise.race([transceiver.sender.replaceTrack(null), this.#end]);
     }
   }
 
-  /** Resolves when an offer made after this call has been answered; calls that wait together share one. */
+  /** Resolves when an offer made after this call has been answered, or there is no connection any more; calls that wait together share one. */
   negotiate({ iceRestart = false } = {}): Promise<void> {
     this.#restart ||= iceRestart;
     if (this.#waiting) return this.#waiting;
     const run = this.#queue.then(() => {
       this.#waiting = null;
-      return this.#exchange();
+      return Promise.race([this.#exchange(), this.#end]);
     });
     this.#waiting = run;
     this.#queue = run.catch(() => {});
@@ -162,7 +165,7 @@ export class Transport {
       }
     } catch (error) {
       if (this.#closed.signal.aborted) return;
-      this.#restart ||= iceRestart;
+      // Not the restart: by the next offer the connection may have come back by itself.
       this.#stale = true;
       if (pc.signalingState === "have-local-offer") await pc.setLocalDescription({ type: "rollback" });
       throw error;
