@@ -45,6 +45,8 @@ const WAIT_OF_THE_SATISFIED_MS = 5_000;
  */
 const PUSHES_BELOW = 0.55;
 const NEARLY = 0.8;
+/** All of this from here on: of a narrower path a little too much is a queue that takes seconds to go. */
+const WIDE = 600_000;
 const PUSHES = { firstMs: 8_000, mostMs: 60_000, growth: 2 };
 /** Where transport-wide feedback tells of every packet, a path nobody has heard of begins here, and probes find the rest at once. */
 const START_BITRATE = 300_000;
@@ -120,7 +122,7 @@ export class BandwidthEstimator {
 
   /** The share of what is wanted that is sent, 0 … 1. */
   satisfied(share: number, nowMs: number): void {
-    this.#schedule.stretch = LEAST_STRETCH + share;
+    this.#schedule.stretch = this.#estimate < WIDE ? 1 : LEAST_STRETCH + share;
     // A push is judged by what one had before it.
     const isPushing = this.#trialSchedule === this.#pushes && nowMs < this.#trialUntilMs;
     if (!isPushing) this.#congestion.satisfaction = share;
@@ -209,7 +211,8 @@ export class BandwidthEstimator {
 
   #noteCongestion(nowMs: number): void {
     this.#lastDecreaseMs = this.#lastCongestedMs = this.#limitedMs = nowMs;
-    if (this.#hasFeedback) this.#schedule.wait(nowMs + WAIT_OF_THE_SATISFIED_MS * this.#congestion.satisfaction);
+    if (this.#hasFeedback && this.#estimate >= WIDE)
+      this.#schedule.wait(nowMs + WAIT_OF_THE_SATISFIED_MS * this.#congestion.satisfaction);
     if (nowMs < this.#trialUntilMs) {
       this.#trialUntilMs = nowMs;
       this.#trialSchedule.failed(nowMs);
@@ -247,7 +250,10 @@ export class BandwidthEstimator {
    */
   requestUpgrade(next: number, nowMs: number, { most = next, canProbe = true } = {}): ProbePlan | undefined {
     this.#finishProbe(nowMs);
-    if (this.#firstRequestMs < 0) this.#firstRequestMs = nowMs;
+    if (this.#firstRequestMs < 0) {
+      this.#firstRequestMs = nowMs;
+      this.#pushes.begun(nowMs);
+    }
     if (next <= this.#estimate || this.#probe !== undefined || nowMs < this.#trialUntilMs) return undefined;
     if (this.#congestion.isClogged(nowMs) || this.isCongested(nowMs) || this.#isLossy(nowMs)) return undefined;
     const isReported = nowMs - this.#lastFeedbackMs <= FEEDBACK_TIMEOUT_MS;
@@ -282,7 +288,7 @@ export class BandwidthEstimator {
     if (enough) this.#schedule.succeeded(nowMs);
     else this.#schedule.failed(nowMs);
     const isNear = !enough && result !== undefined && result.bitrate >= this.#wanted * NEARLY;
-    if (isNear && this.#congestion.satisfaction < PUSHES_BELOW && this.#pushes.isDue(nowMs))
-      this.#try(this.#wanted, this.#pushes, nowMs);
+    const isPoor = this.#estimate >= WIDE && this.#congestion.satisfaction < PUSHES_BELOW;
+    if (isNear && isPoor && this.#pushes.isDue(nowMs)) this.#try(this.#wanted, this.#pushes, nowMs);
   }
 }
