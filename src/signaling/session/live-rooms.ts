@@ -91,7 +91,10 @@ export function createLiveRooms(registry: Registry, membership: Membership): Liv
     },
 
     async setNetwork(roomId, identity, profile) {
-      await asking(nodeOf(find(roomId, identity)).setNetwork({ roomId, identity, profile }));
+      // The room remembers it of those who have left, who could never come back if it was not lifted without them.
+      const placed = profile === "none" ? registry.room(roomId)?.placed : undefined;
+      const node = placed?.node ?? nodeOf(find(roomId, identity));
+      await asking(node.setNetwork({ roomId, identity, profile }));
     },
 
     async sendData(roomId, data) {

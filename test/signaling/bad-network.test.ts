@@ -1,0 +1,16 @@
+import { expect, test } from "bun:test";
+import type { MediaNode } from "../../src/protocol/media-node.ts";
+import type { NetworkProfile } from "../../src/protocol/playground.ts";
+import { createLiveRooms } from "../../src/signaling/session/live-rooms.ts";
+import type { Membership } from "../../src/signaling/session/membership.ts";
+import type { Registry } from "../../src/signaling/session/registry.ts";
+
+test("a bad network ends for one who has left because of it, and begins for nobody who is not there", async () => {
+  const set: NetworkProfile[] = [];
+  const node = { setNetwork: async ({ profile }: { profile: NetworkProfile }) => void set.push(profile) };
+  const registry = { room: () => ({ placed: { node: node as unknown as MediaNode } }), of: () => undefined };
+  const rooms = createLiveRooms(registry as unknown as Registry, {} as Membership);
+  await expect(rooms.setNetwork("room", "anna", "offline")).rejects.toMatchObject({ code: "SVC_PARTICIPANT_NOT_FOUND" });
+  await rooms.setNetwork("room", "anna", "none");
+  expect(set).toEqual(["none"]);
+});
