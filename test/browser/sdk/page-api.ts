@@ -22,9 +22,10 @@ export async function joinRoom(
   credentials: Credentials,
   publish: ("camera" | "microphone")[] = [],
   height = 720,
+  frameRate = 30,
 ): Promise<void> {
   await page.evaluate(
-    async ({ endpoint, token, publish, height }) => {
+    async ({ endpoint, token, publish, height, frameRate }) => {
       const path = "/sdk.js";
       window.sdk = await import(path);
       window.seen = [];
@@ -54,11 +55,11 @@ export async function joinRoom(
         document.getElementById(`${identity}-${source}`)?.remove(),
       );
       if (publish.includes("camera")) {
-        await room.localParticipant.enableCamera({ height, width: (height * 16) / 9 });
+        await room.localParticipant.enableCamera({ height, width: (height * 16) / 9, frameRate });
       }
       if (publish.includes("microphone")) await room.localParticipant.enableMicrophone();
     },
-    { ...credentials, publish, height },
+    { ...credentials, publish, height, frameRate },
   );
 }
 
