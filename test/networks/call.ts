@@ -22,13 +22,13 @@ export type Viewer = { seen(): Promise<Seen>; close(): Promise<void> };
 
 /** A media server on a machine, and how pages take part in a room of it. */
 export type Host = {
-  /** The page has clouds to send. */
-  publish(page: Page): Promise<void>;
+  /** The page, on a machine at this address, has clouds to send. */
+  publish(page: Page, address: string): Promise<void>;
   /** The page has seats for what it gets. */
-  watch(page: Page): Promise<void>;
+  watch(page: Page, address: string): Promise<void>;
   stop(): Promise<void>;
 };
-export type StartHost = (machine: Machine, folder: string) => Promise<Host>;
+export type StartHost = (machine: Machine, folder: string, link: Link) => Promise<Host>;
 
 const MEDIA_PORT = "7001";
 
@@ -47,8 +47,8 @@ export async function openNetworkCall(
   const { server, publisher, viewer } = lan.machines;
   await prepare?.(lan.machines, lan.address);
   const site = await serveSite(lan.address);
-  const host = await startHost(server, work);
   const link = await openLink(server, viewer);
+  const host = await startHost(server, work, link);
   const browsers: Browser[] = [];
   const launch = async (machine: Machine) => {
     const args = [...CHROMIUM.args, `--unsafely-treat-insecure-origin-as-secure=${site.url.origin}`, ...browserArgs];
@@ -65,13 +65,13 @@ export async function openNetworkCall(
   };
   const stage = await pageOf(sending);
   await stage.evaluate(prepareClouds);
-  await host.publish(stage);
+  await host.publish(stage, publisher.address);
   return {
     link,
     async watch() {
       const page = await pageOf(watching);
       await page.evaluate(prepareSeats);
-      await host.watch(page);
+      await host.watch(page, viewer.address);
       return {
         seen: () => page.evaluate(() => window.watched()),
         close: () => page.context().close(),

@@ -15,6 +15,9 @@ export type Condition = {
 export type Passed = { seconds: number; bytes: number; dropped: number; waitsMs: number[] };
 
 export type Link = {
+  /** Of the near machine, at this end of the link: for programs that choose the way by the address they send from. */
+  nearAddress: string;
+  farAddress: string;
   set(condition: { down: Condition; up: Condition }): void;
   /** What has passed since the last report. */
   report(): Promise<{ down: Passed; up: Passed }>;
@@ -42,11 +45,17 @@ export async function openLink(near: Machine, far: Machine): Promise<Link> {
   let address = far.address;
   await route(nearSpace, address, near.address);
   await route(farSpace, near.address, address);
+  // Beside the network of both machines, which is one of 10.200 to 10.254.
+  const nearAddress = near.address.replace(/^10\.\d+/, "10.199");
+  await $`ip -n ${nearSpace} address add ${nearAddress}/32 dev ${device}`.quiet();
+  await route(farSpace, nearAddress, address);
   const say = (order: object) => {
     child.stdin.write(`${JSON.stringify(order)}\n`);
     child.stdin.flush();
   };
   return {
+    nearAddress,
+    farAddress: far.address,
     set: say,
     async report() {
       say({ report: true });
@@ -60,6 +69,7 @@ export async function openLink(near: Machine, far: Machine): Promise<Link> {
       await $`ip -n ${farSpace} address add ${other}/24 dev eth0`.quiet();
       await route(nearSpace, other, near.address);
       await route(farSpace, near.address, other);
+      await route(farSpace, nearAddress, other);
       address = other;
     },
     async close() {

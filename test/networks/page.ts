@@ -19,6 +19,7 @@ declare global {
     seat(element: HTMLVideoElement): void;
     seats: { bytes: number; states: string[]; left: string[] };
     watched(): Promise<Seen>;
+    connection: RTCPeerConnection;
   }
 }
 
