@@ -10,7 +10,9 @@ test("a bad network ends for one who has left because of it, and begins for nobo
   const node = { setNetwork: async ({ profile }: { profile: NetworkProfile }) => void set.push(profile) };
   const registry = { room: () => ({ placed: { node: node as unknown as MediaNode } }), of: () => undefined };
   const rooms = createLiveRooms(registry as unknown as Registry, {} as Membership);
-  await expect(rooms.setNetwork("room", "anna", "offline")).rejects.toMatchObject({ code: "SVC_PARTICIPANT_NOT_FOUND" });
+  await expect(rooms.setNetwork("room", "anna", "offline")).rejects.toMatchObject({
+    code: "SVC_PARTICIPANT_NOT_FOUND",
+  });
   await rooms.setNetwork("room", "anna", "none");
   expect(set).toEqual(["none"]);
 });
