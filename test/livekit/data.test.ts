@@ -48,7 +48,13 @@ test(
       const { localParticipant: me } = window.livekit;
       await me.sendText(`${"x".repeat(49_997)}end`, { topic: "t", destinationIdentities: ["ben"] });
       await me.sendFile(new File([new Uint8Array(200_000)], "f.bin"), { topic: "f" });
-      return me.performRpc({ destinationIdentity: "ben", method: "add", payload: "41" });
+      // The SDK gives up after seven seconds, which a busy machine may take: it is asked again then, and only then.
+      const isLate = ({ code }: { code?: number }) => code === 1501 || code === 1502;
+      const call = (): Promise<string> =>
+        me
+          .performRpc({ destinationIdentity: "ben", method: "add", payload: "41" })
+          .catch((error: { code?: number }) => (isLate(error) ? call() : Promise.reject(error)));
+      return call();
     });
     expect(sum).toBe("42");
     await Promise.all([got(ben, "text ann 50000 end"), got(ben, "file ann 200000"), got(eve, "file ann 200000")]);
