@@ -26,4 +26,5 @@ test("every kind of fault is seen", () => {
 test("whoever missed too much and was told to read anew has misheard nothing", () => {
   expect(judge({ ...good, heard: [[1, 3, "reset"]] }, stored, [1, 2, 3])).toEqual(NOTHING_WRONG);
   expect(judge({ ...good, heard: [[1, "reset"]] }, stored, [1, 2, 3])).toEqual(NOTHING_WRONG);
+  expect(judge({ ...good, heard: [[1, "reset", 3]] }, stored, [1, 2, 3])).toEqual(NOTHING_WRONG);
 });

@@ -56,14 +56,19 @@ export function judge(history: History, messages: readonly Stored[], events: rea
   return verdict;
 }
 
-/** Whoever missed too much is told to read the history anew; a gap that nobody spoke of is a fault. */
+/**
+ * Whoever missed too much is told to read the history anew, before or after the first message behind the gap: which of
+ * the two comes first depends on how busy the conversation is. A gap that nobody spoke of is a fault.
+ */
 function misheard(heard: readonly Heard[], expected: readonly number[]): number {
   let next = Math.max(0, expected.indexOf(heard.find((one) => one !== "reset") as number));
   let wrong = 0;
   let unexplained = 0;
+  let explained = false;
   for (const one of heard) {
     if (one === "reset") {
       unexplained = 0;
+      explained = true;
       continue;
     }
     const at = expected.indexOf(one, next);
@@ -71,7 +76,8 @@ function misheard(heard: readonly Heard[], expected: readonly number[]): number 
       wrong++;
       continue;
     }
-    unexplained += at - next;
+    if (!explained) unexplained += at - next;
+    explained = false;
     next = at + 1;
   }
   return wrong + unexplained + (heard.at(-1) === "reset" ? 0 : expected.length - next);
