@@ -8,7 +8,7 @@ const HLS_JS = join(import.meta.dir, "../../node_modules/hls.js/dist/hls.min.js"
 let stage: Stage;
 beforeAll(async () => {
   stage = await openStage();
-}, 90_000);
+}, 180_000);
 afterAll(async () => {
   await stage?.close();
 });

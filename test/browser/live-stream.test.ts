@@ -13,7 +13,7 @@ declare global {
 let stage: Stage;
 beforeAll(async () => {
   stage = await openStage();
-}, 60_000);
+}, 180_000);
 afterAll(() => stage.close());
 
 /** Keeps what the page is told of the stream itself. */
@@ -71,4 +71,4 @@ test("[4.5] a host goes live, a viewer who waited watches and chats, the host en
   expect(await liveStreams.get(stream.id)).toMatchObject({ status: "ENDED", viewerCount: 0, peakViewerCount: 1 });
   expect(host.errors).toEqual([]);
   console.log(`      told of the end after ${Math.round(toldMs)} ms`);
-}, 90_000);
+}, 180_000);

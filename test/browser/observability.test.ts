@@ -11,7 +11,7 @@ type Told = Connection & {
 let stage: Stage;
 beforeAll(async () => {
   stage = await openStage();
-}, 60_000);
+}, 180_000);
 afterAll(() => stage.close());
 
 /**
@@ -74,7 +74,7 @@ test("[4.6] a browser whose socket breaks and returns: the timeline tells it in 
   const other = await told(room.id, "anna", ({ state }) => state === "CONNECTED");
   expect(other.reconnectCount).toBe(0);
   await Promise.all([anna.close(), ben.close()]);
-}, 60_000);
+}, 180_000);
 
 test("[4.6] a browser that dies is FAILED with exactly one network error", async () => {
   const room = await stage.stoa.rooms.create({ name: "death" });
@@ -88,7 +88,7 @@ test("[4.6] a browser that dies is FAILED with exactly one network error", async
   expect(record).toMatchObject({ state: "FAILED", disconnectReason: "timeout" });
   expect(record.errors).toMatchObject([{ category: "NETWORK_ERROR", likelyCause: expect.any(String) }]);
   expect(record.durationMs).toBeGreaterThan(0);
-}, 90_000);
+}, 180_000);
 
 test("[4.6] joins that are refused are classified by their cause", async () => {
   const room = await stage.stoa.rooms.create({ name: "refused" });
@@ -124,7 +124,7 @@ test("[4.6] joins that are refused are classified by their cause", async () => {
     PERMISSION_DENIED: "AUTHORIZATION_ERROR",
     ROOM_CLOSED: "SIGNALING_ERROR",
   });
-}, 30_000);
+}, 180_000);
 
 /** A page whose network, or middlebox, alters what browser and server say to each other. */
 async function meddled(kind: "candidates" | "fingerprint", roomId: string, identity: string): Promise<void> {
@@ -167,4 +167,4 @@ test("[4.6] media that cannot connect is an ICE error that names its cause", asy
   expect(blocked.errors).toMatchObject([{ category: "ICE_ERROR", code: "ice_timeout" }]);
   expect(blocked.joinTimeMs).toBeNull();
   expect(altered.errors).toMatchObject([{ category: "ICE_ERROR", code: "dtls_failed" }]);
-}, 90_000);
+}, 180_000);

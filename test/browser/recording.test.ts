@@ -12,7 +12,7 @@ let stage: Stage;
 const folder = mkdtempSync(join(tmpdir(), "stoa-recorded-"));
 beforeAll(async () => {
   stage = await openStage();
-}, 90_000);
+}, 180_000);
 afterAll(async () => {
   await stage?.close();
   rmSync(folder, { recursive: true });
@@ -162,7 +162,7 @@ for (const codec of ["VP8", "H264"] as const) {
       expect(median(distances)).toBeLessThan(60);
     }
     for (const page of pages) await page.close();
-  }, 120_000);
+  }, 180_000);
 }
 
 test("a shared link plays every track on one clock, seek after seek, and shows the chat as it was said", async () => {
@@ -212,4 +212,4 @@ test("a shared link plays every track on one clock, seek after seek, and shows t
   await viewer.goto(`${new URL(url).origin}/replay#token=nothing`);
   await viewer.reload();
   await viewer.getByText("Nothing to play").waitFor();
-}, 120_000);
+}, 180_000);

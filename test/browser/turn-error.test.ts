@@ -6,7 +6,7 @@ let stage: Stage;
 beforeAll(async () => {
   // Nobody listens there: the connection is refused at once.
   stage = await openStage({ TURN_URLS: "turn:127.0.0.1:9?transport=tcp", TURN_SECRET: "not used by anyone" });
-}, 60_000);
+}, 180_000);
 afterAll(() => stage.close());
 
 test("[7] no direct path and a TURN server that does not answer: one TURN_ERROR that says so", async () => {
@@ -35,4 +35,4 @@ test("[7] no direct path and a TURN server that does not answer: one TURN_ERROR 
   expect(await errors()).toMatchObject([
     { category: "TURN_ERROR", code: "TURN_UNREACHABLE", suggestedAction: expect.stringContaining("TURN_URLS") },
   ]);
-}, 90_000);
+}, 180_000);

@@ -14,7 +14,7 @@ let browser: Browser;
 beforeAll(async () => {
   world = await chatWorld();
   browser = await launchBrowser();
-}, 60_000);
+}, 180_000);
 afterAll(async () => {
   await browser.close();
   await world.close();
@@ -96,11 +96,11 @@ test("[10] an encoder sends by WHIP, a player watches by WHEP: it waits for the 
     await page.waitForFunction((gone) => gone.includes(window.peer.connectionState), gone, { polling: 100 });
   }
   expect((await connect("whep", watching)).status).toBe(409);
-}, 90_000);
+}, 180_000);
 
 test("[4.5] a viewer's token sends nothing by WHIP", async () => {
   const { id } = await api("", { title: "Encoder", hostIdentity: "host" });
   await api(`/${id}/start`);
   const { rtc } = await api(`/${id}/viewer-tokens`, { identity: "viewer" });
   expect((await connect("whip", rtc)).status).toBe(403);
-}, 60_000);
+}, 180_000);

@@ -25,7 +25,7 @@ beforeAll(async () => {
     OAUTH: { acme: { issuer: acme.issuer, ...OIDC_CLIENT } },
   });
   redirectUris.push(`${stage.server.url}/oauth/acme/callback`);
-}, 120_000);
+}, 180_000);
 afterAll(async () => {
   await stage?.close();
   await acme?.close();
@@ -109,12 +109,12 @@ describe("[5] the link that proves an address", () => {
     await examine(page, "verify-email-used");
     await page.getByRole("link", { name: "Go to your projects" }).click();
     await heading("Projects").waitFor();
-  }, 120_000);
+  }, 180_000);
 
   test("without its token says what is missing", async () => {
     await arrive("/verify-email");
     await page.getByText("This address is incomplete").waitFor();
-  }, 60_000);
+  }, 180_000);
 });
 
 describe("[5] a forgotten password", () => {
@@ -163,7 +163,7 @@ describe("[5] a forgotten password", () => {
     await fill("New password", "a third horse battery");
     await button("Save and sign in").click();
     await page.getByText("invalid, expired or was used already").waitFor();
-  }, 120_000);
+  }, 180_000);
 });
 
 describe("[5] an invitation", () => {
@@ -193,7 +193,7 @@ describe("[5] an invitation", () => {
     await heading("test").waitFor();
     await open(link);
     await page.getByRole("alert").getByText("invalid, expired or was used already").waitFor();
-  }, 120_000);
+  }, 180_000);
 
   test("is accepted by somebody who has an account and signs in first", async () => {
     await register("edsger@example.com");
@@ -210,7 +210,7 @@ describe("[5] an invitation", () => {
     await button("Accept").click();
     await heading("test").waitFor();
     expect(page.url()).toContain(`/projects/${stage.server.projectId}`);
-  }, 120_000);
+  }, 180_000);
 
   test("survives the way to a provider and back", async () => {
     acme.people.set("radia", { email: "radia@acme.example", email_verified: true, name: "Radia" });
@@ -220,7 +220,7 @@ describe("[5] an invitation", () => {
     await heading("Projects").waitFor();
     await page.getByRole("link", { name: "test Developer" }).waitFor();
     await tokenless();
-  }, 120_000);
+  }, 180_000);
 });
 
 describe("[5] a provider", () => {
@@ -236,7 +236,7 @@ describe("[5] a provider", () => {
     }
     const ada = stage.server.services.users.findByEmail("ada@acme.example");
     expect(ada?.isOperator).toBe(false);
-  }, 120_000);
+  }, 180_000);
 
   test("that does not vouch for an address gets nobody into the account of that address", async () => {
     acme.seat("liar");
@@ -246,18 +246,18 @@ describe("[5] a provider", () => {
     await examine(page, "oauth-refused");
     await page.getByRole("link", { name: "Go to sign in" }).click();
     await heading("Sign in").waitFor();
-  }, 120_000);
+  }, 180_000);
 
   test("that refuses is quoted, and its words are only words", async () => {
     await arrive(`/oauth/acme/callback?error=access_denied&error_description=${encodeURIComponent(HOSTILE)}`);
     await page.getByRole("alert").getByText(HOSTILE).waitFor();
     expect(new URL(page.url()).search).toBe("");
-  }, 60_000);
+  }, 180_000);
 
   test("whose answer nobody here asked for signs nobody in", async () => {
     await arrive("/oauth/acme/callback?code=stolen&state=somebodys");
     await page.getByRole("alert").getByText("The sign-in with this provider failed").waitFor();
     await page.getByRole("link", { name: "Go to sign in" }).click();
     await heading("Sign in").waitFor();
-  }, 60_000);
+  }, 180_000);
 });

@@ -19,9 +19,9 @@ beforeAll(async () => {
   const context = await browser.newContext();
   await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: server.url });
   page = await context.newPage();
-  page.setDefaultTimeout(20_000);
+  page.setDefaultTimeout(60_000);
   page.on("pageerror", (error) => complaints.push(error.message));
-}, 120_000);
+}, 180_000);
 afterAll(async () => {
   await browser?.close();
   await server?.stop("test over", 0);
@@ -60,7 +60,7 @@ describe("[8] an empty server", () => {
     const script = await page.locator("pre").nth(1).innerText();
     expect(await outputOf([process.execPath, "-e", script])).toContain("/v1/rtc");
     expect(await page.getByRole("link", { name: "Open the playground" }).getAttribute("href")).toBe("/playground");
-  }, 120_000);
+  }, 180_000);
 
   test("the key is gone after a reload, the session is not, and no token is where scripts could find it", async () => {
     await page.reload();
@@ -72,7 +72,7 @@ describe("[8] an empty server", () => {
     );
     expect(stored).not.toMatch(/eyJ|svk_/);
     expect(stored).not.toContain("stoa_refresh");
-  }, 60_000);
+  }, 180_000);
 
   test("the environment is kept in the address, production is marked, and back goes back", async () => {
     await page.getByRole("link", { name: "Rooms" }).click();
@@ -89,7 +89,7 @@ describe("[8] an empty server", () => {
     await page.locator(".in-production").waitFor();
     await page.getByRole("radio", { name: "Development" }).click();
     await page.waitForURL(/environment=DEVELOPMENT/);
-  }, 60_000);
+  }, 180_000);
 
   test("/ goes to the search, ? shows the keys, and neither while typing", async () => {
     const { id } = JSON.parse(await page.evaluate(() => JSON.stringify({ id: location.pathname.split("/")[2] })));
@@ -106,7 +106,7 @@ describe("[8] an empty server", () => {
     await page.getByRole("dialog", { name: "Keys" }).waitFor();
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
-  }, 60_000);
+  }, 180_000);
 
   test("signing out and in again leads back to the same page, with a password that was just changed", async () => {
     const here = page.url();
@@ -129,7 +129,7 @@ describe("[8] an empty server", () => {
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByRole("heading", { name: "API keys" }).waitFor();
     expect(complaints).toEqual([]);
-  }, 60_000);
+  }, 180_000);
 });
 
 test("[8] the whole page is under 120 KB compressed", () => {

@@ -13,7 +13,7 @@ beforeAll(async () => {
   planted = await plant(stage);
   owner = await stage.owner();
   page = owner.page;
-}, 120_000);
+}, 180_000);
 afterAll(() => stage?.close());
 
 /** Every page that shows what users wrote, and how often at least it does: a page that shows nothing proves nothing. */
@@ -87,5 +87,5 @@ describe("[8] what users wrote is text", () => {
     await page.locator(".toast").getByText(`${HOSTILE} was archived.`).waitFor();
     expect(await harm()).toEqual(HARMLESS);
     expect(await page.title()).not.toContain("undefined");
-  }, 120_000);
+  }, 180_000);
 });

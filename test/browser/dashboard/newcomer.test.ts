@@ -68,4 +68,4 @@ test("[8] from `stoa dev` to seeing oneself twice takes four clicks, by way of t
     await server.exited;
     rmSync(dataDir, { recursive: true, force: true });
   }
-}, 120_000);
+}, 180_000);

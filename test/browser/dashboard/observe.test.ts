@@ -12,7 +12,7 @@ beforeAll(async () => {
   scenery = await decorate(stage);
   owner = await stage.owner();
   page = owner.page;
-}, 120_000);
+}, 180_000);
 afterAll(async () => {
   await scenery?.close();
   await stage?.close();
@@ -34,7 +34,7 @@ describe("[8] the overview", () => {
     await page.goto(page.url());
     await loaded(page);
     expect(await page.getByRole("radio", { name: "24h" }).isChecked()).toBe(true);
-  }, 60_000);
+  }, 180_000);
 
   test("shows a project's minutes to every member, and the allowance to the account that pays", async () => {
     await owner.open("usage");
@@ -46,7 +46,7 @@ describe("[8] the overview", () => {
     expect(await member.page.getByRole("list", { name: "Minutes by project" }).count()).toBe(0);
     await member.page.getByRole("img", { name: /^This project by day/ }).waitFor();
     await member.context.close();
-  }, 60_000);
+  }, 180_000);
 });
 
 describe("[8] connections and errors", () => {
@@ -70,7 +70,7 @@ describe("[8] connections and errors", () => {
     await page.locator(".mark.Errors").click();
     expect(new URL(page.url()).hash).toBe("#event-15");
     expect(await page.locator(".story li:target").innerText()).toContain("The camera was unplugged.");
-  }, 60_000);
+  }, 180_000);
 
   test("errors are counted by kind, and a kind shows its own; the link can be sent", async () => {
     await owner.open("errors");
@@ -86,7 +86,7 @@ describe("[8] connections and errors", () => {
     expect(await page.locator(".mishap").count()).toBe(1);
     await page.getByRole("button", { name: "Only ICE error ×" }).click();
     await page.waitForFunction(() => document.querySelectorAll(".mishap").length === 5);
-  }, 60_000);
+  }, 180_000);
 });
 
 describe("[8] what changes", () => {
@@ -95,7 +95,7 @@ describe("[8] what changes", () => {
     await page.getByRole("link", { name: "design-review" }).waitFor();
     await stage.server.room("made-elsewhere");
     await page.getByRole("link", { name: "made-elsewhere" }).waitFor();
-  }, 60_000);
+  }, 180_000);
 
   test("is waited for while the server is away, and the last known stays", async () => {
     await owner.open("rooms");
@@ -109,7 +109,7 @@ describe("[8] what changes", () => {
     await look();
     await page.getByText("Not up to date").waitFor({ state: "detached" });
     owner.complaints.length = 0;
-  }, 60_000);
+  }, 180_000);
 
   test("is not asked for while nobody looks", async () => {
     const tab = await owner.context.newPage();
@@ -136,5 +136,5 @@ describe("[8] what changes", () => {
     await again;
     await tab.close();
     expect(owner.complaints).toEqual([]);
-  }, 60_000);
+  }, 180_000);
 });

@@ -14,7 +14,7 @@ beforeAll(async () => {
   seeded = await seed(stage);
   scenery = await decorate(stage);
   owner = await stage.owner();
-}, 120_000);
+}, 180_000);
 afterAll(async () => {
   await scenery?.close();
   await seeded?.close();
@@ -85,7 +85,7 @@ describe("[8] every page", () => {
     await owner.page.getByText("Lost, in percent").waitFor();
     await examine(owner.page, "connection-flight");
     expect(owner.complaints).toEqual([]);
-  }, 120_000);
+  }, 180_000);
 
   test("what is not there is said to be so", async () => {
     const { page } = owner;
@@ -101,7 +101,7 @@ describe("[8] every page", () => {
     await page.goto(`${stage.server.url}/no/such/page`);
     await page.getByText("There is no such page.").waitFor();
     await examine(page, "no-such-page", "brief");
-  }, 60_000);
+  }, 180_000);
 
   test("a project in which nothing happened yet says what comes next", async () => {
     const { runtime, services } = stage.server;
@@ -124,5 +124,5 @@ describe("[8] every page", () => {
     await owner.page.getByText("Nothing has happened here yet").waitFor();
     await loaded(owner.page);
     expect(owner.complaints).toEqual([]);
-  }, 120_000);
+  }, 180_000);
 });

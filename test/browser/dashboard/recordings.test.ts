@@ -11,7 +11,7 @@ beforeAll(async () => {
   stage = await openStage();
   owner = await stage.owner();
   page = owner.page;
-}, 120_000);
+}, 180_000);
 afterAll(async () => {
   await stage?.close();
 });
@@ -39,7 +39,7 @@ describe("[18] recordings in the dashboard", () => {
     await owner.open("recordings");
     await page.getByText("Nothing has been recorded yet.").waitFor();
     await examine(page, "recordings-empty", "brief");
-  }, 60_000);
+  }, 180_000);
 
   test("a room is recorded with a red dot, played back, shared, made into a film and deleted", async () => {
     await owner.open("rooms");
@@ -122,5 +122,5 @@ describe("[18] recordings in the dashboard", () => {
     await seen.getByText("Nobody has sent anything yet.").waitFor();
     expect(await seen.locator("main").getByRole("button").count()).toBe(0);
     expect(complaints).toEqual([]);
-  }, 60_000);
+  }, 180_000);
 });

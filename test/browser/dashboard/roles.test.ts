@@ -15,7 +15,7 @@ beforeAll(async () => {
   ({ id: webhookId } = await server.runtime.write((unit) =>
     server.services.webhooks.create(unit, server.projectId, input, author),
   ));
-}, 120_000);
+}, 180_000);
 afterAll(() => stage?.close());
 
 /** What a page offers, and the permission that it takes. */
@@ -68,7 +68,7 @@ test("[8] whoever is no member finds no project", async () => {
   await page.goto(`${stage.server.url}/projects/01900000-0000-7000-8000-000000000000`);
   await page.getByRole("alert").getByText("not found").or(page.getByRole("alert")).first().waitFor();
   expect(await page.getByRole("link", { name: "Rooms" }).count()).toBe(0);
-}, 60_000);
+}, 180_000);
 
 test("[8] an archived project is shown and changed by nobody", async () => {
   const { server } = stage;
@@ -85,4 +85,4 @@ test("[8] an archived project is shown and changed by nobody", async () => {
     expect([name, await offered(visitor, name)]).toEqual([name, false]);
   }
   await visitor.page.getByText("This project is archived").waitFor();
-}, 120_000);
+}, 180_000);

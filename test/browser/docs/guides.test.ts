@@ -14,7 +14,7 @@ beforeAll(async () => {
   if (!existsSync(join(ROOT, "dist/web/docs/start.html"))) await buildWeb(ROOT, join(ROOT, "dist/web"));
   dev = await startDev();
   browser = await launchBrowser();
-}, 60_000);
+}, 180_000);
 afterAll(async () => {
   await browser.close();
   await dev.stop();
@@ -112,7 +112,7 @@ test("the guide to the SDK: its blocks run, one after the other, in a page of an
   } finally {
     await site.stop(true);
   }
-}, 60_000);
+}, 180_000);
 
 async function credentials() {
   const api = async (path: string, body: object) => {

@@ -32,6 +32,7 @@ async function play(name: string, ...people: string[]): Promise<{ example: Examp
       viewport: { width: 900, height: 640 },
     });
     const page = await context.newPage();
+    page.setDefaultTimeout(60_000);
     page.on("pageerror", (error) => faults.push(`${name}: ${error.message}`));
     page.on("console", (line) => {
       if (line.type() === "error") faults.push(`${name}: ${line.text()}`);
@@ -67,7 +68,7 @@ test("video call with React: two people see each other and chat, in StrictMode, 
     "ben",
   ]);
   await done("video-call-react", pages);
-}, 90_000);
+}, 180_000);
 
 test("embed tag: the conference appears, and leaving takes it away", async () => {
   const { pages } = await play("embed-tag", "anna", "ben");
@@ -78,7 +79,7 @@ test("embed tag: the conference appears, and leaving takes it away", async () =>
   await anna.waitForFunction(() => document.querySelector("stoa-room") === null);
   for (const page of pages) await page.context().close();
   expect(faults).toEqual([]);
-}, 90_000);
+}, 180_000);
 
 test("live shop: a viewer sees the host and what others say", async () => {
   const { pages } = await play("live-shop", "shop&host", "viewer");
@@ -89,7 +90,7 @@ test("live shop: a viewer sees the host and what others say", async () => {
   await viewer.getByRole("button", { name: "Send" }).click();
   await viewer.getByText("How much is it?").waitFor();
   await done("live-shop", [viewer, host]);
-}, 90_000);
+}, 180_000);
 
 test("classroom: hands reach the teacher, and the class goes into groups", async () => {
   const { pages } = await play("classroom", "teacher", "anna", "ben");
@@ -103,7 +104,7 @@ test("classroom: hands reach the teacher, and the class goes into groups", async
   await ben.getByText("In group-2 with nobody").waitFor();
   for (const page of pages) await page.context().close();
   expect(faults).toEqual([]);
-}, 90_000);
+}, 180_000);
 
 test("support chat: words and files reach the other side", async () => {
   const { pages } = await play("support-chat", "anna", "agent");
@@ -116,7 +117,7 @@ test("support chat: words and files reach the other side", async () => {
     .setInputFiles({ name: "log.txt", mimeType: "text/plain", buffer: Buffer.from("error 5") });
   await agent.getByText("anna: 📎 log.txt").waitFor();
   await done("support-chat", pages);
-}, 90_000);
+}, 180_000);
 
 test("audio room: a listener asks, the host lets them speak", async () => {
   const { pages } = await play("audio-room", "host", "carl");
@@ -127,7 +128,7 @@ test("audio room: a listener asks, the host lets them speak", async () => {
   await host.getByRole("button", { name: "Next speaker" }).click();
   await carl.getByText("You speak.").waitFor();
   await done("audio-room", pages);
-}, 90_000);
+}, 180_000);
 
 test("walkie-talkie: heard while the button is held, and only then", async () => {
   const { pages } = await play("walkie-talkie", "anna", "ben");
@@ -139,7 +140,7 @@ test("walkie-talkie: heard while the button is held, and only then", async () =>
   await button.dispatchEvent("pointerup");
   await ben.getByText("Silence.").waitFor();
   await done("walkie-talkie", pages);
-}, 90_000);
+}, 180_000);
 
 let server: RunningStoa | null = null;
 afterAll(() => server?.stop());
@@ -163,4 +164,4 @@ test("Node bot: what is said comes back; and a Next.js route lets in who is sign
     POST(new Request("http://localhost/api/join", { method: "POST", headers, body: '{"room":"talk"}' }));
   expect((await call({})).status).toBe(401);
   expect(await (await call({ "x-user": "dora" })).json()).toMatchObject({ rtc: { participantIdentity: "dora" } });
-}, 60_000);
+}, 180_000);

@@ -16,7 +16,7 @@ let site: Site;
 beforeAll(async () => {
   server = await startStoa();
   browser = await chromium.launch(CHROMIUM);
-}, 60_000);
+}, 180_000);
 afterAll(async () => {
   await browser.close();
   site.close();
@@ -65,7 +65,7 @@ createRoot(document.getElementById("app")).render(<StrictMode><App /></StrictMod
   while ((await stoa.rooms.participants(first.room.id)).length > 0) await Bun.sleep(50);
   expect(faults).toEqual([]);
   await bot.close();
-}, 90_000);
+}, 180_000);
 
 test("[21] the hooks weigh less than 6 KB beside the SDK, and the conference is not paid for by who does not use it", async () => {
   const size = async (source: string) => {

@@ -9,7 +9,7 @@ let browser: Browser;
 beforeAll(async () => {
   server = await realServer({ SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 1_000, RATE_LIMIT_RTC_TOKENS: 1_000 });
   browser = await launchBrowser();
-}, 60_000);
+}, 180_000);
 afterAll(async () => {
   await browser?.close();
   await server?.close();
@@ -27,4 +27,4 @@ test("[4] a room of twelve, two of them browsers, all sending: nine tiles each w
   expect(room.frames).toBeGreaterThan(0);
   expect(room.frozenMs).toBeLessThan(1_000);
   expect(room.largestFrameBytes).toBeLessThanOrEqual(16_384);
-}, 120_000);
+}, 180_000);

@@ -14,7 +14,7 @@ describe("a publisher and a viewer", () => {
   beforeAll(async () => {
     server = await realServer();
     [stage, browser] = await Promise.all([openStage(server), launchBrowser()]);
-  }, 60_000);
+  }, 180_000);
 
   afterAll(async () => {
     await browser?.close();
@@ -64,7 +64,7 @@ describe("a publisher and a viewer", () => {
     });
     console.log(`sound and picture ${Math.round(apartMs)} ms apart`);
     await Promise.all([publisher.close(), viewer.close()]);
-  }, 60_000);
+  }, 180_000);
 
   test(`${CODECS.join(", ")} are carried, beside each other`, async () => {
     const { publisher, viewer } = await joined();
@@ -87,5 +87,5 @@ describe("a publisher and a viewer", () => {
     }, CODECS.length);
     expect(decoded.sort()).toEqual(CODECS.map((codec) => [codec, `video/${codec}`]).sort());
     await Promise.all([publisher.close(), viewer.close()]);
-  }, 60_000);
+  }, 180_000);
 });

@@ -41,4 +41,4 @@ test("[10] the end of the binary tells those in a call to come back", async () =
     expect(end).toMatchObject([{ code: 4500 }, { type: "bye", reason: "restart", action: "rejoin" }]);
   }
   expect(await server.child.exited).toBe(0);
-}, 60_000);
+}, 180_000);

@@ -13,7 +13,7 @@ const workers = watchMediaWorkers();
 beforeAll(async () => {
   server = await realServer({ SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 10_000, RATE_LIMIT_RTC_TOKENS: 10_000 });
   [stage, browser] = await Promise.all([openStage(server), launchBrowser()]);
-}, 60_000);
+}, 180_000);
 afterAll(async () => {
   await browser?.close();
   await stage?.close();
@@ -37,7 +37,7 @@ describe("[4] the same browsers, later", () => {
     }
     for (const { page, token } of [ann, cas]) await stage.enter(page, token);
     await Promise.all([receives(ann.page, "cas"), receives(cas.page, "ann")]);
-  }, 60_000);
+  }, 180_000);
 
   test("a token that may not publish is refused its tracks, and still watches", async () => {
     const { roomId, cas } = call();
@@ -54,7 +54,7 @@ describe("[4] the same browsers, later", () => {
       [stage.endpoint, token] as const,
     );
     expect((await receives(cas.page, "ann")).framesDecoded).toBeGreaterThan(0);
-  }, 60_000);
+  }, 180_000);
 });
 
 describe("[10] WHIP and WHEP", () => {
@@ -93,5 +93,5 @@ describe("[10] WHIP and WHEP", () => {
       expect(status).toBe(204);
     }
     expect((await server.call("GET", `/v1/rooms/${roomId}/participants`)).text).toBe("[]");
-  }, 60_000);
+  }, 180_000);
 });

@@ -9,7 +9,7 @@ describe("a browser's transport", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launchBrowser();
-  }, 30_000);
+  }, 180_000);
   afterEach(async () => {
     await Promise.all(browser.contexts().flatMap((context) => context.pages().map((page) => page.close())));
     for (const close of cleanup.splice(0).reverse()) await close();
@@ -63,7 +63,7 @@ describe("a browser's transport", () => {
     expect(await watch(bridge)).toBeGreaterThanOrEqual(15);
     const room = await node.room({ roomId: "room" });
     expect(room?.participants.map(({ transport }) => transport.transport)).toEqual(["tcp", "tcp"]);
-  }, 40_000);
+  }, 180_000);
 
   test("10 % loss and reordering during the handshake: everybody gets in", async () => {
     const node = await startImpairedNode(5);
@@ -84,7 +84,7 @@ describe("a browser's transport", () => {
     for (let i = 0; i < 200 && connected() < 8; i++) await Bun.sleep(50);
     expect(connected()).toBe(8);
     expect(bridge.events.filter((event) => event.type === "participantFailed")).toEqual([]);
-  }, 60_000);
+  }, 180_000);
 
   test("a second peer connection of the same participant takes over from the first", async () => {
     const node = await startMedia();
@@ -111,5 +111,5 @@ describe("a browser's transport", () => {
       return window.page.events.map((e) => e.type);
     });
     expect(types.filter((type) => type === "participantFailed")).toEqual([]);
-  }, 40_000);
+  }, 180_000);
 });

@@ -18,7 +18,7 @@ beforeAll(async () => {
     startServer(),
     chromium.launch({ ...CHROMIUM, args: [...CHROMIUM.args, "--use-fake-device-for-media-stream=device-count=3"] }),
   ]);
-}, 120_000);
+}, 180_000);
 afterAll(async () => {
   await browser?.close();
   await server?.close();
@@ -30,6 +30,7 @@ async function tab(
 ): Promise<Page> {
   const context = await browser.newContext({ permissions: ["camera", "microphone"], viewport: options });
   const page = await context.newPage();
+  page.setDefaultTimeout(60_000);
   page.on("pageerror", ({ message }) => errors.push(message));
   page.on("console", (message) => {
     if (/Content Security Policy/.test(message.text())) errors.push(message.text());
@@ -77,8 +78,8 @@ describe("[10] the playground with stoa dev", () => {
     await anna.locator('[data-identity="ben"]').waitFor();
     await click(anna, "Microphone");
     await moving(ben, "anna");
-    await ben.locator('[data-identity="anna"].speaking').waitFor({ timeout: 20_000 });
-  }, 90_000);
+    await ben.locator('[data-identity="anna"].speaking').waitFor({ timeout: 60_000 });
+  }, 180_000);
 
   test("they chat: typing, a message, a reaction, a read mark and a file", async () => {
     await anna.getByLabel("Message").fill("hello ben");
@@ -96,7 +97,7 @@ describe("[10] the playground with stoa dev", () => {
       buffer: Buffer.from("notes"),
     });
     await anna.getByRole("button", { name: "notes.txt (1 KB)" }).waitFor();
-  }, 60_000);
+  }, 180_000);
 
   test("the figures are shown, and a cut network is told and mended", async () => {
     await click(anna, "Stats");
@@ -107,7 +108,7 @@ describe("[10] the playground with stoa dev", () => {
     await anna.getByLabel("Network").selectOption("none");
     await anna.locator(".state.connected").waitFor({ timeout: 40_000 });
     await moving(ben, "anna");
-  }, 120_000);
+  }, 180_000);
 
   test("a shared screen takes the stage, whole, and people move aside; other devices are a choice away", async () => {
     await anna.keyboard.press("Escape");
@@ -121,14 +122,14 @@ describe("[10] the playground with stoa dev", () => {
     const camera = ben.locator("#settings label", { hasText: "Camera" }).locator("select");
     await camera.selectOption({ label: "fake_device_2" });
     await moving(anna, "ben");
-  }, 60_000);
+  }, 180_000);
 
   test("whoever leaves is back in the lobby, and gone for the other", async () => {
     await click(anna, "Leave");
     await anna.getByRole("button", { name: "Join" }).waitFor();
     await ben.locator('[data-identity="anna"]').waitFor({ state: "detached" });
     expect(errors).toEqual([]);
-  }, 30_000);
+  }, 180_000);
 
   test("a viewer waits for a stream, sees it when the host goes live, and hears of its end; at the width of a phone", async () => {
     const viewer = await tab("?room=show&name=vera&mode=viewer", { width: 390, height: 844 });
@@ -148,7 +149,7 @@ describe("[10] the playground with stoa dev", () => {
     await click(host, "End stream");
     await viewer.getByRole("button", { name: "Join" }).waitFor();
     expect(errors).toEqual([]);
-  }, 90_000);
+  }, 180_000);
 });
 
 describe("[10] the playground with stoa serve", () => {
@@ -178,7 +179,7 @@ describe("[10] the playground with stoa serve", () => {
     } finally {
       await running.close();
     }
-  }, 60_000);
+  }, 180_000);
 
   test("a link with a bad token says what is wrong instead of an empty page", async () => {
     const running = await realServer();
@@ -189,5 +190,5 @@ describe("[10] the playground with stoa serve", () => {
     } finally {
       await running.close();
     }
-  }, 60_000);
+  }, 180_000);
 });

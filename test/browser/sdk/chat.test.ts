@@ -12,7 +12,7 @@ beforeAll(async () => {
   [anna, ben] = await Promise.all([stage.page(), stage.page()]);
   await joinChat(anna, await stage.chat("anna"), "lobby");
   await joinChat(ben, await stage.chat("ben"), "lobby");
-}, 60_000);
+}, 180_000);
 afterAll(() => stage.close());
 
 describe("[6] chat between two pages of another origin", () => {

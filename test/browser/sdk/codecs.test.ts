@@ -11,7 +11,7 @@ declare global {
 let stage: Stage;
 beforeAll(async () => {
   stage = await openStage();
-}, 90_000);
+}, 180_000);
 afterAll(() => stage?.close());
 
 /** Two pages in a room of their own; `lacking` is a codec that the second cannot decode. */
@@ -99,7 +99,7 @@ describe("[8] newer codecs", () => {
         [100, 140],
         [250, 280],
       ].entries()) {
-        await showing(others[index] as SitePage, "sender-camera", range as [number, number], 40_000);
+        await showing(others[index] as SitePage, "sender-camera", range as [number, number]);
       }
       for (const page of [sender, viewer, ...others]) await page.context().close();
     },
@@ -115,7 +115,7 @@ describe("[8] newer codecs", () => {
       { timeout: 40_000, polling: 100 },
     );
     for (const page of [sender, viewer]) await page.context().close();
-  }, 90_000);
+  }, 180_000);
 });
 
 /** What was agreed on for the sound that the page sends. */
@@ -144,14 +144,14 @@ describe("[11] sound", () => {
         });
       },
       undefined,
-      { timeout: 20_000, polling: 500 },
+      { timeout: 60_000, polling: 500 },
     );
     const [track] = await viewer.evaluate(() =>
       [...(window.room.participants.get("sender")?.tracks.values() ?? [])].map(({ kind, muted }) => ({ kind, muted })),
     );
     expect(track).toEqual({ kind: "audio", muted: false });
     for (const page of [sender, viewer]) await page.context().close();
-  }, 90_000);
+  }, 180_000);
 
   test("a screen's sound arrives with both its channels, and silence is not cut", async () => {
     const [sender, viewer] = await pair("music");
@@ -202,5 +202,5 @@ describe("[11] sound", () => {
     expect(left).toBeGreaterThan(0.01);
     expect(right).toBeLessThan(left / 20);
     for (const page of [sender, viewer]) await page.context().close();
-  }, 90_000);
+  }, 180_000);
 });

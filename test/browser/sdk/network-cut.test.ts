@@ -10,7 +10,7 @@ let restarted: Stage;
 let firefox: Firefox;
 beforeAll(async () => {
   [stage, restarted, firefox] = await Promise.all([openStage(GENEROUS), openStage(GENEROUS), launchFirefox()]);
-}, 90_000);
+}, 180_000);
 afterAll(() => Promise.all([stage?.close(), restarted?.close(), firefox?.close()]));
 
 const twoPages = async (on: Stage) => [await on.page(), await on.page()] as const;

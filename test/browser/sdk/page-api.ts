@@ -132,7 +132,7 @@ export async function noted(page: Scripted, line: string, timeoutMs = 20_000): P
 }
 
 /** Resolves when the element shows a picture of a height between the two. */
-export async function showing(page: Scripted, id: string, [least, most]: [number, number], timeoutMs = 20_000) {
+export async function showing(page: Scripted, id: string, [least, most]: [number, number], timeoutMs = 60_000) {
   await page.waitForFunction(
     ({ id, least, most }) => {
       const height = (document.getElementById(id) as HTMLVideoElement | null)?.videoHeight ?? 0;

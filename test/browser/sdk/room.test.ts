@@ -10,7 +10,7 @@ beforeAll(async () => {
   stage = await openStage();
   ({ id: roomId } = await stage.stoa.rooms.create({ name: "two" }));
   [anna, ben] = await Promise.all([stage.page(), stage.page()]);
-}, 60_000);
+}, 180_000);
 afterAll(() => stage.close());
 
 describe("[6] a call between two pages of another origin", () => {
@@ -21,7 +21,7 @@ describe("[6] a call between two pages of another origin", () => {
     expect(await anna.evaluate(() => [...window.room.participants.keys()])).toEqual(["ben"]);
     await noted(anna, "joined ben");
     expect(await ben.evaluate(() => window.states)).toEqual([]);
-  }, 60_000);
+  }, 180_000);
 
   test("what is there already is asked for with the first offer", async () => {
     const page = await stage.page();
@@ -38,7 +38,7 @@ describe("[6] a call between two pages of another origin", () => {
     expect(await page.evaluate(() => window.seen.filter((line) => line.endsWith("tracks")))).toEqual(["4 tracks"]);
     await page.evaluate(() => window.room.close());
     await page.close();
-  }, 60_000);
+  }, 180_000);
 
   test("whoever speaks is an active speaker", async () => {
     // The fake microphone beeps.
@@ -67,7 +67,7 @@ describe("[6] a call between two pages of another origin", () => {
     await ben.evaluate(() => window.room.localParticipant.enableMicrophone());
     await noted(anna, "unmuted ben microphone");
     await anna.waitForFunction(() => window.room.activeSpeakers.some(({ identity }) => identity === "ben"));
-  }, 30_000);
+  }, 180_000);
 
   test("a camera that is switched off and on again is another track on the same section", async () => {
     const sections = () => ben.evaluate(async () => (await window.room.getStats())?.tracks.length ?? 0);
@@ -78,14 +78,14 @@ describe("[6] a call between two pages of another origin", () => {
     await ben.evaluate(() => window.room.localParticipant.enableCamera());
     await moreFrames(anna, "ben-camera");
     expect(await sections()).toBe(before);
-  }, 30_000);
+  }, 180_000);
 
   test("a screen is shared beside the camera, and given back", async () => {
     await ben.evaluate(() => window.room.localParticipant.shareScreen());
     await Promise.all([moreFrames(anna, "ben-screenShare"), moreFrames(anna, "ben-camera")]);
     await ben.evaluate(() => window.room.localParticipant.stopScreen());
     await anna.waitForFunction(() => document.getElementById("ben-screenShare") === null);
-  }, 30_000);
+  }, 180_000);
 
   test("data goes to everyone, to some, reliably or not, up to 64 KB", async () => {
     const sent = await anna.evaluate(async () => {
@@ -101,7 +101,7 @@ describe("[6] a call between two pages of another origin", () => {
     await noted(ben, "data anna lossy 1");
     const data = await ben.evaluate(() => window.seen.filter((line) => line.startsWith("data")));
     expect(data.sort()).toEqual(["data anna large 60000", "data anna last 1", "data anna lossy 1"]);
-  }, 30_000);
+  }, 180_000);
 
   test("[2] what is received follows the size of the element, and nothing is sent of what is not shown", async () => {
     await showing(anna, "ben-camera", [360, 720]);
@@ -123,7 +123,7 @@ describe("[6] a call between two pages of another origin", () => {
         return sender?.getParameters().encodings.every(({ active }) => !active);
       },
       undefined,
-      { timeout: 15_000 },
+      { timeout: 60_000 },
     );
     // What was on its way is still shown.
     expect((await framesShown(anna, "ben-camera")) - paused).toBeLessThan(15);
@@ -131,8 +131,8 @@ describe("[6] a call between two pages of another origin", () => {
       const element = document.getElementById("ben-camera");
       if (element) element.style.cssText = "display:block;width:1280px;height:720px";
     });
-    await showing(anna, "ben-camera", [540, 720], 30_000);
-  }, 90_000);
+    await showing(anna, "ben-camera", [540, 720]);
+  }, 180_000);
 
   test("figures are summed up", async () => {
     const stats = await anna.evaluate(async () => {
@@ -147,7 +147,7 @@ describe("[6] a call between two pages of another origin", () => {
     const picture = stats?.tracks.find(({ direction, kind, bps }) => direction === "in" && kind === "video" && bps);
     expect(picture?.codec).toBe("VP8");
     expect(picture?.height).toBeGreaterThan(0);
-  }, 30_000);
+  }, 180_000);
 
   test("whoever leaves is gone at once, and nothing was thrown on the way", async () => {
     await anna.evaluate(() => window.room.close());
@@ -164,5 +164,5 @@ describe("[6] a call between two pages of another origin", () => {
       // A page behind another is not painted, and the default looks at every frame.
       polling: 100,
     });
-  }, 60_000);
+  }, 180_000);
 });

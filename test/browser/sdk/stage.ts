@@ -67,6 +67,7 @@ export async function openStage(settings: Record<string, string | number> = {}):
     async page(permissions = ["camera", "microphone"]) {
       const context = await browser.newContext({ permissions });
       const page = Object.assign(await context.newPage(), { errors: [] as string[] });
+      page.setDefaultTimeout(60_000);
       page.on("pageerror", (error) => page.errors.push(error.message));
       await page.goto(site.url.origin);
       return page;
