@@ -127,7 +127,7 @@ export async function hearing(page: Scripted, timeoutMs = 20_000): Promise<void>
 }
 
 /** Resolves when the page has noted the line. */
-export async function noted(page: Scripted, line: string, timeoutMs = 20_000): Promise<void> {
+export async function noted(page: Scripted, line: string, timeoutMs = 60_000): Promise<void> {
   await page.waitForFunction((line) => window.seen.includes(line), line, { timeout: timeoutMs, polling: 100 });
 }
 

@@ -157,10 +157,9 @@ describe("[6] a call between two pages of another origin", () => {
     expect([...anna.errors, ...ben.errors]).toEqual([]);
     await joinRoom(anna, await stage.rtc(roomId, "anna"));
     await noted(ben, "joined anna");
-    await anna.close();
-    // A closed tab says goodbye too.
+    // A closed tab says goodbye too: closed as people do it, not torn out of the browser.
+    await anna.close({ runBeforeUnload: true });
     await ben.waitForFunction(() => window.seen.filter((line) => line === "left anna left").length === 2, undefined, {
-      timeout: 30_000,
       // A page behind another is not painted, and the default looks at every frame.
       polling: 100,
     });
