@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { carriedClient, carriedHeaders } from "../../src/cluster/edge/carried-client.ts";
 import { CarriedSockets } from "../../src/cluster/edge/carried-sockets.ts";
+import { EdgeSockets } from "../../src/cluster/edge/edge-sockets.ts";
 import {
   decodeEdgeFrame,
   decodeLeaderFrame,
@@ -121,4 +122,18 @@ test("what an edge cannot take at once waits in order, and its end is the end of
   expect(opened.map(({ bufferedBytes }) => bufferedBytes)).toEqual([0, 70_000]);
   carried.closed();
   expect(state.closed).toEqual([1006, 1006]);
+});
+
+test("a client that went while the leader was told of it leaves nothing behind at the leader", () => {
+  const said: EdgeFrame[] = [];
+  const sockets = new EdgeSockets({
+    say: (frame) => said.push(frame) > 0,
+    credential: "secret",
+    server: () => {
+      throw new Error("nobody is there to be told");
+    },
+  });
+  sockets.receive({ type: "accept", id: 7, headers: {} });
+  expect(said).toEqual([{ type: "closed", id: 7, code: 1006 }]);
+  sockets.close();
 });

@@ -99,10 +99,11 @@ export class EdgeSockets {
     const { id } = frame;
     const ws = this.#live.get(id);
     if (frame.type === "accept") {
-      if (ws === undefined) {
-        this.#early.set(id, []);
-        this.#decide(id, { kind: "accept", headers: frame.headers });
-      }
+      if (ws !== undefined) return;
+      // Its client went while the leader was being told of it: nobody else would end what was made there.
+      if (!this.#deciding.has(id)) return void this.deps.say({ type: "closed", id, code: 1006 });
+      this.#early.set(id, []);
+      this.#decide(id, { kind: "accept", headers: frame.headers });
       return;
     }
     if (frame.type === "refuse") {

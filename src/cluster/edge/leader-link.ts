@@ -19,7 +19,7 @@ export type LeaderLinkDeps = {
 export class LeaderLink {
   #socket: WebSocket | null = null;
   #leader: string | null = null;
-  #waiting: (() => void)[] = [];
+  #opened = Promise.withResolvers<void>();
   #stopped = false;
   readonly #living: Promise<void>;
 
@@ -34,7 +34,7 @@ export class LeaderLink {
   /** The leader's address once there is one, or null after so long. */
   async reached(withinMs: number): Promise<string | null> {
     if (this.leader !== null) return this.leader;
-    await Promise.race([new Promise<void>((resolve) => this.#waiting.push(resolve)), Bun.sleep(withinMs)]);
+    await Promise.race([this.#opened.promise, Bun.sleep(withinMs)]);
     return this.leader;
   }
 
@@ -76,7 +76,7 @@ export class LeaderLink {
       this.#leader = leader;
       log.info({ leader }, "this edge is connected to the leader");
       onOpen();
-      for (const tell of this.#waiting.splice(0)) tell();
+      this.#opened.resolve();
     });
     socket.addEventListener("message", ({ data }) => onFrame(decodeLeaderFrame(String(data))));
     socket.addEventListener("error", () => {});
@@ -88,6 +88,7 @@ export class LeaderLink {
     clearInterval(watch);
     if (this.#socket !== socket) return;
     this.#socket = null;
+    this.#opened = Promise.withResolvers();
     onLost();
     if (!this.#stopped) log.warn({ leader }, "the connection to the leader is lost");
   }
