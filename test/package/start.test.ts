@@ -125,6 +125,10 @@ test("[11] stoa join puts somebody into a room who shows bars, and says somethin
   const stoa = new Stoa(server);
   const env = { ...environment(), STOA_URL: server.url, STOA_API_KEY: server.apiKey };
   const join = (...args: string[]) => Bun.spawn([PROGRAM, "join", ...args], { env, stdout: "pipe", stderr: "pipe" });
+  // Found out before anybody has joined.
+  const mistaken = join("standup", "--publish", "tone,video");
+  expect(await new Response(mistaken.stderr).text()).toContain("nothing to publish called video: tone, tone:HZ, bars");
+  expect([await mistaken.exited, (await stoa.rooms.list()).length]).toEqual([2, 0]);
   const guest = join(
     "standup",
     "--identity",

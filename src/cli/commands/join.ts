@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { createApi } from "../../load-test/api.ts";
 import type { NetworkFaults } from "../../participant/participant-events.ts";
@@ -40,6 +41,10 @@ async function run(name: string, options: Options): Promise<void> {
   const { url, apiKey, identity, publish, say } = options;
   if (apiKey === undefined) throw new CommandFailure("give an API key: --api-key, or STOA_API_KEY", true);
   if (!URL.canParse(url)) throw new CommandFailure(`${url} is no address`, true);
+  for (const source of publish) {
+    if (/^(tone|bars)(:|$)/.test(source) || existsSync(source)) continue;
+    throw new CommandFailure(`there is nothing to publish called ${source}: tone, tone:HZ, bars, or a file`, true);
+  }
   const api = createApi(new URL(url).origin, apiKey);
   const tell = (event: string, facts: object) =>
     console.log(options.json ? JSON.stringify({ event, ...facts }) : sentence(event, facts));
