@@ -6,6 +6,8 @@ const FIRST_REST_MS = 500;
 const LONGEST_REST_MS = 8_000;
 /** What an environment may have sent at once, beyond its rate. */
 const BURST = 2_000;
+/** Environments above which those that owe nothing are forgotten. */
+const REMEMBERED = 1_000;
 
 type Sent = Pick<EndpointRow, "id" | "projectId" | "environment">;
 
@@ -44,6 +46,9 @@ export function createPace(perSecond: number): Pace {
       environmentOf.set(id, key);
       const spent = Math.min(spentUntil.get(key) ?? 0, at + BURST * everyMs);
       spentUntil.set(key, Math.max(at, spent) + everyMs);
+      if (spentUntil.size <= REMEMBERED) return;
+      // Not with its endpoint: whoever made another one would begin anew.
+      for (const [environment, until] of spentUntil) if (until <= at) spentUntil.delete(environment);
     },
 
     ended(endpointId, answered, at) {

@@ -3,7 +3,7 @@ import type { Http } from "../../kernel/http/http.ts";
 import type { SocketServer } from "../../kernel/socket/sockets.ts";
 import { readBearer } from "../door/join-request.ts";
 import type { RtcDeps } from "../door/rtc.routes.ts";
-import { plainRefusal } from "../door/rtc.routes.ts";
+import { plainRefusal, socketExpected } from "../door/rtc.routes.ts";
 import { TokenRefused } from "../refused.ts";
 import type { Agents } from "./agents.ts";
 
@@ -21,10 +21,7 @@ export const livekitAgentRoutes = (http: Http, { door, agents, log, mayTry }: Rt
         const accepted = http.sockets.accept(server as SocketServer | null, request, {}, (socket) =>
           agents.connect(socket, token.key),
         );
-        if (accepted) return;
-        set.status = 426;
-        set.headers["content-type"] = "text/plain; charset=utf-8";
-        return "connect to this address with a WebSocket";
+        return accepted ? undefined : socketExpected(set);
       } catch (error) {
         return plainRefusal(error, set, log);
       }

@@ -14,12 +14,17 @@ export type RtcDeps = {
 
 const PATHS: Record<Connections, string> = { one: "/rtc/v1", two: "/rtc" };
 
+type Answer = { status?: unknown; headers: Record<string, unknown> };
+
+/** For whoever opens the address of a socket in a browser. */
+export function socketExpected(set: Answer): string {
+  set.status = 426;
+  set.headers["content-type"] = "text/plain; charset=utf-8";
+  return "connect to this address with a WebSocket";
+}
+
 /** The sentence that a developer reads; a cause that nobody foresaw is on the log instead. */
-export function plainRefusal(
-  error: unknown,
-  set: { status?: unknown; headers: Record<string, unknown> },
-  log: Log,
-): string {
+export function plainRefusal(error: unknown, set: Answer, log: Log): string {
   const known = asRefused(error);
   if (!known) log.error({ err: error }, "a LiveKit client was not let in");
   set.status = known?.status ?? 500;
@@ -52,10 +57,7 @@ export const livekitRtcRoutes = ({ infoOf, sockets }: Http, { door, log, mayTry 
             const accepted = sockets.accept(server as SocketServer | null, request, {}, (socket) =>
               door.connect(socket, admitted),
             );
-            if (accepted) return;
-            set.status = 426;
-            set.headers["content-type"] = "text/plain; charset=utf-8";
-            return "connect to this address with a WebSocket";
+            return accepted ? undefined : socketExpected(set);
           } catch (error) {
             return plainRefusal(error, set, log);
           }
