@@ -5,13 +5,12 @@ import { SEND_SLOT_BYTES } from "../forwarding/send-batch.ts";
 import { type IceAgent, plainAddress } from "../ice/ice.ts";
 import { IceSession, type Path } from "../ice/ice-session.ts";
 import type { IceCredentials } from "../ice/stun.ts";
-import { isRtcp } from "../rtp/rtp.ts";
 import type { Fingerprint } from "../sdp/offer.ts";
-import { type IncomingSrtp, SRTP_MAX_OVERHEAD, type SrtpProfile, SrtpSender } from "../srtp/srtp.ts";
+import { SRTP_MAX_OVERHEAD, type SrtpProfile, type SrtpRefusals, SrtpSender } from "../srtp/srtp.ts";
 import type { BadNetwork } from "./bad-network.ts";
 import { DtlsSession } from "./dtls.ts";
+import { IncomingMedia, type MediaEvents } from "./incoming-media.ts";
 import { Liveness } from "./liveness.ts";
-import { MediaIntake, type MediaSink } from "./media-intake.ts";
 import type { UdpPort } from "./udp.ts";
 import { createSctp, type DataChannel, type DtlsCertificate, type SctpEngine } from "./werift-hooks.ts";
 
@@ -30,17 +29,12 @@ export type ConnectionHost = {
   now(): number;
 };
 
-export type ConnectionEvents = {
+export type ConnectionEvents = MediaEvents & {
   onIceState(state: IceState): void;
   onDtlsState(state: DtlsState): void;
   /** Media can flow. Also after a silence that was reported by `onLost`. */
   onReady(path: Path, again: boolean): void;
   onLost(reason: MediaFailure, stage: "disconnected" | "failed"): void;
-  /** A plain packet at the start of `data`. */
-  onRtp(data: Buffer, length: number, nowMs: number): void;
-  /** Packets that come in order may be handed over many at once; null: each by itself. */
-  readonly media: MediaSink | null;
-  onRtcp(data: Buffer, length: number, nowMs: number): void;
   onChannel(channel: DataChannel): void;
   onMessage(channel: DataChannel, data: string | Buffer): void;
 };
@@ -58,10 +52,7 @@ export class Connection {
   readonly #events: ConnectionEvents;
   readonly #dtls: DtlsSession;
   readonly #fingerprints: Fingerprint[];
-  #incoming: IncomingSrtp | null = null;
-  #intake: MediaIntake | null = null;
-  /** Of what waits there. */
-  #intakePath: Path | null = null;
+  #incoming: IncomingMedia | null = null;
   #outgoing: SrtpSender | null = null;
   #sctp: SctpEngine | null = null;
   #sctpPort: number | null = null;
@@ -95,8 +86,10 @@ export class Connection {
       fingerprints: this.#fingerprints,
       send: (data) => this.#sendRaw(data),
       onConnected: ({ incoming, outgoing }) => {
-        this.#incoming = host.udp.path.createReceiver(incoming);
-        this.#intake = this.#createIntake(this.#incoming);
+        this.#incoming = new IncomingMedia(incoming, host.udp, {
+          events,
+          lives: (path, nowMs) => this.#lives(path, nowMs),
+        });
         this.#outgoing = new SrtpSender(outgoing, host.udp.path.createCipher);
         this.srtpProfile = incoming.profile;
         this.#ready();
@@ -121,7 +114,7 @@ export class Connection {
     return this.transport !== null;
   }
 
-  get refusals(): IncomingSrtp["refusals"] | null {
+  get refusals(): SrtpRefusals | null {
     return this.#incoming?.refusals ?? null;
   }
 
@@ -189,8 +182,6 @@ export class Connection {
     this.#host.agent.close(this.ice);
     this.#vacate();
     this.transport = null;
-    this.#intake?.clear();
-    this.#intake = null;
     this.#incoming?.close();
     this.#incoming = null;
     this.#outgoing?.close();
@@ -223,42 +214,8 @@ export class Connection {
 
   #receiveMedia(data: Buffer, nowMs: number, path: Path): void {
     this.bytesIn += data.length;
-    const incoming = this.#incoming;
-    if (!incoming) return;
-    if (isRtcp(data)) {
-      this.#host.udp.finishWaiting();
-      const length = incoming.unprotectRtcp(data);
-      if (length < 0) return;
-      this.#lives(path, nowMs);
-      this.#events.onRtcp(data, length, nowMs);
-      return;
-    }
     // A bad network delivers at its own time.
-    if (this.#intake && !this.#network) {
-      if (path !== this.#intakePath) this.#intake.finish();
-      this.#intakePath = path;
-      if (this.#intake.add(data, nowMs)) this.#host.udp.wait(this.#intake);
-      return;
-    }
-    const length = incoming.unprotectRtp(data);
-    if (length < 0) return;
-    this.#lives(path, nowMs);
-    this.#events.onRtp(data, length, nowMs);
-  }
-
-  #createIntake(incoming: IncomingSrtp): MediaIntake | null {
-    const { take } = this.#host.udp.path;
-    const { media } = this.#events;
-    if (!take || !media || !incoming.take) return null;
-    return new MediaIntake({
-      take,
-      incoming: incoming as Required<IncomingSrtp>,
-      sink: media,
-      lives: (nowMs) => {
-        if (this.#intakePath) this.#lives(this.#intakePath, nowMs);
-      },
-      onRtp: (data, length, nowMs) => this.#events.onRtp(data, length, nowMs),
-    });
+    this.#incoming?.receive(data, nowMs, path, this.#network === null);
   }
 
   /** A packet or report that proved authentic. */
