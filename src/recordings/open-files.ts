@@ -1,3 +1,5 @@
+export type OpenFiles = ReturnType<typeof createOpenFiles>;
+
 /** The files that are being written, and whose they are. */
 export function createOpenFiles() {
   const files = new Map<string, { recordingId: string; identity: string }>();

@@ -11,10 +11,10 @@ import type { Runtime } from "../runtime.ts";
 import type { Hls } from "./hls/hls.ts";
 import { createOpenFiles } from "./open-files.ts";
 import type { Places } from "./places/places.ts";
-import { showRecording } from "./recording.show.ts";
 import type { RecordingStore } from "./recording.store.ts";
 import type { RecordingFileRow, RecordingRow } from "./recording.table.ts";
 import type { RecordingFolder } from "./recording-folder.ts";
+import { createRecordKeeping, type FilePlace } from "./recording-record.ts";
 import { createTimeline } from "./timeline.ts";
 
 /** A node that does not say that it is done has had its time; the same for its files on their way here. */
@@ -49,8 +49,7 @@ export type RecordingDeps = {
 
 /** How a recording ends, and what is written down with its end. */
 type End = { status: Exclude<RecordingStatus, "RECORDING">; error: string | null; with?: (unit: Unit) => void };
-type Place = Pick<RecordingFileRow, "location" | "serverName">;
-const HERE: Place = { location: "disk", serverName: null };
+const HERE: FilePlace = { location: "disk", serverName: null };
 const COMPLETE: End = { status: "READY", error: null };
 
 /** Keeps recordings running: on whichever node the room is, for as long as it should be, and what comes of it on record. */
@@ -62,6 +61,7 @@ export function createRecordingLife(runtime: Runtime, deps: RecordingDeps) {
   const interrupted = new Map<string, string>();
   const openFiles = createOpenFiles();
   const timeline = createTimeline(runtime, store);
+  const records = createRecordKeeping(runtime, { store, rooms, places, hls, openFiles, timeline });
 
   nodes.onEvent((serverName, event) => {
     if ("recordingId" in event) heard(serverName, event);
@@ -107,8 +107,8 @@ export function createRecordingLife(runtime: Runtime, deps: RecordingDeps) {
     const running = byRoom.get(event.roomId);
     if (running?.id !== event.recordingId) heardOfEnded(event);
     if (running?.id !== event.recordingId || running.serverName !== serverName) return;
-    const place: Place = nodes.find(serverName)?.remote ? { location: "node", serverName } : HERE;
-    const save = (files: readonly RecordedFile[]) => write((unit) => saveFiles(unit, running.id, files, place));
+    const place: FilePlace = nodes.find(serverName)?.remote ? { location: "node", serverName } : HERE;
+    const save = (files: readonly RecordedFile[]) => write((unit) => records.saveFiles(unit, running.id, files, place));
     switch (event.type) {
       case "recordingPart":
       case "recordingFeed":
@@ -117,14 +117,14 @@ export function createRecordingLife(runtime: Runtime, deps: RecordingDeps) {
         break;
       case "recordingFileStarted":
         openFiles.begun(running.id, event.file.fileId, event.file.identity);
-        keep(save([event.file]));
+        records.keep(save([event.file]));
         break;
       case "recordingFileEnded":
         hls.heard(event);
-        keep(save([event.file]).finally(() => openFiles.ended(event.file.fileId)));
+        records.keep(save([event.file]).finally(() => openFiles.ended(event.file.fileId)));
         break;
       case "recordingProgress":
-        keep(save(event.files).then(() => endWithoutRoom(running)));
+        records.keep(save(event.files).then(() => endWithoutRoom(running)));
         break;
       case "recordingSlow":
         log.warn({ recordingId: running.id }, "recording leaves frames out: the disk is too slow");
@@ -147,7 +147,7 @@ export function createRecordingLife(runtime: Runtime, deps: RecordingDeps) {
     const known = store.file(event.file.fileId);
     const { offsetMs, durationMs, bytes } = event.file;
     if (known?.location === "node")
-      keep(write((unit) => store.saveFile(unit, { ...known, offsetMs, durationMs, bytes })));
+      records.keep(write((unit) => store.saveFile(unit, { ...known, offsetMs, durationMs, bytes })));
   }
 
   /** The rooms of a node that went on without us: what it was writing for us has ended on record. */
@@ -159,12 +159,6 @@ export function createRecordingLife(runtime: Runtime, deps: RecordingDeps) {
       const stopped = nodes.find(serverName)?.stopRecording({ roomId, recordingId });
       stopped?.catch((err) => log.warn({ err, recordingId }, "media node goes on with a recording that has ended"));
     }
-  }
-
-  function saveFiles(unit: Unit, recordingId: string, files: readonly RecordedFile[], place: Place): void {
-    if (!store.get(recordingId)) return;
-    for (const { fileId, ...file } of files) store.saveFile(unit, { recordingId, id: fileId, ...file, ...place });
-    store.update(unit, recordingId, { lastSeenAt: now() });
   }
 
   /** The quota of the project and the reserve of the disk hold while it runs, too: what was written by then is kept. */
@@ -184,43 +178,7 @@ export function createRecordingLife(runtime: Runtime, deps: RecordingDeps) {
     if (byRoom.get(running.roomId) !== running) return;
     byRoom.delete(running.roomId);
     running.finished?.();
-    keep(write((unit) => end(unit, running.id, "FAILED", now(), reason)));
-  }
-
-  /** Its last state on record, and everybody told. Again for one that has ended: no effect. */
-  function end(
-    unit: Unit,
-    id: string,
-    status: Exclude<RecordingStatus, "RECORDING">,
-    at: number,
-    error: string | null,
-  ) {
-    const row = store.get(id);
-    if (row?.status !== "RECORDING") return;
-    hls.end(id);
-    openFiles.allEnded(id);
-    timeline.flush(unit, id);
-    store.update(unit, id, { status, error, endedAt: at, lastSeenAt: at });
-    rooms.markRecording(unit, row.roomId, false);
-    const { projectId, roomId, startedAt } = row;
-    bus.announce(unit, "recordingChanged", { roomId, active: false });
-    unit.afterCommit(() => places.moveOn());
-    if (store.files(id).length > 0) bus.announce(unit, "recordingEnded", { projectId, startedAt, endedAt: at });
-    tell(unit, { ...row, status, error, endedAt: at }, status === "READY" ? "recording.ready" : "recording.failed");
-  }
-
-  function tell(
-    unit: Unit,
-    row: RecordingRow,
-    type: "recording.started" | "recording.ready" | "recording.failed",
-  ): void {
-    const { projectId, environment } = row;
-    const data = { recording: showRecording(row, store.files(row.id), now()) };
-    bus.announce(unit, "webhook", { type, projectId, environment, at: now(), data });
-  }
-
-  function keep(written: Promise<void>): void {
-    written.catch((err) => log.error({ err }, "recording: a change was not recorded"));
+    records.keep(write((unit) => records.end(unit, running.id, "FAILED", now(), reason)));
   }
 
   async function stop(running: Running, how: End = COMPLETE): Promise<void> {
@@ -241,8 +199,8 @@ export function createRecordingLife(runtime: Runtime, deps: RecordingDeps) {
     await here(id);
     const lost = how.status === "READY" ? lostNodeOf(id) : null;
     await write((unit) => {
-      if (lost === null) end(unit, id, how.status, now(), how.error);
-      else end(unit, id, "INTERRUPTED", now(), `The media node ${lost} was lost with what it had written.`);
+      if (lost === null) records.end(unit, id, how.status, now(), how.error);
+      else records.end(unit, id, "INTERRUPTED", now(), `The media node ${lost} was lost with what it had written.`);
       how.with?.(unit);
     });
   }
@@ -274,7 +232,7 @@ export function createRecordingLife(runtime: Runtime, deps: RecordingDeps) {
       store.insert(unit, row);
       rooms.markRecording(unit, row.roomId, true);
       bus.announce(unit, "recordingChanged", { roomId: row.roomId, active: true });
-      tell(unit, row, "recording.started");
+      records.tell(unit, row, "recording.started");
       unit.afterCommit(() => {
         const { id, roomId, audioOnly, startedAt, automatic } = row;
         const running: Running = { id, roomId, audioOnly, startedAt, automatic, serverName: null, finished: null };
@@ -324,7 +282,7 @@ export function createRecordingLife(runtime: Runtime, deps: RecordingDeps) {
         }
         await write((unit) => {
           for (const file of files) store.saveFile(unit, file);
-          end(unit, row.id, "INTERRUPTED", row.lastSeenAt, "The server stopped while it was recording.");
+          records.end(unit, row.id, "INTERRUPTED", row.lastSeenAt, "The server stopped while it was recording.");
         });
       }
     },

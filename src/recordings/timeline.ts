@@ -12,6 +12,8 @@ const FLUSH_MS = 1_000;
 type Subject = { id: string; startedAt: number };
 type Entry = { type: string; identity?: string; data?: Record<string, unknown> };
 
+export type Timeline = ReturnType<typeof createTimeline>;
+
 /** What happened while a recording ran, by the names of the pushes, at the moment in the recording at which it did. */
 export function createTimeline({ log, now, timers, write }: Runtime, store: RecordingStore) {
   const pending = new Map<string, { seq: number; rows: RecordingEventRow[] }>();
