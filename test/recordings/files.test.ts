@@ -125,7 +125,7 @@ function record(kind: Kind, arrivals: readonly Packet[]) {
       out.push(file.begin());
     }
     written++;
-    out.push(file.add(data, (timestamp * 1_000) / kind.clockRate, isVideo ? 40 : opusDurationMs(data), keyframe));
+    out.push(...file.add(data, (timestamp * 1_000) / kind.clockRate, isVideo ? 40 : opusDurationMs(data), keyframe));
   };
   const assembler = new FrameAssembler(frames, isVideo, { frame: write, needKeyframe: () => asked.keyframes++ });
   let nowMs = 1_000_000;

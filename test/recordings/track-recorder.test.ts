@@ -3,6 +3,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { RecordedFeed, RecordedFile, RecordedPart } from "../../src/protocol/media/recording.ts";
+import type { Take, TakenRun } from "../../src/sfu/forwarding/take.ts";
 import { RtpView } from "../../src/sfu/rtp/rtp.ts";
 import type { NegotiatedCodec } from "../../src/sfu/sdp/codecs.ts";
 import { noExtensions } from "../../src/sfu/sdp/extensions.ts";
@@ -63,7 +64,7 @@ function recorded(kind: "audio" | "video", rids: readonly string[] = [], more: P
   const recorder = new TrackRecorder(publication, {
     directory,
     startedAtMs: STARTED_AT,
-    newId: () => `${kind}-${++ids}`,
+    newId: () => `${kind}-${++ids}-${crypto.randomUUID()}`,
     fileStarted: (file) => started.push({ ...file }),
     fileEnded: (file) => ended.push({ ...file }),
     slow: () => errors.push("slow"),
@@ -73,10 +74,10 @@ function recorded(kind: "audio" | "video", rids: readonly string[] = [], more: P
     ...more,
   });
   const numbers = new Map<number, number>();
-  const send = (frame: SentFrame, codec: NegotiatedCodec, atMs: number, index = 0, offset = 1_000) => {
+  const packetsOf = (frame: SentFrame, codec: NegotiatedCodec, atMs: number, index: number, offset: number) => {
     const layer = publication.layers[index] as (typeof publication.layers)[number];
     if (layer.ssrc === 0) layer.restart(1_000 + index, codec.clockRate, atMs);
-    frame.payloads.forEach((payload, i) => {
+    const packets = frame.payloads.map((payload, i) => {
       const number = (numbers.get(index) ?? 10_000) + 1;
       numbers.set(index, number);
       const packet = Buffer.alloc(12 + payload.length);
@@ -86,17 +87,34 @@ function recorded(kind: "audio" | "video", rids: readonly string[] = [], more: P
       packet.writeUInt32BE((frame.timestamp + offset) >>> 0, 4);
       packet.writeUInt32BE(layer.ssrc, 8);
       packet.set(payload, 12);
+      return { number, packet };
+    });
+    return { layer, packets };
+  };
+  const send = (frame: SentFrame, codec: NegotiatedCodec, atMs: number, index = 0, offset = 1_000) => {
+    const { layer, packets } = packetsOf(frame, codec, atMs, index, offset);
+    for (const { number, packet } of packets) {
       const view = new RtpView();
       expect(view.parse(packet)).toBe(true);
       publication.receive(layer, view, number, codec, atMs);
-    });
+    }
+  };
+  /** All of its packets at once, as those come that nobody has anything to say about. */
+  const sendRun = (frame: SentFrame, codec: NegotiatedCodec, atMs: number) => {
+    const { layer, packets } = packetsOf(frame, codec, atMs, 0, 1_000);
+    const extended = packets[0]?.number ?? 0;
+    const run = { first: 0, count: packets.length, extended, timestamp: frame.timestamp, bytes: 0 } as TakenRun;
+    const datagrams = packets.map(({ packet }) => packet);
+    const taken = { datagram: (i: number) => datagrams[i], plainLength: (i: number) => datagrams[i]?.length };
+    const take = taken as unknown as Take;
+    publication.receiveRun(layer, run, take, atMs);
   };
   const report = (rtpTimestamp: number, ntpMs: number, index = 0) => {
     const layer = publication.layers[index] as (typeof publication.layers)[number];
     layer.senderReport = { reference: { ntpMs, rtpTimestamp }, receivedAtMs: ntpMs };
     publication.reported(layer);
   };
-  return { publication, recorder, started, ended, errors, parts, notStreamable, send, report };
+  return { publication, recorder, started, ended, errors, parts, notStreamable, send, sendRun, report };
 }
 
 const read = (file: RecordedFile | undefined) => readFileSync(join(directory, file?.fileName ?? ""));
@@ -130,6 +148,29 @@ describe("a recorded track", () => {
     // Of a segment that should have ended, and only then.
     expect(askedAt.some((at) => at > 900)).toBe(true);
     expect(askedAt.filter((at) => at > 100 && at < 900)).toEqual([]);
+  });
+
+  test("is the same whether its packets come one by one or many at once, and keeps nothing from coming so", async () => {
+    const [singly, together] = [recorded("video"), recorded("video")];
+    for (const camera of [singly, together]) {
+      camera.send(PICTURES[0] as SentFrame, VP8, STARTED_AT);
+      camera.recorder.tick(STARTED_AT);
+    }
+    PICTURES.slice(1).forEach((frame, i) => {
+      singly.send(frame, VP8, STARTED_AT + 40 + i * 40);
+      together.sendRun(frame, VP8, STARTED_AT + 40 + i * 40);
+    });
+    await singly.recorder.end();
+    const bytes = read(singly.ended[0]);
+    await together.recorder.end();
+    expect(read(together.ended[0])).toEqual(bytes);
+    expect(probe(bytes, "webm").frames).toBe(75);
+
+    const microphone = recorded("audio");
+    microphone.send(SOUND[0] as SentFrame, OPUS, STARTED_AT);
+    const [layer] = microphone.publication.layers;
+    expect(layer && microphone.publication.laneTerms(layer)).toMatchObject({ payloadType: 111 });
+    await microphone.recorder.end();
   });
 
   test("of a codec that no live stream carries says so", async () => {

@@ -34,7 +34,9 @@ function feedOf(fileId: string): RecordedFeed[] {
     const head = file ? new Uint8Array(0) : null;
     file ??= new WebmFile(format as Extract<typeof format, { codec: "vp8" }>);
     const atMs = BEGINS_AT_MS + sent.timestamp / 90;
-    const data = Buffer.concat([head ?? file.begin(), file.add(made.data, atMs, 40, made.keyframe)]).toString("base64");
+    const data = Buffer.concat([head ?? file.begin(), ...file.add(made.data, atMs, 40, made.keyframe)]).toString(
+      "base64",
+    );
     const about = { fileId, identity: "ada", trackId: "camera", source: "camera", width: 320, height: 240 } as const;
     return { ...about, atMs, keyframe: made.keyframe, begins: head === null, data };
   });

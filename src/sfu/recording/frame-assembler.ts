@@ -39,11 +39,16 @@ export class FrameAssembler {
     this.#output = output;
   }
 
-  /** `extended`: the unwrapped sequence number. The payload is kept: hand in a copy. Empty ones fill their number. */
+  /** `extended`: the unwrapped sequence number. The payload is kept until its frame is whole. Empty ones fill their number. */
   add(extended: number, timestamp: number, marker: boolean, payload: Uint8Array, nowMs: number): void {
     this.#next ??= extended;
     if (extended < this.#next || this.#waiting.has(extended)) return;
     this.#highest = Math.max(this.#highest, extended);
+    if (extended === this.#next && this.#waiting.size === 0) {
+      this.#next++;
+      this.#take(payload, timestamp, marker);
+      return;
+    }
     this.#waiting.set(extended, { payload, timestamp, marker, arrivedMs: nowMs });
     this.#advance(nowMs);
   }
@@ -73,7 +78,7 @@ export class FrameAssembler {
       if (packet) {
         this.#waiting.delete(this.#next);
         this.#next++;
-        this.#take(packet);
+        this.#take(packet.payload, packet.timestamp, packet.marker);
       } else if (!this.#giveUp(this.#next, nowMs)) return;
     }
   }
@@ -96,11 +101,11 @@ export class FrameAssembler {
     return true;
   }
 
-  #take(packet: Waiting): void {
-    if (packet.timestamp !== this.#timestamp && this.#payloads.length > 0) this.#close();
-    this.#timestamp = packet.timestamp;
-    if (packet.payload.length > 0) this.#payloads.push(packet.payload);
-    if (packet.marker || !this.#isVideo) this.#close();
+  #take(payload: Uint8Array, timestamp: number, marker: boolean): void {
+    if (timestamp !== this.#timestamp && this.#payloads.length > 0) this.#close();
+    this.#timestamp = timestamp;
+    if (payload.length > 0) this.#payloads.push(payload);
+    if (marker || !this.#isVideo) this.#close();
   }
 
   #close(): void {

@@ -10,11 +10,11 @@ export type TrackFormat =
 /** Bytes to be written over what stands at `position`, once the file is complete. */
 export type Patch = { position: number; bytes: Uint8Array };
 
-/** A file of one track, as a value: frames in, bytes to append out. It plays at every moment; `finish` makes it seekable. */
+/** A file of one track, as a value: frames in, bytes to append out, in pieces. It plays at every moment; `finish` makes it seekable. */
 export interface MediaFile {
   readonly mimeType: string;
   begin(): Uint8Array;
   /** Frames come in the order of their time. The bytes may be held back until a whole piece of the file is there. */
-  add(data: Uint8Array, timeMs: number, durationMs: number, keyframe: boolean): Uint8Array;
+  add(data: Uint8Array, timeMs: number, durationMs: number, keyframe: boolean): readonly Uint8Array[];
   finish(): { tail: Uint8Array; patches: Patch[] };
 }

@@ -36,14 +36,14 @@ export class Mp4File implements MediaFile {
     return this.#head;
   }
 
-  add(data: Uint8Array, timeMs: number, durationMs: number, keyframe: boolean): Uint8Array {
+  add(data: Uint8Array, timeMs: number, durationMs: number, keyframe: boolean): Uint8Array[] {
     const last = this.#samples.at(-1);
     const time = Math.max(Math.round((timeMs * this.#timescale) / 1_000), last ? last.time + 1 : this.#endTime);
     // How long a picture stands is known when the next one comes.
     if (last) last.duration = time - last.time;
     const first = this.#samples[0];
     const due = first !== undefined && (keyframe || time - first.time >= (FRAGMENT_MS * this.#timescale) / 1_000);
-    const out = due ? this.#takeFragment() : new Uint8Array(0);
+    const out = due ? [this.#takeFragment()] : [];
     const duration = Math.max(1, Math.round((durationMs * this.#timescale) / 1_000));
     this.#samples.push({ data, time, duration, keyframe });
     return out;

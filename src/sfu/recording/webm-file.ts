@@ -74,16 +74,15 @@ export class WebmFile implements MediaFile {
     return this.#header;
   }
 
-  add(data: Uint8Array, timeMs: number, durationMs: number, keyframe: boolean): Uint8Array {
+  add(data: Uint8Array, timeMs: number, durationMs: number, keyframe: boolean): Uint8Array[] {
     // Time that stands still or runs back would make players drop what follows.
     const at = Math.max(Math.round(timeMs), this.#lastMs + 1);
     this.#lastMs = at;
     this.#endMs = Math.max(this.#endMs, at + durationMs);
-    const cluster = this.#clusterDue(at, keyframe) ? this.#beginCluster(at, keyframe) : [];
-    const header = blockHeader(keyframe || !this.#isVideo, at - this.#clusterMs);
-    const out = concat([...cluster, idBytes(0xa3), sizeBytes(header.length + data.length), header, data]);
-    this.#position += out.length;
-    return out;
+    const cluster = this.#clusterDue(at, keyframe) ? this.#beginCluster(at, keyframe) : null;
+    const head = blockHead(data.length, keyframe || !this.#isVideo, at - this.#clusterMs);
+    this.#position += (cluster?.length ?? 0) + head.length + data.length;
+    return cluster ? [cluster, head, data] : [head, data];
   }
 
   #clusterDue(atMs: number, keyframe: boolean): boolean {
@@ -91,13 +90,13 @@ export class WebmFile implements MediaFile {
     return this.#clusters.length === 0 || age >= MAX_CLUSTER_MS || (age >= CLUSTER_MS && (keyframe || !this.#isVideo));
   }
 
-  #beginCluster(atMs: number, keyframe: boolean): Uint8Array[] {
+  #beginCluster(atMs: number, keyframe: boolean): Uint8Array {
     const lastCueMs = this.#cues.at(-1)?.timeMs ?? Number.NEGATIVE_INFINITY;
     const position = this.#position - this.#segmentAt;
     if ((keyframe || !this.#isVideo) && atMs - lastCueMs >= CUE_MS) this.#cues.push({ timeMs: atMs, position });
     this.#clusterMs = atMs;
     this.#clusters.push(this.#position + CLUSTER_HEAD_BYTES);
-    return [idBytes(ID.cluster), UNKNOWN_SIZE, unsigned(0xe7, atMs)];
+    return concat([idBytes(ID.cluster), UNKNOWN_SIZE, unsigned(0xe7, atMs)]);
   }
 
   finish(): { tail: Uint8Array; patches: Patch[] } {
@@ -141,9 +140,14 @@ function seek(id: number, position: number): Uint8Array {
   return master(0x4dbb, element(0x53ab, idBytes(id)), unsigned(0x53ac, position, 8));
 }
 
-/** Track 1, relative time, and whether a player may begin here. */
-function blockHeader(keyframe: boolean, relativeMs: number): Uint8Array {
-  return Uint8Array.of(0x81, (relativeMs >> 8) & 0xff, relativeMs & 0xff, keyframe ? 0x80 : 0);
+/** A simple block of track 1: its size, its relative time, and whether a player may begin here. */
+function blockHead(length: number, keyframe: boolean, relativeMs: number): Uint8Array {
+  const size = sizeBytes(4 + length);
+  const head = new Uint8Array(1 + size.length + 4);
+  head[0] = 0xa3;
+  head.set(size, 1);
+  head.set([0x81, (relativeMs >> 8) & 0xff, relativeMs & 0xff, keyframe ? 0x80 : 0], 1 + size.length);
+  return head;
 }
 
 function trackEntry(format: Exclude<TrackFormat, { codec: "h264" }>): Uint8Array {

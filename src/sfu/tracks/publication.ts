@@ -38,6 +38,8 @@ export interface Subscriber {
   readonly unwrapsRed: boolean;
   /** Null: not for this viewer. */
   forward(packet: SourcePacket, layer: PublishedLayer, nowMs: number): FanOutTarget | null;
+  /** One who has this gets packets that come in order many at once, and is asked about no other than unusual ones. */
+  forwardRun?(run: TakenRun, take: Take, layer: PublishedLayer, nowMs: number): void;
   /** Packets of the layer are nothing to it, until it wants something else or a keyframe comes. */
   ignores(layer: PublishedLayer): boolean;
   /** After `forward`: true when it need not be called any more, as the audience gets what this viewer gets. */
@@ -155,7 +157,7 @@ export class Publication {
     const { codec, mediaCodec } = this;
     const { audience, reception, ssrc, nack } = layer;
     if (!codec || !reception || this.muted) return null;
-    for (const single of this.#singles) if (!single.ignores(layer)) return null;
+    for (const single of this.#singles) if (!single.forwardRun && !single.ignores(layer)) return null;
     const { highest } = reception;
     if (audience.size > 0 && audience.highest !== highest) return null;
     if (this.kind === "video" && nack.highest !== highest) return null;
@@ -169,6 +171,7 @@ export class Publication {
     for (let i = 0; i < run.count; i++)
       layer.ring.put(run.extended + i, take.datagram(run.first + i), take.plainLength(run.first + i), nowMs);
     if (layer.audience.size > 0) this.#udp.fanOutTaken(run, take, layer.audience, nowMs);
+    for (const single of this.#singles) single.forwardRun?.(run, take, layer, nowMs);
   }
 
   #beginsKeyframe({ view, extended, vp8 }: SourcePacket, { ring, reception }: PublishedLayer): boolean {
