@@ -25,6 +25,9 @@ export function blockStore({ $client: client }: Db) {
       "SELECT count(*) AS count FROM chat_blocks WHERE project_id = ? AND environment = ? AND user_id = ?",
     ),
   );
+  const tenants = reading(() =>
+    client.prepare<Tenant, []>("SELECT DISTINCT project_id AS projectId, environment FROM chat_blocks"),
+  );
   const insert = changing(() => client.prepare("INSERT OR IGNORE INTO chat_blocks VALUES (?, ?, ?, ?, ?)"));
   const remove = changing(() =>
     client.prepare(
@@ -38,6 +41,8 @@ export function blockStore({ $client: client }: Db) {
       list.all(projectId, environment, userId, after, limit),
     count: ({ projectId, environment }: Tenant, userId: string): number =>
       count.get(projectId, environment, userId)?.count ?? 0,
+    /** Projects in which anybody has blocked somebody. */
+    tenants: (): Tenant[] => tenants.all(),
     insert: (unit: Unit, row: BlockRow) =>
       void insert.run(unit, row.projectId, row.environment, row.userId, row.blockedUserId, row.createdAt),
     remove: (unit: Unit, { projectId, environment }: Tenant, userId: string, blockedUserId: string) =>
