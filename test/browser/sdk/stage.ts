@@ -84,17 +84,20 @@ export async function openStage(settings: Record<string, string | number> = {}):
   };
 }
 
-/** On localhost, unless the browser is on another machine. */
-export async function serveSite(hostname = "localhost") {
+/** On localhost, unless the browser is on another machine; `scripts` by their paths, beside the SDK. */
+export async function serveSite(hostname = "localhost", scripts: Record<string, string> = {}) {
   const built = await Bun.build({ entrypoints: [join(ROOT, "web/sdk/index.ts")], target: "browser", format: "esm" });
   const sdk = await built.outputs[0]?.text();
   const html = "<!doctype html><title>site</title><body></body>";
   return Bun.serve({
     port: 0,
     hostname,
-    fetch: ({ url }) =>
-      new URL(url).pathname === "/sdk.js"
-        ? new Response(sdk, { headers: { "content-type": "text/javascript" } })
-        : new Response(html, { headers: { "content-type": "text/html" } }),
+    fetch({ url }) {
+      const { pathname } = new URL(url);
+      const script = pathname === "/sdk.js" ? sdk : scripts[pathname];
+      return script === undefined
+        ? new Response(html, { headers: { "content-type": "text/html" } })
+        : new Response(script, { headers: { "content-type": "text/javascript" } });
+    },
   });
 }
