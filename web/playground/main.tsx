@@ -3,7 +3,7 @@ import { render } from "preact";
 import { Call } from "./call.tsx";
 import { type Credentials, fromFragment, isDev, join } from "./credentials.ts";
 import { Lobby } from "./lobby.tsx";
-import { hearRings, IncomingRing, incoming } from "./ring.tsx";
+import { hearRings, IncomingRing, incoming, missed } from "./ring.tsx";
 import { notice, openSession, type Session, say } from "./session.ts";
 
 const session = signal<Session | null>(null);
@@ -16,6 +16,7 @@ async function enter(credentials: Credentials): Promise<void> {
   left.value?.chat?.close();
   left.value = null;
   incoming.value = null;
+  missed.value = null;
   session.value = await openSession(credentials, (why) => {
     session.value?.chat?.close();
     session.value = null;

@@ -7,12 +7,17 @@ import { attempt, changes, type Session } from "./session.ts";
 /** Somebody asks this page into a call. */
 export const incoming = signal<Ring | null>(null);
 
+/** Somebody rang, and nobody was at this page. */
+export const missed = signal<Ring | null>(null);
+
 /** From now on whoever rings is shown, until they give up or it is answered. */
 export function hearRings(chat: NonNullable<Session["chat"]>): void {
   chat.on("ringing", (ring) => {
     incoming.value = ring;
-    ring.on("over", () => {
+    missed.value = null;
+    ring.on("over", ({ members }) => {
       if (incoming.value === ring) incoming.value = null;
+      if (members.find(({ userId }) => userId === chat.userId)?.status === "MISSED") missed.value = ring;
     });
   });
 }
@@ -21,7 +26,7 @@ type IncomingProps = { room: string; onAnswer: () => Promise<void> };
 
 export function IncomingRing({ room, onAnswer }: IncomingProps) {
   const ring = incoming.value;
-  if (!ring) return null;
+  if (!ring) return missed.value && <MissedRing ring={missed.value} room={room} onJoin={onAnswer} />;
   return (
     <div class="incoming" role="alertdialog" aria-label="Somebody rings">
       <p>
@@ -32,6 +37,27 @@ export function IncomingRing({ room, onAnswer }: IncomingProps) {
       </button>
       <button type="button" class="button" onClick={attempt(() => ring.decline())}>
         Decline
+      </button>
+    </div>
+  );
+}
+
+type MissedProps = { ring: Ring; room: string; onJoin: () => Promise<void> };
+
+function MissedRing({ ring, room, onJoin }: MissedProps) {
+  const dismiss = () => {
+    missed.value = null;
+  };
+  return (
+    <div class="incoming missed" role="status" aria-label="Missed">
+      <p>
+        <strong>{ring.record.callerId ?? "The server"}</strong> rang you into {room}.
+      </p>
+      <button type="button" class="button primary" onClick={attempt(onJoin)}>
+        Join now
+      </button>
+      <button type="button" class="button" onClick={dismiss}>
+        Dismiss
       </button>
     </div>
   );
