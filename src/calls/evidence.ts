@@ -6,6 +6,8 @@ import type { Evidence } from "./verdict.ts";
 export type ClientReport = { deviceError?: string; limitation?: { reason: "cpu" | "bandwidth"; seconds: number } };
 
 const MOST_DEVICE_ERRORS = 5;
+/** What returns within this of the other path is the same return. */
+const SAME_OUTAGE_MS = 20_000;
 
 /** A mean that grows with every sample. */
 class Mean {
@@ -37,7 +39,10 @@ export class EvidenceGatherer {
   #stalls = 0;
   #stalledMs = 0;
   #reconnects = 0;
+  #returned: { path: "signaling" | "media"; at: number } | null = null;
   #leastDownlinkBps: number | null = null;
+  #measuredAt: number | null = null;
+  #heldBackMs = 0;
   #transport: Evidence["transport"] = null;
   #serverCpuPercent: number | null = null;
 
@@ -47,7 +52,10 @@ export class EvidenceGatherer {
         this.#transport = event.transport;
         break;
       case "reconnected":
-        this.#reconnects += 1;
+        // Socket and packets notice one outage at different times.
+        if (this.#returned === null || this.#returned.path === event.path || at - this.#returned.at >= SAME_OUTAGE_MS)
+          this.#reconnects += 1;
+        this.#returned = { path: event.path, at };
         break;
       case "qualityChanged":
         this.#closeQuality(at);
@@ -66,6 +74,8 @@ export class EvidenceGatherer {
         this.#rtt.add(event.rttMs);
         this.#jitter.add(event.jitterMs);
         this.#fits(event.availableOutBps ?? null);
+        if (event.heldBack && this.#measuredAt !== null) this.#heldBackMs += at - this.#measuredAt;
+        this.#measuredAt = at;
         break;
     }
   }
@@ -84,6 +94,8 @@ export class EvidenceGatherer {
   goingOn(at: number): EvidenceGatherer {
     const next = new EvidenceGatherer();
     next.#transport = this.#transport;
+    next.#measuredAt = this.#measuredAt;
+    next.#returned = this.#returned;
     if (this.#quality) next.#quality = { is: this.#quality.is, since: at };
     if (this.#stalledSince !== null) {
       next.#stalledSince = at;
@@ -103,6 +115,7 @@ export class EvidenceGatherer {
       rttMs: this.#rtt.value,
       jitterMs: this.#jitter.value,
       leastDownlinkBps: this.#leastDownlinkBps,
+      heldBackSeconds: Math.round(this.#heldBackMs / 100) / 10,
       transport: this.#transport,
       reconnects: this.#reconnects,
       stalls: this.#stalls,

@@ -12,6 +12,8 @@ export type Evidence = {
   jitterMs: number | null;
   /** The least room there was towards the participant. */
   leastDownlinkBps: number | null;
+  /** How long pictures were smaller than wanted, or missing, because no more fitted. */
+  heldBackSeconds: number;
   transport: MediaTransport | null;
   reconnects: number;
   /** Times that checks were answered and media did not come. */
@@ -33,6 +35,8 @@ const BUSY_CPU_PERCENT = 90;
 const LIMITED_SECONDS = 5;
 /** Of the call: an encoder that was held back for moments of an hour has not made it bad. */
 const LIMITED_SHARE = 0.02;
+/** An estimate that a moment has frightened takes seconds to come back. */
+const HELD_BACK_SECONDS = 10;
 const STALLED_MS = 3_000;
 const MANY_RECONNECTS = 2;
 /** A quality that lasted a tenth of the call was the call's, as people remember it. */
@@ -116,14 +120,17 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
           sentence: `The participant's upload was too narrow for its picture for ${round(limitedByBandwidthSeconds)} seconds.`,
           evidence: { limitedByBandwidthSeconds },
         },
-  // An estimate alone says little: where little is sent, little is known to fit.
-  ({ leastDownlinkBps, qualityMs }) =>
-    leastDownlinkBps === null || leastDownlinkBps >= NARROW_BPS || rememberedQuality(qualityMs) === "excellent"
+  // An estimate alone says little: where little is sent, little is known to fit, and a moment's delay looks like a narrow line.
+  ({ leastDownlinkBps, heldBackSeconds, qualityMs }) =>
+    leastDownlinkBps === null ||
+    leastDownlinkBps >= NARROW_BPS ||
+    heldBackSeconds < HELD_BACK_SECONDS ||
+    !matters(heldBackSeconds, qualityMs)
       ? null
       : {
           cause: "downlink_narrow",
-          sentence: `The participant's download went down to ${round(leastDownlinkBps / 1000)} kbit/s.`,
-          evidence: { leastDownlinkBps },
+          sentence: `The participant's download was too narrow for what it wanted to see for ${round(heldBackSeconds)} seconds: it went down to ${round(leastDownlinkBps / 1000)} kbit/s.`,
+          evidence: { leastDownlinkBps, heldBackSeconds },
         },
   ({ rttMs, transport }) =>
     rttMs === null || rttMs < HIGH_RTT_MS

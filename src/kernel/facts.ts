@@ -68,6 +68,8 @@ type ConnectionFigures = {
   uplinkLossPercent?: number | null;
   downlinkLossPercent?: number | null;
   availableOutBps?: number | null;
+  /** Less is sent to it than it wants to see, because no more fits. */
+  heldBack?: boolean;
 };
 
 export type RtcConnectionEvent =

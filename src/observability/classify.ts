@@ -11,6 +11,16 @@ export type Classified = { category: ErrorCategory; code: string; likelyCause: s
 
 type Rule = { source: Mishap["source"]; codes: readonly string[] } & Omit<Classified, "code">;
 
+/** What browsers say when a camera, a microphone or a screen cannot be had. */
+const DEVICE_ERRORS: readonly string[] = [
+  "NotAllowedError",
+  "NotFoundError",
+  "NotReadableError",
+  "OverconstrainedError",
+  "SecurityError",
+  "AbortError",
+];
+
 /** First match wins. Causes and advice are written for the developer who reads the record. */
 export const RULES: readonly Rule[] = [
   {
@@ -132,14 +142,7 @@ export const RULES: readonly Rule[] = [
   },
   {
     source: "client",
-    codes: [
-      "NotAllowedError",
-      "NotFoundError",
-      "NotReadableError",
-      "OverconstrainedError",
-      "SecurityError",
-      "AbortError",
-    ],
+    codes: DEVICE_ERRORS,
     category: "CLIENT_ERROR",
     likelyCause: "The browser could not give the page a camera, microphone or screen.",
     suggestedAction: "Show the user why: the SDK's error has a reason and a sentence for it.",
@@ -184,6 +187,11 @@ const OTHERWISE: Record<Mishap["source"], Omit<Classified, "code">> = {
     suggestedAction: "Look at the data of the event in the connection's timeline.",
   },
 };
+
+/** Whether a client's own report is about a device of its user's; anything else that it reports is not. */
+export function isDeviceError(code: string): boolean {
+  return DEVICE_ERRORS.includes(code);
+}
 
 /** Exactly one category for everything that can go wrong. */
 export function classify({ source, code }: Mishap): Classified {

@@ -4,7 +4,7 @@ import type { Tenant } from "../kernel/tenant.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { ConnectionEventType } from "../protocol/observability.ts";
 import type { Runtime } from "../runtime.ts";
-import { classify, type Mishap } from "./classify.ts";
+import { classify, isDeviceError, type Mishap } from "./classify.ts";
 import { newConnection, type Owner } from "./new-connection.ts";
 import { createOpenedByClients } from "./opened-by-clients.ts";
 import type { ConnectionStore } from "./store/connection.store.ts";
@@ -230,9 +230,7 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
       const code = typeof data?.code === "string" ? data.code.slice(0, 64) : type.toUpperCase();
       if (type === "error") reproach(entry, tenant, roomId, { source: "client", code });
       const said = { roomId, connectionId, identity };
-      if (type === "error" && classify({ source: "client", code }).category === "CLIENT_ERROR") {
-        bus.tell("rtcReported", { ...said, deviceError: code });
-      }
+      if (type === "error" && isDeviceError(code)) bus.tell("rtcReported", { ...said, deviceError: code });
       const limitation = type === "participant_connection_quality_changed" ? limitationOf(data) : null;
       if (limitation) bus.tell("rtcReported", { ...said, limitation });
       if (type === "connection_failed" && entry.row.connectedAt === null && entry.row.disconnectedAt === null) {

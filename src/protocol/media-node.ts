@@ -96,6 +96,8 @@ export type TransportStats = {
   downlinkLossPercent: number | null;
   /** Estimated room towards this participant, in bits per second. */
   availableOutBps: number | null;
+  /** It gets less than it wants to see, because no more fits; left out by nodes of an older version. */
+  heldBack?: boolean;
   bytesIn: number;
   bytesOut: number;
 };

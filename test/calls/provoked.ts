@@ -27,6 +27,7 @@ type Figures = {
   rttMs: number;
   jitterMs: number;
   availableOutBps: number;
+  heldBack: boolean;
 } & Omit<Sample, "stats" | "quality">;
 
 /** While it lasts. Each comes with what it brings along: lost packets narrow the estimate, a busy server loses packets. */
@@ -45,6 +46,7 @@ const FAULTS: Record<Exclude<VerdictCause, "none">, Fault> = {
   },
   downlink_narrow(figures, between) {
     figures.availableOutBps = between(40_000, 250_000);
+    figures.heldBack = true;
     figures.rttMs += between(330, 500);
     figures.jitterMs += between(20, 60);
   },
@@ -100,6 +102,7 @@ function everyday(between: Between): Figures {
     rttMs: between(15, 120),
     jitterMs: between(1, 12),
     availableOutBps: between(700_000, 4_000_000),
+    heldBack: false,
     cpuPercent: between(3, 75),
     stalled: false,
     reconnects: 0,
@@ -107,7 +110,7 @@ function everyday(between: Between): Figures {
 }
 
 function sampleOf(figures: Figures): Sample {
-  const { uplinkLossPercent, downlinkLossPercent, rttMs, jitterMs, availableOutBps, ...rest } = figures;
+  const { uplinkLossPercent, downlinkLossPercent, rttMs, jitterMs, availableOutBps, heldBack, ...rest } = figures;
   const packetLossPercent = Math.max(uplinkLossPercent, downlinkLossPercent);
   const quality = rest.stalled
     ? "lost"
@@ -115,7 +118,7 @@ function sampleOf(figures: Figures): Sample {
   return {
     ...rest,
     quality,
-    stats: { uplinkLossPercent, downlinkLossPercent, packetLossPercent, rttMs, jitterMs, availableOutBps },
+    stats: { uplinkLossPercent, downlinkLossPercent, packetLossPercent, rttMs, jitterMs, availableOutBps, heldBack },
   };
 }
 

@@ -9,6 +9,7 @@ const HEALTHY: Evidence = {
   rttMs: 40,
   jitterMs: 4,
   leastDownlinkBps: 2_500_000,
+  heldBackSeconds: 0,
   transport: "udp",
   reconnects: 1,
   stalls: 0,
@@ -24,7 +25,7 @@ const FAULTS: Record<Exclude<VerdictCause, "none">, Partial<Evidence>> = {
   uplink_loss: { uplinkLossPercent: 8 },
   uplink_narrow: { limitedByBandwidthSeconds: 40 },
   downlink_loss: { downlinkLossPercent: 9 },
-  downlink_narrow: { leastDownlinkBps: 120_000, qualityMs: { excellent: 60_000, good: 0, poor: 40_000, lost: 0 } },
+  downlink_narrow: { leastDownlinkBps: 120_000, heldBackSeconds: 40 },
   high_rtt: { rttMs: 620 },
   relayed: { rttMs: 500, transport: "relay" },
   publisher_cpu: { limitedByCpuSeconds: 30 },
@@ -75,6 +76,12 @@ test("[17] the worse direction is named, and what explains the rest comes first"
 
 test("[17] a call of sound alone needs little room, and has no fault for it", () => {
   expect(judgeCall({ ...HEALTHY, leastDownlinkBps: 64_000 }).cause).toBe("none");
+  // A server that keeps its queue short keeps the line excellent, and the picture small.
+  expect(judgeCall({ ...HEALTHY, leastDownlinkBps: 64_000, heldBackSeconds: 60 }).cause).toBe("downlink_narrow");
+  // A machine that stood still for a moment makes the round trip long, and the estimate small.
+  const shaken = { leastDownlinkBps: 64_000, qualityMs: { excellent: 20_000, good: 10_000, poor: 10_000, lost: 0 } };
+  expect(judgeCall({ ...HEALTHY, ...shaken, heldBackSeconds: 5 }).cause).toBe("none");
+  expect(judgeCall({ ...HEALTHY, leastDownlinkBps: 900_000, heldBackSeconds: 60 }).cause).toBe("none");
 });
 
 test("[17] a relay alone is no fault, and a short bad moment is not the call's quality", () => {

@@ -40,6 +40,9 @@ test("[17] what a client says of its camera and its encoder counts for its own v
   const lie = { limitation: "cpu", seconds: -5 };
   await report(made.token, { connectionId: "max-1", type: "participant_connection_quality_changed", data: lie });
   expect((await verdictOf(made.roomId, "max"))?.cause).toBe("none");
+  // Something else that went wrong is no word about a camera.
+  await report(made.token, { connectionId: "max-1", type: "error", data: { code: "MEDIA_ERROR" } });
+  expect((await verdictOf(made.roomId, "max"))?.cause).toBe("none");
 });
 
 test("[17] media that stalls, and a server that is overloaded, are named", async () => {

@@ -71,6 +71,11 @@ export class Downlink {
     return this.#subscriptions.size > 0 ? this.#allocation.estimate : null;
   }
 
+  get isHeldBack(): boolean {
+    for (const subscription of this.#subscriptions.values()) if (subscription.isHeldBack) return true;
+    return false;
+  }
+
   negotiated(sections: readonly AnsweredSection[]): void {
     this.#sections.negotiated(sections, (section) => {
       const occupant = this.#occupant(section);

@@ -258,6 +258,7 @@ export class Participant implements MediaOwner, TrackOwner {
       uplinkLossPercent: this.uplink.feedback.lossPercent,
       downlinkLossPercent: this.downlink.lossPercent,
       availableOutBps: this.downlink.availableBps,
+      heldBack: this.downlink.isHeldBack,
       bytesIn: sum(this.#connections.map((connection) => connection.bytesIn)),
       bytesOut: sum(this.#connections.map((connection) => connection.controlBytesOut)) + this.downlink.bytesOut,
     };

@@ -62,6 +62,11 @@ export class Subscription implements Subscriber {
     return this.section.unwrapsRed;
   }
 
+  /** Less of it is sent than is wanted, because no more would get through. */
+  get isHeldBack(): boolean {
+    return this.#reason === "bandwidth";
+  }
+
   /** The connection is up: packets may flow. */
   start(transport: FanOutTransport): void {
     this.#transport = transport;

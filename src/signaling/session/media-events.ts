@@ -104,9 +104,9 @@ export function createMediaEvents({
       case "transportStats": {
         const { rttMs, jitterMs, packetLossPercent } = event.stats;
         // A node of an older version does not tell the directions apart.
-        const { uplinkLossPercent = null, downlinkLossPercent = null, availableOutBps } = event.stats;
+        const { uplinkLossPercent = null, downlinkLossPercent = null, availableOutBps, heldBack = false } = event.stats;
         session.stats = event.stats;
-        const directions = { uplinkLossPercent, downlinkLossPercent, availableOutBps };
+        const directions = { uplinkLossPercent, downlinkLossPercent, availableOutBps, heldBack };
         membership.tell(session, { type: "stats", rttMs, jitterMs, packetLossPercent, ...directions });
         break;
       }

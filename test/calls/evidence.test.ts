@@ -1,0 +1,29 @@
+import { expect, test } from "bun:test";
+import { EvidenceGatherer } from "../../src/calls/evidence.ts";
+
+const FIGURES = { rttMs: 30, jitterMs: 3, packetLossPercent: 0 };
+
+test("[17] an outage that the socket and the packets notice is one; the same path twice is two", () => {
+  const gathered = new EvidenceGatherer();
+  gathered.hear({ type: "reconnected", path: "signaling" }, 10_000);
+  gathered.hear({ type: "reconnected", path: "media" }, 14_000);
+  expect(gathered.at(15_000).reconnects).toBe(1);
+  gathered.hear({ type: "reconnected", path: "media" }, 16_000);
+  gathered.hear({ type: "reconnected", path: "signaling" }, 60_000);
+  expect(gathered.at(60_000).reconnects).toBe(3);
+});
+
+test("[17] pictures count as held back from one measurement to the next, also across two windows", () => {
+  const whole = new EvidenceGatherer();
+  for (const [at, heldBack] of [
+    [5_000, true],
+    [10_000, true],
+    [15_000, false],
+    [20_000, true],
+  ] as const)
+    whole.hear({ type: "stats", ...FIGURES, heldBack }, at);
+  expect(whole.at(21_000).heldBackSeconds).toBe(10);
+  const next = whole.goingOn(21_000);
+  next.hear({ type: "stats", ...FIGURES, heldBack: true }, 25_000);
+  expect(next.at(25_000).heldBackSeconds).toBe(5);
+});
