@@ -7,6 +7,8 @@ export const NO_LAYER = -1;
 export interface LayerFigures {
   /** Measured bits/s; 0 when nothing arrives. */
   bitrate: number;
+  /** It has been measured for a moment only: it takes no less than is usual. */
+  isNew?: boolean;
   /** 0 when not known yet. */
   height: number;
   /** Packets arrive: the publisher is encoding it. */
@@ -195,9 +197,9 @@ function holdMs(layer: number): number {
 }
 
 function bitrateOf(request: LayerRequest, layer: number): number {
-  const measured = request.layers[layer]?.bitrate ?? 0;
-  if (measured > 0) return measured;
-  return request.kind === "audio" ? NOMINAL_AUDIO : (NOMINAL_VIDEO[layer] ?? NOMINAL_VIDEO[2]);
+  const { bitrate = 0, isNew = false } = request.layers[layer] ?? {};
+  if (bitrate > 0 && !isNew) return bitrate;
+  return Math.max(bitrate, request.kind === "audio" ? NOMINAL_AUDIO : (NOMINAL_VIDEO[layer] ?? NOMINAL_VIDEO[2]));
 }
 
 const KIND_RANK = { audio: 0, screen: 1, camera: 2 } as const;

@@ -116,7 +116,8 @@ function requestOf({ publication, wish }: Subscription, nowMs: number): LayerReq
     id: publication.trackId,
     kind: kindOf(publication),
     layers: publication.layers.map((layer) => ({
-      bitrate: layer.bitsPerSecond(nowMs),
+      bitrate: layer.rate.bitsPerSecond(nowMs),
+      isNew: layer.rate.isNew(nowMs),
       height: heightOf(publication, layer),
       live: (live & (1 << layer.index)) !== 0,
     })),

@@ -1,6 +1,6 @@
 /** One stream a publisher sends: the only one of a track, or one of its simulcast layers. */
 import type { Layer } from "../../protocol/room-records.ts";
-import { RateMeter } from "../bandwidth/rate-meter.ts";
+import { LayerRate } from "../bandwidth/layer-rate.ts";
 import { Audience } from "../forwarding/audience.ts";
 import type { ReceivedReport } from "../forwarding/sender-report.ts";
 import { NackGenerator } from "../rtcp/nack-generator.ts";
@@ -17,9 +17,6 @@ const MAX_SILENCE_MS = 2_000;
 /** All layers of a track share a path: when only this one is missing so many frames, it has ended. */
 const OVERTAKEN_FRAMES = 3;
 const MIN_OVERTAKEN_MS = 150;
-/** Long enough to take a keyframe in its stride. */
-const RATE_WINDOW_MS = 1_500;
-const LONG_RATE_WINDOW_MS = 5_000;
 const STRAGGLERS_MS = 2_000;
 
 export const LAYER_NAMES = ["low", "medium", "high"] as const satisfies readonly Layer[];
@@ -45,8 +42,8 @@ export class PublishedLayer {
   /** Viewers who get all of it. */
   readonly audience = new Audience();
   readonly nack = new NackGenerator();
-  readonly #rate = new RateMeter(RATE_WINDOW_MS);
-  readonly #longRate = new RateMeter(LONG_RATE_WINDOW_MS);
+  /** What it takes to forward it. */
+  readonly rate = new LayerRate();
   /** From the newest keyframe; 0 when the codec does not say. */
   height = 0;
   lastFrameMs = 0;
@@ -74,15 +71,9 @@ export class PublishedLayer {
     return this.ssrc !== 0 && nowMs - this.lastFrameMs < patienceMs && newestMs - this.lastFrameMs < overtakenMs;
   }
 
-  /** What it takes to forward it: an encoder that has just saved a little makes up for it. */
-  bitsPerSecond(nowMs: number): number {
-    return Math.max(this.#rate.bitsPerSecond(nowMs), this.#longRate.bitsPerSecond(nowMs));
-  }
-
   /** A packet with content. */
   received(timestamp: number, bytes: number, nowMs: number): void {
-    this.#rate.add(bytes, nowMs);
-    this.#longRate.add(bytes, nowMs);
+    this.rate.add(bytes, nowMs);
     if (timestamp !== this.#timestamp) {
       const gapMs = Math.min(MAX_SILENCE_MS, nowMs - this.lastFrameMs);
       this.#frameGapMs += (gapMs - this.#frameGapMs) / 8;

@@ -28,6 +28,20 @@ describe("a voice and three cameras over a narrow link", () => {
     }
   });
 
+  test.each([
+    ["300 kbit/s", 300, 1_000, REDUNDANT_VOICE],
+    ["300 kbit/s, plain voice", 300, 1_000, VOICE],
+    ["1 Mbit/s with a buffer of 200 ms", 1_000, 200, REDUNDANT_VOICE],
+  ])("%s, whose pictures rested while nobody watched: the first one to come is not sent all of them", (_, ...way) => {
+    const [kbit, bufferMs, voice] = way;
+    for (const seed of SEEDS) {
+      const call = new SimulatedCall(link(kbit, bufferMs), [voice, ...CAMERAS], 1, seed, 120).run(10_000);
+      expect(call.queueMs(0.95)).toBeLessThan(150);
+      expect(call.queueMs(1)).toBeLessThan(250);
+      expect(call.longestStandstillMs(1_000)).toBeLessThan(1_000);
+    }
+  });
+
   test("1.5 Mbit/s become 300 kbit/s: what piles up meanwhile has gone within 3 s, and a picture is there again", () => {
     for (const seed of SEEDS) {
       const call = new SimulatedCall(link(1_500, 10_000), [REDUNDANT_VOICE, ...CAMERAS], 1, seed).run(12_000);

@@ -27,11 +27,15 @@ export class SimulatedCall {
   readonly #link: Impairment<OnTheWay>;
   #options: ImpairmentOptions;
 
-  constructor(options: ImpairmentOptions, shapes: readonly TrackShape[], viewers = 1, seed = 1) {
+  /** `wakingMs`: nobody watched until now, and so long after that pictures begin to come. */
+  constructor(options: ImpairmentOptions, shapes: readonly TrackShape[], viewers = 1, seed = 1, wakingMs?: number) {
     const random = seededRandom(seed);
     this.#options = options;
     this.#link = new Impairment(seed, options);
-    this.tracks = shapes.map((shape) => new SimulatedTrack(shape, random));
+    this.tracks = shapes.map((shape) => {
+      const rested = wakingMs !== undefined && shape.kind !== "audio";
+      return new SimulatedTrack(shape, random, rested ? this.nowMs + wakingMs : undefined);
+    });
     for (let n = 0; n < viewers; n++) this.join(random);
   }
 

@@ -1,4 +1,5 @@
 /** A published track: frames in packets, paced as browsers do, and a keyframe a moment after somebody asked for one. */
+import { LayerRate } from "../../../src/sfu/bandwidth/layer-rate.ts";
 
 export type TrackShape = {
   kind: "audio" | "camera";
@@ -42,24 +43,35 @@ const KEYFRAME_INTERVAL_MS = 500;
 /** From the request to the encoder and from there back to the server. */
 const KEYFRAME_DELAY_MS = 60;
 const PACING = 2.5;
+/** One that rested was sent until then, from then on. */
+const RESTED_MS = 10_000;
+const EARLIER_MS = 14_000;
 
 export class SimulatedTrack {
   readonly shape: TrackShape;
+  readonly rates: LayerRate[];
+  /** Before this nobody wanted it, and its encoder rested for a while. */
+  readonly beginsMs: number;
   readonly #random: () => number;
   readonly #phaseMs: number;
   readonly #layers: { askedMs: number; dueMs: number; debt: number; waiting: TrackPacket[]; credit: number }[];
 
-  constructor(shape: TrackShape, random: () => number) {
+  constructor(shape: TrackShape, random: () => number, beginsMs = Number.NEGATIVE_INFINITY) {
     this.shape = shape;
+    this.beginsMs = beginsMs;
+    this.rates = shape.layers.map(() => new LayerRate());
     this.#random = random;
     this.#phaseMs = Math.floor(random() * shape.frameMs);
     this.#layers = shape.layers.map(() => ({
       askedMs: Number.NEGATIVE_INFINITY,
-      dueMs: Number.POSITIVE_INFINITY,
+      dueMs: Number.isFinite(beginsMs) ? beginsMs : Number.POSITIVE_INFINITY,
       debt: 0,
       waiting: [],
       credit: 0,
     }));
+    for (const [layer, { bitrate }] of shape.layers.entries())
+      for (let atMs = beginsMs - EARLIER_MS; atMs < beginsMs - RESTED_MS; atMs += shape.frameMs)
+        this.rates[layer]?.add((bitrate / 8000) * shape.frameMs, atMs);
   }
 
   askKeyframe(layer: number, nowMs: number): void {
@@ -72,6 +84,7 @@ export class SimulatedTrack {
   /** What reaches the server in this millisecond. */
   take(nowMs: number): TrackPacket[] {
     const out: TrackPacket[] = [];
+    if (nowMs < this.beginsMs) return out;
     const total = this.shape.layers.reduce((sum, { bitrate }) => sum + bitrate, 0);
     for (const [layer, state] of this.#layers.entries()) {
       if ((nowMs + this.#phaseMs) % this.shape.frameMs === 0) this.#encode(layer, nowMs);
@@ -79,6 +92,7 @@ export class SimulatedTrack {
       while (state.waiting[0] && state.credit > 0) {
         const packet = state.waiting.shift() as TrackPacket;
         state.credit -= packet.bytes;
+        this.rates[layer]?.add(packet.bytes, nowMs);
         out.push(packet);
       }
     }

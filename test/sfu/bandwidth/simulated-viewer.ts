@@ -2,7 +2,6 @@
 import type { LayerRequest } from "../../../src/sfu/bandwidth/layers.ts";
 import { BandwidthPlanner } from "../../../src/sfu/bandwidth/planner.ts";
 import type { ProbePlan } from "../../../src/sfu/bandwidth/probe.ts";
-import { RateMeter } from "../../../src/sfu/bandwidth/rate-meter.ts";
 import { parseRtcp } from "../../../src/sfu/rtcp/rtcp.ts";
 import { MAX_TWCC_BYTES, TwccRecorder } from "../../../src/sfu/rtcp/twcc.ts";
 import { SentPackets, TransportFeedback } from "../../../src/sfu/rtcp/twcc-feedback.ts";
@@ -20,7 +19,6 @@ const NO_FRAME: SimulatedFrame = { track: PAUSED, isLast: false, run: 0 };
 type Shown = {
   target: number;
   current: number;
-  rates: RateMeter[][];
   run: number;
   /** Packets that have not got through, without which nothing after them can be shown. */
   lost: Set<SimulatedFrame>;
@@ -50,13 +48,12 @@ export class SimulatedViewer {
     this.#tracks = tracks;
     this.#send = send;
     this.#phaseMs = Math.floor(random() * REPORT_MS);
-    this.#shown = tracks.map(({ shape }) => ({
+    this.#shown = tracks.map(() => ({
       target: PAUSED,
       current: PAUSED,
       run: 0,
       lost: new Set(),
       brokenSinceMs: undefined,
-      rates: shape.layers.map(() => [new RateMeter(1_500), new RateMeter(5_000)]),
     }));
     this.#choose(nowMs);
   }
@@ -69,7 +66,6 @@ export class SimulatedViewer {
     const index = this.#tracks.indexOf(packet.track);
     const shown = this.#shown[index];
     if (!shown) return;
-    for (const rate of shown.rates[packet.layer] ?? []) rate.add(packet.bytes, nowMs);
     const isAudio = packet.track.shape.kind === "audio";
     if (packet.layer === shown.target && ((packet.keyframe && packet.isFirst) || isAudio)) shown.current = shown.target;
     if (packet.layer !== shown.current) return;
@@ -117,7 +113,8 @@ export class SimulatedViewer {
       if (this.planner.isDue(nowMs)) this.#choose(nowMs);
     }
     if ((nowMs + this.#phaseMs) % 100 !== 0) return;
-    if (this.planner.isDue(nowMs)) this.#choose(nowMs);
+    const begins = this.#tracks.some(({ beginsMs }) => beginsMs > nowMs - 100 && beginsMs <= nowMs);
+    if (begins || this.planner.isDue(nowMs)) this.#choose(nowMs);
     for (const [index, { target, current, brokenSinceMs }] of this.#shown.entries()) {
       const isBroken = brokenSinceMs !== undefined && nowMs - brokenSinceMs > BROKEN_MS;
       if (target !== PAUSED && (target !== current || isBroken)) this.#tracks[index]?.askKeyframe(target, nowMs);
@@ -135,13 +132,14 @@ export class SimulatedViewer {
 
   #choose(nowMs: number): void {
     const requests = this.#tracks.map(
-      ({ shape }, track): LayerRequest => ({
+      ({ shape, rates, beginsMs }, track): LayerRequest => ({
         id: String(track),
         kind: shape.kind,
         layers: shape.layers.map(({ height }, layer) => ({
-          bitrate: Math.max(...(this.#shown[track]?.rates[layer] ?? []).map((rate) => rate.bitsPerSecond(nowMs))),
+          bitrate: rates[layer]?.bitsPerSecond(nowMs) ?? 0,
+          isNew: rates[layer]?.isNew(nowMs) ?? false,
           height,
-          live: true,
+          live: nowMs >= beginsMs,
         })),
         paused: false,
         priority: 0,

@@ -1,0 +1,53 @@
+import { describe, expect, test } from "bun:test";
+import { LayerRate } from "../../../src/sfu/bandwidth/layer-rate.ts";
+import { LayerChooser } from "../../../src/sfu/bandwidth/layers.ts";
+
+/** Sends at this rate, in a frame every 50 ms. */
+function send(rate: LayerRate, bitrate: number, fromMs: number, toMs: number): void {
+  for (let atMs = fromMs; atMs < toMs; atMs += 50) rate.add((bitrate / 8000) * 50, atMs);
+}
+
+describe("what a layer takes", () => {
+  test("is what it sent lately", () => {
+    const rate = new LayerRate();
+    send(rate, 400_000, 0, 10_000);
+    expect(rate.bitsPerSecond(10_000)).toBeWithin(390_000, 410_000);
+    expect(rate.isNew(10_000)).toBe(false);
+  });
+
+  test("is no less after a silence than before it, from the first packet on", () => {
+    const rate = new LayerRate();
+    send(rate, 400_000, 0, 10_000);
+    for (const atMs of [30_000, 30_050, 30_500, 31_000, 31_450]) {
+      send(rate, 400_000, atMs, atMs + 1);
+      expect(rate.bitsPerSecond(atMs + 1)).toBeGreaterThan(390_000);
+      expect(rate.isNew(atMs + 1)).toBe(false);
+    }
+  });
+
+  test("is measured anew after it: what it used to be is forgotten in two seconds, silence does not count", () => {
+    const rate = new LayerRate();
+    send(rate, 400_000, 0, 10_000);
+    send(rate, 100_000, 30_000, 32_000);
+    expect(rate.bitsPerSecond(32_000)).toBeWithin(90_000, 115_000);
+  });
+
+  test("more than before shows at once; a keyframe at the beginning does not pass for all that follows", () => {
+    const rate = new LayerRate();
+    send(rate, 100_000, 0, 10_000);
+    send(rate, 800_000, 30_000, 30_700);
+    expect(rate.bitsPerSecond(30_700)).toBeGreaterThan(300_000);
+    const young = new LayerRate();
+    young.add(5_000, 1_000);
+    expect(young.bitsPerSecond(1_050)).toBeLessThan(50_000);
+    expect(young.isNew(1_050)).toBe(true);
+  });
+
+  test("of one that has only begun is what is usual, or more: many of them do not seem to fit", () => {
+    const layers = [{ bitrate: 20_000, height: 180, live: true, isNew: true }];
+    const requests = ["a", "b", "c"].map((id) => ({ id, kind: "camera" as const, layers, paused: false, priority: 0 }));
+    const { decisions, used } = new LayerChooser().choose(requests, 250_000, 0);
+    expect(decisions.map(({ layer }) => layer)).toEqual([0, -1, -1]);
+    expect(used).toBe(150_000);
+  });
+});
