@@ -38,7 +38,7 @@ const LIMIT_FORGOTTEN_MS = 10_000;
  * these wait for so long after there was too much.
  */
 const LEAST_STRETCH = 0.6;
-const WAIT_OF_THE_SATISFIED_MS = 5_000;
+const WAIT_OF_THE_SATISFIED_MS = 10_000;
 /**
  * Where probes find nearly enough, who has less than this share of what it wants takes it for a moment, as if it were there: if
  * somebody with more shares the path, that one makes room. If nobody does, it was for nothing, and it is rarely tried again.
@@ -47,7 +47,7 @@ const PUSHES_BELOW = 0.55;
 const NEARLY = 0.8;
 /** All of this from here on: of a narrower path a little too much is a queue that takes seconds to go. */
 const WIDE = 600_000;
-const PUSHES = { firstMs: 8_000, mostMs: 60_000, growth: 2 };
+const PUSHES = { firstMs: 5_000, mostMs: 60_000, growth: 2 };
 /** Where transport-wide feedback tells of every packet, a path nobody has heard of begins here, and probes find the rest at once. */
 const START_BITRATE = 300_000;
 /** Without it, it may be used up to here until it shows a limit or has had time to. */
@@ -231,7 +231,7 @@ export class BandwidthEstimator {
   }
 
   #grow(elapsedMs: number): void {
-    const acknowledged = this.#congestion.arrivingBps;
+    const acknowledged = this.#congestion.acknowledgedBps;
     const ceiling = acknowledged * GROWTH_HEADROOM + 10_000;
     if (this.#estimate >= ceiling) return;
     this.#estimate = Math.max(this.#estimate, acknowledged);
@@ -283,7 +283,7 @@ export class BandwidthEstimator {
     this.#probe = undefined;
     if (result?.saturated) this.#limitedMs = nowMs;
     if (result !== undefined && (result.bitrate > this.#estimate || result.saturated)) {
-      this.#estimate = this.#clamp(Math.max(result.bitrate, this.#congestion.arrivingBps));
+      this.#estimate = this.#clamp(Math.max(result.bitrate, this.#congestion.acknowledgedBps));
     }
     if (enough) this.#schedule.succeeded(nowMs);
     else this.#schedule.failed(nowMs);

@@ -69,6 +69,11 @@ export class Congestion {
     return this.#arrived.latestBitsPerSecond();
   }
 
+  /** What is certain to arrive; 0 before there was time to see. */
+  get acknowledgedBps(): number {
+    return this.#arrived.isFull ? this.arrivingBps : 0;
+  }
+
   get offeredBps(): number {
     return this.#offered.latestBitsPerSecond();
   }

@@ -9,6 +9,8 @@ const LONG_WINDOW_MS = 5_000;
 /** What begins is measured anew, and for so long before it is believed to take less than it used to. */
 const SILENCE_MS = 2_000;
 const SETTLING_MS = 1_500;
+/** Its publisher has to find out what its own path carries: for so long what it sends grows. */
+const YOUNG_MS = 6_000;
 
 export class LayerRate {
   #short = new RateMeter(WINDOW_MS);
@@ -16,7 +18,7 @@ export class LayerRate {
   #startedMs = Number.NEGATIVE_INFINITY;
   #latestMs = Number.NEGATIVE_INFINITY;
   #bytes = 0;
-  /** Before it fell silent; 0 when it has not been measured for long enough. */
+  /** Before it fell silent; 0 when it was not sent for long enough to tell. */
   #before = 0;
 
   add(bytes: number, nowMs: number): void {
@@ -33,9 +35,9 @@ export class LayerRate {
     return Math.max(this.#before, (this.#bytes * 8000) / SETTLING_MS);
   }
 
-  /** It may come to take more than is known of it: there was no time to see. */
+  /** It will come to take more than is known of it. */
   isNew(nowMs: number): boolean {
-    return this.#before === 0 && this.#isSettling(nowMs);
+    return this.#before === 0 && nowMs - this.#startedMs < YOUNG_MS;
   }
 
   #isSettling(nowMs: number): boolean {
@@ -43,7 +45,7 @@ export class LayerRate {
   }
 
   #begin(nowMs: number): void {
-    if (!this.#isSettling(this.#latestMs)) this.#before = this.bitsPerSecond(this.#latestMs);
+    if (!this.isNew(this.#latestMs)) this.#before = this.bitsPerSecond(this.#latestMs);
     this.#short = new RateMeter(WINDOW_MS);
     this.#long = new RateMeter(LONG_WINDOW_MS);
     this.#startedMs = nowMs;

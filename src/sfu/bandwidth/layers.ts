@@ -63,6 +63,8 @@ const RETURN_HOLD_MS = 500;
 /** Until a layer has been measured. */
 const NOMINAL_AUDIO = 40_000;
 const NOMINAL_VIDEO = [150_000, 500_000, 1_500_000] as const;
+/** A layer that takes hardly more than the one below it is one that its publisher has too little for, and soon has more. */
+const LEAST_STEP = 1.5;
 
 interface Candidate {
   request: LayerRequest;
@@ -198,8 +200,11 @@ function holdMs(layer: number): number {
 
 function bitrateOf(request: LayerRequest, layer: number): number {
   const { bitrate = 0, isNew = false } = request.layers[layer] ?? {};
-  if (bitrate > 0 && !isNew) return bitrate;
-  return Math.max(bitrate, request.kind === "audio" ? NOMINAL_AUDIO : (NOMINAL_VIDEO[layer] ?? NOMINAL_VIDEO[2]));
+  const below = request.layers[layer - 1];
+  const least = below?.live ? below.bitrate * LEAST_STEP : 0;
+  if (bitrate > 0 && !isNew) return Math.max(bitrate, least);
+  const nominal = request.kind === "audio" ? NOMINAL_AUDIO : (NOMINAL_VIDEO[layer] ?? NOMINAL_VIDEO[2]);
+  return Math.max(bitrate, least, nominal);
 }
 
 const KIND_RANK = { audio: 0, screen: 1, camera: 2 } as const;

@@ -42,6 +42,11 @@ export class RateMeter {
     return (bytes * 8000) / ((now - from) * this.#bucketMs);
   }
 
+  /** It has counted for as long as its window: before that a burst passes for a rate. */
+  get isFull(): boolean {
+    return this.#latest - this.#first >= this.#windowBuckets;
+  }
+
   /** As of the newest packet: for clocks that are not ours. */
   latestBitsPerSecond(): number {
     return this.bitsPerSecond(this.#latest * this.#bucketMs);

@@ -32,15 +32,19 @@ describe("a voice and three cameras over a narrow link", () => {
     ["300 kbit/s", 300, 1_000, REDUNDANT_VOICE],
     ["300 kbit/s, plain voice", 300, 1_000, VOICE],
     ["1 Mbit/s with a buffer of 200 ms", 1_000, 200, REDUNDANT_VOICE],
-  ])("%s, whose pictures rested while nobody watched: the first one to come is not sent all of them", (_, ...way) => {
-    const [kbit, bufferMs, voice] = way;
-    for (const seed of SEEDS) {
-      const call = new SimulatedCall(link(kbit, bufferMs), [voice, ...CAMERAS], 1, seed, 120).run(10_000);
-      expect(call.queueMs(0.95)).toBeLessThan(150);
-      expect(call.queueMs(1)).toBeLessThan(250);
-      expect(call.longestStandstillMs(1_000)).toBeLessThan(1_000);
-    }
-  });
+  ])(
+    "%s, whose pictures rested while nobody watched or have just begun: the first to come is not sent all",
+    (_, ...way) => {
+      const [kbit, bufferMs, voice] = way;
+      for (const seed of SEEDS)
+        for (const origin of [{ wakes: 120 }, { began: 500 }, { began: 2_000 }]) {
+          const call = new SimulatedCall(link(kbit, bufferMs), [voice, ...CAMERAS], 1, seed, origin).run(10_000);
+          expect(call.queueMs(0.95)).toBeLessThan(200);
+          expect(call.queueMs(1)).toBeLessThan(250);
+          expect(call.longestStandstillMs(1_000)).toBeLessThan(1_000);
+        }
+    },
+  );
 
   test("1.5 Mbit/s become 300 kbit/s: what piles up meanwhile has gone within 3 s, and a picture is there again", () => {
     for (const seed of SEEDS) {
@@ -75,9 +79,9 @@ describe("a voice and three cameras over a narrow link", () => {
   ])("nor does one of two keep what it got first of %d kbit/s: the other gets its share", (kbit, shapes) => {
     const calls = MORE_SEEDS.map((seed) => new SimulatedCall(link(kbit, 500), shapes, 2, seed).run(35_000));
     const unevenness = calls.map((call) => call.unevenness).sort((a, b) => a - b);
-    expect(unevenness.reduce((sum, one) => sum + one, 0) / calls.length).toBeLessThan(1.27);
-    expect(unevenness.filter((one) => one > 1.5).length).toBeLessThanOrEqual(3);
-    expect(unevenness.at(-1)).toBeLessThan(2.1);
+    expect(unevenness.reduce((sum, one) => sum + one, 0) / calls.length).toBeLessThan(1.25);
+    expect(unevenness.filter((one) => one > 1.5).length).toBeLessThanOrEqual(2);
+    expect(unevenness.at(-1)).toBeLessThan(1.8);
     for (const call of calls) expect(call.queueMs(0.95)).toBeLessThan(260);
   });
 });

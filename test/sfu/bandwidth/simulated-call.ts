@@ -1,7 +1,7 @@
 /** A publisher, its viewers and the one link that all of them share: everything real but the network and the clock. */
 import type { ImpairmentOptions } from "../../../src/sfu/transport/impairment.ts";
 import { Impairment, seededRandom } from "../../../src/sfu/transport/impairment.ts";
-import { SimulatedTrack, type TrackShape } from "./simulated-track.ts";
+import { type Origin, SimulatedTrack, type TrackShape } from "./simulated-track.ts";
 import { SimulatedViewer } from "./simulated-viewer.ts";
 
 /** IP, UDP and the tag of SRTP: what a packet is on the wire beyond what is forwarded of it. */
@@ -27,15 +27,15 @@ export class SimulatedCall {
   readonly #link: Impairment<OnTheWay>;
   #options: ImpairmentOptions;
 
-  /** `wakingMs`: nobody watched until now, and so long after that pictures begin to come. */
-  constructor(options: ImpairmentOptions, shapes: readonly TrackShape[], viewers = 1, seed = 1, wakingMs?: number) {
+  /** `origin`: of pictures; without one they have been there for long. */
+  constructor(options: ImpairmentOptions, shapes: readonly TrackShape[], viewers = 1, seed = 1, origin?: Origin) {
     const random = seededRandom(seed);
     this.#options = options;
     this.#link = new Impairment(seed, options);
-    this.tracks = shapes.map((shape) => {
-      const rested = wakingMs !== undefined && shape.kind !== "audio";
-      return new SimulatedTrack(shape, random, rested ? this.nowMs + wakingMs : undefined);
-    });
+    this.tracks = shapes.map((shape) => new SimulatedTrack(shape, random, this.nowMs, origin));
+    const earlierMs = origin && "began" in origin ? origin.began : 0;
+    for (let atMs = this.nowMs - earlierMs; atMs < this.nowMs; atMs++)
+      for (const track of this.tracks) track.take(atMs);
     for (let n = 0; n < viewers; n++) this.join(random);
   }
 

@@ -6,6 +6,8 @@ export type TrackShape = {
   layers: readonly { bitrate: number; height: number }[];
   frameMs: number;
 };
+/** It rested while nobody watched, and wakes after so many milliseconds; or it began so many ago. */
+export type Origin = { wakes: number } | { began: number };
 export type TrackPacket = {
   track: SimulatedTrack;
   layer: number;
@@ -43,34 +45,46 @@ const KEYFRAME_INTERVAL_MS = 500;
 /** From the request to the encoder and from there back to the server. */
 const KEYFRAME_DELAY_MS = 60;
 const PACING = 2.5;
-/** One that rested was sent until then, from then on. */
+/** Nobody wanted one that wakes for so long, and before that it was sent for so long. */
 const RESTED_MS = 10_000;
-const EARLIER_MS = 14_000;
+const EARLIER_MS = 6_000;
+/** A publisher that has begun finds out what its own path carries: the lowest layer has all it wants by then, the others later. */
+const RAMP_MS = [3_000, 9_000] as const;
+const RAMP_FROM = [0.4, 0.25] as const;
 
 export class SimulatedTrack {
   readonly shape: TrackShape;
   readonly rates: LayerRate[];
-  /** Before this nobody wanted it, and its encoder rested for a while. */
   readonly beginsMs: number;
   readonly #random: () => number;
   readonly #phaseMs: number;
   readonly #layers: { askedMs: number; dueMs: number; debt: number; waiting: TrackPacket[]; credit: number }[];
 
-  constructor(shape: TrackShape, random: () => number, beginsMs = Number.NEGATIVE_INFINITY) {
+  readonly #isYoung: boolean;
+
+  constructor(shape: TrackShape, random: () => number, nowMs: number, origin?: Origin) {
     this.shape = shape;
-    this.beginsMs = beginsMs;
+    const rests = origin !== undefined && "wakes" in origin && shape.kind !== "audio";
+    this.#isYoung = origin !== undefined && "began" in origin;
+    this.beginsMs = rests
+      ? nowMs + origin.wakes
+      : this.#isYoung
+        ? nowMs - (origin as { began: number }).began
+        : Number.NEGATIVE_INFINITY;
     this.rates = shape.layers.map(() => new LayerRate());
     this.#random = random;
     this.#phaseMs = Math.floor(random() * shape.frameMs);
     this.#layers = shape.layers.map(() => ({
       askedMs: Number.NEGATIVE_INFINITY,
-      dueMs: Number.isFinite(beginsMs) ? beginsMs : Number.POSITIVE_INFINITY,
+      dueMs: rests ? this.beginsMs : Number.POSITIVE_INFINITY,
       debt: 0,
       waiting: [],
       credit: 0,
     }));
+    if (this.#isYoung) return;
+    const restedMs = rests ? this.beginsMs - RESTED_MS : nowMs;
     for (const [layer, { bitrate }] of shape.layers.entries())
-      for (let atMs = beginsMs - EARLIER_MS; atMs < beginsMs - RESTED_MS; atMs += shape.frameMs)
+      for (let atMs = restedMs - EARLIER_MS; atMs < restedMs; atMs += shape.frameMs)
         this.rates[layer]?.add((bitrate / 8000) * shape.frameMs, atMs);
   }
 
@@ -103,7 +117,7 @@ export class SimulatedTrack {
     const state = this.#layers[layer];
     const shape = this.shape.layers[layer];
     if (!state || !shape) return;
-    const average = (shape.bitrate / 8000) * this.shape.frameMs;
+    const average = (shape.bitrate / 8000) * this.shape.frameMs * this.#share(layer, nowMs);
     const keyframe = this.shape.kind !== "audio" && nowMs >= state.dueMs;
     const spread = this.shape.kind === "audio" ? 1 : 0.7 + this.#random() * 0.6;
     let bytes = average * (keyframe ? KEYFRAME_SIZE : spread);
@@ -125,5 +139,11 @@ export class SimulatedTrack {
         isFirst: n === 0,
         isLast: n === count - 1,
       });
+  }
+
+  #share(layer: number, nowMs: number): number {
+    if (!this.#isYoung || this.shape.kind === "audio") return 1;
+    const step = layer === 0 ? 0 : 1;
+    return Math.min(1, RAMP_FROM[step] + ((1 - RAMP_FROM[step]) * (nowMs - this.beginsMs)) / RAMP_MS[step]);
   }
 }
