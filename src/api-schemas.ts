@@ -7,6 +7,7 @@ import * as ring from "./chat/calls/ring.schema.ts";
 import * as moderation from "./chat/moderation/moderation.schema.ts";
 import * as chatDashboard from "./chat/rest/chat.dashboard-schema.ts";
 import * as chat from "./chat/rest/chat.schema.ts";
+import * as cluster from "./cluster/cluster.schema.ts";
 import * as server from "./fleet/server.schema.ts";
 import * as health from "./kernel/http/health.schema.ts";
 import * as liveStream from "./live-streams/live-stream.schema.ts";
@@ -37,6 +38,7 @@ export const API_SCHEMAS: Record<string, unknown> = {
   ...moderation,
   ...chatDashboard,
   ...chat,
+  ...cluster,
   ...server,
   ...health,
   ...liveStream,

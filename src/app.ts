@@ -7,6 +7,7 @@ import { callsRoutes } from "./calls/routes.ts";
 import { chatApiRoutes } from "./chat/routes.ts";
 import type { Cluster } from "./cluster/cluster.ts";
 import { carriedClient } from "./cluster/edge/carried-client.ts";
+import { clusterOperatorRoutes } from "./cluster/operator-routes.ts";
 import { clusterRoutes } from "./cluster/routes.ts";
 import { fleetRoutes } from "./fleet/routes.ts";
 import { assetFolder } from "./kernel/assets.ts";
@@ -131,6 +132,7 @@ export function createApp(deps: AppDeps) {
     .use(auditRoutes(http, services.audit))
     .use(roomsRoutes(http, runtime, services))
     .use(fleetRoutes(http, runtime, services))
+    .use(clusterOperatorRoutes(http, runtime, cluster))
     .use(signalingRoutes(http, services))
     .use(livekitRoutes(http, runtime, services))
     .use(chatApiRoutes(http, runtime, services))

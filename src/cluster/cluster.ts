@@ -2,6 +2,7 @@ import type { Fence } from "../kernel/db/fence.ts";
 import type { Keyring } from "../kernel/secrets.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Services } from "../services.ts";
+import type { Overview } from "./show.ts";
 
 /** Where a server of several stands. */
 export type ClusterState = {
@@ -24,6 +25,8 @@ export type Cluster = {
   /** The log does not answer. What is known here stays true meanwhile, and is shown. */
   isLogAway: () => boolean;
   snapshot: () => Promise<Response>;
+  /** Every member, for people to look at. */
+  overview: () => Promise<Overview>;
   /** Does what a command asks for, which has to happen where writing does. */
   operate: (services: Services, runtime: Runtime, request: unknown) => Promise<unknown>;
 };

@@ -6,25 +6,25 @@ import type { Config } from "../kernel/config/index.ts";
 import { lockData } from "../kernel/data-lock.ts";
 import { ReplicaDiffers } from "../kernel/db/changesets.ts";
 import { Forgotten, type Leadership } from "../kernel/db/commit-log.ts";
-import { MigrationRefused, migrate, readMigrations } from "../kernel/db/migrate.ts";
-import { closeDatabase, openDatabase } from "../kernel/db/open.ts";
+import { MigrationRefused, readMigrations } from "../kernel/db/migrate.ts";
 import { LogRefused, postgresLog } from "../kernel/db/postgres-log.ts";
 import { createLog } from "../kernel/log.ts";
 import { createMetrics } from "../kernel/metrics.ts";
 import { createKeyring } from "../kernel/secrets.ts";
 import { systemTimers } from "../kernel/timers.ts";
-import { VERSION } from "../kernel/version.ts";
 import { databasePath, type RuntimeOptions } from "../runtime.ts";
 import type { RunningServer, StartOptions } from "../server.ts";
 import { Abstention } from "./abstention.ts";
 import { type Cluster, ClusterRefused, type ClusterState, clusterCredential } from "./cluster.ts";
 import { createFence } from "./fence.ts";
 import { followUntilLeading } from "./following.ts";
+import { createJoining } from "./joining.ts";
 import { memberUrl } from "./member-url.ts";
 import { measureCluster } from "./metrics.ts";
 import { abstentionsOf } from "./peers.ts";
-import { becomeBase, belongingOf, Replica } from "./replica.ts";
-import { snapshotResponse, takeSnapshot } from "./snapshot.ts";
+import type { Replica } from "./replica.ts";
+import { overviewOf } from "./show.ts";
+import { snapshotResponse } from "./snapshot.ts";
 import { serveStandby } from "./standby-server.ts";
 import { takeOver } from "./take-over.ts";
 import { reportState, trimLog } from "./upkeep.ts";
@@ -67,6 +67,7 @@ export async function startMember(config: Config, options: MemberOptions, start:
   const stopping = new AbortController();
   const settled = Promise.withResolvers<ClusterState["role"]>();
   const abstention = new Abstention();
+  const hasBucket = config.STORAGE_S3_BUCKET !== undefined;
 
   let problem: string | null = "it has not reached the commit log yet";
   let state: ClusterState = { role: "standby", leader: null, position: 0, lag: 0 };
@@ -105,57 +106,21 @@ export async function startMember(config: Config, options: MemberOptions, start:
   const url = memberUrl(config, port);
   const stopReporting = reportState({ commitLog, url, state: shown, log, timers });
 
-  /** Makes the local file one of this log; throws ClusterRefused when it cannot be. */
-  async function join(): Promise<void> {
-    const info = await commitLog.info(keyring.fingerprint);
-    state = { ...state, leader: info.leader };
-    if (info.secretFingerprint !== keyring.fingerprint) {
-      throw new ClusterRefused(
-        "The commit log was made with another STOA_SECRET. Every server of it needs the same one.",
-      );
-    }
-    // Known to whoever leads from the first moment on: nobody else may take its place.
-    await commitLog.report({ url, role: "standby", position: 0, version: VERSION });
-    const belonging = belongingOf(path, info.id);
-    if (info.head === 0) return;
-    if (belonging === "of this log") return;
-    if (belonging !== "nothing here") {
-      throw new ClusterRefused(
-        `${config.DATA_DIR} holds data that is not of this commit log, which has entries already. ` +
-          "To join with what the others have, start with an empty --data-dir. " +
-          "To begin a new log with this data, empty the old one with `stoa cluster reset`.",
-      );
-    }
-    await fetchSnapshot(info.leader);
-  }
-
-  async function fetchSnapshot(leader: string | null): Promise<void> {
-    const members = (await commitLog.members()).filter((member) => member.url !== url && member.role !== "edge");
-    const byPosition = members.sort((a, b) => b.position - a.position).map((member) => member.url);
-    const sources = [...new Set([...(leader === null || leader === url ? [] : [leader]), ...byPosition])];
-    for (const source of sources) {
-      try {
-        problem = `it fetches a snapshot from ${source}`;
-        await takeSnapshot(source, { path, credential, now: now() });
-        return log.info({ source }, "took a snapshot");
-      } catch (error) {
-        log.warn({ err: error, source }, "no snapshot from there");
-      }
-    }
-    throw new Error("no other member gives a snapshot");
-  }
+  const { join, fetchSnapshot, leadEmpty, openReplica } = createJoining({
+    commitLog,
+    secretFingerprint: keyring.fingerprint,
+    ...{ credential, url, path, now, log },
+    dataDir: config.DATA_DIR,
+    onFetching: (source) => {
+      problem = `it fetches a snapshot from ${source}`;
+    },
+  });
 
   /** An empty log takes the local file as its base, once this server may lead. */
   async function lead(): Promise<Leadership | null> {
     const info = await commitLog.info(keyring.fingerprint);
     if (info.head === 0) return leadEmpty(info.id);
-    replica = new Replica(path);
-    if (replica.position > info.head) {
-      throw new ClusterRefused(
-        `The commit log ends at ${info.head}, and the data here at ${replica.position}: the log has lost entries. ` +
-          "Bring its Postgres up to date, or begin a new log with this data after `stoa cluster reset`.",
-      );
-    }
+    replica = openReplica(info.head);
     problem = null;
     void untilMet().then(() => settled.resolve("standby"));
     try {
@@ -175,25 +140,6 @@ export async function startMember(config: Config, options: MemberOptions, start:
     for (let attempt = 0; attempt < 50; attempt++) {
       if (stopping.signal.aborted || (await commitLog.isMet(url).catch(() => true))) return;
       await sleep(100);
-    }
-  }
-
-  async function leadEmpty(logId: string): Promise<Leadership | null> {
-    const leadership = await commitLog.lead(url);
-    if (leadership === null) {
-      await sleep(AGAIN_MS);
-      return null;
-    }
-    try {
-      if ((await commitLog.info(keyring.fingerprint)).head > 0) throw new Error("another server has begun the log");
-      const db = openDatabase(path);
-      migrate(db, readMigrations(assetFolder("migrations")), now());
-      closeDatabase(db);
-      becomeBase(path, logId);
-      return leadership;
-    } catch (error) {
-      await leadership.resign();
-      throw error;
     }
   }
 
@@ -224,6 +170,7 @@ export async function startMember(config: Config, options: MemberOptions, start:
             operate: options.operate ?? (() => Promise.reject(new Error("this server takes no commands"))),
             snapshot: () => snapshotResponse(path, stopping.signal),
             term: leadership.term,
+            overview: () => overviewOf(commitLog, { ...shown(), term: leadership.term, hasBucket, now: now() }),
           },
           beforeListening: async () => {
             await leadership.undisputed;
@@ -253,7 +200,8 @@ export async function startMember(config: Config, options: MemberOptions, start:
   async function live(): Promise<void> {
     while (!stopping.signal.aborted) {
       try {
-        await join();
+        const { leader } = await join();
+        state = { ...state, leader };
         const leadership = await lead();
         if (leadership !== null) await serve(leadership);
       } catch (error) {

@@ -22,7 +22,7 @@ afterAll(async () => {
   await provider.close();
 });
 /** Routes of the fleet come last and share a tenant: a node that was drained or made up takes the rooms of new ones. */
-const ofFleet = ({ path }: Operation) => path.startsWith("/v1/rtc/servers");
+const ofFleet = ({ path }: Operation) => /^\/v1\/(rtc\/servers|cluster)/.test(path);
 /** A socket's handshake is no request and answer; the sockets have fuzzers of their own. */
 const operations = (await operationsOf(server))
   .filter(({ responses }) => !responses.has(101))

@@ -32,7 +32,7 @@ export function memoryLog(shared = new SharedMemory(), now: () => number = Date.
       return { id, head, term, leader, secretFingerprint: shared.secretFingerprint };
     },
     async known() {
-      return { head: shared.head, term: shared.term, leader: shared.leader };
+      return { head: shared.head, term: shared.term, leader: shared.leader, ledForMs: null };
     },
     async reset() {
       shared.records.clear();

@@ -12,7 +12,7 @@ afterAll(server.close);
 const alice = await tenantOf(server);
 const mallory = await tenantOf(server);
 const operations = (await operationsOf(server)).filter(
-  ({ credentials, path }) => credentials.length > 0 && !path.startsWith("/v1/rtc/servers"),
+  ({ credentials, path }) => credentials.length > 0 && !/^\/v1\/(rtc\/servers|cluster)/.test(path),
 );
 
 /** Fields of a body or a query that name a record, and Alice's record that they could name. */

@@ -54,6 +54,8 @@ export class Group {
   readonly balancer = new Balancer(() => this.members.map(({ url }) => url));
   readonly #closing: (() => void)[] = [];
   key = "";
+  /** Opens the dashboard to whoever runs the group. */
+  refreshToken = "";
   through: string | null = null;
 
   constructor(
@@ -68,7 +70,10 @@ export class Group {
     const services = createServices(runtime);
     this.key = await runtime.write((unit) => {
       const owner = { email: "owner@example.com", passwordHash: null, emailVerified: true, isOperator: true };
-      const { id } = services.projects.create(unit, services.users.create(unit, owner).id, { name: "group" });
+      const user = services.users.create(unit, owner);
+      const { id } = services.projects.create(unit, user.id, { name: "group" });
+      const client = { ip: "127.0.0.1", userAgent: "group" };
+      this.refreshToken = services.sessions.start(unit, user.id, client).refreshToken;
       return services.apiKeys.create(unit, id, { name: "group", environment: "DEVELOPMENT" }).key;
     });
     await closeRuntime(runtime);
@@ -207,6 +212,11 @@ export class Balancer {
 
   get url(): string {
     return `http://127.0.0.1:${this.#listener.port}`;
+  }
+
+  /** Resolves once there is a member to carry to. */
+  async found(): Promise<void> {
+    while (this.#target === null) await Bun.sleep(20);
   }
 
   close(): void {

@@ -10,6 +10,7 @@ const Invitation = lazy(() => import("./pages/invitation.tsx").then((page) => pa
 
 const Projects = lazy(() => import("./pages/projects.tsx").then((page) => page.Projects));
 const Account = lazy(() => import("./pages/account.tsx").then((page) => page.Account));
+const Cluster = lazy(() => import("./pages/cluster.tsx").then((page) => page.Cluster));
 const Servers = lazy(() => import("./pages/servers.tsx").then((page) => page.Servers));
 
 const Overview = lazy(() => import("./pages/overview.tsx").then((page) => page.Overview));
@@ -66,6 +67,7 @@ function Inside() {
       <Router>
         <Route path="/" component={Projects} />
         <Route path="/account" component={Account} />
+        <Route path="/cluster" component={Cluster} />
         <Route path="/servers" component={Servers} />
         <Route path="/projects/:projectId" component={Overview} />
         <Route path="/projects/:projectId/start" component={Start} />

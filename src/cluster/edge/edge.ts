@@ -6,7 +6,8 @@ import { createKeyring } from "../../kernel/secrets.ts";
 import { SOCKET_OPTIONS } from "../../kernel/socket/sockets.ts";
 import { every, systemTimers } from "../../kernel/timers.ts";
 import { VERSION } from "../../kernel/version.ts";
-import { ClusterRefused, clusterCredential } from "../cluster.ts";
+import { clusterCredential } from "../cluster.ts";
+import { requireSameSecret } from "../joining.ts";
 import { memberUrl } from "../member-url.ts";
 import { mayReadMetrics, standby } from "../standby-server.ts";
 import { type EdgeSocket, EdgeSockets } from "./edge-sockets.ts";
@@ -28,11 +29,11 @@ export async function startEdge(config: Config): Promise<RunningEdge> {
   const credential = clusterCredential(keyring);
   const commitLog = postgresLog(logUrl, { log, timers: systemTimers });
   const info = await commitLog.info(keyring.fingerprint);
-  if (info.secretFingerprint !== keyring.fingerprint) {
+  try {
+    requireSameSecret(info, keyring.fingerprint);
+  } catch (error) {
     await commitLog.close();
-    throw new ClusterRefused(
-      "The commit log was made with another STOA_SECRET. Every server of it needs the same one.",
-    );
+    throw error;
   }
   const metrics = createMetrics();
   metrics.gaugeOf("stoa_edge_sockets", "Sockets of clients at this edge", () => sockets.count);

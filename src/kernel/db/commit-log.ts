@@ -44,6 +44,9 @@ export type LogInfo = {
   leader: string | null;
 };
 
+/** `ledForMs`: since the last takeover, by the log's own clock; null before the first. */
+export type KnownLog = Pick<LogInfo, "head" | "term" | "leader"> & { ledForMs: number | null };
+
 export type Member = {
   url: string;
   role: "leader" | "standby" | "edge";
@@ -78,7 +81,7 @@ export type CommitLog = {
   /** Makes the log if there is none, with this secret; then whatever it is. */
   info(secretFingerprint: string): Promise<LogInfo>;
   /** Where the log is, without making one. */
-  known(): Promise<Pick<LogInfo, "head" | "term" | "leader"> | null>;
+  known(): Promise<KnownLog | null>;
   /** Durable when it resolves; throws Overtaken when another wrote this position, LogAway when that cannot be told. */
   append(position: number, record: CommitRecord): Promise<void>;
   /** In order and without a gap; throws Forgotten when the first of them is gone. */

@@ -56,6 +56,10 @@ export class LogRefused extends Error {
   override readonly name = "LogRefused";
 }
 
+/** Null for a moment that is. */
+const sinceMs = (moment: string) =>
+  `CASE WHEN ${moment} IS NOT NULL THEN greatest(0, floor(extract(epoch FROM now() - ${moment}) * 1000))::bigint END`;
+
 /** The commit log in a Postgres: one table, whose primary key lets exactly one server write each position. */
 export function postgresLog(url: string, options: PostgresLogOptions): CommitLog {
   const { log, timers, appendWithinMs = APPEND_WITHIN_MS, leaseMs = LEASE_MS } = options;
@@ -153,10 +157,13 @@ export function postgresLog(url: string, options: PostgresLogOptions): CommitLog
     async known() {
       const [table] = await ask<{ there: string | null }>("SELECT to_regclass('stoa_log_info')::text AS there");
       if ((table?.there ?? null) === null) return null;
-      const [row] = await ask<{ head: string; term: string; leader: string | null }>(
-        "SELECT term, leader, greatest(forgotten, (SELECT coalesce(max(position), 0) FROM stoa_log)) AS head FROM stoa_log_info",
+      const [row] = await ask<{ head: string; term: string; leader: string | null; ledForMs: string | null }>(
+        `SELECT term, leader, ${sinceMs("led_since")} AS "ledForMs",
+           greatest(forgotten, (SELECT coalesce(max(position), 0) FROM stoa_log)) AS head FROM stoa_log_info`,
       );
-      return row === undefined ? null : { ...row, head: Number(row.head), term: Number(row.term) };
+      if (row === undefined) return null;
+      const ledForMs = row.ledForMs === null ? null : Number(row.ledForMs);
+      return { ...row, head: Number(row.head), term: Number(row.term), ledForMs };
     },
     async reset() {
       await ask("DROP TABLE IF EXISTS stoa_log, stoa_log_info, stoa_members");
@@ -206,9 +213,7 @@ export function postgresLog(url: string, options: PostgresLogOptions): CommitLog
     },
     async members() {
       const rows = await ask<Omit<Member, "position" | "silentMs"> & { position: string; silentMs: string }>(
-        `SELECT url, role, position, version,
-           greatest(0, floor(extract(epoch FROM now() - seen_at) * 1000))::bigint AS "silentMs"
-         FROM stoa_members ORDER BY role, url`,
+        `SELECT url, role, position, version, ${sinceMs("seen_at")} AS "silentMs" FROM stoa_members ORDER BY role, url`,
       );
       return rows.map((row) => ({ ...row, position: Number(row.position), silentMs: Number(row.silentMs) }));
     },

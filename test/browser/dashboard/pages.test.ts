@@ -25,6 +25,7 @@ const PAGES: [name: string, path: () => string][] = [
   ["projects", () => "/"],
   ["account", () => "/account"],
   ["servers", () => "/servers"],
+  ["cluster-of-one", () => "/cluster"],
   ["overview", () => ""],
   ["start", () => "start"],
   ["rooms", () => "rooms"],

@@ -55,8 +55,10 @@ test.each([...PROJECT_ROLES])(
     }
     const audit = visitor.page.getByRole("link", { name: "Audit log" });
     expect(await audit.count()).toBe(PERMISSIONS[role].includes("audit:read") ? 1 : 0);
-    await visitor.open("/servers");
-    await visitor.page.getByText("Only operators").waitFor();
+    for (const path of ["/servers", "/cluster"]) {
+      await visitor.open(path);
+      await visitor.page.getByText("Only operators").waitFor();
+    }
     expect(visitor.complaints).toEqual([]);
     await visitor.context.close();
   },

@@ -75,6 +75,7 @@ export function Nav({ open, onGo }: { open: boolean; onGo: () => void }) {
         <ul>
           {link("/", "Projects", true)}
           {user.value?.isOperator && link("/servers", "Servers")}
+          {user.value?.isOperator && link("/cluster", "Cluster")}
           {link("/account", "Your account")}
         </ul>
       </section>

@@ -58,6 +58,7 @@ const TONES: Record<string, "good" | "warn" | "bad"> = {
   INTERRUPTED: "warn",
   degraded: "warn",
   slow: "warn",
+  behind: "warn",
   away: "warn",
   muted: "warn",
   poor: "warn",
@@ -71,6 +72,7 @@ const TONES: Record<string, "good" | "warn" | "bad"> = {
   failed: "bad",
   down: "bad",
   lost: "bad",
+  silent: "bad",
 };
 
 /** A state, by its name. */
