@@ -1,6 +1,7 @@
 import { chownSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { SQL } from "bun";
 
 export type TestPostgres = {
   /** `postgres://…` of an empty database made for this call. */
@@ -12,24 +13,41 @@ export type TestPostgres = {
   start(): Promise<void>;
   close(): Promise<void>;
   readonly port: number;
+  /** A copy that every commit waits for from now on. */
+  synchronousReplica(): Promise<TestPostgres & { promote(): Promise<void> }>;
 };
 
 const ROOT = "/usr/lib/postgresql";
+const DATABASE = "postgres";
 
 /** A PostgreSQL of the distribution with its own folder and a loopback port, run by somebody who is not root. */
 export async function testPostgres(settings: Record<string, string> = {}): Promise<TestPostgres> {
-  const version = readdirSync(ROOT).sort((a, b) => Number(b) - Number(a))[0] ?? "";
-  const program = (name: string) => join(ROOT, version, "bin", name);
-  const folder = mkdtempSync(join(tmpdir(), "stoa-postgres-"));
+  const folder = ownedFolder();
   const data = join(folder, "data");
-  // The server refuses to be root; the package has made a user for it.
-  const isRoot = process.getuid?.() === 0;
-  const as = isRoot ? ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] : [];
-  if (isRoot) {
+  await run([...AS_POSTGRES, program("initdb"), "-D", data, "-U", DATABASE, "-A", "trust", "--no-sync", "-E", "UTF8"]);
+  return startServer(folder, settings);
+}
+
+function program(name: string): string {
+  const version = readdirSync(ROOT).sort((a, b) => Number(b) - Number(a))[0] ?? "";
+  return join(ROOT, version, "bin", name);
+}
+
+/** The server refuses to be root; the package has made a user for it. */
+const IS_ROOT = process.getuid?.() === 0;
+const AS_POSTGRES = IS_ROOT ? ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] : [];
+
+function ownedFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "stoa-postgres-"));
+  if (IS_ROOT) {
     const { uid, gid } = ownerOf("/var/lib/postgresql");
     chownSync(folder, uid, gid);
   }
-  await run([...as, program("initdb"), "-D", data, "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8"]);
+  return folder;
+}
+
+async function startServer(folder: string, settings: Record<string, string>): Promise<TestPostgres> {
+  const data = join(folder, "data");
   const port = await freePort();
   const options = Object.entries({
     listen_addresses: "127.0.0.1",
@@ -37,35 +55,40 @@ export async function testPostgres(settings: Record<string, string> = {}): Promi
     unix_socket_directories: folder,
     ...settings,
   });
+  const flags = options.map(([name, value]) => `-c ${name}='${value}'`).join(" ");
+  const at = ["-h", "127.0.0.1", "-p", String(port), "-U", DATABASE];
+  const control = (...args: string[]) =>
+    run([...AS_POSTGRES, program("pg_ctl"), "-D", data, "-w", "-t", "120", ...args]);
+  const replicas: TestPostgres[] = [];
   let databases = 0;
 
-  const server = {
+  const server: TestPostgres = {
     port,
-    async start() {
-      const flags = options.map(([name, value]) => `-c ${name}='${value}'`).join(" ");
-      await run([
-        ...as,
-        program("pg_ctl"),
-        "-D",
-        data,
-        "-w",
-        "-t",
-        "120",
-        "-o",
-        flags,
-        "-l",
-        join(folder, "log"),
-        "start",
-      ]);
-    },
-    stop: () => run([...as, program("pg_ctl"), "-D", data, "-w", "-t", "120", "-m", "fast", "stop"]),
-    kill: () => run([...as, program("pg_ctl"), "-D", data, "-w", "-t", "120", "-m", "immediate", "stop"]),
+    start: () => control("-o", flags, "-l", join(folder, "log"), "start"),
+    stop: () => control("-m", "fast", "stop"),
+    kill: () => control("-m", "immediate", "stop"),
     async database() {
       const name = `stoa_${process.pid}_${databases++}`;
-      await run([program("createdb"), "-h", "127.0.0.1", "-p", String(port), "-U", "postgres", name]);
-      return `postgres://postgres@127.0.0.1:${port}/${name}`;
+      await run([program("createdb"), ...at, name]);
+      return `postgres://${DATABASE}@127.0.0.1:${port}/${name}`;
+    },
+    async synchronousReplica() {
+      const copy = ownedFolder();
+      await run([...AS_POSTGRES, program("pg_basebackup"), ...at, "-D", join(copy, "data"), "-R", "-c", "fast"]);
+      const replica = await startServer(copy, settings);
+      replicas.push(replica);
+      const sql = new SQL(`postgres://${DATABASE}@127.0.0.1:${port}/${DATABASE}`, { max: 1 });
+      // After the copy was made: promoted, that one waits for nobody.
+      await sql.unsafe("ALTER SYSTEM SET synchronous_standby_names = '*'");
+      await sql.unsafe("SELECT pg_reload_conf()");
+      const isSynchronous = "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'";
+      while ((await sql.unsafe(isSynchronous)).length === 0) await Bun.sleep(50);
+      await sql.close({ timeout: 0 });
+      const promote = () => run([...AS_POSTGRES, program("pg_ctl"), "-D", join(copy, "data"), "-w", "promote"]);
+      return { ...replica, promote };
     },
     async close() {
+      for (const replica of replicas) await replica.close();
       await server.kill().catch(() => {});
       rmSync(folder, { recursive: true, force: true });
     },

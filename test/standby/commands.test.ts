@@ -35,7 +35,7 @@ async function stoa(args: string[], env: Record<string, string> = {}) {
 }
 
 const textOf = (stream: ReadableStream<Uint8Array>) => new Response(stream).text();
-const shared = () => ({ COMMIT_LOG_URL: group.logUrl, STOA_SECRET: SECRET });
+const shared = () => ({ COMMIT_LOG_URL: group.logUrl ?? "", STOA_SECRET: SECRET });
 const authorized = (url: string, key: string) =>
   fetch(`${url}/v1/rooms`, { headers: { authorization: `Bearer ${key}` }, keepalive: false });
 
@@ -79,7 +79,7 @@ test("a command that writes is done by the leader, wherever it is given", async 
 
 test("[contract 20] what cannot be right is refused with a sentence", async () => {
   const DATA_DIR = join(folder, "other");
-  const without = await stoa(["serve"], { DATA_DIR, COMMIT_LOG_URL: group.logUrl });
+  const without = await stoa(["serve"], { DATA_DIR, COMMIT_LOG_URL: group.logUrl ?? "" });
   expect(without).toMatchObject({ code: 2, error: expect.stringContaining("STOA_SECRET is not") });
   const nowhere = await stoa(["serve"], { DATA_DIR, COMMIT_LOG_URL: "mysql://nowhere/x", STOA_SECRET: SECRET });
   expect(nowhere).toMatchObject({ code: 2, error: expect.stringContaining("postgres://") });

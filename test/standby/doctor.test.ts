@@ -20,8 +20,9 @@ beforeAll(async () => {
 afterAll(() => postgres.close());
 
 async function said(overrides: Partial<Config> = {}): Promise<string[]> {
-  const settings = { COMMIT_LOG_URL: url, STOA_SECRET: SECRET, STORAGE_S3_BUCKET: "files", ...overrides };
-  const checks = await examineCommitLog({ config: testConfig(settings), running: null, now: Date.now() });
+  const settings = { COMMIT_LOG_URL: url, STOA_SECRET: SECRET, STORAGE_S3_BUCKET: "files" };
+  const config: Config = { ...testConfig(), ...settings, ...overrides };
+  const checks = await examineCommitLog({ config, running: null, now: Date.now() });
   return checks.map(({ status, detail }) => `${status}: ${detail}`);
 }
 

@@ -44,7 +44,8 @@ export async function readyz(url: string): Promise<Readyz | null> {
 }
 
 function isReadyLeader(state: Readyz | null): boolean {
-  return state?.status === "ready" && state.role === "leader";
+  // One that stands alone has no role.
+  return state?.status === "ready" && state.role !== "edge";
 }
 
 /** Several servers on one commit log, and in front of them what stands for a load balancer. */
@@ -59,13 +60,13 @@ export class Group {
   through: string | null = null;
 
   constructor(
-    readonly logUrl: string,
+    /** Null for a server that stands alone. */
+    readonly logUrl: string | null,
     readonly env: Record<string, string> = {},
   ) {}
 
   /** A member with the data of a server that ran without a log until now. */
-  async startFirst(): Promise<GroupMember> {
-    const dataDir = join(this.#folder, "first");
+  async startFirst(dataDir = join(this.#folder, "first")): Promise<GroupMember> {
     const runtime = createRuntime(testConfig({ DATA_DIR: dataDir, STOA_SECRET: SECRET }));
     const services = createServices(runtime);
     this.key = await runtime.write((unit) => {
@@ -77,27 +78,27 @@ export class Group {
       return services.apiKeys.create(unit, id, { name: "group", environment: "DEVELOPMENT" }).key;
     });
     await closeRuntime(runtime);
-    return this.start("first");
+    return this.start("first", { DATA_DIR: dataDir });
   }
 
-  async start(name: string, env: Record<string, string> = {}, port = 0): Promise<GroupMember> {
-    const dataDir = join(this.#folder, name);
-    const child = Bun.spawn([process.execPath, join(ROOT, "src/main.ts"), "serve"], {
+  async start(name: string, env: Record<string, string> = {}, root = ROOT): Promise<GroupMember> {
+    const { DATA_DIR: dataDir = join(this.#folder, name) } = env;
+    const child = Bun.spawn([process.execPath, join(root, "src/main.ts"), "serve"], {
       env: {
         ...process.env,
-        DATA_DIR: dataDir,
-        PORT: String(port),
+        PORT: "0",
         HOST: "127.0.0.1",
         MEDIA_UDP_PORT: "0",
         MEDIA_WORKERS: "1",
         PUBLIC_IP: "127.0.0.1",
         STOA_SECRET: SECRET,
-        COMMIT_LOG_URL: this.logUrl,
+        ...(this.logUrl === null ? {} : { COMMIT_LOG_URL: this.logUrl }),
         ...WITHOUT_LIMITS,
         LOG_LEVEL: "info",
         LOG_FORMAT: "json",
         ...this.env,
         ...env,
+        DATA_DIR: dataDir,
       },
       stdout: "pipe",
       stderr: "pipe",
@@ -153,6 +154,13 @@ export class Group {
   /** Ends a member as a power failure would. */
   async kill(member: GroupMember): Promise<void> {
     member.process.kill("SIGKILL");
+    await member.process.exited;
+    this.members.splice(this.members.indexOf(member), 1);
+  }
+
+  /** Ends a member as an upgrade does: it hands over first. */
+  async stop(member: GroupMember): Promise<void> {
+    member.process.kill("SIGTERM");
     await member.process.exited;
     this.members.splice(this.members.indexOf(member), 1);
   }

@@ -18,6 +18,8 @@ export class Load {
   readonly heard: Heard[][] = [];
   /** Errors that a client was shown and that it may not try again. */
   readonly refused: string[] = [];
+  /** Answers to requests that were neither given nor to be asked for again. */
+  readonly failed: string[] = [];
   readonly #chats: Chat[] = [];
   readonly #running: Promise<void>[] = [];
   #stopping = false;
@@ -94,6 +96,7 @@ export class Load {
       const from = performance.now();
       const reply = await this.group.call("GET", `/v1/chat/conversations/${ROOM}/messages?limit=1`).catch(() => null);
       if (reply?.status === 200) this.reads.push({ newest: reply.body.data[0]?.seq ?? 0, from });
+      else if (reply !== null && reply.status !== 503) this.failed.push(`${reply.status} ${reply.body?.code}`);
       await Bun.sleep(20);
     }
   }

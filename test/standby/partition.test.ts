@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { connect, createServer, type Server, type Socket } from "node:net";
 import { postgresLog } from "../../src/kernel/db/postgres-log.ts";
 import { createLog } from "../../src/kernel/log.ts";
 import { systemTimers } from "../../src/kernel/timers.ts";
@@ -7,6 +6,7 @@ import { type TestPostgres, testPostgres } from "../harness/postgres.ts";
 import { openPage } from "../sdk/page.ts";
 import { Group, readyz } from "./group.ts";
 import { NOTHING_WRONG } from "./history.ts";
+import { Line } from "./line.ts";
 import { giveAddress, Load } from "./load.ts";
 
 let postgres: TestPostgres;
@@ -14,53 +14,6 @@ beforeAll(async () => {
   postgres = await testPostgres();
 }, 180_000);
 afterAll(() => postgres.close());
-
-/** A network that stops carrying anything without saying so, and then carries again. */
-class Line {
-  #broken = false;
-  readonly #sockets = new Set<Socket>();
-  private constructor(
-    private readonly server: Server,
-    readonly port: number,
-  ) {}
-
-  static async to(target: number): Promise<Line> {
-    const server = createServer();
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    const line = new Line(server, (server.address() as { port: number }).port);
-    server.on("connection", (near) => {
-      const far = connect(target, "127.0.0.1");
-      for (const [from, to] of [
-        [near, far],
-        [far, near],
-      ] as const) {
-        line.#sockets.add(from);
-        from.on("data", (bytes) => void (line.#broken || to.write(bytes)));
-        from.on("error", () => {});
-        from.on("close", () => {
-          line.#sockets.delete(from);
-          if (!line.#broken) to.destroy();
-        });
-      }
-    });
-    return line;
-  }
-
-  break(): void {
-    this.#broken = true;
-  }
-
-  /** What was lost on the way stays lost: connections from before are cut. */
-  mend(): void {
-    for (const socket of this.#sockets) socket.destroy();
-    this.#broken = false;
-  }
-
-  close(): void {
-    for (const socket of this.#sockets) socket.destroy();
-    this.server.close();
-  }
-}
 
 /** Members tell of themselves, and look for others, every second. */
 async function untilTheyKnowEachOther(logUrl: string, leader: string): Promise<void> {

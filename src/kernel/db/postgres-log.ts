@@ -213,7 +213,7 @@ export function postgresLog(url: string, options: PostgresLogOptions): CommitLog
     },
     async members() {
       const rows = await ask<Omit<Member, "position" | "silentMs"> & { position: string; silentMs: string }>(
-        `SELECT url, role, position, version, ${sinceMs("seen_at")} AS "silentMs" FROM stoa_members ORDER BY role, url`,
+        `SELECT url, role, position, version, ${sinceMs("seen_at")} AS "silentMs" FROM stoa_members ORDER BY role = 'edge', role, url`,
       );
       return rows.map((row) => ({ ...row, position: Number(row.position), silentMs: Number(row.silentMs) }));
     },
