@@ -16,9 +16,11 @@ export async function showCluster(
 ): Promise<{ term: number; head: number; leader: string | null; ledForMs: number | null; members: ShownMember[] }> {
   const known = await log.known();
   if (known === null) return { term: 0, head: 0, leader: null, ledForMs: null, members: [] };
-  const { head } = known;
+  const { head, leader } = known;
   const members = (await log.members()).map((member) => ({
     ...member,
+    // One that died while it led has said so last.
+    role: member.role === "leader" && member.url !== leader ? ("standby" as const) : member.role,
     // An edge holds nothing that could be behind.
     lag: member.role === "edge" ? 0 : Math.max(0, head - member.position),
   }));

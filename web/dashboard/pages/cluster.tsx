@@ -33,8 +33,12 @@ function Group() {
       {(overview) => (
         <>
           <Warnings {...overview} />
-          <Figures {...overview} />
-          {overview.members.length > 0 && <Members {...overview} />}
+          {overview.logAnswers && (
+            <>
+              <Figures {...overview} />
+              <Members {...overview} />
+            </>
+          )}
         </>
       )}
     </Shown>
@@ -63,7 +67,7 @@ STOA_SECRET=…              # the same on both
 CLUSTER_URL=http://10.0.0.1:7000   # how the other one reaches it
 STORAGE_S3_BUCKET=…        # attachments, for both`;
 
-function Warnings({ logAnswers, hasBucket, members }: Overview) {
+function Warnings({ logAnswers, hasBucket, members, term, position }: Overview) {
   const others = members.filter(({ role }) => role === "standby");
   const ready = others.filter(({ state }) => state === "ok");
   const versions = new Set(members.map(({ version }) => version));
@@ -71,8 +75,8 @@ function Warnings({ logAnswers, hasBucket, members }: Overview) {
     <>
       {!logAnswers && (
         <p class="note bad" role="alert">
-          The commit log does not answer: nothing can be written until its Postgres is back. Who else is there is not
-          known meanwhile.
+          The commit log does not answer: nothing can be written until its Postgres is back. This server leads in term{" "}
+          {term}, at position {countText(position)}; what the others do is not known meanwhile.
         </p>
       )}
       {logAnswers && ready.length === 0 && (
