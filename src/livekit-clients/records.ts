@@ -16,6 +16,7 @@ import {
   VideoQuality,
 } from "@livekit/protocol";
 import { mayPublish } from "../protocol/may-publish.ts";
+import { participantSid, roomSid, trackSid } from "../protocol/media/livekit-sids.ts";
 import type {
   IceServer,
   Layer,
@@ -28,7 +29,6 @@ import type {
 } from "../protocol/room-records.ts";
 import type { LeaveReason } from "../protocol/signaling.ts";
 import type { LiveRoom, RtcSession } from "../signaling/session/rtc-session.ts";
-import { participantSid, roomSid, trackSid } from "./sids.ts";
 
 const SOURCES: Record<TrackSource, LivekitSource> = {
   camera: LivekitSource.CAMERA,

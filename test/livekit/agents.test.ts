@@ -11,9 +11,9 @@ import {
   WorkerPing,
   WorkerStatus,
 } from "@livekit/protocol";
-import { RawClient } from "./raw-client.ts";
-import { RawWorker } from "./raw-worker.ts";
-import { openStage, type Stage } from "./stage.ts";
+import { RawClient } from "./harness/raw-client.ts";
+import { RawWorker } from "./harness/raw-worker.ts";
+import { openStage, type Stage } from "./harness/stage.ts";
 
 let stage: Stage;
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { got, hears, joinLivekit, sees } from "./livekit-page.ts";
-import { openStage, type Stage, WAIT_MS } from "./stage.ts";
+import { got, hears, joinLivekit, sees } from "./harness/livekit-page.ts";
+import { openStage, type Stage, WAIT_MS } from "./harness/stage.ts";
 
 let stage: Stage;
 beforeAll(async () => {

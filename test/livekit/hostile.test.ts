@@ -15,7 +15,7 @@ import {
 import { SignJWT } from "jose";
 import { readArrival } from "../../src/livekit-clients/door/join-request.ts";
 import { type RealServer, realServer } from "../harness/running.ts";
-import { RawClient } from "./raw-client.ts";
+import { RawClient } from "./harness/raw-client.ts";
 
 let server: RealServer;
 let wsUrl = "";

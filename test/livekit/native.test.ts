@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { join } from "node:path";
-import { openStage, type Stage } from "./stage.ts";
+import { startNative } from "./harness/native-process.ts";
+import { openStage, type Stage } from "./harness/stage.ts";
 
 let stage: Stage;
 beforeAll(async () => {
@@ -8,49 +8,9 @@ beforeAll(async () => {
 }, 180_000);
 afterAll(() => stage.close());
 
-/** The process with the two, and every line that it says. */
-function start(argument: object) {
-  const child = Bun.spawn(["node", join(import.meta.dir, "native-pair.mjs"), JSON.stringify(argument)], {
-    ...{ stdin: "pipe", stdout: "pipe", stderr: "pipe" },
-  });
-  const lines: string[] = [];
-  let news = Promise.withResolvers<void>();
-  const wake = () => {
-    news.resolve();
-    news = Promise.withResolvers<void>();
-  };
-  let isOver = false;
-  const reading = (async () => {
-    let rest = "";
-    for await (const chunk of child.stdout) {
-      const parts = `${rest}${Buffer.from(chunk)}`.split("\n");
-      rest = parts.pop() ?? "";
-      lines.push(...parts);
-      wake();
-    }
-    isOver = true;
-    wake();
-  })();
-  const errors = new Response(child.stderr).text();
-  return {
-    lines,
-    async says(line: string, times = 1): Promise<void> {
-      while (lines.filter((one) => one === line).length < times) {
-        if (isOver) throw new Error(`it ended before it said "${line}": ${lines.join(" | ")} ${await errors}`);
-        await news.promise;
-      }
-    },
-    does: (command: string) => void child.stdin.write(`${command}\n`),
-    async end() {
-      child.kill("SIGKILL");
-      await Promise.all([child.exited, reading]);
-    },
-  };
-}
-
 test("the native SDK for Node: alone, then two with sound, picture, data, calls and attributes; gone when it leaves", async () => {
   const tokens = { ann: await stage.token("native", "ann"), ben: await stage.token("native", "ben") };
-  const pair = start({ packages: stage.packages, url: stage.wsUrl, tokens });
+  const pair = startNative("native-pair.mjs", { packages: stage.packages, url: stage.wsUrl, tokens });
   try {
     await pair.says("ann is in native");
     await Promise.all(

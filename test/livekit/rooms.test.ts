@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { got, happened, hears, joinLivekit, sees } from "./livekit-page.ts";
-import { type LivekitPackage, openStage, type Stage, WAIT_MS } from "./stage.ts";
+import { got, happened, hears, joinLivekit, sees } from "./harness/livekit-page.ts";
+import { type LivekitPackage, openStage, type Stage, WAIT_MS } from "./harness/stage.ts";
 
 let stage: Stage;
 beforeAll(async () => {

@@ -12,8 +12,8 @@ import {
   TrackType,
   UpdateParticipantMetadata,
 } from "@livekit/protocol";
-import { RawClient } from "./raw-client.ts";
-import { openStage, type Stage } from "./stage.ts";
+import { RawClient } from "./harness/raw-client.ts";
+import { openStage, type Stage } from "./harness/stage.ts";
 
 let stage: Stage;
 beforeAll(async () => {

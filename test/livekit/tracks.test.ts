@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { happened, isGone, joinLivekit, sectionsOf, sees } from "./livekit-page.ts";
-import { type LivekitPackage, openStage, type Stage, WAIT_MS } from "./stage.ts";
+import { happened, isGone, joinLivekit, sectionsOf, sees } from "./harness/livekit-page.ts";
+import { type LivekitPackage, openStage, type Stage, WAIT_MS } from "./harness/stage.ts";
 
 let stage: Stage;
 beforeAll(async () => {

@@ -2,7 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { FROM_SOURCE } from "../cli/stoa.ts";
+import { FROM_SOURCE, stoa } from "../cli/stoa.ts";
 import { type Lan, openLan } from "../harness/namespaces.ts";
 import { keyPath, prepareData } from "../ops/served.ts";
 import { Member } from "./member.ts";
@@ -129,6 +129,15 @@ export class Fleet {
   async asOperator(method: string, path: string): Promise<Record<string, string>> {
     const { accessToken } = await this.call("POST", "/v1/auth/login", OPERATOR);
     return this.call(method, path, undefined, accessToken);
+  }
+
+  /** Its address and its key, and what LiveKit's SDKs sign tokens with. */
+  async facts() {
+    const apiKey = readFileSync(this.#key, "utf8").trim();
+    const publicId = apiKey.slice(apiKey.lastIndexOf("_") + 1, apiKey.indexOf("."));
+    const { out, err } = await stoa(["keys", "secret", publicId, "--json", "--data-dir", this.#dataDir]);
+    if (err !== "") throw new Error(err);
+    return { url: this.url, apiKey, livekit: JSON.parse(out) as { apiKey: string; apiSecret: string } };
   }
 
   async room(region: string): Promise<string> {

@@ -1,8 +1,8 @@
 import type { SessionDescription, SignalResponse } from "@livekit/protocol";
+import { participantSid, trackSid } from "../../protocol/media/livekit-sids.ts";
 import type { MediaNode, ParticipantRef, PlacedSection } from "../../protocol/media-node.ts";
 import type { RtcSession } from "../../signaling/session/rtc-session.ts";
 import { groupOf } from "../records.ts";
-import { participantSid, trackSid } from "../sids.ts";
 import type { Publishing } from "../visitor/publishing.ts";
 import type { Selection } from "../visitor/selection.ts";
 import type { Seat, Seats } from "./seats.ts";

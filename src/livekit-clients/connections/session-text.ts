@@ -21,7 +21,8 @@ export function readSections(sdp: string): Section[] {
       const port = text.split(" ", 2)[1];
       if (mid === undefined || (kind !== "audio" && kind !== "video" && kind !== "application")) return [];
       const direction = /^a=(sendrecv|sendonly|recvonly|inactive)\s*$/m.exec(text)?.[1] ?? "sendrecv";
-      const isOpen = port !== "0";
+      // Firefox offers what shares another section's transport with port 0, and says so; without a word it is rejected.
+      const isOpen = port !== "0" || /^a=bundle-only\s*$/m.test(text);
       return [
         {
           mid,

@@ -8,9 +8,9 @@ import {
   WrappedJoinRequest,
   WrappedJoinRequest_Compression,
 } from "@livekit/protocol";
+import { sessionIdOf } from "../../protocol/media/livekit-sids.ts";
 import { SDP_MAX_BYTES } from "../../protocol/signaling.ts";
 import { Refused } from "../refused.ts";
-import { sessionIdOf } from "../sids.ts";
 import { MAX_TRACKS } from "../visitor/publishing.ts";
 
 /** How a client sends and receives: on one peer connection that it offers, or on two of which we offer the second. */

@@ -19,6 +19,7 @@ import {
 } from "@livekit/protocol";
 import { NEWEST } from "../../kernel/http/serving/pages.ts";
 import { NAME_PATTERN } from "../../protocol/ids.ts";
+import { roomSid, trackIdOf } from "../../protocol/media/livekit-sids.ts";
 import type { Permissions } from "../../protocol/room-records.ts";
 import type { ModerationService } from "../../rooms/moderation.service.ts";
 import type { RoomService } from "../../rooms/room.service.ts";
@@ -29,7 +30,6 @@ import type { Translation } from "../../signaling/signaling.ts";
 import type { Agents } from "../agents/agents.ts";
 import { dispatchInto } from "../agents/dispatch-service.ts";
 import { type Foreign, participantInfo, permissionInfo, roomInfo } from "../records.ts";
-import { roomSid, trackIdOf } from "../sids.ts";
 import type { LivekitToken } from "../tokens/claims.ts";
 import { defineMethod, type Method, requireRoomAdmin, TwirpError } from "./twirp.ts";
 

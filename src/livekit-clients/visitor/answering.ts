@@ -6,11 +6,11 @@ import {
   type UpdateParticipantMetadata,
 } from "@livekit/protocol";
 import { frameErrorOf } from "../../kernel/socket/frame-error.ts";
+import { trackIdOf } from "../../protocol/media/livekit-sids.ts";
 import type { MediaNode } from "../../protocol/media-node.ts";
 import type { RtcSession } from "../../signaling/session/rtc-session.ts";
 import type { Translation } from "../../signaling/signaling.ts";
 import { type Message, type Negotiator, refOf } from "../connections/negotiator.ts";
-import { trackIdOf } from "../sids.ts";
 import type { Publishing } from "./publishing.ts";
 import type { Selection } from "./selection.ts";
 import type { Request } from "./signal-request.ts";

@@ -1,11 +1,11 @@
 import { type AddTrackRequest, SimulcastCodecInfo, TrackInfo, TrackType } from "@livekit/protocol";
 import { mayPublish } from "../../protocol/may-publish.ts";
+import { newTrackId, trackSid } from "../../protocol/media/livekit-sids.ts";
 import type { NamedSection } from "../../protocol/media-node.ts";
 import type { TrackSource } from "../../protocol/room-records.ts";
 import type { RtcSession } from "../../signaling/session/rtc-session.ts";
 import type { Section } from "../connections/session-text.ts";
 import { groupOf, kindOf, sourceOf } from "../records.ts";
-import { newTrackId, trackSid } from "../sids.ts";
 
 export const MAX_TRACKS = 64;
 const MAX_NAME = 128;
@@ -25,6 +25,8 @@ export class Publishing {
   readonly #session: RtcSession;
   readonly #sources: ReadonlySet<TrackSource> | null;
   readonly #byCid = new Map<string, PublishedTrack>();
+  /** By what a description calls them, where that is another name: Firefox makes one up for each sender. */
+  readonly #byAlias = new Map<string, PublishedTrack>();
 
   constructor(session: RtcSession, sources: ReadonlySet<TrackSource> | null) {
     this.#session = session;
@@ -59,17 +61,35 @@ export class Publishing {
   }
 
   forget(trackId: string): void {
-    for (const [cid, track] of this.#byCid) if (track.trackId === trackId) this.#byCid.delete(cid);
+    for (const names of [this.#byCid, this.#byAlias]) {
+      for (const [name, track] of names) if (track.trackId === trackId) names.delete(name);
+    }
   }
 
   /** What the sections of an offer publish: only what was announced, and may be. */
   sectionsOf(sections: readonly Section[], midToTrackId: Record<string, string>): NamedSection[] {
-    return sections.flatMap(({ mid, kind, sends, cid }) => {
-      if (!sends || kind === "application") return [];
-      const track = this.#byCid.get(midToTrackId[mid] ?? "") ?? this.#byCid.get(cid ?? "");
+    const sending = sections.filter(({ sends, kind }) => sends && kind !== "application");
+    const found = new Map(sending.map((section) => [section, this.#named(section, midToTrackId)]));
+    const placed = new Set(found.values());
+    return sending.flatMap((section) => {
+      const { mid, kind, cid } = section;
+      const track = found.get(section) ?? this.#firstBut(placed, kind);
       if (track?.section.kind !== kind || !mayPublish(this.#session.permissions, kind)) return [];
+      if (!placed.has(track)) {
+        placed.add(track);
+        if (cid !== null) this.#byAlias.set(cid, track);
+      }
       return [{ mid, ...track.section }];
     });
+  }
+
+  #named({ mid, cid }: Section, midToTrackId: Record<string, string>): PublishedTrack | undefined {
+    return this.#byCid.get(midToTrackId[mid] ?? "") ?? this.#byCid.get(cid ?? "") ?? this.#byAlias.get(cid ?? "");
+  }
+
+  /** Sections come in the order in which their tracks were announced. */
+  #firstBut(placed: ReadonlySet<PublishedTrack | undefined>, kind: Section["kind"]): PublishedTrack | undefined {
+    return [...this.#byCid.values()].find((track) => track.section.kind === kind && !placed.has(track));
   }
 }
 

@@ -19,11 +19,11 @@ import {
   SubscribedQualityUpdate,
   TrackUnpublishedResponse,
 } from "@livekit/protocol";
+import { participantSid, trackSid } from "../../protocol/media/livekit-sids.ts";
 import type { LeaveReason, Push } from "../../protocol/signaling.ts";
 import type { RtcSession } from "../../signaling/session/rtc-session.ts";
 import type { Message } from "../connections/negotiator.ts";
 import { type Foreign, LAYER_QUALITY, LEAVE_REASONS, participantInfo, qualityOf, roomInfo } from "../records.ts";
-import { participantSid, trackSid } from "../sids.ts";
 import type { Publishing } from "./publishing.ts";
 
 type TellingDeps = {

@@ -2,6 +2,7 @@
  * The data messages of LiveKit's clients: one protobuf `DataPacket` each. A relay has to read whom it is for, its number, and
  * what an application wrote into it; everything else passes through as it came.
  */
+import { participantSid } from "../../protocol/media/livekit-sids.ts";
 
 /** Field numbers of `DataPacket`. */
 const USER = 2;
@@ -30,9 +31,6 @@ export type DataPacket = {
 };
 
 export type Sender = { identity: string; participantId: string };
-
-/** Participants as LiveKit's clients know them. */
-export const participantSid = (participantId: string) => `PA_${participantId}`;
 
 /** Null when it cannot be read. */
 export function readDataPacket(data: Buffer): DataPacket | null {

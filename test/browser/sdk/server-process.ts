@@ -4,24 +4,27 @@ import { join } from "node:path";
 
 const ROOT = join(import.meta.dir, "../../..");
 
-export type ServerProcess = {
-  url: string;
-  apiKey: string;
+export type ServerProcess = Facts & {
   readonly pid: number;
   /** Ends the process, gently or not, and starts another one on the same data and the same ports. */
   restart(signal: "SIGTERM" | "SIGKILL"): Promise<void>;
   close(): Promise<void>;
 };
 
-type Facts = { url: string; apiKey: string };
+type Facts = { url: string; apiKey: string; livekit: { apiKey: string; apiSecret: string } };
+
+const FROM_SOURCE: readonly string[] = [process.execPath, join(ROOT, "src/main.ts")];
 
 /** `stoa dev` as a process of its own: what a developer has running. */
-export async function startServer(settings: Record<string, string | number> = {}): Promise<ServerProcess> {
+export async function startServer(
+  settings: Record<string, string | number> = {},
+  command = FROM_SOURCE,
+): Promise<ServerProcess> {
   const dataDir = mkdtempSync(join(tmpdir(), "stoa-dev-"));
   const ports = { PORT: freePort(), MEDIA_UDP_PORT: freePort() };
 
   const launch = async () => {
-    const child = Bun.spawn([process.execPath, join(ROOT, "src/main.ts"), "dev", "--json"], {
+    const child = Bun.spawn([...command, "dev", "--json"], {
       cwd: dataDir,
       env: {
         PATH: process.env.PATH,
@@ -42,6 +45,7 @@ export async function startServer(settings: Record<string, string | number> = {}
   return {
     url: facts.url,
     apiKey: facts.apiKey,
+    livekit: facts.livekit,
     get pid() {
       return child.pid;
     },

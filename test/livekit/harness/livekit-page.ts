@@ -1,4 +1,4 @@
-import type { Page } from "playwright-core";
+import type { Scripted } from "../../browser/sdk/scripted.ts";
 import { WAIT_MS } from "./stage.ts";
 
 /** As much of `livekit-client` as the tests touch in a page. */
@@ -23,7 +23,12 @@ type JoinOptions = {
 };
 
 /** Joins as a page of a user would: every remote picture is shown in an element. */
-export async function joinLivekit(page: Page, url: string, token: string, options: JoinOptions = {}): Promise<void> {
+export async function joinLivekit(
+  page: Scripted,
+  url: string,
+  token: string,
+  options: JoinOptions = {},
+): Promise<void> {
   await page.evaluate(
     async ({ url, token, publish = true, room: roomOptions = {}, connect = {}, key }) => {
       const { Room, RoomEvent, ExternalE2EEKeyProvider } = window.LivekitClient;
@@ -77,18 +82,20 @@ export async function joinLivekit(page: Page, url: string, token: string, option
 }
 
 /** Fifteen frames of somebody's picture were shown in this page, whichever SDK shows it. */
-export const sees = (page: Page, identity: string, source = "camera", frames = 15) =>
+export const sees = (page: Scripted, identity: string, source = "camera", frames = 15) =>
   page.waitForFunction(
     ({ id, frames }) => {
-      const video = document.getElementById(id) as HTMLVideoElement | null;
-      return (video?.getVideoPlaybackQuality().totalVideoFrames ?? 0) >= frames;
+      const video = document.getElementById(id) as (HTMLVideoElement & { mozPaintedFrames?: number }) | null;
+      // Firefox counts the frames of a stream under a name of its own.
+      const shown = Math.max(video?.getVideoPlaybackQuality().totalVideoFrames ?? 0, video?.mozPaintedFrames ?? 0);
+      return shown >= frames;
     },
     { id: `${identity}-${source}`, frames },
     { timeout: WAIT_MS },
   );
 
 /** Somebody's sound arrives in this page: samples of it were played, and not all of them silence. */
-export const hears = (page: Page, identity: string) =>
+export const hears = (page: Scripted, identity: string) =>
   page.waitForFunction(
     async (identity) => {
       const participant = window.livekit.remoteParticipants.get(identity);
@@ -101,19 +108,19 @@ export const hears = (page: Page, identity: string) =>
     { timeout: WAIT_MS },
   );
 
-export const isGone = (page: Page, id: string) =>
+export const isGone = (page: Scripted, id: string) =>
   page.waitForFunction((id) => document.getElementById(id) === null, id, { timeout: WAIT_MS });
 
-export const happened = (page: Page, event: string) =>
+export const happened = (page: Scripted, event: string) =>
   page.waitForFunction((event) => window.events.includes(event), event, { timeout: WAIT_MS });
 
-export const got = (page: Page, text: string) =>
+export const got = (page: Scripted, text: string) =>
   page.waitForFunction((text) => window.texts.includes(text), text, { timeout: WAIT_MS });
 
 /** How many sections the connection has on which this page receives. */
-export const sectionsOf = (page: Page) =>
+export const sectionsOf = (page: Scripted) =>
   page.evaluate(() => {
     const { pcManager } = window.livekit.engine;
     const transport = pcManager.subscriber ?? pcManager.publisher;
     return transport._pc.getTransceivers().length as number;
-  });
+  }, undefined);

@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import { RoomConfiguration } from "@livekit/protocol";
 import type { Browser, Page } from "playwright-core";
-import type { Config } from "../../src/kernel/config/index.ts";
-import { Stoa } from "../../web/sdk/server.ts";
-import { launchBrowser } from "../browser/media/harness.ts";
-import { joinRoom } from "../browser/sdk/page-api.ts";
-import { serveSite } from "../browser/sdk/stage.ts";
-import { type RealServer, realServer } from "../harness/running.ts";
+import type { Config } from "../../../src/kernel/config/index.ts";
+import { Stoa } from "../../../web/sdk/server.ts";
+import { launchBrowser } from "../../browser/media/harness.ts";
+import { joinRoom } from "../../browser/sdk/page-api.ts";
+import { serveSite } from "../../browser/sdk/stage.ts";
+import { type RealServer, realServer } from "../../harness/running.ts";
 import { livekitPackages } from "./packages.ts";
 
 export const WAIT_MS = 60_000;
@@ -42,64 +42,84 @@ type TokenOptions = {
 };
 
 export type Stage = Awaited<ReturnType<typeof openStage>>;
+export type StageBeside = Awaited<ReturnType<typeof stageBeside>>;
+
+/** What somebody needs who has a server: where it is, its key, and what LiveKit's packages sign with. */
+export type ServerFacts = { url: string; apiKey: string; livekit: { apiKey: string; apiSecret: string } };
 
 /** A server as it is shipped, a key with its signing secret, and LiveKit's own packages beside it. */
 export async function openStage(overrides: Partial<Config> = {}) {
-  const packages = await livekitPackages();
-  const sdk = (await import(join(packages, "livekit-server-sdk"))) as ServerSdk;
   const server: RealServer = await realServer({
     SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 10_000,
     MEDIA_WORKERS: 1,
     ...overrides,
   });
   const { apiKeys } = server.services;
-  const created = await server.runtime.write((unit) =>
+  const { key, publicId, id } = await server.runtime.write((unit) =>
     apiKeys.create(unit, server.projectId, { name: "livekit", environment: "DEVELOPMENT" }),
   );
-  const apiKey = created.publicId;
-  const apiSecret = apiKeys.signingSecret(apiKey);
+  const livekit = { apiKey: publicId, apiSecret: apiKeys.signingSecret(publicId) };
+  const stage = await stageBeside({ url: server.url, apiKey: key, livekit });
+  return {
+    ...stage,
+    server,
+    keyId: id,
+    async close() {
+      await stage.close();
+      await server.close();
+    },
+  };
+}
+
+const html = (script: string | null) => `<!doctype html><meta charset=utf-8><title>stage</title><body>
+${script === null ? "" : `<script src="/packages/${script}/dist/livekit-client.umd.js"></script>`}`;
+
+/** LiveKit's own packages, pages with them, and a browser beside a server that runs already. */
+export async function stageBeside({ url, apiKey: key, livekit }: ServerFacts, browserArguments: string[] = []) {
+  const packages = await livekitPackages();
+  const sdk = (await import(join(packages, "livekit-server-sdk"))) as ServerSdk;
+  const { apiKey, apiSecret } = livekit;
   const pages = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
-    routes: {
-      "/": new Response("<!doctype html><meta charset=utf-8><title>stage</title><body>", {
-        headers: { "content-type": "text/html" },
-      }),
-    },
     fetch(request) {
-      const { pathname } = new URL(request.url);
+      const { pathname, searchParams } = new URL(request.url);
       if (pathname.startsWith("/packages/")) return new Response(Bun.file(join(packages, pathname.slice(10))));
-      return new Response("no such page", { status: 404 });
+      if (pathname !== "/") return new Response("no such page", { status: 404 });
+      return new Response(html(searchParams.get("package")), { headers: { "content-type": "text/html" } });
     },
   });
+  const pagesUrl = `http://127.0.0.1:${pages.port}`;
+  const addressOf = (script: LivekitPackage) => `${pagesUrl}/?package=${script}`;
   const site = await serveSite();
   let browser: Browser | null = null;
 
-  const stoa = new Stoa({ url: server.url, apiKey: created.key });
+  const stoa = new Stoa({ url, apiKey: key });
 
-  /** A page with a package of LiveKit's in it, or with our own SDK. */
-  async function page(script: LivekitPackage | "stoa"): Promise<Page> {
-    browser ??= await launchBrowser();
+  /** An empty page of Chromium. */
+  async function open(address: string): Promise<Page> {
+    browser ??= await launchBrowser(browserArguments);
     const context = await browser.newContext({ permissions: ["camera", "microphone"] });
     const page = await context.newPage();
     page.setDefaultTimeout(WAIT_MS);
-    await page.goto(script === "stoa" ? site.url.href : `http://127.0.0.1:${pages.port}/`);
-    if (script === "stoa") return page;
-    await page.addScriptTag({ url: `/packages/${script}/dist/livekit-client.umd.js` });
+    await page.goto(address);
     return page;
   }
 
+  /** A page with a package of LiveKit's in it, or with our own SDK. */
+  const page = (script: LivekitPackage | "stoa") => open(script === "stoa" ? site.url.href : addressOf(script));
+
   return {
-    server,
     packages,
     apiKey,
     apiSecret,
-    keyId: created.id,
-    wsUrl: server.url.replace(/^http/, "ws"),
-    pagesUrl: `http://127.0.0.1:${pages.port}`,
+    wsUrl: url.replace(/^http/, "ws"),
+    pagesUrl,
+    addressOf,
+    open,
     stoa,
-    rooms: new sdk.RoomServiceClient(server.url, apiKey, apiSecret),
-    dispatches: new sdk.AgentDispatchClient(server.url, apiKey, apiSecret),
+    rooms: new sdk.RoomServiceClient(url, apiKey, apiSecret),
+    dispatches: new sdk.AgentDispatchClient(url, apiKey, apiSecret),
 
     token(room: string, identity: string, options: TokenOptions = {}): Promise<string> {
       const { grant, key = apiKey, secret = apiSecret, roomConfig, ...rest } = options;
@@ -125,7 +145,6 @@ export async function openStage(overrides: Partial<Config> = {}) {
     async close() {
       await browser?.close();
       for (const each of [pages, site]) void each.stop(true);
-      await server.close();
     },
   };
 }

@@ -1,16 +1,16 @@
-/** Two participants of LiveKit's native SDK for Node, started by the test beside it: `node native-pair.mjs <what to do>`. */
+/** Participants of LiveKit's native SDK for Node, for the scripts beside it: what they get, they say line by line. */
 import { pathToFileURL } from "node:url";
 
-const { packages, url, tokens } = JSON.parse(process.argv[2] ?? "{}");
-const rtc = await import(pathToFileURL(`${packages}/@livekit/rtc-node/dist/index.js`).href);
+export const { packages, url, tokens } = JSON.parse(process.argv[2] ?? "{}");
+export const rtc = await import(pathToFileURL(`${packages}/@livekit/rtc-node/dist/index.js`).href);
 const { AudioFrame, AudioSource, AudioStream, LocalAudioTrack, LocalVideoTrack, Room, RoomEvent } = rtc;
 const { TrackKind, TrackPublishOptions, TrackSource, VideoBufferType, VideoFrame, VideoSource, VideoStream } = rtc;
 
-const say = (line) => process.stdout.write(`${line}\n`);
+export const say = (line) => process.stdout.write(`${line}\n`);
 const RATE = 48_000;
 const [WIDTH, HEIGHT] = [320, 180];
 
-async function enter(name, token) {
+export async function enter(name, token) {
   const room = new Room();
   room.on(RoomEvent.TrackSubscribed, async (track, publication, participant) => {
     const of = `${name} gets ${participant.identity} ${publication.kind === TrackKind.KIND_AUDIO ? "audio" : "video"}`;
@@ -60,7 +60,7 @@ function picture() {
   return source;
 }
 
-async function publish(room, kind) {
+export async function publish(room, kind) {
   const options = new TrackPublishOptions();
   options.source = kind === "audio" ? TrackSource.SOURCE_MICROPHONE : TrackSource.SOURCE_CAMERA;
   const track =
@@ -69,43 +69,3 @@ async function publish(room, kind) {
       : LocalVideoTrack.createVideoTrack("face", picture());
   return room.localParticipant.publishTrack(track, options);
 }
-
-const ann = await enter("ann", tokens.ann);
-await publish(ann, "audio");
-const face = await publish(ann, "video");
-const ben = await enter("ben", tokens.ben);
-await publish(ben, "audio");
-
-const commands = {
-  async data() {
-    const bytes = (text) => new TextEncoder().encode(text);
-    await ann.localParticipant.publishData(bytes("to all"), { reliable: true, topic: "t" });
-    ben.localParticipant.registerRpcMethod("add", async ({ payload }) => String(Number(payload) + 1));
-    // The SDK gives up after seven seconds, which a busy machine may take: it is asked again then, and only then.
-    const call = () =>
-      ann.localParticipant
-        .performRpc({ destinationIdentity: "ben", method: "add", payload: "41" })
-        .catch((error) => (error.code === 1501 || error.code === 1502 ? call() : Promise.reject(error)));
-    const sum = await call();
-    say(`rpc ${sum}`);
-  },
-  attributes: () => ann.localParticipant.setAttributes({ team: "red" }),
-  unpublish: () => ann.localParticipant.unpublishTrack(face.sid ?? ""),
-  again: () => publish(ann, "video"),
-  async leave() {
-    await ann.disconnect();
-  },
-  async end() {
-    await ben.disconnect();
-    await rtc.dispose();
-    process.exit(0);
-  },
-};
-
-let rest = "";
-process.stdin.on("data", async (chunk) => {
-  const lines = `${rest}${chunk}`.split("\n");
-  rest = lines.pop() ?? "";
-  for (const line of lines) await commands[line]?.();
-});
-say("ready");

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
-const ROOT = join(import.meta.dir, "../..");
+const ROOT = join(import.meta.dir, "../../..");
 const SOURCE = join(import.meta.dir, "packages");
 
 /** LiveKit's own packages, as anybody gets them; once for each list of them. Answers with their `node_modules`. */

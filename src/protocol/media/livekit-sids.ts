@@ -1,0 +1,29 @@
+/**
+ * LiveKit's names for our records, and back. Pure, so that nobody has to keep a table of them. They are short because two of
+ * them name a stream in a session description, where a browser reads no more than 64 characters.
+ */
+
+export const roomSid = (roomId: string) => `RM_${short(roomId)}`;
+export const participantSid = (sessionId: string) => `PA_${short(sessionId)}`;
+export const sessionIdOf = (sid: string): string | null => (sid.startsWith("PA_") ? long(sid.slice(3)) : null);
+
+const TRACK_PREFIX = "trk_";
+
+export const trackSid = (trackId: string) => `TR_${short(trackId.slice(TRACK_PREFIX.length))}`;
+export const trackIdOf = (sid: string) => `${TRACK_PREFIX}${long(sid.slice(3))}`;
+export const newTrackId = () => `${TRACK_PREFIX}${crypto.randomUUID()}`;
+
+const UUID = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/;
+const SHORT = /^[\w-]{22}$/;
+
+/** A UUID in 22 characters instead of 36; other names as they are. */
+function short(id: string): string {
+  return UUID.test(id) ? Buffer.from(id.replaceAll("-", ""), "hex").toString("base64url") : id;
+}
+
+function long(text: string): string {
+  if (!SHORT.test(text)) return text;
+  return Buffer.from(text, "base64url")
+    .toString("hex")
+    .replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+}
