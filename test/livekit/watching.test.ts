@@ -1,0 +1,104 @@
+import { afterAll, beforeAll, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { joinLivekit, sees } from "./harness/livekit-page.ts";
+import { type LivekitPackage, openStage, type Stage, WAIT_MS } from "./harness/stage.ts";
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await openStage();
+}, 180_000);
+afterAll(() => stage?.close());
+
+/** The sizes that this page's camera is sent in, from the smallest: `q`, `h` and `f`. */
+const sends = (page: Page, ...rids: string[]) =>
+  page.waitForFunction(
+    (wanted) => {
+      const { sender } = window.livekit.localParticipant.getTrackPublication("camera").track;
+      const { encodings } = sender.getParameters() as RTCRtpSendParameters;
+      return String(encodings.flatMap(({ rid, active }) => (active ? [rid] : []))) === String(wanted);
+    },
+    rids,
+    { timeout: WAIT_MS },
+  );
+
+/** Somebody's picture has this many lines in this page, and goes on. */
+async function showsLines(page: Page, least: number, most: number): Promise<void> {
+  await page.waitForFunction(
+    ([least = 0, most = 0]) => {
+      const { videoHeight } = document.getElementById("ann-camera") as HTMLVideoElement;
+      return videoHeight >= least && videoHeight <= most;
+    },
+    [least, most],
+    { timeout: WAIT_MS },
+  );
+  await goesOn(page);
+}
+
+const framesIn = (page: Page) =>
+  page.evaluate(
+    () => (document.getElementById("ann-camera") as HTMLVideoElement).getVideoPlaybackQuality().totalVideoFrames,
+  );
+
+const goesOn = async (page: Page) => sees(page, "ann", "camera", (await framesIn(page)) + 10);
+
+const style = (page: Page, css: string) =>
+  page.evaluate((css) => {
+    const element = document.getElementById("ann-camera");
+    if (element) element.style.cssText = css;
+  }, css);
+
+for (const script of ["livekit-client", "livekit-client-two-connections"] satisfies LivekitPackage[]) {
+  test(
+    `${script}: what a tile shows is what is sent, and sizes that nobody watches are not even published`,
+    async () => {
+      const room = `tiles-${script}`;
+      const [ann, ben] = [await stage.page(script), await stage.page(script)];
+      await joinLivekit(ann, stage.wsUrl, await stage.token(room, "ann"), { room: { dynacast: true } });
+      await joinLivekit(ben, stage.wsUrl, await stage.token(room, "ben"), {
+        publish: false,
+        room: { adaptiveStream: { pixelDensity: 1 } },
+      });
+      await sees(ben, "ann");
+
+      await style(ben, "width:160px;height:90px");
+      await showsLines(ben, 90, 180);
+      await sends(ann, "q");
+      await style(ben, "width:640px;height:360px");
+      await showsLines(ben, 270, 360);
+      await sends(ann, "q", "h");
+
+      // Out of sight nothing is sent at all; what is scrolled back into view goes on.
+      await style(ben, "display:none");
+      await sends(ann);
+      await style(ben, "width:160px;height:90px");
+      await sends(ann, "q");
+      await goesOn(ben);
+
+      const publication = (wanted: boolean) =>
+        ben.evaluate(
+          (wanted) => window.livekit.remoteParticipants.get("ann").getTrackPublication("camera").setSubscribed(wanted),
+          wanted,
+        );
+      await publication(false);
+      await sends(ann);
+      await publication(true);
+      await ben.waitForFunction(() => document.getElementById("ann-camera") !== null);
+      await style(ben, "width:640px;height:360px");
+      await sends(ann, "q", "h");
+      await sees(ben, "ann");
+
+      // Somebody who chooses a size by name gets it, whatever the tile; and ends it for nobody else.
+      const cas = await stage.page(script);
+      await joinLivekit(cas, stage.wsUrl, await stage.token(room, "cas"), { publish: false });
+      await sees(cas, "ann");
+      await cas.evaluate(() => {
+        const { VideoQuality } = window.LivekitClient;
+        window.livekit.remoteParticipants.get("ann").getTrackPublication("camera").setVideoQuality(VideoQuality.LOW);
+      });
+      await showsLines(cas, 90, 180);
+      await showsLines(ben, 270, 360);
+      for (const page of [ann, ben, cas]) await page.context().close();
+    },
+    5 * WAIT_MS,
+  );
+}
