@@ -1,4 +1,5 @@
 import { Elysia } from "elysia";
+import type { TopicSocket } from "../kernel/socket/sockets.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Services } from "../services.ts";
@@ -36,7 +37,8 @@ export function clusterRoutes(
       .get(EDGE_PATH, ({ request, server }) => {
         requireMember(request);
         const { accept, carry } = runtime.sockets;
-        const accepted = accept(server, request, {}, (socket) => new CarriedSockets(socket, { handle, carry }));
+        const carried = (socket: TopicSocket) => new CarriedSockets(socket, { handle, carry });
+        const accepted = accept(server, request, {}, carried, { neverTooMuch: true });
         if (!accepted) throw new ApiError("SVC_VALIDATION_FAILED", "Connect to this address with a WebSocket.");
       })
       .post(ABSTAIN_PATH, ({ request }) => {

@@ -1,4 +1,5 @@
 import type { Fence } from "../db/fence.ts";
+import { Turns } from "./turns.ts";
 
 /** A WebSocket as the protocols see it; tests hand in one of their own. */
 export type Socket = {
@@ -63,6 +64,8 @@ export type SocketServer = {
 export type Sockets = ReturnType<typeof createSockets>;
 
 const SERVICE_RESTART = 1012;
+/** As every protocol here says to whoever sends too much. */
+const TOO_MUCH = 4429;
 
 /** Of one socket, at a moment when nobody is answered. */
 const MOST_HELD = 256;
@@ -73,6 +76,7 @@ const MOST_HELD = 256;
  */
 export function createSockets(fence: Fence | null = null) {
   const open = new Map<SocketServer, number>();
+  const turns = new Turns();
   /** Requests that came in elsewhere, with where their sockets are. */
   const carried = new WeakMap<Request, SocketServer>();
 
@@ -92,15 +96,27 @@ export function createSockets(fence: Fence | null = null) {
       request: Request,
       headers: Record<string, string>,
       opened: (socket: TopicSocket) => SocketEvents,
+      /** For one that speaks for many, and is believed. */
+      { neverTooMuch = false } = {},
     ): boolean {
       const server = carried.get(request) ?? listener;
       if (!server) return false;
       let events: SocketEvents | null = null;
       let held: (string | Buffer)[] | null = null;
+      let network: NetworkSocket | null = null;
+      const speaker = turns.speaker(() => {
+        if (neverTooMuch || !events) return;
+        // What it said after that is heard by nobody.
+        events.closed(TOO_MUCH);
+        events = null;
+        network?.close(TOO_MUCH, "too much at once");
+      });
       const receive = (message: string | Buffer) => {
         if (typeof message === "string") events?.received(message, Buffer.byteLength(message));
         else events?.received(null, message.byteLength, message);
       };
+      // Bun's buffer is its own again after this.
+      const kept = (message: string | Buffer) => (typeof message === "string" ? message : Buffer.from(message));
       const hold = async (ws: NetworkSocket, { fresh }: Fence, first: string | Buffer) => {
         const waiting = [first];
         held = waiting;
@@ -112,6 +128,7 @@ export function createSockets(fence: Fence | null = null) {
       const data: SocketData = {
         open(ws) {
           count(server, 1);
+          network = ws;
           events = opened({
             send: (text) => void ws.send(text),
             sendBytes: (data) => void ws.send(data),
@@ -125,16 +142,27 @@ export function createSockets(fence: Fence | null = null) {
           });
         },
         message(ws, message) {
-          // Bun's buffer is its own again after this.
-          if (held !== null) held.push(typeof message === "string" ? message : Buffer.from(message));
-          else if (fence?.isStale()) void hold(ws, fence, typeof message === "string" ? message : Buffer.from(message));
-          else receive(message);
+          const listen = (said: string | Buffer) => {
+            if (held !== null) held.push(kept(said));
+            else if (fence?.isStale()) void hold(ws, fence, kept(said));
+            else receive(said);
+          };
+          speaker.say({
+            bytes: message.length,
+            now: () => listen(message),
+            later() {
+              const said = kept(message);
+              return () => listen(said);
+            },
+          });
         },
         pong: () => events?.answered?.(),
         close(_ws, code) {
           count(server, -1);
-          events?.closed(code);
-          events = null;
+          speaker.end(() => {
+            events?.closed(code);
+            events = null;
+          });
         },
       };
       return server.upgrade(request, { data, headers });
