@@ -7,7 +7,7 @@ import type { PendingMessage, SearchStore } from "./store/search.store.ts";
 
 /** Per unit of work, which takes a few milliseconds: everybody's sends wait for it. */
 const BATCH = 200;
-const WORDS_PER_BATCH = 8_192;
+const WORDS_PER_BATCH = 4_096;
 const PAUSE_MS = 2;
 /** The index follows at its leisure; a search does not wait for it, but catches up first. */
 const FOLLOW_AFTER_MS = 500;

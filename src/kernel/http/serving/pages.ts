@@ -34,16 +34,14 @@ export function page<Row, Shown>(
     position: (row: Row) => Position;
     show: (row: Row) => Shown;
     defaultLimit?: number;
-    /** Of the answer as JSON: a page of long rows ends before its limit, after one row at the least. */
+    /** Of the answer as JSON, by the most that its texts can take: a page of long rows ends before its limit, after one row at the least. */
     maxBytes?: number;
   },
 ): Shown[] {
   const limit = asked.limit ?? list.defaultLimit ?? DEFAULT_LIMIT;
   const after = asked.cursor === undefined ? null : decodeCursor(list.name, asked.cursor, list.shape);
-  const rows = list.read(after, limit + 1);
-  const shown = withinBytes(rows.slice(0, limit).map(list.show), list.maxBytes);
-  const last = rows[shown.length - 1];
-  if (rows.length > shown.length && last !== undefined) {
+  const { shown, last, isMore } = readPage(list, after, limit);
+  if (isMore && last !== undefined) {
     const url = new URL(context.request.url);
     url.searchParams.set("cursor", encodeCursor(list.name, list.position(last)));
     context.set.headers.link = `<${url.pathname}${url.search}>; rel="next"`;
@@ -51,12 +49,38 @@ export function page<Row, Shown>(
   return shown;
 }
 
-function withinBytes<Shown>(shown: Shown[], maxBytes: number | undefined): Shown[] {
-  if (maxBytes === undefined) return shown;
+type Reading<Row, Shown> = Parameters<typeof page<Row, Shown>>[2];
+
+/** Where bytes are counted, a few rows are read at a time: what would be left out is not even looked up. */
+function readPage<Row, Shown>(list: Reading<Row, Shown>, after: Position | null, limit: number) {
+  const { maxBytes = Number.POSITIVE_INFINITY, read, show, position } = list;
+  const atOnce = list.maxBytes === undefined ? limit : ROWS_AT_ONCE;
+  const shown: Shown[] = [];
+  let last: Row | undefined;
   let bytes = 0;
-  const end = shown.findIndex((row, index) => {
-    bytes += Buffer.byteLength(JSON.stringify(row)) + 1;
-    return bytes > maxBytes && index > 0;
-  });
-  return end === -1 ? shown : shown.slice(0, end);
+  for (;;) {
+    const wanted = Math.min(atOnce, limit - shown.length);
+    const rows = read(last === undefined ? after : position(last), wanted + 1);
+    for (const row of rows.slice(0, wanted)) {
+      const one = show(row);
+      if (list.maxBytes !== undefined) bytes += mostBytesOf(one);
+      if (bytes > maxBytes && last !== undefined) return { shown, last, isMore: true };
+      shown.push(one);
+      last = row;
+    }
+    const isMore = rows.length > wanted;
+    if (!isMore || shown.length >= limit) return { shown, last, isMore };
+  }
+}
+
+const ROWS_AT_ONCE = 100;
+/** A character takes three bytes of UTF-8 at the most, or six where it is escaped, which texts are not made of. */
+const BYTES_OF_A_CHARACTER = 3;
+const BYTES_OF_A_FIELD = 32;
+
+/** As JSON, without making it: to do so takes as long as the whole answer. */
+function mostBytesOf(value: unknown): number {
+  if (typeof value === "string") return value.length * BYTES_OF_A_CHARACTER + 2;
+  if (typeof value !== "object" || value === null) return BYTES_OF_A_FIELD;
+  return Object.values(value).reduce((sum: number, one) => sum + BYTES_OF_A_FIELD + mostBytesOf(one), 2);
 }
