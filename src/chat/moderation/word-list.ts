@@ -4,10 +4,12 @@ export type WordList = { refuse: string[]; mask: string[]; report: string[] };
 export const EMPTY_LIST: WordList = { refuse: [], mask: [], report: [] };
 
 type Action = keyof WordList;
-type Entry = { words: string[]; action: Action };
 
-/** Entries by their first word, so that a text is gone through once, however long the list is. */
-export type CompiledList = Map<string, Entry[]>;
+/**
+ * What listed phrases begin with, word by word. However many begin alike, a text is gone through once, with no more steps
+ * at each word than the longest phrase has.
+ */
+export type CompiledList = { next: Map<string, CompiledList>; actions: Set<Action> };
 
 export type Screened = { text: string; refused: boolean; isReported: boolean };
 
@@ -24,17 +26,23 @@ function wordsIn(text: string): { word: string; start: number; end: number }[] {
   }));
 }
 
+const emptyNode = (): CompiledList => ({ next: new Map(), actions: new Set() });
+
 /** Null for a list that can match nothing. */
 export function compileList(list: WordList): CompiledList | null {
-  const compiled: CompiledList = new Map();
+  const root = emptyNode();
   for (const action of ["refuse", "mask", "report"] as const) {
     for (const phrase of list[action]) {
-      const words = wordsIn(phrase).map(({ word }) => word);
-      const [first] = words;
-      if (first !== undefined) compiled.set(first, [...(compiled.get(first) ?? []), { words, action }]);
+      let node = root;
+      for (const { word } of wordsIn(phrase)) {
+        const following = node.next.get(word) ?? emptyNode();
+        node.next.set(word, following);
+        node = following;
+      }
+      if (node !== root) node.actions.add(action);
     }
   }
-  return compiled.size === 0 ? null : compiled;
+  return root.next.size === 0 ? null : root;
 }
 
 /** Whole words and phrases only: nobody is refused for a part of a harmless word. */
@@ -44,16 +52,16 @@ export function screen(list: CompiledList, text: string): Screened {
   let from = 0;
   let isReported = false;
   for (const [at, { word, start }] of found.entries()) {
-    for (const { words, action } of list.get(word) ?? []) {
-      const last = found[at + words.length - 1];
-      if (!last || !words.every((expected, step) => found[at + step]?.word === expected)) continue;
-      if (action === "refuse") return { text, refused: true, isReported };
-      if (action === "report") isReported = true;
-      else if (last.end > from) {
-        const begin = Math.max(from, start);
-        masked += text.slice(from, begin) + starred(text.slice(begin, last.end));
-        from = last.end;
-      }
+    let node = list.next.get(word);
+    for (let last = at; node; node = node.next.get(found[++last]?.word ?? "")) {
+      const { actions } = node;
+      const end = found[last]?.end ?? start;
+      if (actions.has("refuse")) return { text, refused: true, isReported };
+      if (actions.has("report")) isReported = true;
+      if (!actions.has("mask") || end <= from) continue;
+      const begin = Math.max(from, start);
+      masked += text.slice(from, begin) + starred(text.slice(begin, end));
+      from = end;
     }
   }
   return { text: masked + text.slice(from), refused: false, isReported };
