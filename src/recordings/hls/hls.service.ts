@@ -4,7 +4,7 @@ import type { LiveStreamService } from "../../live-streams/live-stream.service.t
 import { ApiError, invalid } from "../../protocol/errors.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Broadcast, Hls } from "./hls.ts";
-import { mediaPlaylist, multivariantPlaylist, TARGET_SECONDS } from "./playlist.ts";
+import { multivariantPlaylist, TARGET_SECONDS } from "./playlist.ts";
 import type { Rendition } from "./rendition.ts";
 
 /** For the first segment to be there, and for the other half of picture and sound after the first. */
@@ -31,7 +31,13 @@ export type HlsService = ReturnType<typeof hlsService>;
  * the same for all viewers, so that a cache in front answers most of them.
  */
 export function hlsService({ keyring, timers }: Runtime, { hls, streams, verify }: Deps) {
-  const keyOf = (recordingId: string) => keyring.digest("live-stream-hls", recordingId);
+  const keys = new WeakMap<Broadcast, string>();
+  /** Made once: a stranger's guess is compared with those of all streams. */
+  function keyOf(broadcast: Broadcast): string {
+    const key = keys.get(broadcast) ?? keyring.digest("live-stream-hls", broadcast.recordingId);
+    keys.set(broadcast, key);
+    return key;
+  }
 
   /** Resolves when `done` says so, or after so long. */
   async function until(done: () => boolean, renditions: readonly Rendition[], ms: number): Promise<void> {
@@ -70,12 +76,11 @@ export function hlsService({ keyring, timers }: Runtime, { hls, streams, verify 
       await until(there, [rendition], BLOCKED_AT_MOST_MS);
       if (!there()) throw new ApiError("SVC_HLS_UNAVAILABLE", "The live stream does not go on at the moment.");
     }
-    const { name, segments, ended } = rendition;
     return {
       type: "application/vnd.apple.mpegurl",
       // Each blocking request has an address of its own, and its answer stays true.
       cacheControl: `public, max-age=${msn === null ? 1 : TARGET_SECONDS}`,
-      body: mediaPlaylist({ name, segments, startedAt: broadcast.startedAt, ended, skip }),
+      body: rendition.playlist(broadcast.startedAt, skip),
     };
   }
 
@@ -108,13 +113,13 @@ export function hlsService({ keyring, timers }: Runtime, { hls, streams, verify 
       return {
         type: "application/vnd.apple.mpegurl",
         cacheControl: "private, no-store",
-        body: multivariantPlaylist(keyOf(broadcast.recordingId), video ?? null, audio ?? null),
+        body: multivariantPlaylist(keyOf(broadcast), video ?? null, audio ?? null),
       };
     },
 
     /** What the lists name. */
     async read(key: string, name: string, asked: Asked): Promise<HlsAnswer> {
-      const broadcast = hls.all().find(({ recordingId }) => sameSecret(key, keyOf(recordingId)));
+      const broadcast = hls.all().find((one) => sameSecret(key, keyOf(one)));
       const [, kind, head, index, part] =
         /^(video|audio)(?:\.m3u8|-init-(\d+)\.mp4|-(\d+)(?:\.(\d+))?\.m4s)$/.exec(name) ?? [];
       if (!broadcast || kind === undefined) throw new ApiError("SVC_ROUTE_NOT_FOUND");

@@ -1,7 +1,7 @@
 import { appendFile, mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { RecordedPart } from "../../protocol/media/recording.ts";
-import type { RenditionInfo, Segment } from "./playlist.ts";
+import { mediaPlaylist, type RenditionInfo, type Segment } from "./playlist.ts";
 
 /** Segments whose parts are kept in memory: whoever watches at the edge costs no disk. */
 const IN_MEMORY = 11;
@@ -20,6 +20,8 @@ export class Rendition {
   #position = 0;
   #written: Promise<void>;
   #waiting: (() => void)[] = [];
+  /** As it is now: of a stream of hours the list is long, and everybody asks for the same. */
+  #playlists: { whole?: string; delta?: string } = {};
   ended = false;
 
   constructor(name: "video" | "audio", path: string, onError: (error: Error) => void) {
@@ -65,6 +67,14 @@ export class Rendition {
     if (last) last.complete = true;
     this.ended = true;
     this.#wake();
+  }
+
+  playlist(startedAt: number, skip: boolean): string {
+    const { name, segments, ended } = this;
+    const which = skip ? "delta" : "whole";
+    const made = this.#playlists[which] ?? mediaPlaylist({ name, segments, startedAt, ended, skip });
+    this.#playlists[which] = made;
+    return made;
   }
 
   /** The bytes of a segment, or of one of its parts; null when there is no such thing. */
@@ -114,6 +124,7 @@ export class Rendition {
   #wake(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
+    this.#playlists = {};
     for (const resolve of waiting) resolve();
   }
 }
