@@ -47,7 +47,11 @@ export const peopleDashboardRoutes = ({ guards }: Http, people: People) =>
         return people.showExport(row, context.info.publicUrl);
       },
       {
-        ...documented("Begin an export of everything held about a user", [...REFUSED]),
+        ...documented("Begin an export of everything held about a user", [
+          ...REFUSED,
+          "SVC_LIMIT_REACHED",
+          "SVC_STORAGE_FULL",
+        ]),
         transform: permit("people:manage"),
         ...ofPerson,
         response: { 202: PersonExport },

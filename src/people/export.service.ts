@@ -9,7 +9,9 @@ import { ApiError } from "../protocol/errors.ts";
 import type { Places } from "../recordings/places/places.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Download } from "../storage/download.ts";
+import type { StorageQuota } from "../storage/quota.ts";
 import type { Storages } from "../storage/storages.ts";
+import { ExportQueue } from "./export-queue.ts";
 import { type Holdings, KINDS } from "./holdings.ts";
 import type { Person } from "./person.ts";
 import { CONVERSATIONS_AT_ONCE } from "./steps.ts";
@@ -17,22 +19,35 @@ import type { PersonStore } from "./store/person.store.ts";
 import type { ExportRow } from "./store/person.table.ts";
 import type { Traces } from "./store/traces.ts";
 
-type ExportDeps = { store: PersonStore; holdings: Holdings; traces: Traces; storages: Storages; places: Places };
+type ExportDeps = {
+  store: PersonStore;
+  holdings: Holdings;
+  traces: Traces;
+  storages: Storages;
+  places: Places;
+  /** The reserve of the disk is not for exports. */
+  quota: Pick<StorageQuota, "requireFree">;
+};
 
 const FOLDER = "exports";
 const MIME_TYPE = "application/x-tar";
 const KEPT_MS = 7 * 86_400_000;
 const PRUNED_AT_ONCE = 50;
+/** Of one person: each may be as large as everything they ever sent. */
+const MOST_OF_A_PERSON = 3;
+/** Of one project. */
+const MOST_UNDER_WAY = 100;
 
 export type ExportService = ReturnType<typeof exportService>;
 
 /** Everything held about somebody as one tar: a file of JSON lines for each kind, and the files that they sent. */
-export function exportService(runtime: Runtime, { store, holdings, traces, storages, places }: ExportDeps) {
+export function exportService(runtime: Runtime, deps: ExportDeps) {
+  const { store, holdings, traces, storages, places, quota } = deps;
   const { bus, config, ids, keyring, log, now, write } = runtime;
   const { chat, recordings } = traces;
   const folder = join(config.DATA_DIR, FOLDER);
   const pathOf = (id: string) => join(folder, `${id}.tar`);
-  const underWay = new Map<string, Promise<void>>();
+  const queue = new ExportQueue(begin);
   /** Erased, or the server stops: what is being made is wanted no more. */
   const unwanted = new Set<string>();
 
@@ -51,6 +66,7 @@ export function exportService(runtime: Runtime, { store, holdings, traces, stora
     try {
       for await (const page of holdings.pages(kind, personOf(row))) {
         requireWanted(row.id);
+        quota.requireFree(0);
         const text = page.map((one) => `${JSON.stringify(one)}\n`).join("");
         if (!lines.write(text)) await new Promise<void>((drained) => lines.once("drain", drained));
       }
@@ -67,9 +83,10 @@ export function exportService(runtime: Runtime, { store, holdings, traces, stora
     for (let after = ""; ; ) {
       const page = chat.conversations(person, after, CONVERSATIONS_AT_ONCE);
       for (const { id } of page) {
-        for (const { publicId, objectKey, location, status } of chat.uploaded(id, person.userId)) {
+        for (const { publicId, objectKey, location, status, size } of chat.uploaded(id, person.userId)) {
           requireWanted(row.id);
           if (objectKey === null || status !== "UPLOADED") continue;
+          quota.requireFree(size);
           const path = join(folder, `${row.id}.file`);
           try {
             const local = await storages.at(location)?.onThisMachine(objectKey, path);
@@ -89,6 +106,7 @@ export function exportService(runtime: Runtime, { store, holdings, traces, stora
       requireWanted(row.id);
       // What is still on its way from a media node is in the next export.
       if (track.location === "node") continue;
+      quota.requireFree(track.bytes);
       const path = join(folder, `${row.id}.track`);
       try {
         await archive.addFile(`recordings/${track.id}${extname(track.fileName)}`, await places.copyOf(track, path));
@@ -99,6 +117,7 @@ export function exportService(runtime: Runtime, { store, holdings, traces, stora
   }
 
   async function make(row: ExportRow): Promise<void> {
+    requireWanted(row.id);
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const archive = await ArchiveWriter.create(pathOf(row.id), now());
     try {
@@ -112,45 +131,56 @@ export function exportService(runtime: Runtime, { store, holdings, traces, stora
       await archive.abandon().catch(() => {});
       throw error;
     }
+    const older = store.exportsOf(personOf(row)).filter(({ id }) => id !== row.id);
+    for (const one of older.slice(0, Math.max(0, older.length + 1 - MOST_OF_A_PERSON))) await remove(one);
   }
 
-  function begin(row: ExportRow): void {
-    const making = make(row)
-      .catch(async (err) => {
-        if (unwanted.has(row.id)) return;
-        log.error({ err, exportId: row.id }, "an export could not be made");
-        await write((unit) => store.settleExport(unit, row.id, "FAILED", null, now()));
-      })
-      .catch((err) => log.error({ err, exportId: row.id }, "an export could not be settled"))
-      .finally(() => underWay.delete(row.id));
-    underWay.set(row.id, making);
+  async function begin(row: ExportRow): Promise<void> {
+    try {
+      await make(row);
+    } catch (err) {
+      if (unwanted.has(row.id)) return;
+      log.error({ err, exportId: row.id }, "an export could not be made");
+      await write((unit) => store.settleExport(unit, row.id, "FAILED", null, now())).catch((error) =>
+        log.error({ err: error, exportId: row.id }, "an export could not be settled"),
+      );
+    }
   }
 
-  async function remove({ id }: ExportRow): Promise<void> {
+  async function remove(row: ExportRow): Promise<void> {
+    const { id } = row;
     unwanted.add(id);
-    await underWay.get(id);
+    await queue.leave(row);
     unwanted.delete(id);
     await removeGradually(pathOf(id));
     await write((unit) => store.removeExport(unit, id));
   }
 
   return {
+    /** The one that is under way, if there is one already. */
     async request(person: Person, author: Author): Promise<ExportRow> {
       const { projectId, environment, userId } = person;
+      quota.requireFree(0);
       const row: ExportRow = {
         ...{ id: ids.uuid(), projectId, environment, userId, status: "RUNNING", requestedAt: now() },
         ...{ bytes: null, sha256: null, finishedAt: null },
       };
-      await write((unit) => {
+      const running = await write((unit) => {
+        const already = store.exportsOf(person).find(({ status }) => status === "RUNNING");
+        if (already) return already;
+        if (store.countRunning(projectId) >= MOST_UNDER_WAY) {
+          throw new ApiError("SVC_LIMIT_REACHED", `${MOST_UNDER_WAY} exports of the project are under way. Try later.`);
+        }
         store.insertExport(unit, row);
         const what = { action: "person.exported", resourceId: row.id, metadata: {} } as const;
         bus.announce(unit, "audit", { ...author, ...what, projectId, at: row.requestedAt });
+        return row;
       });
-      begin(row);
-      return row;
+      if (running === row) queue.add(row);
+      return running;
     },
 
-    /** Newest first; they are kept for a week. */
+    /** Newest first; the last few are kept for a week. */
     of: (person: Person): ExportRow[] => store.exportsOf(person).reverse(),
 
     find(person: Person, id: string): ExportRow {
@@ -198,15 +228,13 @@ export function exportService(runtime: Runtime, { store, holdings, traces, stora
 
     /** Begins again what the last run did not finish. */
     start(): void {
-      for (const row of store.runningExports()) begin(row);
+      for (const row of store.runningExports()) queue.add(row);
     },
     async stop(): Promise<void> {
-      for (const id of underWay.keys()) unwanted.add(id);
-      await Promise.all(underWay.values());
+      for (const id of queue.ids) unwanted.add(id);
+      await queue.settled();
     },
 
-    settled: async (): Promise<void> => {
-      await Promise.all(underWay.values());
-    },
+    settled: (): Promise<void> => queue.settled(),
   };
 }

@@ -32,9 +32,9 @@ export function createPeople(runtime: Runtime, deps: PeopleDeps) {
   const traces = createTraces(runtime.db);
   const store = personStore(runtime.db);
   const holdings = createHoldings(traces, deps.chat);
-  const { storages } = deps.attachments;
+  const { storages, quota } = deps.attachments;
   const { places } = deps.recordings;
-  const exports = exportService(runtime, { store, holdings, traces, storages, places });
+  const exports = exportService(runtime, { store, holdings, traces, storages, places, quota });
   const eraser = createEraser(runtime, { ...deps, traces, holdings, places });
   const erasures = erasureService(runtime, { ...deps, store, eraser, exports });
 

@@ -51,7 +51,11 @@ const keyRoutes = ({ guards }: Http, people: People) =>
         return people.showExport(row, context.info.publicUrl);
       },
       {
-        ...documented("Begin an export of everything held about a user", ["SVC_VALIDATION_FAILED"]),
+        ...documented(
+          "Begin an export of everything held about a user",
+          ["SVC_VALIDATION_FAILED", "SVC_LIMIT_REACHED", "SVC_STORAGE_FULL"],
+          "One at a time for each user: asked again meanwhile, it is the same. The last three of a user are kept, for a week.",
+        ),
         params: t.Object({ userId: Identity }),
         response: { 202: PersonExport },
       },

@@ -44,6 +44,11 @@ export function personStore({ $client: client }: Db) {
   const running = reading(() =>
     client.prepare<ExportRow, []>(`SELECT ${EXPORT} FROM person_exports WHERE status = 'RUNNING'`),
   );
+  const runningOf = reading(() =>
+    client.prepare<{ count: number }, [string]>(
+      "SELECT count(*) AS count FROM person_exports WHERE project_id = ? AND status = 'RUNNING'",
+    ),
+  );
   const old = reading(() =>
     client.prepare<ExportRow, [number, number]>(
       `SELECT ${EXPORT} FROM person_exports WHERE requested_at < ? ORDER BY requested_at LIMIT ?`,
@@ -71,6 +76,7 @@ export function personStore({ $client: client }: Db) {
     exportsOf: ({ projectId, environment, userId }: Person): ExportRow[] =>
       exportsOf.all(projectId, environment, userId),
     runningExports: (): ExportRow[] => running.all(),
+    countRunning: (projectId: string): number => runningOf.get(projectId)?.count ?? 0,
     exportsBefore: (at: number, limit: number): ExportRow[] => old.all(at, limit),
     settleExport: (
       unit: Unit,
