@@ -1,6 +1,6 @@
-import { and, asc, eq, isNull, lt, or, type SQL, sql } from "drizzle-orm";
+import { and, asc, eq, getTableColumns, isNull, lt, or, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../../kernel/db/open.ts";
-import { reading, run } from "../../kernel/db/statements.ts";
+import { changing, reading, run } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import type { ConnectionState } from "../../protocol/observability.ts";
@@ -9,6 +9,10 @@ import { type ConnectionEventRow, type ConnectionRow, connectionEvents, connecti
 type ConnectionFilter = Tenant & { state?: ConnectionState; roomId?: string };
 /** Where a page ended: newest first, by start and then by id. */
 export type After = { startedAt: number; id: string };
+
+/** Every column from what the statement is run with, by its name. */
+const given = <Row>(columns: object): Row =>
+  Object.fromEntries(Object.keys(columns).map((property) => [property, sql.placeholder(property)])) as Row;
 
 export type ConnectionStore = ReturnType<typeof connectionStore>;
 
@@ -34,6 +38,23 @@ export function connectionStore(db: Db) {
         .limit(placeholder("limit"))
         .prepare(),
     );
+  const { id: _, ...eventColumns } = getTableColumns(connectionEvents);
+  const addEvent = changing(() =>
+    db.insert(connectionEvents).values(given<ConnectionEventRow>(eventColumns)).prepare(),
+  );
+  const columns = getTableColumns(connections);
+  const save = changing(() =>
+    db
+      .insert(connections)
+      .values(given<ConnectionRow>(columns))
+      .onConflictDoUpdate({
+        target: connections.id,
+        set: Object.fromEntries(
+          Object.entries(columns).map(([property, { name }]) => [property, sql.raw(`excluded."${name}"`)]),
+        ),
+      })
+      .prepare(),
+  );
   const byState = eq(connections.state, placeholder("state"));
   const byRoom = eq(connections.roomId, placeholder("roomId"));
   // One statement per filter: a condition that may be absent keeps SQLite from using the right index.
@@ -82,10 +103,9 @@ export function connectionStore(db: Db) {
     findByClient: (tenant: Tenant, connectionId: string): ConnectionRow[] => byClient.all({ ...tenant, connectionId }),
     events: (connection: string): ConnectionEventRow[] => events.all({ connection }),
 
-    save: (unit: Unit, row: ConnectionRow) =>
-      void run(unit, db.insert(connections).values(row).onConflictDoUpdate({ target: connections.id, set: row })),
+    save: (unit: Unit, row: ConnectionRow) => void save.run(unit, row),
     addEvents(unit: Unit, rows: Omit<ConnectionEventRow, "id">[]): void {
-      for (const row of rows) run(unit, db.insert(connectionEvents).values(row));
+      for (const row of rows) addEvent.run(unit, row);
     },
 
     /** What a crash left open ends at its last sign of life. */
