@@ -10,7 +10,7 @@ import { AddReaction, BooleanQuery, NamedUser } from "./chat.schema.ts";
 
 /** What one answer holds of a thread; `link` leads to the rest. */
 const THREAD_MESSAGES = 1000;
-const THREAD_BYTES = 4 * 1024 * 1024;
+const THREAD_BYTES = 2 * 1024 * 1024;
 
 /** What hangs on one message: reactions, the read position, its thread, being pinned. */
 export const reactionRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatService) => {
@@ -97,7 +97,7 @@ export const reactionRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatS
         ...documented(
           "The whole thread: its root, then the replies, oldest first",
           ["SVC_MESSAGE_NOT_FOUND", "SVC_INVALID_CURSOR"],
-          "At most 1,000 messages and 4 MiB; `link` leads to the rest.",
+          "At most 1,000 messages and 2 MiB; `link` leads to the rest.",
         ),
         query: t.Object({ ...pageQuery, includeDeleted: BooleanQuery }),
         response: { 200: t.Array(Message) },
