@@ -143,6 +143,11 @@ export class BandwidthEstimator {
     };
   }
 
+  /** The share that the path itself has lost since the last call, 0 … 1, whoever caused it; null when nobody told. */
+  takeLoss(): number | null {
+    return this.#lossFilter.takeSeen();
+  }
+
   isCongested(nowMs: number): boolean {
     return nowMs - this.#lastCongestedMs < CONGESTED_MS;
   }

@@ -18,12 +18,16 @@ export class LossFilter {
   /** With less sent than at the reference, for a second so far. */
   #lower: number | undefined;
   #inherent = 0;
+  #seen = { reported: 0, lost: 0 };
 
   /** One packet the viewer has reported on. */
   add(bytes: number, lost: boolean): void {
     this.#reported += 1;
     this.#bytes += bytes;
-    if (lost) this.#lost += 1;
+    this.#seen.reported += 1;
+    if (!lost) return;
+    this.#lost += 1;
+    this.#seen.lost += 1;
   }
 
   /** The loss we cause, 0 … 1, once a second; undefined in between. */
@@ -37,6 +41,13 @@ export class LossFilter {
     this.#reported = this.#lost = this.#bytes = 0;
     this.#learn(rate, ratio);
     return Math.max(0, ratio - this.#inherent * SPREAD);
+  }
+
+  /** All loss since the last call, whoever caused it; null without a report. */
+  takeSeen(): number | null {
+    const { reported, lost } = this.#seen;
+    this.#seen = { reported: 0, lost: 0 };
+    return reported === 0 ? null : lost / reported;
   }
 
   /** After a silence: what is reported next is another story. */

@@ -249,8 +249,10 @@ export class Downlink {
   #reported(reports: readonly ReportBlock[], nowMs: number): void {
     const ours = reports.filter((report) => this.#sections.of(report.ssrc) !== undefined);
     if (ours.length === 0) return;
-    this.lossPercent = (Math.max(...ours.map((report) => report.fractionLost)) * 100) / 256;
-    this.#allocation.onLoss(this.lossPercent / 100, nowMs);
+    const lossRatio = Math.max(...ours.map((report) => report.fractionLost)) / 256;
+    this.#allocation.onLoss(lossRatio, nowMs);
+    // A report counts what was lost before it came here, too: that is the publisher's path, not this one.
+    this.lossPercent = (this.#allocation.takeLoss() ?? lossRatio) * 100;
     for (const report of ours) {
       this.rttMs = this.#sections.of(report.ssrc)?.sentReports.roundTripMs(report, nowMs) ?? this.rttMs;
     }

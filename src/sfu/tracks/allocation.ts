@@ -58,6 +58,11 @@ export class Allocation {
     if (nowMs - this.#feedbackMs > FEEDBACK_TIMEOUT_MS) this.#planner.estimator.onLoss(ratio, nowMs);
   }
 
+  /** What the path has lost since the last call, 0 … 1; null for clients that do not tell by transport-wide feedback. */
+  takeLoss(): number | null {
+    return this.#planner.estimator.takeLoss();
+  }
+
   forget(trackId: string): void {
     this.#planner.forget(trackId);
   }

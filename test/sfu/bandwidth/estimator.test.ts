@@ -161,6 +161,17 @@ describe("a viewer's bandwidth, simulated", () => {
     expect(simulation.layer).toBe(1);
   });
 
+  test("what the path loses is counted whoever causes it, from one look to the next", () => {
+    const simulation = new Simulation({ delayMs: 30, lossRatio: 0.2 });
+    expect(simulation.estimator.takeLoss()).toBeNull();
+    const lossy = simulation.run(20_000).estimator.takeLoss() ?? 0;
+    expect(lossy).toBeGreaterThan(0.15);
+    expect(lossy).toBeLessThan(0.25);
+    simulation.network.set({ delayMs: 30 });
+    simulation.run(1_000).estimator.takeLoss();
+    expect(simulation.run(5_000).estimator.takeLoss()).toBe(0);
+  });
+
   test("loss that has nothing to do with us costs a layer only until that is clear", () => {
     const simulation = new Simulation({ delayMs: 30 }).run(10_000);
     simulation.network.set({ delayMs: 30, lossRatio: 0.2 });
