@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { Stoa } from "../../web/sdk/server.ts";
 import { CHROMIUM } from "../browser/media/harness.ts";
+import type { Scripted } from "../browser/sdk/scripted.ts";
 import { serveSite } from "../browser/sdk/stage.ts";
 import { FROM_SOURCE, startStoa } from "../cli/stoa.ts";
 import { type Machine, openLan } from "../harness/namespaces.ts";
@@ -25,7 +26,7 @@ export type Host = {
   /** The page, on a machine at this address, has clouds to send. */
   publish(page: Page, address: string): Promise<void>;
   /** The page has seats for what it gets. */
-  watch(page: Page, address: string): Promise<void>;
+  watch(page: Scripted, address: string): Promise<void>;
   stop(): Promise<void>;
 };
 export type StartHost = (machine: Machine, folder: string, link: Link) => Promise<Host>;
@@ -36,11 +37,18 @@ const MEDIA_PORT = "7001";
 type Surroundings = {
   prepare?(machines: Record<"server" | "publisher" | "viewer", Machine>, driver: string): Promise<void>;
   browserArgs?: string[];
+  /** Another browser than Chromium for who watches. */
+  viewers?: (machine: Machine, folder: string, site: URL) => Promise<Watching>;
+};
+/** Each page is somebody new. */
+export type Watching = {
+  page(url: string): Promise<{ page: Scripted; close(): Promise<void> }>;
+  close(): Promise<void>;
 };
 
 export async function openNetworkCall(
   startHost: StartHost = startStoaHost,
-  { prepare, browserArgs = [] }: Surroundings = {},
+  { prepare, browserArgs = [], viewers }: Surroundings = {},
 ): Promise<NetworkCall> {
   const work = mkdtempSync(join(tmpdir(), "stoa-networks-"));
   const lan = await openLan("server", "publisher", "viewer");
@@ -57,27 +65,24 @@ export async function openNetworkCall(
     browsers.push(browser);
     return browser;
   };
-  const [sending, watching] = [await launch(publisher), await launch(viewer)];
-  const pageOf = async (browser: Browser): Promise<Page> => {
-    const page = await (await browser.newContext()).newPage();
-    await page.goto(site.url.origin);
-    return page;
-  };
-  const stage = await pageOf(sending);
+  const sending = await launch(publisher);
+  const watching = viewers ? await viewers(viewer, work, site.url) : chromiumWatching(await launch(viewer));
+  const stage = await pageOf(sending, site.url.origin);
   await stage.evaluate(prepareClouds);
   await host.publish(stage, publisher.address);
   return {
     link,
     async watch() {
-      const page = await pageOf(watching);
-      await page.evaluate(prepareSeats);
+      const { page, close } = await watching.page(site.url.origin);
+      await page.evaluate(prepareSeats, undefined);
       await host.watch(page, viewer.address);
       return {
-        seen: () => page.evaluate(() => window.watched()),
-        close: () => page.context().close(),
+        seen: () => page.evaluate(() => window.watched(), undefined),
+        close,
       };
     },
     async close() {
+      await watching.close();
       for (const browser of browsers) await browser.close();
       await host.stop();
       await link.close();
@@ -85,6 +90,23 @@ export async function openNetworkCall(
       await lan.close();
       rmSync(work, { recursive: true, force: true });
     },
+  };
+}
+
+async function pageOf(browser: Browser, url: string): Promise<Page> {
+  const page = await (await browser.newContext()).newPage();
+  await page.goto(url);
+  return page;
+}
+
+/** Closed with the other browsers. */
+function chromiumWatching(browser: Browser): Watching {
+  return {
+    async page(url) {
+      const page = await pageOf(browser, url);
+      return { page, close: () => page.context().close() };
+    },
+    async close() {},
   };
 }
 

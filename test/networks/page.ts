@@ -78,7 +78,11 @@ export function prepareSeats(): void {
   let movedAt = 0;
   const sinceStart = () => Math.round(performance.now() - startedAt);
   const sample = () => {
-    const shown = elements.reduce((sum, element) => sum + element.getVideoPlaybackQuality().totalVideoFrames, 0);
+    const shown = elements.reduce((sum, element) => {
+      // Firefox counts what it paints, not what it is given.
+      const { mozPaintedFrames = 0 } = element as { mozPaintedFrames?: number };
+      return sum + Math.max(element.getVideoPlaybackQuality().totalVideoFrames, mozPaintedFrames);
+    }, 0);
     const now = sinceStart();
     if (shown > frames) {
       firstFrameMs ??= now;

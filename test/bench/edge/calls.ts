@@ -1,17 +1,8 @@
 /** Calls of real browsers behind networks that let out nothing but tcp 443, or only a proxy. */
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { Stoa } from "../../../web/sdk/server.ts";
 import { joinRoom } from "../../browser/sdk/page-api.ts";
 import type { Scripted } from "../../browser/sdk/scripted.ts";
-import { FROM_SOURCE, startStoa } from "../../cli/stoa.ts";
-import { openNetworkCall, type StartHost } from "../../networks/call.ts";
-import type { Condition } from "../../networks/link.ts";
-import { publishClouds, watchRoom } from "../../networks/page.ts";
-import { type Behind, type BrowserName, DOMAIN, issue, nameHosts, openOnePort } from "../../ops/one-port.ts";
-import { keyPath, prepareData } from "../../ops/served.ts";
+import { type Behind, type BrowserName, openOnePort } from "../../ops/one-port.ts";
 import type { Measured } from "../harness/report.ts";
-import { runScenario } from "../networks/scenarios.ts";
 
 const FRAMES_TIMEOUT_MS = 60_000;
 
@@ -53,56 +44,3 @@ export async function pageToPicture(): Promise<Measured[]> {
   }
   return figures;
 }
-
-const BAD: Condition = { rateKbit: 700, bufferMs: 500, delayMs: 20, loss: 0.05 };
-const ONLY_443 = ["oifname lo accept", "tcp dport 443 accept"];
-
-/** A viewer whose one way is TLS over such a link: what TCP repeats holds up what comes after it. */
-export async function lossyCall(seconds: number): Promise<Measured[]> {
-  const stops: (() => void)[] = [];
-  const call = await openNetworkCall(startSecureHost, {
-    browserArgs: ["--ignore-certificate-errors"],
-    async prepare(machines, driver) {
-      const name = `${machines.server.address} ${DOMAIN}`;
-      for (const machine of Object.values(machines)) stops.push(nameHosts(machine, [name]));
-      await machines.viewer.keepIn(...ONLY_443, `ip daddr ${driver} accept`, "drop");
-    },
-  });
-  try {
-    const scenario = { name: "700 kbit/s and 5 % loss", down: BAD, up: BAD, seconds, goals: {} };
-    const outcome = await runScenario(call, scenario);
-    console.log(JSON.stringify(outcome));
-    return [
-      { what: "behind 443, 700 kbit/s and 5 % loss: first picture", value: outcome.firstFrameMs ?? NaN, unit: "ms" },
-      { what: "the same: longest freeze", value: outcome.longestStandstillMs, unit: "ms", goal: { atMost: 2_000 } },
-      { what: "the same: share of the link", value: outcome.share ?? NaN, unit: "" },
-    ];
-  } finally {
-    await call.close();
-    for (const stop of stops) stop();
-  }
-}
-
-const startSecureHost: StartHost = async (machine, folder) => {
-  const dataDir = join(folder, "data");
-  await prepareData(dataDir);
-  const { cert, key } = await issue(folder, [DOMAIN]);
-  const media = ["--media-udp-port", "7001", "--media-workers", "1", "--public-ip", machine.address];
-  const domain = ["--domain", DOMAIN, "--tls-cert", cert, "--tls-key", key];
-  const command = [...machine.prefix, ...FROM_SOURCE, "serve", "--data-dir", dataDir, ...domain, ...media];
-  const { child } = await startStoa(command);
-  process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0";
-  const stoa = new Stoa({ url: `https://${machine.address}`, apiKey: readFileSync(keyPath(dataDir), "utf8").trim() });
-  const { id: roomId } = await stoa.rooms.create({ name: "lossy" });
-  const mint = (participantIdentity: string) =>
-    stoa.rtcTokens.mint(roomId, { participantIdentity, permissions: { publish: true } });
-  return {
-    publish: async (page) => page.evaluate(publishClouds, await mint("publisher")),
-    watch: async (page) => page.evaluate(watchRoom, await mint("viewer")),
-    async stop() {
-      delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
-      child.kill("SIGKILL");
-      await child.exited;
-    },
-  };
-};

@@ -1,4 +1,5 @@
-/** Certificates that live for seconds, renewed again and again under handshakes, sockets, allocations and a call. */
+/** Certificates that live for seconds, renewed again and again under handshakes, sockets, allocations and calls. */
+import { join } from "node:path";
 import { connect } from "node:tls";
 import { freePorts, startPebble } from "../../acme/pebble.ts";
 import type { Measured } from "../harness/report.ts";
@@ -7,17 +8,17 @@ import { startEdgeServer } from "./server.ts";
 
 const DOMAIN = "rtc.example.com";
 const LIFETIME_SECONDS = 6;
-const VISITORS = 4;
+const CALLS = 2;
+/** Visitors have machines of their own; on this one they get what the server leaves. */
+const ELSEWHERE = ["nice", "-n", "15"];
 
-/** The serial number of the certificate that it shows; null when the handshake fails. */
-function handshake(port: number): Promise<string | null> {
-  return new Promise((resolve) => {
-    const socket = connect({ host: "127.0.0.1", port, servername: DOMAIN, rejectUnauthorized: false }, () => {
-      resolve(socket.getPeerX509Certificate()?.serialNumber ?? "");
-      socket.destroy();
-    });
-    socket.once("error", () => resolve(null));
-  });
+type Visits = { handshakes: number; failed: number; seen: number };
+
+/** New connections without an end, until so many certificates were shown. */
+async function visit(port: number, certificates: number): Promise<Visits> {
+  const script = [process.execPath, join(import.meta.dir, "visitors.ts"), String(port), DOMAIN, String(certificates)];
+  const child = Bun.spawn([...ELSEWHERE, ...script], { stdout: "pipe", stderr: "inherit" });
+  return JSON.parse(await new Response(child.stdout).text());
 }
 
 export async function renewals(count: number): Promise<Measured[]> {
@@ -27,34 +28,42 @@ export async function renewals(count: number): Promise<Measured[]> {
   const startedAt = performance.now();
   const server = await startEdgeServer({ edgePort, settings: ["--domain", DOMAIN, ...authority] });
   try {
-    while ((await handshake(edgePort)) === null) await Bun.sleep(20);
+    while (!(await isShown(edgePort))) await Bun.sleep(20);
     const firstMs = performance.now() - startedAt;
-    const call = await openRelayedCall(server);
+    // Signaling takes the same way as media.
+    const through = { ...server, url: `https://127.0.0.1:${edgePort}` };
+    const quiet = await openRelayedCall(through);
+    await Bun.sleep(5_000);
+    const before = await quiet.end();
+    const calls = await Promise.all(Array.from({ length: CALLS }, () => openRelayedCall(through)));
     const idle = await openIdle(edgePort);
-    const seen = new Set<string>();
-    let [handshakes, failed] = [0, 0];
-    const visitor = async () => {
-      while (seen.size <= count) {
-        const serial = await handshake(edgePort);
-        handshakes++;
-        if (serial === null) failed++;
-        else seen.add(serial);
-      }
-    };
-    await Promise.all(Array.from({ length: VISITORS }, visitor));
-    const { longestGapMs, isClosed } = await call.end();
+    const { handshakes, failed, seen } = await visit(edgePort, count + 1);
+    const ends = await Promise.all(calls.map((call) => call.end()));
+    const closed = idle.closed() + ends.filter(({ isClosed }) => isClosed).length;
+    const longestGapMs = Math.max(...ends.map((end) => end.longestGapMs));
     return [
       { what: "first start to https", value: firstMs / 1_000, unit: "s", goal: { atMost: 30 } },
-      { what: "renewals", value: seen.size - 1, unit: "", goal: { atLeast: count } },
+      { what: "renewals", value: seen - 1, unit: "", goal: { atLeast: count } },
       { what: "handshakes meanwhile", value: handshakes, unit: "" },
       { what: "handshakes that failed", value: failed, unit: "", goal: { atMost: 0 } },
-      { what: "connections closed", value: Number(isClosed) + idle.closed(), unit: "", goal: { atMost: 0 } },
-      { what: "longest gap of the call", value: longestGapMs, unit: "ms", goal: { atMost: 500 } },
+      { what: "connections closed", value: closed, unit: "", goal: { atMost: 0 } },
+      { what: "longest gap of a call before", value: before.longestGapMs, unit: "ms" },
+      { what: "longest gap of the calls meanwhile", value: longestGapMs, unit: "ms", goal: { atMost: 500 } },
     ];
   } finally {
     await server.stop();
     await pebble.close();
   }
+}
+
+function isShown(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: "127.0.0.1", port, servername: DOMAIN, rejectUnauthorized: false }, () => {
+      resolve(true);
+      socket.destroy();
+    });
+    socket.once("error", () => resolve(false));
+  });
 }
 
 /** Connections that say a request now and then. */

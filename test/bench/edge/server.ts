@@ -11,7 +11,7 @@ import { keyPath, prepareData } from "../../ops/served.ts";
 export type EdgeServer = {
   pid: number;
   folder: string;
-  /** Past the edge, without TLS. */
+  /** Past the edge, without TLS; where there is no edge, with it. */
   url: string;
   edgePort: number;
   apiKey: string;
@@ -25,7 +25,11 @@ type Options = {
   edgePort?: number;
   /** In place of a certificate from files. */
   settings?: string[];
+  /** Without an edge: the HTTP server itself ends TLS. */
+  endsTls?: boolean;
 };
+
+const ENDS_TLS = join(import.meta.dir, "ends-tls.ts");
 
 export async function startEdgeServer(options: Options = {}): Promise<EdgeServer> {
   const folder = mkdtempSync(join(tmpdir(), "stoa-bench-edge-"));
@@ -33,10 +37,10 @@ export async function startEdgeServer(options: Options = {}): Promise<EdgeServer
   await prepareData(dataDir);
   const certificate = await makeCertificate(folder, "localhost");
   const [port = 0, free = 0] = await freePorts(2);
-  const { edgePort = free, settings } = options;
-  const place = ["--port", String(port), "--edge-port", String(edgePort)];
-  const files = ["--tls-cert", certificate.cert, "--tls-key", certificate.key];
-  const tls = settings ?? [...files, "--public-url", `https://localhost:${edgePort}`];
+  const { edgePort = free, settings, endsTls = false } = options;
+  const place = ["--port", String(port), ...(endsTls ? [] : ["--edge-port", String(edgePort)])];
+  const files = endsTls ? [] : ["--tls-cert", certificate.cert, "--tls-key", certificate.key];
+  const tls = settings ?? [...files, "--public-url", `https://localhost:${endsTls ? port : edgePort}`];
   const media = ["--media-udp-port", "0", "--media-workers", "1", "--public-ip", "127.0.0.1"];
   const generous = [
     "--turn-max-allocations",
@@ -46,10 +50,13 @@ export async function startEdgeServer(options: Options = {}): Promise<EdgeServer
     "--rate-limit-rtc-tokens",
     "10000",
   ];
-  const command = [...FROM_SOURCE, "serve", "--data-dir", dataDir, ...place, ...tls, ...media, ...generous];
-  const { child } = await startStoa([...command, "--log-level", "warn"]);
+  const [bun = "", ...source] = FROM_SOURCE;
+  const program = endsTls ? [bun, "--preload", ENDS_TLS, ...source] : [bun, ...source];
+  const command = [...program, "serve", "--data-dir", dataDir, ...place, ...tls, ...media, ...generous];
+  const env = { BENCH_TLS_CERT: certificate.cert, BENCH_TLS_KEY: certificate.key };
+  const { child } = await startStoa([...command, "--log-level", "warn"], { env });
   const apiKey = readFileSync(keyPath(dataDir), "utf8").trim();
-  const url = `http://127.0.0.1:${port}`;
+  const url = `${endsTls ? "https" : "http"}://127.0.0.1:${port}`;
   return {
     ...{ pid: child.pid, folder, url, edgePort, apiKey, certificate, api: createApi(url, apiKey) },
     async stop() {

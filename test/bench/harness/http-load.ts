@@ -6,6 +6,8 @@ export type Load = {
   connections: number;
   pipelined: number;
   durationMs: number;
+  /** How long a connection waits before it asks again, on average; kept full without. Only unpipelined. */
+  pauseMs?: number;
 };
 
 /**
@@ -28,7 +30,9 @@ export async function requestsPerSecond(load: Load): Promise<{ requests: number;
     state.pending += chunk.byteLength;
     const answered = Math.floor(state.pending / answerBytes);
     state.pending -= answered * answerBytes;
-    if (answered > 0) socket.write(request.repeat(answered));
+    if (answered === 0) return;
+    if (load.pauseMs === undefined) socket.write(request.repeat(answered));
+    else setTimeout(() => socket.write(request), Math.random() * 2 * load.pauseMs);
   };
   const startedAt = performance.now();
   const sockets = await Promise.all(

@@ -1,0 +1,31 @@
+/** `visitors.ts PORT NAME CERTIFICATES`: one new connection after another, until so many certificates were shown. */
+import { connect } from "node:tls";
+
+const [port = "", servername = "", certificates = ""] = process.argv.slice(2);
+const AT_ONCE = 4;
+const seen = new Set<string>();
+const counts = { handshakes: 0, failed: 0, seen: 0 };
+
+/** The serial number of the certificate that it shows; null when the handshake fails. */
+function handshake(): Promise<string | null> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: "127.0.0.1", port: Number(port), servername, rejectUnauthorized: false }, () => {
+      resolve(socket.getPeerX509Certificate()?.serialNumber ?? "");
+      socket.destroy();
+    });
+    socket.once("error", () => resolve(null));
+  });
+}
+
+async function visitor(): Promise<void> {
+  while (seen.size < Number(certificates)) {
+    const serial = await handshake();
+    counts.handshakes++;
+    if (serial === null) counts.failed++;
+    else seen.add(serial);
+  }
+}
+
+await Promise.all(Array.from({ length: AT_ONCE }, visitor));
+console.log(JSON.stringify({ ...counts, seen: seen.size }));
+process.exit();
