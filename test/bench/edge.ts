@@ -1,5 +1,6 @@
 /** edge: what the one port costs, beside going past it and beside coturn, and how it stands attacks. `bin/bench edge [PART…]` */
 
+import { ensurePrograms } from "../../bin/test-programs.ts";
 import { underAttack } from "./edge/attacks.ts";
 import { pageToPicture } from "./edge/calls.ts";
 import { lossyCalls } from "./edge/lossy.ts";
@@ -11,6 +12,7 @@ import { measureSockets } from "./edge/sockets.ts";
 import { type Measured, median, report } from "./harness/report.ts";
 
 const wanted = process.argv.slice(2);
+for (const folder of ["acme", "edge", "networks", "ops"]) await ensurePrograms(folder);
 // Certificates are made for each run.
 process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0";
 

@@ -6,10 +6,15 @@ const AT_ONCE = 4;
 const seen = new Set<string>();
 const counts = { handshakes: 0, failed: 0, seen: 0 };
 
+/** From one of many addresses: of one, so many in a second are refused on purpose. */
+function place(): { host: string; port: number; localAddress: string } {
+  return { host: "127.0.0.1", port: Number(port), localAddress: `127.0.1.${1 + (counts.handshakes % 200)}` };
+}
+
 /** The serial number of the certificate that it shows; null when the handshake fails. */
 function handshake(): Promise<string | null> {
   return new Promise((resolve) => {
-    const socket = connect({ host: "127.0.0.1", port: Number(port), servername, rejectUnauthorized: false }, () => {
+    const socket = connect({ ...place(), servername, rejectUnauthorized: false }, () => {
       resolve(socket.getPeerX509Certificate()?.serialNumber ?? "");
       socket.destroy();
     });
