@@ -132,11 +132,17 @@ export class AcmeClient {
     return nonce;
   }
 
-  #fetch(url: string, init: RequestInit): Promise<Response> {
+  async #fetch(url: string, init: RequestInit): Promise<Response> {
     const { ca, userAgent } = this.#options;
     const headers = { ...(init.headers as Record<string, string> | undefined), "user-agent": userAgent };
     const tls = ca === undefined ? {} : { tls: { ca } };
-    return fetch(url, { ...init, ...tls, headers, signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) } as RequestInit);
+    const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
+    try {
+      return await fetch(url, { ...init, ...tls, headers, signal } as RequestInit);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new AcmeError("unreachable", `The authority cannot be reached at ${new URL(url).host}: ${reason}`);
+    }
   }
 }
 

@@ -80,7 +80,7 @@ export class CertificateRenewal {
   get status(): CertificateStatus {
     const expiresAt = this.#certificate ? expiryOf(this.#certificate) : null;
     const problem = this.#toldProblem || this.#note.problem;
-    const nextAt = Math.max(this.#renewAt, this.#note.notBefore);
+    const nextAt = this.#dueAt();
     return { domain: this.#options.domain, expiresAt, nextAt, problem: problem === "" ? null : problem };
   }
 
@@ -99,7 +99,7 @@ export class CertificateRenewal {
     let nextMs = LONGEST_SLEEP_MS;
     try {
       if (this.#certificate && now() >= this.#suggestionAt) await this.#followSuggestion(this.#certificate);
-      const dueAt = Math.max(this.#renewAt, this.#note.notBefore);
+      const dueAt = this.#dueAt();
       nextMs = dueAt > now() ? dueAt - now() : await this.#renew();
     } catch (err) {
       this.#options.log.error({ err }, "the certificate could not be looked after");
@@ -107,6 +107,12 @@ export class CertificateRenewal {
     }
     if (this.#isStopped) return;
     this.#cancel = timers.after(Math.max(1, Math.min(nextMs, LONGEST_SLEEP_MS)), () => void this.#turn());
+  }
+
+  #dueAt(): number {
+    const { at, notBefore } = this.#note;
+    // Written by a clock that was ahead and has been set right since: waiting until then could take years.
+    return at > this.#options.now() + HOUR_MS ? this.#renewAt : Math.max(this.#renewAt, notBefore);
   }
 
   /** How long until the next look. */
@@ -119,10 +125,14 @@ export class CertificateRenewal {
     if (wrong !== null && isStrict) return PRECHECK_MS;
     try {
       this.#obtained(await this.#obtain());
-      return this.#renewAt - now();
     } catch (error) {
-      return this.#failed(error);
+      const outcome = this.#certificate ? "certificate not renewed; the old one stays" : "no certificate yet";
+      return this.#putOff(error, outcome);
     }
+    if (this.#renewAt > now()) return this.#renewAt - now();
+    // Asking again at once would bring the next one of the same kind, until the authority has had enough.
+    const clock = `The clock of this machine says ${new Date(now()).toISOString()}, by which the certificate of today is old.`;
+    return this.#putOff(new Error(`${clock} Set it right.`), "the new certificate is due for renewal already");
   }
 
   async #obtain(): Promise<KeyedCertificate> {
@@ -148,26 +158,28 @@ export class CertificateRenewal {
   }
 
   #obtained(certificate: KeyedCertificate): void {
-    const { store, log, domain, directory, onCertificate } = this.#options;
+    const { store, log, domain, directory, onCertificate, now } = this.#options;
     store.keepCertificate(certificate);
     this.#certificate = certificate;
     this.#renewAt = this.#usualTime(certificate);
     this.#suggestionAt = 0;
     this.#toldProblem = "";
-    this.#keep({ domain, directory, failures: 0, notBefore: 0, problem: "" });
+    // Those that were no use by our clock are counted on: they must come less and less often.
+    const failures = this.#renewAt > now() ? 0 : this.#note.failures;
+    this.#keep({ domain, directory, failures, notBefore: 0, problem: "", at: now() });
     onCertificate(certificate);
     log.info({ domain, expiresAt: new Date(expiryOf(certificate)).toISOString() }, "certificate obtained");
   }
 
-  #failed(error: unknown): number {
+  #putOff(error: unknown, outcome: string): number {
     const { log, now, domain, directory } = this.#options;
     const problem = error instanceof Error ? error.message : String(error);
     const asked = error instanceof AcmeError ? (error.retryAfterMs ?? 0) : 0;
     const failures = this.#note.failures + 1;
     const backOffMs = Math.max(asked, Math.min(MAX_BACK_OFF_MS, MINUTE_MS * 2 ** (failures - 1)));
-    this.#keep({ domain, directory, failures, notBefore: now() + backOffMs, problem });
+    this.#keep({ domain, directory, failures, notBefore: now() + backOffMs, problem, at: now() });
     const details = { domain, problem, failures, againInSeconds: Math.round(backOffMs / 1_000) };
-    log.warn(details, this.#certificate ? "certificate not renewed; the old one stays" : "no certificate yet");
+    log.warn(details, outcome);
     return backOffMs;
   }
 

@@ -6,7 +6,15 @@ import type { Account } from "./client.ts";
 import { type KeyedCertificate, newKey } from "./x509.ts";
 
 /** What is remembered of attempts, so that a restart neither forgets a failure nor asks too soon. */
-export type AttemptNote = { domain: string; directory: string; failures: number; notBefore: number; problem: string };
+export type AttemptNote = {
+  domain: string;
+  directory: string;
+  failures: number;
+  notBefore: number;
+  problem: string;
+  /** When it was written, as far as the clock was right then. */
+  at: number;
+};
 
 /** In a folder of the data directory, for its owner alone. */
 export class AcmeStore {
@@ -47,8 +55,8 @@ export class AcmeStore {
 
   attempt(domain: string, directory: string): AttemptNote {
     const kept = this.#json<AttemptNote>("attempts.json");
-    if (kept?.domain === domain && kept.directory === directory) return kept;
-    return { domain, directory, failures: 0, notBefore: 0, problem: "" };
+    if (kept?.domain === domain && kept.directory === directory) return { ...kept, at: kept.at ?? 0 };
+    return { domain, directory, failures: 0, notBefore: 0, problem: "", at: 0 };
   }
 
   keepAttempt(note: AttemptNote): void {

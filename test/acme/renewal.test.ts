@@ -1,75 +1,18 @@
 import { afterEach, expect, test } from "bun:test";
 import { X509Certificate } from "node:crypto";
-import { mkdtempSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { statSync } from "node:fs";
 import { join } from "node:path";
-import type { ChallengeType } from "../../src/acme/order.ts";
-import { openPort80 } from "../../src/acme/port-80.ts";
-import { CertificateRenewal } from "../../src/acme/renewal.ts";
 import { AcmeStore } from "../../src/acme/store.ts";
-import { createLog } from "../../src/kernel/log.ts";
-import { systemTimers } from "../../src/kernel/timers.ts";
-import { ANNOUNCED, edgeStage, nextData, secured, turnOver, until } from "../edge/stage.ts";
-import { fakeClock } from "../harness/clock.ts";
-import { freePorts, startPebble } from "./pebble.ts";
+import { ANNOUNCED, type edgeStage, nextData, secured, turnOver, until } from "../edge/stage.ts";
+import { afterwards, cleanUp, DOMAIN, stageWith } from "./stage.ts";
 
-const DOMAIN = "rtc.example.com";
-const cleanup: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const clean of cleanup.splice(0).reverse()) await clean();
-});
-
-/** An edge without a certificate, port 80 in miniature, and an authority that looks at both. */
-async function stageWith(options: { external?: { keyId: string; hmac: string }; wrongPort?: boolean } = {}) {
-  const edge = await edgeStage({ certificate: null });
-  cleanup.push(edge.close);
-  const lines: string[] = [];
-  const log = createLog({ level: "info", format: "json", write: (line) => void lines.push(line) });
-  const port80 = openPort80({ hostname: "127.0.0.1", port: 0, home: `https://${DOMAIN}`, log });
-  cleanup.push(port80.stop);
-  const [nobody = 0] = await freePorts(1);
-  const pebble = await startPebble({
-    tlsPort: options.wrongPort ? nobody : edge.edge.port,
-    httpPort: port80.port ?? 0,
-    ...(options.external ? { externalKey: { id: options.external.keyId, hmac: options.external.hmac } } : {}),
-  });
-  cleanup.push(pebble.close);
-  const dataDir = mkdtempSync(join(tmpdir(), "stoa-acme-"));
-  cleanup.push(() => rmSync(dataDir, { recursive: true, force: true }));
-  const clock = fakeClock(Date.now());
-
-  function keeper(given: Partial<ConstructorParameters<typeof CertificateRenewal>[0]> = {}, now = clock.now) {
-    const renewal = new CertificateRenewal({
-      domain: DOMAIN,
-      directory: pebble.directory,
-      ca: pebble.ca,
-      email: "operator@example.com",
-      external: options.external,
-      challenges: ["tls-alpn-01"] as ChallengeType[],
-      stage: {
-        tlsAlpn: (certificate) => edge.edge.challenge(certificate),
-        http: (token, proof) => port80.show(token, proof),
-      },
-      precheck: async () => null,
-      isStrict: false,
-      onCertificate: (certificate) => edge.edge.present(certificate),
-      userAgent: "stoa test",
-      store: new AcmeStore(dataDir),
-      timers: systemTimers,
-      log,
-      now,
-      ...given,
-    });
-    return renewal;
-  }
-  return { edge, pebble, port80, dataDir, clock, lines, keeper };
-}
+afterEach(cleanUp);
 
 test.each(["tls-alpn-01", "http-01"] as const)("a first certificate by %s, with rejected nonces", async (challenge) => {
   const { edge, pebble, dataDir, keeper } = await stageWith();
   const renewal = keeper({ challenges: [challenge] });
   expect(renewal.certificate).toBeNull();
-  cleanup.push(renewal.start());
+  afterwards(renewal.start());
   await until(() => renewal.certificate !== null);
   await edge.edge.stats();
   const socket = await secured(edge.edge.port);
@@ -91,7 +34,7 @@ test.each(["tls-alpn-01", "http-01"] as const)("a first certificate by %s, with 
 test("where 443 is not reached, http-01 does", async () => {
   const { keeper } = await stageWith({ wrongPort: true });
   const renewal = keeper({ challenges: ["tls-alpn-01", "http-01"] });
-  cleanup.push(renewal.start());
+  afterwards(renewal.start());
   await until(() => renewal.certificate !== null);
   expect(renewal.status.problem).toBeNull();
 });
@@ -105,14 +48,20 @@ test("an authority that wants external accounts gets one bound, and says so with
   stop();
   expect(without.status.problem).toContain("ACME_EAB_KEY_ID");
   const renewal = keeper({}, () => Date.now() + 120_000);
-  cleanup.push(renewal.start());
+  afterwards(renewal.start());
   await until(() => renewal.certificate !== null);
 });
 
 test("at two thirds of its life it is renewed, under constant handshakes, and nothing is closed", async () => {
   const { edge, clock, keeper } = await stageWith();
-  const renewal = keeper({ timers: clock, random: () => 0.5 });
-  cleanup.push(renewal.start());
+  // The authority's clock stands still: each is to be renewed a few days later than the one before, as in life.
+  let chance = 1;
+  const random = () => {
+    chance -= 0.04;
+    return chance;
+  };
+  const renewal = keeper({ timers: clock, random });
+  afterwards(renewal.start());
   while (renewal.certificate === null) {
     clock.advance(1_000);
     await Bun.sleep(5);
@@ -150,7 +99,8 @@ test("at two thirds of its life it is renewed, under constant handshakes, and no
   await goingOn.exchange();
   expect(goingOn.closed()).toBe(0);
   expect(failed).toBe(0);
-  expect(handshakes).toBeGreaterThan(100);
+  // One at least for each of them.
+  expect(handshakes).toBeGreaterThan(20);
   open.write("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
   expect(String(await new Promise((resolve) => open.once("data", resolve)))).toContain("200 OK");
   open.destroy();
@@ -177,7 +127,7 @@ async function conversations({ edge, url }: Stage) {
   } as never);
   chat.addEventListener("close", () => closed++);
   await new Promise((resolve) => chat.addEventListener("open", resolve));
-  cleanup.push(() => {
+  afterwards(() => {
     chat.close();
     line.destroy();
     media.close();
@@ -216,10 +166,10 @@ test("the authority's own renewal time is followed, chosen once, and sooner when
       return Response.json({ suggestedWindow: { start, end } }, { headers: { "retry-after": "3600" } });
     },
   });
-  cleanup.push(() => authority.stop(true));
+  afterwards(() => authority.stop(true));
   const directory = new URL("/directory", authority.url).href;
   const renewal = keeper({ directory, ca: undefined, timers: clock });
-  cleanup.push(renewal.start());
+  afterwards(renewal.start());
   const nextAt = () => renewal.status.nextAt ?? 0;
   await until(() => nextAt() >= window[0] && nextAt() <= window[1]);
   const chosen = nextAt();
@@ -265,6 +215,8 @@ test("an authority that is away is asked again later and later, also after a res
   }
   expect(waits).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 720, 720]);
   expect(lines.join("")).toContain("the old one stays");
+  expect(renewal.status.problem).toBeNull();
+  expect(keeper().status.problem).toContain(`The authority cannot be reached at ${new URL(pebble.directory).host}`);
   expect(renewal.certificate?.key && lines.join("").includes(renewal.certificate.key)).toBe(false);
 
   await pebble.start();
@@ -275,10 +227,7 @@ test("an authority that is away is asked again later and later, also after a res
     const end = attempt.start();
     await until(() => attempt.status.nextAt !== before);
     end();
-    if (attempt.status.problem === null) {
-      expect(attempt.certificate?.cert).not.toBe(first.certificate?.cert);
-      break;
-    }
+    if (attempt.certificate?.cert !== first.certificate?.cert) break;
     clock.advance((attempt.status.nextAt ?? 0) - clock.now());
   }
 });
