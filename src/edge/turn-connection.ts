@@ -18,9 +18,30 @@ const MAX_WAIT_MS = 1_000;
 /** What fits into one TLS record. */
 const BATCH_BYTES = 16_000;
 
+/**
+ * Media comes in bursts, a few packets for each client; each write costs as much as several packets. So what is to leave
+ * waits for the rest of its burst, and one timer serves everybody.
+ */
+const GATHER_MS = 2;
+
+export class Departures {
+  #waiting: (() => void)[] = [];
+
+  add(leave: () => void): void {
+    this.#waiting.push(leave);
+    if (this.#waiting.length === 1) setTimeout(this.#depart, GATHER_MS);
+  }
+
+  readonly #depart = () => {
+    const leaving = this.#waiting;
+    this.#waiting = [];
+    for (const leave of leaving) leave();
+  };
+}
+
 type Waiting = { message: Buffer; atMs: number };
 
-/** One TURN client on a connection. What goes to it within one turn of the loop leaves as one write. */
+/** One TURN client on a connection. What goes to it within a moment leaves as one write. */
 export class TurnConnection implements Carrier, TurnLine {
   readonly address: string;
   readonly port: number;
@@ -36,12 +57,23 @@ export class TurnConnection implements Carrier, TurnLine {
   #waitingBytes = 0;
   #isClosed = false;
 
-  constructor(socket: EdgeSocket, client: ClientAddress, transport: TurnTransport, server: TurnServer, now: Now) {
+  readonly #departures: Departures;
+  readonly #leave = () => this.#flush();
+
+  constructor(
+    socket: EdgeSocket,
+    client: ClientAddress,
+    transport: TurnTransport,
+    server: TurnServer,
+    departures: Departures,
+    now: Now,
+  ) {
     this.address = client.address;
     this.port = client.port;
     this.transport = transport;
     this.#outlet = new Outlet(socket);
     this.#server = server;
+    this.#departures = departures;
     this.#now = now;
   }
 
@@ -72,7 +104,7 @@ export class TurnConnection implements Carrier, TurnLine {
     }
     if (this.#batched === 0) {
       this.#batch ??= Buffer.allocUnsafe(BATCH_BYTES);
-      setImmediate(() => this.#flush());
+      this.#departures.add(this.#leave);
     }
     this.#batch?.set(message, this.#batched);
     this.#batched += message.length;

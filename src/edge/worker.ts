@@ -12,7 +12,7 @@ import { Door } from "./door.ts";
 import type { EdgeSettings, EdgeStats, FromEdge, ToEdge } from "./edge-protocol.ts";
 import { relaySockets } from "./relay-sockets.ts";
 import type { EdgeSocket } from "./socket.ts";
-import { TurnConnection } from "./turn-connection.ts";
+import { Departures, TurnConnection } from "./turn-connection.ts";
 import { openTurnPorts } from "./turn-ports.ts";
 
 declare const self: Worker;
@@ -39,12 +39,13 @@ async function start(settings: EdgeSettings): Promise<Running> {
       now: systemNow,
     });
   const unsentBound = createUnsentBound(MAX_UNSENT_BYTES);
+  const departures = new Departures();
   const lines = new Map<TurnConnection, number>();
   let httpConnections = 0;
 
   function carryTurn(server: TurnServer, socket: EdgeSocket, client: ClientAddress, transport: TurnTransport): Carrier {
     if (socket.fd !== undefined) unsentBound.apply(socket.fd);
-    const line = new TurnConnection(socket, client, transport, server, systemNow);
+    const line = new TurnConnection(socket, client, transport, server, departures, systemNow);
     lines.set(line, systemNow());
     return onClosed(line, () => lines.delete(line));
   }

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { TurnConnection } from "../../src/edge/turn-connection.ts";
+import { Departures, TurnConnection } from "../../src/edge/turn-connection.ts";
 import { writeChannelData } from "../../src/turn/channel-data.ts";
 import { newTransaction, successOf, TURN_TYPE, writeMessage } from "../../src/turn/message.ts";
 import type { TurnServer } from "../../src/turn/server.ts";
@@ -45,22 +45,25 @@ function media(text: string): Buffer {
 }
 
 const answer = () => writeMessage(successOf(TURN_TYPE.refresh), newTransaction(), [], { key: null });
-const turnOfTheLoop = () => new Promise((resolve) => setImmediate(resolve));
+/** Everything that was said before has left. */
+const departed = (departures: Departures) => new Promise<void>((resolve) => departures.add(resolve));
 
 function connection() {
   const narrow = narrowSocket();
   const clock = fakeClock();
   const server = { counters: { dropped: 0 }, closed() {} };
-  const line = new TurnConnection(narrow.socket, CLIENT, "tls", server as unknown as TurnServer, clock.now);
+  const departures = new Departures();
+  const turnServer = server as unknown as TurnServer;
+  const line = new TurnConnection(narrow.socket, CLIENT, "tls", turnServer, departures, clock.now);
   const said = () =>
     narrow.messages().map((message) => (message[0] === 0x40 ? message.toString("latin1", 4, 9) : "answer"));
-  return { ...narrow, clock, server, line, said };
+  return { ...narrow, clock, server, line, said, sent: () => departed(departures) };
 }
 
 test("what waited for longer than a second is left out, whole messages at a time; answers never are", async () => {
-  const { line, widen, clock, server, said } = connection();
+  const { line, widen, clock, server, said, sent } = connection();
   line.send(media("first"));
-  await turnOfTheLoop();
+  await sent();
   line.send(media("stale"));
   line.send(answer());
   clock.advance(900);
@@ -68,27 +71,27 @@ test("what waited for longer than a second is left out, whole messages at a time
   clock.advance(200);
   widen(50);
   line.drained();
-  await turnOfTheLoop();
+  await sent();
   expect(said()).toEqual([]);
   widen(10_000);
   line.drained();
-  await turnOfTheLoop();
+  await sent();
   expect(said()).toEqual(["first", "answer", "fresh"]);
   expect(server.counters.dropped).toBe(1);
   line.send(media("later"));
-  await turnOfTheLoop();
+  await sent();
   expect(said()).toEqual(["first", "answer", "fresh", "later"]);
 });
 
 test("no more than a quarter of a megabyte waits for a client", async () => {
-  const { line, widen, said } = connection();
+  const { line, widen, said, sent } = connection();
   line.send(media("first"));
-  await turnOfTheLoop();
+  await sent();
   let waiting = 0;
   while (line.send(media("packs"))) waiting++;
   expect(waiting).toBe(Math.floor((256 * 1_024) / media("").length));
   widen(10_000_000);
   line.drained();
-  await turnOfTheLoop();
+  await sent();
   expect(said().length).toBe(1 + waiting);
 });
