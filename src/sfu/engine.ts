@@ -23,7 +23,7 @@ import { candidatesOf, fingerprintOf } from "./transport/announcement.ts";
 import { useNativeCurves } from "./transport/native-curves.ts";
 import { type TcpConnection, TcpPort } from "./transport/tcp.ts";
 import { TurnBudget } from "./transport/turn-budget.ts";
-import { type Impair, UdpPort } from "./transport/udp.ts";
+import { type UdpOptions, UdpPort } from "./transport/udp.ts";
 import { createCertificate, type DtlsCertificate } from "./transport/werift-hooks.ts";
 import type { WorkerCall, WorkerSettings } from "./worker-protocol.ts";
 
@@ -39,8 +39,9 @@ export type EngineOutput = {
   beat?(): void;
 };
 
-/** Only tests have these. */
-export type EngineHooks = { impairIn?: Impair; impairOut?: Impair; path?: PacketPath; now?: () => number };
+/** Only tests and rehearsals have these. */
+export type EngineHooks = Pick<UdpOptions, "impairIn" | "impairOut" | "path"> &
+  Partial<Pick<ParticipantHost, "now" | "openDtls">>;
 
 export class Engine {
   readonly #rooms = new Map<string, Room>();
@@ -77,7 +78,7 @@ export class Engine {
       });
       if (!udp) return Engine.start({ ...settings, hostname: "0.0.0.0" }, output, { ...hooks, path });
       try {
-        engine = new Engine(settings, certificate, udp, output, hooks.now);
+        engine = new Engine(settings, certificate, udp, output, hooks);
         return engine;
       } catch (error) {
         udp.close();
@@ -91,7 +92,7 @@ export class Engine {
     certificate: DtlsCertificate,
     udp: UdpPort,
     output: EngineOutput,
-    now = () => performance.timeOrigin + performance.now(),
+    { now = () => performance.timeOrigin + performance.now(), openDtls }: EngineHooks,
   ) {
     this.#onFault = output.onFault;
     this.#beat = output.beat ?? (() => {});
@@ -117,6 +118,7 @@ export class Engine {
       certificate,
       srtpProfiles: settings.srtpProfiles,
       now,
+      openDtls,
       candidates: candidatesOf(settings, udp.port),
       fingerprint: fingerprintOf(certificate),
       transportFeedback: new TransportFeedback(),
@@ -133,6 +135,11 @@ export class Engine {
 
   get fanOut(): PacketPath["name"] {
     return this.#udp.path.name;
+  }
+
+  /** Packets came. */
+  get hasServed(): boolean {
+    return this.#udp.counters.packetsIn > 0;
   }
 
   get tuning(): SocketTuning {

@@ -2,16 +2,20 @@
 import "./transport/reflect.ts";
 import { MediaError } from "../protocol/media-node.ts";
 import { Engine } from "./engine.ts";
+import { rehearse } from "./rehearsal.ts";
 import type { FromWorker, ToWorker, WorkerCall, WorkerSettings } from "./worker-protocol.ts";
 
 declare const self: Worker;
 
 const MEMORY_INTERVAL_MS = 1_000;
+/** A server that has just started has other things to do, and one that ends again soon needs none. */
+const REHEARSAL_DELAY_MS = 3_000;
 const MIB = 1024 * 1024;
 
 /** All state lives in this closure: one worker, one engine. */
 function serve(): void {
   let engine: Engine | null = null;
+  let closed = false;
   const post = (message: FromWorker) => self.postMessage(message);
 
   const fault = (error: unknown) =>
@@ -28,6 +32,11 @@ function serve(): void {
     }
   };
 
+  /** Whoever has a call already gets its code compiled by that. */
+  const rehearseFor = (fresh: Engine, settings: WorkerSettings) => {
+    if (!closed && !fresh.hasServed) rehearse(settings, fault, () => closed).catch(fault);
+  };
+
   const start = async (settings: WorkerSettings, vitals: Int32Array) => {
     try {
       engine = await Engine.start(settings, {
@@ -40,6 +49,7 @@ function serve(): void {
         MEMORY_INTERVAL_MS,
       );
       post({ type: "started", port: engine.port, fanOut: engine.fanOut, ...engine.tuning });
+      setTimeout(rehearseFor, REHEARSAL_DELAY_MS, engine, settings);
     } catch (error) {
       post({ type: "refused", message: error instanceof Error ? error.message : String(error) });
     }
@@ -54,6 +64,7 @@ function serve(): void {
         call(data);
         break;
       case "close":
+        closed = true;
         engine?.close();
         post({ type: "closed" });
         break;

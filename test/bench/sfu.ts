@@ -7,7 +7,7 @@ import { coreCapacity, workerScaling } from "./sfu/capacity.ts";
 import type { Contestant } from "./sfu/contestant.ts";
 import { AUDIO, Crowd, type Feedback, type Figures, VIDEO } from "./sfu/crowd.ts";
 import { janus, unpackJanus } from "./sfu/janus.ts";
-import { stoa, TYPESCRIPT } from "./sfu/stoa.ts";
+import { BEFORE, stoa, TYPESCRIPT } from "./sfu/stoa.ts";
 import { werift } from "./sfu/werift.ts";
 import { youngRoom } from "./sfu/young-room.ts";
 
@@ -37,6 +37,7 @@ const SETUPS: Setup[] = matrix
 const contestants: Record<string, () => Promise<Contestant>> = {
   stoa: async () => (await stoa({ bunArgs }))[0],
   typescript: async () => (await stoa({ bunArgs, fanOut: "typescript" }))[0],
+  ...(process.env.STOA_BEFORE_DIR && { before: async () => (await stoa({ root: process.env.STOA_BEFORE_DIR }))[0] }),
   janus: () => janus(0),
   "janus-loop": () => janus(1),
   werift,
@@ -59,6 +60,7 @@ for (const setup of SETUPS.map(nameOf)) {
     figures.push({ what: labelled(`${name}, 1 → ${count}`, setup), value: cpuMicros, unit: "CPU-µs per packet" });
   figures.push(
     ...against(own, "Stoa", "Janus", (count) => (count >= 50 ? 0.17 : count >= 10 ? 0.4 : count >= 5 ? 0.5 : 0.65)),
+    ...against(own, "Stoa", BEFORE),
     ...against(own, TYPESCRIPT, "Janus", (count) => (count >= 100 ? 0.35 : undefined)),
     ...against(own, "Stoa", "Janus (1 event loop)"),
     ...against(own, TYPESCRIPT, "werift", (count) => (count >= 100 ? 0.25 : undefined)),

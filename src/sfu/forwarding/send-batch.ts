@@ -93,6 +93,10 @@ export class SendBatch {
     return this.#shorts[slot * DESTINATION_SHORTS + LENGTH_AT] as number;
   }
 
+  port(slot: number): number {
+    return this.#shorts[slot * DESTINATION_SHORTS + PORT_AT] as number;
+  }
+
   /** It has been sent. */
   done(slot: number): void {
     this.#shorts[slot * DESTINATION_SHORTS + LENGTH_AT] = 0;
@@ -112,8 +116,7 @@ export class SendBatch {
     for (let i = 0; i < count; i++) {
       const length = this.length(i);
       if (length === 0) continue;
-      const port = this.#shorts[i * DESTINATION_SHORTS + PORT_AT] as number;
-      entries.push(this.#packet(i, length), port, this.addresses[i] as string);
+      entries.push(this.#packet(i, length), this.port(i), this.addresses[i] as string);
     }
     return entries;
   }

@@ -8,7 +8,7 @@ import type { IceCredentials } from "../ice/stun.ts";
 import type { Fingerprint } from "../sdp/offer.ts";
 import { SRTP_MAX_OVERHEAD, type SrtpProfile, type SrtpRefusals, SrtpSender } from "../srtp/srtp.ts";
 import type { BadNetwork } from "./bad-network.ts";
-import { DtlsSession } from "./dtls.ts";
+import { type Dtls, type DtlsOptions, DtlsSession } from "./dtls.ts";
 import { IncomingMedia, type MediaEvents } from "./incoming-media.ts";
 import { Liveness } from "./liveness.ts";
 import type { UdpPort } from "./udp.ts";
@@ -27,6 +27,8 @@ export type ConnectionHost = {
   certificate: DtlsCertificate;
   srtpProfiles: readonly SrtpProfile[];
   now(): number;
+  /** A handshake, unless keys are agreed on in another way. */
+  openDtls?: ((options: DtlsOptions) => Dtls) | undefined;
 };
 
 export type ConnectionEvents = MediaEvents & {
@@ -50,7 +52,7 @@ export class Connection {
   controlBytesOut = 0;
   readonly #host: ConnectionHost;
   readonly #events: ConnectionEvents;
-  readonly #dtls: DtlsSession;
+  readonly #dtls: Dtls;
   readonly #fingerprints: Fingerprint[];
   #incoming: IncomingMedia | null = null;
   #outgoing: SrtpSender | null = null;
@@ -80,7 +82,7 @@ export class Connection {
         if (next) this.#follow(next);
       },
     });
-    this.#dtls = new DtlsSession({
+    const dtls: DtlsOptions = {
       certificate: host.certificate,
       profiles: host.srtpProfiles,
       fingerprints: this.#fingerprints,
@@ -103,7 +105,8 @@ export class Connection {
         events.onDtlsState("closed");
         events.onLost("dtls_closed", "failed");
       },
-    });
+    };
+    this.#dtls = host.openDtls ? host.openDtls(dtls) : new DtlsSession(dtls);
   }
 
   get iceState(): IceState {

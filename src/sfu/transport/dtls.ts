@@ -25,6 +25,8 @@ export type DtlsOptions = {
   onClosed(): void;
 };
 
+export type Dtls = Pick<DtlsSession, "state" | "receive" | "send" | "close">;
+
 export class DtlsSession {
   #state: "connecting" | "connected" | "failed" | "closed" = "connecting";
   readonly #engine: DtlsEngine;

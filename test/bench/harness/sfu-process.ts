@@ -1,4 +1,5 @@
 /** Talks to `sfu-server.ts`: a media node in another process, and its CPU time. */
+import { join } from "node:path";
 import type { FanOutChoice } from "../../../src/media/native-library.ts";
 import type { MediaMethod, MediaNode, MediaRequest, MediaResponse } from "../../../src/protocol/media-node.ts";
 
@@ -15,11 +16,13 @@ export type SfuProcessOptions = {
   bunArgs?: string[];
   /** In front of the command. */
   prefix?: string[];
+  /** Another checkout than this one. */
+  root?: string;
 };
 
 export function startSfuProcess(options: SfuProcessOptions = {}): SfuProcess {
-  const { address, workers = 1, bunArgs = [], prefix = [], fanOut } = options;
-  const server = [`${import.meta.dir}/sfu-server.ts`, address ?? "127.0.0.1", String(workers)];
+  const { address, workers = 1, bunArgs = [], prefix = [], fanOut, root = join(import.meta.dir, "../../..") } = options;
+  const server = [join(root, "test/bench/harness/sfu-server.ts"), address ?? "127.0.0.1", String(workers)];
   const child = Bun.spawn([...prefix, process.execPath, ...bunArgs, ...server], {
     env: { ...process.env, ...(fanOut && { MEDIA_FAN_OUT: fanOut }) },
     stdin: "pipe",

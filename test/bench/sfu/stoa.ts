@@ -5,19 +5,25 @@ import type { Contestant } from "./contestant.ts";
 
 const PERMISSIONS = resolvePermissions({ publish: true });
 
+/** A fresh worker plays a call to itself first. */
+const REHEARSED_AFTER_MS = 6_000;
+
 export const TYPESCRIPT = "Stoa in TypeScript";
+export const BEFORE = "Stoa before";
 
 /** Our own media plane, as the server runs it: workers behind the same calls. Each room is a contestant of its own. */
 export async function stoa(
-  options: Pick<SfuProcessOptions, "workers" | "bunArgs" | "fanOut"> = {},
+  options: Pick<SfuProcessOptions, "workers" | "bunArgs" | "fanOut" | "root"> = {},
   rooms = 1,
 ): Promise<[Contestant, ...Contestant[]]> {
   const server = startSfuProcess({ address: SERVER_ADDRESS, prefix: ON_SERVER_SIDE, ...options });
   const { node } = server;
+  // Servers wait for calls, not calls for servers.
+  await Bun.sleep(REHEARSED_AFTER_MS);
   const open = async (roomId: string): Promise<Contestant> => {
     await node.openRoom({ roomId });
     return {
-      name: options.fanOut === "typescript" ? TYPESCRIPT : "Stoa",
+      name: options.root ? BEFORE : options.fanOut === "typescript" ? TYPESCRIPT : "Stoa",
       pid: server.pid,
       negotiate: (request) => node.negotiate({ ...request, roomId }),
       admit: (participantId) =>

@@ -1,4 +1,4 @@
-/** What the first room of a fresh worker costs at first, and what it costs later: the JIT takes its share in between. */
+/** What the first room of a worker costs at first, and what it costs later: the JIT takes its share in between. */
 import type { Measured } from "../harness/report.ts";
 import { Crowd } from "./crowd.ts";
 import { stoa } from "./stoa.ts";

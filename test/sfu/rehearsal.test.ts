@@ -1,0 +1,43 @@
+// What a fresh worker plays to itself: it has to be a call as others are, or the wrong code is compiled; and it is nobody's.
+
+import { expect, test } from "bun:test";
+import { Rehearsal, rehearse } from "../../src/sfu/rehearsal.ts";
+import type { WorkerSettings } from "../../src/sfu/worker-protocol.ts";
+import { nativeLibraryPath } from "./packet-paths.ts";
+
+const SETTINGS: WorkerSettings = {
+  ...{ hostname: "127.0.0.1", port: 0, announce: ["127.0.0.1"], tcp: true },
+  srtpProfiles: ["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_80"],
+};
+/** While tracks are announced and viewers placed. */
+const FIRST_FRAMES = 5;
+const FRAMES = 70;
+/** Ten packets of picture and two of sound, for two viewers. */
+const COPIES_A_FRAME = 24;
+
+for (const nativeLibrary of [undefined, await nativeLibraryPath()]) {
+  test(`viewers of a rehearsal get all that is sent, ${nativeLibrary ? "natively" : "in TypeScript"}`, async () => {
+    const faults: unknown[] = [];
+    const call = await Rehearsal.begin({ ...SETTINGS, nativeLibrary }, (error) => faults.push(error));
+    for (let frame = 0; frame < FIRST_FRAMES; frame++) await call.play(frame);
+    const before = call.toViewers;
+    for (let frame = 0; frame < FRAMES; frame++) await call.play(FIRST_FRAMES + frame);
+    call.close();
+    expect(faults).toEqual([]);
+    expect(call.toViewers - before).toBe(FRAMES * COPIES_A_FRAME);
+    // Reports on the way to the publisher, too.
+    expect(call.toPublisher).toBeGreaterThan(FRAMES / 2);
+  });
+}
+
+test("a worker that is closed stops rehearsing", async () => {
+  let asked = 0;
+  const faults: unknown[] = [];
+  await rehearse(
+    SETTINGS,
+    (error) => faults.push(error),
+    () => ++asked > 3,
+  );
+  expect(asked).toBe(4);
+  expect(faults).toEqual([]);
+});
