@@ -1,4 +1,4 @@
-/** recording: what recorded tracks of 1 Mbit/s add to forwarding them to two viewers each, and how much of a hundred reaches the disk; `bin/bench recording [tracks] [many] [seconds]` */
+/** recording: what recorded tracks of 1 Mbit/s add to forwarding them to two viewers each, and up to how many of them reach the disk whole; `bin/bench recording [tracks] [many,more…] [seconds]` */
 import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join as pathOf } from "node:path";
@@ -9,7 +9,7 @@ import { createCertificate } from "../../src/sfu/transport/werift-hooks.ts";
 import { type Measured, median, report } from "./harness/report.ts";
 import { startSfuProcess } from "./harness/sfu-process.ts";
 
-const [tracks = "10", many = "100", seconds = "4"] = process.argv.slice(2);
+const [tracks = "10", many = "25,50,100", seconds = "4"] = process.argv.slice(2);
 const VIEWERS = 2;
 const FRAMES_PER_SECOND = 25;
 const PACKETS_PER_FRAME = 4;
@@ -17,8 +17,12 @@ const PACKETS_PER_FRAME = 4;
 const PAYLOAD_BYTES = 1_200;
 const SLICES = 8;
 const ROUNDS = 5;
+/** Until the code that records is as well compiled as the code that forwards. */
+const WARM_UP_SECONDS = 15;
 /** What waits in the recorder's queues is on disk by then. */
 const WRITTEN_WITHIN_MS = 2_000;
+/** The last pictures that were sent may be under way when the recording is stopped. */
+const WHOLE_PERCENT = 98;
 const ROOM_BPS = 100_000_000;
 
 const permissions = { join: true, subscribe: true, publish: true, publishAudio: true, publishVideo: true };
@@ -111,7 +115,7 @@ async function openRoom(count: number, viewers: number) {
 async function addedByRecording(count: number): Promise<void> {
   const room = await openRoom(count, VIEWERS);
   const warmUp = await room.record("warm-up");
-  await room.send(Number(seconds));
+  await room.send(WARM_UP_SECONDS);
   await warmUp.stop();
   const plain: number[] = [];
   const recorded: number[] = [];
@@ -136,9 +140,10 @@ async function addedByRecording(count: number): Promise<void> {
   });
 }
 
-async function reachTheDisk(count: number): Promise<void> {
+/** Whether all that was sent of them is on disk. */
+async function reachTheDisk(count: number): Promise<boolean> {
   const room = await openRoom(count, 0);
-  const recording = await room.record("many");
+  const recording = await room.record(`many-${count}`);
   // Each begins with the keyframe that it asks for.
   await room.send(1);
   await Bun.sleep(WRITTEN_WITHIN_MS);
@@ -153,12 +158,15 @@ async function reachTheDisk(count: number): Promise<void> {
   figures.push({ what: `${count} tracks recorded, nobody watching`, value: cores, unit: "cores" });
   // Of what a busy machine loses on the way nothing can be written: a picture that is not whole is left out.
   figures.push({ what: `${count} tracks: packets that reached the node`, value: 100 * reached, unit: "%" });
-  figures.push({ what: `${count} tracks: on disk of what was sent`, value: share, unit: "%", goal: { atLeast: 98 } });
+  figures.push({ what: `${count} tracks: on disk of what was sent`, value: share, unit: "%" });
+  return share >= WHOLE_PERCENT;
 }
 
 try {
   await addedByRecording(Number(tracks));
-  await reachTheDisk(Number(many));
+  let most = 0;
+  for (const count of many.split(",").map(Number)) if (await reachTheDisk(count)) most = count;
+  figures.push({ what: "tracks of 1 Mbit/s on disk without loss", value: most, unit: "", goal: { atLeast: 100 } });
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }

@@ -124,6 +124,7 @@ export class FrameAssembler {
     }
     if (this.#awaitsKeyframe && !made.keyframe) return;
     this.#awaitsKeyframe = false;
-    this.#output.frame({ timestamp: this.#timestamp, ...made });
+    const { data, keyframe, width, height } = made;
+    this.#output.frame({ timestamp: this.#timestamp, data, keyframe, width, height });
   }
 }
