@@ -1,0 +1,117 @@
+/** Somebody in a browser who flashes and beeps, and what the files of a recording have of that. */
+import type { Recording, RecordingFile } from "../../../src/protocol/recordings.ts";
+import type { VideoCodec } from "../../../web/sdk/room/codecs.ts";
+import { joinRoom } from "../../browser/sdk/page-api.ts";
+import type { Scripted } from "../../browser/sdk/scripted.ts";
+import { decodeAll, media } from "../../recordings/ffmpeg.ts";
+import {
+  beeps,
+  flashes,
+  type Made,
+  prepareShow,
+  publishShow,
+  type ShowOptions,
+  type Size,
+} from "../../recordings/flash-and-beep.ts";
+import { median } from "../harness/report.ts";
+import type { RecordedRooms } from "./recorded-room.ts";
+
+/** Further from where it was made than this, it is another one. */
+const SAME_MS = 450;
+
+export type Person = { identity: string; page: Scripted; made: Made[] };
+
+/** Which of them the browser can send. */
+export function sendableCodecs(wanted: readonly VideoCodec[]): VideoCodec[] {
+  const codecs = RTCRtpSender.getCapabilities("video")?.codecs ?? [];
+  return wanted.filter((name) =>
+    codecs.some(({ mimeType }) => mimeType.toLowerCase() === `video/${name.toLowerCase()}`),
+  );
+}
+
+export async function enter(rooms: RecordedRooms, page: Scripted, roomId: string, identity: string, how: ShowOptions) {
+  await joinRoom(page, await rooms.ticket(roomId, identity));
+  await page.evaluate(publishShow, how);
+}
+
+export async function begin(
+  rooms: RecordedRooms,
+  page: Scripted,
+  roomId: string,
+  identity: string,
+  how: ShowOptions,
+  size: Size = { width: 320, height: 180 },
+): Promise<Person> {
+  await page.evaluate(prepareShow, size);
+  await enter(rooms, page, roomId, identity, how);
+  return { identity, page, made: [] };
+}
+
+/** A moment of the show: where it was made, and how much later the files have it. */
+export type Found = { second: number; kind: "video" | "audio"; atMs: number; laterMs: number };
+
+export type Measurement = {
+  found: Found[];
+  complaints: string[];
+  /** By how much durations are wrong: what players read against what is on record, and where the files end against the stop. */
+  durationOffMs: number;
+  codecs: string[];
+};
+
+/** What the files have of somebody; `stoppedAt` by the machine's clock. */
+export async function measure(
+  rooms: RecordedRooms,
+  recording: Recording,
+  person: Person,
+  stoppedAt: number,
+): Promise<Measurement> {
+  const startedAt = Date.parse(recording.startedAt);
+  const files = recording.files.filter(({ identity }) => identity === person.identity);
+  const complaints: string[] = [];
+  const found: Found[] = [];
+  let durationOffMs = 0;
+  for (const file of files) {
+    const path = await rooms.download(recording, file);
+    try {
+      decodeAll(path);
+      const told = 1_000 * Number(media("ffprobe", "-show_entries", "format=duration", "-of", "csv=p=0", path));
+      durationOffMs = Math.max(durationOffMs, Math.abs(told - file.durationMs));
+    } catch (error) {
+      complaints.push(`${file.codec}: ${(error as Error).message.slice(0, 300)}`);
+      continue;
+    }
+    const kind = file.kind === "video" ? "video" : "audio";
+    const there = kind === "video" ? flashes(path, file.offsetMs) : beeps(path, file.offsetMs);
+    for (const atMs of there) {
+      const [nearest] = person.made
+        .map(({ flashAt, beepAt }, second) => ({ second, made: (kind === "video" ? flashAt : beepAt) - startedAt }))
+        .sort((a, b) => Math.abs(a.made - atMs) - Math.abs(b.made - atMs));
+      if (nearest && Math.abs(nearest.made - atMs) < SAME_MS)
+        found.push({ second: nearest.second, kind, atMs, laterMs: atMs - nearest.made });
+    }
+  }
+  for (const kind of ["video", "audio"]) {
+    const ends = files
+      .filter((file) => file.kind === kind)
+      .map((file: RecordingFile) => file.offsetMs + file.durationMs);
+    durationOffMs = Math.max(durationOffMs, Math.abs(Math.max(0, ...ends) - (stoppedAt - startedAt)));
+  }
+  return {
+    found,
+    complaints,
+    durationOffMs,
+    codecs: files.flatMap(({ codec, kind }) => (kind === "video" ? [codec] : [])),
+  };
+}
+
+/** By how much picture and sound of the same second lie apart, second by second. */
+export function apart(found: readonly Found[]): number[] {
+  const sounds = new Map(found.flatMap(({ second, kind, laterMs }) => (kind === "audio" ? [[second, laterMs]] : [])));
+  return found.flatMap(({ second, kind, laterMs }) => {
+    const sound = sounds.get(second);
+    return kind === "video" && sound !== undefined ? [laterMs - sound] : [];
+  });
+}
+
+export const laterBy = (found: readonly Found[], kind?: Found["kind"]): number =>
+  median(found.filter((one) => kind === undefined || one.kind === kind).map(({ laterMs }) => laterMs));
