@@ -2,56 +2,47 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { decodeAll, media } from "../recordings/ffmpeg.ts";
+import { type S3Credentials, s3TestServer } from "../chat/storage-s3-server.ts";
+import { decodeAll } from "../recordings/ffmpeg.ts";
+import { beeps, flashes, prepareShow, publishShow } from "../recordings/flash-and-beep.ts";
 import { joinRoom } from "./sdk/page-api.ts";
 import { openStage, type SitePage, type Stage } from "./sdk/stage.ts";
 
+declare global {
+  interface Window {
+    /** Where each file that plays is, in milliseconds of the recording: all of them seen at one moment. */
+    positions(offsets: Record<string, number>): number[];
+  }
+}
+
 const SECONDS = 8;
 
+const credentials: S3Credentials = {
+  ...{ accessKeyId: "AKTEST", secretAccessKey: "a/secret+with=signs", region: "eu-west-3", bucket: "films" },
+};
+const s3 = s3TestServer(credentials);
 let stage: Stage;
 const folder = mkdtempSync(join(tmpdir(), "stoa-recorded-"));
 beforeAll(async () => {
-  stage = await openStage();
+  stage = await openStage({
+    STORAGE_S3_ENDPOINT: s3.endpoint,
+    STORAGE_S3_BUCKET: credentials.bucket,
+    STORAGE_S3_REGION: credentials.region,
+    STORAGE_S3_ACCESS_KEY_ID: credentials.accessKeyId,
+    STORAGE_S3_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+  });
 }, 180_000);
 afterAll(async () => {
   await stage?.close();
+  await s3.stop();
   rmSync(folder, { recursive: true });
 });
 
-/** Publishes a picture that flashes and a tone that sounds in the first tenth of every second of the page's own clock. */
-const flashAndBeep = (page: SitePage, codec: "VP8" | "H264") =>
-  page.evaluate(async (codec) => {
-    const context = new AudioContext();
-    await context.resume();
-    const destination = context.createMediaStreamDestination();
-    const gain = context.createGain();
-    const tone = new OscillatorNode(context, { frequency: 1_000 });
-    tone.connect(gain).connect(destination);
-    gain.gain.value = 0;
-    const begin = Math.ceil(context.currentTime) + 1;
-    for (let second = 0; second < 60; second++) {
-      gain.gain.setValueAtTime(0.5, begin + second);
-      gain.gain.setValueAtTime(0, begin + second + 0.1);
-    }
-    tone.start();
-    const canvas = Object.assign(document.createElement("canvas"), { width: 320, height: 180 });
-    const draw = canvas.getContext("2d") as CanvasRenderingContext2D;
-    const paint = () => {
-      const phase = context.currentTime % 1;
-      draw.fillStyle = context.currentTime >= begin && phase < 0.1 ? "white" : "black";
-      draw.fillRect(0, 0, 320, 180);
-      // Something always moves, or no frames are made.
-      draw.fillStyle = "gray";
-      draw.fillRect((context.currentTime * 50) % 320, 170, 10, 10);
-      requestAnimationFrame(paint);
-    };
-    paint();
-    const [picture] = canvas.captureStream(30).getVideoTracks();
-    const [sound] = destination.stream.getAudioTracks();
-    const { localParticipant } = window.room;
-    await localParticipant.publish(picture as MediaStreamTrack, { source: "camera", codec, simulcast: false });
-    await localParticipant.publish(sound as MediaStreamTrack, { source: "microphone" });
-  }, codec);
+/** Publishes a picture that flashes and a tone that sounds in the first fifth of every second of the page's own clock. */
+async function flashAndBeep(page: SitePage, codec: "VP8" | "H264"): Promise<void> {
+  await page.evaluate(prepareShow, { width: 320, height: 180 });
+  await page.evaluate(publishShow, { codec });
+}
 
 type File = {
   id: string;
@@ -69,58 +60,6 @@ async function download(recordingId: string, file: File): Promise<string> {
   writeFileSync(path, new Uint8Array(await (await fetch(url)).arrayBuffer()));
   decodeAll(path);
   return path;
-}
-
-/** Moments at which the picture becomes bright, in milliseconds of the recording. */
-function flashes(path: string, offsetMs: number): number[] {
-  const raw = Bun.spawnSync([
-    "ffmpeg",
-    "-v",
-    "error",
-    "-i",
-    path,
-    "-fps_mode",
-    "passthrough",
-    "-vf",
-    "crop=100:60:10:10,scale=1:1,format=gray",
-    "-f",
-    "rawvideo",
-    "-",
-  ]).stdout;
-  const times = media("ffprobe", "-select_streams", "v", "-show_entries", "frame=pts_time", "-of", "csv=p=0", path);
-  const at = times
-    .split("\n")
-    .filter(Boolean)
-    .map((line) => Number.parseFloat(line) * 1_000);
-  return at.filter((_, i) => (raw[i] ?? 0) > 128 && (raw[i - 1] ?? 255) <= 128).map((ms) => ms + offsetMs);
-}
-
-/** Moments at which the tone begins. */
-function beeps(path: string, offsetMs: number): number[] {
-  const { stdout } = Bun.spawnSync([
-    "ffmpeg",
-    "-v",
-    "error",
-    "-i",
-    path,
-    "-af",
-    "aresample=async=1:min_hard_comp=0.01:first_pts=0",
-    "-ac",
-    "1",
-    "-ar",
-    "48000",
-    "-f",
-    "s16le",
-    "-",
-  ]);
-  const samples = new Int16Array(stdout.buffer, stdout.byteOffset, stdout.length >> 1);
-  const found: number[] = [];
-  for (let at = 0, quietUntil = 0; at < samples.length; at++) {
-    if (Math.abs(samples[at] as number) < 3_000) continue;
-    if (at > quietUntil && at > 4_800) found.push((at / 48_000) * 1_000 + offsetMs);
-    quietUntil = at + 24_000;
-  }
-  return found;
 }
 
 function apart(flashing: number[], sounding: number[]): number[] {
@@ -165,6 +104,56 @@ for (const codec of ["VP8", "H264"] as const) {
   }, 180_000);
 }
 
+type Offsets = Record<string, number>;
+
+/** In a page of a replay, before anything of it runs: the elements that its player makes, which need not be on the page. */
+function keepMedia(): void {
+  const create = document.createElement.bind(document);
+  const media: HTMLMediaElement[] = [];
+  document.createElement = ((name: string, options?: ElementCreationOptions) => {
+    const made = create(name, options);
+    if (made instanceof HTMLMediaElement) media.push(made);
+    return made;
+  }) as typeof document.createElement;
+  window.positions = (offsets) =>
+    media.flatMap((element) => {
+      const [, offsetMs = 0] = Object.entries(offsets).find(([fileId]) => element.src.includes(fileId)) ?? [];
+      return element.paused || element.seeking || element.readyState < 3
+        ? []
+        : [element.currentTime * 1_000 + offsetMs];
+    });
+}
+
+/** Resolves when every track plays, and all of them are where the others are. */
+async function inStep(viewer: SitePage, offsets: Offsets): Promise<void> {
+  await viewer.waitForFunction(
+    ({ offsets, apartMs }) => {
+      const found = window.positions(offsets);
+      return found.length === Object.keys(offsets).length && Math.max(...found) - Math.min(...found) < apartMs;
+    },
+    { offsets, apartMs: 80 },
+    { polling: 20 },
+  );
+}
+
+const seek = (viewer: SitePage, ms: number) =>
+  viewer.locator("input.position").fill(String(Math.max(0, Math.round(ms / 100) * 100)));
+
+/** How far the tracks had come when the words appeared. */
+const shownAt = (viewer: SitePage, text: string, offsets: Offsets) =>
+  viewer.evaluate(
+    ({ text, offsets }) =>
+      new Promise<number>((resolve) => {
+        const observer = new MutationObserver(() => {
+          if (!document.querySelector(".chat")?.textContent?.includes(text)) return;
+          observer.disconnect();
+          resolve(Math.min(...window.positions(offsets)));
+        });
+        observer.observe(document.body, { childList: true, subtree: true, characterData: true });
+      }),
+    { text, offsets },
+  );
+
 test("a shared link plays every track on one clock, seek after seek, and shows the chat as it was said", async () => {
   const { stoa } = stage;
   const room = await stoa.rooms.create({ name: "replayed" });
@@ -175,39 +164,52 @@ test("a shared link plays every track on one clock, seek after seek, and shows t
     await joinRoom(page, await stage.rtc(room.id, `person-${i}`));
     await flashAndBeep(page, "VP8");
   }
-  await Bun.sleep(3_000);
-  await stoa.messages.send(conversation.id, { text: "Does everybody see me?", senderId: "person-0" });
+  await Bun.sleep(4_000);
+  const said = "Does everybody see me?";
+  await stoa.messages.send(conversation.id, { text: said, senderId: "person-0" });
   await Bun.sleep(5_000);
   const { files } = await stoa.recordings.stop(recording.id);
   for (const page of pages) await page.close();
-  const offsets = Object.fromEntries(
-    files.flatMap(({ kind, identity, offsetMs }) => (kind === "video" ? [[identity, offsetMs]] : [])),
-  );
+  expect(files).toHaveLength(4);
+  const offsets = Object.fromEntries(files.map(({ id, offsetMs }) => [id, offsetMs]));
+  /** All four have something there. */
+  const from = Math.max(...files.map(({ offsetMs }) => offsetMs)) + 200;
+  const to = Math.min(...files.map(({ offsetMs, durationMs }) => offsetMs + durationMs)) - 1_500;
   const { url } = await stoa.recordings.mintViewToken(recording.id);
+  // By then the files are in the bucket: the page plays them from there.
+  for (;;) {
+    const there = [...s3.objects.keys()];
+    if (files.every(({ id }) => there.some((key) => key.includes(id)))) break;
+    await Bun.sleep(100);
+  }
 
   const viewer = await stage.page();
+  await viewer.addInitScript(keepMedia);
   await viewer.goto(url);
   await viewer.getByRole("button", { name: "Play" }).click();
   await viewer.getByText("person-1", { exact: true }).waitFor();
-  await viewer.getByText("Does everybody see me?").waitFor({ state: "attached" });
-  await viewer.waitForFunction(() => document.querySelectorAll("video").length === 2);
-  const duration = await viewer.locator("input.position").evaluate((input) => Number((input as HTMLInputElement).max));
-  for (const part of [0.6, 0.35, 0.7, 0.5, 0.4]) {
-    await viewer.locator("input.position").fill(String(Math.round((duration * part) / 100) * 100));
-    // Both are where the clock is, to within 80 ms, and go on from there.
-    await viewer.waitForFunction(
-      (offsets) => {
-        const moments = [...document.querySelectorAll(".person")].flatMap((person) => {
-          const video = person.querySelector("video");
-          const who = person.querySelector("footer span")?.textContent ?? "";
-          return video && !video.paused && !video.seeking ? [video.currentTime * 1_000 + (offsets[who] ?? 0)] : [];
-        });
-        return moments.length === 2 && Math.max(...moments) - Math.min(...moments) < 80;
-      },
-      offsets,
-      { polling: 50 },
-    );
+  for (const part of [0.6, 0.1, 0.9, 0.35, 0.7, 0.2, 0.5, 0, 0.8, 0.4]) {
+    await seek(viewer, from + (to - from) * part);
+    await inStep(viewer, offsets);
   }
+  for (const { id } of files)
+    expect(
+      s3.requests.filter((line) => line.startsWith("GET ") && line.includes(id) && /20[06]$/.test(line)),
+    ).not.toEqual([]);
+
+  // The words come when the picture is where they were said: not before, and on a machine that has the time not after.
+  const [message] = (await stoa.recordings.timeline(recording.id)).filter(({ type }) => type === "message");
+  const saidAt = message?.atMs ?? Number.NaN;
+  const late: number[] = [];
+  while (!late.some((ms) => ms < 250)) {
+    await seek(viewer, Math.max(from, saidAt - 1_500));
+    await viewer.getByText(said).waitFor({ state: "detached" });
+    const shown = shownAt(viewer, said, offsets);
+    await inStep(viewer, offsets);
+    late.push((await shown) - saidAt);
+    expect(late.at(-1)).toBeGreaterThan(-80);
+  }
+  console.log("words after their moment, in ms:", late.map(Math.round));
   expect(viewer.errors).toEqual([]);
   await viewer.goto(`${new URL(url).origin}/replay#token=nothing`);
   await viewer.reload();

@@ -69,10 +69,13 @@ export function s3TestServer(credentials: S3Credentials, now: () => number = Dat
     };
     const disposition = url.searchParams.get("response-content-disposition");
     if (disposition !== null) headers["content-disposition"] = disposition;
-    const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.get("range") ?? "");
+    const range = /^bytes=(\d+)-(\d*)$/.exec(request.headers.get("range") ?? "");
     if (range) {
-      const part = stored.bytes.slice(Number(range[1]), Number(range[2]) + 1);
-      return new Response(part, { status: 206, headers: { ...headers, "content-length": String(part.length) } });
+      const from = Number(range[1]);
+      const part = stored.bytes.slice(from, range[2] === "" ? undefined : Number(range[2]) + 1);
+      const place = `bytes ${from}-${from + part.length - 1}/${stored.bytes.length}`;
+      const about = { ...headers, "content-length": String(part.length), "content-range": place };
+      return new Response(part, { status: 206, headers: about });
     }
     return new Response(request.method === "HEAD" ? null : new Uint8Array(stored.bytes), { headers });
   }
