@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
+import type { VideoCodec } from "../../web/sdk/room/codecs.ts";
+import { hlsDelayMs, hlsPlayer, playHls, publishBrightness } from "./hls-page.ts";
 import { joinRoom } from "./sdk/page-api.ts";
 import { openStage, type SitePage, type Stage } from "./sdk/stage.ts";
 
@@ -7,107 +9,60 @@ const HLS_JS = join(import.meta.dir, "../../node_modules/hls.js/dist/hls.min.js"
 
 let stage: Stage;
 beforeAll(async () => {
-  stage = await openStage();
+  stage = await openStage({ HLS_TRANSCODE: "true" });
 }, 180_000);
 afterAll(async () => {
   await stage?.close();
 });
 
-/** Sends H.264 whose brightness says when it was drawn, in tenths of seconds modulo 25.6, and a tone. */
-const publish = (page: SitePage) =>
-  page.evaluate(async () => {
-    const canvas = Object.assign(document.createElement("canvas"), { width: 320, height: 180 });
-    const draw = canvas.getContext("2d") as CanvasRenderingContext2D;
-    setInterval(() => {
-      const tenth = Math.floor(Date.now() / 100) % 256;
-      draw.fillStyle = `rgb(${tenth} ${tenth} ${tenth})`;
-      draw.fillRect(0, 0, 320, 180);
-    }, 40);
-    const context = new AudioContext();
-    await context.resume();
-    const destination = context.createMediaStreamDestination();
-    const tone = new OscillatorNode(context, { frequency: 440 });
-    tone.connect(destination);
-    tone.start();
-    const [picture] = canvas.captureStream(25).getVideoTracks();
-    const [sound] = destination.stream.getAudioTracks();
-    const { localParticipant } = window.room;
-    const options = { source: "camera", codec: "H264", simulcast: false } as const;
-    await localParticipant.publish(picture as MediaStreamTrack, options);
-    await localParticipant.publish(sound as MediaStreamTrack, { source: "microphone" });
-  });
-
-type Player = { currentTime: number; seekable: number; errors: string[]; latency: number };
-
-test("[18] hls.js plays a live stream close to its edge, picture and sound, and rewinds to its beginning", async () => {
+/** A page that plays a live stream whose host sends that codec, once it has played for so many seconds. */
+async function watch(codec: VideoCodec, seconds: number) {
   const { stoa } = stage;
-  const stream = await stoa.liveStreams.create({ title: "show", hostIdentity: "ada", record: true });
+  const stream = await stoa.liveStreams.create({ title: codec, hostIdentity: "ada", record: true });
   const host = await stage.page();
   await joinRoom(host, await stage.rtc(stream.roomId, "ada"));
-  await publish(host);
+  await host.evaluate(publishBrightness, codec);
   await stoa.liveStreams.start(stream.id);
   const viewer = await stoa.liveStreams.mintViewerToken(stream.id, { identity: "grace" });
   const url = `${stage.server.url}/v1/live-streams/${stream.id}/hls/index.m3u8?token=${viewer.rtc.token}`;
-  for (;;) {
-    const answer = await fetch(url);
-    if (answer.ok) break;
-    expect(((await answer.json()) as { code: string }).code).toBe("SVC_HLS_UNAVAILABLE");
-    await Bun.sleep(250);
-  }
-
+  const list = await opened(url);
   const page = await stage.page();
   await page.addScriptTag({ path: HLS_JS });
-  await page.evaluate((source) => {
-    const made = document.createElement("video");
-    made.muted = true;
-    document.body.append(made);
-    const errors: string[] = [];
-    // biome-ignore lint/suspicious/noExplicitAny: the page has it by a script of its own
-    const { Hls } = window as any;
-    const hls = new Hls({ lowLatencyMode: true });
-    hls.on(Hls.Events.ERROR, (_: unknown, { fatal, details }: { fatal: boolean; details: string }) => {
-      if (fatal) errors.push(details);
-    });
-    hls.loadSource(source);
-    hls.attachMedia(made);
-    Object.assign(window, { hls, hlsErrors: errors });
-    void made.play();
-  }, url);
-  const player = () =>
-    page.evaluate(() => {
-      const made = document.querySelector("video") as HTMLVideoElement;
-      // biome-ignore lint/suspicious/noExplicitAny: as above
-      const { hls, hlsErrors } = window as any;
-      const seekable = made.seekable.length > 0 ? made.seekable.end(0) - made.seekable.start(0) : 0;
-      return { currentTime: made.currentTime, seekable, errors: hlsErrors, latency: hls.latency } as Player;
-    });
-  /** How long ago the picture that is shown was drawn. */
-  const delayMs = () =>
-    page.evaluate(() => {
-      const made = document.querySelector("video") as HTMLVideoElement;
-      const canvas = Object.assign(document.createElement("canvas"), { width: 16, height: 16 });
-      const draw = canvas.getContext("2d") as CanvasRenderingContext2D;
-      draw.drawImage(made, 0, 0, 16, 16);
-      const [tenth = 0] = draw.getImageData(8, 8, 1, 1).data;
-      return (((Math.floor(Date.now() / 100) % 256) - tenth + 256) % 256) * 100;
-    });
+  await page.evaluate(playHls, url);
+  await page.waitForFunction(
+    (wanted) => (document.querySelector("video") as HTMLVideoElement).currentTime > wanted,
+    seconds,
+    { timeout: 120_000 },
+  );
+  return { stream, list, host, page };
+}
 
-  await page.waitForFunction(() => (document.querySelector("video") as HTMLVideoElement).currentTime > 6, undefined, {
-    timeout: 60_000,
-  });
+/** The list of renditions, as soon as there is one with a picture. */
+async function opened(url: string): Promise<string> {
+  for (;;) {
+    const answer = await fetch(url);
+    const text = await answer.text();
+    if (answer.ok && text.includes("RESOLUTION=")) return text;
+    if (!answer.ok) expect((JSON.parse(text) as { code: string }).code).toBe("SVC_HLS_UNAVAILABLE");
+    await Bun.sleep(250);
+  }
+}
+
+const close = async (...pages: SitePage[]) => {
+  for (const page of pages) await page.context().close();
+};
+
+test("[18] hls.js plays a live stream close to its edge, picture and sound, and rewinds to its beginning", async () => {
+  const { stream, host, page } = await watch("H264", 6);
   const delays: number[] = [];
   for (let look = 0; look < 5; look++) {
-    delays.push(await delayMs());
+    delays.push(await page.evaluate(hlsDelayMs));
     await Bun.sleep(300);
   }
-  console.log(`HLS delay ${delays.join(" ")} ms, by hls.js ${(await player()).latency.toFixed(1)} s`);
-  expect((await player()).errors).toEqual([]);
-  const decoded = await page.evaluate(() => {
-    const made = document.querySelector("video") as HTMLVideoElement & { webkitAudioDecodedByteCount: number };
-    return { width: made.videoWidth, sound: made.webkitAudioDecodedByteCount };
-  });
-  expect(decoded.width).toBe(320);
-  expect(decoded.sound).toBeGreaterThan(0);
+  const { latency, ...player } = await page.evaluate(hlsPlayer);
+  console.log(`HLS delay ${delays.join(" ")} ms, by hls.js ${latency.toFixed(1)} s`);
+  expect([player.errors, player.width]).toEqual([[], 320]);
+  expect(player.soundBytes).toBeGreaterThan(0);
 
   // Back to the beginning: it is all there, and plays on.
   await page.evaluate(() => {
@@ -122,8 +77,26 @@ test("[18] hls.js plays a live stream close to its edge, picture and sound, and 
     undefined,
     { timeout: 60_000 },
   );
-  expect((await player()).errors).toEqual([]);
-  await stoa.liveStreams.end(stream.id);
+  expect((await page.evaluate(hlsPlayer)).errors).toEqual([]);
+  await stage.stoa.liveStreams.end(stream.id);
   await page.waitForFunction(() => Number.isFinite((document.querySelector("video") as HTMLVideoElement).duration));
-  expect((await player()).errors).toEqual([]);
+  expect((await page.evaluate(hlsPlayer)).errors).toEqual([]);
+  await close(host, page);
 }, 180_000);
+
+test.each([
+  ["AV1 as it is sent", "AV1", /CODECS="av01\./],
+  ["VP8 encoded anew, where HLS_TRANSCODE says so", "VP8", /CODECS="avc1\./],
+] as const)(
+  "[18] hls.js plays %s",
+  async (_, codec, told) => {
+    const { stream, list, host, page } = await watch(codec, 3);
+    expect(list).toMatch(told);
+    const player = await page.evaluate(hlsPlayer);
+    expect([player.errors, player.width]).toEqual([[], 320]);
+    expect(player.soundBytes).toBeGreaterThan(0);
+    await stage.stoa.liveStreams.end(stream.id);
+    await close(host, page);
+  },
+  180_000,
+);
