@@ -10,8 +10,8 @@ import type { SplitClient } from "../../src/kernel/db/split-client.ts";
 import type { Leading } from "../../src/runtime.ts";
 import { memoryLog, SharedMemory } from "./memory-log.ts";
 
-/** Set, every server of the tests writes to a commit log, and at its end a replica made of that is compared with it. */
-export const WITH_COMMIT_LOG = process.env.STOA_TEST_COMMIT_LOG === "1";
+/** `STOA_TEST_LOG=memory`: every server of the tests writes to a commit log, and at its end a replica made of that is compared. */
+export const WITH_COMMIT_LOG = process.env.STOA_TEST_LOG === "memory";
 
 export type LoggedData = {
   leading: Leading;
