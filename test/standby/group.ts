@@ -66,7 +66,7 @@ export class Group {
   ) {}
 
   /** A member with the data of a server that ran without a log until now. */
-  async startFirst(dataDir = join(this.#folder, "first")): Promise<GroupMember> {
+  async startFirst(dataDir = join(this.#folder, "first"), env: Record<string, string> = {}): Promise<GroupMember> {
     const runtime = createRuntime(testConfig({ DATA_DIR: dataDir, STOA_SECRET: SECRET }));
     const services = createServices(runtime);
     this.key = await runtime.write((unit) => {
@@ -78,7 +78,7 @@ export class Group {
       return services.apiKeys.create(unit, id, { name: "group", environment: "DEVELOPMENT" }).key;
     });
     await closeRuntime(runtime);
-    return this.start("first", { DATA_DIR: dataDir });
+    return this.start("first", { ...env, DATA_DIR: dataDir });
   }
 
   async start(name: string, env: Record<string, string> = {}, root = ROOT): Promise<GroupMember> {

@@ -61,6 +61,11 @@ export class Load {
     while (this.count < until) await Bun.sleep(20);
   }
 
+  /** Resolves once every client has noticed that nobody answers it. */
+  async cutOff(): Promise<void> {
+    while (this.#chats.some(({ state }) => state === "CONNECTED")) await Bun.sleep(50);
+  }
+
   /** Ends the clients and judges their history by what the group holds. */
   async finish(): Promise<Verdict> {
     this.#stopping = true;

@@ -1,0 +1,21 @@
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import packageJson from "../../package.json" with { type: "json" };
+
+const ROOT = join(import.meta.dir, "../..");
+
+export type Checkout = { readonly root: string; remove(): void };
+
+/** This program as another version of it: another number, and what that version changes about the schema. */
+export function checkoutOf(version: string, migrations: Record<string, string> = {}): Checkout {
+  const root = mkdtempSync(join(tmpdir(), `stoa-${version}-`));
+  cpSync(join(ROOT, "src"), join(root, "src"), { recursive: true });
+  cpSync(join(ROOT, "migrations"), join(root, "migrations"), { recursive: true });
+  for (const [name, sql] of Object.entries(migrations)) writeFileSync(join(root, "migrations", `${name}.sql`), sql);
+  writeFileSync(join(root, "package.json"), JSON.stringify({ ...packageJson, version }));
+  for (const shared of ["node_modules", "web", "tsconfig.json"]) symlinkSync(join(ROOT, shared), join(root, shared));
+  mkdirSync(join(root, "dist"), { recursive: true });
+  symlinkSync(join(ROOT, "dist/web"), join(root, "dist/web"));
+  return { root, remove: () => rmSync(root, { recursive: true, force: true }) };
+}
