@@ -3,8 +3,9 @@ import type { ConnectionState, TokenProvider } from "./connection-state.ts";
 import { deferred } from "./deferred.ts";
 import type { Ack, Dialect, Fields, Request, RequestType } from "./dialect.ts";
 import { isLost, StoaError } from "./errors.ts";
+import { Reach } from "./reach.ts";
 import { onWake } from "./wake.ts";
-import { type Closed, Wire } from "./wire.ts";
+import { type Closed, DEAD, Wire } from "./wire.ts";
 
 /** What to make of a socket that was closed. */
 export type Verdict =
@@ -41,6 +42,7 @@ export class Link<D extends Dialect> {
   readonly #hooks: LinkHooks<D>;
   readonly #stop = new AbortController();
   readonly #backoff = new Backoff();
+  readonly #reach: Reach;
   #wire: Wire<D> | null = null;
   #state: ConnectionState = "CONNECTING";
   #connected = deferred<void>();
@@ -55,6 +57,7 @@ export class Link<D extends Dialect> {
     hooks: LinkHooks<D>,
   ) {
     this.#hooks = hooks;
+    this.#reach = new Reach(endpoint);
     this.#await();
   }
 
@@ -198,23 +201,29 @@ export class Link<D extends Dialect> {
         return this.end(verdict.state, verdict.error);
       case "renew":
         this.#enter("RECONNECTING", verdict.error);
-        return this.#reconnect(verdict.error);
+        return this.#reconnect(verdict.error, true);
       case "again":
         this.#enter("RECONNECTING", closed.error);
         await pause(verdict.afterMs, this.#stop.signal);
-        return this.#reconnect(null);
+        return this.#reconnect(null, closed.code > DEAD);
     }
   }
 
-  async #reconnect(tokenError: StoaError | null): Promise<void> {
+  /** `told`: the server itself has closed the socket, so it is in reach. */
+  async #reconnect(tokenError: StoaError | null, told: boolean): Promise<void> {
     let refused = tokenError;
+    let inReach = told;
     while (!this.#stop.signal.aborted) {
+      if (!inReach) await this.#reach.wait(this.#stop.signal);
+      if (this.#stop.signal.aborted) return;
+      inReach = false;
       try {
         if (refused) {
           if (!this.tokenProvider) return this.end("FAILED", refused);
           this.token = await this.tokenProvider();
         }
-        return await this.#open();
+        await this.#open();
+        return await this.#reach.opened(this.#stop.signal);
       } catch (failure) {
         const error = failure as StoaError;
         if (FINAL.has(error.reason)) return this.end("FAILED", error);

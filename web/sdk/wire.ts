@@ -30,8 +30,8 @@ const SILENCE_MS = 7_000;
 const PROBE_MS = 3_000;
 /** The standard's number of the state; where the socket is given, there may be no global that has it. */
 const OPEN = 1;
-/** Our own verdict; the server never closes with it. */
-const DEAD = 4000;
+/** Our own verdict; the server never closes with it, but with higher ones. */
+export const DEAD = 4000;
 
 type Pending = {
   resolve: (ack: never) => void;
