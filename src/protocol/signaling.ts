@@ -121,11 +121,16 @@ export type ClientFrameType = keyof typeof ClientFrames;
 export type ClientFrameOf<T extends ClientFrameType> = Static<(typeof ClientFrames)[T]>;
 export type ClientFrame = { [T in ClientFrameType]: ClientFrameOf<T> }[ClientFrameType];
 
-/** On a data channel: what a client writes, and what others read. */
+/**
+ * On a data channel: what a client writes, and what others read. What is numbered within a stream is passed on once, however
+ * often it comes: a client whose connection was replaced cannot know what of it had arrived.
+ */
 export const DataChannelFrame = Type.Object({
   topic: Type.Optional(Topic),
   to: Type.Optional(To),
   payload: Type.String(),
+  stream: Type.Optional(Type.String({ minLength: 1, maxLength: 36 })),
+  seq: Type.Optional(Type.Integer({ minimum: 1 })),
 });
 export type DataChannelFrame = Static<typeof DataChannelFrame>;
 /** `from` is null when the server itself speaks. */

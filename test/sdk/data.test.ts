@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, jest, test } from "bun:test";
 import type { RtcRequest } from "../../web/sdk/dialect.ts";
 import { DataChannels } from "../../web/sdk/room/data.ts";
+import { KeptData, type NumberedFrame } from "../../web/sdk/room/kept-data.ts";
 import type { Transport } from "../../web/sdk/room/transport.ts";
 
 beforeEach(() => void jest.useFakeTimers());
@@ -9,6 +10,7 @@ afterEach(() => void jest.useRealTimers());
 class Channel extends EventTarget {
   readyState = "connecting";
   readonly sent: string[] = [];
+  readonly frames: NumberedFrame[] = [];
   constructor(
     readonly label: string,
     readonly options: RTCDataChannelInit = {},
@@ -16,15 +18,16 @@ class Channel extends EventTarget {
     super();
   }
   send(text: string): void {
+    this.frames.push(JSON.parse(text));
     this.sent.push(JSON.parse(text).payload);
   }
   becomes(readyState: "open" | "closed"): void {
     this.readyState = readyState;
-    if (readyState === "closed") this.dispatchEvent(new Event("close"));
+    this.dispatchEvent(new Event(readyState === "closed" ? "close" : "open"));
   }
 }
 
-function opened() {
+function opened(kept = new KeptData()) {
   const channels: Channel[] = [];
   const bySocket: string[] = [];
   const acks: (() => void)[] = [];
@@ -45,7 +48,7 @@ function opened() {
     bySocket.push(payload);
     return new Promise<object>((resolve) => acks.push(() => resolve({})));
   }) as RtcRequest;
-  const data = new DataChannels(transport as unknown as Transport, request, () => {});
+  const data = new DataChannels(transport as unknown as Transport, request, kept, () => {});
   const of = (label: string) => channels.filter((channel) => channel.label === label);
   return { data, transport, channels, of, bySocket, ack: () => acks.shift()?.() };
 }
@@ -83,7 +86,14 @@ test("[9] reliable data never takes the lossy channel, also when the server has 
   of("reliable")[1]?.becomes("open");
   await data.send("three", {});
   await data.send("whatever", { reliable: false });
-  expect(of("reliable").map(({ sent }) => sent)).toEqual([["one"], ["three"]]);
+  // What went onto the first goes again with its number: the server passes it on once.
+  expect(of("reliable").map(({ frames }) => frames.map(({ payload, seq }) => [payload, seq]))).toEqual([
+    [["one", 1]],
+    [
+      ["one", 1],
+      ["three", 2],
+    ],
+  ]);
   expect(bySocket).toEqual(["two"]);
   expect(of("lossy").map(({ sent, options }) => [sent, options.ordered, options.maxRetransmits])).toEqual([
     [["whatever"], false, 0],
@@ -104,4 +114,56 @@ test("one message that is refused does not hold up the next", async () => {
   expect(large).rejects.toMatchObject({ code: "PAYLOAD_TOO_LARGE" });
   await small;
   expect(of("reliable")[0]?.sent).toEqual(["small"]);
+});
+
+test("[9] a connection that is replaced: what may be lost with it goes again, numbered as before, and before anything else", async () => {
+  const kept = new KeptData();
+  const before = opened(kept);
+  for (const channel of before.channels) channel.becomes("open");
+  await before.data.send("one", { topic: "t" });
+  await before.data.send("whatever", { reliable: false });
+  await before.data.send("two", {});
+  before.transport.close();
+  const after = opened(kept);
+  const third = after.data.send("three", {});
+  await settle();
+  expect(after.bySocket).toEqual([]);
+  for (const channel of after.channels) channel.becomes("open");
+  await third;
+  const frames = (call: ReturnType<typeof opened>) => call.of("reliable").flatMap((channel) => channel.frames);
+  expect(frames(after).map(({ payload, seq }) => [payload, seq])).toEqual([
+    ["one", 1],
+    ["two", 2],
+    ["three", 3],
+  ]);
+  expect(frames(after).slice(0, 2)).toEqual(frames(before));
+  expect(new Set(frames(after).map(({ stream }) => stream)).size).toBe(1);
+  expect(after.of("lossy")[0]?.sent).toEqual([]);
+});
+
+test("[9] where no channel comes any more, the socket carries what is said after a while; nothing is kept for long", async () => {
+  const kept = new KeptData();
+  const before = opened(kept);
+  before.of("reliable")[0]?.becomes("open");
+  await before.data.send("one", {});
+  before.transport.close();
+  const after = opened(kept);
+  void after.data.send("two", {});
+  jest.advanceTimersByTime(14_000);
+  await settle();
+  expect(after.bySocket).toEqual([]);
+  jest.advanceTimersByTime(2_000);
+  await settle();
+  expect(after.bySocket).toEqual(["two"]);
+  expect(kept.lately()).toHaveLength(1);
+  jest.setSystemTime(Date.now() + 31_000);
+  expect(kept.lately()).toEqual([]);
+});
+
+test("[9] no more is kept than the server takes at once", () => {
+  const kept = new KeptData();
+  for (let n = 0; n < 1_000; n++) kept.keep(String(n));
+  expect([kept.lately().length, kept.lately().at(-1)]).toEqual([400, "999"]);
+  for (let n = 0; n < 20; n++) kept.keep("x".repeat(60_000));
+  expect(kept.lately()).toHaveLength(8);
 });

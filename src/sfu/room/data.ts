@@ -19,6 +19,8 @@ export type DataKind = keyof typeof DATA_CHANNELS;
 const MAX_HANDED_OVER_BYTES = 65_536;
 /** A reader this far behind on reliable data has its channel closed; it may open another. */
 const MAX_WAITING_BYTES = 4 * 1_024 * 1_024;
+/** A client that replaces its connection has its channels again by then, or gets what comes on its socket. */
+const REPLACING_MS = 20_000;
 const MESSAGES_PER_SECOND = 500;
 const BYTES_PER_SECOND = 4 * 1_024 * 1_024;
 const CHANNELS_PER_KIND = 1;
@@ -51,6 +53,8 @@ export class DataRelay {
   lost = 0;
   /** Of the last reliable packet; a client that resumes sends again what we may not have had. */
   lastSequence = 0;
+  /** The last reliable frame of those that are numbered. */
+  #lastFrame = { stream: "", seq: 0 };
   readonly #room: DataSink;
   readonly #owner: DataOwner;
   readonly #channels = new Map<DataKind, DataChannel>();
@@ -62,6 +66,7 @@ export class DataRelay {
   #dialect: DataDialect = "frames";
   #waiting: (string | Buffer)[] = [];
   #waitingBytes = 0;
+  #replacedMs = Number.NEGATIVE_INFINITY;
 
   constructor(room: DataSink, owner: DataOwner, now: () => number) {
     this.#room = room;
@@ -122,6 +127,7 @@ export class DataRelay {
   #read(kind: DataKind, data: string | Buffer): DataMessage | "again" | null {
     if (typeof data === "string") {
       const frame = this.#dialect === "frames" ? parseFrame(data) : null;
+      if (kind === "reliable" && frame && this.#isKnown(frame)) return "again";
       return frame && DataMessage.ofFrame(this.#owner.self, frame);
     }
     const packet = this.#dialect === "packets" ? readDataPacket(data) : null;
@@ -133,10 +139,17 @@ export class DataRelay {
     return DataMessage.ofPacket(this.#owner.self, data, packet);
   }
 
+  #isKnown({ stream, seq }: DataChannelFrame): boolean {
+    if (stream === undefined || seq === undefined) return false;
+    if (stream === this.#lastFrame.stream && seq <= this.#lastFrame.seq) return true;
+    this.#lastFrame = { stream, seq };
+    return false;
+  }
+
   /** False: this client has no channel, tell it on its socket. */
   deliver(kind: DataKind, message: DataMessage): boolean {
     const channel = this.#openOf(kind)[0] ?? this.#openOf("reliable")[0] ?? this.#openOf("lossy")[0];
-    if (!channel) return false;
+    if (!channel) return kind === "reliable" && this.#waitsForChannel(message);
     const text = message.in(this.#dialect);
     if (text === null) return true;
     if (kind === "lossy") {
@@ -151,13 +164,28 @@ export class DataRelay {
     return true;
   }
 
+  /** Its connection is being replaced: what comes now has to wait behind what waits already. */
+  #waitsForChannel(message: DataMessage): boolean {
+    if (this.#now() - this.#replacedMs > REPLACING_MS) this.#forgetWaiting();
+    const text = this.#waiting.length > 0 ? message.in(this.#dialect) : null;
+    if (text === null || this.#waitingBytes + message.size > MAX_WAITING_BYTES) return false;
+    this.#waiting.push(text);
+    this.#waitingBytes += message.size;
+    return true;
+  }
+
   tick(): void {
     if (this.#waiting.length > 0) this.#pump();
     this.#dropped.tick(this.#now());
   }
 
+  /** Another connection follows: what was not handed over waits for its channel. */
   reset(): void {
     this.#channels.clear();
+    this.#replacedMs = this.#now();
+  }
+
+  #forgetWaiting(): void {
     this.#waiting = [];
     this.#waitingBytes = 0;
   }
@@ -174,8 +202,7 @@ export class DataRelay {
 
   #giveUp(channel: DataChannel): void {
     channel.close();
-    this.#waiting = [];
-    this.#waitingBytes = 0;
+    this.#forgetWaiting();
   }
 }
 

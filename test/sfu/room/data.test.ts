@@ -145,6 +145,45 @@ describe("data of one participant", () => {
     );
   });
 
+  test("what is numbered is passed on once, on whichever connection it comes; another stream begins anew", () => {
+    const frame = (payload: string, seq: number, stream = "s") => JSON.stringify({ payload, stream, seq });
+    const first = channel("reliable");
+    for (const [n, payload] of ["a", "b"].entries()) data.received(first, frame(payload, n + 1));
+    data.reset();
+    const second = channel("reliable");
+    for (const [n, payload] of ["a", "b", "c"].entries()) data.received(second, frame(payload, n + 1));
+    data.received(second, frame("d", 1, "another"));
+    data.received(second, JSON.stringify({ payload: "plain" }));
+    data.received(second, JSON.stringify({ payload: "plain" }));
+    expect(relayed.map(({ message }) => message.delivery?.payload)).toEqual(["a", "b", "c", "d", "plain", "plain"]);
+    expect(told).toEqual([]);
+  });
+
+  test("what waited for a reader whose connection is replaced waits for the next one, with all that comes meanwhile", () => {
+    const reliable = channel("reliable");
+    data.opened(reliable);
+    for (let i = 0; i < 10; i++) deliver("reliable", `${i}`.padEnd(10_000));
+    const handedOver = reliable.sent.length;
+    data.reset();
+    expect(deliver("reliable", "10")).toBe(true);
+    expect(deliver("lossy", "never mind")).toBe(false);
+    const next = channel("reliable");
+    data.opened(next);
+    data.tick();
+    expect(next.sent.map((text) => Number.parseInt(JSON.parse(String(text)).payload, 10))).toEqual(
+      Array.from({ length: 11 - handedOver }, (_, i) => i + handedOver),
+    );
+  });
+
+  test("nobody waits for a channel that does not come: the socket tells", () => {
+    const reliable = channel("reliable");
+    data.opened(reliable);
+    for (let i = 0; i < 10; i++) deliver("reliable", "x".repeat(10_000));
+    data.reset();
+    nowMs += 21_000;
+    expect(deliver("reliable", "x")).toBe(false);
+  });
+
   test("a reader that never reads has its reliable channel closed, not the memory filled", () => {
     const reliable = channel("reliable");
     data.opened(reliable);

@@ -3,6 +3,7 @@ import type { JoinAck } from "../../../src/protocol/signaling.ts";
 import { isLost, StoaError } from "../errors.ts";
 import { DataChannels, type DataMessage, type DataOptions } from "./data.ts";
 import { watchEncoders } from "./encoder-watch.ts";
+import { KeptData } from "./kept-data.ts";
 import type { RoomLink } from "./link.ts";
 import type { LocalTrack } from "./local-track.ts";
 import { MediaGuard } from "./media-guard.ts";
@@ -31,6 +32,7 @@ export class Media {
   #stats = new StatsReader();
   #transport: Transport | null = null;
   #data: DataChannels | null = null;
+  #keptData = new KeptData();
   #joined: JoinAck | null = null;
   #stopWatching: () => void = () => {};
 
@@ -58,6 +60,7 @@ export class Media {
   /** A peer connection of its own for each join; what was published is published again. */
   connect(joined: JoinAck): void {
     this.#muteTeller.forget();
+    this.#keptData = new KeptData();
     this.#open(joined, (transport) => this.#guard.watch(transport)).catch(this.#deps.onError);
   }
 
@@ -176,7 +179,7 @@ export class Media {
   /** What the permissions allow, and only that: data channels, and sections to receive on. */
   #prepare(transport: Transport, { publishData, subscribe }: Permissions): void {
     if (!publishData) this.#data = null;
-    else this.#data ??= new DataChannels(transport, this.#deps.link.request, this.#deps.onData);
+    else this.#data ??= new DataChannels(transport, this.#deps.link.request, this.#keptData, this.#deps.onData);
     if (subscribe && transport.sections.length === 0) {
       transport.addSections("audio", FIRST_SECTIONS);
       transport.addSections("video", FIRST_SECTIONS);
