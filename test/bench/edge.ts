@@ -3,6 +3,7 @@
 import { ensurePrograms } from "../../bin/test-programs.ts";
 import { underAttack } from "./edge/attacks.ts";
 import { pageToPicture } from "./edge/calls.ts";
+import { measureHttp2 } from "./edge/http2.ts";
 import { lossyCalls } from "./edge/lossy.ts";
 import { watchThrough } from "./edge/relayed-room.ts";
 import { renewals } from "./edge/renewals.ts";
@@ -56,6 +57,7 @@ async function relay(): Promise<Measured[]> {
 
 const parts: Record<string, () => Promise<Measured[]>> = {
   rest: measureRequests,
+  http2: measureHttp2,
   sockets,
   relay,
   calls: pageToPicture,
