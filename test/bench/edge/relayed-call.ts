@@ -1,15 +1,42 @@
 /** A call whose viewer is behind the relay, and how smoothly it goes while something else happens. */
-import { joinPublisher, joinSubscriber, makeCertificate } from "../../../src/load-test/participants.ts";
+import {
+  joinPublisher,
+  joinSubscriber,
+  type LoadParticipant,
+  makeCertificate,
+} from "../../../src/load-test/participants.ts";
 import { openDetour } from "./detour.ts";
 import { mint, ownRelay } from "./relayed-room.ts";
 import type { EdgeServer } from "./server.ts";
 
 export type RelayedCall = {
-  /** The longest time without a packet, and whether the server has closed anything. */
-  end(): Promise<{ longestGapMs: number; packets: number; isClosed: boolean }>;
+  /**
+   * The longest time without a packet, also of a viewer of the same call past the relay, if there is one: what both have
+   * is the machine's. And whether the server has closed anything.
+   */
+  end(): Promise<{ longestGapMs: number; directGapMs: number; packets: number; isClosed: boolean }>;
 };
 
-export async function openRelayedCall(server: Pick<EdgeServer, "api" | "url" | "edgePort">): Promise<RelayedCall> {
+class Gaps {
+  packets = 0;
+  #last = 0;
+  #longest = 0;
+
+  readonly packet = () => {
+    this.#longest = this.longestMs;
+    this.#last = performance.now();
+    this.packets++;
+  };
+
+  get longestMs(): number {
+    return this.#last === 0 ? 0 : Math.max(this.#longest, performance.now() - this.#last);
+  }
+}
+
+export async function openRelayedCall(
+  server: Pick<EdgeServer, "api" | "url" | "edgePort">,
+  { hasDirectViewer = false } = {},
+): Promise<RelayedCall> {
   const room = await server.api("POST", "/v1/rooms", { name: crypto.randomUUID() });
   const closes: number[] = [];
   const seat = async (identity: string) => {
@@ -20,20 +47,18 @@ export async function openRelayedCall(server: Pick<EdgeServer, "api" | "url" | "
   const publisher = await joinPublisher(await seat("ann"));
   const { minted, ...ben } = await seat("ben");
   const detour = await openDetour(ownRelay(server, minted));
-  let [last, longest, packets] = [0, 0, 0];
-  const subscriber = await joinSubscriber({ ...ben, via: detour.via }, [await publisher.trackId], () => {
-    const now = performance.now();
-    if (last > 0) longest = Math.max(longest, now - last);
-    last = now;
-    packets++;
-  });
+  const [relayed, direct] = [new Gaps(), new Gaps()];
+  const track = await publisher.trackId;
+  const subscriber = await joinSubscriber({ ...ben, via: detour.via }, [track], relayed.packet);
+  const everybody: LoadParticipant[] = [subscriber, publisher];
+  if (hasDirectViewer) everybody.unshift(await joinSubscriber(await seat("cay"), [track], direct.packet));
   return {
     async end() {
-      longest = Math.max(longest, performance.now() - last);
+      const [longestGapMs, directGapMs] = [relayed.longestMs, direct.longestMs];
       const isClosed = detour.isClosed || closes.length > 0;
-      for (const one of [subscriber, publisher]) await one.leave().catch(() => {});
+      for (const one of everybody) await one.leave().catch(() => {});
       detour.close();
-      return { longestGapMs: longest, packets, isClosed };
+      return { longestGapMs, directGapMs, packets: relayed.packets, isClosed };
     },
   };
 }
