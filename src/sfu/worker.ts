@@ -32,9 +32,9 @@ function serve(): void {
     }
   };
 
-  /** Whoever has a call already gets its code compiled by that. */
+  /** Whoever has a call already gets its code compiled by that, and so does whoever has no loopback to rehearse on. */
   const rehearseFor = (fresh: Engine, settings: WorkerSettings) => {
-    if (!closed && !fresh.hasServed) rehearse(settings, fault, () => closed).catch(fault);
+    if (!closed && !fresh.hasServed) rehearse(settings, fault, () => closed).catch(() => {});
   };
 
   const start = async (settings: WorkerSettings, vitals: Int32Array) => {
