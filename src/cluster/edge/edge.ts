@@ -54,7 +54,6 @@ export async function startEdge(config: Config): Promise<RunningEdge> {
     onFrame: (frame) => sockets.receive(frame),
     onLost: () => sockets.orphan(),
   });
-  const deps = { credential, reached: (withinMs: number) => link.reached(withinMs) };
 
   const server = Bun.serve<EdgeSocket>({
     hostname: config.HOST,
@@ -73,7 +72,7 @@ export async function startEdge(config: Config): Promise<RunningEdge> {
         return may ? new Response(await metrics.registry.metrics()) : standby(pathname);
       }
       if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") {
-        return (await forward(request, address, deps)) ?? standby(pathname);
+        return (await forward(request, address, { credential, link })) ?? standby(pathname);
       }
       if ((await link.reached(PATIENCE_MS)) === null) return standby(pathname);
       const answer = await sockets.ask(request, address);

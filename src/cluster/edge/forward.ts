@@ -1,9 +1,10 @@
 import { answeredHeaders, carriedHeaders } from "./carried-client.ts";
+import type { LeaderLink } from "./leader-link.ts";
 
 /** How long a request waits for somebody to lead. */
 export const PATIENCE_MS = 5_000;
 
-type ForwardDeps = { reached: (withinMs: number) => Promise<string | null>; credential: string };
+type ForwardDeps = { link: Pick<LeaderLink, "reached" | "silence">; credential: string };
 
 /**
  * Carries a request to the leader and its answer back, both as they come. Null when nobody could be asked. What changes
@@ -14,7 +15,7 @@ export async function forward(request: Request, address: string, deps: ForwardDe
   const isSafe = method === "GET" || method === "HEAD";
   const { pathname, search } = new URL(request.url);
   for (let attempt = 0; attempt < (isSafe ? 2 : 1); attempt++) {
-    const leader = await deps.reached(PATIENCE_MS);
+    const leader = await deps.link.reached(PATIENCE_MS);
     if (leader === null) return null;
     try {
       const answer = await fetch(`${leader}${pathname}${search}`, {
@@ -24,7 +25,7 @@ export async function forward(request: Request, address: string, deps: ForwardDe
         redirect: "manual",
         // As it is: whoever asked takes it apart.
         decompress: false,
-        signal: request.signal,
+        signal: AbortSignal.any([request.signal, deps.link.silence]),
       });
       return new Response(answer.body, { status: answer.status, headers: answeredHeaders(answer.headers) });
     } catch {

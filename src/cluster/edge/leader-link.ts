@@ -4,6 +4,9 @@ import { decodeLeaderFrame, type EdgeFrame, encodeEdgeFrame, type LeaderFrame } 
 
 const AGAIN_MS = 100;
 const OPEN_WITHIN_MS = 2_000;
+const PING_EVERY_MS = 1_000;
+/** A machine that is gone, or a network that swallows everything, says nothing; nor does it say that it is over. */
+const SILENCE_MS = 5_000;
 
 export type LeaderLinkDeps = {
   credential: string;
@@ -15,11 +18,19 @@ export type LeaderLinkDeps = {
   onLost: () => void;
 };
 
+/** What the runtime's socket can do besides what a page's can. */
+type LeaderSocket = WebSocket & {
+  ping(): void;
+  terminate(): void;
+  addEventListener(type: "pong", listener: () => void): void;
+};
+
 /** The one connection of an edge to whoever leads: made, kept, and made again with the next one. */
 export class LeaderLink {
-  #socket: WebSocket | null = null;
+  #socket: LeaderSocket | null = null;
   #leader: string | null = null;
   #opened = Promise.withResolvers<void>();
+  #silence = new AbortController();
   #stopped = false;
   readonly #living: Promise<void>;
 
@@ -29,6 +40,11 @@ export class LeaderLink {
 
   get leader(): string | null {
     return this.#socket === null ? null : this.#leader;
+  }
+
+  /** Aborted when the leader is out of reach without having said so: whoever waits for its answer waits in vain. */
+  get silence(): AbortSignal {
+    return this.#silence.signal;
   }
 
   /** The leader's address once there is one, or null after so long. */
@@ -63,13 +79,28 @@ export class LeaderLink {
   async #talkTo(leader: string): Promise<void> {
     const { credential, log, onOpen, onFrame, onLost } = this.deps;
     const address = `${leader.replace(/^http/, "ws")}${EDGE_PATH}`;
-    const socket = new WebSocket(address, { headers: { authorization: `Bearer ${credential}` } } as never);
+    const socket = new WebSocket(address, {
+      headers: { authorization: `Bearer ${credential}` },
+    } as never) as LeaderSocket;
     const ended = Promise.withResolvers<void>();
-    const late = setTimeout(() => socket.close(), OPEN_WITHIN_MS);
+    // At once, and not after a goodbye that nobody may be there to answer.
+    const end = () => socket.terminate();
+    const late = setTimeout(end, OPEN_WITHIN_MS);
     const watch = setInterval(async () => {
       const now = await this.deps.leader().catch(() => leader);
-      if (now !== null && now !== leader) socket.close(1001);
+      if (now !== null && now !== leader) end();
     }, 500);
+    let heardAt = performance.now();
+    const heard = () => {
+      heardAt = performance.now();
+    };
+    const beat = setInterval(() => {
+      if (performance.now() - heardAt > SILENCE_MS) {
+        end();
+        this.#silence.abort();
+        this.#silence = new AbortController();
+      } else if (socket.readyState === WebSocket.OPEN) socket.ping();
+    }, PING_EVERY_MS);
     socket.addEventListener("open", () => {
       clearTimeout(late);
       this.#socket = socket;
@@ -78,7 +109,11 @@ export class LeaderLink {
       onOpen();
       this.#opened.resolve();
     });
-    socket.addEventListener("message", ({ data }) => onFrame(decodeLeaderFrame(String(data))));
+    socket.addEventListener("pong", heard);
+    socket.addEventListener("message", ({ data }) => {
+      heard();
+      onFrame(decodeLeaderFrame(String(data)));
+    });
     socket.addEventListener("error", () => {});
     socket.addEventListener("close", () => {
       clearTimeout(late);
@@ -86,6 +121,7 @@ export class LeaderLink {
     });
     await ended.promise;
     clearInterval(watch);
+    clearInterval(beat);
     if (this.#socket !== socket) return;
     this.#socket = null;
     this.#opened = Promise.withResolvers();

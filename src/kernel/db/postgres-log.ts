@@ -65,7 +65,9 @@ export function postgresLog(url: string, options: PostgresLogOptions): CommitLog
   const { log, timers, appendWithinMs = APPEND_WITHIN_MS, leaseMs = LEASE_MS } = options;
   // Appends have a connection of their own: a long read must not hold up a commit.
   const writes = new PostgresConnection(url, { greeting: ["SET synchronous_commit = on"] });
-  const reads = new PostgresConnection(url);
+  // Only appends wait for the disk: notifications and the members' positions are said again, and whatever else is
+  // written here lies before the next append, which makes it as durable as itself.
+  const reads = new PostgresConnection(url, { greeting: ["SET synchronous_commit = off"] });
   const listeners = new Set<() => void>();
   const tellAll = () => {
     for (const listener of listeners) listener();

@@ -1,0 +1,60 @@
+import { afterEach, expect, test } from "bun:test";
+import { EDGE_PATH } from "../../src/cluster/edge/carried-client.ts";
+import { forward } from "../../src/cluster/edge/forward.ts";
+import { encodeLeaderFrame, type LeaderFrame } from "../../src/cluster/edge/frames.ts";
+import { LeaderLink } from "../../src/cluster/edge/leader-link.ts";
+import { createLog } from "../../src/kernel/log.ts";
+import { Line } from "./line.ts";
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+/** A leader that greets, at the end of a line that can break, and an edge's link to it. */
+async function linked() {
+  const greeting: LeaderFrame = { type: "publish", topic: "news", text: "hello" };
+  const leader = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch(request, server) {
+      const { pathname } = new URL(request.url);
+      if (pathname === EDGE_PATH) return server.upgrade(request) ? undefined : new Response(null, { status: 400 });
+      return Response.json({ method: request.method, client: request.headers.get("x-stoa-edge-client") });
+    },
+    websocket: { open: (ws) => void ws.send(encodeLeaderFrame(greeting)), message() {} },
+  });
+  closing.push(() => leader.stop(true));
+  const line = await Line.to(leader.port ?? 0);
+  closing.push(() => line.close());
+  const seen = { opened: 0, lost: 0, frames: [] as LeaderFrame[] };
+  const link = new LeaderLink({
+    credential: "secret",
+    log: createLog({ level: "silent", format: "json" }),
+    leader: async () => line.url,
+    onOpen: () => void seen.opened++,
+    onFrame: (frame) => void seen.frames.push(frame),
+    onLost: () => void seen.lost++,
+  });
+  closing.push(() => link.stop());
+  while (seen.frames.length === 0) await Bun.sleep(10);
+  const ask = (method: string) =>
+    forward(new Request("http://edge/v1/rooms", { method }), "203.0.113.7", { link, credential: "secret" });
+  return { line, link, seen, ask };
+}
+
+test("an edge notices a leader that says nothing any more, and finds it again", async () => {
+  const { line, link, seen, ask } = await linked();
+  expect(await (await ask("GET"))?.json()).toEqual({ method: "GET", client: "203.0.113.7" });
+  expect([link.leader, seen.opened, seen.lost]).toEqual([line.url, 1, 0]);
+  line.break();
+  // Under way when the network goes: what only reads is asked again, what may have been done is not.
+  const [read, written] = [ask("GET"), ask("POST")];
+  while (seen.lost === 0) await Bun.sleep(10);
+  expect(link.leader).toBeNull();
+  line.mend();
+  expect(await written).toBeNull();
+  expect(await (await read)?.json()).toMatchObject({ method: "GET" });
+  while (seen.frames.length < 2) await Bun.sleep(10);
+  expect([link.leader, seen.opened, seen.lost]).toEqual([line.url, 2, 1]);
+}, 60_000);
