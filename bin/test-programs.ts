@@ -33,7 +33,7 @@ const PACKAGES: Record<string, string[]> = {
   livekit: ["chromium", "firefox-esr", "nodejs"],
   networks: ["chromium", "python3", ...NETWORK],
   recordings: ["ffmpeg"],
-  standby: ["postgresql"],
+  standby: ["postgresql", "chromium", "e2fsprogs"],
   sfu: ["gcc", "libc6-dev", "libssl-dev"],
 };
 
@@ -41,6 +41,7 @@ const PACKAGES: Record<string, string[]> = {
 const FILES: Record<string, string> = {
   coturn: "/usr/bin/turnserver",
   "golang-go": "/usr/bin/go",
+  e2fsprogs: "/usr/sbin/mkfs.ext4",
   iproute2: "/usr/bin/ip",
   "libc6-dev": "/usr/include/stdio.h",
   "libnss3-tools": "/usr/bin/certutil",
