@@ -109,7 +109,7 @@ async function run(command: string[]): Promise<void> {
 }
 
 /** The port was free a moment ago; the server cannot choose one itself. */
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const probe = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
   const { port } = probe;
   probe.stop(true);
