@@ -31,6 +31,8 @@ export type Evidence = {
 const LOSS_PERCENT = 3;
 const NARROW_BPS = 300_000;
 const HIGH_RTT_MS = 350;
+/** A line that is simply lossy answers as soon as ever; one that is full lets everything wait, and drops what has no place. */
+const QUEUED_RTT_MS = 200;
 const BUSY_CPU_PERCENT = 90;
 const LIMITED_SECONDS = 5;
 /** Of the call: an encoder that was held back for moments of an hour has not made it bad. */
@@ -96,6 +98,7 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
           sentence: `The participant's connection broke ${reconnects} times and came back.`,
           evidence: { reconnects },
         },
+  (evidence) => ((evidence.rttMs ?? 0) < QUEUED_RTT_MS ? null : uplinkNarrow(evidence)),
   ({ uplinkLossPercent, downlinkLossPercent }) =>
     uplinkLossPercent === null || uplinkLossPercent < LOSS_PERCENT || uplinkLossPercent < (downlinkLossPercent ?? 0)
       ? null
@@ -112,14 +115,7 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
           sentence: `On the way to the participant ${round(downlinkLossPercent)} % of the packets were lost.`,
           evidence: { downlinkLossPercent },
         },
-  ({ limitedByBandwidthSeconds, qualityMs }) =>
-    !matters(limitedByBandwidthSeconds, qualityMs)
-      ? null
-      : {
-          cause: "uplink_narrow",
-          sentence: `The participant's upload was too narrow for its picture for ${round(limitedByBandwidthSeconds)} seconds.`,
-          evidence: { limitedByBandwidthSeconds },
-        },
+  uplinkNarrow,
   // An estimate alone says little: where little is sent, little is known to fit, and a moment's delay looks like a narrow line.
   ({ leastDownlinkBps, heldBackSeconds, qualityMs }) =>
     leastDownlinkBps === null ||
@@ -155,6 +151,12 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
           evidence: { stalls, stalledMs },
         },
 ];
+
+function uplinkNarrow({ limitedByBandwidthSeconds, qualityMs }: Evidence): Finding | null {
+  if (!matters(limitedByBandwidthSeconds, qualityMs)) return null;
+  const sentence = `The participant's upload was too narrow for its picture for ${round(limitedByBandwidthSeconds)} seconds.`;
+  return { cause: "uplink_narrow", sentence, evidence: { limitedByBandwidthSeconds } };
+}
 
 function suffered(
   felt: Pick<Evidence, "qualityMs" | "uplinkLossPercent" | "downlinkLossPercent" | "stalledMs">,

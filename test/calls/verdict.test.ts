@@ -70,6 +70,10 @@ for (const [cause, fault] of Object.entries(FAULTS)) {
 test("[17] the worse direction is named, and what explains the rest comes first", () => {
   expect(judgeCall({ ...HEALTHY, uplinkLossPercent: 5, downlinkLossPercent: 20 }).cause).toBe("downlink_loss");
   expect(judgeCall({ ...HEALTHY, uplinkLossPercent: 20, downlinkLossPercent: 5 }).cause).toBe("uplink_loss");
+  // The same loss and the same encoder: only a full line lets packets wait.
+  const held = { uplinkLossPercent: 12, limitedByBandwidthSeconds: 30 };
+  expect(judgeCall({ ...HEALTHY, ...held, rttMs: 40 }).cause).toBe("uplink_loss");
+  expect(judgeCall({ ...HEALTHY, ...held, rttMs: 520 }).cause).toBe("uplink_narrow");
   const stalledByLoss = { uplinkLossPercent: 40, stalls: 3, stalledMs: 20_000 };
   expect(judgeCall({ ...HEALTHY, ...stalledByLoss }).cause).toBe("uplink_loss");
 });
