@@ -29,6 +29,7 @@ const KINDS: Record<string, Kind> = {
   participant: { slow: true, notQuick: true },
   "load-test": { notQuick: true },
   networks: { slow: true, alone: true, notQuick: true, ownNetwork: true },
+  verdicts: { slow: true, alone: true, notQuick: true, ownNetwork: true },
   "browser/playground": { slow: true, notQuick: true },
   "browser/dashboard": { slow: true, notQuick: true },
   "browser/sdk": { slow: true, notQuick: true },

@@ -32,6 +32,7 @@ const PACKAGES: Record<string, string[]> = {
   ],
   livekit: ["chromium", "firefox-esr", "nodejs"],
   networks: ["chromium", "python3", ...NETWORK],
+  verdicts: ["chromium", "python3", "openssl", ...NETWORK],
   recordings: ["ffmpeg"],
   standby: ["postgresql", "chromium", "e2fsprogs"],
   sfu: ["gcc", "libc6-dev", "libssl-dev"],

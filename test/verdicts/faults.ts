@@ -1,0 +1,107 @@
+/** For every cause of a bad call the real thing: a bad line, a slow computer, a camera that is gone, a firewall, a busy server. */
+import { readFileSync, rmSync } from "node:fs";
+import { $ } from "bun";
+import type { VerdictCause } from "../../src/protocol/room-records.ts";
+import type { Condition } from "../networks/link.ts";
+import { holdBack, usedPercent } from "./quota.ts";
+import { type Place, processesOf, type TroubledCall, type VerdictStage, type Wishes } from "./stage.ts";
+
+/** No system counts less. */
+const LEAST_PERCENT = 1;
+const USUAL: Condition = { delayMs: 15 };
+type Ways = { up?: Condition; down?: Condition };
+
+export type Fault = {
+  cause: VerdictCause;
+  /** The line, as so many calls at once share it. */
+  line?(calls: number): Ways;
+  wishes?: Wishes;
+  /** Once the calls are on; the answer ends the trouble. */
+  strike?(stage: VerdictStage, place: Place, calls: readonly TroubledCall[]): Promise<() => unknown>;
+};
+
+export const FAULTS: readonly Fault[] = [
+  { cause: "none" },
+  { cause: "uplink_loss", line: () => ({ up: { ...USUAL, loss: 0.15 } }) },
+  { cause: "downlink_loss", line: () => ({ down: { ...USUAL, loss: 0.15 } }) },
+  {
+    cause: "uplink_narrow",
+    line: (calls) => ({ up: { ...USUAL, rateKbit: 200 * calls, bufferMs: 1_000 } }),
+    // As large as cameras are: of a small picture an encoder says that all is well, however little it may send.
+    wishes: { picture: { width: 640, height: 360, framesPerSecond: 12 } },
+  },
+  { cause: "downlink_narrow", line: (calls) => ({ down: { ...USUAL, rateKbit: 150 * calls, bufferMs: 2_000 } }) },
+  { cause: "high_rtt", line: () => ({ up: { delayMs: 350 }, down: { delayMs: 350 } }) },
+  {
+    cause: "relayed",
+    line: () => ({ up: { delayMs: 350 }, down: { delayMs: 350 } }),
+    wishes: { relayOnly: true },
+  },
+  {
+    cause: "publisher_cpu",
+    wishes: { picture: { width: 1280, height: 720, framesPerSecond: 30 } },
+    async strike(_stage, { machine }, calls) {
+      return holdBack(await processesOf(machine), 25 * calls.length);
+    },
+  },
+  {
+    cause: "device",
+    wishes: { picture: "camera" },
+    async strike(_stage, { machine, cameraFile }) {
+      // As a cable that is pulled out: what is open ends, and what is tried again finds nothing.
+      rmSync(cameraFile);
+      for (const pid of await processesOf(machine)) {
+        const command = readFileSync(`/proc/${pid}/cmdline`, "utf8");
+        if (command.includes("video_capture.mojom")) process.kill(pid, "SIGKILL");
+      }
+      return () => {};
+    },
+  },
+  {
+    cause: "reconnects",
+    async strike({ serverPort }, { machine }, calls) {
+      const broken = `tcp dport ${serverPort} reject with tcp reset`;
+      for (let time = 0; time < 3; time++) {
+        const before = await Promise.all(calls.map(({ far }) => far.evaluate(() => window.call.states.length)));
+        await firewall(machine, broken);
+        await everyFar(calls, before, "RECONNECTING");
+        await firewall(machine);
+        await everyFar(calls, before, "CONNECTED");
+      }
+      return () => {};
+    },
+  },
+  {
+    cause: "media_stalled",
+    async strike(_stage, { machine }) {
+      // Checks and handshakes get through, packets of sound and picture do not.
+      await firewall(machine, "meta l4proto udp @th,64,8 >= 128 drop");
+      return () => firewall(machine);
+    },
+  },
+  {
+    cause: "server_overload",
+    async strike({ server }) {
+      const processes = await processesOf(server);
+      return holdBack(processes, Math.max(LEAST_PERCENT, (await usedPercent(processes)) * 0.4));
+    },
+  },
+];
+
+/** Resolves when each has been in this state since it was last looked at. */
+async function everyFar(calls: readonly TroubledCall[], before: readonly number[], state: string): Promise<void> {
+  const since = (known: { from: number; state: string }) => window.call.states.slice(known.from).includes(known.state);
+  await Promise.all(calls.map(({ far }, n) => far.waitForFunction(since, { from: before[n] ?? 0, state })));
+}
+
+/** What may not leave the machine; without rules everything may. */
+async function firewall({ prefix }: Place["machine"], ...rules: string[]): Promise<void> {
+  const table = "add table inet fault; delete table inet fault;";
+  const chain = "add table inet fault; add chain inet fault out { type filter hook output priority 0; };";
+  const lines = rules.map((rule) => `add rule inet fault out ${rule};`).join(" ");
+  await $`${prefix} nft ${rules.length === 0 ? table : `${table} ${chain} ${lines}`}`.quiet();
+}
+
+export function lineOf(fault: Fault, calls: number): Required<Ways> {
+  return { up: USUAL, down: USUAL, ...fault.line?.(calls) };
+}
