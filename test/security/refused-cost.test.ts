@@ -94,6 +94,25 @@ describe("[3] a body is asked for after the limiter", () => {
   });
 });
 
+test("[3] nor does a route that the reference leaves out, of LiveKit's SDKs say, ask a stranger for a body", async () => {
+  const known = new Set(operations.map(({ method, path }) => `${method} ${path}`));
+  const hidden = (server.app.routes as { method: string; path: string }[]).filter(
+    ({ method, path }) =>
+      !["GET", "HEAD", "WS", "OPTIONS"].includes(method) &&
+      !path.startsWith("/v1/storage/") &&
+      !known.has(`${method} ${path.replace(/\/:(\w+)/g, "/{$1}")}`),
+  );
+  expect(hidden.map(({ path }) => path)).toContain("/twirp/:service/:method");
+  for (const { method, path } of hidden) {
+    const filled = path.replace(/:\w+/g, "x");
+    for (const bodyType of ["application/json", "application/protobuf", "application/sdp"]) {
+      const { request, wasAsked } = watched({ method, path: filled, bodyType } as Operation);
+      const { status } = await server.app.handle(request);
+      expect([path, status >= 400 && status < 500, wasAsked()]).toEqual([path, true, false]);
+    }
+  }
+});
+
 test("[3] a refused mebibyte costs less than five times a refused empty request, on every route", async () => {
   const EACH = 10;
   const MOST_ROUNDS = 40;
