@@ -78,12 +78,16 @@ export function referenceRoutes({ folder, version, app, schemas }: ReferenceOpti
 
 const IMMUTABLE = "public, max-age=31536000, immutable";
 
-/** Bytes as they are sent to nearly everyone, and how to have them plain for whoever takes nothing else. */
-type Packed = { type: string; etag: string; gzipped: Uint8Array<ArrayBuffer>; plain: () => Uint8Array<ArrayBuffer> };
+/**
+ * Bytes as they are sent to nearly everyone, and how to have them plain for whoever takes nothing else. As blobs, which all
+ * answers share: of an array each would hold a copy until its reader has taken it, and a thousand of them take nothing.
+ */
+type Packed = { type: string; etag: string; gzipped: Blob; plain: () => Blob };
 
 function packed(type: string, text: string): Packed {
   const bytes = new TextEncoder().encode(text);
-  return { type, etag: etagOf(bytes), gzipped: Bun.gzipSync(bytes), plain: () => bytes };
+  const plain = new Blob([bytes]);
+  return { type, etag: etagOf(bytes), gzipped: new Blob([Bun.gzipSync(bytes)]), plain: () => plain };
 }
 
 /** Kept as the build packed it: 4 MB of script are unpacked once, for the first reader who cannot. */
@@ -91,13 +95,13 @@ async function readPacked(type: string, path: string): Promise<Packed> {
   const file = Bun.file(path);
   if (!(await file.exists())) throw new ApiError("SVC_ROUTE_NOT_FOUND");
   const gzipped = await file.bytes();
-  let plain: Uint8Array<ArrayBuffer> | undefined;
+  let plain: Blob | undefined;
   return {
     type,
     etag: etagOf(gzipped),
-    gzipped,
+    gzipped: new Blob([gzipped]),
     plain: () => {
-      plain ??= Bun.gunzipSync(gzipped);
+      plain ??= new Blob([Bun.gunzipSync(gzipped)]);
       return plain;
     },
   };

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { Elysia } from "elysia";
 import { ApiError } from "../../../protocol/errors.ts";
 
-type Asset = { type: string; bytes: Uint8Array<ArrayBuffer>; gzipped: Uint8Array<ArrayBuffer>; etag: string };
+/** As blobs, which all answers share: of an array each would hold a copy until its reader has taken it. */
+type Asset = { type: string; plain: Blob; gzipped: Blob; etag: string };
 
 type WebAssetOptions = {
   folder: string;
@@ -43,7 +44,7 @@ export function webRoutes({ folder, version, bucketOrigins }: WebAssetOptions) {
     more: Record<string, string> = {},
   ): Promise<Response> {
     if (!names.has(name)) throw new ApiError("SVC_ROUTE_NOT_FOUND");
-    const { type, bytes, gzipped, etag } = await load(name);
+    const { type, plain, gzipped, etag } = await load(name);
     const headers: Record<string, string> = {
       "content-type": type,
       "cache-control": cache,
@@ -58,8 +59,8 @@ export function webRoutes({ folder, version, bucketOrigins }: WebAssetOptions) {
     }
     if (request.headers.get("if-none-match") === etag) return new Response(null, { status: 304, headers });
     // A package is compressed already; labelled as an encoding it would be unpacked on the way, and npm refuse it.
-    const gzip = gzipped !== bytes && /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
-    return new Response(gzip ? gzipped : bytes, {
+    const gzip = gzipped !== plain && /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
+    return new Response(gzip ? gzipped : plain, {
       headers: gzip ? { ...headers, "content-encoding": "gzip" } : headers,
     });
   }
@@ -93,10 +94,11 @@ function listFiles(folder: string): string[] {
 async function read(path: string): Promise<Asset> {
   const file = Bun.file(path);
   const bytes = await file.bytes();
+  const plain = new Blob([bytes]);
   return {
     type: TYPES.find(([ending]) => path.endsWith(ending))?.[1] ?? file.type,
-    bytes,
-    gzipped: path.endsWith(".tgz") ? bytes : Bun.gzipSync(bytes, { level: 9 }),
+    plain,
+    gzipped: path.endsWith(".tgz") ? plain : new Blob([Bun.gzipSync(bytes, { level: 9 })]),
     etag: `"${Bun.hash(bytes).toString(36)}"`,
   };
 }
