@@ -114,6 +114,8 @@ describe("[18] a live stream as HLS", () => {
     expect(live).not.toContain("ENDLIST");
     const part = await get(`${base}/video-1.0.m4s`);
     expect([part.status, part.headers.get("cache-control")]).toEqual([200, "public, max-age=31536000, immutable"]);
+    // A cache keeps what a page may read apart from what a player without an origin was told.
+    expect(part.headers.get("vary")).toBe("origin");
     expect(new TextDecoder().decode((await part.arrayBuffer()).slice(4, 8))).toBe("moof");
 
     const id = ((await call("GET", "/v1/recordings?status=RECORDING")).body as unknown as { id: string }[])[0]?.id;

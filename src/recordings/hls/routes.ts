@@ -41,5 +41,6 @@ export const hlsRoutes = ({ guards }: Http, hls: HlsService) =>
 
 function answer({ type, cacheControl, body }: HlsAnswer): Response {
   const headers = { "content-type": type, "cache-control": cacheControl, "x-content-type-options": "nosniff" };
-  return new Response(body, { headers });
+  // Also to a player that names no origin: else a cache would hand its answer to pages, which may not read it.
+  return new Response(body, { headers: { ...headers, vary: "origin" } });
 }
