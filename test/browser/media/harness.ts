@@ -36,8 +36,8 @@ export const CHROMIUM = {
   args: CHROMIUM_ARGS,
 };
 
-export function launchBrowser(more: string[] = []): Promise<Browser> {
-  return chromium.launch({ ...CHROMIUM, args: [...CHROMIUM_ARGS, ...more] });
+export function launchBrowser(): Promise<Browser> {
+  return chromium.launch(CHROMIUM);
 }
 
 export function startMedia(options: Partial<EmbeddedMediaOptions> = {}): Promise<EmbeddedMedia> {

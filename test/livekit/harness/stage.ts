@@ -74,8 +74,11 @@ export async function openStage(overrides: Partial<Config> = {}) {
 const html = (script: string | null) => `<!doctype html><meta charset=utf-8><title>stage</title><body>
 ${script === null ? "" : `<script src="/packages/${script}/dist/livekit-client.umd.js"></script>`}`;
 
-/** LiveKit's own packages, pages with them, and a browser beside a server that runs already. */
-export async function stageBeside({ url, apiKey: key, livekit }: ServerFacts, browserArguments: string[] = []) {
+/**
+ * LiveKit's own packages, pages with them, and a browser beside a server that runs already. `firstOfAll` runs in every page
+ * before anything else.
+ */
+export async function stageBeside({ url, apiKey: key, livekit }: ServerFacts, firstOfAll = () => {}) {
   const packages = await livekitPackages();
   const sdk = (await import(join(packages, "livekit-server-sdk"))) as ServerSdk;
   const { apiKey, apiSecret } = livekit;
@@ -98,8 +101,9 @@ export async function stageBeside({ url, apiKey: key, livekit }: ServerFacts, br
 
   /** An empty page of Chromium. */
   async function open(address: string): Promise<Page> {
-    browser ??= await launchBrowser(browserArguments);
+    browser ??= await launchBrowser();
     const context = await browser.newContext({ permissions: ["camera", "microphone"] });
+    await context.addInitScript(firstOfAll);
     const page = await context.newPage();
     page.setDefaultTimeout(WAIT_MS);
     await page.goto(address);
