@@ -1,8 +1,10 @@
 /** A client of the RTC socket without a browser: joins, offers, resumes and rejoins as the SDK does. */
-import { inflateRawSync } from "node:zlib";
+import { deflateRawSync, inflateRawSync } from "node:zlib";
 import type { NegotiateAnswer } from "../protocol/media-node.ts";
 import type { ErrorFrame, JoinAck, OfferAck, Push } from "../protocol/signaling.ts";
 import { deferred } from "./deferred.ts";
+
+const DEFLATE_ABOVE_BYTES = 8_192;
 
 type RtcClientOptions = {
   /** Of the server: http(s)://… */
@@ -75,8 +77,9 @@ export class RtcClient {
     publish?: unknown;
     subscribe?: unknown;
   }): Promise<NegotiateAnswer> => {
-    const { sdp: plain, publish = [], subscribe = [] } = offer;
-    const { sdp, sdpDeflate, tracks } = await this.request<OfferAck>("media.offer", { sdp: plain, publish, subscribe });
+    const { publish = [], subscribe = [] } = offer;
+    const asked = { ...carried(offer.sdp), publish, subscribe };
+    const { sdp, sdpDeflate, tracks } = await this.request<OfferAck>("media.offer", asked);
     return { sdp: sdp ?? inflated(sdpDeflate ?? ""), tracks };
   };
 
@@ -130,6 +133,12 @@ export class RtcClient {
     for (const { reject } of this.#waiting.values()) reject(error);
     this.#waiting.clear();
   }
+}
+
+/** Plain, or deflated where a description of a full room would not fit its frame. */
+function carried(sdp: string): { sdp: string } | { sdpDeflate: string } {
+  if (Buffer.byteLength(sdp) <= DEFLATE_ABOVE_BYTES) return { sdp };
+  return { sdpDeflate: deflateRawSync(sdp).toString("base64") };
 }
 
 function inflated(deflated: string): string {
