@@ -134,7 +134,7 @@ export class Fleet {
   /** Its address and its key, and what LiveKit's SDKs sign tokens with. */
   async facts() {
     const apiKey = readFileSync(this.#key, "utf8").trim();
-    const publicId = apiKey.slice(apiKey.lastIndexOf("_") + 1, apiKey.indexOf("."));
+    const [, publicId = ""] = /_([^_]+)\./.exec(apiKey) ?? [];
     const { out, err } = await stoa(["keys", "secret", publicId, "--json", "--data-dir", this.#dataDir]);
     if (err !== "") throw new Error(err);
     return { url: this.url, apiKey, livekit: JSON.parse(out) as { apiKey: string; apiSecret: string } };
