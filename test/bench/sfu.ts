@@ -7,6 +7,7 @@ import { coreCapacity, workerScaling } from "./sfu/capacity.ts";
 import type { Contestant } from "./sfu/contestant.ts";
 import { AUDIO, Crowd, type Feedback, type Figures, VIDEO } from "./sfu/crowd.ts";
 import { janus, unpackJanus } from "./sfu/janus.ts";
+import { manyViewers } from "./sfu/many-viewers.ts";
 import { BEFORE, stoa, TYPESCRIPT } from "./sfu/stoa.ts";
 import { werift } from "./sfu/werift.ts";
 import { youngRoom } from "./sfu/young-room.ts";
@@ -17,7 +18,7 @@ const matrix = flag("matrix") !== undefined;
 const [counts = matrix ? "2,5,10,50,100,200,500" : "2,5,10,50,100,200", seconds = "2.5", rounds = "3"] = process.argv
   .slice(2)
   .filter((arg) => !arg.startsWith("-"));
-/** `--only=stoa,janus`: some of the contestants, or `capacity` or `young`, and nothing else. */
+/** `--only=stoa,janus`: some of the contestants, or `capacity`, `young` or `viewers` (`--viewers=500,1000,2000`), and nothing else. */
 const only = flag("only")?.split("=")[1]?.split(",");
 const bunArgs = flag("profile") ? ["--cpu-prof", "--cpu-prof-dir=/tmp"] : [];
 const WARM_UP_MS = 700;
@@ -67,6 +68,14 @@ for (const setup of SETUPS.map(nameOf)) {
   );
 }
 if (!only || only.includes("young")) figures.push(...(await youngRoom()));
+// Thousands of handshakes take their time: only when it is asked for.
+if (only?.includes("viewers"))
+  figures.push(
+    ...(await manyViewers(
+      (flag("viewers")?.split("=")[1] ?? "500,1000,2000").split(",").map(Number),
+      HEADLINE.feedback,
+    )),
+  );
 if (!only || only.includes("capacity")) figures.push(...(await coreCapacity()), ...(await workerScaling()));
 // Losses and delays are only as good as the machine was idle.
 report("sfu", figures, { rows, loadAverage: loadavg() });
