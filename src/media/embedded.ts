@@ -1,5 +1,6 @@
 /** The media node inside this process: one Worker per core it may use, every room pinned to one of them. */
 import { cpus, totalmem } from "node:os";
+import type { NodeLoad } from "../protocol/media/node-load.ts";
 import {
   type AddParticipant,
   MediaError,
@@ -8,7 +9,6 @@ import {
   type MediaNode,
   type MediaRequest,
   type MediaResponse,
-  type NodeLoad,
   type ParticipantRef,
   type RoomRef,
 } from "../protocol/media-node.ts";

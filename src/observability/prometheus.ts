@@ -1,4 +1,4 @@
-import type { NodeLoad } from "../protocol/media-node.ts";
+import type { NodeLoad } from "../protocol/media/node-load.ts";
 import type { Runtime } from "../runtime.ts";
 
 type MeasuredParts = {

@@ -6,6 +6,7 @@
  */
 import type { FlightDump } from "./media/flight.ts";
 import type { NodeFiles } from "./media/node-files.ts";
+import type { NodeLoad } from "./media/node-load.ts";
 import type { RecordedFeed, RecordedFile, RecordedPart, RecordingRef, StartRecording } from "./media/recording.ts";
 import type { NetworkProfile } from "./playground.ts";
 import type { Layer, Permissions, Quality, Speaker, Track } from "./room-records.ts";
@@ -119,25 +120,6 @@ export type ParticipantSnapshot = {
 };
 
 export type RoomSnapshot = { roomId: string; participants: ParticipantSnapshot[] };
-
-export type NodeLoad = {
-  rooms: number;
-  participants: number;
-  /** Of all cores, by the node's whole process, or of its busiest worker, whichever is more; null until it is known. */
-  cpuPercent: number | null;
-  memoryPercent: number | null;
-  networkInBps: number;
-  networkOutBps: number;
-  packetsIn: number;
-  packetsOut: number;
-  /** Packets that viewers missed (in) and that we missed of publishers (out), and keyframes asked for likewise. */
-  nacksIn: number;
-  nacksOut: number;
-  keyframesIn: number;
-  keyframesOut: number;
-  /** Packets refused since the start, by reason: forged checks, foreign addresses, replays, unreadable ones. */
-  refused: Record<string, number>;
-};
 
 /** Why media of a participant went away. */
 export type MediaFailure = "consent_timeout" | "ice_timeout" | "dtls_failed" | "dtls_closed" | "worker_crashed";

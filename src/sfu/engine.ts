@@ -1,12 +1,12 @@
 /** The packet engine of one worker: its socket, its rooms, its clock. Every call of a MediaNode ends here. */
 import type { SocketTuning } from "../kernel/net/socket-options.ts";
 import { ClientTable } from "../protocol/client-table.ts";
+import type { NodeLoad } from "../protocol/media/node-load.ts";
 import {
   MediaError,
   type MediaEvent,
   type MediaMethod,
   type MediaResponse,
-  type NodeLoad,
   type ParticipantRef,
   type RoomRef,
 } from "../protocol/media-node.ts";

@@ -1,9 +1,9 @@
 import { mayPublish } from "../../src/protocol/may-publish.ts";
+import type { NodeLoad } from "../../src/protocol/media/node-load.ts";
 import {
   MediaError,
   type MediaEvent,
   type MediaNode,
-  type NodeLoad,
   type ParticipantSnapshot,
 } from "../../src/protocol/media-node.ts";
 import type { Permissions, Track } from "../../src/protocol/room-records.ts";

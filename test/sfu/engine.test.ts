@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { LoadPeer } from "../../src/load-test/load-peer.ts";
 import { RtpSource } from "../../src/load-test/rtp-source.ts";
-import type { NodeLoad } from "../../src/protocol/media-node.ts";
+import type { NodeLoad } from "../../src/protocol/media/node-load.ts";
 import { Engine } from "../../src/sfu/engine.ts";
 import { type RtpView, rtpHeaderLength } from "../../src/sfu/rtp/rtp.ts";
 import { seededRandom } from "../../src/sfu/transport/impairment.ts";
