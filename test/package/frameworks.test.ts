@@ -150,6 +150,8 @@ server.listen(0, "localhost", () => console.log("http://localhost:" + server.add
     },
     [
       "vite@8.3.8",
+      // Of the same line there are versions that some machines cannot run.
+      "rolldown@1.2.18",
       "react@19.3.1",
       "react-dom@19.3.1",
       "@types/react@19.3.0",

@@ -5,7 +5,7 @@ import { type RunningStoa, startStoa } from "../../src/start/start-stoa.ts";
 import { type Installed, installPackage } from "./installed.ts";
 
 const NODE = "node@22.23.3";
-const DENO = "deno@2.9.6";
+const DENO = "deno@2.9.5";
 const PNPM = "pnpm@12.18.0";
 const YARN = "yarn@1.22.22";
 
