@@ -40,13 +40,15 @@ for (const folder of folders.keys()) await ensurePrograms(folder.split("/")[0] ?
 const isBrowser = (folder: string) => folder.startsWith("browser/");
 const isAlone = (folder: string) => kindOf(folder).alone === true;
 const together = [...folders].filter(([folder]) => !isAlone(folder));
-// One browser at a time is as much as two cores bear; where there are none, the second core takes of the rest.
+const browsers = together.filter(([folder]) => isBrowser(folder));
 const rest = together.filter(([folder]) => !isBrowser(folder));
-await Promise.all([
-  inTurn(together.filter(([folder]) => isBrowser(folder))),
-  inTurn(rest),
-  ...(quick ? [inTurn(rest)] : []),
-]);
+const swift = rest.filter(([folder]) => kindOf(folder).slow !== true);
+// One browser at a time is as much as two cores bear; whoever is done with what is slow helps with what is not.
+const lane = async (first: [string, string[]][]) => {
+  await inTurn(first);
+  await inTurn(swift);
+};
+await Promise.all([lane(browsers), lane(rest.filter(([folder]) => kindOf(folder).slow === true))]);
 await inTurn([...folders].filter(([folder]) => isAlone(folder)));
 await runAgain();
 
