@@ -49,11 +49,10 @@ export class StatsReader {
       return Math.round(((Number(entry[field] ?? 0) - Number(last[field] ?? 0)) * 8) / seconds);
     };
     const entries = [...now.values()];
-    const transport = entries.find(({ type }) => type === "transport");
-    const pair = entries.find(({ id }) => id === transport?.selectedCandidatePairId);
+    const pair = pairInUse(entries);
     const local = entries.find(({ id }) => id === pair?.localCandidateId);
     return {
-      rttMs: scaled(pair?.currentRoundTripTime, 1000),
+      rttMs: scaled(pair?.currentRoundTripTime ?? reportedRoundTrip(entries), 1000),
       path: local ? (local.candidateType === "relay" ? "relay" : (local.protocol as "udp" | "tcp")) : null,
       availableOutBps: scaled(pair?.availableOutgoingBitrate, 1),
       // Of the pair, because Firefox counts no bytes for the transport as a whole.
@@ -64,6 +63,21 @@ export class StatsReader {
         .map((entry) => trackStats(entry, now, rate)),
     };
   }
+}
+
+/** Firefox has told of the transport only lately; before that it marked the pair itself. */
+function pairInUse(entries: Entry[]): Entry | undefined {
+  const transport = entries.find(({ type }) => type === "transport");
+  if (transport) return entries.find(({ id }) => id === transport.selectedCandidatePairId);
+  return entries.find(({ type, selected }) => type === "candidate-pair" && selected === true);
+}
+
+/** Where the pair does not say it: by the server's own reports. */
+function reportedRoundTrip(entries: Entry[]): number | undefined {
+  const reported = entries.filter(
+    ({ type, roundTripTime }) => type === "remote-inbound-rtp" && roundTripTime !== undefined,
+  );
+  return reported.length === 0 ? undefined : Math.min(...reported.map(({ roundTripTime }) => Number(roundTripTime)));
 }
 
 function trackStats(
