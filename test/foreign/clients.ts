@@ -19,6 +19,29 @@ export function aiortc(machine: Machine, kind: "whip" | "whep", { url, token }: 
   return run<Counts>([...machine.prefix, PYTHON, AIORTC, kind, url, token], (line) => JSON.parse(line));
 }
 
+/** Debian's Go packages lie where it looks for them without modules; a module of its own lets it know their versions. */
+const GO_PACKAGES = "/usr/share/gocode";
+
+/** The client made of Pion, compiled from Debian's packages into `folder`. */
+export async function buildPion(folder: string): Promise<string> {
+  const program = join(folder, "pion");
+  const source = join(folder, "go/src/pion-client");
+  await Bun.write(join(source, "go.mod"), "module pion-client\n");
+  await Bun.write(join(source, "main.go"), Bun.file(join(import.meta.dir, "pion_client.go")));
+  const env = { ...process.env, GO111MODULE: "off", GOPATH: `${folder}/go:${GO_PACKAGES}`, GOCACHE: `${folder}/cache` };
+  await $`go build -o ${program} .`.cwd(source).env(env).quiet();
+  return program;
+}
+
+export type PionCounts = Counts & { pictures: number[] };
+
+export function pion(program: string, machine: Machine, kind: "whip" | "whep", { url, token }: Door) {
+  const encoder = `gst-launch-1.0 -q ${PICTURE} ! ${PACKETS_FOR_PION} ! rtpstreampay ! fdsink fd=1`;
+  return run<PionCounts>([...machine.prefix, program, kind, url, token, encoder], (line) => JSON.parse(line));
+}
+
+const PACKETS_FOR_PION =
+  "vp8enc deadline=1 cpu-used=8 target-bitrate=300000 keyframe-max-dist=30 ! rtpvp8pay pt=96 mtu=1200";
 const PICTURE = "videotestsrc is-live=true pattern=ball ! video/x-raw,width=320,height=180,framerate=15/1";
 const SOUND =
   "audiotestsrc is-live=true wave=pink-noise volume=0.1 ! audioconvert ! audioresample ! opusenc ! " +

@@ -12,15 +12,17 @@ import { serveSite } from "../browser/sdk/stage.ts";
 import { FROM_SOURCE, startStoa } from "../cli/stoa.ts";
 import { type Lan, openLan } from "../harness/namespaces.ts";
 import { keyPath, prepareData } from "../ops/served.ts";
-import { aiortc, type Client, gstreamer, tunnel } from "./clients.ts";
+import { aiortc, buildPion, type Client, gstreamer, pion, tunnel } from "./clients.ts";
 
-const MACHINES = ["server", "gst", "gsth264", "aiortc", "player", "chromium", "firefox"] as const;
+const MACHINES = ["server", "gst", "gsth264", "aiortc", "player", "pion", "pionplayer", "chromium", "firefox"] as const;
 const LOST_PER_THOUSAND = 30;
 const SECONDS = 60;
 /** Of some nine hundred: a busy machine decodes slowly, a picture that stands still never gets there. */
 const FRAMES = 200;
 /** aiortc decodes in Python. */
 const FRAMES_OF_AIORTC = 60;
+/** Go decodes keyframes, the rest it puts together. */
+const KEYFRAMES_OF_PION = 5;
 const PATIENCE_MS = 150_000;
 
 const work = mkdtempSync(join(tmpdir(), "stoa-foreign-"));
@@ -29,12 +31,14 @@ let site: Bun.Server<undefined>;
 let stoa: Stoa;
 let browser: Browser;
 let firefox: Firefox;
+let pionProgram: string;
 const stops: (() => Promise<unknown>)[] = [];
 
 beforeAll(async () => {
   lan = await openLan(...MACHINES);
   for (const name of MACHINES) if (name !== "server") await lan.machines[name].lose(LOST_PER_THOUSAND);
   site = await serveSite(lan.address);
+  pionProgram = await buildPion(work);
   const { server } = lan.machines;
   const dataDir = join(work, "data");
   await prepareData(dataDir);
@@ -64,7 +68,7 @@ beforeAll(async () => {
       },
     }),
   ]);
-}, 180_000);
+}, 300_000);
 
 afterAll(async () => {
   await Promise.all([browser?.close(), firefox?.close()]);
@@ -112,6 +116,7 @@ test(`every client publishes and watches for ${SECONDS} s while 3 % of all packe
     await start(await gstreamer(machines.gst, "VP8", await door("whip", "gst"), work)),
     await start(await gstreamer(machines.gsth264, "H264", await door("whip", "gsth264"), work)),
     await start(aiortc(machines.aiortc, "whip", await door("whip", "aiortc"))),
+    await start(pion(pionProgram, machines.pion, "whip", await door("whip", "pion"))),
   ];
   const context = await browser.newContext({ permissions: ["camera", "microphone"] });
   const inChromium: Page = await context.newPage();
@@ -121,23 +126,28 @@ test(`every client publishes and watches for ${SECONDS} s while 3 % of all packe
   await joinRoom(inFirefox, await mint("firefox", { publish: true }), ["camera", "microphone"], 180);
   for (const page of [inChromium, inFirefox] as Scripted[]) await page.evaluate(makeRoom, undefined);
   const player = await start(aiortc(machines.player, "whep", await door("whep", "player")));
+  const inPion = await start(pion(pionProgram, machines.pionplayer, "whep", await door("whep", "pionplayer")));
 
   // Firefox comes without a decoder for H.264.
   const wanted = {
-    chromium: ["gst", "gsth264", "aiortc", "firefox"],
-    firefox: ["gst", "aiortc", "chromium"],
+    chromium: ["gst", "gsth264", "aiortc", "pion", "firefox"],
+    firefox: ["gst", "aiortc", "pion", "chromium"],
   };
   const report = async () => ({
     chromium: await decoded(inChromium),
     firefox: await decoded(inFirefox),
     aiortc: player.said()?.video ?? [],
     aiortcSound: player.said()?.audio ?? [],
+    pion: inPion.said()?.video ?? [],
+    pionPictures: inPion.said()?.pictures ?? [],
     encoders: encoders.map((encoder) => encoder.isRunning()),
   });
   const isEnough = (seen: Awaited<ReturnType<typeof report>>) =>
     wanted.chromium.every((name) => (seen.chromium[name] ?? 0) >= FRAMES) &&
     wanted.firefox.every((name) => (seen.firefox[name] ?? 0) >= FRAMES) &&
-    seen.aiortc.filter((frames) => frames >= FRAMES_OF_AIORTC).length === 2;
+    seen.aiortc.filter((frames) => frames >= FRAMES_OF_AIORTC).length === 2 &&
+    seen.pion.filter((frames) => frames >= FRAMES).length >= 2 &&
+    seen.pionPictures.some((pictures) => pictures >= KEYFRAMES_OF_PION);
   for (;;) {
     await Bun.sleep(1_000);
     const seen = await report();
@@ -149,8 +159,8 @@ test(`every client publishes and watches for ${SECONDS} s while 3 % of all packe
     if (elapsedMs > PATIENCE_MS) throw new Error(`not enough frames of everybody: ${JSON.stringify(seen)}`);
   }
   // Nobody was thrown out on the way, and everybody is still in the room.
-  expect(encoders.map((encoder) => encoder.isRunning())).toEqual([true, true, true]);
+  expect(encoders.map((encoder) => encoder.isRunning())).toEqual([true, true, true, true]);
   const present: string[] = [];
   for await (const { identity } of stoa.rooms.participants(roomId)) present.push(identity);
-  expect(present.sort()).toEqual(["aiortc", "chromium", "firefox", "gst", "gsth264", "player"]);
+  expect(present.sort()).toEqual(["aiortc", "chromium", "firefox", "gst", "gsth264", "pion", "pionplayer", "player"]);
 }, 240_000);
