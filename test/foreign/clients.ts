@@ -90,23 +90,36 @@ export async function gstreamer(
   );
 }
 
+/** whip-client now and then ends while it starts, before it has asked for anything; whoever is thrown out ends later. */
+const STARTING_MS = 8_000;
+
 function run<Told>(
   command: string[],
   read: (line: string) => Told,
   settings: Record<string, string> = {},
 ): Client<Told> {
   const env = { ...process.env, ...settings };
-  const child = Bun.spawn(command, { env, stdout: "pipe", stderr: "ignore", stdin: "ignore" });
   let said: Told | null = null;
-  void follow(child.stdout, (line) => {
-    said = read(line);
-  });
+  let isStopped = false;
+  const startedAt = Date.now();
+  const start = () => {
+    const child = Bun.spawn(command, { env, stdout: "pipe", stderr: "ignore", stdin: "ignore" });
+    void follow(child.stdout, (line) => {
+      said = read(line);
+    });
+    void child.exited.then(() => {
+      if (!isStopped && Date.now() - startedAt < STARTING_MS) running = start();
+    });
+    return child;
+  };
+  let running = start();
   return {
     said: () => said,
-    isRunning: () => child.exitCode === null && child.signalCode === null,
+    isRunning: () => running.exitCode === null && running.signalCode === null,
     async stop() {
-      child.kill("SIGKILL");
-      await child.exited;
+      isStopped = true;
+      running.kill("SIGKILL");
+      await running.exited;
     },
   };
 }
