@@ -41,6 +41,8 @@ class Socket extends EventTarget {
 beforeEach(() => {
   jest.useFakeTimers();
   page = openPage();
+  // As in Firefox.
+  Object.assign(globalThis, { mozInnerScreenX: 0 });
   network = "fine";
   sockets = [];
   requests = [];
@@ -57,6 +59,7 @@ beforeEach(() => {
   }) as typeof fetch;
 });
 afterEach(() => {
+  Reflect.deleteProperty(globalThis, "mozInnerScreenX");
   jest.useRealTimers();
   page.close();
   globalThis.fetch = realFetch;
@@ -160,6 +163,15 @@ describe("[3] a socket that was lost with its network", () => {
   test("a server that has closed the socket itself is in reach", async () => {
     const link = await connected();
     sockets[0]?.lose(4500);
+    await pass(0.2);
+    expect([sockets.length, requests.length, link.state]).toEqual([2, 0, "CONNECTED"]);
+    link.end("DISCONNECTED", null);
+  });
+
+  test("other browsers hold no sockets back: theirs is opened again at once", async () => {
+    Reflect.deleteProperty(globalThis, "mozInnerScreenX");
+    const link = await connected();
+    sockets[0]?.lose(1006);
     await pass(0.2);
     expect([sockets.length, requests.length, link.state]).toEqual([2, 0, "CONNECTED"]);
     link.end("DISCONNECTED", null);

@@ -23,8 +23,8 @@ export class Reach {
   #doubts = false;
 
   constructor(endpoint: string) {
-    // Outside a page nobody holds sockets back.
-    this.#isOfUse = typeof document !== "undefined" && typeof fetch !== "undefined";
+    // Nobody else holds sockets back, and a request may wait on a connection that died with an address.
+    this.#isOfUse = "mozInnerScreenX" in globalThis && typeof fetch !== "undefined";
     this.#url = `${endpoint.replace(/^ws/, "http").replace(/^(https?:\/\/[^/?#]*).*$/s, "$1")}/healthz`;
   }
 
