@@ -34,7 +34,7 @@ export function page<Row, Shown>(
     position: (row: Row) => Position;
     show: (row: Row) => Shown;
     defaultLimit?: number;
-    /** Of the answer as JSON, by the most that its texts can take: a page of long rows ends before its limit, after one row at the least. */
+    /** Of the answer as JSON: a page of long rows ends before its limit, after one row at the least. */
     maxBytes?: number;
   },
 ): Shown[] {
@@ -63,7 +63,7 @@ function readPage<Row, Shown>(list: Reading<Row, Shown>, after: Position | null,
     const rows = read(last === undefined ? after : position(last), wanted + 1);
     for (const row of rows.slice(0, wanted)) {
       const one = show(row);
-      if (list.maxBytes !== undefined) bytes += mostBytesOf(one);
+      if (list.maxBytes !== undefined) bytes += bytesOf(one);
       if (bytes > maxBytes && last !== undefined) return { shown, last, isMore: true };
       shown.push(one);
       last = row;
@@ -74,13 +74,14 @@ function readPage<Row, Shown>(list: Reading<Row, Shown>, after: Position | null,
 }
 
 const ROWS_AT_ONCE = 100;
-/** A character takes three bytes of UTF-8 at the most, or six where it is escaped, which texts are not made of. */
-const BYTES_OF_A_CHARACTER = 3;
 const BYTES_OF_A_FIELD = 32;
+/** What JSON writes as more than one character. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are among them.
+const ESCAPED = /["\\\u0000-\u001f]/;
 
-/** As JSON, without making it: to do so takes as long as the whole answer. */
-function mostBytesOf(value: unknown): number {
-  if (typeof value === "string") return value.length * BYTES_OF_A_CHARACTER + 2;
+/** As JSON, without making it of what it would copy: to do so takes as long as the whole answer. */
+function bytesOf(value: unknown): number {
+  if (typeof value === "string") return Buffer.byteLength(ESCAPED.test(value) ? JSON.stringify(value) : value) + 2;
   if (typeof value !== "object" || value === null) return BYTES_OF_A_FIELD;
-  return Object.values(value).reduce((sum: number, one) => sum + BYTES_OF_A_FIELD + mostBytesOf(one), 2);
+  return Object.values(value).reduce((sum: number, one) => sum + BYTES_OF_A_FIELD + bytesOf(one), 2);
 }
