@@ -1,5 +1,5 @@
-import { createWriteStream, existsSync } from "node:fs";
-import { mkdir, rm } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { mkdir, open, rm } from "node:fs/promises";
 import { extname, join } from "node:path";
 import { ArchiveWriter } from "../backup/archive-writer.ts";
 import { removeGradually } from "../backup/remove-gradually.ts";
@@ -62,18 +62,20 @@ export function exportService(runtime: Runtime, deps: ExportDeps) {
   /** Lines go to a file of their own first: a tar tells the size of an entry before its bytes. */
   async function addLines(archive: ArchiveWriter, row: ExportRow, kind: (typeof KINDS)[number]): Promise<void> {
     const path = join(folder, `${row.id}.${kind}.jsonl`);
-    const lines = createWriteStream(path, { mode: 0o600 });
     try {
-      for await (const page of holdings.pages(kind, personOf(row))) {
-        requireWanted(row.id);
-        quota.requireFree(0);
-        const text = page.map((one) => `${JSON.stringify(one)}\n`).join("");
-        if (!lines.write(text)) await new Promise<void>((drained) => lines.once("drain", drained));
+      // Not a stream, which waits for ever where a full disk takes no more.
+      const lines = await open(path, "w", 0o600);
+      try {
+        for await (const page of holdings.pages(kind, personOf(row))) {
+          requireWanted(row.id);
+          quota.requireFree(0);
+          await lines.appendFile(page.map((one) => `${JSON.stringify(one)}\n`).join(""));
+        }
+      } finally {
+        await lines.close();
       }
-      await new Promise<void>((done, failed) => lines.once("error", failed).end(done));
       await archive.addFile(`${kind}.jsonl`, path);
     } finally {
-      lines.destroy();
       await rm(path, { force: true });
     }
   }
