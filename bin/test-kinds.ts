@@ -39,11 +39,36 @@ const KINDS: Record<string, Kind> = {
   faults: { slow: true, alone: true, notQuick: true },
 };
 
+/**
+ * About how long the longest of the quick ones take on two cores. Two run at a time: one that begins last holds up the
+ * whole for as long as it takes.
+ */
+const SECONDS: Record<string, number> = {
+  sfu: 75,
+  contract: 55,
+  chat: 50,
+  security: 45,
+  cli: 40,
+  signaling: 25,
+  observability: 20,
+  spec: 20,
+  docs: 20,
+  accounts: 15,
+  people: 12,
+  sdk: 10,
+};
+/** What is not named there. */
+const SHORT_SECONDS = 5;
+
 /** Code for tests, and measurements: nothing that passes or fails. */
 const NOT_TESTS = ["bench", "harness"];
 
 export function kindOf(folder: string): Kind {
   return KINDS[folder] ?? (folder.startsWith("browser/") ? { slow: true, notQuick: true } : {});
+}
+
+export function secondsOf(folder: string): number {
+  return SECONDS[folder] ?? SHORT_SECONDS;
 }
 
 /** Test files by their folder; those that take longest begin. */
@@ -59,6 +84,7 @@ export function testFolders(root: string, part: string, quick: boolean): Map<str
   const chosen = [...byFolder].filter(
     ([folder]) => !NOT_TESTS.includes(folder) && !(quick && kindOf(folder).notQuick === true),
   );
-  const rank = ([folder, files]: [string, string[]]) => (kindOf(folder).slow === true ? 1_000 : 0) + files.length;
+  const rank = ([folder, files]: [string, string[]]) =>
+    kindOf(folder).slow === true ? 1_000 + files.length : secondsOf(folder) + files.length / 1_000;
   return new Map(chosen.sort((a, b) => rank(b) - rank(a)));
 }

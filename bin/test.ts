@@ -25,8 +25,10 @@ const total: Counts = { passed: 0, failed: 0 };
 const failedOnce: { file: string; options: RunOptions; output: string }[] = [];
 
 if (filter === undefined) {
-  await check("types", ["node_modules/.bin/tsc", "--noEmit"]);
-  await check("lint", ["node_modules/.bin/biome", "check", "--diagnostic-level=error", "."]);
+  await Promise.all([
+    check("types", ["node_modules/.bin/tsc", "--noEmit"]),
+    check("lint", ["node_modules/.bin/biome", "check", "--diagnostic-level=error", "."]),
+  ]);
 }
 const folders = testFolders(ROOT, filter ?? "", quick);
 let begun = 0;

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { Glob } from "bun";
-import { kindOf } from "../bin/test-kinds.ts";
+import { kindOf, secondsOf, testFolders } from "../bin/test-kinds.ts";
 
 const HERE = import.meta.dir;
 
@@ -15,4 +15,20 @@ test("tests that plug networks into the machine have one to themselves, as brows
   }
   expect(folders.size).toBeGreaterThan(2);
   expect([...folders].filter((folder) => kindOf(folder).ownNetwork !== true)).toEqual([]);
+});
+
+test("of the quick tests those that take longest begin, so that none of them is left over for the end", () => {
+  const folders = [...testFolders(join(HERE, ".."), "", true).keys()];
+  const seconds = folders.map(secondsOf);
+  expect(seconds).toEqual(seconds.toSorted((a, b) => b - a));
+  // A folder of few files may be one of the longest.
+  expect(folders.slice(0, 3)).toContain("contract");
+  expect(folders.some((folder) => kindOf(folder).notQuick)).toBe(false);
+  // With two at work neither waits long for the other.
+  let [one, other] = [0, 0];
+  for (const more of seconds) {
+    if (one <= other) one += more;
+    else other += more;
+  }
+  expect(Math.abs(one - other)).toBeLessThanOrEqual(10);
 });
