@@ -1,6 +1,6 @@
 import type { RtcConnectionEvent } from "../kernel/facts.ts";
 import type { Quality } from "../protocol/room-records.ts";
-import type { Evidence } from "./verdict.ts";
+import { BUSY_CPU_PERCENT, type Evidence } from "./verdict.ts";
 
 /** A client's word for what holds its encoder back, or what failed. */
 export type ClientReport = { deviceError?: string; limitation?: { reason: "cpu" | "bandwidth"; seconds: number } };
@@ -45,8 +45,10 @@ export class EvidenceGatherer {
   #heldBackMs = 0;
   #transport: Evidence["transport"] = null;
   #serverCpuPercent: number | null = null;
+  #serverBusyMs = 0;
 
-  hear(event: RtcConnectionEvent, at: number): void {
+  /** What is heard of a server that was so busy: null where nobody knows. */
+  hear(event: RtcConnectionEvent, at: number, serverCpuPercent: number | null = null): void {
     switch (event.type) {
       case "connected":
         this.#transport = event.transport;
@@ -74,7 +76,7 @@ export class EvidenceGatherer {
         this.#rtt.add(event.rttMs);
         this.#jitter.add(event.jitterMs);
         this.#fits(event.availableOutBps ?? null);
-        if (event.heldBack && this.#measuredAt !== null) this.#heldBackMs += at - this.#measuredAt;
+        this.#lasted(at - (this.#measuredAt ?? at), event.heldBack === true, serverCpuPercent);
         this.#measuredAt = at;
         break;
     }
@@ -84,10 +86,6 @@ export class EvidenceGatherer {
     if (deviceError !== undefined && this.#deviceErrors.length < MOST_DEVICE_ERRORS)
       this.#deviceErrors.push(deviceError);
     if (limitation) this.#limitedSeconds[limitation.reason] += limitation.seconds;
-  }
-
-  serverLoad(cpuPercent: number | null): void {
-    if (cpuPercent !== null) this.#serverCpuPercent = Math.max(this.#serverCpuPercent ?? 0, cpuPercent);
   }
 
   /** Another that begins now, with what lasts. */
@@ -124,7 +122,16 @@ export class EvidenceGatherer {
       limitedByBandwidthSeconds: this.#limitedSeconds.bandwidth,
       deviceErrors: [...this.#deviceErrors],
       serverCpuPercent: this.#serverCpuPercent,
+      serverBusySeconds: Math.round(this.#serverBusyMs / 100) / 10,
     };
+  }
+
+  /** What was measured holds for the time since the last measurement. */
+  #lasted(ms: number, heldBack: boolean, serverCpuPercent: number | null): void {
+    if (heldBack) this.#heldBackMs += ms;
+    if (serverCpuPercent === null) return;
+    this.#serverCpuPercent = Math.max(this.#serverCpuPercent ?? 0, serverCpuPercent);
+    if (serverCpuPercent >= BUSY_CPU_PERCENT) this.#serverBusyMs += ms;
   }
 
   #fits(bps: number | null): void {

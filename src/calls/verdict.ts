@@ -26,6 +26,8 @@ export type Evidence = {
   deviceErrors: string[];
   /** The most that the media server's processors had to do. */
   serverCpuPercent: number | null;
+  /** How long they had more to do than they could. */
+  serverBusySeconds: number;
 };
 
 const LOSS_PERCENT = 3;
@@ -33,7 +35,9 @@ const NARROW_BPS = 300_000;
 const HIGH_RTT_MS = 350;
 /** A line that is simply lossy answers as soon as ever; one that is full lets everything wait, and drops what has no place. */
 const QUEUED_RTT_MS = 200;
-const BUSY_CPU_PERCENT = 90;
+export const BUSY_CPU_PERCENT = 90;
+/** Of the call: a server that was busy for a minute of an hour is not why the whole of it was bad. */
+const BUSY_SHARE = 0.1;
 const LIMITED_SECONDS = 5;
 /** Of the call: an encoder that was held back for moments of an hour has not made it bad. */
 const LIMITED_SHARE = 0.02;
@@ -66,13 +70,16 @@ function rememberedQuality(qualityMs: Evidence["qualityMs"]): Quality {
 
 const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
   // Busy alone is no fault: somebody has to have felt it.
-  ({ serverCpuPercent, ...felt }) =>
-    serverCpuPercent === null || serverCpuPercent < BUSY_CPU_PERCENT || !suffered(felt)
+  ({ serverCpuPercent, serverBusySeconds, ...felt }) =>
+    serverCpuPercent === null ||
+    serverCpuPercent < BUSY_CPU_PERCENT ||
+    !lasted(serverBusySeconds, felt.qualityMs, BUSY_SHARE) ||
+    !suffered(felt)
       ? null
       : {
           cause: "server_overload",
           sentence: `The media server was overloaded: its processors were ${round(serverCpuPercent)} % busy.`,
-          evidence: { serverCpuPercent },
+          evidence: { serverCpuPercent, serverBusySeconds },
         },
   ({ deviceErrors }) =>
     deviceErrors.length === 0
@@ -167,8 +174,12 @@ function suffered(
 }
 
 function matters(limitedSeconds: number, qualityMs: Evidence["qualityMs"]): boolean {
+  return limitedSeconds >= LIMITED_SECONDS && lasted(limitedSeconds, qualityMs, LIMITED_SHARE);
+}
+
+function lasted(seconds: number, qualityMs: Evidence["qualityMs"], share: number): boolean {
   const totalSeconds = Object.values(qualityMs).reduce((sum, ms) => sum + ms, 0) / 1_000;
-  return limitedSeconds >= LIMITED_SECONDS && limitedSeconds >= totalSeconds * LIMITED_SHARE;
+  return seconds > 0 && seconds >= totalSeconds * share;
 }
 
 function round(value: number): number {

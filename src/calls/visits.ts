@@ -60,10 +60,7 @@ export function createVisits({ cpuOf, onExplained }: Deps) {
       if (!visit) return;
       const { at } = fact;
       const load = fact.type === "stats" && fact.serverName !== null ? cpuOf(fact.serverName) : null;
-      gather(visit, at, (gathered) => {
-        gathered.hear(fact, at);
-        gathered.serverLoad(load);
-      });
+      gather(visit, at, (gathered) => gathered.hear(fact, at, load));
       if (fact.type !== "left") explain(fact.sessionId, visit, at);
     },
 

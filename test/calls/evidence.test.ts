@@ -27,3 +27,16 @@ test("[17] pictures count as held back from one measurement to the next, also ac
   next.hear({ type: "stats", ...FIGURES, heldBack: true }, 25_000);
   expect(next.at(25_000).heldBackSeconds).toBe(5);
 });
+
+test("[17] a server counts as busy from one measurement to the next, and at its most", () => {
+  const gathered = new EvidenceGatherer();
+  const stats = { type: "stats", ...FIGURES } as const;
+  for (const [at, busy] of [
+    [5_000, 99],
+    [10_000, 95],
+    [15_000, 40],
+    [20_000, null],
+  ] as const)
+    gathered.hear(stats, at, busy);
+  expect(gathered.at(21_000)).toMatchObject({ serverCpuPercent: 99, serverBusySeconds: 5 });
+});

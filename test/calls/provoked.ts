@@ -123,7 +123,7 @@ function sampleOf(figures: Figures): Sample {
 }
 
 /** mulberry32 */
-function seededRandom(seed: number): () => number {
+export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;

@@ -18,6 +18,7 @@ const HEALTHY: Evidence = {
   limitedByBandwidthSeconds: 2,
   deviceErrors: [],
   serverCpuPercent: 35,
+  serverBusySeconds: 0,
 };
 
 /** One fault each, on top of a healthy call. */
@@ -32,13 +33,19 @@ const FAULTS: Record<Exclude<VerdictCause, "none">, Partial<Evidence>> = {
   device: { deviceErrors: ["NotReadableError"] },
   reconnects: { reconnects: 4 },
   media_stalled: { stalls: 2, stalledMs: 12_000 },
-  server_overload: { serverCpuPercent: 98, downlinkLossPercent: 12 },
+  server_overload: { serverCpuPercent: 98, serverBusySeconds: 200, downlinkLossPercent: 12 },
 };
 
 test("[17] a server that is busy and loses nothing is no cause, and neither is an encoder held back for moments", () => {
-  expect(judgeCall({ ...HEALTHY, serverCpuPercent: 99 }).cause).toBe("none");
+  expect(judgeCall({ ...HEALTHY, serverCpuPercent: 99, serverBusySeconds: 600 }).cause).toBe("none");
   const hour = { excellent: 3_600_000, good: 0, poor: 0, lost: 0 };
   expect(judgeCall({ ...HEALTHY, qualityMs: hour, limitedByCpuSeconds: 20 }).cause).toBe("none");
+});
+
+test("[17] a line that is bad all along is not the server's fault because it was busy for a moment", () => {
+  const bad = { ...HEALTHY, uplinkLossPercent: 9, serverCpuPercent: 97 };
+  expect(judgeCall({ ...bad, serverBusySeconds: 20 }).cause).toBe("uplink_loss");
+  expect(judgeCall({ ...bad, serverBusySeconds: 300 }).cause).toBe("server_overload");
 });
 
 test("[17] a healthy call has no cause, and neither has one of which nothing is known", () => {

@@ -57,6 +57,10 @@ test("[17] media that stalls, and a server that is overloaded, are named", async
   const busy = await measured("lou");
   await serverBusy(97);
   busy.stats({ downlinkLossPercent: 9 });
+  // Once is a moment: what was measured has to last.
+  expect((await verdictOf(busy.roomId, "lou"))?.cause).toBe("downlink_loss");
+  clock.advance(5_000);
+  busy.stats({ downlinkLossPercent: 9 });
   expect((await verdictOf(busy.roomId, "lou"))?.cause).toBe("server_overload");
   await serverBusy(5);
 });
