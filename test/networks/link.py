@@ -2,6 +2,7 @@
 
 Packets pass between a tun device in each namespace, delayed, lost and queued as the last line on stdin says:
 {"down": {"rateKbit": 300, "bufferMs": 200, "delayMs": 20, "jitterMs": 0, "loss": 0, "silent": false}, "up": {…}}.
+With "perFlow" everybody's ports have a line of that rate to themselves, as if each were at a home of their own.
 `{"report": true}` prints what has passed since the last report: of each way, the wait of every packet in the queue.
 """
 
@@ -17,7 +18,7 @@ import sys
 import time
 
 TUNSETIFF, TUN_NO_PI = 0x400454CA, 0x1001
-DEFAULTS = {"rateKbit": 0, "bufferMs": 1000, "delayMs": 0, "jitterMs": 0, "loss": 0, "silent": False}
+DEFAULTS = {"rateKbit": 0, "bufferMs": 1000, "delayMs": 0, "jitterMs": 0, "loss": 0, "silent": False, "perFlow": False}
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -31,12 +32,23 @@ def tun(namespace, name):
     return device
 
 
+class Line:
+    def __init__(self):
+        self.free_at = 0.0
+        self.last_out = 0.0
+
+
+def flow_of(packet):
+    """Protocol and ports of an IPv4 packet."""
+    header = (packet[0] & 15) * 4
+    return packet[9:10] + packet[header : header + 4]
+
+
 class Way:
     def __init__(self, source, target):
         self.source, self.target = source, target
         self.options = dict(DEFAULTS)
-        self.free_at = 0.0
-        self.last_out = 0.0
+        self.lines = {}
         self.order = 0
         self.queue = []
         self.reset()
@@ -49,20 +61,21 @@ class Way:
         if options["silent"] or random.random() < options["loss"]:
             self.dropped += 1
             return
-        start = max(now, self.free_at)
+        line = self.lines.setdefault(flow_of(packet) if options["perFlow"] else None, Line())
+        start = max(now, line.free_at)
         wait = start - now
         if options["rateKbit"] > 0:
             if wait * 1000 > options["bufferMs"]:
                 self.dropped += 1
                 return
-            self.free_at = start + len(packet) * 8 / (options["rateKbit"] * 1000)
-            start = self.free_at
+            line.free_at = start + len(packet) * 8 / (options["rateKbit"] * 1000)
+            start = line.free_at
         self.waits.append(round(wait * 1000, 1))
         # Jitter of real links keeps the order.
         out = start + options["delayMs"] / 1000 + random.random() * options["jitterMs"] / 1000
-        self.last_out = max(out, self.last_out)
+        line.last_out = max(out, line.last_out)
         self.order += 1
-        heapq.heappush(self.queue, (self.last_out, self.order, packet))
+        heapq.heappush(self.queue, (line.last_out, self.order, packet))
 
     def deliver(self, now):
         while self.queue and self.queue[0][0] <= now:

@@ -11,6 +11,8 @@ export type Condition = {
   /** 0 to 1. */
   loss?: number;
   silent?: boolean;
+  /** The rate is that of each connection, not of all together. */
+  perFlow?: boolean;
 };
 export type Passed = { seconds: number; bytes: number; dropped: number; waitsMs: number[] };
 

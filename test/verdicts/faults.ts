@@ -3,50 +3,51 @@ import { readFileSync, rmSync } from "node:fs";
 import { $ } from "bun";
 import type { VerdictCause } from "../../src/protocol/room-records.ts";
 import type { Condition } from "../networks/link.ts";
-import { holdBack, usedPercent } from "./quota.ts";
+import type { Picture } from "./page.ts";
+import { holdBack, overload } from "./quota.ts";
 import { type Place, processesOf, type TroubledCall, type VerdictStage, type Wishes } from "./stage.ts";
 
-/** No system counts less. */
-const LEAST_PERCENT = 1;
 const USUAL: Condition = { delayMs: 15 };
+/** In two sizes: what is narrow takes the larger one away. */
+const SMALL: Picture = { width: 320, height: 180, framesPerSecond: 12 };
 type Ways = { up?: Condition; down?: Condition };
 
 export type Fault = {
   cause: VerdictCause;
-  /** The line, as so many calls at once share it. */
-  line?(calls: number): Ways;
+  /** The line of every call. */
+  line?: Ways;
+  /** Pictures that nothing is said of are tiny: most faults show with any. */
   wishes?: Wishes;
+  /** Afterwards the place needs another browser. */
+  spoils?: true;
+  /** Everybody feels it, or the machine is busy with it alone: nothing else runs beside it. */
+  alone?: true;
   /** Once the calls are on; the answer ends the trouble. */
   strike?(stage: VerdictStage, place: Place, calls: readonly TroubledCall[]): Promise<() => unknown>;
 };
 
+/** Those that take longest come first. */
 export const FAULTS: readonly Fault[] = [
-  { cause: "none" },
-  { cause: "uplink_loss", line: () => ({ up: { ...USUAL, loss: 0.15 } }) },
-  { cause: "downlink_loss", line: () => ({ down: { ...USUAL, loss: 0.15 } }) },
+  { cause: "none", wishes: { picture: SMALL, nearPicture: SMALL } },
   {
     cause: "uplink_narrow",
-    line: (calls) => ({ up: { ...USUAL, rateKbit: 200 * calls, bufferMs: 1_000 } }),
+    line: { up: { ...USUAL, rateKbit: 180, bufferMs: 1_000, perFlow: true } },
     // As large as cameras are: of a small picture an encoder says that all is well, however little it may send.
-    wishes: { picture: { width: 640, height: 360, framesPerSecond: 12 } },
-  },
-  { cause: "downlink_narrow", line: (calls) => ({ down: { ...USUAL, rateKbit: 150 * calls, bufferMs: 2_000 } }) },
-  { cause: "high_rtt", line: () => ({ up: { delayMs: 350 }, down: { delayMs: 350 } }) },
-  {
-    cause: "relayed",
-    line: () => ({ up: { delayMs: 350 }, down: { delayMs: 350 } }),
-    wishes: { relayOnly: true },
+    wishes: { picture: { width: 640, height: 360, framesPerSecond: 8 } },
   },
   {
-    cause: "publisher_cpu",
-    wishes: { picture: { width: 1280, height: 720, framesPerSecond: 30 } },
-    async strike(_stage, { machine }, calls) {
-      return holdBack(await processesOf(machine), 25 * calls.length);
-    },
+    cause: "downlink_narrow",
+    line: { down: { ...USUAL, rateKbit: 150, bufferMs: 2_000, perFlow: true } },
+    wishes: { nearPicture: SMALL },
   },
+  { cause: "uplink_loss", line: { up: { ...USUAL, loss: 0.15 } } },
+  { cause: "downlink_loss", line: { down: { ...USUAL, loss: 0.15 } } },
+  { cause: "high_rtt", line: { up: { delayMs: 350 }, down: { delayMs: 350 } } },
+  { cause: "relayed", line: { up: { delayMs: 350 }, down: { delayMs: 350 } }, wishes: { relayOnly: true } },
   {
     cause: "device",
     wishes: { picture: "camera" },
+    spoils: true,
     async strike(_stage, { machine, cameraFile }) {
       // As a cable that is pulled out: what is open ends, and what is tried again finds nothing.
       rmSync(cameraFile);
@@ -80,11 +81,17 @@ export const FAULTS: readonly Fault[] = [
     },
   },
   {
-    cause: "server_overload",
-    async strike({ server }) {
-      const processes = await processesOf(server);
-      return holdBack(processes, Math.max(LEAST_PERCENT, (await usedPercent(processes)) * 0.4));
+    cause: "publisher_cpu",
+    alone: true,
+    wishes: { picture: { width: 1280, height: 720, framesPerSecond: 30 } },
+    async strike(_stage, { machine }, calls) {
+      return holdBack(await processesOf(machine), 25 * calls.length).release;
     },
+  },
+  {
+    cause: "server_overload",
+    alone: true,
+    strike: async ({ server }) => (await overload(await processesOf(server))).release,
   },
 ];
 
@@ -102,6 +109,12 @@ async function firewall({ prefix }: Place["machine"], ...rules: string[]): Promi
   await $`${prefix} nft ${rules.length === 0 ? table : `${table} ${chain} ${lines}`}`.quiet();
 }
 
-export function lineOf(fault: Fault, calls: number): Required<Ways> {
-  return { up: USUAL, down: USUAL, ...fault.line?.(calls) };
+export function lineOf(fault: Fault): Required<Ways> {
+  return { up: USUAL, down: USUAL, ...fault.line };
+}
+
+/** Nothing is in the way any more, whatever a fault has left. */
+export async function clear({ machine, link }: Place): Promise<void> {
+  link.set({ up: USUAL, down: USUAL });
+  await firewall(machine);
 }

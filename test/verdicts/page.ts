@@ -67,8 +67,8 @@ export async function takePart({ endpoint, token, relayOnly, picture }: Visit): 
   const [track] = canvas.captureStream(framesPerSecond).getVideoTracks();
   if (!track) throw new Error("there is no picture");
   const encodings =
-    height > 360
-      ? [{ maxBitrate: 1_500_000 }]
+    height > 360 || height <= 90
+      ? [{ maxBitrate: height > 360 ? 1_500_000 : 100_000 }]
       : [
           { rid: "q", scaleResolutionDownBy: 2, maxBitrate: 80_000 },
           { rid: "f", maxBitrate: 450_000 },

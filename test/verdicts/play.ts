@@ -1,6 +1,6 @@
 import type { CallVerdict, VerdictCause } from "../../src/protocol/room-records.ts";
-import { type Fault, lineOf } from "./faults.ts";
-import type { Place, VerdictStage } from "./stage.ts";
+import { clear, type Fault, lineOf } from "./faults.ts";
+import type { Place, TroubledCall, VerdictStage } from "./stage.ts";
 
 /**
  * One call with a fault: what its victim was told, what the record says of it, and of the other one, who had no trouble. A
@@ -25,24 +25,33 @@ type Terms = {
 
 /** Provokes a fault and waits until everybody has been told of it. */
 export async function play(stage: VerdictStage, place: Place, fault: Fault, terms: Terms): Promise<Played[]> {
-  place.link.set(lineOf(fault, terms.calls));
+  place.link.set(lineOf(fault));
   const startedAt = Date.now();
-  const calls = await Promise.all(Array.from({ length: terms.calls }, () => stage.call(place, fault.wishes)));
-  const relieve = await fault.strike?.(stage, place, calls);
-  const patienceMs = fault.cause === "none" ? terms.healthyMs : terms.patienceMs;
-  const told = await Promise.all(
-    calls.map(async (call) => {
-      const end = Date.now() + patienceMs;
-      for (;;) {
-        const causes = (await call.told()).map(({ cause }) => cause);
-        if ((fault.cause !== "none" && causes.includes(fault.cause)) || Date.now() > end) return causes;
-        await Bun.sleep(250);
-      }
-    }),
-  );
-  const seconds = Math.round((Date.now() - startedAt) / 1_000);
-  await relieve?.();
-  const ends = await Promise.all(calls.map((call) => call.end()));
-  place.link.set(lineOf({ cause: "none" }, 1));
-  return ends.map(({ far, near }, n) => ({ told: told[n] ?? [], verdicts: far, other: near, seconds }));
+  const begun = await Promise.allSettled(Array.from({ length: terms.calls }, () => stage.call(place, fault.wishes)));
+  const calls = begun.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  let relieve: (() => unknown) | undefined;
+  try {
+    for (const one of begun) if (one.status === "rejected") throw one.reason;
+    relieve = await fault.strike?.(stage, place, calls);
+    const patienceMs = fault.cause === "none" ? terms.healthyMs : terms.patienceMs;
+    const told = await Promise.all(calls.map((call) => hear(call, fault.cause, Date.now() + patienceMs)));
+    const seconds = Math.round((Date.now() - startedAt) / 1_000);
+    await relieve?.();
+    relieve = undefined;
+    const ends = await Promise.all(calls.map((call) => call.end()));
+    return ends.map(({ far, near }, n) => ({ told: told[n] ?? [], verdicts: far, other: near, seconds }));
+  } finally {
+    await relieve?.();
+    await Promise.all(calls.map((call) => call.abandon()));
+    await clear(place);
+  }
+}
+
+/** What somebody is told, until it is the cause, or until the time is over. */
+async function hear(call: TroubledCall, cause: VerdictCause, until: number): Promise<VerdictCause[]> {
+  for (;;) {
+    const causes = (await call.told()).map((verdict) => verdict.cause);
+    if ((cause !== "none" && causes.includes(cause)) || Date.now() > until) return causes;
+    await Bun.sleep(250);
+  }
 }

@@ -6,7 +6,15 @@ const PERIOD_MICROS = 100_000;
 const FIRST_VERSION = "/sys/fs/cgroup/cpu";
 const SECOND_VERSION = "/sys/fs/cgroup";
 
+/** No system counts less. */
+const LEAST_PERCENT = 1;
+const LEAST_QUOTA_MICROS = 1_000;
+
 const MEASURED_MS = 5_000;
+const LOOKED_AT_MS = 2_000;
+const OVERLOADED_SHARE = 0.5;
+const NEXT_STEP = 0.75;
+const NEARLY_ALWAYS = 0.9;
 const TICKS_PER_SECOND = 100;
 
 /** What these programs use of one processor, in percent. */
@@ -26,28 +34,67 @@ function ticksOf(pids: readonly number[]): number {
   return ticks;
 }
 
-/** Everything that these programs do from now on has to fit into so many percent of one processor; the answer lets them go. */
-export function holdBack(pids: readonly number[], percent: number): () => void {
+export type Quota = {
+  set(percent: number): void;
+  /** Of the periods of the next seconds, the share in which what there was did not suffice. */
+  exhausted(): Promise<number>;
+  release(): void;
+};
+
+/** Everything that these programs do from now on has to fit into so many percent of one processor. */
+export function holdBack(pids: readonly number[], percent: number): Quota {
   const isFirst = existsSync(join(FIRST_VERSION, "cpu.cfs_quota_us"));
   const root = isFirst ? FIRST_VERSION : SECOND_VERSION;
   const group = join(root, `stoa-${crypto.randomUUID().slice(0, 8)}`);
-  const quota = Math.round((PERIOD_MICROS * percent) / 100);
   if (!isFirst) writeFileSync(join(root, "cgroup.subtree_control"), "+cpu");
   mkdirSync(group);
+  const set = (percent: number) => {
+    const quota = Math.max(LEAST_QUOTA_MICROS, Math.round((PERIOD_MICROS * percent) / 100));
+    if (isFirst) writeFileSync(join(group, "cpu.cfs_quota_us"), String(quota));
+    else writeFileSync(join(group, "cpu.max"), `${quota} ${PERIOD_MICROS}`);
+  };
   if (isFirst) {
     writeFileSync(join(group, "cpu.cfs_period_us"), String(PERIOD_MICROS));
-    writeFileSync(join(group, "cpu.cfs_quota_us"), String(quota));
     // Browsers give their sound a place before all others; where that is counted by group, a group needs some of it.
     const soundFile = join(group, "cpu.rt_runtime_us");
     if (existsSync(soundFile)) writeFileSync(soundFile, "20000");
-  } else writeFileSync(join(group, "cpu.max"), `${quota} ${PERIOD_MICROS}`);
+  }
+  set(percent);
   move(pids, group);
-  return () => {
-    // What was started meanwhile is in it too.
-    const inside = readFileSync(join(group, "cgroup.procs"), "utf8");
-    move(inside.split("\n").filter(Boolean).map(Number), root);
-    rmdirSync(group);
+  const counts = () => {
+    const text = readFileSync(join(group, "cpu.stat"), "utf8");
+    const of = (name: string) => Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1]);
+    return { periods: of("nr_periods"), exhausted: of("nr_throttled") };
   };
+  return {
+    set,
+    async exhausted() {
+      const before = counts();
+      await Bun.sleep(LOOKED_AT_MS);
+      const after = counts();
+      return (after.exhausted - before.exhausted) / Math.max(1, after.periods - before.periods);
+    },
+    release() {
+      // What was started meanwhile is in it too.
+      const inside = readFileSync(join(group, "cgroup.procs"), "utf8");
+      move(inside.split("\n").filter(Boolean).map(Number), root);
+      rmdirSync(group);
+    },
+  };
+}
+
+/**
+ * These programs get less than they need. What they use while calls begin is more than what they use later, so that no
+ * share of it is sure to be too little: they get less and less until it is.
+ */
+export async function overload(pids: readonly number[]): Promise<Quota> {
+  let percent = (await usedPercent(pids)) * OVERLOADED_SHARE;
+  const quota = holdBack(pids, percent);
+  while ((await quota.exhausted()) < NEARLY_ALWAYS && percent > LEAST_PERCENT) {
+    percent *= NEXT_STEP;
+    quota.set(percent);
+  }
+  return quota;
 }
 
 function move(pids: readonly number[], group: string): void {

@@ -27,9 +27,16 @@ export type Place = {
   browser: Browser;
   /** The picture that the camera shows; without it the camera cannot be opened. */
   cameraFile: string;
+  /** Another browser, and the camera plugged in. */
+  renew(): Promise<void>;
 };
 
-export type Wishes = { relayOnly?: boolean; picture?: Picture };
+export type Wishes = {
+  relayOnly?: boolean;
+  picture?: Picture;
+  /** Of the other one. */
+  nearPicture?: Picture;
+};
 
 /** Two people in a room: `far` is where the trouble is. */
 export type TroubledCall = {
@@ -40,6 +47,8 @@ export type TroubledCall = {
   told(): Promise<CallVerdict[]>;
   /** Both leave; the verdicts of the record, one for each time that somebody came. */
   end(): Promise<{ far: CallVerdict[]; near: CallVerdict[] }>;
+  /** Both are gone, whatever became of them. */
+  abandon(): Promise<void>;
 };
 
 export type VerdictStage = {
@@ -51,8 +60,8 @@ export type VerdictStage = {
   close(): Promise<void>;
 };
 
-/** Little enough that many of them fit on one machine, and too small for an encoder to make it smaller. */
-const SMALL: Picture = { width: 320, height: 180, framesPerSecond: 12 };
+/** Little enough that many of them fit on one machine. */
+const TINY: Picture = { width: 160, height: 90, framesPerSecond: 8 };
 
 export async function openVerdictStage(placeCount: number): Promise<VerdictStage> {
   const work = mkdtempSync(join(tmpdir(), "stoa-verdicts-"));
@@ -89,22 +98,28 @@ export async function openVerdictStage(placeCount: number): Promise<VerdictStage
       const link = await openLink(server, machine);
       stops.push(() => link.close());
       const cameraFile = join(work, `${name}.y4m`);
-      writeFileSync(cameraFile, film());
-      const browser = await launch(machine, `--use-file-for-fake-video-capture=${cameraFile}`);
-      places.push({ machine, link, browser, cameraFile });
+      const open = () => {
+        writeFileSync(cameraFile, film());
+        return launch(machine, `--use-file-for-fake-video-capture=${cameraFile}`);
+      };
+      const renew = async () => {
+        await place.browser.close();
+        place.browser = await open();
+      };
+      const place: Place = { machine, link, browser: await open(), cameraFile, renew };
+      places.push(place);
     }
     const nearBrowser = await launch(near);
 
-    const visit = async (browser: Browser, roomId: string, participantIdentity: string, wishes: Wishes) => {
+    type Visitor = { page: Page; roomId: string; identity: string; wishes: Wishes };
+    const visit = async ({ page, roomId, identity: participantIdentity, wishes }: Visitor) => {
       const permissions = { publish: true };
       const { endpoint, token } = await stoa.rtcTokens.mint(roomId, { participantIdentity, permissions });
-      const context = await browser.newContext({ permissions: ["camera", "microphone"] });
-      const page = await context.newPage();
       page.setDefaultTimeout(PATIENCE_MS);
       await page.goto(site.url.origin);
-      const { relayOnly = false, picture = SMALL } = wishes;
+      const { relayOnly = false, picture = TINY } = wishes;
       await page.evaluate(takePart, { endpoint: plain(endpoint, url), token, relayOnly, picture });
-      return page;
+      await page.waitForFunction(() => window.call.frames() > 0);
     };
 
     return {
@@ -113,12 +128,24 @@ export async function openVerdictStage(placeCount: number): Promise<VerdictStage
       places,
       async call({ browser }, wishes = {}) {
         const { id: roomId } = await stoa.rooms.create({ name: `verdicts-${crypto.randomUUID()}` });
-        const [far, near] = await Promise.all([
-          visit(browser, roomId, "far", wishes),
-          visit(nearBrowser, roomId, "near", {}),
-        ]);
+        const open = async (one: Browser) => {
+          const context = await one.newContext({ permissions: ["camera", "microphone"] });
+          return context.newPage();
+        };
+        const [far, near] = await Promise.all([open(browser), open(nearBrowser)]);
         const pages = [far, near];
-        await Promise.all(pages.map((page) => page.waitForFunction(() => window.call.frames() > 0)));
+        const abandon = async () => {
+          await Promise.allSettled(pages.map((page) => page.context().close()));
+        };
+        try {
+          await Promise.all([
+            visit({ page: far, roomId, identity: "far", wishes }),
+            visit({ page: near, roomId, identity: "near", wishes: { picture: wishes.nearPicture } }),
+          ]);
+        } catch (error) {
+          await abandon();
+          throw error;
+        }
         return {
           far,
           near,
@@ -131,6 +158,7 @@ export async function openVerdictStage(placeCount: number): Promise<VerdictStage
             }
             return ended(stoa, roomId);
           },
+          abandon,
         };
       },
       close,
