@@ -11,12 +11,16 @@ import { Publication } from "../../src/sfu/tracks/publication.ts";
 import { TrackRecorder, type TrackRecorderHost } from "../../src/sfu/tracks/track-recorder.ts";
 import type { UdpPort } from "../../src/sfu/transport/udp.ts";
 import { encoded, probe } from "./ffmpeg.ts";
-import { h264, opus, type SentFrame, vp8 } from "./packetizers.ts";
+import { h264, opus, type SentFrame, vp8, vp9 } from "./packetizers.ts";
 
 const STARTED_AT = 1_700_000_000_000;
 const PICTURES = vp8(encoded("ivf", 4, "-c:v", "libvpx", "-b:v", "300k", "-g", "25", "-auto-alt-ref", "0"));
 const OTHER_PICTURES = h264(
   encoded("h264", 2, "-c:v", "libx264", "-pix_fmt", "yuv420p", "-profile:v", "baseline", "-g", "25"),
+);
+const FAST = ["-deadline", "realtime", "-cpu-used", "8", "-auto-alt-ref", "0", "-lag-in-frames", "0"];
+const VP9_PICTURES = vp9(
+  encoded("ivf", 2, "-c:v", "libvpx-vp9", "-pix_fmt", "yuv420p", "-g", "25", "-keyint_min", "25", ...FAST),
 );
 const SOUND = opus(encoded("opus", 4, "-c:a", "libopus"));
 
@@ -28,6 +32,7 @@ const VP8: NegotiatedCodec = {
   variant: "",
   profile: "",
 };
+const VP9: NegotiatedCodec = { ...VP8, codec: "VP9", payloadType: 98 };
 const H264: NegotiatedCodec = { ...VP8, codec: "H264", payloadType: 102 };
 const OPUS: NegotiatedCodec = { ...VP8, codec: "opus", payloadType: 111, clockRate: 48_000 };
 
@@ -174,13 +179,18 @@ describe("a recorded track", () => {
   });
 
   test("of a codec that no live stream carries says so", async () => {
-    const camera = recorded("video");
-    PICTURES.slice(0, 50).forEach((frame, i) => {
-      camera.send(frame, VP8, STARTED_AT + i * 40);
-      camera.recorder.tick(STARTED_AT + i * 40);
-    });
-    await camera.recorder.end();
-    expect([camera.notStreamable, camera.parts]).toEqual([["vp8"], []]);
+    for (const [codec, pictures] of [
+      [VP8, PICTURES],
+      [VP9, VP9_PICTURES],
+    ] as const) {
+      const camera = recorded("video");
+      pictures.slice(0, 50).forEach((frame, i) => {
+        camera.send(frame, codec, STARTED_AT + i * 40);
+        camera.recorder.tick(STARTED_AT + i * 40);
+      });
+      await camera.recorder.end();
+      expect([camera.notStreamable, camera.parts]).toEqual([[codec.codec.toLowerCase()], []]);
+    }
   });
 
   test("of such a codec is told picture by picture where somebody encodes it anew", async () => {
@@ -223,6 +233,24 @@ describe("a recorded track", () => {
     const found = probe(read(picture), "webm");
     expect(found).toMatchObject({ codec: "vp8", frames: 75, width: 320, height: 240 });
     expect(Math.abs(found.durationSeconds * 1_000 - (picture?.durationMs ?? 0))).toBeLessThan(50);
+  });
+
+  test("moves as a whole when its publisher's clock is known better, with what comes after", async () => {
+    const camera = recorded("video");
+    PICTURES.forEach((frame, i) => {
+      camera.send(frame, VP8, STARTED_AT + i * 40);
+      camera.recorder.tick(STARTED_AT + i * 40);
+      // The clock that nothing lies on yet moves nothing; the one of the first report does.
+      if (i === 27) camera.publication.clockMoved(-500);
+      if (i === 30) camera.report(1_000 + 30 * 3_600, STARTED_AT + 30 * 40 + 90);
+      if (i === 60) camera.publication.clockMoved(-80);
+      if (i === 70) camera.report(1_000 + 70 * 3_600, STARTED_AT + 70 * 40 + 10);
+    });
+    await camera.recorder.end();
+    expect(camera.ended[0]?.offsetMs).toBe(1_010);
+    const found = probe(read(camera.ended[0]), "webm");
+    expect(found.frames).toBe(75);
+    expect(Math.abs(found.durationSeconds - 3)).toBeLessThan(0.05);
   });
 
   test("is empty while it is muted, and that time is kept", async () => {

@@ -47,12 +47,22 @@ export class MediaTime {
     return this.#offsetMs + (this.#timestamp * 1_000) / this.#clockRate;
   }
 
+  /** The clock that reports are told by lies elsewhere by so much. False: no frame lies on it yet. */
+  move(byMs: number): boolean {
+    if (!this.#isExact) return false;
+    this.#offsetMs += byMs;
+    return true;
+  }
+
   /**
    * A sender report, its time already on the server's clock. Answers by how much everything before has to be moved, which
    * is not 0 for the first report alone.
    */
   report({ ntpMs, rtpTimestamp }: ClockReference): number {
-    if (this.#last === null) return 0;
+    if (this.#last === null) {
+      this.#expected = { ntpMs, rtpTimestamp };
+      return 0;
+    }
     const reported = this.#timestamp + timestampDiff(rtpTimestamp, this.#last);
     const apartMs = ntpMs - (this.#offsetMs + (reported * 1_000) / this.#clockRate);
     if (!this.#isExact) {

@@ -41,7 +41,7 @@ export class Uplink {
   #sections = new Map<string, IncomingSection>();
   readonly #byMid = new Map<string, Publication>();
   #ids: NegotiatedExtensions = noExtensions();
-  readonly #clock = new PublisherClock();
+  readonly #clock = new PublisherClock((byMs) => this.#clockMoved(byMs));
   readonly #flight: FlightRecorder;
 
   constructor(host: ParticipantHost, room: RoomOfTracks, owner: MediaOwner & TrackOwner, flight: FlightRecorder) {
@@ -226,12 +226,19 @@ export class Uplink {
       layer.layer.reception?.senderReport(packet.ntpSeconds, packet.ntpFraction, nowMs);
       const { clockRate } = layer.publication.codec ?? { clockRate: 0 };
       const report = receivedReport(packet, nowMs);
-      const reference = clockRate > 0 && this.#clock.place(layer.layer.clock, report.reference, clockRate, nowMs);
+      const { rttMs } = this.#owner;
+      const reference =
+        clockRate > 0 && this.#clock.place(layer.layer.clock, report.reference, clockRate, nowMs, rttMs);
       if (!reference) continue;
       layer.layer.senderReport = { ...report, reference };
       layer.publication.reported(layer.layer);
     }
     return packets;
+  }
+
+  /** All streams at once: those that report less often stay with the others. */
+  #clockMoved(byMs: number): void {
+    for (const publication of this.#byMid.values()) publication.clockMoved(byMs);
   }
 
   #layerOf(ssrc: number): { publication: Publication; layer: PublishedLayer } | null {

@@ -96,6 +96,14 @@ export class PublishedLayer {
     this.#keyframe = null;
   }
 
+  /** The publisher's clock lies elsewhere by so much than was known when it reported. */
+  clockMoved(byMs: number): void {
+    const report = this.senderReport;
+    if (!report) return;
+    const { ntpMs, rtpTimestamp } = report.reference;
+    this.senderReport = { ...report, reference: { ntpMs: ntpMs + byMs, rtpTimestamp } };
+  }
+
   /** A straggler of a stream that this one has replaced. */
   isOfFormer(ssrc: number, nowMs: number): boolean {
     const replacedMs = this.#former.get(ssrc);

@@ -50,6 +50,8 @@ export interface Subscriber {
   restarted(layer: number): void;
   /** The publisher's clock of a layer has been told anew. */
   reported(layer: number, reference: ClockReference): void;
+  /** All of the publisher's clocks lie elsewhere by so much than was known; `reported` follows. */
+  clockMoved?(byMs: number): void;
   /** A voice has got or lost its place among those that are heard. */
   refreshAudio(nowMs: number): void;
 }
@@ -271,6 +273,14 @@ export class Publication {
     const report = layer.senderReport;
     if (!report) return;
     for (const subscription of this.subscriptions) subscription.reported(layer.index, report.reference);
+  }
+
+  clockMoved(byMs: number): void {
+    for (const subscription of this.subscriptions) subscription.clockMoved?.(byMs);
+    for (const layer of this.layers) {
+      layer.clockMoved(byMs);
+      this.reported(layer);
+    }
   }
 
   describe(): Track {

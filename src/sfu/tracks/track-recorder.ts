@@ -62,34 +62,45 @@ export class TrackRecorder implements Subscriber {
   }
 
   forward({ view, extended }: SourcePacket, layer: PublishedLayer, nowMs: number): null {
-    this.#take(view, extended, layer, nowMs);
+    // Either may take the other's place meanwhile.
+    const current = this.#currentOf(layer, nowMs);
+    const next = this.#next;
+    if (current) this.#add(this.#reading(current, layer), view, extended, nowMs);
+    if (next?.layer === layer.index) this.#add(this.#reading(next, layer), view, extended, nowMs);
     return null;
   }
 
   forwardRun(run: TakenRun, take: Take, layer: PublishedLayer, nowMs: number): void {
+    const current = this.#currentOf(layer, nowMs);
+    const next = this.#next;
+    if (current) this.#addRun(this.#reading(current, layer), run, take, nowMs);
+    if (next?.layer === layer.index) this.#addRun(this.#reading(next, layer), run, take, nowMs);
+  }
+
+  #currentOf(layer: PublishedLayer, nowMs: number): Stream | null {
+    this.#nowMs = nowMs;
+    if (this.#publication.kind === "audio" && !this.#current) this.#current = this.#read(layer);
+    return this.#current?.layer === layer.index ? this.#current : null;
+  }
+
+  #reading(stream: Stream, layer: PublishedLayer): Stream | null {
+    return stream.ssrc === layer.ssrc ? stream : this.#restarted(stream, layer);
+  }
+
+  #addRun(stream: Stream | null, run: TakenRun, take: Take, nowMs: number): void {
     const view = this.#view;
-    for (let i = 0; i < run.count; i++) {
-      if (!view.parse(take.datagram(run.first + i), take.plainLength(run.first + i))) continue;
-      this.#take(view, run.extended + i, layer, nowMs);
+    for (let i = run.first; i < run.first + run.count; i++) {
+      if (view.parse(take.datagram(i), take.plainLength(i)))
+        this.#add(stream, view, run.extended + i - run.first, nowMs);
     }
   }
 
-  #take(view: RtpView, extended: number, layer: PublishedLayer, nowMs: number): void {
-    this.#nowMs = nowMs;
-    if (this.#publication.kind === "audio" && !this.#current) this.#current = this.#read(layer);
-    // Either may take the other's place meanwhile.
-    const [current, next] = [this.#current, this.#next];
-    if (current?.layer === layer.index) this.#add(current, view, extended, layer, nowMs);
-    if (next?.layer === layer.index) this.#add(next, view, extended, layer, nowMs);
-  }
-
-  #add(stream: Stream, view: RtpView, extended: number, layer: PublishedLayer, nowMs: number): void {
-    const reading = stream.ssrc === layer.ssrc ? stream : this.#restarted(stream, layer);
+  #add(stream: Stream | null, view: RtpView, extended: number, nowMs: number): void {
     const isRed = this.#publication.codec?.codec === "red" && primaryOfRed(view, this.#primary);
     const { data, payloadOffset, payloadLength } = isRed ? this.#primary : view;
     // The buffer is nobody else's to write to: the layer's ring counts on that as well.
     const payload = data.subarray(payloadOffset, payloadOffset + payloadLength);
-    reading?.assembler.add(extended, view.timestamp, view.marker, payload, nowMs);
+    stream?.assembler.add(extended, view.timestamp, view.marker, payload, nowMs);
   }
 
   join(): boolean {
@@ -112,6 +123,12 @@ export class TrackRecorder implements Subscriber {
       if (stream?.layer !== layer) continue;
       const movedMs = stream.time.report(reference);
       if (stream === this.#current && movedMs !== 0) this.#open?.move(movedMs);
+    }
+  }
+
+  clockMoved(byMs: number): void {
+    for (const stream of [this.#current, this.#next]) {
+      if (stream?.time.move(byMs) && stream === this.#current) this.#open?.move(byMs);
     }
   }
 

@@ -18,13 +18,17 @@ interface Stream {
 /** A microphone and a camera that report once a second, the camera half a second later. */
 class Publisher {
   readonly streams: [Stream, Stream] = [stream(48_000, 4_000_000_000), stream(90_000, 123)];
-  readonly #clock = new PublisherClock();
+  readonly #clock = new PublisherClock((byMs) => {
+    for (const of of this.streams)
+      if (of.reference) of.reference = { ...of.reference, ntpMs: of.reference.ntpMs + byMs };
+  });
   worstMs = 0;
   worstOffsetMs = 0;
 
   constructor(
     readonly peer: PeerClock,
     readonly delayMs: (sentMs: number) => number = () => 30,
+    readonly roundTripMs: (sentMs: number) => number | null = () => null,
   ) {}
 
   run(untilMs: number): this {
@@ -36,7 +40,9 @@ class Publisher {
     arrivals.sort((a, b) => a.atMs - b.atMs);
     for (const { atMs, sentMs, of } of arrivals) {
       const report = { ntpMs: this.peer.wallMs(sentMs), rtpTimestamp: this.timestamp(of, sentMs) };
-      of.reference = this.#clock.place(of.clock, report, of.clockRate, 1_000_000 + atMs) ?? of.reference;
+      const roundTripMs = this.roundTripMs(sentMs);
+      const placed = this.#clock.place(of.clock, report, of.clockRate, 1_000_000 + atMs, roundTripMs);
+      of.reference = placed ?? of.reference;
       this.#compare(atMs);
     }
     return this;
@@ -46,16 +52,20 @@ class Publisher {
     return (firstTimestamp + Math.round((this.peer.monotonicMs(trueMs) * clockRate) / 1000)) >>> 0;
   }
 
-  /** Where the two put the same moment. */
-  #compare(trueMs: number): void {
-    const [sound, picture] = this.streams.map(({ reference, clockRate, ...of }) => {
+  /** Where its sound and its picture of a moment are put, by how much too late. */
+  lateMs(trueMs: number): (number | null)[] {
+    return this.streams.map(({ reference, clockRate, ...of }) => {
       if (!reference) return null;
       const ahead = (this.timestamp({ reference, clockRate, ...of }, trueMs) - reference.rtpTimestamp) | 0;
-      return reference.ntpMs + (ahead * 1000) / clockRate;
+      return reference.ntpMs + (ahead * 1000) / clockRate - 1_000_000 - trueMs;
     });
-    if (!sound || !picture) return;
+  }
+
+  #compare(trueMs: number): void {
+    const [sound = null, picture = null] = this.lateMs(trueMs);
+    if (sound === null || picture === null) return;
     this.worstMs = Math.max(this.worstMs, Math.abs(sound - picture));
-    this.worstOffsetMs = Math.max(this.worstOffsetMs, Math.abs(sound - 1_000_000 - trueMs));
+    this.worstOffsetMs = Math.max(this.worstOffsetMs, Math.abs(sound));
   }
 }
 
@@ -115,5 +125,60 @@ describe("lips and sound", () => {
     expect(taken.map((reference) => reference !== null)).toEqual([false, false, true, true]);
     expect(taken[3]?.ntpMs).toBeCloseTo(8_000, 0);
     expect(place(sound, 9_000, 0)?.ntpMs).toBeCloseTo(9_000, 0);
+  });
+});
+
+describe("publishers among themselves", () => {
+  /** Between 0 and 1, the same in every run. */
+  const chance = (seed: number) => {
+    let state = seed;
+    return () => {
+      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+      return state / 2 ** 32;
+    };
+  };
+  const jittery = (seed: number, delay: (sentMs: number, random: number) => number) => {
+    const random = chance(seed);
+    return (sentMs: number) => delay(sentMs, random());
+  };
+
+  test("lie together although the first reports of one came late, from its beginning on", () => {
+    const prompt = () =>
+      new Publisher(
+        new PeerClock({ wallAheadMs: HOUR_MS }),
+        jittery(1, (_, random) => 2 + 20 * random),
+      );
+    const busy = () =>
+      new Publisher(
+        new PeerClock({ wallAheadMs: -HOUR_MS, driftPpm: 20 }),
+        jittery(2, (sentMs, random) => (sentMs < 5_000 ? 90 : 2) + 40 * random),
+      );
+    for (const atMs of [12_000, 60_000, 180_000]) {
+      const [a, b] = [prompt().run(atMs), busy().run(atMs)];
+      const apart = a.lateMs(atMs).map((late, i) => Math.abs((late ?? 0) - (b.lateMs(atMs)[i] ?? 0)));
+      expect(Math.max(...apart)).toBeLessThan(8);
+      expect(Math.max(a.worstMs, b.worstMs)).toBeLessThan(3);
+    }
+  });
+
+  test("lie together although one is far away, where the round trip is known", () => {
+    const near = new Publisher(
+      new PeerClock(),
+      () => 3,
+      () => 6,
+    ).run(60_000);
+    const far = new Publisher(
+      new PeerClock(),
+      jittery(3, (_, random) => 150 + 30 * random),
+      (sentMs) => (sentMs < 4_000 ? null : 302),
+    ).run(60_000);
+    expect(Math.abs((near.lateMs(60_000)[0] ?? 0) - (far.lateMs(60_000)[0] ?? 0))).toBeLessThan(5);
+    expect(far.worstMs).toBeLessThan(3);
+  });
+
+  test("a path that becomes longer moves nothing at once", () => {
+    const publisher = new Publisher(new PeerClock(), (sentMs) => (sentMs < 60_000 ? 10 : 200)).run(90_000);
+    expect(publisher.worstOffsetMs).toBeLessThan(40);
+    expect(publisher.worstMs).toBeLessThan(5);
   });
 });
