@@ -6,21 +6,24 @@ import type { Patch } from "./media-file.ts";
 
 /** Three seconds of a track of 20 Mbit/s. */
 const MAX_QUEUED_BYTES = 8 * 1024 * 1024;
-/** One write for many frames; what waits is what a crash may cost. */
+/** Memory comes in pieces of this size, which all files of a thread share: fresh memory is dearer than what is put into it. */
 const CHUNK_BYTES = 64 * 1024;
-const WRITE_AFTER_MS = 500;
-/** One that is filled and one that is written: fresh memory is dearer than what is put into it. */
-const KEPT_CHUNKS = 2;
+const KEPT_CHUNKS = 64;
+/** One write for many frames, for each costs a hop to another thread and back; what waits is what a crash may cost. */
+const WRITE_BYTES = 4 * CHUNK_BYTES;
+const WRITE_AFTER_MS = 1_000;
 
 type Chunk = { bytes: Uint8Array; length: number };
+
+const freeChunks: Chunk[] = [];
 
 export class FileSink {
   readonly #path: string;
   readonly #onError: (error: Error) => void;
+  readonly #writeAfterMs: number;
   /** Full, in their order. */
   #queue: Chunk[] = [];
   #filling: Chunk | null = null;
-  readonly #free: Chunk[] = [];
   #queuedBytes = 0;
   #handle: FileHandle | null = null;
   #writing: Promise<void> | null = null;
@@ -29,9 +32,11 @@ export class FileSink {
   /** Accepted so far, written or not. */
   bytes = 0;
 
-  constructor(path: string, onError: (error: Error) => void) {
+  /** `writeAfterMs`: less for one that is given whole pieces of a file now and then. */
+  constructor(path: string, onError: (error: Error) => void, writeAfterMs = WRITE_AFTER_MS) {
     this.#path = path;
     this.#onError = onError;
+    this.#writeAfterMs = writeAfterMs;
   }
 
   /** Nothing more can be taken at the moment, or ever: leave out whole frames. */
@@ -39,21 +44,31 @@ export class FileSink {
     return this.#failed || this.#queuedBytes > MAX_QUEUED_BYTES;
   }
 
-  append(bytes: Uint8Array): void {
-    if (bytes.length === 0 || this.#failed) return;
-    for (let at = 0; at < bytes.length; ) {
-      this.#filling ??= this.#free.pop() ?? { bytes: new Uint8Array(CHUNK_BYTES), length: 0 };
+  /** In pieces, as they lie behind each other in the file. */
+  append(pieces: readonly Uint8Array[]): void {
+    if (this.#failed) return;
+    let bytes = 0;
+    for (const piece of pieces) {
+      this.#fill(piece);
+      bytes += piece.length;
+    }
+    if (bytes === 0) return;
+    this.#queuedBytes += bytes;
+    this.bytes += bytes;
+    if (this.#queuedBytes >= WRITE_BYTES) void this.#flush();
+    else this.#timer ??= setTimeout(() => void this.#flush(), this.#writeAfterMs);
+  }
+
+  #fill(piece: Uint8Array): void {
+    for (let at = 0; at < piece.length; ) {
+      this.#filling ??= freeChunks.pop() ?? { bytes: new Uint8Array(CHUNK_BYTES), length: 0 };
       const chunk = this.#filling;
-      const end = Math.min(bytes.length, at + CHUNK_BYTES - chunk.length);
-      chunk.bytes.set(at === 0 && end === bytes.length ? bytes : bytes.subarray(at, end), chunk.length);
+      const end = Math.min(piece.length, at + CHUNK_BYTES - chunk.length);
+      chunk.bytes.set(at === 0 && end === piece.length ? piece : piece.subarray(at, end), chunk.length);
       chunk.length += end - at;
       at = end;
       if (chunk.length === CHUNK_BYTES) this.#enqueue();
     }
-    this.#queuedBytes += bytes.length;
-    this.bytes += bytes.length;
-    if (this.#queue.length > 0) void this.#flush();
-    else this.#timer ??= setTimeout(() => void this.#flush(), WRITE_AFTER_MS);
   }
 
   #enqueue(): void {
@@ -63,7 +78,7 @@ export class FileSink {
 
   /** Writes what waits, the end, and what was left open in the middle. */
   async finish(tail: Uint8Array, patches: readonly Patch[]): Promise<void> {
-    this.append(tail);
+    this.append([tail]);
     while (this.#queuedBytes > 0 && !this.#failed) await this.#flush();
     await this.#writing;
     const handle = this.#handle;
@@ -86,23 +101,24 @@ export class FileSink {
     this.#writing ??= this.#writeQueue().finally(() => {
       this.#writing = null;
       // It has come meanwhile, and perhaps nothing more comes.
-      if (this.#filling) this.#timer ??= setTimeout(() => void this.#flush(), WRITE_AFTER_MS);
+      if (this.#queuedBytes > 0) this.#timer ??= setTimeout(() => void this.#flush(), this.#writeAfterMs);
     });
     return this.#writing;
   }
 
   async #writeQueue(): Promise<void> {
     try {
-      this.#handle ??= await open(this.#path, "wx", 0o600);
-      // All that waits, and what comes meanwhile as far as it fills chunks.
+      const handle = this.#handle ?? (await open(this.#path, "wx", 0o600));
+      this.#handle = handle;
       this.#enqueue();
-      for (let chunk = this.#queue.shift(); chunk; chunk = this.#queue.shift()) {
-        const { length } = chunk;
-        for (let at = 0; at < length; ) at += (await this.#handle.write(chunk.bytes, at, length - at)).bytesWritten;
-        this.#queuedBytes -= length;
-        chunk.length = 0;
-        if (this.#free.length < KEPT_CHUNKS) this.#free.push(chunk);
-      }
+      const chunks = this.#queue;
+      this.#queue = [];
+      const waiting = chunks.map(({ bytes, length }) => bytes.subarray(0, length));
+      const total = waiting.reduce((sum, { length }) => sum + length, 0);
+      const { bytesWritten } = await handle.writev(waiting);
+      if (bytesWritten < total) await writeRest(handle, waiting, bytesWritten);
+      this.#queuedBytes -= total;
+      for (const { bytes } of chunks) if (freeChunks.length < KEPT_CHUNKS) freeChunks.push({ bytes, length: 0 });
     } catch (error) {
       this.#fail(error as Error);
     }
@@ -116,4 +132,10 @@ export class FileSink {
     this.#queuedBytes = 0;
     this.#onError(error);
   }
+}
+
+/** A disk that is nearly full takes a part of what it is given, and says why with the next. */
+async function writeRest(handle: FileHandle, waiting: readonly Uint8Array[], written: number): Promise<void> {
+  const rest = Buffer.concat(waiting).subarray(written);
+  for (let at = 0; at < rest.length; ) at += (await handle.write(rest, at, rest.length - at)).bytesWritten;
 }

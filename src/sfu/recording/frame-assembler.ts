@@ -42,13 +42,14 @@ export class FrameAssembler {
   /** `extended`: the unwrapped sequence number. The payload is kept until its frame is whole. Empty ones fill their number. */
   add(extended: number, timestamp: number, marker: boolean, payload: Uint8Array, nowMs: number): void {
     this.#next ??= extended;
-    if (extended < this.#next || this.#waiting.has(extended)) return;
-    this.#highest = Math.max(this.#highest, extended);
     if (extended === this.#next && this.#waiting.size === 0) {
-      this.#next++;
+      if (extended > this.#highest) this.#highest = extended;
+      this.#next = extended + 1;
       this.#take(payload, timestamp, marker);
       return;
     }
+    if (extended < this.#next || this.#waiting.has(extended)) return;
+    this.#highest = Math.max(this.#highest, extended);
     this.#waiting.set(extended, { payload, timestamp, marker, arrivedMs: nowMs });
     this.#advance(nowMs);
   }

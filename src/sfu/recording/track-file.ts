@@ -62,8 +62,9 @@ export class TrackFile {
       width: format.codec === "opus" ? null : format.width,
       height: format.codec === "opus" ? null : format.height,
     };
-    this.#sink = new FileSink(`${host.directory}/${this.record.fileName}`, host.failed);
-    this.#sink.append(this.#file.begin());
+    const path = `${host.directory}/${this.record.fileName}`;
+    this.#sink = new FileSink(path, host.failed, format.codec === "h264" ? 0 : undefined);
+    this.#sink.append([this.#file.begin()]);
     host.fileStarted(this.record);
     this.parts = this.#partsOf(format);
     this.#feed = this.#feedOf(format);
@@ -109,8 +110,7 @@ export class TrackFile {
     this.#held = null;
     const { record } = this;
     const durationMs = record.kind === "audio" ? opusDurationMs(frame.data) : FRAME_MS;
-    for (const piece of this.#file.add(frame.data, atMs - this.#startMs, durationMs, frame.keyframe))
-      this.#sink.append(piece);
+    this.#sink.append(this.#file.add(frame.data, atMs - this.#startMs, durationMs, frame.keyframe));
     this.parts?.add(frame.data, atMs - this.#host.startedAtMs, durationMs, frame.keyframe);
     this.#feed?.(frame, atMs - this.#host.startedAtMs);
     this.#lastMs = Math.max(this.#lastMs, atMs + durationMs);
