@@ -185,6 +185,12 @@ describe("[18] a live stream as HLS", () => {
     // From its first segment, long since on disk alone, to the newest.
     const { bytes } = await fetched(url);
     expect(probe(bytes, "mp4")).toMatchObject({ codec: "av1", width: 320, height: 240 });
+    // Over a socket it is the whole answer, which a cache keeps and every player takes.
+    const served = Bun.serve({ port: 0, fetch: (request) => server.app.handle(request) });
+    const oldest = await fetch(new URL(url.replace("video.m3u8", "video-0.m4s"), served.url));
+    expect([oldest.status, oldest.headers.get("content-range")]).toEqual([200, null]);
+    expect(new TextDecoder().decode((await oldest.arrayBuffer()).slice(4, 8))).toBe("moof");
+    await served.stop(true);
   }, 60_000);
 
   test("goes on with another track of the same host, and carries nobody else's beside it", async () => {
@@ -226,6 +232,8 @@ describe("[18] a live stream as HLS", () => {
     other.send("audio", AUDIO.pieces.slice(0, 1));
     expect(await reason(other.index)).toMatchObject({ code: "SVC_HLS_UNAVAILABLE" });
     expect((await reason(other.index)).message).toContain("sends VP8");
+    node.emit({ type: "recordingNotStreamable", roomId, recordingId, identity: "ada", codec: "vp9" });
+    expect((await reason(other.index)).message).toContain("sends VP9, which HLS does not carry");
     const silent = await onAir();
     let answered = false;
     const asked = reason(silent.index).finally(() => {
