@@ -1,4 +1,4 @@
-/** recordings-matrix: flash and beep of two browsers in every codec, without and with loss, and whether the files have them together. `bin/bench recordings-matrix [seconds] [only…]` */
+/** recordings-matrix: flash and beep of two people in every browser and codec, without and with loss, and whether all their files have them together. `bin/bench recordings-matrix [seconds] [only…]`, such as `60 "firefox vp9 at 5"` or `20 muted` */
 import type { VideoCodec } from "../../web/sdk/room/codecs.ts";
 import { enterOwnNetwork } from "./harness/own-network.ts";
 import { isMet, type Measured, median, report } from "./harness/report.ts";
@@ -25,11 +25,15 @@ const isWanted = (name: string) =>
 type Cast = { name: string; person: Person };
 
 /** Records a room while `act` goes on, and measures everybody who was in it. */
-async function record(name: string, gather: (roomId: string) => Promise<Cast[]>, act: (cast: Cast[]) => Promise<void>) {
-  const room = await rooms.stoa.rooms.create({ name: `${name}-${crypto.randomUUID().slice(0, 8)}` });
+async function record(
+  name: string,
+  gather: (roomId: string) => Promise<Cast[]>,
+  act: (cast: Cast[], roomId: string) => Promise<void>,
+) {
+  const room = await rooms.stoa.rooms.create({ name: crypto.randomUUID() });
   const recording = await rooms.stoa.recordings.start(room.id, { name });
   const cast = await gather(room.id);
-  await act(cast);
+  await act(cast, room.id);
   const stoppedAt = Date.now();
   const stopped = await rooms.stoa.recordings.stop(recording.id);
   for (const { person } of cast) person.made = await person.page.evaluate(() => window.show.made, undefined);
@@ -54,94 +58,96 @@ function note({ name, found, complaints, durationOffMs, codecs }: Measurements[n
   return distances;
 }
 
-async function codecsAt(browserName: BrowserName, loss: number): Promise<void> {
+/** Two who send the same codec: the files of both lie on one line. */
+async function codecRow(name: string, browserName: BrowserName, codec: VideoCodec, loss: number): Promise<void> {
   const browser = await rooms.openBrowser(browserName);
   try {
     await rooms.lose(loss);
-    const probe = await browser.page();
-    const codecs = await probe.evaluate(sendableCodecs, CODECS);
-    skipped.push(
-      ...CODECS.filter((codec) => !codecs.includes(codec)).map((codec) => `${browserName} cannot send ${codec}`),
-    );
-    const wanted = codecs.filter((codec) => isWanted(`${browserName} ${codec} ${loss}%`));
-    if (wanted.length === 0) return;
-    const gather = async (roomId: string) => {
-      const cast: Cast[] = [];
-      for (const codec of wanted) {
-        const person = await begin(rooms, await browser.page(), roomId, codec, { codec });
-        cast.push({ name: `${browserName} ${codec} at ${loss} %`, person });
-      }
-      return cast;
-    };
-    const everybody = await record(`${browserName}-${loss}`, gather, () => Bun.sleep(Number(seconds) * 1_000));
-    for (const one of everybody) note(one, Number(seconds));
-    for (const kind of everybody.length > 1 ? (["video", "audio"] as const) : []) {
-      const places = everybody.map(({ found }) => laterBy(found, kind));
-      const what = `${browserName} at ${loss} %: ${kind} of all within`;
-      const value = Math.max(...places) - Math.min(...places);
-      figures.push({ what, value, unit: "ms", goal: { atMost: TOGETHER_MS } });
-      outcomes.push({ name: what, laterMs: places.map(Math.round) });
+    const first = await browser.page();
+    if ((await first.evaluate(sendableCodecs, [codec])).length === 0) {
+      skipped.push(`${browserName} cannot send ${codec}`);
+      return;
     }
+    const gather = async (roomId: string): Promise<Cast[]> => {
+      const [ada, bob] = [first, await browser.page()];
+      return [
+        { name: `${name}, first`, person: await begin(rooms, ada, roomId, "ada", { codec }) },
+        { name: `${name}, second`, person: await begin(rooms, bob, roomId, "bob", { codec }) },
+      ];
+    };
+    const both = await record(name, gather, () => Bun.sleep(Number(seconds) * 1_000));
+    for (const one of both) note(one, Number(seconds));
+    noteTogether(name, both);
   } finally {
     await browser.close();
   }
 }
 
-/** Something happens in the middle, and afterwards all is where it was before. */
-async function eventsIn(browserName: BrowserName): Promise<void> {
-  const wanted = (Object.keys(EVENTS) as EventName[]).filter((event) => isWanted(`${browserName} ${event}`));
-  if (wanted.length === 0) return;
+/** Pictures and sound of everybody, one with the other. */
+function noteTogether(name: string, everybody: Measurements): void {
+  const places = everybody.flatMap(({ found }) => [laterBy(found, "video"), laterBy(found, "audio")]);
+  const value = Math.max(...places) - Math.min(...places);
+  figures.push({ what: `${name}: all files within`, value, unit: "ms", goal: { atMost: TOGETHER_MS } });
+  outcomes.push({ name, laterMs: places.map(Math.round) });
+}
+
+/** Something happens to one of two in the middle, and afterwards all is where it was before. */
+async function eventRow(name: string, browserName: BrowserName, event: EventName): Promise<void> {
   const browser = await rooms.openBrowser(browserName);
-  const part = Math.max(6, Number(seconds) / 3) * 1_000;
+  const part = Math.max(6, Number(seconds) / 2) * 1_000;
+  const { size, how, happen } = EVENTS[event];
+  const during = { fromMs: 0, toMs: 0 };
   try {
     await rooms.lose(0);
-    const happenings = new Map<string, { fromMs: number; toMs: number }>();
-    const acts: (() => Promise<void>)[] = [];
-    const gather = async (roomId: string) => {
-      const cast: Cast[] = [];
-      for (const event of wanted) {
-        const { size, how, happen } = EVENTS[event];
-        const person = await begin(rooms, await browser.page(), roomId, event, how, size);
-        const name = `${browserName}, ${event}`;
-        cast.push({ name, person });
-        acts.push(async () => {
-          const from = Date.now();
-          await happen(rooms, person.page, roomId, event, browserName);
-          happenings.set(name, { fromMs: from, toMs: Date.now() });
-        });
-      }
-      return cast;
+    const gather = async (roomId: string): Promise<Cast[]> => {
+      const [ada, bob] = [await browser.page(), await browser.page()];
+      return [
+        { name, person: await begin(rooms, ada, roomId, "ada", how, size) },
+        { name: `${name}, the other`, person: await begin(rooms, bob, roomId, "bob", { codec: "VP8" }) },
+      ];
     };
-    const everybody = await record(`${browserName}-events`, gather, async () => {
+    const both = await record(name, gather, async (cast, roomId) => {
       await Bun.sleep(part);
-      await Promise.all(acts.map((act) => act()));
+      during.fromMs = Date.now();
+      await happen(rooms, (cast[0] as Cast).person.page, roomId, "ada", browserName);
+      during.toMs = Date.now();
       await Bun.sleep(part);
     });
-    for (const one of everybody) {
-      note(one, (2 * part) / 1_000);
-      const during = happenings.get(one.name) ?? { fromMs: 0, toMs: 0 };
-      const madeAt = (second: number) => one.person.made[second]?.flashAt ?? 0;
-      for (const kind of ["video", "audio"] as const) {
-        const before = laterBy(
-          one.found.filter(({ second }) => madeAt(second) < during.fromMs),
-          kind,
-        );
-        const after = laterBy(
-          one.found.filter(({ second }) => madeAt(second) > during.toMs),
-          kind,
-        );
-        const what = `${one.name}: ${kind} moved by`;
-        figures.push({ what, value: Math.abs(after - before), unit: "ms", goal: { atMost: TOGETHER_MS } });
-      }
+    for (const one of both) note(one, (2 * part) / 1_000);
+    const [ada] = both as [Measurements[number]];
+    const madeAt = (second: number) => ada.person.made[second]?.flashAt ?? 0;
+    for (const kind of ["video", "audio"] as const) {
+      const before = ada.found.filter(({ second }) => madeAt(second) < during.fromMs);
+      const after = ada.found.filter(({ second }) => madeAt(second) > during.toMs);
+      const value = Math.abs(laterBy(after, kind) - laterBy(before, kind));
+      figures.push({ what: `${name}: ${kind} moved by`, value, unit: "ms", goal: { atMost: TOGETHER_MS } });
     }
+    noteTogether(name, both);
   } finally {
     await browser.close();
   }
 }
 
+type Row = { name: string; run(name: string): Promise<void> };
+const rows: Row[] = BROWSERS.flatMap((browser) => [
+  ...CODECS.flatMap((codec) =>
+    LOSSES.map((loss): Row => {
+      return { name: `${browser} ${codec} at ${loss} %`, run: (name) => codecRow(name, browser, codec, loss) };
+    }),
+  ),
+  ...(Object.keys(EVENTS) as EventName[]).map((event): Row => {
+    return { name: `${browser} ${event}`, run: (name) => eventRow(name, browser, event) };
+  }),
+]);
+
 try {
-  for (const browserName of BROWSERS) for (const loss of LOSSES) await codecsAt(browserName, loss);
-  for (const browserName of BROWSERS) await eventsIn(browserName);
+  for (const { name, run } of rows.filter((row) => isWanted(row.name))) {
+    const before = figures.length;
+    console.error(name);
+    await run(name);
+    // As they come: a run of a quarter of an hour that is cut short has shown something.
+    for (const { what, value, unit } of figures.slice(before)) console.error(`  ${what}  ${value.toFixed(1)} ${unit}`);
+  }
 } finally {
   await rooms.close();
 }

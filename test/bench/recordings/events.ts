@@ -5,7 +5,7 @@ import { publishShow, type ShowOptions, type Size } from "../../recordings/flash
 import { enter } from "./person.ts";
 import type { BrowserName, RecordedRooms } from "./recorded-room.ts";
 
-const SMALL: Size = { width: 320, height: 180 };
+const SMALL: Size = { width: 160, height: 90 };
 const MUTED_MS = 5_000;
 const AWAY_MS = 3_000;
 const LOWER_MS = 5_000;

@@ -40,7 +40,7 @@ export async function begin(
   roomId: string,
   identity: string,
   how: ShowOptions,
-  size: Size = { width: 320, height: 180 },
+  size: Size = { width: 160, height: 90 },
 ): Promise<Person> {
   await page.evaluate(prepareShow, size);
   await enter(rooms, page, roomId, identity, how);
