@@ -1,5 +1,5 @@
 import { Av1Frames } from "../sfu/recording/av1-frames.ts";
-import type { Depacketizer } from "../sfu/recording/frame.ts";
+import { type Depacketizer, join, spanOf } from "../sfu/recording/frame.ts";
 import { FrameAssembler } from "../sfu/recording/frame-assembler.ts";
 import { H264Frames } from "../sfu/recording/h264-frames.ts";
 import { Vp8Frames, Vp9Frames } from "../sfu/recording/vpx-frames.ts";
@@ -37,7 +37,7 @@ export class VideoIn {
       Frames === undefined
         ? null
         : new FrameAssembler(new Frames(), true, {
-            frame: (frame) => output.frame({ codec, ...frame }),
+            frame: ({ spans, ...frame }) => output.frame({ codec, ...frame, data: join(spans) }),
             needKeyframe: output.needKeyframe,
           });
   }
@@ -54,7 +54,7 @@ export class VideoIn {
     this.#sequence = Math.max(this.#sequence, extended);
     const nowMs = performance.now();
     this.#nack.receive(sequenceNumber, nowMs);
-    this.#assembler?.add(extended, timestamp, marker, payload, nowMs);
+    this.#assembler?.add(extended, timestamp, marker, spanOf(payload), nowMs);
     if (this.#nack.missing > 0) this.#asking ??= setInterval(() => this.#ask(performance.now()), ASK_EVERY_MS);
   }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { Av1Frames } from "../../src/sfu/recording/av1-frames.ts";
-import type { Depacketizer, EncodedFrame } from "../../src/sfu/recording/frame.ts";
+import { type Depacketizer, type EncodedFrame, join, spanOf } from "../../src/sfu/recording/frame.ts";
 import { FrameAssembler } from "../../src/sfu/recording/frame-assembler.ts";
 import { H264Frames } from "../../src/sfu/recording/h264-frames.ts";
 import type { MediaFile } from "../../src/sfu/recording/media-file.ts";
@@ -119,19 +119,20 @@ function record(kind: Kind, arrivals: readonly Packet[]) {
   const asked = { keyframes: 0 };
   let file: MediaFile | null = null;
   let written = 0;
-  const write = ({ data, timestamp, keyframe }: EncodedFrame) => {
+  const write = ({ spans, timestamp, keyframe }: EncodedFrame) => {
     if (!file) {
       file = kind.file(frames);
       out.push(file.begin());
     }
     written++;
-    out.push(...file.add(data, (timestamp * 1_000) / kind.clockRate, isVideo ? 40 : opusDurationMs(data), keyframe));
+    const durationMs = isVideo ? 40 : opusDurationMs(spans);
+    out.push(join(file.add(spans, (timestamp * 1_000) / kind.clockRate, durationMs, keyframe)));
   };
   const assembler = new FrameAssembler(frames, isVideo, { frame: write, needKeyframe: () => asked.keyframes++ });
   let nowMs = 1_000_000;
   for (const { extended, timestamp, marker, payload } of arrivals) {
     nowMs += 2;
-    assembler.add(extended, timestamp, marker, payload, nowMs);
+    assembler.add(extended, timestamp, marker, spanOf(payload), nowMs);
   }
   const cut = Buffer.concat(out);
   assembler.end();

@@ -5,6 +5,7 @@ import type { MediaEvent } from "../../src/protocol/media-node.ts";
 import { mediaPlaylist, type Segment } from "../../src/recordings/hls/playlist.ts";
 import { CmafParts, type Piece } from "../../src/sfu/recording/cmaf-parts.ts";
 import { formatOf, framesOf } from "../../src/sfu/recording/formats.ts";
+import { spanOf } from "../../src/sfu/recording/frame.ts";
 import { opusDurationMs } from "../../src/sfu/recording/opus-frames.ts";
 import { rtcServer, settled } from "../harness/rtc.ts";
 import { encoded, probe } from "./ffmpeg.ts";
@@ -26,14 +27,14 @@ function piecesOf(
   const pieces: Piece[] = [];
   let parts: CmafParts | null = null;
   for (const { payloads, timestamp } of sent) {
-    const made = frames?.assemble(payloads);
+    const made = frames?.assemble(payloads.map(spanOf));
     if (!made || !frames) throw new Error("the frame is not whole");
     const frame = { ...made, timestamp };
     const format = formatOf(frames, frame);
     if (!format) throw new Error("no format");
     parts ??= new CmafParts(format, (piece) => pieces.push(piece));
-    const durationMs = codec === "opus" ? opusDurationMs(frame.data) : 40;
-    parts.add(frame.data, (timestamp * 1_000) / clockRate, durationMs, frame.keyframe);
+    const durationMs = codec === "opus" ? opusDurationMs(frame.spans) : 40;
+    parts.add(frame.spans, (timestamp * 1_000) / clockRate, durationMs, frame.keyframe);
   }
   parts?.end();
   return { codecs: parts?.codecs ?? "", pieces };

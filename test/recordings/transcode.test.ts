@@ -6,6 +6,7 @@ import { join } from "node:path";
 import type { RecordedFeed, RecordedFile } from "../../src/protocol/media/recording.ts";
 import type { MediaEvent } from "../../src/protocol/media-node.ts";
 import { formatOf, framesOf } from "../../src/sfu/recording/formats.ts";
+import { join as joined, spanOf } from "../../src/sfu/recording/frame.ts";
 import { WebmFile } from "../../src/sfu/recording/webm-file.ts";
 import { rtcServer, settled } from "../harness/rtc.ts";
 import { encoded, probe } from "./ffmpeg.ts";
@@ -33,16 +34,15 @@ function feedOf(codec: keyof typeof SOURCES, fileId: string): RecordedFeed[] {
   const frames = framesOf(codec);
   let file: WebmFile | null = null;
   return SOURCES[codec]().map((sent) => {
-    const made = frames?.assemble(sent.payloads);
+    const made = frames?.assemble(sent.payloads.map(spanOf));
     if (!frames || !made) throw new Error("the frame is not whole");
     const format = formatOf(frames, { ...made, timestamp: sent.timestamp });
     if (format?.codec !== "vp8" && format?.codec !== "vp9") throw new Error("another codec");
     const head = file ? new Uint8Array(0) : null;
     file ??= new WebmFile(format);
     const atMs = BEGINS_AT_MS + sent.timestamp / 90;
-    const data = Buffer.concat([head ?? file.begin(), ...file.add(made.data, atMs, 40, made.keyframe)]).toString(
-      "base64",
-    );
+    const bytes = joined([spanOf(head ?? file.begin()), ...file.add(made.spans, atMs, 40, made.keyframe)]);
+    const data = Buffer.from(bytes).toString("base64");
     const about = { fileId, identity: "ada", trackId: "camera", source: "camera", width: 320, height: 240 } as const;
     return { ...about, atMs, keyframe: made.keyframe, begins: head === null, data };
   });

@@ -2,7 +2,7 @@
 
 import { av1SequenceSize } from "../codec/av1-size.ts";
 import { readUint8 } from "../rtp/bytes.ts";
-import { concat, type Depacketizer } from "./frame.ts";
+import { concat, type Depacketizer, type Span, spanOf, viewOf } from "./frame.ts";
 
 const OBU = { sequenceHeader: 1, temporalDelimiter: 2, tileList: 8, padding: 15 } as const;
 const HAS_SIZE = 0x02;
@@ -12,8 +12,8 @@ export class Av1Frames implements Depacketizer {
   /** The newest sequence header, complete with its size; null before the first. */
   sequenceHeader: Uint8Array | null = null;
 
-  assemble(payloads: readonly Uint8Array[]): ReturnType<Depacketizer["assemble"]> {
-    const obus = elementsOf(payloads);
+  assemble(payloads: Span[]): ReturnType<Depacketizer["assemble"]> {
+    const obus = elementsOf(payloads.map(viewOf));
     if (!obus) return null;
     let keyframe = false;
     let size = { width: 0, height: 0 };
@@ -29,7 +29,7 @@ export class Av1Frames implements Depacketizer {
       }
       kept.push(sized);
     }
-    return kept.length > 0 ? { data: concat(kept), keyframe, ...size } : null;
+    return kept.length > 0 ? { spans: kept.map(spanOf), keyframe, ...size } : null;
   }
 
   /** The codec configuration record of files: profile and level as the sequence header says, and the header itself. */

@@ -2,6 +2,7 @@
 // for a whole segment, and segments that each begin with a picture that stands for itself.
 
 import type { RecordedPart } from "../../protocol/media/recording.ts";
+import { join, type Span } from "./frame.ts";
 import type { TrackFormat } from "./media-file.ts";
 import { initialization } from "./mp4-boxes.ts";
 import { fragment, type Sample } from "./mp4-file.ts";
@@ -45,7 +46,7 @@ export class CmafParts {
   }
 
   /** `atMs` counts from the start of the recording, on the clock that all of its tracks share. */
-  add(data: Uint8Array, atMs: number, durationMs: number, keyframe: boolean): void {
+  add(frame: readonly Span[], atMs: number, durationMs: number, keyframe: boolean): void {
     const last = this.#samples.at(-1);
     const time = Math.max(Math.round((atMs * this.#timescale) / 1_000), last ? last.time + 1 : this.#endTime);
     const first = this.#samples[0];
@@ -55,7 +56,7 @@ export class CmafParts {
       const ends = keyframe && (gap || time - this.#segmentTime >= this.#ticks(this.#segmentMs));
       if (ends || gap || time - first.time >= this.#ticks(PART_MS)) this.#take(ends);
     }
-    this.#samples.push({ data, time, duration: Math.max(1, this.#ticks(durationMs)), keyframe });
+    this.#samples.push({ data: join(frame), time, duration: Math.max(1, this.#ticks(durationMs)), keyframe });
     if (this.#begins && this.#samples.length === 1) this.#segmentTime = time;
   }
 

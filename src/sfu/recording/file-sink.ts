@@ -2,6 +2,7 @@
 // disk cannot keep up the queue is full and says so, instead of growing or holding up a packet.
 
 import { type FileHandle, open } from "node:fs/promises";
+import { copy, type Span, spanOf } from "./frame.ts";
 import type { Patch } from "./media-file.ts";
 
 /** Three seconds of a track of 20 Mbit/s. */
@@ -45,7 +46,7 @@ export class FileSink {
   }
 
   /** In pieces, as they lie behind each other in the file. */
-  append(pieces: readonly Uint8Array[]): void {
+  append(pieces: readonly Span[]): void {
     if (this.#failed) return;
     let bytes = 0;
     for (const piece of pieces) {
@@ -59,12 +60,13 @@ export class FileSink {
     else this.#timer ??= setTimeout(() => void this.#flush(), this.#writeAfterMs);
   }
 
-  #fill(piece: Uint8Array): void {
-    for (let at = 0; at < piece.length; ) {
+  #fill(piece: Span): void {
+    const last = piece.at + piece.length;
+    for (let at = piece.at; at < last; ) {
       this.#filling ??= freeChunks.pop() ?? { bytes: new Uint8Array(CHUNK_BYTES), length: 0 };
       const chunk = this.#filling;
-      const end = Math.min(piece.length, at + CHUNK_BYTES - chunk.length);
-      chunk.bytes.set(at === 0 && end === piece.length ? piece : piece.subarray(at, end), chunk.length);
+      const end = Math.min(last, at + CHUNK_BYTES - chunk.length);
+      copy(piece.data, at, end, chunk.bytes, chunk.length);
       chunk.length += end - at;
       at = end;
       if (chunk.length === CHUNK_BYTES) this.#enqueue();
@@ -78,7 +80,7 @@ export class FileSink {
 
   /** Writes what waits, the end, and what was left open in the middle. */
   async finish(tail: Uint8Array, patches: readonly Patch[]): Promise<void> {
-    this.append([tail]);
+    this.append([spanOf(tail)]);
     while (this.#queuedBytes > 0 && !this.#failed) await this.#flush();
     await this.#writing;
     const handle = this.#handle;

@@ -1,14 +1,14 @@
 // Packets of one stream, in whatever order they come, to frames in their order. What is lost is waited for as long as it
 // may still be repaired; then the frame is left out, and with it every picture that was made from it.
 
-import type { Depacketizer, EncodedFrame } from "./frame.ts";
+import type { Depacketizer, EncodedFrame, Span } from "./frame.ts";
 
 /** A little longer than a lost packet is asked for. */
 const PATIENCE_MS = 1_200;
 /** Some 1,200-byte packets of a second at 20 Mbit/s: more would be memory that somebody else decides about. */
 const MAX_WAITING = 2_048;
 
-type Waiting = { payload: Uint8Array; timestamp: number; marker: boolean; arrivedMs: number };
+type Waiting = { payload: Span; timestamp: number; marker: boolean; arrivedMs: number };
 
 export type AssemblerOutput = {
   frame(frame: EncodedFrame): void;
@@ -24,7 +24,7 @@ export class FrameAssembler {
   /** Number of the packet that comes next; null before the first. */
   #next: number | null = null;
   #highest = 0;
-  #payloads: Uint8Array[] = [];
+  #payloads: Span[] = [];
   #timestamp = 0;
   /** The frame at hand lacks a packet. */
   #damaged = false;
@@ -40,7 +40,7 @@ export class FrameAssembler {
   }
 
   /** `extended`: the unwrapped sequence number. The payload is kept until its frame is whole. Empty ones fill their number. */
-  add(extended: number, timestamp: number, marker: boolean, payload: Uint8Array, nowMs: number): void {
+  add(extended: number, timestamp: number, marker: boolean, payload: Span, nowMs: number): void {
     this.#next ??= extended;
     if (extended === this.#next && this.#waiting.size === 0) {
       if (extended > this.#highest) this.#highest = extended;
@@ -102,7 +102,7 @@ export class FrameAssembler {
     return true;
   }
 
-  #take(payload: Uint8Array, timestamp: number, marker: boolean): void {
+  #take(payload: Span, timestamp: number, marker: boolean): void {
     if (timestamp !== this.#timestamp && this.#payloads.length > 0) this.#close();
     this.#timestamp = timestamp;
     if (payload.length > 0) this.#payloads.push(payload);
@@ -125,7 +125,7 @@ export class FrameAssembler {
     }
     if (this.#awaitsKeyframe && !made.keyframe) return;
     this.#awaitsKeyframe = false;
-    const { data, keyframe, width, height } = made;
-    this.#output.frame({ timestamp: this.#timestamp, data, keyframe, width, height });
+    const { spans, keyframe, width, height } = made;
+    this.#output.frame({ timestamp: this.#timestamp, spans, keyframe, width, height });
   }
 }

@@ -2,7 +2,7 @@
 
 import { h264Size } from "../codec/h264-size.ts";
 import { readUint8, readUint16 } from "../rtp/bytes.ts";
-import { concat, type Depacketizer } from "./frame.ts";
+import { concat, type Depacketizer, type Span, spanOf, viewOf } from "./frame.ts";
 
 const NAL = { idr: 5, sps: 7, pps: 8, delimiter: 9, stapA: 24, fuA: 28 } as const;
 
@@ -11,35 +11,38 @@ export class H264Frames implements Depacketizer {
   sps = new Uint8Array(0);
   pps = new Uint8Array(0);
 
-  assemble(payloads: readonly Uint8Array[]): ReturnType<Depacketizer["assemble"]> {
-    const units = unitsOf(payloads);
+  assemble(payloads: Span[]): ReturnType<Depacketizer["assemble"]> {
+    const units = unitsOf(payloads.map(viewOf));
     if (!units) return null;
     let keyframe = false;
-    const kept: Uint8Array[] = [];
-    for (const unit of units) {
+    const kept: Span[] = [];
+    for (const pieces of units) {
+      const [unit] = pieces as [Uint8Array];
       const type = readUint8(unit, 0) & 0x1f;
       if (type === NAL.delimiter) continue;
       if (type === NAL.idr) keyframe = true;
-      if (type === NAL.sps) this.sps = new Uint8Array(unit);
-      if (type === NAL.pps) this.pps = new Uint8Array(unit);
-      kept.push(lengthOf(unit), unit);
+      if (type === NAL.sps) this.sps = concat(pieces);
+      if (type === NAL.pps) this.pps = concat(pieces);
+      kept.push(lengthBefore(pieces));
+      for (const piece of pieces) kept.push(spanOf(piece));
     }
     if (kept.length === 0) return null;
     // Nothing can be decoded before the parameter sets are known.
     if (keyframe && (this.sps.length === 0 || this.pps.length === 0)) return null;
     const size = keyframe ? h264Size(this.sps) : { width: 0, height: 0 };
-    return { data: concat(kept), keyframe, ...size };
+    return { spans: kept, keyframe, ...size };
   }
 }
 
-function lengthOf(unit: Uint8Array): Uint8Array {
-  const { length } = unit;
-  return Uint8Array.of(length >>> 24, length >>> 16, length >>> 8, length);
+function lengthBefore(pieces: readonly Uint8Array[]): Span {
+  let length = 0;
+  for (const piece of pieces) length += piece.length;
+  return spanOf(Uint8Array.of(length >>> 24, length >>> 16, length >>> 8, length));
 }
 
-/** Null when a piece does not fit the ones before it. */
-function unitsOf(payloads: readonly Uint8Array[]): Uint8Array[] | null {
-  const units: Uint8Array[] = [];
+/** Each in pieces, the first of which begins with its header; null when a piece does not fit the ones before it. */
+function unitsOf(payloads: readonly Uint8Array[]): Uint8Array[][] | null {
+  const units: Uint8Array[][] = [];
   let pieces: Uint8Array[] | null = null;
   for (const payload of payloads) {
     if (payload.length < 2) return null;
@@ -50,7 +53,7 @@ function unitsOf(payloads: readonly Uint8Array[]): Uint8Array[] | null {
       if (!pieces) return null;
       pieces.push(payload.subarray(2));
       if (header & 0x40) {
-        units.push(concat(pieces));
+        units.push(pieces);
         pieces = null;
       }
       continue;
@@ -59,8 +62,8 @@ function unitsOf(payloads: readonly Uint8Array[]): Uint8Array[] | null {
     if (type === NAL.stapA) {
       const inside = unitsInAggregate(payload);
       if (!inside) return null;
-      units.push(...inside);
-    } else if (type > 0 && type < NAL.stapA) units.push(payload);
+      for (const unit of inside) units.push([unit]);
+    } else if (type > 0 && type < NAL.stapA) units.push([payload]);
     else return null;
   }
   return pieces ? null : units;

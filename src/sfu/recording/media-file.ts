@@ -1,3 +1,5 @@
+import type { Span } from "./frame.ts";
+
 /** What a track is, as far as its file has to say it. */
 export type TrackFormat =
   | { codec: "opus"; channels: number }
@@ -14,7 +16,10 @@ export type Patch = { position: number; bytes: Uint8Array };
 export interface MediaFile {
   readonly mimeType: string;
   begin(): Uint8Array;
-  /** Frames come in the order of their time. The bytes may be held back until a whole piece of the file is there. */
-  add(data: Uint8Array, timeMs: number, durationMs: number, keyframe: boolean): readonly Uint8Array[];
+  /**
+   * Frames come in the order of their time. The bytes may be held back until a whole piece of the file is there; what is answered
+   * is to be used before the next call.
+   */
+  add(frame: readonly Span[], timeMs: number, durationMs: number, keyframe: boolean): readonly Span[];
   finish(): { tail: Uint8Array; patches: Patch[] };
 }

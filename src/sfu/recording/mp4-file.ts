@@ -1,7 +1,7 @@
 // One track as a fragmented MP4 file: a head, then fragments that each stand for themselves, so that the file plays as it
 // stands at every moment. The same fragments are the parts of a live stream.
 
-import { concat } from "./frame.ts";
+import { concat, join, type Span, spanOf } from "./frame.ts";
 import type { MediaFile, Patch, TrackFormat } from "./media-file.ts";
 import { box, fullBox, initialization, u32, u64 } from "./mp4-boxes.ts";
 
@@ -36,16 +36,16 @@ export class Mp4File implements MediaFile {
     return this.#head;
   }
 
-  add(data: Uint8Array, timeMs: number, durationMs: number, keyframe: boolean): Uint8Array[] {
+  add(frame: readonly Span[], timeMs: number, durationMs: number, keyframe: boolean): Span[] {
     const last = this.#samples.at(-1);
     const time = Math.max(Math.round((timeMs * this.#timescale) / 1_000), last ? last.time + 1 : this.#endTime);
     // How long a picture stands is known when the next one comes.
     if (last) last.duration = time - last.time;
     const first = this.#samples[0];
     const due = first !== undefined && (keyframe || time - first.time >= (FRAGMENT_MS * this.#timescale) / 1_000);
-    const out = due ? [this.#takeFragment()] : [];
+    const out = due ? [spanOf(this.#takeFragment())] : [];
     const duration = Math.max(1, Math.round((durationMs * this.#timescale) / 1_000));
-    this.#samples.push({ data, time, duration, keyframe });
+    this.#samples.push({ data: join(frame), time, duration, keyframe });
     return out;
   }
 

@@ -1,15 +1,17 @@
-import type { Depacketizer } from "./frame.ts";
+import type { Depacketizer, Span } from "./frame.ts";
 
 /** A packet of sound is a frame; every one of them can be decoded by itself. */
 export class OpusFrames implements Depacketizer {
-  assemble([payload]: readonly Uint8Array[]): ReturnType<Depacketizer["assemble"]> {
-    return payload ? { data: payload, keyframe: true, width: 0, height: 0 } : null;
+  assemble(payloads: Span[]): ReturnType<Depacketizer["assemble"]> {
+    return payloads.length > 0 ? { spans: payloads, keyframe: true, width: 0, height: 0 } : null;
   }
 }
 
 /** RFC 6716 §3.1: how long the sound of a packet lasts. */
-export function opusDurationMs(packet: Uint8Array): number {
-  const toc = packet[0] ?? 0;
+export function opusDurationMs([packet]: readonly Span[]): number {
+  if (!packet) return 0;
+  const { data, at } = packet;
+  const toc = data[at] ?? 0;
   const config = toc >> 3;
   const frameMs =
     config < 12
@@ -21,5 +23,5 @@ export function opusDurationMs(packet: Uint8Array): number {
         : ([2.5, 5, 10, 20][config & 3] as number);
   const code = toc & 3;
   if (code === 0) return frameMs;
-  return frameMs * (code === 3 ? (packet[1] ?? 1) & 0x3f : 2);
+  return frameMs * (code === 3 ? (data[at + 1] ?? 1) & 0x3f : 2);
 }

@@ -4,7 +4,7 @@ import type { RecordedFeed, RecordedFile, RecordedPart } from "../../protocol/me
 import type { TrackKind, TrackSource } from "../../protocol/room-records.ts";
 import { CmafParts, isStreamable } from "./cmaf-parts.ts";
 import { FileSink } from "./file-sink.ts";
-import { concat, type EncodedFrame } from "./frame.ts";
+import { type EncodedFrame, join, spanOf } from "./frame.ts";
 import type { MediaFile, TrackFormat } from "./media-file.ts";
 import { Mp4File } from "./mp4-file.ts";
 import { opusDurationMs } from "./opus-frames.ts";
@@ -64,7 +64,7 @@ export class TrackFile {
     };
     const path = `${host.directory}/${this.record.fileName}`;
     this.#sink = new FileSink(path, host.failed, format.codec === "h264" ? 0 : undefined);
-    this.#sink.append([this.#file.begin()]);
+    this.#sink.append([spanOf(this.#file.begin())]);
     host.fileStarted(this.record);
     this.parts = this.#partsOf(format);
     this.#feed = this.#feedOf(format);
@@ -109,9 +109,9 @@ export class TrackFile {
     const { frame, atMs } = this.#held;
     this.#held = null;
     const { record } = this;
-    const durationMs = record.kind === "audio" ? opusDurationMs(frame.data) : FRAME_MS;
-    this.#sink.append(this.#file.add(frame.data, atMs - this.#startMs, durationMs, frame.keyframe));
-    this.parts?.add(frame.data, atMs - this.#host.startedAtMs, durationMs, frame.keyframe);
+    const durationMs = record.kind === "audio" ? opusDurationMs(frame.spans) : FRAME_MS;
+    this.#sink.append(this.#file.add(frame.spans, atMs - this.#startMs, durationMs, frame.keyframe));
+    this.parts?.add(frame.spans, atMs - this.#host.startedAtMs, durationMs, frame.keyframe);
     this.#feed?.(frame, atMs - this.#host.startedAtMs);
     this.#lastMs = Math.max(this.#lastMs, atMs + durationMs);
     record.durationMs = Math.round(this.#lastMs - this.#startMs);
@@ -138,9 +138,9 @@ export class TrackFile {
     const { fileId, identity, trackId, source, width, height } = this.record;
     const stream = new WebmFile(format);
     let head = stream.begin();
-    return ({ data, keyframe }, atMs) => {
+    return ({ spans, keyframe }, atMs) => {
       const begins = head.length > 0;
-      const bytes = concat([head, ...stream.add(data, atMs, FRAME_MS, keyframe)]);
+      const bytes = join([spanOf(head), ...stream.add(spans, atMs, FRAME_MS, keyframe)]);
       head = new Uint8Array(0);
       const about = { fileId, identity, trackId, source, width, height };
       feed({ ...about, atMs, keyframe, begins, data: Buffer.from(bytes).toString("base64") });

@@ -3,39 +3,41 @@
 import { BitReader } from "../codec/bit-reader.ts";
 import { Vp8Descriptor } from "../codec/vp8.ts";
 import { readUint8, readUint16 } from "../rtp/bytes.ts";
-import { concat, type Depacketizer } from "./frame.ts";
+import { concat, type Depacketizer, type Span, spanOf, viewOf } from "./frame.ts";
 
 export class Vp8Frames implements Depacketizer {
   readonly #descriptor = new Vp8Descriptor();
 
-  assemble(payloads: readonly Uint8Array[]): ReturnType<Depacketizer["assemble"]> {
+  assemble(payloads: Span[]): ReturnType<Depacketizer["assemble"]> {
     const descriptor = this.#descriptor;
-    const parts: Uint8Array[] = [];
     let keyframe = false;
     let width = 0;
     let height = 0;
-    for (const [i, payload] of payloads.entries()) {
-      if (!descriptor.parse(payload, 0, payload.length)) return null;
+    for (let i = 0; i < payloads.length; i++) {
+      const payload = payloads[i] as Span;
+      if (!descriptor.parse(payload.data, payload.at, payload.length)) return null;
       if (i === 0) {
         if (!descriptor.startsFrame) return null;
         ({ keyframe, width, height } = descriptor);
       }
-      parts.push(payload.subarray(descriptor.length));
+      payload.at += descriptor.length;
+      payload.length -= descriptor.length;
     }
-    return { data: concat(parts), keyframe, width, height };
+    return { spans: payloads, keyframe, width, height };
   }
 }
 
 type Vp9Packet = { at: number; starts: boolean; predicted: boolean; spatial: number; width: number; height: number };
 
 export class Vp9Frames implements Depacketizer {
-  assemble(payloads: readonly Uint8Array[]): ReturnType<Depacketizer["assemble"]> {
+  assemble(payloads: Span[]): ReturnType<Depacketizer["assemble"]> {
     /** One for each spatial layer of the picture. */
     const frames: Uint8Array[][] = [];
     let keyframe = false;
     let width = 0;
     let height = 0;
-    for (const [i, payload] of payloads.entries()) {
+    for (const [i, span] of payloads.entries()) {
+      const payload = viewOf(span);
       const packet = readVp9(payload);
       if (!packet || (i === 0 && !packet.starts)) return null;
       if (i === 0) keyframe = !packet.predicted && packet.spatial === 0;
@@ -45,7 +47,7 @@ export class Vp9Frames implements Depacketizer {
     }
     const data = superframe(frames.map(concat));
     if (keyframe && width === 0) ({ width, height } = keyframeSize(data));
-    return { data, keyframe, width, height };
+    return { spans: [spanOf(data)], keyframe, width, height };
   }
 }
 

@@ -2,7 +2,7 @@
 // as it stands when the writing ends without warning; sizes and the index are put in at the end, into places kept for them.
 
 import { element, float, idBytes, master, sizeBytes, text, UNKNOWN_SIZE, unsigned, voidOf } from "./ebml.ts";
-import { concat } from "./frame.ts";
+import { concat, lengthOf, type Span, spanOf } from "./frame.ts";
 import type { MediaFile, Patch, TrackFormat } from "./media-file.ts";
 import { opusHead } from "./opus-head.ts";
 
@@ -23,6 +23,7 @@ const SEEK_HEAD_BYTES = 96;
 /** A block tells its time relative to its cluster in 16 bits of milliseconds; players like clusters shorter than that. */
 const CLUSTER_MS = 2_000;
 const MAX_CLUSTER_MS = 30_000;
+const BLOCK_HEAD_BYTES = 9;
 /** One entry for so long a stretch is enough to seek by, and an hour of sound does not grow an index of megabytes. */
 const CUE_MS = 2_000;
 
@@ -38,9 +39,9 @@ export class WebmFile implements MediaFile {
   readonly #cues: { timeMs: number; position: number }[] = [];
   /** Where the content of each cluster begins. */
   readonly #clusters: number[] = [];
+  readonly #blockHead = spanOf(new Uint8Array(BLOCK_HEAD_BYTES));
   #position: number;
   #clusterMs = 0;
-
   #lastMs = -1;
   #endMs = 0;
 
@@ -74,15 +75,17 @@ export class WebmFile implements MediaFile {
     return this.#header;
   }
 
-  add(data: Uint8Array, timeMs: number, durationMs: number, keyframe: boolean): Uint8Array[] {
+  add(frame: readonly Span[], timeMs: number, durationMs: number, keyframe: boolean): Span[] {
     // Time that stands still or runs back would make players drop what follows.
     const at = Math.max(Math.round(timeMs), this.#lastMs + 1);
     this.#lastMs = at;
     this.#endMs = Math.max(this.#endMs, at + durationMs);
     const cluster = this.#clusterDue(at, keyframe) ? this.#beginCluster(at, keyframe) : null;
-    const head = blockHead(data.length, keyframe || !this.#isVideo, at - this.#clusterMs);
-    this.#position += (cluster?.length ?? 0) + head.length + data.length;
-    return cluster ? [cluster, head, data] : [head, data];
+    const length = lengthOf(frame);
+    const head = this.#blockHead;
+    writeBlockHead(head.data, length, keyframe || !this.#isVideo, at - this.#clusterMs);
+    this.#position += (cluster?.length ?? 0) + head.length + length;
+    return cluster ? [spanOf(cluster), head, ...frame] : [head, ...frame];
   }
 
   #clusterDue(atMs: number, keyframe: boolean): boolean {
@@ -140,14 +143,18 @@ function seek(id: number, position: number): Uint8Array {
   return master(0x4dbb, element(0x53ab, idBytes(id)), unsigned(0x53ac, position, 8));
 }
 
-/** A simple block of track 1: its size, its relative time, and whether a player may begin here. */
-function blockHead(length: number, keyframe: boolean, relativeMs: number): Uint8Array {
-  const size = sizeBytes(4 + length);
-  const head = new Uint8Array(1 + size.length + 4);
+/** A simple block of track 1: its size in four bytes, its relative time, and whether a player may begin here. */
+function writeBlockHead(head: Uint8Array, length: number, keyframe: boolean, relativeMs: number): void {
+  const size = 4 + length;
   head[0] = 0xa3;
-  head.set(size, 1);
-  head.set([0x81, (relativeMs >> 8) & 0xff, relativeMs & 0xff, keyframe ? 0x80 : 0], 1 + size.length);
-  return head;
+  head[1] = 0x10 | (size >>> 24);
+  head[2] = size >>> 16;
+  head[3] = size >>> 8;
+  head[4] = size;
+  head[5] = 0x81;
+  head[6] = relativeMs >> 8;
+  head[7] = relativeMs;
+  head[8] = keyframe ? 0x80 : 0;
 }
 
 function trackEntry(format: Exclude<TrackFormat, { codec: "h264" }>): Uint8Array {

@@ -99,7 +99,7 @@ export class TrackRecorder implements Subscriber {
     const isRed = this.#publication.codec?.codec === "red" && primaryOfRed(view, this.#primary);
     const { data, payloadOffset, payloadLength } = isRed ? this.#primary : view;
     // The buffer is nobody else's to write to: the layer's ring counts on that as well.
-    const payload = data.subarray(payloadOffset, payloadOffset + payloadLength);
+    const payload = { data, at: payloadOffset, length: payloadLength };
     stream?.assembler.add(extended, view.timestamp, view.marker, payload, nowMs);
   }
 
