@@ -17,6 +17,7 @@ const MINUTE_MS = 60_000;
 const REWIND_AFTER_MS = 75_000;
 /** Everybody has come, and gets what is new. */
 const GATHERED_MS = 6_000;
+const REWOUND_REQUESTS = 12;
 /** Brightness says the time modulo this. */
 const ROUND_MS = 25_600;
 
@@ -130,7 +131,11 @@ try {
     );
   const oldMs = await late.evaluate(hlsDelayMs);
   const offMs = Math.abs(oldMs - ((liveMs + MINUTE_MS) % ROUND_MS));
-  const since = cache.log().slice(asked);
+  // What it had to ask for anew.
+  const since = cache
+    .log()
+    .slice(asked, asked + REWOUND_REQUESTS)
+    .map(({ path, from }) => `${path.split("/").at(-1)} ${from}`);
   const { errors } = await late.evaluate(hlsPlayer);
   figures.push({ what: "rewound by a minute, plays on", value: played ? 1 : 0, unit: "", goal: { atLeast: 1 } });
   figures.push({
@@ -142,7 +147,7 @@ try {
   figures.push({ what: "fatal errors of hls.js", value: errors.length, unit: "", goal: { atMost: 0 } });
   const answered: Record<string, number> = {};
   for (const { status, from } of cache.log()) answered[`${status} ${from}`] = (answered[`${status} ${from}`] ?? 0) + 1;
-  report("hls", figures, { viewers: Number(viewers), errors, fared, answered, rewind: since.slice(0, 40) });
+  report("hls", figures, { viewers: Number(viewers), errors, fared, answered, rewind: since });
 } finally {
   await cache.close();
   await stage.close();

@@ -21,8 +21,8 @@ export class H264Frames implements Depacketizer {
       const type = readUint8(unit, 0) & 0x1f;
       if (type === NAL.delimiter) continue;
       if (type === NAL.idr) keyframe = true;
-      if (type === NAL.sps) this.sps = concat(pieces);
-      if (type === NAL.pps) this.pps = concat(pieces);
+      if (type === NAL.sps) this.sps = new Uint8Array(concat(pieces));
+      if (type === NAL.pps) this.pps = new Uint8Array(concat(pieces));
       kept.push(lengthBefore(pieces));
       for (const piece of pieces) kept.push(spanOf(piece));
     }
