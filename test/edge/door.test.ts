@@ -28,18 +28,17 @@ test("large bodies pass whole in both directions", async () => {
   expect((await (await stage.get("/much")).arrayBuffer()).byteLength).toBe(32 * 1_024 * 1_024);
 });
 
-test("a client that stops reading does not make the edge swallow everything", async () => {
-  const socket = await stage.tls();
-  socket.pause();
-  socket.write("GET /much HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
-  await Bun.sleep(300);
-  let bytes = 0;
-  socket.on("data", (data: Buffer) => {
-    bytes += data.length;
-  });
-  socket.resume();
-  await closed(socket);
-  expect(bytes).toBeGreaterThan(32 * 1_024 * 1_024);
+test("of an answer without an end, a client that does not read gets no more than buffers hold, and others are served", async () => {
+  const idle = await stage.tls();
+  idle.on("error", () => {});
+  idle.pause();
+  idle.write("GET /endless HTTP/1.1\r\nhost: localhost\r\n\r\n");
+  await until(() => stage.pulled() > 0);
+  const much = 32 * 1_024 * 1_024;
+  for (let count = 0; count < 4; count++)
+    expect((await (await stage.get("/much")).arrayBuffer()).byteLength).toBe(much);
+  expect(stage.pulled()).toBeLessThan(much);
+  idle.destroy();
 });
 
 test("WebSockets pass", async () => {

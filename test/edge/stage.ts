@@ -15,6 +15,8 @@ export const TURN_SECRET = "a secret that only the server has";
 /** What clients are told to have; nothing of this machine. */
 export const ANNOUNCED = "203.0.113.5";
 
+const CHUNK = new Uint8Array(64 * 1_024);
+
 /** An edge in front of a bare HTTP server that says by whom it is asked. */
 export async function edgeStage(options: Partial<EdgeOptions> & { limits?: Partial<AdmissionLimits> } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "stoa-edge-"));
@@ -23,6 +25,14 @@ export async function edgeStage(options: Partial<EdgeOptions> & { limits?: Parti
     return { cert: readFileSync(files.cert, "utf8"), key: readFileSync(files.key, "utf8") };
   };
   const tables = createEdgeTables();
+  let pulled = 0;
+  const endless = () =>
+    new ReadableStream({
+      pull(controller) {
+        pulled += CHUNK.length;
+        controller.enqueue(CHUNK);
+      },
+    });
   const upstream = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
@@ -33,6 +43,7 @@ export async function edgeStage(options: Partial<EdgeOptions> & { limits?: Parti
       if (pathname === "/socket" && server.upgrade(request)) return undefined;
       if (pathname === "/echo") return new Response(await request.arrayBuffer());
       if (pathname === "/much") return new Response(new Uint8Array(32 * 1_024 * 1_024));
+      if (pathname === "/endless") return new Response(endless());
       return Response.json({ client });
     },
     websocket: { message: (socket, message) => void socket.send(message) },
@@ -63,6 +74,8 @@ export async function edgeStage(options: Partial<EdgeOptions> & { limits?: Parti
     tables,
     url,
     pem,
+    /** Bytes that were asked of the answer without an end. */
+    pulled: () => pulled,
     get: (path: string, init: RequestInit = {}) =>
       fetch(`${url}${path}`, { ...init, keepalive: false, tls: { rejectUnauthorized: false } } as RequestInit),
     tls: (alpn?: string[]) => secured(edge.port, alpn),
@@ -83,8 +96,16 @@ export function secured(port: number, alpn?: string[]): Promise<TLSSocket> {
 }
 
 /** A TURN client over TLS, with credentials for an id, for as long as it is needed. */
-export async function turnOver(port: number, id: string): Promise<{ client: TurnClient; socket: TLSSocket }> {
-  const { username, credential } = turnCredential(TURN_SECRET, id, Date.now() + 600_000);
+export function turnOver(port: number, id: string): Promise<TurnOverTls> {
+  return turnAs(port, turnCredential(TURN_SECRET, id, Date.now() + 600_000));
+}
+
+type TurnOverTls = { client: TurnClient; socket: TLSSocket };
+
+export async function turnAs(
+  port: number,
+  { username = "", credential = "" }: { username?: string; credential?: string },
+): Promise<TurnOverTls> {
   const socket = await secured(port);
   const client = new TurnClient((message) => void socket.write(message), username, credential);
   const stream = new TurnStream();
