@@ -28,13 +28,23 @@ type Options = {
   at?: string;
   /** Of its certificates. */
   lifetimeSeconds?: number;
+  /** In front of its command. */
+  prefix?: string[];
 };
 
 export async function startPebble(options: Options): Promise<Pebble> {
-  const { tlsPort, httpPort, externalKey, address = "127.0.0.1", at = "127.0.0.1", lifetimeSeconds } = options;
+  const {
+    tlsPort,
+    httpPort,
+    externalKey,
+    address = "127.0.0.1",
+    at = "127.0.0.1",
+    lifetimeSeconds,
+    prefix = [],
+  } = options;
   const folder = mkdtempSync(join(tmpdir(), "stoa-pebble-"));
   const [own, [port = 0, managementPort = 0, dnsPort = 0, dnsManagement = 0]] = await Promise.all([
-    makeCertificate(folder, "pebble"),
+    makeCertificate(folder, "pebble", at),
     freePorts(4),
   ]);
   const external = externalKey
@@ -65,7 +75,7 @@ export async function startPebble(options: Options): Promise<Pebble> {
   const directory = `https://${at}:${port}/dir`;
 
   async function start(): Promise<void> {
-    authority = Bun.spawn(["pebble", "-config", file, "-dnsserver", `127.0.0.1:${dnsPort}`], {
+    authority = Bun.spawn([...prefix, "pebble", "-config", file, "-dnsserver", `127.0.0.1:${dnsPort}`], {
       // Without the last, a renewal would take up the authorization of the one before and prove nothing.
       env: { ...process.env, PEBBLE_VA_NOSLEEP: "1", PEBBLE_WFE_NONCEREJECT: "20", PEBBLE_AUTHZREUSE: "0" },
       stdout: "ignore",

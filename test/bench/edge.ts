@@ -3,11 +3,13 @@
 import { ensurePrograms } from "../../bin/test-programs.ts";
 import { underAttack } from "./edge/attacks.ts";
 import { pageToPicture } from "./edge/calls.ts";
+import { measureChanges } from "./edge/changes.ts";
 import { measureHttp2 } from "./edge/http2.ts";
 import { lossyCalls } from "./edge/lossy.ts";
 import { watchThrough } from "./edge/relayed-room.ts";
 import { renewals } from "./edge/renewals.ts";
 import { measureRequests } from "./edge/requests.ts";
+import { measureRevocation } from "./edge/revocation.ts";
 import { startEdgeServer } from "./edge/server.ts";
 import { measureSockets } from "./edge/sockets.ts";
 import { type Measured, median, report } from "./harness/report.ts";
@@ -64,7 +66,9 @@ const parts: Record<string, () => Promise<Measured[]>> = {
   lossy: () => lossyCalls("chromium", 45),
   "lossy-firefox": () => lossyCalls("firefox", 45),
   attacks: () => underAttack(20),
+  changes: measureChanges,
   renewals: () => renewals(20),
+  revocation: measureRevocation,
 };
 const figures: Measured[] = [];
 for (const [name, measure] of Object.entries(parts)) {

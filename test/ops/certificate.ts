@@ -2,11 +2,12 @@ import { join } from "node:path";
 
 export type CertificateFiles = { cert: string; key: string };
 
-/** A certificate signed by its own key, from the program an operator would use. */
-export async function makeCertificate(folder: string, name: string): Promise<CertificateFiles> {
+/** A certificate signed by its own key, from the program an operator would use, for this machine and an address of it. */
+export async function makeCertificate(folder: string, name: string, address = "127.0.0.1"): Promise<CertificateFiles> {
   const files = { cert: join(folder, `${name}.pem`), key: join(folder, `${name}.key`) };
   const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
-  const names = ["-subj", `/CN=${name}`, "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-days", "2"];
+  const alternatives = `subjectAltName=DNS:localhost,IP:127.0.0.1,IP:${address}`;
+  const names = ["-subj", `/CN=${name}`, "-addext", alternatives, "-days", "2"];
   const made = Bun.spawn(["openssl", "req", "-x509", ...curve, ...names, "-keyout", files.key, "-out", files.cert], {
     stderr: "pipe",
   });

@@ -8,10 +8,10 @@ import { TurnStream } from "../../../src/turn/stream.ts";
 const CHANNEL = 0x4000;
 const CANDIDATE = /a=candidate:\S+ 1 udp \d+ (\S+) (\d+) typ host/;
 
-export type Relay = { port: number; username: string; credential: string };
+export type Relay = { host?: string; port: number; username: string; credential: string };
 export type Detour = { via(sdp: string): Promise<string>; readonly isClosed: boolean; close(): void };
 
-export async function openDetour({ port, username, credential }: Relay): Promise<Detour> {
+export async function openDetour({ host = "127.0.0.1", port, username, credential }: Relay): Promise<Detour> {
   let isClosed = false;
   const frame = Buffer.alloc(2_000);
   const stream = new TurnStream();
@@ -22,7 +22,7 @@ export async function openDetour({ port, username, credential }: Relay): Promise
   };
   const ready = Promise.withResolvers<Socket>();
   const line = await Bun.connect({
-    hostname: "127.0.0.1",
+    hostname: host,
     port,
     tls: { rejectUnauthorized: false },
     socket: {

@@ -6,7 +6,7 @@ import {
   makeCertificate,
 } from "../../../src/load-test/participants.ts";
 import { openDetour } from "./detour.ts";
-import { mint, ownRelay } from "./relayed-room.ts";
+import { type Edge, mint, ownRelay } from "./relayed-room.ts";
 import type { EdgeServer } from "./server.ts";
 
 export type RelayedCall = {
@@ -34,7 +34,7 @@ class Gaps {
 }
 
 export async function openRelayedCall(
-  server: Pick<EdgeServer, "api" | "url" | "edgePort">,
+  server: Pick<EdgeServer, "api" | "url"> & Edge,
   { hasDirectViewer = false } = {},
 ): Promise<RelayedCall> {
   const room = await server.api("POST", "/v1/rooms", { name: crypto.randomUUID() });

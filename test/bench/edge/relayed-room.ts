@@ -15,8 +15,10 @@ import type { EdgeServer } from "./server.ts";
 const SECRET = "a secret of coturn";
 const PUBLISHERS = 4;
 
+/** On loopback, unless another address is named. */
+export type Edge = Pick<EdgeServer, "edgePort"> & { edgeHost?: string };
 type IceServer = { urls: string[]; username: string; credential: string };
-type Minted = { token: string; iceServers: IceServer[] };
+type Minted = { token: string; tokenId: string; iceServers: IceServer[] };
 
 export async function mint(
   { api }: Pick<EdgeServer, "api">,
@@ -28,9 +30,10 @@ export async function mint(
 }
 
 /** The relay that a mint names. */
-export function ownRelay({ edgePort }: Pick<EdgeServer, "edgePort">, { iceServers: [own] }: Minted): Relay {
+export function ownRelay({ edgeHost, edgePort }: Edge, { iceServers: [own] }: Minted): Relay {
   if (!own) throw new Error("no relay is named");
-  return { port: edgePort, username: own.username, credential: own.credential };
+  const where = edgeHost === undefined ? {} : { host: edgeHost };
+  return { ...where, port: edgePort, username: own.username, credential: own.credential };
 }
 
 export type Watched = { packets: number; microsPerPacket: number; relayMicros: number };

@@ -9,21 +9,29 @@ import { startEdgeServer } from "./server.ts";
 const DOMAIN = "rtc.example.com";
 const LIFETIME_SECONDS = 6;
 const CALLS = 2;
+/** What two cores carry beside the calls. */
+const HANDSHAKES_PER_SECOND = 40;
 /** Visitors have machines of their own; on this one they get what the server leaves. */
 const ELSEWHERE = ["nice", "-n", "15"];
 
 type Visits = { handshakes: number; failed: number; seen: number };
 
-/** New connections without an end, until so many certificates were shown. */
+/** New connections at a steady rate, until so many certificates were shown. */
 async function visit(port: number, certificates: number): Promise<Visits> {
-  const script = [process.execPath, join(import.meta.dir, "visitors.ts"), String(port), DOMAIN, String(certificates)];
-  const child = Bun.spawn([...ELSEWHERE, ...script], { stdout: "pipe", stderr: "inherit" });
+  const script = [process.execPath, join(import.meta.dir, "visitors.ts")];
+  const given = [String(port), DOMAIN, String(certificates), String(HANDSHAKES_PER_SECOND)];
+  const child = Bun.spawn([...ELSEWHERE, ...script, ...given], { stdout: "pipe", stderr: "inherit" });
   return JSON.parse(await new Response(child.stdout).text());
 }
 
 export async function renewals(count: number): Promise<Measured[]> {
   const [edgePort = 0, httpPort = 0] = await freePorts(2);
-  const pebble = await startPebble({ tlsPort: edgePort, httpPort, lifetimeSeconds: LIFETIME_SECONDS });
+  const pebble = await startPebble({
+    tlsPort: edgePort,
+    httpPort,
+    lifetimeSeconds: LIFETIME_SECONDS,
+    prefix: ELSEWHERE,
+  });
   const authority = ["--acme-directory", pebble.directory, "--acme-ca", pebble.caFile, "--http-port", String(httpPort)];
   const startedAt = performance.now();
   const server = await startEdgeServer({ edgePort, settings: ["--domain", DOMAIN, ...authority] });

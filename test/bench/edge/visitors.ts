@@ -1,10 +1,10 @@
-/** `visitors.ts PORT NAME CERTIFICATES`: one new connection after another, until so many certificates were shown. */
+/** `visitors.ts PORT NAME CERTIFICATES PER_SECOND`: new connections at a steady rate, until so many certificates were shown. */
 import { connect } from "node:tls";
 
-const [port = "", servername = "", certificates = ""] = process.argv.slice(2);
-const AT_ONCE = 4;
+const [port = "", servername = "", certificates = "", perSecond = ""] = process.argv.slice(2);
 const seen = new Set<string>();
 const counts = { handshakes: 0, failed: 0, seen: 0 };
+let underWay = 0;
 
 /** From one of many addresses: of one, so many in a second are refused on purpose. */
 function place(): { host: string; port: number; localAddress: string } {
@@ -22,15 +22,22 @@ function handshake(): Promise<string | null> {
   });
 }
 
-async function visitor(): Promise<void> {
-  while (seen.size < Number(certificates)) {
-    const serial = await handshake();
-    counts.handshakes++;
-    if (serial === null) counts.failed++;
-    else seen.add(serial);
-  }
+async function visit(): Promise<void> {
+  underWay++;
+  counts.handshakes++;
+  const serial = await handshake();
+  underWay--;
+  if (serial === null) counts.failed++;
+  else seen.add(serial);
 }
 
-await Promise.all(Array.from({ length: AT_ONCE }, visitor));
+const startedAt = performance.now();
+while (seen.size < Number(certificates)) {
+  const due = ((performance.now() - startedAt) / 1_000) * Number(perSecond);
+  while (counts.handshakes < due) void visit();
+  await Bun.sleep(1_000 / Number(perSecond));
+}
+// Whoever has come is waited for: a handshake that is cut off here would count as none.
+while (underWay > 0) await Bun.sleep(10);
 console.log(JSON.stringify({ ...counts, seen: seen.size }));
 process.exit();
