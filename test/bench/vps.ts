@@ -3,6 +3,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, write
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { $ } from "bun";
+import type { Check } from "../../src/doctor/check.ts";
 import { createApi } from "../../src/load-test/api.ts";
 import { startPebble } from "../acme/pebble.ts";
 import { ROOT } from "../cli/stoa.ts";
@@ -17,6 +18,14 @@ const PATIENCE_MS = 60_000;
 /** Beside the machine's own: the container has its network. */
 const [PORT, MEDIA_PORT] = [17_000, 17_001];
 const GUIDE = /```sh\n(curl -fsSLO.*?)```/s;
+/** What DOMAIN promises. */
+const EXAMINED: readonly string[] = [
+  "domain",
+  "port-80",
+  "certificate",
+  "turn",
+  "turn-closed",
+] satisfies Check["name"][];
 const PACKAGES = "systemd,systemd-sysv,dbus,curl,ca-certificates,openssl";
 
 if (!existsSync(binary)) throw new Error(`there is no ${binary}: make it with bin/build`);
@@ -74,6 +83,14 @@ async function boot() {
   return inside;
 }
 
+/** What the doctor there says, with the settings of the service. */
+async function examined(inside: (command: string) => Promise<string>, roots: string): Promise<Check[]> {
+  writeFileSync(join(system, "etc/stoa/roots.pem"), roots);
+  const settings = "set -a; . /etc/stoa/environment; NODE_EXTRA_CA_CERTS=/etc/stoa/roots.pem; set +a";
+  const doctor = "runuser -u stoa -- stoa doctor --json --data-dir /var/lib/stoa || true";
+  return JSON.parse(await inside(`cd / && ${settings} && ${doctor}`));
+}
+
 async function until(holds: () => Promise<boolean>): Promise<void> {
   for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await Bun.sleep(200)) {
     if (await holds().catch(() => false)) return;
@@ -111,6 +128,10 @@ try {
   const apiKey = (
     await inside(`cd / && ${stoa} keys create --project first --create-project --name vps ${data}`)
   ).trim();
+  const checks = await examined(inside, ca);
+  console.log(checks.map(({ name, status, detail }) => `${status} ${name}: ${detail}`).join("\n"));
+  const passed = checks.filter(({ name, status }) => EXAMINED.includes(name) && status === "pass").length;
+  figures.push({ what: "checks of the doctor that pass", value: passed, unit: "", goal: { atLeast: EXAMINED.length } });
   const url = `http://127.0.0.1:${PORT}`;
   const call = await openRelayedCall({ api: createApi(url, apiKey), url, edgePort: 443 });
   note("an account, a key, a room, and a call through the relay", { atMost: 300 });
