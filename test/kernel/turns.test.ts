@@ -10,14 +10,17 @@ function world() {
   const turns = new Turns(() => now);
   const socket = (name: string) => {
     let floods = 0;
-    const speaker = turns.speaker(() => void floods++);
     const hear = (what: string) => {
       heard.push(name + what);
       now += 1;
     };
+    const speaker = turns.speaker<{ length: number; what: string }>({
+      hear: ({ what }) => hear(what),
+      kept: (frame) => frame,
+      flooded: () => void floods++,
+    });
     return {
-      say: (n: number | string, bytes = 10) =>
-        speaker.say({ bytes, now: () => hear(`${n}`), later: () => () => hear(`${n}`) }),
+      say: (n: number | string, bytes = 10) => speaker.say({ length: bytes, what: `${n}` }),
       end: () => speaker.end(() => hear("end")),
       floods: () => floods,
     };

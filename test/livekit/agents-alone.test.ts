@@ -17,7 +17,7 @@ function openWorker() {
   if (!key) throw new Error("there is no key");
   const heard: ServerMessage["message"][] = [];
   const socket: TopicSocket = {
-    ...{ send() {}, subscribe() {}, unsubscribe() {}, close() {}, bufferedBytes: 0 },
+    ...{ send() {}, sendTogether() {}, subscribe() {}, unsubscribe() {}, close() {}, bufferedBytes: 0 },
     sendBytes: (data) => void heard.push(ServerMessage.fromBinary(data).message),
     ping: () => events.answered?.(),
   };

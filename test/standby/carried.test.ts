@@ -52,6 +52,7 @@ async function edge(count: number) {
   const state = { buffered: 0, closed: [] as number[], received: [] as string[] };
   const network: TopicSocket = {
     send: (text) => void said.push(decodeLeaderFrame(text)),
+    sendTogether: () => {},
     sendBytes: () => {},
     close: () => {},
     ping: () => {},

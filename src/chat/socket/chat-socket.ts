@@ -42,6 +42,8 @@ export class ChatSocket implements SocketEvents {
   /** Kept by the hub. */
   readonly joined = new Map<string, ConversationRef>();
   messagesSent = 0;
+  /** Of what one commit has brought to disk: they leave together. */
+  #acks: string[] = [];
 
   constructor(
     readonly id: string,
@@ -96,6 +98,7 @@ export class ChatSocket implements SocketEvents {
   /** By us. */
   end(code: number, reason: string): void {
     if (this.#state.kind === "closed") return;
+    this.#sendAcks();
     this.#close(code, code === CHAT_CLOSE_CODES.unauthorized);
     this.network.close(code, reason);
   }
@@ -105,7 +108,9 @@ export class ChatSocket implements SocketEvents {
   }
 
   send(frame: string): void {
-    if (this.#state.kind === "open") this.network.send(frame);
+    if (this.#state.kind === "closed") return;
+    this.#sendAcks();
+    this.network.send(frame);
   }
 
   refresh(caller: ChatTokenCaller): void {
@@ -134,10 +139,8 @@ export class ChatSocket implements SocketEvents {
   #run(frame: ChatClientFrame): void {
     const { id } = frame;
     const named = id === undefined ? {} : { id };
-    const acknowledge = (body: object) =>
-      this.send(
-        JSON.stringify(frame.type === "ping" ? { type: "pong", ...named } : { type: "ack", ...named, ...body }),
-      );
+    const answered = (body: object) =>
+      JSON.stringify(frame.type === "ping" ? { type: "pong", ...named } : { type: "ack", ...named, ...body });
     const fail = (error: unknown) => {
       const known = frameErrorOf(error);
       if (!known) this.deps.onError(error);
@@ -145,11 +148,23 @@ export class ChatSocket implements SocketEvents {
     };
     try {
       const answer = this.deps.run(this, frame);
-      if (answer instanceof Promise) answer.then(acknowledge, fail);
-      else acknowledge(answer);
+      if (answer instanceof Promise) answer.then((body) => this.#sendSoon(answered(body)), fail);
+      else this.send(answered(answer));
     } catch (error) {
       fail(error);
     }
+  }
+
+  /** After all other answers that the same commit has made possible. */
+  #sendSoon(ack: string): void {
+    if (this.#acks.push(ack) === 1) queueMicrotask(() => this.#sendAcks());
+  }
+
+  #sendAcks(): void {
+    if (this.#acks.length === 0) return;
+    const acks = this.#acks;
+    this.#acks = [];
+    if (this.#state.kind === "open") this.network.sendTogether(acks);
   }
 
   #refuse(error: FrameError, id: string | undefined): void {

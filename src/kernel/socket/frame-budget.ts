@@ -5,6 +5,9 @@ const FLOOD_FRAMES = 100;
 
 export type Verdict = { kind: "ok" } | { kind: "over"; retryAfterSeconds: number } | { kind: "flood" };
 
+// Said of nearly every frame.
+const OK: Verdict = { kind: "ok" };
+
 /** Frames of one socket in a fixed window that starts with its first frame; a large one may count as several. */
 export function createFrameBudget(now: Now, limit: number, windowSeconds: number): (cost?: number) => Verdict {
   const windowMs = windowSeconds * 1000;
@@ -18,7 +21,7 @@ export function createFrameBudget(now: Now, limit: number, windowSeconds: number
       endsAt = at + windowMs;
     }
     count += cost;
-    if (count <= limit) return { kind: "ok" };
+    if (count <= limit) return OK;
     if (count >= limit + FLOOD_FRAMES) return { kind: "flood" };
     return { kind: "over", retryAfterSeconds: Math.max(1, Math.ceil((endsAt - at) / 1000)) };
   };

@@ -11,6 +11,8 @@ export type Socket = {
 
 /** What the network's own socket can do besides: be one of many readers of a topic, and be pinged. */
 export type TopicSocket = Socket & {
+  /** One write of the network for all of them. */
+  sendTogether(texts: readonly string[]): void;
   sendBytes(data: Uint8Array): void;
   ping(): void;
   subscribe(topic: string): void;
@@ -40,6 +42,8 @@ export const SOCKET_OPTIONS = {
 /** What is used of the runtime's own socket. */
 export type NetworkSocket = {
   send(data: string | Uint8Array): unknown;
+  /** What is sent meanwhile goes out at its end. */
+  cork?(send: () => void): unknown;
   close(code: number, reason: string): void;
   ping(): unknown;
   subscribe(topic: string): void;
@@ -104,13 +108,6 @@ export function createSockets(fence: Fence | null = null) {
       let events: SocketEvents | null = null;
       let held: (string | Buffer)[] | null = null;
       let network: NetworkSocket | null = null;
-      const speaker = turns.speaker(() => {
-        if (neverTooMuch || !events) return;
-        // What it said after that is heard by nobody.
-        events.closed(TOO_MUCH);
-        events = null;
-        network?.close(TOO_MUCH, "too much at once");
-      });
       const receive = (message: string | Buffer) => {
         if (typeof message === "string") events?.received(message, Buffer.byteLength(message));
         else events?.received(null, message.byteLength, message);
@@ -125,12 +122,34 @@ export function createSockets(fence: Fence | null = null) {
         if (isFresh && waiting.length <= MOST_HELD) waiting.forEach(receive);
         else ws.close(SERVICE_RESTART, "another server may lead");
       };
+      const speaker = turns.speaker<string | Buffer>({
+        hear(message) {
+          if (held !== null) held.push(kept(message));
+          else if (fence?.isStale() && network) void hold(network, fence, kept(message));
+          else receive(message);
+        },
+        kept,
+        flooded() {
+          if (neverTooMuch || !events) return;
+          // What it said after that is heard by nobody.
+          events.closed(TOO_MUCH);
+          events = null;
+          network?.close(TOO_MUCH, "too much at once");
+        },
+      });
       const data: SocketData = {
         open(ws) {
           count(server, 1);
           network = ws;
           events = opened({
             send: (text) => void ws.send(text),
+            sendTogether(texts) {
+              const send = () => {
+                for (const text of texts) ws.send(text);
+              };
+              if (ws.cork && texts.length > 1) ws.cork(send);
+              else send();
+            },
             sendBytes: (data) => void ws.send(data),
             close: (code, reason) => ws.close(code, reason),
             ping: () => void ws.ping(),
@@ -141,21 +160,7 @@ export function createSockets(fence: Fence | null = null) {
             },
           });
         },
-        message(ws, message) {
-          const listen = (said: string | Buffer) => {
-            if (held !== null) held.push(kept(said));
-            else if (fence?.isStale()) void hold(ws, fence, kept(said));
-            else receive(said);
-          };
-          speaker.say({
-            bytes: message.length,
-            now: () => listen(message),
-            later() {
-              const said = kept(message);
-              return () => listen(said);
-            },
-          });
-        },
+        message: (_ws, message) => speaker.say(message),
         pong: () => events?.answered?.(),
         close(_ws, code) {
           count(server, -1);

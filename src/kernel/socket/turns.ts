@@ -7,19 +7,14 @@ const MOST_WAITING_BYTES = 4 * 1024 * 1024;
 /** What a frame that waits takes besides its own bytes. */
 const FRAME_BYTES = 256;
 
-type Said = {
-  bytes: number;
-  /** Takes it at once. */
-  now(): void;
-  /** Keeps it, and answers what takes it. */
-  later(): () => void;
-};
+type Frame = { readonly length: number };
 
-/** One socket, whose frames are taken in their order. */
-export type Speaker = {
-  say(frame: Said): void;
-  /** After everything that was said before. */
-  end(run: () => void): void;
+export type Hearing<Said extends Frame> = {
+  hear(frame: Said): void;
+  /** The frame as it can be kept after `say` has returned. */
+  kept(frame: Said): Said;
+  /** More waits than is kept. What it leaves to wait is then heard at once. */
+  flooded(): void;
 };
 
 /**
@@ -27,7 +22,7 @@ export type Speaker = {
  * hundreds of frames would be one turn of the loop, in which nobody else is heard.
  */
 export class Turns {
-  readonly #waiting = new Set<(() => void)[]>();
+  readonly #waiting = new Set<{ next(): boolean }>();
   readonly #clock: () => number;
   #turn = 0;
   #scheduled = false;
@@ -36,63 +31,105 @@ export class Turns {
     this.#clock = clock;
   }
 
-  /** `flooded`: more waits than is kept. What it leaves to wait is then taken at once. */
-  speaker(flooded: () => void): Speaker {
-    const queue: (() => void)[] = [];
-    let waitingBytes = 0;
-    let turn = -1;
-    let frames = 0;
-    const wait = (run: () => void) => {
-      queue.push(run);
-      this.#waiting.add(queue);
-    };
-    return {
-      say: ({ bytes, now, later }) => {
-        this.#schedule();
-        if (turn !== this.#turn) frames = 0;
-        turn = this.#turn;
-        frames += 1;
-        if (queue.length === 0 && frames <= FRAMES_AT_ONCE) return now();
-        const run = later();
-        waitingBytes += bytes + FRAME_BYTES;
-        wait(() => {
-          waitingBytes -= bytes + FRAME_BYTES;
-          run();
-        });
-        if (waitingBytes > MOST_WAITING_BYTES) flooded();
-        while (waitingBytes > MOST_WAITING_BYTES) this.#next(queue);
-      },
-      end: (run) => {
-        if (queue.length === 0) run();
-        else wait(run);
-      },
-    };
+  speaker<Said extends Frame>(hearing: Hearing<Said>): Speaker<Said> {
+    return new Speaker(this, hearing);
+  }
+
+  /** The number of the turn that something was said in. */
+  now(): number {
+    if (!this.#scheduled) this.#schedule();
+    return this.#turn;
+  }
+
+  wait(speaker: { next(): boolean }): void {
+    this.#waiting.add(speaker);
+  }
+
+  done(speaker: { next(): boolean }): void {
+    this.#waiting.delete(speaker);
   }
 
   #schedule(): void {
-    if (this.#scheduled) return;
     this.#scheduled = true;
-    setImmediate(() => this.#endTurn());
+    setImmediate(this.#endTurn);
   }
 
-  #endTurn(): void {
+  readonly #endTurn = (): void => {
     this.#scheduled = false;
     this.#turn += 1;
+    if (this.#waiting.size === 0) return;
     const startedAt = this.#clock();
     while (this.#waiting.size > 0 && this.#clock() - startedAt < TURN_MS) {
-      for (const queue of this.#waiting) {
-        for (let frame = 0; frame < FRAMES_AT_ONCE && queue.length > 0; frame++) this.#next(queue);
+      for (const speaker of this.#waiting) {
+        let hasMore = true;
+        for (let frame = 0; frame < FRAMES_AT_ONCE && hasMore; frame++) hasMore = speaker.next();
         // Behind the others.
-        if (this.#waiting.delete(queue) && queue.length > 0) this.#waiting.add(queue);
+        if (this.#waiting.delete(speaker) && hasMore) this.#waiting.add(speaker);
         if (this.#clock() - startedAt >= TURN_MS) break;
       }
     }
-    if (this.#waiting.size > 0) this.#schedule();
+    if (this.#waiting.size > 0 && !this.#scheduled) this.#schedule();
+  };
+}
+
+/** One socket, whose frames are taken in their order. */
+export class Speaker<Said extends Frame> {
+  readonly #queue: Said[] = [];
+  #end: (() => void) | null = null;
+  #waitingBytes = 0;
+  #turn = -1;
+  #frames = 0;
+
+  constructor(
+    private readonly turns: Turns,
+    private readonly hearing: Hearing<Said>,
+  ) {}
+
+  say(frame: Said): void {
+    const turn = this.turns.now();
+    if (turn !== this.#turn) {
+      this.#turn = turn;
+      this.#frames = 0;
+    }
+    this.#frames += 1;
+    if (this.#frames <= FRAMES_AT_ONCE && this.#queue.length === 0) this.hearing.hear(frame);
+    else this.#keep(this.hearing.kept(frame));
   }
 
-  #next(queue: (() => void)[]): void {
-    const first = queue.shift();
-    if (queue.length === 0) this.#waiting.delete(queue);
-    first?.();
+  /** After everything that was said before. */
+  end(run: () => void): void {
+    if (this.#queue.length === 0) run();
+    else this.#end = run;
+  }
+
+  /** Hears what was said first; false when nothing is left after it. */
+  next(): boolean {
+    const frame = this.#queue.shift();
+    const hasMore = this.#queue.length > 0;
+    if (!hasMore) this.turns.done(this);
+    try {
+      if (frame !== undefined) {
+        this.#waitingBytes -= frame.length + FRAME_BYTES;
+        this.hearing.hear(frame);
+      }
+    } finally {
+      if (!hasMore) this.#over();
+    }
+    return hasMore;
+  }
+
+  #over(): void {
+    const end = this.#end;
+    this.#end = null;
+    end?.();
+  }
+
+  #keep(frame: Said): void {
+    this.#queue.push(frame);
+    this.#waitingBytes += frame.length + FRAME_BYTES;
+    this.turns.wait(this);
+    if (this.#waitingBytes <= MOST_WAITING_BYTES) return;
+    this.hearing.flooded();
+    while (this.#waitingBytes > MOST_WAITING_BYTES) this.next();
   }
 }
