@@ -1,4 +1,5 @@
 import type { Db } from "./db/open.ts";
+import { run } from "./db/statements.ts";
 import type { Unit, Writer } from "./db/writer.ts";
 import type { Keyring } from "./secrets.ts";
 
@@ -34,11 +35,8 @@ function knownValue(db: Db, name: string): string | undefined {
 }
 
 export function setInstallationValue(unit: Unit, db: Db, name: string, value: string): void {
-  unit.requireRunning();
-  db.$client.run("INSERT INTO installation VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", [
-    name,
-    value,
-  ]);
+  const put = "INSERT INTO installation VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+  run(unit, { run: () => db.$client.run(put, [name, value]) });
 }
 
 /** A changed master secret would silently void every credential; it takes a flag to do that. */

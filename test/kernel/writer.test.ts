@@ -1,5 +1,6 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeEach, expect, test } from "bun:test";
+import { run } from "../../src/kernel/db/statements.ts";
 import { createWriter, type Unit, type Writer } from "../../src/kernel/db/writer.ts";
 
 const client = new Database(":memory:");
@@ -33,6 +34,7 @@ beforeEach(() => {
 });
 
 const insert = (n: number, text: string | null = "x") => client.run("INSERT INTO notes VALUES (?, ?)", [n, text]);
+const insertBy = (unit: Unit, n: number, text: string | null = "x") => run(unit, { run: () => insert(n, text) });
 const numbers = () =>
   client
     .query<{ n: number }, []>("SELECT n FROM notes ORDER BY n")
@@ -71,14 +73,18 @@ test("work that checks first and refuses harms nobody in its commit", async () =
       unit.afterCommit(() => callbackErrors.push("ran"));
       throw new Error("refused");
     }),
-    writer.checkThenWrite(() => {
-      insert(2);
+    writer.checkThenWrite((unit) => {
+      insertBy(unit, 2);
       return "sent";
     }),
     writer.write(() => insert(3, null)),
-    writer.checkThenWrite(() => insert(4)),
+    // A change that fails by itself is none.
+    writer.checkThenWrite((unit) => insertBy(unit, 3, null)),
+    writer.checkThenWrite((unit) => insertBy(unit, 4)),
   ]);
-  expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled", "rejected", "fulfilled"]);
+  const [first, refused, sent, failed, failedFirst, last] = results.map(({ status }) => status);
+  expect([refused, failed, failedFirst]).toEqual(["rejected", "rejected", "rejected"]);
+  expect([first, sent, last]).toEqual(["fulfilled", "fulfilled", "fulfilled"]);
   expect(results[2]).toEqual({ status: "fulfilled", value: "sent" });
   expect(numbers()).toEqual([1, 2, 4]);
   expect(commits).toBe(1);
@@ -88,15 +94,15 @@ test("work that checks first and refuses harms nobody in its commit", async () =
 test("work that was to check first and fails after a change fails its whole commit, and nothing is half there", async () => {
   const results = await Promise.allSettled([
     writer.write(() => insert(1)),
-    writer.checkThenWrite(() => {
-      insert(2);
-      insert(3, null);
+    writer.checkThenWrite((unit) => {
+      insertBy(unit, 2);
+      insertBy(unit, 3, null);
     }),
-    writer.checkThenWrite(() => insert(4)),
+    writer.checkThenWrite((unit) => insertBy(unit, 4)),
   ]);
   expect(results.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
   expect(numbers()).toEqual([]);
-  await writer.checkThenWrite(() => insert(5));
+  await writer.checkThenWrite((unit) => insertBy(unit, 5));
   expect(numbers()).toEqual([5]);
 });
 
@@ -106,8 +112,8 @@ test("what one is refused for is not told to the others whose work is undone wit
       throw new Error("the first was refused");
     }),
     writer.write(() => insert(1)),
-    writer.checkThenWrite(() => {
-      insert(2);
+    writer.checkThenWrite((unit) => {
+      insertBy(unit, 2);
       throw new Error("over quota");
     }),
     writer.write(() => insert(3)),

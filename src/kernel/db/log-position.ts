@@ -1,4 +1,5 @@
 import type { Db } from "./open.ts";
+import { run } from "./statements.ts";
 import type { Unit } from "./writer.ts";
 
 /** How far a database has come in which commit log. */
@@ -16,6 +17,5 @@ export function logPosition(client: Reads): LogPosition | null {
 
 /** From now on the file goes its own way. */
 export function leaveLog(unit: Unit, db: Db): void {
-  unit.requireRunning();
-  if (logPosition(db.$client) !== null) db.$client.run("DELETE FROM log_position");
+  if (logPosition(db.$client) !== null) run(unit, { run: () => db.$client.run("DELETE FROM log_position") });
 }

@@ -42,10 +42,14 @@ export function changing<S extends Prepared>(prepare: () => S): Changing<S> {
     made ??= prepare();
     return made;
   };
+  const done = <T>(unit: Unit, result: T): T => {
+    unit.changed();
+    return result;
+  };
   return {
-    get: (unit, ...values) => ready(unit).get(...values),
-    all: (unit, ...values) => ready(unit).all(...values),
-    run: (unit, ...values) => ready(unit).run(...values),
+    get: (unit, ...values) => done(unit, ready(unit).get(...values)),
+    all: (unit, ...values) => done(unit, ready(unit).all(...values)),
+    run: (unit, ...values) => done(unit, ready(unit).run(...values)),
   } as Changing<S>;
 }
 
@@ -53,6 +57,7 @@ export function changing<S extends Prepared>(prepare: () => S): Changing<S> {
 export function run(unit: Unit, change: { run(): unknown }): void {
   unit.requireRunning();
   change.run();
+  unit.changed();
 }
 
 /** `column AS property, …` of a table. */

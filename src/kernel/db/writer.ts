@@ -27,6 +27,7 @@ type NotPromise<T> = T extends PromiseLike<unknown> ? never : T;
  */
 class Unit {
   #running = false;
+  #hasChanged = false;
   #outcome: { ok: true; value: unknown } | { ok: false; error: unknown } | null = null;
   readonly #callbacks: (() => void)[] = [];
 
@@ -43,8 +44,18 @@ class Unit {
     this.#callbacks.push(callback);
   }
 
+  /** Before each change. */
   requireRunning(): void {
     if (!this.#running) throw new Error("this unit of work is over");
+  }
+
+  /** After each change: what failed by itself has changed nothing. */
+  changed(): void {
+    this.#hasChanged = true;
+  }
+
+  get hasChanged(): boolean {
+    return this.#hasChanged;
   }
 
   run(): void {
@@ -99,7 +110,6 @@ export function createWriter(
   const savepoint = client.prepare("SAVEPOINT unit");
   const release = client.prepare("RELEASE unit");
   const undo = client.prepare("ROLLBACK TO unit");
-  const changes = client.prepare<{ total: number }, []>("SELECT total_changes() AS total");
 
   const queue: Unit[] = [];
   let scheduled = false;
@@ -191,11 +201,10 @@ export function createWriter(
   }
 
   function runPlain(unit: Unit, alone: boolean): void {
-    const before = alone ? 0 : changes.get()?.total;
     try {
       unit.run();
     } catch (error) {
-      if (alone || !client.inTransaction || changes.get()?.total !== before) throw error;
+      if (alone || !client.inTransaction || unit.hasChanged) throw error;
     }
   }
 
