@@ -13,6 +13,16 @@ import type { ReactionStore } from "./store/reaction.store.ts";
 type Stores = { conversations: ConversationStore; messages: MessageStore; reactions: ReactionStore };
 type Content<T extends ChatEventType> = Omit<ChatEventOf<T>, "type" | "seq" | "conversationId" | "at">;
 
+type Happened<T extends ChatEventType> = {
+  seq: number;
+  type: T;
+  at: number;
+  messageId: string | null;
+  /** Of a message that is new. */
+  rowId: number | null;
+  content: Content<T>;
+};
+
 export type EventLog = ReturnType<typeof eventLog>;
 
 /** The order of what happens in a conversation: gives every durable event its `seq`, and tells them again. */
@@ -22,13 +32,10 @@ export function eventLog({ db, bus }: Runtime, { conversations, messages, reacti
   /** `seq` was taken already; a new message takes its own together with its ordinal. */
   function recordAs<T extends ChatEventType>(
     unit: Unit,
-    seq: number,
     conversation: ConversationRow,
-    type: T,
-    at: number,
-    messageId: string | null,
-    content: Content<T>,
+    happened: Happened<T>,
   ): ChatEvent {
+    const { seq, type, at, messageId, rowId, content } = happened;
     const event = { type, seq, conversationId: conversation.publicId, at: iso(at), ...content } as ChatEvent;
     const detail = detailOf(event);
     store.insert(unit, {
@@ -39,7 +46,7 @@ export function eventLog({ db, bus }: Runtime, { conversations, messages, reacti
       messageId,
       detail: detail && JSON.stringify(detail),
     });
-    bus.announce(unit, "chatEvent", { conversation, event });
+    bus.announce(unit, "chatEvent", { conversation, event, rowId });
     return event;
   }
 
@@ -92,15 +99,8 @@ export function eventLog({ db, bus }: Runtime, { conversations, messages, reacti
       content: Content<T> | ((seq: number) => Content<T>),
     ): ChatEvent {
       const seq = conversations.nextSeq(unit, conversation.id);
-      return recordAs(
-        unit,
-        seq,
-        conversation,
-        type,
-        at,
-        messageId,
-        typeof content === "function" ? content(seq) : content,
-      );
+      const told = typeof content === "function" ? content(seq) : content;
+      return recordAs(unit, conversation, { seq, type, at, messageId, rowId: null, content: told });
     },
 
     /** Events after `seq`, oldest first. */

@@ -22,8 +22,9 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
   let following: { cancel: () => void } | null = null;
   let running: Promise<void> = Promise.resolve();
   let stopped = false;
-  bus.within("chatEvent", (unit, { event }) => {
-    if (event.type === "message" || event.type === "message.updated") store.mark(unit, event.message.id);
+  bus.within("chatEvent", (unit, { event, rowId }) => {
+    if (rowId !== null) store.markRow(unit, rowId);
+    else if (event.type === "message" || event.type === "message.updated") store.mark(unit, event.message.id);
     else if (event.type === "message.deleted") store.mark(unit, event.messageId);
   });
   bus.on("chatEvent", ({ event }) => {

@@ -155,6 +155,8 @@ export type Facts = {
   chatEvent: {
     conversation: { id: string; publicId: string; projectId: string; environment: Environment };
     event: ChatEvent;
+    /** Of a message that was just stored: its row. */
+    rowId: number | null;
   };
   /** Something that is true now and never replayed, for whoever has the conversation open. `conversationId` is the uuid. */
   chatSignal: { conversationId: string; signal: ChatSignal };

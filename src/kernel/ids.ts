@@ -10,32 +10,39 @@ export type Ids = {
 };
 
 export function randomBase62(length: number): string {
-  let text = "";
-  while (text.length < length) {
-    for (const byte of crypto.getRandomValues(new Uint8Array(length * 2))) {
+  const letters = Buffer.allocUnsafe(length);
+  for (let made = 0; made < length; ) {
+    for (const byte of crypto.getRandomValues(new Uint8Array(length + 8))) {
       // 248 = 4 × 62: bytes above would favour the first letters.
-      if (byte < 248 && text.length < length) text += BASE62[byte % 62];
+      if (byte < 248 && made < length) letters[made++] = BASE62.charCodeAt(byte % 62);
     }
   }
-  return text;
+  return letters.toString("latin1");
 }
 
-const REQUEST_ID_DIGITS = 24;
+const PUBLIC_ID_DIGITS = 24;
+/** Every request and every message takes one: random digits are drawn for so many of them at a time. */
+const DRAWN_AT_ONCE = 256;
 
-export function randomIds(): Ids {
-  // Every request takes one: random digits are drawn for 256 of them at a time.
+/** Ids of 24 digits each, cut from as many as `draw` makes at once. */
+function drawnIds(draw: () => string): () => string {
   let digits = "";
   let used = 0;
-  const requestHex = () => {
+  return () => {
     if (used === digits.length) {
-      digits = crypto.getRandomValues(new Uint8Array((REQUEST_ID_DIGITS / 2) * 256)).toHex();
+      digits = draw();
       used = 0;
     }
-    used += REQUEST_ID_DIGITS;
-    return digits.slice(used - REQUEST_ID_DIGITS, used);
+    used += PUBLIC_ID_DIGITS;
+    return digits.slice(used - PUBLIC_ID_DIGITS, used);
   };
+}
+
+export function randomIds(): Ids {
+  const hex = drawnIds(() => crypto.getRandomValues(new Uint8Array((PUBLIC_ID_DIGITS / 2) * DRAWN_AT_ONCE)).toHex());
+  const base62 = drawnIds(() => randomBase62(PUBLIC_ID_DIGITS * DRAWN_AT_ONCE));
   return {
     uuid: () => Bun.randomUUIDv7(),
-    publicId: (kind) => ID_PREFIX[kind] + (kind === "request" ? requestHex() : randomBase62(24)),
+    publicId: (kind) => ID_PREFIX[kind] + (kind === "request" ? hex() : base62()),
   };
 }

@@ -53,9 +53,9 @@ export function createPosting({ bus, metrics }: Runtime, deps: PostingDeps) {
       return rootId === null || replyCount === null ? {} : { thread: { rootId, replyCount } };
     },
 
-    post(unit: Unit, conversation: ConversationRow, at: number, content: NewMessage): Message {
+    post(unit: Unit, conversation: ConversationRow, at: number, said: NewMessage): Message {
       const row: Omit<MessageRow, "id"> = {
-        ...content,
+        ...said,
         conversationId: conversation.id,
         ...conversations.nextMessage(unit, conversation, at),
         replyCount: 0,
@@ -71,7 +71,15 @@ export function createPosting({ bus, metrics }: Runtime, deps: PostingDeps) {
       mention(unit, row);
       const message = showMessage(conversation, { ...row, id }, reactions);
       const thread = this.countReply(unit, row.threadRootId, 1);
-      log.recordAs(unit, row.seq, conversation, "message", at, row.publicId, { message, ...thread });
+      const content = { message, ...thread };
+      log.recordAs(unit, conversation, {
+        seq: row.seq,
+        type: "message",
+        at,
+        messageId: row.publicId,
+        rowId: id,
+        content,
+      });
       const { projectId, environment } = conversation;
       const data = { message, seq: row.seq };
       bus.announce(unit, "webhook", { type: "message.created", projectId, environment, at, data });

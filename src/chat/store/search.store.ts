@@ -18,6 +18,7 @@ export function searchStore({ $client: client }: Db) {
   const mark = changing(() =>
     client.prepare("INSERT OR IGNORE INTO search_pending SELECT id FROM messages WHERE public_id = ?"),
   );
+  const markRow = changing(() => client.prepare("INSERT OR IGNORE INTO search_pending VALUES (?)"));
   const pending = reading(() =>
     client.prepare<PendingMessage, [number]>(
       `SELECT p.message_id AS id, m.conversation_id AS conversationId, m.text AS text, m.attachment AS attachment
@@ -42,7 +43,9 @@ export function searchStore({ $client: client }: Db) {
     ),
   );
   return {
-    /** The message is new or changed. */
+    /** The message is new. */
+    markRow: (unit: Unit, id: number) => void markRow.run(unit, id),
+    /** The message has changed. */
     mark: (unit: Unit, messageId: string) => void mark.run(unit, messageId),
     pending: (limit: number): PendingMessage[] => pending.all(limit),
     /** Up to this message nothing is pending any more. */
