@@ -95,6 +95,7 @@ export async function start(config: Config, options: StartOptions = {}): Promise
   await services.usage.meter.recover();
   services.calls.log.recover();
   await services.recordings.recover();
+  services.livekitClients.agents.restore();
   lifecycle.started("connection records", () => services.observability.recorder.flush());
   lifecycle.started("activity", () => services.observability.activity.flush());
   services.people.start();

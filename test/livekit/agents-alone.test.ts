@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { AvailabilityResponse, RegisterWorkerRequest, ServerMessage, WorkerMessage } from "@livekit/protocol";
+import {
+  AvailabilityResponse,
+  MigrateJobRequest,
+  RegisterWorkerRequest,
+  ServerMessage,
+  WorkerMessage,
+} from "@livekit/protocol";
 import { decodeJwt } from "jose";
 import type { SocketEvents, TopicSocket } from "../../src/kernel/socket/sockets.ts";
 import { type RtcServer, rtcServer, settled, until } from "../harness/rtc.ts";
@@ -30,6 +36,9 @@ function openWorker() {
     },
   };
 }
+
+const jobsOf = (worker: ReturnType<typeof openWorker>) =>
+  worker.of("availability").map((asked) => (asked.case === "availability" ? asked.value.job?.id : undefined));
 
 /** In steps in which the worker's socket can be asked whether it is still there. */
 async function pass(ms: number): Promise<void> {
@@ -74,4 +83,51 @@ test("an agent comes to whoever uses our own SDK; left alone it waits a while, i
   // Whoever comes next has a room of which nobody knows anything: an agent is asked for again.
   await server.joined(roomId, "ann");
   await until(() => worker.of("availability").length === 2);
+});
+
+test("after a restart the agent that was at work is waited for; when it does not come, another is asked for", async () => {
+  const { agents } = server.services.livekitClients;
+  const roomId = await server.room("restarted");
+  const room = server.services.rooms.byId(roomId);
+  if (!room) throw new Error("there is no room");
+  const worker = openWorker();
+  worker.say({ case: "register", value: new RegisterWorkerRequest({ agentName: "named" }) });
+  const wanted = { agentName: "named", metadata: "be kind", attributes: { tone: "calm" } };
+  const made = await agents.dispatch(room, wanted);
+  await server.joined(roomId, "ann");
+  await until(() => worker.of("availability").length === 1);
+  const jobId = jobsOf(worker)[0] ?? "";
+  const answer = { jobId, available: true, participantIdentity: "named-agent" };
+  worker.say({ case: "availability", value: new AvailabilityResponse(answer) });
+  await until(() => worker.of("assignment").length === 1);
+  await server.runtime.write(() => {});
+
+  const restarts = () => {
+    agents.restore();
+    const [dispatch] = agents.dispatchesIn(roomId).filter(({ agentName }) => agentName === "named");
+    expect(dispatch).toMatchObject({ id: made?.id ?? "", ...wanted });
+    expect([...(dispatch?.tasks.values() ?? [])]).toMatchObject([
+      { job: { id: jobId }, state: "running", worker: null },
+    ]);
+  };
+  // It comes back, and so does its worker, which says that it still has the job.
+  const agent = await server.joined(roomId, "named-agent", { mint: { kind: "agent" } });
+  restarts();
+  worker.say({ case: "migrateJob", value: new MigrateJobRequest({ jobIds: [jobId, "another"] }) });
+  await pass(60_000);
+  expect(jobsOf(worker)).toEqual([jobId]);
+
+  await agent.ask("room.leave");
+  restarts();
+  await pass(29_999);
+  expect(jobsOf(worker)).toEqual([jobId]);
+  await pass(1);
+  await until(() => worker.of("availability").length === 2);
+
+  // With the room everything of it is gone, on record too.
+  const owner = { projectId: room.projectId, environment: room.environment, roomId };
+  await server.runtime.write((unit) => void server.services.rooms.close(unit, owner));
+  await server.runtime.write(() => {});
+  agents.restore();
+  expect(agents.dispatchesIn(roomId)).toEqual([]);
 });

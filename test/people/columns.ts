@@ -54,6 +54,8 @@ export const ERASED = [
 
 /** Columns that only sound like it, and why nothing of such a person is in them. */
 export const NOT_THEIRS: Record<string, string> = {
+  "agent_dispatches.agent_identity": "an agent's, which is a program",
+  "agent_dispatches.metadata": "the developer's, for an agent; gone once everybody has left the room",
   "attachments.metadata": "goes with its row",
   "audit_entries.actor_email": "an account of the dashboard",
   "audit_entries.ip_address": "of whoever administers the project",
@@ -78,6 +80,7 @@ export const NOT_THEIRS: Record<string, string> = {
 /** Tables in which nobody who uses an application is found, and why. */
 export const WITHOUT_PEOPLE: Record<string, string> = {
   activity_minutes: "counts",
+  agent_dispatches: "what the developer asks of agents; gone once everybody has left the room",
   api_keys: "the developer's",
   audit_entries: "of whoever administers the project",
   calls: "of a room; who was in it is in call_participants",

@@ -1,6 +1,7 @@
 import { Job, JobState, JobStatus, JobType, type ServerInfo, type UpdateJobStatus } from "@livekit/protocol";
 import { randomBase62 } from "../../kernel/ids.ts";
 import { IDENTITY_PATTERN } from "../../protocol/ids.ts";
+import type { RoomRow } from "../../rooms/store/room.table.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { LiveRoom, RtcSession } from "../../signaling/session/rtc-session.ts";
 import type { Translation } from "../../signaling/signaling.ts";
@@ -8,6 +9,7 @@ import { type Foreign, participantInfo, roomInfo } from "../records.ts";
 import type { Signers } from "../tokens/claims.ts";
 import type { WriteToken } from "../tokens/issued-token.ts";
 import { changeState, type Dispatch, newDispatch, type Task, targetsOf, UNNAMED, type Wanted } from "./dispatch.ts";
+import { createStaffs, type Staff, taskKey } from "./staffs.ts";
 import type { Worker } from "./worker.ts";
 import { createWorkers, type Hired } from "./workers.ts";
 
@@ -18,6 +20,8 @@ const MAX_DISPATCHES_PER_ROOM = 100;
 /** Agents whom everybody has left wait this long for somebody to come back; those to whom nobody came, longer. */
 const ALONE_AFTER_MS = 20_000;
 const NOBODY_CAME_MS = 300_000;
+/** How long after a start an agent of before it has to come back; another is asked for then. */
+const RETURN_WITHIN_MS = 30_000;
 /** How long an agent that was told to stop has to say goodbye. */
 const GOODBYE_MS = 3_000;
 
@@ -28,18 +32,7 @@ type AgentsDeps = {
   writeToken: WriteToken;
   serverInfo: ServerInfo;
   /** The room as it is on record; undefined when there is none any more. */
-  find: (roomId: string) => { id: string; name: string; createdAt: number } | undefined;
-};
-
-/** What agents a room is to have, from the first who comes until the last has gone. */
-type Staff = {
-  readonly projectId: string;
-  readonly environment: LiveRoom["environment"];
-  readonly roomId: string;
-  readonly dispatches: Map<string, Dispatch>;
-  /** It was said which agents come by themselves: by whoever made the room, or by the first who entered. */
-  isDecided: boolean;
-  cancelDismissal: (() => void) | null;
+  find: (roomId: string) => RoomRow | undefined;
 };
 
 export type Agents = ReturnType<typeof createAgents>;
@@ -49,27 +42,22 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
   const { bus, now, timers, log } = runtime;
   const { translation, foreign, apiKeys, writeToken, serverInfo, find } = deps;
   const { registry, membership, watch } = translation;
-  const staffs = new Map<string, Staff>();
+  const staffs = createStaffs(runtime, find);
   /** By token: what joins under way ask for. */
   const asked = new Map<string, Wanted[]>();
 
   const workers = createWorkers(
     runtime,
     { watch, signer: apiKeys.signer, serverInfo },
-    { free: (worker, isNew) => freed(worker, isNew), jobChanged },
+    {
+      free: (worker, isNew) => freed(worker, isNew),
+      jobChanged,
+      stillHas: (worker, jobIds) => void staffs.tasksOf(worker, jobIds),
+    },
   );
 
-  function staffOf(room: Pick<LiveRoom, "id" | "projectId" | "environment">): Staff {
-    const known = staffs.get(room.id);
-    if (known) return known;
-    const { id: roomId, projectId, environment } = room;
-    const staff = { roomId, projectId, environment, dispatches: new Map(), isDecided: false, cancelDismissal: null };
-    staffs.set(roomId, staff);
-    return staff;
-  }
-
-  function add(staff: Staff, wanted: Wanted): Dispatch {
-    const dispatch = newDispatch(wanted, now());
+  function add(staff: Staff, wanted: Wanted, alone: boolean): Dispatch {
+    const dispatch = newDispatch(wanted, now(), alone);
     staff.dispatches.set(dispatch.id, dispatch);
     return dispatch;
   }
@@ -83,7 +71,7 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
       for (const type of TYPES) {
         if (!workers.isAny(staff, type, dispatch.agentName)) continue;
         for (const target of targetsOf(live?.sessions.values() ?? [], type)) {
-          const key = `${type} ${target?.id ?? ""}`;
+          const key = taskKey(type, target?.id);
           if (dispatch.tasks.has(key)) continue;
           const job = jobFor(staff, dispatch, type, target, row);
           const task: Task = { job, worker: null, state: "asking" };
@@ -135,7 +123,7 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
     }
     const token = await tokenFor(job.room?.name ?? "", identity, hired);
     // Nobody wants it any more: it was withdrawn, or the room has ended meanwhile.
-    if (staffs.get(staff.roomId) !== staff || !staff.dispatches.has(dispatch.id)) return;
+    if (!staffs.isCurrent(staff) || !staff.dispatches.has(dispatch.id)) return;
     task.state = "running";
     task.worker = hired.worker;
     const startedAt = BigInt(now()) * 1_000_000n;
@@ -144,6 +132,7 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
       ...{ startedAt, updatedAt: startedAt },
     });
     hired.worker.assign(job, token);
+    if (job.type === JobType.JT_ROOM) staffs.note(staff, dispatch);
     dismissWhenAlone(staff, NOBODY_CAME_MS);
   }
 
@@ -163,7 +152,7 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
   }
 
   function freed({ key, offer }: Worker, isNew: boolean): void {
-    for (const staff of staffs.values()) {
+    for (const staff of staffs.all()) {
       if (staff.projectId !== key.projectId || staff.environment !== key.environment) continue;
       for (const { agentName, tasks } of staff.dispatches.values()) {
         if (!isNew || agentName !== offer?.agentName) continue;
@@ -174,15 +163,12 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
   }
 
   function jobChanged(worker: Worker, { jobId, status, error }: UpdateJobStatus): void {
-    for (const { dispatches } of staffs.values()) {
-      for (const { tasks } of dispatches.values()) {
-        for (const task of tasks.values()) {
-          if (task.job.id !== jobId || task.worker !== worker || task.state !== "running") continue;
-          const isOver = status === JobStatus.JS_SUCCESS || status === JobStatus.JS_FAILED;
-          changeState(task.job, status, error, now(), isOver);
-          if (isOver) task.state = "ended";
-        }
-      }
+    for (const { staff, dispatch, task } of staffs.tasksOf(worker, new Set([jobId]))) {
+      const isOver = status === JobStatus.JS_SUCCESS || status === JobStatus.JS_FAILED;
+      changeState(task.job, status, error, now(), isOver);
+      if (!isOver) continue;
+      task.state = "ended";
+      if (dispatch.isKept) staffs.note(staff, dispatch);
     }
   }
 
@@ -193,8 +179,8 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
     if (people(staff.roomId).length > 0) return;
     staff.cancelDismissal?.();
     staff.cancelDismissal = timers.after(afterMs, () => {
-      if (people(staff.roomId).length > 0 || staffs.get(staff.roomId) !== staff) return;
-      staffs.delete(staff.roomId);
+      if (people(staff.roomId).length > 0 || !staffs.isCurrent(staff)) return;
+      staffs.close(staff);
       for (const dispatch of staff.dispatches.values()) withdraw(staff, dispatch);
     });
   }
@@ -202,6 +188,7 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
   /** Ends what was asked for: its agents are told, and go in any case a little later. */
   function withdraw(staff: Staff, dispatch: Dispatch): void {
     staff.dispatches.delete(dispatch.id);
+    staffs.forget(dispatch);
     for (const task of dispatch.tasks.values()) {
       if (task.state !== "running") continue;
       task.state = "ended";
@@ -215,30 +202,54 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
     }
   }
 
+  /** What comes without a name is on record once it is there: most rooms have no agents at all. */
+  function decide(staff: Staff, tokenId: string): void {
+    const wanted = asked.get(tokenId);
+    for (const one of wanted ?? [UNNAMED]) {
+      const dispatch = add(staff, one, true);
+      if (wanted) staffs.note(staff, dispatch);
+    }
+  }
+
+  /** An agent of before this process that has not come back is asked for anew. */
+  function awaitReturn(staff: Staff): void {
+    const running = [...staff.dispatches.values()].flatMap(({ tasks }) =>
+      [...tasks].map((named) => ({ tasks, named })),
+    );
+    timers.after(RETURN_WITHIN_MS, () => {
+      for (const { tasks, named } of running) {
+        const [key, { job, state }] = named;
+        const isBack = registry.of(staff.roomId, job.state?.participantIdentity ?? "")?.kind === "agent";
+        if (state === "running" && !isBack) tasks.delete(key);
+      }
+      if (staffs.isCurrent(staff)) fill(staff);
+    });
+  }
+
   bus.on("rtcConnection", (fact) => {
     const { type, roomId, participantKind } = fact;
     if (participantKind === "agent") return;
     if (type === "started") {
       const live = registry.room(roomId);
       if (!live) return;
-      const staff = staffOf(live);
-      if (!staff.isDecided) for (const one of asked.get(fact.tokenId) ?? [UNNAMED]) add(staff, one);
+      const staff = staffs.open(live);
+      if (!staff.isDecided) decide(staff, fact.tokenId);
       staff.isDecided = true;
       staff.cancelDismissal?.();
       staff.cancelDismissal = null;
       fill(staff);
     } else if (type === "trackPublished") {
-      const staff = staffs.get(roomId);
+      const staff = staffs.of(roomId);
       if (staff) fill(staff);
-    } else if (type === "left" && fact.mediaKept === undefined) {
-      const staff = staffs.get(roomId);
+    } else if (type === "left" && fact.reason !== "restart") {
+      const staff = staffs.of(roomId);
       if (staff && people(roomId).length === 0) dismissWhenAlone(staff, ALONE_AFTER_MS);
     }
   });
   bus.on("roomClosed", ({ roomId }) => {
-    const staff = staffs.get(roomId);
+    const staff = staffs.of(roomId);
     if (!staff) return;
-    staffs.delete(roomId);
+    staffs.close(staff);
     staff.cancelDismissal?.();
     for (const dispatch of staff.dispatches.values()) withdraw(staff, dispatch);
   });
@@ -252,29 +263,38 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
       return () => void asked.delete(tokenId);
     },
 
+    /** What rooms were to have before this process; once, before anybody comes in. */
+    restore(): void {
+      for (const staff of staffs.restore()) {
+        awaitReturn(staff);
+        dismissWhenAlone(staff, NOBODY_CAME_MS);
+      }
+    },
+
     /** Null: the room has as many as it may. `alone`: nobody else comes by itself. */
-    dispatch(
+    async dispatch(
       room: Pick<LiveRoom, "id" | "projectId" | "environment">,
       wanted: Wanted,
       { alone = false } = {},
-    ): Dispatch | null {
-      const staff = staffOf(room);
+    ): Promise<Dispatch | null> {
+      const staff = staffs.open(room);
       staff.isDecided ||= alone;
       if (staff.dispatches.size >= MAX_DISPATCHES_PER_ROOM) return null;
-      const dispatch = add(staff, wanted);
-      fill(staff);
+      const dispatch = add(staff, wanted, alone);
       dismissWhenAlone(staff, NOBODY_CAME_MS);
+      await staffs.keep(staff, dispatch);
+      fill(staff);
       return dispatch;
     },
 
     withdraw(roomId: string, dispatchId: string): Dispatch | null {
-      const staff = staffs.get(roomId);
+      const staff = staffs.of(roomId);
       const dispatch = staff?.dispatches.get(dispatchId);
       if (!staff || !dispatch) return null;
       withdraw(staff, dispatch);
       return dispatch;
     },
 
-    dispatchesIn: (roomId: string): Dispatch[] => [...(staffs.get(roomId)?.dispatches.values() ?? [])],
+    dispatchesIn: (roomId: string): Dispatch[] => [...(staffs.of(roomId)?.dispatches.values() ?? [])],
   };
 }

@@ -17,10 +17,15 @@ import { type Dispatch, showDispatch, type Wanted, whyNotWanted } from "./dispat
 const ROOM_NAME = new RegExp(NAME_PATTERN);
 
 /** Brings an agent into a room, or says why not. */
-export function dispatchInto(agents: Agents, room: RoomRow, wanted: Wanted, options?: { alone: boolean }): Dispatch {
+export async function dispatchInto(
+  agents: Agents,
+  room: RoomRow,
+  wanted: Wanted,
+  options?: { alone: boolean },
+): Promise<Dispatch> {
   const why = whyNotWanted(wanted);
   if (why !== null) throw new TwirpError("invalid_argument", why);
-  const dispatch = agents.dispatch(room, wanted, options);
+  const dispatch = await agents.dispatch(room, wanted, options);
   if (!dispatch) throw new TwirpError("resource_exhausted", "the room has as many dispatches as it may have");
   return dispatch;
 }
@@ -47,7 +52,7 @@ export function createDispatchService(
       }
       const known = rooms.findByName(token.key, name);
       const room = known ?? (await write((unit) => rooms.create(unit, token.key, { name })));
-      return showDispatch(dispatchInto(agents, room, { agentName, metadata, attributes }), name);
+      return showDispatch(await dispatchInto(agents, room, { agentName, metadata, attributes }), name);
     }),
 
     DeleteDispatch: defineMethod(DeleteAgentDispatchRequest, async (token, { room, dispatchId }) => {

@@ -21,12 +21,19 @@ export type Wanted = { agentName: string; metadata: string; attributes: Record<s
 /** Whatever agent has no name: what a room gets of which nobody has said anything. */
 export const UNNAMED: Wanted = { agentName: "", metadata: "", attributes: {} };
 
-/** One agent at work, or asked for. `declined`: nobody wanted it; whoever registers later is asked anew. */
+/**
+ * One agent at work, or asked for. `declined`: nobody wanted it; whoever registers later is asked anew. A running one without
+ * a worker was there before this process, and its worker has not said yet that it still has it.
+ */
 export type Task = { job: Job; worker: Worker | null; state: "asking" | "running" | "declined" | "ended" };
 
 export type Dispatch = Wanted & {
   readonly id: string;
   readonly createdAt: number;
+  /** Agents without a name do not come beside it by themselves. */
+  readonly alone: boolean;
+  /** It is on record. */
+  isKept: boolean;
   /** By what they are for: the room, or one participant of it. */
   readonly tasks: Map<string, Task>;
 };
@@ -38,8 +45,13 @@ export function whyNotWanted({ agentName, metadata, attributes }: Wanted): strin
   return bytes > MAX_METADATA_BYTES ? `metadata and attributes: at most ${MAX_METADATA_BYTES} bytes` : null;
 }
 
-export const newDispatch = ({ agentName, metadata, attributes }: Wanted, createdAt: number): Dispatch => ({
-  ...{ id: `AD_${randomBase62(12)}`, agentName, metadata, attributes, createdAt },
+export const newDispatch = (
+  { agentName, metadata, attributes }: Wanted,
+  createdAt: number,
+  alone: boolean,
+): Dispatch => ({
+  ...{ id: `AD_${randomBase62(12)}`, agentName, metadata, attributes, createdAt, alone },
+  isKept: false,
   tasks: new Map(),
 });
 

@@ -43,6 +43,10 @@ export class Worker {
     this.#timers = timers;
   }
 
+  get isGone(): boolean {
+    return this.#isGone;
+  }
+
   get isFree(): boolean {
     return this.offer !== null && !this.#isFull && !this.#isGone;
   }

@@ -36,6 +36,8 @@ type WorkerEvents = {
   /** It may be asked from now on. `isNew`: for the first time. */
   free(worker: Worker, isNew: boolean): void;
   jobChanged(worker: Worker, update: UpdateJobStatus): void;
+  /** It has come back, and these jobs of before run on. */
+  stillHas(worker: Worker, jobIds: ReadonlySet<string>): void;
 };
 
 export type Hired = { worker: Worker; offer: Offer; answer: AvailabilityResponse };
@@ -101,8 +103,10 @@ export function createWorkers(runtime: Runtime, deps: WorkersDeps, events: Worke
       case "ping":
         worker.pong(message.value.timestamp, now());
         break;
-      // Agents stay in their rooms when their worker comes back, and nobody simulates a job here.
       case "migrateJob":
+        events.stillHas(worker, new Set(message.value.jobIds));
+        break;
+      // Nobody simulates a job here.
       case "simulateJob":
       case undefined:
         break;

@@ -241,6 +241,10 @@ export function createDoor(runtime: Runtime, deps: DoorDeps) {
 
 /** A refusal of any layer as a status and a sentence; null is unforeseen. */
 export function asRefused(error: unknown): Refused | null {
-  if (error instanceof Refusal) return new Refused(429, error.message, error.retryAfterSeconds);
+  if (error instanceof Refusal) {
+    // Many clients give up for good where the fault is said to be theirs (4xx): while we restart, it is ours.
+    const status = error.closeCode === CLOSE_CODES.restart ? 503 : 429;
+    return new Refused(status, error.message, error.retryAfterSeconds);
+  }
   return error instanceof ApiError || error instanceof Refused ? refusedBy(error) : null;
 }

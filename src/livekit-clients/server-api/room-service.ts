@@ -90,7 +90,7 @@ export function createRoomService({ write }: Runtime, deps: RoomServiceDeps): Re
       const known = rooms.findByName(token.key, name);
       const row = known ?? (await write((unit) => rooms.create(unit, token.key, { name })));
       for (const { agentName, metadata, attributes } of wanted) {
-        dispatchInto(agents, row, { agentName, metadata, attributes }, { alone: true });
+        await dispatchInto(agents, row, { agentName, metadata, attributes }, { alone: true });
       }
       return show(row);
     }),
