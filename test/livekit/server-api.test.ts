@@ -2,9 +2,11 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import {
   AddTrackRequest,
   DisconnectReason,
+  LeaveRequest,
   ListParticipantsRequest,
   ListParticipantsResponse,
   ParticipantInfo_Kind,
+  ParticipantInfo_State,
   PublishDataTrackRequest,
   RequestResponse_Reason,
   StoreDataBlobRequest,
@@ -12,6 +14,7 @@ import {
   TrackType,
   UpdateParticipantMetadata,
 } from "@livekit/protocol";
+import { NEWEST } from "../../src/kernel/http/serving/pages.ts";
 import { RawClient } from "./harness/raw-client.ts";
 import { openStage, type Stage } from "./harness/stage.ts";
 
@@ -43,8 +46,13 @@ test("whoever may make keys is shown the secret, which is on the audit log; a re
   expect(shown).toEqual({ apiKey: key.publicId, apiSecret: expect.stringMatching(/^[0-9a-f]{64}$/) });
   expect(await show()).toEqual(shown);
   expect(key.key).not.toContain(shown.apiSecret);
+  const entries = server.services.audit.list(projectId, { action: "api_key.secret_shown" }, NEWEST, 10);
+  expect(entries.map(({ resourceId }) => resourceId)).toEqual([key.id, key.id]);
+  expect(JSON.stringify(entries)).not.toContain(shown.apiSecret);
   await server.runtime.write((unit) => void server.services.apiKeys.revoke(unit, projectId, key.id));
   await expect(show()).rejects.toThrow("API key");
+  const { apiKey: publicId, apiSecret: secret } = shown;
+  expect(await validate(await stage.token("lobby", "ann", { key: publicId, secret }))).toMatch(/^401 /);
 });
 
 test("a token is let in or refused with a sentence, and asking writes nothing down", async () => {
@@ -165,4 +173,30 @@ test("a socket that comes back goes on as the same participant; one that cannot 
   const sdks = async () => (await stage.stoa.connections.list()).map(({ sdk }) => sdk);
   while (!(await sdks()).includes("livekit-go/2.4.0")) await Bun.sleep(20);
   back.close();
+});
+
+test("whoever was away learns who went and who came meanwhile", async () => {
+  const [token, others] = [await stage.token("meanwhile", "ann"), ["ben", "cay"]];
+  const [ben, cay] = await Promise.all(others.map((identity) => stage.token("meanwhile", identity)));
+  const gone = await RawClient.open(stage.wsUrl, ben ?? "");
+  const ann = await RawClient.open(stage.wsUrl, token);
+  const { participant, otherParticipants } = await ann.hears("join");
+  // Announced after a while, because it asks for no media.
+  const isBen = ({ identity }: { identity: string }) => identity === "ben";
+  if (!otherParticipants.some(isBen)) await ann.hears("update", ({ participants }) => participants.some(isBen));
+  ann.close();
+  await ann.isClosed();
+  gone.send({ case: "leave", value: new LeaveRequest() });
+  await gone.isClosed();
+  const came = await RawClient.open(stage.wsUrl, cay ?? "");
+  await came.hears("join");
+
+  const back = await RawClient.open(stage.wsUrl, token, `&reconnect=1&sid=${participant?.sid}`);
+  await back.hears("reconnect");
+  const states = (await back.hears("update")).participants.map(({ identity, state }) => [identity, state]);
+  expect(states).toContainEqual(["ben", ParticipantInfo_State.DISCONNECTED]);
+  await back.hears("update", ({ participants }) =>
+    participants.some(({ identity, state }) => identity === "cay" && state !== ParticipantInfo_State.DISCONNECTED),
+  );
+  for (const one of [back, came]) one.close();
 });
