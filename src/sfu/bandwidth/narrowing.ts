@@ -9,6 +9,12 @@ const MIN_WAIT_MS = 60;
 const MIN_PACKETS = 5;
 const MIN_SPAN_MS = 60;
 const FRACTION = 0.4;
+/**
+ * Behind a narrow link each packet takes the time that its bytes need. One that took so much longer, and this besides, was
+ * held up with all that came after it: where something repeats what was lost, that says nothing of how much is carried.
+ */
+const HELD_UP = 2;
+const HELD_UP_MS = 30;
 
 export class Narrowing {
   readonly #sentMs = new Float64Array(ENTRIES);
@@ -35,19 +41,28 @@ export class Narrowing {
     const lastSent = this.#sentMs[newest & MASK] as number;
     let first = newest;
     let bytes = 0;
+    let longestMs = 0;
+    let longestBytes = 0;
     for (let n = newest; n >= oldest; n--) {
       const at = n & MASK;
       const arrived = this.#arrivedMs[at] as number;
       const waited = arrived - (this.#sentMs[at] as number) - leastDelayMs;
       if (waited < MIN_WAIT_MS || lastArrived - arrived > WINDOW_MS) break;
       // The first packet opens the interval; it is not part of what was carried in it.
-      if (n < newest) bytes += this.#bytes[(n + 1) & MASK] as number;
+      if (n < newest) {
+        const next = (n + 1) & MASK;
+        const size = this.#bytes[next] as number;
+        const tookMs = (this.#arrivedMs[next] as number) - arrived;
+        bytes += size;
+        if (tookMs > longestMs) [longestMs, longestBytes] = [tookMs, size];
+      }
       first = n;
     }
     const arrivingMs = lastArrived - (this.#arrivedMs[first & MASK] as number);
     const sendingMs = lastSent - (this.#sentMs[first & MASK] as number);
     if (newest - first + 1 < MIN_PACKETS || arrivingMs < MIN_SPAN_MS || sendingMs > arrivingMs * FRACTION)
       return undefined;
+    if (longestMs > (longestBytes / bytes) * arrivingMs * HELD_UP + HELD_UP_MS) return undefined;
     return (bytes * 8000) / arrivingMs;
   }
 }

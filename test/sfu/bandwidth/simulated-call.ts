@@ -1,6 +1,7 @@
 /** A publisher, its viewers and the one link that all of them share: everything real but the network and the clock. */
 import type { ImpairmentOptions } from "../../../src/sfu/transport/impairment.ts";
 import { Impairment, seededRandom } from "../../../src/sfu/transport/impairment.ts";
+import { RepeatingLink } from "./repeating-link.ts";
 import { type Origin, SimulatedTrack, type TrackShape } from "./simulated-track.ts";
 import { SimulatedViewer } from "./simulated-viewer.ts";
 
@@ -17,6 +18,15 @@ export type OnTheWay = {
 /** What a packet is part of: `run` counts the keyframes of its track. */
 export type SimulatedFrame = { track: number; isLast: boolean; run: number };
 
+type Report = { viewer: SimulatedViewer; data: Uint8Array };
+type Link<Item> = {
+  lost: number;
+  push(item: Item, bytes: number, nowMs: number): void;
+  takeDue(nowMs: number): Item[];
+};
+/** `repeats`: by a connection that repeats what is lost, there and back. */
+type LinkOptions = ImpairmentOptions & { repeats?: true };
+
 export class SimulatedCall {
   nowMs = 100_000;
   readonly startedMs = this.nowMs;
@@ -24,14 +34,16 @@ export class SimulatedCall {
   readonly viewers: SimulatedViewer[] = [];
   /** Of every packet that got through: when it was sent, how long it waited for the link, what it took of it. */
   readonly passed: { atMs: number; waitedMs: number; bytes: number }[] = [];
-  readonly #link: Impairment<OnTheWay>;
-  #options: ImpairmentOptions;
+  readonly #link: Link<OnTheWay> & { set?(options: ImpairmentOptions): void };
+  readonly #back: RepeatingLink<Report> | null;
+  #options: LinkOptions;
 
   /** `origin`: of pictures; without one they have been there for long. */
-  constructor(options: ImpairmentOptions, shapes: readonly TrackShape[], viewers = 1, seed = 1, origin?: Origin) {
+  constructor(options: LinkOptions, shapes: readonly TrackShape[], viewers = 1, seed = 1, origin?: Origin) {
     const random = seededRandom(seed);
     this.#options = options;
-    this.#link = new Impairment(seed, options);
+    this.#link = options.repeats ? new RepeatingLink(random, options) : new Impairment(seed, options);
+    this.#back = options.repeats ? new RepeatingLink(random, options) : null;
     this.tracks = shapes.map((shape) => new SimulatedTrack(shape, random, this.nowMs, origin));
     const earlierMs = origin && "began" in origin ? origin.began : 0;
     for (let atMs = this.nowMs - earlierMs; atMs < this.nowMs; atMs++)
@@ -46,13 +58,15 @@ export class SimulatedCall {
       this.#link.push({ viewer, sequence, sentMs: this.nowMs, frame, bytes: wire }, wire, this.nowMs);
       return this.#link.lost === lost;
     });
+    const back = this.#back;
+    if (back) viewer.wayBack = (data) => back.push({ viewer, data }, data.length + WIRE_OVERHEAD_BYTES);
     this.viewers.push(viewer);
     return viewer;
   }
 
   set(options: ImpairmentOptions): void {
     this.#options = options;
-    this.#link.set(options);
+    this.#link.set?.(options);
   }
 
   run(ms: number): this {
@@ -71,6 +85,7 @@ export class SimulatedCall {
       this.passed.push({ atMs: sentMs, waitedMs, bytes });
       viewer.receive(sequence, frame, bytes, this.nowMs);
     }
+    for (const { viewer, data } of this.#back?.takeDue(this.nowMs) ?? []) viewer.reported(data, this.nowMs);
     for (const viewer of this.viewers) viewer.step(this.nowMs);
   }
 

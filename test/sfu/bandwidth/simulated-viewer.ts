@@ -96,6 +96,13 @@ export class SimulatedViewer {
     if (frame.isLast && shown.lost.size === 0) this.framesMs.push(nowMs);
   }
 
+  /** Of its reports; another one than this has `reported` called at its end. */
+  wayBack = (data: Uint8Array, nowMs: number): void => this.reported(data, nowMs + RETURN_DELAY_MS);
+
+  reported(data: Uint8Array, atMs: number): void {
+    this.#reports.push({ atMs, data });
+  }
+
   step(nowMs: number): void {
     while (this.#repairs[0] && this.#repairs[0].atMs <= nowMs) {
       const { bytes, frame } = this.#repairs.shift() as { bytes: number; frame: SimulatedFrame };
@@ -126,7 +133,7 @@ export class SimulatedViewer {
     while (this.#recorder.pending) {
       const [packet] = parseRtcp(out, this.#recorder.writeFeedback(out, 0, 1, 2));
       if (packet?.type !== "transport-feedback") throw new Error("not feedback");
-      this.#reports.push({ atMs: nowMs + RETURN_DELAY_MS, data: packet.data.slice() });
+      this.wayBack(packet.data.slice(), nowMs);
     }
   }
 

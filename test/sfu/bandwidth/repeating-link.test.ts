@@ -1,0 +1,43 @@
+import { expect, test } from "bun:test";
+import { Narrowing } from "../../../src/sfu/bandwidth/narrowing.ts";
+import { SimulatedCall } from "./simulated-call.ts";
+import { SMALL_CAMERA, VOICE } from "./simulated-track.ts";
+
+const LINK = { bandwidthBitsPerSecond: 700_000, queueBytes: 43_750, delayMs: 20, repeats: true } as const;
+const SHAPES = [VOICE, SMALL_CAMERA, SMALL_CAMERA, SMALL_CAMERA];
+
+test.each([
+  ["5 % are lost", 0.05],
+  ["8 % are lost", 0.08],
+])(
+  "a voice and three cameras over a connection that repeats what is lost: %s, the picture never stands still for long",
+  (_name, lossRatio) => {
+    const longest = Array.from({ length: 30 }, (_none, n) => {
+      const call = new SimulatedCall({ ...LINK, lossRatio }, SHAPES, 1, n + 1).run(45_000);
+      expect(call.used(10_000)).toBeGreaterThan(0.4);
+      return call.longestStandstillMs(5_000);
+    });
+    expect(Math.max(...longest)).toBeLessThan(1_000);
+  },
+);
+
+/** A packet every 10 ms, sent from 1,000 ms on, which arrive as told. */
+function arriving(arrivals: readonly number[], bytes: (n: number) => number = () => 1_000) {
+  const narrowing = new Narrowing();
+  for (const [n, arrivedMs] of arrivals.entries()) narrowing.add(1_000 + 10 * n, arrivedMs, bytes(n));
+  return narrowing.carried(20);
+}
+
+test("packets that arrive far more slowly than they were sent tell what the link carries", () => {
+  const evenly = Array.from({ length: 8 }, (_none, n) => 1_100 + 30 * n);
+  expect(arriving(evenly)).toBeCloseTo((1_000 * 8) / 0.03, -1);
+  // Small ones of a voice between large ones of a picture: each takes what its bytes need.
+  const sizes = [160, 1_100, 160, 1_100, 160, 1_100, 160, 1_100];
+  let atMs = 1_100;
+  const mixed = sizes.map((size) => (atMs += size / 25));
+  expect(arriving(mixed, (n) => sizes[n] ?? 0)).toBeCloseTo(25 * 8_000, -1);
+});
+
+test("packets that were held up together, behind one that was repeated, tell nothing", () => {
+  expect(arriving([1_085, 1_095, 1_105, 1_280, 1_281, 1_282, 1_283, 1_284])).toBeUndefined();
+});
