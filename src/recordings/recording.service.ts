@@ -17,6 +17,7 @@ import type { RecordingStore } from "./recording.store.ts";
 import type { RecordingFileRow, RecordingRow } from "./recording.table.ts";
 import type { RecordingFolder } from "./recording-folder.ts";
 import type { createRecordingLife } from "./recording-life.ts";
+import { timelineReader } from "./timeline-reader.ts";
 
 export type RecordingService = ReturnType<typeof recordingService>;
 
@@ -149,23 +150,7 @@ export function recordingService(runtime: Runtime, deps: Deps) {
     noteShared: (row: RecordingRow, expiresAt: number, author: Author): Promise<void> =>
       write((unit) => audit(unit, author, "recording.shared", row, { ...named(row), expiresAt: iso(expiresAt) })),
 
-    /** In order, with what was said in the room's conversation; its words only for who may read them. */
-    timeline(row: RecordingRow, { texts }: { texts: boolean }) {
-      const { projectId, environment, roomId, startedAt, endedAt } = row;
-      const happened = store.events(row.id).map(({ atMs, type, identity, data }) => ({
-        atMs,
-        type,
-        ...(identity === null ? {} : { identity }),
-        ...data,
-      }));
-      const messages = said({ projectId, environment }, roomId, startedAt, endedAt ?? now()).map(
-        ({ at, messageId, senderId, text }) => ({
-          ...{ atMs: at - startedAt, type: "message", messageId, senderId },
-          ...(texts && text !== null ? { text } : {}),
-        }),
-      );
-      return [...happened, ...messages].sort((a, b) => a.atMs - b.atMs);
-    },
+    timeline: timelineReader(now, { store, said }),
 
     downloadUrl(owner: Owner, publicId: string, fileId: string, publicUrl: string): { url: string; expiresAt: string } {
       const row = find(owner, publicId);

@@ -1,4 +1,4 @@
-import { and, asc, eq, ne, sql } from "drizzle-orm";
+import { and, asc, eq, gt, max, ne, sql } from "drizzle-orm";
 import type { Db } from "../kernel/db/open.ts";
 import { reading, run } from "../kernel/db/statements.ts";
 import type { Unit } from "../kernel/db/writer.ts";
@@ -62,8 +62,21 @@ export function recordingStore(db: Db) {
     db
       .select()
       .from(recordingEvents)
-      .where(eq(recordingEvents.recordingId, placeholder("recordingId")))
+      .where(
+        and(
+          eq(recordingEvents.recordingId, placeholder("recordingId")),
+          gt(recordingEvents.seq, placeholder("afterSeq")),
+        ),
+      )
       .orderBy(asc(recordingEvents.seq))
+      .limit(placeholder("limit"))
+      .prepare(),
+  );
+  const lastEvent = reading(() =>
+    db
+      .select({ seq: max(recordingEvents.seq) })
+      .from(recordingEvents)
+      .where(eq(recordingEvents.recordingId, placeholder("recordingId")))
       .prepare(),
   );
 
@@ -118,7 +131,10 @@ export function recordingStore(db: Db) {
     /** With the composition. */
     allFiles: (recordingId: string): RecordingFileRow[] => allFiles.all({ recordingId }),
     file: (id: string): RecordingFileRow | undefined => file.get({ id }),
-    events: (recordingId: string): RecordingEventRow[] => events.all({ recordingId }),
+    /** Of a timeline that may be long: those after that number. */
+    events: (recordingId: string, afterSeq: number, limit: number): RecordingEventRow[] =>
+      events.all({ recordingId, afterSeq, limit }),
+    nextEventSeq: (recordingId: string): number => (lastEvent.get({ recordingId })?.seq ?? -1) + 1,
 
     insert: (unit: Unit, row: RecordingRow) => void run(unit, db.insert(recordings).values(row)),
     update: (unit: Unit, id: string, change: Partial<RecordingRow>) =>

@@ -3,8 +3,10 @@ import { authorOf, authorOfKey } from "../kernel/http/callers.ts";
 import { permit } from "../kernel/http/guards.ts";
 import type { Http } from "../kernel/http/http.ts";
 import { documented } from "../kernel/http/reference/docs.ts";
+import { pageQuery } from "../kernel/http/serving/pages.ts";
 import { MintViewToken, Replay, ViewUrl } from "./recording.schema.ts";
 import type { Recordings } from "./recordings.ts";
+import { timelinePage } from "./timeline-page.ts";
 
 const MINT_ERRORS = ["SVC_RECORDING_NOT_FOUND", "SVC_IDEMPOTENCY_KEY_REUSED", "SVC_IDEMPOTENCY_IN_PROGRESS"] as const;
 
@@ -54,10 +56,20 @@ const dashboardRoutes = ({ guards, idempotency }: Http, recordings: Recordings) 
 
 /** The token stands for a credential. */
 const openRoutes = ({ guards }: Http, recordings: Recordings) =>
-  new Elysia({ prefix: "/v1/replays", tags: ["recordings"] })
-    .use(guards.open)
-    .get("/:token", ({ params, info }) => recordings.replays.view(params.token, info.publicUrl), {
-      ...documented("A recording with its timeline and its files, for who holds a link", ["SVC_PERMISSION_DENIED"]),
+  new Elysia({ prefix: "/v1/replays", tags: ["recordings"] }).use(guards.open).get(
+    "/:token",
+    (context) => {
+      const { row, ...replay } = recordings.replays.view(context.params.token, context.info.publicUrl);
+      return { ...replay, timeline: timelinePage(recordings, context, row, { texts: true }) };
+    },
+    {
+      ...documented(
+        "A recording with its timeline and its files, for who holds a link",
+        ["SVC_PERMISSION_DENIED", "SVC_INVALID_CURSOR"],
+        "Of the timeline, at most 1,000 entries and 2 MiB: `link` leads to the same with its next part.",
+      ),
       params: t.Object({ token: t.String({ maxLength: 512 }) }),
+      query: t.Object(pageQuery),
       response: { 200: Replay },
-    });
+    },
+  );

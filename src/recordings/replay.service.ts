@@ -28,8 +28,8 @@ export function replayService({ keyring, now }: Runtime, store: RecordingStore, 
       const { fileId: composed = null } = recording.composition ?? {};
       const fileIds = [...recording.files.map(({ id }) => id), ...(composed === null ? [] : [composed])];
       return {
+        row,
         recording,
-        timeline: recordings.timeline(row, { texts: true }),
         downloads: fileIds.map((fileId) => ({ fileId, ...recordings.addressOf(fileId, publicUrl, expiresAt) })),
       };
     },

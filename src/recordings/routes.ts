@@ -17,6 +17,7 @@ import { RecordingUrl, StartRecording, TimelineEntry } from "./recording.schema.
 import type { RecordingRow } from "./recording.table.ts";
 import type { Recordings } from "./recordings.ts";
 import { replayRoutes } from "./replay.routes.ts";
+import { TIMELINE_PAGE, timelinePage } from "./timeline-page.ts";
 
 const recordingQuery = {
   ...pageQuery,
@@ -26,6 +27,7 @@ const recordingQuery = {
 type Asked = PageAsked & { roomId?: string; status?: RecordingStatus };
 type Services = { recordings: Recordings; rooms: RoomService };
 
+const TIMELINE = "What happened while it ran, in order";
 const START_ERRORS = ["SVC_ROOM_NOT_FOUND", "SVC_ROOM_CLOSED", "SVC_CONFLICT", "SVC_STORAGE_FULL"] as const;
 
 const list = (recordings: Recordings, context: Parameters<typeof page>[0], tenant: Tenant, asked: Asked) =>
@@ -105,9 +107,13 @@ const keyRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: Service
     )
     .get(
       "/recordings/:recordingId/timeline",
-      ({ caller, params }) => recordings.timeline(recordings.find(caller, params.recordingId), { texts: true }),
+      (context) => {
+        const row = recordings.find(context.caller, context.params.recordingId);
+        return timelinePage(recordings, context, row, { texts: true });
+      },
       {
-        ...documented("What happened while it ran, in order", ["SVC_RECORDING_NOT_FOUND"]),
+        ...documented(TIMELINE, ["SVC_RECORDING_NOT_FOUND", "SVC_INVALID_CURSOR"], TIMELINE_PAGE),
+        query: t.Object(pageQuery),
         response: { 200: t.Array(TimelineEntry) },
       },
     );
@@ -198,11 +204,18 @@ const dashboardRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: S
     )
     .get(
       "/recordings/:recordingId/timeline",
-      ({ projectId, params }) =>
-        recordings.timeline(recordings.find({ projectId }, params.recordingId), { texts: false }),
+      (context) => {
+        const row = recordings.find({ projectId: context.projectId }, context.params.recordingId);
+        return timelinePage(recordings, context, row, { texts: false });
+      },
       {
-        ...documented("What happened while it ran, in order", ["SVC_PROJECT_NOT_FOUND", "SVC_RECORDING_NOT_FOUND"]),
+        ...documented(
+          TIMELINE,
+          ["SVC_PROJECT_NOT_FOUND", "SVC_RECORDING_NOT_FOUND", "SVC_INVALID_CURSOR"],
+          TIMELINE_PAGE,
+        ),
         transform: permit("recordings:read"),
+        query: t.Object(pageQuery),
         response: { 200: t.Array(TimelineEntry) },
       },
     );

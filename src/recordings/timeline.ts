@@ -20,7 +20,7 @@ export function createTimeline({ log, now, timers, write }: Runtime, store: Reco
   let scheduled = false;
 
   function add({ id, startedAt }: Subject, { type, identity, data }: Entry): void {
-    const list = pending.get(id) ?? { seq: store.events(id).length, rows: [] };
+    const list = pending.get(id) ?? { seq: store.nextEventSeq(id), rows: [] };
     pending.set(id, list);
     if (list.seq >= MAX_EVENTS) return;
     const row = { recordingId: id, seq: list.seq++, atMs: Math.max(0, now() - startedAt), type };

@@ -22,10 +22,21 @@ export type Replay = {
 export async function readReplay(hash: string): Promise<Replay> {
   const token = new URLSearchParams(hash.slice(1)).get("token");
   if (!token) throw new Error("This address leads to no recording: its end is missing. Ask for the link once more.");
-  const response = await fetch(`/v1/replays/${encodeURIComponent(token)}`);
-  const body = await response.json();
-  if (!response.ok) throw new Error(body.message ?? "The recording cannot be read.");
-  return body as Replay;
+  const timeline: Entry[] = [];
+  for (let path = `/v1/replays/${encodeURIComponent(token)}`; ; ) {
+    const response = await fetch(path);
+    const body = await response.json();
+    if (!response.ok) throw new Error(body.message ?? "The recording cannot be read.");
+    timeline.push(...(body as Replay).timeline);
+    const next = nextOf(response.headers.get("link"));
+    if (next === null) return { ...(body as Replay), timeline };
+    path = next;
+  }
+}
+
+/** A long timeline comes in parts. */
+function nextOf(link: string | null): string | null {
+  return /<([^>]+)>; rel="next"/.exec(link ?? "")?.[1] ?? null;
 }
 
 /** Who is to be heard at that moment, loudest first. */

@@ -36,7 +36,9 @@ export function messageStore({ $client: client }: Db) {
       "SELECT seq, created_at AS createdAt FROM messages WHERE conversation_id = ? AND seq >= ? ORDER BY seq LIMIT 1",
     ),
   );
-  const span = select("WHERE conversation_id = ? AND seq >= ? AND seq < ? AND deleted_at IS NULL ORDER BY seq LIMIT ?");
+  const span = select(
+    "WHERE conversation_id = ? AND seq >= ? AND seq < ? AND deleted_at IS NULL AND type <> 'event' ORDER BY seq LIMIT ?",
+  );
   const edit = changing(() =>
     client.prepare(
       `UPDATE messages SET text = ?2, metadata = ?3, mentions = ?4, edited_at = ?5, updated_at = ?6 WHERE id = ?1`,
@@ -103,14 +105,15 @@ export function messageStore({ $client: client }: Db) {
       const filters = [senderId, threadRootId].filter((value) => value !== undefined);
       return walk(query).all(conversationId, start, ...filters, limit);
     },
-    /** Sent in that time, both ends included and oldest first, as far as they have not been deleted. */
+    /** Sent in that time, both ends included and oldest first, as far as they have not been deleted; no notes of events. */
     sentBetween(
       { id, lastSeq }: { id: string; lastSeq: number },
       from: number,
       to: number,
-      limit: number,
+      { afterSeq, limit }: { afterSeq: number; limit: number },
     ): MessageRow[] {
-      return span.all(id, seqSince(id, from, lastSeq), seqSince(id, to + 1, lastSeq), limit);
+      const first = Math.max(seqSince(id, from, lastSeq), afterSeq + 1);
+      return span.all(id, first, seqSince(id, to + 1, lastSeq), limit);
     },
     replies: (rootId: string, afterSeq: number, includeDeleted: boolean, limit: number): MessageRow[] =>
       thread.all(rootId, afterSeq, includeDeleted ? 1 : 0, limit),

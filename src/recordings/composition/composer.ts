@@ -20,6 +20,7 @@ type Job = { recordingId: string; run: FfmpegRun | null; cancelled: boolean; end
 
 const DEFAULT_WIDTH = 1_280;
 const DEFAULT_HEIGHT = 720;
+const EVENTS_AT_ONCE = 1_000;
 const BEGUN: CompositionState = { status: "RUNNING", progress: 0, fileId: null };
 const FAILED: CompositionState = { status: "FAILED", progress: 0, fileId: null };
 
@@ -43,7 +44,7 @@ export function createComposer({ ids, log, write }: Runtime, { store, folder, pl
     const fileName = `${fileId}.mp4`;
     const output = folder.file(row.id, fileName);
     const desk = folder.file(row.id, fileId);
-    const speakers = speakersOf(store, row.id);
+    const speakers = await speakersOf(store, row.id);
     let told = 0;
     const progress = (ms: number) => {
       const share = Math.min(0.99, Math.floor((100 * ms) / durationMs) / 100);
@@ -172,9 +173,17 @@ export function createComposer({ ids, log, write }: Runtime, { store, folder, pl
   };
 }
 
-function speakersOf(store: RecordingStore, recordingId: string): SpeakersEvent[] {
-  return store.events(recordingId).flatMap(({ type, atMs, data }) => {
-    if (type !== "speakers.changed") return [];
-    return [{ atMs, speakers: (data as { speakers?: SpeakersEvent["speakers"] } | null)?.speakers ?? [] }];
-  });
+/** A few at a time: of a call of hours there are tens of thousands, and others wait for this thread. */
+async function speakersOf(store: RecordingStore, recordingId: string): Promise<SpeakersEvent[]> {
+  const changes: SpeakersEvent[] = [];
+  for (let afterSeq = -1; ; await Bun.sleep(0)) {
+    const events = store.events(recordingId, afterSeq, EVENTS_AT_ONCE);
+    for (const { type, atMs, data } of events) {
+      if (type !== "speakers.changed") continue;
+      changes.push({ atMs, speakers: (data as { speakers?: SpeakersEvent["speakers"] } | null)?.speakers ?? [] });
+    }
+    const last = events.at(-1);
+    if (last === undefined || events.length < EVENTS_AT_ONCE) return changes;
+    afterSeq = last.seq;
+  }
 }

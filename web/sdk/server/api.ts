@@ -263,7 +263,7 @@ export class Api extends Routes {
     /** A short-lived address of one file */
     downloadUrl: (recordingId: string, fileId: string) => this.call<{ url: string; /** ISO 8601, UTC, milliseconds */ expiresAt: string; }>("GET", `/v1/recordings/${this.seg(recordingId)}/files/${this.seg(fileId)}/download-url`, undefined, {}),
     /** What happened while it ran, in order */
-    timeline: (recordingId: string) => this.list<{ /** From the recording's start */ atMs: number; /** As the push of the same name, or message */ type: string; identity?: string; }>(`/v1/recordings/${this.seg(recordingId)}/timeline`, {}),
+    timeline: (recordingId: string, query: { limit?: number; cursor?: string; } = {}) => this.list<{ /** From the recording's start */ atMs: number; /** As the push of the same name, or message */ type: string; identity?: string; }>(`/v1/recordings/${this.seg(recordingId)}/timeline`, query),
     /** Make one film of a recording; its progress is in the record */
     compose: (recordingId: string, body: { layout: "grid" | "speaker"; /** Of the picture; 1280 by default */ width?: number; /** Of the picture; 720 by default */ height?: number; /** Write in each picture who it is; true by default */ names?: boolean; }, options: CallOptions = {}) => this.call<Recording>("POST", `/v1/recordings/${this.seg(recordingId)}/composition`, body, {}, options),
     /** Cancel the film that is being made of a recording, or delete the one that was */
