@@ -59,11 +59,14 @@ export function hlsService({ keyring, timers }: Runtime, { hls, streams, verify 
     await until(() => both.every(there) || broadcast.refused !== null, both, OTHER_HALF_MS);
   }
 
-  function refuse({ refused }: Broadcast): never {
+  function refuse({ refused, crowdedOut }: Broadcast): never {
+    const nothing = crowdedOut
+      ? "The server encodes as many live streams anew as it can. Publish H.264 or AV1, or try again later."
+      : "Nobody sends anything yet. Try again in a moment.";
     throw new ApiError(
       "SVC_HLS_UNAVAILABLE",
       refused === null
-        ? "Nobody sends anything yet. Try again in a moment."
+        ? nothing
         : `The host sends ${refused.toUpperCase()}, which HLS does not carry. Publish H.264 or AV1, or let the server encode it anew: HLS_TRANSCODE.`,
     );
   }
@@ -130,7 +133,7 @@ export function hlsService({ keyring, timers }: Runtime, { hls, streams, verify 
         return {
           type: `${kind}/mp4`,
           cacheControl: `public, max-age=${YEAR_SECONDS}, immutable`,
-          body: new Blob([body]),
+          body,
         };
       }
       if (index === undefined) return playlist(broadcast, rendition, asked);

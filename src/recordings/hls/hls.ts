@@ -1,4 +1,5 @@
 import { rm } from "node:fs/promises";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import type { RecordedFeed, RecordedPart } from "../../protocol/media/recording.ts";
 import type { MediaEvent } from "../../protocol/media-node.ts";
@@ -11,6 +12,11 @@ import { startTranscoder, type Transcoder } from "./transcoder.ts";
 /** Players that are behind play to the end; then the files of the recording have it all. */
 const KEPT_AFTER_END_MS = 300_000;
 
+/** Of one stream: that of its track, and that of the track before, which comes to its end. */
+const ENCODERS_PER_STREAM = 2;
+/** Of all: they yield to calls, and those of too many streams only make each other late. */
+const MOST_ENCODERS = 4 * availableParallelism();
+
 /** What is sent of a room that is being recorded, as HLS: the pictures and the sound of one of those who send. */
 export type Broadcast = {
   recordingId: string;
@@ -20,8 +26,12 @@ export type Broadcast = {
   audio: Rendition;
   /** A codec that is sent and cannot be carried. */
   refused: string | null;
+  /** What is sent would have to be encoded anew, and as much is being encoded as may be. */
+  crowdedOut: boolean;
   ended: boolean;
 };
+
+type Encoding = Transcoder & { isFed: boolean; isCancelled: boolean };
 
 type Channel = Broadcast & {
   /** Whose it is: of several who send, the first, until all they send has ended. */
@@ -29,8 +39,8 @@ type Channel = Broadcast & {
   /** The file that each rendition follows. */
   carried: { video: string | null; audio: string | null };
   heads: Map<string, Uint8Array<ArrayBuffer>>;
-  /** By file; one is being fed, others come to their end. */
-  transcoders: Map<string, Transcoder & { isFed: boolean }>;
+  /** By file; one is being fed, another comes to its end. */
+  transcoders: Map<string, Encoding>;
 };
 
 type PartEvent = Extract<
@@ -41,8 +51,10 @@ type PartEvent = Extract<
 export type Hls = ReturnType<typeof createHls>;
 
 /** Live streams for the crowd: made of the same frames as the files, and gone some minutes after the recording's end. */
-export function createHls({ config, log, timers }: Runtime, folder: RecordingFolder) {
+export function createHls({ config, log, timers }: Runtime, folder: RecordingFolder, mostEncoders = MOST_ENCODERS) {
   const channels = new Map<string, Channel>();
+  /** Programs that run. */
+  let encoders = 0;
   const ffmpeg = config.HLS_TRANSCODE ? findFfmpeg() : null;
   if (config.HLS_TRANSCODE && ffmpeg === null) log.warn("HLS_TRANSCODE has no effect: ffmpeg is not installed");
 
@@ -61,7 +73,7 @@ export function createHls({ config, log, timers }: Runtime, folder: RecordingFol
     const carries = channel.carried[kind];
     if (carries !== null && carries !== fileId) return;
     // Another track begins where a player can.
-    if (carries === null && !part.beginsSegment) return;
+    if (carries === null && (!part.beginsSegment || !channel[kind].takesTracks)) return;
     channel.carried[kind] = fileId;
     channel[kind].add(part, carries === null ? (channel.heads.get(fileId) ?? null) : null);
   }
@@ -75,17 +87,37 @@ export function createHls({ config, log, timers }: Runtime, folder: RecordingFol
     transcoders.get(fileId)?.add(feed);
     // In the middle of a track none can begin.
     if (!feed.begins || [...transcoders.values()].some(({ isFed }) => isFed)) return;
+    channel.crowdedOut = !makeRoom(channel);
+    if (channel.crowdedOut) {
+      log.warn({ recordingId }, "a live stream is not encoded anew: as many are as may be");
+      return;
+    }
+    encoders += 1;
     const run = startTranscoder(ffmpeg, feed, {
       part: (part) => {
         if (!channel.ended) take(channel, part);
       },
       ended(error) {
+        encoders -= 1;
         if (error) log.error({ err: error, recordingId }, "a live stream could not be encoded anew");
         transcoders.delete(fileId);
         release(channel, fileId);
       },
     });
-    transcoders.set(fileId, { ...run, isFed: true });
+    transcoders.set(fileId, { ...run, isFed: true, isCancelled: false });
+  }
+
+  /** Whoever publishes anew again and again has the last but one ended early, instead of an encoder for each. */
+  function makeRoom({ transcoders }: Channel): boolean {
+    const running = [...transcoders.values()].filter(({ isCancelled }) => !isCancelled);
+    for (const late of running.slice(0, 1 - ENCODERS_PER_STREAM)) cancel(late);
+    // Also those that were told to end and have not yet.
+    return transcoders.size < 2 * ENCODERS_PER_STREAM && encoders < mostEncoders;
+  }
+
+  function cancel(transcoder: Encoding): void {
+    transcoder.isCancelled = true;
+    transcoder.cancel();
   }
 
   /** What is being encoded goes to its end first. */
@@ -107,7 +139,7 @@ export function createHls({ config, log, timers }: Runtime, folder: RecordingFol
 
   async function forget(channel: Channel): Promise<void> {
     if (channels.get(channel.recordingId) === channel) channels.delete(channel.recordingId);
-    for (const transcoder of channel.transcoders.values()) transcoder.cancel();
+    for (const transcoder of channel.transcoders.values()) cancel(transcoder);
     await Promise.all([channel.video.settled(), channel.audio.settled()]);
     await rm(pathOf(channel.recordingId), { recursive: true, force: true });
   }
@@ -122,7 +154,7 @@ export function createHls({ config, log, timers }: Runtime, folder: RecordingFol
 
     begin({ id, roomId, startedAt }: { id: string; roomId: string; startedAt: number }): void {
       channels.set(id, {
-        ...{ recordingId: id, roomId, startedAt, refused: null, ended: false },
+        ...{ recordingId: id, roomId, startedAt, refused: null, crowdedOut: false, ended: false },
         ...{ video: rendition(id, "video"), audio: rendition(id, "audio") },
         ...{ identity: null, carried: { video: null, audio: null }, heads: new Map(), transcoders: new Map() },
       });
@@ -141,7 +173,7 @@ export function createHls({ config, log, timers }: Runtime, folder: RecordingFol
       const channel = channels.get(recordingId);
       if (!channel || channel.ended) return;
       channel.ended = true;
-      for (const transcoder of channel.transcoders.values()) transcoder.cancel();
+      for (const transcoder of channel.transcoders.values()) cancel(transcoder);
       channel.video.end();
       channel.audio.end();
       timers.after(KEPT_AFTER_END_MS, () => {

@@ -5,16 +5,27 @@ import { mediaPlaylist, type RenditionInfo, type Segment } from "./playlist.ts";
 
 /** Segments whose parts are kept in memory: whoever watches at the edge costs no disk. */
 const IN_MEMORY = 11;
+/** A segment ends with the next picture that stands for itself; of a host who sends none, after a minute or so. */
+const MOST_PARTS = 120;
+/** A host who begins another track every few seconds does so for an hour. */
+const MOST_HEADS = 1_000;
 
-type StoredPart = { durationMs: number; independent: boolean; bytes: Uint8Array<ArrayBuffer> | null };
-type StoredSegment = Omit<Segment, "parts"> & { parts: StoredPart[]; position: number; length: number };
+/** As blobs, which all answers share: of an array each would hold a copy until its reader has taken it. */
+type StoredPart = { durationMs: number; independent: boolean; bytes: Blob };
+type StoredSegment = Omit<Segment, "parts"> & {
+  parts: StoredPart[];
+  /** Made for the first who asks; it goes with the parts. */
+  whole: Blob | null;
+  position: number;
+  length: number;
+};
 
 /** The pictures, or the sound, of a live stream: every segment since it began, on disk, and the newest in memory as well. */
 export class Rendition {
   readonly name: "video" | "audio";
   readonly segments: StoredSegment[] = [];
   readonly #path: string;
-  readonly #heads: Uint8Array<ArrayBuffer>[] = [];
+  readonly #heads: Blob[] = [];
   readonly #onError: (error: Error) => void;
   #info: Omit<RenditionInfo, "bitsPerSecond"> = { codecs: "", width: null, height: null };
   #position = 0;
@@ -36,14 +47,19 @@ export class Rendition {
     return { ...this.#info, bitsPerSecond: seconds > 0 ? (this.#position * 8) / seconds : 0 };
   }
 
-  head(index: number): Uint8Array<ArrayBuffer> | undefined {
+  /** Whether another track may follow. */
+  get takesTracks(): boolean {
+    return this.#heads.length < MOST_HEADS;
+  }
+
+  head(index: number): Blob | undefined {
     return this.#heads[index];
   }
 
   /** `head`: of the track that the part is of, when it is another than that of the part before. */
   add(part: RecordedPart, head: Uint8Array<ArrayBuffer> | null): void {
     if (head) {
-      this.#heads.push(head);
+      this.#heads.push(new Blob([head]));
       const { codecs, width, height } = part;
       this.#info = { codecs, width, height };
     }
@@ -52,10 +68,10 @@ export class Rendition {
     const bytes = Uint8Array.fromBase64(part.data);
     const { durationMs, independent } = part;
     const segment = last && !last.complete ? last : this.#begin(part.atMs, head !== null);
-    segment.parts.push({ durationMs, independent, bytes });
+    segment.parts.push({ durationMs, independent, bytes: new Blob([bytes]) });
     segment.durationMs += durationMs;
     segment.length += bytes.length;
-    segment.complete = part.endsSegment;
+    segment.complete = part.endsSegment || segment.parts.length >= MOST_PARTS;
     this.#position += bytes.length;
     this.#written = this.#written.then(() => appendFile(this.#path, bytes, { mode: 0o600 })).catch(this.#onError);
     this.#wake();
@@ -81,13 +97,12 @@ export class Rendition {
   async read(index: number, part?: number): Promise<Blob | null> {
     const segment = this.segments[index];
     if (!segment || (part === undefined && !segment.complete)) return null;
-    if (part !== undefined) {
-      const bytes = segment.parts[part]?.bytes;
-      return bytes ? new Blob([bytes]) : null;
-    }
+    if (part !== undefined) return segment.parts[part]?.bytes ?? null;
     const { parts, position, length } = segment;
-    if (parts.length > 0 && parts.every(({ bytes }) => bytes !== null))
-      return new Blob(parts.map(({ bytes }) => bytes as Uint8Array<ArrayBuffer>));
+    if (parts.length > 0) {
+      segment.whole ??= new Blob(parts.map(({ bytes }) => bytes));
+      return segment.whole;
+    }
     await this.#written;
     return Bun.file(this.#path).slice(position, position + length);
   }
@@ -113,11 +128,15 @@ export class Rendition {
   #begin(atMs: number, isOther: boolean): StoredSegment {
     const segment: StoredSegment = {
       ...{ atMs, durationMs: 0, head: this.#heads.length - 1, complete: false },
-      ...{ discontinuity: isOther && this.segments.length > 0, parts: [], position: this.#position, length: 0 },
+      ...{ discontinuity: isOther && this.segments.length > 0, parts: [], whole: null, position: this.#position },
+      length: 0,
     };
     this.segments.push(segment);
     const old = this.segments.at(-1 - IN_MEMORY);
-    if (old) old.parts = [];
+    if (old) {
+      old.parts = [];
+      old.whole = null;
+    }
     return segment;
   }
 

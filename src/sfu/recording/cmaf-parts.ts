@@ -5,7 +5,7 @@ import type { RecordedPart } from "../../protocol/media/recording.ts";
 import { join, type Span } from "./frame.ts";
 import type { TrackFormat } from "./media-file.ts";
 import { initialization } from "./mp4-boxes.ts";
-import { fragment, type Sample } from "./mp4-file.ts";
+import { FRAGMENT_BYTES, fragment, type Sample } from "./mp4-file.ts";
 
 /** A part is at most a picture longer, and then still within the half second that players are told. */
 const PART_MS = 450;
@@ -28,6 +28,7 @@ export class CmafParts {
   #head: Uint8Array | null;
   #sequence = 0;
   #samples: Sample[] = [];
+  #sampleBytes = 0;
   #endTime = 0;
   #segmentTime = 0;
   #begins = true;
@@ -54,9 +55,12 @@ export class CmafParts {
       const gap = time - last.time >= this.#ticks(GAP_MS);
       if (!gap) last.duration = time - last.time;
       const ends = keyframe && (gap || time - this.#segmentTime >= this.#ticks(this.#segmentMs));
-      if (ends || gap || time - first.time >= this.#ticks(PART_MS)) this.#take(ends);
+      const isLong = time - first.time >= this.#ticks(PART_MS) || this.#sampleBytes >= FRAGMENT_BYTES;
+      if (ends || gap || isLong) this.#take(ends);
     }
-    this.#samples.push({ data: join(frame), time, duration: Math.max(1, this.#ticks(durationMs)), keyframe });
+    const data = join(frame);
+    this.#samples.push({ data, time, duration: Math.max(1, this.#ticks(durationMs)), keyframe });
+    this.#sampleBytes += data.length;
     if (this.#begins && this.#samples.length === 1) this.#segmentTime = time;
   }
 
@@ -71,6 +75,7 @@ export class CmafParts {
   #take(endsSegment: boolean): void {
     const samples = this.#samples;
     this.#samples = [];
+    this.#sampleBytes = 0;
     const first = samples[0] as Sample;
     const end = samples.at(-1) as Sample;
     this.#endTime = end.time + end.duration;

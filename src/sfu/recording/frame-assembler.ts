@@ -7,6 +7,8 @@ import type { Depacketizer, EncodedFrame, Span } from "./frame.ts";
 const PATIENCE_MS = 1_200;
 /** Some 1,200-byte packets of a second at 20 Mbit/s: more would be memory that somebody else decides about. */
 const MAX_WAITING = 2_048;
+/** No picture is as large: a frame that has no end is not kept until it has. */
+const MAX_FRAME_BYTES = 8 * 1024 * 1024;
 
 type Waiting = { payload: Span; timestamp: number; marker: boolean; arrivedMs: number };
 
@@ -25,6 +27,7 @@ export class FrameAssembler {
   #next: number | null = null;
   #highest = 0;
   #payloads: Span[] = [];
+  #bytes = 0;
   #timestamp = 0;
   /** The frame at hand lacks a packet. */
   #damaged = false;
@@ -106,6 +109,13 @@ export class FrameAssembler {
     if (timestamp !== this.#timestamp && this.#payloads.length > 0) this.#close();
     this.#timestamp = timestamp;
     if (payload.length > 0) this.#payloads.push(payload);
+    this.#bytes += payload.length;
+    if (this.#bytes > MAX_FRAME_BYTES) {
+      this.#damaged = true;
+      this.#close();
+      // Of what is still to come of it, too.
+      this.#damaged = true;
+    }
     if (marker || !this.#isVideo) this.#close();
   }
 
@@ -113,6 +123,7 @@ export class FrameAssembler {
     const payloads = this.#payloads;
     const damaged = this.#damaged;
     this.#payloads = [];
+    this.#bytes = 0;
     this.#damaged = false;
     if (payloads.length === 0 && !damaged) return;
     const made = damaged && this.#isVideo ? null : payloads.length > 0 ? this.#frames.assemble(payloads) : null;

@@ -7,6 +7,7 @@ import { box, fullBox, initialization, u32, u64 } from "./mp4-boxes.ts";
 
 /** What a crash may cost, and how much is held in memory. */
 const FRAGMENT_MS = 1_000;
+export const FRAGMENT_BYTES = 4 * 1024 * 1024;
 const SYNC_SAMPLE = 0x0200_0000;
 const OTHER_SAMPLE = 0x0101_0000;
 
@@ -21,6 +22,7 @@ export class Mp4File implements MediaFile {
   #position: number;
   #sequence = 0;
   #samples: Sample[] = [];
+  #sampleBytes = 0;
   #endTime = 0;
 
   constructor(format: TrackFormat) {
@@ -42,10 +44,14 @@ export class Mp4File implements MediaFile {
     // How long a picture stands is known when the next one comes.
     if (last) last.duration = time - last.time;
     const first = this.#samples[0];
-    const due = first !== undefined && (keyframe || time - first.time >= (FRAGMENT_MS * this.#timescale) / 1_000);
+    const isLong = first !== undefined && time - first.time >= (FRAGMENT_MS * this.#timescale) / 1_000;
+    // Of a sender whose clock stands still, none would ever be long enough.
+    const due = first !== undefined && (keyframe || isLong || this.#sampleBytes >= FRAGMENT_BYTES);
     const out = due ? [spanOf(this.#takeFragment())] : [];
     const duration = Math.max(1, Math.round((durationMs * this.#timescale) / 1_000));
-    this.#samples.push({ data: join(frame), time, duration, keyframe });
+    const data = join(frame);
+    this.#samples.push({ data, time, duration, keyframe });
+    this.#sampleBytes += data.length;
     return out;
   }
 
@@ -61,6 +67,7 @@ export class Mp4File implements MediaFile {
   #takeFragment(): Uint8Array {
     const samples = this.#samples;
     this.#samples = [];
+    this.#sampleBytes = 0;
     const first = samples[0] as Sample;
     const end = samples.at(-1) as Sample;
     this.#endTime = end.time + end.duration;
