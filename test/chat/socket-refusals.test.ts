@@ -150,6 +150,7 @@ test("[8] limits per user and window answer RATE_LIMITED with retryAfterSeconds;
     const fourth = await ChatClient.open(limited.server.url, await limited.token("bob"));
     await fourth.closed();
     expect(fourth.closeCode).toBe(4429);
+    expect(fourth.ofType("error")).toMatchObject([{ code: "RATE_LIMITED", retryAfterSeconds: expect.any(Number) }]);
   } finally {
     await limited.close();
   }

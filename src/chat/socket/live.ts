@@ -2,6 +2,7 @@ import { iso } from "../../kernel/clock.ts";
 import type { ChatTokenCaller } from "../../kernel/http/callers.ts";
 import type { RequestInfo } from "../../kernel/http/request-info.ts";
 import { createFrameDecoder } from "../../kernel/socket/frame-decoder.ts";
+import { errorFrame, type FrameError } from "../../kernel/socket/frame-error.ts";
 import { createFrameReader } from "../../kernel/socket/frame-reader.ts";
 import type { SocketEvents, TopicSocket } from "../../kernel/socket/sockets.ts";
 import { every } from "../../kernel/timers.ts";
@@ -15,8 +16,8 @@ import { createCommands } from "./commands.ts";
 import { createConnectionLog } from "./connection-log.ts";
 import { createHub } from "./hub.ts";
 
-/** Who comes in, or why not: a browser learns a reason only from the code of a socket that was open. */
-export type Admission = { caller: ChatTokenCaller } | { refused: number; reason: string };
+/** Who comes in, or why not: a browser learns a reason only from a socket that was open, by its code or an `error` before it. */
+export type Admission = { caller: ChatTokenCaller } | { refused: number; reason: string; error?: FrameError };
 
 const SWEEP_EVERY_MS = 250;
 const HEARTBEAT_SECONDS = 15;
@@ -79,6 +80,7 @@ export function createLive(runtime: Runtime, chat: ChatRules, isArchived: (proje
     /** A socket that is open: greeted, or told why it cannot stay. */
     opened(network: TopicSocket, admission: Admission, info: RequestInfo): SocketEvents {
       if ("refused" in admission) {
+        if (admission.error) network.send(JSON.stringify(errorFrame(admission.error)));
         network.close(admission.refused, admission.reason);
         return REFUSED;
       }

@@ -3,6 +3,7 @@ import type { Http } from "../../kernel/http/http.ts";
 import { type OriginPolicy, originAllowed } from "../../kernel/http/origins.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import type { RequestInfo } from "../../kernel/http/request-info.ts";
+import { frameErrorOf } from "../../kernel/socket/frame-error.ts";
 import { socketCredential } from "../../kernel/socket/sockets.ts";
 import { CHAT_CLOSE_CODES } from "../../protocol/close-codes.ts";
 import { ApiError } from "../../protocol/errors.ts";
@@ -15,8 +16,10 @@ export const chatSocketRoutes = ({ infoOf, sockets }: Http, { chat, originPolicy
   async function admit(token: string | null, info: RequestInfo): Promise<Admission> {
     try {
       chat.budgets.connect(info.ip);
-    } catch {
-      return { refused: CHAT_CLOSE_CODES.tooManyConnections, reason: "too many connections" };
+    } catch (failure) {
+      // With the time to come again: without it all who were refused come back when they think best.
+      const error = frameErrorOf(failure) ?? undefined;
+      return { refused: CHAT_CLOSE_CODES.tooManyConnections, reason: "too many connections", error };
     }
     try {
       const caller = await chat.tokens.verify(token ?? "");
