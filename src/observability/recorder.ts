@@ -18,6 +18,8 @@ const FLUSH_MS = 200;
 const MAX_EVENTS_PER_CONNECTION = 2_000;
 /** Records of those who are in no room stay in memory for late telemetry; past this many the oldest go. */
 const REMEMBERED = 5_000;
+/** While the disk takes nothing they wait to be written; past this many the oldest go all the same. */
+const WAITING = 20_000;
 /** A client tells every few seconds; more than this at once is made up. */
 const LONGEST_LIMITATION_S = 60;
 
@@ -87,6 +89,7 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
       await written.catch((error) => {
         // Their later events would name rows that are not there, and take the batches of everyone else with them.
         for (const entry of rows) entry.dirty = true;
+        giveUp();
         throw error;
       });
     }
@@ -101,6 +104,26 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
       const name = clientKey(entry.row, entry.row.connectionId);
       if (byClient.get(name) === entry) byClient.delete(name);
     }
+  }
+
+  function giveUp(): void {
+    const gone = new Set<string>();
+    for (const { row, present } of entries.values()) {
+      if (entries.size - gone.size <= WAITING) break;
+      if (!present) gone.add(row.id);
+    }
+    if (gone.size > 0) remove(gone);
+  }
+
+  /** With what was still to be written of them: it would name records that are not there. */
+  function remove(gone: ReadonlySet<string>): void {
+    for (const [key, { row }] of entries) {
+      if (!gone.has(row.id)) continue;
+      entries.delete(key);
+      byClient.delete(clientKey(row, row.connectionId));
+    }
+    events = events.filter(({ connection }) => !gone.has(connection));
+    mishaps = mishaps.filter(({ connection }) => connection === null || !gone.has(connection));
   }
 
   function entryOf(tenant: Tenant, owner: Owner, make: () => ConnectionRow): Entry {
@@ -255,17 +278,11 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
 
     /** What is in memory of somebody goes, so that nothing brings their record back. */
     forgetPerson({ projectId, environment }: Tenant, identity: string): void {
-      const gone = new Set<string>();
-      for (const [key, { row }] of entries) {
-        if (row.participantIdentity !== identity || row.projectId !== projectId || row.environment !== environment) {
-          continue;
-        }
-        gone.add(row.id);
-        entries.delete(key);
-        byClient.delete(clientKey(row, row.connectionId));
-      }
-      events = events.filter(({ connection }) => !gone.has(connection));
-      mishaps = mishaps.filter(({ connection }) => connection === null || !gone.has(connection));
+      const theirs = [...entries.values()].filter(
+        ({ row }) =>
+          row.participantIdentity === identity && row.projectId === projectId && row.environment === environment,
+      );
+      remove(new Set(theirs.map(({ row }) => row.id)));
     },
   };
 }

@@ -3,6 +3,8 @@ const LANES = 192;
 const LANES_PER_ENDPOINT = 4;
 /** What endpoints that do not answer may occupy together, so that they never delay those that do. */
 const UNPROVEN_LANES = 128;
+/** Endpoints come and go; past so many all of them earn it again. */
+const MOST_PROVEN = 10_000;
 
 /**
  * Who may send now. An endpoint earns its four lanes by answering, with whatever status; until its last attempt was
@@ -38,6 +40,7 @@ export function createLanes(): Lanes {
         else busyOf.delete(endpointId);
         busy -= 1;
         busyUnproven -= unproven;
+        if (proven.size >= MOST_PROVEN) proven.clear();
         if (answered) proven.add(endpointId);
         else proven.delete(endpointId);
       };
