@@ -2,6 +2,7 @@
 import { connect, type Socket } from "node:net";
 import { deflateRawSync } from "node:zlib";
 import { RtcClient } from "../../../src/load-test/rtc-client.ts";
+import type { Attack } from "./attacks.ts";
 
 type Arms = {
   url: string;
@@ -36,7 +37,7 @@ const request = (method: string, path: string, body?: string, token?: string) =>
   }).then((answer) => answer.arrayBuffer());
 
 /** Again and again, `at once` of them beside each other; a refusal is what it expects. */
-const attack = (name: string, atOnce: number, pauseMs: number, once: () => Promise<unknown>) =>
+const attack = (name: Attack, atOnce: number, pauseMs: number, once: () => Promise<unknown>) =>
   Promise.all(
     Array.from({ length: arms.only && !arms.only.includes(name) ? 0 : atOnce }, async () => {
       while (Date.now() < until) {
@@ -95,6 +96,32 @@ async function endpoints(): Promise<void> {
   await request("POST", "/v1/chat/conversations/endless/messages", json({ text: "x" }), arms.apiKey);
 }
 
+/** What a backend does for somebody who joins, for people and rooms that are made up. */
+async function mintedJoin(): Promise<void> {
+  const name = crypto.randomUUID();
+  const post = (path: string, body: object) =>
+    fetch(`${url}${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${arms.apiKey}` },
+      body: json(body),
+    }).then((answer) => answer.json() as Promise<{ id: string }>);
+  const { id: roomId } = await post("/v1/rooms", { name });
+  await post(`/v1/rooms/${roomId}/rtc-tokens`, { participantIdentity: name });
+  await post("/v1/chat/conversations", { name, type: "ROOM", roomId, members: [{ userId: name }] });
+  await post("/v1/chat/tokens", { userId: name });
+}
+
+/** Asks for the whole reference, and takes nothing of it. */
+async function neverRead(): Promise<void> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  socket.on("error", () => {});
+  socket.pause();
+  socket.write(`GET /openapi.json HTTP/1.1\r\nhost: ${hostname}:${port}\r\n\r\n`);
+  await Bun.sleep(2_000);
+  socket.destroy();
+}
+
 /** One refresh token, used ten times at once. */
 async function refreshes(): Promise<void> {
   const signedIn = await fetch(`${url}/v1/auth/login`, {
@@ -150,10 +177,13 @@ await Promise.all([
       arms.idleToken,
     ),
   ),
+  attack("minted joins", 2, 0, mintedJoin),
+  attack("readers who never read", 100, 0, neverRead),
   attack("guesses", 2, 0, () =>
     request("GET", "/v1/project", undefined, `svk_dev_${crypto.randomUUID().slice(0, 16)}.x`),
   ),
 ]);
+if (idle.length > 0) await Bun.sleep(until - Date.now());
 for (const socket of idle) socket.destroy();
 console.log(JSON.stringify(counts));
 process.exit();

@@ -1,9 +1,11 @@
 /** How long `/healthz` takes, asked ten times a second until stdin ends: in a process of its own, so that only the server is measured. */
-export {};
+import { watchTurns } from "./stalls.ts";
 
 const [url = ""] = process.argv.slice(2);
 const times: number[] = [];
 let failed = 0;
+// How late this process itself is: that part of an answer's time is not the server's.
+const { late } = watchTurns();
 const timer = setInterval(async () => {
   const asked = performance.now();
   const ok = await fetch(`${url}/healthz`)
@@ -16,5 +18,5 @@ for await (const _ of process.stdin) {
   // Nothing is said to it.
 }
 clearInterval(timer);
-console.log(JSON.stringify({ times, failed }));
+console.log(JSON.stringify({ times, failed, late: late() }));
 process.exit();

@@ -1,7 +1,7 @@
 /** The server of the hostile bench: its own process in its own network. Prints where it is and a key, then serves. */
 import { start } from "../../../src/server.ts";
 import { testConfig } from "../../harness/test-config.ts";
-import { watchStalls } from "./stalls.ts";
+import { watchTurns } from "./stalls.ts";
 
 const [host = "127.0.0.1", dataDir = ""] = process.argv.slice(2);
 // Honest users come from many addresses; here they share one, whose budgets therefore are those of many.
@@ -22,7 +22,9 @@ const key = await tenant("owner@example.com", null);
 const account = { email: "mallory@example.com", password: "a password of mallory's" };
 const hostileKey = await tenant(account.email, await Bun.password.hash(account.password));
 console.log(JSON.stringify({ url, key, hostileKey, account, mediaPort: media.ports[0] }));
-const stalls = watchStalls();
+const { stalls, late } = watchTurns();
+// Since it was asked last.
+process.on("SIGUSR2", () => console.log(JSON.stringify({ late: late(), memory: process.memoryUsage() })));
 process.on("SIGINT", () => {
   if (process.env.STOA_BENCH_PROFILE) console.error(JSON.stringify({ stalls: stalls() }));
   process.exit();

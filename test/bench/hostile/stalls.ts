@@ -1,11 +1,29 @@
-/** Turns of this thread's loop in which nobody else was heard: from when to when, by `performance.now()`, the longest first. */
-export function watchStalls(overMs = 40): () => { atMs: number; tookMs: number }[] {
-  const stalls: { atMs: number; tookMs: number }[] = [];
+type Stall = { atMs: number; tookMs: number };
+
+const EVERY_MS = 2;
+
+/**
+ * Turns of this thread's loop: how late a timer is that should come every two milliseconds. `stalls` are those in which
+ * nobody else was heard for long, from when to when by `performance.now()`, the longest first; `late` is how late each was
+ * since it was asked for last.
+ */
+export function watchTurns(overMs = 40): { stalls(): Stall[]; late(): number[] } {
+  const stalls: Stall[] = [];
+  let late: number[] = [];
   let last = performance.now();
   setInterval(() => {
     const now = performance.now();
-    if (now - last > overMs) stalls.push({ atMs: Math.round(last), tookMs: Math.round(now - last) });
+    const tookMs = now - last;
+    late.push(Math.max(0, tookMs - EVERY_MS));
+    if (tookMs > overMs) stalls.push({ atMs: Math.round(last), tookMs: Math.round(tookMs) });
     last = now;
-  }, 2);
-  return () => stalls.sort((a, b) => b.tookMs - a.tookMs).slice(0, 100);
+  }, EVERY_MS);
+  return {
+    stalls: () => stalls.sort((a, b) => b.tookMs - a.tookMs).slice(0, 100),
+    late() {
+      const told = late;
+      late = [];
+      return told;
+    },
+  };
 }

@@ -1,0 +1,21 @@
+/** Their names, as the benches take and tell them. */
+export const ATTACKS = [
+  "bodies without a credential",
+  "bodies at the sign-in",
+  "session descriptions",
+  "floods of frames",
+  "data to everybody",
+  "webhook endpoints",
+  "refresh races",
+  "the reference's viewer",
+  "long threads",
+  "attachments",
+  "sentences in a character",
+  "connections by telemetry",
+  "guesses",
+  "minted joins",
+  "readers who never read",
+  "idle connections",
+] as const;
+
+export type Attack = (typeof ATTACKS)[number];

@@ -1,0 +1,107 @@
+/** Where the hostile benches happen: a server in a network of its own, and attackers who each have theirs. */
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createApi } from "../../../src/load-test/api.ts";
+import { openLan } from "../../harness/namespaces.ts";
+import { percentile } from "../harness/report.ts";
+import type { Attack } from "./attacks.ts";
+import { ATTACKER, SERVER } from "./machine.ts";
+
+export type Field = Awaited<ReturnType<typeof openField>>;
+type Account = { email: string; password: string };
+/** `hostileKey` and `account` are of another tenant. */
+type Told = { url: string; key: string; mediaPort: number; hostileKey: string; account: Account };
+type State = { late: number[]; memory: NodeJS.MemoryUsage };
+
+export const here = (file: string): string => join(import.meta.dir, file);
+
+export async function openField(attackers: number) {
+  const names = ["server", ...Array.from({ length: attackers }, (_, n) => `attacker${n}`)];
+  const lan = await openLan(...names);
+  const dataDir = mkdtempSync(join(tmpdir(), "stoa-hostile-"));
+  const machine = (name: string) => {
+    const found = lan.machines[name];
+    if (!found) throw new Error(`there is no machine called ${name}`);
+    return found;
+  };
+  const bun = process.execPath;
+  const { address, prefix } = machine("server");
+  /** For Bun itself: `STOA_BENCH_PROFILE=folder` has the server leave a profile of its main thread there. */
+  const profileIn = process.env.STOA_BENCH_PROFILE;
+  const profiled = profileIn ? ["--cpu-prof", `--cpu-prof-dir=${profileIn}`] : [];
+  const server = Bun.spawn([...SERVER, ...prefix, bun, ...profiled, here("server.ts"), address, dataDir], {
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  const lines = server.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  const { url, key, mediaPort, hostileKey, account } = JSON.parse((await lines.read()).value ?? "{}") as Told;
+  const api = createApi(url, key);
+
+  /** What they are let at: a member's conversation with a long thread, and a room. */
+  async function target() {
+    const { id: room } = await api("POST", "/v1/chat/conversations", {
+      name: `target-${crypto.randomUUID()}`,
+      members: Array.from({ length: attackers }, (_, n) => ({ userId: `mallory-${n}` })),
+    });
+    const { id: thread } = await api("POST", `/v1/chat/conversations/${room}/messages`, { text: "root" });
+    for (let n = 0; n < 300; n++) {
+      await api("POST", `/v1/chat/conversations/${room}/messages`, { text: "x".repeat(4000), replyTo: thread });
+    }
+    const { id: ownRoom } = await api("POST", "/v1/rooms", { name: `target-${crypto.randomUUID()}` });
+    return { room, thread, ownRoom };
+  }
+  const { room, thread, ownRoom } = await target();
+
+  /** What each attacker holds: a chat token of a member, a token that may join, and one that may not. */
+  async function armed(n: number) {
+    const mint = async (join: boolean) =>
+      (
+        await api("POST", `/v1/rooms/${ownRoom}/rtc-tokens`, {
+          participantIdentity: `mallory-${n}-${join}`,
+          permissions: { join, publishData: true },
+        })
+      ).token;
+    const { token: chatToken } = await api("POST", "/v1/chat/tokens", { userId: `mallory-${n}` });
+    const tokens = { chatToken, rtcToken: await mint(true), idleToken: await mint(false) };
+    return { url, mediaPort, apiKey: hostileKey, account, ...tokens, room, thread };
+  }
+
+  return {
+    url,
+    key,
+    pid: server.pid,
+
+    /** All of them, or those that are named, for so long; resolves with what each attacker managed. */
+    attack: (seconds: number, only: readonly Attack[] | null): Promise<Record<string, number>[]> =>
+      Promise.all(
+        Array.from({ length: attackers }, async (_, n) => {
+          const arms = JSON.stringify({ ...(await armed(n)), seconds, only });
+          const command = [...ATTACKER, ...machine(`attacker${n}`).prefix, bun, here("attacker.ts"), arms];
+          const { stdout } = Bun.spawn(command, { stdout: "pipe", stderr: "inherit" });
+          return JSON.parse((await new Response(stdout).text()) || "{}") as Record<string, number>;
+        }),
+      ),
+
+    /** How late the timers of the server's main thread were since this was asked last, and where its memory is. */
+    async state() {
+      server.kill("SIGUSR2");
+      let told = "";
+      while (!told.endsWith("\n")) told += (await lines.read()).value ?? "\n";
+      const { late, memory } = JSON.parse(told) as State;
+      const [p50, p99, p999] = [0.5, 0.99, 0.999].map((share) => percentile(late, share)) as [number, number, number];
+      return { p50, p99, p999, longest: late.reduce((a, b) => Math.max(a, b), 0), memory };
+    },
+
+    // `ip netns exec` becomes the program it starts: the process is the server itself.
+    memoryMiB: () =>
+      Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, "utf8"))?.[1] ?? 0) / 1024,
+
+    async close(): Promise<void> {
+      server.kill(profileIn ? "SIGINT" : "SIGTERM");
+      await server.exited;
+      await lan.close();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
