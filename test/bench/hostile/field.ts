@@ -94,8 +94,7 @@ export async function openField(attackers: number) {
     },
 
     // `ip netns exec` becomes the program it starts: the process is the server itself.
-    memoryMiB: () =>
-      Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, "utf8"))?.[1] ?? 0) / 1024,
+    memoryMiB: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, "utf8"))?.[1] ?? 0) / 1024,
 
     async close(): Promise<void> {
       server.kill(profileIn ? "SIGINT" : "SIGTERM");
