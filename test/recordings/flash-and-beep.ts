@@ -9,47 +9,61 @@ export type ShowOptions = { codec: VideoCodec; encodings?: RTCRtpEncodingParamet
 
 declare global {
   interface Window {
-    show: { made: Made[]; canvas: HTMLCanvasElement; sound: MediaStream };
+    /** `tones`: what is to be heard only while it flashes; null where the sound beeps by itself. */
+    show: { made: Made[]; canvas: HTMLCanvasElement; sound: MediaStream; tones: MediaStreamTrack[] | null };
   }
 }
 
 /** In the page: begins to flash and to sound, for nobody yet. */
 export async function prepareShow({ width, height }: Size): Promise<void> {
   const LASTS = 0.2;
+  /** Firefox starts none on a machine without a loudspeaker, and does not say so. */
+  const STARTS_WITHIN_MS = 5_000;
   const context = new AudioContext();
-  await context.resume();
-  const destination = context.createMediaStreamDestination();
-  const gain = context.createGain();
-  const tone = new OscillatorNode(context, { frequency: 1_000 });
-  tone.connect(gain).connect(destination);
-  gain.gain.value = 0;
-  const begin = Math.ceil(context.currentTime) + 1;
-  for (let second = 0; second < 300; second++) {
-    gain.gain.setValueAtTime(0.5, begin + second);
-    gain.gain.setValueAtTime(0, begin + second + LASTS);
-  }
-  tone.start();
+  await Promise.race([context.resume(), new Promise((resolve) => setTimeout(resolve, STARTS_WITHIN_MS))]);
+  const hasSound = context.state === "running";
+  const now = () => (hasSound ? context.currentTime : performance.now() / 1_000);
+  const begin = Math.ceil(now()) + 1;
+  const beeping = () => {
+    const destination = context.createMediaStreamDestination();
+    const gain = context.createGain();
+    const tone = new OscillatorNode(context, { frequency: 1_000 });
+    tone.connect(gain).connect(destination);
+    gain.gain.value = 0;
+    for (let second = 0; second < 300; second++) {
+      gain.gain.setValueAtTime(0.5, begin + second);
+      gain.gain.setValueAtTime(0, begin + second + LASTS);
+    }
+    tone.start();
+    return destination.stream;
+  };
+  // There the microphone that is not there sounds all the time, and is let through for the beeps.
+  const asItIs = { autoGainControl: false, echoCancellation: false, noiseSuppression: false };
+  const sound = hasSound ? beeping() : await navigator.mediaDevices.getUserMedia({ audio: asItIs });
+  const tones: MediaStreamTrack[] | null = hasSound ? null : [];
   const canvas = Object.assign(document.createElement("canvas"), { width, height });
   const draw = canvas.getContext("2d") as CanvasRenderingContext2D;
   const made: Made[] = [];
   let shown = -1;
   const paint = () => {
-    const since = context.currentTime - begin;
+    const since = now() - begin;
     const second = Math.floor(since);
     const isBright = since >= 0 && since - second < LASTS;
     if (isBright && second !== shown) {
       shown = second;
       const flashAt = performance.timeOrigin + performance.now();
-      made.push({ flashAt, beepAt: flashAt - (since - second) * 1_000 });
+      made.push({ flashAt, beepAt: hasSound ? flashAt - (since - second) * 1_000 : flashAt });
     }
+    for (const track of tones ?? []) track.enabled = isBright;
     draw.fillStyle = isBright ? "white" : "black";
     draw.fillRect(0, 0, width, height);
     // Something always moves, or no frames are made.
     draw.fillStyle = "gray";
-    draw.fillRect((context.currentTime * 50) % width, height - 10, 10, 10);
+    draw.fillRect((now() * 50) % width, height - 10, 10, 10);
   };
   setInterval(paint, 1_000 / 60);
-  window.show = { made, canvas, sound: destination.stream };
+  window.show = { made, canvas, sound, tones };
+  if (!hasSound) void context.close();
 }
 
 /** In the page, after it has joined: sends both, as tracks of their own each time. */
@@ -57,6 +71,7 @@ export async function publishShow({ codec, encodings }: ShowOptions): Promise<vo
   const { canvas, sound } = window.show;
   const [picture] = canvas.captureStream(30).getVideoTracks();
   const [microphone] = sound.clone().getAudioTracks();
+  window.show.tones?.push(microphone as MediaStreamTrack);
   const { localParticipant } = window.room;
   const how = encodings ? { encodings } : { simulcast: false };
   await localParticipant.publish(picture as MediaStreamTrack, { source: "camera", codec, ...how });
