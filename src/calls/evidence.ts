@@ -6,6 +6,8 @@ import { BUSY_CPU_PERCENT, type Evidence } from "./verdict.ts";
 export type ClientReport = { deviceError?: string; limitation?: { reason: "cpu" | "bandwidth"; seconds: number } };
 
 const MOST_DEVICE_ERRORS = 5;
+/** Of which the middle one is told. */
+const MOST_SAMPLES = 64;
 /** What returns within this of the other path is the same return. */
 const SAME_OUTAGE_MS = 20_000;
 
@@ -25,11 +27,34 @@ class Mean {
   }
 }
 
+/** What was usual: half of all samples are no more than it. A moment's standstill, which a mean would show, does not. */
+class Middle {
+  #values: number[] = [];
+  #seen = 0;
+  #every = 1;
+
+  add(value: number | null | undefined): void {
+    if (value === null || value === undefined) return;
+    if (this.#seen % this.#every === 0) this.#values.push(value);
+    this.#seen += 1;
+    if (this.#values.length < MOST_SAMPLES) return;
+    // However long a call lasts: every second one, and from now on as seldom.
+    this.#values = this.#values.filter((_, at) => at % 2 === 0);
+    this.#every *= 2;
+  }
+
+  get value(): number | null {
+    const middle = this.#values.toSorted((a, b) => a - b)[Math.floor((this.#values.length - 1) / 2)];
+    return middle === undefined ? null : Math.round(middle * 10) / 10;
+  }
+}
+
 /** Gathers what is measured of one participant while it is in a call: a few numbers, however long it lasts. */
 export class EvidenceGatherer {
   readonly #uplinkLoss = new Mean();
   readonly #downlinkLoss = new Mean();
-  readonly #rtt = new Mean();
+  readonly #rtt = new Middle();
+  readonly #uplinkWait = new Middle();
   readonly #jitter = new Mean();
   readonly #qualityMs: Record<Quality, number> = { excellent: 0, good: 0, poor: 0, lost: 0 };
   readonly #deviceErrors: string[] = [];
@@ -74,6 +99,7 @@ export class EvidenceGatherer {
         this.#uplinkLoss.add(event.uplinkLossPercent);
         this.#downlinkLoss.add(event.downlinkLossPercent);
         this.#rtt.add(event.rttMs);
+        this.#uplinkWait.add(event.uplinkWaitMs);
         this.#jitter.add(event.jitterMs);
         this.#fits(event.availableOutBps ?? null);
         this.#lasted(at - (this.#measuredAt ?? at), event.heldBack === true, serverCpuPercent);
@@ -111,6 +137,7 @@ export class EvidenceGatherer {
       uplinkLossPercent: this.#uplinkLoss.value,
       downlinkLossPercent: this.#downlinkLoss.value,
       rttMs: this.#rtt.value,
+      uplinkWaitMs: this.#uplinkWait.value,
       jitterMs: this.#jitter.value,
       leastDownlinkBps: this.#leastDownlinkBps,
       heldBackSeconds: Math.round(this.#heldBackMs / 100) / 10,

@@ -8,7 +8,10 @@ export type Evidence = {
   /** Means over the call, in percent. */
   uplinkLossPercent: number | null;
   downlinkLossPercent: number | null;
+  /** As it usually was. */
   rttMs: number | null;
+  /** How long packets from the participant usually waited before they left. */
+  uplinkWaitMs: number | null;
   jitterMs: number | null;
   /** The least room there was towards the participant. */
   leastDownlinkBps: number | null;
@@ -34,7 +37,7 @@ const LOSS_PERCENT = 3;
 const NARROW_BPS = 300_000;
 const HIGH_RTT_MS = 350;
 /** A line that is simply lossy answers as soon as ever; one that is full lets everything wait, and drops what has no place. */
-const QUEUED_RTT_MS = 200;
+const WAITED_MS = 200;
 export const BUSY_CPU_PERCENT = 90;
 /** Of the call: a server that was busy for a minute of an hour is not why the whole of it was bad. */
 const BUSY_SHARE = 0.1;
@@ -105,7 +108,9 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
           sentence: `The participant's connection broke ${reconnects} times and came back.`,
           evidence: { reconnects },
         },
-  (evidence) => ((evidence.rttMs ?? 0) < QUEUED_RTT_MS ? null : uplinkNarrow(evidence)),
+  (evidence) =>
+    evidence.uplinkWaitMs === null && (evidence.rttMs ?? 0) >= WAITED_MS ? heldBackByUpload(evidence) : null,
+  uplinkFull,
   ({ uplinkLossPercent, downlinkLossPercent }) =>
     uplinkLossPercent === null || uplinkLossPercent < LOSS_PERCENT || uplinkLossPercent < (downlinkLossPercent ?? 0)
       ? null
@@ -122,19 +127,8 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
           sentence: `On the way to the participant ${round(downlinkLossPercent)} % of the packets were lost.`,
           evidence: { downlinkLossPercent },
         },
-  uplinkNarrow,
-  // An estimate alone says little: where little is sent, little is known to fit, and a moment's delay looks like a narrow line.
-  ({ leastDownlinkBps, heldBackSeconds, qualityMs }) =>
-    leastDownlinkBps === null ||
-    leastDownlinkBps >= NARROW_BPS ||
-    heldBackSeconds < HELD_BACK_SECONDS ||
-    !matters(heldBackSeconds, qualityMs)
-      ? null
-      : {
-          cause: "downlink_narrow",
-          sentence: `The participant's download was too narrow for what it wanted to see for ${round(heldBackSeconds)} seconds: it went down to ${round(leastDownlinkBps / 1000)} kbit/s.`,
-          evidence: { leastDownlinkBps, heldBackSeconds },
-        },
+  heldBackByUpload,
+  downlinkNarrow,
   ({ rttMs, transport }) =>
     rttMs === null || rttMs < HIGH_RTT_MS
       ? null
@@ -159,10 +153,28 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
         },
 ];
 
-function uplinkNarrow({ limitedByBandwidthSeconds, qualityMs }: Evidence): Finding | null {
+/** Some encoders send more than the line takes and feel nothing of it, while all that they send waits. */
+function uplinkFull(evidence: Evidence): Finding | null {
+  const { uplinkWaitMs, rttMs, limitedByBandwidthSeconds } = evidence;
+  // What waits is most of the round trip; and where the way back is full as well, that is what is known.
+  const isFull = uplinkWaitMs !== null && uplinkWaitMs >= WAITED_MS && uplinkWaitMs * 2 >= (rttMs ?? 0);
+  if (!isFull || downlinkNarrow(evidence)) return null;
+  const sentence = `The participant's upload was too narrow for what it sent: packets waited for ${round(uplinkWaitMs)} ms before they left.`;
+  return { cause: "uplink_narrow", sentence, evidence: { uplinkWaitMs, limitedByBandwidthSeconds } };
+}
+
+function heldBackByUpload({ limitedByBandwidthSeconds, qualityMs }: Evidence): Finding | null {
   if (!matters(limitedByBandwidthSeconds, qualityMs)) return null;
   const sentence = `The participant's upload was too narrow for its picture for ${round(limitedByBandwidthSeconds)} seconds.`;
   return { cause: "uplink_narrow", sentence, evidence: { limitedByBandwidthSeconds } };
+}
+
+/** An estimate alone says little: where little is sent, little is known to fit, and a moment's delay looks like a narrow line. */
+function downlinkNarrow({ leastDownlinkBps, heldBackSeconds, qualityMs }: Evidence): Finding | null {
+  const isNarrow = leastDownlinkBps !== null && leastDownlinkBps < NARROW_BPS;
+  if (!isNarrow || heldBackSeconds < HELD_BACK_SECONDS || !matters(heldBackSeconds, qualityMs)) return null;
+  const sentence = `The participant's download was too narrow for what it wanted to see for ${round(heldBackSeconds)} seconds: it went down to ${round(leastDownlinkBps / 1000)} kbit/s.`;
+  return { cause: "downlink_narrow", sentence, evidence: { leastDownlinkBps, heldBackSeconds } };
 }
 
 function suffered(

@@ -70,6 +70,8 @@ type ConnectionFigures = {
   availableOutBps?: number | null;
   /** Less is sent to it than it wants to see, because no more fits. */
   heldBack?: boolean;
+  /** How long packets from it wait before they leave. */
+  uplinkWaitMs?: number | null;
 };
 
 export type RtcConnectionEvent =

@@ -99,6 +99,8 @@ export type TransportStats = {
   availableOutBps: number | null;
   /** It gets less than it wants to see, because no more fits; left out by nodes of an older version. */
   heldBack?: boolean;
+  /** How long packets from it wait before they leave; left out by nodes of an older version. */
+  uplinkWaitMs?: number | null;
   bytesIn: number;
   bytesOut: number;
 };

@@ -30,8 +30,10 @@ const DOSES: Record<VerdictCause, Dose> = {
   uplink_narrow: (grown, between, seconds) => {
     const isFull = between(0, 1) > 0.5;
     return {
-      limitedByBandwidthSeconds: Math.max(5.5, seconds * grown(0.03, 0.95)),
-      rttMs: isFull ? between(210, 900) : between(20, 190),
+      // Of a full line some encoders feel nothing.
+      limitedByBandwidthSeconds: isFull && between(0, 1) > 0.5 ? 0 : Math.max(5.5, seconds * grown(0.03, 0.95)),
+      rttMs: isFull ? grown(240, 1_000) : between(20, 190),
+      uplinkWaitMs: isFull ? grown(210, 950) : between(0, 100),
       // Only where packets wait is there too little room for some of them.
       uplinkLossPercent: isFull ? between(0, 25) : between(0, 2.5),
     };
@@ -40,9 +42,10 @@ const DOSES: Record<VerdictCause, Dose> = {
     leastDownlinkBps: grown(290_000, 30_000),
     heldBackSeconds: Math.max(10.5, seconds * grown(0.03, 0.95)),
     rttMs: between(30, 900),
+    uplinkWaitMs: between(0, 300),
     jitterMs: between(3, 60),
   }),
-  high_rtt: (grown) => ({ rttMs: grown(355, 2_500), transport: "udp" }),
+  high_rtt: (grown, between) => ({ rttMs: grown(355, 2_500), uplinkWaitMs: between(0, 170), transport: "udp" }),
   relayed: (grown) => ({ rttMs: grown(355, 2_500), transport: "relay" }),
   publisher_cpu: (grown, between, seconds) => ({
     limitedByCpuSeconds: Math.max(5.5, seconds * grown(0.03, 1)),
@@ -97,6 +100,7 @@ function everyday(between: Between, seconds: number): Omit<Evidence, "qualityMs"
     uplinkLossPercent: between(0, 2.5),
     downlinkLossPercent: between(0, 2.5),
     rttMs: between(10, 180),
+    uplinkWaitMs: between(0, 100),
     jitterMs: between(1, 12),
     leastDownlinkBps: between(40_000, 4_000_000),
     // An estimate that a moment has frightened.

@@ -40,3 +40,19 @@ test("[17] a server counts as busy from one measurement to the next, and at its 
     gathered.hear(stats, at, busy);
   expect(gathered.at(21_000)).toMatchObject({ serverCpuPercent: 99, serverBusySeconds: 5 });
 });
+
+test("[17] the round trip is the usual one: a moment in which everything stood still does not make a line slow", () => {
+  const gathered = new EvidenceGatherer();
+  let at = 0;
+  const measure = (rttMs: number) => {
+    at += 5_000;
+    gathered.hear({ type: "stats", ...FIGURES, rttMs }, at);
+  };
+  for (const rttMs of [12, 2_300]) measure(rttMs);
+  expect(gathered.at(at).rttMs).toBe(12);
+  // An hour of one, and then three of another.
+  for (let n = 0; n < 720; n++) measure(40 + (n % 3));
+  expect(gathered.at(at).rttMs).toBe(41);
+  for (let n = 0; n < 2_160; n++) measure(400 + (n % 3));
+  expect(gathered.at(at).rttMs).toBeWithin(400, 403);
+});

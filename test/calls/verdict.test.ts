@@ -7,6 +7,7 @@ const HEALTHY: Evidence = {
   uplinkLossPercent: 0.2,
   downlinkLossPercent: 0.4,
   rttMs: 40,
+  uplinkWaitMs: 5,
   jitterMs: 4,
   leastDownlinkBps: 2_500_000,
   heldBackSeconds: 0,
@@ -53,7 +54,14 @@ test("[17] a healthy call has no cause, and neither has one of which nothing is 
   const unknown: Evidence = {
     ...HEALTHY,
     ...{ qualityMs: { excellent: 0, good: 0, poor: 0, lost: 0 }, uplinkLossPercent: null, downlinkLossPercent: null },
-    ...{ rttMs: null, jitterMs: null, leastDownlinkBps: null, transport: null, serverCpuPercent: null },
+    ...{
+      rttMs: null,
+      uplinkWaitMs: null,
+      jitterMs: null,
+      leastDownlinkBps: null,
+      transport: null,
+      serverCpuPercent: null,
+    },
   };
   expect(judgeCall(unknown)).toMatchObject({ quality: "excellent", cause: "none" });
 });
@@ -80,9 +88,19 @@ test("[17] the worse direction is named, and what explains the rest comes first"
   // The same loss and the same encoder: only a full line lets packets wait.
   const held = { uplinkLossPercent: 12, limitedByBandwidthSeconds: 30 };
   expect(judgeCall({ ...HEALTHY, ...held, rttMs: 40 }).cause).toBe("uplink_loss");
-  expect(judgeCall({ ...HEALTHY, ...held, rttMs: 520 }).cause).toBe("uplink_narrow");
+  expect(judgeCall({ ...HEALTHY, ...held, rttMs: 520, uplinkWaitMs: 470 }).cause).toBe("uplink_narrow");
+  // A media node of an older version does not tell how long packets wait.
+  expect(judgeCall({ ...HEALTHY, ...held, rttMs: 520, uplinkWaitMs: null }).cause).toBe("uplink_narrow");
   const stalledByLoss = { uplinkLossPercent: 40, stalls: 3, stalledMs: 20_000 };
   expect(judgeCall({ ...HEALTHY, ...stalledByLoss }).cause).toBe("uplink_loss");
+});
+
+test("[17] what waits before it leaves is a full line, also where the encoder feels nothing; a long way is none", () => {
+  expect(judgeCall({ ...HEALTHY, rttMs: 600, uplinkWaitMs: 560 }).cause).toBe("uplink_narrow");
+  expect(judgeCall({ ...HEALTHY, rttMs: 760, uplinkWaitMs: 720, uplinkLossPercent: 4 }).cause).toBe("uplink_narrow");
+  expect(judgeCall({ ...HEALTHY, rttMs: 900, uplinkWaitMs: 210 }).cause).toBe("high_rtt");
+  const narrow = { leastDownlinkBps: 120_000, heldBackSeconds: 40, rttMs: 500, uplinkWaitMs: 460 };
+  expect(judgeCall({ ...HEALTHY, ...narrow }).cause).toBe("downlink_narrow");
 });
 
 test("[17] a call of sound alone needs little room, and has no fault for it", () => {

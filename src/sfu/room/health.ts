@@ -10,6 +10,8 @@ export class Health {
   quality: Quality | null = null;
   #qualityDueMs: number | null = null;
   #statsDueMs: number | null = null;
+  /** The shortest round trip over the network that it is on. */
+  #shortest: { address: string | null; rttMs: number } | null = null;
 
   /** True every two seconds: then `update` is due. */
   isQualityDue(nowMs: number): boolean {
@@ -17,6 +19,16 @@ export class Health {
     if (nowMs < this.#qualityDueMs) return false;
     this.#qualityDueMs = nowMs + QUALITY_INTERVAL_MS;
     return true;
+  }
+
+  /**
+   * How long packets from the participant wait before they leave: what is left of the round trip without the way itself and
+   * the queue towards the participant. Null while nothing is known.
+   */
+  uplinkWaitMs(address: string | null, rttMs: number | null, queueMs: number | null): number | null {
+    if (rttMs === null) return null;
+    if (this.#shortest?.address !== address || rttMs < this.#shortest.rttMs) this.#shortest = { address, rttMs };
+    return Math.max(0, rttMs - this.#shortest.rttMs - (queueMs ?? 0));
   }
 
   /** The new quality when it has changed. */

@@ -259,6 +259,7 @@ export class Participant implements MediaOwner, TrackOwner {
       downlinkLossPercent: this.downlink.lossPercent,
       availableOutBps: this.downlink.availableBps,
       heldBack: this.downlink.isHeldBack,
+      uplinkWaitMs: this.health.uplinkWaitMs(path?.remoteAddress ?? null, this.downlink.rttMs, this.downlink.queueMs),
       bytesIn: sum(this.#connections.map((connection) => connection.bytesIn)),
       bytesOut: sum(this.#connections.map((connection) => connection.controlBytesOut)) + this.downlink.bytesOut,
     };

@@ -105,8 +105,9 @@ export function createMediaEvents({
         const { rttMs, jitterMs, packetLossPercent } = event.stats;
         // A node of an older version does not tell the directions apart.
         const { uplinkLossPercent = null, downlinkLossPercent = null, availableOutBps, heldBack = false } = event.stats;
+        const { uplinkWaitMs = null } = event.stats;
         session.stats = event.stats;
-        const directions = { uplinkLossPercent, downlinkLossPercent, availableOutBps, heldBack };
+        const directions = { uplinkLossPercent, downlinkLossPercent, availableOutBps, heldBack, uplinkWaitMs };
         membership.tell(session, { type: "stats", rttMs, jitterMs, packetLossPercent, ...directions });
         break;
       }
