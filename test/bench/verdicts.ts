@@ -55,12 +55,13 @@ try {
 process.exit();
 
 function batchesOf(faults: readonly Fault[]): Batch[] {
-  return faults.flatMap((fault) =>
-    Array.from({ length: Math.ceil(rounds / atOnce) }, (_, n) => ({
+  return faults.flatMap((fault) => {
+    const most = Math.min(atOnce, fault.most ?? atOnce);
+    return Array.from({ length: Math.ceil(rounds / most) }, (_, n) => ({
       fault,
-      calls: Math.min(atOnce, rounds - n * atOnce),
-    })),
-  );
+      calls: Math.min(most, rounds - n * most),
+    }));
+  });
 }
 
 /** Takes batches off the list until it is empty: each lane has a place of its own, and all share the list. */

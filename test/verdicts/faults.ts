@@ -16,10 +16,14 @@ export type Fault = {
   cause: VerdictCause;
   /** The line of every call. */
   line?: Ways;
+  /** The line becomes so when the calls are on: how long the way is without it is known by then. */
+  lineWorsens?: true;
   /** Pictures that nothing is said of are tiny: most faults show with any. */
   wishes?: Wishes;
   /** Afterwards the place needs another browser. */
   spoils?: true;
+  /** No more calls at once: until the fault strikes, they would keep the machine busy themselves. */
+  most?: number;
   /** Everybody feels it, or the machine is busy with it alone: nothing else runs beside it. */
   alone?: true;
   /** Once the calls are on; the answer ends the trouble. */
@@ -32,6 +36,7 @@ export const FAULTS: readonly Fault[] = [
   {
     cause: "uplink_narrow",
     line: { up: { ...USUAL, rateKbit: 180, bufferMs: 1_000, perFlow: true } },
+    lineWorsens: true,
     // As large as cameras are: of a small picture an encoder says that all is well, however little it may send.
     wishes: { picture: { width: 640, height: 360, framesPerSecond: 8 } },
   },
@@ -83,6 +88,7 @@ export const FAULTS: readonly Fault[] = [
   {
     cause: "publisher_cpu",
     alone: true,
+    most: 3,
     wishes: { picture: { width: 1280, height: 720, framesPerSecond: 30 } },
     async strike(_stage, { machine }, calls) {
       return holdBack(await processesOf(machine), 25 * calls.length).release;

@@ -25,13 +25,14 @@ type Terms = {
 
 /** Provokes a fault and waits until everybody has been told of it. */
 export async function play(stage: VerdictStage, place: Place, fault: Fault, terms: Terms): Promise<Played[]> {
-  place.link.set(lineOf(fault));
+  if (!fault.lineWorsens) place.link.set(lineOf(fault));
   const startedAt = Date.now();
   const begun = await Promise.allSettled(Array.from({ length: terms.calls }, () => stage.call(place, fault.wishes)));
   const calls = begun.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   let relieve: (() => unknown) | undefined;
   try {
     for (const one of begun) if (one.status === "rejected") throw one.reason;
+    place.link.set(lineOf(fault));
     relieve = await fault.strike?.(stage, place, calls);
     const patienceMs = fault.cause === "none" ? terms.healthyMs : terms.patienceMs;
     const told = await Promise.all(calls.map((call) => hear(call, fault.cause, Date.now() + patienceMs)));
