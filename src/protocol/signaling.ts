@@ -133,8 +133,13 @@ export const DataChannelFrame = Type.Object({
   seq: Type.Optional(Type.Integer({ minimum: 1 })),
 });
 export type DataChannelFrame = Static<typeof DataChannelFrame>;
-/** `from` is null when the server itself speaks. */
-export type DataChannelDelivery = { from: string | null; topic?: string; payload: string };
+/** `from` is null when the server itself speaks; `seq` on a numbered channel. */
+export type DataChannelDelivery = { from: string | null; topic?: string; payload: string; seq?: number };
+/**
+ * The protocol of a `reliable` channel whose deliveries are numbered, with the last one that its client has had: what came
+ * after it comes again. On such a channel each side says `{ heard }` now and then, the last `seq` that it has had of the other.
+ */
+export const DATA_NUMBERED = /^numbered\.(\d{1,15})$/;
 /** Labels of the two channels a client opens: ordered and retransmitted, or neither. */
 export const DATA_CHANNELS = { reliable: "reliable", lossy: "lossy" } as const;
 

@@ -21,6 +21,9 @@ class Channel extends EventTarget {
     this.frames.push(JSON.parse(text));
     this.sent.push(JSON.parse(text).payload);
   }
+  says(frame: object): void {
+    this.dispatchEvent(new MessageEvent("message", { data: JSON.stringify(frame) }));
+  }
   becomes(readyState: "open" | "closed"): void {
     this.readyState = readyState;
     this.dispatchEvent(new Event(readyState === "closed" ? "close" : "open"));
@@ -48,9 +51,12 @@ function opened(kept = new KeptData()) {
     bySocket.push(payload);
     return new Promise<object>((resolve) => acks.push(() => resolve({})));
   }) as RtcRequest;
-  const data = new DataChannels(transport as unknown as Transport, request, kept, () => {});
+  const heard: string[] = [];
+  const data = new DataChannels(transport as unknown as Transport, request, kept, (message) => {
+    heard.push(JSON.stringify(message));
+  });
   const of = (label: string) => channels.filter((channel) => channel.label === label);
-  return { data, transport, channels, of, bySocket, ack: () => acks.shift()?.() };
+  return { data, transport, channels, of, bySocket, heard, ack: () => acks.shift()?.() };
 }
 
 async function settle(): Promise<void> {
@@ -155,15 +161,103 @@ test("[9] where no channel comes any more, the socket carries what is said after
   jest.advanceTimersByTime(2_000);
   await settle();
   expect(after.bySocket).toEqual(["two"]);
-  expect(kept.lately()).toHaveLength(1);
+  expect(kept.unheard()).toHaveLength(1);
   jest.setSystemTime(Date.now() + 31_000);
-  expect(kept.lately()).toEqual([]);
+  expect(kept.unheard()).toEqual([]);
 });
 
-test("[9] no more is kept than the server takes at once", () => {
+test("[9] of a server that does not tell how far it is, no more is kept than it takes at once", () => {
   const kept = new KeptData();
-  for (let n = 0; n < 1_000; n++) kept.keep(String(n));
-  expect([kept.lately().length, kept.lately().at(-1)]).toEqual([400, "999"]);
-  for (let n = 0; n < 20; n++) kept.keep("x".repeat(60_000));
-  expect(kept.lately()).toHaveLength(8);
+  for (let n = 1; n <= 1_000; n++) kept.keep(String(n), n);
+  expect([kept.unheard().length, kept.unheard().at(-1)]).toEqual([400, "1000"]);
+  for (let n = 1; n <= 20; n++) kept.keep("x".repeat(60_000), 1_000 + n);
+  expect(kept.unheard()).toHaveLength(8);
+});
+
+test("what the server has heard is not sent again, and what it has not is, however long ago it was sent", async () => {
+  const kept = new KeptData();
+  const before = opened(kept);
+  const [reliable] = before.of("reliable");
+  reliable?.becomes("open");
+  for (const payload of ["one", "two", "three"]) await before.data.send(payload, {});
+  reliable?.says({ heard: 2 });
+  before.transport.close();
+  jest.setSystemTime(Date.now() + 60_000);
+  const after = opened(kept);
+  after.of("reliable")[0]?.becomes("open");
+  expect(after.of("reliable")[0]?.frames.map(({ payload, seq }) => [payload, seq])).toEqual([["three", 3]]);
+});
+
+test("no more is handed to a channel than can be kept; the rest waits, and leaves on the next one, in order", async () => {
+  const kept = new KeptData();
+  const before = opened(kept);
+  const [reliable] = before.of("reliable");
+  reliable?.becomes("open");
+  reliable?.says({ heard: 0 });
+  const count = 1_000;
+  const sending = Array.from({ length: count }, (_, n) => before.data.send(String(n), {}));
+  for (let n = 0; n < 1_000; n++) await settle();
+  expect(reliable?.sent).toHaveLength(400);
+  reliable?.says({ heard: 100 });
+  for (let n = 0; n < 1_000; n++) {
+    jest.advanceTimersByTime(5);
+    await settle();
+  }
+  expect(reliable?.sent).toHaveLength(500);
+  before.transport.close();
+  const after = opened(kept);
+  const [next] = after.of("reliable");
+  next?.becomes("open");
+  let done = false;
+  void Promise.all(sending).then(() => {
+    done = true;
+  });
+  while (!done) {
+    jest.advanceTimersByTime(5);
+    next?.says({ heard: next.frames.at(-1)?.seq ?? 0 });
+    await settle();
+  }
+  expect(before.bySocket).toEqual([]);
+  expect(next?.sent).toEqual(Array.from({ length: count - 100 }, (_, n) => String(n + 100)));
+});
+
+test("what comes again is shown once; the next channel says what has come, and the server is told now and then", () => {
+  const kept = new KeptData();
+  const before = opened(kept);
+  const [reliable] = before.of("reliable");
+  expect(reliable?.options.protocol).toBe("numbered.0");
+  reliable?.becomes("open");
+  for (const seq of [1, 2, 3]) reliable?.says({ seq, from: "ann", payload: `${seq}` });
+  expect(reliable?.frames).toEqual([]);
+  jest.advanceTimersByTime(250);
+  expect(reliable?.frames).toEqual([{ heard: 3 } as never]);
+  reliable?.says({ seq: 4, from: "ann", payload: "4" });
+  expect(reliable?.frames).toHaveLength(1);
+  before.transport.close();
+  const after = opened(kept);
+  const [next] = after.of("reliable");
+  expect(next?.options.protocol).toBe("numbered.4");
+  next?.becomes("open");
+  for (const seq of [4, 5]) next?.says({ seq, from: "ann", payload: `${seq}` });
+  expect([...before.heard, ...after.heard].map((text) => JSON.parse(text))).toEqual(
+    ["1", "2", "3", "4", "5"].map((payload) => ({ from: "ann", payload })),
+  );
+});
+
+test("the server is told at once what is a lot", () => {
+  const { of } = opened();
+  const [reliable] = of("reliable");
+  reliable?.becomes("open");
+  for (let seq = 1; seq <= 10; seq++) reliable?.says({ seq, from: "ann", payload: "x".repeat(60_000) });
+  expect(reliable?.frames).toEqual([{ heard: 5 }, { heard: 10 }] as never);
+  expect(jest.getTimerCount()).toBe(0);
+});
+
+test("a server that numbers nothing is told nothing", () => {
+  const { of, heard } = opened();
+  const [reliable] = of("reliable");
+  reliable?.becomes("open");
+  reliable?.says({ from: null, payload: "x" });
+  jest.advanceTimersByTime(1_000);
+  expect([reliable?.frames, heard]).toEqual([[], [JSON.stringify({ from: null, payload: "x" })]]);
 });

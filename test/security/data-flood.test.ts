@@ -6,7 +6,7 @@ import type { DataChannel } from "../../src/sfu/transport/werift-hooks.ts";
 import { fakeClock } from "../harness/clock.ts";
 import { ALL } from "../sfu/room-of-peers.ts";
 
-const CHANNEL: DataChannel = { label: "lossy", isOpen: true, bufferedAmount: 0, send() {}, close() {} };
+const CHANNEL: DataChannel = { label: "lossy", protocol: "", isOpen: true, bufferedAmount: 0, send() {}, close() {} };
 
 /** Nobody here has a connection: what is delivered is told to the room's sockets, and counted there. */
 describe("data of one sender to many", () => {

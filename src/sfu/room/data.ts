@@ -12,6 +12,7 @@ import { DataBudget, SENDER_RATES } from "./data-budget.ts";
 import { type DataDialect, DataMessage } from "./data-message.ts";
 import { readDataPacket, type Sender } from "./data-packet.ts";
 import { DroppedData } from "./dropped-data.ts";
+import { lastHeard, NumberedData } from "./numbered-data.ts";
 
 export type DataKind = keyof typeof DATA_CHANNELS;
 
@@ -24,6 +25,10 @@ const REPLACING_MS = 20_000;
 const MESSAGES_PER_SECOND = 500;
 const BYTES_PER_SECOND = 4 * 1_024 * 1_024;
 const CHANNELS_PER_KIND = 1;
+/** As many as a client keeps; who repeats more pays for it as for messages. */
+const FREE_REPEATS = 400;
+const HEARD = /^\{"heard":(\d{1,15})\}$/;
+const MAX_HEARD_LENGTH = 32;
 
 /** What each label says of its channel. */
 const LABELS: Record<string, { kind: DataKind; dialect: DataDialect }> = {
@@ -53,8 +58,11 @@ export class DataRelay {
   lost = 0;
   /** Of the last reliable packet; a client that resumes sends again what we may not have had. */
   lastSequence = 0;
-  /** The last reliable frame of those that are numbered. */
+  /** The last reliable frame of those that are numbered, and whether its sender knows that we have it. */
   #lastFrame = { stream: "", seq: 0 };
+  #isTold = true;
+  /** Frames of the current channel that we had already. */
+  #repeats = 0;
   readonly #room: DataSink;
   readonly #owner: DataOwner;
   readonly #channels = new Map<DataKind, DataChannel>();
@@ -64,8 +72,7 @@ export class DataRelay {
   readonly #dropped: DroppedData;
   readonly #now: () => number;
   #dialect: DataDialect = "frames";
-  #waiting: (string | Buffer)[] = [];
-  #waitingBytes = 0;
+  readonly #reliable = new NumberedData();
   #replacedMs = Number.NEGATIVE_INFINITY;
 
   constructor(room: DataSink, owner: DataOwner, now: () => number) {
@@ -100,7 +107,16 @@ export class DataRelay {
     else {
       this.#dialect = label.dialect;
       this.#channels.set(label.kind, channel);
+      if (label.kind === "reliable") this.#began(channel);
     }
+  }
+
+  #began(channel: DataChannel): void {
+    this.#repeats = 0;
+    this.#reliable.began(lastHeard(channel.protocol));
+    // Also that it is nothing so far: so its client knows that it will be told.
+    this.#isTold = false;
+    this.#pump();
   }
 
   #openOf(kind: DataKind): DataChannel[] {
@@ -109,8 +125,16 @@ export class DataRelay {
   }
 
   received(channel: DataChannel, data: string | Buffer): void {
+    if (this.#reliable.isOn && typeof data === "string" && this.#isHeard(data)) return;
     const reason = this.#passOn(LABELS[channel.label]?.kind, data);
     if (reason) this.#dropped.add(reason);
+  }
+
+  /** What the client says that it has had, which counts as no message. */
+  #isHeard(text: string): boolean {
+    const seq = text.length <= MAX_HEARD_LENGTH ? HEARD.exec(text)?.[1] : undefined;
+    if (seq !== undefined) this.#reliable.heard(Number(seq));
+    return seq !== undefined;
   }
 
   /** Null when it went on, or had already; otherwise why not. */
@@ -119,7 +143,11 @@ export class DataRelay {
     if (!this.#messages.take(1) || !this.#bytes.take(size)) return "rate_limited";
     if (!this.#owner.permissions.publishData) return "permission_denied";
     const message = kind && size <= DATA_FRAME_MAX_BYTES ? this.#read(kind, data) : null;
-    if (message === "again") return null;
+    if (message === "again") {
+      this.#repeats += 1;
+      if (this.#repeats <= FREE_REPEATS) this.#messages.give(1);
+      return null;
+    }
     if (!kind || !message) return "invalid";
     return this.#room.relay(this.#owner, kind, message, this.#share) ? null : "rate_limited";
   }
@@ -143,13 +171,15 @@ export class DataRelay {
     if (stream === undefined || seq === undefined) return false;
     if (stream === this.#lastFrame.stream && seq <= this.#lastFrame.seq) return true;
     this.#lastFrame = { stream, seq };
+    this.#isTold = false;
     return false;
   }
 
   /** False: this client has no channel, tell it on its socket. */
   deliver(kind: DataKind, message: DataMessage): boolean {
     const channel = this.#openOf(kind)[0] ?? this.#openOf("reliable")[0] ?? this.#openOf("lossy")[0];
-    if (!channel) return kind === "reliable" && this.#waitsForChannel(message);
+    if (!channel || (kind === "reliable" && !this.#carrier))
+      return kind === "reliable" && this.#waitsForChannel(message);
     const text = message.in(this.#dialect);
     if (text === null) return true;
     if (kind === "lossy") {
@@ -157,52 +187,67 @@ export class DataRelay {
       else channel.send(text);
       return true;
     }
-    this.#waiting.push(text);
-    this.#waitingBytes += message.size;
-    if (this.#waitingBytes > MAX_WAITING_BYTES) this.#giveUp(channel);
+    this.#reliable.add(text, message.size);
+    if (this.#reliable.bytes > MAX_WAITING_BYTES) this.#giveUp(channel);
     else this.#pump();
     return true;
   }
 
   /** Its connection is being replaced: what comes now has to wait behind what waits already. */
   #waitsForChannel(message: DataMessage): boolean {
-    if (this.#now() - this.#replacedMs > REPLACING_MS) this.#forgetWaiting();
-    const text = this.#waiting.length > 0 ? message.in(this.#dialect) : null;
-    if (text === null || this.#waitingBytes + message.size > MAX_WAITING_BYTES) return false;
-    this.#waiting.push(text);
-    this.#waitingBytes += message.size;
+    this.#noticeClosed();
+    if (this.#now() - this.#replacedMs > REPLACING_MS) this.#reliable.clear();
+    const text = this.#reliable.isEmpty ? null : message.in(this.#dialect);
+    if (text === null || this.#reliable.bytes + message.size > MAX_WAITING_BYTES) return false;
+    this.#reliable.add(text, message.size);
     return true;
   }
 
+  /** Its client may open another. */
+  #noticeClosed(): void {
+    const channel = this.#channels.get("reliable");
+    if (!channel || channel.isOpen) return;
+    this.#channels.delete("reliable");
+    this.#replacedMs = this.#now();
+  }
+
   tick(): void {
-    if (this.#waiting.length > 0) this.#pump();
+    this.#noticeClosed();
+    this.#pump();
+    this.#tell();
     this.#dropped.tick(this.#now());
   }
 
-  /** Another connection follows: what was not handed over waits for its channel. */
+  /** Another connection follows: what was not handed over waits for its channel, and so does what may not have arrived. */
   reset(): void {
     this.#channels.clear();
     this.#replacedMs = this.#now();
   }
 
-  #forgetWaiting(): void {
-    this.#waiting = [];
-    this.#waitingBytes = 0;
+  /** Where what is reliable goes. Who says what arrived gets it on the channel that loses nothing, or later. */
+  get #carrier(): DataChannel | undefined {
+    return this.#openOf("reliable")[0] ?? (this.#reliable.isOn ? undefined : this.#openOf("lossy")[0]);
   }
 
   #pump(): void {
-    const channel = this.#openOf("reliable")[0] ?? this.#openOf("lossy")[0];
-    if (!channel) return;
-    while (this.#waiting.length > 0 && channel.bufferedAmount < MAX_HANDED_OVER_BYTES) {
-      const next = this.#waiting.shift();
-      if (next !== undefined) channel.send(next);
+    const channel = this.#reliable.next && this.#carrier;
+    while (channel && this.#reliable.next && channel.bufferedAmount < MAX_HANDED_OVER_BYTES) {
+      const text = this.#reliable.take();
+      if (text !== null) channel.send(text);
     }
-    if (this.#waiting.length === 0) this.#waitingBytes = 0;
+  }
+
+  /** How far we are with what the client sends: it need not keep that any longer. */
+  #tell(): void {
+    const [channel] = this.#isTold || !this.#reliable.isOn ? [] : this.#openOf("reliable");
+    if (!channel) return;
+    this.#isTold = true;
+    channel.send(JSON.stringify({ heard: this.#lastFrame.seq }));
   }
 
   #giveUp(channel: DataChannel): void {
     channel.close();
-    this.#forgetWaiting();
+    this.#reliable.clear();
   }
 }
 

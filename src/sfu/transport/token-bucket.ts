@@ -22,4 +22,9 @@ export class TokenBucket {
     this.#tokens -= count;
     return true;
   }
+
+  /** What was taken for nothing. */
+  give(count: number): void {
+    this.#tokens = Math.min(this.#burst, this.#tokens + count);
+  }
 }

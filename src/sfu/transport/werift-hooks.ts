@@ -132,6 +132,7 @@ function neverCountAgain(dtls: Internals["dtls"]): void {
 
 export type DataChannel = {
   readonly label: string;
+  readonly protocol: string;
   readonly isOpen: boolean;
   /** Bytes handed over and not yet on the wire. */
   readonly bufferedAmount: number;
@@ -172,6 +173,7 @@ export function createSctp(maxMessageSize: number, remotePort: number, events: S
   sctp.onDataChannel.subscribe((opened) => {
     const channel: DataChannel = {
       label: opened.label,
+      protocol: opened.protocol,
       get isOpen() {
         return opened.readyState === "open";
       },

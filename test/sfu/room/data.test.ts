@@ -6,9 +6,10 @@ import type { DataChannel } from "../../../src/sfu/transport/werift-hooks.ts";
 
 type FakeChannel = DataChannel & { sent: (string | Buffer)[]; bufferedAmount: number; isOpen: boolean };
 
-function channel(label: string): FakeChannel {
+function channel(label: string, protocol = ""): FakeChannel {
   const fake: FakeChannel = {
     label,
+    protocol,
     isOpen: true,
     bufferedAmount: 0,
     sent: [],
@@ -173,6 +174,118 @@ describe("data of one participant", () => {
     expect(next.sent.map((text) => Number.parseInt(JSON.parse(String(text)).payload, 10))).toEqual(
       Array.from({ length: 11 - handedOver }, (_, i) => i + handedOver),
     );
+  });
+
+  describe("of a client that says what it has had", () => {
+    const had = (seq: number) => channel("reliable", `numbered.${seq}`);
+    const got = (from: FakeChannel) => from.sent.map((text) => JSON.parse(String(text))).filter(({ seq }) => seq);
+    const numbered = (from: FakeChannel) => got(from).map(({ seq, payload }) => [seq, payload]);
+
+    test("what was under way on a connection that died comes again on the next, from where the client was", () => {
+      const first = had(0);
+      data.opened(first);
+      for (const payload of ["a", "b", "c"]) deliver("reliable", payload);
+      expect(got(first)[0]).toEqual({ seq: 1, from: "ben", payload: "a" });
+      data.reset();
+      expect(deliver("reliable", "d")).toBe(true);
+      const second = had(2);
+      data.opened(second);
+      deliver("reliable", "e");
+      expect(numbered(second)).toEqual([
+        [3, "c"],
+        [4, "d"],
+        [5, "e"],
+      ]);
+    });
+
+    test("what it says it has is kept no longer, and counts neither as a message nor as a fault", () => {
+      const first = had(0);
+      data.opened(first);
+      for (let n = 0; n < 600; n++) {
+        deliver("reliable", "x".repeat(10_000));
+        first.bufferedAmount = 0;
+        data.received(first, JSON.stringify({ heard: n + 1 }));
+      }
+      expect([first.isOpen, first.sent.length, data.refused, relayed]).toEqual([true, 600, 0, []]);
+      data.reset();
+      // Nothing is left that would have to come first.
+      expect(deliver("reliable", "by the socket")).toBe(false);
+    });
+
+    test("who reads and never says so has its channel closed, not the memory filled", () => {
+      const first = had(0);
+      data.opened(first);
+      for (let n = 0; n < 600 && first.isOpen; n++) {
+        deliver("reliable", "x".repeat(10_000));
+        first.bufferedAmount = 0;
+      }
+      expect(first.isOpen).toBe(false);
+    });
+
+    test("what is reliable waits for its channel where only the lossy one is open, also when it was closed alone", () => {
+      const [first, lossy] = [had(0), channel("lossy")];
+      for (const one of [first, lossy]) data.opened(one);
+      deliver("reliable", "a");
+      first.isOpen = false;
+      expect(deliver("reliable", "b")).toBe(true);
+      expect(lossy.sent).toEqual([]);
+      const second = had(0);
+      data.opened(second);
+      expect(numbered(second)).toEqual([
+        [1, "a"],
+        [2, "b"],
+      ]);
+    });
+
+    test("a node that does not know the client counts on from where the client is", () => {
+      const first = had(41);
+      data.opened(first);
+      deliver("reliable", "a");
+      expect(numbered(first)).toEqual([[42, "a"]]);
+    });
+
+    test("it is told how far its own messages have come, at first that it is nothing, and only when that changes", () => {
+      const first = had(0);
+      data.opened(first);
+      data.tick();
+      for (const seq of [1, 2]) data.received(first, JSON.stringify({ payload: "x", stream: "s", seq }));
+      data.tick();
+      data.tick();
+      expect(first.sent).toEqual(['{"heard":0}', '{"heard":2}']);
+      data.reset();
+      const second = had(0);
+      data.opened(second);
+      data.tick();
+      expect(second.sent).toEqual(['{"heard":2}']);
+    });
+
+    test("what it sends again takes nothing from what it may send", () => {
+      const first = had(0);
+      data.opened(first);
+      const frame = (seq: number) => JSON.stringify({ payload: "x", stream: "s", seq });
+      for (let seq = 1; seq <= 400; seq++) data.received(first, frame(seq));
+      nowMs += 1_000;
+      data.reset();
+      const second = had(0);
+      data.opened(second);
+      for (let seq = 1; seq <= 900; seq++) data.received(second, frame(seq));
+      expect([relayed.length, data.refused]).toEqual([900, 0]);
+    });
+  });
+
+  test("who does not number gets what it got before: no numbers, and no word of what has come", () => {
+    const first = channel("reliable");
+    data.opened(first);
+    deliver("reliable", "a");
+    data.received(first, JSON.stringify({ payload: "x", stream: "s", seq: 1 }));
+    data.received(first, JSON.stringify({ heard: 1 }));
+    data.tick();
+    expect(first.sent).toEqual([JSON.stringify({ from: "ben", payload: "a" })]);
+    expect(data.refused).toBe(1);
+    data.reset();
+    const second = channel("reliable");
+    data.opened(second);
+    expect(second.sent).toEqual([]);
   });
 
   test("nobody waits for a channel that does not come: the socket tells", () => {

@@ -1,7 +1,8 @@
+import type { DataChannelDelivery } from "../../../src/protocol/signaling.ts";
 import { pause } from "../backoff.ts";
 import type { RtcRequest } from "../dialect.ts";
 import { StoaError } from "../errors.ts";
-import type { DataFrame, KeptData } from "./kept-data.ts";
+import type { DataCarrier, DataFrame, KeptData } from "./kept-data.ts";
 import type { Transport } from "./transport.ts";
 
 /** How `room.sendData` sends. */
@@ -17,21 +18,32 @@ export type DataOptions = {
 /** Text that somebody in the room has sent; `from` is null when it was the server. */
 export type DataMessage = { from: string | null; topic?: string; payload: string };
 
+/** The last of what we have sent that the server has had. */
+type Heard = { heard: number };
+
 const REOPEN_MS = 500;
 const MAX_FRAME_BYTES = 65_536;
 const MAX_SOCKET_BYTES = 8_192;
 /** What may be lost with an earlier channel goes first; no longer, as there may be no channel any more. */
 const CATCH_UP_MS = 15_000;
+/** What had to wait leaves no faster than the server takes messages of one sender. */
+const CATCH_UP_PACE_MS = 4;
+/** So seldom the server is told what has come; it keeps that until then. */
+const TELL_MS = 250;
+/** Unless it is a lot: timers of a tab that nobody looks at are late. */
+const TELL_CHARACTERS = 256 * 1024;
 
 /**
  * Two data channels, opened by us; while one is not open the socket carries what is small enough. What is to arrive for
  * certain never takes the channel that loses things, and leaves in the order in which it was sent, whichever way it takes.
  */
-export class DataChannels {
+export class DataChannels implements DataCarrier {
   #reliable: RTCDataChannel;
   #lossy: RTCDataChannel;
-  /** When the last reliable message has left. */
-  #last: Promise<void> = Promise.resolve();
+  /** What an earlier connection may have lost has left on this one. */
+  readonly #caughtUp: Promise<void>;
+  #telling: ReturnType<typeof setTimeout> | undefined;
+  #untold = 0;
 
   constructor(
     readonly transport: Transport,
@@ -40,9 +52,11 @@ export class DataChannels {
     readonly kept: KeptData,
     readonly onMessage: (message: DataMessage) => void,
   ) {
+    kept.carrier = this;
     this.#reliable = this.#open("reliable");
     this.#lossy = this.#open("lossy");
-    if (kept.lately().length > 0) this.#last = this.#opened(this.#reliable);
+    this.#caughtUp = kept.unheard().length > 0 ? this.#opened(this.#reliable) : Promise.resolve();
+    transport.ended.addEventListener("abort", () => clearTimeout(this.#telling), { once: true });
   }
 
   /** Resolves when the channel is open, or will not be in time. */
@@ -57,17 +71,34 @@ export class DataChannels {
   async send(payload: string, { reliable = true, topic, to }: DataOptions): Promise<void> {
     const frame = { ...(topic === undefined ? {} : { topic }), ...(to === undefined ? {} : { to }), payload };
     if (!reliable) return this.#leave(this.#lossy, frame, null);
-    const left = this.#last.then(() => this.#leave(this.#reliable, frame, this.kept));
-    this.#last = left.catch(() => {});
+    const { kept } = this;
+    kept.queued += 1;
+    const left = kept.last.then(() => kept.carrier?.carry(frame));
+    kept.last = left
+      .catch(() => {})
+      .then(() => {
+        kept.queued -= 1;
+      });
     return left;
+  }
+
+  async carry(frame: DataFrame): Promise<void> {
+    const { kept, transport } = this;
+    await this.#caughtUp;
+    await kept.room(transport.ended);
+    if (kept.isLate) await pause(CATCH_UP_PACE_MS, transport.ended);
+    // Meanwhile the connection may have been replaced.
+    if (kept.carrier && kept.carrier !== this) return kept.carrier.carry(frame);
+    return this.#leave(this.#reliable, frame, kept);
   }
 
   async #leave(channel: RTCDataChannel, frame: DataFrame, kept: KeptData | null): Promise<void> {
     if (channel.readyState === "open") {
-      const text = JSON.stringify(kept?.number(frame) ?? frame);
+      const numbered = kept?.number(frame);
+      const text = JSON.stringify(numbered ?? frame);
       if (new TextEncoder().encode(text).length > MAX_FRAME_BYTES) throw tooLarge(MAX_FRAME_BYTES);
       channel.send(text);
-      kept?.keep(text);
+      if (numbered) kept?.keep(text, numbered.seq);
       return;
     }
     if (new TextEncoder().encode(frame.payload).length > MAX_SOCKET_BYTES) throw tooLarge(MAX_SOCKET_BYTES);
@@ -75,12 +106,14 @@ export class DataChannels {
   }
 
   #open(label: "reliable" | "lossy"): RTCDataChannel {
-    const { transport } = this;
-    const channel = transport.addChannel(label, label === "lossy" ? { ordered: false, maxRetransmits: 0 } : {});
-    channel.addEventListener("message", ({ data }) => this.onMessage(JSON.parse(String(data)) as DataMessage));
+    const { transport, kept } = this;
+    const options =
+      label === "lossy" ? { ordered: false, maxRetransmits: 0 } : { protocol: `numbered.${kept.lastSeq}` };
+    const channel = transport.addChannel(label, options);
+    channel.addEventListener("message", ({ data }) => this.#receive(channel, JSON.parse(String(data))));
     if (label === "reliable")
       channel.addEventListener("open", () => {
-        for (const text of this.kept.lately()) channel.send(text);
+        for (const text of kept.unheard()) channel.send(text);
       });
     // The server closes a channel whose reader is too far behind; another one may be opened.
     channel.addEventListener("close", async () => {
@@ -90,6 +123,29 @@ export class DataChannels {
       else this.#lossy = this.#open(label);
     });
     return channel;
+  }
+
+  #receive(channel: RTCDataChannel, frame: DataChannelDelivery | Heard): void {
+    if ("heard" in frame) {
+      this.kept.heard(frame.heard);
+      return;
+    }
+    const { seq, ...message } = frame;
+    if (seq !== undefined) {
+      if (seq <= this.kept.lastSeq) return;
+      this.kept.lastSeq = seq;
+      this.#untold += frame.payload.length;
+      this.#telling ??= setTimeout(() => this.#tell(channel), TELL_MS);
+      if (this.#untold > TELL_CHARACTERS) this.#tell(channel);
+    }
+    this.onMessage(message);
+  }
+
+  #tell(channel: RTCDataChannel): void {
+    clearTimeout(this.#telling);
+    this.#telling = undefined;
+    this.#untold = 0;
+    if (channel.readyState === "open") channel.send(JSON.stringify({ heard: this.kept.lastSeq }));
   }
 }
 
