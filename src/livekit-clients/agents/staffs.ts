@@ -1,4 +1,5 @@
 import { Job, JobState, JobStatus, JobType } from "@livekit/protocol";
+import { roomSid } from "../../protocol/media/livekit-sids.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { LiveRoom } from "../../signaling/session/rtc-session.ts";
 import { dispatchStore } from "./dispatch.store.ts";
@@ -93,7 +94,7 @@ export function createStaffs({ db, write, log }: Runtime, find: (roomId: string)
         }
         const staff = open(room);
         staff.isDecided ||= row.alone;
-        staff.dispatches.set(row.id, dispatchOf(row, room.name));
+        staff.dispatches.set(row.id, dispatchOf(row, room));
         restored.add(staff);
       }
       return [...restored];
@@ -113,13 +114,13 @@ function rowOf(roomId: string, dispatch: Dispatch): DispatchRow {
   };
 }
 
-function dispatchOf(row: DispatchRow, roomName: string): Dispatch {
+function dispatchOf(row: DispatchRow, { id: roomId, name }: KnownRoom): Dispatch {
   const { id, agentName, metadata, attributes, alone, createdAt, jobId, agentIdentity, jobEnded } = row;
   const tasks = new Map<string, Task>();
   if (jobId !== null && agentIdentity !== null) {
     const job = new Job({
       ...{ id: jobId, dispatchId: id, agentName, metadata, attributes, type: JobType.JT_ROOM },
-      room: { name: roomName },
+      room: { sid: roomSid(roomId), name },
       state: new JobState({
         status: jobEnded ? JobStatus.JS_SUCCESS : JobStatus.JS_RUNNING,
         participantIdentity: agentIdentity,
