@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { type AnyElysia, Elysia } from "elysia";
 import { ApiError } from "../../../protocol/errors.ts";
+import { createLargeAnswers, type LargeAnswers } from "../serving/large-answers.ts";
 import { describeSockets } from "./asyncapi.ts";
 import type { SchemaNames } from "./components.ts";
 import { describeApi } from "./openapi.ts";
@@ -57,22 +58,23 @@ export function referenceRoutes({ folder, version, app, schemas }: ReferenceOpti
   const openapi = once(async () => packed("application/json", JSON.stringify(describeApi(app(), version, schemas))));
   const asyncapi = once(async () => packed("application/json", JSON.stringify(describeSockets(version, schemas))));
   const start = once(async () => packed(SCRIPT, START));
+  const begins = createLargeAnswers();
   const viewer = once(() => readPacked(SCRIPT, join(folder, "api-reference.js.gz")));
 
   return new Elysia({ detail: { hide: true } })
-    .get("/openapi.json", async ({ request }) => answer(request, await openapi()))
-    .get("/asyncapi.json", async ({ request }) => answer(request, await asyncapi()))
+    .get("/openapi.json", async ({ request }) => answer(request, begins, await openapi()))
+    .get("/asyncapi.json", async ({ request }) => answer(request, begins, await asyncapi()))
     .get("/docs/api", async () => {
       const page = PAGE.replace("viewer.js", `viewer.js?v=${(await viewer()).etag.slice(1, -1)}`);
       const headers = { ...HEADERS, "content-type": "text/html; charset=utf-8", "content-security-policy": POLICY };
       return new Response(page, { headers });
     })
-    .get("/docs/start.js", async ({ request }) => answer(request, await start()))
+    .get("/docs/start.js", async ({ request }) => answer(request, begins, await start()))
     .get("/docs/viewer.js", async ({ request }) => {
       const file = await viewer();
       // The page names the file by its hash; whoever asks without it must ask again next time.
       const named = new URL(request.url).search === `?v=${file.etag.slice(1, -1)}`;
-      return answer(request, file, named ? { "cache-control": IMMUTABLE } : {});
+      return answer(request, begins, file, named ? { "cache-control": IMMUTABLE } : {});
     });
 }
 
@@ -109,12 +111,18 @@ async function readPacked(type: string, path: string): Promise<Packed> {
 
 const etagOf = (bytes: Uint8Array) => `"${Bun.hash(bytes).toString(36)}"`;
 
-function answer(request: Request, { type, etag, gzipped, plain }: Packed, more: Record<string, string> = {}): Response {
+async function answer(
+  request: Request,
+  begins: LargeAnswers,
+  { type, etag, gzipped, plain }: Packed,
+  more: Record<string, string> = {},
+): Promise<Response> {
   const headers = { ...HEADERS, "content-type": type, vary: "accept-encoding", etag, ...more };
   if (request.headers.get("if-none-match") === etag) return new Response(null, { status: 304, headers });
-  return /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "")
-    ? new Response(gzipped, { headers: { ...headers, "content-encoding": "gzip" } })
-    : new Response(plain(), { headers });
+  const packs = /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
+  const body = packs ? gzipped : plain();
+  await begins(body.size);
+  return new Response(body, { headers: packs ? { ...headers, "content-encoding": "gzip" } : headers });
 }
 
 /** Made when first asked for and kept; what failed is tried again. */

@@ -2,6 +2,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { Elysia } from "elysia";
 import { ApiError } from "../../../protocol/errors.ts";
+import { createLargeAnswers } from "./large-answers.ts";
 
 /** As blobs, which all answers share: of an array each would hold a copy until its reader has taken it. */
 type Asset = { type: string; plain: Blob; gzipped: Blob; etag: string };
@@ -36,6 +37,7 @@ export function webRoutes({ folder, version, bucketOrigins }: WebAssetOptions) {
     return known;
   };
   const policy = contentPolicy(bucketOrigins);
+  const begins = createLargeAnswers();
 
   async function serve(
     request: Request,
@@ -60,7 +62,10 @@ export function webRoutes({ folder, version, bucketOrigins }: WebAssetOptions) {
     if (request.headers.get("if-none-match") === etag) return new Response(null, { status: 304, headers });
     // A package is compressed already; labelled as an encoding it would be unpacked on the way, and npm refuse it.
     const gzip = gzipped !== plain && /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
-    return new Response(gzip ? gzipped : plain, {
+    const body = gzip ? gzipped : plain;
+    const turn = begins(body.size);
+    if (turn) await turn;
+    return new Response(body, {
       headers: gzip ? { ...headers, "content-encoding": "gzip" } : headers,
     });
   }

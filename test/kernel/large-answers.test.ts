@@ -1,0 +1,47 @@
+import { expect, test } from "bun:test";
+import { createLargeAnswers } from "../../src/kernel/http/serving/large-answers.ts";
+
+const MEBIBYTE = 1024 * 1024;
+
+test("[8] of many who ask for a megabyte at once, two begin in a turn of the loop, in the order in which they came", async () => {
+  const turns: (() => void)[] = [];
+  const begins = createLargeAnswers((run) => turns.push(run));
+  const begun: number[] = [];
+  for (let n = 0; n < 9; n++) {
+    const turn = begins(MEBIBYTE);
+    if (turn) void turn.then(() => begun.push(n));
+    else begun.push(n);
+  }
+  expect(begun).toEqual([0, 1]);
+  // What is small waits for nobody.
+  expect(begins(1_000)).toBeNull();
+  for (let so = 4; so <= 9; so += 2) {
+    expect(turns).toHaveLength(1);
+    turns.shift()?.();
+    await Promise.resolve();
+    await Promise.resolve();
+    expect(begun.length).toBe(Math.min(so, 9));
+  }
+  turns.shift()?.();
+  await Promise.resolve();
+  await Promise.resolve();
+  expect(begun).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
+  // Nobody has asked since: nothing is left to do.
+  turns.shift()?.();
+  expect(turns).toHaveLength(0);
+  expect(begins(MEBIBYTE)).toBeNull();
+});
+
+test("[8] one that is larger than a turn begins all the same, and the next after it", async () => {
+  const turns: (() => void)[] = [];
+  const begins = createLargeAnswers((run) => turns.push(run));
+  expect(begins(50 * MEBIBYTE)).toBeNull();
+  let begun = false;
+  void begins(50 * MEBIBYTE)?.then(() => {
+    begun = true;
+  });
+  turns.shift()?.();
+  await Promise.resolve();
+  await Promise.resolve();
+  expect(begun).toBe(true);
+});
