@@ -7,7 +7,7 @@ const NETWORK = ["iproute2", "nftables"];
 const PACKAGES: Record<string, string[]> = {
   acme: ["pebble"],
   browser: ["chromium", "firefox-esr", "ffmpeg"],
-  compiled: ["chromium", "minisign"],
+  compiled: ["chromium", "minisign", "nodejs"],
   contract: ["ffmpeg"],
   docs: ["curl", "jq", "python3", "golang-go"],
   edge: ["coturn"],
