@@ -1,14 +1,18 @@
 /** cuts: networks that vanish for 5 to 40 s under calls in Chromium and Firefox. `bin/bench cuts [CUTS] [CALLS] [SECONDS]` */
 import { cpus } from "node:os";
-import { joinCall, keepDiary, mediaPort, mostStarvedMs, readDiary, seesAndHears } from "./cuts/page.ts";
+import type { Scripted } from "../browser/sdk/scripted.ts";
+import { joinCall, keepDiary, mediaPort, mostStarvedMs, readDiary, type Source, seesOrHears } from "./cuts/page.ts";
 import { type BrowserName, openStage } from "./cuts/stage.ts";
 import { type Measured, median, report } from "./harness/report.ts";
 
 const [cuts = 100, callsOfEach = 4, longestSeconds = 40] = process.argv.slice(2).map(Number);
 const SHORTEST_SECONDS = 5;
-const NAMES = ["anna", "ben"] as const;
+/** One speaks and the other shows: sixteen pages share the cores of one machine, and encode in software. */
+const PEOPLE: readonly { name: string; sends: Source; awaits: Source }[] = [
+  { name: "anna", sends: "microphone", awaits: "camera" },
+  { name: "ben", sends: "camera", awaits: "microphone" },
+];
 const BROWSERS = ["Chromium", "Firefox"] as const;
-/** Sixteen pages share the cores of one machine, and encode in software. */
 const PICTURE = { width: 160, height: 90, frameRate: 5 };
 /** A second of them. */
 const FRAMES = 5;
@@ -25,13 +29,18 @@ type Cut = { browser: BrowserName; seconds: number; backMs: number; starvedMs: n
 
 async function openCall(browser: BrowserName, number: number) {
   const room = await stage.openRoom(`${browser}-${number}`);
-  const pages = [await stage.page(browser), await stage.page(browser)];
-  for (const [index, page] of pages.entries()) {
+  const people: ((typeof PEOPLE)[number] & { page: Scripted })[] = [];
+  for (const person of PEOPLE) {
+    const page = await stage.page(browser);
+    people.push({ ...person, page });
     await page.evaluate(keepDiary, undefined);
-    await page.evaluate(joinCall, { ...(await room.join(NAMES[index] ?? "")), ...PICTURE });
+    await page.evaluate(joinCall, { ...(await room.join(person.name)), ...PICTURE, sends: person.sends });
   }
+  const pages = people.map(({ page }) => page);
   const everyPage = async (patienceMs = PATIENCE_MS) => {
-    const each = pages.map((page) => page.evaluate(seesAndHears, { frames: FRAMES, patienceMs }));
+    const each = people.map(({ page, awaits }) =>
+      page.evaluate(seesOrHears, { of: awaits, frames: FRAMES, patienceMs }),
+    );
     return (await Promise.all(each)).every((is) => is);
   };
   if (!(await everyPage())) throw new Error(`${browser} ${number} does not begin`);
@@ -50,8 +59,8 @@ async function openCall(browser: BrowserName, number: number) {
     const isBack = await everyPage();
     const backMs = isBack ? performance.now() - started : PATIENCE_MS;
     if (backMs > GOAL_MS)
-      for (const [index, page] of pages.entries())
-        console.log(NAMES[index], await page.evaluate(readDiary, healedAt - seconds * 1_000));
+      for (const { name, page } of people)
+        console.log(name, await page.evaluate(readDiary, healedAt - seconds * 1_000));
     return { browser, seconds, backMs, starvedMs: await starvedMs() };
   };
 }

@@ -2,6 +2,7 @@
 import type * as Sdk from "../../../web/sdk/index.ts";
 
 type Way = { endpoint: string; token: string };
+export type Source = "camera" | "microphone";
 type Picture = { width: number; height: number; frameRate: number };
 
 declare global {
@@ -57,8 +58,9 @@ export function keepDiary(): void {
   };
 }
 
-/** Joins as a page of a user would, with a small picture and a voice that nobody cleans. */
-export async function joinCall({ endpoint, token, width, height, frameRate }: Way & Picture): Promise<void> {
+/** Joins as a page of a user would, with a small picture or a voice that nobody cleans. */
+export async function joinCall({ sends, ...options }: Way & Picture & { sends: Source }): Promise<void> {
+  const { endpoint, token, width, height, frameRate } = options;
   const path = "/sdk.js";
   const sdk: typeof Sdk = await import(path);
   const room = await sdk.connect(endpoint, token);
@@ -72,22 +74,25 @@ export async function joinCall({ endpoint, token, width, height, frameRate }: Wa
   room.on("trackUnsubscribed", ({ kind }, { identity }) => {
     if (kind === "video") document.getElementById(identity)?.remove();
   });
-  await room.localParticipant.enableCamera({ width, height, frameRate });
+  if (sends === "camera") {
+    await room.localParticipant.enableCamera({ width, height, frameRate });
+    return;
+  }
   const constraints = { echoCancellation: false, noiseSuppression: false, autoGainControl: false };
   await room.localParticipant.enableMicrophone({ constraints });
 }
 
-/** Of the server, on the way that media takes; null while there is none. */
+/** Of the server, for the media of this call; null while it is not known. */
 export async function mediaPort(): Promise<number | null> {
-  const stats = await window.connection.getStats();
-  for (const [, { type, nominated, state, remoteCandidateId }] of stats)
-    if (type === "candidate-pair" && nominated && state === "succeeded")
-      return stats.get(remoteCandidateId)?.port ?? null;
+  for (const [, { type, port }] of await window.connection.getStats())
+    if (type === "remote-candidate" && port > 0) return port;
   return null;
 }
 
-/** Resolves when so many more frames have been shown and more sound has come, with true, or false if not in time. */
-export async function seesAndHears({ frames, patienceMs }: { frames: number; patienceMs: number }): Promise<boolean> {
+type Wish = { of: Source; frames: number; patienceMs: number };
+
+/** Resolves when so many more frames have been shown, or more sound has come, with true, or false if not in time. */
+export async function seesOrHears({ of: source, frames, patienceMs }: Wish): Promise<boolean> {
   const note = (what: string) => void window.diary.push({ at: Date.now(), what });
   const shown = () => {
     const element = document.querySelector("video");
@@ -104,7 +109,7 @@ export async function seesAndHears({ frames, patienceMs }: { frames: number; pat
     return { of, count };
   };
   let [picture, sound] = [shown(), await heard()];
-  let [sees, hears] = [false, false];
+  let [sees, hears] = [source !== "camera", source !== "microphone"];
   for (const end = Date.now() + patienceMs; Date.now() < end; await new Promise((next) => setTimeout(next, 100))) {
     if (!sees) {
       const now = shown();
