@@ -49,16 +49,25 @@ async function causeOf(base: URL, rejectUnauthorized: boolean, problem: string):
   if (base.protocol === "https:" && rejectUnauthorized) {
     // Whoever answers as soon as nobody looks at the certificate has one that clients refuse.
     const unchecked = await statusOf(base, false);
-    if (typeof unchecked === "number") {
-      return {
-        detail: `its certificate is refused (${answer})`,
-        remedy: `Let what ends TLS send a certificate for ${host} that is valid now, with its whole chain.`,
-      };
-    }
+    if (typeof unchecked === "number") return byCertificate(host, answer);
   }
   return {
     detail: `nothing answers there (${answer})`,
     remedy: `Start the server or the proxy at port ${port}, and let in tcp ${port}.`,
+  };
+}
+
+/** The names that TLS has for it. */
+function byCertificate(host: string, reason: string): Cause {
+  if (reason === "CERT_HAS_EXPIRED") {
+    return {
+      detail: `its certificate has expired (${reason})`,
+      remedy: `Renew the certificate for ${host}, let what ends TLS load it, and find out why that did not happen by itself.`,
+    };
+  }
+  return {
+    detail: `its certificate is refused (${reason})`,
+    remedy: `Let what ends TLS send a certificate for ${host} that is valid now, with its whole chain.`,
   };
 }
 

@@ -1,3 +1,4 @@
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 export type CertificateFiles = { cert: string; key: string };
@@ -13,6 +14,44 @@ export async function makeCertificate(folder: string, name: string, address = "1
   });
   if ((await made.exited) !== 0) throw new Error(await new Response(made.stderr).text());
   return files;
+}
+
+const EXPIRED = `[ca]
+default_ca = own
+[own]
+database = index.txt
+serial = serial
+new_certs_dir = .
+default_md = sha256
+policy = any
+x509_extensions = names
+[any]
+commonName = supplied
+[names]
+subjectAltName = DNS:localhost,IP:127.0.0.1
+basicConstraints = CA:TRUE
+`;
+
+/** The same, from years ago: everything about it is right but the time. */
+export async function makeExpiredCertificate(folder: string): Promise<CertificateFiles> {
+  const cwd = join(folder, "expired");
+  mkdirSync(cwd);
+  for (const [name, text] of Object.entries({ "ca.cnf": EXPIRED, "index.txt": "", serial: "01\n" })) {
+    writeFileSync(join(cwd, name), text);
+  }
+  const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+  const span = ["-startdate", "20200101000000Z", "-enddate", "20200201000000Z"];
+  for (const command of [
+    ["req", "-new", ...curve, "-subj", "/CN=expired", "-keyout", "own.key", "-out", "request.pem"],
+    ["ca", "-batch", "-config", "ca.cnf", "-selfsign", "-notext", "-in", "request.pem", "-keyfile", "own.key"].concat(
+      span,
+      ["-out", "own.pem"],
+    ),
+  ]) {
+    const made = Bun.spawn(["openssl", ...command], { cwd, stderr: "pipe" });
+    if ((await made.exited) !== 0) throw new Error(await new Response(made.stderr).text());
+  }
+  return { cert: join(cwd, "own.pem"), key: join(cwd, "own.key") };
 }
 
 /** The name in the certificate that a new connection is shown. */

@@ -14,9 +14,15 @@ function guideBlock(name: string): string {
   return block;
 }
 
-async function nginx({ folder, port, backend, files }: Where): Promise<Bun.Subprocess> {
+const nginx = (where: Where) => startNginx(where, guideBlock("nginx"));
+
+/** As somebody writes it who has not heard of WebSockets. */
+export const nginxWithoutUpgrade = (where: Where) =>
+  startNginx(where, guideBlock("nginx").replaceAll(/^ *proxy_set_header (?:Upgrade|Connection) .*;\n/gm, ""));
+
+async function startNginx({ folder, port, backend, files }: Where, block: string): Promise<Bun.Subprocess> {
   const binary = await program("nginx", "nginx-light");
-  const site = guideBlock("nginx")
+  const site = block
     .replace("listen 443 ssl", `listen 127.0.0.1:${port} ssl`)
     .replace("http://127.0.0.1:7000", backend)
     .replace(/ssl_certificate \S+;/, `ssl_certificate ${files.cert};`)

@@ -1,0 +1,67 @@
+import { afterAll, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Check } from "../../src/doctor/check.ts";
+import { start } from "../../src/server.ts";
+import { stoa } from "../cli/stoa.ts";
+import { testConfig } from "../harness/test-config.ts";
+import { type CertificateFiles, makeCertificate, makeExpiredCertificate } from "./certificate.ts";
+import { freePort, nginxWithoutUpgrade, PROXIES } from "./proxies.ts";
+
+// What stands before a server is wrong in one way at a time: the doctor tells DNS, certificate and proxy apart.
+
+const work = mkdtempSync(join(tmpdir(), "stoa-doctor-proxies-"));
+afterAll(() => rmSync(work, { recursive: true, force: true }));
+const TRUST = { tls: { rejectUnauthorized: false } } as const;
+
+type Proxy = (typeof PROXIES)["nginx"];
+
+/** What `stoa doctor` says of the socket of a server behind that proxy, on a machine that trusts the certificate. */
+async function examined(name: string, proxied: Proxy, files: CertificateFiles): Promise<Check | undefined> {
+  const folder = join(work, name);
+  mkdirSync(folder);
+  const port = await freePort();
+  const url = `https://localhost:${port}`;
+  const dataDir = join(folder, "data");
+  const server = await start(testConfig({ DATA_DIR: dataDir, PUBLIC_URL: url, TRUSTED_PROXIES: ["127.0.0.1"] }));
+  const proxy = await proxied({ folder, port, backend: server.url, files });
+  try {
+    while (!(await fetch(`${url}/healthz`, TRUST).catch(() => null))?.ok) {
+      if (proxy.exitCode !== null) throw new Error(`the proxy ended with ${proxy.exitCode}`);
+      await Bun.sleep(20);
+    }
+    const settings = ["--public-url", url, "--data-dir", dataDir, "--public-ip", "127.0.0.1"];
+    const { out } = await stoa(["doctor", "--json", ...settings], { env: { NODE_EXTRA_CA_CERTS: files.cert } });
+    return (JSON.parse(out) as Check[]).find((check) => check.name === "websocket");
+  } finally {
+    proxy.kill();
+    await proxy.exited;
+    await server.stop("test", 0);
+  }
+}
+
+test("[11] nginx without the upgrade headers: the proxy is to blame, and told what it must pass on", async () => {
+  const check = await examined("plain", nginxWithoutUpgrade, await makeCertificate(work, "plain"));
+  expect(check).toMatchObject({
+    status: "fail",
+    detail: expect.stringContaining("requests pass, WebSockets do not"),
+    remedy: expect.stringContaining("upgrade and connection headers"),
+  });
+  expect(check?.remedy).not.toMatch(/certificate|record/);
+}, 120_000);
+
+test("[11] an expired certificate is to blame, not the proxy that works", async () => {
+  const check = await examined("late", PROXIES.nginx, await makeExpiredCertificate(work));
+  expect(check).toMatchObject({
+    status: "fail",
+    detail: expect.stringContaining("its certificate has expired"),
+    remedy: expect.stringContaining("Renew the certificate for localhost"),
+  });
+  expect(check?.remedy).not.toMatch(/upgrade|record/);
+}, 120_000);
+
+test("[11] and nothing is to blame when both are right", async () => {
+  const check = await examined("right", PROXIES.nginx, await makeCertificate(work, "right"));
+  expect(check).toMatchObject({ status: "pass", detail: expect.stringContaining("takes WebSockets") });
+}, 120_000);
