@@ -43,22 +43,22 @@ async function examined(name: string, proxied: Proxy, files: CertificateFiles): 
 
 test("[11] nginx without the upgrade headers: the proxy is to blame, and told what it must pass on", async () => {
   const check = await examined("plain", nginxWithoutUpgrade, await makeCertificate(work, "plain"));
+  expect(check?.remedy ?? "").not.toMatch(/certificate|record/);
   expect(check).toMatchObject({
     status: "fail",
     detail: expect.stringContaining("requests pass, WebSockets do not"),
     remedy: expect.stringContaining("upgrade and connection headers"),
   });
-  expect(check?.remedy).not.toMatch(/certificate|record/);
 }, 120_000);
 
 test("[11] an expired certificate is to blame, not the proxy that works", async () => {
   const check = await examined("late", PROXIES.nginx, await makeExpiredCertificate(work));
+  expect(check?.remedy ?? "").not.toMatch(/upgrade|record/);
   expect(check).toMatchObject({
     status: "fail",
     detail: expect.stringContaining("its certificate has expired"),
     remedy: expect.stringContaining("Renew the certificate for localhost"),
   });
-  expect(check?.remedy).not.toMatch(/upgrade|record/);
 }, 120_000);
 
 test("[11] and nothing is to blame when both are right", async () => {
