@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
+import { NEWEST } from "../../../src/kernel/http/serving/pages.ts";
 import { HOSTILE } from "./hostile.ts";
 import { type Seeded, seed } from "./seed.ts";
 import { loaded, openStage, type Stage, type Visitor } from "./stage.ts";
@@ -27,6 +28,11 @@ async function confirmed(name: string, action: string): Promise<void> {
   await button(name).first().click();
   await dialog().getByRole("button", { name: action, exact: true }).click();
 }
+
+const secretsShown = () => {
+  const { services, projectId } = stage.server;
+  return services.audit.list(projectId, { action: "api_key.secret_shown" }, NEWEST, 100).length;
+};
 
 describe("[8] rooms", () => {
   test("a room is created, joined from the page with camera and sound, and closed", async () => {
@@ -154,6 +160,17 @@ describe("[8] keys, members, settings, servers, account", () => {
     const project = () => fetch(`${stage.server.url}/v1/project`, { headers: { authorization: `Bearer ${key}` } });
     expect((await project()).status).toBe(200);
     await button("I have copied it").click();
+
+    // What LiveKit's SDKs sign with is hidden until it is asked for, and then on the audit log.
+    await button(`LiveKit secret of ${HOSTILE}`).click();
+    const settings = dialog().locator("code");
+    expect(await settings.innerText()).toMatch(/^LIVEKIT_URL=ws.*\nLIVEKIT_API_KEY=\w+\nLIVEKIT_API_SECRET=•+$/);
+    expect(secretsShown()).toBe(0);
+    await button("Show the secret").click();
+    await button("Copy Settings").waitFor();
+    expect(await settings.innerText()).toMatch(/\nLIVEKIT_API_SECRET=[0-9a-f]{64}$/);
+    expect(secretsShown()).toBe(1);
+    await page.keyboard.press("Escape");
     await confirmed(`Revoke ${HOSTILE}`, "Revoke");
     await page.getByRole("row").filter({ hasText: HOSTILE }).getByText("Revoked").waitFor();
     expect((await project()).status).toBe(401);

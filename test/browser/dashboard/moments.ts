@@ -7,6 +7,12 @@ type Moment = [name: string, path: (seeded: Seeded) => string, act: (page: Page)
 const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
 const click = (name: string) => (page: Page) => button(page, name).click();
 
+const firstLivekitSecret = (page: Page) =>
+  page
+    .getByRole("button", { name: /^LiveKit secret of / })
+    .first()
+    .click();
+
 export const MOMENTS: Moment[] = [
   ["dialog-new-project", () => "/", click("New project")],
   [
@@ -30,6 +36,16 @@ export const MOMENTS: Moment[] = [
   ],
   ["dialog-recover", ({ webhookId }) => `webhooks/${webhookId}`, click("Recover")],
   ["dialog-secret", ({ webhookId }) => `webhooks/${webhookId}`, click("Rotate the secret")],
+  ["dialog-livekit", () => "api-keys", firstLivekitSecret],
+  [
+    "dialog-livekit-secret",
+    () => "api-keys",
+    async (page) => {
+      await firstLivekitSecret(page);
+      await button(page, "Show the secret").click();
+      await button(page, "Copy Settings").waitFor();
+    },
+  ],
   ["dialog-add-member", () => "members", click("Add a member")],
   ["dialog-confirm", ({ roomId }) => `rooms/${roomId}`, click("Close the room")],
   ["dialog-archive", () => "settings", click("Archive the project")],

@@ -18,7 +18,7 @@ export function ApiKeys() {
   const keysOf = at["api-keys"];
   const keys = useList((page) => askPage(keysOf.get({ query: { ...page, environment } })), [projectId, environment]);
   const [creating, setCreating] = useState(false);
-  const [shown, setShown] = useState<Signing | null>(null);
+  const [signing, setSigning] = useState<Signing | null>(null);
   return (
     <>
       <PageHead title="API keys">
@@ -49,7 +49,7 @@ export function ApiKeys() {
           {
             title: "Actions",
             actions: true,
-            cell: ({ id, name, status }) =>
+            cell: ({ id, name, publicId, status }) =>
               status === "ACTIVE" &&
               may("api-keys:manage") && (
                 <>
@@ -57,9 +57,7 @@ export function ApiKeys() {
                     type="button"
                     class="button"
                     aria-label={`LiveKit secret of ${name}`}
-                    onClick={() =>
-                      void attempt(async () => setShown(await ask(keysOf({ keyId: id })["signing-secret"].get())))
-                    }
+                    onClick={() => setSigning({ keyId: id, publicId })}
                   >
                     LiveKit secret
                   </button>
@@ -79,7 +77,7 @@ export function ApiKeys() {
         ]}
       />
       {creating && <CreateKey onClose={() => setCreating(false)} onCreated={keys.reload} />}
-      {shown && <SigningSecret {...shown} onClose={() => setShown(null)} />}
+      {signing && <SigningSecret {...signing} onClose={() => setSigning(null)} />}
     </>
   );
 }
@@ -102,21 +100,40 @@ function CreateKey({ onClose, onCreated }: { onClose: () => void; onCreated: () 
   );
 }
 
-type Signing = { apiKey: string; apiSecret: string };
+type Signing = { keyId: string; publicId: string };
 
-/** What a backend signs tokens with for LiveKit's SDKs. Derived, so it can be shown again; each time is on the audit log. */
-function SigningSecret({ apiKey, apiSecret, onClose }: Signing & { onClose: () => void }) {
+/**
+ * What a backend signs tokens with for LiveKit's SDKs. Derived, so it can be shown again; each time is on the audit log, and
+ * none without another click: others may be looking at this screen.
+ */
+function SigningSecret({ keyId, publicId, onClose }: Signing & { onClose: () => void }) {
+  const { at } = useProject();
+  const [secret, setSecret] = useState<string | null>(null);
   const url = location.origin.replace(/^http/, "ws");
+  const settings = `LIVEKIT_URL=${url}\nLIVEKIT_API_KEY=${publicId}\nLIVEKIT_API_SECRET=`;
+  const show = async () => setSecret((await ask(at["api-keys"]({ keyId })["signing-secret"].get())).apiSecret);
   return (
     <Dialog title="Settings for LiveKit's SDKs" onClose={onClose}>
       <div class="stack">
         <p>Your backend signs tokens with these. Keep the secret on your server, never in a page.</p>
-        <CodeBlock
-          label="Settings"
-          text={`LIVEKIT_URL=${url}\nLIVEKIT_API_KEY=${apiKey}\nLIVEKIT_API_SECRET=${apiSecret}`}
-        />
+        {secret === null ? (
+          <>
+            <div class="code">
+              <pre>
+                <code>{`${settings}${"•".repeat(16)}`}</code>
+              </pre>
+            </div>
+            <div class="actions">
+              <button type="button" class="button primary" onClick={() => void attempt(show)}>
+                Show the secret
+              </button>
+            </div>
+          </>
+        ) : (
+          <CodeBlock label="Settings" text={`${settings}${secret}`} />
+        )}
         <p>
-          It is on the audit log that they were shown. <a href="/docs/livekit">What works with LiveKit's SDKs</a>
+          The audit log names whoever had it shown. <a href="/docs/livekit">What works with LiveKit's SDKs</a>
         </p>
       </div>
     </Dialog>
