@@ -8,7 +8,7 @@ const { TrackKind, TrackPublishOptions, TrackSource, VideoBufferType, VideoFrame
 
 export const say = (line) => process.stdout.write(`${line}\n`);
 const RATE = 48_000;
-const [WIDTH, HEIGHT] = [320, 180];
+const PICTURE = { width: 320, height: 180, everyMs: 66 };
 
 export async function enter(name, token) {
   const room = new Room();
@@ -50,22 +50,22 @@ function sound() {
   return source;
 }
 
-function picture() {
-  const source = new VideoSource(WIDTH, HEIGHT);
+function picture({ width, height, everyMs }) {
+  const source = new VideoSource(width, height);
   let frame = 0;
   setInterval(() => {
-    const data = new Uint8Array(WIDTH * HEIGHT * 4).fill((frame++ * 7) % 256);
-    source.captureFrame(new VideoFrame(data, WIDTH, HEIGHT, VideoBufferType.RGBA));
-  }, 66);
+    const data = new Uint8Array(width * height * 4).fill((frame++ * 7) % 256);
+    source.captureFrame(new VideoFrame(data, width, height, VideoBufferType.RGBA));
+  }, everyMs);
   return source;
 }
 
-export async function publish(room, kind) {
+export async function publish(room, kind, shape = PICTURE) {
   const options = new TrackPublishOptions();
   options.source = kind === "audio" ? TrackSource.SOURCE_MICROPHONE : TrackSource.SOURCE_CAMERA;
   const track =
     kind === "audio"
       ? LocalAudioTrack.createAudioTrack("voice", sound())
-      : LocalVideoTrack.createVideoTrack("face", picture());
+      : LocalVideoTrack.createVideoTrack("face", picture(shape));
   return room.localParticipant.publishTrack(track, options);
 }
