@@ -23,6 +23,8 @@ type Terms = {
   healthyMs: number;
 };
 
+const SETTLED_FRAMES = 50;
+
 /** Provokes a fault and waits until everybody has been told of it. */
 export async function play(stage: VerdictStage, place: Place, fault: Fault, terms: Terms): Promise<Played[]> {
   if (!fault.lineWorsens) place.link.set(lineOf(fault));
@@ -32,6 +34,8 @@ export async function play(stage: VerdictStage, place: Place, fault: Fault, term
   let relieve: (() => unknown) | undefined;
   try {
     for (const one of begun) if (one.status === "rejected") throw one.reason;
+    // Until the round trip was measured without the fault: some seconds of pictures.
+    if (fault.lineWorsens) await Promise.all(calls.map(({ far }) => far.waitForFunction(hasShown, SETTLED_FRAMES)));
     place.link.set(lineOf(fault));
     relieve = await fault.strike?.(stage, place, calls);
     const patienceMs = fault.cause === "none" ? terms.healthyMs : terms.patienceMs;
@@ -55,4 +59,9 @@ async function hear(call: TroubledCall, cause: VerdictCause, until: number): Pro
     if ((cause !== "none" && causes.includes(cause)) || Date.now() > until) return causes;
     await Bun.sleep(250);
   }
+}
+
+/** Runs in the page. */
+function hasShown(frames: number): boolean {
+  return window.call.frames() >= frames;
 }
