@@ -10,7 +10,7 @@ import {
   FORMAT,
   objectName,
   SECRETS,
-} from "../kernel/data-contents.ts";
+} from "../kernel/data-directory/data-contents.ts";
 import { ArchiveWriter, partialOf, type Written } from "./archive-writer.ts";
 import { removeGradually } from "./remove-gradually.ts";
 

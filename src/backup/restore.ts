@@ -1,14 +1,14 @@
 import { mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { renewChatEpoch } from "../chat/epoch.ts";
-import { BackupRefused, DATABASE, type Description } from "../kernel/data-contents.ts";
-import { beginExchange, finishExchange } from "../kernel/data-exchange.ts";
+import { BackupRefused, DATABASE, type Description } from "../kernel/data-directory/data-contents.ts";
+import { beginExchange, finishExchange } from "../kernel/data-directory/data-exchange.ts";
+import { giveToOwnerOf } from "../kernel/data-directory/file-owner.ts";
+import { voidTokensBefore } from "../kernel/data-directory/installation.ts";
 import { leaveLog } from "../kernel/db/log-position.ts";
 import { MigrationRefused, pendingMigrations, readMigrations } from "../kernel/db/migrate.ts";
 import { closeDatabase, openDatabase } from "../kernel/db/open.ts";
 import { createWriter } from "../kernel/db/writer.ts";
-import { giveToOwnerOf } from "../kernel/file-owner.ts";
-import { voidTokensBefore } from "../kernel/installation.ts";
 import { unpackBackup } from "./unpack.ts";
 
 type RestoreOptions = {

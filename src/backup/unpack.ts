@@ -9,7 +9,7 @@ import {
   type Description,
   FORMAT,
   isContent,
-} from "../kernel/data-contents.ts";
+} from "../kernel/data-directory/data-contents.ts";
 import { BLOCK_BYTES, paddingOf, readFully, readTarHeader, type TarEntry } from "./tar.ts";
 
 const CHUNK_BYTES = 1024 * 1024;

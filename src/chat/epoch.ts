@@ -1,7 +1,11 @@
+import {
+  type InstallationData,
+  installationValue,
+  setInstallationValue,
+} from "../kernel/data-directory/installation.ts";
 import type { Db } from "../kernel/db/open.ts";
 import type { Unit } from "../kernel/db/writer.ts";
 import { randomBase62 } from "../kernel/ids.ts";
-import { type InstallationData, installationValue, setInstallationValue } from "../kernel/installation.ts";
 
 const NAME = "chat-epoch";
 const newEpoch = () => randomBase62(12);

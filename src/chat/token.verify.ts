@@ -1,6 +1,6 @@
 import type { Now } from "../kernel/clock.ts";
+import { tokensValidFrom } from "../kernel/data-directory/installation.ts";
 import type { ChatTokenCaller } from "../kernel/http/callers.ts";
-import { tokensValidFrom } from "../kernel/installation.ts";
 import type { ChatScope, Environment } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";

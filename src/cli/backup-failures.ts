@@ -1,6 +1,6 @@
-import { BackupRefused } from "../kernel/data-contents.ts";
-import { ExchangeBroken } from "../kernel/data-exchange.ts";
-import { DataInUse } from "../kernel/data-lock.ts";
+import { BackupRefused } from "../kernel/data-directory/data-contents.ts";
+import { ExchangeBroken } from "../kernel/data-directory/data-exchange.ts";
+import { DataInUse } from "../kernel/data-directory/data-lock.ts";
 import { CommandFailure } from "./failure.ts";
 
 /** What an operator can mend while backing up or restoring, as a sentence. */

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import type { Config } from "../kernel/config/index.ts";
-import { BackupRefused, DATABASE, type Description } from "../kernel/data-contents.ts";
+import { BackupRefused, DATABASE, type Description } from "../kernel/data-directory/data-contents.ts";
+import { SecretMismatch } from "../kernel/data-directory/installation.ts";
 import { closeDatabase, openDatabase } from "../kernel/db/open.ts";
-import { SecretMismatch } from "../kernel/installation.ts";
 import { findErased } from "../people/erase-again.ts";
 import { listedErasures } from "../people/erasure-list.ts";
 import { closeRuntime, createRuntime } from "../runtime.ts";

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { assetFolder } from "../kernel/assets.ts";
 import { systemNow } from "../kernel/clock.ts";
 import type { Config } from "../kernel/config/index.ts";
-import { lockData } from "../kernel/data-lock.ts";
+import { lockData } from "../kernel/data-directory/data-lock.ts";
 import { ReplicaDiffers } from "../kernel/db/changesets.ts";
 import { Forgotten, type Leadership } from "../kernel/db/commit-log.ts";
 import { MigrationRefused, readMigrations } from "../kernel/db/migrate.ts";

@@ -1,5 +1,5 @@
 import type { Config } from "../kernel/config/index.ts";
-import type { ServerNote } from "../kernel/data-lock.ts";
+import type { ServerNote } from "../kernel/data-directory/data-lock.ts";
 
 export type Status = "pass" | "warn" | "fail";
 

@@ -1,5 +1,5 @@
 import type { Config } from "../kernel/config/index.ts";
-import { runningServer } from "../kernel/data-lock.ts";
+import { runningServer } from "../kernel/data-directory/data-lock.ts";
 import { examineAddresses } from "./addresses.ts";
 import { type Check, type Examination, fail, type Patient, reasonOf } from "./check.ts";
 import { examineCommitLog } from "./commit-log.ts";

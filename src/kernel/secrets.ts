@@ -1,7 +1,7 @@
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 import { chmodSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { writeDurably } from "./durable-file.ts";
+import { writeDurably } from "./data-directory/durable-file.ts";
 
 /** Each purpose has a key of its own, so that no credential passes for another. */
 type KeyPurpose =

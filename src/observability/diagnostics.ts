@@ -1,6 +1,6 @@
 import { iso, type Now } from "../kernel/clock.ts";
+import { setInstallationValue } from "../kernel/data-directory/installation.ts";
 import { freeBytes, probeDisk } from "../kernel/db/disk.ts";
-import { setInstallationValue } from "../kernel/installation.ts";
 import type { Runtime } from "../runtime.ts";
 
 type DiagnosticStatus = "ok" | "degraded" | "down";

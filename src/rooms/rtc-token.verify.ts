@@ -1,5 +1,5 @@
+import { tokensValidFrom } from "../kernel/data-directory/installation.ts";
 import type { RtcTokenCaller } from "../kernel/http/callers.ts";
-import { tokensValidFrom } from "../kernel/installation.ts";
 import type { Claims } from "../kernel/jwt.ts";
 import type { Environment } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";

@@ -1,7 +1,7 @@
 /** hls: a live stream behind nginx as a cache: how far hls.js is behind, whether it rewinds by a minute, and what a crowd costs the server. `bin/bench hls [viewers] [seconds]` */
 import { join } from "node:path";
 import { ensurePrograms } from "../../bin/test-programs.ts";
-import type { VideoCodec } from "../../web/sdk/room/codecs.ts";
+import type { VideoCodec } from "../../web/sdk/room/peer/codecs.ts";
 import { hlsDelayMs, hlsPlayer, playHls, publishBrightness } from "../browser/hls-page.ts";
 import { joinRoom } from "../browser/sdk/page-api.ts";
 import { openStage, type SitePage } from "../browser/sdk/stage.ts";

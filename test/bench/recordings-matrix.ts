@@ -1,5 +1,5 @@
 /** recordings-matrix: flash and beep of two people in every browser and codec, without and with loss, and whether all their files have them together. `bin/bench recordings-matrix [seconds] [only…]`, such as `60 "firefox vp9 at 5"` or `20 muted` */
-import type { VideoCodec } from "../../web/sdk/room/codecs.ts";
+import type { VideoCodec } from "../../web/sdk/room/peer/codecs.ts";
 import { enterOwnNetwork } from "./harness/own-network.ts";
 import { isMet, type Measured, median, report } from "./harness/report.ts";
 import { EVENTS, type EventName } from "./recordings/events.ts";

@@ -1,5 +1,5 @@
 /** What runs in the pages of a live stream: each function stands alone, because it is sent there as text. */
-import type { VideoCodec } from "../../web/sdk/room/codecs.ts";
+import type { VideoCodec } from "../../web/sdk/room/peer/codecs.ts";
 
 /** Sends pictures whose brightness says when they were drawn, in tenths of seconds modulo 25.6, and a tone. */
 export async function publishBrightness(codec: VideoCodec): Promise<void> {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
-import type { VideoCodec } from "../../web/sdk/room/codecs.ts";
+import type { VideoCodec } from "../../web/sdk/room/peer/codecs.ts";
 import { hlsDelayMs, hlsPlayer, playHls, publishBrightness } from "./hls-page.ts";
 import { joinRoom } from "./sdk/page-api.ts";
 import { openStage, type SitePage, type Stage } from "./sdk/stage.ts";

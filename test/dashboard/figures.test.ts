@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { csvOf } from "../../web/dashboard/csv.ts";
-import { browserName } from "../../web/dashboard/parts/browser.tsx";
+import { browserName } from "../../web/dashboard/parts/frame/browser.tsx";
 import { lasting, stacked } from "../../web/dashboard/parts/stacks.ts";
 import { clustersOf, segmentsOf, type Told } from "../../web/dashboard/story.ts";
 

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CHECK_NAMES, type Check } from "../../src/doctor/check.ts";
 import { examinePorts } from "../../src/doctor/ports.ts";
-import type { ServerNote } from "../../src/kernel/data-lock.ts";
+import type { ServerNote } from "../../src/kernel/data-directory/data-lock.ts";
 import { FROM_SOURCE, ROOT, type RunningStoa, startStoa, stoa } from "../cli/stoa.ts";
 import { testConfig } from "../harness/test-config.ts";
 import { makeCertificate } from "./certificate.ts";

@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { beginExchange, finishExchange } from "../../src/kernel/data-exchange.ts";
+import { beginExchange, finishExchange } from "../../src/kernel/data-directory/data-exchange.ts";
 import { mountSmall } from "./machine.ts";
 
 const OLD = ["stoa.db-wal", "stoa.db-shm", "stoa.db", "secret", "sfu-secret", "attachments"];

@@ -1,5 +1,5 @@
 /** A picture that flashes and a tone that sounds once a second, and where files have them. Page functions stand alone: they are sent there as text. */
-import type { VideoCodec } from "../../web/sdk/room/codecs.ts";
+import type { VideoCodec } from "../../web/sdk/room/peer/codecs.ts";
 import { media } from "./ffmpeg.ts";
 
 /** When both began, in milliseconds of the machine's clock: the picture as it was drawn, the tone by the clock of the sound. */

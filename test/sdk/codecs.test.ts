@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { preferCodecs } from "../../web/sdk/room/codecs.ts";
+import { preferCodecs } from "../../web/sdk/room/peer/codecs.ts";
 
 type Codec = { mimeType: string; sdpFmtpLine?: string };
 

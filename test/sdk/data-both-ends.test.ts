@@ -5,9 +5,9 @@ import { DataMessage } from "../../src/sfu/room/data-message.ts";
 import { seededRandom } from "../../src/sfu/transport/impairment.ts";
 import type { DataChannel } from "../../src/sfu/transport/werift-hooks.ts";
 import type { RtcRequest } from "../../web/sdk/dialect.ts";
-import { DataChannels } from "../../web/sdk/room/data.ts";
-import { KeptData } from "../../web/sdk/room/kept-data.ts";
-import type { Transport } from "../../web/sdk/room/transport.ts";
+import { DataChannels } from "../../web/sdk/room/peer/data.ts";
+import { KeptData } from "../../web/sdk/room/peer/kept-data.ts";
+import type { Transport } from "../../web/sdk/room/peer/transport.ts";
 
 beforeEach(() => void jest.useFakeTimers());
 afterEach(() => void jest.useRealTimers());

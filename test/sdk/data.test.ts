@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, jest, test } from "bun:test";
 import type { RtcRequest } from "../../web/sdk/dialect.ts";
-import { DataChannels } from "../../web/sdk/room/data.ts";
-import { KeptData, type NumberedFrame } from "../../web/sdk/room/kept-data.ts";
-import type { Transport } from "../../web/sdk/room/transport.ts";
+import { DataChannels } from "../../web/sdk/room/peer/data.ts";
+import { KeptData, type NumberedFrame } from "../../web/sdk/room/peer/kept-data.ts";
+import type { Transport } from "../../web/sdk/room/peer/transport.ts";
 
 beforeEach(() => void jest.useFakeTimers());
 afterEach(() => void jest.useRealTimers());

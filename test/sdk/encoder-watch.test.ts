@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { type EncoderEntry, LimitationReader } from "../../web/sdk/room/encoder-watch.ts";
+import { type EncoderEntry, LimitationReader } from "../../web/sdk/room/peer/encoder-watch.ts";
 
 const at = (seconds: number, durations: EncoderEntry["qualityLimitationDurations"], id = "f"): EncoderEntry => ({
   ...{ id, type: "outbound-rtp", kind: "video", timestamp: seconds * 1_000 },

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
 import { StoaError } from "../../web/sdk/errors.ts";
-import { MediaGuard } from "../../web/sdk/room/media-guard.ts";
-import type { Transport } from "../../web/sdk/room/transport.ts";
+import { MediaGuard } from "../../web/sdk/room/peer/media-guard.ts";
+import type { Transport } from "../../web/sdk/room/peer/transport.ts";
 import { openPage, type Page } from "./page.ts";
 
 let page: Page;

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { StoaError } from "../../web/sdk/errors.ts";
-import { MuteTeller } from "../../web/sdk/room/mute-teller.ts";
+import { MuteTeller } from "../../web/sdk/room/peer/mute-teller.ts";
 
 /** A server whose answers come when the test says so. */
 function server() {

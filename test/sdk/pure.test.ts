@@ -5,10 +5,10 @@ import { LAYER_RIDS } from "../../src/protocol/room-records.ts";
 import { Outbox, type Outgoing, pendingMessage } from "../../web/sdk/chat/outbox.ts";
 import { Timeline } from "../../web/sdk/chat/timeline.ts";
 import { closeError, StoaError } from "../../web/sdk/errors.ts";
-import { activateOnly, videoEncodings } from "../../web/sdk/room/encodings.ts";
-import { answerSound, offerSound } from "../../web/sdk/room/opus.ts";
-import { Pace } from "../../web/sdk/room/pace.ts";
-import { packSdp, unpackSdp } from "../../web/sdk/room/sdp.ts";
+import { activateOnly, videoEncodings } from "../../web/sdk/room/peer/encodings.ts";
+import { answerSound, offerSound } from "../../web/sdk/room/peer/opus.ts";
+import { Pace } from "../../web/sdk/room/peer/pace.ts";
+import { packSdp, unpackSdp } from "../../web/sdk/room/peer/sdp.ts";
 
 const where = { conversationId: "conv_1", senderId: "anna" };
 const outgoing = (id: string): Outgoing => ({ input: { text: id }, clientMessageId: id, clientSentAt: 0 });

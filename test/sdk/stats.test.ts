@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { StatsReader } from "../../web/sdk/room/stats.ts";
+import { StatsReader } from "../../web/sdk/room/peer/stats.ts";
 
 type Entry = { id: string; type: string; [field: string]: unknown };
 

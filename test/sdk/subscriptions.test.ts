@@ -2,10 +2,10 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { Track } from "../../src/protocol/room-records.ts";
 import type { SubscriptionChange } from "../../src/protocol/signaling.ts";
 import { StoaError } from "../../web/sdk/errors.ts";
+import { Subscriptions } from "../../web/sdk/room/peer/subscriptions.ts";
+import type { Section, Transport } from "../../web/sdk/room/peer/transport.ts";
 import { RemoteParticipant } from "../../web/sdk/room/remote-participant.ts";
 import { RemoteTrack } from "../../web/sdk/room/remote-track.ts";
-import { Subscriptions } from "../../web/sdk/room/subscriptions.ts";
-import type { Section, Transport } from "../../web/sdk/room/transport.ts";
 import { openPage, type Page } from "./page.ts";
 
 const LIMITS = { maxMessageBytes: 16_384, messagesPerWindow: 1000, windowSeconds: 60, maxParticipants: 50 };

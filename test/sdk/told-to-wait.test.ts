@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeEach, expect, test } from "bun:test";
 import { connectChat, type StoaError } from "../../web/sdk/index.ts";
-import { RoomLink } from "../../web/sdk/room/link.ts";
+import { RoomLink } from "../../web/sdk/room/peer/link.ts";
 import { realServer } from "../harness/running.ts";
 import { openPage, type Page } from "./page.ts";
 

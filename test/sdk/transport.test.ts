@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { Transport } from "../../web/sdk/room/transport.ts";
+import { Transport } from "../../web/sdk/room/peer/transport.ts";
 
 /** A connection that, like a real one, leaves open for ever what it was asked before it was closed. */
 class Connection extends EventTarget {

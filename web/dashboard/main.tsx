@@ -1,7 +1,7 @@
 import { render } from "preact";
 import { ErrorBoundary, LocationProvider } from "preact-iso";
 import { Pages } from "./pages.tsx";
-import { Keys } from "./parts/keys.tsx";
+import { Keys } from "./parts/frame/keys.tsx";
 import { Toasts } from "./parts/toast.tsx";
 import { renewSession } from "./session.ts";
 

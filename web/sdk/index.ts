@@ -31,15 +31,15 @@ export type { LocalMessage } from "./chat/timeline.ts";
 export type { UploadOptions } from "./chat/upload.ts";
 export type { ConnectionState, TokenProvider, WaitingListener } from "./connection-state.ts";
 export { type ErrorReason, StoaError } from "./errors.ts";
-export type { VideoCodec } from "./room/codecs.ts";
-export type { DataMessage, DataOptions } from "./room/data.ts";
 export { type DeviceKind, listDevices, onDevicesChanged } from "./room/devices.ts";
 export type { CameraOptions, LocalParticipant, MicrophoneOptions, ScreenOptions } from "./room/local-participant.ts";
 export type { LocalTrack, PublishOptions } from "./room/local-track.ts";
+export type { VideoCodec } from "./room/peer/codecs.ts";
+export type { DataMessage, DataOptions } from "./room/peer/data.ts";
+export type { RoomStats, TrackStats } from "./room/peer/stats.ts";
 export type { RemoteParticipant } from "./room/remote-participant.ts";
 export type { Delivered, RemoteTrack } from "./room/remote-track.ts";
 export type { RoomEvents, RoomOptions } from "./room/room-events.ts";
-export type { RoomStats, TrackStats } from "./room/stats.ts";
 export { Room };
 
 /** Joins the room that the token was minted for; `endpoint` comes with the token. */

@@ -21,7 +21,7 @@ export function restoreCommand(argv: readonly string[]): Command {
     .action(async (name: string, options) => {
       const { config } = configFrom(options);
       const { restoreBackup, verifyBackup } = await import("../../backup/restore.ts");
-      const { lockData } = await import("../../kernel/data-lock.ts");
+      const { lockData } = await import("../../kernel/data-directory/data-lock.ts");
       const { assetFolder } = await import("../../kernel/assets.ts");
       const { withReasons } = await import("../backup-failures.ts");
       const { DATA_DIR: dataDir } = config;

@@ -1,5 +1,5 @@
 /** What may happen to somebody in the middle of a recording. */
-import type { VideoCodec } from "../../../web/sdk/room/codecs.ts";
+import type { VideoCodec } from "../../../web/sdk/room/peer/codecs.ts";
 import type { Scripted } from "../../browser/sdk/scripted.ts";
 import { publishShow, type ShowOptions, type Size } from "../../recordings/flash-and-beep.ts";
 import { enter } from "./person.ts";

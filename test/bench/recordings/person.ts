@@ -1,6 +1,6 @@
 /** Somebody in a browser who flashes and beeps, and what the files of a recording have of that. */
 import type { Recording, RecordingFile } from "../../../src/protocol/recordings.ts";
-import type { VideoCodec } from "../../../web/sdk/room/codecs.ts";
+import type { VideoCodec } from "../../../web/sdk/room/peer/codecs.ts";
 import { joinRoom } from "../../browser/sdk/page-api.ts";
 import type { Scripted } from "../../browser/sdk/scripted.ts";
 import { decodeAll, media } from "../../recordings/ffmpeg.ts";

@@ -1,7 +1,7 @@
 import type { Layer, TrackKind, TrackSource } from "../../../src/protocol/room-records.ts";
 import { uuid } from "../uuid.ts";
-import type { VideoCodec } from "./codecs.ts";
-import { activateOnly, videoEncodings } from "./encodings.ts";
+import type { VideoCodec } from "./peer/codecs.ts";
+import { activateOnly, videoEncodings } from "./peer/encodings.ts";
 
 /** How a track is published. */
 export type PublishOptions = {

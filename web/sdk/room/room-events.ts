@@ -1,8 +1,8 @@
 import type { CallVerdict, Permissions, Quality } from "../../../src/protocol/room-records.ts";
 import type { ConnectionState, TokenProvider, WaitingListener } from "../connection-state.ts";
 import type { StoaError } from "../errors.ts";
-import type { DataMessage } from "./data.ts";
 import type { LocalTrack } from "./local-track.ts";
+import type { DataMessage } from "./peer/data.ts";
 import type { RemoteParticipant } from "./remote-participant.ts";
 import type { RemoteTrack } from "./remote-track.ts";
 

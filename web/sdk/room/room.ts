@@ -7,17 +7,17 @@ import { isLost, StoaError } from "../errors.ts";
 import { Rest } from "../rest.ts";
 import { uuid } from "../uuid.ts";
 import { AudioOutput } from "./audio-output.ts";
-import type { DataOptions } from "./data.ts";
-import { type Joined, RoomLink } from "./link.ts";
 import { LocalParticipant } from "./local-participant.ts";
 import type { LocalTrack } from "./local-track.ts";
-import { Media } from "./media.ts";
+import type { DataOptions } from "./peer/data.ts";
+import { type Joined, RoomLink } from "./peer/link.ts";
+import { Media } from "./peer/media.ts";
+import type { RoomStats } from "./peer/stats.ts";
+import { Subscriptions } from "./peer/subscriptions.ts";
 import type { RemoteParticipant } from "./remote-participant.ts";
 import type { RemoteTrack } from "./remote-track.ts";
 import { LOCAL_EVENTS, type RoomEvents, type RoomOptions } from "./room-events.ts";
 import { Roster } from "./roster.ts";
-import type { RoomStats } from "./stats.ts";
-import { Subscriptions } from "./subscriptions.ts";
 import { Telemetry } from "./telemetry.ts";
 
 /** A room you are in. It reconnects by itself; tracks stay published and elements keep playing. */

@@ -1,0 +1,65 @@
+import { useState } from "preact/hooks";
+import { useLocation } from "preact-iso";
+import { api, ask } from "../../api.ts";
+import { takeToken } from "../../one-time-token.ts";
+import { FormProblem, useSubmit } from "../../parts/form.tsx";
+import { EmailField, NewPasswordField } from "../../parts/frame/credentials.tsx";
+import { Gate } from "../../parts/frame/gate.tsx";
+import { toastDone } from "../../parts/toast.tsx";
+import { adoptSession } from "../../session.ts";
+
+/** Asking for the link, and, with the link's token, the new password. */
+export function PasswordReset() {
+  const [token] = useState(takeToken);
+  return token === null ? <AskForLink /> : <NewPassword token={token} />;
+}
+
+function AskForLink() {
+  const [email, setEmail] = useState("");
+  const [sent, setSent] = useState(false);
+  const form = useSubmit(async () => {
+    await ask(api.v1.auth["password-reset"].post({ email }));
+    setSent(true);
+  });
+  return (
+    <Gate title="Choose a new password">
+      {sent ? (
+        <p class="note good" role="status">
+          If there is an account for {email}, a link is on its way. Without a mail server it stands in the server's log.
+        </p>
+      ) : (
+        <form class="stack" onSubmit={form.onSubmit}>
+          <EmailField form={form} value={email} onValue={setEmail} />
+          <FormProblem form={form} />
+          <button type="submit" class="button primary" disabled={form.busy}>
+            Send me a link
+          </button>
+        </form>
+      )}
+      <p class="small">
+        <a href="/">Back to sign in</a>
+      </p>
+    </Gate>
+  );
+}
+
+function NewPassword({ token }: { token: string }) {
+  const { route } = useLocation();
+  const [password, setPassword] = useState("");
+  const form = useSubmit(async () => {
+    adoptSession(await ask(api.v1.auth["password-reset"].confirm.post({ token, password })));
+    toastDone("Your password was changed. Other sessions have ended.");
+    route("/", true);
+  });
+  return (
+    <Gate title="Choose a new password">
+      <form class="stack" onSubmit={form.onSubmit}>
+        <NewPasswordField form={form} label="New password" value={password} onValue={setPassword} />
+        <FormProblem form={form} />
+        <button type="submit" class="button primary" disabled={form.busy}>
+          Save and sign in
+        </button>
+      </form>
+    </Gate>
+  );
+}

@@ -1,0 +1,177 @@
+import { useState } from "preact/hooks";
+import type { Report, ReportAction } from "../../../../src/protocol/chat-records.ts";
+import { useFilter } from "../../address.ts";
+import { ask, askPage } from "../../api.ts";
+import { useList, useLive } from "../../live.ts";
+import { Action } from "../../parts/action.tsx";
+import { ConfirmButton } from "../../parts/confirm.tsx";
+import { Field } from "../../parts/field.tsx";
+import { FormProblem, Select, TextArea, useSubmit } from "../../parts/form.tsx";
+import { Badge, Shown, words } from "../../parts/states.tsx";
+import { Ago } from "../../parts/time.tsx";
+import { toastDone } from "../../parts/toast.tsx";
+import { useProject } from "../../project.ts";
+
+/** What users and the word list brought before the moderators. The one place that shows what was said. */
+export function Reports() {
+  const { at, environment, projectId } = useProject();
+  const [shown, setShown] = useFilter<"RESOLVED">("status");
+  const status = shown || "OPEN";
+  const reports = useList(
+    (page) => askPage(at.chat.reports.get({ query: { ...page, environment, status } })),
+    [projectId, environment, status],
+  );
+  return (
+    <section class="stack">
+      <div class="row filters">
+        <Select
+          label="Status"
+          value={status}
+          onValue={(value) => setShown(value === "OPEN" ? "" : value)}
+          options={[
+            { value: "OPEN", label: "Open" },
+            { value: "RESOLVED", label: "Resolved" },
+          ]}
+        />
+      </div>
+      <Shown
+        live={reports}
+        isEmpty={(rows) => rows.length === 0}
+        empty={status === "OPEN" ? "Nothing waits for you. Reports of your users come in here." : "Nothing yet."}
+      >
+        {(rows) => (
+          <ul class="reports">
+            {rows.map((report) => (
+              <li key={report.id}>
+                <OneReport report={report as Report} onDone={reports.reload} />
+              </li>
+            ))}
+          </ul>
+        )}
+      </Shown>
+      {reports.more && (
+        <div class="row">
+          <button type="button" class="button" onClick={reports.showMore}>
+            Show more
+          </button>
+        </div>
+      )}
+    </section>
+  );
+}
+
+function OneReport({ report, onDone }: { report: Report; onDone: () => void }) {
+  const { at, environment, path } = useProject();
+  const { id, senderId, reporterId, reason, note, status, action, message, conversationId, createdAt } = report;
+  const resolve = async (chosen: ReportAction) => {
+    await ask(at.chat.reports({ reportId: id }).resolve.post({ action: chosen }, { query: { environment } }));
+    onDone();
+  };
+  return (
+    <article class="card stack report">
+      <header class="row">
+        <Badge>{words(reason)}</Badge>
+        <span>
+          {reporterId === null ? "The word list" : <b>{reporterId}</b>} reported{" "}
+          {senderId === null ? "a message of the server" : <b>{senderId}</b>}
+        </span>
+        <span class="quiet small">
+          <Ago at={createdAt} /> in <a href={path(`chat/conversations/${conversationId}`)}>the conversation</a>
+        </span>
+      </header>
+      {message === null || message.deleted ? (
+        <p class="quiet">The message is gone.</p>
+      ) : (
+        <blockquote>{message.text ?? message.attachment?.filename ?? "(no text)"}</blockquote>
+      )}
+      {note !== null && <p class="quiet small">“{note}”</p>}
+      {status === "RESOLVED" ? (
+        <p class="quiet small">Resolved: {words(action ?? "none")}</p>
+      ) : (
+        <div class="actions">
+          <Action run={() => resolve("none")} done="Dismissed." tone="quiet">
+            Dismiss report
+          </Action>
+          {message !== null && !message.deleted && (
+            <ConfirmButton
+              title="Delete the message?"
+              action="Delete message"
+              run={() => resolve("delete_message")}
+              done="The message is deleted."
+            >
+              It is gone for everybody, and its words cannot be brought back.
+            </ConfirmButton>
+          )}
+          {senderId !== null && (
+            <>
+              <Action run={() => resolve("mute_sender")} done={`${senderId} is muted for a day.`}>
+                Mute for a day
+              </Action>
+              <ConfirmButton
+                title={`Ban ${senderId}?`}
+                action="Ban"
+                run={() => resolve("ban_sender")}
+                done={`${senderId} is banned.`}
+              >
+                They can neither read nor write in this conversation until somebody makes them a member again.
+              </ConfirmButton>
+            </>
+          )}
+        </div>
+      )}
+    </article>
+  );
+}
+
+type Lists = { refuse: string[]; mask: string[]; report: string[] };
+
+/** Words that are not wanted. */
+export function WordLists() {
+  const { at, environment, projectId } = useProject();
+  const list = useLive(() => ask(at.chat["word-list"].get({ query: { environment } })), [projectId, environment], 0);
+  return <Shown live={list}>{(lists) => <WordForm key={environment} lists={lists} />}</Shown>;
+}
+
+const lines = (text: string): string[] =>
+  text
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "");
+
+function WordForm({ lists }: { lists: Lists }) {
+  const { at, environment } = useProject();
+  const [refuse, setRefuse] = useState(lists.refuse.join("\n"));
+  const [mask, setMask] = useState(lists.mask.join("\n"));
+  const [report, setReport] = useState(lists.report.join("\n"));
+  const form = useSubmit(async () => {
+    const body = { refuse: lines(refuse), mask: lines(mask), report: lines(report) };
+    await ask(at.chat["word-list"].put(body, { query: { environment } }));
+    toastDone("The word list holds from the next message on.");
+  });
+  const wrong = (name: string) => form.failure?.details.find(({ field }) => field.startsWith(name))?.message;
+  return (
+    <form class="card stack" onSubmit={form.onSubmit}>
+      <p class="quiet">
+        Whole words and phrases, one a line, whatever their case; 1,000 together. They hold for messages of users, not
+        for those that your server sends in its own name.
+      </p>
+      <div class="columns">
+        <Field label="Refuse" hint="The message is not sent." error={wrong("refuse")}>
+          <TextArea rows={8} value={refuse} onValue={setRefuse} />
+        </Field>
+        <Field label="Mask" hint="Stored as stars." error={wrong("mask")}>
+          <TextArea rows={8} value={mask} onValue={setMask} />
+        </Field>
+        <Field label="Report" hint="Sent, and put into the queue." error={wrong("report")}>
+          <TextArea rows={8} value={report} onValue={setReport} />
+        </Field>
+      </div>
+      <FormProblem form={form} />
+      <div class="actions">
+        <button type="submit" class="button primary" disabled={form.busy}>
+          Save
+        </button>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,144 @@
+import { api, ask } from "../../api.ts";
+import { useLive } from "../../live.ts";
+import { CodeBlock } from "../../parts/code.tsx";
+import { countOf, countText } from "../../parts/numbers.ts";
+import { Badge, Figure, PageHead, Shown, words } from "../../parts/states.tsx";
+import { Table } from "../../parts/table.tsx";
+import { Ago } from "../../parts/time.tsx";
+import { user } from "../../session.ts";
+
+type Overview = Awaited<ReturnType<typeof read>>;
+
+const EVERY_MS = 2_000;
+const read = () => ask(api.v1.cluster.get());
+
+/** The servers that share a commit log, for the operators of the installation. */
+export function Cluster() {
+  return (
+    <>
+      <PageHead title="Cluster" />
+      {user.value?.isOperator ? (
+        <Group />
+      ) : (
+        <div class="empty">Only operators of this installation see its servers.</div>
+      )}
+    </>
+  );
+}
+
+function Group() {
+  const cluster = useLive(read, [], EVERY_MS);
+  return (
+    <Shown live={cluster} isEmpty={({ hasLog }) => !hasLog} empty={<Alone />}>
+      {(overview) => (
+        <>
+          <Warnings {...overview} />
+          {overview.logAnswers && (
+            <>
+              <Figures {...overview} />
+              <Members {...overview} />
+            </>
+          )}
+        </>
+      )}
+    </Shown>
+  );
+}
+
+/** What to do for a second server. */
+function Alone() {
+  return (
+    <div class="stack">
+      <p>
+        This server stands alone: when its machine dies, it is away until the machine is back. With a Postgres that you
+        run already, a second server holds the same data and takes over within seconds.
+      </p>
+      <CodeBlock label="the settings" text={SETTINGS} />
+      <p>
+        Set these on both servers, start this one first, and the second with an empty data directory.{" "}
+        <a href="/docs/standby">How to set it up</a>
+      </p>
+    </div>
+  );
+}
+
+const SETTINGS = `COMMIT_LOG_URL=postgres://stoa:password@db.internal:5432/stoa
+STOA_SECRET=…              # the same on both
+CLUSTER_URL=http://10.0.0.1:7000   # how the other one reaches it
+STORAGE_S3_BUCKET=…        # attachments, for both`;
+
+function Warnings({ logAnswers, hasBucket, members, term, position }: Overview) {
+  const others = members.filter(({ role }) => role === "standby");
+  const ready = others.filter(({ state }) => state === "ok");
+  const versions = new Set(members.map(({ version }) => version));
+  return (
+    <>
+      {!logAnswers && (
+        <p class="note bad" role="alert">
+          The commit log does not answer: nothing can be written until its Postgres is back. This server leads in term{" "}
+          {term}, at position {countText(position)}; what the others do is not known meanwhile.
+        </p>
+      )}
+      {logAnswers && ready.length === 0 && (
+        <p class="note warn" role="status">
+          {others.length === 0 ? "Nobody stands by. " : "No standby is up to date. "}
+          If this server dies now, the installation is away. <a href="/docs/standby">Start a second server</a>.
+        </p>
+      )}
+      {versions.size > 1 && (
+        <p class="note warn" role="status">
+          The servers have {countOf(versions.size, "version")}: {[...versions].join(", ")}. Finish the upgrade.
+        </p>
+      )}
+      {!hasBucket && (
+        <p class="note warn" role="status">
+          No bucket is set, so attachments are refused. Set STORAGE_S3_BUCKET on every server.
+        </p>
+      )}
+    </>
+  );
+}
+
+function Figures({ members, position, term, ledSince, leader }: Overview) {
+  const standbys = members.filter(({ role }) => role === "standby");
+  const behind = Math.max(0, ...standbys.map(({ lag }) => lag));
+  return (
+    <ul class="tiles">
+      <Figure label="Standing by" value={standbys.filter(({ state }) => state === "ok").length}>
+        of {countOf(standbys.length, "standby")}
+      </Figure>
+      <Figure label="Most behind" value={standbys.length === 0 ? "–" : countText(behind)}>
+        records of the log
+      </Figure>
+      <Figure label="Last takeover" value={<Ago at={ledSince} />}>
+        {leader === null ? "nobody leads" : `by ${leader}`}
+      </Figure>
+      <Figure label="Position" value={countText(position)}>
+        in term {term ?? "–"}
+      </Figure>
+    </ul>
+  );
+}
+
+function Members({ members }: Overview) {
+  return (
+    <Table
+      label="Servers of the commit log"
+      rows={members}
+      id={({ url }) => url}
+      columns={[
+        { title: "Server", cell: ({ url }) => <b>{url}</b> },
+        { title: "Role", cell: ({ role }) => words(role) },
+        { title: "State", cell: ({ state }) => <Badge>{state}</Badge> },
+        {
+          title: "Position",
+          number: true,
+          cell: ({ role, position }) => (role === "edge" ? "–" : countText(position)),
+        },
+        { title: "Behind", number: true, cell: ({ role, lag }) => (role === "edge" ? "–" : countText(lag)) },
+        { title: "Version", cell: ({ version }) => version },
+        { title: "Last heard of", cell: ({ lastHeardAt }) => <Ago at={lastHeardAt} /> },
+      ]}
+    />
+  );
+}

@@ -1,0 +1,110 @@
+import { api, ask } from "../../api.ts";
+import { useLive } from "../../live.ts";
+import { Action } from "../../parts/action.tsx";
+import { Meter } from "../../parts/bars.tsx";
+import { ConfirmButton } from "../../parts/confirm.tsx";
+import { bitsText, countOf, countText } from "../../parts/numbers.ts";
+import { Badge, Figure, PageHead, Shown } from "../../parts/states.tsx";
+import { Ago } from "../../parts/time.tsx";
+import { user } from "../../session.ts";
+
+/** The media servers of the installation, for its operators. */
+export function Servers() {
+  if (!user.value?.isOperator) {
+    return (
+      <>
+        <PageHead title="Servers" />
+        <div class="empty">Only operators of this installation see its servers.</div>
+      </>
+    );
+  }
+  return <Fleet />;
+}
+
+function Fleet() {
+  const totals = useLive(() => ask(api.v1.rtc.servers.metrics.get()), []);
+  const servers = useLive(() => ask(api.v1.rtc.servers.get({ query: { limit: 200 } })), []);
+  return (
+    <>
+      <PageHead title="Servers" />
+      <Shown live={totals}>
+        {(fleet) => (
+          <ul class="tiles">
+            <Figure label="Healthy" value={`${fleet.healthy} of ${fleet.servers}`}>
+              {fleet.draining === 0 && fleet.unhealthy === 0
+                ? "all of them"
+                : `${fleet.draining} draining, ${fleet.unhealthy} silent`}
+            </Figure>
+            <Figure label="Rooms" value={countText(fleet.activeRooms)}>
+              {fleet.capacity === null ? "no limit set" : `of ${countText(fleet.capacity)}`}
+            </Figure>
+            <Figure label="Participants" value={countText(fleet.activeParticipants)} />
+            <Figure label="Sent" value={bitsText(fleet.networkOutBps)}>
+              received {bitsText(fleet.networkInBps)}
+            </Figure>
+          </ul>
+        )}
+      </Shown>
+      <Shown live={servers} isEmpty={(list) => list.length === 0} empty="No media server has registered.">
+        {(list) => (
+          <ul class="servers">
+            {list.map((server) => (
+              <li key={server.name} class="card stack">
+                <div class="row between">
+                  <div class="row">
+                    <h2>{server.name}</h2>
+                    <Badge>{server.status}</Badge>
+                  </div>
+                  <Drain name={server.name} status={server.status} onChanged={servers.reload} />
+                </div>
+                <p class="quiet small">
+                  {server.region} · {server.publicHost} · {server.version ?? "unknown version"} · last heard of{" "}
+                  <Ago at={server.lastHeartbeatAt} />
+                </p>
+                <div class="meters">
+                  <Meter label="CPU" value={server.cpuPercent} />
+                  <Meter label="Memory" value={server.memoryPercent} />
+                  <Meter
+                    label="Rooms"
+                    value={server.capacity === null ? null : server.activeRooms}
+                    of={server.capacity ?? 1}
+                    text={
+                      server.capacity === null
+                        ? `${countText(server.activeRooms)}, no limit set`
+                        : `${countText(server.activeRooms)} of ${countText(server.capacity)}`
+                    }
+                  />
+                </div>
+                <p class="small">
+                  {countOf(server.activeParticipants, "participant")} · ↑ {bitsText(server.networkOutBps)} · ↓{" "}
+                  {bitsText(server.networkInBps)}
+                </p>
+              </li>
+            ))}
+          </ul>
+        )}
+      </Shown>
+    </>
+  );
+}
+
+function Drain({ name, status, onChanged }: { name: string; status: string; onChanged: () => void }) {
+  const routes = api.v1.rtc.servers({ name });
+  if (status === "DRAINING") {
+    return (
+      <Action done={`${name} takes rooms again.`} run={() => ask(routes.undrain.post()).then(onChanged)}>
+        Undrain
+      </Action>
+    );
+  }
+  return (
+    <ConfirmButton
+      title={`Drain ${name}?`}
+      action="Drain"
+      done={`${name} gets no new rooms.`}
+      run={() => ask(routes.drain.post()).then(onChanged)}
+    >
+      It gets no new rooms. Those it has go on until they are empty.
+    </ConfirmButton>
+  );
+}

@@ -1,0 +1,141 @@
+import { useState } from "preact/hooks";
+import { ask, askPage } from "../../api.ts";
+import { useList } from "../../live.ts";
+import { CodeBlock } from "../../parts/code.tsx";
+import { ConfirmButton } from "../../parts/confirm.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { Field } from "../../parts/field.tsx";
+import { FormDialog, TextInput, useSubmit } from "../../parts/form.tsx";
+import { ShownOnce } from "../../parts/frame/shown-once.tsx";
+import { List } from "../../parts/list.tsx";
+import { Badge, PageHead, words } from "../../parts/states.tsx";
+import { Ago } from "../../parts/time.tsx";
+import { attempt } from "../../parts/toast.tsx";
+import { may, useProject } from "../../project.ts";
+
+export function ApiKeys() {
+  const { at, environment, projectId } = useProject();
+  const keysOf = at["api-keys"];
+  const keys = useList((page) => askPage(keysOf.get({ query: { ...page, environment } })), [projectId, environment]);
+  const [creating, setCreating] = useState(false);
+  const [signing, setSigning] = useState<Signing | null>(null);
+  return (
+    <>
+      <PageHead title="API keys">
+        {may("api-keys:manage") && (
+          <button type="button" class="button primary" onClick={() => setCreating(true)}>
+            Create a key
+          </button>
+        )}
+      </PageHead>
+      <List
+        label="API keys"
+        live={keys}
+        id={({ id }) => id}
+        search={({ name, publicId }) => `${name} ${publicId}`}
+        empty={`No keys for ${words(environment)} yet. Your backend needs one.`}
+        columns={[
+          { title: "Name", cell: ({ name }) => name },
+          {
+            title: "Key",
+            cell: ({ publicId, environment: of }) => (
+              <code>{`svk_${of === "PRODUCTION" ? "prod" : "dev"}_${publicId}.…`}</code>
+            ),
+            wide: true,
+          },
+          { title: "Status", cell: ({ status }) => <Badge>{status}</Badge> },
+          { title: "Last used", cell: ({ lastUsedAt }) => <Ago at={lastUsedAt} /> },
+          { title: "Created", cell: ({ createdAt }) => <Ago at={createdAt} />, wide: true },
+          {
+            title: "Actions",
+            actions: true,
+            cell: ({ id, name, publicId, status }) =>
+              status === "ACTIVE" &&
+              may("api-keys:manage") && (
+                <>
+                  <button
+                    type="button"
+                    class="button"
+                    aria-label={`LiveKit secret of ${name}`}
+                    onClick={() => setSigning({ keyId: id, publicId })}
+                  >
+                    LiveKit secret
+                  </button>
+                  <ConfirmButton
+                    button="Revoke"
+                    label={`Revoke ${name}`}
+                    title="Revoke this key?"
+                    action="Revoke"
+                    done="The key was revoked."
+                    run={() => ask(keysOf({ keyId: id }).delete()).then(keys.reload)}
+                  >
+                    Every request with {name} is refused from now on. A key that is revoked cannot be used again.
+                  </ConfirmButton>
+                </>
+              ),
+          },
+        ]}
+      />
+      {creating && <CreateKey onClose={() => setCreating(false)} onCreated={keys.reload} />}
+      {signing && <SigningSecret {...signing} onClose={() => setSigning(null)} />}
+    </>
+  );
+}
+
+function CreateKey({ onClose, onCreated }: { onClose: () => void; onCreated: () => void }) {
+  const { at, environment } = useProject();
+  const [name, setName] = useState("");
+  const [key, setKey] = useState<string | null>(null);
+  const form = useSubmit(async () => {
+    setKey((await ask(at["api-keys"].post({ name, environment }))).key);
+    onCreated();
+  });
+  if (key !== null) return <ShownOnce title="Your new key" secret={key} label="API key" onClose={onClose} />;
+  return (
+    <FormDialog title={`Create a key for ${words(environment)}`} action="Create" form={form} onClose={onClose}>
+      <Field label="Name" hint="Who or what uses it." error={form.problem("name")}>
+        <TextInput required maxLength={80} value={name} onValue={setName} />
+      </Field>
+    </FormDialog>
+  );
+}
+
+type Signing = { keyId: string; publicId: string };
+
+/**
+ * What a backend signs tokens with for LiveKit's SDKs. Derived, so it can be shown again; each time is on the audit log, and
+ * none without another click: others may be looking at this screen.
+ */
+function SigningSecret({ keyId, publicId, onClose }: Signing & { onClose: () => void }) {
+  const { at } = useProject();
+  const [secret, setSecret] = useState<string | null>(null);
+  const url = location.origin.replace(/^http/, "ws");
+  const settings = `LIVEKIT_URL=${url}\nLIVEKIT_API_KEY=${publicId}\nLIVEKIT_API_SECRET=`;
+  const show = async () => setSecret((await ask(at["api-keys"]({ keyId })["signing-secret"].get())).apiSecret);
+  return (
+    <Dialog title="Settings for LiveKit's SDKs" onClose={onClose}>
+      <div class="stack">
+        <p>Your backend signs tokens with these. Keep the secret on your server, never in a page.</p>
+        {secret === null ? (
+          <>
+            <div class="code">
+              <pre>
+                <code>{`${settings}${"•".repeat(16)}`}</code>
+              </pre>
+            </div>
+            <div class="actions">
+              <button type="button" class="button primary" onClick={() => void attempt(show)}>
+                Show the secret
+              </button>
+            </div>
+          </>
+        ) : (
+          <CodeBlock label="Settings" text={`${settings}${secret}`} />
+        )}
+        <p>
+          The audit log names whoever had it shown. <a href="/docs/livekit">What works with LiveKit's SDKs</a>
+        </p>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,110 @@
+import { AUDIT_ACTIONS, type AuditActionName } from "../../../../src/protocol/enums.ts";
+import { useFilter } from "../../address.ts";
+import { ask, askPage } from "../../api.ts";
+import { csvOf, download } from "../../csv.ts";
+import { useList, useLive } from "../../live.ts";
+import { Action } from "../../parts/action.tsx";
+import { Select, TextInput } from "../../parts/form.tsx";
+import { List } from "../../parts/list.tsx";
+import { PageHead, words } from "../../parts/states.tsx";
+import { Ago } from "../../parts/time.tsx";
+import { may, useProject } from "../../project.ts";
+
+const COLUMNS = [
+  "createdAt",
+  "action",
+  "actorEmail",
+  "resourceType",
+  "resourceId",
+  "environment",
+  "metadata",
+  "ipAddress",
+  "userAgent",
+  "requestId",
+  "publicId",
+] as const;
+
+/** Who did what to the project. Nothing here can be changed or removed. */
+export function AuditLog() {
+  if (!may("audit:read")) {
+    return (
+      <>
+        <PageHead title="Audit log" />
+        <div class="empty">Only owners and admins of the project see its audit log.</div>
+      </>
+    );
+  }
+  return <Entries />;
+}
+
+function Entries() {
+  const { at, projectId } = useProject();
+  const [action, setAction] = useFilter<AuditActionName>("action");
+  const [actorId, setActorId] = useFilter("actorId");
+  const [resourceId, setResourceId] = useFilter("resourceId");
+  const members = useLive(() => ask(at.members.get({ query: { limit: 200 } })), [projectId], 0);
+  const read = (page: { limit: number; cursor?: string }) => {
+    const asked = { ...(action && { action }), ...(actorId && { actorId }), ...(resourceId && { resourceId }) };
+    return askPage(at["audit-logs"].get({ query: { ...page, ...asked } }));
+  };
+  const entries = useList(read, [projectId, action, actorId, resourceId]);
+  const saveAll = async () => {
+    const all: Awaited<ReturnType<typeof read>>["rows"] = [];
+    let cursor: string | undefined;
+    do {
+      const { rows, next } = await read({ limit: 200, ...(cursor && { cursor }) });
+      all.push(...rows);
+      cursor = next;
+    } while (cursor !== undefined);
+    download("audit-log.csv", csvOf(COLUMNS, all));
+  };
+  return (
+    <>
+      <PageHead title="Audit log">
+        <Action run={saveAll}>Save as CSV</Action>
+      </PageHead>
+      <List
+        label="audit entries"
+        live={entries}
+        id={({ publicId }) => publicId}
+        search={(one) => [one.actorEmail, one.action, one.resourceId, one.ipAddress, one.requestId].join(" ")}
+        filters={
+          <>
+            <Select
+              label="Action"
+              value={action}
+              onValue={setAction}
+              options={[{ value: "", label: "Every action" }, ...AUDIT_ACTIONS]}
+            />
+            <Select
+              label="Actor"
+              value={actorId}
+              onValue={setActorId}
+              options={[
+                { value: "", label: "Everybody" },
+                ...(members.data ?? []).map(({ userId, email }) => ({ value: userId, label: email })),
+              ]}
+            />
+            <TextInput label="Resource id" placeholder="Resource id" value={resourceId} onValue={setResourceId} />
+          </>
+        }
+        empty="Nothing was done yet that this filter lets through."
+        columns={[
+          { title: "When", cell: ({ createdAt }) => <Ago at={createdAt} /> },
+          { title: "Action", cell: (one) => <code>{one.action}</code> },
+          { title: "Who", cell: ({ actorEmail }) => actorEmail ?? "the command line" },
+          { title: "What", cell: ({ resourceType }) => words(resourceType), wide: true },
+          { title: "Details", cell: ({ metadata }) => <span class="small mono">{detail(metadata)}</span>, wide: true },
+          { title: "Environment", cell: ({ environment }) => words(environment), wide: true },
+          { title: "From", cell: ({ ipAddress }) => <code>{ipAddress ?? "–"}</code>, wide: true },
+        ]}
+      />
+    </>
+  );
+}
+
+function detail(metadata: Record<string, unknown>): string {
+  return Object.entries(metadata)
+    .map(([name, value]) => `${name}: ${Array.isArray(value) ? value.join(", ") : String(value)}`)
+    .join("; ");
+}

@@ -1,0 +1,152 @@
+import { useState } from "preact/hooks";
+import { useFilter } from "../../address.ts";
+import { ask } from "../../api.ts";
+import { useLive } from "../../live.ts";
+import { Action } from "../../parts/action.tsx";
+import { ConfirmButton } from "../../parts/confirm.tsx";
+import { Field } from "../../parts/field.tsx";
+import { TextInput } from "../../parts/form.tsx";
+import { bytesText, countOf, countText } from "../../parts/numbers.ts";
+import { Badge, PageHead, Shown } from "../../parts/states.tsx";
+import { Table } from "../../parts/table.tsx";
+import { Ago } from "../../parts/time.tsx";
+import { may, useProject } from "../../project.ts";
+
+const EVERY_MS = 2_000;
+
+/** Whose data it is: what is held about one of your users, handed out or erased. */
+export function People() {
+  const [userId, setUserId] = useFilter("userId");
+  const [typed, setTyped] = useState(userId);
+  if (!may("people:read")) {
+    return (
+      <>
+        <PageHead title="People’s data" />
+        <div class="empty">Only owners and admins may look into what is held about somebody.</div>
+      </>
+    );
+  }
+  return (
+    <>
+      <PageHead title="People’s data" />
+      <form
+        class="row filters"
+        onSubmit={(event) => {
+          event.preventDefault();
+          setUserId(typed.trim());
+        }}
+      >
+        <Field label="User" hint="The id that your backend knows them by: in chat and in rooms it is the same.">
+          <TextInput required maxLength={128} value={typed} onValue={setTyped} autocomplete="off" />
+        </Field>
+        <button type="submit" class="button primary">
+          Look up
+        </button>
+      </form>
+      {userId === "" ? (
+        <div class="empty">Look somebody up to see what is held about them, to hand it out, or to erase it.</div>
+      ) : (
+        <Person userId={userId} />
+      )}
+    </>
+  );
+}
+
+const KINDS: Record<string, string> = {
+  messages: "Messages",
+  memberships: "Memberships",
+  reactions: "Reactions",
+  readStates: "Read states",
+  attachments: "Attachments",
+  chatConnections: "Chat connections",
+  connections: "Connections to rooms",
+  calls: "Calls",
+  recordedTracks: "Recorded tracks",
+  mediaSessions: "Minutes used",
+  liveStreams: "Live streams",
+  tokens: "Tokens",
+};
+
+function Person({ userId }: { userId: string }) {
+  const { at, environment, projectId } = useProject();
+  const routes = at.people({ userId });
+  const query = { environment };
+  const person = useLive(() => ask(routes.get({ query })), [projectId, environment, userId], EVERY_MS);
+  return (
+    <Shown live={person}>
+      {({ counts, total, erasure, exports }) => (
+        <>
+          {erasure && (
+            <p class={erasure.status === "DONE" ? "note" : "note warn"} role="status">
+              {erasure.status === "DONE" ? (
+                <>
+                  Erased <Ago at={erasure.finishedAt} />. What stands below came after that.
+                </>
+              ) : (
+                "Being erased. This goes on even if the server is restarted."
+              )}
+            </p>
+          )}
+          <section class="stack">
+            <div class="row between">
+              <h2>{total === 0 ? `Nothing is held about ${userId}` : `${countOf(total, "record")} about ${userId}`}</h2>
+              {may("people:manage") && (
+                <div class="row">
+                  <Action
+                    run={() => ask(routes.exports.post({}, { query })).then(person.reload)}
+                    done="The export is being made."
+                  >
+                    Export
+                  </Action>
+                  <ConfirmButton
+                    button="Erase"
+                    title={`Erase ${userId}?`}
+                    action="Erase everything"
+                    typed={userId}
+                    done="The erasure has begun."
+                    run={() => ask(routes.delete({}, { query })).then(person.reload)}
+                  >
+                    Their messages become empty places, everything else about them goes, exports included, and they are
+                    disconnected. Nothing brings it back: a restored backup is erased again.
+                  </ConfirmButton>
+                </div>
+              )}
+            </div>
+            {total > 0 && (
+              <Table
+                label="What is held"
+                rows={Object.entries(counts).filter(([, count]) => count > 0)}
+                id={([kind]) => kind}
+                columns={[
+                  { title: "Kind", cell: ([kind]) => KINDS[kind] ?? kind },
+                  { title: "Records", cell: ([, count]) => countText(count), number: true },
+                ]}
+              />
+            )}
+          </section>
+          {exports.length > 0 && (
+            <section class="stack">
+              <h2>Exports</h2>
+              <Table
+                label="Exports"
+                rows={exports}
+                id={({ id }) => id}
+                columns={[
+                  { title: "Asked for", cell: ({ requestedAt }) => <Ago at={requestedAt} /> },
+                  { title: "Status", cell: ({ status }) => <Badge>{status}</Badge> },
+                  { title: "Size", cell: ({ bytes }) => (bytes === null ? "–" : bytesText(bytes)), number: true },
+                  {
+                    title: "Download",
+                    cell: ({ url }) => (url === undefined ? "–" : <a href={url}>Download</a>),
+                    actions: true,
+                  },
+                ]}
+              />
+              <p class="quiet small">A tar of JSON lines and files. It is kept for seven days.</p>
+            </section>
+          )}
+        </>
+      )}
+    </Shown>
+  );
+}

@@ -1,0 +1,100 @@
+import { useState } from "preact/hooks";
+import { useLocation } from "preact-iso";
+import { projectPath } from "../../address.ts";
+import { api, ask } from "../../api.ts";
+import { freshKey } from "../../fresh-key.ts";
+import { useLive } from "../../live.ts";
+import { Field } from "../../parts/field.tsx";
+import { FormDialog, FormProblem, type Submit, TextInput, useSubmit } from "../../parts/form.tsx";
+import { Badge, PageHead, Shown, words } from "../../parts/states.tsx";
+
+/** Your projects; the first of them is made here. */
+export function Projects() {
+  const projects = useLive(() => ask(api.v1.projects.get({ query: { limit: 200 } })), []);
+  const [creating, setCreating] = useState(false);
+  return (
+    <>
+      <PageHead title="Projects">
+        <a class="button" href="/playground" target="_blank" rel="noopener">
+          Open the playground
+        </a>
+        {projects.data !== null && projects.data.length > 0 && (
+          <button type="button" class="button primary" onClick={() => setCreating(true)}>
+            New project
+          </button>
+        )}
+      </PageHead>
+      <Shown live={projects}>
+        {(list) =>
+          list.length === 0 ? (
+            <FirstProject />
+          ) : (
+            <ul class="tiles projects">
+              {[...list].sort(archivedLast).map(({ id, name, role, status, description }) => (
+                <li key={id}>
+                  <a class="card" href={projectPath(id)}>
+                    <b>{name}</b>
+                    {description && <span class="quiet small">{description}</span>}
+                    <span class="row small">
+                      <span class="quiet">{words(role ?? "")}</span>
+                      {status === "ARCHIVED" && <Badge>{status}</Badge>}
+                    </span>
+                  </a>
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Shown>
+      {creating && <NewProject onClose={() => setCreating(false)} />}
+    </>
+  );
+}
+
+const archivedLast = (a: { status: string }, b: { status: string }) =>
+  Number(a.status === "ARCHIVED") - Number(b.status === "ARCHIVED");
+
+/** A project with its first key, which is shown on the page that comes next and never again. */
+function useNewProject(): { name: string; setName: (name: string) => void; form: Submit } {
+  const { route } = useLocation();
+  const [name, setName] = useState("");
+  const form = useSubmit(async () => {
+    const { id: projectId } = await ask(api.v1.projects.post({ name }));
+    const body = { name: "First key", environment: "DEVELOPMENT" as const };
+    const { key } = await ask(api.v1.projects({ projectId })["api-keys"].post(body));
+    freshKey.value = { projectId, key };
+    route(projectPath(projectId, "start"));
+  });
+  return { name, setName, form };
+}
+
+const HINT = "Rooms, chats and keys of one application belong together.";
+
+function FirstProject() {
+  const { name, setName, form } = useNewProject();
+  return (
+    <form class="card stack first" onSubmit={form.onSubmit}>
+      <h2>Create your first project</h2>
+      <Field label="Name" error={form.problem("name")} hint={HINT}>
+        <TextInput required maxLength={80} value={name} onValue={setName} />
+      </Field>
+      <FormProblem form={form} />
+      <div class="actions">
+        <button type="submit" class="button primary" disabled={form.busy}>
+          Create the project
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function NewProject({ onClose }: { onClose: () => void }) {
+  const { name, setName, form } = useNewProject();
+  return (
+    <FormDialog title="New project" action="Create the project" form={form} onClose={onClose}>
+      <Field label="Name" error={form.problem("name")} hint={HINT}>
+        <TextInput required maxLength={80} value={name} onValue={setName} />
+      </Field>
+    </FormDialog>
+  );
+}

@@ -1,0 +1,138 @@
+import { useChoice } from "../../address.ts";
+import { api, ask, askPage } from "../../api.ts";
+import { useList, useLive } from "../../live.ts";
+import { Bars, Ring } from "../../parts/bars.tsx";
+import { List } from "../../parts/list.tsx";
+import { countText, percentText } from "../../parts/numbers.ts";
+import { Plot } from "../../parts/plot.tsx";
+import { Facts, PageHead, Shown, words } from "../../parts/states.tsx";
+import { Table } from "../../parts/table.tsx";
+import { Choice } from "../../parts/tabs.tsx";
+import { Ago, durationText } from "../../parts/time.tsx";
+import { useProject } from "../../project.ts";
+
+const DAYS = { "7 days": 7, "30 days": 30, "90 days": 90 } as const;
+type DaysName = keyof typeof DAYS;
+const EVERY_MS = 15_000;
+
+/** Participant-minutes: of the account against its allowance, of this project day by day. */
+export function Usage() {
+  const { at, projectId, path } = useProject();
+  const [range, setRange] = useChoice("days", Object.keys(DAYS) as DaysName[], "30 days");
+  const account = useLive(() => ask(api.v1.usage.detail.get({ query: { days: 1, limit: 1 } })), [], EVERY_MS);
+  const days = DAYS[range];
+  const project = useLive(() => ask(at.usage.get({ query: { days, limit: 50 } })), [projectId, days], EVERY_MS);
+  return (
+    <>
+      <PageHead title="Usage">
+        <Choice label="Days" value={range} onValue={setRange} options={Object.keys(DAYS) as DaysName[]} />
+      </PageHead>
+      <Shown live={account}>
+        {(usage) =>
+          !usage.projects.some((one) => one.projectId === projectId) ? (
+            <p class="note">The minutes of this project count towards the allowance of its owner.</p>
+          ) : (
+            <section class="card allowance">
+              <Ring
+                label={`${percentText(usage.usedPercent / 100)} of the included minutes are used`}
+                share={usage.usedPercent / 100}
+              >
+                {percentText(usage.usedPercent / 100)}
+              </Ring>
+              <div class="stack">
+                <h2>Your account this month</h2>
+                <Facts
+                  items={[
+                    ["Used", `${countText(usage.usedMinutes)} min`],
+                    ["Included", `${countText(usage.includedMinutes)} min`],
+                    ["Left", `${countText(usage.remainingMinutes)} min`],
+                    ["In a call now", countText(usage.liveSessions)],
+                  ]}
+                />
+                <p class={usage.exceeded ? "note warn" : "quiet small"}>
+                  {usage.enforced
+                    ? "Past the allowance, new tokens are refused."
+                    : "This server does not enforce the allowance: past it, everything goes on."}
+                </p>
+                <Bars
+                  label="Minutes by project"
+                  bars={usage.projects.map(({ projectId: id, name, minutes }) => ({
+                    id,
+                    label: name,
+                    value: minutes,
+                    text: `${countText(minutes)} min`,
+                  }))}
+                />
+              </div>
+            </section>
+          )
+        }
+      </Shown>
+      <Shown live={project}>
+        {({ daily, history, usedMinutes, recordedMinutes }) => (
+          <>
+            <Plot
+              label={`This project by day: ${countText(usedMinutes)} minutes this month`}
+              kind="days"
+              times={daily.map(({ date }) => Date.parse(date) / 1000)}
+              series={[{ label: "Minutes", values: daily.map(({ minutes }) => minutes), colour: "accent" }]}
+            />
+            <CallsUsed />
+            <p class="quiet">
+              {countText(recordedMinutes)} minutes of it were recorded this month: see{" "}
+              <a href={path("recordings")}>Recordings</a>.
+            </p>
+            <section class="stack">
+              <h2>Sessions</h2>
+              {history.length === 0 ? (
+                <div class="empty">Nobody has been in a room yet.</div>
+              ) : (
+                <Table
+                  label="Sessions"
+                  rows={history}
+                  id={({ id }) => id}
+                  columns={[
+                    { title: "Participant", cell: ({ participantIdentity }) => participantIdentity },
+                    { title: "Room", cell: ({ roomName }) => roomName },
+                    { title: "Environment", cell: ({ environment }) => words(environment), wide: true },
+                    { title: "Started", cell: ({ startedAt }) => <Ago at={startedAt} /> },
+                    { title: "Ended", cell: ({ endedAt }) => (endedAt ? <Ago at={endedAt} /> : "running"), wide: true },
+                    { title: "Minutes", cell: ({ minutes }) => countText(minutes), number: true },
+                  ]}
+                />
+              )}
+            </section>
+          </>
+        )}
+      </Shown>
+    </>
+  );
+}
+
+/** Which calls the minutes went to, in the environment that is chosen. */
+function CallsUsed() {
+  const { at, environment, path, projectId } = useProject();
+  const calls = useList(
+    (page) => askPage(at.calls.get({ query: { ...page, environment } })),
+    [projectId, environment],
+    EVERY_MS,
+  );
+  return (
+    <section class="stack">
+      <h2>Calls</h2>
+      <List
+        label="calls"
+        live={calls}
+        id={({ id }) => id}
+        empty="No call is on record in this environment."
+        columns={[
+          { title: "Room", cell: ({ id, roomName }) => <a href={path(`calls/${id}`)}>{roomName}</a> },
+          { title: "Started", cell: ({ startedAt }) => <Ago at={startedAt} /> },
+          { title: "Lasted", cell: ({ durationMs }) => durationText(durationMs), number: true, wide: true },
+          { title: "People", cell: ({ participantCount }) => countText(participantCount), number: true, wide: true },
+          { title: "Minutes", cell: ({ minutes }) => countText(minutes), number: true },
+        ]}
+      />
+    </section>
+  );
+}

@@ -1,0 +1,184 @@
+import { useState } from "preact/hooks";
+import { useLocation, useRoute } from "preact-iso";
+import type { Recording, RecordingFile } from "../../../../src/protocol/recordings.ts";
+import { ask } from "../../api.ts";
+import { useLive } from "../../live.ts";
+import { Action } from "../../parts/action.tsx";
+import { ConfirmButton } from "../../parts/confirm.tsx";
+import { bytesText } from "../../parts/numbers.ts";
+import { ComposeRecording, Film } from "../../parts/recording/recording-film.tsx";
+import { ShareRecording } from "../../parts/recording/recording-share.tsx";
+import { Facts, PageHead, Shown } from "../../parts/states.tsx";
+import { Table } from "../../parts/table.tsx";
+import { Ago, durationText } from "../../parts/time.tsx";
+import { may, useProject } from "../../project.ts";
+
+const EVERY_MS = 2_000;
+
+/** One recording: its files, one film of them all, and ways to look at it and to show it to others. */
+export function OneRecording() {
+  const { recordingId = "" } = useRoute().params;
+  const { route } = useLocation();
+  const { at, path } = useProject();
+  const routes = at.recordings({ recordingId });
+  const recording = useLive(() => ask(routes.get()), [recordingId], EVERY_MS);
+  const [asking, setAsking] = useState<"share" | "compose" | null>(null);
+  const close = () => setAsking(null);
+
+  const replay = async () => {
+    const { hash } = new URL((await ask(routes["view-tokens"].post({}))).url);
+    location.assign(`/replay${hash}`);
+  };
+  const download = async (fileId: string) => save((await ask(routes.files({ fileId })["download-url"].get())).url);
+
+  return (
+    <Shown live={recording}>
+      {(shown) => (
+        <>
+          <PageHead title={shown.name ?? shown.roomName} badge={shown.status}>
+            {may("recordings:manage") && (
+              <>
+                {shown.status === "RECORDING" ? (
+                  <Action tone="primary" done="Stopped." run={() => ask(routes.stop.post()).then(recording.reload)}>
+                    Stop
+                  </Action>
+                ) : (
+                  shown.files.length > 0 && (
+                    <>
+                      <Action tone="primary" run={replay}>
+                        Replay
+                      </Action>
+                      <button type="button" class="button" onClick={() => setAsking("share")}>
+                        Share
+                      </button>
+                    </>
+                  )
+                )}
+                <ConfirmButton
+                  title="Delete this recording?"
+                  action="Delete"
+                  done="The recording was deleted."
+                  run={async () => {
+                    await ask(routes.delete());
+                    route(path("recordings"));
+                  }}
+                >
+                  Its files and its film are gone for good, and no link to it works any more.
+                </ConfirmButton>
+              </>
+            )}
+          </PageHead>
+          {shown.error !== null && (
+            <p class={shown.status === "FAILED" ? "note bad" : "note warn"} role="alert">
+              {shown.error}
+            </p>
+          )}
+          <Facts
+            items={[
+              [
+                "Room",
+                <a key="room" href={path(`rooms/${shown.roomId}`)}>
+                  {shown.roomName}
+                </a>,
+              ],
+              ["Started", <Ago key="started" at={shown.startedAt} />],
+              ["Length", durationText(shown.durationMs)],
+              ["Size", bytesText(shown.bytes)],
+              ["Holds", shown.audioOnly ? "Sound alone" : "Sound and pictures"],
+              ["Id", <code key="id">{shown.id}</code>],
+            ]}
+          />
+          {shown.status !== "RECORDING" && shown.files.length > 0 && (
+            <Film
+              composition={shown.composition}
+              onCompose={() => setAsking("compose")}
+              onDownload={download}
+              onDiscard={() => ask(routes.composition.delete()).then(recording.reload)}
+            />
+          )}
+          <Files recording={shown} onDownload={download} />
+          {asking === "share" && (
+            <ShareRecording
+              mint={(ttlSeconds) => ask(routes["view-tokens"].post({ ttlSeconds })).then(({ url }) => url)}
+              onClose={close}
+            />
+          )}
+          {asking === "compose" && (
+            <ComposeRecording
+              compose={async (wanted) => {
+                await ask(routes.composition.post(wanted));
+                recording.reload();
+                close();
+              }}
+              onClose={close}
+            />
+          )}
+        </>
+      )}
+    </Shown>
+  );
+}
+
+type FilesProps = { recording: Recording; onDownload: (fileId: string) => Promise<void> };
+
+function Files({ recording: { status, files }, onDownload }: FilesProps) {
+  return (
+    <section class="stack">
+      <h2>Files</h2>
+      {files.length === 0 ? (
+        <div class="empty">
+          {status === "RECORDING"
+            ? "Nobody has sent anything yet. The first packet begins the first file."
+            : "Nobody sent anything while it ran, so there is nothing to play."}
+        </div>
+      ) : (
+        <Table
+          label="Files"
+          rows={files}
+          id={({ id }) => id}
+          columns={[
+            { title: "Participant", cell: ({ identity }) => identity },
+            { title: "Track", cell: trackText },
+            { title: "Format", cell: formatText, wide: true },
+            { title: "Begins at", cell: ({ offsetMs }) => durationText(offsetMs), number: true, wide: true },
+            { title: "Length", cell: ({ durationMs }) => durationText(durationMs), number: true },
+            { title: "Size", cell: ({ bytes }) => bytesText(bytes), number: true },
+            ...(may("recordings:manage")
+              ? [
+                  {
+                    title: "Download",
+                    actions: true,
+                    cell: (file: RecordingFile) => (
+                      <Action label={`Download ${trackText(file)} of ${file.identity}`} run={() => onDownload(file.id)}>
+                        Download
+                      </Action>
+                    ),
+                  },
+                ]
+              : []),
+          ]}
+        />
+      )}
+    </section>
+  );
+}
+
+function trackText({ kind, source }: RecordingFile): string {
+  const names: Record<string, string> = { screenShare: "screen", screenShareAudio: "screen, sound", other: kind };
+  return names[source] ?? source;
+}
+
+/** By a link, as an address alone would play it in place of the page. */
+function save(url: string): void {
+  const link = document.createElement("a");
+  // The page may have been reached under another name than the server knows itself by; then a link could not save.
+  const { pathname, search } = new URL(url);
+  link.href = pathname.startsWith("/v1/") ? pathname + search : url;
+  // The server says under which name.
+  link.download = "";
+  link.click();
+}
+
+function formatText({ codec, width, height }: RecordingFile): string {
+  return [codec.toUpperCase(), width && height && `${width} × ${height}`].filter(Boolean).join(", ");
+}

@@ -1,0 +1,167 @@
+import { useState } from "preact/hooks";
+import { useRoute } from "preact-iso";
+import type { LiveParticipant } from "../../../../src/protocol/room-records.ts";
+import { ask } from "../../api.ts";
+import { useLive } from "../../live.ts";
+import { Action } from "../../parts/action.tsx";
+import { Call } from "../../parts/call/call.tsx";
+import { ConfirmButton } from "../../parts/confirm.tsx";
+import { RecordButton } from "../../parts/recording/record-button.tsx";
+import { RecordingDot } from "../../parts/recording/recording-dot.tsx";
+import { Badge, Facts, PageHead, Shown } from "../../parts/states.tsx";
+import { Ago } from "../../parts/time.tsx";
+import { may, useProject } from "../../project.ts";
+
+const EVERY_MS = 2_000;
+
+/** One room: who is in it, what they send, and a way in to try it. */
+export function OneRoom() {
+  const { roomId = "" } = useRoute().params;
+  const { at, path } = useProject();
+  const routes = at.rooms({ roomId });
+  const room = useLive(() => ask(routes.get()), [roomId], EVERY_MS);
+  const [inside, setInside] = useState(false);
+  return (
+    <Shown live={room}>
+      {({
+        name,
+        status,
+        serverName,
+        createdAt,
+        closedAt,
+        participants,
+        participantCount,
+        region,
+        record,
+        recording,
+        environment,
+      }) => (
+        <>
+          <PageHead title={name} badge={status}>
+            {recording && <RecordingDot />}
+            <a class="button" href={path(`calls?roomId=${roomId}`)}>
+              Calls
+            </a>
+            <a class="button" href={path(`connections?roomId=${roomId}`)}>
+              Connections
+            </a>
+            <a class="button" href={path(`recordings?roomId=${roomId}`)}>
+              Recordings
+            </a>
+            {status === "ACTIVE" && may("recordings:manage") && (
+              <RecordButton roomId={roomId} environment={environment} recording={recording} onChanged={room.reload} />
+            )}
+            {status === "ACTIVE" && may("rooms:manage") && (
+              <>
+                <button type="button" class="button primary" disabled={inside} onClick={() => setInside(true)}>
+                  Join as a test user
+                </button>
+                <ConfirmButton
+                  title="Close this room?"
+                  action="Close the room"
+                  done="The room was closed."
+                  run={() => ask(routes.delete()).then(room.reload)}
+                >
+                  Everyone in {name} is disconnected, and it cannot be opened again. Its name becomes free.
+                </ConfirmButton>
+              </>
+            )}
+          </PageHead>
+          {inside && (
+            <Call
+              title="You, for ten minutes"
+              admit={() => ask(routes["test-token"].post({}))}
+              publish
+              onLeft={() => setInside(false)}
+            />
+          )}
+          <Facts
+            items={[
+              ["Id", <code key="id">{roomId}</code>],
+              ["Media server", serverName],
+              ["Preferred region", region],
+              ["Recorded", record ? "Every call" : "When asked"],
+              ["Created", <Ago key="created" at={createdAt} />],
+              ...(closedAt === null
+                ? []
+                : [["Closed", <Ago key="closed" at={closedAt} />] as [string, preact.JSX.Element]]),
+            ]}
+          />
+          <section class="stack">
+            <h2>Participants</h2>
+            {participantCount === null && <p class="note warn">The media server of this room does not answer.</p>}
+            {participants.length === 0 ? (
+              <div class="empty">Nobody is in this room.</div>
+            ) : (
+              <ul class="people">
+                {participants.map((one) => (
+                  <Person key={one.identity} roomId={roomId} participant={one} onChanged={room.reload} />
+                ))}
+              </ul>
+            )}
+          </section>
+        </>
+      )}
+    </Shown>
+  );
+}
+
+type PersonProps = { roomId: string; participant: LiveParticipant; onChanged: () => void };
+
+export function Person({ roomId, participant, onChanged }: PersonProps) {
+  const { at, path } = useProject();
+  const { identity, state, quality, connectionId, joinedAt, tracks, metadata } = participant;
+  const routes = at.rooms({ roomId }).participants({ identity });
+  return (
+    <li class="card stack">
+      <div class="row between">
+        <div class="row">
+          <b>{identity}</b>
+          <Badge>{state}</Badge>
+          {quality !== null && <Badge>{quality}</Badge>}
+        </div>
+        {may("rooms:manage") && (
+          <ConfirmButton
+            button="Remove"
+            label={`Remove ${identity}`}
+            title={`Remove ${identity}?`}
+            action="Remove"
+            done={`${identity} was removed.`}
+            run={() => ask(routes.delete()).then(onChanged)}
+          >
+            They are disconnected, and no token minted so far brings them back.
+          </ConfirmButton>
+        )}
+      </div>
+      <p class="small quiet">
+        Joined <Ago at={joinedAt} /> · <a href={path(`connections/${connectionId}`)}>how the connection went</a>
+        {metadata && ` · metadata: ${metadata}`}
+      </p>
+      {tracks.length > 0 && (
+        <ul class="tracks">
+          {tracks.map(({ id, kind, source, codec, muted, simulcast }) => (
+            <li key={id} class="row">
+              <span>
+                {source === "other" ? kind : source}{" "}
+                <span class="quiet small">{[codec, simulcast && "simulcast"].filter(Boolean).join(", ")}</span>
+              </span>
+              {muted ? (
+                <Badge>muted</Badge>
+              ) : (
+                may("rooms:manage") && (
+                  <Action
+                    label={`Mute ${source} of ${identity}`}
+                    done="Muted. Only its publisher can open it again."
+                    run={() => ask(routes.tracks({ trackId: id }).mute.post({ muted: true })).then(onChanged)}
+                  >
+                    Mute
+                  </Action>
+                )
+              )}
+            </li>
+          ))}
+        </ul>
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,89 @@
+import { useState } from "preact/hooks";
+import { useLocation } from "preact-iso";
+import { useChoice } from "../../address.ts";
+import { ask, askPage } from "../../api.ts";
+import { useList } from "../../live.ts";
+import { Field } from "../../parts/field.tsx";
+import { Check, FormDialog, TextInput, useSubmit } from "../../parts/form.tsx";
+import { List } from "../../parts/list.tsx";
+import { countText } from "../../parts/numbers.ts";
+import { RecordingDot } from "../../parts/recording/recording-dot.tsx";
+import { PageHead } from "../../parts/states.tsx";
+import { Choice } from "../../parts/tabs.tsx";
+import { Ago } from "../../parts/time.tsx";
+import { may, useProject } from "../../project.ts";
+
+const SHOWN = { Active: "ACTIVE", Closed: "CLOSED" } as const;
+type ShownName = keyof typeof SHOWN;
+
+export function Rooms() {
+  const { at, environment, projectId, path } = useProject();
+  const [shown, setShown] = useChoice("shown", Object.keys(SHOWN) as ShownName[], "Active");
+  const [creating, setCreating] = useState(false);
+  const rooms = useList(
+    (page) => askPage(at.rooms.get({ query: { ...page, environment, status: SHOWN[shown] } })),
+    [projectId, environment, shown],
+  );
+  return (
+    <>
+      <PageHead title="Rooms">
+        {may("rooms:manage") && (
+          <button type="button" class="button primary" onClick={() => setCreating(true)}>
+            Create a room
+          </button>
+        )}
+      </PageHead>
+      <List
+        label="rooms"
+        live={rooms}
+        id={({ id }) => id}
+        search={({ name, id }) => `${name} ${id}`}
+        filters={
+          <Choice label="Which rooms" value={shown} onValue={setShown} options={Object.keys(SHOWN) as ShownName[]} />
+        }
+        empty={
+          shown === "Active"
+            ? "No rooms yet. Create one here, or with your API key."
+            : "No room of this environment has been closed."
+        }
+        columns={[
+          {
+            title: "Name",
+            cell: ({ id, name, recording }) => (
+              <span class="row">
+                <a href={path(`rooms/${id}`)}>{name}</a>
+                {recording && <RecordingDot />}
+              </span>
+            ),
+          },
+          { title: "Participants", cell: ({ participantCount }) => countText(participantCount), number: true },
+          { title: "Server", cell: ({ serverName }) => serverName ?? "–", wide: true },
+          { title: "Id", cell: ({ id }) => <code>{id}</code>, wide: true },
+          { title: "Created", cell: ({ createdAt }) => <Ago at={createdAt} /> },
+        ]}
+      />
+      {creating && <CreateRoom onClose={() => setCreating(false)} />}
+    </>
+  );
+}
+
+function CreateRoom({ onClose }: { onClose: () => void }) {
+  const { at, environment, path } = useProject();
+  const { route } = useLocation();
+  const [name, setName] = useState("");
+  const [record, setRecord] = useState(false);
+  const form = useSubmit(async () => {
+    const room = await ask(at.rooms.post({ name, record }, { query: { environment } }));
+    route(path(`rooms/${room.id}`));
+  });
+  return (
+    <FormDialog title="Create a room" action="Create" form={form} onClose={onClose}>
+      <Field label="Name" hint="Letters, digits, - _ and . — unique among the open rooms." error={form.problem("name")}>
+        <TextInput required maxLength={128} value={name} onValue={setName} />
+      </Field>
+      <Check checked={record} onChecked={setRecord}>
+        Record every call
+      </Check>
+    </FormDialog>
+  );
+}

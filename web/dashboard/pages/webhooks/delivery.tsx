@@ -1,0 +1,75 @@
+import { useRoute } from "preact-iso";
+import { ask } from "../../api.ts";
+import { useLive } from "../../live.ts";
+import { Action } from "../../parts/action.tsx";
+import { CodeBlock } from "../../parts/code.tsx";
+import { Facts, PageHead, Shown } from "../../parts/states.tsx";
+import { Table } from "../../parts/table.tsx";
+import { Ago, durationText } from "../../parts/time.tsx";
+import { may, useProject } from "../../project.ts";
+
+const EVERY_MS = 3_000;
+
+/** One delivery: every attempt, and the bytes that were sent. */
+export function OneDelivery() {
+  const { webhookId = "", deliveryId = "" } = useRoute().params;
+  const { at, path } = useProject();
+  const routes = at.webhooks({ webhookId }).deliveries({ deliveryId });
+  const delivery = useLive(() => ask(routes.get()), [deliveryId], EVERY_MS);
+  return (
+    <Shown live={delivery}>
+      {(shown) => (
+        <>
+          <PageHead title={shown.eventType} badge={shown.status}>
+            <a class="button" href={path(`webhooks/${webhookId}`)}>
+              The endpoint
+            </a>
+            {may("webhooks:manage") && (
+              <Action tone="primary" done="Sent again." run={() => ask(routes.redeliver.post()).then(delivery.reload)}>
+                Redeliver
+              </Action>
+            )}
+          </PageHead>
+          <Facts
+            items={[
+              ["Event id", <code key="event">{shown.eventId}</code>],
+              ["Made", <Ago key="made" at={shown.createdAt} />],
+              ["Delivered", shown.deliveredAt && <Ago key="delivered" at={shown.deliveredAt} />],
+              ["Next attempt", shown.nextAttemptAt && <Ago key="next" at={shown.nextAttemptAt} />],
+            ]}
+          />
+          <section class="stack">
+            <h2>Attempts</h2>
+            {shown.attempts.length === 0 ? (
+              <div class="empty">Not tried yet.</div>
+            ) : (
+              <Table
+                label="Attempts"
+                rows={shown.attempts}
+                id={({ at: time }) => time}
+                columns={[
+                  { title: "When", cell: ({ at: time }) => <Ago at={time} /> },
+                  { title: "Answer", cell: ({ statusCode }) => statusCode ?? "none", number: true },
+                  { title: "Took", cell: ({ durationMs }) => durationText(durationMs), number: true },
+                  { title: "Error", cell: ({ error }) => error ?? "–" },
+                ]}
+              />
+            )}
+          </section>
+          <section class="stack">
+            <h2>Body</h2>
+            <CodeBlock text={readable(shown.body)} label="body" />
+          </section>
+        </>
+      )}
+    </Shown>
+  );
+}
+
+function readable(body: string): string {
+  try {
+    return JSON.stringify(JSON.parse(body), null, 2);
+  } catch {
+    return body;
+  }
+}

@@ -1,0 +1,160 @@
+import { useState } from "preact/hooks";
+import { useLocation, useRoute } from "preact-iso";
+import { DELIVERY_STATUSES, type DeliveryStatus } from "../../../../src/protocol/enums.ts";
+import { useFilter } from "../../address.ts";
+import { ask, askPage } from "../../api.ts";
+import { useList, useLive } from "../../live.ts";
+import { Action } from "../../parts/action.tsx";
+import { ConfirmButton } from "../../parts/confirm.tsx";
+import { Select } from "../../parts/form.tsx";
+import { ShownOnce } from "../../parts/frame/shown-once.tsx";
+import { List } from "../../parts/list.tsx";
+import { Badge, Facts, PageHead, Shown, words } from "../../parts/states.tsx";
+import { Ago } from "../../parts/time.tsx";
+import { Attempts } from "../../parts/webhook/attempts.tsx";
+import { EditWebhook, Recover } from "../../parts/webhook/webhook-forms.tsx";
+import { may, useProject } from "../../project.ts";
+
+const EVERY_MS = 3_000;
+
+/** One endpoint: how it is doing, what was sent to it, and every lever there is. */
+export function OneWebhook() {
+  const { webhookId = "" } = useRoute().params;
+  const { at, path } = useProject();
+  const { route } = useLocation();
+  const routes = at.webhooks({ webhookId });
+  const webhook = useLive(() => ask(routes.get()), [webhookId], EVERY_MS);
+  const [open, setOpen] = useState<"edit" | "recover" | null>(null);
+  const [secret, setSecret] = useState<string | null>(null);
+  const setStatus = (status: "ACTIVE" | "DISABLED") => ask(routes.patch({ status })).then(webhook.reload);
+  return (
+    <Shown live={webhook}>
+      {(shown) => (
+        <>
+          <PageHead title={shown.url} badge={shown.status}>
+            {may("webhooks:manage") && (
+              <>
+                <Action done="A test event is on its way." run={() => ask(routes.test.post()).then(webhook.reload)}>
+                  Send a test
+                </Action>
+                <button type="button" class="button" onClick={() => setOpen("edit")}>
+                  Edit
+                </button>
+                <button type="button" class="button" onClick={() => setOpen("recover")}>
+                  Recover
+                </button>
+                <Action run={async () => setSecret((await ask(routes["rotate-secret"].post({}))).secret)}>
+                  Rotate the secret
+                </Action>
+                {shown.status === "ACTIVE" ? (
+                  <Action done="Nothing more is sent to it." run={() => setStatus("DISABLED")}>
+                    Disable
+                  </Action>
+                ) : (
+                  <Action tone="primary" done="It gets events again." run={() => setStatus("ACTIVE")}>
+                    Enable
+                  </Action>
+                )}
+                <ConfirmButton
+                  title="Delete this endpoint?"
+                  action="Delete"
+                  done="The endpoint was deleted."
+                  run={async () => {
+                    await ask(routes.delete());
+                    route(path("webhooks"));
+                  }}
+                >
+                  It and the record of its deliveries are gone for good.
+                </ConfirmButton>
+              </>
+            )}
+          </PageHead>
+          {shown.disabledReason !== null && <p class="note warn">{WHY[shown.disabledReason]}</p>}
+          <Facts
+            items={[
+              ["Note", shown.description],
+              ["Environment", words(shown.environment)],
+              ["Events", shown.events.length === 0 ? "all" : shown.events.join(", ")],
+              ["Failures in a row", shown.consecutiveFailures],
+              ["Last success", <Ago key="last" at={shown.lastDeliveryAt} />],
+              ["Id", <code key="id">{shown.id}</code>],
+            ]}
+          />
+          <h2>Deliveries</h2>
+          <Deliveries webhookId={webhookId} />
+          {open === "edit" && <EditWebhook webhook={shown} onSaved={webhook.reload} onClose={() => setOpen(null)} />}
+          {open === "recover" && <Recover webhookId={webhookId} onClose={() => setOpen(null)} />}
+          {secret !== null && (
+            <ShownOnce
+              title="Its new signing secret"
+              secret={secret}
+              label="signing secret"
+              onClose={() => setSecret(null)}
+            />
+          )}
+        </>
+      )}
+    </Shown>
+  );
+}
+
+const WHY = {
+  manual: "Switched off by hand. What happens meanwhile can be sent later with “Recover”.",
+  consecutive_failures: "Switched off after too many failures in a row. Mend the endpoint, enable it, then recover.",
+  gone: "Switched off because the endpoint answered 410: it said that it is gone.",
+};
+
+function Deliveries({ webhookId }: { webhookId: string }) {
+  const { at, path } = useProject();
+  const [status, setStatus] = useFilter<DeliveryStatus>("status");
+  const routes = at.webhooks({ webhookId }).deliveries;
+  const deliveries = useList(
+    (page) => askPage(routes.get({ query: { ...page, ...(status !== "" && { status }) } })),
+    [webhookId, status],
+    EVERY_MS,
+  );
+  return (
+    <List
+      label="deliveries"
+      live={deliveries}
+      id={({ id }) => id}
+      search={({ eventType, eventId, lastError }) => `${eventType} ${eventId} ${lastError ?? ""}`}
+      filters={
+        <Select
+          label="Status"
+          value={status}
+          onValue={setStatus}
+          options={[
+            { value: "", label: "Every status" },
+            ...DELIVERY_STATUSES.map((value) => ({ value, label: words(value) })),
+          ]}
+        />
+      }
+      empty="Nothing was sent yet."
+      columns={[
+        {
+          title: "Event",
+          cell: ({ id, eventType }) => <a href={path(`webhooks/${webhookId}/deliveries/${id}`)}>{eventType}</a>,
+        },
+        { title: "Status", cell: (one) => <Badge>{one.status}</Badge> },
+        { title: "Attempts", cell: ({ attempts }) => <Attempts attempts={attempts} /> },
+        { title: "Last error", cell: ({ lastError }) => <span class="small">{lastError}</span>, wide: true },
+        { title: "Made", cell: ({ createdAt }) => <Ago at={createdAt} />, wide: true },
+        {
+          title: "Actions",
+          actions: true,
+          cell: ({ id, eventType }) =>
+            may("webhooks:manage") && (
+              <Action
+                label={`Redeliver ${eventType}`}
+                done="Sent again."
+                run={() => ask(routes({ deliveryId: id }).redeliver.post()).then(deliveries.reload)}
+              >
+                Redeliver
+              </Action>
+            ),
+        },
+      ]}
+    />
+  );
+}

@@ -1,0 +1,89 @@
+import { useState } from "preact/hooks";
+import type { WebhookEventType } from "../../../../src/protocol/webhook-events.ts";
+import { ask, askPage } from "../../api.ts";
+import { useList } from "../../live.ts";
+import { Field } from "../../parts/field.tsx";
+import { FormDialog, TextInput, useSubmit } from "../../parts/form.tsx";
+import { ShownOnce } from "../../parts/frame/shown-once.tsx";
+import { List } from "../../parts/list.tsx";
+import { Badge, PageHead, words } from "../../parts/states.tsx";
+import { Ago } from "../../parts/time.tsx";
+import { EventFilter } from "../../parts/webhook/event-filter.tsx";
+import { may, useProject } from "../../project.ts";
+
+export function Webhooks() {
+  const { at, environment, projectId, path } = useProject();
+  const webhooks = useList(
+    (page) => askPage(at.webhooks.get({ query: { ...page, environment } })),
+    [projectId, environment],
+  );
+  const [creating, setCreating] = useState(false);
+  return (
+    <>
+      <PageHead title="Webhooks">
+        {may("webhooks:manage") && (
+          <button type="button" class="button primary" onClick={() => setCreating(true)}>
+            Add an endpoint
+          </button>
+        )}
+      </PageHead>
+      <List
+        label="webhooks"
+        live={webhooks}
+        id={({ id }) => id}
+        search={({ url, description }) => `${url} ${description ?? ""}`}
+        empty="No endpoints yet. Add one, and this server tells your backend what happens."
+        columns={[
+          { title: "Address", cell: ({ id, url }) => <a href={path(`webhooks/${id}`)}>{url}</a> },
+          { title: "Status", cell: ({ status }) => <Badge>{status}</Badge> },
+          { title: "Events", cell: ({ events }) => (events.length === 0 ? "all" : events.length), wide: true },
+          {
+            title: "Failures in a row",
+            cell: ({ consecutiveFailures: count }) => (count === 0 ? "0" : <b class="problem">{count}</b>),
+            number: true,
+          },
+          { title: "Last success", cell: ({ lastDeliveryAt }) => <Ago at={lastDeliveryAt} />, wide: true },
+        ]}
+      />
+      {creating && <CreateWebhook onClose={() => setCreating(false)} onCreated={webhooks.reload} />}
+    </>
+  );
+}
+
+function CreateWebhook({ onClose, onCreated }: { onClose: () => void; onCreated: () => void }) {
+  const { at, environment } = useProject();
+  const [url, setUrl] = useState("");
+  const [description, setDescription] = useState("");
+  const [events, setEvents] = useState<WebhookEventType[]>([]);
+  const [secret, setSecret] = useState<string | null>(null);
+  const form = useSubmit(async () => {
+    const body = { url, environment, events, description: description === "" ? null : description };
+    setSecret((await ask(at.webhooks.post(body))).secret);
+    onCreated();
+  });
+  if (secret !== null) {
+    return <ShownOnce title="Its signing secret" secret={secret} label="signing secret" onClose={onClose} />;
+  }
+  return (
+    <FormDialog title={`Add an endpoint for ${words(environment)}`} action="Add" form={form} onClose={onClose}>
+      <Field
+        label="Address"
+        hint={environment === "PRODUCTION" ? "https only." : "https, or http on this machine."}
+        error={form.problem("url")}
+      >
+        <TextInput
+          type="url"
+          required
+          maxLength={2048}
+          placeholder="https://example.com/webhooks"
+          value={url}
+          onValue={setUrl}
+        />
+      </Field>
+      <Field label="Note" error={form.problem("description")}>
+        <TextInput maxLength={500} value={description} onValue={setDescription} />
+      </Field>
+      <EventFilter events={events} onEvents={setEvents} />
+    </FormDialog>
+  );
+}

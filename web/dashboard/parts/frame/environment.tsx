@@ -1,0 +1,33 @@
+import { useLocation } from "preact-iso";
+import { ENVIRONMENTS, type Environment } from "../../../../src/protocol/enums.ts";
+import { environment, projectPath } from "../../address.ts";
+
+const LABELS: Record<Environment, string> = { DEVELOPMENT: "Development", PRODUCTION: "Production" };
+
+/** Always in sight: what is done in the wrong environment is the mistake that hurts most. */
+export function EnvironmentSwitch() {
+  const { path, route } = useLocation();
+  const choose = (chosen: Environment) => {
+    environment.value = chosen;
+    // One record belongs to one environment; in the other one there is only the list.
+    const [, projectId, section, record] = /^\/projects\/([^/]+)\/([^/]+)\/(.+)/.exec(path) ?? [];
+    if (projectId !== undefined && record !== undefined) route(projectPath(projectId, section));
+  };
+  return (
+    <fieldset class={`environment ${environment.value === "PRODUCTION" ? "production" : ""}`}>
+      <legend class="hidden">Environment</legend>
+      {ENVIRONMENTS.map((name) => (
+        <label key={name}>
+          <input
+            type="radio"
+            name="environment"
+            value={name}
+            checked={environment.value === name}
+            onChange={() => choose(name)}
+          />
+          <span>{LABELS[name]}</span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}

@@ -1,0 +1,115 @@
+import { useState } from "preact/hooks";
+import type { CompositionState } from "../../../../src/protocol/recordings.ts";
+import { may } from "../../project.ts";
+import { Action } from "../action.tsx";
+import { Field } from "../field.tsx";
+import { FormDialog, Select, useSubmit } from "../form.tsx";
+
+type FilmProps = {
+  composition: CompositionState | null;
+  onCompose: () => void;
+  onDownload: (fileId: string) => Promise<void>;
+  onDiscard: () => Promise<unknown>;
+};
+
+/** One film of everybody: not made yet, being made, there, or failed. */
+export function Film({ composition, onCompose, onDownload, onDiscard }: FilmProps) {
+  const manages = may("recordings:manage");
+  const { status, progress = 0, fileId } = composition ?? {};
+  const compose = (text: string) =>
+    manages && (
+      <button type="button" class="button" onClick={onCompose}>
+        {text}
+      </button>
+    );
+  return (
+    <section class="card stack" aria-label="One film">
+      <h2>One film</h2>
+      {status === undefined && (
+        <div class="row between">
+          <p class="quiet">All files as one MP4, for any player.</p>
+          {compose("Compose")}
+        </div>
+      )}
+      {status === "RUNNING" && (
+        <div class="row between">
+          <Progress share={progress} />
+          {manages && (
+            <Action label="Cancel the composition" done="Cancelled." run={onDiscard}>
+              Cancel
+            </Action>
+          )}
+        </div>
+      )}
+      {status === "FAILED" && (
+        <div class="row between">
+          <p class="note bad" role="alert">
+            The film could not be made; the server's log says why.
+          </p>
+          {compose("Try again")}
+        </div>
+      )}
+      {status === "READY" && (
+        <div class="row between">
+          <p class="quiet">It is there.</p>
+          {manages && (
+            <div class="actions">
+              <Action tone="primary" run={() => onDownload(fileId ?? "")}>
+                Download the film
+              </Action>
+              {compose("Compose again")}
+              <Action done="The film was deleted." run={onDiscard}>
+                Delete the film
+              </Action>
+            </div>
+          )}
+        </div>
+      )}
+    </section>
+  );
+}
+
+function Progress({ share }: { share: number }) {
+  const text = `${Math.round(share * 100)} %`;
+  return (
+    <div class="meter" role="progressbar" aria-label="Composing" aria-valuenow={Math.round(share * 100)}>
+      <span>Composing</span>
+      <span class="quiet">{text}</span>
+      <div class="bar" aria-hidden="true">
+        <div class="good" style={{ width: text.replace(" ", "") }} />
+      </div>
+    </div>
+  );
+}
+
+const LAYOUTS = [
+  { value: "grid", label: "Everybody side by side" },
+  { value: "speaker", label: "Who speaks, and everybody below" },
+] as const;
+const SIZES = [
+  { value: "640x360", label: "360p" },
+  { value: "1280x720", label: "720p" },
+  { value: "1920x1080", label: "1080p" },
+] as const;
+type Wanted = { layout: (typeof LAYOUTS)[number]["value"]; width: number; height: number };
+type ComposeProps = { compose: (wanted: Wanted) => Promise<void>; onClose: () => void };
+
+export function ComposeRecording({ compose, onClose }: ComposeProps) {
+  const [layout, setLayout] = useState<Wanted["layout"]>("grid");
+  const [size, setSize] = useState<(typeof SIZES)[number]["value"]>("1280x720");
+  const form = useSubmit(() => {
+    const [width = 0, height = 0] = size.split("x").map(Number);
+    return compose({ layout, width, height });
+  });
+  return (
+    <FormDialog title="Compose one film" action="Compose" form={form} onClose={onClose}>
+      <p class="quiet">It is made beside everything else at the lowest priority. A film made before is replaced.</p>
+      <Field label="Layout" error={form.problem("layout")}>
+        <Select value={layout} onValue={setLayout} options={LAYOUTS} />
+      </Field>
+      <Field label="Size" error={form.problem("width")}>
+        <Select value={size} onValue={setSize} options={SIZES} />
+      </Field>
+    </FormDialog>
+  );
+}

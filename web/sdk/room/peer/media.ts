@@ -1,0 +1,201 @@
+import type { Permissions } from "../../../../src/protocol/room-records.ts";
+import type { JoinAck } from "../../../../src/protocol/signaling.ts";
+import { isLost, StoaError } from "../../errors.ts";
+import type { LocalTrack } from "../local-track.ts";
+import { DataChannels, type DataMessage, type DataOptions } from "./data.ts";
+import { watchEncoders } from "./encoder-watch.ts";
+import { KeptData } from "./kept-data.ts";
+import type { RoomLink } from "./link.ts";
+import { MediaGuard } from "./media-guard.ts";
+import { MuteTeller } from "./mute-teller.ts";
+import { type RoomStats, StatsReader } from "./stats.ts";
+import type { Subscriptions } from "./subscriptions.ts";
+import { Transport } from "./transport.ts";
+
+export type MediaDeps = {
+  link: Pick<RoomLink, "request" | "open" | "reach" | "startOver">;
+  subscriptions: Subscriptions;
+  localTracks: ReadonlySet<LocalTrack>;
+  onData: (message: DataMessage) => void;
+  /** Media has stopped, or flows again. */
+  onFlow: (flowing: boolean) => void;
+  relayOnly: boolean;
+  onError: (error: unknown) => void;
+  record: (type: string, data?: Record<string, unknown>) => void;
+};
+
+/** Everything that hangs on the peer connection: what is sent, what is received, and that it keeps flowing. */
+export class Media {
+  readonly #deps: MediaDeps;
+  readonly #guard: MediaGuard;
+  readonly #muteTeller: MuteTeller;
+  #stats = new StatsReader();
+  #transport: Transport | null = null;
+  #data: DataChannels | null = null;
+  #keptData = new KeptData();
+  #joined: JoinAck | null = null;
+  #stopWatching: () => void = () => {};
+
+  constructor(deps: MediaDeps) {
+    this.#deps = deps;
+    this.#muteTeller = new MuteTeller((trackId, muted) => deps.link.request("track.mute", { trackId, muted }));
+    this.#guard = new MediaGuard({
+      signalingOpen: () => deps.link.open,
+      reach: (withinMs) => deps.link.reach(withinMs),
+      onFlow: deps.onFlow,
+      onRemedy: (how, ever) => {
+        if (!ever && this.#transport?.relayMissing) deps.record("error", { code: "TURN_UNREACHABLE" });
+        deps.record("reconnecting", { how });
+      },
+      rebuild: async () => {
+        if (this.#joined) await this.#open(this.#joined, (transport) => this.#guard.replace(transport));
+      },
+      giveUp: (ever) => {
+        if (!ever) deps.onError(new StoaError("MEDIA_UNREACHABLE", "udp-blocked", UDP_BLOCKED));
+        deps.link.startOver();
+      },
+    });
+  }
+
+  /** A peer connection of its own for each join; what was published is published again. */
+  connect(joined: JoinAck): void {
+    this.#muteTeller.forget();
+    this.#keptData = new KeptData();
+    this.#open(joined, (transport) => this.#guard.watch(transport)).catch(this.#deps.onError);
+  }
+
+  /** The server notices that nothing comes of what is due, and that it comes again. */
+  stalled(): void {
+    this.#guard.stalled();
+  }
+
+  flows(): void {
+    this.#guard.flows();
+  }
+
+  async #open(joined: JoinAck, watch: (transport: Transport) => void): Promise<void> {
+    const { iceServers, permissions } = joined;
+    this.#transport?.close();
+    const transport = new Transport({
+      iceServers,
+      relayOnly: this.#deps.relayOnly,
+      request: this.#deps.link.request,
+      subscribed: () => this.#deps.subscriptions.mapping(),
+      onState: (state) => {
+        void this.#recordState(transport, state);
+        this.#guard.stateChanged(state);
+      },
+    });
+    this.#transport = transport;
+    this.#joined = joined;
+    this.#stats = new StatsReader();
+    this.#data = null;
+    this.#stopWatching();
+    this.#stopWatching = watchEncoders(transport.pc, (limitation, seconds) =>
+      this.#deps.record("participant_connection_quality_changed", { limitation, seconds }),
+    );
+    watch(transport);
+    this.#prepare(transport, permissions);
+    await Promise.all([...this.#deps.localTracks].map((track) => transport.send(track)));
+    await this.#catchUp(transport);
+  }
+
+  /** The session goes on: what could not be said while the socket was gone is said now. */
+  resume(): void {
+    const transport = this.#transport;
+    if (!transport) return;
+    this.#deps.subscriptions.update();
+    // Only then: a connection whose first offer was lost needs nothing but that.
+    this.#catchUp(transport).then(this.#guard.check, (error) => {
+      this.#guard.check();
+      this.#deps.onError(error);
+    });
+  }
+
+  permissionsChanged(permissions: Permissions): void {
+    const transport = this.#transport;
+    if (!transport || !this.#joined) return;
+    this.#joined = { ...this.#joined, permissions };
+    this.#prepare(transport, permissions);
+    this.#catchUp(transport).catch(this.#deps.onError);
+  }
+
+  async publish(track: LocalTrack): Promise<void> {
+    const transport = this.#transport;
+    if (!transport) throw new StoaError("NOT_CONNECTED", "closed", "Join the room first.");
+    await transport.send(track);
+    try {
+      await transport.negotiate();
+    } catch (error) {
+      // Not refused: the next join or the resume publishes it.
+      if (isLost(error)) return;
+      await transport.stopSending(track);
+      throw error;
+    }
+    this.#deps.record("track_published", { kind: track.kind, source: track.source });
+  }
+
+  async unpublish(track: LocalTrack): Promise<void> {
+    const { kind, source, id } = track;
+    await this.#transport?.stopSending(track);
+    // Should it get lost, the offer that follows a resume no longer names the track.
+    if (id !== null) await this.#deps.link.request("track.unpublish", { trackId: id }).catch(() => {});
+    this.#deps.record("track_unpublished", { kind, source });
+  }
+
+  async tellMuted(track: LocalTrack): Promise<void> {
+    await this.#muteTeller.tell(track);
+  }
+
+  /** The server has muted it by itself. */
+  mutedByServer(track: LocalTrack): void {
+    this.#muteTeller.knows(track);
+  }
+
+  async sendData(payload: string, options: DataOptions): Promise<void> {
+    if (!this.#data) throw new StoaError("PERMISSION_DENIED", "not-allowed", "This token does not permit data.");
+    await this.#data.send(payload, options);
+  }
+
+  async stats(): Promise<RoomStats | null> {
+    return this.#transport ? this.#stats.read(this.#transport.pc) : null;
+  }
+
+  close(): void {
+    this.#deps.subscriptions.close();
+    this.#guard.close();
+    this.#stopWatching();
+    this.#transport?.close();
+    this.#transport = null;
+    this.#data = null;
+  }
+
+  /** With the way it found: a record that says `tcp` or `relay` explains a call that is slower than others. */
+  async #recordState({ pc }: Transport, state: RTCPeerConnectionState): Promise<void> {
+    const { path } = state === "connected" ? await new StatsReader().read(pc) : { path: null };
+    this.#deps.record("ice_state_changed", path === null ? { state } : { state, path });
+  }
+
+  /** What the permissions allow, and only that: data channels, and sections to receive on. */
+  #prepare(transport: Transport, { publishData, subscribe }: Permissions): void {
+    if (!publishData) this.#data = null;
+    else this.#data ??= new DataChannels(transport, this.#deps.link.request, this.#keptData, this.#deps.onData);
+    if (subscribe && transport.sections.length === 0) {
+      transport.addSections("audio", FIRST_SECTIONS);
+      transport.addSections("video", FIRST_SECTIONS);
+    }
+    if (this.#joined) this.#deps.subscriptions.use(subscribe ? transport : null, this.#joined.limits);
+  }
+
+  async #catchUp(transport: Transport): Promise<void> {
+    if (transport.stale) await transport.negotiate();
+    if (this.#transport !== transport) return;
+    for (const track of this.#deps.localTracks) await this.tellMuted(track);
+  }
+}
+
+/** Enough for a call between two or three without a second offer. */
+const FIRST_SECTIONS = 2;
+
+const UDP_BLOCKED =
+  "Media cannot reach the server, neither over UDP nor over TCP. A firewall may block its media port; a TURN server helps.";

@@ -1,0 +1,222 @@
+import type { IceServer, TrackKind } from "../../../../src/protocol/room-records.ts";
+import type { PublishedSection, SubscribedSection } from "../../../../src/protocol/signaling.ts";
+import type { RtcRequest } from "../../dialect.ts";
+import type { LocalTrack } from "../local-track.ts";
+import { preferCodecs } from "./codecs.ts";
+import { answerSound, offerSound, type SoundUse } from "./opus.ts";
+import { packSdp, unpackSdp, withoutCandidates } from "./sdp.ts";
+
+/** A section that receives: it stays for the life of the connection and shows one remote track after another. */
+export type Section = { kind: TrackKind; transceiver: RTCRtpTransceiver; trackId: string | null };
+
+export type TransportDeps = {
+  iceServers: IceServer[];
+  relayOnly: boolean;
+  request: RtcRequest;
+  /** What every receiving section in use is to show; asked for with each offer. */
+  subscribed: () => SubscribedSection[];
+  onState: (state: RTCPeerConnectionState) => void;
+};
+
+const SETTLE_MS = 5_000;
+
+/**
+ * The one peer connection. The client alone offers, one offer at a time; sections are never stopped, only re-used,
+ * so people who come and go need no renegotiation while a section is free.
+ */
+export class Transport {
+  readonly pc: RTCPeerConnection;
+  readonly sections: Section[] = [];
+  readonly #deps: TransportDeps;
+  readonly #sending = new Map<RTCRtpTransceiver, LocalTrack | null>();
+  readonly #shapes = new WeakMap<RTCRtpTransceiver, string>();
+  #queue: Promise<void> = Promise.resolve();
+  #waiting: Promise<void> | null = null;
+  #restart = false;
+  #stale = false;
+  readonly #closed = new AbortController();
+  /** What a connection was asked before it was closed it never answers; nobody is to wait for it. */
+  readonly #end: Promise<void>;
+  /** TURN servers were named, and none of them has lent us an address so far. No harm while there is another way. */
+  relayMissing: boolean;
+
+  constructor(deps: TransportDeps) {
+    this.#deps = deps;
+    this.#end = new Promise((resolve) => this.#closed.signal.addEventListener("abort", () => resolve()));
+    const iceTransportPolicy = deps.relayOnly ? "relay" : "all";
+    this.pc = new RTCPeerConnection({ iceServers: deps.iceServers, iceTransportPolicy, bundlePolicy: "max-bundle" });
+    this.pc.addEventListener("connectionstatechange", () => deps.onState(this.pc.connectionState), {
+      signal: this.#closed.signal,
+    });
+    this.relayMissing = deps.iceServers.some(({ urls }) => urls.some((url) => url.startsWith("turn")));
+    // Not `icecandidateerror`, which Chromium does not fire when the connection to the TURN server is refused.
+    this.pc.addEventListener(
+      "icecandidate",
+      ({ candidate }) => {
+        if (candidate?.type === "relay") this.relayMissing = false;
+      },
+      { signal: this.#closed.signal },
+    );
+  }
+
+  /** The server has not heard of everything that this side sends and receives: an offer is due. */
+  get stale(): boolean {
+    return this.#stale;
+  }
+
+  addSections(kind: TrackKind, count: number): void {
+    this.#stale = true;
+    for (let n = 0; n < count; n++) {
+      const transceiver = this.pc.addTransceiver(kind, { direction: "recvonly" });
+      preferCodecs(transceiver, kind);
+      this.sections.push({ kind, transceiver, trackId: null });
+    }
+  }
+
+  addChannel(label: string, options?: RTCDataChannelInit): RTCDataChannel {
+    // Only the first needs a section of its own.
+    this.#stale ||= this.pc.sctp === null;
+    return this.pc.createDataChannel(label, options);
+  }
+
+  /** Puts the track on a sending section of the same shape, an idle one if there is one. */
+  async send(track: LocalTrack): Promise<void> {
+    this.#stale = true;
+    const shape = `${track.kind} ${track.source} ${track.encodings.length}`;
+    for (const [transceiver, user] of this.#sending) {
+      if (user !== null || this.#shapes.get(transceiver) !== shape) continue;
+      this.#sending.set(transceiver, track);
+      track.sender = transceiver.sender;
+      await Promise.race([transceiver.sender.replaceTrack(track.mediaStreamTrack), this.#end]);
+      return;
+    }
+    const transceiver = this.pc.addTransceiver(track.mediaStreamTrack, {
+      direction: "sendonly",
+      sendEncodings: track.encodings,
+    });
+    preferCodecs(transceiver, track.kind, track.codec);
+    this.#sending.set(transceiver, track);
+    this.#shapes.set(transceiver, shape);
+    track.sender = transceiver.sender;
+  }
+
+  async stopSending(track: LocalTrack): Promise<void> {
+    track.sender = null;
+    for (const [transceiver, user] of this.#sending) {
+      if (user !== track) continue;
+      this.#stale = true;
+      this.#sending.set(transceiver, null);
+      await Promise.race([transceiver.sender.replaceTrack(null), this.#end]);
+    }
+  }
+
+  /** Resolves when an offer made after this call has been answered, or there is no connection any more; calls that wait together share one. */
+  negotiate({ iceRestart = false } = {}): Promise<void> {
+    this.#restart ||= iceRestart;
+    if (this.#waiting) return this.#waiting;
+    const run = this.#queue.then(() => {
+      this.#waiting = null;
+      return Promise.race([this.#exchange(), this.#end]);
+    });
+    this.#waiting = run;
+    this.#queue = run.catch(() => {});
+    return run;
+  }
+
+  /** Resolves when the server has heard of everything, through an offer that is under way or one of its own. */
+  upToDate(): Promise<void> {
+    return this.#stale ? this.negotiate() : (this.#waiting ?? this.#queue);
+  }
+
+  /** Aborted when it is closed. */
+  get ended(): AbortSignal {
+    return this.#closed.signal;
+  }
+
+  get closed(): boolean {
+    return this.#closed.signal.aborted;
+  }
+
+  close(): void {
+    this.#closed.abort();
+    this.pc.close();
+  }
+
+  async #exchange(): Promise<void> {
+    if (this.#closed.signal.aborted) return;
+    const { pc } = this;
+    const iceRestart = this.#restart;
+    this.#restart = this.#stale = false;
+    try {
+      await this.#describe(await pc.createOffer({ iceRestart }));
+      const ack = await this.#deps.request("media.offer", {
+        ...(await packSdp(withoutCandidates(pc.localDescription?.sdp ?? ""))),
+        ...(iceRestart ? { iceRestart } : {}),
+        publish: this.#published(),
+        subscribe: this.#deps.subscribed(),
+      });
+      if (this.#closed.signal.aborted) return;
+      await pc.setRemoteDescription({
+        type: "answer",
+        sdp: answerSound(await unpackSdp(ack), (mid) => this.#soundUse(mid)),
+      });
+      for (const { clientTrackId, trackId } of ack.tracks) {
+        for (const track of this.#sending.values()) if (track?.clientTrackId === clientTrackId) track.id = trackId;
+      }
+    } catch (error) {
+      if (this.#closed.signal.aborted) return;
+      // Not the restart: by the next offer the connection may have come back by itself.
+      this.#stale = true;
+      if (pc.signalingState === "have-local-offer") await pc.setLocalDescription({ type: "rollback" });
+      throw error;
+    }
+    await this.#settled();
+  }
+
+  async #describe({ sdp = "" }: RTCSessionDescriptionInit): Promise<void> {
+    try {
+      await this.pc.setLocalDescription({ type: "offer", sdp: offerSound(sdp) });
+    } catch {
+      // Not every browser lets a page change its offer.
+      await this.pc.setLocalDescription({ type: "offer", sdp });
+    }
+  }
+
+  #soundUse(mid: string): SoundUse | undefined {
+    for (const [transceiver, track] of this.#sending) {
+      if (transceiver.mid === mid) return track?.source === "screenShareAudio" ? "music" : "voice";
+    }
+    return undefined;
+  }
+
+  #published(): PublishedSection[] {
+    const sections: PublishedSection[] = [];
+    for (const [{ mid }, track] of this.#sending) {
+      if (mid === null || track === null) continue;
+      const { clientTrackId, kind, source, name } = track;
+      sections.push({ mid, clientTrackId, kind, source, ...(name === undefined ? {} : { name }) });
+    }
+    return sections;
+  }
+
+  /** A second offer before the first connection stands makes some peers fail; wait, but not for ever. */
+  #settled(): Promise<void> {
+    const { pc } = this;
+    return new Promise((resolve) => {
+      const check = () => {
+        if (pc.connectionState === "new" || pc.connectionState === "connecting") return;
+        finish();
+      };
+      const finish = () => {
+        clearTimeout(timer);
+        pc.removeEventListener("connectionstatechange", check);
+        this.#closed.signal.removeEventListener("abort", finish);
+        resolve();
+      };
+      const timer = setTimeout(finish, SETTLE_MS);
+      pc.addEventListener("connectionstatechange", check);
+      this.#closed.signal.addEventListener("abort", finish);
+      check();
+    });
+  }
+}
