@@ -40,7 +40,9 @@ const isRunning = (pid: string) => {
 };
 const running = () => pids().filter(isRunning);
 
-function begin(): { publish(fileId: string): void; unpublish(fileId: string): void; recordingId: string } {
+type Stream = { publish(fileId: string): void; unpublish(fileId: string): void; recordingId: string };
+
+function begin(): Stream {
   const recordingId = crypto.randomUUID();
   const roomId = crypto.randomUUID();
   recordings.push(recordingId);
@@ -59,6 +61,18 @@ function begin(): { publish(fileId: string): void; unpublish(fileId: string): vo
       });
     },
   };
+}
+
+const isCrowdedOut = ({ recordingId }: Stream) =>
+  hls.all().find((broadcast) => broadcast.recordingId === recordingId)?.crowdedOut === true;
+
+/** Again, until there is room: the end of a program is heard of with the next turn of the loop, or the one after. */
+async function publishInTheEnd(stream: Stream): Promise<void> {
+  stream.publish("track");
+  while (isCrowdedOut(stream)) {
+    await Bun.sleep(1);
+    stream.publish("again");
+  }
 }
 
 test("[18] however often a host publishes anew, two encoders run: that of the track, and that of the one before", async () => {
@@ -80,20 +94,15 @@ test("[18] however often a host publishes anew, two encoders run: that of the tr
 test("[18] all streams together have so many, and those that come later are told so until one ends", async () => {
   const before = pids().length;
   const streams = Array.from({ length: MOST }, begin);
-  for (const { publish } of streams) publish("track");
+  for (const stream of streams) await publishInTheEnd(stream);
   await until(() => running().length === MOST);
   const late = begin();
   late.publish("track");
-  const broadcast = () => hls.all().find(({ recordingId }) => recordingId === late.recordingId);
-  expect(broadcast()?.crowdedOut).toBe(true);
+  expect(isCrowdedOut(late)).toBe(true);
   expect(pids().length).toBe(before + MOST);
   const [first] = streams;
   if (first) await hls.remove(first.recordingId);
   await until(() => running().length === MOST - 1);
-  // Its end is heard of with the next turn of the loop, or the one after.
-  while (broadcast()?.crowdedOut) {
-    late.publish("again");
-    await Bun.sleep(1);
-  }
+  await publishInTheEnd(late);
   await until(() => running().length === MOST);
 }, 60_000);

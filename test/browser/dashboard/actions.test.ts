@@ -89,9 +89,11 @@ describe("[8] live streams", () => {
     await button("Add a co-host").click();
     await dialog().getByLabel("Identity").fill("helper");
     await dialog().getByRole("button", { name: "Add" }).click();
-    await page.getByRole("table", { name: "Hosts" }).getByText("helper").waitFor();
+    // The cell, not the question whether to remove them, which stands in the same row.
+    const helper = page.getByRole("table", { name: "Hosts" }).getByRole("cell", { name: "helper", exact: true });
+    await helper.waitFor();
     await confirmed("Remove helper", "Remove");
-    await page.getByRole("table", { name: "Hosts" }).getByText("helper").waitFor({ state: "detached" });
+    await helper.waitFor({ state: "detached" });
     await button("Edit").click();
     await dialog().getByLabel("Title").fill("Late show");
     await dialog().getByRole("button", { name: "Save" }).click();
