@@ -55,6 +55,32 @@ describe("[5] telemetry", () => {
     expect(types()).toEqual(["connected", "reconnecting", "reconnecting", "reconnected"]);
   });
 
+  test("a request without an answer is given up after five seconds, alone, and said again with the next event", async () => {
+    const asked: string[] = [];
+    let isBack = false;
+    const call = (_method: string, _path: string, body: { type: string }, { signal }: { signal: AbortSignal }) => {
+      asked.push(body.type);
+      if (isBack) return Promise.resolve();
+      const cancelled = () => new StoaError("CANCELLED", "cancelled", "Cancelled.");
+      return new Promise((_, reject) => signal.addEventListener("abort", () => reject(cancelled())));
+    };
+    const telemetry = new Telemetry({ call } as unknown as Rest, "c1", true);
+    telemetry.record("ice_state_changed");
+    jest.advanceTimersByTime(2_000);
+    await settled();
+    telemetry.record("reconnecting");
+    jest.advanceTimersByTime(4_999);
+    await settled();
+    expect(asked).toEqual(["ice_state_changed"]);
+    isBack = true;
+    jest.advanceTimersByTime(1);
+    await settled();
+    jest.advanceTimersByTime(2_000);
+    await settled();
+    expect(asked).toEqual(["ice_state_changed", "ice_state_changed", "reconnecting"]);
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
   test("what the server refuses is dropped, and never thrown at the page", async () => {
     const { telemetry, types } = reporting([refused()]);
     telemetry.record("connected");
