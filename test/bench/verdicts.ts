@@ -1,4 +1,4 @@
-/** verdicts: calls with real faults, and the cause that each of them comes back with. `bin/bench verdicts [--rounds 20] [--at-once 5] [--lanes 2] [CAUSE…]` */
+/** verdicts: calls with real faults, and the cause that each of them comes back with. `bin/bench verdicts [--rounds 20] [--at-once 3] [--lanes 1] [CAUSE…]` */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -11,8 +11,8 @@ import { type Measured, report } from "./harness/report.ts";
 const { values, positionals } = parseArgs({
   options: {
     rounds: { type: "string", default: "20" },
-    "at-once": { type: "string", default: "5" },
-    lanes: { type: "string", default: "2" },
+    "at-once": { type: "string", default: "3" },
+    lanes: { type: "string", default: "1" },
   },
   allowPositionals: true,
 });
