@@ -3,10 +3,9 @@ import { authorOf, authorOfKey } from "../kernel/http/callers.ts";
 import { permit } from "../kernel/http/guards.ts";
 import type { Http } from "../kernel/http/http.ts";
 import { documented } from "../kernel/http/reference/docs.ts";
-import { pageQuery } from "../kernel/http/serving/pages.ts";
 import { MintViewToken, Replay, ViewUrl } from "./recording.schema.ts";
 import type { Recordings } from "./recordings.ts";
-import { timelinePage } from "./timeline-page.ts";
+import { timelinePage, timelineQuery } from "./timeline-page.ts";
 
 const MINT_ERRORS = ["SVC_RECORDING_NOT_FOUND", "SVC_IDEMPOTENCY_KEY_REUSED", "SVC_IDEMPOTENCY_IN_PROGRESS"] as const;
 
@@ -69,7 +68,7 @@ const openRoutes = ({ guards }: Http, recordings: Recordings) =>
         "Of the timeline, at most 1,000 entries and 2 MiB: `link` leads to the same with its next part.",
       ),
       params: t.Object({ token: t.String({ maxLength: 512 }) }),
-      query: t.Object(pageQuery),
+      query: t.Object(timelineQuery),
       response: { 200: Replay },
     },
   );

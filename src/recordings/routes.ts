@@ -17,7 +17,7 @@ import { RecordingUrl, StartRecording, TimelineEntry } from "./recording.schema.
 import type { RecordingRow } from "./recording.table.ts";
 import type { Recordings } from "./recordings.ts";
 import { replayRoutes } from "./replay.routes.ts";
-import { TIMELINE_PAGE, timelinePage } from "./timeline-page.ts";
+import { TIMELINE_PAGE, timelinePage, timelineQuery } from "./timeline-page.ts";
 
 const recordingQuery = {
   ...pageQuery,
@@ -113,7 +113,7 @@ const keyRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: Service
       },
       {
         ...documented(TIMELINE, ["SVC_RECORDING_NOT_FOUND", "SVC_INVALID_CURSOR"], TIMELINE_PAGE),
-        query: t.Object(pageQuery),
+        query: t.Object(timelineQuery),
         response: { 200: t.Array(TimelineEntry) },
       },
     );
@@ -215,7 +215,7 @@ const dashboardRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: S
           TIMELINE_PAGE,
         ),
         transform: permit("recordings:read"),
-        query: t.Object(pageQuery),
+        query: t.Object(timelineQuery),
         response: { 200: t.Array(TimelineEntry) },
       },
     );

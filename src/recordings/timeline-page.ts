@@ -1,4 +1,4 @@
-import { type PageAsked, page } from "../kernel/http/serving/pages.ts";
+import { type PageAsked, page, pageQueryUpTo } from "../kernel/http/serving/pages.ts";
 import type { RecordingRow } from "./recording.table.ts";
 import type { Recordings } from "./recordings.ts";
 import { TIMELINE_START, type TimelineRow } from "./timeline-reader.ts";
@@ -6,6 +6,7 @@ import { TIMELINE_START, type TimelineRow } from "./timeline-reader.ts";
 /** What one answer holds of a timeline; `link` leads to the rest. */
 const ENTRIES = 1_000;
 const BYTES = 2 * 1024 * 1024;
+export const timelineQuery = pageQueryUpTo(ENTRIES);
 export const TIMELINE_PAGE = "At most 1,000 entries and 2 MiB; `link` leads to the rest.";
 
 /** One page of what happened while a recording ran. */

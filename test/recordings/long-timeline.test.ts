@@ -62,6 +62,22 @@ test("[18] a page may be shorter, and each begins where the one before ended", a
   expect(short.flatMap(({ entries }) => entries)).toEqual(long.flatMap(({ entries }) => entries));
 });
 
+test("[18] what comes without a limit can be asked for by one, and no more", async () => {
+  const { body } = await call("POST", `${path}/view-tokens`, {});
+  const token = String(body.url).split("#token=")[1];
+  for (const address of [`${path}/timeline`, `/v1/replays/${token}`]) {
+    const unasked = await call("GET", address);
+    const asked = await call("GET", `${address}?limit=1000`);
+    expect(asked.status).toBe(200);
+    expect(JSON.parse(asked.text).timeline ?? JSON.parse(asked.text)).toEqual(
+      JSON.parse(unasked.text).timeline ?? JSON.parse(unasked.text),
+    );
+    const more = await call("GET", `${address}?limit=1001`);
+    expect(more.status).toBe(400);
+    expect(more.text).toContain("from 1 to 1000");
+  }
+});
+
 test("[18] whoever holds a link to the replay reads it in parts as well", async () => {
   const { body } = await call("POST", `${path}/view-tokens`, {});
   const token = String(body.url).split("#token=")[1];

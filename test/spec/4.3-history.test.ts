@@ -145,6 +145,9 @@ test("[contract 13] a thread of thousands comes whole, and beyond that with a li
   const whole = await ask(key, "GET", `/v1/chat/messages/${root.id}/thread`);
   expect(whole.body.map(({ text }: Body) => text)).toEqual(["root", ...Array.from({ length: 300 }, (_, i) => `r${i}`)]);
   expect(whole.headers.get("link")).toBeNull();
+  const asked = await ask(key, "GET", `/v1/chat/messages/${root.id}/thread?limit=1000`);
+  expect(asked.body).toEqual(whole.body);
+  expect((await ask(key, "GET", `/v1/chat/messages/${root.id}/thread?limit=1001`)).status).toBe(400);
   const part = await ask(key, "GET", `/v1/chat/messages/${root.id}/thread?limit=2`);
   expect(part.body.map(({ text }: Body) => text)).toEqual(["root", "r0"]);
   const next = /<([^>]+)>/.exec(part.headers.get("link") ?? "")?.[1] ?? "";

@@ -1,7 +1,7 @@
 import { Elysia, t } from "elysia";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
-import { page, pageQuery } from "../../kernel/http/serving/pages.ts";
+import { page, pageQuery, pageQueryUpTo } from "../../kernel/http/serving/pages.ts";
 import { Message, Reaction, ReadState } from "../../protocol/chat-records.ts";
 import type { Runtime } from "../../runtime.ts";
 import { actingUser } from "../access.ts";
@@ -99,7 +99,7 @@ export const reactionRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatS
           ["SVC_MESSAGE_NOT_FOUND", "SVC_INVALID_CURSOR"],
           "At most 1,000 messages and 2 MiB; `link` leads to the rest.",
         ),
-        query: t.Object({ ...pageQuery, includeDeleted: BooleanQuery }),
+        query: t.Object({ ...pageQueryUpTo(THREAD_MESSAGES), includeDeleted: BooleanQuery }),
         response: { 200: t.Array(Message) },
       },
     )

@@ -7,11 +7,14 @@ const MAX_LIMIT = 200;
 /** Sorts after every id: where a list that shows the newest first begins. */
 export const NEWEST = "~";
 
-/** Query of every list route; spread it into a route's own query schema. */
-export const pageQuery = {
-  limit: t.Optional(queryInteger({ min: 1, max: MAX_LIMIT })),
+/** Of a list whose pages may be longer than those of others; what comes without `limit` can be asked for by it as well. */
+export const pageQueryUpTo = (max: number) => ({
+  limit: t.Optional(queryInteger({ min: 1, max })),
   cursor: t.Optional(t.String({ maxLength: 256 })),
-};
+});
+
+/** Query of every list route; spread it into a route's own query schema. */
+export const pageQuery = pageQueryUpTo(MAX_LIMIT);
 
 export type PageAsked = { limit?: number; cursor?: string };
 
