@@ -48,13 +48,13 @@ export type Stage = {
 };
 
 /** With a fake camera, and the pages that it will see. */
-export async function launch(): Promise<Browser> {
+export async function launch(args: readonly string[] = []): Promise<Browser> {
   if (!existsSync(join(WEB, "dashboard/index.html"))) await buildWeb(ROOT, WEB);
-  return chromium.launch({ executablePath: "/usr/bin/chromium", args: CHROMIUM_ARGS });
+  return chromium.launch({ executablePath: "/usr/bin/chromium", args: [...CHROMIUM_ARGS, ...args] });
 }
 
-export async function openStage(overrides: Partial<Config> = {}): Promise<Stage> {
-  const browser = await launch();
+export async function openStage(overrides: Partial<Config> = {}, args: readonly string[] = []): Promise<Stage> {
+  const browser = await launch(args);
   const server = await realServer({
     RATE_LIMIT_TEST_TOKEN: 1000,
     SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 1000,
