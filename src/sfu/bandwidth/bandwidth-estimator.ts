@@ -5,7 +5,8 @@
 import type { SentPackets, TransportFeedback } from "../rtcp/twcc-feedback.ts";
 import { Congestion, type Verdict } from "./congestion.ts";
 import { LossFilter } from "./loss-filter.ts";
-import { ProbeMeasurement, type ProbePlan, TRIAL_MS, UpgradeSchedule } from "./probe.ts";
+import { ProbeMeasurement, type ProbePlan, UpgradeSchedule } from "./probe.ts";
+import { Trial } from "./trial.ts";
 
 export interface EstimatorOptions {
   startBitrate?: number;
@@ -74,9 +75,7 @@ export class BandwidthEstimator {
   #probeId = 0;
   /** When the path last showed how little it carries. */
   #limitedMs = Number.NEGATIVE_INFINITY;
-  #trialUntilMs = Number.NEGATIVE_INFINITY;
-  #trialBitrate = 0;
-  #trialSchedule = this.#schedule;
+  readonly #trial = new Trial();
   readonly #pushes = new UpgradeSchedule(PUSHES);
   /** What the probe under way was asked to find. */
   #wanted = 0;
@@ -97,7 +96,7 @@ export class BandwidthEstimator {
   budget(nowMs: number, least = 0, expectsFeedback = false): number {
     if (this.#congestion.isClogged(nowMs)) return 0;
     if (this.#isUnproven(nowMs)) return Math.max(this.#unproven(expectsFeedback), Math.min(least, UNPROVEN_BITRATE));
-    if (nowMs < this.#trialUntilMs) return Math.max(this.#estimate, this.#trialBitrate);
+    if (this.#trial.isOn(nowMs)) return this.#trial.raise(this.#estimate, nowMs);
     return this.#estimate * this.#congestion.drainingShare(nowMs);
   }
 
@@ -124,8 +123,7 @@ export class BandwidthEstimator {
   satisfied(share: number, nowMs: number): void {
     this.#schedule.stretch = this.#estimate < WIDE ? 1 : LEAST_STRETCH + share;
     // A push is judged by what one had before it.
-    const isPushing = this.#trialSchedule === this.#pushes && nowMs < this.#trialUntilMs;
-    if (!isPushing) this.#congestion.satisfaction = share;
+    if (!this.#trial.isOnFor(this.#pushes, nowMs)) this.#congestion.satisfaction = share;
   }
 
   /** What waits on the way is more than a burst. */
@@ -218,17 +216,11 @@ export class BandwidthEstimator {
     this.#lastDecreaseMs = this.#lastCongestedMs = this.#limitedMs = nowMs;
     if (this.#hasFeedback && this.#estimate >= WIDE)
       this.#schedule.wait(nowMs + WAIT_OF_THE_SATISFIED_MS * this.#congestion.satisfaction);
-    if (nowMs < this.#trialUntilMs) {
-      this.#trialUntilMs = nowMs;
-      this.#trialSchedule.failed(nowMs);
-    }
+    this.#trial.fail(nowMs);
   }
 
-  #try(bitrate: number, schedule: UpgradeSchedule, nowMs: number): void {
-    schedule.begun(nowMs);
-    this.#trialSchedule = schedule;
-    this.#trialUntilMs = nowMs + TRIAL_MS;
-    this.#trialBitrate = bitrate;
+  #isLimited(nowMs: number): boolean {
+    return nowMs - this.#limitedMs <= LIMIT_FORGOTTEN_MS;
   }
 
   #holds(nowMs: number): boolean {
@@ -259,22 +251,23 @@ export class BandwidthEstimator {
       this.#firstRequestMs = nowMs;
       this.#pushes.begun(nowMs);
     }
-    if (next <= this.#estimate || this.#probe !== undefined || nowMs < this.#trialUntilMs) return undefined;
+    if (next <= this.#estimate || this.#probe !== undefined) return undefined;
     if (this.#congestion.isClogged(nowMs) || this.isCongested(nowMs) || this.#isLossy(nowMs)) return undefined;
     const isReported = nowMs - this.#lastFeedbackMs <= FEEDBACK_TIMEOUT_MS;
     const schedule = isReported && !canProbe ? this.#returns : this.#schedule;
-    if (!schedule.isDue(nowMs)) return undefined;
+    const goesOn = isReported && canProbe && this.#trial.takeProbe(nowMs);
+    if (!goesOn && (this.#trial.isOn(nowMs) || !schedule.isDue(nowMs))) return undefined;
     if (!isReported || !canProbe) {
       // The first report may still be on its way.
       if (nowMs - this.#firstRequestMs < FEEDBACK_TIMEOUT_MS) return undefined;
-      this.#try(next, schedule, nowMs);
+      this.#trial.begin(next, schedule, nowMs, { probes: !isReported || !this.#isLimited(nowMs) });
       return undefined;
     }
     this.#schedule.begun(nowMs);
     this.#wanted = next;
     this.#probeId = (this.#probeId % 255) + 1;
     // One that shares a narrow path gets more of it in a burst than it can keep: it asks for no more than it needs.
-    const step = nowMs - this.#limitedMs > LIMIT_FORGOTTEN_MS ? PROBE_STEP : 1;
+    const step = this.#isLimited(nowMs) ? 1 : PROBE_STEP;
     const target = Math.min(Math.max(next, Math.min(most, this.#estimate * step)) * PROBE_HEADROOM, this.#max);
     const known = { estimate: this.#estimate, mediaBitrate: this.#congestion.arrivingBps };
     this.#probe = new ProbeMeasurement(this.#probeId, target, known, nowMs);
@@ -286,7 +279,10 @@ export class BandwidthEstimator {
     const result = this.#probe.result();
     const enough = result !== undefined && result.bitrate * PROBE_HEADROOM >= this.#probe.target;
     this.#probe = undefined;
-    if (result?.saturated) this.#limitedMs = nowMs;
+    if (result?.saturated) {
+      this.#limitedMs = nowMs;
+      this.#trial.fail(nowMs);
+    }
     if (result !== undefined && (result.bitrate > this.#estimate || result.saturated)) {
       this.#estimate = this.#clamp(Math.max(result.bitrate, this.#congestion.acknowledgedBps));
     }
@@ -294,6 +290,6 @@ export class BandwidthEstimator {
     else this.#schedule.failed(nowMs);
     const isNear = !enough && result !== undefined && result.bitrate >= this.#wanted * NEARLY;
     const isPoor = this.#estimate >= WIDE && this.#congestion.satisfaction < PUSHES_BELOW;
-    if (isNear && isPoor && this.#pushes.isDue(nowMs)) this.#try(this.#wanted, this.#pushes, nowMs);
+    if (isNear && isPoor && this.#pushes.isDue(nowMs)) this.#trial.begin(this.#wanted, this.#pushes, nowMs);
   }
 }

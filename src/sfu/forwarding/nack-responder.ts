@@ -10,7 +10,6 @@ import type { FanOutTarget } from "./fan-out-target.ts";
 import { describeCopy, type Seat } from "./seat.ts";
 
 const MAX_RESENDS = 6;
-const RECENT_PACKETS = 16;
 
 /**
  * One line of the processor's cache for each packet: there is one to be written for every viewer, and what they have together
@@ -63,8 +62,6 @@ export class NackResponder {
   #runs: Run[] = [];
   readonly #vp8 = new Vp8Descriptor();
   #ssrc = 0;
-  #latest = -1;
-  #probed = 0;
   resent = 0;
   unanswered = 0;
 
@@ -117,7 +114,6 @@ export class NackResponder {
     const word = slot * WORDS;
     const double = slot * DOUBLES;
     this.#ssrc = target.ssrc;
-    this.#latest = target.sequenceNumber;
     this.#doubles[double + EXTENDED] = extended;
     this.#doubles[double + SENT_AT] = target.sentAtMs;
     this.#doubles[double + RESENT_AT] = Number.NEGATIVE_INFINITY;
@@ -163,18 +159,14 @@ export class NackResponder {
     return true;
   }
 
-  /** One of the last packets once more, over RTX: the best padding there is for a probe. False when none is left. */
-  repeatRecent(nowMs: number, view: RtpView, target: FanOutTarget, rtx: RtxAnswer): boolean {
-    for (let tries = 0; tries < RECENT_PACKETS && this.#latest >= 0; tries++) {
-      this.#probed = (this.#probed + 1) % RECENT_PACKETS;
-      const sequenceNumber = (this.#latest - this.#probed) & 0xffff;
-      const slot = sequenceNumber & this.#mask;
-      if (!this.#holds(slot, sequenceNumber) || !this.#read(slot, nowMs, view)) continue;
-      this.#restore(slot, target);
-      this.#overRtx(sequenceNumber, target, rtx);
-      return true;
-    }
-    return false;
+  /** A packet once more, over RTX: the best padding there is for a probe. It is no answer, and counts as none. */
+  repeat(sequenceNumber: number, nowMs: number, view: RtpView, target: FanOutTarget, rtx: RtxAnswer): boolean {
+    this.#recall(sequenceNumber, nowMs, view, target);
+    const slot = sequenceNumber & this.#mask;
+    if (!this.#holds(slot, sequenceNumber) || !this.#read(slot, nowMs, view)) return false;
+    this.#restore(slot, target);
+    this.#overRtx(sequenceNumber, target, rtx);
+    return true;
   }
 
   #holds(slot: number, sequenceNumber: number): boolean {
@@ -219,6 +211,5 @@ export class NackResponder {
     this.#rings = [];
     this.#runs = [];
     for (let slot = 0; slot <= this.#mask; slot++) this.#words[slot * WORDS + SEQUENCE] = NO_PACKET;
-    this.#latest = -1;
   }
 }

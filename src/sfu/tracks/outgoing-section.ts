@@ -155,7 +155,7 @@ export class OutgoingSection {
     for (let i = 0; i < PROBE_HISTORY; i++) {
       this.#probeBack = (this.#probeBack + 1) % PROBE_HISTORY;
       const sequenceNumber = (newest - this.#probeBack) & 0xffff;
-      if (!this.responder.answer(sequenceNumber, nowMs, 0, this.#view, target, { stream: this.#rtx, payloadType }))
+      if (!this.responder.repeat(sequenceNumber, nowMs, this.#view, target, { stream: this.#rtx, payloadType }))
         continue;
       target.sentAtMs = nowMs;
       target.transportSequence = sequence.next(this.#view.length, nowMs, probe);

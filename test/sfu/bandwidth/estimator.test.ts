@@ -48,6 +48,16 @@ describe("a viewer's bandwidth, simulated", () => {
     expect((back?.atMs ?? 0) - (paused?.atMs ?? 0)).toBeLessThan(4_000);
   });
 
+  test("who looks again after a rest in which nothing was reported has the highest within a second and a half", () => {
+    const simulation = new Simulation({ delayMs: 30, bandwidthBitsPerSecond: 400_000, queueBytes: 20_000 });
+    simulation.run(5_000);
+    simulation.watched = false;
+    simulation.run(12_000);
+    simulation.network.set({ delayMs: 30 });
+    simulation.watched = true;
+    expect(simulation.run(1_500).layer).toBe(2);
+  });
+
   test("one on a path of 300 kbit/s has the lowest within 3 s of its first packet, and keeps it", () => {
     const simulation = new Simulation({ delayMs: 30, bandwidthBitsPerSecond: 300_000, queueBytes: 40_000 }).run(3_000);
     expect(simulation.layer).toBe(0);

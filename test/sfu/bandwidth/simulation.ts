@@ -29,6 +29,8 @@ export class Simulation {
   /** Layers the publisher sends, counted from the lowest, and how often. */
   published = LAYERS.length;
   frameMs = 33;
+  /** Whether the viewer looks. */
+  watched = true;
   #layer = 0;
   #credit = 0;
   #waitedMs = 0;
@@ -104,7 +106,7 @@ export class Simulation {
 
   #choose(): void {
     const layers = LAYERS.map((layer, i) => ({ ...layer, live: i < this.published }));
-    const request = { id: "c", kind: "camera", layers, paused: false, priority: 0 } as const;
+    const request = { id: "c", kind: "camera", layers, paused: !this.watched, priority: 0 } as const;
     const options = { numbered: true, canProbe: this.#layer >= 0 };
     const { decisions, probe } = this.#planner.plan([request], options, this.nowMs);
     const layer = decisions[0]?.layer ?? -1;
