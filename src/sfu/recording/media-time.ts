@@ -5,20 +5,34 @@
 import { timestampDiff } from "../rtp/sequence.ts";
 import type { ClockReference } from "../rtp/timestamp-map.ts";
 
-/** Clocks of capture devices run apart from the machine's by some 100 ppm: corrected in steps that nobody hears. */
-const DRIFT_STEP_MS = 5;
-const DRIFT_TOLERANCE_MS = 10;
+/**
+ * Clocks of capture devices run apart from the machine's by some 100 ppm, those made of timers on a busy machine by some per
+ * cent. What is reported is followed by changing how long a second lasts, so little that nobody hears it.
+ */
+const MAX_BEND = 0.05;
+/** Reports are not more exact than this. */
+const TOLERANCE_MS = 10;
+/** Between two reports a clock goes on as wrongly as it went over so long before. */
+const WINDOW_MS = 12_000;
+const SHORTEST_WINDOW_MS = 3_000;
+/** Below this the tolerance is wide enough for what comes until the next report. */
+const LEAST_DRIFT = 0.002;
 /** Further apart than this the stream's clock was set anew. */
 const JUMP_MS = 2_000;
 
+/** An unwrapped timestamp, and when it was. */
+type Report = { timestamp: number; atMs: number };
+
 export class MediaTime {
   readonly #clockRate: number;
-  /** Unwrapped. */
+  /** Of the newest frame, unwrapped. */
   #timestamp = 0;
   #last: number | null = null;
-  /** Server time = offset + timestamp / rate. */
-  #offsetMs = 0;
-  #isExact = false;
+  /** Where the newest frame was put, on the server's clock. */
+  #atMs = 0;
+  #reports: Report[] = [];
+  /** By how much a second of the stream lasts longer than one of the server. */
+  #drift = 0;
   #expected: ClockReference | null = null;
 
   constructor(clockRate: number) {
@@ -27,7 +41,7 @@ export class MediaTime {
 
   /** False until the first sender report: times may move, all together. */
   get isExact(): boolean {
-    return this.#isExact;
+    return this.#reports.length > 0;
   }
 
   /** A report from before the first frame. */
@@ -39,18 +53,26 @@ export class MediaTime {
   at(timestamp: number, arrivedMs: number): number {
     if (this.#last === null) {
       this.#last = timestamp;
-      this.#offsetMs = arrivedMs;
+      this.#atMs = arrivedMs;
       if (this.#expected) this.report(this.#expected);
     }
-    this.#timestamp += timestampDiff(timestamp, this.#last);
+    const passed = timestampDiff(timestamp, this.#last);
+    const passedMs = (passed * 1_000) / this.#clockRate;
+    this.#timestamp += passed;
     this.#last = timestamp;
-    return this.#offsetMs + (this.#timestamp * 1_000) / this.#clockRate;
+    this.#atMs += passedMs;
+    const apartMs = this.#apartMs();
+    const beyondMs = Math.sign(apartMs) * Math.max(0, Math.abs(apartMs) - TOLERANCE_MS);
+    const stepMs = Math.abs(passedMs) * MAX_BEND;
+    this.#atMs += Math.abs(apartMs) > JUMP_MS ? apartMs : Math.max(-stepMs, Math.min(stepMs, beyondMs));
+    return this.#atMs;
   }
 
   /** The clock that reports are told by lies elsewhere by so much. False: no frame lies on it yet. */
   move(byMs: number): boolean {
-    if (!this.#isExact) return false;
-    this.#offsetMs += byMs;
+    if (!this.isExact) return false;
+    this.#atMs += byMs;
+    for (const report of this.#reports) report.atMs += byMs;
     return true;
   }
 
@@ -63,15 +85,34 @@ export class MediaTime {
       this.#expected = { ntpMs, rtpTimestamp };
       return 0;
     }
-    const reported = this.#timestamp + timestampDiff(rtpTimestamp, this.#last);
-    const apartMs = ntpMs - (this.#offsetMs + (reported * 1_000) / this.#clockRate);
-    if (!this.#isExact) {
-      this.#isExact = true;
-      this.#offsetMs += apartMs;
-      return apartMs;
-    }
-    if (Math.abs(apartMs) > JUMP_MS) this.#offsetMs += apartMs;
-    else if (Math.abs(apartMs) > DRIFT_TOLERANCE_MS) this.#offsetMs += Math.sign(apartMs) * DRIFT_STEP_MS;
-    return 0;
+    const isFirst = !this.isExact;
+    const timestamp = this.#timestamp + timestampDiff(rtpTimestamp, this.#last);
+    // One that is told anew, because the clock moved, takes the place of what it said before.
+    this.#reports = this.#reports.filter(
+      (before) => before.timestamp !== timestamp && Math.abs(ntpMs - before.atMs) < WINDOW_MS,
+    );
+    this.#reports.push({ timestamp, atMs: ntpMs });
+    this.#drift = this.#measuredDrift();
+    if (!isFirst) return 0;
+    const apartMs = this.#apartMs();
+    this.#atMs += apartMs;
+    return apartMs;
+  }
+
+  /** How much later than where it was put the reports have the newest frame. */
+  #apartMs(): number {
+    const newest = this.#reports.at(-1);
+    if (!newest) return 0;
+    const sinceMs = ((this.#timestamp - newest.timestamp) * 1_000) / this.#clockRate;
+    return newest.atMs + sinceMs * (1 + this.#drift) - this.#atMs;
+  }
+
+  #measuredDrift(): number {
+    const [oldest, newest] = [this.#reports[0], this.#reports.at(-1)];
+    if (!oldest || !newest) return 0;
+    const countedMs = ((newest.timestamp - oldest.timestamp) * 1_000) / this.#clockRate;
+    if (countedMs < SHORTEST_WINDOW_MS) return 0;
+    const drift = (newest.atMs - oldest.atMs) / countedMs - 1;
+    return Math.abs(drift) < LEAST_DRIFT ? 0 : Math.max(-MAX_BEND, Math.min(MAX_BEND, drift));
   }
 }

@@ -13,6 +13,9 @@ import type { ClockReference } from "../rtp/timestamp-map.ts";
 
 /** Two reports of one line lie so close, whatever the crystals: 200 ppm over minutes, and rounding. */
 const IN_LINE_MS = 50;
+/** Sound that is made by a timer, or lost on a busy machine, runs behind by some per cent: that is no jump. */
+const MAX_DRIFT = 0.03;
+const DRIFTS_AT_MOST_MS = 10_000;
 const AGREEING = 3;
 /** The two machines' clocks drift apart by a fraction of this from report to report. */
 const MAX_STEP_MS = 1;
@@ -52,9 +55,9 @@ export class PublisherClock {
     const measuredMs = nowMs - report.ntpMs;
     if (this.#offsetMs === null) this.#firstAtMs = nowMs;
     this.#offsetMs ??= measuredMs;
-    const jumpMs = stream.line ? deviationMs(stream.line, report, clockRate) : 0;
-    if (Math.abs(jumpMs) > IN_LINE_MS && !this.#isConfirmed(stream, report, clockRate)) return null;
-    if (Math.abs(jumpMs) > IN_LINE_MS) this.#absorb(jumpMs, measuredMs);
+    const jumpMs = stream.line ? jumpFrom(stream.line, report, clockRate) : 0;
+    if (jumpMs !== 0 && !this.#isConfirmed(stream, report, clockRate)) return null;
+    if (jumpMs !== 0) this.#absorb(jumpMs, measuredMs);
     else this.#follow(measuredMs, nowMs, roundTripMs);
     stream.line = report;
     stream.suspect = null;
@@ -68,7 +71,7 @@ export class PublisherClock {
 
   #isConfirmed(stream: StreamClock, report: ClockReference, clockRate: number): boolean {
     const before = stream.suspect;
-    const agrees = before !== null && Math.abs(deviationMs(before.line, report, clockRate)) <= IN_LINE_MS;
+    const agrees = before !== null && jumpFrom(before.line, report, clockRate) === 0;
     stream.suspect = { line: report, count: agrees ? before.count + 1 : 1 };
     return stream.suspect.count >= AGREEING;
   }
@@ -122,8 +125,10 @@ class Earliest {
   }
 }
 
-/** How far the wall clock of `report` is ahead of where the line has it for its timestamp. */
-function deviationMs(line: ClockReference, report: ClockReference, clockRate: number): number {
+/** How far the wall clock of `report` is ahead of where the line has it for its timestamp; 0 when it lies in that line. */
+function jumpFrom(line: ClockReference, report: ClockReference, clockRate: number): number {
   const elapsedMs = (timestampDiff(report.rtpTimestamp, line.rtpTimestamp) * 1000) / clockRate;
-  return report.ntpMs - line.ntpMs - elapsedMs;
+  const jumpMs = report.ntpMs - line.ntpMs - elapsedMs;
+  const driftMs = MAX_DRIFT * Math.min(Math.abs(elapsedMs), DRIFTS_AT_MOST_MS);
+  return Math.abs(jumpMs) <= IN_LINE_MS + driftMs ? 0 : jumpMs;
 }

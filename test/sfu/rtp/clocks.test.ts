@@ -90,3 +90,49 @@ describe.each(CLOCKS)("a publisher up for $uptimeMs ms, drifting by $driftPpm pp
     expect(worstMs).toBeLessThan(100);
   });
 });
+
+describe("sound that is made more slowly or faster than time passes", () => {
+  const SOUND_RATE = 48_000;
+  const PACKET_MS = 20;
+  const REPORT_MS = 5_000;
+  const SETTLED_MS = 3 * REPORT_MS;
+
+  /** By how much too late its moments are recorded, from the third report on, when it lags by so much at a moment. */
+  function recorded(lagsByMs: (trueMs: number) => number): number[] {
+    const publisher = new PublisherClock();
+    const stream = new StreamClock();
+    const time = new MediaTime(SOUND_RATE);
+    const late: number[] = [];
+    const timestampAt = (trueMs: number) => (0xffff_0000 + Math.round((trueMs - lagsByMs(trueMs)) * 48)) >>> 0;
+    for (let trueMs = 0; trueMs < 120_000; trueMs += PACKET_MS) {
+      const at = time.at(timestampAt(trueMs), trueMs + PATH_MS);
+      if (trueMs >= SETTLED_MS) late.push(at - trueMs - PATH_MS);
+      if (trueMs % REPORT_MS !== 1_000) continue;
+      const told = { ntpMs: trueMs + 7 * HOUR_MS, rtpTimestamp: timestampAt(trueMs) };
+      const reference = publisher.place(stream, told, SOUND_RATE, trueMs + PATH_MS);
+      expect(reference).not.toBeNull();
+      if (reference) time.report(reference);
+    }
+    return late;
+  }
+
+  test.each([-0.025, -0.013, -0.001, 0.001, 0.013, 0.025])("by a share of %d: it is recorded when it was", (share) => {
+    for (const late of recorded((trueMs) => share * trueMs)) expect(Math.abs(late)).toBeLessThan(20);
+  });
+
+  test("after some of it was lost on the way to the encoder, it is where it was within two reports", () => {
+    const late = recorded((trueMs) => (trueMs < 30_500 ? 0 : 90));
+    const packet = (atMs: number) => Math.floor((atMs - SETTLED_MS) / PACKET_MS);
+    const after = late.slice(packet(30_500 + 2 * REPORT_MS));
+    expect(Math.max(...late.map(Math.abs))).toBeLessThan(100);
+    expect(Math.max(...after.map(Math.abs))).toBeLessThan(40);
+    expect(Math.max(...late.slice(packet(60_000)).map(Math.abs))).toBeLessThan(15);
+  });
+
+  test("no second of it becomes longer or shorter by more than anybody hears", () => {
+    const late = recorded((trueMs) => (trueMs < 30_500 ? 0 : 140));
+    const steps = late.slice(1).map((at, i) => at - (late[i] as number));
+    // What was lost is missing at once, and comes back little by little.
+    expect(steps.filter((step) => Math.abs(step) > PACKET_MS * 0.06)).toHaveLength(1);
+  });
+});

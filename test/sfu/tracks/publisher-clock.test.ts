@@ -108,6 +108,22 @@ describe("lips and sound", () => {
     expect(publisher.worstOffsetMs).toBeLessThan(200);
   });
 
+  test.each([-0.025, 0.013, 0.025])(
+    "when sound alone runs behind by a share of %d, reported every five seconds",
+    (share) => {
+      const clock = new PublisherClock();
+      const [sound, picture] = [stream(48_000, 4_000_000_000), stream(90_000, 123)];
+      for (let sentMs = 0; sentMs < 120_000; sentMs += 1_000) {
+        for (const of of sentMs % 5_000 === 0 ? [sound, picture] : [picture]) {
+          const countedMs = of === sound ? sentMs * (1 - share) : sentMs;
+          const rtpTimestamp = (of.firstTimestamp + Math.round((countedMs * of.clockRate) / 1_000)) >>> 0;
+          const placed = clock.place(of.clock, { ntpMs: sentMs + HOUR_MS, rtpTimestamp }, of.clockRate, sentMs + 30);
+          expect(placed?.ntpMs).toBeCloseTo(sentMs + 30, 0);
+        }
+      }
+    },
+  );
+
   test("when one stream's own time jumps: from the third report on it is believed", () => {
     const publisher = new Publisher(new PeerClock()).run(20_000);
     const [sound, picture] = publisher.streams;
