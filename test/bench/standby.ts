@@ -4,6 +4,7 @@ import { testPostgres } from "../harness/postgres.ts";
 import { openPage } from "../sdk/page.ts";
 import { Group, readyz } from "../standby/group.ts";
 import { giveAddress, Load } from "../standby/load.ts";
+import { NodeCall, WITH_NODES } from "../standby/node-call.ts";
 import type { Backend } from "./chat/backend.ts";
 import { publishedScenario, sendCeiling } from "./chat/scenarios.ts";
 import { stoa, stoaAt } from "./chat/stoa.ts";
@@ -62,11 +63,13 @@ for (const backend of [alone, together, followed]) await backend.stop();
 
 openPage();
 giveAddress();
-const group = new Group(await postgres.database());
+const group = new Group(await postgres.database(), WITH_NODES);
 await group.startFirst();
 await group.start("second");
+const call = await NodeCall.start(group);
 const load = await Load.start(group);
 const readyAfterMs: number[] = [];
+const seats = { resumed: 0, new: 0, replaced: 0 };
 for (let kill = 0; kill < kills; kill++) {
   await load.more(50);
   const leader = await group.leader();
@@ -74,9 +77,11 @@ for (let kill = 0; kill < kills; kill++) {
   await group.kill(leader);
   await group.leader();
   readyAfterMs.push(performance.now() - at);
+  for (const { mode } of await Promise.all([call.ada.resume(), call.ben.resume()])) seats[mode]++;
   await load.more(20);
   await group.start(leader.name);
 }
+const { longestGapMs } = call.ben;
 const refused = load.refused.length;
 const readsBefore = load.reads.length;
 await postgres.kill();
@@ -111,6 +116,8 @@ report(
       unit: "ms",
       goal: { atMost: 2000 },
     },
+    { what: "longest gap of what a node carried meanwhile", value: longestGapMs, unit: "ms", goal: { atMost: 1000 } },
+    { what: "seats in the call that were lost", value: seats.new + seats.replaced, unit: "", goal: none },
     { what: "acknowledged meanwhile", value: acknowledged, unit: "messages" },
     { what: "refused to a client", value: refused, unit: "", goal: none },
     { what: "reads while Postgres was away 30 s", value: readsWhileAway, unit: "", goal: { atLeast: 1 } },

@@ -11,6 +11,9 @@ export class Member {
   pushes: Push[] = [];
   client: RtcClient;
   peer: LoadPeer | null = null;
+  /** Between two packets of what it watches. */
+  longestGapMs = 0;
+  #heardAt: number | null = null;
   #sending: Timer | null = null;
 
   constructor(
@@ -69,11 +72,24 @@ export class Member {
     await until(() => (this.peer?.packetsIn ?? 0) >= before + 10);
   }
 
+  #heard(): void {
+    const now = performance.now();
+    this.longestGapMs = Math.max(this.longestGapMs, now - (this.#heardAt ?? now));
+    this.#heardAt = now;
+  }
+
   async #media(direction: "sendonly" | "recvonly"): Promise<LoadPeer> {
     const certificate = await createCertificate();
     const sections = [{ kind: "video" as const, direction }];
     const ref = { roomId: "", participantId: "" };
-    const options = { node: this.client, ...ref, sections, certificate, hostname: "0.0.0.0", onRtp: () => {} };
+    const options = {
+      node: this.client,
+      ...ref,
+      sections,
+      certificate,
+      hostname: "0.0.0.0",
+      onRtp: () => this.#heard(),
+    };
     this.peer = await LoadPeer.create(options);
     return this.peer;
   }
