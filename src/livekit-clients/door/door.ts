@@ -219,7 +219,12 @@ export function createDoor(runtime: Runtime, deps: DoorDeps) {
       visitor.resume();
     }
 
-    begin().catch((error) => dismiss(error, DisconnectReason.JOIN_FAILURE, LeaveRequest_Action.DISCONNECT));
+    begin().catch((error) => {
+      // Whoever is told to disconnect never tries again: not the one that met us while we start, stop or lack a media node.
+      const isOurs = (asRefused(error)?.status ?? 500) >= 500;
+      const action = isOurs ? LeaveRequest_Action.RECONNECT : LeaveRequest_Action.DISCONNECT;
+      dismiss(error, DisconnectReason.JOIN_FAILURE, action);
+    });
 
     return translation.watch(network, {
       received(text, bytes, binary) {
