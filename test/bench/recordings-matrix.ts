@@ -5,6 +5,7 @@ import { isMet, type Measured, median, report } from "./harness/report.ts";
 import { EVENTS, type EventName } from "./recordings/events.ts";
 import { apart, begin, laterBy, measure, type Person, sendableCodecs } from "./recordings/person.ts";
 import { BROWSERS, type BrowserName, openRecordedRooms } from "./recordings/recorded-room.ts";
+import { CAME } from "./recordings/told.ts";
 
 const [seconds = "60", ...only] = process.argv.slice(2);
 const CODECS: readonly VideoCodec[] = ["VP8", "H264", "VP9", "AV1"];
@@ -29,6 +30,8 @@ async function record(
   name: string,
   gather: (roomId: string) => Promise<Cast[]>,
   act: (cast: Cast[], roomId: string) => Promise<void>,
+  /** What the timeline says of the first, besides what it says of everybody. */
+  alsoTold: readonly string[] = [],
 ) {
   const room = await rooms.stoa.rooms.create({ name: crypto.randomUUID() });
   const recording = await rooms.stoa.recordings.start(room.id, { name });
@@ -37,6 +40,10 @@ async function record(
   const stoppedAt = Date.now();
   const stopped = await rooms.stoa.recordings.stop(recording.id);
   for (const { person } of cast) person.made = await person.page.evaluate(() => window.show.made, undefined);
+  const happened = cast.map(({ person }, i) => [person.identity, i === 0 ? [...CAME, ...alsoTold] : CAME] as const);
+  const untold = await rooms.told.complaints(stopped, Object.fromEntries(happened));
+  figures.push({ what: `${name}: webhooks and timeline wrong`, value: untold.length, unit: "", goal: { atMost: 0 } });
+  if (untold.length > 0) outcomes.push({ name, untold });
   const measured = [];
   for (const one of cast) measured.push({ ...one, ...(await measure(rooms, stopped, one.person, stoppedAt)) });
   return measured;
@@ -95,7 +102,7 @@ function noteTogether(name: string, everybody: Measurements): void {
 async function eventRow(name: string, browserName: BrowserName, event: EventName): Promise<void> {
   const browser = await rooms.openBrowser(browserName);
   const part = Math.max(6, Number(seconds) / 2) * 1_000;
-  const { size, how, happen } = EVENTS[event];
+  const { size, how, happen, told } = EVENTS[event];
   const during = { fromMs: 0, toMs: 0 };
   try {
     await rooms.lose(0);
@@ -106,13 +113,14 @@ async function eventRow(name: string, browserName: BrowserName, event: EventName
         { name: `${name}, the other`, person: await begin(rooms, bob, roomId, "bob", { codec: "VP8" }) },
       ];
     };
-    const both = await record(name, gather, async (cast, roomId) => {
+    const act = async (cast: Cast[], roomId: string) => {
       await Bun.sleep(part);
       during.fromMs = Date.now();
       await happen(rooms, (cast[0] as Cast).person.page, roomId, "ada", browserName);
       during.toMs = Date.now();
       await Bun.sleep(part);
-    });
+    };
+    const both = await record(name, gather, act, told(browserName));
     for (const one of both) note(one, (2 * part) / 1_000);
     const [ada] = both as [Measurements[number]];
     const madeAt = (second: number) => ada.person.made[second]?.flashAt ?? 0;

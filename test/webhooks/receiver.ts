@@ -28,11 +28,11 @@ export const ok = () => new Response("fine");
 export const failing = () => new Response("no", { status: 500 });
 
 /** A developer's endpoint: keeps what it gets and answers as told. It does not keep the process alive. */
-export function startReceiver(reply: Receiver["reply"] = ok): Receiver {
+export function startReceiver(reply: Receiver["reply"] = ok, hostname = "127.0.0.1"): Receiver {
   const received: Received[] = [];
   const waiting: { count: number; done: (received: Received[]) => void }[] = [];
   const server = Bun.serve({
-    hostname: "127.0.0.1",
+    hostname,
     port: 0,
     idleTimeout: 0,
     async fetch(request) {
@@ -46,7 +46,7 @@ export function startReceiver(reply: Receiver["reply"] = ok): Receiver {
     },
   });
   const receiver: Receiver = {
-    url: `http://127.0.0.1:${server.port}/hook`,
+    url: `http://${hostname}:${server.port}/hook`,
     received,
     reply,
     arrived: (count) =>

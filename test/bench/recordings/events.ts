@@ -4,6 +4,7 @@ import type { Scripted } from "../../browser/sdk/scripted.ts";
 import { publishShow, type ShowOptions, type Size } from "../../recordings/flash-and-beep.ts";
 import { enter } from "./person.ts";
 import type { BrowserName, RecordedRooms } from "./recorded-room.ts";
+import { CAME } from "./told.ts";
 
 const SMALL: Size = { width: 160, height: 90 };
 const MUTED_MS = 5_000;
@@ -18,6 +19,8 @@ const TWO_SIZES: RTCRtpEncodingParameters[] = [
 type Happening = {
   size: Size;
   how: ShowOptions;
+  /** What the timeline says of it, besides what it says of everybody. */
+  told(browser: BrowserName): readonly string[];
   happen(rooms: RecordedRooms, page: Scripted, roomId: string, identity: string, browser: BrowserName): Promise<void>;
 };
 
@@ -27,6 +30,7 @@ export const EVENTS: Record<EventName, Happening> = {
   muted: {
     size: SMALL,
     how: { codec: "VP8" },
+    told: () => ["track.muted", "track.muted", "track.unmuted", "track.unmuted"],
     async happen(_rooms, page) {
       await page.evaluate(setMuted, true);
       await Bun.sleep(MUTED_MS);
@@ -36,6 +40,7 @@ export const EVENTS: Record<EventName, Happening> = {
   away: {
     size: SMALL,
     how: { codec: "VP8" },
+    told: () => ["participant.left", "track.unpublished", "track.unpublished", ...CAME],
     async happen(rooms, page, roomId, identity) {
       await page.evaluate(() => window.room.close(), undefined);
       await Bun.sleep(AWAY_MS);
@@ -45,6 +50,7 @@ export const EVENTS: Record<EventName, Happening> = {
   "smaller layer": {
     size: { width: 640, height: 360 },
     how: { codec: "VP8", encodings: TWO_SIZES },
+    told: () => [],
     async happen(_rooms, page) {
       await page.evaluate(setLargest, false);
       await Bun.sleep(LOWER_MS);
@@ -54,6 +60,8 @@ export const EVENTS: Record<EventName, Happening> = {
   "other codec": {
     size: SMALL,
     how: { codec: "VP8" },
+    told: (browser) =>
+      browser === "Firefox" ? ["track.unpublished", "track.unpublished", "track.published", "track.published"] : [],
     async happen(_rooms, page, _roomId, _identity, browser) {
       // Firefox cannot change it while a track goes on: it is another track there.
       if (browser === "Firefox") {

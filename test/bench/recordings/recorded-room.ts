@@ -13,6 +13,7 @@ import { FROM_SOURCE, startStoa } from "../../cli/stoa.ts";
 import { keyPath, prepareData } from "../../ops/served.ts";
 import { run } from "../harness/cache.ts";
 import { ON_SERVER_SIDE, SERVER_ADDRESS } from "../harness/own-network.ts";
+import { listen } from "./told.ts";
 
 export const BROWSERS = ["Chromium", "Firefox"] as const;
 export type BrowserName = (typeof BROWSERS)[number];
@@ -20,7 +21,7 @@ export type BrowserName = (typeof BROWSERS)[number];
 /** Whoever sends gets nothing of the others: a browser that decodes eight pictures encodes none in time. */
 const permissions = { publish: true, subscribe: false };
 const MEDIA = ["--media-udp-port", "7001", "--media-workers", "1", "--public-ip", SERVER_ADDRESS];
-const LIMITS = ["--signaling-max-connections-per-window", "1000"];
+const LIMITS = ["--signaling-max-connections-per-window", "1000", "--webhook-allow-private", "true"];
 
 export type RecordedRooms = Awaited<ReturnType<typeof openRecordedRooms>>;
 
@@ -33,9 +34,11 @@ export async function openRecordedRooms() {
   const { url, child } = await startStoa([...serve, ...MEDIA, ...LIMITS]);
   const site = await serveSite();
   const stoa = new Stoa({ url, apiKey: readFileSync(keyPath(dataDir), "utf8").trim() });
+  const told = await listen(stoa);
 
   return {
     stoa,
+    told,
 
     /** Of so many packets of media of a hundred, each way. */
     async lose(percent: number): Promise<void> {
@@ -77,6 +80,7 @@ export async function openRecordedRooms() {
     async close(): Promise<void> {
       child.kill("SIGKILL");
       await child.exited;
+      told.close();
       await site.stop(true);
       rmSync(folder, { recursive: true, force: true });
     },
