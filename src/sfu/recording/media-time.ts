@@ -12,11 +12,17 @@ import type { ClockReference } from "../rtp/timestamp-map.ts";
 const MAX_BEND = 0.05;
 /** Reports are not more exact than this. */
 const TOLERANCE_MS = 10;
-/** Between two reports a clock goes on as wrongly as it went over so long before. */
-const WINDOW_MS = 12_000;
-const SHORTEST_WINDOW_MS = 3_000;
+/** So much was lost at once before it was sent: silence takes its place, as it would for lost packets. */
+const LOST_MS = 60;
+/** Between two reports a clock goes on as wrongly as it went over the last ones. */
+const WINDOW_MS = 20_000;
+const INTERVAL_MS = 2_000;
 /** Below this the tolerance is wide enough for what comes until the next report. */
 const LEAST_DRIFT = 0.002;
+/** Beyond this it is no clock that runs wrongly, and will not go on like that. */
+const MAX_DRIFT = 0.02;
+/** Reports of sound come every five seconds or so: of what is later than this nobody knows. */
+const FORESEEN_MS = 6_000;
 /** Further apart than this the stream's clock was set anew. */
 const JUMP_MS = 2_000;
 
@@ -57,14 +63,11 @@ export class MediaTime {
       if (this.#expected) this.report(this.#expected);
     }
     const passed = timestampDiff(timestamp, this.#last);
-    const passedMs = (passed * 1_000) / this.#clockRate;
+    const passedMs = this.#msOf(passed);
     this.#timestamp += passed;
     this.#last = timestamp;
     this.#atMs += passedMs;
-    const apartMs = this.#apartMs();
-    const beyondMs = Math.sign(apartMs) * Math.max(0, Math.abs(apartMs) - TOLERANCE_MS);
-    const stepMs = Math.abs(passedMs) * MAX_BEND;
-    this.#atMs += Math.abs(apartMs) > JUMP_MS ? apartMs : Math.max(-stepMs, Math.min(stepMs, beyondMs));
+    this.#atMs += this.#correctionMs(Math.abs(passedMs) * MAX_BEND);
     return this.#atMs;
   }
 
@@ -99,20 +102,42 @@ export class MediaTime {
     return apartMs;
   }
 
+  #correctionMs(bendMs: number): number {
+    const apartMs = this.#apartMs();
+    if (apartMs > LOST_MS || apartMs < -JUMP_MS) return apartMs;
+    const beyondMs = Math.sign(apartMs) * Math.max(0, Math.abs(apartMs) - TOLERANCE_MS);
+    return Math.max(-bendMs, Math.min(bendMs, beyondMs));
+  }
+
   /** How much later than where it was put the reports have the newest frame. */
   #apartMs(): number {
     const newest = this.#reports.at(-1);
     if (!newest) return 0;
-    const sinceMs = ((this.#timestamp - newest.timestamp) * 1_000) / this.#clockRate;
-    return newest.atMs + sinceMs * (1 + this.#drift) - this.#atMs;
+    const sinceMs = this.#msOf(this.#timestamp - newest.timestamp);
+    return newest.atMs + sinceMs + Math.min(sinceMs, FORESEEN_MS) * this.#drift - this.#atMs;
   }
 
+  /** What was lost once is not lost again: of the last two stretches the one that went better counts. */
   #measuredDrift(): number {
-    const [oldest, newest] = [this.#reports[0], this.#reports.at(-1)];
-    if (!oldest || !newest) return 0;
-    const countedMs = ((newest.timestamp - oldest.timestamp) * 1_000) / this.#clockRate;
-    if (countedMs < SHORTEST_WINDOW_MS) return 0;
-    const drift = (newest.atMs - oldest.atMs) / countedMs - 1;
-    return Math.abs(drift) < LEAST_DRIFT ? 0 : Math.max(-MAX_BEND, Math.min(MAX_BEND, drift));
+    const newest = this.#reports.at(-1);
+    const before = newest && this.#reportBefore(newest);
+    if (!before) return 0;
+    const last = this.#driftBetween(before, newest);
+    const oldest = this.#reportBefore(before);
+    const first = oldest ? this.#driftBetween(oldest, before) : last;
+    const share = Math.sign(first) === Math.sign(last) ? Math.min(Math.abs(first), Math.abs(last)) : 0;
+    return share < LEAST_DRIFT ? 0 : Math.sign(last) * Math.min(MAX_DRIFT, share);
+  }
+
+  #reportBefore({ timestamp }: Report): Report | undefined {
+    return this.#reports.findLast((report) => this.#msOf(timestamp - report.timestamp) >= INTERVAL_MS);
+  }
+
+  #driftBetween(from: Report, to: Report): number {
+    return (to.atMs - from.atMs) / this.#msOf(to.timestamp - from.timestamp) - 1;
+  }
+
+  #msOf(timestamps: number): number {
+    return (timestamps * 1_000) / this.#clockRate;
   }
 }

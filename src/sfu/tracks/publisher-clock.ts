@@ -13,9 +13,8 @@ import type { ClockReference } from "../rtp/timestamp-map.ts";
 
 /** Two reports of one line lie so close, whatever the crystals: 200 ppm over minutes, and rounding. */
 const IN_LINE_MS = 50;
-/** Sound that is made by a timer, or lost on a busy machine, runs behind by some per cent: that is no jump. */
-const MAX_DRIFT = 0.03;
-const DRIFTS_AT_MOST_MS = 10_000;
+/** So much of its sound a busy machine may lose between two reports: while the clock in them goes on as before, it is believed. */
+const LOST_AT_MOST_MS = 1_000;
 const AGREEING = 3;
 /** The two machines' clocks drift apart by a fraction of this from report to report. */
 const MAX_STEP_MS = 1;
@@ -55,9 +54,10 @@ export class PublisherClock {
     const measuredMs = nowMs - report.ntpMs;
     if (this.#offsetMs === null) this.#firstAtMs = nowMs;
     this.#offsetMs ??= measuredMs;
-    const jumpMs = stream.line ? jumpFrom(stream.line, report, clockRate) : 0;
-    if (jumpMs !== 0 && !this.#isConfirmed(stream, report, clockRate)) return null;
-    if (jumpMs !== 0) this.#absorb(jumpMs, measuredMs);
+    const jumpMs = stream.line ? deviationMs(stream.line, report, clockRate) : 0;
+    const isJump = Math.abs(jumpMs) > IN_LINE_MS && !this.#isLost(jumpMs, measuredMs);
+    if (isJump && !this.#isConfirmed(stream, report, clockRate)) return null;
+    if (isJump) this.#absorb(jumpMs, measuredMs);
     else this.#follow(measuredMs, nowMs, roundTripMs);
     stream.line = report;
     stream.suspect = null;
@@ -69,9 +69,15 @@ export class PublisherClock {
     this.#earliest.reset();
   }
 
+  /** The report came as promptly as ever: the clock was not set, and it is the stream that does not keep up with it. */
+  #isLost(jumpMs: number, measuredMs: number): boolean {
+    const apartMs = Math.abs(measuredMs - (this.#offsetMs ?? measuredMs));
+    return Math.abs(jumpMs) <= LOST_AT_MOST_MS && apartMs < Math.abs(jumpMs) / 2;
+  }
+
   #isConfirmed(stream: StreamClock, report: ClockReference, clockRate: number): boolean {
     const before = stream.suspect;
-    const agrees = before !== null && jumpFrom(before.line, report, clockRate) === 0;
+    const agrees = before !== null && Math.abs(deviationMs(before.line, report, clockRate)) <= IN_LINE_MS;
     stream.suspect = { line: report, count: agrees ? before.count + 1 : 1 };
     return stream.suspect.count >= AGREEING;
   }
@@ -125,10 +131,8 @@ class Earliest {
   }
 }
 
-/** How far the wall clock of `report` is ahead of where the line has it for its timestamp; 0 when it lies in that line. */
-function jumpFrom(line: ClockReference, report: ClockReference, clockRate: number): number {
+/** How far the wall clock of `report` is ahead of where the line has it for its timestamp. */
+function deviationMs(line: ClockReference, report: ClockReference, clockRate: number): number {
   const elapsedMs = (timestampDiff(report.rtpTimestamp, line.rtpTimestamp) * 1000) / clockRate;
-  const jumpMs = report.ntpMs - line.ntpMs - elapsedMs;
-  const driftMs = MAX_DRIFT * Math.min(Math.abs(elapsedMs), DRIFTS_AT_MOST_MS);
-  return Math.abs(jumpMs) <= IN_LINE_MS + driftMs ? 0 : jumpMs;
+  return report.ntpMs - line.ntpMs - elapsedMs;
 }
