@@ -14,6 +14,9 @@ const FORBIDDEN: readonly Address[] = [
   { address: "169.254.169.254", port: 80 },
   { address: "192.0.2.1", port: 9 },
 ];
+/** Of the addresses that it does relay to, and not a media port of any. */
+const SSH_PORT = 22;
+const ANY_CHANNEL = 0x4000;
 
 type Relay = { url: string; username: string; credential: string; isOwn: boolean };
 
@@ -86,7 +89,13 @@ async function isClosed({ running }: Patient, { url, username, credential }: Rel
   try {
     await withTurn(turnTarget(url), username, credential, async (client) => {
       await client.allocate();
-      for (const peer of FORBIDDEN) await refused(client, peer);
+      const announced = running.announce.filter((address) => !address.includes(":"));
+      const foreign = FORBIDDEN.filter(({ address }) => !announced.includes(address));
+      for (const peer of foreign) await refused(client.permit(peer), peer.address);
+      // A permission is for an address as a whole; a channel names the port as well.
+      for (const address of announced) {
+        await refused(client.bind(ANY_CHANNEL, { address, port: SSH_PORT }), `${address}:${SSH_PORT}`);
+      }
       await client.release();
     });
     return pass("turn-closed", "it relays to media ports and to nobody else");
@@ -95,10 +104,10 @@ async function isClosed({ running }: Patient, { url, username, credential }: Rel
   }
 }
 
-async function refused(client: TurnClient, peer: Address): Promise<void> {
-  const code = await client.permit(peer).then(
+async function refused(asked: Promise<void>, peer: string): Promise<void> {
+  const code = await asked.then(
     () => 0,
     (error: unknown) => (error instanceof TurnRefused ? error.code : -1),
   );
-  if (code !== 403) throw new Error(`it does not refuse ${peer.address} (${code})`);
+  if (code !== 403) throw new Error(`it does not refuse ${peer} (${code})`);
 }

@@ -30,7 +30,9 @@ beforeAll(async () => {
   const root = await pebble.root();
   writeFileSync(roots, root);
   const authority = ["--acme-directory", pebble.directory, "--acme-ca", pebble.caFile];
-  const media = ["--media-udp-port", "7001", "--media-workers", "2", "--public-ip", `${server.address},${PUBLIC}`];
+  // Loopback too: a relay to its media ports is no way to anything else there.
+  const announced = [server.address, PUBLIC, "127.0.0.1"].join(",");
+  const media = ["--media-udp-port", "7001", "--media-workers", "2", "--public-ip", announced];
   settings = ["--data-dir", join(work, "data"), "--domain", DOMAIN, ...authority, ...media];
   const { child } = await startStoa([...server.prefix, ...FROM_SOURCE, "serve", ...settings]);
   stops.push(async () => {
