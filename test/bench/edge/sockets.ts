@@ -1,5 +1,8 @@
 /** What a WebSocket costs behind the edge: the time of an echo, and the memory of one that says nothing. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { $ } from "bun";
 import { rssMegabytes } from "../harness/processes.ts";
 import { median, percentile } from "../harness/report.ts";
 
@@ -44,14 +47,26 @@ async function echoMicros(socket: WebSocket): Promise<number> {
   return percentile(times, 0.5);
 }
 
-export async function measureSockets(): Promise<{ edgeMicros: number; directMicros: number; idleKilobytes: number }> {
+/** Microseconds that a thread adds to an echo which does nothing but pass bytes on: what the machine itself asks for it. */
+async function hopMicros(program: string): Promise<number> {
+  const { without, with: through } = await $`${program}`.json();
+  return through - without;
+}
+
+type SocketCosts = { edgeMicros: number; directMicros: number; hopMicros: number; idleKilobytes: number };
+
+export async function measureSockets(): Promise<SocketCosts> {
+  const folder = mkdtempSync(join(tmpdir(), "stoa-bench-hop-"));
+  const hop = join(folder, "hop");
+  await $`cc -O2 -pthread -o ${hop} ${join(import.meta.dir, "hop.c")}`;
   const bare = await startBare();
   try {
     const [edge, direct] = [await open(bare.edge), await open(bare.direct)];
-    const times: { edge: number[]; direct: number[] } = { edge: [], direct: [] };
+    const times: Record<"edge" | "direct" | "hop", number[]> = { edge: [], direct: [], hop: [] };
     for (let round = 0; round < ROUNDS; round++) {
       times.edge.push(await echoMicros(edge));
       times.direct.push(await echoMicros(direct));
+      times.hop.push(await hopMicros(hop));
     }
     const before = rssMegabytes(bare.pid);
     const idle: WebSocket[] = [];
@@ -60,8 +75,10 @@ export async function measureSockets(): Promise<{ edgeMicros: number; directMicr
     await Bun.sleep(2_000);
     const idleKilobytes = ((rssMegabytes(bare.pid) - before) * 1_024) / IDLE;
     for (const socket of [...idle, edge, direct]) socket.close();
-    return { edgeMicros: median(times.edge), directMicros: median(times.direct), idleKilobytes };
+    const [edgeMicros, directMicros] = [median(times.edge), median(times.direct)];
+    return { edgeMicros, directMicros, hopMicros: median(times.hop), idleKilobytes };
   } finally {
     await bare.stop();
+    rmSync(folder, { recursive: true, force: true });
   }
 }
