@@ -51,7 +51,8 @@ async function record(
 
 type Measurements = Awaited<ReturnType<typeof record>>;
 
-function note({ name, found, complaints, durationOffMs, codecs }: Measurements[number], lasted: number): number[] {
+function note(one: Measurements[number], lasted: number): number[] {
+  const { name, found, complaints, durationOffMs, endsMs, codecs } = one;
   const distances = apart(found);
   const close = distances.filter((ms) => Math.abs(ms) <= TOGETHER_MS).length / Math.max(1, distances.length);
   figures.push({ what: `${name}: complaints of ffmpeg`, value: complaints.length, unit: "", goal: { atMost: 0 } });
@@ -61,7 +62,7 @@ function note({ name, found, complaints, durationOffMs, codecs }: Measurements[n
   figures.push({ what: `${name}: seconds within ${TOGETHER_MS} ms`, value: 100 * close, unit: "%" });
   const share = (100 * distances.length) / lasted;
   figures.push({ what: `${name}: seconds found`, value: share, unit: "%", goal: { atLeast: 100 * MOST } });
-  outcomes.push({ name, codecs, complaints, durationOffMs, apartMs: distances.map(Math.round) });
+  outcomes.push({ name, codecs, complaints, durationOffMs, endsMs, apartMs: distances.map(Math.round) });
   return distances;
 }
 

@@ -55,6 +55,8 @@ export type Measurement = {
   complaints: string[];
   /** By how much durations are wrong: what players read against what is on record, and where the files end against the stop. */
   durationOffMs: number;
+  /** How long before the stop pictures and sound end. */
+  endsMs: { video: number; audio: number };
   codecs: string[];
 };
 
@@ -90,16 +92,19 @@ export async function measure(
         found.push({ second: nearest.second, kind, atMs, laterMs: atMs - nearest.made });
     }
   }
-  for (const kind of ["video", "audio"]) {
+  const endsMs = { video: 0, audio: 0 };
+  for (const kind of ["video", "audio"] as const) {
     const ends = files
       .filter((file) => file.kind === kind)
       .map((file: RecordingFile) => file.offsetMs + file.durationMs);
-    durationOffMs = Math.max(durationOffMs, Math.abs(Math.max(0, ...ends) - (stoppedAt - startedAt)));
+    endsMs[kind] = stoppedAt - startedAt - Math.max(0, ...ends);
+    durationOffMs = Math.max(durationOffMs, Math.abs(endsMs[kind]));
   }
   return {
     found,
     complaints,
     durationOffMs,
+    endsMs,
     codecs: files.flatMap(({ codec, kind }) => (kind === "video" ? [codec] : [])),
   };
 }
