@@ -268,6 +268,24 @@ describe("a recorded track", () => {
     expect(Math.abs(found.durationSeconds - 3)).toBeLessThan(0.1);
   });
 
+  test("asks for a keyframe when it is no longer muted, until one comes", async () => {
+    const { publication, recorder, send } = recorded("video");
+    const at = (i: number) => STARTED_AT + i * 40;
+    const asked: number[] = [];
+    // Keyframes are the pictures 25, 50 and 75.
+    PICTURES.slice(0, 80).forEach((frame, i) => {
+      publication.muted = i >= 26 && i < 28;
+      send(frame, VP8, at(i));
+      recorder.tick(at(i));
+      if (publication.layers[0]?.takeKeyframeRequest(at(i))) asked.push(i);
+    });
+    await recorder.end();
+    const afterMute = asked.filter((i) => i >= 28);
+    expect(afterMute[0]).toBe(28);
+    // Twice a second at the most, and not once it is there.
+    expect(afterMute).toEqual([28, 41]);
+  });
+
   test("goes on in the same file when a better layer comes, from that layer's keyframe", async () => {
     const { recorder, send, ended, started } = recorded("video", ["q", "h"]);
     PICTURES.forEach((frame, i) => {

@@ -134,7 +134,11 @@ export class FrameAssembler {
       this.#output.needKeyframe();
       return;
     }
-    if (this.#awaitsKeyframe && !made.keyframe) return;
+    if (this.#awaitsKeyframe && !made.keyframe) {
+      // Again and again: nobody may have asked yet, and what was asked may have been lost.
+      this.#output.needKeyframe();
+      return;
+    }
     this.#awaitsKeyframe = false;
     const { spans, keyframe, width, height } = made;
     this.#output.frame({ timestamp: this.#timestamp, spans, keyframe, width, height });
