@@ -16,7 +16,12 @@ const STABLE_AFTER_MS = 30_000;
 const CLOSE_TIMEOUT_MS = 2_000;
 /** A worker that answers nothing for so long hangs, and is replaced like one that died. */
 const PING_INTERVAL_MS = 2_000;
-const HUNG_AFTER_MS = 10_000;
+/** Looks in which it gave no sign of life. Not by a clock: where the whole process waits for a processor, so do they. */
+const HUNG_AFTER_LOOKS = 5;
+/** Before its first sign: it has a call to play to itself, beside others that do the same. */
+const HUNG_AT_START_AFTER_LOOKS = 30;
+/** How long the port of one that was given up may stay its own; who comes next would find it taken. */
+const LONGEST_END_MS = 10_000;
 
 type MediaWorkerEvents = {
   onEvent(event: MediaEvent): void;
@@ -35,6 +40,8 @@ export class MediaWorker {
   #worker: Worker;
   /** The one that was given up, until another takes its place: of its end there is more than one sign. */
   #givenUp: Worker | null = null;
+  /** Resolves when the thread of the last one has ended, and its sockets with it. */
+  #ended: Promise<void> = Promise.resolve();
   #vitals: Int32Array = new Int32Array(2);
   #ready: PromiseWithResolvers<void>;
   #listens = false;
@@ -76,7 +83,12 @@ export class MediaWorker {
       this.#events.log.error({ worker: this.index, error: event.message }, "media worker failed");
       this.#lost(worker);
     };
-    worker.addEventListener("close", () => this.#lost(worker));
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+    this.#ended = ended;
+    worker.addEventListener("close", () => {
+      end();
+      this.#lost(worker);
+    });
     this.#putToWork(worker);
     return worker;
   }
@@ -145,18 +157,24 @@ export class MediaWorker {
     const vitals = this.#vitals;
     const maxMemoryMb = this.#settings?.maxMemoryMb ?? Number.POSITIVE_INFINITY;
     let beats = 0;
-    let aliveAtMs = performance.now();
+    let lives = false;
+    let silentLooks = 0;
+    const isAlive = () => {
+      lives = true;
+      silentLooks = 0;
+    };
     const timer = setInterval(() => {
       if (worker !== this.#worker || this.#closing) {
         clearInterval(timer);
         return;
       }
       const count = Atomics.load(vitals, 0);
+      silentLooks += 1;
       if (count !== beats) {
         beats = count;
-        aliveAtMs = performance.now();
+        isAlive();
       }
-      if (performance.now() - aliveAtMs > HUNG_AFTER_MS) {
+      if (silentLooks > (lives ? HUNG_AFTER_LOOKS : HUNG_AT_START_AFTER_LOOKS)) {
         clearInterval(timer);
         this.#events.log.error({ worker: this.index }, "media worker hangs");
         this.#lost(worker);
@@ -169,12 +187,7 @@ export class MediaWorker {
         this.#lost(worker);
         return;
       }
-      this.call("rooms", undefined).then(
-        () => {
-          aliveAtMs = performance.now();
-        },
-        () => {},
-      );
+      this.call("rooms", undefined).then(isAlive, () => {});
     }, PING_INTERVAL_MS);
     timer.unref();
   }
@@ -201,10 +214,11 @@ export class MediaWorker {
       this.#ready = Promise.withResolvers();
       this.#ready.promise.catch(() => {});
     }
+    const gone = Promise.race([this.#ended, after(LONGEST_END_MS)]);
     worker.terminate();
-    setTimeout(() => {
+    void Promise.all([gone, after(delayMs)]).then(() => {
       if (!this.#closing) this.#worker = this.#spawn();
-    }, delayMs);
+    });
     this.#events.onCrash();
   }
 
@@ -228,3 +242,5 @@ export class MediaWorker {
     this.#worker.terminate();
   }
 }
+
+const after = (ms: number) => new Promise<void>((done) => setTimeout(done, ms).unref());

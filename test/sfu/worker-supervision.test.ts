@@ -1,0 +1,96 @@
+import { afterEach, expect, mock, spyOn, test } from "bun:test";
+import { MediaWorker } from "../../src/media/media-worker.ts";
+import type { FromWorker, ToWorker } from "../../src/sfu/worker-protocol.ts";
+
+/** A thread of which only the messages are real: it ends when the test says so. */
+class Thread extends EventTarget {
+  static all: Thread[] = [];
+  onmessage: ((event: { data: FromWorker }) => void) | null = null;
+  vitals: Int32Array = new Int32Array(2);
+  isTerminated = false;
+
+  constructor() {
+    super();
+    Thread.all.push(this);
+  }
+
+  postMessage(message: ToWorker): void {
+    if (message.type !== "start") return;
+    this.vitals = message.vitals;
+    this.onmessage?.({ data: { type: "started", port: 7001 } as FromWorker });
+  }
+
+  terminate(): void {
+    this.isTerminated = true;
+  }
+
+  end(): void {
+    this.dispatchEvent(new Event("close"));
+  }
+}
+
+const { Worker } = globalThis;
+afterEach(() => {
+  globalThis.Worker = Worker;
+  Thread.all = [];
+  mock.restore();
+});
+
+/** A worker that listens, and `look`, which has its supervisor look at it once. */
+async function supervised() {
+  globalThis.Worker = Thread as unknown as typeof globalThis.Worker;
+  const looks: (() => void)[] = [];
+  spyOn(globalThis, "setInterval").mockImplementation(((look: () => void) => {
+    looks.push(look);
+    return { unref() {} };
+  }) as unknown as typeof setInterval);
+  const errors: string[] = [];
+  const log = { info() {}, error: (_: object, message: string) => void errors.push(message) };
+  const worker = new MediaWorker(0, { onEvent() {}, onCrash() {}, log });
+  await worker.start({ port: 0 } as Parameters<MediaWorker["start"]>[0]);
+  const look = (times = 1) => {
+    for (let n = 0; n < times; n++) looks.at(-1)?.();
+  };
+  return { worker, look, errors, thread: Thread.all[0] as Thread };
+}
+
+/** All that is due has run. */
+const turns = async () => {
+  for (let n = 0; n < 20; n++) await Bun.sleep(1);
+};
+
+test("[17] who comes after a worker that hangs waits until its thread has ended, and its port is free", async () => {
+  const { look, thread, errors } = await supervised();
+  Atomics.add(thread.vitals, 0, 1);
+  look(7);
+  expect(errors).toEqual(["media worker hangs"]);
+  expect(thread.isTerminated).toBe(true);
+  await turns();
+  expect(Thread.all).toHaveLength(1);
+  thread.end();
+  await turns();
+  expect(Thread.all).toHaveLength(2);
+  expect(errors).toHaveLength(1);
+});
+
+test("[17] a worker that has not come to anything yet is given longer than one that falls silent", async () => {
+  const { look, thread, errors } = await supervised();
+  look(20);
+  expect(errors).toEqual([]);
+  Atomics.add(thread.vitals, 0, 1);
+  look(5);
+  Atomics.add(thread.vitals, 0, 1);
+  look(5);
+  expect(errors).toEqual([]);
+  look(2);
+  expect(errors).toEqual(["media worker hangs"]);
+  thread.end();
+});
+
+test("[17] one that never comes to anything is replaced at last", async () => {
+  const { look, thread, errors } = await supervised();
+  look(31);
+  expect(errors).toEqual(["media worker hangs"]);
+  expect(thread.isTerminated).toBe(true);
+  thread.end();
+});
