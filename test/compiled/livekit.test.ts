@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type ServerProcess, startServer } from "../browser/sdk/server-process.ts";
+import { happened, sees } from "../livekit/harness/livekit-page.ts";
+import { meet } from "../livekit/harness/meeting.ts";
 import { startNative } from "../livekit/harness/native-process.ts";
 import { RawClient } from "../livekit/harness/raw-client.ts";
 import { RawWorker } from "../livekit/harness/raw-worker.ts";
@@ -38,6 +40,20 @@ test(
     }
   },
   3 * WAIT_MS,
+);
+
+test(
+  "[21] livekit-client on one and on two connections meets its like and our own SDK in a room of the binary",
+  async () => {
+    const { ann, ben } = await meet(stage, "pages");
+    const own = await stage.withStoa("pages", "own");
+    await Promise.all([sees(own, "ann"), sees(own, "ben"), sees(ann, "own"), sees(ben, "own")]);
+    await stage.rooms.removeParticipant("pages", "ann");
+    await happened(ben, "left ann");
+    await stage.rooms.deleteRoom("pages");
+    await ben.waitForFunction(() => window.events.some((event) => event.startsWith("disconnected")));
+  },
+  4 * WAIT_MS,
 );
 
 test("[21] a named agent is dispatched into a room of the binary", async () => {
