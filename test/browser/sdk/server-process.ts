@@ -6,8 +6,11 @@ const ROOT = join(import.meta.dir, "../../..");
 
 export type ServerProcess = Facts & {
   readonly pid: number;
-  /** Ends the process, gently or not, and starts another one on the same data and the same ports. */
-  restart(signal: "SIGTERM" | "SIGKILL"): Promise<void>;
+  /**
+   * Ends the process, gently or not, and starts another one on the same data and the same ports; `whileDown` is called
+   * between the two.
+   */
+  restart(signal: "SIGTERM" | "SIGKILL", whileDown?: () => void): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -49,9 +52,10 @@ export async function startServer(
     get pid() {
       return child.pid;
     },
-    async restart(signal) {
+    async restart(signal, whileDown) {
       child.kill(signal);
       await child.exited;
+      whileDown?.();
       ({ child, facts } = await launch());
     },
     async close() {

@@ -28,8 +28,9 @@ export function startNative(script: `${string}.mjs`, argument: Argument) {
   const errors = new Response(child.stderr).text();
   return {
     lines,
-    async says(line: string, times = 1): Promise<void> {
-      while (lines.filter((one) => one === line).length < times) {
+    /** `since`: only what was said from that line on counts. */
+    async says(line: string, times = 1, since = 0): Promise<void> {
+      while (lines.slice(since).filter((one) => one === line).length < times) {
         if (isOver) throw new Error(`it ended before it said "${line}": ${lines.join(" | ")} ${await errors}`);
         await news.promise;
       }

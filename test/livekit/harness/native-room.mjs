@@ -31,6 +31,8 @@ export async function enter(name, token) {
     say(`${name} sees ${participant.identity} ${JSON.stringify(changed)}`),
   );
   room.on(RoomEvent.ParticipantDisconnected, (participant) => say(`${name} sees ${participant.identity} leave`));
+  room.on(RoomEvent.Reconnecting, () => say(`${name} looks for the server`));
+  room.on(RoomEvent.Disconnected, () => say(`${name} is out`));
   await room.connect(url, token, { autoSubscribe: true, dynacast: false });
   say(`${name} is in ${room.name}`);
   return room;
