@@ -22,10 +22,11 @@ export function giveMainThreadsACore(pids: readonly number[]): () => void {
   const cores = allowedCores();
   const [own, others] = [cores.slice(-1), cores.slice(0, -1)];
   if (others.length === 0) throw new Error("it takes two cores");
-  const all = [...pids, process.pid].flatMap((pid) => readdirSync(`/proc/${pid}/task`));
+  const threads = () => [...pids, process.pid].flatMap((pid) => readdirSync(`/proc/${pid}/task`));
   const mainThreads = new Set(pids.map(String));
-  for (const thread of all) confine(thread, mainThreads.has(thread) ? own : others);
+  for (const thread of threads()) confine(thread, mainThreads.has(thread) ? own : others);
   return () => {
-    for (const thread of all) confine(thread, cores);
+    // Also those that came meanwhile, as confined as who made them.
+    for (const thread of threads()) confine(thread, cores);
   };
 }
