@@ -48,6 +48,12 @@ export function createVisits({ cpuOf, onExplained }: Deps) {
     onExplained(sessionId, verdict);
   }
 
+  /** As it was when it measured: what it reports by itself may be late, most of all when it is busy. */
+  function busyPercent(fact: RtcConnectionFact): number | null {
+    if (fact.type !== "stats") return null;
+    return fact.serverBusyPercent ?? (fact.serverName === null ? null : cpuOf(fact.serverName));
+  }
+
   return {
     enter(sessionId: string, { connectionId, identity, at }: { connectionId: string; identity: string; at: number }) {
       const newer = new EvidenceGatherer();
@@ -59,8 +65,7 @@ export function createVisits({ cpuOf, onExplained }: Deps) {
       const visit = visits.get(fact.sessionId);
       if (!visit) return;
       const { at } = fact;
-      const load = fact.type === "stats" && fact.serverName !== null ? cpuOf(fact.serverName) : null;
-      gather(visit, at, (gathered) => gathered.hear(fact, at, load));
+      gather(visit, at, (gathered) => gathered.hear(fact, at, busyPercent(fact)));
       if (fact.type !== "left") explain(fact.sessionId, visit, at);
     },
 

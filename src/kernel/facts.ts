@@ -72,6 +72,8 @@ type ConnectionFigures = {
   heldBack?: boolean;
   /** How long packets from it wait before they leave. */
   uplinkWaitMs?: number | null;
+  /** How busy the server that measured it was meanwhile. */
+  serverBusyPercent?: number | null;
 };
 
 export type RtcConnectionEvent =

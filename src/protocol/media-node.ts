@@ -101,6 +101,8 @@ export type TransportStats = {
   heldBack?: boolean;
   /** How long packets from it wait before they leave; left out by nodes of an older version. */
   uplinkWaitMs?: number | null;
+  /** How busy the server that measured it was meanwhile; left out by nodes of an older version. */
+  serverBusyPercent?: number | null;
   bytesIn: number;
   bytesOut: number;
 };

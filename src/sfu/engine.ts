@@ -30,6 +30,7 @@ import type { WorkerCall, WorkerSettings } from "./worker-protocol.ts";
 /** Tries to find a port that is free for UDP and TCP alike. */
 const PORT_ATTEMPTS = 20;
 const FIRST_MEDIA_BYTE = 128;
+const BUSY_FOR_MS = 2_000;
 
 export type EngineOutput = {
   emit(event: MediaEvent): void;
@@ -126,6 +127,7 @@ export class Engine {
       emit: output.emit,
       hurry: () => this.#pace.hurry(URGENT_TICK_MS),
       newId: () => crypto.randomUUID(),
+      busyPercent: threadLoad(() => performance.now(), BUSY_FOR_MS),
     };
   }
 

@@ -6,14 +6,14 @@ const LEAST_MS = 500;
 /**
  * How busy the calling thread is, in percent since the last call: the time that it ran, and the time that it wanted to
  * and had to wait for a processor, which its packets wait for just the same. Null at first, and where the system does
- * not tell.
+ * not tell. Who asks again within `leastMs` gets the same answer.
  */
-export function threadLoad(now: () => number): () => number | null {
+export function threadLoad(now: () => number, leastMs = LEAST_MS): () => number | null {
   let before: { atMs: number; nanos: number } | null = null;
   let percent: number | null = null;
   return () => {
     const atMs = now();
-    if (before && atMs - before.atMs < LEAST_MS) return percent;
+    if (before && atMs - before.atMs < leastMs) return percent;
     const nanos = wantedNanos();
     if (nanos === null) return null;
     if (before) percent = Math.min(100, (nanos - before.nanos) / ((atMs - before.atMs) * 10_000));

@@ -63,6 +63,14 @@ test("[17] media that stalls, and a server that is overloaded, are named", async
   busy.stats({ downlinkLossPercent: 9 });
   expect((await verdictOf(busy.roomId, "lou"))?.cause).toBe("server_overload");
   await serverBusy(5);
+
+  // What it says of itself with what it has measured is newer than its last report, and comes when that no longer does.
+  const starved = await measured("sue");
+  for (let n = 0; n < 2; n++) {
+    clock.advance(5_000);
+    starved.stats({ downlinkLossPercent: 9, serverBusyPercent: 99 });
+  }
+  expect((await verdictOf(starved.roomId, "sue"))?.cause).toBe("server_overload");
 });
 
 test("[17] whoever is in a call is told why it has turned bad, once, and when that is over; nobody else is", async () => {

@@ -97,7 +97,9 @@ export const FAULTS: readonly Fault[] = [
   {
     cause: "server_overload",
     alone: true,
-    strike: async ({ server }) => (await overload(await processesOf(server))).release,
+    // Packets enough that some of them always wait.
+    wishes: { picture: SMALL, nearPicture: SMALL },
+    strike: async ({ server }) => overload(await processesOf(server)),
   },
 ];
 

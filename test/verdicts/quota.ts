@@ -1,8 +1,8 @@
 /** A share of one processor for some programs, as a small or crowded machine gives them. */
-import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-const PERIOD_MICROS = 100_000;
+const PERIOD_MICROS = 250_000;
 const FIRST_VERSION = "/sys/fs/cgroup/cpu";
 const SECOND_VERSION = "/sys/fs/cgroup";
 
@@ -14,7 +14,8 @@ const MEASURED_MS = 5_000;
 const LOOKED_AT_MS = 2_000;
 const OVERLOADED_SHARE = 0.5;
 const NEXT_STEP = 0.75;
-const NEARLY_ALWAYS = 0.9;
+const NEARLY_ALWAYS = 0.95;
+const OVER = -1;
 const TICKS_PER_SECOND = 100;
 
 /** What these programs use of one processor, in percent. */
@@ -36,8 +37,6 @@ function ticksOf(pids: readonly number[]): number {
 
 export type Quota = {
   set(percent: number): void;
-  /** Of the periods of the next seconds, the share in which what there was did not suffice. */
-  exhausted(): Promise<number>;
   release(): void;
 };
 
@@ -61,19 +60,8 @@ export function holdBack(pids: readonly number[], percent: number): Quota {
   }
   set(percent);
   move(pids, group);
-  const counts = () => {
-    const text = readFileSync(join(group, "cpu.stat"), "utf8");
-    const of = (name: string) => Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1]);
-    return { periods: of("nr_periods"), exhausted: of("nr_throttled") };
-  };
   return {
     set,
-    async exhausted() {
-      const before = counts();
-      await Bun.sleep(LOOKED_AT_MS);
-      const after = counts();
-      return (after.exhausted - before.exhausted) / Math.max(1, after.periods - before.periods);
-    },
     release() {
       // What was started meanwhile is in it too.
       const inside = readFileSync(join(group, "cgroup.procs"), "utf8");
@@ -84,17 +72,50 @@ export function holdBack(pids: readonly number[], percent: number): Quota {
 }
 
 /**
- * These programs get less than they need. What they use while calls begin is more than what they use later, so that no
- * share of it is sure to be too little: they get less and less until it is.
+ * These programs get less than they need, until it is ended. Calls use more while they begin and make do with less later, so that
+ * no share is sure to be too little: they get less and less whenever their packets do anything but wait.
  */
-export async function overload(pids: readonly number[]): Promise<Quota> {
+export async function overload(pids: readonly number[]): Promise<() => Promise<void>> {
   let percent = (await usedPercent(pids)) * OVERLOADED_SHARE;
   const quota = holdBack(pids, percent);
-  while ((await quota.exhausted()) < NEARLY_ALWAYS && percent > LEAST_PERCENT) {
-    percent *= NEXT_STEP;
-    quota.set(percent);
+  const over = Promise.withResolvers<number>();
+  const tightening = (async () => {
+    for (;;) {
+      const busy = await Promise.race([busiestWorker(pids), over.promise]);
+      if (busy === OVER) return;
+      if (busy >= NEARLY_ALWAYS || percent <= LEAST_PERCENT) continue;
+      percent *= NEXT_STEP;
+      quota.set(percent);
+    }
+  })();
+  return async () => {
+    over.resolve(OVER);
+    await tightening;
+    quota.release();
+  };
+}
+
+/** Of the next seconds, the share in which the thread that forwards packets ran, or had to wait for a processor. */
+async function busiestWorker(pids: readonly number[]): Promise<number> {
+  const before = workerNanos(pids);
+  const startedMs = performance.now();
+  await Bun.sleep(LOOKED_AT_MS);
+  const elapsedNanos = (performance.now() - startedMs) * 1e6;
+  const shares = [...workerNanos(pids)].map(([thread, nanos]) => (nanos - (before.get(thread) ?? 0)) / elapsedNanos);
+  return Math.max(0, ...shares);
+}
+
+function workerNanos(pids: readonly number[]): Map<string, number> {
+  const nanos = new Map<string, number>();
+  for (const pid of pids) {
+    for (const thread of readdirSync(`/proc/${pid}/task`)) {
+      const folder = `/proc/${pid}/task/${thread}`;
+      if (readFileSync(`${folder}/comm`, "utf8").trim() !== "Worker") continue;
+      const [ran, waited] = readFileSync(`${folder}/schedstat`, "utf8").split(" ");
+      nanos.set(thread, Number(ran) + Number(waited));
+    }
   }
-  return quota;
+  return nanos;
 }
 
 function move(pids: readonly number[], group: string): void {

@@ -20,6 +20,8 @@ export type ParticipantHost = ConnectionHost & {
   /** Something is to be asked of a publisher: it does not wait for its turn. */
   hurry(): void;
   newId(): string;
+  /** How busy the worker was in the last seconds; null when nobody knows. */
+  busyPercent(): number | null;
 };
 
 export type ParticipantIdentity = { roomId: string; participantId: string; identity: string };

@@ -247,10 +247,10 @@ export class Participant implements MediaOwner, TrackOwner {
   }
 
   stats(): TransportStats {
-    const path = this.connection?.describePath() ?? null;
+    const { transport = null, remoteAddress = null } = this.connection?.describePath() ?? {};
     return {
-      transport: path?.transport ?? null,
-      remoteAddress: path?.remoteAddress ?? null,
+      transport,
+      remoteAddress,
       srtpProfile: this.connection?.srtpProfile ?? null,
       rttMs: this.downlink.rttMs,
       jitterMs: this.uplink.feedback.jitterMs,
@@ -259,7 +259,8 @@ export class Participant implements MediaOwner, TrackOwner {
       downlinkLossPercent: this.downlink.lossPercent,
       availableOutBps: this.downlink.availableBps,
       heldBack: this.downlink.isHeldBack,
-      uplinkWaitMs: this.health.uplinkWaitMs(path?.remoteAddress ?? null, this.downlink.rttMs, this.downlink.queueMs),
+      uplinkWaitMs: this.health.uplinkWaitMs(remoteAddress, this.downlink.rttMs, this.downlink.queueMs),
+      serverBusyPercent: this.#host.busyPercent(),
       bytesIn: sum(this.#connections.map((connection) => connection.bytesIn)),
       bytesOut: sum(this.#connections.map((connection) => connection.controlBytesOut)) + this.downlink.bytesOut,
     };
@@ -280,10 +281,7 @@ export class Participant implements MediaOwner, TrackOwner {
       state: this.state,
       permissions: this.permissions,
       quality: this.health.quality,
-      tracks: this.uplink
-        .publications()
-        .filter((p) => p.announced)
-        .map((p) => p.describe()),
+      tracks: this.uplink.publications().flatMap((one) => (one.announced ? [one.describe()] : [])),
       subscriptions: this.downlink.describe(),
       transport: this.stats(),
       ...(this.data.lastSequence > 0 && { lastDataSequence: this.data.lastSequence }),

@@ -105,10 +105,11 @@ export function createMediaEvents({
         const { rttMs, jitterMs, packetLossPercent } = event.stats;
         // A node of an older version does not tell the directions apart.
         const { uplinkLossPercent = null, downlinkLossPercent = null, availableOutBps, heldBack = false } = event.stats;
-        const { uplinkWaitMs = null } = event.stats;
+        const { uplinkWaitMs = null, serverBusyPercent = null } = event.stats;
         session.stats = event.stats;
         const directions = { uplinkLossPercent, downlinkLossPercent, availableOutBps, heldBack, uplinkWaitMs };
-        membership.tell(session, { type: "stats", rttMs, jitterMs, packetLossPercent, ...directions });
+        const figures = { rttMs, jitterMs, packetLossPercent, serverBusyPercent, ...directions };
+        membership.tell(session, { type: "stats", ...figures });
         break;
       }
     }
