@@ -52,7 +52,7 @@ export class RawClient {
   }
 
   async #until(holds: () => boolean, what: string): Promise<void> {
-    const deadline = Date.now() + 30_000;
+    const deadline = Date.now() + 60_000;
     while (!holds()) {
       if (Date.now() > deadline) throw new Error(`${what} did not come`);
       await new Promise<void>((resolve) => {
