@@ -42,6 +42,8 @@ export type StartOptions = RuntimeOptions & {
   lock?: DataLock;
   /** Of the servers that share a commit log, which this one leads. */
   cluster?: Cluster;
+  /** Threads of the media node that wait to be put to work; null when there are none. */
+  takeMediaThreads?: () => EmbeddedMedia | null;
   /** Everything is ready but the port, which somebody else may hold until now. */
   beforeListening?: () => Promise<void>;
 };
@@ -82,7 +84,7 @@ export async function start(config: Config, options: StartOptions = {}): Promise
 
   // The workers load while everything else is made.
   const nodes = createMediaNodes(runtime.timers);
-  const mediaStarting = startLocalMedia(runtime, nodes, plan?.tables.udp.memory);
+  const mediaStarting = startLocalMedia(runtime, nodes, plan?.tables.udp.memory, options.takeMediaThreads?.());
   mediaStarting.catch(() => {});
 
   const services = createServices(runtime, nodes);

@@ -71,7 +71,9 @@ export async function followUntilLeading({
         if (!away) logger.warn({ err: error }, "the commit log does not answer; trying again");
         away = abstention.logIsAway = true;
       }
-      await Promise.race([woken, Bun.sleep(TRY_EVERY_MS)]);
+      // What is appended does not put off the next attempt: the last record of a leader is what it dies after.
+      const untilNext = away ? TRY_EVERY_MS : Math.max(0, triedAt + TRY_EVERY_MS - performance.now());
+      await Promise.race([woken, Bun.sleep(untilNext)]);
     }
     return null;
   } finally {

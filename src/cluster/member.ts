@@ -12,6 +12,7 @@ import { createLog } from "../kernel/log.ts";
 import { createMetrics } from "../kernel/metrics.ts";
 import { createKeyring } from "../kernel/secrets.ts";
 import { systemTimers } from "../kernel/timers.ts";
+import { EmbeddedMedia } from "../media/embedded.ts";
 import { databasePath, type RuntimeOptions } from "../runtime.ts";
 import type { RunningServer, StartOptions } from "../server.ts";
 import { Abstention } from "./abstention.ts";
@@ -74,6 +75,8 @@ export async function startMember(config: Config, options: MemberOptions, start:
   let replica: Replica | null = null;
   let server: RunningServer | null = null;
   let isOpen = false;
+  /** They have loaded their code when this server has to lead: that takes longer than all the rest of a takeover. */
+  let mediaThreads: EmbeddedMedia | null = null;
   const metrics = createMetrics();
   measureCluster(metrics, () => shown());
 
@@ -122,6 +125,7 @@ export async function startMember(config: Config, options: MemberOptions, start:
     if (info.head === 0) return leadEmpty(info.id);
     replica = openReplica(info.head);
     problem = null;
+    mediaThreads ??= EmbeddedMedia.spawn(config.MEDIA_WORKERS, log);
     void untilMet().then(() => settled.resolve("standby"));
     try {
       return await followUntilLeading({
@@ -171,6 +175,11 @@ export async function startMember(config: Config, options: MemberOptions, start:
             snapshot: () => snapshotResponse(path, stopping.signal),
             term: leadership.term,
             overview: () => overviewOf(commitLog, { ...shown(), term: leadership.term, hasBucket, now: now() }),
+          },
+          takeMediaThreads: () => {
+            const taken = mediaThreads;
+            mediaThreads = null;
+            return taken;
           },
           beforeListening: async () => {
             await leadership.undisputed;
@@ -234,6 +243,7 @@ export async function startMember(config: Config, options: MemberOptions, start:
     clearInterval(watchLeader);
     stopReporting();
     await living;
+    await mediaThreads?.close();
     await standby?.stop(true);
     await commitLog.leave(url).catch(() => {});
     await commitLog.close();

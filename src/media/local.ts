@@ -36,10 +36,11 @@ export async function startLocalMedia(
   { config, log, timers }: Runtime,
   nodes: MediaNodes,
   relayed: SharedArrayBuffer | undefined,
+  threads: EmbeddedMedia | null = null,
 ): Promise<LocalMedia> {
   const { MEDIA_WORKERS: workers, MEDIA_UDP_PORT: port, SFU_NODE_NAME: name, SFU_REGION: region } = config;
   const { MEDIA_FAN_OUT: fanOut, MEDIA_WORKER_MAX_MEMORY_MB: maxMemoryMb } = config;
-  const node = EmbeddedMedia.spawn(workers, log);
+  const node = threads ?? EmbeddedMedia.spawn(workers, log);
   const { announce, hostname } = await mediaAddresses(config, log).catch(async (error) => {
     await node.close();
     throw error;
