@@ -286,6 +286,22 @@ describe("a recorded track", () => {
     expect(afterMute).toEqual([28, 41]);
   });
 
+  test("of sound lasts until it ends, although silence is not sent", async () => {
+    for (const [silentMs, countedMs] of [
+      [300, 300],
+      [5_000, 0],
+    ] as const) {
+      const { recorder, send, ended } = recorded("audio");
+      SOUND.slice(0, 50).forEach((frame, i) => {
+        send(frame, OPUS, STARTED_AT + i * 20);
+      });
+      recorder.tick(STARTED_AT + 49 * 20 + silentMs);
+      await recorder.end();
+      expect(ended[0]?.durationMs).toBe(1_000 + countedMs);
+      expect(probe(read(ended[0]), "webm").durationSeconds).toBeCloseTo(1 + countedMs / 1_000, 1);
+    }
+  });
+
   test("goes on in the same file when a better layer comes, from that layer's keyframe", async () => {
     const { recorder, send, ended, started } = recorded("video", ["q", "h"]);
     PICTURES.forEach((frame, i) => {

@@ -21,5 +21,6 @@ export interface MediaFile {
    * is to be used before the next call.
    */
   add(frame: readonly Span[], timeMs: number, durationMs: number, keyframe: boolean): readonly Span[];
-  finish(): { tail: Uint8Array; patches: Patch[] };
+  /** `lastsMs`: silence may follow the last frame. */
+  finish(lastsMs?: number): { tail: Uint8Array; patches: Patch[] };
 }

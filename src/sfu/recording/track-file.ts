@@ -94,11 +94,12 @@ export class TrackFile {
     this.record.offsetMs = Math.round(this.#startMs - this.#host.startedAtMs);
   }
 
-  /** Resolves when everything is on disk. */
-  async end(): Promise<void> {
+  /** After so much silence, of which nothing was sent. Resolves when everything is on disk. */
+  async end(silenceMs = 0): Promise<void> {
     this.#writeHeld();
     this.parts?.end();
-    const { tail, patches } = this.#file.finish();
+    this.record.durationMs += Math.round(silenceMs);
+    const { tail, patches } = this.#file.finish(this.record.durationMs);
     await this.#sink.finish(tail, patches);
     this.record.bytes = this.#sink.bytes;
     this.#host.fileEnded(this.record);

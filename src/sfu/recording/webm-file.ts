@@ -102,7 +102,7 @@ export class WebmFile implements MediaFile {
     return concat([idBytes(ID.cluster), UNKNOWN_SIZE, unsigned(0xe7, atMs)]);
   }
 
-  finish(): { tail: Uint8Array; patches: Patch[] } {
+  finish(lastsMs = 0): { tail: Uint8Array; patches: Patch[] } {
     const cuesAt = this.#position - this.#segmentAt;
     const tail = master(
       ID.cues,
@@ -111,7 +111,7 @@ export class WebmFile implements MediaFile {
       ),
     );
     const duration = new Uint8Array(8);
-    new DataView(duration.buffer).setFloat64(0, this.#endMs);
+    new DataView(duration.buffer).setFloat64(0, Math.max(this.#endMs, lastsMs));
     const seekHead = master(
       ID.seekHead,
       seek(ID.info, this.#infoAt - this.#segmentAt),

@@ -21,6 +21,9 @@ export type TrackRecorderHost = TrackFileHost & {
 /** Pictures of two layers that lie so close are the same one. */
 const SAME_PICTURE_MS = 20;
 
+/** Whoever is silent sends a packet every 400 ms, which may come a little late. */
+const SILENCE_MS = 600;
+
 /** One layer as it is read: its packets, and its clock. */
 type Stream = { layer: number; ssrc: number; frames: Depacketizer; assembler: FrameAssembler; time: MediaTime };
 
@@ -38,6 +41,8 @@ export class TrackRecorder implements Subscriber {
   #next: Stream | null = null;
   #open: TrackFile | null = null;
   #nowMs = 0;
+  /** When the newest frame was written. */
+  #writtenMs = 0;
   /** Frames were left out: pictures go on at a keyframe. */
   #skipping = false;
 
@@ -207,6 +212,7 @@ export class TrackRecorder implements Subscriber {
     this.#skipping = false;
     if (switched) open.replace(atMs, SAME_PICTURE_MS);
     open.add(frame, atMs);
+    this.#writtenMs = this.#nowMs;
   }
 
   #begin(stream: Stream, frame: EncodedFrame, atMs: number): TrackFile | null {
@@ -218,7 +224,14 @@ export class TrackRecorder implements Subscriber {
     this.#current?.assembler.end();
     const open = this.#open;
     this.#open = null;
-    if (open) this.#ending.push(open.end());
+    if (open) this.#ending.push(open.end(this.#silenceMs()));
+  }
+
+  /** How long nothing has been heard of a microphone that is on: that belongs to what it recorded. */
+  #silenceMs(): number {
+    if (this.#publication.kind !== "audio" || this.#publication.muted) return 0;
+    const sinceMs = this.#nowMs - this.#writtenMs;
+    return sinceMs <= SILENCE_MS ? sinceMs : 0;
   }
 
   /** Resolves when everything is on disk. */
