@@ -7,6 +7,8 @@ const client = new Database(":memory:");
 afterAll(() => client.close());
 let commits = 0;
 let writer: Writer;
+/** Moved by units that take long. */
+let nowMs = 0;
 const callbackErrors: unknown[] = [];
 
 beforeEach(() => {
@@ -30,7 +32,9 @@ beforeEach(() => {
       };
     },
   });
-  writer = createWriter(counted, (error) => callbackErrors.push(error));
+  nowMs = 0;
+  const clock = () => nowMs;
+  writer = createWriter(counted, (error) => callbackErrors.push(error), undefined, null, clock);
 });
 
 const insert = (n: number, text: string | null = "x") => client.run("INSERT INTO notes VALUES (?, ?)", [n, text]);
@@ -54,6 +58,30 @@ test("units that arrive together share one commit and keep their order", async (
   expect(order).toEqual(Array.from({ length: 100 }, (_, n) => n));
   expect(numbers()).toHaveLength(100);
   expect(commits).toBe(1);
+});
+
+test("[17] units that take long are spread over several commits, in their order, with turns of the loop in between", async () => {
+  const order: number[] = [];
+  const seen: number[] = [];
+  const look = () => {
+    seen.push(order.length);
+    if (order.length < 40) setImmediate(look);
+  };
+  setImmediate(look);
+  const written = Array.from({ length: 40 }, (_, n) =>
+    writer.write((unit) => {
+      order.push(n);
+      nowMs += 1;
+      insertBy(unit, n, n === 20 ? null : "x");
+    }),
+  );
+  const outcomes = await Promise.allSettled(written);
+  expect(outcomes.flatMap(({ status }, n) => (status === "rejected" ? n : []))).toEqual([20]);
+  expect(order).toEqual(Array.from({ length: 40 }, (_, n) => n));
+  expect(numbers()).toHaveLength(39);
+  expect(commits).toBe(5);
+  for (const [turn, count] of seen.entries()) expect(count - (seen[turn - 1] ?? 0)).toBeLessThanOrEqual(8);
+  await writer.drain();
 });
 
 test("an error in one unit rolls back that unit alone, whole", async () => {

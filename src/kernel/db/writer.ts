@@ -95,14 +95,17 @@ class Unit {
 
 export type { Unit };
 
-/** Bounds how long one commit may hold the thread. */
+/** Bound how long one commit may hold the thread: ordinary units by their number, those that take long by their time. */
 const UNITS_PER_COMMIT = 512;
+const COMMIT_MS = 5;
+const LOOK_AT_THE_CLOCK_EVERY = 4;
 
 export function createWriter(
   client: Database,
   onCallbackError: (error: unknown) => void,
   onCommit: () => void = () => {},
   logged: LoggedCommits | null = null,
+  clock: () => number = () => performance.now(),
 ): Writer {
   const begin = client.prepare("BEGIN IMMEDIATE");
   const commit = client.prepare("COMMIT");
@@ -127,6 +130,21 @@ export function createWriter(
     settle(units, units.length > 0 && commitTogether(units));
   }
 
+  /** As many as there is time for; the others go back to the front of the line, and are no longer among `units`. */
+  function runAll(units: Unit[]): void {
+    // Whoever is alone needs no savepoint: to undo it is to undo everything.
+    const alone = units.length === 1;
+    const endsAt = clock() + COMMIT_MS;
+    for (const [done, unit] of units.entries()) {
+      if (done > 0 && done % LOOK_AT_THE_CLOCK_EVERY === 0 && clock() >= endsAt) {
+        queue.unshift(...units.splice(done));
+        return;
+      }
+      if (alone || unit.checksFirst) runPlain(unit, alone);
+      else runInSavepoint(unit);
+    }
+  }
+
   function settle(units: Unit[], committed: boolean): void {
     scheduled = false;
     for (const unit of units) unit.settle(onCallbackError);
@@ -138,12 +156,7 @@ export function createWriter(
   /** The next commit waits: units that arrive meanwhile share it. */
   async function commitToLog(units: Unit[], log: LoggedCommits): Promise<void> {
     try {
-      log.run(() => {
-        for (const unit of units) {
-          if (units.length === 1 || unit.checksFirst) runPlain(unit, units.length === 1);
-          else runInSavepoint(unit);
-        }
-      });
+      log.run(() => runAll(units));
       await log.append();
       // From here on without an await: whoever reads a commit must have been told of it before, or be told after.
       log.commit();
@@ -191,12 +204,7 @@ export function createWriter(
 
   function runTogether(units: Unit[]): void {
     begin.run();
-    // Whoever is alone needs no savepoint: to undo it is to undo everything.
-    const alone = units.length === 1;
-    for (const unit of units) {
-      if (alone || unit.checksFirst) runPlain(unit, alone);
-      else runInSavepoint(unit);
-    }
+    runAll(units);
     commit.run();
   }
 
