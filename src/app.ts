@@ -24,6 +24,7 @@ import { shapeAnswers } from "./kernel/http/reference/answers.ts";
 import { referenceRoutes } from "./kernel/http/reference/reference.ts";
 import { createMethodsOf } from "./kernel/http/reference/route-table.ts";
 import { createClientIp, createPublicUrl } from "./kernel/http/request-info.ts";
+import { createRequestTurns, inTurns } from "./kernel/http/serving/request-turns.ts";
 import { webRoutes } from "./kernel/http/serving/web-assets.ts";
 import { sameSecret } from "./kernel/secrets.ts";
 import { SOCKET_OPTIONS } from "./kernel/socket/sockets.ts";
@@ -64,6 +65,7 @@ export function createApp(deps: AppDeps) {
   const { sessions, projects, members, apiKeys } = services;
 
   const throughEdge = cluster && ((request: Request) => carriedClient(request, cluster.credential));
+  const clientIp = createClientIp(config.TRUSTED_PROXIES, clients, throughEdge);
   const envelope = createEnvelope({
     now,
     log,
@@ -71,7 +73,7 @@ export function createApp(deps: AppDeps) {
     tracing: runtime.tracing,
     newRequestId: () => ids.publicId("request"),
     httpServer: () => app.server,
-    clientIp: createClientIp(config.TRUSTED_PROXIES, clients, throughEdge),
+    clientIp,
     publicUrl: createPublicUrl(config.PUBLIC_URL, config.TRUSTED_PROXIES, clients, throughEdge),
     isOwnOrigin: (origin, request) => sameOrigin(origin, request, config.PUBLIC_URL),
     isOwnHost: (request) => isOwnHost(request, config.PUBLIC_URL),
@@ -161,6 +163,8 @@ export function createApp(deps: AppDeps) {
       }),
     );
   admitLast(app, createBodyReader(timers));
+  const underWay = () => app.server?.pendingRequests ?? 0;
+  inTurns(app, createRequestTurns({ underWay, addressOf: (request) => clientIp(request, app.server) }));
   shapeAnswers(app);
   return app;
 }

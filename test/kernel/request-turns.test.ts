@@ -1,0 +1,148 @@
+import { expect, test } from "bun:test";
+import { Elysia } from "elysia";
+import { createRequestTurns, inTurns } from "../../src/kernel/http/serving/request-turns.ts";
+
+const FROM = "x-from";
+
+/** Requests that each take a millisecond of a clock that only they move; `loop` is one turn of the loop. */
+function crowd(underWay = 100) {
+  let nowMs = 0;
+  let scheduled: (() => void)[] = [];
+  const turns = createRequestTurns({
+    underWay: () => underWay,
+    addressOf: (request) => request.headers.get(FROM) ?? "",
+    clock: () => nowMs,
+    afterTurn: (run) => scheduled.push(run),
+  });
+  const served: string[] = [];
+  const serve = (name: string, tookMs: number) => {
+    served.push(name);
+    nowMs += tookMs;
+  };
+  return {
+    served,
+    ask(name: string, from = name, path = "/v1/rooms", tookMs = 1): void {
+      const turn = turns(new Request(`http://stoa.test${path}`, { headers: { [FROM]: from } }));
+      if (turn) void turn.then(() => serve(name, tookMs));
+      else serve(name, tookMs);
+    },
+    async loop(): Promise<number> {
+      const before = served.length;
+      const due = scheduled;
+      scheduled = [];
+      for (const run of due) {
+        run();
+        // The real loop also runs what was awaited before the next of its callbacks.
+        for (let n = 0; n < 3; n++) await Promise.resolve();
+      }
+      return served.length - before;
+    },
+    get isIdle(): boolean {
+      return scheduled.length === 0;
+    },
+  };
+}
+
+test("[17] of a hundred requests that come at once, as many begin in a turn as it has time for, in their order", async () => {
+  const { ask, served, loop } = crowd();
+  for (let n = 0; n < 100; n++) ask(String(n), "mallory");
+  expect(served.length).toBeLessThan(5);
+  let turns = 0;
+  while (served.length < 100) {
+    expect(await loop()).toBeLessThan(5);
+    turns += 1;
+    expect(turns).toBeLessThan(100);
+  }
+  expect(served).toEqual(Array.from({ length: 100 }, (_, n) => String(n)));
+});
+
+test("[17] one who asks for little is not behind one who asks for much", async () => {
+  const { ask, served, loop } = crowd();
+  for (let n = 0; n < 100; n++) ask(`mallory ${n}`, "mallory");
+  ask("ann");
+  ask("ben");
+  await loop();
+  await loop();
+  expect(served).toContain("ann");
+  expect(served).toContain("ben");
+  expect(served.length).toBeLessThan(10);
+});
+
+test("[17] whether the server lives is answered at once, whatever waits", () => {
+  const { ask, served } = crowd();
+  for (let n = 0; n < 100; n++) ask(String(n), "mallory");
+  ask("health", "mallory", "/healthz");
+  ask("ready", "mallory", "/readyz?verbose=1");
+  ask("arrival", "mallory", "/healthz/arrival");
+  ask("no health", "mallory", "/v1/rooms?next=/healthz");
+  expect(served.slice(-2)).toEqual(["health", "ready"]);
+});
+
+test("[17] a request that takes longer than a turn begins all the same, and the next after it", async () => {
+  const { ask, served, loop } = crowd();
+  const names = ["a", "b", "c", "d", "e", "f", "g"];
+  for (const name of names) ask(name, name, "/v1/rooms", 50);
+  expect(served).toEqual(["a", "b", "c", "d"]);
+  await loop();
+  for (let turn = 0; turn < 3; turn++) expect(await loop()).toBe(1);
+  expect(served).toEqual(names);
+});
+
+test("[17] few requests wait for nobody, and nothing runs after them", () => {
+  const few = crowd(4);
+  for (let n = 0; n < 50; n++) few.ask(String(n));
+  expect(few.served).toHaveLength(50);
+  expect(few.isIdle).toBe(true);
+});
+
+test("[17] after a crowd the loop comes to rest, and the next request begins at once", async () => {
+  const { ask, served, loop, ...state } = crowd();
+  for (let n = 0; n < 20; n++) ask(String(n));
+  for (let turn = 0; turn < 20; turn++) await loop();
+  expect(served).toHaveLength(20);
+  expect(state.isIdle).toBe(true);
+  ask("next");
+  expect(served.at(-1)).toBe("next");
+});
+
+test("[17] more than can wait begin at once instead of being kept", () => {
+  const { ask, served } = crowd();
+  for (let n = 0; n < 2_100; n++) ask(String(n));
+  expect(served.length).toBeGreaterThan(50);
+  expect(served.length).toBeLessThan(60);
+});
+
+test("[17] requests with bodies, errors and sockets that had to wait come to the same end", async () => {
+  let waited = 0;
+  const app = new Elysia()
+    .post("/echo/:name", ({ params, body }) => ({ name: params.name, body }))
+    .get("/broken", () => {
+      throw new Error("broken");
+    })
+    .ws("/socket", { message: (socket, said) => void socket.send(said) });
+  inTurns(app, () => {
+    waited += 1;
+    return new Promise((begin) => setImmediate(begin));
+  });
+  app.listen({ port: 0, hostname: "127.0.0.1" });
+  const url = `http://127.0.0.1:${app.server?.port}`;
+  try {
+    const body = JSON.stringify({ text: "x".repeat(100_000) });
+    const headers = { "content-type": "application/json" };
+    const answer = await fetch(`${url}/echo/ann`, { method: "POST", headers, body });
+    expect(await answer.json()).toEqual({ name: "ann", body: JSON.parse(body) });
+    expect((await fetch(`${url}/broken`)).status).toBe(500);
+    expect((await fetch(`${url}/nowhere`)).status).toBe(404);
+    const socket = new WebSocket(`${url.replace("http", "ws")}/socket`);
+    const said = new Promise<string>((heard, failed) => {
+      socket.onopen = () => socket.send("hello");
+      socket.onmessage = ({ data }) => heard(String(data));
+      socket.onerror = () => failed(new Error("the socket failed"));
+    });
+    expect(await said).toBe("hello");
+    socket.close();
+    expect(waited).toBe(4);
+  } finally {
+    await app.stop(true);
+  }
+});
