@@ -85,6 +85,15 @@ export const mailbox = {
   accepts: (value: string) => /^([^\r\n<>]+ )?<?[^\s@<>]+@[^\s@<>]+>?$/.test(value),
 };
 
+/** What a header can carry after "Bearer ": anything else would be set here and never match there. */
+export function bearerToken(min: number, max: number) {
+  const shape = new RegExp(`^[\\x21-\\x7e]{${min},${max}}$`);
+  return {
+    expected: `${min} to ${max} letters, digits or signs of ASCII, without spaces`,
+    accepts: (value: string) => shape.test(value),
+  };
+}
+
 export function lengthBetween(min: number, max: number) {
   return {
     expected: `${min} to ${max} characters`,

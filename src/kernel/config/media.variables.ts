@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import { host, lengthBetween, origin, region, serverName, turnUrl } from "./checks.ts";
+import { bearerToken, host, lengthBetween, origin, region, serverName, turnUrl } from "./checks.ts";
 import { choice, integer, list, optional, secret, text } from "./variable.ts";
 
 export const mediaVariables = {
@@ -37,7 +37,7 @@ export const mediaVariables = {
   ),
   CONTROL_PLANE: optional(origin, "Server that `stoa node` registers with."),
   SFU_REGISTRATION_SECRET: secret(
-    lengthBetween(16, 512),
+    bearerToken(16, 512),
     "Secret with which media nodes register. Unset: generated once into DATA_DIR.",
   ),
   SFU_HEARTBEAT_TIMEOUT_SECONDS: integer(
