@@ -54,8 +54,8 @@ test.concurrent("[6] ten rounds of connect and close leave nothing behind in the
       Reflect.deleteProperty(window, "conversation");
     });
   }
-  // A socket is closed once the server has said so, too.
-  await anna.waitForFunction(() => window.left().sockets === 0);
+  // A socket is closed once the server has said so, too; and what a room had to tell goes out after it, for some seconds at most.
+  await anna.waitForFunction(() => window.left().sockets === 0 && window.left().timers === 0);
   expect(await anna.evaluate(() => window.left())).toEqual(NOTHING);
   // Chromium keeps a closed peer connection for some seconds; those of the first round are due.
   const kept = () => anna.evaluate((count) => window.past.slice(0, count).filter((one) => one.deref()).length, 2);
