@@ -1,6 +1,6 @@
 import type { RtcConnectionEvent } from "../kernel/facts.ts";
 import type { Quality } from "../protocol/room-records.ts";
-import { BUSY_CPU_PERCENT, type Evidence } from "./verdict.ts";
+import { BUSY_CPU_PERCENT, type Evidence, LOSS_PERCENT } from "./verdict.ts";
 
 /** A client's word for what holds its encoder back, or what failed. */
 export type ClientReport = { deviceError?: string; limitation?: { reason: "cpu" | "bandwidth"; seconds: number } };
@@ -55,6 +55,7 @@ export class EvidenceGatherer {
   readonly #downlinkLoss = new Mean();
   readonly #rtt = new Middle();
   readonly #uplinkWait = new Middle();
+  readonly #waitWhileLosing = new Middle();
   readonly #jitter = new Mean();
   readonly #qualityMs: Record<Quality, number> = { excellent: 0, good: 0, poor: 0, lost: 0 };
   readonly #deviceErrors: string[] = [];
@@ -100,6 +101,7 @@ export class EvidenceGatherer {
         this.#downlinkLoss.add(event.downlinkLossPercent);
         this.#rtt.add(event.rttMs);
         this.#uplinkWait.add(event.uplinkWaitMs);
+        if ((event.uplinkLossPercent ?? 0) >= LOSS_PERCENT) this.#waitWhileLosing.add(event.uplinkWaitMs);
         this.#jitter.add(event.jitterMs);
         this.#fits(event.availableOutBps ?? null);
         this.#lasted(at - (this.#measuredAt ?? at), event.heldBack === true, serverCpuPercent);
@@ -138,6 +140,7 @@ export class EvidenceGatherer {
       downlinkLossPercent: this.#downlinkLoss.value,
       rttMs: this.#rtt.value,
       uplinkWaitMs: this.#uplinkWait.value,
+      waitWhileLosingMs: this.#waitWhileLosing.value,
       jitterMs: this.#jitter.value,
       leastDownlinkBps: this.#leastDownlinkBps,
       heldBackSeconds: Math.round(this.#heldBackMs / 100) / 10,

@@ -12,6 +12,8 @@ export type Evidence = {
   rttMs: number | null;
   /** How long packets from the participant usually waited before they left. */
   uplinkWaitMs: number | null;
+  /** And while some of them were lost. */
+  waitWhileLosingMs: number | null;
   jitterMs: number | null;
   /** The least room there was towards the participant. */
   leastDownlinkBps: number | null;
@@ -33,7 +35,7 @@ export type Evidence = {
   serverBusySeconds: number;
 };
 
-const LOSS_PERCENT = 3;
+export const LOSS_PERCENT = 3;
 const NARROW_BPS = 300_000;
 const HIGH_RTT_MS = 350;
 /** A line that is simply lossy answers as soon as ever; one that is full lets everything wait, and drops what has no place. */
@@ -111,14 +113,7 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
   (evidence) =>
     evidence.uplinkWaitMs === null && (evidence.rttMs ?? 0) >= WAITED_MS ? heldBackByUpload(evidence) : null,
   uplinkFull,
-  ({ uplinkLossPercent, downlinkLossPercent }) =>
-    uplinkLossPercent === null || uplinkLossPercent < LOSS_PERCENT || uplinkLossPercent < (downlinkLossPercent ?? 0)
-      ? null
-      : {
-          cause: "uplink_loss",
-          sentence: `On the way from the participant ${round(uplinkLossPercent)} % of the packets were lost.`,
-          evidence: { uplinkLossPercent },
-        },
+  uplinkLossy,
   ({ downlinkLossPercent }) =>
     downlinkLossPercent === null || downlinkLossPercent < LOSS_PERCENT
       ? null
@@ -157,10 +152,27 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
 function uplinkFull(evidence: Evidence): Finding | null {
   const { uplinkWaitMs, rttMs, limitedByBandwidthSeconds } = evidence;
   // What waits is most of the round trip; and where the way back is full as well, that is what is known.
-  const isFull = uplinkWaitMs !== null && uplinkWaitMs >= WAITED_MS && uplinkWaitMs * 2 >= (rttMs ?? 0);
-  if (!isFull || downlinkNarrow(evidence)) return null;
+  if (!isMostlyWaiting(uplinkWaitMs, rttMs) || downlinkNarrow(evidence)) return null;
   const sentence = `The participant's upload was too narrow for what it sent: packets waited for ${round(uplinkWaitMs)} ms before they left.`;
   return { cause: "uplink_narrow", sentence, evidence: { uplinkWaitMs, limitedByBandwidthSeconds } };
+}
+
+/** What was lost, and why: a line that is full drops what has no place, and lets the rest wait. */
+function uplinkLossy(evidence: Evidence): Finding | null {
+  const { uplinkLossPercent, downlinkLossPercent, waitWhileLosingMs } = evidence;
+  if (uplinkLossPercent === null || uplinkLossPercent < LOSS_PERCENT) return null;
+  if (uplinkLossPercent < (downlinkLossPercent ?? 0)) return null;
+  const lost = `${round(uplinkLossPercent)} % of the packets`;
+  if (isMostlyWaiting(waitWhileLosingMs, evidence.rttMs) && !downlinkNarrow(evidence)) {
+    const sentence = `The participant's upload was too narrow for what it sent: ${lost} were lost, and the others waited for ${round(waitWhileLosingMs)} ms before they left.`;
+    return { cause: "uplink_narrow", sentence, evidence: { uplinkLossPercent, waitWhileLosingMs } };
+  }
+  const sentence = `On the way from the participant ${lost} were lost.`;
+  return { cause: "uplink_loss", sentence, evidence: { uplinkLossPercent } };
+}
+
+function isMostlyWaiting(waitMs: number | null, rttMs: number | null): waitMs is number {
+  return waitMs !== null && waitMs >= WAITED_MS && waitMs * 2 >= (rttMs ?? 0);
 }
 
 function heldBackByUpload({ limitedByBandwidthSeconds, qualityMs }: Evidence): Finding | null {

@@ -36,6 +36,7 @@ const DOSES: Record<VerdictCause, Dose> = {
       uplinkWaitMs: isFull ? grown(210, 950) : between(0, 100),
       // Only where packets wait is there too little room for some of them.
       uplinkLossPercent: isFull ? between(0, 25) : between(0, 2.5),
+      waitWhileLosingMs: isFull ? grown(210, 950) : null,
     };
   },
   downlink_narrow: (grown, between, seconds) => ({
@@ -101,6 +102,7 @@ function everyday(between: Between, seconds: number): Omit<Evidence, "qualityMs"
     downlinkLossPercent: between(0, 2.5),
     rttMs: between(10, 180),
     uplinkWaitMs: between(0, 100),
+    waitWhileLosingMs: between(0, 1) > 0.5 ? null : between(0, 150),
     jitterMs: between(1, 12),
     leastDownlinkBps: between(40_000, 4_000_000),
     // An estimate that a moment has frightened.

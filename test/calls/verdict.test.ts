@@ -8,6 +8,7 @@ const HEALTHY: Evidence = {
   downlinkLossPercent: 0.4,
   rttMs: 40,
   uplinkWaitMs: 5,
+  waitWhileLosingMs: null,
   jitterMs: 4,
   leastDownlinkBps: 2_500_000,
   heldBackSeconds: 0,
@@ -57,6 +58,7 @@ test("[17] a healthy call has no cause, and neither has one of which nothing is 
     ...{
       rttMs: null,
       uplinkWaitMs: null,
+      waitWhileLosingMs: null,
       jitterMs: null,
       leastDownlinkBps: null,
       transport: null,
@@ -99,6 +101,13 @@ test("[17] what waits before it leaves is a full line, also where the encoder fe
   expect(judgeCall({ ...HEALTHY, rttMs: 600, uplinkWaitMs: 560 }).cause).toBe("uplink_narrow");
   expect(judgeCall({ ...HEALTHY, rttMs: 760, uplinkWaitMs: 720, uplinkLossPercent: 4 }).cause).toBe("uplink_narrow");
   expect(judgeCall({ ...HEALTHY, rttMs: 900, uplinkWaitMs: 210 }).cause).toBe("high_rtt");
+  // It was well for most of the time: what counts is how it was while packets were lost.
+  const losing = { ...HEALTHY, uplinkLossPercent: 5, uplinkWaitMs: 20 };
+  expect(judgeCall({ ...losing, waitWhileLosingMs: 700 })).toMatchObject({
+    cause: "uplink_narrow",
+    sentence: expect.stringContaining("5 % of the packets were lost, and the others waited for 700 ms"),
+  });
+  expect(judgeCall({ ...losing, waitWhileLosingMs: 30 }).cause).toBe("uplink_loss");
   const narrow = { leastDownlinkBps: 120_000, heldBackSeconds: 40, rttMs: 500, uplinkWaitMs: 460 };
   expect(judgeCall({ ...HEALTHY, ...narrow }).cause).toBe("downlink_narrow");
 });

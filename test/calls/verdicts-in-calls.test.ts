@@ -73,6 +73,29 @@ test("[17] media that stalls, and a server that is overloaded, are named", async
   expect((await verdictOf(starved.roomId, "sue"))?.cause).toBe("server_overload");
 });
 
+test("[17] an upload that becomes narrow late in a call is not taken for a lossy one", async () => {
+  const { roomId, stats } = await measured("nora");
+  const often = (count: number, change: Partial<TransportStats>) => {
+    for (let n = 0; n < count; n++) {
+      clock.advance(5_000);
+      stats(change);
+    }
+  };
+  often(8, { uplinkWaitMs: 5 });
+  often(4, { packetLossPercent: 20, uplinkLossPercent: 20, uplinkWaitMs: 900, rttMs: 930 });
+  expect(await verdictOf(roomId, "nora")).toMatchObject({
+    cause: "uplink_narrow",
+    evidence: { waitWhileLosingMs: 900 },
+  });
+
+  const lossy = await measured("lola");
+  for (let n = 0; n < 4; n++) {
+    clock.advance(5_000);
+    lossy.stats({ packetLossPercent: 20, uplinkLossPercent: 20, uplinkWaitMs: 5 });
+  }
+  expect((await verdictOf(lossy.roomId, "lola"))?.cause).toBe("uplink_loss");
+});
+
 test("[17] whoever is in a call is told why it has turned bad, once, and when that is over; nobody else is", async () => {
   const { roomId, subject, client, stats } = await measured("eve");
   const bob = await server.joined(roomId, "bob");
