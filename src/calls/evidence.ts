@@ -44,8 +44,17 @@ class Middle {
   }
 
   get value(): number | null {
-    const middle = this.#values.toSorted((a, b) => a - b)[Math.floor((this.#values.length - 1) / 2)];
-    return middle === undefined ? null : Math.round(middle * 10) / 10;
+    return this.#at(Math.floor((this.#values.length - 1) / 2));
+  }
+
+  /** Of two in the middle the higher one: for what takes a sample or two to show. */
+  get higher(): number | null {
+    return this.#at(Math.floor(this.#values.length / 2));
+  }
+
+  #at(place: number): number | null {
+    const value = this.#values.toSorted((a, b) => a - b)[place];
+    return value === undefined ? null : Math.round(value * 10) / 10;
   }
 }
 
@@ -140,7 +149,7 @@ export class EvidenceGatherer {
       downlinkLossPercent: this.#downlinkLoss.value,
       rttMs: this.#rtt.value,
       uplinkWaitMs: this.#uplinkWait.value,
-      waitWhileLosingMs: this.#waitWhileLosing.value,
+      waitWhileLosingMs: this.#waitWhileLosing.higher,
       jitterMs: this.#jitter.value,
       leastDownlinkBps: this.#leastDownlinkBps,
       heldBackSeconds: Math.round(this.#heldBackMs / 100) / 10,

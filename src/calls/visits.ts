@@ -19,6 +19,8 @@ type Visit = {
   newer: EvidenceGatherer;
   turnedAt: number;
   told: VerdictCause;
+  /** The last cause that it was told. */
+  explained: CallVerdict | null;
 };
 
 type Deps = {
@@ -45,6 +47,7 @@ export function createVisits({ cpuOf, onExplained }: Deps) {
     const verdict = judgeCall(visit.older.at(at));
     if (verdict.cause === visit.told) return;
     visit.told = verdict.cause;
+    if (verdict.cause !== "none") visit.explained = verdict;
     onExplained(sessionId, verdict);
   }
 
@@ -58,7 +61,8 @@ export function createVisits({ cpuOf, onExplained }: Deps) {
     enter(sessionId: string, { connectionId, identity, at }: { connectionId: string; identity: string; at: number }) {
       const newer = new EvidenceGatherer();
       const gatherers = { whole: new EvidenceGatherer(), older: newer, newer };
-      visits.set(sessionId, { connectionId, identity, since: at, ...gatherers, turnedAt: at, told: "none" });
+      const untold = { turnedAt: at, told: "none", explained: null } as const;
+      visits.set(sessionId, { connectionId, identity, since: at, ...gatherers, ...untold });
     },
 
     hear(fact: RtcConnectionFact): void {
@@ -85,7 +89,11 @@ export function createVisits({ cpuOf, onExplained }: Deps) {
     /** Of somebody who is in a call; null for everybody else. */
     verdict(sessionId: string, at: number): CallVerdict | null {
       const visit = visits.get(sessionId);
-      return visit ? judgeCall(visit.whole.at(at)) : null;
+      if (!visit) return null;
+      const verdict = judgeCall(visit.whole.at(at));
+      // What made a part of it bad may not show in the whole; of one that is remembered as bad it is the cause all the same.
+      const isUnexplained = verdict.cause === "none" && (verdict.quality === "poor" || verdict.quality === "lost");
+      return isUnexplained && visit.explained ? { ...visit.explained, quality: verdict.quality } : verdict;
     },
 
     leave: (sessionId: string): void => void visits.delete(sessionId),

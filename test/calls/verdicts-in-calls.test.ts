@@ -96,6 +96,25 @@ test("[17] an upload that becomes narrow late in a call is not taken for a lossy
   expect((await verdictOf(lossy.roomId, "lola"))?.cause).toBe("uplink_loss");
 });
 
+test("[17] what made the last part of a call bad is its cause, where the whole of it shows none", async () => {
+  const { roomId, subject, stats } = await measured("lars");
+  const often = (count: number, change: Partial<TransportStats>) => {
+    for (let n = 0; n < count; n++) {
+      clock.advance(5_000);
+      stats(change);
+    }
+  };
+  often(12, { uplinkWaitMs: 5 });
+  expect((await verdictOf(roomId, "lars"))?.cause).toBe("none");
+  node.emit({ ...subject, type: "qualityChanged", quality: "poor" });
+  often(8, { uplinkWaitMs: 900, rttMs: 930 });
+  expect(await verdictOf(roomId, "lars")).toMatchObject({ cause: "uplink_narrow", quality: "poor" });
+  // A long good time afterwards, and it is not what is remembered.
+  node.emit({ ...subject, type: "qualityChanged", quality: "excellent" });
+  often(120, { uplinkWaitMs: 5 });
+  expect(await verdictOf(roomId, "lars")).toMatchObject({ cause: "none", quality: "excellent" });
+});
+
 test("[17] whoever is in a call is told why it has turned bad, once, and when that is over; nobody else is", async () => {
   const { roomId, subject, client, stats } = await measured("eve");
   const bob = await server.joined(roomId, "bob");

@@ -251,8 +251,7 @@ export class Downlink {
     if (ours.length === 0) return;
     const lossRatio = Math.max(...ours.map((report) => report.fractionLost)) / 256;
     this.#allocation.onLoss(lossRatio, nowMs);
-    // A report counts what was lost before it came here, too: that is the publisher's path, not this one.
-    this.lossPercent = (this.#allocation.takeLoss() ?? lossRatio) * 100;
+    this.lossPercent = this.#allocation.ownLoss(lossRatio, nowMs) * 100;
     for (const report of ours) {
       this.rttMs = this.#sections.of(report.ssrc)?.sentReports.roundTripMs(report, nowMs) ?? this.rttMs;
     }

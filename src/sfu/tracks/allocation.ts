@@ -21,10 +21,14 @@ const REASONS: Record<LayerReason, DeliveryReason> = {
   unavailable: "source",
 };
 
+/** Between two reports of a viewer there may be nothing that was numbered: what was last known of its path still is. */
+const OWN_LOSS_HOLDS_MS = 15_000;
+
 export class Allocation {
   readonly #planner = new BandwidthPlanner();
   readonly #feedback: TransportFeedback;
   readonly #sent: SentPackets;
+  #ownLoss: { ratio: number; atMs: number } | null = null;
   readonly #prober: Prober;
   #feedbackMs = Number.NEGATIVE_INFINITY;
   #live = 0;
@@ -58,9 +62,14 @@ export class Allocation {
     if (nowMs - this.#feedbackMs > FEEDBACK_TIMEOUT_MS) this.#planner.estimator.onLoss(ratio, nowMs);
   }
 
-  /** What the path has lost since the last call, 0 … 1; null for clients that do not tell by transport-wide feedback. */
-  takeLoss(): number | null {
-    return this.#planner.estimator.takeLoss();
+  /**
+   * What its own path has lost, 0 … 1, where transport-wide feedback tells. A report counts what was lost before it came here,
+   * too, which is the publisher's path: it is believed where nothing else is known.
+   */
+  ownLoss(reported: number, nowMs: number): number {
+    const ratio = this.#planner.estimator.takeLoss();
+    if (ratio !== null) this.#ownLoss = { ratio, atMs: nowMs };
+    return this.#ownLoss && nowMs - this.#ownLoss.atMs <= OWN_LOSS_HOLDS_MS ? this.#ownLoss.ratio : reported;
   }
 
   forget(trackId: string): void {
