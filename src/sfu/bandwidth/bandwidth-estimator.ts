@@ -96,7 +96,7 @@ export class BandwidthEstimator {
   budget(nowMs: number, least = 0, expectsFeedback = false): number {
     if (this.#congestion.isClogged(nowMs)) return 0;
     if (this.#isUnproven(nowMs)) return Math.max(this.#unproven(expectsFeedback), Math.min(least, UNPROVEN_BITRATE));
-    if (this.#trial.isOn(nowMs)) return this.#trial.raise(this.#estimate, nowMs);
+    if (this.#trial.isOn(nowMs)) return Math.max(this.#estimate, this.#trial.bitrate);
     return this.#estimate * this.#congestion.drainingShare(nowMs);
   }
 

@@ -11,7 +11,6 @@ const MIN_PROBE_BYTES = 5_000;
 const MIN_ARRIVED = 4;
 const RESULT_TIMEOUT_MS = 1_500;
 const MIN_PADDING_SHARE = 0.3;
-export const TRIAL_MS = 2_500;
 
 export interface ProbePlan {
   /** Goes with every packet of the probe to `SentPackets.next`. */

@@ -1,6 +1,8 @@
 // More is sent for a moment than is known to fit, to see what happens: where nobody reports on probes, or where they say too little.
 
-import { TRIAL_MS, type UpgradeSchedule } from "./probe.ts";
+import type { UpgradeSchedule } from "./probe.ts";
+
+const TRIAL_MS = 2_500;
 
 export class Trial {
   #untilMs = Number.NEGATIVE_INFINITY;
@@ -26,8 +28,8 @@ export class Trial {
   }
 
   /** Bits/s that may be sent while it is on. */
-  raise(estimate: number, nowMs: number): number {
-    return this.isOn(nowMs) ? Math.max(estimate, this.#bitrate) : estimate;
+  get bitrate(): number {
+    return this.#bitrate;
   }
 
   /** Whether that probe may be sent now: once, rather than after a trial of what may be only the next step of several. */
