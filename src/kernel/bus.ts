@@ -10,9 +10,16 @@ export type Bus<Facts, Joined extends keyof Facts> = {
   tell<K extends Exclude<keyof Facts, Joined>>(name: K, fact: Facts[K]): void;
   /** Joins the causing transaction; a throw undoes it. What may be refused is refused before it is announced. */
   within<K extends Joined>(name: K, listener: (unit: Unit, fact: Facts[K]) => void): () => void;
+  /** The same for facts of these types alone: whoever waits for one kind of event is not asked about every other. */
+  withinOf<K extends Joined, T extends TypeOf<Facts[K]>>(
+    name: K,
+    types: readonly T[],
+    listener: (unit: Unit, fact: Extract<Facts[K], { type: T }>) => void,
+  ): () => void;
   on<K extends keyof Facts>(name: K, listener: (fact: Facts[K]) => void): () => void;
 };
 
+type TypeOf<Fact> = Fact extends { type: infer T extends string } ? T : never;
 type Inside = (unit: Unit, fact: never) => void;
 type After = (fact: never) => void;
 
@@ -20,9 +27,10 @@ export function createBus<Facts, Joined extends keyof Facts>(
   onListenerError: (error: unknown) => void,
 ): Bus<Facts, Joined> {
   const inside = new Map<keyof Facts, Set<Inside>>();
+  const insideByType = new Map<keyof Facts, Map<string, Set<Inside>>>();
   const after = new Map<keyof Facts, Set<After>>();
 
-  const add = <Listener>(map: Map<keyof Facts, Set<Listener>>, name: keyof Facts, listener: Listener) => {
+  const add = <Key, Listener>(map: Map<Key, Set<Listener>>, name: Key, listener: Listener) => {
     const set = map.get(name) ?? new Set();
     map.set(name, set.add(listener));
     return () => void set.delete(listener);
@@ -41,10 +49,19 @@ export function createBus<Facts, Joined extends keyof Facts>(
   return {
     announce(unit, name, fact) {
       for (const listener of inside.get(name) ?? []) listener(unit, fact as never);
+      const byType = insideByType.get(name);
+      if (byType)
+        for (const listener of byType.get((fact as { type: string }).type) ?? []) listener(unit, fact as never);
       unit.afterCommit(() => tell(name, fact));
     },
     tell,
     within: (name, listener) => add(inside, name, listener as Inside),
+    withinOf(name, types, listener) {
+      const byType = insideByType.get(name) ?? new Map<string, Set<Inside>>();
+      insideByType.set(name, byType);
+      const removals = types.map((type) => add(byType, type, listener as Inside));
+      return () => removals.forEach((remove) => void remove());
+    },
     on: (name, listener) => add(after, name, listener as After),
   };
 }

@@ -39,8 +39,8 @@ export function createFanOut(
       createdAt: now(),
     });
   });
-  bus.within("webhook", (unit, fact) => {
-    if ((fact.type !== "call.ringing" && fact.type !== "call.ring_ended") || !subscriptions.isWanted(fact)) return;
+  bus.withinOf("webhook", ["call.ringing", "call.ring_ended"], (unit, fact) => {
+    if (!subscriptions.isWanted(fact)) return;
     const { projectId, environment, at: createdAt } = fact;
     const { ring } = fact.data;
     const conversationId = chat.rings.find(ring.id)?.conversationId;

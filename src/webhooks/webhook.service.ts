@@ -5,7 +5,7 @@ import type { AuditActionName, Environment, WebhookStatus } from "../protocol/en
 import { ApiError } from "../protocol/errors.ts";
 import type { WebhookEventType } from "../protocol/webhook-events.ts";
 import type { Runtime } from "../runtime.ts";
-import { newSecret, sealSecret } from "./secret.ts";
+import { newSecret, sealSecret } from "./signature.ts";
 import type { EndpointChange } from "./store/endpoint.store.ts";
 import type { WebhookStores } from "./store/stores.ts";
 import type { EndpointRow } from "./store/webhook.table.ts";

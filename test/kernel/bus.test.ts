@@ -3,15 +3,16 @@ import { type Bus, createBus } from "../../src/kernel/bus.ts";
 import { openDatabase } from "../../src/kernel/db/open.ts";
 import { createWriter, type Writer } from "../../src/kernel/db/writer.ts";
 
-type Facts = { kept: { n: number }; seen: { n: number } };
+type Typed = { type: "came"; who: string } | { type: "left"; why: string };
+type Facts = { kept: { n: number }; seen: { n: number }; typed: Typed };
 
 let heard: string[];
-let bus: Bus<Facts, "kept">;
+let bus: Bus<Facts, "kept" | "typed">;
 let writer: Writer;
 
 beforeEach(() => {
   heard = [];
-  bus = createBus<Facts, "kept">((error) => heard.push(String(error)));
+  bus = createBus<Facts, "kept" | "typed">((error) => heard.push(String(error)));
   writer = createWriter(openDatabase(":memory:").$client, (error) => heard.push(String(error)));
 });
 
@@ -52,4 +53,17 @@ test("what no transaction made true is told at once, and a listener that throws 
 test("a fact cannot be announced with a unit that is over", async () => {
   const over = await writer.write((unit) => ({ unit }));
   expect(() => bus.announce(over.unit, "kept", { n: 1 })).toThrow("this unit of work is over");
+});
+
+test("whoever waits for facts of one type is not asked about others, and comes after those who hear of all", async () => {
+  const stop = bus.withinOf("typed", ["left"], (_unit, { why }) => heard.push(`left: ${why}`));
+  bus.within("typed", (_unit, { type }) => heard.push(type));
+  await writer.write((unit) => {
+    bus.announce(unit, "typed", { type: "came", who: "ann" });
+    bus.announce(unit, "typed", { type: "left", why: "late" });
+  });
+  expect(heard).toEqual(["came", "left", "left: late"]);
+  stop();
+  await writer.write((unit) => bus.announce(unit, "typed", { type: "left", why: "again" }));
+  expect(heard).toEqual(["came", "left", "left: late", "left"]);
 });

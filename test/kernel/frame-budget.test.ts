@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createFrameBudget } from "../../src/kernel/socket/frame-budget.ts";
+import { createFrameBudget } from "../../src/kernel/socket/frame-reader.ts";
 import { fakeClock } from "../harness/clock.ts";
 
 test("[8] a clock that is set back refuses nobody's frames for longer than a window", () => {

@@ -30,14 +30,7 @@ type CallMessagesDeps = {
 export function keepCallMessages({ bus, ids }: Runtime, deps: CallMessagesDeps): void {
   const { conversations, members, messages, posting, rings, isStage } = deps;
 
-  bus.within("webhook", (unit, fact) => {
-    switch (fact.type) {
-      case "call.started":
-      case "call.participant_joined":
-      case "call.ended":
-        heard(unit, fact);
-    }
-  });
+  bus.withinOf("webhook", ["call.started", "call.participant_joined", "call.ended"], heard);
 
   function heard(unit: Unit, fact: CallFact): void {
     const { roomId, callId } = fact.data;

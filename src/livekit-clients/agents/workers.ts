@@ -10,7 +10,7 @@ import {
 } from "@livekit/protocol";
 import type { ApiKeyCaller } from "../../kernel/http/callers.ts";
 import { randomBase62 } from "../../kernel/ids.ts";
-import { createFrameBudget } from "../../kernel/socket/frame-budget.ts";
+import { createFrameBudget } from "../../kernel/socket/frame-reader.ts";
 import type { SocketEvents, TopicSocket } from "../../kernel/socket/sockets.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import { CLOSE_CODES } from "../../protocol/close-codes.ts";

@@ -1,6 +1,6 @@
 import { type ClientInfo, Pong, RequestResponse, RequestResponse_Reason, SignalResponse } from "@livekit/protocol";
-import { createFrameBudget } from "../../kernel/socket/frame-budget.ts";
 import { FrameError, frameErrorOf } from "../../kernel/socket/frame-error.ts";
+import { createFrameBudget } from "../../kernel/socket/frame-reader.ts";
 import type { Socket, TopicSocket } from "../../kernel/socket/sockets.ts";
 import { CLOSE_CODES, type CloseCode } from "../../protocol/close-codes.ts";
 import { ApiError } from "../../protocol/errors.ts";
