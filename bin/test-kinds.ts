@@ -60,6 +60,15 @@ const SECONDS: Record<string, number> = {
 /** What is not named there. */
 const SHORT_SECONDS = 5;
 
+/** Files of quick folders that kill servers again and again, storm them or build native code: not for `--quick`. */
+export const NOT_QUICK = [
+  "test/chat/attachment-crash.test.ts",
+  "test/chat/crash.test.ts",
+  "test/chat/storm.test.ts",
+  "test/sfu/native/sanitizer.test.ts",
+  "test/signaling/churn.test.ts",
+];
+
 /** Code for tests, and measurements: nothing that passes or fails. */
 const NOT_TESTS = ["bench", "harness"];
 
@@ -73,8 +82,8 @@ export function secondsOf(folder: string): number {
 
 /** Test files by their folder; those that take longest begin. */
 export function testFolders(root: string, part: string, quick: boolean): Map<string, string[]> {
-  const files = [...new Bun.Glob("test/**/*.test.{ts,tsx}").scanSync({ cwd: root })].filter((file) =>
-    file.includes(part),
+  const files = [...new Bun.Glob("test/**/*.test.{ts,tsx}").scanSync({ cwd: root })].filter(
+    (file) => file.includes(part) && !(quick && NOT_QUICK.includes(file)),
   );
   const byFolder = Map.groupBy(files.sort(), (file) => {
     const [, folder = "", name, inside] = file.split("/");

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { Glob } from "bun";
-import { kindOf, secondsOf, testFolders } from "../bin/test-kinds.ts";
+import { kindOf, NOT_QUICK, secondsOf, testFolders } from "../bin/test-kinds.ts";
 
 const HERE = import.meta.dir;
 
@@ -31,4 +31,12 @@ test("of the quick tests those that take longest begin, so that none of them is 
     else other += more;
   }
   expect(Math.abs(one - other)).toBeLessThanOrEqual(10);
+});
+
+test("what is left out of the quick tests is there, and runs with all of them", () => {
+  const files = (quick: boolean) => [...testFolders(join(HERE, ".."), "", quick)].flatMap(([, names]) => names);
+  const [all, quick] = [files(false), files(true)];
+  expect(NOT_QUICK.filter((file) => !all.includes(file))).toEqual([]);
+  expect(NOT_QUICK.filter((file) => quick.includes(file))).toEqual([]);
+  expect(quick.length).toBeGreaterThan(all.length / 3);
 });
