@@ -1,9 +1,10 @@
 /** hostile: every attack at once beside honest calls and chat; `bin/bench hostile [seconds] [calls] [chat users] [attackers] [attack,…]` */
 import type { ChatReport } from "../../src/load-test/chat-load.ts";
-import { percentile, report } from "./harness/report.ts";
+import { report } from "./harness/report.ts";
 import type { Attack } from "./hostile/attacks.ts";
-import { here, openField } from "./hostile/field.ts";
-import { HONEST, SHARE, watchThreads } from "./hostile/machine.ts";
+import { openField } from "./hostile/field.ts";
+import { honestly, watchHealth } from "./hostile/honest.ts";
+import { SHARE, watchThreads } from "./hostile/machine.ts";
 
 const [seconds = 300, calls = 50, users = 300, attackers = 3] = process.argv.slice(2, 6).map(Number);
 /** Names of attacks; all of them unless given. */
@@ -12,41 +13,19 @@ const QUIET_SECONDS = Math.min(10, seconds);
 const field = await openField(attackers);
 const { url, key, pid, attack, state, memoryMiB } = field;
 
-type Health = { times: number[]; failed: number; late: number[] };
-
-function watchHealth() {
-  const watcher = honestly("health.ts");
-  return async () => {
-    watcher.stdin.end();
-    const { times, failed, late } = (await new Response(watcher.stdout).json()) as Health;
-    const [p50, p99] = [percentile(times, 0.5), percentile(times, 0.99)];
-    // That part of the time is not the server's.
-    const ownLateness = { p50: percentile(late, 0.5), p99: percentile(late, 0.99) };
-    return { p50, p99, asked: times.length, failed, ownLateness };
-  };
-}
-
-/** A process of the honest, which shares its network with this one. */
-const honestly = (file: string, ...args: unknown[]) =>
-  Bun.spawn([...HONEST, process.execPath, here(file), url, ...args.map(String)], {
-    stdin: "pipe",
-    stdout: "pipe",
-    stderr: "inherit",
-  });
-
 /** The honest chat for so long, and how the server was meanwhile. */
 async function watched(durationSeconds: number) {
   await state();
-  const health = watchHealth();
+  const health = watchHealth(url);
   const threads = watchThreads(pid);
-  const chat: ChatReport = await new Response(honestly("chat.ts", key, users, durationSeconds).stdout).json();
+  const chat: ChatReport = await new Response(honestly("chat.ts", url, key, users, durationSeconds).stdout).json();
   const spent = threads();
   return { chat, threads: spent, health: await health(), turns: await state(), memoryMiB: memoryMiB() };
 }
 
 console.log(`${seconds} s, ${calls} calls, ${users} chat users, ${attackers} attackers; ${SHARE}`);
 try {
-  const talking = honestly("calls.ts", key, calls);
+  const talking = honestly("calls.ts", url, key, calls);
   const said = talking.stdout.pipeThrough(new TextDecoderStream()).getReader();
   // All are up.
   await said.read();

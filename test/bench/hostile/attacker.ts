@@ -10,20 +10,25 @@ type Arms = {
   seconds: number;
   rtcToken: string;
   idleToken: string;
+  /** Of those who hear what it says in the room. */
+  listeners: string[];
   chatToken: string;
   /** Of a tenant of its own. */
   apiKey: string;
   account: { email: string; password: string };
   room: string;
   thread: string;
+  ownRoom: string;
   only: string[] | null;
 };
 const arms = JSON.parse(process.argv[2] ?? "{}") as Arms;
 const { url, mediaPort, chatToken, room } = arms;
 const until = Date.now() + arms.seconds * 1000;
 const counts: Record<string, number> = {};
+const UPLOAD = "x".repeat(1_048_576);
 const HEAVY = `[${"[],".repeat(349_524)}[]]`;
-const IDLE_CONNECTIONS = 300;
+/** To the port of the media, and to that of the server. */
+const IDLE_CONNECTIONS = { media: 2_000, server: 300 };
 
 const request = (method: string, path: string, body?: string, token?: string) =>
   fetch(`${url}${path}`, {
@@ -48,7 +53,7 @@ const attack = (name: Attack, atOnce: number, pauseMs: number, once: () => Promi
     }),
   );
 
-/** A description of 1.5 KB that inflates to half a megabyte. */
+/** 1.5 KB that inflate to half a megabyte. */
 const bomb = () => {
   const formats = Array.from({ length: 16_000 }, (_, n) => `a=rtpmap:${n % 128} VP8/90000`).join("\r\n");
   const feedback = "a=rtcp-fb:* nack\r\n".repeat(17_000);
@@ -64,6 +69,11 @@ async function descriptions(): Promise<void> {
   await client.request("media.offer", { sdpDeflate, publish: [], subscribe: [] }).catch(() => {});
   for (let from = 0; from < 1_000; from += 200) await client.negotiate({ sdp: sections(from) }).catch(() => {});
   await client.leave();
+  await fetch(`${url}/whep/${arms.ownRoom}`, {
+    method: "POST",
+    headers: { "content-type": "application/sdp", authorization: `Bearer ${arms.rtcToken}` },
+    body: bomb(),
+  });
 }
 
 async function flood(): Promise<void> {
@@ -78,8 +88,15 @@ async function flood(): Promise<void> {
   socket.close();
 }
 
-/** As much as one participant can say to all others in a room. */
+const ears: RtcClient[] = [];
+
+/** As much as one participant can say to fifteen others in a room. */
 async function shout(): Promise<void> {
+  while (ears.length < arms.listeners.length) {
+    const ear = new RtcClient({ url, token: arms.listeners[ears.length] ?? "" });
+    ears.push(ear);
+    await ear.join();
+  }
   const client = new RtcClient({ url, token: arms.rtcToken });
   await client.join();
   const payload = "x".repeat(8_000);
@@ -94,6 +111,7 @@ async function endpoints(): Promise<void> {
   await request("POST", "/v1/webhooks", json(target), arms.apiKey);
   await request("POST", "/v1/chat/conversations", json({ name: "endless" }), arms.apiKey);
   await request("POST", "/v1/chat/conversations/endless/messages", json({ text: "x" }), arms.apiKey);
+  await request("GET", "/v1/diagnostics", undefined, arms.apiKey);
 }
 
 /** What a backend does for somebody who joins, for people and rooms that are made up. */
@@ -109,6 +127,29 @@ async function mintedJoin(): Promise<void> {
   await post(`/v1/rooms/${roomId}/rtc-tokens`, { participantIdentity: name });
   await post("/v1/chat/conversations", { name, type: "ROOM", roomId, members: [{ userId: name }] });
   await post("/v1/chat/tokens", { userId: name });
+}
+
+/** Answers that are kept to be given again, and tokens that are remembered as void. */
+async function revokedMint(): Promise<void> {
+  const headers = { authorization: `Bearer ${arms.apiKey}` };
+  const minted = await fetch(`${url}/v1/chat/tokens`, {
+    method: "POST",
+    headers: { ...headers, "content-type": "application/json", "idempotency-key": crypto.randomUUID() },
+    body: json({ userId: "nobody" }),
+  });
+  const { tokenId } = (await minted.json()) as { tokenId: string };
+  await fetch(`${url}/v1/chat/tokens/${tokenId}`, { method: "DELETE", headers });
+}
+
+/** Takes as much of the disk as it is given. */
+async function upload(): Promise<void> {
+  const asked = await fetch(`${url}/v1/chat/conversations/${room}/attachments`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${chatToken}` },
+    body: json({ filename: "f", mimeType: "a/b", size: UPLOAD.length }),
+  });
+  const { uploadUrl, uploadHeaders } = (await asked.json()) as { uploadUrl: string; uploadHeaders: HeadersInit };
+  await fetch(new URL(uploadUrl, url), { method: "PUT", headers: uploadHeaders, body: UPLOAD });
 }
 
 /** Asks for the whole reference, and takes nothing of it. */
@@ -136,17 +177,19 @@ async function refreshes(): Promise<void> {
 
 const json = (value: object) => JSON.stringify(value);
 const idle: Socket[] = [];
-function holdOpen(): void {
-  const port = Number(new URL(url).port);
+function holdOpen(port: number, count: number): void {
   const { hostname } = new URL(url);
-  for (let n = 0; n < IDLE_CONNECTIONS; n++) {
-    const socket = connect(n % 2 ? port : mediaPort, hostname);
+  for (let n = 0; n < count; n++) {
+    const socket = connect(port, hostname);
     socket.on("error", () => {});
     idle.push(socket);
   }
 }
 
-if (!arms.only || arms.only.includes("idle connections")) holdOpen();
+if (!arms.only || arms.only.includes("idle connections")) {
+  holdOpen(mediaPort, IDLE_CONNECTIONS.media);
+  holdOpen(Number(new URL(url).port), IDLE_CONNECTIONS.server);
+}
 let telemetry = 0;
 await Promise.all([
   attack("bodies without a credential", 4, 0, () => request("POST", "/v1/rooms", HEAVY)),
@@ -158,14 +201,7 @@ await Promise.all([
   attack("refresh races", 1, 100, refreshes),
   attack("the reference's viewer", 4, 0, () => request("GET", "/docs/viewer.js")),
   attack("long threads", 1, 0, () => request("GET", `/v1/chat/messages/${arms.thread}/thread`, undefined, chatToken)),
-  attack("attachments", 1, 20, () =>
-    request(
-      "POST",
-      `/v1/chat/conversations/${room}/attachments`,
-      json({ filename: "f", mimeType: "a/b", size: 26_214_400 }),
-      chatToken,
-    ),
-  ),
+  attack("attachments", 1, 20, upload),
   attack("sentences in a character", 1, 20, () =>
     request("POST", `/v1/chat/conversations/${room}/messages`, json({ text: "\uFDFA".repeat(4000) }), chatToken),
   ),
@@ -178,6 +214,7 @@ await Promise.all([
     ),
   ),
   attack("minted joins", 2, 0, mintedJoin),
+  attack("replays and revocations", 2, 0, revokedMint),
   attack("readers who never read", 100, 0, neverRead),
   attack("guesses", 2, 0, () =>
     request("GET", "/v1/project", undefined, `svk_dev_${crypto.randomUUID().slice(0, 16)}.x`),

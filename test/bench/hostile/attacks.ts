@@ -14,6 +14,7 @@ export const ATTACKS = [
   "connections by telemetry",
   "guesses",
   "minted joins",
+  "replays and revocations",
   "readers who never read",
   "idle connections",
 ] as const;

@@ -14,6 +14,9 @@ type Account = { email: string; password: string };
 type Told = { url: string; key: string; mediaPort: number; hostileKey: string; account: Account };
 type State = { late: number[]; memory: NodeJS.MemoryUsage };
 
+/** Who hears an attacker's data in its room. */
+const LISTENERS = 15;
+
 export const here = (file: string): string => join(import.meta.dir, file);
 
 export async function openField(attackers: number) {
@@ -53,18 +56,20 @@ export async function openField(attackers: number) {
   }
   const { room, thread, ownRoom } = await target();
 
-  /** What each attacker holds: a chat token of a member, a token that may join, and one that may not. */
+  /** What each attacker holds: a chat token of a member, tokens that may join, and one that may not. */
   async function armed(n: number) {
-    const mint = async (join: boolean) =>
+    const mint = async (join: boolean, who = `mallory-${n}-${join}`) =>
       (
         await api("POST", `/v1/rooms/${ownRoom}/rtc-tokens`, {
-          participantIdentity: `mallory-${n}-${join}`,
+          participantIdentity: who,
           permissions: { join, publishData: true },
         })
       ).token;
+    const listeners: unknown[] = [];
+    for (let one = 0; one < LISTENERS; one++) listeners.push(await mint(true, `mallory-${n}-ear-${one}`));
     const { token: chatToken } = await api("POST", "/v1/chat/tokens", { userId: `mallory-${n}` });
     const tokens = { chatToken, rtcToken: await mint(true), idleToken: await mint(false) };
-    return { url, mediaPort, apiKey: hostileKey, account, ...tokens, room, thread };
+    return { url, mediaPort, apiKey: hostileKey, account, ...tokens, listeners, room, thread, ownRoom };
   }
 
   return {

@@ -1,0 +1,31 @@
+/** The honest of the hostile benches: each in a process of its own, which shares its network with this one. */
+import { percentile } from "../harness/report.ts";
+import { here } from "./field.ts";
+import { HONEST } from "./machine.ts";
+
+/** Below so many answers a 99th percentile is the tale of one of them. */
+export const ENOUGH_ANSWERS = 1_000;
+/** What it takes to have them, at the asker's pace and with some to spare. */
+export const ENOUGH_SECONDS = 11;
+
+type Asked = { times: number[]; failed: number; late: number[] };
+
+export const honestly = (file: string, ...args: unknown[]) =>
+  Bun.spawn([...HONEST, process.execPath, here(file), ...args.map(String)], {
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+
+/** Asks for `/healthz` from now until the result is called. */
+export function watchHealth(url: string) {
+  const watcher = honestly("health.ts", url);
+  return async () => {
+    watcher.stdin.end();
+    const { times, failed, late } = (await new Response(watcher.stdout).json()) as Asked;
+    const [p50, p99] = [percentile(times, 0.5), percentile(times, 0.99)];
+    // That part of the time is not the server's.
+    const ownLateness = { p50: percentile(late, 0.5), p99: percentile(late, 0.99) };
+    return { p50, p99, asked: times.length, failed, ownLateness };
+  };
+}
