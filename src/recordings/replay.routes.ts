@@ -57,9 +57,9 @@ const dashboardRoutes = ({ guards, idempotency }: Http, recordings: Recordings) 
 const openRoutes = ({ guards }: Http, recordings: Recordings) =>
   new Elysia({ prefix: "/v1/replays", tags: ["recordings"] }).use(guards.open).get(
     "/:token",
-    (context) => {
+    async (context) => {
       const { row, ...replay } = recordings.replays.view(context.params.token, context.info.publicUrl);
-      return { ...replay, timeline: timelinePage(recordings, context, row, { texts: true }) };
+      return { ...replay, timeline: await timelinePage(recordings, context, row, { texts: true }) };
     },
     {
       ...documented(

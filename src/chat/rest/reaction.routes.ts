@@ -1,7 +1,7 @@
 import { Elysia, t } from "elysia";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
-import { page, pageQuery, pageQueryUpTo } from "../../kernel/http/serving/pages.ts";
+import { longPage, page, pageQuery, pageQueryUpTo } from "../../kernel/http/serving/pages.ts";
 import { Message, Reaction, ReadState } from "../../protocol/chat-records.ts";
 import type { Runtime } from "../../runtime.ts";
 import { actingUser } from "../access.ts";
@@ -83,7 +83,7 @@ export const reactionRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatS
         const { caller, params, query } = context;
         const { includeDeleted = false, ...asked } = query;
         const found = access.message(caller, params.messageId, "chat:read");
-        return page(context, asked, {
+        return longPage(context, asked, {
           name: "thread",
           shape: ["number"],
           read: (after, limit) => messages.thread(found, Number(after?.[0] ?? 0), includeDeleted, limit),

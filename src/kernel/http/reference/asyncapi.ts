@@ -5,6 +5,7 @@ import { ChatEvents } from "../../../protocol/chat-events.ts";
 import * as chat from "../../../protocol/chat-server-frames.ts";
 import { CHAT_CLOSE_CODES, CLOSE_CODES } from "../../../protocol/close-codes.ts";
 import { ClientFrames, ErrorFrame, JoinAck, OfferAck, Pushes } from "../../../protocol/signaling.ts";
+import type { Pieces } from "../../pieces.ts";
 import { createComponents, type SchemaNames } from "./components.ts";
 import { exampleOf } from "./examples.ts";
 import { publicSchema } from "./public-schema.ts";
@@ -53,8 +54,8 @@ const SOCKETS: Socket[] = [
 ];
 
 /** The two sockets as AsyncAPI, from the schemas that read and type their frames. */
-export function describeSockets(version: string, names: SchemaNames): Json {
-  const { refer, components } = createComponents(names);
+export function* describeSockets(version: string, names: SchemaNames): Pieces<Json> {
+  const { refer, components } = yield* createComponents(names);
   const shown = (schema: TSchema) => publicSchema(unwrapSchema(schema as never));
   const messages: Record<string, Json> = {};
   const channels: Record<string, Json> = {};
@@ -82,8 +83,13 @@ export function describeSockets(version: string, names: SchemaNames): Json {
         messages: [message(type, frame)],
         reply: { channel, messages: [ack(type), message("error", error)] },
       };
+      yield;
     }
-    const pushed = Object.entries(pushes).map(([type, frame]) => message(`push.${type}`, frame));
+    const pushed: Json[] = [];
+    for (const [type, frame] of Object.entries(pushes)) {
+      pushed.push(message(`push.${type}`, frame));
+      yield;
+    }
     operations[`${name}.push`] = { action: "send", channel, messages: pushed };
     channels[name] = {
       address,
@@ -100,10 +106,11 @@ export function describeSockets(version: string, names: SchemaNames): Json {
 
   const schemas = components();
   const resolve = (ref: string) => schemas[ref.slice(ref.lastIndexOf("/") + 1)] as Json;
-  const illustrated = Object.entries(messages).map(([id, message]) => [
-    id,
-    { ...message, examples: [{ payload: exampleOf(message.payload as Json, resolve) }] },
-  ]);
+  const illustrated: Record<string, Json> = {};
+  for (const [id, message] of Object.entries(messages)) {
+    illustrated[id] = { ...message, examples: [{ payload: exampleOf(message.payload as Json, resolve) }] };
+    yield;
+  }
   return {
     asyncapi: "3.0.0",
     info: {
@@ -116,6 +123,6 @@ export function describeSockets(version: string, names: SchemaNames): Json {
     defaultContentType: "application/json",
     channels,
     operations,
-    components: { messages: Object.fromEntries(illustrated), schemas },
+    components: { messages: illustrated, schemas },
   };
 }

@@ -1,5 +1,6 @@
 import { unwrapSchema } from "@elysiajs/openapi/openapi";
 import type { TSchema } from "@sinclair/typebox";
+import type { Pieces } from "../../pieces.ts";
 import { publicSchema } from "./public-schema.ts";
 
 type Json = Record<string, unknown>;
@@ -7,12 +8,14 @@ type Json = Record<string, unknown>;
 /** Modules of schemas: what they export is known to the reference by the name of the export. */
 export type SchemaNames = Record<string, unknown>;
 
+type Components = { refer(value: unknown): unknown; components(): Record<string, unknown> };
+
 /**
  * Gives schemas their names: where a document repeats one of them, `refer` puts a reference to the component. They are
  * told by what they say, since the framework hands out copies; two names for one shape would be a coin toss, so the
  * shorter wins, and `components` holds only what something refers to.
  */
-export function createComponents(names: SchemaNames, at = "#/components/schemas/") {
+export function* createComponents(names: SchemaNames, at = "#/components/schemas/"): Pieces<Components> {
   const nameOf = new Map<string, string>();
   const shapes = new Map<string, unknown>();
   const used = new Map<string, unknown>();
@@ -23,6 +26,7 @@ export function createComponents(names: SchemaNames, at = "#/components/schemas/
     if (nameOf.has(key)) continue;
     nameOf.set(key, name);
     shapes.set(name, shown);
+    yield;
   }
 
   function refer(value: unknown, isComponent = false): unknown {
@@ -44,7 +48,7 @@ export function createComponents(names: SchemaNames, at = "#/components/schemas/
   }
 
   return {
-    refer,
+    refer: (value) => refer(value),
     components: () => Object.fromEntries([...used].sort(([a], [b]) => (a < b ? -1 : 1))),
   };
 }

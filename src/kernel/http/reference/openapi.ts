@@ -1,5 +1,6 @@
 import { toOpenAPISchema } from "@elysiajs/openapi/openapi";
 import type { AnyElysia } from "elysia";
+import type { Pieces } from "../../pieces.ts";
 import type { CredentialKind } from "../guards.ts";
 import { createComponents, type SchemaNames } from "./components.ts";
 import { ERROR_SCHEMA } from "./docs.ts";
@@ -10,7 +11,8 @@ import { describeTags } from "./tags.ts";
 import { describeWebhooks } from "./webhooks.ts";
 
 type Json = Record<string, unknown>;
-type Paths = Record<string, Record<string, Operation>>;
+type Verbs = Record<string, Operation>;
+type Paths = Record<string, Verbs>;
 
 const METHODS = ["get", "post", "put", "patch", "delete"];
 
@@ -30,22 +32,21 @@ Lists are arrays, newest first; \`link\` with \`rel="next"\` leads to the next p
 \`GET /v1/chat/ws\`.`;
 
 /** The reference of the API, from the routes as they are: schemas, errors, and the credential that each guard takes. */
-export function describeApi(app: AnyElysia, version: string, names: SchemaNames): Json {
-  const { refer, components } = createComponents(names);
-  const described = pathsOf(app);
-  const paths = refer(publicSchema(described, true)) as Paths;
-  const webhooks = refer(describeWebhooks()) as Paths;
+export function* describeApi(app: AnyElysia, version: string, names: SchemaNames): Pieces<Json> {
+  const { refer, components } = yield* createComponents(names);
+  const paths = yield* mapInPieces(yield* pathsOf(app), (verbs) => refer(publicSchema(verbs, true)) as Verbs);
+  const webhooks = yield* mapInPieces(yield* describeWebhooks(), (verbs) => refer(verbs) as Verbs);
   const schemas: Record<string, unknown> = { Error: ERROR_SCHEMA, ...components() };
   const resolve = (ref: string) => schemas[ref.slice(ref.lastIndexOf("/") + 1)] as Json;
   const tags = Object.values(paths).flatMap((verbs) => Object.values(verbs).flatMap((one) => one.tags ?? []));
-  const withExamples = (one: Paths) => mapValues(one, (verbs) => mapValues(verbs, (each) => illustrate(each, resolve)));
+  const withExamples = (verbs: Verbs) => mapValues(verbs, (each) => illustrate(each, resolve));
   return {
     openapi: "3.1.0",
     info: { title: "Stoa", version, description: DESCRIPTION, license: { name: "MIT", identifier: "MIT" } },
     servers: [{ url: "/" }],
     tags: describeTags(tags),
-    paths: inOrderOfTags(withExamples(paths), describeTags(tags)),
-    webhooks: withExamples(webhooks),
+    paths: inOrderOfTags(yield* mapInPieces(paths, withExamples), describeTags(tags)),
+    webhooks: yield* mapInPieces(webhooks, withExamples),
     components: {
       schemas,
       securitySchemes: mapValues(SCHEMES, (description) => ({ type: "http", scheme: "bearer", description })),
@@ -53,15 +54,21 @@ export function describeApi(app: AnyElysia, version: string, names: SchemaNames)
   };
 }
 
-function pathsOf(app: AnyElysia): Paths {
-  const { paths } = toOpenAPISchema(app, { staticFile: false });
+function* pathsOf(app: AnyElysia): Pieces<Paths> {
   const described: Paths = {};
-  for (const { method, path, hooks } of app.routes) {
+  for (const route of app.routes) {
+    const { method, path, hooks } = route;
     const verb = method.toLowerCase();
     const template = path.replace(/:([^/]+)/g, "{$1}");
-    const generated = (paths[template] as Record<string, Operation> | undefined)?.[verb];
-    if (!generated || !METHODS.includes(verb)) continue;
-    described[template] = { ...described[template], [verb]: completeOperation(verb, generated, hooks as Hooks) };
+    if (!METHODS.includes(verb)) continue;
+    // The generator takes an app and describes it as a whole; it gets one of a single route.
+    const alone = { getGlobalRoutes: () => [route], getGlobalDefinitions: () => ({ type: {} }) };
+    const { paths } = toOpenAPISchema(alone as unknown as AnyElysia, { staticFile: false });
+    const generated = (paths[template] as Verbs | undefined)?.[verb];
+    if (generated) {
+      described[template] = { ...described[template], [verb]: completeOperation(verb, generated, hooks as Hooks) };
+    }
+    yield;
   }
   return described;
 }
@@ -93,10 +100,19 @@ const OFFER = "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n…";
 /** Paths by the first tag of their first operation: readers that keep the document's order show chapters in ours. */
 function inOrderOfTags(paths: Paths, tags: { name: string }[]): Paths {
   const names = tags.map(({ name }) => name);
-  const rank = (verbs: Record<string, Operation>) => names.indexOf(Object.values(verbs)[0]?.tags?.[0] ?? "");
+  const rank = (verbs: Verbs) => names.indexOf(Object.values(verbs)[0]?.tags?.[0] ?? "");
   return Object.fromEntries(Object.entries(paths).sort(([, a], [, b]) => rank(a) - rank(b)));
 }
 
 function mapValues<T, R>(object: Record<string, T>, map: (value: T, key: string) => R): Record<string, R> {
   return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, map(value, key)]));
+}
+
+function* mapInPieces<T, R>(object: Record<string, T>, map: (value: T) => R): Pieces<Record<string, R>> {
+  const mapped: Record<string, R> = {};
+  for (const [key, value] of Object.entries(object)) {
+    mapped[key] = map(value);
+    yield;
+  }
+  return mapped;
 }

@@ -1,6 +1,9 @@
 import { join } from "node:path";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
 import { type AnyElysia, Elysia } from "elysia";
 import { ApiError } from "../../../protocol/errors.ts";
+import { inPieces, type Pieces, writeJson } from "../../pieces.ts";
 import { createLargeAnswers, type LargeAnswers } from "../serving/large-answers.ts";
 import { describeSockets } from "./asyncapi.ts";
 import type { SchemaNames } from "./components.ts";
@@ -55,9 +58,9 @@ const SCRIPT = "text/javascript; charset=utf-8";
 
 /** `/openapi.json`, `/asyncapi.json` for the sockets, and `/docs/api` to read the first in; none needs another host. */
 export function referenceRoutes({ folder, version, app, schemas }: ReferenceOptions) {
-  const openapi = once(async () => packed("application/json", JSON.stringify(describeApi(app(), version, schemas))));
-  const asyncapi = once(async () => packed("application/json", JSON.stringify(describeSockets(version, schemas))));
-  const start = once(async () => packed(SCRIPT, START));
+  const openapi = once(() => document(describeApi(app(), version, schemas)));
+  const asyncapi = once(() => document(describeSockets(version, schemas)));
+  const start = once(() => packed(SCRIPT, START));
   const begins = createLargeAnswers();
   const viewer = once(() => readPacked(SCRIPT, join(folder, "api-reference.js.gz")));
 
@@ -86,11 +89,26 @@ const IMMUTABLE = "public, max-age=31536000, immutable";
  */
 type Packed = { type: string; etag: string; gzipped: Blob; plain: () => Blob };
 
-function packed(type: string, text: string): Packed {
+async function packed(type: string, text: string): Promise<Packed> {
   const bytes = new TextEncoder().encode(text);
   const plain = new Blob([bytes]);
-  return { type, etag: etagOf(bytes), gzipped: new Blob([Bun.gzipSync(bytes)]), plain: () => plain };
+  return { type, etag: etagOf(bytes), gzipped: new Blob([await gzipped(bytes)]), plain: () => plain };
 }
+
+/** Not on the thread that everybody else waits for. */
+const gzipped = promisify<Uint8Array, Uint8Array<ArrayBuffer>>(gzip);
+
+/** A quarter of a second of work: whoever asks for it first waits, and nobody else. */
+async function document(describing: Pieces<object>): Promise<Packed> {
+  return packed("application/json", await inPieces(writeDocument(describing)));
+}
+
+function* writeDocument(describing: Pieces<object>): Pieces<string> {
+  return yield* writeJson(yield* describing, LEVELS_IN_PIECES);
+}
+
+/** Down to a single schema, and to what one path does. */
+const LEVELS_IN_PIECES = 3;
 
 /** Kept as the build packed it: 4 MB of script are unpacked once, for the first reader who cannot. */
 async function readPacked(type: string, path: string): Promise<Packed> {

@@ -1,6 +1,7 @@
 import { unwrapSchema } from "@elysiajs/openapi/openapi";
 import { ENVIRONMENTS } from "../../../protocol/enums.ts";
 import { WEBHOOK_MEANINGS, WebhookPayloads } from "../../../protocol/webhook-payloads.ts";
+import type { Pieces } from "../../pieces.ts";
 import { publicSchema } from "./public-schema.ts";
 
 const HEADERS: Record<string, string> = {
@@ -12,13 +13,14 @@ const HEADERS: Record<string, string> = {
 };
 
 /** What endpoints are sent, by event: the section `webhooks` of the reference. */
-export function describeWebhooks(): Record<string, { post: Record<string, unknown> }> {
-  return Object.fromEntries(
-    Object.entries(WebhookPayloads).map(([type, payload]) => {
-      const summary = WEBHOOK_MEANINGS[type as keyof typeof WebhookPayloads];
-      return [type, { post: operationOf(type, summary, publicSchema(unwrapSchema(payload as never))) }];
-    }),
-  );
+export function* describeWebhooks(): Pieces<Record<string, { post: Record<string, unknown> }>> {
+  const described: Record<string, { post: Record<string, unknown> }> = {};
+  for (const [type, payload] of Object.entries(WebhookPayloads)) {
+    const summary = WEBHOOK_MEANINGS[type as keyof typeof WebhookPayloads];
+    described[type] = { post: operationOf(type, summary, publicSchema(unwrapSchema(payload as never))) };
+    yield;
+  }
+  return described;
 }
 
 function operationOf(type: string, summary: string, data: unknown): Record<string, unknown> {

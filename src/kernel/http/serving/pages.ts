@@ -1,5 +1,6 @@
 import { t } from "elysia";
 import { decodeCursor, encodeCursor, type Position } from "../../cursor.ts";
+import { inPieces, type Pieces } from "../../pieces.ts";
 import { queryInteger } from "../schema.ts";
 
 export const DEFAULT_LIMIT = 100;
@@ -23,60 +24,83 @@ type PageContext = {
   set: { headers: Record<string, string | number | string[] | undefined> };
 };
 
+type List<Row, Shown> = {
+  name: string;
+  shape: ("string" | "number")[];
+  read: (after: Position | null, limit: number) => Row[];
+  position: (row: Row) => Position;
+  show: (row: Row) => Shown;
+  defaultLimit?: number;
+};
+
 /**
  * One page of a list. `read` is asked for one row more than shown, which tells whether a next page exists; its
  * address is then given by `link` (RFC 8288).
  */
-export function page<Row, Shown>(
+export function page<Row, Shown>(context: PageContext, asked: PageAsked, list: List<Row, Shown>): Shown[] {
+  const { after, limit } = begin(asked, list);
+  const rows = list.read(after, limit + 1);
+  const shown = rows.slice(0, limit);
+  if (rows.length > limit) linkToNext(context, list, shown.at(-1));
+  return shown.map(list.show);
+}
+
+/**
+ * The same of rows that may be long: it ends before its limit when it has `maxBytes` as JSON, after one row at the least,
+ * and others are heard while it is read.
+ */
+export async function longPage<Row, Shown>(
   context: PageContext,
   asked: PageAsked,
-  list: {
-    name: string;
-    shape: ("string" | "number")[];
-    read: (after: Position | null, limit: number) => Row[];
-    position: (row: Row) => Position;
-    show: (row: Row) => Shown;
-    defaultLimit?: number;
-    /** Of the answer as JSON: a page of long rows ends before its limit, after one row at the least. */
-    maxBytes?: number;
-  },
-): Shown[] {
-  const limit = asked.limit ?? list.defaultLimit ?? DEFAULT_LIMIT;
-  const after = asked.cursor === undefined ? null : decodeCursor(list.name, asked.cursor, list.shape);
-  const { shown, last, isMore } = readPage(list, after, limit);
-  if (isMore && last !== undefined) {
-    const url = new URL(context.request.url);
-    url.searchParams.set("cursor", encodeCursor(list.name, list.position(last)));
-    context.set.headers.link = `<${url.pathname}${url.search}>; rel="next"`;
-  }
+  list: List<Row, Shown> & { maxBytes: number },
+): Promise<Shown[]> {
+  const { after, limit } = begin(asked, list);
+  const { shown, last, isMore } = await inPieces(readLong(list, after, limit));
+  if (isMore) linkToNext(context, list, last);
   return shown;
 }
 
-type Reading<Row, Shown> = Parameters<typeof page<Row, Shown>>[2];
+function begin<Row, Shown>(asked: PageAsked, list: List<Row, Shown>) {
+  const limit = asked.limit ?? list.defaultLimit ?? DEFAULT_LIMIT;
+  const after = asked.cursor === undefined ? null : decodeCursor(list.name, asked.cursor, list.shape);
+  return { after, limit };
+}
 
-/** Where bytes are counted, a few rows are read at a time: what would be left out is not even looked up. */
-function readPage<Row, Shown>(list: Reading<Row, Shown>, after: Position | null, limit: number) {
-  const { maxBytes = Number.POSITIVE_INFINITY, read, show, position } = list;
-  const atOnce = list.maxBytes === undefined ? limit : ROWS_AT_ONCE;
+function linkToNext<Row, Shown>(context: PageContext, list: List<Row, Shown>, last: Row | undefined): void {
+  if (last === undefined) return;
+  const url = new URL(context.request.url);
+  url.searchParams.set("cursor", encodeCursor(list.name, list.position(last)));
+  context.set.headers.link = `<${url.pathname}${url.search}>; rel="next"`;
+}
+
+type Read<Row, Shown> = { shown: Shown[]; last: Row | undefined; isMore: boolean };
+
+/** A few rows at a time: what would be left out is not even looked up. */
+function* readLong<Row, Shown>(
+  { maxBytes, read, show, position }: List<Row, Shown> & { maxBytes: number },
+  after: Position | null,
+  limit: number,
+): Pieces<Read<Row, Shown>> {
   const shown: Shown[] = [];
   let last: Row | undefined;
   let bytes = 0;
   for (;;) {
-    const wanted = Math.min(atOnce, limit - shown.length);
+    const wanted = Math.min(ROWS_AT_ONCE, limit - shown.length);
     const rows = read(last === undefined ? after : position(last), wanted + 1);
     for (const row of rows.slice(0, wanted)) {
       const one = show(row);
-      if (list.maxBytes !== undefined) bytes += bytesOf(one);
+      bytes += bytesOf(one);
       if (bytes > maxBytes && last !== undefined) return { shown, last, isMore: true };
       shown.push(one);
       last = row;
     }
     const isMore = rows.length > wanted;
     if (!isMore || shown.length >= limit) return { shown, last, isMore };
+    yield;
   }
 }
 
-const ROWS_AT_ONCE = 100;
+const ROWS_AT_ONCE = 50;
 const BYTES_OF_A_FIELD = 32;
 /** What JSON writes as more than one character. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are among them.
