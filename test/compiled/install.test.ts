@@ -293,6 +293,8 @@ test("the systemd unit is well formed, never runs as root and outlasts a drain",
   expect(out).toContain("User=stoa\n");
   expect(out).toContain("NoNewPrivileges=yes\n");
   expect(out).not.toContain("MemoryDenyWriteExecute");
+  // Whatever grows all the same: this service is ended, not another one of the machine.
+  expect(Number(/^MemoryMax=(\d+)%$/m.exec(out)?.[1])).toBeLessThan(100);
   expect(Number(/TimeoutStopSec=(\d+)/.exec(out)?.[1])).toBeGreaterThan(30);
   if (Bun.which("systemd-analyze") === null) return;
   writeFileSync(join(work, "stoa.service"), out);

@@ -19,6 +19,11 @@ async function run(...command: string[]): Promise<void> {
 beforeAll(async () => {
   await run("mount", "-t", "tmpfs", "-o", "size=64m", "stoa-full-disk", disk);
   server = await realServer({ DATA_DIR: join(disk, "data"), STORAGE_MIN_FREE_BYTES: RESERVE });
+  const { email, password } = account;
+  const passwordHash = await Bun.password.hash(password);
+  await server.runtime.write((unit) =>
+    server.services.users.create(unit, { email, passwordHash, emailVerified: true, isOperator: false }),
+  );
 });
 afterAll(async () => {
   await server.close();
@@ -47,6 +52,16 @@ const attach = (room: string, size: number) =>
     size,
     uploaderId: "ann",
   });
+
+const account = { email: "ann@example.com", password: "a password of ann's" };
+const signIn = async () =>
+  (
+    await fetch(`${server.url}/v1/auth/login`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(account),
+    })
+  ).status;
 
 const ready = async () => (await fetch(`${server.url}/readyz`)).status;
 
@@ -84,6 +99,7 @@ test("[9] attachments stop at the reserve; sends, deletions and new credentials 
   const sent = await server.call("POST", `/v1/chat/conversations/${room.id}/messages`, { text: "still here" });
   expect(sent.status).toBe(201);
   expect((await server.call("POST", "/v1/chat/tokens", { userId: "ann" })).status).toBe(201);
+  expect(await signIn()).toBe(200);
   expect((await server.call("DELETE", `/v1/chat/messages/${sent.body.id}`)).status).toBe(200);
   expect(await ready()).toBe(200);
 

@@ -106,3 +106,12 @@ test("[contract 16] an entry that no page can ever be at is refused", async () =
     expect([possible, (await setOrigins({ allowedOrigins: [possible] })).status]).toEqual([possible, 200]);
   }
 });
+
+test("[contract 16] a page that is refused is told its origin, and the setting that would let it in", async () => {
+  await setOrigins({ allowedOrigins: ["https://a.example"] });
+  const origin = "https://b.example:8443";
+  const { status, body } = await server.call("GET", "/v1/project", { key, headers: { origin } });
+  expect([status, body.code]).toEqual([403, "SVC_ORIGIN_NOT_ALLOWED"]);
+  expect(body.message).toContain(origin);
+  expect(body.message).toContain("allowedOrigins");
+});
