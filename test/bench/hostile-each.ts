@@ -62,6 +62,7 @@ try {
       "main %": Math.round(under.threads.main * 100),
       "others %": Math.round(under.threads.others * 100),
       "waited %": Math.round(under.threads.mainWaited * 100),
+      "quiet waited %": Number((quiet.threads.mainWaited * 100).toFixed(1)),
       "MiB more": Math.round(moreMiB),
       "heap MiB": Math.round(under.heap / 1_048_576),
     });

@@ -1,7 +1,7 @@
 /** The honest of the hostile benches: each in a process of its own, which shares its network with this one. */
 import { percentile } from "../harness/report.ts";
 import { here } from "./field.ts";
-import { HONEST } from "./machine.ts";
+import { ASKER, HONEST } from "./machine.ts";
 
 /** Below so many answers a 99th percentile is the tale of one of them. */
 export const ENOUGH_ANSWERS = 1_000;
@@ -10,8 +10,10 @@ export const ENOUGH_SECONDS = 11;
 
 type Asked = { times: number[]; failed: number; late: number[] };
 
-export const honestly = (file: string, ...args: unknown[]) =>
-  Bun.spawn([...HONEST, process.execPath, here(file), ...args.map(String)], {
+export const honestly = (file: string, ...args: unknown[]) => run(HONEST, file, args);
+
+const run = (before: string[], file: string, args: unknown[]) =>
+  Bun.spawn([...before, process.execPath, here(file), ...args.map(String)], {
     stdin: "pipe",
     stdout: "pipe",
     stderr: "inherit",
@@ -19,7 +21,7 @@ export const honestly = (file: string, ...args: unknown[]) =>
 
 /** Asks for `/healthz` from now until the result is called. */
 export function watchHealth(url: string) {
-  const watcher = honestly("health.ts", url);
+  const watcher = run(ASKER, "health.ts", [url]);
   return async () => {
     watcher.stdin.end();
     const { times, failed, late } = (await new Response(watcher.stdout).json()) as Asked;

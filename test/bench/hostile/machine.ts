@@ -24,6 +24,11 @@ const before = (niceness: number) => {
 /** In front of a command. */
 export const SERVER = [...pinned(0, half - 1), ...before(-20)];
 export const HONEST = [...elsewhere, ...before(-20)];
+/**
+ * Who only looks how long an answer takes, a hundred times a second: at once when it comes, whoever else computes there.
+ * Its neighbours' share of the processor would be counted as the server's time.
+ */
+export const ASKER = ["chrt", "--rr", "1", ...elsewhere];
 /** After the honest, and still before everybody who is not here. */
 export const ATTACKER = [...elsewhere, ...before(-10)];
 export const SHARE = `${half} of ${processors} processors for the server`;
