@@ -3,7 +3,7 @@ import { SQL } from "bun";
 import { type CommitLog, type CommitRecord, Forgotten, Overtaken } from "../../src/kernel/db/commit-log.ts";
 import { postgresLog } from "../../src/kernel/db/postgres-log.ts";
 import { createLog } from "../../src/kernel/log.ts";
-import { systemTimers } from "../../src/kernel/timers.ts";
+import { systemTimers, type Timers } from "../../src/kernel/timers.ts";
 import { memoryLog, SharedMemory } from "../harness/memory-log.ts";
 import { type TestPostgres, testPostgres } from "../harness/postgres.ts";
 
@@ -164,5 +164,51 @@ test("in Postgres: whoever the leader has not met waits until that one can show 
     await sql.close({ timeout: 0 });
     await cutOff?.close();
     await next?.close();
+  }
+}, 60_000);
+
+test("in Postgres: a member that says nothing is asked no more, and cannot lead before the leader has met it again", async () => {
+  const url = await postgres.database();
+  const held: (() => void)[] = [];
+  let isCutOff = false;
+  const after: Timers["after"] = (ms, run) => systemTimers.after(ms, () => void (isCutOff ? held.push(run) : run()));
+  const one = postgresLog(url, { log, timers: { after }, leaseMs: 1_000 });
+  const two = postgresLog(url, { log, timers: systemTimers });
+  const sql = new SQL(url, { max: 1 });
+  const report = () => two.report({ url: "http://two", role: "standby", position: 0, version: "1" });
+  const isMet = async () => (await sql.unsafe("SELECT met FROM stoa_members"))[0]?.met !== null;
+  try {
+    await one.info("fingerprint");
+    await report();
+    const first = await one.lead("http://one");
+    while (!(await isMet())) await Bun.sleep(20);
+    expect(first?.peers()).toEqual(["http://two"]);
+    await sql.unsafe("UPDATE stoa_members SET seen_at = now() - interval '1 minute'");
+    while (first?.peers()?.length !== 0) await Bun.sleep(20);
+    // Shown to people all the same.
+    expect(await one.members()).toHaveLength(1);
+
+    // The leader is cut off, and its lock goes with its session. It would ask nobody now.
+    isCutOff = true;
+    await first?.confirm();
+    await sql.unsafe("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'");
+    const isFree = async () => (await sql.unsafe("SELECT 1 FROM pg_locks WHERE locktype = 'advisory'")).length === 0;
+    while (!(await isFree())) await Bun.sleep(5);
+    expect(await two.lead("http://two")).toBeNull();
+    while (!(await isFree())) await Bun.sleep(5);
+    await report();
+    expect(await two.lead("http://two")).toBeNull();
+    expect((await two.known())?.term).toBe(1);
+
+    // Back again it meets it.
+    isCutOff = false;
+    for (const run of held.splice(0)) run();
+    while (!(await isMet())) await Bun.sleep(20);
+    expect(first?.peers()).toEqual(["http://two"]);
+    await first?.resign();
+  } finally {
+    await sql.close({ timeout: 0 });
+    await one.close();
+    await two.close();
   }
 }, 60_000);

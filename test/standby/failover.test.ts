@@ -1,9 +1,13 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
+import { SQL } from "bun";
 import { type TestPostgres, testPostgres } from "../harness/postgres.ts";
 import { openPage, type Page } from "../sdk/page.ts";
 import { Group, readyz } from "./group.ts";
 import { NOTHING_WRONG } from "./history.ts";
 import { giveAddress, Load } from "./load.ts";
+
+/** After it Postgres takes the lock from a leader that said nothing. */
+const LEASE_MS = 5_000;
 
 let postgres: TestPostgres;
 beforeAll(async () => {
@@ -56,6 +60,32 @@ test("Postgres restarts: writes wait, the leader goes on, nothing is lost", asyn
   await postgres.kill();
   const before = load.reads.length;
   while (load.reads.length < before + 5) await Bun.sleep(20);
+  await postgres.start();
+  await load.more(30);
+  expect(await load.finish()).toEqual(NOTHING_WRONG);
+}, 180_000);
+
+test("a standby that died and came back at another address does not end the reads while Postgres is away", async () => {
+  await group.startFirst();
+  await group.leader();
+  const before = await group.start("second");
+  await group.kill(before);
+  const after = await group.start("second");
+  expect(after.url).not.toBe(before.url);
+  const load = await Load.start(group);
+  const sql = new SQL(group.logUrl ?? "", { max: 1 });
+  const isSo = async (condition: string, url: string) =>
+    (await sql.unsafe(`SELECT 1 FROM stoa_members WHERE url = $1 AND ${condition}`, [url])).length > 0;
+  // Longer ago than it was.
+  await sql.unsafe("UPDATE stoa_members SET seen_at = now() - interval '1 minute' WHERE url = $1", [before.url]);
+  while (!(await isSo("met IS NULL AND joined_at > now()", before.url))) await Bun.sleep(50);
+  while (!(await isSo("met IS NOT NULL", after.url))) await Bun.sleep(50);
+  await sql.close({ timeout: 0 });
+  await load.more(30);
+  await postgres.kill();
+  // What Postgres has confirmed is over by then: only the other server can have said that nobody else leads.
+  const late = performance.now() + 2 * LEASE_MS;
+  while (!load.reads.some(({ from }) => from > late)) await Bun.sleep(50);
   await postgres.start();
   await load.more(30);
   expect(await load.finish()).toEqual(NOTHING_WRONG);

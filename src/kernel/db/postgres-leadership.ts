@@ -11,9 +11,17 @@ const ANSWER_WITHIN_MS = 3_000;
 const RESIGN_WITHIN_MS = 1_000;
 /** How long those whom a leader knows can let it show what it has while the log is away. */
 const MOST_SILENT_MS = 120_000;
+/** After so long without a word a member counts as gone. */
+const GONE_AFTER_MS = 30_000;
+/**
+ * When a member that is gone has joined: never. Until it has said so anew it cannot lead, so nobody has to ask it. Who is
+ * at its address plays no part: a connection that is refused may be refused by one that is just about to lead.
+ */
+const NEVER = "timestamptz '9999-01-01'";
 /** Where the leader of a term took its lock: in which life of which Postgres. */
 const lockedIn = (term: string) => `${term} || ' ' || pg_postmaster_start_time()`;
 
+type Peer = { url: string; met: number | null; isSilent: boolean };
 type Deps = { log: Log; timers: Timers; leaseMs: number };
 
 /**
@@ -46,8 +54,10 @@ export async function postgresLeadership(url: string, memberUrl: string, deps: D
     holds = row?.ok === true;
     return holds;
   };
-  const listPeers = `SELECT coalesce(json_agg(json_build_object('url', url, 'met', met)), '[]') AS peers
-    FROM stoa_members WHERE role <> 'edge' AND url <> $1`;
+  const isSilent = `seen_at < now() - interval '${GONE_AFTER_MS} milliseconds'`;
+  const isGone = `met IS NULL AND joined_at = ${NEVER} AND ${isSilent}`;
+  const listPeers = `SELECT coalesce(json_agg(json_build_object('url', url, 'met', met, 'isSilent', ${isSilent})), '[]') AS peers
+    FROM stoa_members WHERE role <> 'edge' AND url <> $1 AND NOT (${isGone})`;
 
   try {
     if (!(await lock())) {
@@ -97,6 +107,7 @@ export async function postgresLeadership(url: string, memberUrl: string, deps: D
     let confirming: Promise<void> | null = null;
     let heardAt = confirmedAt;
     let peers: string[] | null = null;
+    let steadySince: number | null = null;
 
     async function look(): Promise<void> {
       try {
@@ -104,7 +115,7 @@ export async function postgresLeadership(url: string, memberUrl: string, deps: D
         const isNew = !holds;
         const locked = holds || (await lock());
         const askedAt = elapsed();
-        const [row] = await ask<{ term: string; leader: string; peers: { url: string; met: number | null }[] }>(
+        const [row] = await ask<{ term: string; leader: string; peers: Peer[] }>(
           `SELECT term, leader, (${listPeers}) AS peers FROM stoa_log_info`,
           [memberUrl],
         );
@@ -117,12 +128,28 @@ export async function postgresLeadership(url: string, memberUrl: string, deps: D
         const isUnmet = row.peers.some(({ met }) => met !== term);
         // Only now that they are known here: whoever is met may lead without waiting.
         if (isUnmet) await ask("UPDATE stoa_members SET met = $1 WHERE url = ANY($2)", [String(term), arrayOf(peers)]);
+        steadySince ??= askedAt;
+        if (row.peers.some(({ isSilent }) => isSilent) && askedAt - steadySince > 2 * leaseMs) await partWithSilent();
         if (unsureSince !== null) log.info({ term }, "the commit log confirmed that this server leads");
         unsureSince = null;
       } catch (error) {
         if (unsureSince === null) log.warn({ reason: messageOf(error), term }, "it is not sure that this server leads");
         unsureSince ??= Date.now();
+        // Whoever else lost the log with this server needs a moment to be heard of again.
+        steadySince = null;
       }
+    }
+
+    /** In the session that holds the lock: whoever gets it later finds that it has to be met first. */
+    async function partWithSilent(): Promise<void> {
+      const gone = await ask<{ url: string }>(
+        `UPDATE stoa_members SET met = NULL, joined_at = ${NEVER}
+         WHERE role <> 'edge' AND url <> $1 AND ${isSilent} RETURNING url`,
+        [memberUrl],
+      );
+      const urls = new Set(gone.map(({ url }) => url));
+      peers = (peers ?? []).filter((url) => !urls.has(url));
+      log.info({ gone: [...urls] }, "members that say nothing count as gone");
     }
 
     const confirm = () => {
