@@ -1,5 +1,6 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeEach, expect, test } from "bun:test";
+import type { LoggedCommits } from "../../src/kernel/db/logged-commits.ts";
 import { run } from "../../src/kernel/db/statements.ts";
 import { createWriter, type Unit, type Writer } from "../../src/kernel/db/writer.ts";
 
@@ -228,4 +229,73 @@ test("drain waits for what was handed in", async () => {
   await writer.drain();
   expect(numbers()).toEqual([1]);
   await writer.drain();
+});
+
+/** As a log in another database would do it, but for the log. */
+function writerWithLog(records: number[]): Writer {
+  let units = 0;
+  const logged: LoggedCommits = {
+    begin: () => void client.run("BEGIN"),
+    run: (work) => work(),
+    append: async () => {
+      units = client.query<{ n: number }, []>("SELECT count(*) AS n FROM notes").get()?.n ?? 0;
+    },
+    commit: () => {
+      client.run("COMMIT");
+      records.push(units);
+    },
+    rollback: () => void client.run("ROLLBACK"),
+    isOwn: () => false,
+    isAway: () => false,
+    position: 0,
+  };
+  return createWriter(
+    client,
+    () => {},
+    undefined,
+    logged,
+    () => nowMs,
+  );
+}
+
+test("with a log, what takes several turns of the thread is one record all the same, up to a limit", async () => {
+  const records: number[] = [];
+  const slow = writerWithLog(records);
+  const turns: number[] = [];
+  const writes = Array.from({ length: 20 }, (_, n) =>
+    slow.write((unit) => {
+      if (n % 4 === 0) setImmediate(() => turns.push(n));
+      nowMs += 2;
+      run(unit, { run: () => insert(n) });
+    }),
+  );
+  await Promise.all(writes);
+  // Four at a time, then somebody else's turn; sixteen in the first record, the rest in the second.
+  expect(turns.slice(0, 4)).toEqual([0, 4, 8, 12]);
+  expect(records).toEqual([16, 20]);
+});
+
+test("with a log, who breaks a promise in a later turn undoes the earlier ones too", async () => {
+  const records: number[] = [];
+  const slow = writerWithLog(records);
+  const first = Array.from({ length: 4 }, (_, n) =>
+    slow.write((unit) => {
+      nowMs += 2;
+      run(unit, { run: () => insert(n) });
+    }),
+  );
+  const broken = slow.checkThenWrite((unit) => {
+    run(unit, { run: () => insert(100) });
+    throw new Error("too late");
+  });
+  const outcomes = await Promise.allSettled([...first, broken]);
+  expect(outcomes.map(({ status }) => status)).toEqual(Array(5).fill("rejected"));
+  expect(outcomes.map((outcome) => (outcome as PromiseRejectedResult).reason.message)).toEqual([
+    ...Array(4).fill("undone with another's work"),
+    "too late",
+  ]);
+  expect(records).toEqual([]);
+  expect(client.query("SELECT n FROM notes").all()).toEqual([]);
+  await slow.write((unit) => run(unit, { run: () => insert(1) }));
+  expect(records).toEqual([1]);
 });

@@ -4,7 +4,8 @@ import type { SplitClient } from "./split-client.ts";
 
 /** How the writer commits when several servers share a log: first there, then in the local file. */
 export type LoggedCommits = {
-  /** Begins a transaction and runs the units in it. */
+  begin(): void;
+  /** Runs units in the transaction that has begun. */
   run(units: () => void): void;
   /** Durable when it resolves. */
   append(): Promise<void>;
@@ -63,10 +64,12 @@ export function loggedCommits({ client, log, onLost }: LoggedCommitsOptions): Lo
   }
 
   return {
-    run(units) {
+    begin() {
       if (lost !== null) throw lost;
       recording.begin();
       before = totalChanges();
+    },
+    run(units) {
       client.inUnits = true;
       try {
         units();

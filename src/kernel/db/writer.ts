@@ -99,6 +99,13 @@ export type { Unit };
 const UNITS_PER_COMMIT = 512;
 const COMMIT_MS = 5;
 const LOOK_AT_THE_CLOCK_EVERY = 4;
+/**
+ * A record of a log costs as much again as some ten units, and is waited for. So with more at the door one commit takes
+ * several such turns, between which the thread is free for everybody else.
+ */
+const TURNS_PER_RECORD = 4;
+
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 export function createWriter(
   client: Database,
@@ -131,9 +138,9 @@ export function createWriter(
   }
 
   /** As many as there is time for; the others go back to the front of the line, and are no longer among `units`. */
-  function runAll(units: Unit[]): void {
+  function runAll(units: Unit[], isFirstTurn = true): void {
     // Whoever is alone needs no savepoint: to undo it is to undo everything.
-    const alone = units.length === 1;
+    const alone = units.length === 1 && isFirstTurn;
     const endsAt = clock() + COMMIT_MS;
     for (const [done, unit] of units.entries()) {
       if (done > 0 && done % LOOK_AT_THE_CLOCK_EVERY === 0 && clock() >= endsAt) {
@@ -156,7 +163,17 @@ export function createWriter(
   /** The next commit waits: units that arrive meanwhile share it. */
   async function commitToLog(units: Unit[], log: LoggedCommits): Promise<void> {
     try {
+      log.begin();
       log.run(() => runAll(units));
+      for (let turn = 1; turn < TURNS_PER_RECORD && queue.length > 0; turn++) {
+        await nextTurn();
+        const more = queue.splice(0, UNITS_PER_COMMIT);
+        try {
+          log.run(() => runAll(more, false));
+        } finally {
+          units.push(...more);
+        }
+      }
       await log.append();
       // From here on without an await: whoever reads a commit must have been told of it before, or be told after.
       log.commit();
