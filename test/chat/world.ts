@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Config } from "../../src/kernel/config/index.ts";
 import type { RuntimeOptions } from "../../src/runtime.ts";
 import { start } from "../../src/server.ts";
+import { loggedData, WITH_COMMIT_LOG } from "../harness/logged-runtime.ts";
 import { createPeople } from "../harness/people.ts";
 import { testConfig } from "../harness/test-config.ts";
 import { ChatClient } from "./client.ts";
@@ -18,7 +19,14 @@ export type ChatWorld = Awaited<ReturnType<typeof chatWorld>>;
 export async function chatWorld(overrides: Partial<Config> = {}, options: RuntimeOptions = {}) {
   const dataDir = mkdtempSync(join(tmpdir(), "stoa-chat-"));
   const config = testConfig({ DATA_DIR: dataDir, HOST: "127.0.0.1", PORT: 0, LOG_LEVEL: "silent", ...overrides });
-  const server = await start(config, { inMemory: true, ...options });
+  const logged = WITH_COMMIT_LOG && options.inMemory !== false ? loggedData() : null;
+  const server = await start(config, {
+    inMemory: true,
+    leading: logged?.leading,
+    cluster: logged?.cluster,
+    ...options,
+  });
+  logged?.watchTampering(server.runtime.db);
   const people = createPeople(server.runtime, server.services);
   const { projectId, key } = await people.project();
   const clients: ChatClient[] = [];
@@ -80,6 +88,7 @@ export async function chatWorld(overrides: Partial<Config> = {}, options: Runtim
     async close(): Promise<void> {
       for (const client of clients) client.drop();
       await server.stop("test over", 0);
+      await logged?.checkReplica();
       rmSync(dataDir, { recursive: true, force: true });
     },
   };

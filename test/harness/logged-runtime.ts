@@ -2,42 +2,52 @@ import { Database } from "bun:sqlite";
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Cluster } from "../../src/cluster/cluster.ts";
 import { becomeBase, Replica } from "../../src/cluster/replica.ts";
 import { assetFolder } from "../../src/kernel/assets.ts";
 import { migrate, readMigrations } from "../../src/kernel/db/migrate.ts";
 import { closeDatabase, type Db, openDatabase } from "../../src/kernel/db/open.ts";
 import type { SplitClient } from "../../src/kernel/db/split-client.ts";
 import type { Leading } from "../../src/runtime.ts";
-import { memoryLog, SharedMemory } from "./memory-log.ts";
+import { memoryLog } from "./memory-log.ts";
+import { ownPostgresLog } from "./own-postgres-log.ts";
 
-/** `STOA_TEST_LOG=memory`: every server of the tests writes to a commit log, and at its end a replica made of that is compared. */
-export const WITH_COMMIT_LOG = process.env.STOA_TEST_LOG === "memory";
+const { STOA_TEST_LOG: kind } = process.env;
+
+/**
+ * `STOA_TEST_LOG=memory` or `postgres`: every server of the tests writes to a commit log, and at its end a replica made of
+ * that is compared.
+ */
+export const WITH_COMMIT_LOG = kind === "memory" || kind === "postgres";
 
 export type LoggedData = {
   leading: Leading;
+  /** For a server that is started as it is shipped: the only one of its log. */
+  cluster: Cluster;
   /** Lets a test change the file past the writer; nothing is compared then. */
   watchTampering(db: Db): void;
   checkReplica(): Promise<void>;
 };
 
-/** A database that leads a log in memory, begun before anything is opened on it. */
+/** A database that leads a log of its own, begun before anything is opened on it. */
 export function loggedData(): LoggedData {
   // Not in the data directory: tests count what is there.
   const folder = mkdtempSync(join(tmpdir(), "stoa-logged-"));
   const path = join(folder, "stoa.db");
   const replicaPath = join(folder, "replica.db");
   copyFileSync(migratedOnce(), path);
-  const shared = new SharedMemory();
-  becomeBase(path, shared.id);
+  becomeBase(path, crypto.randomUUID());
   copyFileSync(path, replicaPath);
-  const log = memoryLog(shared);
+  const log = kind === "postgres" ? ownPostgresLog() : memoryLog();
+  const fence = { isStale: () => false, fresh: async () => true };
+  const nobody = () => Promise.reject(new Error("there are no other servers"));
   let tampered = false;
   return {
-    leading: {
-      path,
-      log,
-      fence: { isStale: () => false, fresh: async () => true },
-      onLost: (reason) => console.error("lost:", reason),
+    leading: { path, log, fence, onLost: (reason) => console.error("lost:", reason) },
+    cluster: {
+      ...{ fence, term: 1, credential: crypto.randomUUID(), isLogAway: () => false },
+      state: () => ({ role: "leader", leader: null, position: 0, lag: 0 }),
+      ...{ snapshot: nobody, overview: nobody, operate: nobody },
     },
     watchTampering(db) {
       const client = db.$client as unknown as SplitClient;
@@ -49,19 +59,23 @@ export function loggedData(): LoggedData {
       };
     },
     async checkReplica() {
-      if (tampered) return rmSync(folder, { recursive: true, force: true });
-      const replica = new Replica(replicaPath);
-      for (;;) {
-        const entries = await log.read(replica.position, 500);
-        if (entries.length === 0) break;
-        replica.apply(entries);
-      }
-      replica.close();
-      const differences = differencesOf(path, replicaPath);
-      if (differences.length > 0) throw new Error(`the replica differs: ${differences.join("; ")}`);
+      if (!tampered) await compare();
+      await log.close();
       rmSync(folder, { recursive: true, force: true });
     },
   };
+
+  async function compare(): Promise<void> {
+    const replica = new Replica(replicaPath);
+    for (;;) {
+      const entries = await log.read(replica.position, 500);
+      if (entries.length === 0) break;
+      replica.apply(entries);
+    }
+    replica.close();
+    const differences = differencesOf(path, replicaPath);
+    if (differences.length > 0) throw new Error(`the replica differs: ${differences.join("; ")}`);
+  }
 }
 
 /** An empty database of today's schema; to make one takes longer than most tests. */

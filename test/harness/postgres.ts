@@ -1,4 +1,4 @@
-import { chownSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { chownSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SQL } from "bun";
@@ -6,13 +6,18 @@ import { SQL } from "bun";
 export type TestPostgres = {
   /** `postgres://…` of an empty database made for this call. */
   database(): Promise<string>;
+  urlOf(database: string): string;
   /** Ends it as a power failure would. */
   kill(): Promise<void>;
   /** Ends its sessions and comes back only with `start`. */
   stop(): Promise<void>;
   start(): Promise<void>;
   close(): Promise<void>;
+  /** Lets it end with this process, however that ends. */
+  endWithProcess(): void;
   readonly port: number;
+  /** Of the process that started all its others. */
+  pid(): number;
   /** A copy that every commit waits for from now on. */
   synchronousReplica(): Promise<TestPostgres & { promote(): Promise<void> }>;
 };
@@ -64,20 +69,22 @@ async function startServer(folder: string, settings: Record<string, string>): Pr
 
   const server: TestPostgres = {
     port,
+    pid: () => Number(readFileSync(join(data, "postmaster.pid"), "utf8").split("\n")[0]),
     start: () => control("-o", flags, "-l", join(folder, "log"), "start"),
     stop: () => control("-m", "fast", "stop"),
     kill: () => control("-m", "immediate", "stop"),
     async database() {
       const name = `stoa_${process.pid}_${databases++}`;
       await run([program("createdb"), ...at, name]);
-      return `postgres://${DATABASE}@127.0.0.1:${port}/${name}`;
+      return server.urlOf(name);
     },
+    urlOf: (name) => `postgres://${DATABASE}@127.0.0.1:${port}/${name}`,
     async synchronousReplica() {
       const copy = ownedFolder();
       await run([...AS_POSTGRES, program("pg_basebackup"), ...at, "-D", join(copy, "data"), "-R", "-c", "fast"]);
       const replica = await startServer(copy, settings);
       replicas.push(replica);
-      const sql = new SQL(`postgres://${DATABASE}@127.0.0.1:${port}/${DATABASE}`, { max: 1 });
+      const sql = new SQL(server.urlOf(DATABASE), { max: 1 });
       // After the copy was made: promoted, that one waits for nobody.
       await sql.unsafe("ALTER SYSTEM SET synchronous_standby_names = '*'");
       await sql.unsafe("SELECT pg_reload_conf()");
@@ -91,6 +98,13 @@ async function startServer(folder: string, settings: Record<string, string>): Pr
       for (const replica of replicas) await replica.close();
       await server.kill().catch(() => {});
       rmSync(folder, { recursive: true, force: true });
+    },
+    endWithProcess() {
+      // Its input ends when this process does.
+      const stop = ["cat", "&&", ...AS_POSTGRES, program("pg_ctl"), "-D", data, "-m", "immediate", "stop"].join(" ");
+      const script = `${stop}; rm -rf "${folder}"`;
+      const [stdout, stderr] = ["ignore", "ignore"] as const;
+      Bun.spawn(["sh", "-c", script], { stdin: "pipe", stdout, stderr, cwd: "/" }).unref();
     },
   };
   await server.start();
