@@ -2,13 +2,15 @@
 import { ensurePrograms } from "../../bin/test-programs.ts";
 import { testPostgres } from "../harness/postgres.ts";
 import { openPage } from "../sdk/page.ts";
+import { checkoutOf, upgrade } from "../standby/checkout.ts";
 import { Group, readyz } from "../standby/group.ts";
 import { giveAddress, Load } from "../standby/load.ts";
 import { NodeCall, WITH_NODES } from "../standby/node-call.ts";
 import type { Backend } from "./chat/backend.ts";
-import { publishedScenario, sendCeiling } from "./chat/scenarios.ts";
-import { stoa, stoaAt } from "./chat/stoa.ts";
-import { median, percentile, report } from "./harness/report.ts";
+import { type Ceiling, publishedScenario, sendCeiling } from "./chat/scenarios.ts";
+import { stoaAt } from "./chat/stoa.ts";
+import { cpuMicrosOfAll } from "./harness/processes.ts";
+import { type Measured, median, percentile, report } from "./harness/report.ts";
 
 const rounds = Number(process.argv[2] ?? 3);
 const kills = Number(process.argv[3] ?? 50);
@@ -18,9 +20,11 @@ const AWAY_MS = 30_000;
 await ensurePrograms("standby");
 const postgres = await testPostgres();
 
-/** A leader as a backend of the chat bench, and what waits until a standby beside it has everything. */
-async function logged(withStandby: boolean): Promise<Backend & { caughtUp(): Promise<void> }> {
-  const group = new Group(await postgres.database());
+type Server = Backend & { caughtUp(): Promise<void> };
+
+/** A server as a backend of the chat bench, and what waits until a standby beside it has everything. */
+async function backend(logUrl: string | null, withStandby = false): Promise<Server> {
+  const group = new Group(logUrl, { LOG_LEVEL: "error" });
   const leader = await group.startFirst();
   await group.leader();
   const standby = withStandby ? await group.start("second") : null;
@@ -39,90 +43,135 @@ async function logged(withStandby: boolean): Promise<Backend & { caughtUp(): Pro
     return response.json();
   };
   const token = async (userId: string) => (await call("POST", "/v1/chat/tokens", { userId, ttlSeconds: 21_600 })).token;
-  const backend = stoaAt({ url: leader.url, pid: leader.process.pid, call, token }, () => group.close());
-  return { ...backend, caughtUp };
+  const stoa = stoaAt({ url: leader.url, pid: leader.process.pid, call, token }, () => group.close());
+  return { ...stoa, caughtUp };
 }
 
-const alone = await stoa();
-// A standby has a machine of its own; what it costs on this one, where it shares the cores, is told beside it.
-const together = await logged(false);
-const followed = await logged(true);
-const perSecond = { alone: [] as number[], together: [] as number[], followed: [] as number[] };
-for (let round = 0; round < rounds; round++) {
-  perSecond.alone.push((await sendCeiling(alone, SECONDS, round)).perSecond);
-  perSecond.together.push((await sendCeiling(together, SECONDS, round)).perSecond);
-  perSecond.followed.push((await sendCeiling(followed, SECONDS, round)).perSecond);
-  await followed.caughtUp();
-}
-const published = {
-  alone: await publishedScenario(alone, SECONDS),
-  together: await publishedScenario(together, SECONDS),
-  followed: await publishedScenario(followed, SECONDS),
-};
-for (const backend of [alone, together, followed]) await backend.stop();
+type Sends = Ceiling & { postgresMicros: number; clientMicros: number };
 
-openPage();
-giveAddress();
-const group = new Group(await postgres.database(), WITH_NODES);
-await group.startFirst();
-await group.start("second");
-const call = await NodeCall.start(group);
-const load = await Load.start(group);
-const readyAfterMs: number[] = [];
-const seats = { resumed: 0, new: 0, replaced: 0 };
-for (let kill = 0; kill < kills; kill++) {
-  await load.more(50);
-  const leader = await group.leader();
-  const at = performance.now();
-  await group.kill(leader);
-  await group.leader();
-  readyAfterMs.push(performance.now() - at);
-  for (const { mode } of await Promise.all([call.ada.resume(), call.ben.resume()])) seats[mode]++;
-  await load.more(20);
-  await group.start(leader.name);
+/** What everybody who shares the cores took for a send. */
+async function sends(of: Server, round: number): Promise<Sends> {
+  const own = process.cpuUsage();
+  const postgresBefore = cpuMicrosOfAll(postgres.pid());
+  const measured = await sendCeiling(of, SECONDS, round);
+  const count = measured.perSecond * SECONDS;
+  const { user, system } = process.cpuUsage(own);
+  await of.caughtUp();
+  return {
+    ...measured,
+    // Both for a little longer than what is counted.
+    postgresMicros: (cpuMicrosOfAll(postgres.pid()) - postgresBefore) / count,
+    clientMicros: (user + system) / count,
+  };
 }
-const { longestGapMs } = call.ben;
-const refused = load.refused.length;
-const readsBefore = load.reads.length;
-await postgres.kill();
-await Bun.sleep(AWAY_MS);
-const readsWhileAway = load.reads.length - readsBefore;
-await postgres.start();
-await load.more(50);
-const acknowledged = load.count;
-const verdict = await load.finish();
-await group.close();
-await postgres.close();
 
-const none = { atMost: 0 };
-report(
-  "standby",
-  [
-    { what: "one server", value: median(perSecond.alone), unit: "sends/s" },
-    { what: "with a commit log", value: median(perSecond.together), unit: "sends/s" },
-    { what: "ratio", value: median(perSecond.together) / median(perSecond.alone), unit: "", goal: { atLeast: 0.8 } },
-    {
-      what: "ratio with a standby on the same machine",
-      value: median(perSecond.followed) / median(perSecond.alone),
-      unit: "",
-    },
+type Part = { lines: Measured[]; raw: Record<string, unknown> };
+
+async function measureSends(): Promise<Part> {
+  const alone = await backend(null);
+  // A standby has a machine of its own; what it costs on this one, where it shares the cores, is told beside it.
+  const together = await backend(await postgres.database());
+  const followed = await backend(await postgres.database(), true);
+  const measured = { alone: [] as Sends[], together: [] as Sends[], followed: [] as Sends[] };
+  for (let round = 0; round < rounds; round++) {
+    measured.alone.push(await sends(alone, round));
+    measured.together.push(await sends(together, round));
+    measured.followed.push(await sends(followed, round));
+  }
+  const middle = (list: Sends[], what: keyof Sends) => median(list.map((one) => one[what]));
+  const rate = (list: Sends[]) => middle(list, "perSecond");
+  const published = {
+    alone: await publishedScenario(alone, SECONDS),
+    together: await publishedScenario(together, SECONDS),
+    followed: await publishedScenario(followed, SECONDS),
+  };
+  for (const one of [alone, together, followed]) await one.stop();
+  const [base, logged] = [rate(measured.alone), rate(measured.together)];
+  const lines = [
+    { what: "one server", value: base, unit: "sends/s" },
+    { what: "with a commit log", value: logged, unit: "sends/s" },
+    { what: "ratio", value: logged / base, unit: "", goal: { atLeast: 0.8 } },
+    { what: "ratio with a standby on the same machine", value: rate(measured.followed) / base, unit: "" },
+    { what: "CPU of one server for a send", value: middle(measured.alone, "cpuMicros"), unit: "µs" },
+    { what: "CPU of a server with a log", value: middle(measured.together, "cpuMicros"), unit: "µs" },
+    { what: "CPU of Postgres", value: middle(measured.together, "postgresMicros"), unit: "µs" },
+    { what: "CPU of the clients", value: middle(measured.together, "clientMicros"), unit: "µs" },
     { what: "ack p99 of one server", value: published.alone.ack.p99, unit: "ms" },
     { what: "ack p50 with a log", value: published.together.ack.p50, unit: "ms" },
     { what: "ack p99 with a log", value: published.together.ack.p99, unit: "ms", goal: { atMost: 10 } },
     { what: "ack p99 with a standby on the same machine", value: published.followed.ack.p99, unit: "ms" },
-    {
-      what: `leaders killed: ready again p95`,
-      value: percentile(readyAfterMs, 0.95),
-      unit: "ms",
-      goal: { atMost: 2000 },
-    },
+  ];
+  return { lines, raw: { measured, published } };
+}
+
+/** Leaders killed, both ways of an upgrade, a leader that sleeps and a Postgres that is away, all under one load. */
+async function measureFaults(): Promise<Part> {
+  openPage();
+  giveAddress();
+  const group = new Group(await postgres.database(), WITH_NODES);
+  await group.startFirst();
+  await group.start("second");
+  const call = await NodeCall.start(group);
+  const load = await Load.start(group);
+  const readyAfterMs: number[] = [];
+  const seats = { resumed: 0, new: 0, replaced: 0 };
+  for (let kill = 0; kill < kills; kill++) {
+    await load.more(50);
+    const leader = await group.leader();
+    const at = performance.now();
+    await group.kill(leader);
+    await group.leader();
+    readyAfterMs.push(performance.now() - at);
+    for (const { mode } of await Promise.all([call.ada.resume(), call.ben.resume()])) seats[mode]++;
+    await load.more(20);
+    await group.start(leader.name);
+  }
+  const { longestGapMs } = call.ben;
+  // Nobody is told but to ask again, and not for long.
+  const other = checkoutOf("0.1.99");
+  load.longestRefusedMs = 0;
+  for (const root of [other.root, undefined]) await upgrade(group, load, root);
+  const { longestRefusedMs } = load;
+  other.remove();
+  const sleeper = await group.leader();
+  sleeper.process.kill("SIGSTOP");
+  await Bun.sleep(AWAY_MS);
+  sleeper.process.kill("SIGCONT");
+  while ((await readyz(sleeper.url))?.role !== "standby") await Bun.sleep(20);
+  await load.more(50);
+  const refused = load.refused.length + load.failed.length;
+  // Those that were killed had other addresses, and count until nothing was heard from them for a while.
+  await Bun.sleep(AWAY_MS);
+  await postgres.kill();
+  await Bun.sleep(AWAY_MS / 2);
+  const readsBefore = load.reads.length;
+  await Bun.sleep(AWAY_MS / 2);
+  const readsWhileAway = load.reads.length - readsBefore;
+  await postgres.start();
+  await load.more(50);
+  const acknowledged = load.count;
+  const verdict = await load.finish();
+  await group.close();
+  const none = { atMost: 0 };
+  const p95 = percentile(readyAfterMs, 0.95);
+  const lines = [
+    { what: "leaders killed: ready again p95", value: p95, unit: "ms", goal: { atMost: 2000 } },
     { what: "longest gap of what a node carried meanwhile", value: longestGapMs, unit: "ms", goal: { atMost: 1000 } },
     { what: "seats in the call that were lost", value: seats.new + seats.replaced, unit: "", goal: none },
+    { what: "longest without an answer in an upgrade", value: longestRefusedMs, unit: "ms", goal: { atMost: 3000 } },
     { what: "acknowledged meanwhile", value: acknowledged, unit: "messages" },
     { what: "refused to a client", value: refused, unit: "", goal: none },
-    { what: "reads while Postgres was away 30 s", value: readsWhileAway, unit: "", goal: { atLeast: 1 } },
+    { what: "reads in the last of 30 s without Postgres", value: readsWhileAway, unit: "", goal: { atLeast: 1 } },
     ...Object.entries(verdict).map(([what, value]) => ({ what, value, unit: "", goal: none })),
-  ],
-  { perSecond, published, readyAfterMs },
+  ];
+  return { lines, raw: { readyAfterMs } };
+}
+
+const parts = [...(rounds > 0 ? [await measureSends()] : []), ...(kills > 0 ? [await measureFaults()] : [])];
+await postgres.close();
+report(
+  "standby",
+  parts.flatMap(({ lines }) => lines),
+  Object.assign({}, ...parts.map(({ raw }) => raw)),
 );
 process.exit();

@@ -2,6 +2,8 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } fr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
+import type { Group } from "./group.ts";
+import type { Load } from "./load.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 
@@ -18,4 +20,19 @@ export function checkoutOf(version: string, migrations: Record<string, string> =
   mkdirSync(join(root, "dist"), { recursive: true });
   symlinkSync(join(ROOT, "dist/web"), join(root, "dist/web"));
   return { root, remove: () => rmSync(root, { recursive: true, force: true }) };
+}
+
+/** As the manual says: standbys first, then the one that leads. Ends with the standby leading. */
+export async function upgrade(group: Group, load: Load, root?: string): Promise<void> {
+  const leader = await group.leader();
+  const standby = group.members.find((member) => member !== leader);
+  if (standby === undefined) throw new Error("nobody stands by");
+  await group.stop(standby);
+  await group.start(standby.name, {}, root);
+  await load.more(10);
+  await group.stop(leader);
+  const next = await group.leader();
+  if (next.name !== standby.name) throw new Error(`${next.name} leads, not ${standby.name}`);
+  await group.start(leader.name, {}, root);
+  await load.more(10);
 }

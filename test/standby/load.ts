@@ -20,6 +20,8 @@ export class Load {
   readonly refused: string[] = [];
   /** Answers to requests that were neither given nor to be asked for again. */
   readonly failed: string[] = [];
+  /** The longest that somebody who reads, and asks again when told to, went without an answer. */
+  longestRefusedMs = 0;
   readonly #chats: Chat[] = [];
   readonly #running: Promise<void>[] = [];
   #stopping = false;
@@ -97,11 +99,15 @@ export class Load {
   }
 
   async #read(): Promise<void> {
+    let answeredAt = performance.now();
     while (!this.#stopping) {
       const from = performance.now();
       const reply = await this.group.call("GET", `/v1/chat/conversations/${ROOM}/messages?limit=1`).catch(() => null);
-      if (reply?.status === 200) this.reads.push({ newest: reply.body.data[0]?.seq ?? 0, from });
-      else if (reply !== null && reply.status !== 503) this.failed.push(`${reply.status} ${reply.body?.code}`);
+      if (reply?.status === 200) {
+        this.reads.push({ newest: reply.body.data[0]?.seq ?? 0, from });
+        this.longestRefusedMs = Math.max(this.longestRefusedMs, performance.now() - answeredAt);
+        answeredAt = performance.now();
+      } else if (reply !== null && !mayTryAgain(reply)) this.failed.push(`${reply.status} ${reply.body?.code}`);
       await Bun.sleep(20);
     }
   }
@@ -126,6 +132,10 @@ export class Load {
     }
     return { messages: messages.sort((a, b) => a.seq - b.seq), events };
   }
+}
+
+function mayTryAgain({ status, body }: { status: number; body: { retryAfterSeconds?: number } | null }): boolean {
+  return status === 503 && body?.retryAfterSeconds !== undefined;
 }
 
 /** Through a takeover: whoever asks at that moment is told to try again. */

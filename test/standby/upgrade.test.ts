@@ -4,7 +4,7 @@ import { createLog } from "../../src/kernel/log.ts";
 import { systemTimers } from "../../src/kernel/timers.ts";
 import { type TestPostgres, testPostgres } from "../harness/postgres.ts";
 import { openPage } from "../sdk/page.ts";
-import { checkoutOf } from "./checkout.ts";
+import { checkoutOf, upgrade } from "./checkout.ts";
 import { Group, readyz } from "./group.ts";
 import { NOTHING_WRONG } from "./history.ts";
 import { giveAddress, Load } from "./load.ts";
@@ -28,19 +28,6 @@ test("two servers go to another version and back while they are used, and to one
   const group = new Group(logUrl);
   const log = postgresLog(logUrl, { log: createLog({ level: "silent", format: "json" }), timers: systemTimers });
 
-  /** As the manual says: standbys first, then the one that leads. */
-  async function upgrade(root?: string): Promise<void> {
-    const leader = await group.leader();
-    const standby = group.members.find((member) => member !== leader);
-    if (standby === undefined) throw new Error("nobody stands by");
-    await group.stop(standby);
-    await group.start(standby.name, {}, root);
-    await load.more(10);
-    await group.stop(leader);
-    expect((await group.leader()).name).toBe(standby.name);
-    await group.start(leader.name, {}, root);
-    await load.more(10);
-  }
   const versions = async () => [...new Set((await log.members()).map(({ version }) => version))];
 
   await group.startFirst();
@@ -50,11 +37,11 @@ test("two servers go to another version and back while they are used, and to one
   try {
     await load.more(20);
     const [before] = await versions();
-    await upgrade(patch.root);
+    await upgrade(group, load, patch.root);
     expect(await versions()).toEqual(["0.1.99"]);
-    await upgrade();
+    await upgrade(group, load);
     expect(await versions()).toEqual([before as string]);
-    await upgrade(next.root);
+    await upgrade(group, load, next.root);
     expect(await versions()).toEqual(["0.2.0"]);
 
     // A server of the version before follows what it does not know, and leaves the leading to others.

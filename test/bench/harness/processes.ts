@@ -6,6 +6,22 @@ export function cpuMicros(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) * 10_000;
 }
 
+/** The same of a process, its children and those of them that have ended. */
+export function cpuMicrosOfAll(pid: number): number {
+  const ended = (readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? []).slice(13, 15);
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").filter(Boolean);
+  const living = children.reduce((total, child) => total + cpuMicrosIfThere(Number(child)), cpuMicros(pid));
+  return living + ended.reduce((total, ticks) => total + Number(ticks) * 10_000, 0);
+}
+
+function cpuMicrosIfThere(pid: number): number {
+  try {
+    return cpuMicros(pid);
+  } catch {
+    return 0;
+  }
+}
+
 export function rssMegabytes(pid: number): number {
   const kilobytes = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
   return Number(kilobytes) / 1024;
