@@ -7,12 +7,13 @@ import { openLan } from "../../harness/namespaces.ts";
 import { percentile } from "../harness/report.ts";
 import type { Attack } from "./attacks.ts";
 import { ATTACKER, SERVER } from "./machine.ts";
+import { waitForTurns } from "./stalls.ts";
 
 export type Field = Awaited<ReturnType<typeof openField>>;
 type Account = { email: string; password: string };
 /** `hostileKey` and `account` are of another tenant. */
 type Told = { url: string; key: string; mediaPort: number; hostileKey: string; account: Account };
-type State = { late: number[]; memory: NodeJS.MemoryUsage };
+type State = { late: number[]; busy: number[]; memory: NodeJS.MemoryUsage };
 
 /** Who hears an attacker's data in its room. */
 const LISTENERS = 15;
@@ -72,6 +73,7 @@ export async function openField(attackers: number) {
     return { url, mediaPort, apiKey: hostileKey, account, ...tokens, listeners, room, thread, ownRoom };
   }
 
+  let askedAt = performance.now();
   return {
     url,
     key,
@@ -93,9 +95,18 @@ export async function openField(attackers: number) {
       server.kill("SIGUSR2");
       let told = "";
       while (!told.endsWith("\n")) told += (await lines.read()).value ?? "\n";
-      const { late, memory } = JSON.parse(told) as State;
+      const { late, busy, memory } = JSON.parse(told) as State;
+      const overallMs = performance.now() - askedAt;
+      askedAt = performance.now();
       const [p50, p99, p999] = [0.5, 0.99, 0.999].map((share) => percentile(late, share)) as [number, number, number];
-      return { p50, p99, p999, longest: late.reduce((a, b) => Math.max(a, b), 0), memory };
+      return {
+        p50,
+        p99,
+        p999,
+        longest: late.reduce((a, b) => Math.max(a, b), 0),
+        ownWait: waitForTurns(busy, overallMs),
+        memory,
+      };
     },
 
     // `ip netns exec` becomes the program it starts: the process is the server itself.

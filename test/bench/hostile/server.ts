@@ -22,9 +22,9 @@ const key = await tenant("owner@example.com", null);
 const account = { email: "mallory@example.com", password: "a password of mallory's" };
 const hostileKey = await tenant(account.email, await Bun.password.hash(account.password));
 console.log(JSON.stringify({ url, key, hostileKey, account, mediaPort: media.ports[0] }));
-const { stalls, late } = watchTurns();
+const { stalls, late, busy } = watchTurns();
 // Since it was asked last.
-process.on("SIGUSR2", () => console.log(JSON.stringify({ late: late(), memory: process.memoryUsage() })));
+process.on("SIGUSR2", () => console.log(JSON.stringify({ late: late(), busy: busy(), memory: process.memoryUsage() })));
 process.on("SIGINT", () => {
   if (process.env.STOA_BENCH_PROFILE) console.error(JSON.stringify({ stalls: stalls() }));
   process.exit();
