@@ -1,6 +1,6 @@
 import { iso, type Now } from "../kernel/clock.ts";
 import { setInstallationValue } from "../kernel/data-directory/installation.ts";
-import { freeBytes, probeDisk } from "../kernel/db/disk.ts";
+import { createDiskProbe, freeBytes } from "../kernel/db/disk.ts";
 import type { Runtime } from "../runtime.ts";
 
 type DiagnosticStatus = "ok" | "degraded" | "down";
@@ -24,11 +24,20 @@ export function createDiagnostics({ log, now }: Runtime, probes: Record<Dependen
     return { name, status, latencyMs: Math.round((performance.now() - startedAt) * 10) / 10, detail };
   }
 
-  return async (tenant: { projectId: string }) => {
+  async function diagnose(tenant: { projectId: string }) {
     const names = Object.keys(probes) as Dependency[];
     const dependencies = await Promise.all(names.map((name) => ask(name, tenant)));
     const worst = (["down", "degraded"] as const).find((status) => dependencies.some((one) => one.status === status));
     return { status: worst ?? ("ok" as const), checkedAt: iso(now()), dependencies };
+  }
+
+  /** By project: a commit, a file and a count each cost more than the question, and many may ask it at once. */
+  const underWay = new Map<string, ReturnType<typeof diagnose>>();
+  return (tenant: { projectId: string }) => {
+    const { projectId } = tenant;
+    const found = underWay.get(projectId) ?? diagnose(tenant).finally(() => underWay.delete(projectId));
+    underWay.set(projectId, found);
+    return found;
   };
 }
 
@@ -57,14 +66,15 @@ export const databaseProbe =
   };
 
 /** Room on the disk, and that a file can be made there. */
-export const storageProbe =
-  ({ config }: Runtime): Probe =>
-  async () => {
-    probeDisk(config.DATA_DIR);
+export const storageProbe = ({ config }: Runtime): Probe => {
+  const probeDisk = createDiskProbe(config.DATA_DIR);
+  return async () => {
+    await probeDisk();
     const free = freeBytes(config.DATA_DIR);
     const detail = `${(free / 1e9).toFixed(1)} GB free`;
     return { status: free < config.STORAGE_MIN_FREE_BYTES ? "degraded" : "ok", detail };
   };
+};
 
 /** Without SMTP_URL there is nothing that could be down. */
 export const mailProbe =

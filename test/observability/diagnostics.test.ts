@@ -49,3 +49,30 @@ test("[4.6] one dependency that hangs delays no other beyond its own time limit"
   expect(status).toBe("down");
   expect(dependencies.map((one) => one.status)).toEqual(["ok", "down", "degraded", "ok", "ok"]);
 });
+
+test("[17] whoever asks while a project is being diagnosed gets that diagnosis; the next one asks anew", async () => {
+  const asked: string[] = [];
+  const open: (() => void)[] = [];
+  const fine: Probe = async () => ({ status: "ok", detail: null });
+  const database: Probe = ({ projectId }) => {
+    asked.push(projectId);
+    return new Promise((done) => open.push(() => done({ status: "ok", detail: null })));
+  };
+  const diagnose = createDiagnostics(server.runtime, {
+    database,
+    media: fine,
+    storage: fine,
+    webhooks: fine,
+    mail: fine,
+  });
+  const many = Array.from({ length: 100 }, () => diagnose({ projectId: "p" }));
+  const other = diagnose({ projectId: "q" });
+  expect(asked).toEqual(["p", "q"]);
+  for (const answer of open) answer();
+  const [first] = await Promise.all(many);
+  expect(await other).not.toBe(first);
+  const again = diagnose({ projectId: "p" });
+  expect(asked).toEqual(["p", "q", "p"]);
+  open.at(-1)?.();
+  expect((await again).status).toBe("ok");
+});

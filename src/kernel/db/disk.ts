@@ -1,4 +1,5 @@
 import { closeSync, fsyncSync, openSync, statfsSync, unlinkSync, writeSync } from "node:fs";
+import { open, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import type { Now } from "../clock.ts";
 
@@ -11,7 +12,7 @@ const PROBE_BYTES = Buffer.alloc(4096, "probe");
 const LOOK_AGAIN_MS = 2_000;
 
 /** Throws what the system says when the folder takes no more: an empty file would still find room on a full disk. */
-export function probeDisk(folder: string): void {
+function probeDisk(folder: string): void {
   const path = join(folder, `.probe-${process.pid}`);
   const file = openSync(path, "w", 0o600);
   try {
@@ -21,6 +22,30 @@ export function probeDisk(folder: string): void {
     closeSync(file);
     unlinkSync(path);
   }
+}
+
+/** The same for whoever can wait, while nobody else does; however many ask at once, one looks for all of them. */
+export function createDiskProbe(folder: string): () => Promise<void> {
+  const path = join(folder, `.probe-${process.pid}-asked`);
+  let looking: Promise<void> | null = null;
+
+  async function look(): Promise<void> {
+    const file = await open(path, "w", 0o600);
+    try {
+      await file.write(PROBE_BYTES);
+      await file.sync();
+    } finally {
+      await file.close();
+      await unlink(path);
+    }
+  }
+
+  return () => {
+    looking ??= look().finally(() => {
+      looking = null;
+    });
+    return looking;
+  };
 }
 
 /**
