@@ -1,7 +1,8 @@
 import { Elysia, t } from "elysia";
 import type { Http } from "../../kernel/http/http.ts";
+import { shapeOf } from "../../kernel/http/reference/answers.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
-import { longPage, page, pageQuery, pageQueryUpTo } from "../../kernel/http/serving/pages.ts";
+import { longPageAsJson, page, pageQuery, pageQueryUpTo } from "../../kernel/http/serving/pages.ts";
 import { Message, Reaction, ReadState } from "../../protocol/chat-records.ts";
 import type { Runtime } from "../../runtime.ts";
 import { actingUser } from "../access.ts";
@@ -10,7 +11,10 @@ import { AddReaction, BooleanQuery, NamedUser } from "./chat.schema.ts";
 
 /** What one answer holds of a thread; `link` leads to the rest. */
 const THREAD_MESSAGES = 1000;
-const THREAD_BYTES = 2 * 1024 * 1024;
+const THREAD_BYTES = 1024 * 1024;
+
+/** An answer that is JSON already is not brought into the shape of its schema by the server. */
+const ofSchema = shapeOf(Message) as (message: object) => object;
 
 /** What hangs on one message: reactions, the read position, its thread, being pinned. */
 export const reactionRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatService) => {
@@ -83,12 +87,12 @@ export const reactionRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatS
         const { caller, params, query } = context;
         const { includeDeleted = false, ...asked } = query;
         const found = access.message(caller, params.messageId, "chat:read");
-        return longPage(context, asked, {
+        return longPageAsJson(context, asked, {
           name: "thread",
           shape: ["number"],
           read: (after, limit) => messages.thread(found, Number(after?.[0] ?? 0), includeDeleted, limit),
           position: (row) => [row.seq],
-          show: (row) => messages.show(found.access.conversation, row),
+          show: (row) => ofSchema(messages.show(found.access.conversation, row)),
           defaultLimit: THREAD_MESSAGES,
           maxBytes: THREAD_BYTES,
         });
@@ -97,7 +101,7 @@ export const reactionRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatS
         ...documented(
           "The whole thread: its root, then the replies, oldest first",
           ["SVC_MESSAGE_NOT_FOUND", "SVC_INVALID_CURSOR"],
-          "At most 1,000 messages and 2 MiB; `link` leads to the rest.",
+          "At most 1,000 messages and 1 MiB; `link` leads to the rest.",
         ),
         query: t.Object({ ...pageQueryUpTo(THREAD_MESSAGES), includeDeleted: BooleanQuery }),
         response: { 200: t.Array(Message) },
