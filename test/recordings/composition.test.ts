@@ -82,6 +82,13 @@ describe("[18] the command of a composition", () => {
     ]);
   });
 
+  test("leaves out what was heard before the recording began", () => {
+    const early = files.map((file) => ({ ...file, offsetMs: -25 }));
+    expect(graphOf(compositionCommand({ ...usual, files: early, layout: "grid" }))).toContain(
+      "[2:a]aresample=48000:async=1:first_pts=0,atrim=start=0.025,asetpts=PTS-STARTPTS[sound2]",
+    );
+  });
+
   test("puts who speaks on the stage, for as long as they do", () => {
     const speakers = [{ atMs: 2_000, speakers: [{ identity: "bob", level: 0.9 }] }];
     const graph = graphOf(compositionCommand({ ...usual, layout: "speaker", speakers })).join("\n");

@@ -61,7 +61,7 @@ export async function prepareShow({ width, height }: Size): Promise<void> {
     draw.fillStyle = "gray";
     draw.fillRect((now() * 50) % width, height - 10, 10, 10);
   };
-  setInterval(paint, 1_000 / 60);
+  setInterval(paint, 1_000 / 30);
   window.show = { made, canvas, sound, tones };
   if (!hasSound) void context.close();
 }
@@ -69,7 +69,8 @@ export async function prepareShow({ width, height }: Size): Promise<void> {
 /** In the page, after it has joined: sends both, as tracks of their own each time. */
 export async function publishShow({ codec, encodings }: ShowOptions): Promise<void> {
   const { canvas, sound } = window.show;
-  const [picture] = canvas.captureStream(30).getVideoTracks();
+  // Each picture as it is drawn: of a rate that it is asked for, a browser takes one when it is due, up to 33 ms later.
+  const [picture] = canvas.captureStream().getVideoTracks();
   const [microphone] = sound.clone().getAudioTracks();
   window.show.tones?.push(microphone as MediaStreamTrack);
   const { localParticipant } = window.room;

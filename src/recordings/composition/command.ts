@@ -124,7 +124,9 @@ function soundOf({ files, durationMs }: Composition, graph: string[]): string | 
     if (kind !== "audio") continue;
     // Mute is a gap in the file: silence keeps its time.
     const filled = `aresample=${SAMPLES_PER_SECOND}:async=1:first_pts=0`;
-    graph.push(`[${input}:a]${filled},adelay=${Math.max(0, offsetMs)}:all=1[sound${input}]`);
+    // Who was there already was heard before the first picture: what comes from before the start is cut off.
+    const placed = offsetMs < 0 ? `atrim=start=${seconds(-offsetMs)},asetpts=PTS-STARTPTS` : `adelay=${offsetMs}:all=1`;
+    graph.push(`[${input}:a]${filled},${placed}[sound${input}]`);
     names.push(`[sound${input}]`);
   }
   if (names.length === 0) return null;

@@ -7,6 +7,7 @@ import { formatOf, framesOf } from "../recording/formats.ts";
 import type { Depacketizer, EncodedFrame } from "../recording/frame.ts";
 import { FrameAssembler } from "../recording/frame-assembler.ts";
 import { MediaTime } from "../recording/media-time.ts";
+import { SoundLag } from "../recording/sound-lag.ts";
 import { TrackFile, type TrackFileHost } from "../recording/track-file.ts";
 import { RtpView } from "../rtp/rtp.ts";
 import type { ClockReference } from "../rtp/timestamp-map.ts";
@@ -25,7 +26,15 @@ const SAME_PICTURE_MS = 20;
 const SILENCE_MS = 600;
 
 /** One layer as it is read: its packets, and its clock. */
-type Stream = { layer: number; ssrc: number; frames: Depacketizer; assembler: FrameAssembler; time: MediaTime };
+type Stream = {
+  layer: number;
+  ssrc: number;
+  frames: Depacketizer;
+  assembler: FrameAssembler;
+  time: MediaTime;
+  /** Of sound alone. */
+  lag: SoundLag | null;
+};
 
 export class TrackRecorder implements Subscriber {
   readonly unwrapsRed = false;
@@ -105,6 +114,7 @@ export class TrackRecorder implements Subscriber {
     const { data, payloadOffset, payloadLength } = isRed ? this.#primary : view;
     // The buffer is nobody else's to write to: the layer's ring counts on that as well.
     const payload = { data, at: payloadOffset, length: payloadLength };
+    stream?.lag?.sent(view.timestamp, payload);
     stream?.assembler.add(extended, view.timestamp, view.marker, payload, nowMs);
   }
 
@@ -126,15 +136,21 @@ export class TrackRecorder implements Subscriber {
   reported(layer: number, reference: ClockReference): void {
     for (const stream of [this.#current, this.#next]) {
       if (stream?.layer !== layer) continue;
-      const movedMs = stream.time.report(reference);
+      const lagMs = stream.lag?.ms ?? 0;
+      stream.lag?.judge(reference);
+      const lessMs = lagMs - (stream.lag?.ms ?? 0);
+      if (lessMs !== 0) this.#move(stream, lessMs);
+      const movedMs = stream.time.report(withoutLag(reference, stream));
       if (stream === this.#current && movedMs !== 0) this.#open?.move(movedMs);
     }
   }
 
   clockMoved(byMs: number): void {
-    for (const stream of [this.#current, this.#next]) {
-      if (stream?.time.move(byMs) && stream === this.#current) this.#open?.move(byMs);
-    }
+    for (const stream of [this.#current, this.#next]) if (stream) this.#move(stream, byMs);
+  }
+
+  #move(stream: Stream, byMs: number): void {
+    if (stream.time.move(byMs) && stream === this.#current) this.#open?.move(byMs);
   }
 
   /** Every tenth of a second: gives up what is lost, and looks for a better layer. */
@@ -170,12 +186,13 @@ export class TrackRecorder implements Subscriber {
       ssrc: layer.ssrc,
       frames,
       time: new MediaTime(codec.clockRate),
+      lag: isVideo ? null : new SoundLag(codec.clockRate),
       assembler: new FrameAssembler(frames, isVideo, {
         frame: (frame) => this.#write(stream, frame),
         needKeyframe: () => layer.askKeyframe(),
       }),
     };
-    if (layer.senderReport) stream.time.expect(layer.senderReport.reference);
+    if (layer.senderReport) stream.time.expect(withoutLag(layer.senderReport.reference, stream));
     return stream;
   }
 
@@ -240,4 +257,8 @@ export class TrackRecorder implements Subscriber {
     this.#endFile();
     await Promise.all(this.#ending);
   }
+}
+
+function withoutLag({ ntpMs, rtpTimestamp }: ClockReference, { lag }: Stream): ClockReference {
+  return { ntpMs: ntpMs - (lag?.ms ?? 0), rtpTimestamp };
 }
