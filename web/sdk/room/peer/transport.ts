@@ -82,7 +82,7 @@ export class Transport {
   /** Puts the track on a sending section of the same shape, an idle one if there is one. */
   async send(track: LocalTrack): Promise<void> {
     this.#stale = true;
-    const shape = `${track.kind} ${track.source} ${track.encodings.length}`;
+    const shape = `${track.kind} ${track.source} ${track.encodings.length} ${track.codec ?? ""}`;
     for (const [transceiver, user] of this.#sending) {
       if (user !== null || this.#shapes.get(transceiver) !== shape) continue;
       this.#sending.set(transceiver, track);
