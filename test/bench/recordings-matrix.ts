@@ -1,9 +1,11 @@
 /** recordings-matrix: flash and beep of two people in every browser and codec, without and with loss, and whether all their files have them together. `bin/bench recordings-matrix [seconds] [only…]`, such as `60 "firefox vp9 at 5"` or `20 muted` */
+import type { Recording } from "../../src/protocol/recordings.ts";
 import type { VideoCodec } from "../../web/sdk/room/peer/codecs.ts";
+import { prepareShow, type ShowOptions, type Size } from "../recordings/flash-and-beep.ts";
 import { enterOwnNetwork } from "./harness/own-network.ts";
 import { isMet, type Measured, median, report } from "./harness/report.ts";
-import { EVENTS, type EventName } from "./recordings/events.ts";
-import { apart, begin, laterBy, measure, type Person, sendableCodecs } from "./recordings/person.ts";
+import { CHANGED_CODEC, EVENTS, type EventName } from "./recordings/events.ts";
+import { apart, canSend, enter, laterBy, measure, type Person } from "./recordings/person.ts";
 import { BROWSERS, type BrowserName, openRecordedRooms } from "./recordings/recorded-room.ts";
 import { CAME } from "./recordings/told.ts";
 
@@ -12,6 +14,7 @@ const CODECS: readonly VideoCodec[] = ["VP8", "H264", "VP9", "AV1"];
 const LOSSES = [0, 5];
 const TOGETHER_MS = 40;
 const DURATION_MS = 200;
+const SMALL: Size = { width: 160, height: 90 };
 /** Of the seconds that it ran, how many have to be found in both files. */
 const MOST = 0.8;
 
@@ -20,41 +23,83 @@ const rooms = await openRecordedRooms();
 const figures: Measured[] = [];
 const outcomes: object[] = [];
 const skipped: string[] = [];
-const isWanted = (name: string) =>
-  only.length === 0 || only.some((part) => name.toLowerCase().includes(part.toLowerCase()));
 
+type Row = { name: string; browserName: BrowserName; codec: VideoCodec; loss: number; event?: EventName };
 type Cast = { name: string; person: Person };
+type Opened = { row: Row; how: ShowOptions; cast: [Cast, Cast]; close(): Promise<void> };
+type Recorded = Opened & { recording: Recording; stoppedAtMs: number; lasted: number; fromMs: number; toMs: number };
+type Measurements = (Cast & Awaited<ReturnType<typeof measure>>)[];
 
-/** Records a room while `act` goes on, and measures everybody who was in it. */
-async function record(
-  name: string,
-  gather: (roomId: string) => Promise<Cast[]>,
-  act: (cast: Cast[], roomId: string) => Promise<void>,
-  /** What the timeline says of the first, besides what it says of everybody. */
-  alsoTold: readonly string[] = [],
-) {
-  const room = await rooms.stoa.rooms.create({ name: crypto.randomUUID() });
-  const recording = await rooms.stoa.recordings.start(room.id, { name });
-  const cast = await gather(room.id);
-  await act(cast, room.id);
-  const stoppedAt = Date.now();
-  const stopped = await rooms.stoa.recordings.stop(recording.id);
-  for (const { person } of cast) person.made = await person.page.evaluate(() => window.show.made, undefined);
-  const happened = cast.map(({ person }, i) => [person.identity, i === 0 ? [...CAME, ...alsoTold] : CAME] as const);
-  const untold = await rooms.told.complaints(stopped, Object.fromEntries(happened));
-  figures.push({ what: `${name}: webhooks and timeline wrong`, value: untold.length, unit: "", goal: { atMost: 0 } });
-  if (untold.length > 0) outcomes.push({ name, untold });
-  const measured = [];
-  for (const one of cast) measured.push({ ...one, ...(await measure(rooms, stopped, one.person, stoppedAt)) });
-  return measured;
+/** Two who flash and beep, for nobody yet. Null: the browser cannot send that. */
+async function open(row: Row): Promise<Opened | null> {
+  const { name, browserName, codec, event } = row;
+  const browser = await rooms.openBrowser(browserName);
+  const pages = [await browser.page(), await browser.page()] as const;
+  if (!(await pages[0].evaluate(canSend, codec))) {
+    skipped.push(`${browserName} cannot send ${codec}`);
+    await browser.close();
+    return null;
+  }
+  const { size, how } = event ? EVENTS[event] : { size: SMALL, how: { codec } };
+  await Promise.all([pages[0].evaluate(prepareShow, size), pages[1].evaluate(prepareShow, SMALL)]);
+  const cast: [Cast, Cast] = [
+    { name: event ? name : `${name}, first`, person: { identity: "ada", page: pages[0], made: [] } },
+    { name: `${name}, ${event ? "the other" : "second"}`, person: { identity: "bob", page: pages[1], made: [] } },
+  ];
+  return { row, how, cast, close: () => browser.close() };
 }
 
-type Measurements = Awaited<ReturnType<typeof record>>;
+/** Nothing else goes on meanwhile. Where something is to happen to the first, it does so in the middle. */
+async function record(opened: Opened): Promise<Recorded> {
+  const { row, how, cast } = opened;
+  const [ada, bob] = cast.map(({ person }) => person) as [Person, Person];
+  try {
+    await rooms.lose(row.loss);
+    const room = await rooms.stoa.rooms.create({ name: crypto.randomUUID() });
+    const recording = await rooms.stoa.recordings.start(room.id, { name: row.name });
+    await enter(rooms, ada.page, room.id, ada.identity, how);
+    await enter(rooms, bob.page, room.id, bob.identity, { codec: row.codec });
+    const parts = row.event ? [1, 2].map(() => Math.max(6, Number(seconds) / 2)) : [Number(seconds)];
+    const [before = 0, after = 0] = parts;
+    await Bun.sleep(before * 1_000);
+    const fromMs = Date.now();
+    if (row.event) await EVENTS[row.event].happen(rooms, ada.page, room.id, ada.identity, row.browserName);
+    const toMs = Date.now();
+    await Bun.sleep(after * 1_000);
+    const stoppedAtMs = Date.now();
+    const stopped = await rooms.stoa.recordings.stop(recording.id);
+    for (const person of [ada, bob]) person.made = await person.page.evaluate(() => window.show.made, undefined);
+    return { ...opened, recording: stopped, stoppedAtMs, lasted: before + after, fromMs, toMs };
+  } finally {
+    await opened.close();
+  }
+}
 
-function note(one: Measurements[number], lasted: number): number[] {
+async function judge({ row, cast, recording, stoppedAtMs, lasted, fromMs, toMs }: Recorded): Promise<void> {
+  const { name, event, browserName } = row;
+  const noted = figures.length;
+  const alsoTold = event ? EVENTS[event].told(browserName) : [];
+  const happened = cast.map(({ person }, i) => [person.identity, i === 0 ? [...CAME, ...alsoTold] : CAME] as const);
+  const untold = await rooms.told.complaints(recording, Object.fromEntries(happened));
+  figures.push({ what: `${name}: webhooks and timeline wrong`, value: untold.length, unit: "", goal: { atMost: 0 } });
+  if (untold.length > 0) outcomes.push({ name, untold });
+  const both: Measurements = [];
+  for (const one of cast) both.push({ ...one, ...(await measure(rooms, recording, one.person, stoppedAtMs)) });
+  const wanted = [row.codec, ...(event === "other codec" ? [CHANGED_CODEC] : [])];
+  for (const [i, one] of both.entries()) note(one, i === 0 ? wanted : [row.codec], lasted);
+  if (event) noteMoved(name, both[0] as Measurements[number], fromMs, toMs);
+  noteTogether(name, both);
+  // As they come: a run of half an hour that is cut short has shown something.
+  for (const { what, value, unit } of figures.slice(noted)) console.error(`  ${what}  ${value.toFixed(1)} ${unit}`);
+}
+
+/** `wanted`: the codecs that it was sent in, one after the other. */
+function note(one: Measurements[number], wanted: readonly VideoCodec[], lasted: number): void {
   const { name, found, complaints, durationOffMs, endsMs, codecs } = one;
   const distances = apart(found);
   const close = distances.filter((ms) => Math.abs(ms) <= TOGETHER_MS).length / Math.max(1, distances.length);
+  const lacking = new Set(wanted.map((codec) => codec.toLowerCase())).symmetricDifference(new Set(codecs)).size;
+  figures.push({ what: `${name}: codecs wrong`, value: lacking, unit: "", goal: { atMost: 0 } });
   figures.push({ what: `${name}: complaints of ffmpeg`, value: complaints.length, unit: "", goal: { atMost: 0 } });
   figures.push({ what: `${name}: duration off by`, value: durationOffMs, unit: "ms", goal: { atMost: DURATION_MS } });
   const together = Math.abs(median(distances));
@@ -63,31 +108,16 @@ function note(one: Measurements[number], lasted: number): number[] {
   const share = (100 * distances.length) / lasted;
   figures.push({ what: `${name}: seconds found`, value: share, unit: "%", goal: { atLeast: 100 * MOST } });
   outcomes.push({ name, codecs, complaints, durationOffMs, endsMs, apartMs: distances.map(Math.round) });
-  return distances;
 }
 
-/** Two who send the same codec: the files of both lie on one line. */
-async function codecRow(name: string, browserName: BrowserName, codec: VideoCodec, loss: number): Promise<void> {
-  const browser = await rooms.openBrowser(browserName);
-  try {
-    await rooms.lose(loss);
-    const first = await browser.page();
-    if ((await first.evaluate(sendableCodecs, [codec])).length === 0) {
-      skipped.push(`${browserName} cannot send ${codec}`);
-      return;
-    }
-    const gather = async (roomId: string): Promise<Cast[]> => {
-      const [ada, bob] = [first, await browser.page()];
-      return [
-        { name: `${name}, first`, person: await begin(rooms, ada, roomId, "ada", { codec }) },
-        { name: `${name}, second`, person: await begin(rooms, bob, roomId, "bob", { codec }) },
-      ];
-    };
-    const both = await record(name, gather, () => Bun.sleep(Number(seconds) * 1_000));
-    for (const one of both) note(one, Number(seconds));
-    noteTogether(name, both);
-  } finally {
-    await browser.close();
+/** After what happened, all is where it was before. */
+function noteMoved(name: string, { person, found }: Measurements[number], fromMs: number, toMs: number): void {
+  const madeAt = (second: number) => person.made[second]?.flashAt ?? 0;
+  for (const kind of ["video", "audio"] as const) {
+    const before = found.filter(({ second }) => madeAt(second) < fromMs);
+    const after = found.filter(({ second }) => madeAt(second) > toMs);
+    const value = Math.abs(laterBy(after, kind) - laterBy(before, kind));
+    figures.push({ what: `${name}: ${kind} moved by`, value, unit: "ms", goal: { atMost: TOGETHER_MS } });
   }
 }
 
@@ -99,63 +129,26 @@ function noteTogether(name: string, everybody: Measurements): void {
   outcomes.push({ name, laterMs: places.map(Math.round) });
 }
 
-/** Something happens to one of two in the middle, and afterwards all is where it was before. */
-async function eventRow(name: string, browserName: BrowserName, event: EventName): Promise<void> {
-  const browser = await rooms.openBrowser(browserName);
-  const part = Math.max(6, Number(seconds) / 2) * 1_000;
-  const { size, how, happen, told } = EVENTS[event];
-  const during = { fromMs: 0, toMs: 0 };
-  try {
-    await rooms.lose(0);
-    const gather = async (roomId: string): Promise<Cast[]> => {
-      const [ada, bob] = [await browser.page(), await browser.page()];
-      return [
-        { name, person: await begin(rooms, ada, roomId, "ada", how, size) },
-        { name: `${name}, the other`, person: await begin(rooms, bob, roomId, "bob", { codec: "VP8" }) },
-      ];
-    };
-    const act = async (cast: Cast[], roomId: string) => {
-      await Bun.sleep(part);
-      during.fromMs = Date.now();
-      await happen(rooms, (cast[0] as Cast).person.page, roomId, "ada", browserName);
-      during.toMs = Date.now();
-      await Bun.sleep(part);
-    };
-    const both = await record(name, gather, act, told(browserName));
-    for (const one of both) note(one, (2 * part) / 1_000);
-    const [ada] = both as [Measurements[number]];
-    const madeAt = (second: number) => ada.person.made[second]?.flashAt ?? 0;
-    for (const kind of ["video", "audio"] as const) {
-      const before = ada.found.filter(({ second }) => madeAt(second) < during.fromMs);
-      const after = ada.found.filter(({ second }) => madeAt(second) > during.toMs);
-      const value = Math.abs(laterBy(after, kind) - laterBy(before, kind));
-      figures.push({ what: `${name}: ${kind} moved by`, value, unit: "ms", goal: { atMost: TOGETHER_MS } });
-    }
-    noteTogether(name, both);
-  } finally {
-    await browser.close();
-  }
-}
-
-type Row = { name: string; run(name: string): Promise<void> };
-const rows: Row[] = BROWSERS.flatMap((browser) => [
+const all: Row[] = BROWSERS.flatMap((browserName) => [
   ...CODECS.flatMap((codec) =>
-    LOSSES.map((loss): Row => {
-      return { name: `${browser} ${codec} at ${loss} %`, run: (name) => codecRow(name, browser, codec, loss) };
-    }),
+    LOSSES.map((loss): Row => ({ name: `${browserName} ${codec} at ${loss} %`, browserName, codec, loss })),
   ),
   ...(Object.keys(EVENTS) as EventName[]).map((event): Row => {
-    return { name: `${browser} ${event}`, run: (name) => eventRow(name, browser, event) };
+    return { name: `${browserName} ${event}`, browserName, codec: "VP8", loss: 0, event };
   }),
 ]);
+const rows = all.filter(
+  ({ name }) => only.length === 0 || only.some((part) => name.toLowerCase().includes(part.toLowerCase())),
+);
 
 try {
-  for (const { name, run } of rows.filter((row) => isWanted(row.name))) {
-    const before = figures.length;
+  let opened = rows[0] ? await open(rows[0]) : null;
+  for (const [i, { name }] of rows.entries()) {
     console.error(name);
-    await run(name);
-    // As they come: a run of a quarter of an hour that is cut short has shown something.
-    for (const { what, value, unit } of figures.slice(before)) console.error(`  ${what}  ${value.toFixed(1)} ${unit}`);
+    const recorded = opened && (await record(opened));
+    const next = rows[i + 1];
+    // The files are read while the next two get ready, and not while they are recorded.
+    [opened] = await Promise.all([next ? open(next) : null, recorded ? judge(recorded) : null]);
   }
 } finally {
   await rooms.close();

@@ -10,6 +10,8 @@ const SMALL: Size = { width: 160, height: 90 };
 const MUTED_MS = 5_000;
 const AWAY_MS = 3_000;
 const LOWER_MS = 5_000;
+/** That the camera goes on with. */
+export const CHANGED_CODEC: VideoCodec = "VP9";
 /** Two sizes: browsers send a second one only of pictures that are large enough. */
 const TWO_SIZES: RTCRtpEncodingParameters[] = [
   { rid: "q", scaleResolutionDownBy: 2, maxBitrate: 150_000 },
@@ -66,8 +68,8 @@ export const EVENTS: Record<EventName, Happening> = {
       // Firefox cannot change it while a track goes on: it is another track there.
       if (browser === "Firefox") {
         await page.evaluate(unpublishAll, undefined);
-        await page.evaluate(publishShow, { codec: "VP9" });
-      } else await page.evaluate(changeCodec, "VP9");
+        await page.evaluate(publishShow, { codec: CHANGED_CODEC });
+      } else await page.evaluate(changeCodec, CHANGED_CODEC);
     },
   },
 };

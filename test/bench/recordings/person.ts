@@ -1,19 +1,13 @@
 /** Somebody in a browser who flashes and beeps, and what the files of a recording have of that. */
+import { join } from "node:path";
 import type { Recording, RecordingFile } from "../../../src/protocol/recordings.ts";
 import type { VideoCodec } from "../../../web/sdk/room/peer/codecs.ts";
 import { joinRoom } from "../../browser/sdk/page-api.ts";
 import type { Scripted } from "../../browser/sdk/scripted.ts";
-import { decodeAll, media } from "../../recordings/ffmpeg.ts";
-import {
-  beeps,
-  flashes,
-  type Made,
-  prepareShow,
-  publishShow,
-  type ShowOptions,
-  type Size,
-} from "../../recordings/flash-and-beep.ts";
+import { type Made, publishShow, type ShowOptions } from "../../recordings/flash-and-beep.ts";
+import { run } from "../harness/cache.ts";
 import { median } from "../harness/report.ts";
+import type { Reading } from "./read-file.ts";
 import type { RecordedRooms } from "./recorded-room.ts";
 
 /** Further from where it was made than this, it is another one. */
@@ -21,30 +15,18 @@ const SAME_MS = 450;
 
 export type Person = { identity: string; page: Scripted; made: Made[] };
 
-/** Which of them the browser can send. */
-export function sendableCodecs(wanted: readonly VideoCodec[]): VideoCodec[] {
-  const codecs = RTCRtpSender.getCapabilities("video")?.codecs ?? [];
-  return wanted.filter((name) =>
-    codecs.some(({ mimeType }) => mimeType.toLowerCase() === `video/${name.toLowerCase()}`),
-  );
+/** In the page: whether it can send that. What it lists as its capabilities may need a plugin that is not there. */
+export async function canSend(codec: VideoCodec): Promise<boolean> {
+  const connection = new RTCPeerConnection();
+  connection.addTransceiver("video", { direction: "sendonly" });
+  const { sdp = "" } = await connection.createOffer();
+  connection.close();
+  return new RegExp(`^a=rtpmap:\\d+ ${codec}/90000`, "im").test(sdp);
 }
 
 export async function enter(rooms: RecordedRooms, page: Scripted, roomId: string, identity: string, how: ShowOptions) {
   await joinRoom(page, await rooms.ticket(roomId, identity));
   await page.evaluate(publishShow, how);
-}
-
-export async function begin(
-  rooms: RecordedRooms,
-  page: Scripted,
-  roomId: string,
-  identity: string,
-  how: ShowOptions,
-  size: Size = { width: 160, height: 90 },
-): Promise<Person> {
-  await page.evaluate(prepareShow, size);
-  await enter(rooms, page, roomId, identity, how);
-  return { identity, page, made: [] };
 }
 
 /** A moment of the show: where it was made, and how much later the files have it. */
@@ -72,19 +54,17 @@ export async function measure(
   const complaints: string[] = [];
   const found: Found[] = [];
   let durationOffMs = 0;
-  for (const file of files) {
-    const path = await rooms.download(recording, file);
-    try {
-      decodeAll(path);
-      const told = 1_000 * Number(media("ffprobe", "-show_entries", "format=duration", "-of", "csv=p=0", path));
-      durationOffMs = Math.max(durationOffMs, Math.abs(told - file.durationMs));
-    } catch (error) {
-      complaints.push(`${file.codec}: ${(error as Error).message.slice(0, 300)}`);
+  const readings = await Promise.all(
+    files.map(async (file) => ({ file, reading: await read(await rooms.download(recording, file), file) })),
+  );
+  for (const { file, reading } of readings) {
+    if ("complaint" in reading) {
+      complaints.push(`${file.codec}: ${reading.complaint}`);
       continue;
     }
+    durationOffMs = Math.max(durationOffMs, Math.abs(reading.lastsMs - file.durationMs));
     const kind = file.kind === "video" ? "video" : "audio";
-    const there = kind === "video" ? flashes(path, file.offsetMs) : beeps(path, file.offsetMs);
-    for (const atMs of there) {
+    for (const atMs of reading.moments) {
       const [nearest] = person.made
         .map(({ flashAt, beepAt }, second) => ({ second, made: (kind === "video" ? flashAt : beepAt) - startedAt }))
         .sort((a, b) => Math.abs(a.made - atMs) - Math.abs(b.made - atMs));
@@ -107,6 +87,12 @@ export async function measure(
     endsMs,
     codecs: files.flatMap(({ codec, kind }) => (kind === "video" ? [codec] : [])),
   };
+}
+
+/** In a process of its own: here goes on what has to be in time. */
+async function read(path: string, { kind, offsetMs }: RecordingFile): Promise<Reading> {
+  const script = join(import.meta.dir, "read-file.ts");
+  return JSON.parse(await run([process.execPath, script, path, kind, String(offsetMs)], "/"));
 }
 
 /** By how much picture and sound of the same second lie apart, second by second. */
