@@ -24,6 +24,7 @@ import { shapeAnswers } from "./kernel/http/reference/answers.ts";
 import { referenceRoutes } from "./kernel/http/reference/reference.ts";
 import { createMethodsOf } from "./kernel/http/reference/route-table.ts";
 import { createClientIp, createPublicUrl } from "./kernel/http/request-info.ts";
+import type { EdgeClients } from "./kernel/http/serving/edge-clients.ts";
 import { createRequestTurns, inTurns } from "./kernel/http/serving/request-turns.ts";
 import { webRoutes } from "./kernel/http/serving/web-assets.ts";
 import { sameSecret } from "./kernel/secrets.ts";
@@ -35,7 +36,6 @@ import { observabilityRoutes } from "./observability/routes.ts";
 import { peopleRoutes } from "./people/routes.ts";
 import { playgroundRoutes } from "./playground/routes.ts";
 import { projectsRoutes } from "./projects/routes.ts";
-import type { ClientTable } from "./protocol/client-table.ts";
 import { pushRoutes } from "./push/routes.ts";
 import { recordingsRoutes } from "./recordings/routes.ts";
 import { roomsRoutes } from "./rooms/routes.ts";
@@ -53,7 +53,9 @@ type AppDeps = {
   /** Known to whoever may read the data directory: opens what `stoa doctor` asks. */
   doctorSecret: string;
   /** For whom connections of the edge are; null when there is none. */
-  clients?: ClientTable | null;
+  clients?: EdgeClients | null;
+  /** Requests under way that came by the inner way. */
+  innerRequests?: () => number;
   /** Of the servers that share a commit log; null for one that stands alone. */
   cluster?: Cluster | null;
 };
@@ -61,6 +63,7 @@ type AppDeps = {
 /** The table of contents: every feature's routes, in the order of the spec. */
 export function createApp(deps: AppDeps) {
   const { runtime, services, readiness, sfuSecret, doctorSecret, clients = null, cluster = null } = deps;
+  const { innerRequests = () => 0 } = deps;
   const { config, ids, log, metrics, now, timers } = runtime;
   const { sessions, projects, members, apiKeys } = services;
 
@@ -163,7 +166,7 @@ export function createApp(deps: AppDeps) {
       }),
     );
   admitLast(app, createBodyReader(timers));
-  const underWay = () => app.server?.pendingRequests ?? 0;
+  const underWay = () => (app.server?.pendingRequests ?? 0) + innerRequests();
   inTurns(app, createRequestTurns({ underWay, addressOf: (request) => clientIp(request, app.server) }));
   shapeAnswers(app);
   return app;

@@ -14,8 +14,10 @@ import { watchDisk } from "./kernel/db/disk.ts";
 import { watchForeignCommits } from "./kernel/db/foreign-commits.ts";
 import { leaveLog, logPosition } from "./kernel/db/log-position.ts";
 import { createReadiness } from "./kernel/http/health.ts";
-import { listen } from "./kernel/http/serving/listener.ts";
+import { createEdgeClients } from "./kernel/http/serving/edge-clients.ts";
+import { type Listener, listen } from "./kernel/http/serving/listener.ts";
 import { createLifecycle } from "./kernel/lifecycle.ts";
+import { createInnerWay } from "./kernel/net/inner-way.ts";
 import { VERSION } from "./kernel/version.ts";
 import type { EmbeddedMedia } from "./media/embedded.ts";
 import { startLocalMedia } from "./media/local.ts";
@@ -110,13 +112,16 @@ export async function start(config: Config, options: StartOptions = {}): Promise
   lifecycle.started("chat clock", await services.chat.live.start());
   const sfuSecret = config.SFU_REGISTRATION_SECRET ?? madeSecret(runtime, options);
   const doctorSecret = randomBytes(24).toString("base64url");
+  let http: Listener | null = null;
+  const inner = plan && createInnerWay();
   const app = createApp({
     runtime,
     services,
     readiness,
     sfuSecret,
     doctorSecret,
-    clients: plan?.tables.tcp ?? null,
+    clients: plan && createEdgeClients(plan.tables.tcp, inner),
+    innerRequests: () => http?.inner?.pendingRequests ?? 0,
     cluster,
   });
   const media = await mediaStarting;
@@ -141,11 +146,14 @@ export async function start(config: Config, options: StartOptions = {}): Promise
   lifecycle.started("edge", () => front?.close());
   await options.beforeListening?.();
   const { hostname, port } = plan?.plain ?? { hostname: config.HOST, port: config.PORT };
-  const http = listen(app, { hostname, port, now });
-  lifecycle.started("http", (_reason, deadline) => http.stop(deadline));
-  const upstreamPort = http.server.port ?? port;
+  const { carry } = runtime.sockets;
+  const listener = listen(app, { hostname, port, now, inner: inner && { way: inner, carry } });
+  http = listener;
+  lifecycle.started("http", (_reason, deadline) => listener.stop(deadline));
+  const upstreamPort = listener.server.port ?? port;
   if (plan) {
-    front = await startFront({ ...runtime, plan, upstreamPort, media, turnSecret: turnSecret(runtime.keyring) });
+    const secret = turnSecret(runtime.keyring);
+    front = await startFront({ ...runtime, plan, upstreamPort, inner, media, turnSecret: secret });
     endRelays(runtime, front.edge);
     measureEdge(runtime.metrics, front.edge, plan.source);
     readiness.add("certificate", () => certificateProblem(plan.source));

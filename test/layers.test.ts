@@ -100,7 +100,8 @@ test("within the packet path every arrow points down", () => {
 });
 
 test("the relay and the edge know neither the database, HTTP's framework nor a feature", () => {
-  const small = ["clock", "log", "assets", "addresses", "net/socket-options"].map((name) => `src/kernel/${name}.ts`);
+  const names = ["clock", "log", "assets", "addresses", "net/socket-options", "net/inner-way"];
+  const small = names.map((name) => `src/kernel/${name}.ts`);
   expect(
     offenders(({ from, to, external }) => {
       if (!under(from, "turn", "edge")) return false;

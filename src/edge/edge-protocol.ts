@@ -1,4 +1,5 @@
 /** What the main thread and the edge say to each other. */
+import type { InnerWay } from "../kernel/net/inner-way.ts";
 import type { TurnLimits } from "../turn/allocations.ts";
 import type { TurnCounters } from "../turn/counters.ts";
 import type { Peer } from "../turn/line.ts";
@@ -23,6 +24,8 @@ export type EdgeSettings = {
   port: number;
   /** Where HTTP goes. */
   upstream: { hostname: string; port: number };
+  /** A shorter way there; null when there is none. */
+  inner: InnerWay | null;
   certificate: EdgeCertificate | null;
   /** Whose PROXY headers are believed. */
   trustedProxies: readonly string[];

@@ -1,6 +1,7 @@
 /** The edge thread as the main thread sees it: what it is told, how it is doing, and its return after a crash. */
 import { workerUrl } from "../kernel/assets.ts";
 import type { Log } from "../kernel/log.ts";
+import type { InnerWay } from "../kernel/net/inner-way.ts";
 import { ClientTable } from "../protocol/client-table.ts";
 import type { Peer } from "../turn/line.ts";
 import { ADMISSION_LIMITS, type AdmissionLimits } from "./admission.ts";
@@ -21,6 +22,8 @@ export type EdgeOptions = {
   hostname: string;
   port: number;
   upstream: { hostname: string; port: number };
+  /** Where the same server also listens, if it does. */
+  inner?: InnerWay | null;
   /** Null: nobody is let in before there is one. */
   certificate: EdgeCertificate | null;
   trustedProxies: readonly string[];
@@ -78,12 +81,12 @@ export class Edge {
     return edge;
   }
 
-  private constructor({ tables, log, admission = ADMISSION_LIMITS, ...settings }: EdgeOptions) {
+  private constructor({ tables, log, admission = ADMISSION_LIMITS, inner = null, ...settings }: EdgeOptions) {
     this.#log = log;
     this.#tables = tables;
     const { tcp, udp, outer } = tables;
     const memory = { tcpClients: tcp.memory, udpClients: udp.memory, outerClients: outer.memory };
-    this.#settings = { ...settings, admission, ...memory };
+    this.#settings = { ...settings, admission, inner, ...memory };
     this.#worker = this.#spawn();
     this.#watch();
   }

@@ -7,7 +7,7 @@ import { type ClientAddress, ClientTable } from "../protocol/client-table.ts";
 import type { TurnTransport } from "../turn/line.ts";
 import { TurnServer } from "../turn/server.ts";
 import { Admission } from "./admission.ts";
-import { type Carrier, carryTo } from "./carrier.ts";
+import { type Carrier, carryTo, carryWithin } from "./carrier.ts";
 import { Door } from "./door.ts";
 import type { EdgeSettings, EdgeStats, FromEdge, ToEdge } from "./edge-protocol.ts";
 import { relaySockets } from "./relay-sockets.ts";
@@ -57,7 +57,10 @@ async function start(settings: EdgeSettings): Promise<Running> {
     clients: tcpClients,
     http(socket, client) {
       httpConnections++;
-      const carrier = carryTo(settings.upstream, socket, client, tcpClients);
+      const { upstream, inner } = settings;
+      const carrier = inner
+        ? carryWithin(inner, upstream, socket, client, tcpClients)
+        : carryTo(upstream, socket, client, tcpClients);
       return onClosed(carrier, () => httpConnections--);
     },
     turn: turn && ((socket, client) => carryTurn(turn, socket, client, "tls")),

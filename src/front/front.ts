@@ -7,6 +7,7 @@ import { type EdgePlace, edgePlace } from "../kernel/config/edge-place.ts";
 import type { Config } from "../kernel/config/index.ts";
 import type { Log } from "../kernel/log.ts";
 import { isLoopback } from "../kernel/loopback.ts";
+import type { InnerWay } from "../kernel/net/inner-way.ts";
 import type { Timers } from "../kernel/timers.ts";
 import type { MediaPlaces } from "../protocol/media-node.ts";
 import type { Peer } from "../turn/line.ts";
@@ -36,17 +37,21 @@ type StartOptions = Deps & {
   plan: FrontPlan;
   /** Of the plain server. */
   upstreamPort: number;
+  /** Where it also listens, if it does. */
+  inner?: InnerWay | null;
   media: MediaPlaces;
   /** Null: no relay. */
   turnSecret: string | null;
 };
 
-export async function startFront({ plan, upstreamPort, media, turnSecret, ...deps }: StartOptions): Promise<Front> {
+export async function startFront(options: StartOptions): Promise<Front> {
+  const { plan, upstreamPort, inner = null, media, turnSecret, ...deps } = options;
   const { config, log } = deps;
   const turn = turnSecret === null || config.TURN === "off" ? null : turnOf(config, media, turnSecret);
   const edge = await Edge.start({
     ...plan.edge,
     upstream: { hostname: reachable(plan.plain.hostname), port: upstreamPort },
+    inner,
     certificate: plan.source.first,
     trustedProxies: config.TRUSTED_PROXIES,
     turn,

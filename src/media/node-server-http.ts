@@ -88,7 +88,7 @@ export function serveNode(node: NodeServer, options: NodeHttpOptions): Listener 
       close: (ws) => ws.data.events?.closed(),
     },
   }) as Server<unknown>;
-  return { server, stop: (deadline) => stopGently(server, deadline, Date.now) };
+  return { server, inner: null, stop: (deadline) => stopGently(server, deadline, Date.now) };
 }
 
 /** One that is still being written waits: whoever reads it would take its middle for its end. */

@@ -9,7 +9,7 @@ import { freePorts } from "../acme/pebble.ts";
 import { createPeople } from "../harness/people.ts";
 import { type RealServer, realServer } from "../harness/running.ts";
 import { makeCertificate } from "../ops/certificate.ts";
-import { closed, turnAs, until } from "./stage.ts";
+import { closed, secured, turnAs, until } from "./stage.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "stoa-front-"));
 let server: RealServer;
@@ -134,4 +134,17 @@ test("[22] behind the edge, budgets and the audit log go by the client's own add
   for (let count = 0; count < budget; count++) expect(await postedFrom("127.0.0.8", login)).toBe(401);
   expect(await postedFrom("127.0.0.8", login)).toBe(429);
   expect(await postedFrom("127.0.0.7", login)).toBe(401);
+});
+
+test("[22] a request for a socket where there is none is answered, and ends its connection", async () => {
+  const socket = await secured(edgePort);
+  const asked = "GET /healthz HTTP/1.1\r\nhost: localhost\r\nupgrade: websocket\r\nconnection: upgrade\r\n";
+  socket.write(`${asked}sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`);
+  let text = "";
+  socket.on("data", (data: Buffer) => {
+    text += data.toString();
+  });
+  await closed(socket);
+  expect(text).toStartWith("HTTP/1.1 200");
+  expect(text).toContain('"status":"ok"');
 });

@@ -6,6 +6,7 @@ import { connect, type TLSSocket } from "node:tls";
 import { ADMISSION_LIMITS, type AdmissionLimits } from "../../src/edge/admission.ts";
 import { createEdgeTables, Edge, type EdgeOptions } from "../../src/edge/edge.ts";
 import { createLog } from "../../src/kernel/log.ts";
+import { createCarriedClient, createInnerWay } from "../../src/kernel/net/inner-way.ts";
 import { TurnClient } from "../../src/turn/client.ts";
 import { turnCredential } from "../../src/turn/credentials.ts";
 import { TurnStream } from "../../src/turn/stream.ts";
@@ -17,8 +18,15 @@ export const ANNOUNCED = "203.0.113.5";
 
 const CHUNK = new Uint8Array(64 * 1_024);
 
+type StageOptions = Partial<EdgeOptions> & {
+  limits?: Partial<AdmissionLimits>;
+  /** By the inner way, as in a whole server. */
+  within?: boolean;
+};
+
 /** An edge in front of a bare HTTP server that says by whom it is asked. */
-export async function edgeStage(options: Partial<EdgeOptions> & { limits?: Partial<AdmissionLimits> } = {}) {
+export async function edgeStage(options: StageOptions = {}) {
+  const { limits, within = false, ...given } = options;
   const folder = mkdtempSync(join(tmpdir(), "stoa-edge-"));
   const pem = async (name: string) => {
     const files = await makeCertificate(folder, name);
@@ -33,27 +41,32 @@ export async function edgeStage(options: Partial<EdgeOptions> & { limits?: Parti
         controller.enqueue(CHUNK);
       },
     });
-  const upstream = Bun.serve({
-    hostname: "127.0.0.1",
-    port: 0,
-    async fetch(request, server) {
+  const inner = within ? createInnerWay() : null;
+  const carriedClient = inner && createCarriedClient(inner);
+  const served = {
+    async fetch(request: Request, server: Bun.Server<undefined>) {
       const peer = server.requestIP(request);
       const client = tables.tcp.clientOf(peer?.port ?? 0);
+      const carried = carriedClient?.(request);
+      if (!peer && carried === null) return new Response(null, { status: 403, headers: { connection: "close" } });
       const { pathname } = new URL(request.url);
       if (pathname === "/socket" && server.upgrade(request)) return undefined;
       if (pathname === "/echo") return new Response(await request.arrayBuffer());
       if (pathname === "/much") return new Response(new Uint8Array(32 * 1_024 * 1_024));
       if (pathname === "/endless") return new Response(endless());
-      return Response.json({ client });
+      if (pathname === "/length") return Response.json({ carried, length: (await request.arrayBuffer()).byteLength });
+      return Response.json({ client, carried });
     },
-    websocket: { message: (socket, message) => void socket.send(message) },
-  });
+    websocket: { message: (socket: Bun.ServerWebSocket, message: string | Buffer) => void socket.send(message) },
+  };
+  const upstream = Bun.serve({ hostname: "127.0.0.1", port: 0, ...served });
+  const innerServer = inner ? Bun.serve({ unix: inner.name, ...served }) : null;
   const certificate = await pem("first");
-  const { limits, ...given } = options;
   const edge = await Edge.start({
     hostname: "127.0.0.1",
     port: 0,
     upstream: { hostname: "127.0.0.1", port: upstream.port ?? 0 },
+    inner,
     certificate,
     trustedProxies: [],
     admission: { ...ADMISSION_LIMITS, ...limits },
@@ -73,6 +86,8 @@ export async function edgeStage(options: Partial<EdgeOptions> & { limits?: Parti
     edge,
     tables,
     url,
+    inner,
+    innerServer,
     pem,
     /** Bytes that were asked of the answer without an end. */
     pulled: () => pulled,
@@ -82,6 +97,7 @@ export async function edgeStage(options: Partial<EdgeOptions> & { limits?: Parti
     async close() {
       edge.close();
       await upstream.stop(true);
+      await innerServer?.stop(true);
       rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -1,10 +1,10 @@
 import type { Server } from "bun";
 import { Elysia } from "elysia";
-import type { ClientTable } from "../../protocol/client-table.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import { createTrust } from "../addresses.ts";
 import { sameSecret } from "../secrets.ts";
 import { socketAddress } from "./request-info.ts";
+import type { EdgeClients } from "./serving/edge-clients.ts";
 
 /** How a request reached this server: by whom, and on whose behalf. */
 export type Arrival = {
@@ -26,7 +26,7 @@ type Deps = {
   trustedProxies: readonly string[];
   httpServer: () => Server<unknown> | null;
   /** Of the edge, when there is one. */
-  clients: ClientTable | null;
+  clients: EdgeClients | null;
   infoOf: (request: Request) => { ip: string };
 };
 

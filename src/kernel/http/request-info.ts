@@ -1,9 +1,9 @@
 import type { Server } from "bun";
 import ipaddr from "ipaddr.js";
-import type { ClientTable } from "../../protocol/client-table.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import { REQUEST_ID_PATTERN } from "../../protocol/ids.ts";
 import { createTrust, plainAddress } from "../addresses.ts";
+import type { EdgeClients } from "./serving/edge-clients.ts";
 
 /** What is known of a request before anyone looks at its credential; audit entries and log lines are made of it. */
 export type RequestInfo = {
@@ -76,7 +76,7 @@ export type PublicUrl = (request: Request, server: Server<unknown> | null) => st
 export function createPublicUrl(
   publicUrl: string | undefined,
   trustedProxies: readonly string[],
-  clients: ClientTable | null = null,
+  clients: EdgeClients | null = null,
   throughEdge: ThroughEdge = null,
 ): PublicUrl {
   if (publicUrl !== undefined) {
@@ -88,7 +88,7 @@ export function createPublicUrl(
     const url = new URL(request.url);
     const isProxied = isTrusted(socketAddress(request, server, clients, throughEdge));
     const forwarded = isProxied ? request.headers.get("x-forwarded-proto") : null;
-    const own = isCarried(request, server, clients) ? "https:" : url.protocol;
+    const own = clients?.clientOf(request, server) ? "https:" : url.protocol;
     const protocol = forwarded === "https" || forwarded === "http" ? `${forwarded}:` : own;
     return `${protocol}//${request.headers.get("host") ?? url.host}`;
   };
@@ -120,7 +120,7 @@ export type ClientIp = (request: Request, server: Server<unknown> | null) => str
 /** The socket's address; `x-forwarded-for` counts only when it comes from a trusted proxy, read from the right. */
 export function createClientIp(
   trustedProxies: readonly string[],
-  clients: ClientTable | null = null,
+  clients: EdgeClients | null = null,
   throughEdge: ThroughEdge = null,
 ): ClientIp {
   const isTrusted = createTrust(trustedProxies);
@@ -140,26 +140,15 @@ export function createClientIp(
 export function socketAddress(
   request: Request,
   server: Server<unknown> | null,
-  clients: ClientTable | null,
+  clients: EdgeClients | null,
   throughEdge: ThroughEdge = null,
 ): string {
   const carried = throughEdge?.(request) ?? null;
   if (carried !== null) return carried;
+  const client = clients?.clientOf(request, server);
+  if (client !== undefined) return client;
   const peer = server?.requestIP(request);
-  if (!peer) return "127.0.0.1";
-  const address = plainAddress(peer.address);
-  return carriedFor(address, peer.port, server, clients) ?? address;
-}
-
-/** Only the edge's own sockets have a slot, and they are on this machine. */
-function carriedFor(address: string, port: number, server: Server<unknown> | null, clients: ClientTable | null) {
-  const isOwn = address === "127.0.0.1" || address === "::1" || address === server?.hostname;
-  return isOwn ? clients?.clientOf(port)?.address : undefined;
-}
-
-function isCarried(request: Request, server: Server<unknown> | null, clients: ClientTable | null): boolean {
-  const peer = clients ? server?.requestIP(request) : null;
-  return peer ? carriedFor(plainAddress(peer.address), peer.port, server, clients) !== undefined : false;
+  return peer ? plainAddress(peer.address) : "127.0.0.1";
 }
 
 export function adoptRequestId(given: string | null, generate: () => string): string {

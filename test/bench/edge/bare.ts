@@ -7,7 +7,7 @@ import { makeCertificate } from "../../ops/certificate.ts";
 
 // All the sockets of a bench come from one address.
 const limits = { waitingPerAddress: 10_000, waiting: 10_000, handshakesPerSecond: 10_000, handshakeBurst: 10_000 };
-const { edge } = await edgeStage({ limits });
+const { edge } = await edgeStage({ limits, within: !process.argv.includes("loopback") });
 const files = await makeCertificate(mkdtempSync(join(tmpdir(), "stoa-bench-edge-")), "direct");
 const direct = Bun.serve({
   hostname: "127.0.0.1",

@@ -1,20 +1,37 @@
 import type { Server } from "bun";
 import type { AnyElysia } from "elysia";
 import type { Now } from "../../clock.ts";
+import { type InnerOptions, serveInner } from "./inner-server.ts";
 
 export type Listener = {
   readonly server: Server<unknown>;
+  /** The same for the edge alone; null when there is none. */
+  readonly inner: Server<unknown> | null;
   /** Lets requests under way end until the deadline, then closes everything. */
   stop(deadline: number): Promise<void>;
 };
 
+type ListenOptions = {
+  hostname: string;
+  port: number;
+  now: Now;
+  /** Where it also listens for the edge. */
+  inner?: InnerOptions | null;
+};
+
 /** The HTTP server. TLS, where there is any, ends before it. */
-export function listen(app: AnyElysia, options: { hostname: string; port: number; now: Now }): Listener {
-  const { hostname, port, now } = options;
+export function listen(app: AnyElysia, { hostname, port, now, inner = null }: ListenOptions): Listener {
   // Elysia shares the port by default: a second server on the same port would silently take half of the requests.
   app.listen({ hostname, port, reusePort: false });
   if (!app.server) throw new Error("the HTTP server did not start");
-  return { server: app.server, stop: (deadline) => stopGently(app.server, deadline, now) };
+  const within = inner && serveInner(app, inner);
+  return {
+    server: app.server,
+    inner: within,
+    async stop(deadline) {
+      await Promise.all([stopGently(app.server, deadline, now), stopGently(within, deadline, now)]);
+    },
+  };
 }
 
 export async function stopGently(server: Server<unknown> | null, deadline: number, now: Now): Promise<void> {

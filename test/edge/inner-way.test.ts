@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { carriedLine, createCarriedClient } from "../../src/kernel/net/inner-way.ts";
+import { closed, edgeStage, until } from "./stage.ts";
+
+let stage: Awaited<ReturnType<typeof edgeStage>>;
+beforeAll(async () => {
+  stage = await edgeStage({ within: true });
+});
+afterAll(() => stage.close());
+
+/** All that is answered to these bytes, until the server or nobody has more to say. */
+async function answered(text: string, isWhole: (answer: string) => boolean): Promise<string> {
+  const socket = await stage.tls();
+  let answer = "";
+  socket.on("data", (data: Buffer) => {
+    answer += data.toString();
+  });
+  socket.on("error", () => {});
+  const gone = closed(socket);
+  socket.write(text);
+  await Promise.race([gone, until(() => isWhole(answer))]);
+  socket.destroy();
+  return answer;
+}
+
+const carriedFor = JSON.stringify({ carried: "127.0.0.1" });
+const count = (text: string, part: string) => text.split(part).length - 1;
+
+test("every request of a connection says for whom it is, with bodies in between and in pipelines", async () => {
+  const get = "GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
+  const post = `POST /length HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${get.length}\r\n\r\n${get}`;
+  const chunks = `${get.length.toString(16)}\r\n${get}\r\n0\r\n\r\n`;
+  const chunked = `POST /length HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n${chunks}`;
+  const answer = await answered(get + post + chunked + get, (text) => count(text, "200 OK") === 4);
+  expect(count(answer, carriedFor)).toBe(2);
+  expect(count(answer, JSON.stringify({ carried: "127.0.0.1", length: get.length }))).toBe(2);
+});
+
+test("a client that says itself for whom it asks is refused, whatever it says", async () => {
+  const { inner } = stage;
+  if (!inner) return;
+  for (const line of [carriedLine(inner, "203.0.113.9"), "x-stoa-carried-for: 203.0.113.9\r\n"]) {
+    const answer = await answered(`GET / HTTP/1.1\r\n${line}host: localhost\r\n\r\n`, (text) =>
+      text.includes("\r\n\r\n"),
+    );
+    expect(answer).toStartWith("HTTP/1.1 403");
+  }
+});
+
+test("a request hidden where the edge sees a body is nobody's, and is refused", async () => {
+  const { inner } = stage;
+  if (!inner) return;
+  const hidden = `GET /hidden HTTP/1.1\r\nhost: localhost\r\n\r\n`;
+  const both = `content-length: 4\r\ntransfer-encoding: chunked\r\n`;
+  const answer = await answered(`POST /length HTTP/1.1\r\nhost: localhost\r\n${both}\r\n0\r\n\r\n${hidden}`, (text) =>
+    text.includes("\r\n\r\n"),
+  );
+  expect(answer).not.toContain("hidden");
+});
+
+test("whoever of this machine connects there without the edge is told nothing", async () => {
+  const { inner } = stage;
+  if (!inner) return;
+  const response = await fetch("http://localhost/", { unix: inner.name } as RequestInit);
+  expect(response.status).toBe(403);
+});
+
+test("what shows that the edge carries a client is good for no other", () => {
+  const { inner } = stage;
+  if (!inner) return;
+  const clientOf = createCarriedClient(inner);
+  const asked = (value: string) =>
+    clientOf(new Request("http://localhost/", { headers: { "x-stoa-carried-for": value } }));
+  const own = carriedLine(inner, "203.0.113.9").slice("x-stoa-carried-for: ".length).trim();
+  expect(asked(own)).toBe("203.0.113.9");
+  const [, shown = ""] = own.split(" ");
+  for (const forged of [`203.0.113.8 ${shown}`, "203.0.113.9", "203.0.113.9 ", `${own}, ${own}`, `${own} `, ""])
+    expect(asked(forged === `${own} ` ? `${own} x` : forged)).toBeNull();
+});
+
+test("large bodies and WebSockets pass", async () => {
+  const body = new Uint8Array(8 * 1_024 * 1_024).map((_byte, at) => at % 251);
+  const echoed = new Uint8Array(await (await stage.get("/echo", { method: "POST", body })).arrayBuffer());
+  expect(Bun.hash(echoed)).toBe(Bun.hash(body));
+  expect((await (await stage.get("/much")).arrayBuffer()).byteLength).toBe(32 * 1_024 * 1_024);
+  const socket = new WebSocket(`${stage.url.replace("https", "wss")}/socket`, {
+    tls: { rejectUnauthorized: false },
+  } as never);
+  const answers: string[] = [];
+  socket.onmessage = ({ data }) => void answers.push(String(data));
+  await new Promise((resolve) => {
+    socket.onopen = resolve;
+  });
+  for (let index = 0; index < 100; index++) socket.send(`message ${index}`);
+  await until(() => answers.length === 100);
+  expect(answers[99]).toBe("message 99");
+  socket.close();
+});
+
+test("of an answer without an end, a client that does not read gets no more than buffers hold", async () => {
+  const idle = await stage.tls();
+  idle.on("error", () => {});
+  idle.pause();
+  idle.write("GET /endless HTTP/1.1\r\nhost: localhost\r\n\r\n");
+  await until(() => stage.pulled() > 0);
+  const much = 32 * 1_024 * 1_024;
+  for (let index = 0; index < 4; index++)
+    expect((await (await stage.get("/much")).arrayBuffer()).byteLength).toBe(much);
+  expect(stage.pulled()).toBeLessThan(much);
+  idle.destroy();
+});
+
+test("where the inner way is closed, loopback carries clients, and the server knows them as well", async () => {
+  const other = await edgeStage({ within: true });
+  try {
+    await other.innerServer?.stop(true);
+    expect(await (await other.get("/")).json()).toMatchObject({ client: { address: "127.0.0.1" } });
+  } finally {
+    await other.close();
+  }
+});
