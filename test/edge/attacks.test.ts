@@ -13,7 +13,7 @@ let media: Bun.udp.Socket<"buffer">;
 const attackers: Socket[] = [];
 
 beforeAll(async () => {
-  stage = await edgeStage({ limits: { waiting: MAX_WAITING, patienceMs: 120_000 } });
+  stage = await edgeStage({ within: true, limits: { waiting: MAX_WAITING, patienceMs: 120_000 } });
   media = await Bun.udpSocket({
     hostname: "127.0.0.1",
     binaryType: "buffer",

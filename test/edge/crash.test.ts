@@ -26,7 +26,7 @@ function threadsFromNowOn(): Worker[] {
 
 test("a thread that dies is replaced at the same port, with all it was told; clients only have to come again", async () => {
   const threads = threadsFromNowOn();
-  const stage = await edgeStage();
+  const stage = await edgeStage({ within: true });
   cleanup.push(() => stage.close());
   const media = await Bun.udpSocket({
     hostname: "127.0.0.1",
