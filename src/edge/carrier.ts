@@ -1,3 +1,4 @@
+import type { Socket } from "bun";
 import { carriedLine, type InnerWay } from "../kernel/net/inner-way.ts";
 import type { ClientAddress, ClientTable } from "../protocol/client-table.ts";
 import { Pipe } from "./pipe.ts";
@@ -15,9 +16,9 @@ export type Target = { hostname: string; port: number };
 
 /** Carries a connection on to a server of this machine, which finds in the table for whom. */
 export function carryTo(target: Target, front: EdgeSocket, client: ClientAddress, clients: ClientTable): Carrier {
-  const pipe = new Pipe(front);
-  connectByTable(target, pipe, client, clients);
-  return carrierOf(pipe);
+  const carried = new Carried(front, null);
+  connectByTable(target, carried, client, clients);
+  return carried;
 }
 
 /** The same by the inner way, on which each request says for whom it is. */
@@ -28,32 +29,58 @@ export function carryWithin(
   client: ClientAddress,
   clients: ClientTable,
 ): Carrier {
-  const pipe = new Pipe(front);
-  const marks = new RequestMarks(carriedLine(way, client.address));
-  let isOpen = false;
-  const connecting = Bun.connect({
-    unix: way.name,
-    socket: {
-      open(socket) {
-        isOpen = true;
-        pipe.connected(socket);
-      },
-      ...passedOn(pipe),
-      close: () => pipe.backClosed(),
-    },
-  });
+  const carried = new Carried(front, new RequestMarks(carriedLine(way, client.address)));
+  const connecting = Bun.connect<Carried>({ unix: way.name, data: carried, socket: WITHIN });
   // Unlike a port, such a socket refuses at once when many wait to be accepted.
-  connecting.catch(() => {
-    if (!isOpen) connectByTable(target, pipe, client, clients);
-  });
-  return { ...carrierOf(pipe), received: (data) => pipe.fromFront(marks.pass(data)) };
+  connecting.catch(() => connectByTable(target, carried, client, clients));
+  return carried;
 }
 
-function connectByTable(target: Target, pipe: Pipe, client: ClientAddress, clients: ClientTable): void {
+/** There are many at a time that say nothing: what they need in common, they have in common. */
+class Carried implements Carrier {
+  readonly pipe: Pipe;
+  #marks: RequestMarks | null;
+
+  constructor(front: EdgeSocket, marks: RequestMarks | null) {
+    this.pipe = new Pipe(front);
+    this.#marks = marks;
+  }
+
+  received(data: Buffer): void {
+    this.pipe.fromFront(this.#marks === null ? data : this.#marks.pass(data));
+    if (this.#marks?.isDone) this.#marks = null;
+  }
+
+  drained(): void {
+    this.pipe.frontDrained();
+  }
+
+  closed(): void {
+    this.pipe.frontClosed();
+  }
+}
+
+const PASSED_ON = {
+  data: ({ data: { pipe } }: Socket<Carried>, data: Buffer) => pipe.fromBack(data),
+  drain: ({ data: { pipe } }: Socket<Carried>) => pipe.backDrained(),
+  end: (socket: Socket<Carried>) => void socket.end(),
+  error: () => {},
+};
+
+const WITHIN = {
+  ...PASSED_ON,
+  open: (socket: Socket<Carried>) => socket.data.pipe.connected(socket),
+  close: ({ data: { pipe } }: Socket<Carried>) => pipe.backClosed(),
+};
+
+function connectByTable(target: Target, carried: Carried, client: ClientAddress, clients: ClientTable): void {
+  const { pipe } = carried;
   let ownPort: number | null = null;
-  const connecting = Bun.connect({
+  const connecting = Bun.connect<Carried>({
     ...target,
+    data: carried,
     socket: {
+      ...PASSED_ON,
       open(socket) {
         // Before the first byte: by the time it is read there, the table has it.
         ownPort = socket.localPort;
@@ -61,7 +88,6 @@ function connectByTable(target: Target, pipe: Pipe, client: ClientAddress, clien
         socket.setNoDelay(true);
         pipe.connected(socket);
       },
-      ...passedOn(pipe),
       close() {
         if (ownPort !== null) clients.clear(ownPort);
         pipe.backClosed();
@@ -70,21 +96,4 @@ function connectByTable(target: Target, pipe: Pipe, client: ClientAddress, clien
     },
   });
   connecting.catch(() => pipe.backClosed());
-}
-
-function passedOn(pipe: Pipe) {
-  return {
-    data: (_socket: EdgeSocket, data: Buffer) => pipe.fromBack(data),
-    drain: () => pipe.backDrained(),
-    end: (socket: EdgeSocket) => socket.end(),
-    error: () => {},
-  };
-}
-
-function carrierOf(pipe: Pipe): Carrier {
-  return {
-    received: (data) => pipe.fromFront(data),
-    drained: () => pipe.frontDrained(),
-    closed: () => pipe.frontClosed(),
-  };
 }

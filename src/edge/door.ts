@@ -34,7 +34,10 @@ const PROXIES = "proxies";
 const MAX_PEEKED_BYTES = 20_000;
 
 /** A client behind its TLS. */
-type Guest = { client: () => ClientAddress; carrier: Carrier | null; settled: () => void };
+type Guest = { client: (() => ClientAddress) | null; carrier: Carrier | null; settled: () => void };
+
+/** What is left of the rest once it has a carrier, which knows the client. */
+const KNOWN = { client: null, settled: () => {} };
 
 /** A connection that is looked at before it is decided where its bytes go, encrypted as they are. */
 type Peeked = { client: ClientAddress; isProxy: boolean; bytes: Buffer; carrier: Carrier | null; settled: () => void };
@@ -175,7 +178,11 @@ export class Door {
     },
     data: (tls: Socket<Guest>, bytes: Buffer) => {
       const guest = tls.data;
-      guest.carrier ??= this.#carrierFor(tls, guest, bytes[0] ?? 0);
+      if (guest.carrier === null) {
+        guest.carrier = this.#carrierFor(tls, guest, bytes[0] ?? 0);
+        // It may stay for days, and needs what it came with no more.
+        Object.assign(guest, KNOWN);
+      }
       guest.carrier?.received(bytes);
     },
     drain: ({ data: guest }: Socket<Guest>) => guest.carrier?.drained(),
@@ -189,6 +196,7 @@ export class Door {
 
   #carrierFor(tls: Socket<Guest>, { client, settled }: Guest, first: number): Carrier | null {
     settled();
+    if (client === null) return null;
     const { http, turn } = this.#options;
     if (first >= FIRST_BYTE_OF_TURN_BELOW) return http(tls, client());
     if (turn) return turn(tls, client());

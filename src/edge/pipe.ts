@@ -7,7 +7,8 @@ const HIGH_WATER_BYTES = 256 * 1_024;
 export class Pipe {
   readonly #front: Outlet;
   #back: Outlet | null = null;
-  #early: Buffer[] = [];
+  /** What came before it was connected. */
+  #early: Buffer[] | null = null;
   #isOver = false;
 
   constructor(front: EdgeSocket) {
@@ -20,13 +21,14 @@ export class Pipe {
       return;
     }
     this.#back = new Outlet(back);
-    for (const data of this.#early) this.#back.write(data);
-    this.#early = [];
+    for (const data of this.#early ?? []) this.#back.write(data);
+    this.#early = null;
     if (this.#back.pendingBytes < HIGH_WATER_BYTES) this.#front.socket.resume();
   }
 
   fromFront(data: Buffer): void {
     if (!this.#back) {
+      this.#early ??= [];
       this.#early.push(Buffer.from(data));
       this.#front.socket.pause();
       return;

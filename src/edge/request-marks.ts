@@ -27,6 +27,11 @@ export class RequestMarks {
     this.#mark = Buffer.from(line);
   }
 
+  /** No more requests are looked for: what follows is a socket's, or nobody's. */
+  get isDone(): boolean {
+    return this.#part === "rest";
+  }
+
   /** The bytes as they go on. */
   pass(data: Buffer): Buffer {
     if (this.#part === "rest") return data;

@@ -13,7 +13,8 @@ export type EdgeSocket = {
 /** Writes to a socket and keeps what does not fit, in order. */
 export class Outlet {
   readonly socket: EdgeSocket;
-  #rest: Buffer[] = [];
+  /** Null while everything fits: few are ever short of room. */
+  #rest: Buffer[] | null = null;
   #pendingBytes = 0;
   #ending = false;
 
@@ -30,22 +31,25 @@ export class Outlet {
     if (this.#ending) return;
     const written = this.#pendingBytes > 0 ? 0 : Math.max(0, this.socket.write(data));
     if (written === data.length) return;
+    this.#rest ??= [];
     this.#rest.push(Buffer.from(data.subarray(written)));
     this.#pendingBytes += data.length - written;
   }
 
   /** To be called when the socket has room again. */
   drained(): void {
-    while (this.#rest.length > 0) {
-      const [data = Buffer.alloc(0)] = this.#rest;
+    const rest = this.#rest ?? [];
+    while (rest.length > 0) {
+      const [data = Buffer.alloc(0)] = rest;
       const written = Math.max(0, this.socket.write(data));
       this.#pendingBytes -= written;
       if (written < data.length) {
-        this.#rest[0] = data.subarray(written);
+        rest[0] = data.subarray(written);
         return;
       }
-      this.#rest.shift();
+      rest.shift();
     }
+    this.#rest = null;
     if (this.#ending) this.socket.end();
   }
 

@@ -42,12 +42,13 @@ async function start(settings: EdgeSettings): Promise<Running> {
   const departures = new Departures();
   const lines = new Map<TurnConnection, number>();
   let httpConnections = 0;
+  const httpClosed = () => void httpConnections--;
 
   function carryTurn(server: TurnServer, socket: EdgeSocket, client: ClientAddress, transport: TurnTransport): Carrier {
     if (socket.fd !== undefined) unsentBound.apply(socket.fd);
     const line = new TurnConnection(socket, client, transport, server, departures, systemNow);
     lines.set(line, systemNow());
-    return onClosed(line, () => lines.delete(line));
+    return new OnceClosed(line, () => lines.delete(line));
   }
 
   const door = new Door({
@@ -61,7 +62,7 @@ async function start(settings: EdgeSettings): Promise<Running> {
       const carrier = inner
         ? carryWithin(inner, upstream, socket, client, tcpClients)
         : carryTo(upstream, socket, client, tcpClients);
-      return onClosed(carrier, () => httpConnections--);
+      return new OnceClosed(carrier, httpClosed);
     },
     turn: turn && ((socket, client) => carryTurn(turn, socket, client, "tls")),
   });
@@ -100,18 +101,30 @@ async function start(settings: EdgeSettings): Promise<Running> {
 }
 
 /** TLS may report the end of a connection more than once. */
-function onClosed(carrier: Carrier, closed: () => void): Carrier {
-  let isOpen = true;
-  return {
-    received: (data) => carrier.received(data),
-    drained: () => carrier.drained(),
-    closed() {
-      if (!isOpen) return;
-      isOpen = false;
-      closed();
-      carrier.closed();
-    },
-  };
+class OnceClosed implements Carrier {
+  #closed: (() => void) | null;
+
+  constructor(
+    private readonly carrier: Carrier,
+    closed: () => void,
+  ) {
+    this.#closed = closed;
+  }
+
+  received(data: Buffer): void {
+    this.carrier.received(data);
+  }
+
+  drained(): void {
+    this.carrier.drained();
+  }
+
+  closed(): void {
+    if (this.#closed === null) return;
+    this.#closed();
+    this.#closed = null;
+    this.carrier.closed();
+  }
 }
 
 function codeOf(error: unknown): string | null {
