@@ -109,13 +109,17 @@ class RecordedStatement implements PlainStatement {
   }
 }
 
+/** In place: it is called for every statement of every unit. */
 function bound(values: SQLQueryBindings[]): SQLInputValue[] {
-  return values.map((value) => {
+  for (let index = 0; index < values.length; index++) {
+    const value = values[index];
     // A number would be bound as a real, and `1` be written as `1.0` wherever no column says otherwise.
-    if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : value;
-    if (typeof value === "boolean") return value ? 1n : 0n;
-    return value === undefined ? null : (value as SQLInputValue);
-  });
+    if (typeof value === "number") {
+      if (Number.isSafeInteger(value)) values[index] = BigInt(value);
+    } else if (typeof value === "boolean") values[index] = value ? 1n : 0n;
+    else if (value === undefined) values[index] = null;
+  }
+  return values as SQLInputValue[];
 }
 
 /** The local file is not what the log takes it to be. */
