@@ -200,9 +200,10 @@ export function createDispatcher(
     // What a pump that is about to run will send counts as running.
     while (running.size > 0 || pumpAhead) {
       await Promise.all([...running.values()].map(({ done }) => done));
-      await order.settled();
       // What waits for its turn of the loop gets none while this goes from one promise to the next.
       if (pumpAhead) await new Promise((done) => setImmediate(done));
+      // A pump may have asked for more; when that is there the next one is ahead.
+      await order.settled();
     }
   }
 

@@ -26,7 +26,7 @@ export async function chatWorld(overrides: Partial<Config> = {}, options: Runtim
     cluster: logged?.cluster,
     ...options,
   });
-  logged?.watchTampering(server.runtime.db);
+  logged?.watch(server.runtime);
   const people = createPeople(server.runtime, server.services);
   const { projectId, key } = await people.project();
   const clients: ChatClient[] = [];

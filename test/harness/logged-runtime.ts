@@ -6,9 +6,10 @@ import type { Cluster } from "../../src/cluster/cluster.ts";
 import { becomeBase, Replica } from "../../src/cluster/replica.ts";
 import { assetFolder } from "../../src/kernel/assets.ts";
 import { migrate, readMigrations } from "../../src/kernel/db/migrate.ts";
-import { closeDatabase, type Db, openDatabase } from "../../src/kernel/db/open.ts";
+import { closeDatabase, openDatabase } from "../../src/kernel/db/open.ts";
 import type { SplitClient } from "../../src/kernel/db/split-client.ts";
-import type { Leading } from "../../src/runtime.ts";
+import type { Writer } from "../../src/kernel/db/writer.ts";
+import type { Leading, Runtime } from "../../src/runtime.ts";
 import { memoryLog } from "./memory-log.ts";
 import { ownPostgresLog } from "./own-postgres-log.ts";
 
@@ -20,12 +21,19 @@ const { STOA_TEST_LOG: kind } = process.env;
  */
 export const WITH_COMMIT_LOG = kind === "memory" || kind === "postgres";
 
+const writers = new Set<Writer>();
+
+/** Everything that was handed in is written: with a log that takes longer than a few turns of the loop. */
+export async function written(): Promise<void> {
+  await Promise.all([...writers].map((writer) => writer.drain()));
+}
+
 export type LoggedData = {
   leading: Leading;
   /** For a server that is started as it is shipped: the only one of its log. */
   cluster: Cluster;
   /** Lets a test change the file past the writer; nothing is compared then. */
-  watchTampering(db: Db): void;
+  watch(runtime: Runtime): void;
   checkReplica(): Promise<void>;
 };
 
@@ -42,6 +50,7 @@ export function loggedData(): LoggedData {
   const fence = { isStale: () => false, fresh: async () => true };
   const nobody = () => Promise.reject(new Error("there are no other servers"));
   let tampered = false;
+  let watched: Writer | null = null;
   return {
     leading: { path, log, fence, onLost: (reason) => console.error("lost:", reason) },
     cluster: {
@@ -49,7 +58,9 @@ export function loggedData(): LoggedData {
       state: () => ({ role: "leader", leader: null, position: 0, lag: 0 }),
       ...{ snapshot: nobody, overview: nobody, operate: nobody },
     },
-    watchTampering(db) {
+    watch({ db, writer }) {
+      watched = writer;
+      writers.add(writer);
       const client = db.$client as unknown as SplitClient;
       const run = client.run.bind(client);
       client.run = (sql, values = []) => {
@@ -59,6 +70,7 @@ export function loggedData(): LoggedData {
       };
     },
     async checkReplica() {
+      if (watched !== null) writers.delete(watched);
       if (!tampered) await compare();
       await log.close();
       rmSync(folder, { recursive: true, force: true });

@@ -1,6 +1,7 @@
 import type { Config } from "../../src/kernel/config/index.ts";
 import type { Socket, SocketEvents } from "../../src/kernel/socket/sockets.ts";
 import { createMediaNodes } from "../../src/media/nodes.ts";
+import { written } from "./logged-runtime.ts";
 import { type FakeMediaNode, fakeMediaNode } from "./media-node.ts";
 import { type TestServer, testServer } from "./server.ts";
 
@@ -46,7 +47,10 @@ let clients = 0;
 
 /** Lets everything that is already on its way arrive. */
 export async function settled(): Promise<void> {
-  for (let turn = 0; turn < 10; turn++) await new Promise((done) => setImmediate(done));
+  for (let turn = 0; turn < 10; turn++) {
+    await new Promise((done) => setImmediate(done));
+    await written();
+  }
 }
 
 /** Waits for what must come; the test's own timeout is the limit. */

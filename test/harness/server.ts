@@ -47,7 +47,7 @@ export function testServer(
     timers: clock,
     logWrite: (line) => logLines.push(line),
   });
-  logged?.watchTampering(runtime.db);
+  logged?.watch(runtime);
   const services = createServices(runtime, createNodes(clock));
   const app = createApp({
     runtime,
