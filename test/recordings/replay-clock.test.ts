@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { ReplayClock, stepOf } from "../../web/replay/clock.ts";
-import { clockText, type Entry, peopleAt, speakersAt } from "../../web/replay/replay.ts";
+import { clockText, type Entry, peopleAt, speakersAt, spoken } from "../../web/replay/replay.ts";
 
 function clock(durationMs = 60_000) {
   let at = 1_000;
@@ -61,6 +61,31 @@ test("people are there from their join to their leave; of those who were there b
     ["ada"],
     [],
   ]);
+});
+
+test("the bar shows who spoke when, the loudest of several, and nothing so short that it is not seen", () => {
+  const said = (atMs: number, ...names: string[]): Entry => ({
+    ...{ atMs, type: "speakers.changed" },
+    speakers: names.map((identity) => ({ identity, level: 0 })),
+  });
+  expect(spoken(TIMELINE, 5_000)).toEqual([{ identity: "ada", fromMs: 1_000, toMs: 3_000 }]);
+  const long = 5_000_000;
+  const lively = [
+    said(-500, "eve"),
+    said(20_000, "bob", "eve"),
+    said(20_001),
+    said(4_000_000, "eve"),
+    said(4_010_000, "ada"),
+  ];
+  expect(spoken(lively, long)).toEqual([
+    { identity: "eve", fromMs: 0, toMs: 20_000 },
+    { identity: "bob", fromMs: 20_000, toMs: 30_000 },
+    { identity: "eve", fromMs: 4_000_000, toMs: 4_010_000 },
+    { identity: "ada", fromMs: 4_010_000, toMs: long },
+  ]);
+  const busy = Array.from({ length: 20_000 }, (_, i) => said(i * 250, i % 2 ? "ada" : "bob"));
+  expect(spoken(busy, long).length).toBeLessThanOrEqual(500);
+  expect([spoken([], 0), spoken([said(0, "ada")], 0)]).toEqual([[], []]);
 });
 
 test("time is shown as people read it", () => {

@@ -45,6 +45,33 @@ export function speakersAt(timeline: readonly Entry[], positionMs: number): stri
   return (entry?.speakers ?? []).map(({ identity }) => identity);
 }
 
+/** As fine as a bar shows it. */
+const CELLS = 500;
+
+export type Spoken = { identity: string; fromMs: number; toMs: number };
+
+/** Who spoke when, as stretches of a bar; of several at once the loudest. What is too short to be seen is as wide as can be. */
+export function spoken(timeline: readonly Entry[], durationMs: number): Spoken[] {
+  const cells: (string | undefined)[] = [];
+  const cellMs = durationMs / CELLS;
+  const changes = timeline.filter(({ type }) => type === "speakers.changed");
+  for (const [i, { atMs, speakers }] of changes.entries()) {
+    const loudest = speakers?.[0]?.identity;
+    const untilMs = Math.min(durationMs, changes[i + 1]?.atMs ?? durationMs);
+    if (loudest === undefined || untilMs <= atMs) continue;
+    for (let cell = Math.max(0, Math.floor(atMs / cellMs)); cell * cellMs < untilMs; cell++) cells[cell] = loudest;
+  }
+  const found: Spoken[] = [];
+  for (let cell = 0; cell < cells.length; cell++) {
+    const identity = cells[cell];
+    const last = found.at(-1);
+    const [fromMs, toMs] = [cell * cellMs, (cell + 1) * cellMs];
+    if (identity !== undefined && last?.identity === identity && cells[cell - 1] === identity) last.toMs = toMs;
+    else if (identity !== undefined) found.push({ identity, fromMs, toMs });
+  }
+  return found;
+}
+
 /** Who is in the call at that moment, in the order in which they came. */
 export function peopleAt(timeline: readonly Entry[], identities: readonly string[], positionMs: number): string[] {
   const moves = timeline.filter(({ type }) => type === "participant.joined" || type === "participant.left");

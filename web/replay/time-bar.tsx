@@ -1,6 +1,9 @@
+import { useMemo } from "preact/hooks";
 import type { Player } from "./player.ts";
-import { clockText, type Entry } from "./replay.ts";
+import { clockText, type Entry, spoken } from "./replay.ts";
 
+/** Neighbours in the order of their first words look unlike each other. */
+const HUE_STEP = 137;
 const RATES = [0.5, 1, 1.25, 1.5, 2];
 /** What a mark on the bar says, by the type of the entry. */
 const MARKS: Record<string, (entry: Entry) => string> = {
@@ -15,6 +18,9 @@ export function TimeBar({ player, timeline }: { player: Player; timeline: readon
   const marks = timeline.filter(
     ({ type, quality }) => type in MARKS && (type !== "quality.changed" || quality !== "excellent"),
   );
+  const stretches = useMemo(() => spoken(timeline, durationMs), [timeline, durationMs]);
+  const voices = [...new Set(stretches.map(({ identity }) => identity))];
+  const percent = (ms: number) => `${durationMs > 0 ? (ms / durationMs) * 100 : 0}%`;
   return (
     <section class="bar" aria-label="Time">
       <div class="marks" aria-hidden="true">
@@ -23,7 +29,20 @@ export function TimeBar({ player, timeline }: { player: Player; timeline: readon
             key={`${entry.atMs} ${entry.type} ${entry.identity ?? entry.messageId}`}
             class={entry.type.replace(".", "-")}
             title={`${clockText(entry.atMs)} ${MARKS[entry.type]?.(entry) ?? ""}`}
-            style={{ left: `${durationMs > 0 ? (entry.atMs / durationMs) * 100 : 0}%` }}
+            style={{ left: percent(entry.atMs) }}
+          />
+        ))}
+      </div>
+      <div class="spoken" aria-hidden="true">
+        {stretches.map(({ identity, fromMs, toMs }) => (
+          <i
+            key={fromMs}
+            title={`${clockText(fromMs)} ${identity} speaks`}
+            style={{
+              left: percent(fromMs),
+              width: percent(toMs - fromMs),
+              background: `hsl(${(voices.indexOf(identity) * HUE_STEP) % 360} 60% 50%)`,
+            }}
           />
         ))}
       </div>
