@@ -72,8 +72,16 @@ test("[18] the server is killed: every file plays as far as it was written, and 
   for (const { id: fileId, mimeType, offsetMs, kind } of after.files) {
     const { url } = await stoa.recordings.downloadUrl(id, fileId);
     const path = pathOf(folder, `${fileId}.${mimeType.split("/")[1]}`);
-    writeFileSync(path, new Uint8Array(await (await fetch(url)).arrayBuffer()));
+    const whole = Buffer.from(await (await fetch(url)).arrayBuffer());
+    writeFileSync(path, whole);
     decodeAll(path);
+    const head = await fetch(url, { method: "HEAD" });
+    expect(head.headers.get("content-length")).toBe(String(whole.length));
+    // Half of it, as if the download had broken off, and the rest.
+    const [half, ifRange] = [whole.length >> 1, head.headers.get("etag") ?? ""];
+    const rest = await fetch(url, { headers: { range: `bytes=${half}-`, "if-range": ifRange } });
+    expect(rest.status).toBe(206);
+    expect(Buffer.concat([whole.subarray(0, half), await rest.bytes()]).equals(whole)).toBe(true);
     // A file that was cut off does not say how long it is; its last packet does.
     const times = media("ffprobe", "-show_entries", "packet=pts_time", "-of", "csv=p=0", path).trim().split("\n");
     const playsToMs = Number.parseFloat(times.at(-1) ?? "") * 1_000;

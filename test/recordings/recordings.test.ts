@@ -100,7 +100,15 @@ describe("[18] recordings", () => {
       "bytes 7-11/12",
       "bytes",
     ]);
-    expect((await get({}, "HEAD")).status).toBe(200);
+    const head = await get({}, "HEAD");
+    expect([head.status, head.headers.get("accept-ranges")]).toEqual([200, "bytes"]);
+    // A download that broke off goes on where it was, unless the file is another one by now.
+    const resume = async (ifRange: string) => {
+      const rest = await get({ range: "bytes=7-", "if-range": ifRange });
+      return [rest.status, await rest.text()];
+    };
+    expect(await resume(head.headers.get("etag") ?? "")).toEqual([206, "bytes"]);
+    expect(await resume('"another"')).toEqual([200, "twelve bytes"]);
     expect((await server.app.handle(new Request(url.replace(/expires=\d/, "expires=9")))).status).toBe(403);
     const folder = join(server.runtime.config.DATA_DIR, "recordings", rowOf(body.id));
     expect(existsSync(folder)).toBe(true);
