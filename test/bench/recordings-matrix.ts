@@ -22,7 +22,7 @@ await enterOwnNetwork();
 const rooms = await openRecordedRooms();
 const figures: Measured[] = [];
 const outcomes: object[] = [];
-const skipped: string[] = [];
+const skipped = new Set<string>();
 
 type Row = { name: string; browserName: BrowserName; codec: VideoCodec; loss: number; event?: EventName };
 type Cast = { name: string; person: Person };
@@ -33,10 +33,12 @@ type Measurements = (Cast & Awaited<ReturnType<typeof measure>>)[];
 /** Two who flash and beep, for nobody yet. Null: the browser cannot send that. */
 async function open(row: Row): Promise<Opened | null> {
   const { name, browserName, codec, event } = row;
+  const cannot = `${browserName} cannot send ${codec}`;
+  if (skipped.has(cannot)) return null;
   const browser = await rooms.openBrowser(browserName);
   const pages = [await browser.page(), await browser.page()] as const;
   if (!(await pages[0].evaluate(canSend, codec))) {
-    skipped.push(`${browserName} cannot send ${codec}`);
+    skipped.add(cannot);
     await browser.close();
     return null;
   }
@@ -154,5 +156,5 @@ try {
   await rooms.close();
 }
 const missed = figures.filter(({ value, goal }) => goal && !isMet(value, goal)).map(({ what }) => what);
-report("recordings-matrix", figures, { seconds: Number(seconds), skipped: [...new Set(skipped)], missed, outcomes });
+report("recordings-matrix", figures, { seconds: Number(seconds), skipped: [...skipped], missed, outcomes });
 process.exit();
