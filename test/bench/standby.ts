@@ -78,7 +78,7 @@ async function measureSends(): Promise<Part> {
     measured.together.push(await sends(together, round));
     measured.followed.push(await sends(followed, round));
   }
-  const middle = (list: Sends[], what: keyof Sends) => median(list.map((one) => one[what]));
+  const middle = (list: Sends[], what: Exclude<keyof Sends, "besidesMicros">) => median(list.map((one) => one[what]));
   const rate = (list: Sends[]) => middle(list, "perSecond");
   const published = {
     alone: await publishedScenario(alone, SECONDS),

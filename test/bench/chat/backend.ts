@@ -6,6 +6,8 @@ export type Backend = {
   /** Whether an acknowledgement means that the message is on disk. */
   durable: boolean;
   pid: number;
+  /** Of other processes that have a part in it. */
+  besides?: readonly number[];
   /** Before anyone connects. */
   prepare(rooms: readonly string[], users: readonly { userId: string; room: string }[]): Promise<void>;
   connect(userId: string, room: string): Promise<Talker>;

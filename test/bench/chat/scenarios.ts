@@ -4,7 +4,12 @@ import { type Backend, stamped, stampOf, type Talker } from "./backend.ts";
 
 type Latency = { p50: number; p95: number; p99: number };
 export type Published = { sent: number; ack: Latency; delivery: Latency; missing: number; outOfOrder: number };
-export type Ceiling = { perSecond: number; cpuMicros: number };
+export type Ceiling = {
+  perSecond: number;
+  cpuMicros: number;
+  /** Of each of the other processes. */
+  besidesMicros?: readonly number[];
+};
 
 const latency = (values: number[]): Latency => ({
   p50: percentile(values, 0.5),
@@ -149,8 +154,11 @@ export async function deliveryCeiling(
 /** Rate and cost over a span in the middle, once everything runs. */
 async function between(backend: Backend, seconds: number, count: () => number): Promise<Ceiling> {
   await Bun.sleep(1000);
-  const [before, cpu, at] = [count(), cpuMicros(backend.pid), performance.now()];
+  const used = () => [backend.pid, ...(backend.besides ?? [])].map(cpuMicros);
+  const [before, cpu, at] = [count(), used(), performance.now()];
   await Bun.sleep(seconds * 1000);
   const done = count() - before;
-  return { perSecond: (done * 1000) / (performance.now() - at), cpuMicros: (cpuMicros(backend.pid) - cpu) / done };
+  const perSecond = (done * 1000) / (performance.now() - at);
+  const [own = 0, ...besides] = used().map((micros, index) => (micros - (cpu[index] ?? 0)) / done);
+  return { perSecond, cpuMicros: own, besidesMicros: besides };
 }
