@@ -1,7 +1,7 @@
 /** What a socket says at once; whoever has more to say waits until all others were heard. */
 const FRAMES_AT_ONCE = 8;
 /** In one turn of the loop, for all who said more than that. */
-const TURN_MS = 1;
+const TURN_MS = 3;
 /** Of one socket: long past every budget of frames. */
 const MOST_WAITING_BYTES = 4 * 1024 * 1024;
 /** What a frame that waits takes besides its own bytes. */
