@@ -1,4 +1,4 @@
-import { Elysia, t } from "elysia";
+import { Elysia, type Static, t } from "elysia";
 import type { Http } from "../../kernel/http/http.ts";
 import { shapeOf } from "../../kernel/http/reference/answers.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
@@ -14,7 +14,7 @@ const THREAD_MESSAGES = 1000;
 const THREAD_BYTES = 1024 * 1024;
 
 /** An answer that is JSON already is not brought into the shape of its schema by the server. */
-const ofSchema = shapeOf(Message) as (message: object) => object;
+const ofSchema = shapeOf(Message) as (message: Static<typeof Message>) => Static<typeof Message>;
 
 /** What hangs on one message: reactions, the read position, its thread, being pinned. */
 export const reactionRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatService) => {

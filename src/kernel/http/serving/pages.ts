@@ -60,17 +60,21 @@ export async function longPage<Row, Shown>(
   return shown;
 }
 
-/** The same as the answer itself, its JSON made row by row: of a megabyte at once it takes as long as all the reading. */
-export async function longPageAsJson<Row>(
+/**
+ * The same as JSON that is made row by row: of a megabyte at once it takes as long as all the reading. It is typed as what
+ * it says, which is what the route's schema asks for.
+ */
+export async function longPageAsJson<Row, Shown extends object>(
   context: PageContext,
   asked: PageAsked,
-  list: LongList<Row, object>,
-): Promise<Response> {
+  list: LongList<Row, Shown>,
+): Promise<Shown[]> {
   const { after, limit } = begin(asked, list);
   const texts = { ...list, show: (row: Row) => JSON.stringify(list.show(row)) };
   const { shown, last, isMore } = await inPieces(readLong(texts, after, limit, (text) => Buffer.byteLength(text) + 1));
   if (isMore) linkToNext(context, list, last);
-  return new Response(`[${shown.join(",")}]`, { headers: { "content-type": "application/json;charset=utf-8" } });
+  context.set.headers["content-type"] = "application/json;charset=utf-8";
+  return `[${shown.join(",")}]` as unknown as Shown[];
 }
 
 type LongList<Row, Shown> = List<Row, Shown> & { maxBytes: number };
