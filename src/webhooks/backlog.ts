@@ -8,20 +8,22 @@ export function webhookBacklog({ deliveries, endpoints, events, periods }: Webho
   return (projectId: string) => {
     const rows = endpoints.ofProject(projectId);
     const drawn = deliveries.waiting(projectId);
-    const unread: { createdAt: number }[] = [];
+    let pending = 0;
+    const since: number[] = drawn.oldestAt === null ? [] : [drawn.oldestAt];
     for (const endpoint of rows) {
       for (const { position, endSeq } of periods.of(endpoint.id)) {
-        const left = COUNTED - unread.length;
-        if (left > 0) unread.push(...events.read(endpoint, position, endSeq ?? Number.MAX_SAFE_INTEGER, left));
+        if (pending >= COUNTED) break;
+        const unread = events.unread(endpoint, position, endSeq ?? Number.MAX_SAFE_INTEGER, COUNTED - pending);
+        pending += unread.count;
+        if (unread.oldestAt !== null) since.push(unread.oldestAt);
       }
     }
-    const since = [...unread.map(({ createdAt }) => createdAt), drawn.oldestAt].filter((at) => at !== null);
     const failing = rows.filter(
       ({ consecutiveFailures, status, disabledReason }) =>
         consecutiveFailures > 0 || (status === "DISABLED" && disabledReason !== "manual"),
     );
     return {
-      pending: drawn.pending + unread.length,
+      pending: drawn.pending + pending,
       oldestAt: since.length === 0 ? null : since.reduce((a, b) => Math.min(a, b)),
       failingEndpoints: failing.length,
     };

@@ -6,7 +6,7 @@ import type { EndpointRow, PeriodRow } from "./store/webhook.table.ts";
 /** Deliveries made ahead for one endpoint. */
 export const AHEAD = 8;
 /** Nobody's commit waits for more than so many at once. */
-const ENDPOINTS_PER_UNIT = 8;
+const ENDPOINTS_PER_UNIT = 4;
 
 /** Makes events of the log into deliveries, a few ahead of what an endpoint can take. */
 type DispatchOrder = {

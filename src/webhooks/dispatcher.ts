@@ -196,15 +196,13 @@ export function createDispatcher(
   }
 
   async function idle(): Promise<void> {
-    await order.settled();
     // What a pump that is about to run will send counts as running.
-    while (running.size > 0 || pumpAhead) {
+    do {
       await Promise.all([...running.values()].map(({ done }) => done));
-      // What waits for its turn of the loop gets none while this goes from one promise to the next.
+      // One that waits for its turn of the loop gets none while this goes from one promise to the next.
       if (pumpAhead) await new Promise((done) => setImmediate(done));
-      // A pump may have asked for more; when that is there the next one is ahead.
       await order.settled();
-    }
+    } while (running.size > 0 || pumpAhead);
   }
 
   function cutOff(): void {

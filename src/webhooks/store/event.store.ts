@@ -1,4 +1,4 @@
-import { and, asc, eq, gte, isNull, lte, max, ne, or, sql } from "drizzle-orm";
+import { and, asc, count, eq, gte, isNull, lte, max, min, ne, or, sql } from "drizzle-orm";
 import type { Db } from "../../kernel/db/open.ts";
 import { changing, reading } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
@@ -38,21 +38,33 @@ export function eventStore(db: Db) {
     ne(events.type, WEBHOOK_TEST_TYPE),
     sql`(${sql.placeholder("filter")} = '[]' OR ${events.type} IN (SELECT value FROM json_each(${sql.placeholder("filter")})))`,
   );
+  const ofStretch = and(
+    readable,
+    sql`${events.seq} > ${sql.placeholder("after")}`,
+    sql`${events.seq} <= ${sql.placeholder("until")}`,
+  );
   const stretch = reading(() =>
     db
-      .select({ seq: events.seq, id: events.id, createdAt: events.createdAt })
+      .select({ seq: events.seq, id: events.id })
       .from(events)
-      .where(
-        and(
-          readable,
-          sql`${events.seq} > ${sql.placeholder("after")}`,
-          sql`${events.seq} <= ${sql.placeholder("until")}`,
-        ),
-      )
+      .where(ofStretch)
       .orderBy(asc(events.seq))
       .limit(sql.placeholder("limit"))
       .prepare(),
   );
+  const unread = reading(() => {
+    const part = db
+      .select({ createdAt: events.createdAt })
+      .from(events)
+      .where(ofStretch)
+      .orderBy(asc(events.seq))
+      .limit(sql.placeholder("limit"))
+      .as("part");
+    return db
+      .select({ count: count(), oldestAt: min(part.createdAt) })
+      .from(part)
+      .prepare();
+  });
   const missed = reading(() =>
     db
       .select({ seq: events.seq, id: events.id, deliveryId: webhookDeliveries.id })
@@ -125,6 +137,9 @@ export function eventStore(db: Db) {
     /** What is new to the reader in a stretch of the log, oldest first. */
     read: (reader: Reader, after: number, until: number, limit: number) =>
       stretch.all({ ...asked(reader), after, until, limit }),
+    /** How much that is, counted up to `limit` without being read. */
+    unread: (reader: Reader, after: number, until: number, limit: number) =>
+      unread.get({ ...asked(reader), after, until, limit }) ?? { count: 0, oldestAt: null },
     /** What the endpoint never got: what failed, and what happened while it was disabled. Oldest first. */
     missed: (
       endpoint: Reader & { id: string },
