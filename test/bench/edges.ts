@@ -71,6 +71,11 @@ report(
     { what: "ratio on one machine", value: rate(measured.edges) / rate(measured.alone), unit: "" },
     { what: "CPU of one server per delivery", value: cost(measured.alone), unit: "µs" },
     { what: "CPU of the leader per delivery", value: cost(measured.edges), unit: "µs" },
+    {
+      what: "deliveries for the same CPU of the leader",
+      value: cost(measured.alone) / cost(measured.edges),
+      unit: "times",
+    },
     { what: "CPU of the busier edge per delivery", value: ofAnEdge, unit: "µs" },
     // Each of them has a machine of its own, and here they share two cores with each other, the standby and the clients:
     // what all of them together can carry is told by how much of its core the busiest needs for a delivery.
