@@ -20,11 +20,16 @@ for (const folder of ["acme", "edge", "networks", "ops", "sfu"]) await ensurePro
 process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0";
 
 async function sockets(): Promise<Measured[]> {
-  const { edgeMicros, directMicros, hopMicros, idleKilobytes } = await measureSockets();
+  const { edgeMicros, loopbackMicros, directMicros, hopMicros, idleKilobytes } = await measureSockets();
   return [
     { what: "echo over a WebSocket, p50, through the edge", value: edgeMicros, unit: "µs" },
     { what: "the same from a server that ends TLS itself", value: directMicros, unit: "µs" },
     { what: "more than that", value: edgeMicros - directMicros, unit: "µs", goal: { atMost: 20 } },
+    {
+      what: "the same through loopback in place of the inner socket",
+      value: loopbackMicros - directMicros,
+      unit: "µs",
+    },
     { what: "of it, what a thread takes here that only passes bytes on (in C)", value: hopMicros, unit: "µs" },
     { what: "memory of an idle WebSocket over TLS", value: idleKilobytes, unit: "KB", goal: { atMost: 10 } },
   ];

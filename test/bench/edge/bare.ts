@@ -1,4 +1,7 @@
-/** An edge in front of a bare server that echoes, and the same server with TLS of its own. Prints both ports. */
+/**
+ * An edge in front of a bare server that echoes, and the same server with TLS of its own. Prints both ports. `loopback`:
+ * in place of the inner socket.
+ */
 import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -13,8 +13,11 @@ const AT_ONCE = 100;
 
 type Bare = { pid: number; edge: number; direct: number; stop(): Promise<void> };
 
-async function startBare(): Promise<Bare> {
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, "bare.ts")], { stdout: "pipe", stderr: "inherit" });
+async function startBare(...by: "loopback"[]): Promise<Bare> {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, "bare.ts"), ...by], {
+    stdout: "pipe",
+    stderr: "inherit",
+  });
   const { value } = await child.stdout.getReader().read();
   const stop = async () => {
     child.kill("SIGKILL");
@@ -53,18 +56,30 @@ async function hopMicros(program: string): Promise<number> {
   return through - without;
 }
 
-type SocketCosts = { edgeMicros: number; directMicros: number; hopMicros: number; idleKilobytes: number };
+type SocketCosts = {
+  edgeMicros: number;
+  loopbackMicros: number;
+  directMicros: number;
+  hopMicros: number;
+  idleKilobytes: number;
+};
 
 export async function measureSockets(): Promise<SocketCosts> {
   const folder = mkdtempSync(join(tmpdir(), "stoa-bench-hop-"));
   const hop = join(folder, "hop");
   await $`cc -O2 -pthread -o ${hop} ${join(import.meta.dir, "hop.c")}`;
-  const bare = await startBare();
+  const [bare, other] = [await startBare(), await startBare("loopback")];
   try {
-    const [edge, direct] = [await open(bare.edge), await open(bare.direct)];
-    const times: Record<"edge" | "direct" | "hop", number[]> = { edge: [], direct: [], hop: [] };
+    const [edge, loopback, direct] = [await open(bare.edge), await open(other.edge), await open(bare.direct)];
+    const times: Record<"edge" | "loopback" | "direct" | "hop", number[]> = {
+      edge: [],
+      loopback: [],
+      direct: [],
+      hop: [],
+    };
     for (let round = 0; round < ROUNDS; round++) {
       times.edge.push(await echoMicros(edge));
+      times.loopback.push(await echoMicros(loopback));
       times.direct.push(await echoMicros(direct));
       times.hop.push(await hopMicros(hop));
     }
@@ -74,11 +89,18 @@ export async function measureSockets(): Promise<SocketCosts> {
       idle.push(...(await Promise.all(Array.from({ length: AT_ONCE }, () => open(bare.edge)))));
     await Bun.sleep(2_000);
     const idleKilobytes = ((rssMegabytes(bare.pid) - before) * 1_024) / IDLE;
-    for (const socket of [...idle, edge, direct]) socket.close();
+    for (const socket of [...idle, edge, loopback, direct]) socket.close();
     const [edgeMicros, directMicros] = [median(times.edge), median(times.direct)];
-    return { edgeMicros, directMicros, hopMicros: median(times.hop), idleKilobytes };
+    return {
+      edgeMicros,
+      loopbackMicros: median(times.loopback),
+      directMicros,
+      hopMicros: median(times.hop),
+      idleKilobytes,
+    };
   } finally {
     await bare.stop();
+    await other.stop();
     rmSync(folder, { recursive: true, force: true });
   }
 }
