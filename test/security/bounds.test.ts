@@ -50,7 +50,8 @@ test("[8] every map, set and list that outlives the call that made it is on the 
 
 test("[8] and those that are looked for are found: a field, one in an object, one that a closure adds to", () => {
   const source = `
-    class Room { readonly #people = new Map<string, string>(); list: string[] = []; readonly known = new Set(["a"]); }
+    class Room { readonly #people = new Map<string, string>(); list: string[] = []; readonly known = new Set(["a"]);
+      #late: string[] | null = null; #told: string[] | null = null; add() { this.#late ??= []; this.#told = ["b"]; } }
     const made = () => ({ inside: new Set<string>(), count: 0 });
     export function createCache() {
       const kept = new Map<string, number>();
@@ -60,7 +61,7 @@ test("[8] and those that are looked for are found: a field, one in an object, on
       [1].forEach((one) => passing.push(one));
       return { keep: (key: string) => kept.set(key, local.size + passing.length) };
     }`;
-  expect(collectionsIn("room.ts", source)).toEqual(["#people", "list", "inside", "kept"]);
+  expect(collectionsIn("room.ts", source)).toEqual(["#people", "list", "#late", "inside", "kept"]);
 });
 
 test("[8] what the page calls a variable is one, and the files it names are there", () => {

@@ -27,7 +27,9 @@ export function collectionsIn(name: string, text: string): string[] {
   const source = ts.createSourceFile(name, text, ts.ScriptTarget.Latest, true);
   const names: string[] = [];
   const walk = (node: ts.Node): void => {
-    if (ts.isPropertyDeclaration(node) && isEmptyCollection(node.initializer)) names.push(node.name.getText());
+    if (ts.isPropertyDeclaration(node) && (isEmptyCollection(node.initializer) || isLateCollection(node))) {
+      names.push(node.name.getText());
+    }
     if (ts.isPropertyAssignment(node) && isEmptyMap(node.initializer)) names.push(node.name.getText());
     if (ts.isVariableDeclaration(node) && ts.isIdentifier(node.name) && isEmptyCollection(node.initializer)) {
       if (growsElsewhere(node.name)) names.push(node.name.text);
@@ -46,6 +48,14 @@ const isEmptyMap = (made: ts.Expression | undefined): boolean =>
 
 const isEmptyCollection = (made: ts.Expression | undefined): boolean =>
   isEmptyMap(made) || (made !== undefined && ts.isArrayLiteralExpression(made) && made.elements.length === 0);
+
+/** A field that holds nothing until there is something to hold, and is added to then. */
+const isLateCollection = ({ name, type, initializer }: ts.PropertyDeclaration): boolean =>
+  initializer?.kind === ts.SyntaxKind.NullKeyword &&
+  type !== undefined &&
+  ts.isUnionTypeNode(type) &&
+  type.types.some((one) => ts.isArrayTypeNode(one) || /^(?:Map|Set)</.test(one.getText())) &&
+  type.getSourceFile().text.includes(`${name.getText()} ??= `);
 
 /** Whether something is added to it by a function within the one that has it. */
 function growsElsewhere(name: ts.Identifier): boolean {
