@@ -86,6 +86,8 @@ export function recordedTrack(
       publication.receive(layer, view, number, codec, atMs);
     }
   };
+  /** Sent, and never seen here. */
+  const lose = (frame: SentFrame, codec: NegotiatedCodec) => void packetsOf(frame, codec, STARTED_AT, 0, 1_000);
   /** All of its packets at once, as those come that nobody has anything to say about. */
   const sendRun = (frame: SentFrame, codec: NegotiatedCodec, atMs: number) => {
     const { layer, packets } = packetsOf(frame, codec, atMs, 0, 1_000);
@@ -101,5 +103,5 @@ export function recordedTrack(
     layer.senderReport = { reference: { ntpMs, rtpTimestamp }, receivedAtMs: ntpMs };
     publication.reported(layer);
   };
-  return { publication, recorder, started, ended, errors, parts, notStreamable, send, sendRun, report };
+  return { publication, recorder, started, ended, errors, parts, notStreamable, send, lose, sendRun, report };
 }

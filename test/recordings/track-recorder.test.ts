@@ -203,6 +203,17 @@ describe("a recorded track", () => {
     }
   });
 
+  test("of sound lasts until it ends, also when it waits for a packet before the silence", async () => {
+    const { recorder, send, lose, ended } = recorded("audio");
+    SOUND.slice(0, 50).forEach((frame, i) => {
+      if (i === 48) lose(frame, OPUS);
+      else send(frame, OPUS, STARTED_AT + i * 20);
+    });
+    recorder.tick(STARTED_AT + 49 * 20 + 300);
+    await recorder.end();
+    expect(ended[0]?.durationMs).toBe(1_300);
+  });
+
   test("goes on in the same file when a better layer comes, from that layer's keyframe", async () => {
     const { recorder, send, ended, started } = recorded("video", ["q", "h"]);
     PICTURES.forEach((frame, i) => {

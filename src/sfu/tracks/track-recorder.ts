@@ -34,6 +34,9 @@ type Stream = {
   time: MediaTime;
   /** Of sound alone. */
   lag: SoundLag | null;
+  /** Number of the newest packet, and when it came; one before it may still be waited for. */
+  newest: number;
+  heardMs: number;
 };
 
 export class TrackRecorder implements Subscriber {
@@ -50,8 +53,6 @@ export class TrackRecorder implements Subscriber {
   #next: Stream | null = null;
   #open: TrackFile | null = null;
   #nowMs = 0;
-  /** When the newest frame was written. */
-  #writtenMs = 0;
   /** Frames were left out: pictures go on at a keyframe. */
   #skipping = false;
 
@@ -110,6 +111,10 @@ export class TrackRecorder implements Subscriber {
   }
 
   #add(stream: Stream | null, view: RtpView, extended: number, nowMs: number): void {
+    if (stream && extended > stream.newest) {
+      stream.newest = extended;
+      stream.heardMs = nowMs;
+    }
     const isRed = this.#publication.codec?.codec === "red" && primaryOfRed(view, this.#primary);
     const { data, payloadOffset, payloadLength } = isRed ? this.#primary : view;
     // The buffer is nobody else's to write to: the layer's ring counts on that as well.
@@ -187,6 +192,8 @@ export class TrackRecorder implements Subscriber {
       frames,
       time: new MediaTime(codec.clockRate),
       lag: isVideo ? null : new SoundLag(codec.clockRate),
+      newest: -1,
+      heardMs: 0,
       assembler: new FrameAssembler(frames, isVideo, {
         frame: (frame) => this.#write(stream, frame),
         needKeyframe: () => layer.askKeyframe(),
@@ -229,7 +236,6 @@ export class TrackRecorder implements Subscriber {
     this.#skipping = false;
     if (switched) open.replace(atMs, SAME_PICTURE_MS);
     open.add(frame, atMs);
-    this.#writtenMs = this.#nowMs;
   }
 
   #begin(stream: Stream, frame: EncodedFrame, atMs: number): TrackFile | null {
@@ -247,7 +253,7 @@ export class TrackRecorder implements Subscriber {
   /** How long nothing has been heard of a microphone that is on: that belongs to what it recorded. */
   #silenceMs(): number {
     if (this.#publication.kind !== "audio" || this.#publication.muted) return 0;
-    const sinceMs = this.#nowMs - this.#writtenMs;
+    const sinceMs = this.#nowMs - (this.#current?.heardMs ?? this.#nowMs);
     return sinceMs <= SILENCE_MS ? sinceMs : 0;
   }
 
