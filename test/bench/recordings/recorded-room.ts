@@ -40,16 +40,15 @@ export async function openRecordedRooms() {
     stoa,
     told,
 
-    /** Of so many packets of media of a hundred, each way. */
+    /**
+     * Of so many packets of media of a hundred, each way, where they arrive: whoever drops them where they leave lets
+     * the sender know, and Firefox takes a packet that it cannot send for the end of the path.
+     */
     async lose(percent: number): Promise<void> {
-      const chains = ["input", "output"].map((hook) => {
-        const rule = `meta l4proto udp numgen random mod 100 < ${percent} drop`;
-        return `add chain inet bench ${hook} { type filter hook ${hook} priority 0; }; add rule inet bench ${hook} ${rule};`;
-      });
-      await run(
-        ["nft", `add table inet bench; delete table inet bench; add table inet bench; ${chains.join(" ")}`],
-        "/",
-      );
+      const rule = `meta l4proto udp numgen random mod 100 < ${percent} drop`;
+      const chain = `add chain inet bench input { type filter hook input priority 0; }; add rule inet bench input ${rule};`;
+      const rules = `add table inet bench; delete table inet bench; add table inet bench; ${chain}`;
+      for (const side of [[], ON_SERVER_SIDE]) await run([...side, "nft", rules], "/");
     },
 
     async openBrowser(name: BrowserName): Promise<{ page(): Promise<Scripted>; close(): Promise<void> }> {
