@@ -59,12 +59,13 @@ export function createDtlsServer(
   profiles: readonly SrtpProfile[],
   events: DtlsEngineEvents,
 ): DtlsEngine {
+  const renumber = createRenumbering();
   const transport = {
     type: "stoa",
     address: { address: "0.0.0.0", family: "IPv4", port: 0 },
     closed: false,
     onData: (_data: Buffer) => {},
-    send: async (data: Buffer) => events.send(data),
+    send: async (data: Buffer) => events.send(renumber(data)),
     close: async () => {},
   };
   const server = new DtlsServer({
@@ -113,6 +114,26 @@ export function createDtlsServer(
     close() {
       for (const event of [server.onConnect, server.onData, server.onError, server.onClose]) event.allUnsubscribe();
     },
+  };
+}
+
+const RECORD_HEADER_BYTES = 13;
+
+/**
+ * werift sends a flight again as it was. A record that is sent again needs a number of its own (RFC 6347 §4.2.4): Firefox
+ * drops messages that come before their turn, and with the same number would drop them again, as a replay, for ever.
+ */
+function createRenumbering(): (datagram: Buffer) => Buffer {
+  let next = 0;
+  return (made) => {
+    // The same one may still be on its way out.
+    const datagram = Buffer.from(made);
+    for (let at = 0; at + RECORD_HEADER_BYTES <= datagram.length; ) {
+      // Later epochs have the number under their encryption, and of those nothing is dropped that was in order.
+      if (datagram.readUInt16BE(at + 3) === 0) datagram.writeUIntBE(next++, at + 5, 6);
+      at += RECORD_HEADER_BYTES + datagram.readUInt16BE(at + 11);
+    }
+    return datagram;
   };
 }
 
