@@ -10,7 +10,7 @@ const MAX_WORDS = 32;
 /** Of one message. As many as a long one has in a script without spaces; U+FDFA alone stands for four. */
 const MAX_INDEXED_WORDS = 4096;
 /** Some characters are eighteen once they are spelled out: what is beyond is not looked at. */
-const MAX_FOLDED_LENGTH = 32_768;
+const MAX_FOLDED_LENGTH = 16_384;
 
 /** Words as they are compared: lower case, no accents, one spelling per character. */
 function wordsOf(text: string): string[] {
