@@ -9,8 +9,11 @@ const MIN_PREFIX_LENGTH = 3;
 const MAX_WORDS = 32;
 /** Of one message. As many as a long one has in a script without spaces; U+FDFA alone stands for four. */
 const MAX_INDEXED_WORDS = 4096;
-/** Some characters are eighteen once they are spelled out: what is beyond is not looked at. */
-const MAX_FOLDED_LENGTH = 16_384;
+/**
+ * The longest text and file name in Hangul, whose syllables are three characters once they are spelled out. Others are
+ * eighteen: what is beyond is not looked at.
+ */
+const MAX_FOLDED_LENGTH = 12_800;
 
 /** Words as they are compared: lower case, no accents, one spelling per character. */
 function wordsOf(text: string): string[] {
