@@ -212,3 +212,9 @@ test("[chat] a stopped index writes nothing more: what is marked is left to the 
   expect(marked).toEqual({ n: 1 });
   await stopping.close();
 });
+
+test("[4.3] the last word of the longest message is found, also where each syllable is three characters once spelled out", async () => {
+  const room = await newRoom(`${"가나다라 ".repeat(799)}마지막`);
+  const { body } = await ask("GET", `${room.path}/search?q=${encodeURIComponent("마지막")}`);
+  expect(body).toMatchObject([{ id: room.ids[0] }]);
+});
