@@ -21,41 +21,6 @@ test("HTTP passes, and the server behind knows the client's address and port", a
   expect(text).toContain(JSON.stringify({ client: { address: "127.0.0.1", port } }));
 });
 
-test("large bodies pass whole in both directions", async () => {
-  const body = new Uint8Array(8 * 1_024 * 1_024).map((_byte, at) => at % 251);
-  const echoed = new Uint8Array(await (await stage.get("/echo", { method: "POST", body })).arrayBuffer());
-  expect(Bun.hash(echoed)).toBe(Bun.hash(body));
-  expect((await (await stage.get("/much")).arrayBuffer()).byteLength).toBe(32 * 1_024 * 1_024);
-});
-
-test("of an answer without an end, a client that does not read gets no more than buffers hold, and others are served", async () => {
-  const idle = await stage.tls();
-  idle.on("error", () => {});
-  idle.pause();
-  idle.write("GET /endless HTTP/1.1\r\nhost: localhost\r\n\r\n");
-  await until(() => stage.pulled() > 0);
-  const much = 32 * 1_024 * 1_024;
-  for (let count = 0; count < 4; count++)
-    expect((await (await stage.get("/much")).arrayBuffer()).byteLength).toBe(much);
-  expect(stage.pulled()).toBeLessThan(much);
-  idle.destroy();
-});
-
-test("WebSockets pass", async () => {
-  const socket = new WebSocket(`${stage.url.replace("https", "wss")}/socket`, {
-    tls: { rejectUnauthorized: false },
-  } as never);
-  const answers: string[] = [];
-  socket.onmessage = ({ data }) => void answers.push(String(data));
-  await new Promise((resolve) => {
-    socket.onopen = resolve;
-  });
-  for (let count = 0; count < 100; count++) socket.send(`message ${count}`);
-  await until(() => answers.length === 100);
-  expect(answers[99]).toBe("message 99");
-  socket.close();
-});
-
 test("no matter which protocols a client offers, the first byte decides", async () => {
   for (const alpn of [undefined, ["http/1.1"], ["h2", "http/1.1"]]) {
     const socket = await secured(stage.edge.port, alpn);

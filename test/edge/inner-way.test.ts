@@ -78,38 +78,6 @@ test("what shows that the edge carries a client is good for no other", () => {
     expect(asked(forged)).toBeNull();
 });
 
-test("large bodies and WebSockets pass", async () => {
-  const body = new Uint8Array(8 * 1_024 * 1_024).map((_byte, at) => at % 251);
-  const echoed = new Uint8Array(await (await stage.get("/echo", { method: "POST", body })).arrayBuffer());
-  expect(Bun.hash(echoed)).toBe(Bun.hash(body));
-  expect((await (await stage.get("/much")).arrayBuffer()).byteLength).toBe(32 * 1_024 * 1_024);
-  const socket = new WebSocket(`${stage.url.replace("https", "wss")}/socket`, {
-    tls: { rejectUnauthorized: false },
-  } as never);
-  const answers: string[] = [];
-  socket.onmessage = ({ data }) => void answers.push(String(data));
-  await new Promise((resolve) => {
-    socket.onopen = resolve;
-  });
-  for (let index = 0; index < 100; index++) socket.send(`message ${index}`);
-  await until(() => answers.length === 100);
-  expect(answers[99]).toBe("message 99");
-  socket.close();
-});
-
-test("of an answer without an end, a client that does not read gets no more than buffers hold", async () => {
-  const idle = await stage.tls();
-  idle.on("error", () => {});
-  idle.pause();
-  idle.write("GET /endless HTTP/1.1\r\nhost: localhost\r\n\r\n");
-  await until(() => stage.pulled() > 0);
-  const much = 32 * 1_024 * 1_024;
-  for (let index = 0; index < 4; index++)
-    expect((await (await stage.get("/much")).arrayBuffer()).byteLength).toBe(much);
-  expect(stage.pulled()).toBeLessThan(much);
-  idle.destroy();
-});
-
 test("where the inner way is closed, loopback carries clients, and the server knows them as well", async () => {
   const other = await edgeStage({ within: true });
   try {
