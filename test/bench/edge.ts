@@ -19,12 +19,19 @@ for (const folder of ["acme", "edge", "networks", "ops", "sfu"]) await ensurePro
 // Certificates are made for each run.
 process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0";
 
+/**
+ * The edge may add 20 µs to an echo where one that a server answers which ends TLS itself takes 13 µs. Microseconds are the
+ * machine's, so what is held is the proportion, (13 + 20) / 13.
+ */
+const MOST_OF_A_DIRECT_ECHO = 2.5;
+
 async function sockets(): Promise<Measured[]> {
   const { edgeMicros, loopbackMicros, directMicros, hopMicros, idleKilobytes } = await measureSockets();
   return [
     { what: "echo over a WebSocket, p50, through the edge", value: edgeMicros, unit: "µs" },
     { what: "the same from a server that ends TLS itself", value: directMicros, unit: "µs" },
-    { what: "more than that", value: edgeMicros - directMicros, unit: "µs", goal: { atMost: 20 } },
+    { what: "against that", value: edgeMicros / directMicros, unit: "", goal: { atMost: MOST_OF_A_DIRECT_ECHO } },
+    { what: "more than that", value: edgeMicros - directMicros, unit: "µs" },
     {
       what: "the same through loopback in place of the inner socket",
       value: loopbackMicros - directMicros,
