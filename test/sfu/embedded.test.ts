@@ -31,7 +31,8 @@ describe("the embedded media node", () => {
     }
     throw new Error(`no ${type}`);
   };
-  const publish = async (media: EmbeddedMedia, roomId: string) => {
+  const camera = () => new RtpSource({ ssrc: 7, payloadType: 96, mid: "0" });
+  const publish = async (media: EmbeddedMedia, roomId: string, source = camera()) => {
     await media.openRoom({ roomId });
     await media.addParticipant({ roomId, participantId: "p", identity: "p", permissions: ALL });
     const peer = await LoadPeer.create({
@@ -42,7 +43,15 @@ describe("the embedded media node", () => {
     });
     cleanup.push(() => peer.close());
     await peer.connect([CAMERA], []);
-    new RtpSource({ ssrc: 7, payloadType: 96, mid: "0" }).sendFrame(peer, true);
+    source.sendFrame(peer, true);
+    return peer;
+  };
+  const watch = async (media: EmbeddedMedia, roomId: string, trackId: string) => {
+    await media.addParticipant({ roomId, participantId: "v", identity: "v", permissions: ALL });
+    const sections = [{ kind: "video", direction: "recvonly" }] as const;
+    const peer = await LoadPeer.create({ node: media, roomId, participantId: "v", sections: [...sections] });
+    cleanup.push(() => peer.close());
+    await peer.connect([], [{ mid: "0", trackId }]);
     return peer;
   };
 
@@ -85,6 +94,26 @@ describe("the embedded media node", () => {
     expect(again.remote.port).toBe(port ?? 0);
     expect(media.ports).toEqual([port ?? 0]);
   }, 20_000);
+
+  test("a worker that dies takes only its rooms: a call on another goes on as if nothing had been", async () => {
+    const { media, events } = await start();
+    const source = camera();
+    const sends = await publish(media, "a", source);
+    const { track } = await event(events, "trackPublished");
+    const receives = await watch(media, "a", track.id);
+    await publish(media, "b");
+    const arrives = async (atLeast: number) => {
+      for (let i = 0; receives.packetsIn < atLeast && i < 1_000; i++, await Bun.sleep(5)) source.sendFrame(sends, true);
+      expect(receives.packetsIn).toBeGreaterThanOrEqual(atLeast);
+    };
+    await arrives(1);
+    workers.crash();
+    const { rooms } = await event(events, "workerCrashed");
+    expect(rooms).toEqual([{ roomId: "b", participantIds: ["p"] }]);
+    expect(await media.rooms()).toEqual([{ roomId: "a", participants: 2 }]);
+    await arrives(receives.packetsIn + 10);
+    expect(events.filter(({ type }) => type === "workerCrashed")).toHaveLength(1);
+  }, 60_000);
 
   test("a worker that holds more memory than it may is replaced like one that hangs, and the log says so", async () => {
     const { promise: told, resolve } = Promise.withResolvers<object>();
