@@ -34,6 +34,8 @@ export type PeerOptions = {
   hostname?: string;
   /** Instead of a socket of Bun's, for other runtimes and worse networks. */
   openSocket?: (onData: (data: Buffer) => void) => Promise<PeerSocket>;
+  /** Where a server numbers extensions by itself. */
+  extensionIds?: typeof EXTENSION_IDS;
   /** `mid` is undefined in packets that do not say. */
   onRtp?: (view: RtpView, peer: LoadPeer, mid: string | undefined) => void;
   onRtcp?: (packet: RtcpPacket, peer: LoadPeer) => void;
@@ -229,7 +231,7 @@ export class LoadPeer {
     if (!this.options.onRtp) return;
     const length = this.incoming.unprotectRtp(data);
     if (length <= 0 || !this.#view.parse(data, length)) return;
-    this.#extensions.read(this.#view, EXTENSION_IDS);
+    this.#extensions.read(this.#view, this.options.extensionIds ?? EXTENSION_IDS);
     if (this.#extensions.transportSequence >= 0)
       this.#twcc.record(this.#extensions.transportSequence, performance.now());
     this.options.onRtp(this.#view, this, this.#extensions.mid);

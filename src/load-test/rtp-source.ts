@@ -11,6 +11,8 @@ type SourceOptions = {
   firstSequence?: number;
   /** −dBov, for audio. */
   audioLevel?: number;
+  /** Transport-wide numbers, where several sources share a connection. */
+  numbers?: { next: number };
 };
 
 const HEADER_BYTES = 12;
@@ -20,11 +22,12 @@ export class RtpSource {
   sequenceNumber: number;
   timestamp = 1_000;
   #pictureId = 0;
-  #transportSequence = 0;
+  readonly #numbers: { next: number };
 
   constructor(options: SourceOptions) {
     this.options = options;
     this.sequenceNumber = options.firstSequence ?? 1_000;
+    this.#numbers = options.numbers ?? { next: 0 };
   }
 
   /** Sends one VP8 frame of the given number of packets. */
@@ -69,7 +72,7 @@ export class RtpSource {
     element(EXTENSION_IDS.mid, new TextEncoder().encode(mid));
     if (rid) element(EXTENSION_IDS.rid, new TextEncoder().encode(rid));
     if (audioLevel !== undefined) element(EXTENSION_IDS.audioLevel, new Uint8Array([0x80 | audioLevel]));
-    const number = this.#transportSequence++ & 0xffff;
+    const number = this.#numbers.next++ & 0xffff;
     element(EXTENSION_IDS.transportSequence, new Uint8Array([number >> 8, number & 0xff]));
     while ((at - HEADER_BYTES) & 3) packet[at++] = 0;
     writeUint16(packet, 14, (at - HEADER_BYTES - 4) / 4);
