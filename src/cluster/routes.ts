@@ -4,6 +4,7 @@ import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Services } from "../services.ts";
 import type { Cluster } from "./cluster.ts";
+import { BUNDLES_QUERY } from "./edge/bundles.ts";
 import { EDGE_PATH } from "./edge/carried-client.ts";
 import { CarriedSockets } from "./edge/carried-sockets.ts";
 import { ABSTAIN_PATH, type AbstainAnswer } from "./peers.ts";
@@ -37,7 +38,8 @@ export function clusterRoutes(
       .get(EDGE_PATH, ({ request, server }) => {
         requireMember(request);
         const { accept, carry } = runtime.sockets;
-        const carried = (socket: TopicSocket) => new CarriedSockets(socket, { handle, carry });
+        const takesBundles = new URL(request.url).searchParams.has(BUNDLES_QUERY);
+        const carried = (socket: TopicSocket) => new CarriedSockets(socket, { handle, carry, takesBundles });
         const accepted = accept(server, request, {}, carried, { neverTooMuch: true });
         if (!accepted) throw new ApiError("SVC_VALIDATION_FAILED", "Connect to this address with a WebSocket.");
       })

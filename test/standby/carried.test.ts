@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { bundled, GREETING, unbundled } from "../../src/cluster/edge/bundles.ts";
 import { carriedClient, carriedHeaders } from "../../src/cluster/edge/carried-client.ts";
 import { CarriedSockets } from "../../src/cluster/edge/carried-sockets.ts";
 import { EdgeSockets } from "../../src/cluster/edge/edge-sockets.ts";
@@ -38,6 +39,22 @@ test("what an edge and the leader say to each other arrives as it was said", () 
   expect(LEADER_FRAMES.map((frame) => decodeLeaderFrame(encodeLeaderFrame(frame)))).toEqual(LEADER_FRAMES);
 });
 
+test("what is said within one turn travels as one, what is large alone, and all of it in order", () => {
+  const large = `t1 ${"ü".repeat(100_000)}`;
+  const frames = ["p1 ", "t2 m3 5 ", large, "t3 \u{1f600}\n", "P0 a\n{}", ""];
+  const sent: string[] = [];
+  for (let at = 0; at < frames.length; ) {
+    const { text, next } = bundled(frames, at);
+    sent.push(text);
+    at = next;
+  }
+  expect(sent).toHaveLength(3);
+  expect(sent[1]).toBe(large);
+  expect(sent.flatMap(unbundled)).toEqual(frames);
+  expect(unbundled(GREETING)).toEqual([]);
+  expect(() => unbundled("m12")).toThrow();
+});
+
 test("whoever has the credential says for whom a request is; what a client says itself is left out", () => {
   const own = new Request("http://x/", { headers: { "x-stoa-edge": "secret", "x-stoa-edge-client": "1.1.1.1" } });
   const carried = new Request("http://x/", { headers: carriedHeaders(own, "203.0.113.7", "secret") });
@@ -47,11 +64,15 @@ test("whoever has the credential says for whom a request is; what a client says 
 });
 
 /** One edge with sockets that were let in, and what the leader said to it. */
-async function edge(count: number) {
+async function edge(count: number, { takesBundles = true } = {}) {
   const said: LeaderFrame[] = [];
+  const sent: string[] = [];
   const state = { buffered: 0, closed: [] as number[], received: [] as string[] };
   const network: TopicSocket = {
-    send: (text) => void said.push(decodeLeaderFrame(text)),
+    send(text) {
+      sent.push(text);
+      said.push(...unbundled(text).map(decodeLeaderFrame));
+    },
     sendTogether: () => {},
     sendBytes: () => {},
     close: () => {},
@@ -66,6 +87,7 @@ async function edge(count: number) {
   const opened: TopicSocket[] = [];
   const carried = new CarriedSockets(network, {
     carry: sockets.carry,
+    takesBundles,
     async handle(request) {
       if (request.url.endsWith("/no")) return new Response("no", { status: 403 });
       sockets.accept(null, request, {}, (socket) => {
@@ -80,8 +102,8 @@ async function edge(count: number) {
   });
   const tell = (frame: EdgeFrame) => carried.received(encodeEdgeFrame(frame));
   for (let id = 1; id <= count; id++) tell({ type: "open", id, arrival: { url: "http://x/ws", headers: [] } });
-  await Bun.sleep(0);
-  return { sockets, carried, opened, said, state, tell };
+  while (said.filter(({ type }) => type === "accept").length < count) await Bun.sleep(1);
+  return { sockets, carried, opened, said, sent, state, tell };
 }
 
 test("a broadcast goes once to an edge, and not at all when nobody there reads it", async () => {
@@ -94,8 +116,35 @@ test("a broadcast goes once to an edge, and not at all when nobody there reads i
   sockets.publish("news", "3");
   tell({ type: "closed", id: 3, code: 1000 });
   sockets.publish("news", "4");
+  opened[0]?.send("the last");
+  while (said.at(-1)?.type !== "text") await Bun.sleep(1);
   const published = said.flatMap((frame) => (frame.type === "publish" ? [frame.text] : []));
   expect(published).toEqual(["2", "3"]);
+});
+
+test("an edge gets all of one turn at once, and one of an older version frame by frame", async () => {
+  for (const takesBundles of [true, false]) {
+    const { sockets, opened, said, sent, carried, state } = await edge(2, { takesBundles });
+    expect(sent[0] === GREETING).toBe(takesBundles);
+    const [framesBefore, sentBefore] = [said.length, sent.length];
+    for (const socket of opened) socket.subscribe("news");
+    sockets.publish("news", "1");
+    opened[1]?.send("2");
+    sockets.publish("news", "3");
+    while (said.length < framesBefore + 5) await Bun.sleep(1);
+    expect(said.slice(framesBefore).map(({ type }) => type)).toEqual([
+      "subscribe",
+      "subscribe",
+      "publish",
+      "text",
+      "publish",
+    ]);
+    expect(sent.length - sentBefore).toBe(takesBundles ? 1 : 5);
+    // The other way: what its clients said at once.
+    const texts = ["a", "b"].map((text, n) => encodeEdgeFrame({ type: "text", id: n + 1, text }));
+    carried.received(takesBundles ? bundled(texts, 0).text : (texts[0] ?? ""));
+    expect(state.received).toEqual(takesBundles ? ["a 1", "b 1"] : ["a 1"]);
+  }
 });
 
 test("who is refused gets the answer; a frame too large for any protocol is told by its size", async () => {

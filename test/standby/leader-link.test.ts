@@ -1,7 +1,8 @@
 import { afterEach, expect, test } from "bun:test";
+import { bundled, GREETING, unbundled } from "../../src/cluster/edge/bundles.ts";
 import { EDGE_PATH } from "../../src/cluster/edge/carried-client.ts";
 import { forward } from "../../src/cluster/edge/forward.ts";
-import { encodeLeaderFrame, type LeaderFrame } from "../../src/cluster/edge/frames.ts";
+import { type EdgeFrame, encodeEdgeFrame, encodeLeaderFrame, type LeaderFrame } from "../../src/cluster/edge/frames.ts";
 import { LeaderLink } from "../../src/cluster/edge/leader-link.ts";
 import { createLog } from "../../src/kernel/log.ts";
 import { Line } from "./line.ts";
@@ -12,8 +13,9 @@ afterEach(async () => {
 });
 
 /** A leader that greets, at the end of a line that can break, and an edge's link to it. */
-async function linked() {
+async function linked({ takesBundles = true } = {}) {
   const greeting: LeaderFrame = { type: "publish", topic: "news", text: "hello" };
+  const heard: string[] = [];
   const leader = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
@@ -22,7 +24,13 @@ async function linked() {
       if (pathname === EDGE_PATH) return server.upgrade(request) ? undefined : new Response(null, { status: 400 });
       return Response.json({ method: request.method, client: request.headers.get("x-stoa-edge-client") });
     },
-    websocket: { open: (ws) => void ws.send(encodeLeaderFrame(greeting)), message() {} },
+    websocket: {
+      open(ws) {
+        if (takesBundles) ws.send(GREETING);
+        ws.send(encodeLeaderFrame(greeting));
+      },
+      message: (_ws, message) => void heard.push(String(message)),
+    },
   });
   closing.push(() => leader.stop(true));
   const line = await Line.to(leader.port ?? 0);
@@ -40,8 +48,26 @@ async function linked() {
   while (seen.frames.length === 0) await Bun.sleep(10);
   const ask = (method: string) =>
     forward(new Request("http://edge/v1/rooms", { method }), "203.0.113.7", { link, credential: "secret" });
-  return { line, link, seen, ask };
+  return { line, link, seen, heard, ask };
 }
+
+test("what clients say at once goes as one to a leader that takes it so, and in order", async () => {
+  const frames: EdgeFrame[] = [
+    { type: "text", id: 1, text: "a" },
+    { type: "pong", id: 2 },
+    { type: "open", id: 3, arrival: { url: "http://x/", headers: [] } },
+    { type: "text", id: 1, text: "b" },
+    { type: "closed", id: 1, code: 1000 },
+  ];
+  const encoded = frames.map(encodeEdgeFrame);
+  for (const takesBundles of [true, false]) {
+    const { link, heard } = await linked({ takesBundles });
+    for (const frame of frames) expect(link.say(frame)).toBe(true);
+    while (heard.flatMap(unbundled).length < frames.length) await Bun.sleep(10);
+    const together = [bundled(encoded.slice(0, 2), 0).text, encoded[2] ?? "", bundled(encoded.slice(3), 0).text];
+    expect(heard).toEqual(takesBundles ? together : encoded);
+  }
+}, 60_000);
 
 test("an edge notices a leader that says nothing any more, and finds it again", async () => {
   const { line, link, seen, ask } = await linked();

@@ -5,6 +5,7 @@ import type {
   SocketServer,
   TopicSocket,
 } from "../../kernel/socket/sockets.ts";
+import { bundled, GREETING, unbundled } from "./bundles.ts";
 import { type Arrival, decodeEdgeFrame, type EdgeFrame, encodeLeaderFrame, type LeaderFrame } from "./frames.ts";
 
 /** More than this waits here, and not in the connection, which is cut when it holds too much. */
@@ -18,6 +19,8 @@ type Deps = {
   handle: (request: Request) => Promise<Response>;
   /** Makes sockets that the request asks for be sockets of this server. */
   carry: (request: Request, server: SocketServer) => void;
+  /** An edge of an older version takes one frame at a time. */
+  takesBundles: boolean;
 };
 
 /** One edge as the leader sees it: a server of its own, whose sockets are at the other end of one connection. */
@@ -33,10 +36,13 @@ export class CarriedSockets implements SocketServer, SocketEvents {
   constructor(
     private readonly network: TopicSocket,
     private readonly deps: Deps,
-  ) {}
+  ) {
+    if (deps.takesBundles) network.send(GREETING);
+  }
 
   received(text: string | null): void {
-    if (text !== null) this.#receive(decodeEdgeFrame(text));
+    if (text === null) return;
+    for (const encoded of unbundled(text)) this.#receive(decodeEdgeFrame(encoded));
   }
 
   closed(): void {
@@ -61,14 +67,10 @@ export class CarriedSockets implements SocketServer, SocketEvents {
   say(frame: LeaderFrame): void {
     if (this.#over) return;
     const encoded = encodeLeaderFrame(frame);
-    if (this.#waiting.length === 0 && this.network.bufferedBytes < MOST_IN_CONNECTION) {
-      this.network.send(encoded);
-      return;
-    }
     this.#waiting.push(encoded);
     this.#waitingSize += encoded.length;
     if (this.#waitingSize > MOST_WAITING) this.network.close(1013, "too far behind");
-    else if (this.#waiting.length === 1) setTimeout(() => this.#sendWaiting(), LOOK_AGAIN_MS);
+    else if (this.#waiting.length === 1) setImmediate(this.#sendWaiting);
   }
 
   count(topic: string, change: 1 | -1): void {
@@ -81,17 +83,19 @@ export class CarriedSockets implements SocketServer, SocketEvents {
     this.#sockets.delete(id);
   }
 
-  #sendWaiting(): void {
+  readonly #sendWaiting = (): void => {
     if (this.#over) return;
     let sent = 0;
     while (sent < this.#waiting.length && this.network.bufferedBytes < MOST_IN_CONNECTION) {
-      const encoded = this.#waiting[sent++] ?? "";
-      this.#waitingSize -= encoded.length;
-      this.network.send(encoded);
+      const { text, next } = this.deps.takesBundles
+        ? bundled(this.#waiting, sent)
+        : { text: this.#waiting[sent] ?? "", next: sent + 1 };
+      this.network.send(text);
+      sent = next;
     }
-    this.#waiting.splice(0, sent);
-    if (this.#waiting.length > 0) setTimeout(() => this.#sendWaiting(), LOOK_AGAIN_MS);
-  }
+    for (const encoded of this.#waiting.splice(0, sent)) this.#waitingSize -= encoded.length;
+    if (this.#waiting.length > 0) setTimeout(this.#sendWaiting, LOOK_AGAIN_MS);
+  };
 
   #receive(frame: EdgeFrame): void {
     if (frame.type === "open") return void this.#open(frame.id, frame.arrival);
