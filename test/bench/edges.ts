@@ -48,7 +48,8 @@ async function withEdges(): Promise<Backend> {
 
 const alone = await stoa();
 const edges = await withEdges();
-const measured = { alone: [] as Ceiling[], edges: [] as Ceiling[] };
+type Deliveries = Ceiling & { wrong: number };
+const measured = { alone: [] as Deliveries[], edges: [] as Deliveries[] };
 for (let round = 0; round < rounds; round++) {
   measured.alone.push(await deliveryCeiling(alone, seconds, round, sockets));
   measured.edges.push(await deliveryCeiling(edges, seconds, round, sockets));
@@ -84,6 +85,12 @@ report(
       value: cost(measured.alone) / busiest,
       unit: "times",
       goal: { atLeast: 1.6 },
+    },
+    {
+      what: "sockets at edges that missed or got twice, messages out of order",
+      value: measured.edges.reduce((sum, { wrong }) => sum + wrong, 0),
+      unit: "",
+      goal: { atMost: 0 },
     },
   ],
   measured,

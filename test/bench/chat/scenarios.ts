@@ -123,13 +123,16 @@ export async function sendCeiling(backend: Backend, seconds: number, round: numb
   return measured;
 }
 
-/** Deliveries to so many sockets of one room, as fast as 4 senders with 8 in flight each get their acknowledgements. */
+/**
+ * Deliveries to so many sockets of one room, as fast as 4 senders with 8 in flight each get their acknowledgements.
+ * `wrong`: sockets that did not get each message once, and messages that came to a sender out of order.
+ */
 export async function deliveryCeiling(
   backend: Backend,
   seconds: number,
   round: number,
   sockets = 1000,
-): Promise<Ceiling> {
+): Promise<Ceiling & { wrong: number }> {
   const room = `crowd-${round}`;
   const readers = Array.from({ length: sockets }, (_, i) => ({ userId: `r${i}`, room }));
   const writers = Array.from({ length: 4 }, (_, i) => ({ userId: `w${i}`, room }));
@@ -138,17 +141,34 @@ export async function deliveryCeiling(
   const sending = await connectAll(backend, writers);
   for (const { wire } of talkers) wire.count();
   let running = true;
+  let sent = 0;
+  let outOfOrder = 0;
+  for (const talker of sending) {
+    const last = new Map<number, number>();
+    talker.onMessage = (frame) => {
+      const stamp = stampOf(frame);
+      if (!stamp) return;
+      if (stamp.number !== (last.get(stamp.sender) ?? 0) + 1) outOfOrder += 1;
+      last.set(stamp.sender, stamp.number);
+    };
+  }
   const loops = sending.flatMap((talker, sender) =>
     Array.from({ length: 8 }, async (_, lane) => {
-      for (let number = 1; running; number += 1) await talker.send(stamped(sender * 8 + lane, number));
+      for (let number = 1; running; number += 1) {
+        await talker.send(stamped(sender * 8 + lane, number));
+        sent += 1;
+      }
     }),
   );
   const delivered = () => talkers.reduce((sum, { wire }) => sum + wire.texts, 0);
   const measured = await between(backend, seconds, delivered);
   running = false;
-  await Promise.race([Promise.all(loops), Bun.sleep(2000)]);
+  await Promise.race([Promise.all(loops), Bun.sleep(PATIENCE_MS)]);
+  const missedBy = () => talkers.filter(({ wire }) => wire.texts !== sent).length;
+  for (let waited = 0; waited < PATIENCE_MS && missedBy() > 0; waited += 50) await Bun.sleep(50);
+  const wrong = missedBy() + outOfOrder;
   for (const { wire } of [...talkers, ...sending]) wire.close();
-  return measured;
+  return { ...measured, wrong };
 }
 
 /** Rate and cost over a span in the middle, once everything runs. */

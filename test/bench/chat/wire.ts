@@ -13,6 +13,9 @@ export class WireClient {
   #onText: ((text: string) => void) | null = null;
   #counting = false;
   #marks = 0;
+  /** While counting: the bytes of a header that has not come whole, and what is left of the payload after it. */
+  #header: number[] = [];
+  #payloadLeft = 0;
   #pending: Buffer = Buffer.alloc(0);
   #greeted = false;
   #opened: () => void = () => {};
@@ -62,6 +65,8 @@ export class WireClient {
   count(): void {
     this.#counting = true;
     this.#marks = 0;
+    this.#count(this.#pending);
+    this.#pending = Buffer.alloc(0);
   }
   get texts(): number {
     return this.#marks / 2;
@@ -71,10 +76,7 @@ export class WireClient {
   }
 
   #data(chunk: Buffer): void {
-    if (this.#counting) {
-      for (let at = chunk.indexOf(MARK_BYTE); at >= 0; at = chunk.indexOf(MARK_BYTE, at + 1)) this.#marks += 1;
-      return;
-    }
+    if (this.#counting) return void this.#count(chunk);
     this.#pending = this.#pending.length === 0 ? Buffer.from(chunk) : Buffer.concat([this.#pending, chunk]);
     if (!this.#greeted) {
       const end = this.#pending.indexOf("\r\n\r\n");
@@ -84,6 +86,25 @@ export class WireClient {
       this.#opened();
     }
     if (this.#onText) this.#read(this.#onText);
+  }
+
+  /** In payloads alone: the header of most texts has a byte that looks like a mark. */
+  #count(chunk: Buffer): void {
+    for (let at = 0; at < chunk.length; ) {
+      if (this.#payloadLeft === 0) {
+        this.#header.push(chunk[at++] ?? 0);
+        this.#payloadLeft = payloadAfter(this.#header);
+        if (this.#payloadLeft > 0) this.#header = [];
+        continue;
+      }
+      const end = Math.min(chunk.length, at + this.#payloadLeft);
+      for (let mark = chunk.indexOf(MARK_BYTE, at); mark >= 0 && mark < end; ) {
+        this.#marks += 1;
+        mark = chunk.indexOf(MARK_BYTE, mark + 1);
+      }
+      this.#payloadLeft -= end - at;
+      at = end;
+    }
   }
 
   #read(reader: (text: string) => void): void {
@@ -105,4 +126,15 @@ export class WireClient {
       if (((data[0] ?? 0) & 0x0f) === 1) return data.toString("utf8", 2 + extra, end);
     }
   }
+}
+
+/** The length of the payload that a whole header announces; 0 while it is not whole. One without a payload is dropped. */
+function payloadAfter(header: number[]): number {
+  const [, second] = header;
+  if (second === undefined) return 0;
+  const extra = second === 126 ? 2 : second === 127 ? 8 : 0;
+  if (header.length < 2 + extra) return 0;
+  const length = extra === 0 ? second : header.slice(2).reduce((sum, byte) => sum * 256 + byte, 0);
+  if (length === 0) header.length = 0;
+  return length;
 }
