@@ -2,6 +2,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { loadConfig, VARIABLE_NAMES } from "../../src/kernel/config/index.ts";
+import { blockFor } from "../docs/blocks.ts";
 import { type TestPostgres, testPostgres } from "../harness/postgres.ts";
 import { Group, type GroupMember, readyz, SECRET } from "./group.ts";
 
@@ -98,4 +100,65 @@ test("[contract 20] without a bucket attachments are refused with the reason", a
   const { status, body } = await group.call("POST", "/v1/chat/conversations/files/attachments", file);
   expect({ status, code: body.code }).toEqual({ status: 503, code: "SVC_STORAGE_UNAVAILABLE" });
   expect(body.message).toContain("STORAGE_S3_BUCKET");
+});
+
+test("the figures of a server say whether it leads, and how far it is", async () => {
+  const leader = await group.leader();
+  const figures = async (url: string) => {
+    const text = await (await fetch(`${url}/metrics`)).text();
+    const value = (name: string) => Number(new RegExp(`^stoa_cluster_${name} (\\d+)$`, "m").exec(text)?.[1]);
+    return { leader: value("leader"), position: value("position"), lag: value("lag_records") };
+  };
+  const head = (await readyz(leader.url))?.position ?? 0;
+  expect(head).toBeGreaterThan(0);
+  const led = await figures(leader.url);
+  expect(led).toMatchObject({ leader: 1, lag: 0 });
+  expect(led.position).toBeGreaterThanOrEqual(head);
+  let followed = await figures(standby.url);
+  while (followed.position < led.position || followed.lag > 0) {
+    await Bun.sleep(50);
+    followed = await figures(standby.url);
+  }
+  expect(followed.leader).toBe(0);
+});
+
+test("a standby is backed up while it follows, and what comes back is what the leader holds", async () => {
+  const made = await group.call("POST", "/v1/chat/conversations", { name: "kept", members: [{ userId: "ann" }] });
+  expect(made.status).toBe(201);
+  const head = (await readyz((await group.leader()).url))?.position ?? 0;
+  while (((await readyz(standby.url))?.position ?? 0) < head) await Bun.sleep(50);
+  const file = join(folder, "standby.tar");
+  expect(await stoa(["backup", file], { DATA_DIR: standby.dataDir })).toMatchObject({ code: 0 });
+  const DATA_DIR = join(folder, "restored");
+  expect(await stoa(["restore", file], { DATA_DIR })).toMatchObject({ code: 0 });
+  // It belongs to no log any more: a server of its own, with the same keys and conversations.
+  const alone = new Group(null, { STOA_SECRET: SECRET });
+  try {
+    const { url } = await alone.start("restored", { DATA_DIR });
+    const headers = { authorization: `Bearer ${group.key}` };
+    const found = await fetch(`${url}/v1/chat/conversations/kept`, { headers, keepalive: false });
+    expect(found.status).toBe(200);
+  } finally {
+    await alone.close();
+  }
+}, 60_000);
+
+test("the servers of the guide's compose file take the settings they are given, and differ in what must differ", () => {
+  type Service = { image: string; environment: Record<string, string>; volumes: string[] };
+  const file = Bun.YAML.parse(blockFor("web/docs/standby.md", "compose.yaml"));
+  const { services, volumes } = file as { services: Record<string, Service>; volumes: object };
+  const servers = Object.entries(services).filter(([, { image }]) => image === "stoa");
+  expect(servers.map(([name]) => name)).toEqual(["one", "two"]);
+  for (const [name, { environment, volumes: mounted }] of servers) {
+    expect(Object.keys(environment).filter((variable) => !VARIABLE_NAMES.includes(variable as never))).toEqual([]);
+    const { config } = loadConfig({ env: { ...environment, STOA_SECRET: SECRET } });
+    expect(config.CLUSTER_URL).toBe(`http://${name}:${config.PORT}`);
+    const log = new URL(config.COMMIT_LOG_URL ?? "");
+    expect(services[log.hostname]?.environment).toEqual({
+      POSTGRES_USER: log.username,
+      POSTGRES_PASSWORD: log.password,
+    });
+    expect(mounted).toEqual([`${name}:/var/lib/stoa`]);
+    expect(Object.keys(volumes)).toContain(name);
+  }
 });

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { becomeBase, belongingOf, Replica } from "../../src/cluster/replica.ts";
 import { takeOver } from "../../src/cluster/take-over.ts";
+import { forgettable } from "../../src/cluster/upkeep.ts";
 import { ReplicaDiffers } from "../../src/kernel/db/changesets.ts";
 import { type Migration, MigrationRefused, migrate } from "../../src/kernel/db/migrate.ts";
 import { closeDatabase, openDatabase } from "../../src/kernel/db/open.ts";
@@ -98,4 +99,22 @@ test("a file knows which log it belongs to", () => {
   const plain = join(folder, "plain.db");
   closeDatabase(openDatabase(plain));
   expect(belongingOf(plain, memory.id)).toBe("of no log");
+});
+
+test("the log keeps what a member still needs, unless that one is long gone, an edge, or far too slow", async () => {
+  type Known = { role?: "leader" | "standby" | "edge"; position: number; silentMs?: number };
+  const forgotten = (head: number, ...known: Known[]) => {
+    const members = known.map(
+      (one) => ({ url: "http://x", version: "1", role: "standby", silentMs: 0, ...one }) as const,
+    );
+    return forgettable({ members: async () => members }, head);
+  };
+  const leader = { role: "leader", position: 50_000 } as const;
+  expect(await forgotten(50_000, leader, { position: 49_000 })).toBe(40_000);
+  expect(await forgotten(50_000, leader, { position: 3_000 })).toBe(3_000);
+  expect(await forgotten(50_000, leader, { position: 3_000, silentMs: 599_000 })).toBe(3_000);
+  expect(await forgotten(50_000, leader, { position: 3_000, silentMs: 601_000 })).toBe(40_000);
+  expect(await forgotten(50_000, leader, { position: 0, role: "edge" })).toBe(40_000);
+  expect(await forgotten(5_000, { ...leader, position: 5_000 })).toBe(0);
+  expect(await forgotten(1_500_000, { ...leader, position: 1_500_000 }, { position: 3_000 })).toBe(500_000);
 });
