@@ -1,6 +1,7 @@
 /** standby: sends per second with a commit log in Postgres and without, and takeovers under load; `bin/bench standby [rounds] [kills]` */
 import { ensurePrograms } from "../../bin/test-programs.ts";
 import { testPostgres } from "../harness/postgres.ts";
+import { until } from "../node/until.ts";
 import { openPage } from "../sdk/page.ts";
 import { checkoutOf, upgrade } from "../standby/checkout.ts";
 import { Group, readyz } from "../standby/group.ts";
@@ -16,6 +17,7 @@ const rounds = Number(process.argv[2] ?? 3);
 const kills = Number(process.argv[3] ?? 50);
 const SECONDS = 8;
 const AWAY_MS = 30_000;
+const PATIENCE_MS = 120_000;
 
 await ensurePrograms("standby");
 const postgres = await testPostgres();
@@ -104,41 +106,61 @@ async function measureSends(): Promise<Part> {
   return { lines, raw: { measured, published } };
 }
 
+/** Whoever does not come back must not hold up the bench: it ends, and says what it waited for. */
+async function within<Result>(what: string, work: Promise<Result>, patienceMs = PATIENCE_MS): Promise<Result> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new Error(`${what}: not within ${patienceMs / 1000} s`)), patienceMs);
+  return Promise.race([work, late.promise]).finally(() => clearTimeout(timer));
+}
+
 /** Leaders killed, both ways of an upgrade, a leader that sleeps and a Postgres that is away, all under one load. */
 async function measureFaults(): Promise<Part> {
   openPage();
   giveAddress();
   const group = new Group(await postgres.database(), WITH_NODES);
-  await group.startFirst();
-  await group.start("second");
-  const call = await NodeCall.start(group);
-  const load = await Load.start(group);
+  try {
+    return await faultsOf(group);
+  } finally {
+    await group.close();
+  }
+}
+
+async function faultsOf(group: Group): Promise<Part> {
+  await within("the first server", group.startFirst());
+  await within("the second server", group.start("second"));
+  const call = await within("a call on a node", NodeCall.start(group));
+  const load = await within("clients", Load.start(group));
   const readyAfterMs: number[] = [];
   const seats = { resumed: 0, new: 0, replaced: 0 };
   for (let kill = 0; kill < kills; kill++) {
-    await load.more(50);
-    const leader = await group.leader();
+    await within("sends before a kill", load.more(50));
+    const leader = await within("a leader to kill", group.leader());
     const at = performance.now();
     await group.kill(leader);
-    await group.leader();
+    await within("the next leader", group.leader());
     readyAfterMs.push(performance.now() - at);
-    for (const { mode } of await Promise.all([call.ada.resume(), call.ben.resume()])) seats[mode]++;
-    await load.more(20);
-    await group.start(leader.name);
+    const back = await within("seats after a kill", Promise.all([call.ada.resume(), call.ben.resume()]));
+    for (const { mode } of back) seats[mode]++;
+    // A picture that stands still for good would show as no gap at all.
+    await within("media after a kill", call.ben.receives());
+    await within("sends after a kill", load.more(20));
+    await within("a standby again", group.start(leader.name));
+    if (kill % 10 === 9) console.error(`${kill + 1} leaders killed, ${load.count} messages acknowledged …`);
   }
   const { longestGapMs } = call.ben;
   // Nobody is told but to ask again, and not for long.
   const other = checkoutOf("0.1.99");
   load.longestRefusedMs = 0;
-  for (const root of [other.root, undefined]) await upgrade(group, load, root);
+  for (const root of [other.root, undefined]) await within("an upgrade", upgrade(group, load, root));
   const { longestRefusedMs } = load;
   other.remove();
   const sleeper = await group.leader();
   sleeper.process.kill("SIGSTOP");
   await Bun.sleep(AWAY_MS);
   sleeper.process.kill("SIGCONT");
-  while ((await readyz(sleeper.url))?.role !== "standby") await Bun.sleep(20);
-  await load.more(50);
+  const isStandby = async () => (await readyz(sleeper.url))?.role === "standby";
+  await within("the end of a leader that slept", until(isStandby));
+  await within("sends after a leader slept", load.more(50));
   const refused = load.refused.length + load.failed.length;
   // Those that were killed had other addresses, and count until nothing was heard from them for a while.
   await Bun.sleep(AWAY_MS);
@@ -147,11 +169,10 @@ async function measureFaults(): Promise<Part> {
   const readsBefore = load.reads.length;
   await Bun.sleep(AWAY_MS / 2);
   const readsWhileAway = load.reads.length - readsBefore;
-  await postgres.start();
-  await load.more(50);
+  await within("Postgres", postgres.start());
+  await within("sends after Postgres was away", load.more(50));
   const acknowledged = load.count;
-  const verdict = await load.finish();
-  await group.close();
+  const verdict = await within("the history", load.finish(), 3 * PATIENCE_MS);
   const none = { atMost: 0 };
   const p95 = percentile(readyAfterMs, 0.95);
   const lines = [

@@ -1,5 +1,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { SQL } from "bun";
+import { openDatabase } from "../../src/kernel/db/open.ts";
+import { postgresLog } from "../../src/kernel/db/postgres-log.ts";
+import { createLog } from "../../src/kernel/log.ts";
+import { systemTimers } from "../../src/kernel/timers.ts";
 import { type TestPostgres, testPostgres } from "../harness/postgres.ts";
 import { openPage, type Page } from "../sdk/page.ts";
 import { Group, readyz } from "./group.ts";
@@ -106,4 +112,41 @@ test("kill -9 of the leader under load: the standby leads, nothing is lost, doub
   }
   expect(await load.finish()).toEqual(NOTHING_WRONG);
   expect(load.refused).toEqual([]);
+}, 180_000);
+
+test("a standby that was away for longer than the log remembers, or whose file is another, starts over and can lead", async () => {
+  await group.startFirst();
+  await group.leader();
+  let standby = await group.start("second");
+  const load = await Load.start(group);
+  const caughtUp = async () => {
+    const head = (await readyz((await group.leader()).url))?.position ?? 0;
+    while (((await readyz(standby.url))?.position ?? 0) < head) await Bun.sleep(50);
+  };
+  const setAside = () => readdirSync(standby.dataDir).filter((file) => /^before-snapshot-\d+\.db$/.test(file)).length;
+  await load.more(20);
+  await group.stop(standby);
+  await load.more(20);
+  const logged = createLog({ level: "silent", format: "json" });
+  const log = postgresLog(group.logUrl ?? "", { log: logged, timers: systemTimers });
+  await log.forgetUpTo((await readyz((await group.leader()).url))?.position ?? 0);
+  await log.close();
+  standby = await group.start("second");
+  await caughtUp();
+  expect(setAside()).toBe(1);
+
+  await group.stop(standby);
+  const db = openDatabase(join(standby.dataDir, "stoa.db"));
+  // As a disk that forgets would leave it: what comes next does not fit.
+  db.$client.run("UPDATE conversations SET last_seq = last_seq - 1");
+  db.$client.close();
+  standby = await group.start("second");
+  await load.more(20);
+  await caughtUp();
+  while (setAside() < 2) await Bun.sleep(50);
+  await caughtUp();
+  await group.kill(await group.leader());
+  expect((await group.leader()).name).toBe("second");
+  await load.more(20);
+  expect(await load.finish()).toEqual(NOTHING_WRONG);
 }, 180_000);

@@ -46,14 +46,23 @@ export function judge(history: History, messages: readonly Stored[], events: rea
   events.forEach((seq, index) => {
     if (seq !== index + 1) verdict.gaps++;
   });
-  const inTime = [...history.acknowledged].sort((a, b) => a.at - b.at);
-  for (const { newest, from } of history.reads) {
-    const known = inTime.reduce((most, { at, seq }) => (at < from && seq > most ? seq : most), 0);
-    if (newest < known) verdict.stale++;
-  }
+  verdict.stale = staleReads(history);
   const expected = bySeq.map(({ seq }) => seq);
   for (const heard of history.heard) verdict.misheard += misheard(heard, expected);
   return verdict;
+}
+
+/** Both in the order of time: a history may have a million of each. */
+function staleReads({ acknowledged, reads }: History): number {
+  const inTime = [...acknowledged].sort((a, b) => a.at - b.at);
+  let [stale, known, next] = [0, 0, 0];
+  for (const { newest, from } of [...reads].sort((a, b) => a.from - b.from)) {
+    for (let one = inTime[next]; one !== undefined && one.at < from; one = inTime[++next]) {
+      known = Math.max(known, one.seq);
+    }
+    if (newest < known) stale++;
+  }
+  return stale;
 }
 
 /**

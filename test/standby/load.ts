@@ -28,7 +28,11 @@ export class Load {
 
   private constructor(private readonly group: Group) {}
 
-  static async start(group: Group, { senders = 4, listeners = 2, inFlight = 4 } = {}): Promise<Load> {
+  /** `fronts`: where clients connect, by turns, if not to what stands for a load balancer. */
+  static async start(
+    group: Group,
+    { senders = 4, listeners = 2, inFlight = 4, fronts = [group.front] } = {},
+  ): Promise<Load> {
     const load = new Load(group);
     group.whenClosed(() => load.close());
     const users = Array.from({ length: senders + listeners }, (_, n) => `user-${n}`);
@@ -37,7 +41,8 @@ export class Load {
     );
     for (const [n, userId] of users.entries()) {
       const { body } = await untilDone(() => group.call("POST", "/v1/chat/tokens", { userId, ttlSeconds: 21_600 }));
-      const chat = await connectChat(`${group.front.replace("http", "ws")}/v1/chat/ws`, body.token);
+      const front = fronts[n % fronts.length] ?? group.front;
+      const chat = await connectChat(`${front.replace("http", "ws")}/v1/chat/ws`, body.token);
       load.#chats.push(chat);
       const conversation = await chat.join(ROOM, { history: 0 });
       if (n < senders) {
@@ -118,7 +123,7 @@ export class Load {
       const { body } = await untilDone(() =>
         this.group.call("GET", `/v1/chat/conversations/${ROOM}/messages?limit=100${before}`),
       );
-      for (const { clientMessageId, seq } of body.data) messages.unshift({ id: clientMessageId, seq });
+      for (const { clientMessageId, seq } of body.data) messages.push({ id: clientMessageId, seq });
       if (!body.hasMore) break;
       before = `&before=${body.nextCursor}`;
     }
