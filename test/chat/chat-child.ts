@@ -14,9 +14,9 @@ export class ChatChild {
     private readonly lines: AsyncIterator<string>,
   ) {}
 
-  /** With `key` the data are those of an earlier process; without, a project is made. */
-  static async start(dataDir: string, key = ""): Promise<ChatChild> {
-    const arguments_ = [join(import.meta.dir, "chat-process.ts"), dataDir, ...(key ? [] : ["--new-project"])];
+  /** With `key` the data are those of an earlier process; without, a project is made. `root`: of other sources. */
+  static async start(dataDir: string, key = "", root = join(import.meta.dir, "../..")): Promise<ChatChild> {
+    const arguments_ = [join(root, "test/chat/chat-process.ts"), dataDir, ...(key ? [] : ["--new-project"])];
     const child = Bun.spawn([process.execPath, ...arguments_], { stdin: "pipe", stdout: "pipe", stderr: "inherit" });
     const lines = linesOf(child.stdout);
     const { value } = await lines.next();
