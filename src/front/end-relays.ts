@@ -6,7 +6,7 @@ import type { Runtime } from "../runtime.ts";
 export function endRelays({ bus, now }: Runtime, edge: Edge): void {
   const end = (id: string) => edge.end(id, now() + ICE_CREDENTIAL_MS);
   bus.on("rtcTokenRevoked", ({ tokenId }) => end(tokenId));
-  bus.on("rtcConnection", (fact) => {
-    if (fact.type === "left" && fact.mediaKept === undefined) end(fact.sessionId);
+  bus.onOf("rtcConnection", ["left"], ({ sessionId, mediaKept }) => {
+    if (mediaKept === undefined) end(sessionId);
   });
 }

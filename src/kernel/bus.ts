@@ -17,51 +17,70 @@ export type Bus<Facts, Joined extends keyof Facts> = {
     listener: (unit: Unit, fact: Extract<Facts[K], { type: T }>) => void,
   ): () => void;
   on<K extends keyof Facts>(name: K, listener: (fact: Facts[K]) => void): () => void;
+  onOf<K extends keyof Facts, T extends TypeOf<Facts[K]>>(
+    name: K,
+    types: readonly T[],
+    listener: (fact: Extract<Facts[K], { type: T }>) => void,
+  ): () => void;
 };
 
 type TypeOf<Fact> = Fact extends { type: infer T extends string } ? T : never;
 type Inside = (unit: Unit, fact: never) => void;
 type After = (fact: never) => void;
+/** Those who hear of all facts of a name come first, then those who wait for its type. */
+type Listeners<Name, Listener> = { all: Map<Name, Set<Listener>>; byType: Map<Name, Map<string, Set<Listener>>> };
 
 export function createBus<Facts, Joined extends keyof Facts>(
   onListenerError: (error: unknown) => void,
 ): Bus<Facts, Joined> {
-  const inside = new Map<keyof Facts, Set<Inside>>();
-  const insideByType = new Map<keyof Facts, Map<string, Set<Inside>>>();
-  const after = new Map<keyof Facts, Set<After>>();
+  const inside: Listeners<keyof Facts, Inside> = { all: new Map(), byType: new Map() };
+  const after: Listeners<keyof Facts, After> = { all: new Map(), byType: new Map() };
 
-  const add = <Key, Listener>(map: Map<Key, Set<Listener>>, name: Key, listener: Listener) => {
-    const set = map.get(name) ?? new Set();
-    map.set(name, set.add(listener));
-    return () => void set.delete(listener);
+  const hear = (listener: After, fact: unknown) => {
+    try {
+      listener(fact as never);
+    } catch (error) {
+      onListenerError(error);
+    }
   };
 
   const tell = (name: keyof Facts, fact: unknown) => {
-    for (const listener of after.get(name) ?? []) {
-      try {
-        listener(fact as never);
-      } catch (error) {
-        onListenerError(error);
-      }
-    }
+    for (const listener of after.all.get(name) ?? []) hear(listener, fact);
+    for (const listener of waitingFor(after, name, fact)) hear(listener, fact);
   };
 
   return {
     announce(unit, name, fact) {
-      for (const listener of inside.get(name) ?? []) listener(unit, fact as never);
-      const byType = insideByType.get(name);
-      if (byType)
-        for (const listener of byType.get((fact as { type: string }).type) ?? []) listener(unit, fact as never);
+      for (const listener of inside.all.get(name) ?? []) listener(unit, fact as never);
+      for (const listener of waitingFor(inside, name, fact)) listener(unit, fact as never);
       unit.afterCommit(() => tell(name, fact));
     },
     tell,
-    within: (name, listener) => add(inside, name, listener as Inside),
-    withinOf(name, types, listener) {
-      const byType = insideByType.get(name) ?? new Map<string, Set<Inside>>();
-      insideByType.set(name, byType);
-      const removals = types.map((type) => add(byType, type, listener as Inside));
-      return () => removals.forEach((remove) => void remove());
-    },
-    on: (name, listener) => add(after, name, listener as After),
+    within: (name, listener) => add(inside.all, name, listener as Inside),
+    withinOf: (name, types, listener) => addOf(inside, name, types, listener as Inside),
+    on: (name, listener) => add(after.all, name, listener as After),
+    onOf: (name, types, listener) => addOf(after, name, types, listener as After),
   };
+}
+
+function waitingFor<Name, Listener>({ byType }: Listeners<Name, Listener>, name: Name, fact: unknown) {
+  return byType.get(name)?.get((fact as { type: string }).type) ?? [];
+}
+
+function add<Key, Listener>(map: Map<Key, Set<Listener>>, key: Key, listener: Listener): () => void {
+  const set = map.get(key) ?? new Set();
+  map.set(key, set.add(listener));
+  return () => void set.delete(listener);
+}
+
+function addOf<Name, Listener>(
+  { byType }: Listeners<Name, Listener>,
+  name: Name,
+  types: readonly string[],
+  listener: Listener,
+): () => void {
+  const ofName = byType.get(name) ?? new Map<string, Set<Listener>>();
+  byType.set(name, ofName);
+  const removals = types.map((type) => add(ofName, type, listener));
+  return () => removals.forEach((remove) => void remove());
 }

@@ -1,4 +1,3 @@
-import type { RtcConnectionEvent } from "../kernel/facts.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { LiveRooms } from "../rooms/live-rooms.ts";
 import type { Runtime } from "../runtime.ts";
@@ -19,14 +18,7 @@ export type ViewerCounts = {
 
 /** When a thousand come at once, they are counted a few times, not a thousand times. */
 const COUNT_EVERY_MS = 250;
-const COMING_AND_GOING: readonly RtcConnectionEvent["type"][] = [
-  "started",
-  "connected",
-  "reconnecting",
-  "reconnected",
-  "mediaFailed",
-  "left",
-];
+const COMING_AND_GOING = ["started", "connected", "reconnecting", "reconnected", "mediaFailed", "left"] as const;
 
 /** Counts viewers, keeps the highest count, and tells the stream's chat when the count or the status changes. */
 export function viewerCounts(runtime: Runtime, { store, people, liveRooms }: ViewerCountDeps): ViewerCounts {
@@ -94,8 +86,7 @@ export function viewerCounts(runtime: Runtime, { store, people, liveRooms }: Vie
     const stream = store.find(streamId);
     if (stream) tell(stream, 0);
   });
-  bus.on("rtcConnection", ({ type, roomId }) => {
-    if (!COMING_AND_GOING.includes(type)) return;
+  bus.onOf("rtcConnection", COMING_AND_GOING, ({ roomId }) => {
     const stream = store.ofRoom(roomId);
     if (stream && stream.status !== "ENDED") countSoon(stream.publicId);
   });

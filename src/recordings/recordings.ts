@@ -60,7 +60,7 @@ export function createRecordings(runtime: Runtime, deps: Deps) {
   /** The call for which a room began to record by itself, or was stopped by hand: not again before the next. */
   const triedIn = new Map<string, string>();
 
-  bus.on("rtcConnection", ({ type, roomId }) => {
+  bus.onOf("rtcConnection", ["started", "left"], ({ type, roomId }) => {
     const call = calls.log.liveIn(roomId);
     if (type === "started" && call) recordByItself(roomId, call.publicId);
     if (type === "left" && !call) {

@@ -45,7 +45,7 @@ export function createUsageMeter({ bus, ids, log, now, write }: Runtime, store: 
     written.catch((err) => log.error({ err }, "usage was not recorded"));
   }
 
-  bus.on("rtcConnection", heard);
+  bus.onOf("rtcConnection", ["connected", "left", "stats"], heard);
   bus.within("recordingEnded", (unit, { projectId, startedAt, endedAt }) => {
     for (const [date, minutes] of minutesByDay(startedAt, endedAt)) store.addRecorded(unit, projectId, date, minutes);
   });

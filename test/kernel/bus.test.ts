@@ -4,7 +4,7 @@ import { openDatabase } from "../../src/kernel/db/open.ts";
 import { createWriter, type Writer } from "../../src/kernel/db/writer.ts";
 
 type Typed = { type: "came"; who: string } | { type: "left"; why: string };
-type Facts = { kept: { n: number }; seen: { n: number }; typed: Typed };
+type Facts = { kept: { n: number }; seen: { n: number }; typed: Typed; told: Typed };
 
 let heard: string[];
 let bus: Bus<Facts, "kept" | "typed">;
@@ -66,4 +66,21 @@ test("whoever waits for facts of one type is not asked about others, and comes a
   stop();
   await writer.write((unit) => bus.announce(unit, "typed", { type: "left", why: "again" }));
   expect(heard).toEqual(["came", "left", "left: late", "left"]);
+});
+
+test("the same once it is on disk, and for what no transaction made true", async () => {
+  const stop = bus.onOf("typed", ["left"], ({ why }) => heard.push(`left: ${why}`));
+  bus.onOf("told", ["left"], ({ why }) => heard.push(`told: ${why}`));
+  bus.on("typed", ({ type }) => heard.push(type));
+  await writer.write((unit) => {
+    bus.announce(unit, "typed", { type: "came", who: "ann" });
+    bus.announce(unit, "typed", { type: "left", why: "late" });
+    expect(heard).toEqual([]);
+  });
+  bus.tell("told", { type: "came", who: "bob" });
+  bus.tell("told", { type: "left", why: "early" });
+  expect(heard).toEqual(["came", "left", "left: late", "told: early"]);
+  stop();
+  await writer.write((unit) => bus.announce(unit, "typed", { type: "left", why: "again" }));
+  expect(heard).toEqual(["came", "left", "left: late", "told: early", "left"]);
 });

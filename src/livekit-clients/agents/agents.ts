@@ -64,7 +64,8 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
 
   /** Asks for every agent that is wanted and neither there nor asked for. */
   function fill(staff: Staff): void {
-    const row = find(staff.roomId);
+    // Most projects have no agents: nothing is looked up for their rooms.
+    const row = workers.serve(staff) ? find(staff.roomId) : undefined;
     if (!row) return;
     const live = registry.room(staff.roomId);
     for (const dispatch of staff.dispatches.values()) {
@@ -226,10 +227,10 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
     });
   }
 
-  bus.on("rtcConnection", (fact) => {
-    const { type, roomId, participantKind } = fact;
+  bus.onOf("rtcConnection", ["started", "trackPublished", "left"], (fact) => {
+    const { roomId, participantKind } = fact;
     if (participantKind === "agent") return;
-    if (type === "started") {
+    if (fact.type === "started") {
       const live = registry.room(roomId);
       if (!live) return;
       const staff = staffs.open(live);
@@ -238,13 +239,12 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
       staff.cancelDismissal?.();
       staff.cancelDismissal = null;
       fill(staff);
-    } else if (type === "trackPublished") {
-      const staff = staffs.of(roomId);
-      if (staff) fill(staff);
-    } else if (type === "left" && fact.reason !== "restart") {
-      const staff = staffs.of(roomId);
-      if (staff && people(roomId).length === 0) dismissWhenAlone(staff, ALONE_AFTER_MS);
+      return;
     }
+    const staff = staffs.of(roomId);
+    if (!staff) return;
+    if (fact.type === "trackPublished") fill(staff);
+    else if (fact.reason !== "restart" && people(roomId).length === 0) dismissWhenAlone(staff, ALONE_AFTER_MS);
   });
   bus.on("roomClosed", ({ roomId }) => {
     const staff = staffs.of(roomId);

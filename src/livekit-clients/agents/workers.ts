@@ -114,6 +114,8 @@ export function createWorkers(runtime: Runtime, deps: WorkersDeps, events: Worke
   }
 
   return {
+    /** Whether anybody works for the project at all. */
+    serve: (tenant: Tenant): boolean => [...workers].some((worker) => isOf(tenant, worker)),
     isAny: (tenant: Tenant, type: JobType, agentName: string) => fitting(tenant, type, agentName).length > 0,
 
     /** Asks one after another, each once. */

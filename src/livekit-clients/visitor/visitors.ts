@@ -9,14 +9,14 @@ export type Visitors = ReturnType<typeof createVisitors>;
 export function createVisitors({ bus }: Runtime) {
   const visitors = new Map<string, Visitor>();
   const tracks = new Map<string, TrackInfo>();
-  bus.on("rtcConnection", (fact) => {
+  bus.onOf("rtcConnection", ["trackPublished", "trackUnpublished", "left"], (fact) => {
     const visitor = visitors.get(fact.sessionId);
     if (!visitor) return;
     if (fact.type === "trackPublished") {
       const info = visitor.publishing.find(fact.track.id)?.info;
       if (info) tracks.set(fact.track.id, info);
     } else if (fact.type === "trackUnpublished") tracks.delete(fact.trackId);
-    else if (fact.type === "left") {
+    else {
       visitors.delete(fact.sessionId);
       for (const trackId of visitor.session.tracks.keys()) tracks.delete(trackId);
     }
