@@ -26,8 +26,10 @@ type Happened<T extends ChatEventType> = {
 export type EventLog = ReturnType<typeof eventLog>;
 
 /** The order of what happens in a conversation: gives every durable event its `seq`, and tells them again. */
-export function eventLog({ db, bus }: Runtime, { conversations, messages, reactions }: Stores) {
+export function eventLog({ db, bus, metrics }: Runtime, { conversations, messages, reactions }: Stores) {
   const store = eventStore(db);
+  const recorded = metrics.counter("stoa_chat_events_total", "Durable chat events by type", ["type"]);
+  bus.on("chatEvent", ({ event }) => recorded.inc({ type: event.type }));
 
   /** `seq` was taken already; a new message takes its own together with its ordinal. */
   function recordAs<T extends ChatEventType>(

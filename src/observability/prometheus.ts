@@ -17,15 +17,12 @@ export function measure({ bus, metrics }: Runtime, { mediaLoad, webhookQueue }: 
   );
   const connections = metrics.counter("stoa_rtc_connections_total", "Connections by how they went", ["outcome"]);
   const refused = metrics.counter("stoa_rtc_refused_total", "Joins that were refused, by code", ["code"]);
-  const chatEvents = metrics.counter("stoa_chat_events_total", "Durable chat events by type", ["type"]);
 
-  bus.on("rtcConnection", (fact) => {
+  bus.onOf("rtcConnection", ["connected", "reconnected", "left"], (fact) => {
     if (fact.type === "connected") joins.observe(fact.joinTimeMs / 1000);
-    if (fact.type === "connected" || fact.type === "reconnected") connections.inc({ outcome: fact.type });
-    if (fact.type === "left") connections.inc({ outcome: `left_${fact.reason}` });
+    connections.inc({ outcome: fact.type === "left" ? `left_${fact.reason}` : fact.type });
   });
   bus.on("rtcRefused", ({ code }) => refused.inc({ code }));
-  bus.on("chatEvent", ({ event }) => chatEvents.inc({ type: event.type }));
 
   metrics.gaugeOf("stoa_webhook_deliveries_pending", "Webhook deliveries that wait", webhookQueue);
   metrics.gaugesOf(
