@@ -6,7 +6,6 @@ import { createPace } from "./pace.ts";
 import type { PendingDelivery } from "./store/delivery.store.ts";
 import type { WebhookStores } from "./store/stores.ts";
 import type { EndpointRow } from "./store/webhook.table.ts";
-import type { Subscribers } from "./subscribers.ts";
 
 type Dispatcher = {
   /** Sends what is due, and goes on doing so as events come in and waits run out. */
@@ -32,7 +31,6 @@ const TURN_MS = 1;
 export function createDispatcher(
   runtime: Runtime,
   stores: WebhookStores,
-  subscribers: Subscribers,
   random = Math.random,
   clock = () => performance.now(),
 ): Dispatcher {
@@ -54,7 +52,6 @@ export function createDispatcher(
   let cancelTimer = () => {};
 
   bus.on("webhookDeliveriesDue", ({ endpointId }) => wakeNow(endpointId));
-  bus.on("webhook", (event) => subscribers.active(event).forEach(wakeNow));
 
   const isSending = () => state === "started" || state === "stepping";
 

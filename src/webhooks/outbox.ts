@@ -3,14 +3,32 @@ import type { Unit } from "../kernel/db/writer.ts";
 import type { WebhookFact } from "../kernel/facts.ts";
 import type { Runtime } from "../runtime.ts";
 import type { EventStore } from "./store/event.store.ts";
-import type { Subscribers } from "./subscribers.ts";
+import type { WebhookStores } from "./store/stores.ts";
+import type { EndpointRow } from "./store/webhook.table.ts";
+
+type OutboxStores = Pick<WebhookStores, "endpoints" | "events">;
 
 /** Writes each event into the transaction of the change that caused it: neither exists without the other. */
-export function keepOutbox({ bus, ids, now, tracing }: Runtime, events: EventStore, subscribers: Subscribers): void {
+export function keepOutbox({ bus, ids, now, tracing }: Runtime, { endpoints, events }: OutboxStores): void {
+  /** By project. Asked for every message of the chat, so they stay in memory until one changes. */
+  const known = new Map<string, EndpointRow[]>();
+  bus.on("webhookChanged", ({ projectId }) => void known.delete(projectId));
+  bus.on("changedElsewhere", () => known.clear());
+
+  /** Whoever wants it, disabled endpoints included: those may recover it later. */
+  function readersOf({ projectId, environment, type }: WebhookFact): EndpointRow[] {
+    const rows = known.get(projectId) ?? endpoints.ofProject(projectId);
+    known.set(projectId, rows);
+    return rows.filter(
+      (row) => row.environment === environment && (row.events.length === 0 || (row.events as string[]).includes(type)),
+    );
+  }
+
   bus.within("messageDeleted", (unit, { messageId }) => scrub(unit, events, messageId, iso(now())));
   bus.within("webhook", (unit, fact) => {
     const { type, projectId, environment } = fact;
-    if (!subscribers.isWanted(fact)) return;
+    const readers = readersOf(fact);
+    if (readers.length === 0) return;
     const id = ids.publicId("event");
     events.insert(unit, {
       id,
@@ -23,6 +41,8 @@ export function keepOutbox({ bus, ids, now, tracing }: Runtime, events: EventSto
       createdAt: fact.at,
     });
     tracing?.remember(id);
+    for (const { id: endpointId, status } of readers)
+      if (status === "ACTIVE") bus.announce(unit, "webhookDeliveriesDue", { endpointId });
   });
 }
 

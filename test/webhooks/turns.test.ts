@@ -2,7 +2,6 @@ import { expect, test } from "bun:test";
 import { createMetrics } from "../../src/kernel/metrics.ts";
 import { createDispatcher } from "../../src/webhooks/dispatcher.ts";
 import { webhookStores } from "../../src/webhooks/store/stores.ts";
-import { createSubscribers } from "../../src/webhooks/subscribers.ts";
 import { testServer } from "../harness/server.ts";
 import { hookedProject } from "./hooked-project.ts";
 
@@ -30,7 +29,7 @@ test.each([40, 1])(
     const clock = () => ++nowMs;
     const runtime = { ...server.runtime, metrics: createMetrics(), fetch: fetch as unknown as typeof globalThis.fetch };
     const stores = webhookStores(runtime.db);
-    const dispatcher = createDispatcher(runtime, stores, createSubscribers(runtime, stores.endpoints), () => 0, clock);
+    const dispatcher = createDispatcher(runtime, stores, () => 0, clock);
 
     countTurns();
     await dispatcher.runDue();
