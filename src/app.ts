@@ -13,7 +13,7 @@ import { fleetRoutes } from "./fleet/routes.ts";
 import { assetFolder } from "./kernel/assets.ts";
 import { admitLast, UNREAD_BODIES } from "./kernel/http/admission.ts";
 import { arrivalRoutes } from "./kernel/http/arrival.ts";
-import { createBodyReader } from "./kernel/http/body-reader.ts";
+import { createBodyReader } from "./kernel/http/body.ts";
 import { createEnvelope } from "./kernel/http/envelope.ts";
 import { createGuards } from "./kernel/http/guards.ts";
 import { healthRoutes, type Readiness } from "./kernel/http/health.ts";
@@ -54,8 +54,8 @@ type AppDeps = {
   doctorSecret: string;
   /** For whom connections of the edge are; null when there is none. */
   clients?: EdgeClients | null;
-  /** Requests under way that came by the inner way. */
-  innerRequests?: () => number;
+  /** Requests under way that came by the inner way; null when there is none. */
+  innerRequests?: (() => number) | null;
   /** Of the servers that share a commit log; null for one that stands alone. */
   cluster?: Cluster | null;
 };
@@ -63,7 +63,7 @@ type AppDeps = {
 /** The table of contents: every feature's routes, in the order of the spec. */
 export function createApp(deps: AppDeps) {
   const { runtime, services, readiness, sfuSecret, doctorSecret, clients = null, cluster = null } = deps;
-  const { innerRequests = () => 0 } = deps;
+  const { innerRequests = null } = deps;
   const { config, ids, log, metrics, now, timers } = runtime;
   const { sessions, projects, members, apiKeys } = services;
 
@@ -166,7 +166,7 @@ export function createApp(deps: AppDeps) {
       }),
     );
   admitLast(app, createBodyReader(timers));
-  const underWay = () => (app.server?.pendingRequests ?? 0) + innerRequests();
+  const underWay = () => (app.server?.pendingRequests ?? 0) + (innerRequests?.() ?? 0);
   inTurns(app, createRequestTurns({ underWay, addressOf: (request) => clientIp(request, app.server) }));
   shapeAnswers(app);
   return app;

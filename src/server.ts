@@ -121,7 +121,7 @@ export async function start(config: Config, options: StartOptions = {}): Promise
     sfuSecret,
     doctorSecret,
     clients: plan && createEdgeClients(plan.tables.tcp, inner),
-    innerRequests: () => http?.inner?.pendingRequests ?? 0,
+    innerRequests: inner && (() => http?.inner?.pendingRequests ?? 0),
     cluster,
   });
   const media = await mediaStarting;

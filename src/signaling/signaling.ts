@@ -2,7 +2,7 @@ import type { FleetService } from "../fleet/fleet.ts";
 import { budgetHolder } from "../kernel/addresses.ts";
 import type { OriginPolicy } from "../kernel/http/origins.ts";
 import { createRateLimiter } from "../kernel/http/rate-limit.ts";
-import { createFrameDecoder } from "../kernel/socket/frame-decoder.ts";
+import { createFrameDecoder } from "../kernel/socket/frame-reader.ts";
 import type { Socket, SocketEvents, TopicSocket } from "../kernel/socket/sockets.ts";
 import type { MediaNodes } from "../media/nodes.ts";
 import { createPlacements } from "../media/placement.ts";

@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test";
 import type { TObject } from "@sinclair/typebox";
-import { createFrameDecoder } from "../../src/kernel/socket/frame-decoder.ts";
-import { createFrameReader } from "../../src/kernel/socket/frame-reader.ts";
+import { createFrameDecoder, createFrameReader } from "../../src/kernel/socket/frame-reader.ts";
 import { ChatClientFrames } from "../../src/protocol/chat.ts";
 import { ClientFrames } from "../../src/protocol/signaling.ts";
 import { fakeClock } from "../harness/clock.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createBodyReader, MAX_BODY_BYTES, UnreadableBody } from "../../src/kernel/http/body-reader.ts";
+import { createBodyReader, MAX_BODY_BYTES, UnreadableBody } from "../../src/kernel/http/body.ts";
 import { fakeClock } from "../harness/clock.ts";
 
 const KIB = 1024;

@@ -1,9 +1,8 @@
 import { iso } from "../../kernel/clock.ts";
 import type { ChatTokenCaller } from "../../kernel/http/callers.ts";
 import type { RequestInfo } from "../../kernel/http/request-info.ts";
-import { createFrameDecoder } from "../../kernel/socket/frame-decoder.ts";
 import { errorFrame, type FrameError } from "../../kernel/socket/frame-error.ts";
-import { createFrameReader } from "../../kernel/socket/frame-reader.ts";
+import { createFrameDecoder, createFrameReader } from "../../kernel/socket/frame-reader.ts";
 import type { SocketEvents, TopicSocket } from "../../kernel/socket/sockets.ts";
 import { every } from "../../kernel/timers.ts";
 import { ChatClientFrames } from "../../protocol/chat.ts";

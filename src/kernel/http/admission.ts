@@ -2,8 +2,7 @@ import type { TSchema } from "@sinclair/typebox";
 import type { AnyElysia } from "elysia";
 import { BunAdapter } from "elysia/adapter/bun";
 import { ApiError, invalid } from "../../protocol/errors.ts";
-import { parseBody, UPLOAD_PATH } from "./body.ts";
-import { type ReadBody, UnreadableBody } from "./body-reader.ts";
+import { parseBody, type ReadBody, UnreadableBody, UPLOAD_PATH } from "./body.ts";
 import { credentialsOf } from "./guards.ts";
 
 type Hooks = { parse?: { fn: unknown }[]; body?: unknown; query?: TSchema; transform?: { fn: unknown }[] };

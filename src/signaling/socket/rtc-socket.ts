@@ -1,8 +1,7 @@
 import type { RtcTokenCaller } from "../../kernel/http/callers.ts";
 import { type OriginPolicy, originAllowed } from "../../kernel/http/origins.ts";
-import type { FrameDecoder } from "../../kernel/socket/frame-decoder.ts";
 import { errorFrame, FrameError, frameError, frameErrorOf } from "../../kernel/socket/frame-error.ts";
-import { createFrameReader, type FrameAbuse } from "../../kernel/socket/frame-reader.ts";
+import { createFrameReader, type FrameAbuse, type FrameDecoder } from "../../kernel/socket/frame-reader.ts";
 import type { Socket, SocketEvents } from "../../kernel/socket/sockets.ts";
 import { CLOSE_CODES, type CloseCode } from "../../protocol/close-codes.ts";
 import {
