@@ -114,8 +114,9 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
     return parent.threadRootId ?? parent.publicId;
   }
 
-  /** Null, as most of the time: nothing is stored for it. */
+  /** Null, as most of the time: nothing is stored for it. Most texts have no `@`, and cost nothing. */
   function mentionsOf(conversation: ConversationRow, senderId: string | null, text: string | null): string | null {
+    if (text === null || !text.includes("@")) return null;
     const { id } = conversation;
     const named = mentionsIn(text, (userId) => {
       if (userId === senderId || members.find(id, userId)?.status !== "ACTIVE") return false;
@@ -159,7 +160,7 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
       requireActive(access);
       requireUnmuted(access, at);
       requireSlowModeKept(access, at);
-      blocks.requireWelcome(access);
+      if (conversation.type === "DIRECT") blocks.requireWelcome(access);
       // What the server says in its own name is the developer's.
       const screened = senderId === null ? { text, isReported: false } : wordLists.screened(conversation, text);
       const metadata = storedMetadata(input.metadata, CHAT_MAX_METADATA_BYTES);

@@ -4,9 +4,8 @@ const NAMED = /(?<![A-Za-z0-9._@:+=|-])@([A-Za-z0-9._@:+=|-]{1,128})/g;
 /** What may end a user id and more often ends a sentence. */
 const TRAILING = /[._@:+=|-]+$/;
 
-/** The members that a text names as `@user`, each once; most texts have no `@`, and cost nothing. */
-export function mentionsIn(text: string | null, isMember: (userId: string) => boolean): string[] {
-  if (text === null || !text.includes("@")) return [];
+/** The members that a text names as `@user`, each once. */
+export function mentionsIn(text: string, isMember: (userId: string) => boolean): string[] {
   const found = new Set<string>();
   let looked = 0;
   for (const [, name = ""] of text.matchAll(NAMED)) {

@@ -45,9 +45,9 @@ export function blockService({ bus, now }: Runtime, { store, members }: { store:
     },
     unblock: store.remove,
 
-    /** In a conversation of two, whoever is blocked by the other one says nothing. */
+    /** Of a conversation of two: whoever is blocked by the other one says nothing. */
     requireWelcome({ kind, conversation, userId }: Access): void {
-      if (kind !== "user" || conversation.type !== "DIRECT" || !isUsed(conversation)) return;
+      if (kind !== "user" || !isUsed(conversation)) return;
       for (const other of members.list(conversation.id, "ACTIVE", null, 2)) {
         if (other.userId !== userId && store.find(conversation, other.userId, userId)) {
           throw new ApiError("SVC_BLOCKED");

@@ -58,6 +58,7 @@ export class LazyRequestInfo implements RequestInfo {
   }
 
   get foreignOrigin(): string | null {
+    if (this.origin === null) return null;
     return this.lookUp.isOwnOrigin(this.origin, this.request) ? null : this.origin;
   }
 
