@@ -34,10 +34,12 @@ export function keepCallMessages({ bus, ids }: Runtime, deps: CallMessagesDeps):
 
   function heard(unit: Unit, fact: CallFact): void {
     const { roomId, callId } = fact.data;
-    if (fact.type === "call.participant_joined") rings.joined(unit, roomId, fact.data.identity);
     const conversation = conversations.resolve(fact, roomId);
+    // Rings are of a conversation that is attached to the room: without one there is nothing to tell, and none to end.
+    if (!conversation) return;
+    if (fact.type === "call.participant_joined") rings.joined(unit, roomId, fact.data.identity);
     // Archived: nothing is written to it any more, the end of a call included.
-    if (conversation?.status === "ACTIVE" && !isStage(roomId)) note(unit, conversation, callId, fact);
+    if (conversation.status === "ACTIVE" && !isStage(roomId)) note(unit, conversation, callId, fact);
     if (fact.type === "call.ended") rings.callEnded(unit, roomId);
   }
 
