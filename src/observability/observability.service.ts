@@ -6,7 +6,6 @@ import type { Runtime } from "../runtime.ts";
 import { createActivity } from "./activity.ts";
 import { createFlights, type FlightDeps } from "./flights.ts";
 import { metricsReader } from "./metrics.ts";
-import type { Owner } from "./new-connection.ts";
 import { createRecorder } from "./recorder.ts";
 import { seriesReader } from "./series.ts";
 import { showConnection, showError, showEvent } from "./show.ts";
@@ -15,6 +14,7 @@ import type { ConnectionRow } from "./store/connection.table.ts";
 import { errorStore } from "./store/error.store.ts";
 import type { ClassifiedErrorRow } from "./store/error.table.ts";
 import { figureStore } from "./store/figure.store.ts";
+import type { Owner } from "./story.ts";
 
 export type ConnectionsAsked = PageAsked & { state?: ConnectionState; roomId?: string };
 export type ErrorsAsked = PageAsked & { category?: ErrorCategory; connectionId?: string };

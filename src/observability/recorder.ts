@@ -5,13 +5,12 @@ import { ApiError } from "../protocol/errors.ts";
 import type { ConnectionEventType } from "../protocol/observability.ts";
 import type { Runtime } from "../runtime.ts";
 import { classify, isDeviceError, type Mishap } from "./classify.ts";
-import { newConnection, type Owner } from "./new-connection.ts";
 import { createOpenedByClients } from "./opened-by-clients.ts";
 import type { ConnectionStore } from "./store/connection.store.ts";
 import type { ConnectionEventRow, ConnectionRow } from "./store/connection.table.ts";
 import type { ErrorStore } from "./store/error.store.ts";
 import type { ClassifiedErrorRow } from "./store/error.table.ts";
-import { tellStory } from "./story.ts";
+import { newConnection, type Owner, tellStory } from "./story.ts";
 
 const FLUSH_MS = 200;
 /** A client that reports without end fills its own timeline only so far. */
