@@ -8,9 +8,8 @@ import type { RoomService } from "../../rooms/room.service.ts";
 import type { RtcTokenService } from "../../rooms/rtc-token.service.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Membership } from "./membership.ts";
-import { createPushes } from "./pushes.ts";
 import type { Registry } from "./registry.ts";
-import type { LiveRoom, RtcSession } from "./rtc-session.ts";
+import { createPushes, type LiveRoom, type RtcSession } from "./rtc-session.ts";
 import type { SessionRecord } from "./session-record.ts";
 
 type AdoptionDeps = {

@@ -10,10 +10,9 @@ import type { RoomService } from "../../rooms/room.service.ts";
 import type { RtcTokenService } from "../../rooms/rtc-token.service.ts";
 import type { Runtime } from "../../runtime.ts";
 import { ENDINGS, type Membership } from "./membership.ts";
-import { createPushes } from "./pushes.ts";
 import { Refusal } from "./refusal.ts";
 import type { Registry } from "./registry.ts";
-import type { Client, LiveRoom, RtcSession } from "./rtc-session.ts";
+import { type Client, createPushes, type LiveRoom, type RtcSession } from "./rtc-session.ts";
 import { addToNode } from "./session-record.ts";
 
 type JoinFrame = Pick<ClientFrameOf<"room.join">, "connectionId" | "resume">;

@@ -7,7 +7,7 @@ import type { RoomPresence } from "../../rooms/room.service.ts";
 import type { Membership } from "./membership.ts";
 import type { Registry } from "./registry.ts";
 import { participantOf, type RtcSession, stateOf } from "./rtc-session.ts";
-import { permissionsAtNode } from "./waiting-viewer.ts";
+import { permissionsAtNode } from "./session-record.ts";
 
 /** What servers see of the rooms, and do in them. */
 export function createLiveRooms(registry: Registry, membership: Membership): LiveRooms {

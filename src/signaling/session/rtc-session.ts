@@ -1,11 +1,11 @@
 import { iso } from "../../kernel/clock.ts";
-import type { ReplayRing } from "../../kernel/replay-ring.ts";
+import { createReplayRing, type ReplayRing } from "../../kernel/replay-ring.ts";
 import type { Socket } from "../../kernel/socket/sockets.ts";
 import type { Placed } from "../../media/placement.ts";
 import type { Environment } from "../../protocol/enums.ts";
 import type { MediaState, TransportStats } from "../../protocol/media-node.ts";
 import type { ConnectionState, Participant, ParticipantKind, Permissions, Track } from "../../protocol/room-records.ts";
-import type { LeaveReason } from "../../protocol/signaling.ts";
+import { type LeaveReason, RESUME_RING_FRAMES } from "../../protocol/signaling.ts";
 
 /** How a session reaches its client. Only `attached` can be spoken to; `left` is the end. */
 export type Link =
@@ -72,6 +72,14 @@ export type LiveRoom = {
   placing: Promise<Placed> | null;
   placed: Placed | null;
 };
+
+/** Data that comes over the socket is up to 64 KB a message; past this much the client gets a snapshot on resuming. */
+const KEPT_CHARACTERS = 512 * 1024;
+
+/** The pushes of one session, as far back as it may resume. */
+export function createPushes(startSeq = 0): ReplayRing {
+  return createReplayRing(RESUME_RING_FRAMES, { startSeq, keptCharacters: KEPT_CHARACTERS });
+}
 
 export function stateOf({ link, wantsMedia, media }: RtcSession): ConnectionState {
   switch (link.state) {

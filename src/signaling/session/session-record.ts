@@ -2,7 +2,6 @@ import type { Environment } from "../../protocol/enums.ts";
 import type { MediaNode } from "../../protocol/media-node.ts";
 import type { Permissions, Profile } from "../../protocol/room-records.ts";
 import type { Client, RtcSession } from "./rtc-session.ts";
-import { permissionsAtNode } from "./waiting-viewer.ts";
 
 /** What a session is made of again when this process has started anew and its media still flows on another machine. */
 export type SessionRecord = {
@@ -31,6 +30,11 @@ function recordOf({ room, link, ...session }: RtcSession): string {
     headless: link.state === "headless",
   };
   return JSON.stringify(record);
+}
+
+/** What the node is told: whoever waits gets no media, whatever they ask for. */
+export function permissionsAtNode({ waiting, permissions }: RtcSession): Permissions {
+  return waiting ? { ...permissions, subscribe: false } : permissions;
 }
 
 /** A participant as its node gets it. Only a node that can outlive this process is given the record. */

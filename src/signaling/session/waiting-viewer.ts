@@ -1,11 +1,5 @@
-import type { Participant, Permissions } from "../../protocol/room-records.ts";
+import type { Participant } from "../../protocol/room-records.ts";
 import type { PushBody } from "../../protocol/signaling.ts";
-import type { RtcSession } from "./rtc-session.ts";
-
-/** What the node is told: whoever waits gets no media, whatever they ask for. */
-export function permissionsAtNode({ waiting, permissions }: RtcSession): Permissions {
-  return waiting ? { ...permissions, subscribe: false } : permissions;
-}
 
 /** What somebody who waits may hear of a push; null for nothing. */
 export function shownWhileWaiting(body: PushBody): PushBody | null {
