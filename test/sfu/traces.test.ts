@@ -16,7 +16,7 @@ import { OutgoingSection } from "../../src/sfu/tracks/outgoing-section.ts";
 import type { Publication } from "../../src/sfu/tracks/publication.ts";
 import { DEFAULT_WISH, Subscription } from "../../src/sfu/tracks/subscription.ts";
 import { seededRandom } from "../../src/sfu/transport/impairment.ts";
-import { MediaIntake } from "../../src/sfu/transport/media-intake.ts";
+import { MediaIntake } from "../../src/sfu/transport/incoming-media.ts";
 import { UdpPort } from "../../src/sfu/transport/udp.ts";
 import { nativeLibraryPath } from "./packet-paths.ts";
 import { rtpPacket, withRoom } from "./packets.ts";

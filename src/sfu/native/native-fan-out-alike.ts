@@ -2,17 +2,20 @@
 // packets and the table of seats. Copies are put off until something else is to be sent or the seats change, as a browser sends
 // all packets of a frame at once: then they are made viewer by viewer, and leave as one message for each.
 
-import { ptr } from "bun:ffi";
+import { type Pointer, ptr } from "bun:ffi";
 import type { Audience } from "../forwarding/audience.ts";
 import { createFanOutAlike, type FanOutAlike, MAX_PACKET_BYTES } from "../forwarding/fan-out.ts";
+import { ROW_WORDS, type SeatTable } from "../forwarding/seat-table.ts";
 import type { SendBatch } from "../forwarding/send-batch.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
-import { absSendTime } from "../rtp/ntp.ts";
 import type { RtpView } from "../rtp/rtp.ts";
-import { copyRun, SOURCE_WORDS } from "./copy-run.ts";
+import { absSendTime } from "../rtp/rtp-extensions.ts";
 import type { NativeEngine } from "./library.ts";
 
-/** Fields of `source` in native.h, 32 bits each, behind the two doubles that it begins with. */
+/** `source` in native.h. */
+export const SOURCE_WORDS = 70;
+const SOURCE_BYTES = SOURCE_WORDS * 4;
+/** Its fields, 32 bits each, behind the two doubles that it begins with. */
 const SOURCE = {
   /** 64 bits. */
   data: 4,
@@ -127,4 +130,43 @@ function listElements(view: RtpView, sources: Uint32Array, source: number): numb
     sources[word + 2] = view.elementLength;
   }
   return count;
+}
+
+/** Every seat's copies of packets in a row, viewer by viewer. `sources`: where the packets are described, one after the other. */
+export function copyRun(
+  native: NativeEngine,
+  sources: number,
+  packets: number,
+  table: SeatTable,
+  batch: SendBatch,
+): void {
+  // Only a batch for a test holds fewer.
+  if (packets > batch.capacity) {
+    for (let i = 0; i < packets; i++) copyRun(native, sources + i * SOURCE_BYTES, 1, table, batch);
+    return;
+  }
+  const { arena, destinations } = batch;
+  for (let done = 0; done < table.seats.length; ) {
+    const room = Math.floor((batch.capacity - batch.count) / packets);
+    if (room === 0) {
+      batch.flush();
+      continue;
+    }
+    const count = Math.min(table.seats.length - done, room);
+    const rows = done === 0 ? table.rows : table.rows.subarray(done * ROW_WORDS);
+    const filled = native.functions.stoa_fan_out_run(
+      native.engine,
+      arena,
+      arena.length,
+      batch.count,
+      destinations,
+      sources as Pointer,
+      packets,
+      rows,
+      count,
+    );
+    if (filled !== count * packets) return;
+    batch.commitFilled(table.addresses, done, count, packets);
+    done += count;
+  }
 }

@@ -6,9 +6,9 @@ import type { LaneTable } from "../forwarding/lanes.ts";
 import type { SeatTable } from "../forwarding/seat-table.ts";
 import type { SendBatch } from "../forwarding/send-batch.ts";
 import { MAX_TAKE, type Take, type TakenRun } from "../forwarding/take.ts";
-import { absSendTime } from "../rtp/ntp.ts";
-import { copyRun, SOURCE_WORDS } from "./copy-run.ts";
+import { absSendTime } from "../rtp/rtp-extensions.ts";
 import type { NativeEngine } from "./library.ts";
+import { copyRun, SOURCE_WORDS } from "./native-fan-out-alike.ts";
 
 /** Places in `taking` of native.h, in words of 32 bits behind the double that it begins with. */
 const HEAD = { absSendTime: 2, count: 3, runs: 4, outcome: 5 } as const;

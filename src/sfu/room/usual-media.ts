@@ -8,7 +8,7 @@ import type { Take, TakenRun } from "../forwarding/take.ts";
 import type { PublisherFeedback } from "../tracks/feedback.ts";
 import type { PublishedLayer } from "../tracks/layer.ts";
 import type { Publication } from "../tracks/publication.ts";
-import type { MediaSink } from "../transport/media-intake.ts";
+import type { MediaSink } from "../transport/incoming-media.ts";
 import type { RoomOfTracks } from "./host.ts";
 
 type Stream = { readonly publication: Publication; readonly layer: PublishedLayer };

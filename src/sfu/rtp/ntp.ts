@@ -1,4 +1,4 @@
-// NTP time as RTCP and abs-send-time carry it. Unix milliseconds may have a fraction: it is kept to 2⁻³² s.
+// NTP time as RTCP carries it. Unix milliseconds may have a fraction: it is kept to 2⁻³² s.
 
 const UNIX_TO_NTP_SECONDS = 2_208_988_800;
 const FRACTION = 2 ** 32;
@@ -38,10 +38,4 @@ export function compactToMs(compact: number): number {
 
 export function msToCompact(ms: number): number {
   return Math.max(0, Math.min(0xffffffff, Math.round((ms * 65536) / 1000)));
-}
-
-/** abs-send-time: 24 bits, 6.18 seconds. Without the `%` of doubles, which would be slow for every packet of every viewer. */
-export function absSendTime(unixMs: number): number {
-  const ticks = Math.floor((unixMs / 1000) * 262_144);
-  return ticks - Math.floor(ticks / 0x1000000) * 0x1000000;
 }

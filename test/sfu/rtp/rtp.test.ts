@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { absSendTime } from "../../../src/sfu/rtp/ntp.ts";
 import {
   isRtcp,
   RtpView,
@@ -11,7 +10,12 @@ import {
   setSsrc,
   setTimestamp,
 } from "../../../src/sfu/rtp/rtp.ts";
-import { type ExtensionIds, OutgoingExtensions, RtpExtensions } from "../../../src/sfu/rtp/rtp-extensions.ts";
+import {
+  absSendTime,
+  type ExtensionIds,
+  OutgoingExtensions,
+  RtpExtensions,
+} from "../../../src/sfu/rtp/rtp-extensions.ts";
 import { hex, rtpPacket } from "../packets.ts";
 
 const ascii = (text: string) => Uint8Array.from(Buffer.from(text));
