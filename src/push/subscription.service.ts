@@ -1,6 +1,6 @@
 import { iso } from "../kernel/clock.ts";
 import type { Unit } from "../kernel/db/writer.ts";
-import type { Tenant } from "../kernel/tenant.ts";
+import { type Tenant, tenantsWith } from "../kernel/tenant.ts";
 import type { NotificationLevel } from "../protocol/chat-records.ts";
 import { ApiError, invalid } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
@@ -15,12 +15,7 @@ export type SubscriptionService = ReturnType<typeof subscriptionService>;
 
 /** Which browsers of a user are woken, and for what. */
 export function subscriptionService({ bus, config, ids, now }: Runtime, store: PushStore) {
-  /** Asked for every message: projects without a subscription pay no more than this. */
-  let wanted: Set<string> | null = null;
-  const keyOf = ({ projectId, environment }: Tenant) => projectId + environment;
-  bus.on("changedElsewhere", () => {
-    wanted = null;
-  });
+  const tenants = tenantsWith(bus, store.tenants);
 
   function requireGood(tenant: Tenant, { endpoint, keys }: NewSubscription): void {
     const { environment } = tenant;
@@ -33,10 +28,8 @@ export function subscriptionService({ bus, config, ids, now }: Runtime, store: P
   }
 
   return {
-    isWanted(tenant: Tenant): boolean {
-      wanted ??= new Set(store.tenants().map(keyOf));
-      return wanted.has(keyOf(tenant));
-    },
+    /** Whether any browser of the project is to be woken for anything. */
+    isWanted: tenants.has,
 
     /** A browser has one subscription: with the same endpoint it is the same one, whoever signed in there now. */
     subscribe(unit: Unit, { projectId, environment }: Tenant, userId: string, input: NewSubscription) {
@@ -56,7 +49,7 @@ export function subscriptionService({ bus, config, ids, now }: Runtime, store: P
         ...{ createdAt: now(), lastPushedAt: null },
       };
       store.insert(unit, row);
-      unit.afterCommit(() => wanted?.add(keyOf(tenant)));
+      unit.afterCommit(() => tenants.add(tenant));
       return { row, isNew: true };
     },
 

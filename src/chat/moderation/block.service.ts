@@ -1,6 +1,6 @@
 import { iso } from "../../kernel/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
-import type { Tenant } from "../../kernel/tenant.ts";
+import { type Tenant, tenantsWith } from "../../kernel/tenant.ts";
 import { ApiError, invalid } from "../../protocol/errors.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Access } from "../access.ts";
@@ -14,22 +14,14 @@ export type BlockService = ReturnType<typeof blockService>;
 
 /** Whom users do not want to hear from: no direct messages, mentions, rings or pushes of theirs. */
 export function blockService({ bus, now }: Runtime, { store, members }: { store: BlockStore; members: MemberStore }) {
-  /** Asked for every direct message: projects in which nobody has blocked anybody pay no more than this. */
-  let used: Set<string> | null = null;
-  const keyOf = ({ projectId, environment }: Tenant) => projectId + environment;
-  const isUsed = (tenant: Tenant): boolean => {
-    used ??= new Set(store.tenants().map(keyOf));
-    return used.has(keyOf(tenant));
-  };
-  bus.on("changedElsewhere", () => {
-    used = null;
-  });
+  /** In which somebody has blocked somebody. */
+  const tenants = tenantsWith(bus, store.tenants);
 
   return {
     list: store.list,
     show: ({ blockedUserId, createdAt }: BlockRow) => ({ userId: blockedUserId, createdAt: iso(createdAt) }),
     hasBlocked: (tenant: Tenant, userId: string, blockedUserId: string): boolean =>
-      isUsed(tenant) && store.find(tenant, userId, blockedUserId) !== null,
+      tenants.has(tenant) && store.find(tenant, userId, blockedUserId) !== null,
 
     block(unit: Unit, { projectId, environment }: Tenant, userId: string, blockedUserId: string) {
       if (userId === blockedUserId) throw invalid("blockedUserId", "is the user's own");
@@ -39,15 +31,15 @@ export function blockService({ bus, now }: Runtime, { store, members }: { store:
       if (store.count(tenant, userId) >= MAX_BLOCKS) throw new ApiError("SVC_LIMIT_REACHED");
       const row: BlockRow = { ...tenant, userId, blockedUserId, createdAt: now() };
       store.insert(unit, row);
-      // At once: what is sent within the same transaction meets it too, and one too many costs a look.
-      used?.add(keyOf(tenant));
+      // At once: what is sent within the same transaction meets it too.
+      tenants.add(tenant);
       return { row, isNew: true };
     },
     unblock: store.remove,
 
     /** Of a conversation of two: whoever is blocked by the other one says nothing. */
     requireWelcome({ kind, conversation, userId }: Access): void {
-      if (kind !== "user" || !isUsed(conversation)) return;
+      if (kind !== "user" || !tenants.has(conversation)) return;
       for (const other of members.list(conversation.id, "ACTIVE", null, 2)) {
         if (other.userId !== userId && store.find(conversation, other.userId, userId)) {
           throw new ApiError("SVC_BLOCKED");

@@ -1,6 +1,6 @@
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Author } from "../../kernel/facts.ts";
-import type { Tenant } from "../../kernel/tenant.ts";
+import { type Tenant, tenantKey } from "../../kernel/tenant.ts";
 import { ApiError, invalid } from "../../protocol/errors.ts";
 import type { Runtime } from "../../runtime.ts";
 import { wordListStore } from "./word-list.store.ts";
@@ -14,12 +14,11 @@ export type WordListService = ReturnType<typeof wordListService>;
 export function wordListService({ bus, db, now }: Runtime) {
   const store = wordListStore(db);
   const compiled = new Map<string, CompiledList | null>();
-  const keyOf = ({ projectId, environment }: Tenant) => projectId + environment;
-  bus.on("wordListChanged", (tenant) => void compiled.delete(keyOf(tenant)));
+  bus.on("wordListChanged", (tenant) => void compiled.delete(tenantKey(tenant)));
   bus.on("changedElsewhere", () => compiled.clear());
 
   function listOf(tenant: Tenant): CompiledList | null {
-    const key = keyOf(tenant);
+    const key = tenantKey(tenant);
     const known = compiled.get(key);
     if (known !== undefined) return known;
     const stored = store.get(tenant);
