@@ -1,13 +1,19 @@
 import type { Unit } from "../kernel/db/writer.ts";
+import { inPieces } from "../kernel/pieces.ts";
 import type { Attachment } from "../protocol/chat-records.ts";
 import type { Runtime } from "../runtime.ts";
-import { indexed, matchOf } from "./search.words.ts";
+import { type Indexed, indexed, indexedInPieces, matchOf } from "./search.words.ts";
 import type { MessageRow } from "./store/message.table.ts";
 import type { PendingMessage, SearchStore } from "./store/search.store.ts";
 
-/** Per unit of work, which takes a few milliseconds: everybody's sends wait for it. */
+/** Per unit of work, which takes a millisecond or two: everybody's sends wait for it. */
 const BATCH = 200;
-const WORDS_PER_BATCH = 4_096;
+/** One message may have more, and then is a unit by itself. */
+const WORDS_PER_BATCH = 2_048;
+/** Longer texts are looked at in pieces, before the unit that enters them. */
+const LONG_TEXT = 512;
+/** Each asks for one more step of merging: about what it takes to keep the parts of the index few. */
+const WORDS_PER_MERGE = 512;
 const PAUSE_MS = 2;
 /** The index follows at its leisure; a search does not wait for it, but catches up first. */
 const FOLLOW_AFTER_MS = 500;
@@ -42,27 +48,64 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
     following = { cancel };
   }
 
-  /** True when there may be more. */
-  function indexBatch(unit: Unit): boolean {
-    const batch = store.pending(BATCH);
+  /** What the last long message means for the index, and as what it was read. */
+  let prepared: { message: PendingMessage; entry: Indexed } | null = null;
+  /** Fewer while messages are long: all that are read and not entered are read again. */
+  let batchSize = BATCH;
+
+  /** Null for a long message that is to be looked at in pieces first. */
+  function entryOf(message: PendingMessage): Indexed | null {
+    if ((message.text?.length ?? 0) <= LONG_TEXT) return indexed(...toIndex(message));
+    if (prepared?.message.id !== message.id) return null;
+    // Edited meanwhile: at once, or whoever edits without end would hold up the index.
+    return isSame(prepared.message, message) ? prepared.entry : indexed(...toIndex(message));
+  }
+
+  /** Whether there may be more, and which message is to be looked at before that. */
+  function indexBatch(unit: Unit): { more: boolean; long: PendingMessage | null; words: number } {
+    const batch = store.pending(batchSize);
     const newest = store.newest();
-    let last: PendingMessage | undefined;
-    let indexedWords = 0;
+    let words = 0;
+    let done = 0;
+    let long: PendingMessage | null = null;
     for (const message of batch) {
-      if (indexedWords >= WORDS_PER_BATCH) break;
+      const entry = entryOf(message);
+      if (entry === null) long = message;
+      if (entry === null || (words > 0 && words + entry.words > WORDS_PER_BATCH)) break;
       // Above that there is no entry, and to look for one costs as much as to find it.
       if (message.id <= newest) store.remove(unit, message.id);
-      const { text, words } = wordsOf(message);
-      if (words > 0) store.insert(unit, message.id, text);
-      indexedWords += words;
-      last = message;
+      if (entry.words > 0) store.insert(unit, message.id, entry.text);
+      words += entry.words;
+      done++;
     }
+    const last = batch[done - 1];
     if (last) store.settled(unit, last.id);
-    return batch.length === BATCH || last !== batch.at(-1);
+    const more = done < batch.length || batch.length === batchSize;
+    batchSize = done < batch.length ? Math.max(2, 2 * done) : Math.min(BATCH, 2 * batchSize);
+    return { more, long, words };
+  }
+
+  async function step(): Promise<boolean> {
+    const { more, long, words } = await write(indexBatch);
+    let merges = words === 0 ? 0 : Math.ceil(words / WORDS_PER_MERGE);
+    while (merges-- > 0 && (await write(store.merge)));
+    if (long) prepared = { message: long, entry: await inPieces(indexedInPieces(...toIndex(long))) };
+    return more;
+  }
+
+  let stepping: Promise<boolean> | null = null;
+  /** However many wait for it, each message is looked at once. */
+  function sharedStep(): Promise<boolean> {
+    stepping ??= step().finally(() => {
+      stepping = null;
+    });
+    return stepping;
   }
 
   async function catchUp(): Promise<void> {
-    while (!stopped && store.pending(1).length > 0 && (await write(indexBatch)));
+    // One that is under way may have read what is pending before the caller's own message was.
+    if (stepping) await sharedStep();
+    while (!stopped && store.pending(1).length > 0 && (await sharedStep()));
   }
 
   // What was pending when the last run ended.
@@ -99,8 +142,11 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
 }
 
 /** The text and the name of an attached file; of a deleted message nothing. */
-function wordsOf({ conversationId, text, attachment }: PendingMessage): { text: string; words: number } {
-  if (conversationId === null) return { text: "", words: 0 };
+function toIndex({ conversationId, text, attachment }: PendingMessage): [conversationId: string, text: string] {
+  if (conversationId === null) return ["", ""];
   const filename = attachment === null ? "" : (JSON.parse(attachment) as Attachment).filename;
-  return indexed(conversationId, `${text ?? ""} ${filename}`);
+  return [conversationId, `${text ?? ""} ${filename}`];
 }
+
+const isSame = (one: PendingMessage, other: PendingMessage) =>
+  one.text === other.text && one.attachment === other.attachment && one.conversationId === other.conversationId;

@@ -1,7 +1,10 @@
+import type { Pieces } from "../kernel/pieces.ts";
+
 /** Scripts written without spaces, and symbols such as emoji: each character is a word of its own. */
 const WORD_BY_ITSELF =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}\p{So}]/gu;
 const WORDS = /[\p{L}\p{N}\p{M}\p{So}]+/gu;
+const ENDS_IN_A_WORD = /[\p{L}\p{N}\p{M}\p{So}]$/u;
 /** Accents, and the mark that chooses an emoji's colour picture. */
 const ACCENTS = /[\u0300-\u036f\ufe00-\ufe0f]/g;
 /** Shorter beginnings would match too much of a language. */
@@ -15,11 +18,57 @@ const MAX_INDEXED_WORDS = 4096;
  */
 const MAX_FOLDED_LENGTH = 12_800;
 
+/** Of a text: what is spelled out and looked at without a pause. */
+const PIECE_LENGTH = 256;
+/**
+ * Characters that may become one with the character before them: accents, and the letters of which Hangul syllables are
+ * made. Before all others a text can be cut and means the same.
+ */
+const JOINS_THE_ONE_BEFORE = /^[\p{M}\u1100-\u11ff\u3131-\u318e\ua960-\ua97f\ud7b0-\ud7fb\uff9e\uff9f\uffa0-\uffdc]/u;
+const isSecondHalf = (code: number) => code >= 0xdc00 && code <= 0xdfff;
+
 /** Words as they are compared: lower case, no accents, one spelling per character. */
-function wordsOf(text: string): string[] {
-  const spelledOut = text.toLowerCase().normalize("NFKD").slice(0, MAX_FOLDED_LENGTH);
-  const folded = spelledOut.replace(ACCENTS, "").normalize("NFKC").slice(0, MAX_FOLDED_LENGTH);
-  return folded.replace(WORD_BY_ITSELF, " $& ").match(WORDS) ?? [];
+function* wordsInPieces(text: string): Pieces<string[]> {
+  const lower = text.toLowerCase();
+  const words: string[] = [];
+  /** What the piece before ended with: the word may go on. */
+  let open = "";
+  let toLookAt = MAX_FOLDED_LENGTH;
+  for (let from = 0; from < lower.length && toLookAt > 0 && words.length < MAX_INDEXED_WORDS; ) {
+    const end = endOfPiece(lower, from);
+    const spelledOut = lower.slice(from, end).normalize("NFKD").slice(0, toLookAt);
+    toLookAt -= spelledOut.length;
+    from = end;
+    const spaced = spelledOut.replace(ACCENTS, "").normalize("NFKC").replace(WORD_BY_ITSELF, " $& ");
+    if (spaced === "") continue;
+    const [first = "", ...others] = spaced.match(WORDS) ?? [];
+    const goesOn = first !== "" && spaced.startsWith(first);
+    const found = goesOn ? [open + first, ...others] : [open, first, ...others];
+    open = found.length > 0 && ENDS_IN_A_WORD.test(spaced) ? (found.pop() ?? "") : "";
+    for (const word of found) if (word !== "") words.push(word);
+    yield;
+  }
+  if (open !== "") words.push(open);
+  return words;
+}
+
+/** Where a piece that begins at `from` can be cut; what only joins on and on is no word, and is cut anywhere. */
+function endOfPiece(text: string, from: number): number {
+  let end = from + PIECE_LENGTH;
+  while (end < Math.min(text.length, from + 2 * PIECE_LENGTH)) {
+    if (!isSecondHalf(text.charCodeAt(end)) && !JOINS_THE_ONE_BEFORE.test(text.slice(end, end + 2))) break;
+    end++;
+  }
+  return isSecondHalf(text.charCodeAt(end)) ? end + 1 : end;
+}
+
+const wordsOf = (text: string): string[] => atOnce(wordsInPieces(text));
+
+function atOnce<Result>(work: Pieces<Result>): Result {
+  for (;;) {
+    const { done, value } = work.next();
+    if (done) return value;
+  }
 }
 
 /**
@@ -32,10 +81,14 @@ function scoped(conversationId: string, words: string[]): string {
 }
 
 /** A text as the index keeps it, and how much that is; no words are an empty text. */
-export function indexed(conversationId: string, text: string): { text: string; words: number } {
-  const words = wordsOf(text).slice(0, MAX_INDEXED_WORDS);
+export type Indexed = { text: string; words: number };
+
+export function* indexedInPieces(conversationId: string, text: string): Pieces<Indexed> {
+  const words = (yield* wordsInPieces(text)).slice(0, MAX_INDEXED_WORDS);
   return { text: scoped(conversationId, words), words: words.length };
 }
+
+export const indexed = (conversationId: string, text: string): Indexed => atOnce(indexedInPieces(conversationId, text));
 
 /**
  * What a person typed as an FTS5 expression: every word must occur, the last one may go on. Words are letters, digits

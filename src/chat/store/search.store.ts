@@ -8,8 +8,8 @@ export type PendingMessage = { id: number } & {
   [Field in "conversationId" | "text" | "attachment"]: MessageRow[Field] | null;
 };
 
-/** Pages of the index that one step merges: a few milliseconds. */
-const MERGED_PAGES = 100;
+/** Pages of the index that one step merges: a millisecond. */
+const MERGED_PAGES = 8;
 
 export type SearchStore = ReturnType<typeof searchStore>;
 
@@ -56,7 +56,7 @@ export function searchStore({ $client: client }: Db) {
     remove: (unit: Unit, id: number) => void remove.run(unit, id),
     /** All parts of the index are to become one, from here on. */
     beginMerge: (unit: Unit) => void merge.run(unit, -MERGED_PAGES),
-    /** One step of it; false when there is nothing left to merge. */
+    /** One step of it, or of what is due anyway; false when there is nothing left to merge. */
     merge(unit: Unit): boolean {
       const before = changes.get()?.total ?? 0;
       merge.run(unit, MERGED_PAGES);
