@@ -105,7 +105,7 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
   async function catchUp(): Promise<void> {
     // One that is under way may have read what is pending before the caller's own message was.
     if (stepping) await sharedStep();
-    while (!stopped && store.pending(1).length > 0 && (await sharedStep()));
+    while (!stopped && store.isPending() && (await sharedStep()));
   }
 
   // What was pending when the last run ended.

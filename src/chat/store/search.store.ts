@@ -25,6 +25,7 @@ export function searchStore({ $client: client }: Db) {
      FROM search_pending p LEFT JOIN messages m ON m.id = p.message_id ORDER BY p.message_id LIMIT ?`,
     ),
   );
+  const isPending = reading(() => client.prepare("SELECT 1 FROM search_pending LIMIT 1"));
   const done = changing(() => client.prepare("DELETE FROM search_pending WHERE message_id <= ?"));
   const newest = reading(() =>
     client.prepare<{ id: number | null }, []>("SELECT max(id) AS id FROM message_search_docsize"),
@@ -48,6 +49,7 @@ export function searchStore({ $client: client }: Db) {
     /** The message has changed. */
     mark: (unit: Unit, messageId: string) => void mark.run(unit, messageId),
     pending: (limit: number): PendingMessage[] => pending.all(limit),
+    isPending: (): boolean => isPending.get() !== null,
     /** Up to this message nothing is pending any more. */
     settled: (unit: Unit, id: number) => void done.run(unit, id),
     /** The highest number that has an entry; 0 before the first. */
