@@ -88,7 +88,7 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
   async function step(): Promise<boolean> {
     const { more, long, words } = await write(indexBatch);
     let merges = words === 0 ? 0 : Math.ceil(words / WORDS_PER_MERGE);
-    while (merges-- > 0 && (await write(store.merge)));
+    while (!stopped && merges-- > 0 && (await write(store.merge)));
     if (long) prepared = { message: long, entry: await inPieces(indexedInPieces(...toIndex(long))) };
     return more;
   }
