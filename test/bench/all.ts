@@ -16,6 +16,7 @@ const BENCHES: Record<string, number> = {
   observability: 90,
   join: 60,
   sfu: 500,
+  rooms: 180,
   "full-room": 60,
   networks: 420,
   churn: 160,

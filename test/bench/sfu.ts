@@ -1,13 +1,14 @@
-/** sfu: CPU time per forwarded packet beside Janus and werift, small rooms and large, viewers a core carries; `bin/bench sfu [counts] [seconds] [rounds] [--matrix]` */
+/** sfu: CPU time per forwarded packet beside Janus, werift and mediasoup (MEDIASOUP_DIR), small rooms and large, viewers a core carries; `bin/bench sfu [counts] [seconds] [rounds] [--matrix]` */
 
 import { loadavg } from "node:os";
 import { enterOwnNetwork } from "./harness/own-network.ts";
 import { type Measured, median, report } from "./harness/report.ts";
 import { coreCapacity, workerScaling } from "./sfu/capacity.ts";
 import type { Contestant } from "./sfu/contestant.ts";
-import { AUDIO, Crowd, type Feedback, type Figures, VIDEO } from "./sfu/crowd.ts";
+import { AUDIO, Crowd, type Feedback, type Figures, type Picture, VIDEO } from "./sfu/crowd.ts";
 import { janus, unpackJanus } from "./sfu/janus.ts";
 import { manyViewers } from "./sfu/many-viewers.ts";
+import { mediasoup } from "./sfu/mediasoup.ts";
 import { BEFORE, stoa, TYPESCRIPT } from "./sfu/stoa.ts";
 import { werift } from "./sfu/werift.ts";
 import { youngRoom } from "./sfu/young-room.ts";
@@ -18,7 +19,10 @@ const matrix = flag("matrix") !== undefined;
 const [counts = matrix ? "2,5,10,50,100,200,500" : "2,5,10,50,100,200", seconds = "2.5", rounds = "3"] = process.argv
   .slice(2)
   .filter((arg) => !arg.startsWith("-"));
-/** `--only=stoa,janus`: some of the contestants, or `capacity`, `young` or `viewers` (`--viewers=500,1000,2000`), and nothing else. */
+/**
+ * `--only=stoa,janus`: some of the contestants, or `capacity`, `young` or `viewers` (`--viewers=500,1000,2000`, of a picture of
+ * `--kbits=600`), and nothing else.
+ */
 const only = flag("only")?.split("=")[1]?.split(",");
 const bunArgs = flag("profile") ? ["--cpu-prof", "--cpu-prof-dir=/tmp"] : [];
 const WARM_UP_MS = 700;
@@ -42,7 +46,11 @@ const contestants: Record<string, () => Promise<Contestant>> = {
   janus: () => janus(0),
   "janus-loop": () => janus(1),
   werift,
+  ...(process.env.MEDIASOUP_DIR && mediasoupIn(process.env.MEDIASOUP_DIR)),
 };
+
+/** Only when they are named. */
+const ASKED_FOR = new Set(["mediasoup-uring"]);
 
 if (!only || only.some((name) => name.startsWith("janus"))) await unpackJanus();
 await enterOwnNetwork();
@@ -52,15 +60,18 @@ const rows: Row[] = [];
 const startedAt = performance.now();
 for (const setup of SETUPS) await measureAll(setup);
 
-console.log(`${VIDEO.packetBytes}-byte video, ${VIDEO.perSecond} a second, and audio, ${AUDIO.perSecond} a second`);
+if (rows.length > 0)
+  console.log(`${VIDEO.packetBytes}-byte video, ${VIDEO.perSecond} a second, and audio, ${AUDIO.perSecond} a second`);
 const figures: Measured[] = [];
-for (const setup of SETUPS.map(nameOf)) {
+for (const setup of new Set(rows.map((row) => row.setup))) {
   const own = rows.filter((row) => row.setup === setup);
   printTable(setup, own);
   for (const { name, count, cpuMicros } of own)
     figures.push({ what: labelled(`${name}, 1 → ${count}`, setup), value: cpuMicros, unit: "CPU-µs per packet" });
   figures.push(
     ...against(own, "Stoa", "Janus", (count) => (count >= 50 ? 0.17 : count >= 10 ? 0.4 : count >= 5 ? 0.5 : 0.65)),
+    ...against(own, "Stoa", "mediasoup", (count) => (count >= 50 ? 0.4 : 0.8)),
+    ...against(own, "Stoa", "mediasoup (io_uring)"),
     ...against(own, "Stoa", BEFORE),
     ...against(own, TYPESCRIPT, "Janus", (count) => (count >= 100 ? 0.35 : undefined)),
     ...against(own, "Stoa", "Janus (1 event loop)"),
@@ -69,22 +80,23 @@ for (const setup of SETUPS.map(nameOf)) {
 }
 if (!only || only.includes("young")) figures.push(...(await youngRoom()));
 // Thousands of handshakes take their time: only when it is asked for.
-if (only?.includes("viewers"))
-  figures.push(
-    ...(await manyViewers(
-      (flag("viewers")?.split("=")[1] ?? "500,1000,2000").split(",").map(Number),
-      HEADLINE.feedback,
-    )),
-  );
+let climb: object[] = [];
+if (only?.includes("viewers")) {
+  const steps = (flag("viewers")?.split("=")[1] ?? "250,500,1000,1500,2000").split(",").map(Number);
+  const climbed = await manyViewers(steps, HEADLINE.feedback, pictureOf(flag("kbits")?.split("=")[1]));
+  figures.push(...climbed.figures);
+  climb = climbed.steps;
+}
 if (!only || only.includes("capacity")) figures.push(...(await coreCapacity()), ...(await workerScaling()));
 // Losses and delays are only as good as the machine was idle.
-report("sfu", figures, { rows, loadAverage: loadavg() });
+report("sfu", figures, { rows, climb, loadAverage: loadavg() });
 process.exit();
 
 async function measureAll(setup: Setup): Promise<void> {
   const crowds: Crowd[] = [];
   for (const [name, start] of Object.entries(contestants))
-    if (!only || only.includes(name)) crowds.push(await Crowd.gather(await start(), setup.feedback, setup.bursts));
+    if (only?.includes(name) ?? !ASKED_FOR.has(name))
+      crowds.push(await Crowd.gather(await start(), setup.feedback, setup.bursts));
   for (const count of crowds.length > 0 ? counts.split(",").map(Number) : []) {
     for (const crowd of crowds) await crowd.grow(count);
     const taken = new Map<Crowd, Figures[]>(crowds.map((crowd) => [crowd, []]));
@@ -97,6 +109,18 @@ async function measureAll(setup: Setup): Promise<void> {
     console.error(`${nameOf(setup)}, 1 → ${count} measured, ${elapsed} s`);
   }
   for (const crowd of crowds) await crowd.disperse();
+}
+
+/** In both of its ways to send: without io_uring it is the quicker one where it was measured. */
+function mediasoupIn(folder: string): typeof contestants {
+  return { mediasoup: () => mediasoup(folder, false), "mediasoup-uring": () => mediasoup(folder, true) };
+}
+
+/** The usual one, or as many packets as such a bit rate has, some 25 times a second. */
+function pictureOf(kbits: string | undefined): Picture {
+  if (kbits === undefined) return VIDEO;
+  const perSecond = Math.max(1, Math.round((Number(kbits) * 1_000) / 8 / VIDEO.packetBytes));
+  return { ...VIDEO, perSecond, perFrame: Math.max(1, Math.round(perSecond / 25)) };
 }
 
 function nameOf({ feedback, bursts }: Setup): string {

@@ -25,6 +25,7 @@ export async function machine(): Promise<Machine> {
     bun: Bun.version,
     werift: await ofPackage(NODE_MODULES, "werift"),
     janus: unpacked("janus"),
+    mediasoup: await ofPackage(join(process.env.MEDIASOUP_DIR ?? "", "node_modules"), "mediasoup"),
     ejabberd: unpacked("ejabberd"),
     "socket.io": await ofPackage(join(cacheFolder("socket.io"), "node_modules"), "socket.io"),
     coturn: await installed("coturn"),

@@ -1,5 +1,5 @@
 import { dlopen, FFIType } from "bun:ffi";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 
 const SCHEDULED_TIME = 2;
 const libc = dlopen("libc.so.6", { clock_gettime: { args: [FFIType.i32, FFIType.ptr], returns: FFIType.i32 } });
@@ -51,4 +51,10 @@ function onCpuNanos(file: string): number {
     // The thread ended between listing and reading.
     return 0;
   }
+}
+
+/** Of each of its threads, by number. */
+export function threadNanos(pid: number): Map<string, number> {
+  const folder = `/proc/${pid}/task`;
+  return new Map(readdirSync(folder).map((thread) => [thread, onCpuNanos(`${folder}/${thread}/schedstat`)]));
 }

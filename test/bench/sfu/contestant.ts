@@ -1,3 +1,4 @@
+import type { PeerOptions } from "../../../src/load-test/load-peer.ts";
 import type { MediaNode, Negotiate, NegotiateAnswer } from "../../../src/protocol/media-node.ts";
 import type { SubscribedSection } from "../../../src/protocol/signaling.ts";
 
@@ -6,6 +7,8 @@ export type Contestant = Pick<MediaNode, "negotiate"> & {
   name: string;
   /** Of the process whose CPU time counts. */
   pid: number;
+  /** Under which numbers its packets carry what; ours unless given. */
+  extensionIds?: PeerOptions["extensionIds"];
   admit(participantId: string): Promise<void>;
   /** What there is to subscribe to, once the publisher's first packets have arrived. */
   published(): Promise<SubscribedSection[]>;
@@ -17,6 +20,11 @@ export const isPublisher = ({ publish = [] }: Negotiate): boolean => publish.len
 /** Our peers take the client's part in the handshake, also with servers that would rather have it. */
 export function asDtlsClient(offer: string): string {
   return offer.replaceAll("a=setup:actpass", "a=setup:active");
+}
+
+/** Stoa learns a peer's address from its checks; others want to be told. */
+export function withCandidate(offer: string, address: string, port: number): string {
+  return offer.replaceAll("a=rtcp-mux", `a=candidate:1 1 udp 2130706431 ${address} ${port} typ host\r\na=rtcp-mux`);
 }
 
 export type { NegotiateAnswer };

@@ -6,16 +6,19 @@ import { createCertificate, type DtlsCertificate } from "../../../src/sfu/transp
 import { LOAD_ADDRESS, SWALLOWED_ADDRESS } from "../harness/own-network.ts";
 import { cpuNanos } from "../harness/processes.ts";
 import { percentile } from "../harness/report.ts";
-import type { Contestant } from "./contestant.ts";
+import { type Contestant, withCandidate } from "./contestant.ts";
 
-export const VIDEO = { packetBytes: 1_200, perSecond: 260, perFrame: 10 };
+/** What is sent of a picture. */
+export type Picture = { packetBytes: number; perSecond: number; perFrame: number };
+export const VIDEO: Picture = { packetBytes: 1_200, perSecond: 260, perFrame: 10 };
 export const AUDIO = { packetBytes: 160, perSecond: 50 };
 /** Of picture and sound together, for one viewer. */
 export const PACKETS_PER_SECOND = VIDEO.perSecond + AUDIO.perSecond;
 const HEADER_BYTES = 40;
 /** Where the time of sending stands in a payload, past everything a server reads. */
 const STAMP_AT = 100;
-const KEYFRAME_EVERY = 520;
+/** In frames. */
+const KEYFRAME_EVERY = 52;
 /** "There is room": no server is to hold anything back. */
 const ROOM_BPS = 500_000_000;
 /** Packets on their way at once when a server is driven as fast as it goes. */
@@ -41,34 +44,43 @@ export class Crowd {
   readonly contestant: Contestant;
   readonly #certificate: DtlsCertificate;
   readonly #feedback: Feedback;
+  readonly #picture: Picture;
   readonly #together: number;
   readonly #viewers: LoadPeer[] = [];
   readonly #unseen: LoadPeer[] = [];
   #joined = 0;
   readonly #delays: number[] = [];
-  readonly #audio = new RtpSource({ ssrc: 6, payloadType: 111, mid: "0", audioLevel: 30 });
-  readonly #video = new RtpSource({ ssrc: 7, payloadType: 96, mid: "1" });
+  readonly #numbers = { next: 0 };
+  readonly #audio = new RtpSource({ ssrc: 6, payloadType: 111, mid: "0", audioLevel: 30, numbers: this.#numbers });
+  readonly #video = new RtpSource({ ssrc: 7, payloadType: 96, mid: "1", numbers: this.#numbers });
   #publisher: LoadPeer | null = null;
   #published: SubscribedSection[] = [];
   #keyframeWanted = true;
   #onArrival: (() => void) | null = null;
 
   /** With `bursts` all packets of a frame are sent at once, as Chromium does, instead of evenly. */
-  static async gather(contestant: Contestant, feedback: Feedback, bursts = false): Promise<Crowd> {
-    const crowd = new Crowd(contestant, await createCertificate(), feedback, bursts);
+  static async gather(contestant: Contestant, feedback: Feedback, bursts = false, picture = VIDEO): Promise<Crowd> {
+    const crowd = new Crowd(contestant, await createCertificate(), feedback, bursts ? picture.perFrame : 1, picture);
     await crowd.#publish();
     return crowd;
   }
 
-  private constructor(contestant: Contestant, certificate: DtlsCertificate, feedback: Feedback, bursts: boolean) {
-    this.#together = bursts ? VIDEO.perFrame : 1;
+  private constructor(
+    contestant: Contestant,
+    certificate: DtlsCertificate,
+    feedback: Feedback,
+    together: number,
+    picture: Picture,
+  ) {
+    this.#together = together;
+    this.#picture = picture;
     this.contestant = contestant;
     this.#certificate = certificate;
     this.#feedback = feedback;
   }
 
   async #publish(): Promise<void> {
-    this.#publisher = await this.#peer("publisher", "sendonly");
+    this.#publisher = await this.#peer("publisher", "sendonly", "transport-cc");
     await this.#publisher.connect(
       [
         { mid: "0", clientTrackId: "a", kind: "audio", source: "microphone" },
@@ -90,16 +102,16 @@ export class Crowd {
     });
   }
 
-  /** Viewers whose packets the network is going to lose: work for the server, and none for this process. */
+  /** Viewers whose packets the network is going to lose: work for the server, and next to none for this process. */
   async growUnseen(count: number): Promise<void> {
     await inGroups(
       count - this.#unseen.length,
-      async () => void this.#unseen.push(await this.#watch(SWALLOWED_ADDRESS, undefined)),
+      async () => void this.#unseen.push(await this.#watch(SWALLOWED_ADDRESS, undefined, "goog-remb")),
     );
   }
 
-  async #watch(hostname: string, onRtp: LoadPeer["options"]["onRtp"]): Promise<LoadPeer> {
-    const peer = await this.#peer(`viewer-${this.#joined++}`, "recvonly", onRtp, hostname);
+  async #watch(hostname: string, onRtp: LoadPeer["options"]["onRtp"], feedback = this.#feedback): Promise<LoadPeer> {
+    const peer = await this.#peer(`viewer-${this.#joined++}`, "recvonly", feedback, onRtp, hostname);
     await peer.connect([], this.#published);
     return peer;
   }
@@ -107,11 +119,11 @@ export class Crowd {
   async #peer(
     participantId: string,
     direction: "sendonly" | "recvonly",
+    feedback: Feedback,
     onRtp?: LoadPeer["options"]["onRtp"],
     hostname = LOAD_ADDRESS,
   ) {
     await this.contestant.admit(participantId);
-    const feedback = direction === "recvonly" ? this.#feedback : "transport-cc";
     const sends = direction === "sendonly";
     const peer: LoadPeer = await LoadPeer.create({
       node: {
@@ -127,6 +139,7 @@ export class Crowd {
         { kind: "video", direction, feedback, ...(sends ? { ssrc: this.#video.options.ssrc } : {}) },
       ],
       ...(onRtp ? { onRtp } : {}),
+      ...(this.contestant.extensionIds && { extensionIds: this.contestant.extensionIds }),
       onRtcp: ({ type }) => {
         if (sends && (type === "pli" || type === "fir")) this.#keyframeWanted = true;
       },
@@ -141,11 +154,21 @@ export class Crowd {
     this.#onArrival?.();
   };
 
-  #tell(): void {
-    for (const viewer of [...this.#viewers, ...this.#unseen]) {
+  #tell(time: number): void {
+    for (const viewer of this.#viewers) {
       if (this.#feedback === "goog-remb") viewer.sendRemb(ROOM_BPS);
       else viewer.sendTransportFeedback();
     }
+    // Who sees no packets cannot report on them.
+    if ((time * FEEDBACK_EVERY_MS[this.#feedback]) % FEEDBACK_EVERY_MS["goog-remb"] === 0)
+      for (const viewer of this.#unseen) viewer.sendRemb(ROOM_BPS);
+  }
+
+  /** Payload and headers that the server has to send in a second, to all viewers. */
+  get bytesPerSecond(): number {
+    const { packetBytes, perSecond } = this.#picture;
+    const each = packetBytes * perSecond + AUDIO.packetBytes * AUDIO.perSecond;
+    return each * (this.#viewers.length + this.#unseen.length);
   }
 
   /** Streams for a while to settle, then for as long as is measured. */
@@ -182,7 +205,7 @@ export class Crowd {
     ) {
       if (seen === watch.packetsIn) for (let i = 0; i < SATURATING_WINDOW; i++) send();
       seen = watch.packetsIn;
-      if (told++ % 10 === 0) this.#tell();
+      if (told++ % 10 === 0) this.#tell(0);
     }
     this.#onArrival = null;
     const perViewer = ((watch.packetsIn - before) * 1_000) / (performance.now() - started);
@@ -209,8 +232,8 @@ export class Crowd {
     for (let told = 0; ; ) {
       const elapsedMs = performance.now() - started;
       if (elapsedMs >= durationMs) return sent.video + sent.audio;
-      for (; told <= elapsedMs / FEEDBACK_EVERY_MS[this.#feedback]; told++) this.#tell();
-      const due = Math.ceil((elapsedMs * VIDEO.perSecond) / 1_000 / this.#together) * this.#together;
+      for (; told <= elapsedMs / FEEDBACK_EVERY_MS[this.#feedback]; told++) this.#tell(told);
+      const due = Math.ceil((elapsedMs * this.#picture.perSecond) / 1_000 / this.#together) * this.#together;
       for (; sent.video < due; sent.video++) this.#send("video", sent.video);
       for (; sent.audio < (elapsedMs * AUDIO.perSecond) / 1_000; sent.audio++) this.#send("audio");
       await Bun.sleep(2);
@@ -218,15 +241,16 @@ export class Crowd {
   }
 
   #send(kind: "video" | "audio", number = 0): void {
-    const [source, { packetBytes }] = kind === "video" ? [this.#video, VIDEO] : [this.#audio, AUDIO];
+    const [source, { packetBytes }] = kind === "video" ? [this.#video, this.#picture] : [this.#audio, AUDIO];
     const payload = new Uint8Array(packetBytes - HEADER_BYTES);
     let last = false;
     if (kind === "video") {
-      const inFrame = number % VIDEO.perFrame;
-      last = inFrame === VIDEO.perFrame - 1;
+      const { perFrame, perSecond } = this.#picture;
+      const inFrame = number % perFrame;
+      last = inFrame === perFrame - 1;
       if (inFrame === 0) {
-        source.timestamp = (source.timestamp + 3_462) >>> 0;
-        if (number % KEYFRAME_EVERY === 0) this.#keyframeWanted = true;
+        source.timestamp = (source.timestamp + Math.round((90_000 * perFrame) / perSecond)) >>> 0;
+        if (number % (KEYFRAME_EVERY * perFrame) === 0) this.#keyframeWanted = true;
       }
       const key = inFrame === 0 && this.#keyframeWanted ? 0x10 : 0x11;
       if (key === 0x10) this.#keyframeWanted = false;
@@ -244,11 +268,6 @@ export class Crowd {
     this.#publisher?.close();
     await this.contestant.stop();
   }
-}
-
-/** Stoa learns the address from the checks; others want to be told. */
-function withCandidate(offer: string, address: string, port: number): string {
-  return offer.replaceAll("a=rtcp-mux", `a=candidate:1 1 udp 2130706431 ${address} ${port} typ host\r\na=rtcp-mux`);
 }
 
 async function inGroups(count: number, join: () => Promise<void>): Promise<void> {

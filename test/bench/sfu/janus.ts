@@ -27,8 +27,10 @@ general: { json = "compact", ws = true, ws_port = ${port}, ws_ip = "${SERVER_ADD
 admin: { admin_ws = false, admin_wss = false }
 `;
 
+type Janus = { name: string; pid: number; session: JanusSession; stop(): Promise<void> };
+
 /** Janus with its video room. `eventLoops`: threads for all participants together; 0 is its default, one for each. */
-export async function janus(eventLoops: number): Promise<Contestant> {
+export async function startJanus(eventLoops: number): Promise<Janus> {
   const root = await unpackJanus();
   const libraries = librariesOf(root);
   const port = FIRST_PORT + eventLoops;
@@ -49,6 +51,20 @@ export async function janus(eventLoops: number): Promise<Contestant> {
     stderr: "ignore",
   });
   const session = await opened(`ws://${SERVER_ADDRESS}:${port}`);
+  return {
+    name: eventLoops > 0 ? `Janus (${eventLoops} event loop${eventLoops > 1 ? "s" : ""})` : "Janus",
+    pid: child.pid,
+    session,
+    async stop() {
+      session.close();
+      child.kill();
+      await child.exited;
+    },
+  };
+}
+
+export async function janus(eventLoops: number): Promise<Contestant> {
+  const { session, name, pid, stop } = await startJanus(eventLoops);
   const handle = await session.attach();
   await session.message(handle, {
     request: "create",
@@ -58,8 +74,8 @@ export async function janus(eventLoops: number): Promise<Contestant> {
     audiocodec: "opus",
   });
   return {
-    name: eventLoops > 0 ? `Janus (${eventLoops} event loop${eventLoops > 1 ? "s" : ""})` : "Janus",
-    pid: child.pid,
+    name,
+    pid,
     admit: () => Promise.resolve(),
     published: () => Promise.resolve([]),
     async negotiate(request) {
@@ -74,16 +90,12 @@ export async function janus(eventLoops: number): Promise<Contestant> {
       await session.message(own, { request: "start" }, { type: "answer", sdp: answerTo(theirs, offer) });
       return { sdp: theirs, tracks: [] };
     },
-    async stop() {
-      session.close();
-      child.kill();
-      await child.exited;
-    },
+    stop,
   };
 }
 
 /** With Janus it is the server that offers to a viewer: all of it is taken, with the transport of the viewer's own offer. */
-function answerTo(theirs: string, own: string): string {
+export function answerTo(theirs: string, own: string): string {
   const transportLines = ["ice-ufrag", "ice-pwd", "fingerprint", "setup", "candidate"].map(
     (name) => own.match(new RegExp(`^a=${name}:.*$`, "m"))?.[0] ?? "",
   );

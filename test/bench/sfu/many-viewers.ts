@@ -1,45 +1,130 @@
-/** One stream for ever more viewers, on one worker: up to how many nothing is lost, and what a packet costs there. */
+/** One stream for ever more viewers, on one worker: up to how many nothing is lost, and what ends it. */
 import { swallowPackets } from "../harness/own-network.ts";
-import { cpuNanos, rssMegabytes } from "../harness/processes.ts";
+import { cpuNanos, rssMegabytes, threadNanos } from "../harness/processes.ts";
 import type { Measured } from "../harness/report.ts";
-import { Crowd, type Feedback } from "./crowd.ts";
+import { Crowd, type Feedback, type Figures, type Picture } from "./crowd.ts";
 import { stoa } from "./stoa.ts";
+import { udpOf } from "./udp-counters.ts";
 
 /** Who count what they get; the packets of the others are lost on the way, so that this process has time to measure. */
 const SEEN = 20;
 const WARM_UP_MS = 1_000;
 const MEASURED_MS = 5_000;
-/** As one CPU of the server would be full. */
-const FULL_PERCENT = 97;
+/** As one CPU would be full. */
+const FULL_PERCENT = 95;
 
-export async function manyViewers(steps: readonly number[], feedback: Feedback): Promise<Measured[]> {
+type Step = Figures & {
+  viewers: number;
+  serverPercent: number;
+  /** Of the thread of the server that has most to do. */
+  threadPercent: number;
+  peersPercent: number;
+  megabytes: number;
+  /** Of what had to be sent, as the cable counts it. */
+  sentPercent: number;
+  /** By a full socket: what the publisher sent to the server, what the server sent to those who count. */
+  droppedAtServer: number;
+  droppedAtPeers: number;
+  /** What the server could not give to the kernel. */
+  unsent: number;
+};
+
+export async function manyViewers(
+  steps: readonly number[],
+  feedback: Feedback,
+  picture: Picture,
+): Promise<{ figures: Measured[]; steps: Step[] }> {
   const [contestant] = await stoa();
-  const { pid } = contestant;
-  const crowd = await Crowd.gather(contestant, feedback, true);
+  const crowd = await Crowd.gather(contestant, feedback, true, picture);
   await crowd.grow(SEEN);
-  const figures: Measured[] = [];
-  const most = Math.max(...steps);
+  const { packetBytes, perSecond } = picture;
+  console.log(
+    `${SEEN} who count packets, by ${feedback}; the others, by REMB, lose what they get: ${packetBytes}-byte video, ${perSecond} a second`,
+  );
+  const taken: Step[] = [];
+  let ended = "";
   for (const viewers of steps) {
+    const startedAt = performance.now();
     await crowd.growUnseen(viewers - SEEN);
-    const undo = await swallowPackets();
-    const before = { cpu: cpuNanos(pid), at: performance.now() };
-    const { lossPercent, p50, p99, cpuMicros } = await crowd.measure(WARM_UP_MS, MEASURED_MS);
-    const busy = ((cpuNanos(pid) - before.cpu) / 1e6 / (performance.now() - before.at)) * 100;
-    await undo();
-    const what = `1 → ${viewers}, one worker`;
-    const goal = viewers === most ? { goal: { atMost: 0 } } : {};
-    figures.push(
-      { what: `${what}: loss`, value: lossPercent, unit: "%", ...goal },
-      { what: `${what}: delay p50`, value: p50, unit: "ms" },
-      { what: `${what}: delay p99`, value: p99, unit: "ms" },
-      { what: `${what}: processor time`, value: busy, unit: "% of a core" },
-      { what: `${what}: memory`, value: rssMegabytes(pid), unit: "MB" },
-      { what, value: cpuMicros, unit: "CPU-µs per packet" },
-    );
-    console.error(`1 → ${viewers}: ${lossPercent.toFixed(2)} % lost, ${busy.toFixed(0)} % of a core`);
+    const joined = ((performance.now() - startedAt) / 1_000).toFixed(0);
+    const step = await measured(crowd, viewers);
+    taken.push(step);
+    ended = step.lossPercent > 0 ? reason(step) : "";
+    console.error(line(step, `joined in ${joined} s${ended && `; ${ended}`}`));
     // More of them would only lose more.
-    if (lossPercent > 0 && busy > FULL_PERCENT) break;
+    if (ended !== "") break;
   }
   await crowd.disperse();
-  return figures;
+  const most = Math.max(0, ...taken.filter(({ lossPercent }) => lossPercent === 0).map(({ viewers }) => viewers));
+  const goal = { atLeast: Math.max(...steps) };
+  const what = `viewers without loss, one worker${ended && ` (ended by ${ended})`}`;
+  return { figures: [...taken.flatMap(figuresOf), { what, value: most, unit: "", goal }], steps: taken };
+}
+
+async function measured(crowd: Crowd, viewers: number): Promise<Step> {
+  const { pid } = crowd.contestant;
+  const undo = await swallowPackets();
+  const state = () => ({
+    server: cpuNanos(pid),
+    threads: threadNanos(pid),
+    peers: cpuNanos(process.pid),
+    at: performance.now(),
+    udp: [udpOf(pid), udpOf(process.pid)] as const,
+  });
+  const before = state();
+  const figures = await crowd.measure(WARM_UP_MS, MEASURED_MS);
+  const after = state();
+  await undo();
+  const [server, peers] = after.udp;
+  const elapsedMs = after.at - before.at;
+  const percent = (nanos: number) => (nanos / 1e6 / elapsedMs) * 100;
+  return {
+    ...figures,
+    viewers,
+    serverPercent: percent(after.server - before.server),
+    threadPercent: percent(busiest(before.threads, after.threads)),
+    peersPercent: percent(after.peers - before.peers),
+    megabytes: rssMegabytes(pid),
+    sentPercent:
+      ((server.bytesOut - before.udp[0].bytesOut) / (crowd.bytesPerSecond * (WARM_UP_MS + MEASURED_MS))) * 1e5,
+    droppedAtServer: server.dropped - before.udp[0].dropped,
+    droppedAtPeers: peers.dropped - before.udp[1].dropped,
+    unsent: server.unsent - before.udp[0].unsent,
+  };
+}
+
+function busiest(before: ReadonlyMap<string, number>, after: ReadonlyMap<string, number>): number {
+  return Math.max(0, ...[...after].map(([thread, nanos]) => nanos - (before.get(thread) ?? 0)));
+}
+
+/** What stands in the way of more, by what was full. */
+function reason(step: Step): string {
+  if (step.threadPercent >= FULL_PERCENT) return "the server's thread, which was full";
+  if (step.serverPercent + step.peersPercent >= 2 * FULL_PERCENT) return "both cores, which were full";
+  if (step.peersPercent >= FULL_PERCENT) return "the peers, who were full";
+  if (step.unsent > 0) return "the server's socket, too full to send";
+  if (step.droppedAtServer > 0) return "the server's socket, too full to receive";
+  if (step.droppedAtPeers > 0) return "sockets of viewers, too full to receive";
+  return "the network between them";
+}
+
+function line(step: Step, more: string): string {
+  const of = (value: number) => value.toFixed(0);
+  const cpu = `${of(step.serverPercent)} % of a core (its busiest thread ${of(step.threadPercent)} %), peers ${of(step.peersPercent)} %`;
+  const drops = `dropped at server ${step.droppedAtServer}, at peers ${step.droppedAtPeers}, unsent ${step.unsent}`;
+  return `1 → ${step.viewers}: ${step.lossPercent.toFixed(2)} % lost, server ${cpu}; ${drops}; ${of(step.sentPercent)} % of the bytes on the cable; ${more}`;
+}
+
+function figuresOf(step: Step): Measured[] {
+  const what = `1 → ${step.viewers}, one worker`;
+  return [
+    { what: `${what}: loss`, value: step.lossPercent, unit: "%" },
+    { what: `${what}: delay p50`, value: step.p50, unit: "ms" },
+    { what: `${what}: delay p99`, value: step.p99, unit: "ms" },
+    { what: `${what}: processor time`, value: step.serverPercent, unit: "% of a core" },
+    { what: `${what}: processor time of its busiest thread`, value: step.threadPercent, unit: "% of a core" },
+    { what: `${what}: processor time of the peers`, value: step.peersPercent, unit: "% of a core" },
+    { what: `${what}: memory`, value: step.megabytes, unit: "MB" },
+    { what, value: step.cpuMicros, unit: "CPU-µs per packet" },
+  ];
 }

@@ -1,0 +1,33 @@
+import type { PeerSection } from "../../../src/load-test/load-offer.ts";
+import type { LoadPeer, PeerOptions } from "../../../src/load-test/load-peer.ts";
+import type { PublishedSection } from "../../../src/protocol/signaling.ts";
+import { VIDEO } from "./traffic.ts";
+
+/** Who sits where. */
+export type Place = { room: number; member: number };
+export type PeerHooks = Required<Pick<PeerOptions, "onRtp" | "onRtcp" | "certificate">>;
+
+/** A server with rooms in which everybody sends and watches everybody else, whatever its own protocol. */
+export type MeetingServer = {
+  name: string;
+  /** Of the process whose time and memory count. */
+  pid: number;
+  /** How often what somebody sends is to arrive. */
+  copies: number;
+  /** The connection by which somebody sends. */
+  publish(place: Place, hooks: PeerHooks): Promise<LoadPeer>;
+  /** Once everybody sends: that by which the others are received, which may be the same. */
+  watch(place: Place, sending: LoadPeer, hooks: PeerHooks): Promise<LoadPeer>;
+  stop(): Promise<void>;
+};
+
+/** The largest layer first, as browsers list them for servers that go by the place in the list. */
+export const SENT: PeerSection[] = [
+  { kind: "audio", direction: "sendonly" },
+  { kind: "video", direction: "sendonly", rids: VIDEO.layers.map(({ rid }) => rid).reverse() },
+];
+
+export const PUBLISHED: PublishedSection[] = [
+  { mid: "0", clientTrackId: "a", kind: "audio", source: "microphone" },
+  { mid: "1", clientTrackId: "v", kind: "video", source: "camera" },
+];
