@@ -85,6 +85,12 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
     return checked;
   }
 
+  /** What the server says in its own name is the developer's. */
+  function screenedText(conversation: ConversationRow, senderId: string | null, text: string | null) {
+    if (senderId === null || !wordLists.isUsed(conversation)) return { text, isReported: false };
+    return wordLists.screened(conversation, text);
+  }
+
   function typeOf(access: Access, input: SendMessage, text: string | null): MessageType {
     const attached = given(input.attachmentId) !== null;
     const type = input.type ?? (attached ? "attachment" : "text");
@@ -161,8 +167,7 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
       requireUnmuted(access, at);
       requireSlowModeKept(access, at);
       if (conversation.type === "DIRECT") blocks.requireWelcome(access);
-      // What the server says in its own name is the developer's.
-      const screened = senderId === null ? { text, isReported: false } : wordLists.screened(conversation, text);
+      const screened = screenedText(conversation, senderId, text);
       const metadata = storedMetadata(input.metadata, CHAT_MAX_METADATA_BYTES);
       const replyTo = given(input.replyTo);
       const threadRootId = threadOf(conversation, replyTo);
@@ -202,8 +207,7 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
       requireUnmuted(access, at);
       if (input.text === "") throw invalid("text", "must not be empty");
       const said = checkedText(input.text);
-      const { text, isReported } =
-        message.senderId === null ? { text: said, isReported: false } : wordLists.screened(access.conversation, said);
+      const { text, isReported } = screenedText(access.conversation, message.senderId, said);
       if (text === null && input.metadata === undefined) throw invalid("text", "or metadata is required");
       const { conversation } = access;
       const row: MessageRow = {

@@ -1,6 +1,6 @@
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Author } from "../../kernel/facts.ts";
-import { type Tenant, tenantKey } from "../../kernel/tenant.ts";
+import { type Tenant, tenantKey, tenantsWith } from "../../kernel/tenant.ts";
 import { ApiError, invalid } from "../../protocol/errors.ts";
 import type { Runtime } from "../../runtime.ts";
 import { wordListStore } from "./word-list.store.ts";
@@ -10,11 +10,15 @@ export const MAX_LISTED_WORDS = 1_000;
 
 export type WordListService = ReturnType<typeof wordListService>;
 
-/** The word lists of projects. Asked for every message, so each stays in memory until it changes. */
+/** The word lists of projects. Asked for every message where there is one, so each stays in memory until it changes. */
 export function wordListService({ bus, db, now }: Runtime) {
   const store = wordListStore(db);
+  const tenants = tenantsWith(bus, store.tenants);
   const compiled = new Map<string, CompiledList | null>();
-  bus.on("wordListChanged", (tenant) => void compiled.delete(tenantKey(tenant)));
+  bus.on("wordListChanged", (tenant) => {
+    tenants.add(tenant);
+    compiled.delete(tenantKey(tenant));
+  });
   bus.on("changedElsewhere", () => compiled.clear());
 
   function listOf(tenant: Tenant): CompiledList | null {
@@ -46,6 +50,8 @@ export function wordListService({ bus, db, now }: Runtime) {
       });
       return list;
     },
+
+    isUsed: tenants.has,
 
     /** What may be said of a text; throws when it may not be said at all. */
     screened(tenant: Tenant, text: string | null): { text: string | null; isReported: boolean } {

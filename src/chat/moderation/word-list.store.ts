@@ -10,6 +10,9 @@ export function wordListStore({ $client: client }: Db) {
       "SELECT words FROM chat_word_lists WHERE project_id = ? AND environment = ?",
     ),
   );
+  const tenants = reading(() =>
+    client.prepare<Tenant, []>("SELECT project_id AS projectId, environment FROM chat_word_lists"),
+  );
   const put = changing(() =>
     client.prepare(
       `INSERT INTO chat_word_lists VALUES (?, ?, ?, ?)
@@ -21,6 +24,8 @@ export function wordListStore({ $client: client }: Db) {
       const row = get.get(projectId, environment);
       return row === null ? null : (JSON.parse(row.words) as WordList);
     },
+    /** Projects that have one. */
+    tenants: (): Tenant[] => tenants.all(),
     put: (unit: Unit, { projectId, environment }: Tenant, list: WordList, at: number) =>
       void put.run(unit, projectId, environment, JSON.stringify(list), at),
   };
