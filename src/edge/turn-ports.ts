@@ -54,7 +54,7 @@ function openUdp({ hostname, port }: Place, server: TurnServer): Promise<Bun.udp
           address: plainAddress(remoteAddress),
           port: remotePort,
           transport: "udp" as const,
-          send: (message) => socket.send(message, remotePort, remoteAddress),
+          send: (message) => sent(socket, message, remotePort, remoteAddress),
           close: () => void lines.delete(key),
         };
         server.receive(data, line);
@@ -64,6 +64,15 @@ function openUdp({ hostname, port }: Place, server: TurnServer): Promise<Bun.udp
       error: () => {},
     },
   });
+}
+
+/** An address that a datagram only claims to come from may be one that nothing can be sent to. */
+function sent(socket: Bun.udp.Socket<"buffer">, message: Uint8Array, port: number, address: string): boolean {
+  try {
+    return socket.send(message, port, address);
+  } catch {
+    return false;
+  }
 }
 
 type Guest = { connection: Carrier; settled: () => void };

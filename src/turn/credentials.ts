@@ -32,8 +32,10 @@ export function makeNonce(secret: string, client: Address, nowMs: number): strin
 
 export function isNonceFresh(nonce: string, secret: string, client: Address, nowMs: number): boolean {
   const [time = "", mac = ""] = nonce.split(".");
-  const expected = nonceMac(secret, client, time);
-  if (mac.length !== expected.length || !timingSafeEqual(Buffer.from(mac), Buffer.from(expected))) return false;
+  const given = Buffer.from(mac);
+  const expected = Buffer.from(nonceMac(secret, client, time));
+  // In bytes: a stranger's text may have as many characters and yet be longer.
+  if (given.length !== expected.length || !timingSafeEqual(given, expected)) return false;
   const age = nowMs - Number.parseInt(time, 36);
   return age >= 0 && age < NONCE_LIFETIME_MS;
 }

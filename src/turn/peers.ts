@@ -1,4 +1,4 @@
-import { type Address, addressText } from "./address.ts";
+import { type Address, addressText, canonical } from "./address.ts";
 import type { Peer } from "./line.ts";
 
 /** The only ones to whom anything is relayed: media ports, by the addresses that candidates announce. */
@@ -8,8 +8,10 @@ export class PeerTable {
 
   constructor(peers: readonly Peer[]) {
     for (const peer of peers) {
-      this.#byAddress.set(addressText(peer.announced), peer);
-      this.#hosts.add(peer.announced.address);
+      // An operator may have written it otherwise than it is read from a message.
+      const announced = { ...peer.announced, address: canonical(peer.announced.address) };
+      this.#byAddress.set(addressText(announced), { ...peer, announced });
+      this.#hosts.add(announced.address);
     }
   }
 

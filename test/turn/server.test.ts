@@ -282,7 +282,7 @@ test("an allocation that reaches no media port within half a minute is ended", a
 
 test("permissions last five minutes, channels ten", async () => {
   const { visitor, pass, relays } = turnStage();
-  const { client, frames } = visitor();
+  const { client, frames, write } = visitor();
   await client.allocate();
   await client.permit(MEDIA);
   client.send(bytes("1"), MEDIA);
@@ -293,6 +293,25 @@ test("permissions last five minutes, channels ten", async () => {
   relays[0]?.onPacket(bytes("answer"));
   expect(relays[0]?.sent).toEqual(["1"]);
   expect(frames.length).toBe(before);
+
+  await client.bind(0x4000, MEDIA);
+  const frame = Buffer.alloc(8);
+  const onChannel = () => write(frame.subarray(0, writeChannelData(frame, 0x4000, bytes("3"), true)));
+  onChannel();
+  expect(relays[0]?.sent).toEqual(["1", "3"]);
+  pass(299_000);
+  await client.permit(MEDIA);
+  pass(299_000);
+  await client.permit(MEDIA);
+  onChannel();
+  expect(relays[0]?.sent.length).toBe(3);
+  pass(3_000);
+  onChannel();
+  expect(relays[0]?.sent.length).toBe(3);
+  // What comes back is told by its peer again, and the number can be had by another.
+  relays[0]?.onPacket(bytes("late"));
+  expect(frames.at(-1)?.readUInt16BE(0)).toBe(TURN_TYPE.data);
+  await client.bind(0x4000, MEDIA_ALSO);
 });
 
 test("a channel's number and its peer belong together", async () => {
