@@ -24,13 +24,15 @@ export function listenFailure(error: unknown, { HOST, PORT }: Pick<Config, "HOST
   }
 }
 
-function edgeFailure({ code, port, message }: EdgeRefused): CommandFailure {
+function edgeFailure({ code, port, message, isTurnPort }: EdgeRefused): CommandFailure {
+  const flag = isTurnPort ? "--turn-udp-port" : "--edge-port";
   if (code === "EADDRINUSE") {
-    return new CommandFailure(`port ${port} is taken. Choose another with --edge-port, or --port without a domain.`);
+    const otherwise = isTurnPort ? "" : ", or --port without a domain";
+    return new CommandFailure(`port ${port} is taken. Choose another with ${flag}${otherwise}.`);
   }
   if (code === "EACCES") {
     return new CommandFailure(
-      `port ${port} is kept for root. Give the program CAP_NET_BIND_SERVICE, or choose another with --edge-port.`,
+      `port ${port} is kept for root. Give the program CAP_NET_BIND_SERVICE, or choose another with ${flag}.`,
     );
   }
   return new CommandFailure(`port ${port} cannot be had: ${message}`);

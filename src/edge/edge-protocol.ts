@@ -61,6 +61,7 @@ export type ToEdge =
 
 export type FromEdge =
   | { type: "started"; port: number; turnPort: number | null }
-  | { type: "refused"; message: string; code: string | null; port: number }
+  /** A port could not be had: the one of TURN without TLS, or the edge's own. */
+  | { type: "refused"; message: string; code: string | null; port: number; isTurnPort: boolean }
   | { type: "answer"; id: number; stats: EdgeStats }
   | { type: "fault"; message: string };

@@ -49,12 +49,14 @@ export class EdgeRefused extends Error {
     message: string,
     readonly code: string | null,
     readonly port: number,
+    /** Of TURN without TLS. */
+    readonly isTurnPort: boolean,
   ) {
     super(message);
   }
 }
 
-type Waiting = { resolve(stats: EdgeStats): void; reject(error: Error): void };
+type Waiting = { question: ToEdge; resolve(stats: EdgeStats): void; reject(error: Error): void };
 
 export class Edge {
   readonly #log: Log;
@@ -68,6 +70,8 @@ export class Edge {
   #worker: Worker;
   #started = Promise.withResolvers<void>();
   #hasListened = false;
+  /** False while one thread takes the place of another. */
+  #isListening = false;
   #turnPort: number | null = null;
   #startedAtMs = 0;
   #crashes = 0;
@@ -143,14 +147,19 @@ export class Edge {
   }
 
   #tell(message: ToEdge): void {
-    if (this.#hasListened) this.#worker.postMessage(message);
+    if (this.#isListening) this.#worker.postMessage(message);
   }
 
   #ask(message: (id: number) => ToEdge): Promise<EdgeStats> {
     const id = this.#nextId++;
     const { promise, resolve, reject } = Promise.withResolvers<EdgeStats>();
-    this.#waiting.set(id, { resolve, reject });
-    this.#worker.postMessage(message(id));
+    if (this.#isClosed) reject(new Error("the edge thread has ended"));
+    else {
+      const question = message(id);
+      this.#waiting.set(id, { question, resolve, reject });
+      // One that does not listen yet is asked once it does: before, it would not answer.
+      if (this.#isListening) this.#worker.postMessage(question);
+    }
     return promise;
   }
 
@@ -177,7 +186,7 @@ export class Edge {
       case "refused":
         if (!this.#hasListened) {
           this.close();
-          this.#started.reject(new EdgeRefused(message.message, message.code, message.port));
+          this.#started.reject(new EdgeRefused(message.message, message.code, message.port, message.isTurnPort));
           break;
         }
         this.#log.error({ error: message.message }, "edge thread cannot listen again yet");
@@ -199,9 +208,15 @@ export class Edge {
     this.#turnPort = turnPort;
     if (this.#settings.turn && turnPort !== null) this.#settings.turn.port = turnPort;
     this.#hasListened = true;
+    this.#isListening = true;
+    const asked = [...this.#waiting.values()];
+    // It may have changed since the thread was made.
+    const { certificate } = this.#settings;
+    if (certificate) this.#tell({ type: "certificate", certificate });
     this.#tell({ type: "peers", peers: this.#peers });
     for (const [id, untilMs] of this.#ended) this.#tell({ type: "end", id, untilMs });
     if (this.#challenge) void this.challenge(this.#challenge).catch(() => {});
+    for (const { question } of asked) this.#tell(question);
     this.#log.info({ port, turnPort }, "edge listens");
     this.#started.resolve();
   }
@@ -214,7 +229,7 @@ export class Edge {
         clearInterval(timer);
         return;
       }
-      if (watched !== this.#worker || !this.#hasListened) {
+      if (watched !== this.#worker || !this.#isListening) {
         watched = this.#worker;
         unanswered = 0;
         return;
@@ -237,6 +252,7 @@ export class Edge {
 
   #lost(worker: Worker): void {
     if (worker !== this.#worker || this.#isClosed) return;
+    this.#isListening = false;
     this.#forsake();
     worker.terminate();
     this.#tables.tcp.clearAll();

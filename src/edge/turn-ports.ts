@@ -14,6 +14,19 @@ type Carry = (socket: EdgeSocket, client: ClientAddress) => Carrier;
 
 const TRIES = 20;
 
+/** The port of TURN without TLS could not be had. */
+export class TurnPortRefused extends Error {
+  override readonly name = "TurnPortRefused";
+  readonly code: string | null;
+  constructor(
+    cause: unknown,
+    readonly port: number,
+  ) {
+    super(cause instanceof Error ? cause.message : String(cause), { cause });
+    this.code = cause instanceof Error && "code" in cause ? String(cause.code) : null;
+  }
+}
+
 /** TURN without TLS, over UDP and TCP on one port: for networks that let out this much and no more. */
 export async function openTurnPorts(
   place: Place,
@@ -22,7 +35,9 @@ export async function openTurnPorts(
   carry: Carry,
 ): Promise<TurnPorts> {
   for (let attempt = 1; ; attempt++) {
-    const udp = await openUdp(place, server);
+    const udp = await openUdp(place, server).catch((error) => {
+      throw new TurnPortRefused(error, place.port);
+    });
     try {
       const tcp = openTcp({ hostname: place.hostname, port: udp.port }, admission, carry);
       return {
@@ -35,7 +50,7 @@ export async function openTurnPorts(
     } catch (error) {
       udp.close();
       // Any port will do, and this one is somebody's over TCP.
-      if (place.port !== 0 || attempt === TRIES) throw error;
+      if (place.port !== 0 || attempt === TRIES) throw new TurnPortRefused(error, place.port);
     }
   }
 }

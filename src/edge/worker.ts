@@ -13,7 +13,7 @@ import type { EdgeSettings, EdgeStats, FromEdge, ToEdge } from "./edge-protocol.
 import { relaySockets } from "./relay-sockets.ts";
 import type { EdgeSocket } from "./socket.ts";
 import { Departures, TurnConnection } from "./turn-connection.ts";
-import { openTurnPorts } from "./turn-ports.ts";
+import { openTurnPorts, TurnPortRefused } from "./turn-ports.ts";
 
 declare const self: Worker;
 
@@ -71,7 +71,10 @@ async function start(settings: EdgeSettings): Promise<Running> {
     turn && plain !== null
       ? await openTurnPorts({ hostname: settings.hostname, port: plain }, turn, admission, (socket, client) =>
           carryTurn(turn, socket, client, "tcp"),
-        )
+        ).catch((error) => {
+          door.close();
+          throw error;
+        })
       : null;
 
   setInterval(() => {
@@ -141,13 +144,16 @@ function serve(): void {
     try {
       edge = await start(settings).catch((error) => {
         // A machine without IPv6 has no `::`.
-        if (settings.hostname !== "::" || codeOf(error) === "EADDRINUSE" || codeOf(error) === "EACCES") throw error;
+        if (settings.hostname !== "::" || error instanceof TurnPortRefused) throw error;
+        if (codeOf(error) === "EADDRINUSE" || codeOf(error) === "EACCES") throw error;
         return start({ ...settings, hostname: "0.0.0.0" });
       });
       post({ type: "started", port: edge.door.port, turnPort: edge.turnPort });
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
-      post({ type: "refused", message, code: codeOf(error), port: settings.port });
+      const isTurnPort = error instanceof TurnPortRefused;
+      const port = isTurnPort ? error.port : settings.port;
+      post({ type: "refused", message, code: codeOf(error), port, isTurnPort });
     }
   }
 

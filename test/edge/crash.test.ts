@@ -66,3 +66,28 @@ test("a thread that dies is replaced at the same port, with all it was told; cli
   // Nothing of the dead thread's connections is left in the tables.
   await until(() => !Array.from({ length: 65_536 }, (_none, slot) => tables.tcp.has(slot)).some(Boolean));
 });
+
+test("what is asked and told while one thread takes the place of another is answered by the next", async () => {
+  const threads = threadsFromNowOn();
+  const stage = await edgeStage();
+  cleanup.push(() => stage.close());
+  const { edge } = stage;
+  const [renewed, proof] = await Promise.all([stage.pem("renewed"), stage.pem("challenge")]);
+  const [first] = threads;
+  const ended = new Promise((resolve) => first?.addEventListener("close", resolve));
+  first?.terminate();
+  await ended;
+  // Nobody listens now. An authority that waits for its challenge must not be waited for in vain.
+  const shown = edge.challenge(proof);
+  const asked = edge.stats();
+  edge.present(renewed);
+  await Promise.all([shown, asked]);
+  expect(threads.length).toBe(2);
+  const usual = await secured(edge.port);
+  expect(usual.getPeerX509Certificate()?.toString()).toBe(renewed.cert);
+  const authority = await secured(edge.port, ["acme-tls/1"]);
+  expect(authority.getPeerX509Certificate()?.toString()).toBe(proof.cert);
+  for (const socket of [usual, authority]) socket.destroy();
+  edge.close();
+  await expect(edge.stats()).rejects.toThrow("the edge thread has ended");
+});
