@@ -50,8 +50,20 @@ export class AcmeClient {
   }
 
   async directory(): Promise<Directory> {
-    this.#directory ??= (await this.plain(this.#options.directoryUrl)).body as Directory;
+    this.#directory ??= await this.#readDirectory();
     return this.#directory;
+  }
+
+  async #readDirectory(): Promise<Directory> {
+    const { directoryUrl } = this.#options;
+    const { body } = await this.plain(directoryUrl).catch((error) => {
+      throw error instanceof AcmeError ? error : notADirectory(directoryUrl);
+    });
+    const found = body as Partial<Record<string, unknown>> | null;
+    if (!["newNonce", "newAccount", "newOrder"].every((name) => URL.canParse(String(found?.[name])))) {
+      throw notADirectory(directoryUrl);
+    }
+    return body as Directory;
   }
 
   /** Unsigned, as the directory and renewal times are read. */
@@ -144,6 +156,10 @@ export class AcmeClient {
       throw new AcmeError("unreachable", `The authority cannot be reached at ${new URL(url).host}: ${reason}`);
     }
   }
+}
+
+function notADirectory(url: string): AcmeError {
+  return new AcmeError("notADirectory", `${url} is no directory of an ACME authority. Correct ACME_DIRECTORY.`);
 }
 
 function publicPart({ kty, crv, x, y }: JWK): JWK {

@@ -17,6 +17,8 @@ type Options = {
   /** Tried in this order. */
   challenges: readonly ChallengeType[];
   stage: Stage;
+  /** Why no attempt can succeed until the next start; null when one may. */
+  unable?: string | null;
   /** What is wrong with the domain, before anything is asked of the authority; null when nothing is. */
   precheck: () => Promise<string | null>;
   /** Whether a domain that is wrong is not even tried: public authorities count failures. */
@@ -117,7 +119,8 @@ export class CertificateRenewal {
 
   /** How long until the next look. */
   async #renew(): Promise<number> {
-    const { log, domain, precheck, isStrict, now } = this.#options;
+    const { log, domain, precheck, isStrict, now, unable = null } = this.#options;
+    if (unable !== null) return this.#putOff(new Error(unable), this.#outcome());
     const wrong = await precheck();
     if (wrong !== null && wrong !== this.#toldProblem)
       log.warn({ domain, problem: wrong }, "the domain does not lead here");
@@ -126,13 +129,16 @@ export class CertificateRenewal {
     try {
       this.#obtained(await this.#obtain());
     } catch (error) {
-      const outcome = this.#certificate ? "certificate not renewed; the old one stays" : "no certificate yet";
-      return this.#putOff(error, outcome);
+      return this.#putOff(error, this.#outcome());
     }
     if (this.#renewAt > now()) return this.#renewAt - now();
     // Asking again at once would bring the next one of the same kind, until the authority has had enough.
     const clock = `The clock of this machine says ${new Date(now()).toISOString()}, by which the certificate of today is old.`;
     return this.#putOff(new Error(`${clock} Set it right.`), "the new certificate is due for renewal already");
+  }
+
+  #outcome(): string {
+    return this.#certificate ? "certificate not renewed; the old one stays" : "no certificate yet";
   }
 
   async #obtain(): Promise<KeyedCertificate> {

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { ClusterRefused } from "../cluster/cluster.ts";
 import { type RunningEdge, startEdge } from "../cluster/edge/edge.ts";
 import { type RunningMember, startMember } from "../cluster/member.ts";
+import { requireCertificates } from "../front/certificates.ts";
 import type { Config } from "../kernel/config/index.ts";
 import { ExchangeBroken } from "../kernel/data-directory/data-exchange.ts";
 import { DataInUse } from "../kernel/data-directory/data-lock.ts";
@@ -21,11 +22,8 @@ import { answerMember } from "./operations.ts";
 
 /** Starts the server, with what can go wrong on the operator's side told in a sentence. */
 export async function boot(config: Config, options: RuntimeOptions = {}): Promise<RunningServer> {
-  for (const name of ["TLS_CERT", "TLS_KEY"] as const) {
-    const path = config[name];
-    if (path !== undefined && !existsSync(path)) throw new CommandFailure(`${name}: there is no file ${path}`, true);
-  }
   try {
+    requireCertificates(config);
     return await start(config, options);
   } catch (error) {
     throw explained(error, config);
@@ -35,6 +33,7 @@ export async function boot(config: Config, options: RuntimeOptions = {}): Promis
 /** Starts one server of several that share a commit log; resolves when it follows or leads. */
 export async function bootMember(config: Config, options: RuntimeOptions = {}): Promise<RunningMember> {
   try {
+    requireCertificates(config);
     const member = await startMember(config, { ...options, operate: answerMember }, start);
     await member.settled;
     return member;

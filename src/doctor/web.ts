@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { AcmeStore } from "../acme/store.ts";
 import { LETS_ENCRYPT } from "../front/certificates.ts";
-import { certificateFiles, readCertificate } from "../kernel/http/serving/certificate.ts";
+import { certificateDoubt, certificateFiles, readCertificate } from "../kernel/http/serving/certificate.ts";
 import { type Check, type Examination, fail, type Patient, pass, reasonOf, warn } from "./check.ts";
 import { examineLivekitClients } from "./livekit-clients.ts";
 import { examineWebsocket } from "./websocket.ts";
@@ -22,11 +22,13 @@ function certificate(patient: Patient): Check {
   if (files === undefined && config.DOMAIN !== undefined) return ownCertificate(patient, config.DOMAIN.toLowerCase());
   if (files === undefined) return pass(name, "none of its own: TLS is a proxy's, or there is none");
   try {
-    const { validTo, subject } = new X509Certificate(readCertificate(files).cert);
-    const days = Math.floor((Date.parse(validTo) - now) / DAY_MS);
+    const read = readCertificate(files);
+    const { validToDate, subject } = new X509Certificate(read.cert);
+    const days = Math.floor((validToDate.getTime() - now) / DAY_MS);
     const detail = `${subject.replaceAll("\n", ", ")} is valid for ${days} days`;
     const remedy = "Renew the files of TLS_CERT and TLS_KEY; the server takes them up by itself.";
-    if (days < 0) return fail(name, `it ran out on ${validTo}`, remedy);
+    const doubt = certificateDoubt(read, config.DOMAIN, now);
+    if (doubt !== null) return fail(name, doubt, remedy);
     return days < RENEW_DAYS ? warn(name, detail, remedy) : pass(name, detail);
   } catch (error) {
     return fail(name, reasonOf(error), "Set TLS_CERT and TLS_KEY to a chain and its key, both PEM.");

@@ -7,7 +7,7 @@ import type { Admission } from "./admission.ts";
 import type { Carrier } from "./carrier.ts";
 import type { EdgeSocket } from "./socket.ts";
 
-type TurnPorts = { port: number; close(): void };
+type TurnPorts = { port: number };
 
 type Place = { hostname: string; port: number };
 type Carry = (socket: EdgeSocket, client: ClientAddress) => Carrier;
@@ -35,20 +35,14 @@ export async function openTurnPorts(
   carry: Carry,
 ): Promise<TurnPorts> {
   for (let attempt = 1; ; attempt++) {
-    const udp = await openUdp(place, server).catch((error) => {
-      throw new TurnPortRefused(error, place.port);
-    });
+    let udp: Bun.udp.Socket<"buffer"> | null = null;
     try {
-      const tcp = openTcp({ hostname: place.hostname, port: udp.port }, admission, carry);
-      return {
-        port: udp.port,
-        close() {
-          udp.close();
-          tcp.stop(true);
-        },
-      };
+      udp = await openUdp(place, server);
+      const { port } = udp;
+      openTcp({ hostname: place.hostname, port }, admission, carry);
+      return { port };
     } catch (error) {
-      udp.close();
+      udp?.close();
       // Any port will do, and this one is somebody's over TCP.
       if (place.port !== 0 || attempt === TRIES) throw new TurnPortRefused(error, place.port);
     }

@@ -1,4 +1,5 @@
 /** Where the edge's certificate comes from: files that somebody else renews, or an authority that is asked for one. */
+import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { CHALLENGE_TYPES } from "../acme/order.ts";
 import { openPort80 } from "../acme/port-80.ts";
@@ -11,8 +12,10 @@ import type { Config } from "../kernel/config/index.ts";
 import {
   type Certificate,
   CertificateRefused,
+  certificateDoubt,
   certificateFiles,
   readCertificate,
+  tellDoubt,
   watchCertificate,
 } from "../kernel/http/serving/certificate.ts";
 import type { Log } from "../kernel/log.ts";
@@ -33,16 +36,27 @@ export type CertificateSource = {
   start(edge: Edge, announced: readonly string[]): () => void | Promise<void>;
 };
 
+/** Throws when a file that TLS needs cannot be used: to be asked before anything is made. */
+export function requireCertificates(config: Config): void {
+  const files = certificateFiles(config);
+  if (files) readCertificate(files);
+  else if (config.DOMAIN !== undefined && config.ACME_CA !== undefined) readAuthority(config.ACME_CA);
+}
+
 /** Null: this server has no TLS of its own. */
 export function certificateSource(deps: Deps): CertificateSource | null {
-  const files = certificateFiles(deps.config);
+  const { config, log, now } = deps;
+  const files = certificateFiles(config);
   if (files) {
+    const doubt = (certificate: Certificate) =>
+      tellDoubt(log, files, certificateDoubt(certificate, config.DOMAIN, now()));
     const first = readCertificate(files);
-    return {
-      first,
-      status: () => null,
-      start: (edge) => watchCertificate(files, deps, (certificate) => edge.present(certificate)),
+    doubt(first);
+    const taken = (edge: Edge) => (certificate: Certificate) => {
+      doubt(certificate);
+      edge.present(certificate);
     };
+    return { first, status: () => null, start: (edge) => watchCertificate(files, deps, taken(edge)) };
   }
   return deps.config.DOMAIN === undefined ? null : fromAuthority(deps, deps.config.DOMAIN.toLowerCase());
 }
@@ -58,7 +72,8 @@ function fromAuthority({ config, log, timers, now }: Deps, domain: string): Cert
     start(edge, announced) {
       const home = config.PUBLIC_URL ?? `https://${domain}${edge.port === HTTPS_PORT ? "" : `:${edge.port}`}`;
       const port80 = config.HTTP_PORT === 0 ? null : openPort80({ hostname: "::", port: config.HTTP_PORT, home, log });
-      const possible = CHALLENGE_TYPES.filter((type) => type !== "http-01" || port80?.port != null);
+      const hasPort80 = port80 !== null && port80.port !== null;
+      const possible = CHALLENGE_TYPES.filter((type) => type !== "http-01" || hasPort80);
       renewal = new CertificateRenewal({
         domain,
         directory: ACME_DIRECTORY ?? LETS_ENCRYPT,
@@ -73,6 +88,11 @@ function fromAuthority({ config, log, timers, now }: Deps, domain: string): Cert
           tlsAlpn: (certificate) => edge.challenge(certificate),
           http: (token, proof) => port80?.show(token, proof),
         },
+        // What nobody could see need not be asked for.
+        unable:
+          ACME_CHALLENGE === "http-01" && !hasPort80
+            ? `ACME_CHALLENGE is http-01, but port ${config.HTTP_PORT} cannot be had here. Free it, or set ACME_CHALLENGE to auto, and start again.`
+            : null,
         precheck: () => domainProblem(domain, announced),
         // A private authority may see names that this machine does not, and counts nothing.
         isStrict: ACME_DIRECTORY === undefined,
@@ -94,8 +114,15 @@ function fromAuthority({ config, log, timers, now }: Deps, domain: string): Cert
 
 function readAuthority(path: string): string {
   try {
-    return readFileSync(path, "utf8");
-  } catch {
-    throw new CertificateRefused(`ACME_CA: ${path} cannot be read`);
+    const pem = readFileSync(path, "utf8");
+    // One that holds none would be told as an authority that nobody can trust.
+    new X509Certificate(pem);
+    return pem;
+  } catch (error) {
+    const { code } = error as { code?: string };
+    const isMissing = code !== undefined && /^E[A-Z]+$/.test(code);
+    throw new CertificateRefused(
+      isMissing ? `ACME_CA: ${path} cannot be read (${code})` : `ACME_CA: ${path} holds no PEM that can be read`,
+    );
   }
 }

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { AcmeStore } from "../../src/acme/store.ts";
 import { challengeCertificate } from "../../src/acme/x509.ts";
 import type { Check } from "../../src/doctor/check.ts";
-import { domainProblem } from "../../src/front/domain-check.ts";
+import { createResolve, domainProblem } from "../../src/front/domain-check.ts";
 import { stoa } from "../cli/stoa.ts";
 import { type RealServer, realServer } from "../harness/running.ts";
 import { freePorts } from "./pebble.ts";
@@ -25,6 +25,32 @@ test("a name leads here when all its addresses are announced or this machine's",
   expect(await problem(["198.51.100.7", "2001:DB8::7"], ["2001:db8::7"], ["198.51.100.7"])).toBeNull();
   // Behind a NAT that nobody told it about, it cannot know.
   expect(await problem(["198.51.100.7"], ["10.0.0.5"], ["10.0.0.5", "127.0.0.1"])).toBeNull();
+});
+
+test("a machine that names itself in its own file of hosts is looked for as others do", async () => {
+  const asked: string[] = [];
+  const resolve = createResolve({
+    lookUp: async () => ["127.0.1.1"],
+    askNameServers: async (name) => {
+      asked.push(name);
+      return ["198.51.100.7"];
+    },
+  });
+  const own = () => ["127.0.0.1", "198.51.100.7"];
+  expect(await domainProblem(DOMAIN, [], { resolve, own })).toBeNull();
+  expect(asked).toEqual([DOMAIN]);
+  const unknown = createResolve({
+    lookUp: async () => ["127.0.1.1"],
+    askNameServers: () => Promise.reject({ code: "ENOTFOUND" }),
+  });
+  expect(await domainProblem(DOMAIN, [], { resolve: unknown, own })).toContain("cannot be resolved (ENOTFOUND)");
+  // Whoever has another address there means it, and nobody else is asked.
+  const meant = createResolve({ lookUp: async () => ["198.51.100.7"], askNameServers: () => Promise.reject({}) });
+  expect(await domainProblem(DOMAIN, [], { resolve: meant, own })).toBeNull();
+});
+
+test("an announced address is known however it was written", async () => {
+  expect(await problem(["2001:db8::7"], ["2001:DB8:0:0::0007"], ["1.1.1.1"])).toBeNull();
 });
 
 test("a name that leads elsewhere, or nowhere, is told with what to correct", async () => {

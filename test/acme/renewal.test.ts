@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from "bun:test";
 import { X509Certificate } from "node:crypto";
-import { statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { AcmeStore } from "../../src/acme/store.ts";
 import { ANNOUNCED, type edgeStage, nextData, secured, turnOver, until } from "../edge/stage.ts";
@@ -146,6 +146,11 @@ async function conversations({ edge, url }: Stage) {
   };
 }
 
+function directoryAt(url: string): Record<string, string> {
+  const paths = { newNonce: "/nonce", newAccount: "/account", newOrder: "/order", renewalInfo: "/renewal" };
+  return Object.fromEntries(Object.entries(paths).map(([name, path]) => [name, new URL(path, url).href]));
+}
+
 test("the authority's own renewal time is followed, chosen once, and sooner when it says so", async () => {
   const { clock, keeper } = await stageWith();
   const first = keeper();
@@ -160,7 +165,7 @@ test("the authority's own renewal time is followed, chosen once, and sooner when
     port: 0,
     fetch(request) {
       const { pathname } = new URL(request.url);
-      if (pathname === "/directory") return Response.json({ renewalInfo: new URL("/renewal", request.url).href });
+      if (pathname === "/directory") return Response.json(directoryAt(request.url));
       asked.push(pathname);
       const [start, end] = window.map((at) => new Date(at).toISOString());
       return Response.json({ suggestedWindow: { start, end } }, { headers: { "retry-after": "3600" } });
@@ -230,6 +235,33 @@ test("an authority that is away is asked again later and later, also after a res
     if (attempt.certificate?.cert !== first.certificate?.cert) break;
     clock.advance((attempt.status.nextAt ?? 0) - clock.now());
   }
+});
+
+test.each([
+  ["a page", () => new Response("<html>welcome</html>")],
+  ["another kind of list", () => Response.json({ hello: 1 })],
+  ["nothing at all", () => Response.json(null)],
+])("an address that gives %s is no authority's, and that is said", async (_what, fetch) => {
+  const { keeper, lines } = await stageWith();
+  const site = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch });
+  afterwards(() => site.stop(true));
+  const renewal = keeper({ directory: site.url.href, ca: undefined });
+  afterwards(renewal.start());
+  await until(() => renewal.status.problem !== null);
+  const sentence = `${site.url.href} is no directory of an ACME authority. Correct ACME_DIRECTORY.`;
+  expect(renewal.status.problem).toBe(sentence);
+  expect(lines.join("")).toContain(sentence);
+});
+
+test("what nobody could see is not asked for", async () => {
+  const { keeper, dataDir } = await stageWith();
+  const unable = "ACME_CHALLENGE is http-01, but port 80 cannot be had here.";
+  const renewal = keeper({ unable });
+  afterwards(renewal.start());
+  await until(() => renewal.status.problem !== null);
+  expect(renewal.status.problem).toBe(unable);
+  // Not even an account.
+  expect(existsSync(join(dataDir, "acme", "account.json"))).toBe(false);
 });
 
 test("a domain that leads elsewhere is told before a public authority is asked", async () => {

@@ -1,14 +1,14 @@
 import { Command } from "commander";
 import { documentConfig, shownValue } from "../../kernel/config/document.ts";
 import { type Config, GROUPS, type Sources, VARIABLE_NAMES } from "../../kernel/config/index.ts";
-import { certificateFiles, readCertificate } from "../../kernel/http/serving/certificate.ts";
+import { CertificateRefused } from "../../kernel/http/serving/certificate.ts";
 import { addConfigOptions, configFrom } from "../config-options.ts";
 import { CommandFailure } from "../failure.ts";
 
 export function configCommand(argv: readonly string[]): Command {
-  const check = new Command("check").description("say whether the configuration is right").action((options) => {
+  const check = new Command("check").description("say whether the configuration is right").action(async (options) => {
     const { config } = configFrom(options);
-    requireCertificate(config);
+    await requireFiles(config);
     console.log("The configuration is right.");
   });
 
@@ -33,16 +33,12 @@ export function configCommand(argv: readonly string[]): Command {
 }
 
 /** A certificate that is not there, or does not fit its key, stops the start as surely as a wrong value. */
-function requireCertificate(config: Config): void {
-  const files = certificateFiles(config);
-  if (files === undefined) return;
+async function requireFiles(config: Config): Promise<void> {
+  const { requireCertificates } = await import("../../front/certificates.ts");
   try {
-    readCertificate(files);
+    requireCertificates(config);
   } catch (error) {
-    const { code, path, message } = error as { code?: string; path?: string; message: string };
-    const reason =
-      code === undefined ? message : `${path ?? "a file of TLS_CERT and TLS_KEY"} cannot be read (${code})`;
-    throw new CommandFailure(reason, true);
+    throw error instanceof CertificateRefused ? new CommandFailure(error.message, true) : error;
   }
 }
 

@@ -2,6 +2,7 @@ import { createSocket } from "node:dgram";
 import { hostname } from "node:os";
 import { Command } from "commander";
 import type { Config } from "../../kernel/config/index.ts";
+import { CertificateRefused } from "../../kernel/http/serving/certificate.ts";
 import { createLog } from "../../kernel/log.ts";
 import { isLoopback } from "../../kernel/loopback.ts";
 import { VERSION } from "../../kernel/version.ts";
@@ -34,6 +35,9 @@ const SHOWN = [
   "ACME_EMAIL",
   "ACME_DIRECTORY",
   "ACME_CA",
+  "ACME_CHALLENGE",
+  "ACME_EAB_KEY_ID",
+  "ACME_EAB_HMAC",
   "DATA_DIR",
   "RECORDING_DIR",
   "LOG_LEVEL",
@@ -130,5 +134,6 @@ function greeting({ internalUrl, ports, announce, agent }: NodeProcess, config: 
 
 function explained(error: unknown, config: Config): unknown {
   if (error instanceof Error && error.name === "MediaRefused") return new CommandFailure(error.message);
+  if (error instanceof CertificateRefused) return new CommandFailure(error.message, true);
   return listenFailure(error, config) ?? error;
 }

@@ -2,6 +2,19 @@ import type { Config, VariableName } from "./variables.ts";
 
 const MAX_PORT = 65_535;
 
+/** What would be left out without a word. */
+function relayProblems({ DOMAIN, TLS_CERT, TURN, TURN_UDP_PORT, ACME_CHALLENGE, HTTP_PORT }: Config): string[] {
+  const problems: string[] = [];
+  if (TURN_UDP_PORT > 0 && TURN === "off") problems.push("TURN_UDP_PORT is set, but TURN is off.");
+  else if (TURN_UDP_PORT > 0 && DOMAIN === undefined && TLS_CERT === undefined) {
+    problems.push("TURN_UDP_PORT is set, but there is no relay without DOMAIN, or TLS_CERT and TLS_KEY.");
+  }
+  if (DOMAIN !== undefined && TLS_CERT === undefined && ACME_CHALLENGE === "http-01" && HTTP_PORT === 0) {
+    problems.push("ACME_CHALLENGE is http-01, but HTTP_PORT is 0.");
+  }
+  return problems;
+}
+
 /** Variables that make sense only together. */
 export function relationProblems(config: Config): string[] {
   const problems: string[] = [];
@@ -25,6 +38,8 @@ export function relationProblems(config: Config): string[] {
   requires("ACME_EAB_KEY_ID", ["ACME_EAB_HMAC"]);
   requires("ACME_EAB_HMAC", ["ACME_EAB_KEY_ID"]);
   requires("ACME_CA", ["ACME_DIRECTORY"]);
+  for (const name of ["ACME_DIRECTORY", "ACME_EMAIL", "ACME_EAB_KEY_ID"] as const) requires(name, ["DOMAIN"]);
+  problems.push(...relayProblems(config));
   requires("STORAGE_S3_BUCKET", ["STORAGE_S3_ACCESS_KEY_ID", "STORAGE_S3_SECRET_ACCESS_KEY"]);
   requires("STORAGE_S3_ENDPOINT", ["STORAGE_S3_BUCKET"]);
   requires("STORAGE_S3_ACCESS_KEY_ID", ["STORAGE_S3_BUCKET"]);

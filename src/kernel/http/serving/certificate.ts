@@ -23,11 +23,31 @@ export class CertificateRefused extends Error {
 
 /** One that has run out is read all the same: a server with it is better than none, and browsers say what is wrong. */
 export function readCertificate(files: CertificateFiles): Certificate {
-  const certificate = { cert: readFileSync(files.cert, "utf8"), key: readFileSync(files.key, "utf8") };
+  const certificate = { cert: readText("TLS_CERT", files.cert), key: readText("TLS_KEY", files.key) };
   const first = parsed(files.cert, () => new X509Certificate(certificate.cert));
   const key = parsed(files.key, () => createPrivateKey(certificate.key));
   if (!first.checkPrivateKey(key)) throw new CertificateRefused(`${files.key} is not the key of ${files.cert}`);
   return certificate;
+}
+
+function readText(variable: string, path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    const { code = "unknown" } = error as { code?: string };
+    throw new CertificateRefused(`${variable}: ${path} cannot be read (${code})`);
+  }
+}
+
+/** What clients will find wrong with one that can be used all the same; null when nothing. */
+export function certificateDoubt({ cert }: Pick<Certificate, "cert">, domain: string | undefined, now: number) {
+  const certificate = new X509Certificate(cert);
+  const { validFromDate, validToDate } = certificate;
+  if (validToDate.getTime() <= now) return `it ran out on ${validToDate.toISOString()}`;
+  if (validFromDate.getTime() > now) return `it is not valid before ${validFromDate.toISOString()}`;
+  if (domain === undefined || certificate.checkHost(domain) !== undefined) return null;
+  const names = certificate.subjectAltName ?? certificate.subject;
+  return `it is not for ${domain}, but for ${names.replaceAll("\n", ", ")}`;
 }
 
 function parsed<Value>(path: string, read: () => Value): Value {
@@ -39,6 +59,11 @@ function parsed<Value>(path: string, read: () => Value): Value {
 }
 
 type WatchDeps = { timers: Timers; log: Log };
+
+/** As `certificateDoubt` says it; a server with such a one is better than none. */
+export function tellDoubt(log: Log, files: CertificateFiles, problem: string | null): void {
+  if (problem !== null) log.warn({ certificate: files.cert, problem }, "clients will not trust the certificate");
+}
 
 /**
  * Calls `onRenewed` when the files have changed and fit together. Whoever writes them writes two files, one after the
