@@ -16,7 +16,6 @@ export function measureEdge(metrics: Metrics, edge: Edge, source: CertificateSou
       stoa_turn_allocations_total: "Relays given",
       stoa_turn_in_bytes_total: "Bytes relayed from clients to media ports",
       stoa_turn_out_bytes_total: "Bytes relayed from media ports to clients",
-      stoa_turn_refusals_total: "Requests that the relay refused",
       stoa_turn_dropped_packets_total: "Packets lost in the relay: over the budget, or a client too slow",
     },
     async () => {
@@ -32,10 +31,16 @@ export function measureEdge(metrics: Metrics, edge: Edge, source: CertificateSou
         stoa_turn_allocations_total: turn?.allocationsMade ?? null,
         stoa_turn_in_bytes_total: turn?.bytesIn ?? null,
         stoa_turn_out_bytes_total: turn?.bytesOut ?? null,
-        stoa_turn_refusals_total: turn && Object.values(turn.refusals).reduce((sum, count) => sum + count, 0),
         stoa_turn_dropped_packets_total: turn?.dropped ?? null,
       };
     },
+  );
+  const refusals = async () => ({ ...(await edge.stats()).turn?.refusals });
+  metrics.gaugesBy(
+    "stoa_turn_refusals_total",
+    "Requests that the relay refused, by the code it gave",
+    "code",
+    refusals,
   );
   metrics.gaugeOf("stoa_certificate_expires_seconds", "When the certificate of DOMAIN runs out, in Unix time", () => {
     const expiresAt = source.status()?.expiresAt ?? null;

@@ -9,6 +9,8 @@ export type Metrics = {
   gaugeOf(name: string, help: string, read: () => number | null): void;
   /** Gauges that one question answers; asked once a scrape, and absent when it fails. */
   gaugesOf(help: Record<string, string>, read: () => Promise<Record<string, number | null>>): void;
+  /** One figure for each value of a label; asked at every scrape, and absent when that fails. */
+  gaugesBy(name: string, help: string, label: string, read: () => Promise<Record<string, number>>): void;
   histogram(name: string, help: string, buckets: number[], labels?: string[]): Histogram;
 };
 
@@ -54,6 +56,19 @@ export function createMetrics(): Metrics {
           },
         });
       }
+    },
+    gaugesBy(name, help, label, read) {
+      new Gauge({
+        name,
+        help,
+        labelNames: [label],
+        registers,
+        async collect() {
+          const figures = await read().catch(() => ({}));
+          this.reset();
+          for (const [value, figure] of Object.entries(figures)) this.set({ [label]: value }, figure);
+        },
+      });
     },
     histogram: (name, help, buckets, labelNames = []) => new Histogram({ name, help, buckets, labelNames, registers }),
   };

@@ -78,6 +78,35 @@ test("[22] revoking a token closes the connection of its relay, and it gets no o
   again.socket.destroy();
 });
 
+test("[22] the figures of the port are there to be scraped, refusals by their code", async () => {
+  const { own } = await minted();
+  const { client, socket } = await turnAs(edgePort, own);
+  await client.allocate();
+  await expect(client.permit({ address: "169.254.169.254", port: 80 })).rejects.toEqual(new TurnRefused(403));
+  // Scrapes that follow each other closely are given the same figures.
+  await until(async () => (await relaysInUse()) === 1);
+  const metrics = await (await fetch(`${server.url}/metrics`)).text();
+  const figure = (name: string) => {
+    const line = metrics.split("\n").find((candidate) => candidate.startsWith(`stoa_${name} `));
+    return line === undefined ? `${name} is missing` : Number(line.split(" ")[1]);
+  };
+  expect(figure('turn_refusals_total{code="403"}')).toBe(1);
+  // Whoever asks for the first time is told the nonce like this.
+  expect(figure('turn_refusals_total{code="401"}')).toBeGreaterThan(0);
+  for (const name of ["edge_handshakes_total", "edge_turn_connections", "turn_allocations_total"]) {
+    expect(figure(name)).toBeGreaterThanOrEqual(1);
+  }
+  for (const name of ["in_bytes_total", "out_bytes_total", "dropped_packets_total"]) {
+    expect(figure(`turn_${name}`)).toBe(0);
+  }
+  for (const name of ["http_connections", "waiting_connections", "refused_connections_total"]) {
+    expect(figure(`edge_${name}`)).toBeGreaterThanOrEqual(0);
+  }
+  expect(figure("edge_late_connections_total")).toBeGreaterThanOrEqual(0);
+  socket.destroy();
+  await until(async () => (await relaysInUse()) === 0);
+});
+
 test("[22] a session's relay ends when it leaves", async () => {
   const { token } = await minted();
   const socket = new WebSocket(`wss://localhost:${edgePort}/v1/rtc?token=${token}`, {
