@@ -3,6 +3,7 @@ import { workerUrl } from "../kernel/assets.ts";
 import type { Log } from "../kernel/log.ts";
 import type { InnerWay } from "../kernel/net/inner-way.ts";
 import { ClientTable } from "../protocol/client-table.ts";
+import { EndedIds } from "../turn/ended-ids.ts";
 import type { Peer } from "../turn/line.ts";
 import { ADMISSION_LIMITS, type AdmissionLimits } from "./admission.ts";
 import type { EdgeCertificate, EdgeSettings, EdgeStats, EdgeTurn, FromEdge, ToEdge } from "./edge-protocol.ts";
@@ -64,7 +65,7 @@ export class Edge {
   readonly #settings: EdgeSettings;
   readonly #waiting = new Map<number, Waiting>();
   /** Told again to a thread that takes the place of another. */
-  readonly #ended = new Map<string, number>();
+  readonly #ended = new EndedIds();
   #peers: Peer[] = [];
   #challenge: EdgeCertificate | null = null;
   #worker: Worker;
@@ -124,9 +125,8 @@ export class Edge {
 
   /** Ends the relays of an id, and refuses its credentials until they run out by themselves. */
   end(id: string, untilMs: number): void {
-    const nowMs = Date.now();
-    for (const [ended, until] of this.#ended) if (until <= nowMs) this.#ended.delete(ended);
-    this.#ended.set(id, untilMs);
+    this.#ended.add(id, untilMs);
+    this.#ended.prune(Date.now());
     this.#tell({ type: "end", id, untilMs });
   }
 

@@ -1,5 +1,6 @@
 import type { Now } from "../kernel/clock.ts";
 import { isNonceFresh, makeNonce, passwordOf, readUsername } from "./credentials.ts";
+import { EndedIds } from "./ended-ids.ts";
 import type { TurnLine } from "./line.ts";
 import { ATTRIBUTE, type Attribute, hasIntegrity, longTermKey, type TurnMessage, textOf } from "./message.ts";
 import { Refusal } from "./refusal.ts";
@@ -11,8 +12,7 @@ type GateOptions = { secret: string; realm: string; now: Now };
 /** Who is asking: long-term credentials (RFC 8489 §9.2), of which the server keeps none. */
 export class TurnGate {
   readonly #options: GateOptions;
-  /** Ids whose credentials no longer count, until they would have run out by themselves. */
-  readonly #ended = new Map<string, number>();
+  readonly #ended = new EndedIds();
 
   constructor(options: GateOptions) {
     this.#options = options;
@@ -49,10 +49,10 @@ export class TurnGate {
   }
 
   end(id: string, untilMs: number): void {
-    this.#ended.set(id, untilMs);
+    this.#ended.add(id, untilMs);
   }
 
   prune(nowMs: number): void {
-    for (const [id, untilMs] of this.#ended) if (untilMs <= nowMs) this.#ended.delete(id);
+    this.#ended.prune(nowMs);
   }
 }

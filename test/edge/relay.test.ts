@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { connect } from "node:net";
 import { withTurn } from "../../src/doctor/turn-client.ts";
 import { turnCredential } from "../../src/turn/credentials.ts";
-import { ANNOUNCED, edgeStage, TURN_SECRET, until } from "./stage.ts";
+import { ATTRIBUTE, newTransaction, TURN_TYPE, writeMessage } from "../../src/turn/message.ts";
+import { ANNOUNCED, closed, edgeStage, nextData, secured, TURN_SECRET, turnOver, until } from "./stage.ts";
 
 let stage: Awaited<ReturnType<typeof edgeStage>>;
 let media: Bun.udp.Socket<"buffer">;
@@ -75,4 +77,47 @@ test("ending an id closes the connection of its relay, and the table forgets it"
   await expect(withTurn(target, username, credential, (client) => client.allocate())).rejects.toThrow("credentials");
   const slots = Array.from({ length: 65_536 }, (_none, port) => stage.tables.udp.has(port)).filter(Boolean);
   expect(slots.length).toBe(0);
+});
+
+test("hostile bytes over TLS, TCP and UDP take nothing from a client that is being relayed", async () => {
+  const announced = { address: ANNOUNCED, port: 7001 };
+  const turnPort = stage.edge.turnPort ?? 0;
+  const signedBy = (nonce: string) =>
+    writeMessage(
+      TURN_TYPE.allocate,
+      newTransaction(),
+      [
+        [ATTRIBUTE.username, Buffer.from("1:x")],
+        [ATTRIBUTE.realm, Buffer.from("localhost")],
+        [ATTRIBUTE.nonce, Buffer.from(nonce)],
+      ],
+      { key: Buffer.alloc(16) },
+    );
+  const strange = [
+    signedBy(`x.${"é".repeat(16)}`),
+    // A length that it has not, a channel that nobody bound, and a cookie of another protocol.
+    Buffer.from([0, 3, 0xff, 0xfc, 0x21, 0x12, 0xa4, 0x42]),
+    Buffer.from([0x40, 0x00, 0x00, 0x04, 1, 2, 3, 4]),
+    Buffer.alloc(20),
+  ];
+  const { client, socket: line } = await turnOver(stage.edge.port, "guest");
+  await client.allocate();
+  await client.permit(announced);
+  const udp = await Bun.udpSocket({ connect: { hostname: "127.0.0.1", port: turnPort }, socket: { data() {} } });
+  const tcp = connect(turnPort, "127.0.0.1");
+  const tls = await secured(stage.edge.port);
+  for (const socket of [tcp, tls]) socket.on("error", () => {});
+  const gone = [tcp, tls].map(closed);
+  for (const bytes of strange) {
+    udp.send(bytes);
+    tls.write(bytes);
+    tcp.write(bytes);
+  }
+  await Promise.all(gone);
+  const answer = nextData(client);
+  client.send(Buffer.from("still here"), announced);
+  expect(await answer).toBe("answer to still here");
+  udp.close();
+  await client.release();
+  line.destroy();
 });
