@@ -41,20 +41,25 @@ export function cpuNanos(pid: number): number {
 
 /** Of its main thread alone. */
 export function mainThreadNanos(pid: number): number {
-  return onCpuNanos(`/proc/${pid}/task/${pid}/schedstat`);
+  return scheduled(`/proc/${pid}/task/${pid}/schedstat`)[0] ?? 0;
 }
 
-function onCpuNanos(file: string): number {
+function scheduled(file: string): number[] {
   try {
-    return Number(readFileSync(file, "utf8").split(" ")[0]);
+    return readFileSync(file, "utf8").split(" ").map(Number);
   } catch {
     // The thread ended between listing and reading.
-    return 0;
+    return [];
   }
 }
 
-/** Of each of its threads, by number. */
-export function threadNanos(pid: number): Map<string, number> {
+/** Nanoseconds that each thread of a process has run, and waited while others ran, by its number. */
+export function threadNanos(pid: number): Map<string, { ran: number; waited: number }> {
   const folder = `/proc/${pid}/task`;
-  return new Map(readdirSync(folder).map((thread) => [thread, onCpuNanos(`${folder}/${thread}/schedstat`)]));
+  return new Map(
+    readdirSync(folder).map((thread) => {
+      const [ran = 0, waited = 0] = scheduled(`${folder}/${thread}/schedstat`);
+      return [thread, { ran, waited }];
+    }),
+  );
 }

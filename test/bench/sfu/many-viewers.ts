@@ -18,6 +18,8 @@ type Step = Figures & {
   serverPercent: number;
   /** Of the thread of the server that has most to do. */
   threadPercent: number;
+  /** And waited for a core that others had. */
+  threadWaitedPercent: number;
   peersPercent: number;
   megabytes: number;
   /** Of what had to be sent, as the cable counts it. */
@@ -77,12 +79,14 @@ async function measured(crowd: Crowd, viewers: number): Promise<Step> {
   await undo();
   const [server, peers] = after.udp;
   const elapsedMs = after.at - before.at;
+  const thread = busiest(before.threads, after.threads);
   const percent = (nanos: number) => (nanos / 1e6 / elapsedMs) * 100;
   return {
     ...figures,
     viewers,
     serverPercent: percent(after.server - before.server),
-    threadPercent: percent(busiest(before.threads, after.threads)),
+    threadPercent: percent(thread.ran),
+    threadWaitedPercent: percent(thread.waited),
     peersPercent: percent(after.peers - before.peers),
     megabytes: rssMegabytes(pid),
     sentPercent:
@@ -93,24 +97,34 @@ async function measured(crowd: Crowd, viewers: number): Promise<Step> {
   };
 }
 
-function busiest(before: ReadonlyMap<string, number>, after: ReadonlyMap<string, number>): number {
-  return Math.max(0, ...[...after].map(([thread, nanos]) => nanos - (before.get(thread) ?? 0)));
+type Threads = ReturnType<typeof threadNanos>;
+
+/** What the thread that had most to do did meanwhile. */
+function busiest(before: Threads, after: Threads): { ran: number; waited: number } {
+  const meanwhile = [...after].map(([thread, { ran, waited }]) => ({
+    ran: ran - (before.get(thread)?.ran ?? 0),
+    waited: waited - (before.get(thread)?.waited ?? 0),
+  }));
+  return meanwhile.reduce((most, one) => (one.ran > most.ran ? one : most), { ran: 0, waited: 0 });
 }
 
 /** What stands in the way of more, by what was full. */
 function reason(step: Step): string {
-  if (step.threadPercent >= FULL_PERCENT) return "the server's thread, which was full";
-  if (step.serverPercent + step.peersPercent >= 2 * FULL_PERCENT) return "both cores, which were full";
-  if (step.peersPercent >= FULL_PERCENT) return "the peers, who were full";
+  const { threadPercent, threadWaitedPercent, serverPercent, peersPercent } = step;
+  if (threadPercent >= FULL_PERCENT) return "the server's thread, which was full";
+  if (threadPercent + threadWaitedPercent >= FULL_PERCENT)
+    return `the server's thread, which never rested and had a core for ${threadPercent.toFixed(0)} % of the time: others had it`;
+  if (serverPercent + peersPercent >= 2 * FULL_PERCENT) return "both cores, which were full";
+  if (peersPercent >= FULL_PERCENT) return "the peers, who were full";
   if (step.unsent > 0) return "the server's socket, too full to send";
   if (step.droppedAtServer > 0) return "the server's socket, too full to receive";
   if (step.droppedAtPeers > 0) return "sockets of viewers, too full to receive";
-  return "the network between them";
+  return "what the server held back because viewers reported queues";
 }
 
 function line(step: Step, more: string): string {
   const of = (value: number) => value.toFixed(0);
-  const cpu = `${of(step.serverPercent)} % of a core (its busiest thread ${of(step.threadPercent)} %), peers ${of(step.peersPercent)} %`;
+  const cpu = `${of(step.serverPercent)} % of a core (its busiest thread ${of(step.threadPercent)} %, waiting for a core ${of(step.threadWaitedPercent)} %), peers ${of(step.peersPercent)} %`;
   const drops = `dropped at server ${step.droppedAtServer}, at peers ${step.droppedAtPeers}, unsent ${step.unsent}`;
   return `1 → ${step.viewers}: ${step.lossPercent.toFixed(2)} % lost, server ${cpu}; ${drops}; ${of(step.sentPercent)} % of the bytes on the cable; ${more}`;
 }
