@@ -73,6 +73,10 @@ export async function openField(attackers: number) {
     return { url, mediaPort, apiKey: hostileKey, account, ...tokens, listeners, room, thread, ownRoom };
   }
 
+  // `ip netns exec` becomes the program it starts: the process is the server itself.
+  const memoryOf = (kind: "VmRSS" | "RssAnon"): number =>
+    Number(new RegExp(`${kind}:\\s+(\\d+)`).exec(readFileSync(`/proc/${server.pid}/status`, "utf8"))?.[1] ?? 0) / 1024;
+
   let askedAt = performance.now();
   return {
     url,
@@ -109,8 +113,9 @@ export async function openField(attackers: number) {
       };
     },
 
-    // `ip netns exec` becomes the program it starts: the process is the server itself.
-    memoryMiB: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, "utf8"))?.[1] ?? 0) / 1024,
+    memoryMiB: () => memoryOf("VmRSS"),
+    /** Apart from files that are mapped: of those the kernel takes back what it needs, whoever looked at them. */
+    ownMemoryMiB: () => memoryOf("RssAnon"),
 
     async close(): Promise<void> {
       server.kill(profileIn ? "SIGINT" : "SIGTERM");
