@@ -1,6 +1,6 @@
 /**
- * Frames for one reader: numbered without a gap, the last of them kept as they were sent, so that a reader who comes
- * back gets exactly what it missed.
+ * Frames for one reader: numbered without a gap, the last of them kept, so that a reader who comes back gets exactly what
+ * it missed. Kept is what many readers share, without the number.
  */
 export type ReplayRing = {
   /** Number of the last frame; the first has the next one. */
@@ -19,16 +19,17 @@ type ReplayRingOptions = {
 
 export function createReplayRing(capacity: number, options: ReplayRingOptions = {}): ReplayRing {
   const { startSeq = 0, keptCharacters = Number.POSITIVE_INFINITY } = options;
+  /** Bodies, by their numbers. */
   const ring: string[] = [];
   let seq = startSeq;
   /** Number of the oldest frame kept; past `seq` when none is. */
   let oldest = startSeq + 1;
   let characters = 0;
 
-  const frameAt = (number: number) => ring[number % capacity] ?? "";
+  const bodyAt = (number: number) => ring[number % capacity] ?? "";
 
   function forgetOldest(): void {
-    characters -= frameAt(oldest).length;
+    characters -= bodyAt(oldest).length;
     ring[oldest % capacity] = "";
     oldest += 1;
   }
@@ -39,15 +40,17 @@ export function createReplayRing(capacity: number, options: ReplayRingOptions = 
     },
     add(body) {
       if (seq + 1 - oldest >= capacity) forgetOldest();
-      const frame = numbered(body, ++seq);
-      ring[seq % capacity] = frame;
-      characters += frame.length;
+      ring[++seq % capacity] = body;
+      characters += body.length;
       while (characters > keptCharacters) forgetOldest();
-      return frame;
+      return numbered(body, seq);
     },
     since(lastSeq) {
       if (lastSeq > seq || lastSeq + 1 < oldest) return null;
-      return Array.from({ length: seq - lastSeq }, (_, at) => frameAt(lastSeq + 1 + at));
+      return Array.from({ length: seq - lastSeq }, (_, at) => {
+        const number = lastSeq + 1 + at;
+        return numbered(bodyAt(number), number);
+      });
     },
   };
 }

@@ -1,3 +1,4 @@
+import { heapStats } from "bun:jsc";
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { createReplayRing } from "../../src/kernel/replay-ring.ts";
@@ -59,4 +60,23 @@ test("[signaling] large pushes are kept up to a size, and never a part of what i
   expect(ring.since(1)).toEqual([]);
   ring.add(body("y"));
   expect(ring.since(1)).toHaveLength(1);
+});
+
+test("[22] what many readers were sent is kept once, however many they are", () => {
+  const rings = Array.from({ length: 100 }, () => createReplayRing(64));
+  Bun.gc(true);
+  const before = heapStats();
+  for (let n = 0; n < 64; n++) {
+    const body = JSON.stringify({ type: "data", payload: `${n}`.padEnd(8_000, "x") });
+    // As a socket does, which sends bytes.
+    for (const ring of rings) Buffer.from(ring.add(body));
+  }
+  Bun.gc(true);
+  const { heapSize, extraMemorySize } = heapStats();
+  const kept = heapSize + extraMemorySize - before.heapSize - before.extraMemorySize;
+  // 64 bodies of 8,000 bytes; each reader's own would be 50 MB.
+  expect(kept).toBeLessThan(8_000_000);
+  expect(rings.map((ring) => ring.since(63))).toEqual(
+    rings.map(() => [`{"seq":64,"type":"data","payload":"${"63".padEnd(8_000, "x")}"}`]),
+  );
 });

@@ -124,11 +124,8 @@ export function createMediaEvents({
       }
       case "data": {
         const { from, topic, payload } = event;
-        for (const participantId of event.recipients) {
-          const session = registry.session(participantId);
-          if (session)
-            membership.push(session, { type: "data", from, ...(topic === undefined ? {} : { topic }), payload });
-        }
+        const recipients = event.recipients.flatMap((id) => registry.session(id) ?? []);
+        membership.pushToSome(recipients, { type: "data", from, ...(topic === undefined ? {} : { topic }), payload });
         break;
       }
       case "roomsFound":

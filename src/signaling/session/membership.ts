@@ -76,6 +76,12 @@ export function createMembership(
 
   const push = (session: RtcSession, body: PushBody) => deliver(session, JSON.stringify(body));
 
+  /** The same for some: written out once. */
+  function pushToSome(sessions: Iterable<RtcSession>, body: PushBody): void {
+    const text = JSON.stringify(body);
+    for (const session of sessions) deliver(session, text);
+  }
+
   function broadcast(room: LiveRoom, body: PushBody, except?: RtcSession): void {
     const text = JSON.stringify(body);
     let waitingText: string | null | undefined;
@@ -170,6 +176,7 @@ export function createMembership(
     since: (at: number) => now() - at,
     tell,
     push,
+    pushToSome,
     broadcast,
     announce,
     update,
