@@ -1,12 +1,15 @@
 import { resolvePermissions } from "../../../src/rooms/permissions.ts";
 import { ON_SERVER_SIDE, SERVER_ADDRESS } from "../harness/own-network.ts";
+import { cpuNanos } from "../harness/processes.ts";
 import { type SfuProcessOptions, startSfuProcess } from "../harness/sfu-process.ts";
 import type { Contestant } from "./contestant.ts";
 
 const PERMISSIONS = resolvePermissions({ publish: true });
 
-/** A fresh worker plays a call to itself first. */
-const REHEARSED_AFTER_MS = 6_000;
+/** A fresh worker plays a call to itself, which begins within this time; it is over when nothing is done for so long. */
+const REHEARSES_WITHIN_MS = 4_000;
+const IDLE_FOR_MS = 1_000;
+const IDLE_NANOS = 20_000_000;
 
 export const TYPESCRIPT = "Stoa in TypeScript";
 export const BEFORE = "Stoa before";
@@ -19,7 +22,7 @@ export async function stoa(
   const server = startSfuProcess({ address: SERVER_ADDRESS, prefix: ON_SERVER_SIDE, ...options });
   const { node } = server;
   // Servers wait for calls, not calls for servers.
-  await Bun.sleep(REHEARSED_AFTER_MS);
+  await rehearsed(server.pid);
   const open = async (roomId: string): Promise<Contestant> => {
     await node.openRoom({ roomId });
     return {
@@ -49,4 +52,14 @@ export async function stoa(
   const others: Contestant[] = [];
   for (let i = 1; i < rooms; i++) others.push(await open(`room-${i}`));
   return [first, ...others];
+}
+
+async function rehearsed(pid: number): Promise<void> {
+  await Bun.sleep(REHEARSES_WITHIN_MS);
+  for (let before = cpuNanos(pid); ; ) {
+    await Bun.sleep(IDLE_FOR_MS);
+    const now = cpuNanos(pid);
+    if (now - before < IDLE_NANOS) return;
+    before = now;
+  }
 }
