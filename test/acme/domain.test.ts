@@ -2,10 +2,12 @@ import { afterAll, afterEach, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { openPort80 } from "../../src/acme/port-80.ts";
 import { AcmeStore } from "../../src/acme/store.ts";
 import { challengeCertificate } from "../../src/acme/x509.ts";
 import type { Check } from "../../src/doctor/check.ts";
 import { createResolve, domainProblem } from "../../src/front/domain-check.ts";
+import { createLog } from "../../src/kernel/log.ts";
 import { stoa } from "../cli/stoa.ts";
 import { type RealServer, realServer } from "../harness/running.ts";
 import { freePorts } from "./pebble.ts";
@@ -75,6 +77,18 @@ test("[22] a server whose domain does not resolve says so, and asks nothing of a
   // Neither an account nor an attempt.
   expect(existsSync(join(dataDir, "acme"))).toBe(false);
 }, 60_000);
+
+test("[22] a port 80 that somebody else has is told, and nothing else depends on it", async () => {
+  const taken = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+  const lines: string[] = [];
+  const log = createLog({ level: "info", format: "json", write: (line) => void lines.push(line) });
+  const port80 = openPort80({ hostname: "127.0.0.1", port: taken.port, home: `https://${DOMAIN}`, log });
+  expect(port80.port).toBeNull();
+  expect(lines.join("")).toContain("no redirect to https, and no http-01 challenge");
+  port80.show("token", "proof");
+  await port80.stop();
+  taken.stop(true);
+});
 
 async function doctorOf(dataDir: string): Promise<Check | undefined> {
   const place = ["--domain", DOMAIN, "--data-dir", dataDir, "--port", "0", "--media-udp-port", "0"];

@@ -107,8 +107,17 @@ test("[22] the figures of the port are there to be scraped, refusals by their co
   await until(async () => (await relaysInUse()) === 0);
 });
 
-test("[22] a session's relay ends when it leaves", async () => {
-  const { token } = await minted();
+type Joined = { socket: WebSocket; roomId: string; tokenId: string };
+
+const ENDS: Record<string, (joined: Joined) => unknown> = {
+  "it leaves": ({ socket }) => socket.send(JSON.stringify({ type: "room.leave", id: "2" })),
+  "it is removed": ({ roomId }) => server.call("DELETE", `/v1/rooms/${roomId}/participants/alice`),
+  "its token is revoked": ({ roomId, tokenId }) => server.call("DELETE", `/v1/rooms/${roomId}/rtc-tokens/${tokenId}`),
+  "its room is closed": ({ roomId }) => server.call("DELETE", `/v1/rooms/${roomId}`),
+};
+
+test.each(Object.entries(ENDS))("[22] a session's relay ends when %s, and it gets no other", async (_when, end) => {
+  const { token, roomId, tokenId } = await minted();
   const socket = new WebSocket(`wss://localhost:${edgePort}/v1/rtc?token=${token}`, {
     tls: { rejectUnauthorized: false },
   } as never);
@@ -125,9 +134,12 @@ test("[22] a session's relay ends when it leaves", async () => {
   const line = await turnAs(edgePort, own ?? {});
   await line.client.allocate();
   const gone = closed(line.socket);
-  socket.send(JSON.stringify({ type: "room.leave", id: "2" }));
+  await end({ socket, roomId, tokenId });
   await gone;
   await until(async () => (await relaysInUse()) === 0);
+  const again = await turnAs(edgePort, own ?? {});
+  await expect(again.client.allocate()).rejects.toEqual(new TurnRefused(401));
+  again.socket.destroy();
   socket.close();
 });
 
