@@ -188,8 +188,13 @@ async function faultsOf(group: Group): Promise<Part> {
   return { lines, raw: { readyAfterMs } };
 }
 
-const parts = [...(rounds > 0 ? [await measureSends()] : []), ...(kills > 0 ? [await measureFaults()] : [])];
-await postgres.close();
+const parts: Part[] = [];
+try {
+  if (rounds > 0) parts.push(await measureSends());
+  if (kills > 0) parts.push(await measureFaults());
+} finally {
+  await postgres.close();
+}
 report(
   "standby",
   parts.flatMap(({ lines }) => lines),

@@ -3,6 +3,7 @@ import { bundled, GREETING, unbundled } from "../../src/cluster/edge/bundles.ts"
 import { EDGE_PATH } from "../../src/cluster/edge/carried-client.ts";
 import { forward } from "../../src/cluster/edge/forward.ts";
 import { type EdgeFrame, encodeEdgeFrame, encodeLeaderFrame, type LeaderFrame } from "../../src/cluster/edge/frames.ts";
+import { Gathering } from "../../src/cluster/edge/gathering.ts";
 import { LeaderLink } from "../../src/cluster/edge/leader-link.ts";
 import { createLog } from "../../src/kernel/log.ts";
 import { Line } from "./line.ts";
@@ -84,3 +85,36 @@ test("an edge notices a leader that says nothing any more, and finds it again", 
   while (seen.frames.length < 2) await Bun.sleep(10);
   expect([link.leader, seen.opened, seen.lost]).toEqual([line.url, 2, 1]);
 }, 60_000);
+
+test("what the leader says waits for company only after fanning out took long, and stays in order", async () => {
+  const clock = { ms: 0 };
+  const taken: string[] = [];
+  const gathering = new Gathering(
+    (text) => {
+      taken.push(text);
+      if (text === "slow") clock.ms += 100;
+    },
+    () => clock.ms,
+  );
+  const turns = async () => {
+    for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
+  };
+  gathering.add("quick");
+  expect(taken).toEqual(["quick"]);
+  gathering.add("slow");
+  expect(taken).toEqual(["quick", "slow"]);
+  await turns();
+  gathering.add("a");
+  gathering.add("b");
+  expect(taken).toHaveLength(2);
+  while (taken.length < 4) await Bun.sleep(1);
+  await turns();
+  // Those two were quick.
+  gathering.add("c");
+  gathering.add("slow");
+  await turns();
+  gathering.add("d");
+  expect(taken).toEqual(["quick", "slow", "a", "b", "c", "slow"]);
+  gathering.takeAll();
+  expect(taken.at(-1)).toBe("d");
+});

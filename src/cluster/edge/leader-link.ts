@@ -2,6 +2,7 @@ import type { Log } from "../../kernel/log.ts";
 import { BUNDLES_QUERY, bundled, isBundle, unbundled } from "./bundles.ts";
 import { EDGE_PATH } from "./carried-client.ts";
 import { decodeLeaderFrame, type EdgeFrame, encodeEdgeFrame, type LeaderFrame } from "./frames.ts";
+import { Gathering } from "./gathering.ts";
 
 const AGAIN_MS = 100;
 const OPEN_WITHIN_MS = 2_000;
@@ -100,6 +101,9 @@ export class LeaderLink {
     const socket = new WebSocket(address, {
       headers: { authorization: `Bearer ${credential}` },
     } as never) as LeaderSocket;
+    const gathering = new Gathering((text) => {
+      for (const encoded of unbundled(text)) onFrame(decodeLeaderFrame(encoded));
+    });
     const ended = Promise.withResolvers<void>();
     // At once, and not after a goodbye that nobody may be there to answer.
     const end = () => socket.terminate();
@@ -132,11 +136,12 @@ export class LeaderLink {
       heard();
       const text = String(data);
       if (isBundle(text)) this.#takesBundles = true;
-      for (const encoded of unbundled(text)) onFrame(decodeLeaderFrame(encoded));
+      gathering.add(text);
     });
     socket.addEventListener("error", () => {});
     socket.addEventListener("close", () => {
       clearTimeout(late);
+      gathering.takeAll();
       ended.resolve();
     });
     await ended.promise;
