@@ -295,6 +295,8 @@ main() {
   if [ -n "$domain" ]; then
     [ -n "$service" ] || die "--domain needs --service"
     case $domain in *[!A-Za-z0-9.-]* | .* | *. | *..*) die "$domain is no domain name" ;; *.*) ;; *) die "$domain is no domain name" ;; esac
+    # An address ends in a number, a name never does.
+    case ${domain##*.} in [A-Za-z]*) ;; *) die "$domain is an address, and no domain name" ;; esac
   fi
   install_binary
   if [ -n "$service" ]; then install_service; else say "next: stoa dev, or stoa serve"; fi

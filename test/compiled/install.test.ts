@@ -292,6 +292,9 @@ test("the systemd unit is well formed, never runs as root and outlasts a drain",
   expect(out).toContain(`ExecStart=${join(target, "stoa")} serve\n`);
   expect(out).toContain("User=stoa\n");
   expect(out).toContain("NoNewPrivileges=yes\n");
+  // Ports 443 and 80, and nothing else that root could do.
+  expect(out).toContain("AmbientCapabilities=CAP_NET_BIND_SERVICE\n");
+  expect(out).toContain("CapabilityBoundingSet=CAP_NET_BIND_SERVICE\n");
   expect(out).not.toContain("MemoryDenyWriteExecute");
   // Whatever grows all the same: this service is ended, not another one of the machine.
   expect(Number(/^MemoryMax=(\d+)%$/m.exec(out)?.[1])).toBeLessThan(100);
@@ -303,7 +306,9 @@ test("the systemd unit is well formed, never runs as root and outlasts a drain",
 });
 
 test("a domain is refused when it is none, and without the service that it is for", async () => {
-  for (const args of [["--domain"], ["--domain", "rtc.example.com"], ["--service", "--domain", "localhost"]]) {
+  const wrong = ["localhost", "192.0.2.1", "https://rtc.example.com", "rtc.example.com/rooms", "rtc..example.com"];
+  const cases = wrong.map((domain) => ["--service", "--domain", domain]);
+  for (const args of [["--domain"], ["--domain", "rtc.example.com"], ...cases]) {
     const { code, err } = await install(args, { STOA_BASE_URL: release });
     expect([args, code]).toEqual([args, 1]);
     expect(err).toContain("domain");
