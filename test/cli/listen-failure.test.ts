@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { listenFailure } from "../../src/cli/listen-failure.ts";
+import { EdgeRefused } from "../../src/edge/edge.ts";
 
 const failed = (code: string, syscall: string) =>
   listenFailure(Object.assign(new Error("no"), { code, syscall }), { HOST: "127.0.0.1", PORT: 80 });
@@ -9,4 +10,18 @@ test("[11] a port that is kept for root is no folder that cannot be written", ()
   expect(failed("EACCES", "open")).toBeNull();
   expect(failed("EADDRINUSE", "listen")?.message).toStartWith("port 80 of 127.0.0.1 is taken.");
   expect(failed("EADDRNOTAVAIL", "listen")?.message).toStartWith("127.0.0.1 is no address of this machine.");
+});
+
+test("[22] what keeps the edge from its ports is said with the flag that chooses another", () => {
+  const place = { HOST: "127.0.0.1", PORT: 7_000 };
+  const said = (code: string | null, port: number, isTurnPort = false) =>
+    listenFailure(new EdgeRefused("no such thing", code, port, isTurnPort), place)?.message;
+  expect(said("EADDRINUSE", 443)).toBe(
+    "port 443 is taken. Choose another with --edge-port, or --port without a domain.",
+  );
+  expect(said("EACCES", 443)).toBe(
+    "port 443 is kept for root. Give the program CAP_NET_BIND_SERVICE, or choose another with --edge-port.",
+  );
+  expect(said("EADDRINUSE", 3_478, true)).toBe("port 3478 is taken. Choose another with --turn-udp-port.");
+  expect(said(null, 443)).toBe("port 443 cannot be had: no such thing");
 });
