@@ -8,8 +8,8 @@ import type { PendingMessage, SearchStore } from "./store/search.store.ts";
 
 /** Per unit of work, which takes a millisecond or two: everybody's sends wait for it. */
 const BATCH = 200;
-/** One message may have more, and then is a unit by itself. */
-const WORDS_PER_BATCH = 2_048;
+/** Of short messages; a long one is a unit by itself. */
+const WORDS_PER_BATCH = 4_096;
 /** Longer texts are looked at in pieces, before the unit that enters them. */
 const LONG_TEXT = 512;
 /** Each asks for one more step of merging: about what it takes to keep the parts of the index few. */
@@ -55,7 +55,7 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
 
   /** Null for a long message that is to be looked at in pieces first. */
   function entryOf(message: PendingMessage): Indexed | null {
-    if ((message.text?.length ?? 0) <= LONG_TEXT) return indexed(...toIndex(message));
+    if (!isLong(message)) return indexed(...toIndex(message));
     if (prepared?.message.id !== message.id) return null;
     // Edited meanwhile: at once, or whoever edits without end would hold up the index.
     return isSame(prepared.message, message) ? prepared.entry : indexed(...toIndex(message));
@@ -71,7 +71,7 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
     for (const message of batch) {
       const entry = entryOf(message);
       if (entry === null) long = message;
-      if (entry === null || (words > 0 && words + entry.words > WORDS_PER_BATCH)) break;
+      if (entry === null || (words > 0 && (isLong(message) || words + entry.words > WORDS_PER_BATCH))) break;
       // Above that there is no entry, and to look for one costs as much as to find it.
       if (message.id <= newest) store.remove(unit, message.id);
       if (entry.words > 0) store.insert(unit, message.id, entry.text);
@@ -81,7 +81,7 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
     const last = batch[done - 1];
     if (last) store.settled(unit, last.id);
     const more = done < batch.length || batch.length === batchSize;
-    batchSize = done < batch.length ? Math.max(2, 2 * done) : Math.min(BATCH, 2 * batchSize);
+    batchSize = done < batch.length ? Math.min(BATCH, Math.max(2, 2 * done)) : Math.min(BATCH, 2 * batchSize);
     return { more, long, words };
   }
 
@@ -147,6 +147,8 @@ function toIndex({ conversationId, text, attachment }: PendingMessage): [convers
   const filename = attachment === null ? "" : (JSON.parse(attachment) as Attachment).filename;
   return [conversationId, `${text ?? ""} ${filename}`];
 }
+
+const isLong = ({ text }: PendingMessage): boolean => (text?.length ?? 0) > LONG_TEXT;
 
 const isSame = (one: PendingMessage, other: PendingMessage) =>
   one.text === other.text && one.attachment === other.attachment && one.conversationId === other.conversationId;

@@ -75,3 +75,10 @@ test("[18] a word as long as a message is one word, and characters that are sent
   expect(wordsOf("\uFDFA".repeat(4_000))).toEqual(atOnce("\uFDFA".repeat(4_000)));
   expect(wordsOf("界".repeat(4_300))).toHaveLength(4_096);
 });
+
+test("[18] a text without anything to spell out has the same words", () => {
+  const every = Array.from({ length: 128 }, (_, code) => `${String.fromCharCode(code)}Ab9`).join("");
+  for (const text of ["", "re-send IT", every.slice(0, 256), every.slice(256), every]) {
+    expect(wordsOf(text)).toEqual(atOnce(text));
+  }
+});
