@@ -70,6 +70,13 @@ test("what clients say at once goes as one to a leader that takes it so, and in 
   }
 }, 60_000);
 
+test("a bundle whose lengths are wrong is refused", () => {
+  expect(unbundled("m2 ab0 1 c")).toEqual(["ab", "", "c"]);
+  for (const wrong of ["m2", "mx ab", "m-3 ab", "m3 ab", "mNaN ab"]) {
+    expect(() => unbundled(wrong)).toThrow("ends in the middle");
+  }
+});
+
 test("an edge notices a leader that says nothing any more, and finds it again", async () => {
   const { line, link, seen, ask } = await linked();
   expect(await (await ask("GET"))?.json()).toEqual({ method: "GET", client: "203.0.113.7" });

@@ -33,8 +33,9 @@ export function unbundled(text: string): string[] {
   const frames: string[] = [];
   for (let at = LETTER.length; at < text.length; ) {
     const start = text.indexOf(" ", at) + 1;
-    if (start === 0) throw new Error("a bundle that ends in the middle");
     const end = start + Number(text.slice(at, start - 1));
+    // Not a number, or less than none: whoever holds the secret must not be able to send this round for ever.
+    if (start === 0 || !(end >= start && end <= text.length)) throw new Error("a bundle that ends in the middle");
     frames.push(text.slice(start, end));
     at = end;
   }
