@@ -1,13 +1,12 @@
 import type { TSchema } from "@sinclair/typebox";
 import type { AnyElysia } from "elysia";
 import { BunAdapter } from "elysia/adapter/bun";
-import { ApiError, invalid } from "../../protocol/errors.ts";
-import { parseBody, type ReadBody, UnreadableBody, UPLOAD_PATH } from "./body.ts";
+import { invalid } from "../../protocol/errors.ts";
+import { type ReadBody, readBodies, UPLOAD_PATH } from "./body.ts";
 import { credentialsOf } from "./guards.ts";
 
 type Hooks = { parse?: { fn: unknown }[]; body?: unknown; query?: TSchema; transform?: { fn: unknown }[] };
 type Route = { method: string; path: string; hooks: Hooks };
-type Context = { request: Request; path: string; body: unknown };
 
 const { composeHandler } = BunAdapter;
 
@@ -30,7 +29,7 @@ export function admitLast(app: AnyElysia, read: ReadBody): void {
     const last: { fn: unknown }[] = [];
     const names = Object.keys(hooks.query?.properties ?? {});
     if (names.length > 0) last.push({ fn: refuseRepeated(names) });
-    if (readsBody(method, path, hooks)) last.push({ fn: readWith(read) });
+    if (readsBody(method, path, hooks)) last.push({ fn: readBodies(read) });
     if (last.length > 0) hooks.transform = [...(hooks.transform ?? []), ...last];
   }
 }
@@ -41,19 +40,9 @@ function readsBody(method: string, path: string, hooks: Hooks): boolean {
   return hooks.body !== undefined || credentialsOf(hooks).length > 0;
 }
 
-const readWith = (read: ReadBody) =>
-  async function readBody(context: Context): Promise<void> {
-    const body = await parseBody(read, context.request, context.path);
-    if (body instanceof UnreadableBody) {
-      const details = [{ field: "body", message: body.problem ?? new ApiError(body.code).message }];
-      throw new ApiError(body.code, body.problem, body.code === "SVC_VALIDATION_FAILED" ? { details } : {});
-    }
-    context.body = body;
-  };
-
 /** Of a name given twice the framework takes one; which of them was meant, nobody knows. */
 const refuseRepeated = (names: readonly string[]) =>
-  function refuseRepeatedNames({ request: { url } }: Context): void {
+  function refuseRepeatedNames({ request: { url } }: { request: Request }): void {
     const start = url.indexOf("?");
     if (start === -1 || !url.includes("&", start)) return;
     const given = new URLSearchParams(url.slice(start));

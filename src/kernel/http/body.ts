@@ -1,4 +1,4 @@
-import { ApiError, type ErrorCode } from "../../protocol/errors.ts";
+import { ApiError } from "../../protocol/errors.ts";
 import { jsonProblem } from "../json.ts";
 import type { Timers } from "../timers.ts";
 
@@ -8,24 +8,20 @@ const SMALL_BYTES = 16 * 1024;
 const SHARED_BYTES = 64 * 1024 * 1024;
 const LARGE_WITHIN_MS = 30_000;
 
-/** A body that could not be read. Judged after the credential, so that a stranger gets 401 and learns nothing else. */
-export class UnreadableBody {
-  constructor(
-    readonly code: ErrorCode,
-    readonly problem?: string,
-  ) {}
+function unreadable(problem: string): ApiError {
+  return new ApiError("SVC_VALIDATION_FAILED", problem, { details: [{ field: "body", message: problem }] });
 }
 
-export type ReadBody = (request: Request) => Promise<string | UnreadableBody>;
+export type ReadBody = (request: Request) => Promise<string>;
 
 /**
- * Bodies are read before anybody knows whose they are. Small ones always are; larger ones share a bound and have to
- * arrive in time, or strangers who never finish theirs would fill the memory with a mebibyte for every connection.
+ * Small bodies are always read; larger ones share a bound and have to arrive in time, or those who never finish theirs
+ * would fill the memory with a mebibyte for every connection.
  */
 export function createBodyReader({ after }: Timers, sharedBytes = SHARED_BYTES): ReadBody {
   let held = 0;
 
-  async function readLarge(body: ReadableStream<Uint8Array>): Promise<string | UnreadableBody> {
+  async function readLarge(body: ReadableStream<Uint8Array>): Promise<string> {
     const reader = body.getReader();
     const chunks: Uint8Array[] = [];
     let size = 0;
@@ -34,13 +30,13 @@ export function createBodyReader({ after }: Timers, sharedBytes = SHARED_BYTES):
     try {
       for (;;) {
         const part = await Promise.race([reader.read(), late.promise]);
-        if (part === null) return new UnreadableBody("SVC_VALIDATION_FAILED", "The body did not arrive in time.");
+        if (part === null) throw unreadable("The body did not arrive in time.");
         if (part.done) return Buffer.concat(chunks).toString();
         chunks.push(part.value);
         size += part.value.byteLength;
         held += part.value.byteLength;
-        if (size > MAX_BODY_BYTES) return new UnreadableBody("SVC_PAYLOAD_TOO_LARGE");
-        if (size > SMALL_BYTES && held > sharedBytes) return new UnreadableBody("SVC_OVERLOADED");
+        if (size > MAX_BODY_BYTES) throw new ApiError("SVC_PAYLOAD_TOO_LARGE");
+        if (size > SMALL_BYTES && held > sharedBytes) throw new ApiError("SVC_OVERLOADED");
       }
     } finally {
       held -= size;
@@ -52,13 +48,14 @@ export function createBodyReader({ after }: Timers, sharedBytes = SHARED_BYTES):
   return async (request) => {
     if (!request.body) return "";
     const declared = request.headers.get("content-length");
-    if (declared !== null && Number(declared) > MAX_BODY_BYTES) return new UnreadableBody("SVC_PAYLOAD_TOO_LARGE");
+    if (declared !== null && Number(declared) > MAX_BODY_BYTES) throw new ApiError("SVC_PAYLOAD_TOO_LARGE");
     try {
       if (declared !== null && Number(declared) <= SMALL_BYTES) return await request.text();
       return await readLarge(request.body);
-    } catch {
+    } catch (error) {
+      if (error instanceof ApiError) throw error;
       // Hung up in the middle: there is nobody to tell.
-      return new UnreadableBody("SVC_VALIDATION_FAILED", "The body did not arrive.");
+      throw unreadable("The body did not arrive.");
     }
   };
 }
@@ -76,27 +73,34 @@ export function rawBody(request: Request): string {
   return rawBodies.get(request) ?? "";
 }
 
-/** JSON (for WHIP and WHEP: SDP as text) only, bounded, and never throwing. */
-export async function parseBody(read: ReadBody, request: Request, path: string): Promise<unknown> {
+type BodyContext = { request: Request; path: string; body: unknown };
+
+/** A route's last `transform`, behind its guard: whoever holds no credential gets 401 and learns nothing of the body. */
+export const readBodies = (read: ReadBody) =>
+  async function readBody(context: BodyContext): Promise<void> {
+    context.body = await parseBody(read, context.request, context.path);
+  };
+
+/** JSON (for WHIP and WHEP: SDP as text) only, and bounded. */
+async function parseBody(read: ReadBody, request: Request, path: string): Promise<unknown> {
   const text = await read(request);
-  if (text instanceof UnreadableBody) return text;
   rawBodies.set(request, text);
   const contentType = request.headers.get("content-type") ?? "";
   if (SDP_PATH.test(path) && request.method === "POST") {
     if (/^application\/sdp\s*(?:;|$)/i.test(contentType)) return text;
-    return new UnreadableBody("SVC_UNSUPPORTED_MEDIA_TYPE", "Send the offer as application/sdp.");
+    throw new ApiError("SVC_UNSUPPORTED_MEDIA_TYPE", "Send the offer as application/sdp.");
   }
   // An empty body is an empty object: every field may be optional, and validation names those that are not.
   if (text === "") return {};
   if (!/^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(contentType)) {
-    return new UnreadableBody("SVC_UNSUPPORTED_MEDIA_TYPE");
+    throw new ApiError("SVC_UNSUPPORTED_MEDIA_TYPE");
   }
   const problem = jsonProblem(text);
-  if (problem !== null) return new UnreadableBody("SVC_VALIDATION_FAILED", `The body ${problem}.`);
+  if (problem !== null) throw unreadable(`The body ${problem}.`);
   try {
     return withoutInheritedNames(JSON.parse(text));
   } catch {
-    return new UnreadableBody("SVC_VALIDATION_FAILED", "The body is not valid JSON.");
+    throw unreadable("The body is not valid JSON.");
   }
 }
 
