@@ -1,4 +1,3 @@
-import type { Server } from "bun";
 import { type AnyElysia, Elysia } from "elysia";
 import { accountRoutes } from "./accounts/routes.ts";
 import { API_SCHEMAS } from "./api-schemas.ts";
@@ -25,7 +24,7 @@ import { referenceRoutes } from "./kernel/http/reference/reference.ts";
 import { createMethodsOf } from "./kernel/http/reference/route-table.ts";
 import { createClientIp, createPublicUrl } from "./kernel/http/request-info.ts";
 import type { EdgeClients } from "./kernel/http/serving/edge-clients.ts";
-import { createRequestTurns, inTurns } from "./kernel/http/serving/request-turns.ts";
+import { createRequestTurns, inTurns, requestsUnderWay } from "./kernel/http/serving/request-turns.ts";
 import { webRoutes } from "./kernel/http/serving/web-assets.ts";
 import { sameSecret } from "./kernel/secrets.ts";
 import { SOCKET_OPTIONS } from "./kernel/socket/sockets.ts";
@@ -67,6 +66,20 @@ export function createApp(deps: AppDeps) {
   const { config, ids, log, metrics, now, timers } = runtime;
   const { sessions, projects, members, apiKeys } = services;
 
+  const listening = new Elysia({
+    adapter: UNREAD_BODIES,
+    // The default normaliser turns a string into an object of its letters before anything is checked.
+    normalize: "typebox",
+    serve: {
+      idleTimeout: 120,
+      // Each route bounds what it reads, and answers in the envelope; this bound would cut the connection instead.
+      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+      // Bun's own error page shows paths and source.
+      development: false,
+    },
+    websocket: SOCKET_OPTIONS,
+  });
+
   const throughEdge = cluster && ((request: Request) => carriedClient(request, cluster.credential));
   const clientIp = createClientIp(config.TRUSTED_PROXIES, clients, throughEdge);
   const envelope = createEnvelope({
@@ -74,8 +87,8 @@ export function createApp(deps: AppDeps) {
     log,
     metrics,
     tracing: runtime.tracing,
-    newRequestId: () => ids.publicId("request"),
-    httpServer: () => app.server,
+    ids,
+    listening,
     clientIp,
     publicUrl: createPublicUrl(config.PUBLIC_URL, config.TRUSTED_PROXIES, clients, throughEdge),
     isOwnOrigin: (origin, request) => sameOrigin(origin, request, config.PUBLIC_URL),
@@ -105,19 +118,7 @@ export function createApp(deps: AppDeps) {
     sockets: runtime.sockets,
   };
 
-  const app = new Elysia({
-    adapter: UNREAD_BODIES,
-    // The default normaliser turns a string into an object of its letters before anything is checked.
-    normalize: "typebox",
-    serve: {
-      idleTimeout: 120,
-      // Each route bounds what it reads, and answers in the envelope; this bound would cut the connection instead.
-      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-      // Bun's own error page shows paths and source.
-      development: false,
-    },
-    websocket: SOCKET_OPTIONS,
-  })
+  const app = listening
     .use(envelope.plugin)
     .use(
       healthRoutes({ readiness, metrics, metricsToken: config.METRICS_TOKEN, infoOf, cluster: cluster?.state ?? null }),
@@ -127,7 +128,7 @@ export function createApp(deps: AppDeps) {
       arrivalRoutes({
         secret: doctorSecret,
         trustedProxies: config.TRUSTED_PROXIES,
-        httpServer: (): Server<unknown> | null => app.server,
+        listening,
         clients,
         infoOf,
       }),
@@ -166,8 +167,8 @@ export function createApp(deps: AppDeps) {
       }),
     );
   admitLast(app, createBodyReader(timers));
-  const underWay = () => (app.server?.pendingRequests ?? 0) + (innerRequests?.() ?? 0);
-  inTurns(app, createRequestTurns({ underWay, addressOf: (request) => clientIp(request, app.server) }));
+  const underWay = requestsUnderWay(listening, innerRequests);
+  inTurns(app, createRequestTurns({ underWay, addressOf: (request) => clientIp(request, listening.server) }));
   shapeAnswers(app);
   return app;
 }

@@ -1,9 +1,8 @@
-import type { Server } from "bun";
 import { Elysia } from "elysia";
 import { ApiError } from "../../protocol/errors.ts";
 import { createTrust } from "../addresses.ts";
 import { sameSecret } from "../secrets.ts";
-import { socketAddress } from "./request-info.ts";
+import { type Listening, socketAddress } from "./request-info.ts";
 import type { EdgeClients } from "./serving/edge-clients.ts";
 
 /** How a request reached this server: by whom, and on whose behalf. */
@@ -24,20 +23,20 @@ type Deps = {
   /** Known to whoever may read the data directory. */
   secret: string;
   trustedProxies: readonly string[];
-  httpServer: () => Server<unknown> | null;
+  listening: Listening;
   /** Of the edge, when there is one. */
   clients: EdgeClients | null;
   infoOf: (request: Request) => { ip: string };
 };
 
 /** Lets `stoa doctor` see what a proxy makes of a request; for everybody else there is nothing here. */
-export function arrivalRoutes({ secret, trustedProxies, httpServer, clients, infoOf }: Deps) {
+export function arrivalRoutes({ secret, trustedProxies, listening, clients, infoOf }: Deps) {
   const isTrusted = createTrust(trustedProxies);
   return new Elysia({ detail: { hide: true } }).get(ARRIVAL_PATH, ({ request }): Arrival => {
     const { headers } = request;
     const given = /^Bearer (.+)$/i.exec(headers.get("authorization") ?? "")?.[1] ?? "";
     if (!sameSecret(given, secret)) throw new ApiError("SVC_ROUTE_NOT_FOUND");
-    const peer = socketAddress(request, httpServer(), clients);
+    const peer = socketAddress(request, listening.server, clients);
     return {
       peer,
       trusted: isTrusted(peer),

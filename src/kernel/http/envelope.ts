@@ -1,6 +1,7 @@
 import { Elysia } from "elysia";
 import { ApiError } from "../../protocol/errors.ts";
 import type { Now } from "../clock.ts";
+import type { Ids } from "../ids.ts";
 import { type Log, loggedPath } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
 import type { SpanContext } from "../tracing/span.ts";
@@ -15,7 +16,7 @@ export type EnvelopeDeps = InfoLookUp & {
   log: Log;
   metrics: Metrics;
   tracing: Tracing | null;
-  newRequestId: () => string;
+  ids: Ids;
   /** Methods that the path of an unmatched request does exist with. */
   methodsOf: (path: string) => string[];
 };
@@ -33,10 +34,11 @@ type Noted = Request & { [INFO]?: RequestInfo; [SPAN]?: SpanContext };
 /** What every answer has in common: request id, CORS, error envelope, a log line, a figure. */
 export function createEnvelope(deps: EnvelopeDeps): Envelope {
   const problemOfHost = createHostCheck();
+  const newRequestId = () => deps.ids.publicId("request");
   const noted = (request: Request): RequestInfo => {
     const found = (request as Noted)[INFO];
     if (found) return found;
-    const id = adoptRequestId(request.headers.get("x-request-id"), deps.newRequestId);
+    const id = adoptRequestId(request.headers.get("x-request-id"), newRequestId);
     const info = new LazyRequestInfo(id, deps.now(), request, deps);
     (request as Noted)[INFO] = info;
     if (deps.tracing) (request as Noted)[SPAN] = deps.tracing.enter(request);

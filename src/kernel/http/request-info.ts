@@ -20,9 +20,11 @@ export type RequestInfo = {
   publicUrl: string;
 };
 
+/** Whoever listens for requests; null until it does. */
+export type Listening = { readonly server: Server<unknown> | null };
+
 export type InfoLookUp = {
-  /** Null until it listens. */
-  httpServer: () => Server<unknown> | null;
+  listening: Listening;
   clientIp: ClientIp;
   publicUrl: PublicUrl;
   isOwnOrigin: (origin: string | null, request: Request) => boolean;
@@ -48,12 +50,12 @@ export class LazyRequestInfo implements RequestInfo {
   }
 
   get ip(): string {
-    this.#ip ??= this.lookUp.clientIp(this.request, this.lookUp.httpServer());
+    this.#ip ??= this.lookUp.clientIp(this.request, this.lookUp.listening.server);
     return this.#ip;
   }
 
   get publicUrl(): string {
-    this.#publicUrl ??= this.lookUp.publicUrl(this.request, this.lookUp.httpServer());
+    this.#publicUrl ??= this.lookUp.publicUrl(this.request, this.lookUp.listening.server);
     return this.#publicUrl;
   }
 

@@ -1,4 +1,5 @@
 import type { AnyElysia } from "elysia";
+import type { Listening } from "../request-info.ts";
 
 /** So many under way at once are nobody's flood: whoever is one of few is not even counted. */
 const FEW = 4;
@@ -88,6 +89,11 @@ export function createRequestTurns(deps: RequestTurnsDeps): RequestTurns {
     waiting += 1;
     return new Promise((begin) => line.push(begin));
   }
+}
+
+/** `innerRequests`: those that came by the inner way, which the server itself does not count; null when there is none. */
+export function requestsUnderWay(listening: Listening, innerRequests: (() => number) | null): () => number {
+  return () => (listening.server?.pendingRequests ?? 0) + (innerRequests?.() ?? 0);
 }
 
 type Handle = (request: Request) => unknown;
