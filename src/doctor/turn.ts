@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { createKeyring, secretFromFile } from "../kernel/secrets.ts";
-import { iceServersFor, ownTurnUrls } from "../rooms/ice-servers.ts";
+import { createIceServers, ownTurnUrls } from "../rooms/ice-servers.ts";
 import type { Address } from "../turn/address.ts";
 import { type TurnClient, TurnRefused } from "../turn/client.ts";
 import { type Check, type Examination, fail, type Patient, pass, reasonOf, warn } from "./check.ts";
@@ -42,7 +42,7 @@ function relaysOf({ config, now }: Patient): Relay[] {
   const secret = config.STOA_SECRET ?? (hasSecret ? secretFromFile(config.DATA_DIR, "secret") : "");
   const own = ownTurnUrls(config);
   const holder = { id: "doctor", identity: "doctor" };
-  const servers = iceServersFor({ config, keyring: createKeyring(secret) }, holder, now + 60_000);
+  const servers = createIceServers({ config, keyring: createKeyring(secret) })(holder, now + 60_000);
   return servers.flatMap(({ urls, username = "", credential = "" }) =>
     [urls].flat().map((url) => ({ url, username, credential, isOwn: own.includes(url) })),
   );

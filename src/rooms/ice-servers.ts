@@ -15,19 +15,23 @@ type Holder = {
   identity: string;
 };
 
+export type IceServers = ReturnType<typeof createIceServers>;
+
 /**
  * The relay of this server first, then those of TURN_URLS. Without either the list is empty: the media node's own
  * addresses are in its answer, no STUN server is needed to reach it.
  */
-export function iceServersFor({ config, keyring }: Settings, { id, identity }: Holder, expiresAt: number): IceServer[] {
+export function createIceServers({ config, keyring }: Settings) {
   const { TURN_URLS: urls, TURN_SECRET: secret } = config;
   const own = ownTurnUrls(config);
-  const servers: IceServer[] = [];
-  if (own.length > 0) servers.push({ urls: own, ...turnCredential(turnSecret(keyring), id, expiresAt) });
-  if (urls.length > 0 && secret !== undefined) {
-    servers.push({ urls: [...urls], ...turnCredential(secret, identity, expiresAt) });
-  }
-  return servers;
+  return ({ id, identity }: Holder, expiresAt: number): IceServer[] => {
+    const servers: IceServer[] = [];
+    if (own.length > 0) servers.push({ urls: [...own], ...turnCredential(turnSecret(keyring), id, expiresAt) });
+    if (urls.length > 0 && secret !== undefined) {
+      servers.push({ urls: [...urls], ...turnCredential(secret, identity, expiresAt) });
+    }
+    return servers;
+  };
 }
 
 export function ownTurnUrls(config: Config): string[] {

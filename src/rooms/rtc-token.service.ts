@@ -3,7 +3,7 @@ import type { Unit } from "../kernel/db/writer.ts";
 import { ApiError, invalid } from "../protocol/errors.ts";
 import type { Permissions, Profile } from "../protocol/room-records.ts";
 import type { Runtime } from "../runtime.ts";
-import { iceServersFor } from "./ice-servers.ts";
+import type { IceServers } from "./ice-servers.ts";
 import { resolvePermissions } from "./permissions.ts";
 import { checkedDisplayName, mergedAttributes, NO_PROFILE } from "./profile.ts";
 import type { RoomRef, RoomService } from "./room.service.ts";
@@ -35,6 +35,7 @@ export type RtcGrant = {
 
 export type RtcTokenDeps = {
   rooms: RoomService;
+  iceServers: IceServers;
   /** Whether the project's account may still mint; usage decides. */
   mayMint: (projectId: string) => boolean;
   isArchived: (projectId: string) => boolean;
@@ -44,7 +45,7 @@ const METADATA_MAX_CHARACTERS = 1024;
 /** A session outlives its token, and revoking the token must still find it. */
 const KEEP_EXPIRED_MS = 7 * 24 * 3_600_000;
 
-export function rtcTokenService(runtime: Runtime, { rooms, mayMint, isArchived }: RtcTokenDeps) {
+export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, isArchived }: RtcTokenDeps) {
   const { db, bus, config, ids, jwt, now, write } = runtime;
   const store = rtcTokenStore(db);
   const changes = participantPermissionStore(db);
@@ -127,7 +128,7 @@ export function rtcTokenService(runtime: Runtime, { rooms, mayMint, isArchived }
         token: await jwt.sign("rtc-token", tokenId, claims, expiresAt),
         tokenId,
         endpoint: `${publicUrl.replace(/^http/, "ws")}/v1/rtc`,
-        iceServers: iceServersFor(runtime, { id: tokenId, identity: participantIdentity }, expiresAt),
+        iceServers: iceServers({ id: tokenId, identity: participantIdentity }, expiresAt),
         roomId: room.id,
         roomName: room.name,
         participantIdentity,

@@ -8,6 +8,7 @@ import type { MediaNodes } from "../media/nodes.ts";
 import { createPlacements } from "../media/placement.ts";
 import { CLOSE_CODES } from "../protocol/close-codes.ts";
 import { ClientFrames } from "../protocol/signaling.ts";
+import type { IceServers } from "../rooms/ice-servers.ts";
 import type { RoomService } from "../rooms/room.service.ts";
 import type { RtcTokenService } from "../rooms/rtc-token.service.ts";
 import type { Runtime } from "../runtime.ts";
@@ -27,6 +28,7 @@ import { createWhip } from "./whip/whip.ts";
 type SignalingDeps = {
   rooms: RoomService;
   rtcTokens: RtcTokenService;
+  iceServers: IceServers;
   fleet: FleetService;
   nodes: MediaNodes;
   originPolicy: (projectId: string) => OriginPolicy;
@@ -40,11 +42,11 @@ export type Translation = Signaling["translation"];
 /** The RTC sockets and everyone who is in a room through them. */
 export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
   const { bus, config, metrics, now } = runtime;
-  const { rooms, rtcTokens, fleet, nodes, originPolicy, isArchived, isWaitingRoom } = deps;
+  const { rtcTokens, fleet, nodes, originPolicy, isArchived } = deps;
   const registry = createRegistry();
   const placements = createPlacements(runtime, fleet, nodes);
   const membership = createMembership(runtime, { registry, placements });
-  const join = createJoin(runtime, { registry, placements, membership, rooms, rtcTokens, isWaitingRoom });
+  const join = createJoin(runtime, { ...deps, registry, placements, membership });
   const requests = createRequests(membership);
   const limiter = createRateLimiter(now, config.RATE_LIMIT_WINDOW_SECONDS);
   const sockets = new Set<RtcSocket>();

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { edgePlace } from "../../src/kernel/config/edge-place.ts";
 import { type Config, loadConfig } from "../../src/kernel/config/index.ts";
 import { createKeyring } from "../../src/kernel/secrets.ts";
-import { iceServersFor, ownTurnUrls, turnSecret } from "../../src/rooms/ice-servers.ts";
+import { createIceServers, ownTurnUrls, turnSecret } from "../../src/rooms/ice-servers.ts";
 import { passwordOf } from "../../src/turn/credentials.ts";
 import { closed, edgeStage, secured } from "./stage.ts";
 
@@ -79,8 +79,7 @@ test.each(NAMED)("[22] clients find the relay: %s", (_how, env, urls) => {
 test("[22] the own relay comes first, with credentials of the session, then TURN_URLS with theirs", () => {
   const keyring = createKeyring("a secret of this server, long enough for keys");
   const config = configOf({ DOMAIN, TURN_URLS: "turn:turn.example.com:3478", TURN_SECRET: "north" });
-  const [own, other, ...more] = iceServersFor(
-    { config, keyring },
+  const [own, other, ...more] = createIceServers({ config, keyring })(
     { id: "session-1", identity: "alice" },
     1_700_000_000_000,
   );
@@ -95,7 +94,7 @@ test("[22] the own relay comes first, with credentials of the session, then TURN
     credential: passwordOf("north", "1700000000:alice"),
   });
   expect(more).toEqual([]);
-  const alone = iceServersFor({ config: { ...config, TURN: "off" }, keyring }, { id: "s", identity: "a" }, 1);
+  const alone = createIceServers({ config: { ...config, TURN: "off" }, keyring })({ id: "s", identity: "a" }, 1);
   expect(alone.map(({ urls }) => urls)).toEqual([["turn:turn.example.com:3478"]]);
 });
 

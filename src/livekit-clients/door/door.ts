@@ -16,7 +16,6 @@ import { ApiError } from "../../protocol/errors.ts";
 import type { RoomService } from "../../rooms/room.service.ts";
 import type { RtcTokenService } from "../../rooms/rtc-token.service.ts";
 import type { Runtime } from "../../runtime.ts";
-import { iceServersOf } from "../../signaling/session/join-ack.ts";
 import { Refusal } from "../../signaling/session/refusal.ts";
 import type { RtcSession } from "../../signaling/session/rtc-session.ts";
 import type { Translation } from "../../signaling/signaling.ts";
@@ -143,7 +142,7 @@ export function createDoor(runtime: Runtime, deps: DoorDeps) {
       serverVersion: SPOKEN_VERSION,
       serverInfo: serverInfo(region),
       serverRegion: region,
-      iceServers: iceServers(iceServersOf(runtime, session)),
+      iceServers: iceServers(join.iceServersOf(session)),
       // The client connects what it sends on at once, and its data channels there carry both ways.
       subscriberPrimary: false,
       fastPublish: true,
@@ -211,7 +210,7 @@ export function createDoor(runtime: Runtime, deps: DoorDeps) {
       if (isClosed || visitor.session.link.state === "left") {
         return dismiss(null, DisconnectReason.STATE_MISMATCH, LeaveRequest_Action.RECONNECT);
       }
-      const servers = iceServers(iceServersOf(runtime, visitor.session));
+      const servers = iceServers(join.iceServersOf(visitor.session));
       const info = serverInfo(visitor.session.room.placed?.region ?? "");
       const value = new ReconnectResponse({ iceServers: servers, serverInfo: info, lastMessageSeq });
       attached(visitor, { case: "reconnect", value });

@@ -5,15 +5,18 @@ import type { Placements } from "../../media/placement.ts";
 import { CLOSE_CODES } from "../../protocol/close-codes.ts";
 import { ApiError, frameCode } from "../../protocol/errors.ts";
 import { MediaError } from "../../protocol/media-node.ts";
-import type { ClientFrameOf } from "../../protocol/signaling.ts";
+import type { IceServer } from "../../protocol/room-records.ts";
+import type { ClientFrameOf, JoinAck } from "../../protocol/signaling.ts";
+import { ICE_CREDENTIAL_MS, type IceServers } from "../../rooms/ice-servers.ts";
 import type { RoomService } from "../../rooms/room.service.ts";
 import type { RtcTokenService } from "../../rooms/rtc-token.service.ts";
 import type { Runtime } from "../../runtime.ts";
-import { ENDINGS, type Membership } from "./membership.ts";
+import { ENDINGS, type Membership, RESUME_WINDOW_SECONDS } from "./membership.ts";
 import { Refusal } from "./refusal.ts";
 import type { Registry } from "./registry.ts";
-import { type Client, createPushes, type LiveRoom, type RtcSession } from "./rtc-session.ts";
+import { type Client, createPushes, type LiveRoom, participantOf, type RtcSession } from "./rtc-session.ts";
 import { addToNode } from "./session-record.ts";
+import { withoutTracks } from "./waiting-viewer.ts";
 
 type JoinFrame = Pick<ClientFrameOf<"room.join">, "connectionId" | "resume">;
 export type Joined = { session: RtcSession; mode: "new" | "replaced" };
@@ -24,13 +27,14 @@ type JoinDeps = {
   membership: Membership;
   rooms: RoomService;
   rtcTokens: RtcTokenService;
+  iceServers: IceServers;
   /** Whether viewers of this room still wait for their live stream to start. */
   isWaitingRoom: (roomId: string) => boolean;
 };
 
 /** How somebody comes into a room, or back into it. Throws what refuses them. */
 export function createJoin({ config, ids, now }: Runtime, deps: JoinDeps) {
-  const { registry, placements, membership, rooms, rtcTokens, isWaitingRoom } = deps;
+  const { registry, placements, membership, rooms, rtcTokens, iceServers, isWaitingRoom } = deps;
 
   /** As they are now: they may have been changed since the socket was opened. */
   const permissionsOf = ({ roomId, participantIdentity, permissions }: RtcTokenCaller) =>
@@ -106,6 +110,9 @@ export function createJoin({ config, ids, now }: Runtime, deps: JoinDeps) {
     }
   }
 
+  const iceServersOf = ({ id, identity }: Pick<RtcSession, "id" | "identity">): IceServer[] =>
+    iceServers({ id, identity }, now() + ICE_CREDENTIAL_MS);
+
   return {
     /** `isGone` tells whether the client hung up while it waited. */
     async join(caller: RtcTokenCaller, frame: JoinFrame, client: Client, isGone: () => boolean): Promise<Joined> {
@@ -143,6 +150,37 @@ export function createJoin({ config, ids, now }: Runtime, deps: JoinDeps) {
       session.resumeToken = newResumeToken();
       membership.remember(session);
       return session;
+    },
+
+    iceServersOf,
+
+    /**
+     * What a client needs to know on coming in. The participants are always those of now. A resuming client that finds
+     * its own `lastSeq` as `seq` gets what it missed as pushes after this; with a later one, this state is all there is.
+     */
+    ack(session: RtcSession, mode: JoinAck["mode"], seq: number): JoinAck {
+      const { room } = session;
+      const others = [...room.sessions.values()].filter((other) => other !== session && other.announced);
+      return {
+        mode,
+        sessionId: session.id,
+        resumeToken: session.resumeToken,
+        resumeWindowSeconds: RESUME_WINDOW_SECONDS,
+        seq,
+        room: { id: room.id, name: room.name, recording: room.recording },
+        participant: participantOf(session),
+        participants: others.map(participantOf).map((other) => (session.waiting ? withoutTracks(other) : other)),
+        serverName: room.placed?.serverName ?? "",
+        region: room.placed?.region ?? "",
+        iceServers: iceServersOf(session),
+        permissions: session.permissions,
+        limits: {
+          maxMessageBytes: config.SIGNALING_MAX_MESSAGE_BYTES,
+          messagesPerWindow: config.SIGNALING_MAX_MESSAGES_PER_WINDOW,
+          windowSeconds: config.RATE_LIMIT_WINDOW_SECONDS,
+          maxParticipants: config.SIGNALING_MAX_PARTICIPANTS_PER_ROOM,
+        },
+      };
     },
   };
 }

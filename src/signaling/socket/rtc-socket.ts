@@ -14,7 +14,6 @@ import type { RtcTokenService } from "../../rooms/rtc-token.service.ts";
 import { RevokedRtcToken } from "../../rooms/rtc-token.verify.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Join } from "../session/join.ts";
-import { joinAck } from "../session/join-ack.ts";
 import type { Membership } from "../session/membership.ts";
 import { Refusal, refusalOf, refuse } from "../session/refusal.ts";
 import type { RtcSession } from "../session/rtc-session.ts";
@@ -144,7 +143,7 @@ export function openRtcSocket(deps: RtcSocketDeps, socket: Socket, request: Sock
       send({
         type: "ack",
         id: frame.id,
-        ...joinAck(runtime, resumed, "resumed", missed ? lastSeq : resumed.pushes.seq),
+        ...join.ack(resumed, "resumed", missed ? lastSeq : resumed.pushes.seq),
       });
       for (const text of missed ?? []) socket.send(text);
       membership.tell(resumed, { type: "reconnected", path: "signaling" });
@@ -155,7 +154,7 @@ export function openRtcSocket(deps: RtcSocketDeps, socket: Socket, request: Sock
     const { session, mode } = await join.join(caller, frame, client, isClosed);
     if (isClosed()) return membership.leave(session, "left");
     at = { stage: "joined", session };
-    send({ type: "ack", id: frame.id, ...joinAck(runtime, session, mode, session.pushes.seq) });
+    send({ type: "ack", id: frame.id, ...join.ack(session, mode, session.pushes.seq) });
     membership.attach(session, socket);
   }
 

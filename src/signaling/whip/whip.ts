@@ -5,7 +5,6 @@ import { MediaError } from "../../protocol/media-node.ts";
 import { SDP_MAX_BYTES } from "../../protocol/signaling.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Join } from "../session/join.ts";
-import { iceServersOf } from "../session/join-ack.ts";
 import type { Membership } from "../session/membership.ts";
 import { Refusal } from "../session/refusal.ts";
 import type { Registry } from "../session/registry.ts";
@@ -24,7 +23,7 @@ type WhipDeps = {
 export type Whip = ReturnType<typeof createWhip>;
 
 /** A participant without a socket: one offer over HTTP, one answer, and a DELETE at the end. */
-export function createWhip(runtime: Runtime, { registry, membership, join, turnedAway }: WhipDeps) {
+export function createWhip({ ids }: Runtime, { registry, membership, join, turnedAway }: WhipDeps) {
   async function negotiate(kind: WhipKind, session: RtcSession, sdp: string): Promise<string> {
     if (!session.room.placed) throw new ApiError("SVC_RTC_SERVER_UNREACHABLE");
     const ref = { roomId: session.room.id, participantId: session.id };
@@ -43,7 +42,7 @@ export function createWhip(runtime: Runtime, { registry, membership, join, turne
       try {
         const away = turnedAway(client.ipAddress);
         if (away) throw away;
-        const connectionId = `${kind}-${runtime.ids.uuid()}`;
+        const connectionId = `${kind}-${ids.uuid()}`;
         // An encoder, whatever its token calls it: nobody is there to be spoken to.
         const entering =
           kind === "whip" ? { ...caller, profile: { ...caller.profile, kind: "ingress" as const } } : caller;
@@ -53,7 +52,7 @@ export function createWhip(runtime: Runtime, { registry, membership, join, turne
         session.wantsMedia = true;
         try {
           const answer = await negotiate(kind, session, sdp);
-          return { sessionId: session.id, sdp: answer, iceServers: iceServersOf(runtime, session) };
+          return { sessionId: session.id, sdp: answer, iceServers: join.iceServersOf(session) };
         } catch (error) {
           membership.leave(session, "failed");
           throw error;
