@@ -3,14 +3,13 @@ import type { MediaNodes } from "../../media/nodes.ts";
 import type { Placements } from "../../media/placement.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { MediaNode, ParticipantSnapshot, RoomSnapshot } from "../../protocol/media-node.ts";
-import { NO_PROFILE } from "../../rooms/profile.ts";
+import { NO_PROFILE } from "../../rooms/participant.ts";
 import type { RoomService } from "../../rooms/room.service.ts";
 import type { RtcTokenService } from "../../rooms/rtc-token.service.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Membership } from "./membership.ts";
 import type { Registry } from "./registry.ts";
-import { createPushes, type LiveRoom, type RtcSession } from "./rtc-session.ts";
-import type { SessionRecord } from "./session-record.ts";
+import { createPushes, type LiveRoom, type RtcSession, type SessionRecord } from "./rtc-session.ts";
 
 type AdoptionDeps = {
   registry: Registry;

@@ -14,8 +14,7 @@ import type { Runtime } from "../../runtime.ts";
 import { ENDINGS, type Membership, RESUME_WINDOW_SECONDS } from "./membership.ts";
 import { Refusal } from "./refusal.ts";
 import type { Registry } from "./registry.ts";
-import { type Client, createPushes, type LiveRoom, participantOf, type RtcSession } from "./rtc-session.ts";
-import { addToNode } from "./session-record.ts";
+import { addToNode, type Client, createPushes, type LiveRoom, participantOf, type RtcSession } from "./rtc-session.ts";
 import { withoutTracks } from "./waiting-viewer.ts";
 
 type JoinFrame = Pick<ClientFrameOf<"room.join">, "connectionId" | "resume">;

@@ -2,12 +2,11 @@ import { ApiError } from "../../protocol/errors.ts";
 import { MediaError, type MediaNode } from "../../protocol/media-node.ts";
 import type { LiveParticipant, Track } from "../../protocol/room-records.ts";
 import type { LiveRooms } from "../../rooms/live-rooms.ts";
-import { mergedAttributes } from "../../rooms/profile.ts";
+import { mergedAttributes } from "../../rooms/participant.ts";
 import type { RoomPresence } from "../../rooms/room.service.ts";
 import type { Membership } from "./membership.ts";
 import type { Registry } from "./registry.ts";
-import { participantOf, type RtcSession, stateOf } from "./rtc-session.ts";
-import { permissionsAtNode } from "./session-record.ts";
+import { participantOf, permissionsAtNode, type RtcSession, stateOf } from "./rtc-session.ts";
 
 /** What servers see of the rooms, and do in them. */
 export function createLiveRooms(registry: Registry, membership: Membership): LiveRooms {

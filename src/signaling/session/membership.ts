@@ -5,8 +5,7 @@ import { CLOSE_CODES, type CloseCode } from "../../protocol/close-codes.ts";
 import type { LeaveReason, PushBody } from "../../protocol/signaling.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Registry } from "./registry.ts";
-import { type LiveRoom, participantOf, type RtcSession } from "./rtc-session.ts";
-import { addToNode } from "./session-record.ts";
+import { addToNode, type LiveRoom, participantOf, type RtcSession } from "./rtc-session.ts";
 import { shownWhileWaiting } from "./waiting-viewer.ts";
 
 export const RESUME_WINDOW_SECONDS = 20;

@@ -3,8 +3,15 @@ import { createReplayRing, type ReplayRing } from "../../kernel/replay-ring.ts";
 import type { Socket } from "../../kernel/socket/sockets.ts";
 import type { Placed } from "../../media/placement.ts";
 import type { Environment } from "../../protocol/enums.ts";
-import type { MediaState, TransportStats } from "../../protocol/media-node.ts";
-import type { ConnectionState, Participant, ParticipantKind, Permissions, Track } from "../../protocol/room-records.ts";
+import type { MediaNode, MediaState, TransportStats } from "../../protocol/media-node.ts";
+import type {
+  ConnectionState,
+  Participant,
+  ParticipantKind,
+  Permissions,
+  Profile,
+  Track,
+} from "../../protocol/room-records.ts";
 import { type LeaveReason, RESUME_RING_FRAMES } from "../../protocol/signaling.ts";
 
 /** How a session reaches its client. Only `attached` can be spoken to; `left` is the end. */
@@ -102,6 +109,7 @@ const MEDIA_STATES: Record<MediaState, ConnectionState> = {
   failed: "FAILED",
 };
 
+/** What others see of it. */
 export function participantOf(session: RtcSession): Participant {
   return {
     identity: session.identity,
@@ -113,4 +121,49 @@ export function participantOf(session: RtcSession): Participant {
     joinedAt: iso(session.joinedAt),
     tracks: [...session.tracks.values()],
   };
+}
+
+/** What a session is made of again when this process has started anew and its media still flows on another machine. */
+export type SessionRecord = {
+  projectId: string;
+  environment: Environment;
+  connectionId: string;
+  tokenId: string;
+  joinedAt: number;
+  resumeToken: string;
+  permissions: Permissions;
+  metadata: string | null;
+  /** Not known to a process of an earlier version. */
+  profile?: Profile;
+  hidden?: boolean;
+  client: Client;
+  headless: boolean;
+};
+
+function recordOf({ room, link, ...session }: RtcSession): string {
+  const { connectionId, tokenId, joinedAt, resumeToken, permissions, metadata, client } = session;
+  const { name, attributes, kind, hidden } = session;
+  const record: SessionRecord = {
+    ...{ projectId: room.projectId, environment: room.environment },
+    ...{ connectionId, tokenId, joinedAt, resumeToken, permissions, metadata, client },
+    ...{ profile: { name, attributes, kind }, hidden },
+    headless: link.state === "headless",
+  };
+  return JSON.stringify(record);
+}
+
+/** What the node is told: whoever waits gets no media, whatever they ask for. */
+export function permissionsAtNode({ waiting, permissions }: RtcSession): Permissions {
+  return waiting ? { ...permissions, subscribe: false } : permissions;
+}
+
+/** A participant as its node gets it. Only a node that can outlive this process is given the record. */
+export function addToNode(session: RtcSession, node: MediaNode): Promise<void> {
+  return node.addParticipant({
+    roomId: session.room.id,
+    participantId: session.id,
+    identity: session.identity,
+    permissions: permissionsAtNode(session),
+    ...(node.remote && { record: recordOf(session) }),
+  });
 }
