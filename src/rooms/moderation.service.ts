@@ -3,10 +3,9 @@ import type { Participant, Permissions, Track } from "../protocol/room-records.t
 import { DATA_SEND_MAX_BYTES } from "../protocol/signaling.ts";
 import type { Runtime } from "../runtime.ts";
 import type { LiveRooms } from "./live-rooms.ts";
-import { resolvePermissions } from "./permissions.ts";
-import { checkedDisplayName } from "./profile.ts";
+import { checkedDisplayName, checkedMetadata, resolvePermissions } from "./participant.ts";
 import type { RoomRef, RoomService } from "./room.service.ts";
-import { checkedMetadata, type RtcTokenService } from "./rtc-token.service.ts";
+import type { RtcTokenService } from "./rtc-token.service.ts";
 
 export type ModerationService = ReturnType<typeof moderationService>;
 

@@ -4,9 +4,9 @@ import type { Facts } from "../kernel/facts.ts";
 import type { Environment } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime.ts";
-import { participantPermissionStore } from "./store/participant-permission.store.ts";
 import { roomStore } from "./store/room.store.ts";
 import type { RoomRow } from "./store/room.table.ts";
+import { rtcTokenStore } from "./store/rtc-token.store.ts";
 
 export type RoomService = ReturnType<typeof roomService>;
 
@@ -22,7 +22,7 @@ const NOBODY: RoomPresence = { participantCount: 0, serverName: null };
 
 export function roomService({ db, bus, ids, now }: Runtime) {
   const store = roomStore(db);
-  const permissions = participantPermissionStore(db);
+  const tokens = rtcTokenStore(db);
 
   function find({ projectId, environment, roomId }: RoomRef): RoomRow {
     const row = store.find(roomId);
@@ -91,7 +91,7 @@ export function roomService({ db, bus, ids, now }: Runtime) {
       if (row.status === "CLOSED") return row;
       const at = now();
       store.close(unit, row.id, at);
-      permissions.removeRoom(unit, row.id);
+      tokens.forgetPermissions(unit, row.id);
       bus.announce(unit, "roomClosed", {
         roomId: row.id,
         projectId: row.projectId,

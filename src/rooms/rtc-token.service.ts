@@ -1,14 +1,18 @@
 import { iso } from "../kernel/clock.ts";
 import type { Unit } from "../kernel/db/writer.ts";
-import { ApiError, invalid } from "../protocol/errors.ts";
+import { ApiError } from "../protocol/errors.ts";
 import type { Permissions, Profile } from "../protocol/room-records.ts";
 import type { Runtime } from "../runtime.ts";
 import type { IceServers } from "./ice-servers.ts";
-import { resolvePermissions } from "./permissions.ts";
-import { checkedDisplayName, mergedAttributes, NO_PROFILE } from "./profile.ts";
+import {
+  checkedDisplayName,
+  checkedMetadata,
+  mergedAttributes,
+  NO_PROFILE,
+  resolvePermissions,
+} from "./participant.ts";
 import type { RoomRef, RoomService } from "./room.service.ts";
 import { createRtcTokenVerifier } from "./rtc-token.verify.ts";
-import { participantPermissionStore } from "./store/participant-permission.store.ts";
 import type { RoomRow } from "./store/room.table.ts";
 import { rtcTokenStore } from "./store/rtc-token.store.ts";
 
@@ -41,18 +45,16 @@ export type RtcTokenDeps = {
   isArchived: (projectId: string) => boolean;
 };
 
-const METADATA_MAX_CHARACTERS = 1024;
 /** A session outlives its token, and revoking the token must still find it. */
 const KEEP_EXPIRED_MS = 7 * 24 * 3_600_000;
 
 export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, isArchived }: RtcTokenDeps) {
   const { db, bus, config, ids, jwt, now, write } = runtime;
   const store = rtcTokenStore(db);
-  const changes = participantPermissionStore(db);
 
   /** What a token grants, as changed since for this identity in this room. */
   const heldPermissions = (roomId: string, identity: string, granted: Permissions): Permissions =>
-    resolvePermissions(changes.find(roomId, identity), granted);
+    resolvePermissions(store.changedPermissions(roomId, identity), granted);
 
   function revoke(unit: Unit, tokenId: string, roomId: string): void {
     store.revoke(unit, tokenId, now());
@@ -162,20 +164,11 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
 
     /** Holds for this identity in this room, whichever of its tokens it comes with, until changed or the room closes. */
     changePermissions(unit: Unit, roomId: string, identity: string, change: Partial<Permissions>): void {
-      const before = changes.find(roomId, identity);
-      changes.set(unit, roomId, identity, { ...before, ...change });
+      const before = store.changedPermissions(roomId, identity);
+      store.changePermissions(unit, roomId, identity, { ...before, ...change });
     },
 
     /** Forgets tokens that are long over; called by a job. */
     sweep: () => write((unit) => store.removeExpired(unit, now() - KEEP_EXPIRED_MS)),
   };
-}
-
-/** Characters are code points; an empty string counts as absent. */
-export function checkedMetadata(metadata: string | null): string | null {
-  if (metadata === null || metadata === "") return null;
-  if (metadata.length > METADATA_MAX_CHARACTERS && [...metadata].length > METADATA_MAX_CHARACTERS) {
-    throw invalid("metadata", `must have at most ${METADATA_MAX_CHARACTERS} characters`);
-  }
-  return metadata;
 }

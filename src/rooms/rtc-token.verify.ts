@@ -5,8 +5,7 @@ import type { Environment } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Permissions, Profile } from "../protocol/room-records.ts";
 import type { Runtime } from "../runtime.ts";
-import { resolvePermissions } from "./permissions.ts";
-import { NO_PROFILE } from "./profile.ts";
+import { NO_PROFILE, resolvePermissions } from "./participant.ts";
 import type { rtcTokenStore } from "./store/rtc-token.store.ts";
 
 type RtcTokenVerifier = {

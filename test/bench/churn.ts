@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs";
 import { LoadPeer } from "../../src/load-test/load-peer.ts";
 import { RtpSource } from "../../src/load-test/rtp-source.ts";
-import { resolvePermissions } from "../../src/rooms/permissions.ts";
+import { resolvePermissions } from "../../src/rooms/participant.ts";
 import { createCertificate } from "../../src/sfu/transport/werift-hooks.ts";
 import { rssMegabytes } from "./harness/processes.ts";
 import { report } from "./harness/report.ts";

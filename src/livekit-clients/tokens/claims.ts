@@ -4,8 +4,7 @@ import type { Now } from "../../kernel/clock.ts";
 import type { ApiKeyCaller } from "../../kernel/http/callers.ts";
 import { IDENTITY_PATTERN, NAME_PATTERN } from "../../protocol/ids.ts";
 import type { ParticipantKind, Permissions, Profile, TrackSource } from "../../protocol/room-records.ts";
-import { checkedDisplayName, mergedAttributes } from "../../rooms/profile.ts";
-import { checkedMetadata } from "../../rooms/rtc-token.service.ts";
+import { checkedDisplayName, checkedMetadata, mergedAttributes } from "../../rooms/participant.ts";
 import { refusing, TokenRefused } from "../refused.ts";
 
 /** Tokens are on record until a week after they end; one that never ends would be there for ever. */

@@ -1,9 +1,12 @@
 import { and, eq, gt, isNull, lte, sql } from "drizzle-orm";
 import type { Db } from "../../kernel/db/open.ts";
-import { changing, reading } from "../../kernel/db/statements.ts";
+import { changing, reading, run } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
+import type { Permissions } from "../../protocol/room-records.ts";
+import { participantPermissions } from "./participant-permission.table.ts";
 import { type RtcTokenRow, rtcTokens } from "./rtc-token.table.ts";
 
+/** Tokens, and what was changed of the permissions that they grant. */
 export function rtcTokenStore(db: Db) {
   const byId = reading(() =>
     db
@@ -58,6 +61,14 @@ export function rtcTokenStore(db: Db) {
       .where(lte(rtcTokens.expiresAt, sql.placeholder("at")))
       .prepare(),
   );
+  const { roomId: room, participantIdentity: identity } = participantPermissions;
+  const changed = reading(() =>
+    db
+      .select({ permissions: participantPermissions.permissions })
+      .from(participantPermissions)
+      .where(and(eq(room, sql.placeholder("roomId")), eq(identity, sql.placeholder("participantIdentity"))))
+      .prepare(),
+  );
 
   return {
     find: (id: string): RtcTokenRow | undefined => byId.get({ id }),
@@ -68,5 +79,19 @@ export function rtcTokenStore(db: Db) {
     revoke: (unit: Unit, id: string, at: number) => void revoke.run(unit, { id, at }),
     prolong: (unit: Unit, id: string, expiresAt: number) => void prolong.run(unit, { id, expiresAt }),
     removeExpired: (unit: Unit, at: number) => void expire.run(unit, { at }),
+
+    changedPermissions: (roomId: string, participantIdentity: string): Partial<Permissions> | undefined =>
+      changed.get({ roomId, participantIdentity })?.permissions,
+    changePermissions: (unit: Unit, roomId: string, participantIdentity: string, permissions: Partial<Permissions>) =>
+      void run(
+        unit,
+        db
+          .insert(participantPermissions)
+          .values({ roomId, participantIdentity, permissions })
+          .onConflictDoUpdate({ target: [room, identity], set: { permissions } }),
+      ),
+    /** Nobody comes into the room any more. */
+    forgetPermissions: (unit: Unit, roomId: string) =>
+      void run(unit, db.delete(participantPermissions).where(eq(room, roomId))),
   };
 }

@@ -7,8 +7,7 @@ import {
   type ClientFrameType,
   DATA_SEND_MAX_BYTES,
 } from "../../protocol/signaling.ts";
-import { checkedDisplayName, mergedAttributes } from "../../rooms/profile.ts";
-import { checkedMetadata } from "../../rooms/rtc-token.service.ts";
+import { checkedDisplayName, checkedMetadata, mergedAttributes } from "../../rooms/participant.ts";
 import type { Membership } from "../session/membership.ts";
 import type { RtcSession } from "../session/rtc-session.ts";
 import { packSdp, unpackSdp } from "./sdp-text.ts";
