@@ -40,8 +40,8 @@ export type RtcGrant = {
 export type RtcTokenDeps = {
   rooms: RoomService;
   iceServers: IceServers;
-  /** Whether the project's account may still mint; usage decides. */
-  mayMint: (projectId: string) => boolean;
+  /** Whether the project's account may still mint; null where usage limits nobody. */
+  mayMint: ((projectId: string) => boolean) | null;
   isArchived: (projectId: string) => boolean;
 };
 
@@ -55,6 +55,10 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
   /** What a token grants, as changed since for this identity in this room. */
   const heldPermissions = (roomId: string, identity: string, granted: Permissions): Permissions =>
     resolvePermissions(store.changedPermissions(roomId, identity), granted);
+
+  function requireMinutes({ projectId }: RoomRow): void {
+    if (mayMint && !mayMint(projectId)) throw new ApiError("SVC_USAGE_LIMIT_EXCEEDED");
+  }
 
   function revoke(unit: Unit, tokenId: string, roomId: string): void {
     store.revoke(unit, tokenId, now());
@@ -71,7 +75,7 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
     /** Puts the token on record; `sign` then makes the answer of it. */
     mint(unit: Unit, ref: RoomRef, input: MintRtcToken): RtcGrant {
       const room = rooms.findActive(ref);
-      if (!mayMint(room.projectId)) throw new ApiError("SVC_USAGE_LIMIT_EXCEEDED");
+      requireMinutes(room);
       // Whole seconds, like the signature's: the answer and the token name the same moments.
       const createdAt = Math.floor(now() / 1000) * 1000;
       const ttlSeconds = input.ttlSeconds ?? config.RTC_TOKEN_DEFAULT_TTL_SECONDS;
@@ -100,7 +104,7 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
     adopt(unit: Unit, ref: RoomRef, token: { tokenId: string; participantIdentity: string; expiresAt: number }): void {
       const room = rooms.findActive(ref);
       if (store.find(token.tokenId)) return;
-      if (!mayMint(room.projectId)) throw new ApiError("SVC_USAGE_LIMIT_EXCEEDED");
+      requireMinutes(room);
       const { tokenId: id, participantIdentity, expiresAt } = token;
       store.insert(unit, { id, roomId: room.id, participantIdentity, createdAt: now(), expiresAt });
     },

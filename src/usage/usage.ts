@@ -108,6 +108,11 @@ export function createUsage(runtime: Runtime) {
     };
   }
 
+  function hasMinutesLeft(projectId: string): boolean {
+    const account = store.accountOf(projectId);
+    return account === null || !accountUsage(account).shown.exceeded;
+  }
+
   return {
     meter: createUsageMeter(runtime, store),
 
@@ -134,12 +139,8 @@ export function createUsage(runtime: Runtime) {
 
     minutesIn: (roomId: string, from: number, until: number): number => store.minutesIn(roomId, from, until, now()),
 
-    /** Whether the project's account has minutes left, where that matters. */
-    mayMint(projectId: string): boolean {
-      if (!config.USAGE_ENFORCE_LIMIT) return true;
-      const account = store.accountOf(projectId);
-      return account === null || !accountUsage(account).shown.exceeded;
-    },
+    /** Whether the project's account has minutes left; null where nothing is refused for it. */
+    mayMint: config.USAGE_ENFORCE_LIMIT ? hasMinutesLeft : null,
   };
 }
 
