@@ -10,19 +10,31 @@ export type Bus<Facts, Joined extends keyof Facts> = {
   tell<K extends Exclude<keyof Facts, Joined>>(name: K, fact: Facts[K]): void;
   /** Joins the causing transaction; a throw undoes it. What may be refused is refused before it is announced. */
   within<K extends Joined>(name: K, listener: (unit: Unit, fact: Facts[K]) => void): () => void;
-  /** The same for facts of these types alone: whoever waits for one kind of event is not asked about every other. */
+  /**
+   * The same for facts of these types alone, and where `among` is given for those that it has: whoever waits for one kind
+   * of event, or for some projects, is not asked about every other.
+   */
   withinOf<K extends Joined, T extends TypeOf<Facts[K]>>(
     name: K,
     types: readonly T[],
     listener: (unit: Unit, fact: Extract<Facts[K], { type: T }>) => void,
+    among?: Among<Facts[K]>,
   ): () => void;
   on<K extends keyof Facts>(name: K, listener: (fact: Facts[K]) => void): () => void;
   onOf<K extends keyof Facts, T extends TypeOf<Facts[K]>>(
     name: K,
     types: readonly T[],
     listener: (fact: Extract<Facts[K], { type: T }>) => void,
+    among?: Among<Facts[K]>,
   ): () => void;
 };
+
+type Among<Fact> = { has(fact: Fact): boolean };
+
+/** Facts of these rooms, whichever they are by then. */
+export function ofRooms(rooms: { has(roomId: string): boolean }): Among<{ roomId: string }> {
+  return { has: ({ roomId }) => rooms.has(roomId) };
+}
 
 type TypeOf<Fact> = Fact extends { type: infer T extends string } ? T : never;
 type Inside = (unit: Unit, fact: never) => void;
@@ -57,9 +69,17 @@ export function createBus<Facts, Joined extends keyof Facts>(
     },
     tell,
     within: (name, listener) => add(inside.all, name, listener as Inside),
-    withinOf: (name, types, listener) => addOf(inside, name, types, listener as Inside),
+    withinOf(name, types, listener, among) {
+      const heard = listener as Inside;
+      const asked: Inside = (unit, fact) => among?.has(fact) && heard(unit, fact);
+      return addOf(inside, name, types, among ? asked : heard);
+    },
     on: (name, listener) => add(after.all, name, listener as After),
-    onOf: (name, types, listener) => addOf(after, name, types, listener as After),
+    onOf(name, types, listener, among) {
+      const heard = listener as After;
+      const asked: After = (fact) => among?.has(fact) && heard(fact);
+      return addOf(after, name, types, among ? asked : heard);
+    },
   };
 }
 

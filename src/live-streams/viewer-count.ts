@@ -1,3 +1,5 @@
+import type { RtcConnectionFact } from "../kernel/facts.ts";
+import { tenantsWith } from "../kernel/tenant.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { LiveRooms } from "../rooms/live-rooms.ts";
 import type { Runtime } from "../runtime.ts";
@@ -86,10 +88,13 @@ export function viewerCounts(runtime: Runtime, { store, people, liveRooms }: Vie
     const stream = store.find(streamId);
     if (stream) tell(stream, 0);
   });
-  bus.onOf("rtcConnection", COMING_AND_GOING, ({ roomId }) => {
+  const streaming = tenantsWith(bus, store.tenants);
+  bus.onOf("webhook", ["live_stream.created"], streaming.add);
+  bus.onOf("rtcConnection", COMING_AND_GOING, heard, streaming);
+  function heard({ roomId }: RtcConnectionFact): void {
     const stream = store.ofRoom(roomId);
     if (stream && stream.status !== "ENDED") countSoon(stream.publicId);
-  });
+  }
 
   return { of: count };
 }

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "bun:test";
-import { type Bus, createBus } from "../../src/kernel/bus.ts";
+import { type Bus, createBus, ofRooms } from "../../src/kernel/bus.ts";
 import { openDatabase } from "../../src/kernel/db/open.ts";
 import { createWriter, type Writer } from "../../src/kernel/db/writer.ts";
 
@@ -83,4 +83,25 @@ test("the same once it is on disk, and for what no transaction made true", async
   stop();
   await writer.write((unit) => bus.announce(unit, "typed", { type: "left", why: "again" }));
   expect(heard).toEqual(["came", "left", "left: late", "told: early", "left"]);
+});
+
+test("whoever waits for some alone is not asked about others, as they are by then", async () => {
+  const wanted = new Set(["ann"]);
+  const among = { has: (fact: Typed) => fact.type === "came" && wanted.has(fact.who) };
+  bus.withinOf("typed", ["came"], (_unit, { who }) => heard.push(`within ${who}`), among);
+  const stop = bus.onOf("told", ["came"], ({ who }) => heard.push(`on ${who}`), among);
+  await writer.write((unit) => {
+    for (const who of ["ann", "ben"]) bus.announce(unit, "typed", { type: "came", who });
+  });
+  bus.tell("told", { type: "came", who: "ben" });
+  wanted.add("ben");
+  bus.tell("told", { type: "came", who: "ben" });
+  stop();
+  bus.tell("told", { type: "came", who: "ann" });
+  expect(heard).toEqual(["within ann", "on ben"]);
+});
+
+test("facts of some rooms alone", () => {
+  const rooms = new Map([["r1", null]]);
+  expect(["r1", "r2"].filter((roomId) => ofRooms(rooms).has({ roomId }))).toEqual(["r1"]);
 });
