@@ -138,6 +138,8 @@ export type Facts = {
   /** A media node registered or reported. */
   rtcServerSeen: { name: string; internalUrl: string };
   rtcConnection: RtcConnectionFact;
+  /** Somebody has come into a room that records every call. */
+  recordedRoomEntered: { roomId: string };
   rtcRefused: RtcRefusedFact;
   /** An error was classified for a connection that had got as far as a session. */
   rtcBlamed: { connection: string; roomId: string | null; sessionId: string; serverName: string | null; code: string };

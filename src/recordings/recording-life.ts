@@ -1,3 +1,4 @@
+import { ofRooms } from "../kernel/bus.ts";
 import type { Unit } from "../kernel/db/writer.ts";
 import type { RtcConnectionFact } from "../kernel/facts.ts";
 import type { Tenant } from "../kernel/tenant.ts";
@@ -73,7 +74,7 @@ export function createRecordingLife(runtime: Runtime, deps: RecordingDeps) {
     } else if (event.type === "roomsFound") endInterrupted(serverName, event.rooms);
   });
   bus.on("rtcServerSeen", ({ name }) => places.nodeSeen(name));
-  bus.on("rtcConnection", (fact) => connection(fact));
+  bus.onOf("rtcConnection", ["started", "left"], connection, ofRooms(byRoom));
 
   function connection(fact: RtcConnectionFact): void {
     const running = byRoom.get(fact.roomId);

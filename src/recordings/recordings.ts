@@ -60,31 +60,28 @@ export function createRecordings(runtime: Runtime, deps: Deps) {
   /** The call for which a room began to record by itself, or was stopped by hand: not again before the next. */
   const triedIn = new Map<string, string>();
 
-  bus.onOf("rtcConnection", ["started", "left"], ({ type, roomId }) => {
-    const call = calls.log.liveIn(roomId);
-    if (type === "started" && call) recordByItself(roomId, call.publicId);
-    if (type === "left" && !call) {
-      triedIn.delete(roomId);
-      const running = life.runningIn(roomId);
-      if (running?.automatic)
-        void life.stop(running.id).catch((err) => log.error({ err }, "recording was not stopped"));
-    }
+  bus.on("recordedRoomEntered", ({ roomId }) => recordByItself(roomId));
+  bus.onOf("rtcConnection", ["left"], ({ roomId }) => {
+    if (calls.log.liveIn(roomId)) return;
+    triedIn.delete(roomId);
+    const running = life.runningIn(roomId);
+    if (running?.automatic) void life.stop(running.id).catch((err) => log.error({ err }, "recording was not stopped"));
   });
 
   // Of what is said behind the scenes nothing is kept: a stream is recorded from its start on.
   bus.on("streamChanged", ({ roomId, status }) => {
-    const call = calls.log.liveIn(roomId);
-    if (status === "LIVE" && call) recordByItself(roomId, call.publicId);
+    if (status === "LIVE") recordByItself(roomId);
   });
   bus.on("roomClosed", ({ roomId }) => {
     const running = life.runningIn(roomId);
     if (running) void life.stop(running.id).catch((err) => log.error({ err }, "recording was not stopped"));
   });
 
-  function recordByItself(roomId: string, callId: string): void {
+  function recordByItself(roomId: string): void {
+    const callId = calls.log.liveIn(roomId)?.publicId;
+    if (callId === undefined || triedIn.get(roomId) === callId) return;
     const room = rooms.byId(roomId);
-    if (!room?.record || room.recording || triedIn.get(roomId) === callId) return;
-    if (streams.ofRoom(roomId)?.status === "CREATED") return;
+    if (!room?.record || room.recording || streams.ofRoom(roomId)?.status === "CREATED") return;
     triedIn.set(roomId, callId);
     requireRoom(room.projectId)
       .then(() =>

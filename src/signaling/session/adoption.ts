@@ -89,7 +89,7 @@ export function createAdoption({ log, now }: Runtime, deps: AdoptionDeps) {
   ): void {
     if (headless) session.link = { state: "headless" };
     else membership.awaitReturn(session);
-    membership.tell(session, { type: "started", mode: "replaced" });
+    membership.started(session, "replaced");
     if (state !== "connected") return;
     membership.tell(session, {
       type: "connected",

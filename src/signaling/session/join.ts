@@ -128,7 +128,7 @@ export function createJoin({ config, ids, now }: Runtime, deps: JoinDeps) {
         await enterNode(session);
         refuseIfOver(session);
         membership.awaitAnnouncement(session);
-        membership.tell(session, { type: "started", mode: joined.mode });
+        membership.started(session, joined.mode);
         return joined;
       } catch (error) {
         if (session) membership.leave(session, "failed");

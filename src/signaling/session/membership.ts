@@ -61,6 +61,12 @@ export function createMembership(
     });
   }
 
+  /** In the room from now on. */
+  function started(session: RtcSession, mode: "new" | "replaced"): void {
+    tell(session, { type: "started", mode });
+    if (session.room.record) bus.tell("recordedRoomEntered", { roomId: session.room.id });
+  }
+
   function deliver(session: RtcSession, body: string): void {
     const frame = session.pushes.add(body);
     const { link } = session;
@@ -174,6 +180,7 @@ export function createMembership(
   return {
     since: (at: number) => now() - at,
     tell,
+    started,
     push,
     pushToSome,
     broadcast,

@@ -7,6 +7,7 @@ type RoomFields = {
   projectId: string;
   environment: Environment;
   region: string | null;
+  record: boolean;
   recording: boolean;
 };
 
@@ -25,9 +26,9 @@ export function createRegistry() {
     roomFor(fields: RoomFields): LiveRoom {
       const known = rooms.get(fields.id);
       if (known) return known;
-      const { id, name, projectId, environment, region, recording } = fields;
+      const { id, name, projectId, environment, region, record, recording } = fields;
       const room: LiveRoom = {
-        ...{ id, name, projectId, environment, region, recording },
+        ...{ id, name, projectId, environment, region, record, recording },
         sessions: new Map(),
         pending: 0,
         placing: null,

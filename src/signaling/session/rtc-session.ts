@@ -71,6 +71,8 @@ export type LiveRoom = {
   readonly projectId: string;
   readonly environment: Environment;
   readonly region: string | null;
+  /** Every call in it is recorded. */
+  readonly record: boolean;
   /** Everybody in it is told. */
   recording: boolean;
   readonly sessions: Map<string, RtcSession>;
