@@ -17,9 +17,9 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 /** A worker at the other end of a socket that never leaves the process. */
-function openWorker() {
-  const { agents } = server.services.livekitClients;
-  const key = server.services.apiKeys.signer(/^svk_dev_(\w+)\./.exec(server.key)?.[1] ?? "");
+function openWorker(at: RtcServer = server) {
+  const { agents } = at.services.livekitClients;
+  const key = at.services.apiKeys.signer(/^svk_dev_(\w+)\./.exec(at.key)?.[1] ?? "");
   if (!key) throw new Error("there is no key");
   const heard: ServerMessage["message"][] = [];
   const socket: TopicSocket = {
@@ -104,7 +104,7 @@ test("after a restart the agent that was at work is waited for; when it does not
 
   const restarts = () => {
     agents.restore();
-    const [dispatch] = agents.dispatchesIn(roomId).filter(({ agentName }) => agentName === "named");
+    const [dispatch] = agents.dispatchesIn(room).filter(({ agentName }) => agentName === "named");
     expect(dispatch).toMatchObject({ id: made?.id ?? "", ...wanted });
     expect([...(dispatch?.tasks.values() ?? [])]).toMatchObject([
       { job: { id: jobId }, state: "running", worker: null },
@@ -129,5 +129,44 @@ test("after a restart the agent that was at work is waited for; when it does not
   await server.runtime.write((unit) => void server.services.rooms.close(unit, owner));
   await server.runtime.write(() => {});
   agents.restore();
-  expect(agents.dispatchesIn(roomId)).toEqual([]);
+  expect(agents.dispatchesIn(room)).toEqual([]);
+});
+
+test("whoever was in a room before their project had agents gets the first that comes, and nobody else's wish counts there", async () => {
+  const fresh = await rtcServer();
+  const { agents } = fresh.services.livekitClients;
+  const [early, late] = [await fresh.room("early"), await fresh.room("late")];
+  await fresh.joined(early, "ann");
+  const rowOf = (roomId: string) => fresh.services.rooms.find({ projectId: fresh.projectId, roomId });
+  const named = { agentName: "named", metadata: "", attributes: {} };
+  const asking = async (roomId: string, identity: string) => {
+    const { token, tokenId } = await fresh.mint(roomId, identity);
+    const forget = agents.expect({ ...rowOf(roomId), tokenId }, [named]);
+    expect((await fresh.connect(token).join()).type).toBe("ack");
+    forget();
+  };
+  await asking(early, "ben");
+  await asking(late, "cleo");
+  expect(agents.dispatchesIn(rowOf(early)).map(({ agentName }) => agentName)).toEqual([""]);
+  expect(agents.dispatchesIn(rowOf(late)).map(({ agentName }) => agentName)).toEqual(["named"]);
+
+  const worker = openWorker(fresh);
+  worker.say({ case: "register", value: new RegisterWorkerRequest() });
+  await until(() => worker.of("availability").length === 1);
+  expect(worker.of("availability")).toMatchObject([{ value: { job: { room: { name: "early" } } } }]);
+  await fresh.close();
+});
+
+test("the first worker of a project is asked for a room in which people are", async () => {
+  const fresh = await rtcServer();
+  const [full, empty] = [await fresh.room("full"), await fresh.room("empty")];
+  await fresh.joined(full, "ann");
+  const left = await fresh.joined(empty, "ben");
+  await left.ask("room.leave");
+  const worker = openWorker(fresh);
+  worker.say({ case: "register", value: new RegisterWorkerRequest() });
+  await until(() => worker.of("availability").length === 1);
+  await settled();
+  expect(worker.of("availability")).toMatchObject([{ value: { job: { room: { name: "full" } } } }]);
+  await fresh.close();
 });

@@ -1,5 +1,6 @@
-import { Job, JobState, JobStatus, JobType, type ServerInfo, type UpdateJobStatus } from "@livekit/protocol";
-import { randomBase62 } from "../../kernel/ids.ts";
+import { type Job, JobState, JobStatus, JobType, type ServerInfo, type UpdateJobStatus } from "@livekit/protocol";
+import type { RtcConnectionFact } from "../../kernel/facts.ts";
+import type { Tenant } from "../../kernel/tenant.ts";
 import { IDENTITY_PATTERN } from "../../protocol/ids.ts";
 import type { RoomRow } from "../../rooms/store/room.table.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -8,7 +9,7 @@ import type { Translation } from "../../signaling/signaling.ts";
 import { type Foreign, participantInfo, roomInfo } from "../records.ts";
 import type { Signers } from "../tokens/claims.ts";
 import type { WriteToken } from "../tokens/issued-token.ts";
-import { changeState, type Dispatch, newDispatch, type Task, targetsOf, UNNAMED, type Wanted } from "./dispatch.ts";
+import { changeState, type Dispatch, newJob, type Task, targetsOf, type Wanted } from "./dispatch.ts";
 import { createStaffs, type Staff, taskKey } from "./staffs.ts";
 import type { Worker } from "./worker.ts";
 import { createWorkers, type Hired } from "./workers.ts";
@@ -42,9 +43,7 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
   const { bus, now, timers, log } = runtime;
   const { translation, foreign, apiKeys, writeToken, serverInfo, find } = deps;
   const { registry, membership, watch } = translation;
-  const staffs = createStaffs(runtime, find);
-  /** By token: what joins under way ask for. */
-  const asked = new Map<string, Wanted[]>();
+  const staffs = createStaffs(runtime, { find, registry });
 
   const workers = createWorkers(
     runtime,
@@ -55,12 +54,6 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
       stillHas: (worker, jobIds) => void staffs.tasksOf(worker, jobIds),
     },
   );
-
-  function add(staff: Staff, wanted: Wanted, alone: boolean): Dispatch {
-    const dispatch = newDispatch(wanted, now(), alone);
-    staff.dispatches.set(dispatch.id, dispatch);
-    return dispatch;
-  }
 
   /** Asks for every agent that is wanted and neither there nor asked for. */
   function fill(staff: Staff): void {
@@ -74,7 +67,7 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
         for (const target of targetsOf(live?.sessions.values() ?? [], type)) {
           const key = taskKey(type, target?.id);
           if (dispatch.tasks.has(key)) continue;
-          const job = jobFor(staff, dispatch, type, target, row);
+          const job = jobFor(dispatch, type, target, row);
           const task: Task = { job, worker: null, state: "asking" };
           dispatch.tasks.set(key, task);
           hire(staff, dispatch, key, task).catch((err) => {
@@ -86,20 +79,11 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
     }
   }
 
-  function jobFor(
-    staff: Staff,
-    { id: dispatchId, agentName, metadata, attributes }: Dispatch,
-    type: JobType,
-    target: RtcSession | null,
-    { id, name, createdAt }: { id: string; name: string; createdAt: number },
-  ): Job {
-    const live = registry.room(staff.roomId) ?? { id, name, recording: false, sessions: new Map() };
-    return new Job({
-      ...{ id: `AJ_${randomBase62(12)}`, dispatchId, agentName, metadata, attributes, type },
-      room: roomInfo(live, createdAt),
-      ...(target && { participant: participantInfo(target, foreign) }),
-      state: new JobState({ status: JobStatus.JS_PENDING }),
-    });
+  function jobFor(dispatch: Dispatch, type: JobType, target: RtcSession | null, row: RoomRow): Job {
+    const { id, name, createdAt } = row;
+    const live = registry.room(id) ?? { id, name, recording: false, sessions: new Map() };
+    const participant = target ? participantInfo(target, foreign) : undefined;
+    return newJob(dispatch, type, roomInfo(live, createdAt), participant);
   }
 
   async function hire(staff: Staff, dispatch: Dispatch, key: string, task: Task): Promise<void> {
@@ -153,6 +137,7 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
   }
 
   function freed({ key, offer }: Worker, isNew: boolean): void {
+    staffs.attend(key);
     for (const staff of staffs.all()) {
       if (staff.projectId !== key.projectId || staff.environment !== key.environment) continue;
       for (const { agentName, tasks } of staff.dispatches.values()) {
@@ -173,14 +158,11 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
     }
   }
 
-  const people = (roomId: string) =>
-    [...(registry.room(roomId)?.sessions.values() ?? [])].filter(({ kind }) => kind !== "agent");
-
   function dismissWhenAlone(staff: Staff, afterMs: number): void {
-    if (people(staff.roomId).length > 0) return;
+    if (!staffs.isAlone(staff.roomId)) return;
     staff.cancelDismissal?.();
     staff.cancelDismissal = timers.after(afterMs, () => {
-      if (people(staff.roomId).length > 0 || !staffs.isCurrent(staff)) return;
+      if (!staffs.isAlone(staff.roomId) || !staffs.isCurrent(staff)) return;
       staffs.close(staff);
       for (const dispatch of staff.dispatches.values()) withdraw(staff, dispatch);
     });
@@ -203,15 +185,6 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
     }
   }
 
-  /** What comes without a name is on record once it is there: most rooms have no agents at all. */
-  function decide(staff: Staff, tokenId: string): void {
-    const wanted = asked.get(tokenId);
-    for (const one of wanted ?? [UNNAMED]) {
-      const dispatch = add(staff, one, true);
-      if (wanted) staffs.note(staff, dispatch);
-    }
-  }
-
   /** An agent of before this process that has not come back is asked for anew. */
   function awaitReturn(staff: Staff): void {
     const running = [...staff.dispatches.values()].flatMap(({ tasks }) =>
@@ -227,15 +200,13 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
     });
   }
 
-  bus.onOf("rtcConnection", ["started", "trackPublished", "left"], (fact) => {
+  function heard(fact: RtcConnectionFact): void {
     const { roomId, participantKind } = fact;
     if (participantKind === "agent") return;
     if (fact.type === "started") {
       const live = registry.room(roomId);
       if (!live) return;
-      const staff = staffs.open(live);
-      if (!staff.isDecided) decide(staff, fact.tokenId);
-      staff.isDecided = true;
+      const staff = staffs.enter(live, fact.tokenId);
       staff.cancelDismissal?.();
       staff.cancelDismissal = null;
       fill(staff);
@@ -244,8 +215,10 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
     const staff = staffs.of(roomId);
     if (!staff) return;
     if (fact.type === "trackPublished") fill(staff);
-    else if (fact.reason !== "restart" && people(roomId).length === 0) dismissWhenAlone(staff, ALONE_AFTER_MS);
-  });
+    else if (fact.type === "left" && fact.reason !== "restart" && staffs.isAlone(roomId))
+      dismissWhenAlone(staff, ALONE_AFTER_MS);
+  }
+  bus.onOf("rtcConnection", ["started", "trackPublished", "left"], heard, staffs.attended);
   bus.on("roomClosed", ({ roomId }) => {
     const staff = staffs.of(roomId);
     if (!staff) return;
@@ -257,11 +230,7 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
   return {
     connect: workers.connect,
 
-    /** What this token asks for, in case that its holder makes the room live. The answer forgets it. */
-    expect(tokenId: string, wanted: Wanted[]): () => void {
-      if (wanted.length > 0) asked.set(tokenId, wanted);
-      return () => void asked.delete(tokenId);
-    },
+    expect: staffs.expect,
 
     /** What rooms were to have before this process; once, before anybody comes in. */
     restore(): void {
@@ -277,10 +246,11 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
       wanted: Wanted,
       { alone = false } = {},
     ): Promise<Dispatch | null> {
+      staffs.attend(room);
       const staff = staffs.open(room);
       staff.isDecided ||= alone;
       if (staff.dispatches.size >= MAX_DISPATCHES_PER_ROOM) return null;
-      const dispatch = add(staff, wanted, alone);
+      const dispatch = staffs.add(staff, wanted, alone);
       dismissWhenAlone(staff, NOBODY_CAME_MS);
       await staffs.keep(staff, dispatch);
       fill(staff);
@@ -295,6 +265,9 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
       return dispatch;
     },
 
-    dispatchesIn: (roomId: string): Dispatch[] => [...(staffs.of(roomId)?.dispatches.values() ?? [])],
+    dispatchesIn(room: Tenant & { id: string }): Dispatch[] {
+      staffs.attend(room);
+      return [...(staffs.of(room.id)?.dispatches.values() ?? [])];
+    },
   };
 }

@@ -62,7 +62,7 @@ export function createDispatchService(
     }),
 
     ListDispatch: defineMethod(ListAgentDispatchRequest, async (token, { room, dispatchId }) => {
-      const all = agents.dispatchesIn(find(token, room).id);
+      const all = agents.dispatchesIn(find(token, room));
       const wanted = all.filter(({ id }) => dispatchId === "" || id === dispatchId);
       return new ListAgentDispatchResponse({ agentDispatches: wanted.map((one) => showDispatch(one, room)) });
     }),

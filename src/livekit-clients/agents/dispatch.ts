@@ -1,9 +1,12 @@
 import {
   AgentDispatch,
   AgentDispatchState,
-  type Job,
-  type JobStatus,
+  Job,
+  JobState,
+  JobStatus,
   JobType,
+  type ParticipantInfo,
+  type Room,
   RoomAgentDispatch,
 } from "@livekit/protocol";
 import { randomBase62 } from "../../kernel/ids.ts";
@@ -54,6 +57,17 @@ export const newDispatch = (
   isKept: false,
   tasks: new Map(),
 });
+
+export function newJob(
+  { id: dispatchId, agentName, metadata, attributes }: Dispatch,
+  type: JobType,
+  room: Room,
+  participant: ParticipantInfo | undefined,
+): Job {
+  const state = new JobState({ status: JobStatus.JS_PENDING });
+  const about = { dispatchId, agentName, metadata, attributes, type };
+  return new Job({ id: `AJ_${randomBase62(12)}`, ...about, room, participant, state });
+}
 
 /** Whom a kind of job is for: null is the room as a whole. Agents work for nobody's agent. */
 export function targetsOf(sessions: Iterable<RtcSession>, type: JobType): (RtcSession | null)[] {

@@ -1,10 +1,12 @@
 import { Job, JobState, JobStatus, JobType } from "@livekit/protocol";
+import { type Tenant, tenantSet } from "../../kernel/tenant.ts";
 import { roomSid } from "../../protocol/media/livekit-sids.ts";
 import type { Runtime } from "../../runtime.ts";
+import type { Registry } from "../../signaling/session/registry.ts";
 import type { LiveRoom } from "../../signaling/session/rtc-session.ts";
 import { dispatchStore } from "./dispatch.store.ts";
 import type { DispatchRow } from "./dispatch.table.ts";
-import type { Dispatch, Task } from "./dispatch.ts";
+import { type Dispatch, newDispatch, type Task, UNNAMED, type Wanted } from "./dispatch.ts";
 import type { Worker } from "./worker.ts";
 
 /** Under which a dispatch has the agent that works for the whole room. */
@@ -27,12 +29,18 @@ export type Staff = {
 type StaffedRoom = Pick<LiveRoom, "id" | "projectId" | "environment">;
 type KnownRoom = StaffedRoom & { name: string; status: "ACTIVE" | "CLOSED" };
 
+type StaffsDeps = { find: (roomId: string) => KnownRoom | undefined; registry: Registry };
+
 export type Staffs = ReturnType<typeof createStaffs>;
 
 /** The rooms that are to have agents, and what of that outlives the process. */
-export function createStaffs({ db, write, log }: Runtime, find: (roomId: string) => KnownRoom | undefined) {
+export function createStaffs({ db, write, log, now }: Runtime, { find, registry }: StaffsDeps) {
   const store = dispatchStore(db);
   const staffs = new Map<string, Staff>();
+  /** By token: what joins under way ask for. */
+  const asked = new Map<string, Wanted[]>();
+  /** Projects that have agents, or have asked for one: of the rooms of all others nobody is told. */
+  const attended = tenantSet();
   const failed = (err: unknown) => log.error({ err }, "what agents a room is to have could not be written down");
 
   function open({ id: roomId, projectId, environment }: StaffedRoom): Staff {
@@ -43,16 +51,66 @@ export function createStaffs({ db, write, log }: Runtime, find: (roomId: string)
     return staff;
   }
 
+  function add(staff: Staff, wanted: Wanted, alone: boolean): Dispatch {
+    const dispatch = newDispatch(wanted, now(), alone);
+    staff.dispatches.set(dispatch.id, dispatch);
+    return dispatch;
+  }
+
+  const isAlone = (roomId: string): boolean =>
+    ![...(registry.room(roomId)?.sessions.values() ?? [])].some(({ kind }) => kind !== "agent");
+
+  /** What comes without a name is on record once it is there: most rooms have no agents at all. */
+  function enter(live: LiveRoom, tokenId: string | null): Staff {
+    const staff = open(live);
+    if (staff.isDecided) return staff;
+    staff.isDecided = true;
+    const wanted = tokenId === null ? undefined : asked.get(tokenId);
+    for (const one of wanted ?? [UNNAMED]) {
+      const dispatch = add(staff, one, true);
+      if (wanted) note(staff, dispatch);
+    }
+    return staff;
+  }
+
+  function attend(tenant: Tenant): void {
+    if (attended.has(tenant)) return;
+    attended.add(tenant);
+    const isTheirs = ({ projectId, environment }: LiveRoom) =>
+      projectId === tenant.projectId && environment === tenant.environment;
+    for (const live of registry.rooms()) if (isTheirs(live) && !isAlone(live.id)) enter(live, null);
+  }
+
   /** On record as it is now. */
   async function keep({ roomId }: Staff, dispatch: Dispatch): Promise<void> {
     dispatch.isKept = true;
     await write((unit) => store.save(unit, rowOf(roomId, dispatch)));
   }
 
+  /** The same, where nobody waits for it. */
+  const note = (staff: Staff, dispatch: Dispatch) => void keep(staff, dispatch).catch(failed);
+
   const forget = (dispatchId: string) => void write((unit) => store.remove(unit, dispatchId)).catch(failed);
 
   return {
+    attended,
+    /** From now on it matters who comes into the rooms of this project. Whoever is in one has asked for nobody. */
+    attend,
+
+    /** What this token asks for, in case that its holder makes the room live. The answer forgets it. */
+    expect({ tokenId, ...tenant }: Tenant & { tokenId: string }, wanted: Wanted[]): () => void {
+      if (wanted.length === 0) return () => {};
+      attend(tenant);
+      asked.set(tokenId, wanted);
+      return () => void asked.delete(tokenId);
+    },
+
+    /** Somebody has come in: the first decides which agents come by themselves. */
+    enter,
     open,
+    add,
+    /** Whether nobody is in the room but agents. */
+    isAlone,
     of: (roomId: string): Staff | undefined => staffs.get(roomId),
     all: (): Iterable<Staff> => staffs.values(),
     isCurrent: (staff: Staff) => staffs.get(staff.roomId) === staff,
@@ -76,8 +134,7 @@ export function createStaffs({ db, write, log }: Runtime, find: (roomId: string)
 
     keep,
 
-    /** The same, where nobody waits for it. */
-    note: (staff: Staff, dispatch: Dispatch) => void keep(staff, dispatch).catch(failed),
+    note,
 
     forget({ id, isKept }: Dispatch): void {
       if (isKept) forget(id);
@@ -92,6 +149,7 @@ export function createStaffs({ db, write, log }: Runtime, find: (roomId: string)
           forget(row.id);
           continue;
         }
+        attended.add(room);
         const staff = open(room);
         staff.isDecided ||= row.alone;
         staff.dispatches.set(row.id, dispatchOf(row, room));

@@ -120,7 +120,7 @@ export function createDoor(runtime: Runtime, deps: DoorDeps) {
     const { ipAddress, userAgent } = visit;
     const client = { ipAddress, userAgent, sdk: sdkName(arrival.client), openedAt };
     const connectionId = `livekit-${runtime.ids.uuid()}`;
-    const forget = agents.expect(caller.tokenId, wantedBy(token.claims));
+    const forget = agents.expect(caller, wantedBy(token.claims));
     const { session } = await join.join(caller, { connectionId }, client, isGone).finally(forget);
     const visitor = new Visitor({
       ...{ runtime, translation, foreign, session, client: arrival.client, connections: arrival.connections },
