@@ -7,13 +7,13 @@ import type { Config } from "./kernel/config/index.ts";
 import { finishExchange } from "./kernel/data-directory/data-exchange.ts";
 import { checkSecret } from "./kernel/data-directory/installation.ts";
 import { RecordingConnection } from "./kernel/db/changesets.ts";
-import { type Checkpoints, checkpointWhenQuiet } from "./kernel/db/checkpoints.ts";
+import { type Checkpoints, checkpointWhenQuiet, releaseCacheWhenCalm, together } from "./kernel/db/checkpoints.ts";
 import type { CommitLog } from "./kernel/db/commit-log.ts";
 import type { Fence } from "./kernel/db/fence.ts";
 import { type LoggedCommits, loggedCommits } from "./kernel/db/logged-commits.ts";
 import { migrate, readMigrations } from "./kernel/db/migrate.ts";
 import { closeDatabase, type Db, openDatabase } from "./kernel/db/open.ts";
-import { SplitClient, splitDatabase } from "./kernel/db/split-client.ts";
+import { releaseMemory, SplitClient, splitDatabase } from "./kernel/db/split-client.ts";
 import { createWriter, type Writer } from "./kernel/db/writer.ts";
 import type { Facts, JoinedFact } from "./kernel/facts.ts";
 import { type Ids, randomIds } from "./kernel/ids.ts";
@@ -80,8 +80,10 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
     : { db: openMigrated(config, options, now, log), logged: null };
   const keyring = createKeyring(config.STOA_SECRET ?? generatedSecret(config, options, "secret"));
   const timers = options.timers ?? systemTimers;
-  const checkpoints = checkpointWhenQuiet(db.$client, timers, (err) =>
-    log.warn({ err }, "the write-ahead log could not be folded in"),
+  const warn = (message: string) => (err: unknown) => log.warn({ err }, message);
+  const checkpoints = together(
+    checkpointWhenQuiet(db.$client, timers, warn("the write-ahead log could not be folded in")),
+    releaseCacheWhenCalm(() => releaseMemory(db.$client), timers, warn("the database's cache could not be given back")),
   );
   const metrics = createMetrics();
   const { OTEL_EXPORTER_OTLP_ENDPOINT: collector } = config;

@@ -87,3 +87,9 @@ class SplitStatement implements PlainStatement {
 export function splitDatabase(client: SplitClient): Db {
   return drizzle({ client: client as unknown as Database }) as Db;
 }
+
+/** What a connection keeps of pages that nobody uses at the moment. */
+export function releaseMemory(client: Database | SplitClient): void {
+  const connections = client instanceof SplitClient ? [client.recording, client.reader] : [client];
+  for (const connection of connections) connection.exec("PRAGMA shrink_memory");
+}

@@ -1,0 +1,111 @@
+import { heapStats } from "bun:jsc";
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { RecordingConnection } from "../../src/kernel/db/changesets.ts";
+import { releaseCacheWhenCalm } from "../../src/kernel/db/checkpoints.ts";
+import { openDatabase } from "../../src/kernel/db/open.ts";
+import { releaseMemory, SplitClient } from "../../src/kernel/db/split-client.ts";
+import { closeRuntime, createRuntime } from "../../src/runtime.ts";
+import { fakeClock } from "../harness/clock.ts";
+import { testConfig } from "../harness/test-config.ts";
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "stoa-page-cache-"));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+type Bin = { block_size: number; current: number };
+
+/** Of blocks as large as a page and what SQLite keeps about it; Bun's SQLite has its memory from the same allocator. */
+function pagesMiB(): number {
+  const { malloc_bins: bins } = (heapStats() as unknown as { mimalloc: { malloc_bins: Bin[] } }).mimalloc;
+  return bins.reduce((sum, bin) => sum + (bin.block_size === 5_120 ? bin.current * bin.block_size : 0), 0) / 1_048_576;
+}
+
+const LARGE = "x".repeat(60_000);
+
+test("pages that a storm of commits has left in the cache are given back once it is calm", async () => {
+  const clock = fakeClock();
+  const runtime = createRuntime(testConfig({ DATA_DIR: folder }), { timers: clock, now: clock.now });
+  const { $client: client } = runtime.db;
+  client.run("CREATE TABLE notes (text TEXT) STRICT");
+  const before = pagesMiB();
+  for (let n = 0; n < 500; n++) await runtime.write(() => client.run("INSERT INTO notes VALUES (?)", [LARGE]));
+  expect(pagesMiB() - before).toBeGreaterThan(20);
+  clock.advance(5_000);
+  expect(pagesMiB() - before).toBeLessThan(2);
+  expect(client.query("SELECT count(*) AS count FROM notes").get()).toEqual({ count: 500 });
+  await closeRuntime(runtime);
+});
+
+test("with a commit log both connections give theirs back", async () => {
+  const path = join(folder, "stoa.db");
+  const client = new SplitClient(new RecordingConnection(path), openDatabase(path).$client);
+  const { recording, reader } = client;
+  recording.exec("CREATE TABLE notes (text TEXT) STRICT");
+  const before = pagesMiB();
+  const insert = recording.prepare("INSERT INTO notes VALUES (?)");
+  for (let n = 0; n < 300; n++) insert.run(LARGE);
+  expect(reader.query("SELECT sum(length(text)) AS sum FROM notes").get()).toEqual({ sum: 300 * LARGE.length });
+  expect(pagesMiB() - before).toBeGreaterThan(20);
+  releaseMemory(client);
+  expect(pagesMiB() - before).toBeLessThan(2);
+  client.close();
+});
+
+function watched() {
+  const clock = fakeClock();
+  const state = { released: 0, problems: [] as unknown[], fail: false };
+  const cache = releaseCacheWhenCalm(
+    () => {
+      if (state.fail) throw new Error("busy");
+      state.released++;
+    },
+    clock,
+    (error) => state.problems.push(error),
+  );
+  const commit = (times: number) => {
+    for (let n = 0; n < times; n++) cache.committed();
+  };
+  return { clock, state, cache, commit };
+}
+
+test("not while commits go on, and not for a few of them", () => {
+  const { clock, state, commit } = watched();
+  commit(499);
+  expect(clock.pending()).toBe(0);
+  commit(1);
+  for (let look = 0; look < 10; look++) {
+    commit(51);
+    clock.advance(5_000);
+  }
+  expect(state.released).toBe(0);
+  commit(50);
+  clock.advance(5_000);
+  expect(state.released).toBe(1);
+  // The next storm begins to count anew.
+  commit(499);
+  expect(clock.pending()).toBe(0);
+  commit(1);
+  clock.advance(5_000);
+  expect(state.released).toBe(2);
+});
+
+test("when it cannot be done it is told, and done after the next storm; nothing happens after the end", () => {
+  const { clock, state, cache, commit } = watched();
+  state.fail = true;
+  commit(500);
+  clock.advance(5_000);
+  expect(state.problems).toHaveLength(1);
+  state.fail = false;
+  commit(500);
+  clock.advance(5_000);
+  expect(state.released).toBe(1);
+  commit(500);
+  cache.stop();
+  expect(clock.pending()).toBe(0);
+});
