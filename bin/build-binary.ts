@@ -48,6 +48,8 @@ export async function buildBinary({ root, platform, webDir, nativeDir, outfile }
     // The framework reads the source of hooks and handlers; squeezed together they all look as if they had to be awaited.
     minify: { syntax: true, identifiers: true, whitespace: false },
     bytecode: true,
+    // What is loaded on first use has functions of its own: in one piece with the rest they would all be made at the start.
+    splitting: true,
     sourcemap: "inline",
     compile: {
       ...(platform === thisPlatform() ? {} : { target: `bun-${platform}` as Bun.Build.CompileTarget }),

@@ -1,4 +1,4 @@
-import { createTransport } from "nodemailer";
+import type { Transporter } from "nodemailer";
 import type { Config } from "../../kernel/config/index.ts";
 import type { Log } from "../../kernel/log.ts";
 
@@ -19,10 +19,14 @@ export type Mailer = {
 };
 
 export function createMailer({ SMTP_URL, MAIL_FROM }: Config, log: Log): Mailer {
-  const transport =
-    SMTP_URL === undefined
-      ? null
-      : createTransport(SMTP_URL, { from: MAIL_FROM, disableFileAccess: true, disableUrlAccess: true });
+  let opened: Promise<Transporter> | null = null;
+  /** Much code, which most servers never need: it is loaded for the first mail. */
+  const transport = (url: string): Promise<Transporter> => {
+    opened ??= import("nodemailer").then(({ createTransport }) =>
+      createTransport(url, { from: MAIL_FROM, disableFileAccess: true, disableUrlAccess: true }),
+    );
+    return opened;
+  };
   const pending = new Set<Promise<void>>();
 
   async function send(compose: () => Promise<Mail | null>): Promise<void> {
@@ -30,19 +34,22 @@ export function createMailer({ SMTP_URL, MAIL_FROM }: Config, log: Log): Mailer 
     const mail = await compose();
     if (!mail) return;
     const { to, subject, text, link } = mail;
-    if (transport) await transport.sendMail({ to: { name: "", address: to }, subject, text });
+    if (SMTP_URL !== undefined)
+      await (await transport(SMTP_URL)).sendMail({ to: { name: "", address: to }, subject, text });
     else log.warn({ to, subject, link }, "MAIL NOT SENT, as SMTP_URL is unset: hand this link to its recipient");
   }
 
   return {
-    delivers: transport !== null,
+    delivers: SMTP_URL !== undefined,
     post(compose) {
       const sending = send(compose)
         .catch((err) => log.error({ err }, "mail could not be sent"))
         .finally(() => pending.delete(sending));
       pending.add(sending);
     },
-    check: async () => void (await transport?.verify()),
+    async check() {
+      if (SMTP_URL !== undefined) await (await transport(SMTP_URL)).verify();
+    },
     async drain() {
       while (pending.size > 0) await Promise.all(pending);
     },
