@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { callText, durationText } from "../../src/chat/calls/call-message.ts";
+import { conversationStore } from "../../src/chat/store/conversation.store.ts";
 import { type RtcServer, rtcServer, settled } from "../harness/rtc.ts";
 import { type ChatRest, chatRestOf } from "./rest.ts";
 import type { Body } from "./world.ts";
@@ -49,6 +50,24 @@ describe("a call in the conversation of its room", () => {
     expect((await chat.ask(cy, "GET", "/v1/chat/unread")).body).toMatchObject({ total: 1, mentions: 0 });
     const found = await chat.ask(cy, "GET", `/v1/chat/conversations/${id}/search?q=ended`);
     expect(found.body.map((one: Body) => one.id)).toEqual([begun.id]);
+  });
+
+  test("is told from the first that a project attaches, also while the call is on, and after a start", async () => {
+    const fresh = await rtcServer();
+    const own = chatRestOf(fresh, fresh);
+    const roomId = await fresh.room();
+    await fresh.joined(roomId, "ada");
+    await settled();
+    const attaching = () => conversationStore(fresh.runtime.db).attaching();
+    await own.room("beside", ["ada", "bob"]);
+    expect(attaching()).toEqual([]);
+    const { id } = await own.room("within", ["ada", "bob"], { roomId });
+    expect(attaching()).toEqual([{ projectId: fresh.projectId, environment: "DEVELOPMENT" }]);
+    await fresh.joined(roomId, "bob");
+    await settled();
+    const { data } = (await own.history(own.key, id)).body;
+    expect(data.map(({ text }: Body) => text)).toEqual(["Call started: bob joined"]);
+    await fresh.close();
   });
 
   test("that nobody else came to is a missed call", async () => {

@@ -1,6 +1,7 @@
 import { iso } from "../../kernel/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { WebhookFact } from "../../kernel/facts.ts";
+import { tenantsWith } from "../../kernel/tenant.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Posting } from "../messages/posting.ts";
 import type { ConversationStore } from "../store/conversation.store.ts";
@@ -30,7 +31,12 @@ type CallMessagesDeps = {
 export function keepCallMessages({ bus, ids }: Runtime, deps: CallMessagesDeps): void {
   const { conversations, members, messages, posting, rings, isStage } = deps;
 
-  bus.withinOf("webhook", ["call.started", "call.participant_joined", "call.ended"], heard);
+  const attaching = tenantsWith(bus, conversations.attaching);
+  // Not after its commit: the call that begins next may share it.
+  bus.withinOf("webhook", ["room.created"], (_unit, fact) => {
+    if (fact.data.roomId !== null) attaching.add(fact);
+  });
+  bus.withinOf("webhook", ["call.started", "call.participant_joined", "call.ended"], heard, attaching);
 
   function heard(unit: Unit, fact: CallFact): void {
     const { roomId, callId } = fact.data;

@@ -2,6 +2,7 @@ import type { Db } from "../../kernel/db/open.ts";
 import { changing, columnsOf, inserter, reading } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
+import { ENVIRONMENTS } from "../../protocol/enums.ts";
 import { UUID_PATTERN } from "../../protocol/ids.ts";
 import { type ConversationRow, conversations } from "./conversation.table.ts";
 
@@ -31,6 +32,14 @@ export function conversationStore({ $client: client }: Db) {
        AND c.project_id = ?2 AND c.environment = ?3 AND (?5 IS NULL OR c.status = ?5)
        AND (?6 IS NULL OR c.id IN (SELECT value FROM json_each(?6)))
      ORDER BY m.conversation_id DESC LIMIT ?7`,
+    ),
+  );
+  const attaching = reading(() =>
+    client.prepare<Tenant, []>(
+      `SELECT p.id AS projectId, e.value AS environment
+       FROM projects p CROSS JOIN json_each('${JSON.stringify(ENVIRONMENTS)}') e
+       WHERE EXISTS (SELECT 1 FROM conversations
+         WHERE project_id = p.id AND environment = e.value AND room_id IS NOT NULL)`,
     ),
   );
   const save = changing(() =>
@@ -82,6 +91,9 @@ export function conversationStore({ $client: client }: Db) {
       const uuid = reference.toLowerCase();
       return byUuid.get(uuid, projectId, environment) ?? byRoom.get(uuid, projectId, environment);
     },
+
+    /** Projects that have attached any to a room. */
+    attaching: (): Tenant[] => attaching.all(),
 
     insert: inserter<ConversationRow>(client, conversations),
 

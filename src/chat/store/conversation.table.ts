@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import { projects } from "../../projects/store/project.table.ts";
 import type {
@@ -41,6 +42,7 @@ export const conversations = sqliteTable(
   (table) => [
     uniqueIndex("conversations_by_name").on(table.projectId, table.environment, table.name),
     index("conversations_by_time").on(table.projectId, table.environment, table.id),
+    index("conversations_of_rooms").on(table.projectId, table.environment).where(sql`room_id IS NOT NULL`),
   ],
 );
 
