@@ -13,6 +13,15 @@ const PAYLOAD_TYPES: Record<OfferedCodec, [media: number, rtx: number]> = {
   AV1: [45, 46],
 };
 
+/** Opus, and redundant audio. */
+const AUDIO_PAYLOAD_TYPES = [111, 63];
+const MEDIA_PAYLOAD_TYPES = new Set([...AUDIO_PAYLOAD_TYPES, ...Object.values(PAYLOAD_TYPES).map(([media]) => media)]);
+
+/** Sound or picture as it was first sent: neither sent once more nor made up to find out what a path carries. */
+export function carriesMedia(packet: Uint8Array): boolean {
+  return MEDIA_PAYLOAD_TYPES.has((packet[1] ?? 0) & 0x7f);
+}
+
 export type PeerSection = {
   kind: "audio" | "video";
   direction: "sendonly" | "recvonly";

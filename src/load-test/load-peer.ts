@@ -14,7 +14,7 @@ import { RtpExtensions } from "../sfu/rtp/rtp-extensions.ts";
 import { type SrtpProfile, SrtpReceiver, SrtpSender } from "../sfu/srtp/srtp.ts";
 import { createCertificate, type DtlsCertificate } from "../sfu/transport/werift-hooks.ts";
 import { deferred } from "./deferred.ts";
-import { EXTENSION_IDS, type PeerSection, writeOffer } from "./load-offer.ts";
+import { carriesMedia, EXTENSION_IDS, type PeerSection, writeOffer } from "./load-offer.ts";
 
 const CHECK_INTERVAL_MS = 2_000;
 const HANDSHAKE_RETRY_MS = 50;
@@ -53,6 +53,8 @@ export class LoadPeer {
   readonly ice = { ufrag: randomBytes(6).toString("hex"), pwd: randomBytes(16).toString("hex") };
   remote = { ufrag: "", pwd: "", port: 0, address: "127.0.0.1" };
   packetsIn = 0;
+  /** Those of them that carry sound or picture, each once. */
+  mediaIn = 0;
   bytesIn = 0;
   outgoing: SrtpSender | null = null;
   incoming: SrtpReceiver | null = null;
@@ -228,6 +230,7 @@ export class LoadPeer {
       return;
     }
     this.packetsIn++;
+    if (carriesMedia(data)) this.mediaIn++;
     if (!this.options.onRtp) return;
     const length = this.incoming.unprotectRtp(data);
     if (length <= 0 || !this.#view.parse(data, length)) return;

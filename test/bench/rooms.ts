@@ -1,10 +1,11 @@
-/** rooms: sixteen rooms of four, all sending sound and three layers: CPU a room, memory a participant, delay added, beside Janus; `bin/bench rooms [rooms] [members] [seconds] [rounds] [--only=stoa,janus]` */
+/** rooms: sixteen rooms of four, all sending sound and three layers: CPU a room, memory a participant, delay added, beside Janus and mediasoup (MEDIASOUP_DIR); `bin/bench rooms [rooms] [members] [seconds] [rounds] [--only=stoa,janus]` */
 import { loadavg } from "node:os";
 import { createCertificate } from "../../src/sfu/transport/werift-hooks.ts";
 import { enterOwnNetwork } from "./harness/own-network.ts";
 import { type Measured, median, report } from "./harness/report.ts";
 import { echo } from "./rooms/echo.ts";
 import { janusMeetings } from "./rooms/janus.ts";
+import { mediasoupMeetings } from "./rooms/mediasoup.ts";
 import type { MeetingServer } from "./rooms/meeting-server.ts";
 import { type Figures, Meetings } from "./rooms/meetings.ts";
 import { stoaMeetings } from "./rooms/stoa.ts";
@@ -26,18 +27,19 @@ const servers: Record<string, () => Promise<MeetingServer>> = {
   stoa: () => stoaMeetings(rooms, members),
   janus: () => janusMeetings(rooms, members, 0),
   "janus-loop": () => janusMeetings(rooms, members, 1),
+  ...(process.env.MEDIASOUP_DIR && mediasoupIn(process.env.MEDIASOUP_DIR)),
 };
+/** Only when they are named. */
+const ASKED_FOR = new Set(["mediasoup-uring"]);
+const chosen = Object.keys(servers).filter((name) => only?.includes(name) ?? !ASKED_FOR.has(name));
 
-await unpackJanus();
+if (chosen.some((name) => name.startsWith("janus"))) await unpackJanus();
 await enterOwnNetwork();
 
 const startedAt = performance.now();
 const certificate = await createCertificate();
 const all: Meetings[] = [];
-for (const start of [
-  echo,
-  ...Object.entries(servers).flatMap(([name, one]) => ((only?.includes(name) ?? true) ? [one] : [])),
-]) {
+for (const start of [echo, ...chosen.flatMap((name) => servers[name] ?? [])]) {
   const meetings = await Meetings.gather(await start(), { rooms, members }, certificate);
   all.push(meetings);
   progress(`${rooms} rooms of ${members} on ${meetings.server.name}`);
@@ -62,10 +64,10 @@ console.log(
 );
 const floor = rows.find(({ name }) => name === ECHO);
 const figures = rows.filter(({ name }) => name !== ECHO).flatMap((row) => figuresOf(row));
-for (const other of rows.filter(({ name }) => name.startsWith("Janus"))) {
+for (const other of rows.filter(({ name }) => /^(Janus|mediasoup)/.test(name))) {
   const own = rows.find(({ name }) => name === "Stoa");
   if (!own) continue;
-  const goal = { goal: { atMost: 1 } };
+  const goal = other.name.startsWith("Janus") ? { goal: { atMost: 1 } } : {};
   figures.push(
     { what: `Stoa against ${other.name}: CPU of a room`, value: own.cpuPerRoom / other.cpuPerRoom, unit: "×", ...goal },
     {
@@ -82,6 +84,14 @@ if (floor)
   );
 report("rooms", figures, { rows, loadAverage: loadavg() });
 process.exit();
+
+/** In both of its ways to send. */
+function mediasoupIn(folder: string): typeof servers {
+  return {
+    mediasoup: () => mediasoupMeetings(members, folder, false),
+    "mediasoup-uring": () => mediasoupMeetings(members, folder, true),
+  };
+}
 
 function figuresOf(row: (typeof rows)[number]): Measured[] {
   const of = (what: string, value: number, unit: string) => ({ what: `${row.name}: ${what}`, value, unit });

@@ -148,15 +148,16 @@ function against(own: Row[], ours: string, name: string, atMost?: (count: number
 
 function middle(each: Figures[]): Figures {
   const of = (name: keyof Figures) => median(each.map((figure) => figure[name]));
-  return { cpuMicros: of("cpuMicros"), lossPercent: of("lossPercent"), p50: of("p50"), p99: of("p99") };
+  const shares = { lossPercent: of("lossPercent"), besidesPercent: of("besidesPercent") };
+  return { cpuMicros: of("cpuMicros"), ...shares, p50: of("p50"), p99: of("p99") };
 }
 
 function printTable(setup: string, table: Row[]): void {
-  const widths = [20, 12, 14, 8, 9, 9];
+  const widths = [20, 12, 14, 8, 10, 9, 9];
   const line = (cells: string[]) =>
     console.log(cells.map((cell, i) => (i === 0 ? cell.padEnd(20) : cell.padStart(widths[i] ?? 8))).join(" "));
   console.log(`\n${setup}`);
-  line(["", "subscribers", "CPU-µs/packet", "loss %", "p50 ms", "p99 ms"]);
-  for (const { name, count, cpuMicros, lossPercent, p50, p99 } of table)
-    line([name, String(count), ...[cpuMicros, lossPercent, p50, p99].map((value) => value.toFixed(2))]);
+  line(["", "subscribers", "CPU-µs/packet", "loss %", "besides %", "p50 ms", "p99 ms"]);
+  for (const { name, count, cpuMicros, lossPercent, besidesPercent, p50, p99 } of table)
+    line([name, String(count), ...[cpuMicros, lossPercent, besidesPercent, p50, p99].map((value) => value.toFixed(2))]);
 }

@@ -1,4 +1,5 @@
 /** One publisher and its viewers on one server: the same peers and the same packets whoever forwards them. */
+import { carriesMedia } from "../../../src/load-test/load-offer.ts";
 import { LoadPeer } from "../../../src/load-test/load-peer.ts";
 import { RtpSource } from "../../../src/load-test/rtp-source.ts";
 import type { SubscribedSection } from "../../../src/protocol/signaling.ts";
@@ -32,9 +33,11 @@ export type Feedback = "goog-remb" | "transport-cc";
 const FEEDBACK_EVERY_MS = { "goog-remb": 500, "transport-cc": 100 };
 
 export type Figures = {
-  /** CPU microseconds of the server for each packet that arrived. */
+  /** CPU microseconds of the server for each packet of sound or picture that arrived. */
   cpuMicros: number;
   lossPercent: number;
+  /** What else came for each hundred of them: sent once more, or made up to find out what the path carries. */
+  besidesPercent: number;
   /** From the publisher's send to the viewer's receive, in milliseconds. */
   p50: number;
   p99: number;
@@ -148,7 +151,7 @@ export class Crowd {
   }
 
   readonly #arrived: NonNullable<LoadPeer["options"]["onRtp"]> = ({ data, payloadOffset, payloadLength }) => {
-    if (payloadLength < STAMP_AT + 8) return;
+    if (payloadLength < STAMP_AT + 8 || !carriesMedia(data)) return;
     const sentAt = new DataView(data.buffer, data.byteOffset + payloadOffset + STAMP_AT, 8).getFloat64(0);
     if (sentAt > 0) this.#delays.push(performance.now() - sentAt);
     this.#onArrival?.();
@@ -175,15 +178,16 @@ export class Crowd {
   async measure(warmUpMs: number, durationMs: number): Promise<Figures> {
     await this.#stream(warmUpMs);
     const { pid } = this.contestant;
-    const before = this.#received();
+    const before = { media: this.#received(), all: this.#receivedOfAll() };
     this.#delays.length = 0;
     const cpu = cpuNanos(pid);
     const sent = await this.#stream(durationMs);
-    const received = (await this.#settled()) - before;
+    const received = (await this.#settled()) - before.media;
     const share = this.#viewers.length / (this.#viewers.length + this.#unseen.length);
     return {
       cpuMicros: ((cpuNanos(pid) - cpu) / 1_000 / received) * share,
       lossPercent: Math.max(0, (1 - received / (sent * this.#viewers.length)) * 100),
+      besidesPercent: ((this.#receivedOfAll() - before.all) / received - 1) * 100,
       p50: percentile(this.#delays, 0.5),
       p99: percentile(this.#delays, 0.99),
     };
@@ -213,6 +217,10 @@ export class Crowd {
   }
 
   #received(): number {
+    return this.#viewers.reduce((total, viewer) => total + viewer.mediaIn, 0);
+  }
+
+  #receivedOfAll(): number {
     return this.#viewers.reduce((total, viewer) => total + viewer.packetsIn, 0);
   }
 

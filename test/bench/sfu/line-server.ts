@@ -10,7 +10,7 @@ type LineServer = Pick<Contestant, "negotiate" | "stop"> & {
 
 export function startLineServer(command: readonly string[]): LineServer {
   const child = Bun.spawn([...ON_SERVER_SIDE, ...command], { stdin: "pipe", stdout: "pipe", stderr: "inherit" });
-  const pending = new Map<number, (sdp: string) => void>();
+  const pending = new Map<number, PromiseWithResolvers<string>>();
   const introduction = Promise.withResolvers<unknown>();
   let nextId = 1;
   void (async () => {
@@ -22,11 +22,12 @@ export function startLineServer(command: readonly string[]): LineServer {
       for (const line of lines) {
         const said = JSON.parse(line);
         if (said.id === undefined) introduction.resolve(said);
-        pending.get(said.id)?.(said.sdp);
+        pending.get(said.id)?.resolve(said.sdp);
         pending.delete(said.id);
       }
     }
     introduction.reject(new Error(`${command[0]} ended before it said a word`));
+    for (const answered of pending.values()) answered.reject(new Error(`${command[0]} ended before it answered`));
   })();
   introduction.promise.catch(() => {});
   return {
@@ -35,8 +36,9 @@ export function startLineServer(command: readonly string[]): LineServer {
     async negotiate(request) {
       const id = nextId++;
       const answered = Promise.withResolvers<string>();
-      pending.set(id, answered.resolve);
-      const offer = { id, sdp: asDtlsClient(request.sdp), publishes: isPublisher(request) };
+      pending.set(id, answered);
+      const { roomId: room, participantId: participant } = request;
+      const offer = { id, sdp: asDtlsClient(request.sdp), publishes: isPublisher(request), room, participant };
       child.stdin.write(`${JSON.stringify(offer)}\n`);
       child.stdin.flush();
       return { sdp: await answered.promise, tracks: [] };

@@ -6,8 +6,10 @@ import { startLineServer } from "./line-server.ts";
 
 type Introduction = { pid: number; extensions: { uri: string; preferredId: number }[] };
 
+type Mediasoup = Pick<Contestant, "name" | "pid" | "extensionIds" | "negotiate" | "stop">;
+
 /** mediasoup as it is installed in `folder`: it is not to be had from Debian, and brings itself with npm where it can. */
-export async function mediasoup(folder: string, ioUring: boolean): Promise<Contestant> {
+export async function startMediasoup(folder: string, ioUring: boolean): Promise<Mediasoup> {
   const program = [Bun.which("node") ?? process.execPath, `${import.meta.dir}/mediasoup-server.mjs`];
   const server = startLineServer([...program, folder, SERVER_ADDRESS, ioUring ? "io_uring" : "plain"]);
   const { pid, extensions } = (await server.introduction) as Introduction;
@@ -21,8 +23,14 @@ export async function mediasoup(folder: string, ioUring: boolean): Promise<Conte
       names.map((name) => [name, idOf(EXTENSION_URI[name], EXTENSION_IDS[name])]),
     ) as typeof EXTENSION_IDS,
     negotiate: server.negotiate,
+    stop: server.stop,
+  };
+}
+
+export async function mediasoup(folder: string, ioUring: boolean): Promise<Contestant> {
+  return {
+    ...(await startMediasoup(folder, ioUring)),
     admit: () => Promise.resolve(),
     published: () => Promise.resolve([]),
-    stop: server.stop,
   };
 }
