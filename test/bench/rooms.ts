@@ -103,6 +103,7 @@ function figuresOf(row: (typeof rows)[number]): Measured[] {
     of("delay added to that of an echo, p50", row.p50 - (floor?.p50 ?? 0), "ms"),
     of("delay added to that of an echo, p99", row.p99 - (floor?.p99 ?? 0), "ms"),
     { ...of("of sound and largest layer arrived", row.arrivedPercent, "%"), goal: { atLeast: 99.9 } },
+    of("retransmissions and probes besides", row.besidesPercent, "%"),
     of("processor time", row.serverPercent, "% of a core"),
     of("processor time of the peers meanwhile", row.peersPercent, "% of a core"),
   ];
@@ -115,6 +116,7 @@ function middle(each: Figures[]): Figures {
     serverPercent: of("serverPercent"),
     peersPercent: of("peersPercent"),
     arrivedPercent: of("arrivedPercent"),
+    besidesPercent: of("besidesPercent"),
     p50: of("p50"),
     p99: of("p99"),
   };

@@ -27,6 +27,8 @@ export type Figures = {
   peersPercent: number;
   /** Of the sound and the largest layer of everybody, to everybody else. */
   arrivedPercent: number;
+  /** For each hundred packets of sound and picture those that carry neither: sent once more, or made up. */
+  besidesPercent: number;
   p50: number;
   p99: number;
 };
@@ -110,20 +112,29 @@ export class Meetings {
     const { pid } = this.server;
     this.#delays.length = 0;
     this.#wanted = 0;
+    const seen = this.#received();
     const before = { server: cpuNanos(pid), peers: cpuNanos(process.pid), at: performance.now() };
     const sent = await this.#stream(durationMs);
     const seconds = (performance.now() - before.at) / 1_000;
     const server = (cpuNanos(pid) - before.server) / 1e6 / seconds;
     const peers = (cpuNanos(process.pid) - before.peers) / 1e6 / seconds;
     await Bun.sleep(SETTLE_MS);
+    const received = this.#received();
     return {
       cpuPerRoom: server / this.#size.rooms,
       serverPercent: server / 10,
       peersPercent: peers / 10,
       arrivedPercent: (100 * this.#wanted) / (sent * this.server.copies),
+      besidesPercent: ((received.all - seen.all) / (received.media - seen.media) - 1) * 100,
       p50: percentile(this.#delays, 0.5),
       p99: percentile(this.#delays, 0.99),
     };
+  }
+
+  #received(): { media: number; all: number } {
+    const sum = (of: (peer: LoadPeer) => number) =>
+      this.#members.reduce((total, { receives }) => total + of(receives), 0);
+    return { media: sum((peer) => peer.mediaIn), all: sum((peer) => peer.packetsIn) };
   }
 
   /** Everybody at a moment of their own. Returns how many packets of sound and of the largest layer were sent. */
