@@ -21,7 +21,7 @@ const [counts = matrix ? "2,5,10,50,100,200,500" : "2,5,10,50,100,200", seconds 
   .filter((arg) => !arg.startsWith("-"));
 /**
  * `--only=stoa,janus`: some of the contestants, or `capacity`, `young` or `viewers` (`--viewers=500,1000,2000`, of a picture of
- * `--kbits=600`), and nothing else.
+ * `--kbits=600`, on `--server=mediasoup` instead of Stoa), and nothing else.
  */
 const only = flag("only")?.split("=")[1]?.split(",");
 const bunArgs = flag("profile") ? ["--cpu-prof", "--cpu-prof-dir=/tmp"] : [];
@@ -52,7 +52,7 @@ const contestants: Record<string, () => Promise<Contestant>> = {
 /** Only when they are named. */
 const ASKED_FOR = new Set(["mediasoup-uring"]);
 
-if (!only || only.some((name) => name.startsWith("janus"))) await unpackJanus();
+if (!only || [...only, flag("server") ?? ""].some((name) => name.includes("janus"))) await unpackJanus();
 await enterOwnNetwork();
 
 type Row = Figures & { name: string; count: number; setup: string };
@@ -83,7 +83,10 @@ if (!only || only.includes("young")) figures.push(...(await youngRoom()));
 let climb: object[] = [];
 if (only?.includes("viewers")) {
   const steps = (flag("viewers")?.split("=")[1] ?? "250,500,1000,1500,2000").split(",").map(Number);
-  const climbed = await manyViewers(steps, HEADLINE.feedback, pictureOf(flag("kbits")?.split("=")[1]));
+  const server = flag("server")?.split("=")[1] ?? "stoa";
+  const start = contestants[server];
+  if (!start) throw new Error(`there is no ${server} here`);
+  const climbed = await manyViewers(await start(), steps, HEADLINE.feedback, pictureOf(flag("kbits")?.split("=")[1]));
   figures.push(...climbed.figures);
   climb = climbed.steps;
 }

@@ -2,8 +2,8 @@
 import { swallowPackets } from "../harness/own-network.ts";
 import { cpuNanos, rssMegabytes, threadNanos } from "../harness/processes.ts";
 import type { Measured } from "../harness/report.ts";
+import type { Contestant } from "./contestant.ts";
 import { Crowd, type Feedback, type Figures, type Picture } from "./crowd.ts";
-import { stoa } from "./stoa.ts";
 import { udpOf } from "./udp-counters.ts";
 
 /** Who count what they get; the packets of the others are lost on the way, so that this process has time to measure. */
@@ -32,11 +32,11 @@ type Step = Figures & {
 };
 
 export async function manyViewers(
+  contestant: Contestant,
   steps: readonly number[],
   feedback: Feedback,
   picture: Picture,
 ): Promise<{ figures: Measured[]; steps: Step[] }> {
-  const [contestant] = await stoa();
   const crowd = await Crowd.gather(contestant, feedback, true, picture);
   await crowd.grow(SEEN);
   const { packetBytes, perSecond } = picture;
@@ -58,9 +58,12 @@ export async function manyViewers(
   }
   await crowd.disperse();
   const most = Math.max(0, ...taken.filter(({ lossPercent }) => lossPercent === 0).map(({ viewers }) => viewers));
-  const goal = { atLeast: Math.max(...steps) };
+  const own = contestant.name === "Stoa";
+  const goal = own ? { goal: { atLeast: Math.max(...steps) } } : {};
+  const label = (what: string) => (own ? what : `${contestant.name}: ${what}`);
   const what = `viewers without loss, one worker${ended && ` (ended by ${ended})`}`;
-  return { figures: [...taken.flatMap(figuresOf), { what, value: most, unit: "", goal }], steps: taken };
+  const figures: Measured[] = [...taken.flatMap(figuresOf), { what, value: most, unit: "", ...goal }];
+  return { figures: figures.map((figure) => ({ ...figure, what: label(figure.what) })), steps: taken };
 }
 
 async function measured(crowd: Crowd, viewers: number): Promise<Step> {
