@@ -15,8 +15,8 @@ import { newConnection, type Owner, tellStory } from "./story.ts";
 const FLUSH_MS = 200;
 /** A client that reports without end fills its own timeline only so far. */
 const MAX_EVENTS_PER_CONNECTION = 2_000;
-/** Records of those who are in no room stay in memory for late telemetry; past this many the oldest go. */
-const REMEMBERED = 5_000;
+/** Records of those who are in no room stay in memory for late telemetry; of the oldest past this many it asks the database. */
+const REMEMBERED = 1_000;
 /** While the disk takes nothing they wait to be written; past this many the oldest go all the same. */
 const WAITING = 20_000;
 /** A client tells every few seconds; more than this at once is made up. */
@@ -96,10 +96,11 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
   }
 
   function forget(): void {
+    let over = entries.values().reduce((absent, { present }) => absent + (present ? 0 : 1), -REMEMBERED);
     for (const [key, entry] of entries) {
-      if (entries.size <= REMEMBERED) return;
+      if (over <= 0) return;
       if (entry.present || entry.dirty) continue;
-      entries.delete(key);
+      if (entries.delete(key)) over--;
       const name = clientKey(entry.row, entry.row.connectionId);
       if (byClient.get(name) === entry) byClient.delete(name);
     }
@@ -274,6 +275,7 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
     recover: () => write((unit) => stores.connections.closeAbandoned(unit)),
 
     flush,
+    remembered: () => entries.size,
 
     /** What is in memory of somebody goes, so that nothing brings their record back. */
     forgetPerson({ projectId, environment }: Tenant, identity: string): void {
