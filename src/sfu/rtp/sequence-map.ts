@@ -3,11 +3,14 @@
 
 const CAPACITY = 1024;
 const MASK = CAPACITY - 1;
+/** Of all that miss nothing: most streams never do, and each viewer has as many maps as it gets streams. Never written to. */
+const NO_OFFSETS = new Float64Array(CAPACITY);
+const NONE_EXPECTED = new Uint8Array(CAPACITY);
 
 export class SequenceMap {
   /** outgoing = extended − offset. Per packet, because every drop changes it for those that follow. */
-  readonly #offsets = new Float64Array(CAPACITY);
-  readonly #expected = new Uint8Array(CAPACITY);
+  #offsets = NO_OFFSETS;
+  #expected = NONE_EXPECTED;
   /** The newest number that was left out when a later one came. CAPACITY packets after it nothing is expected any more. */
   #newestMissing = Number.NEGATIVE_INFINITY;
   #highest = -1;
@@ -37,7 +40,7 @@ export class SequenceMap {
   switchTo(extended: number): void {
     this.#highest = extended - 1;
     this.#offset = extended - (this.#lastOutgoing + 1);
-    this.#expected.fill(0);
+    if (this.#expected !== NONE_EXPECTED) this.#expected.fill(0);
     this.#newestMissing = Number.NEGATIVE_INFINITY;
   }
 
@@ -60,6 +63,7 @@ export class SequenceMap {
     const highest = other.#highest;
     const from = Math.max(this.#highest + 1, highest - CAPACITY + 1);
     const missesMore = other.#newestMissing >= from;
+    if (missesMore) this.#beginToMiss();
     // Beyond the newest that was missing here all is zero already.
     const last = missesMore ? highest : Math.min(highest, this.#newestMissing + CAPACITY);
     for (let extended = from; extended <= last; extended++) {
@@ -109,8 +113,15 @@ export class SequenceMap {
     return this.#highest - extended < CAPACITY && this.#expected[extended & MASK] === 1;
   }
 
+  #beginToMiss(): void {
+    if (this.#expected !== NONE_EXPECTED) return;
+    this.#offsets = new Float64Array(CAPACITY);
+    this.#expected = new Uint8Array(CAPACITY);
+  }
+
   #expectUpTo(extended: number): void {
     const from = Math.max(this.#highest + 1, extended - CAPACITY);
+    if (from < extended) this.#beginToMiss();
     for (let missing = from; missing < extended; missing++) {
       this.#offsets[missing & MASK] = this.#offset;
       this.#expected[missing & MASK] = 1;
