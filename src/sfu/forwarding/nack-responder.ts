@@ -30,6 +30,11 @@ const RING = 10;
 const PREFIX_AT = 44;
 const NO_PACKET = 0xffffffff;
 
+/** Few packets are recorded for one who shares an audience. More than a second of them is never asked for. */
+const FIRST_RECORDS = 16;
+const MAX_RECORDS = 512;
+const KEPT_MS = 1_000;
+
 /** More than enough for a second, however often packets are lost on their way to us. */
 const MAX_RUNS = 64;
 
@@ -52,10 +57,10 @@ export interface RtxAnswer {
 }
 
 export class NackResponder {
-  readonly #mask: number;
-  readonly #doubles: Float64Array;
-  readonly #words: Uint32Array;
-  readonly #bytes: Uint8Array;
+  #mask = 0;
+  #doubles = new Float64Array(0);
+  #words = new Uint32Array(0);
+  #bytes = new Uint8Array(0);
   /** Those that packets were taken from, by the number their records have. */
   #rings: PacketRing[] = [];
   /** Newest last. */
@@ -65,14 +70,43 @@ export class NackResponder {
   resent = 0;
   unanswered = 0;
 
-  /** `capacity` is a power of two: at least a second of packets. */
-  constructor(capacity = 512) {
-    this.#mask = capacity - 1;
-    const records = new ArrayBuffer(capacity * RECORD_BYTES);
-    this.#doubles = new Float64Array(records);
-    this.#words = new Uint32Array(records);
-    this.#bytes = new Uint8Array(records);
-    this.clear();
+  constructor() {
+    this.#make(FIRST_RECORDS);
+  }
+
+  #make(records: number): void {
+    const memory = new ArrayBuffer(records * RECORD_BYTES);
+    this.#mask = records - 1;
+    this.#doubles = new Float64Array(memory);
+    this.#words = new Uint32Array(memory);
+    this.#bytes = new Uint8Array(memory);
+    this.#forgetAll();
+  }
+
+  #grow(): void {
+    const before = this.#words;
+    this.#make(this.capacity * 2);
+    for (let at = 0; at < before.length; at += WORDS) {
+      const sequenceNumber = before[at + SEQUENCE] as number;
+      if (sequenceNumber === NO_PACKET) continue;
+      this.#words.set(before.subarray(at, at + WORDS), (sequenceNumber & this.#mask) * WORDS);
+    }
+  }
+
+  /** Where its record goes. Only one that may still be asked for is worth more memory. */
+  #slotFor({ sequenceNumber, sentAtMs }: FanOutTarget): number {
+    for (;;) {
+      const slot = sequenceNumber & this.#mask;
+      const held = this.#words[slot * WORDS + SEQUENCE] as number;
+      if (held === NO_PACKET || held === sequenceNumber || this.capacity === MAX_RECORDS) return slot;
+      if (sentAtMs - (this.#doubles[slot * DOUBLES + SENT_AT] as number) > KEPT_MS) return slot;
+      this.#grow();
+    }
+  }
+
+  /** Packets there is room for. */
+  get capacity(): number {
+    return this.#mask + 1;
   }
 
   /** From the next packet on the viewer gets what the audience gets: nothing is recorded. */
@@ -92,8 +126,8 @@ export class NackResponder {
 
   /** Writes the record that a packet of a run has none of, unless it was asked for before. */
   #recall(sequenceNumber: number, nowMs: number, view: RtpView, target: FanOutTarget): void {
-    const slot = sequenceNumber & this.#mask;
     for (const { seat, audience, ring, from, to, missing } of this.#runs) {
+      const slot = sequenceNumber & this.#mask;
       const last = to ?? audience.highest - seat.sequenceOffset;
       const outgoing = last - ((last - sequenceNumber) & 0xffff);
       if (outgoing < from) continue;
@@ -110,7 +144,7 @@ export class NackResponder {
 
   /** Call with every packet that was forwarded by itself, once `target` is complete. */
   record(target: FanOutTarget, ring: PacketRing, extended: number): void {
-    const slot = target.sequenceNumber & this.#mask;
+    const slot = this.#slotFor(target);
     const word = slot * WORDS;
     const double = slot * DOUBLES;
     this.#ssrc = target.ssrc;
@@ -210,6 +244,10 @@ export class NackResponder {
   clear(): void {
     this.#rings = [];
     this.#runs = [];
-    for (let slot = 0; slot <= this.#mask; slot++) this.#words[slot * WORDS + SEQUENCE] = NO_PACKET;
+    this.#forgetAll();
+  }
+
+  #forgetAll(): void {
+    for (let at = SEQUENCE; at < this.#words.length; at += WORDS) this.#words[at] = NO_PACKET;
   }
 }

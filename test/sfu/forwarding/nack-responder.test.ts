@@ -75,6 +75,36 @@ describe("answering a viewer's NACK", () => {
     expect(responder.unanswered).toBe(0);
   });
 
+  test("remembers all of a second, whatever its rate, in as little as that takes", () => {
+    for (const [perSecond, capacity] of [
+      [10, 16],
+      [100, 128],
+      [500, 512],
+    ] as const) {
+      const ring = new PacketRing();
+      const responder = new NackResponder();
+      const sent = 65_000;
+      for (let i = 0; i < 3 * perSecond; i++) {
+        const nowMs = (i * 1_000) / perSecond;
+        const packet = rtpPacket({ sequenceNumber: (sent + i) & 0xffff });
+        ring.put(sent + i, packet, packet.length, nowMs);
+        const out = target();
+        Object.assign(out, { sequenceNumber: (sent + i) & 0xffff, timestamp: i, sentAtMs: nowMs });
+        responder.record(out, ring, sent + i);
+        // What is asked for early on is not forgotten by making room.
+        if (i === 5) expect(responder.answer((sent + 5) & 0xffff, nowMs, 2_000, view, target())).toBe(true);
+        if (i === 9) expect(responder.answer((sent + 5) & 0xffff, nowMs, 2_000, view, target())).toBe(false);
+      }
+      const last = 3 * perSecond - 1;
+      for (let i = last - perSecond + 1; i <= last; i++) {
+        const out = target();
+        expect([i, responder.answer((sent + i) & 0xffff, 3_000, 20, view, out)]).toEqual([i, true]);
+        expect(out.timestamp).toBe(i);
+      }
+      expect(responder.capacity).toBe(capacity);
+    }
+  });
+
   test("not twice within a round trip, and not for ever", () => {
     const responder = sentOnce();
     const ask = (nowMs: number) => responder.answer(65_530, nowMs, 100, view, target());
