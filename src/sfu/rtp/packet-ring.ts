@@ -6,12 +6,17 @@ import type { RtpView } from "./rtp.ts";
 const KEEP_MS = 1_000;
 const FIRST_CAPACITY = 64;
 const MAX_CAPACITY = 2_048;
+/** So many of the newest stay whatever their age: what begins a picture is told from those before it. */
+const LOOK_BACK = 32;
 
 export class PacketRing {
   #data: (Uint8Array | undefined)[] = new Array<Uint8Array | undefined>(FIRST_CAPACITY).fill(undefined);
   #length = new Uint16Array(FIRST_CAPACITY);
   #extended = new Float64Array(FIRST_CAPACITY).fill(-1);
   #arrivedAt = new Float64Array(FIRST_CAPACITY);
+  /** All before it have been let go of. */
+  #kept = -1;
+  #newest = -1;
 
   get capacity(): number {
     return this.#data.length;
@@ -30,6 +35,8 @@ export class PacketRing {
     this.#length[slot] = length;
     this.#extended[slot] = extended;
     this.#arrivedAt[slot] = nowMs;
+    if (extended > this.#newest) this.#newest = extended;
+    this.release(nowMs);
   }
 
   /** Parses the packet into `view`; false when it is not here, or older than a second. */
@@ -50,11 +57,16 @@ export class PacketRing {
     return this.#arrivedAt[extended & (this.#data.length - 1)] as number;
   }
 
-  /** Lets go of buffers too old to be sent; call now and then for layers that have stopped. */
-  sweep(nowMs: number): void {
-    for (let slot = 0; slot < this.#data.length; slot++) {
-      if (this.#data[slot] !== undefined && !this.#isLive(slot, nowMs)) this.#data[slot] = undefined;
+  /** Lets go of buffers too old to be sent, as every packet does: for layers that have stopped. */
+  release(nowMs: number): void {
+    const end = this.#newest - LOOK_BACK;
+    let number = Math.max(this.#kept, this.#newest + 1 - this.#data.length);
+    for (; number < end; number++) {
+      const slot = number & (this.#data.length - 1);
+      if (this.#isLive(slot, nowMs)) break;
+      this.#data[slot] = undefined;
     }
+    this.#kept = number;
   }
 
   #isLive(slot: number, nowMs: number): boolean {

@@ -59,7 +59,9 @@ export class PublisherFeedback {
         if (publication.kind === "video") this.#repair(layer, nowMs);
         if (rttMs !== null) layer.nack.setRtt(rttMs);
         jitterMs = Math.max(jitterMs, layer.reception?.jitterMs ?? 0);
-        if (reports && layer.reception) reports.push(layer.reception.takeReport(nowMs));
+        if (!reports) continue;
+        layer.ring.release(nowMs);
+        if (layer.reception) reports.push(layer.reception.takeReport(nowMs));
       }
     }
     if (reports) this.#report(reports, jitterMs, nowMs);

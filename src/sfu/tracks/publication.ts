@@ -106,6 +106,11 @@ export class Publication {
     this.#packet = { view: new RtpView(), layer: 0, extended: 0, keyframe: false, vp8: new Vp8Descriptor() };
   }
 
+  /** Sound that was lost is not sent again: it would come too late. */
+  get #keeps(): boolean {
+    return this.kind === "video";
+  }
+
   get isSimulcast(): boolean {
     return this.#rids.length > 1;
   }
@@ -140,7 +145,7 @@ export class Publication {
   receive(layer: PublishedLayer, view: RtpView, extended: number, codec: NegotiatedCodec, nowMs: number): void {
     if (this.codec?.payloadType !== codec.payloadType) this.#changeCodec(codec);
     if (view.payloadLength > 0) layer.received(view.timestamp, view.length, nowMs);
-    layer.ring.put(extended, view.data, view.length, nowMs);
+    if (this.#keeps) layer.ring.put(extended, view.data, view.length, nowMs);
     const packet = this.#packet;
     packet.view = view;
     packet.layer = layer.index;
@@ -170,7 +175,7 @@ export class Publication {
   /** Packets of the layer that come next in order, and none of which begins a keyframe: as `receive` for each of them. */
   receiveRun(layer: PublishedLayer, run: TakenRun, take: Take, nowMs: number): void {
     layer.received(run.timestamp, run.bytes, nowMs);
-    for (let i = 0; i < run.count; i++)
+    for (let i = 0; this.#keeps && i < run.count; i++)
       layer.ring.put(run.extended + i, take.datagram(run.first + i), take.plainLength(run.first + i), nowMs);
     if (layer.audience.size > 0) this.#udp.fanOutTaken(run, take, layer.audience, nowMs);
     for (const single of this.#singles) single.forwardRun?.(run, take, layer, nowMs);

@@ -35,14 +35,31 @@ describe("the ring of a published layer", () => {
     expect(ring.capacity).toBe(64);
   });
 
-  test("a straggler does not push out a newer packet, and sweeping lets go of the old", () => {
+  test("a straggler does not push out a newer packet", () => {
     const ring = new PacketRing();
     const packet = rtpPacket();
     for (let i = 0; i < 2_048; i++) ring.put(10_000 + i, packet, packet.length, 0);
     ring.put(10_000 - 2_048, packet, packet.length, 0);
     expect(ring.read(10_000, 0, view)).toBe(true);
     expect(ring.read(10_000 - 2_048, 0, view)).toBe(false);
-    ring.sweep(2_000);
-    expect(ring.read(12_047, 0, view)).toBe(false);
+  });
+
+  test("keeps a second and the newest few whatever their age, when packets go on and when they stop", () => {
+    const ring = new PacketRing();
+    const packet = rtpPacket();
+    const held = (from: number, to: number) => {
+      const found = [];
+      for (let i = from; i < to; i++) if (ring.peek(i, view)) found.push(i);
+      return found;
+    };
+    for (let i = 0; i < 200; i++) ring.put(i, packet, packet.length, i * 10);
+    expect(held(0, 200)[0]).toBe(200 - 101);
+    expect(held(0, 200)).toHaveLength(101);
+    ring.release(60_000);
+    expect(held(0, 200)[0]).toBe(200 - 33);
+    // A jump, and then so few that nothing takes the places of those before it.
+    for (let i = 0; i < 40; i++) ring.put(100_000 + i, packet, packet.length, 61_000 + i * 100);
+    expect(held(0, 200)).toEqual([]);
+    expect(held(100_000, 100_040)).toHaveLength(33);
   });
 });
