@@ -28,8 +28,29 @@ function cpuMicrosIfThere(pid: number): number {
 }
 
 export function rssMegabytes(pid: number): number {
-  const kilobytes = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+  return statusMegabytes(pid, "VmRSS");
+}
+
+/** Without pages of files, which the system takes back when it needs them. */
+export function ownMegabytes(pid: number): number {
+  return statusMegabytes(pid, "RssAnon");
+}
+
+function statusMegabytes(pid: number, field: string): number {
+  const kilobytes = new RegExp(`${field}:\\s+(\\d+) kB`).exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
   return Number(kilobytes) / 1024;
+}
+
+const IDLE = { nanosPerSecond: 30e6, atMostSeconds: 30, inARow: 4 };
+
+/** Some get ready by themselves for what is to come, a while after their start, which takes memory too. */
+export async function untilIdle(pid: number): Promise<void> {
+  let inARow = 0;
+  for (let second = 0; second < IDLE.atMostSeconds && inARow < IDLE.inARow; second++) {
+    const before = cpuNanos(pid);
+    await Bun.sleep(1_000);
+    inARow = cpuNanos(pid) - before < IDLE.nanosPerSecond ? inARow + 1 : 0;
+  }
 }
 
 /** Processor time of a process, as exactly as the scheduler counts it, threads included that have ended meanwhile. */

@@ -2,7 +2,7 @@
 import { carriesMedia } from "../../../src/load-test/load-offer.ts";
 import type { LoadPeer } from "../../../src/load-test/load-peer.ts";
 import type { DtlsCertificate } from "../../../src/sfu/transport/werift-hooks.ts";
-import { cpuNanos, rssMegabytes } from "../harness/processes.ts";
+import { cpuNanos, rssMegabytes, untilIdle } from "../harness/processes.ts";
 import { percentile } from "../harness/report.ts";
 import type { MeetingServer, PeerHooks } from "./meeting-server.ts";
 import { AUDIO, LARGEST, PACKETS_OF_LARGEST, readStamp, Traffic, VIDEO } from "./traffic.ts";
@@ -16,7 +16,6 @@ const ALL_OF_IT = 0.99;
 /** Streams of a participant, each with a number of its own. */
 const SSRCS = 8;
 const ROOMS_AT_ONCE = 4;
-const IDLE = { nanosPerSecond: 30e6, atMostSeconds: 30 };
 
 export type Size = { rooms: number; members: number };
 
@@ -166,12 +165,3 @@ export class Meetings {
 }
 
 const range = (length: number) => Array.from({ length }, (_, i) => i);
-
-/** Some get ready by themselves for what is to come, which takes memory too. */
-async function untilIdle(pid: number): Promise<void> {
-  for (let second = 0; second < IDLE.atMostSeconds; second++) {
-    const before = cpuNanos(pid);
-    await Bun.sleep(1_000);
-    if (cpuNanos(pid) - before < IDLE.nanosPerSecond) return;
-  }
-}
