@@ -1,6 +1,6 @@
 /**
- * A fresh worker interprets its code, and what makes it fast costs as much again as the packets of its first room. So a short
- * call is played to an engine of its own before there is one: a publisher, two viewers, their reports, and half a minute of time.
+ * A fresh worker interprets its code, and what makes it fast costs as much again as the packets of its first room. So two short
+ * calls are played to engines of their own before there is one: a publisher, two viewers, their reports, and twenty seconds of time.
  * Nothing of it leaves the process, and nothing of it stays but code that has been compiled.
  */
 import type { Permissions } from "../protocol/room-records.ts";
@@ -17,8 +17,10 @@ import type { WorkerCall, WorkerSettings } from "./worker-protocol.ts";
 
 const ROOM = "rehearsal";
 const VIEWERS = 2;
-/** Frames of a picture, with sound and reports in between, each so long after the one before. */
-export const FRAMES = 400;
+/** Frames of all pictures, with sound and reports in between, each so long after the one before. */
+export const FRAMES = 800;
+/** In turns: code that has seen one call is compiled for the objects of that one, and thrown away with the first real call. */
+const CALLS = 2;
 const FRAME_MS = 50;
 const PACKETS_A_FRAME = 10;
 const KEYFRAME_EVERY = 60;
@@ -37,14 +39,15 @@ export async function rehearse(
   onFault: (error: unknown) => void,
   isOver: () => boolean,
 ): Promise<void> {
-  const call = await Rehearsal.begin(settings, onFault);
+  const calls: Rehearsal[] = [];
   try {
+    while (calls.length < CALLS) calls.push(await Rehearsal.begin(settings, onFault));
     for (let frame = 0; frame < FRAMES && !isOver(); frame++) {
-      await call.play(frame);
+      await calls[frame % CALLS]?.play(Math.floor(frame / CALLS));
       if (frame % FRAMES_AT_ONCE === 0) await Bun.sleep(PAUSE_MS);
     }
   } finally {
-    call.close();
+    for (const call of calls) call.close();
     Bun.gc(true);
   }
 }
