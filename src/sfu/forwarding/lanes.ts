@@ -4,6 +4,7 @@
 
 import { ptr } from "bun:ffi";
 import type { MediaCodec } from "../codec/keyframe.ts";
+import type { SeatTable } from "./seat-table.ts";
 
 /** Places in the head and in a row, in words of 32 bits: `publisher` and `lane` in native.h. */
 const HEAD = { came: 0, seen: 2, transportSequenceId: 4, audioLevelId: 5 } as const;
@@ -11,6 +12,10 @@ const HEAD_WORDS = 8;
 const ROW = { highest: 0, open: 2, ssrc: 3, payloadType: 4, codec: 5, rewritesVp8: 6 } as const;
 const ROW_WORDS = 8;
 const MAX_LANES = 32;
+/** Behind the lanes: `audience` of native.h for each. */
+const AUDIENCES_AT = HEAD_WORDS + MAX_LANES * ROW_WORDS;
+const AUDIENCE = { seats: 0, count: 2, direct: 3 } as const;
+const AUDIENCE_WORDS = 4;
 const CODECS: Record<MediaCodec, number> = { audio: 0, vp8: 1, vp9: 2, h264: 3, av1: 4 };
 const WORD = 0x100000000;
 
@@ -28,7 +33,7 @@ export type Notes = { came: Float64Array | null; seen: Uint32Array | null };
 
 /** `T` is whose packets they are. */
 export class LaneTable<T extends object> {
-  readonly memory = new Uint32Array(new ArrayBuffer((HEAD_WORDS + MAX_LANES * ROW_WORDS) * 4));
+  readonly memory = new Uint32Array(new ArrayBuffer((AUDIENCES_AT + MAX_LANES * AUDIENCE_WORDS) * 4));
   readonly #highest = new Float64Array(this.memory.buffer);
   readonly #owners: (T | null)[] = new Array<T | null>(MAX_LANES).fill(null);
   readonly #places = new Map<T, number>();
@@ -74,6 +79,23 @@ export class LaneTable<T extends object> {
       this.memory[at] = address % WORD;
       this.memory[at + 1] = Math.floor(address / WORD);
     }
+  }
+
+  /** As things are now: whose packets go to which seats, and nowhere else. False when that can be said of none. */
+  seat(seatsOf: (owner: T) => SeatTable | null): boolean {
+    let some = false;
+    for (const [owner, lane] of this.#places) {
+      const table = seatsOf(owner);
+      const at = AUDIENCES_AT + lane * AUDIENCE_WORDS;
+      this.memory[at + AUDIENCE.direct] = table ? 1 : 0;
+      if (!table) continue;
+      const rows = ptr(table.rows);
+      this.memory[at + AUDIENCE.seats] = rows % WORD;
+      this.memory[at + AUDIENCE.seats + 1] = Math.floor(rows / WORD);
+      this.memory[at + AUDIENCE.count] = table.seats.length;
+      some = true;
+    }
+    return some;
   }
 
   close(owner: T): void {

@@ -15,6 +15,9 @@ const DESTINATION_SHORTS = DESTINATION_BYTES / 2;
 const PORT_AT = 10;
 const LENGTH_AT = 11;
 
+/** A socket, as native code knows it. */
+export type Descriptor = { readonly fd: number; readonly isV6: boolean };
+
 export class SendBatch {
   /** Slot after slot, SEND_SLOT_BYTES each. */
   readonly arena: Uint8Array<ArrayBuffer>;

@@ -38,6 +38,14 @@ export class NativeReceiver implements IncomingSrtp {
     return this.#outcome(functions.stoa_receive_rtcp(engine, this.#handle, data, data.length, length));
   }
 
+  get handle(): number {
+    return this.#handle;
+  }
+
+  refused(outcome: number): void {
+    this.#outcome(outcome);
+  }
+
   take(lanes: LaneTable<object>, from: number): number {
     const taken = this.#take.take(this.#handle, lanes, from);
     if (this.#take.outcome < 0) this.#outcome(this.#take.outcome);

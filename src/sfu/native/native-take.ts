@@ -15,7 +15,7 @@ const HEAD = { absSendTime: 2, count: 3, runs: 4, outcome: 5 } as const;
 const DATA_AT = 8;
 const LENGTHS_AT = DATA_AT + MAX_TAKE * 2;
 const RUNS_AT = LENGTHS_AT + MAX_TAKE;
-const RUN_WORDS = 16;
+export const RUN_WORDS = 16;
 /** Behind the double that a run begins with. */
 const RUN = {
   lane: 2,
@@ -43,11 +43,7 @@ export class NativeTake implements Take {
   readonly #doubles = new Float64Array(this.#words.buffer);
   readonly #sourcesAt = ptr(this.#words) + SOURCES_AT * 4;
   #datagrams: readonly Uint8Array[] = [];
-  readonly #run: TakenRun = {
-    ...{ lane: 0, first: 0, count: 0, extended: 0, timestamp: 0, bytes: 0, payloadBytes: 0 },
-    ...{ numbered: false, audioLevel: -1 },
-    vp8: { length: 0, pictureId: -1, wide: false, tl0PicIdx: -1, keyIdx: -1 },
-  };
+  readonly #run = emptyRun();
 
   constructor(native: NativeEngine) {
     this.#native = native;
@@ -81,26 +77,7 @@ export class NativeTake implements Take {
   }
 
   run(index: number): TakenRun {
-    const words = this.#words;
-    const signed = this.#signed;
-    const at = RUNS_AT + index * RUN_WORDS;
-    const run = this.#run;
-    run.extended = this.#doubles[at / 2] as number;
-    run.lane = words[at + RUN.lane] as number;
-    run.first = words[at + RUN.first] as number;
-    run.count = words[at + RUN.count] as number;
-    run.timestamp = words[at + RUN.timestamp] as number;
-    run.bytes = words[at + RUN.bytes] as number;
-    run.payloadBytes = words[at + RUN.payloadBytes] as number;
-    run.numbered = words[at + RUN.numbered] !== 0;
-    run.audioLevel = signed[at + RUN.audioLevel] as number;
-    const { vp8 } = run;
-    vp8.length = signed[at + RUN.vp8Bytes] as number;
-    vp8.pictureId = signed[at + RUN.pictureId] as number;
-    vp8.wide = signed[at + RUN.wide] !== 0;
-    vp8.tl0PicIdx = signed[at + RUN.tl0] as number;
-    vp8.keyIdx = signed[at + RUN.keyIdx] as number;
-    return run;
+    return readRun(this.#words, this.#signed, this.#doubles, RUNS_AT + index * RUN_WORDS, this.#run);
   }
 
   datagram(index: number): Uint8Array {
@@ -114,4 +91,38 @@ export class NativeTake implements Take {
   fanOut({ first, count }: TakenRun, table: SeatTable, batch: SendBatch): void {
     copyRun(this.#native, this.#sourcesAt + first * SOURCE_WORDS * 4, count, table, batch);
   }
+}
+
+export function emptyRun(): TakenRun {
+  return {
+    ...{ lane: 0, first: 0, count: 0, extended: 0, timestamp: 0, bytes: 0, payloadBytes: 0 },
+    ...{ numbered: false, audioLevel: -1 },
+    vp8: { length: 0, pictureId: -1, wide: false, tl0PicIdx: -1, keyIdx: -1 },
+  };
+}
+
+/** `run` of native.h, which lies at word `at` of a memory that is seen in three ways. */
+export function readRun(
+  words: Uint32Array,
+  signed: Int32Array,
+  doubles: Float64Array,
+  at: number,
+  run: TakenRun,
+): TakenRun {
+  run.extended = doubles[at / 2] as number;
+  run.lane = words[at + RUN.lane] as number;
+  run.first = words[at + RUN.first] as number;
+  run.count = words[at + RUN.count] as number;
+  run.timestamp = words[at + RUN.timestamp] as number;
+  run.bytes = words[at + RUN.bytes] as number;
+  run.payloadBytes = words[at + RUN.payloadBytes] as number;
+  run.numbered = words[at + RUN.numbered] !== 0;
+  run.audioLevel = signed[at + RUN.audioLevel] as number;
+  const { vp8 } = run;
+  vp8.length = signed[at + RUN.vp8Bytes] as number;
+  vp8.pictureId = signed[at + RUN.pictureId] as number;
+  vp8.wide = signed[at + RUN.wide] !== 0;
+  vp8.tl0PicIdx = signed[at + RUN.tl0] as number;
+  vp8.keyIdx = signed[at + RUN.keyIdx] as number;
+  return run;
 }

@@ -98,6 +98,12 @@ typedef struct {
   uint32_t words[FLIGHT_KEPT][4];
 } flight;
 
+// Who gets what comes on a lane, while packets are forwarded without TypeScript (watch.c): `direct` is 0 where it has to be asked.
+typedef struct {
+  const seat *seats;
+  uint32_t seat_count, direct;
+} audience;
+
 // All streams of a publisher. `came` and `seen` are memory that TypeScript holds on to for as long as they are named here; NULL
 // before there is any. Ids of extensions are 0 where they are not used.
 typedef struct {
@@ -105,6 +111,7 @@ typedef struct {
   flight *seen;
   uint32_t transport_sequence_id, audio_level_id, unused[2];
   lane lanes[MAX_LANES];
+  audience audiences[MAX_LANES];
 } publisher;
 
 // Packets in a row of one lane and one moment in its time: from datagram number `first` on. `extended` is the number of the first.
@@ -128,6 +135,44 @@ typedef struct {
   run runs[MAX_TAKE];
   source sources[MAX_TAKE];
 } taking;
+
+#define MAX_SESSIONS 64u
+// Datagrams that are received before TypeScript makes up for them.
+#define MAX_WATCHED 128u
+
+// A peer that was heard lately: where its packets come from, and what opens and describes them. `bytes_in` is an answer.
+typedef struct {
+  uint8_t address[16];
+  publisher *streams;
+  uint32_t receiver;
+  uint16_t port, unused;
+  uint32_t bytes_in, unused_too;
+} session;
+
+// Packets that were taken, copied and sent; those of one lane, from slot number `run.first` on.
+typedef struct {
+  double now_ms;
+  uint32_t session, unused;
+  run run;
+} watched_run;
+
+// What TypeScript asks of a watch (native-watch.ts), and what has become of it. Of `received` slots those before `taken` are done
+// with. The first of the rest is untouched if `outcome` is 0; else it is of `rest_session`, opened, with this plain length, or
+// refused for this reason. A slot of length 0 is of no use. `from` tells plain lengths of what was taken.
+typedef struct {
+  double now_ms;
+  int32_t fd, loop;
+  uint32_t is_v6, wait_ms, pause_us, session_count, grouping;
+  uint32_t run_count, taken, received, rest_session;
+  int32_t outcome;
+  uint32_t packets_out, bytes_out, dropped, scoped;
+  // 1: time stands still, as in a trace that is played. Then, for how many frames the rest is not waited for.
+  uint32_t still, hurried;
+  destination from[MAX_WATCHED];
+  session sessions[MAX_SESSIONS];
+  watched_run runs[MAX_WATCHED];
+  taking taking;
+} watch;
 
 // Why a packet was refused, to native-receiver.ts as well.
 enum { MALFORMED = -1, REPLAYED = -2, UNAUTHENTIC = -3, TOO_MANY_STREAMS = -4 };

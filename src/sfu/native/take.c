@@ -10,7 +10,7 @@
 #include "cipher.h"
 
 _Static_assert(sizeof(lane) == 32, "a row of forwarding/lanes.ts");
-_Static_assert(sizeof(publisher) == 32 + MAX_LANES * 32, "forwarding/lanes.ts");
+_Static_assert(sizeof(publisher) == 32 + MAX_LANES * 48, "forwarding/lanes.ts");
 _Static_assert(sizeof(run) == 64, "a run of native-take.ts");
 _Static_assert(offsetof(taking, runs) == 32 + MAX_TAKE * 12, "native-take.ts");
 

@@ -100,6 +100,9 @@ export interface IncomingSrtp {
    * number of the first that is not, or their count. Only native code has it.
    */
   take?(lanes: { readonly memory: Uint32Array }, from: number): number;
+  /** By which native code knows it, and what it is told when native code has refused a packet. */
+  readonly handle?: number;
+  refused?(outcome: number): void;
   close(): void;
 }
 
