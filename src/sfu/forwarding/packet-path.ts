@@ -4,10 +4,9 @@ import { createSrtpCipher, type IncomingSrtp, SrtpReceiver } from "../srtp/srtp.
 import type { SrtpCipher } from "../srtp/srtp-cipher.ts";
 import type { SrtpMasterKey } from "../srtp/srtp-keys.ts";
 import { createFanOutAlike, type FanOut, type FanOutAlike, fanOut } from "./fan-out.ts";
-import type { SendBatch } from "./send-batch.ts";
+import type { Descriptor, SendBatch } from "./send-batch.ts";
 import type { Take } from "./take.ts";
-
-export type Descriptor = { readonly fd: number; readonly isV6: boolean };
+import type { Watch } from "./watch.ts";
 
 /**
  * Sends the first `count` packets of the batch on the socket's descriptor. True: all are done with. Otherwise those that are
@@ -21,6 +20,8 @@ export interface PacketPath {
   createReceiver(master: SrtpMasterKey): IncomingSrtp;
   /** Many packets of a publisher by one call; null: each is opened by itself. */
   readonly take: Take | null;
+  /** Waits at the socket in the place of the loop; null: the loop does. */
+  readonly watch: Watch | null;
   readonly fanOut: FanOut;
   /** Copies may be put off, to be made for several packets at once: `finishAlike` makes those that were. */
   readonly fanOutAlike: FanOutAlike;
@@ -36,6 +37,7 @@ export const typescriptPath: PacketPath = {
   createCipher: createSrtpCipher,
   createReceiver: (master) => new SrtpReceiver(master),
   take: null,
+  watch: null,
   fanOut,
   fanOutAlike: createFanOutAlike(),
   finishAlike: () => {},

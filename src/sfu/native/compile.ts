@@ -2,11 +2,11 @@
 import { mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-export const NATIVE_SOURCES = ["ciphers.c", "srtp.c", "receivers.c", "take.c", "fan-out.c", "send.c"].map((file) =>
-  join(import.meta.dir, file),
+export const NATIVE_SOURCES = ["ciphers.c", "srtp.c", "receivers.c", "take.c", "fan-out.c", "send.c", "watch.c"].map(
+  (file) => join(import.meta.dir, file),
 );
 
-const HEADERS = ["native.h", "cipher.h"].map((file) => join(import.meta.dir, file));
+const HEADERS = ["native.h", "cipher.h", "watch.h"].map((file) => join(import.meta.dir, file));
 
 const COMPILERS = ["cc", "gcc", "clang"];
 /** For the other architecture, with its libcrypto beside it: Debian has `gcc-aarch64-linux-gnu` and `libssl-dev:arm64`. */

@@ -6,8 +6,10 @@ import { createNativeFanOutAlike } from "./native-fan-out-alike.ts";
 import { NativeReceiver } from "./native-receiver.ts";
 import { createNativeSend } from "./native-send.ts";
 import { NativeTake } from "./native-take.ts";
+import { NativeWatch } from "./native-watch.ts";
 
 export type NativePath = PacketPath & {
+  readonly watch: NativeWatch;
   /** Keys that were made and not let go of. */
   liveCiphers(): number;
 };
@@ -22,6 +24,7 @@ export function openNativePath(libraryPath: string): NativePath {
     createCipher: (master) => new NativeCipher(native, master),
     createReceiver: (master) => new NativeReceiver(native, take, master),
     take,
+    watch: new NativeWatch(native),
     fanOut: createNativeFanOut(native),
     ...createNativeFanOutAlike(native),
     send: createNativeSend(native),

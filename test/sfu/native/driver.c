@@ -32,6 +32,9 @@ uint32_t stoa_fan_out_run(void *, uint8_t *, uint32_t, uint32_t, destination *, 
                           uint32_t);
 uint32_t stoa_send(int32_t, uint32_t, uint8_t *, uint32_t, destination *, uint32_t, uint32_t *);
 
+void stoa_watch(void *, watch *, uint8_t *, uint32_t, uint8_t *, uint32_t, destination *);
+uint32_t stoa_write_address(const uint8_t *, uint32_t, char *, uint32_t);
+
 static uint32_t seed = 2463534242u;
 
 static uint32_t chance(void) {
@@ -372,6 +375,93 @@ static void fuzz_send(int family, uint32_t grouping) {
   free(arena);
 }
 
+static const uint8_t LOOPBACK[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1};
+
+// Packets really come by a socket: of a publisher, of somebody else, and bytes that nobody protected.
+static void fuzz_watch(void *engine, uint32_t live) {
+  uint32_t taken = 0, sent = 0, left = 0, key = 1, receiver = 0;
+  uint16_t ports[3];
+  int here = bound(AF_INET, &ports[0]), from[2] = {bound(AF_INET, &ports[1]), bound(AF_INET, &ports[2])};
+  struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(ports[0]), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  publisher *p = calloc(1, sizeof *p);
+  arrivals *came = malloc(sizeof *came);
+  flight *seen = calloc(1, sizeof *seen);
+  seat *seats = (seat *)block(3 * sizeof(seat));
+  uint8_t *slots = block(MAX_WATCHED * SLOT_BYTES), *arena = block(MAX_BATCH * SLOT_BYTES);
+  destination *table = (destination *)block(MAX_BATCH * sizeof(destination));
+  for (uint32_t i = 0; i < 500; i++) {
+    if (i % 25 == 0) {
+      stoa_remove_receiver(engine, receiver);
+      receiver = stoa_add_receiver(engine, key = 1 + chance() % live);
+      memset(p, 0, sizeof *p);
+      for (uint32_t k = 0; k < 3; k++) {
+        p->lanes[k] = (lane){chance() % 1000, 1, k + 1, 96 + k, CODECS[chance() % 6], chance() % 2, 0};
+        p->audiences[k] = (audience){seats, chance() % 4, chance() % 8 != 0};
+      }
+      for (uint32_t k = 0; k < 3; k++) {
+        seats[k].cipher = hostile(live);
+        seats[k].numbers = NULL;
+        seats[k].sequence_offset = 0;
+        seats[k].port = ports[1 + chance() % 2];
+        memcpy(seats[k].address, LOOPBACK, sizeof LOOPBACK);
+        if (chance() % 8) seats[k].template_bytes = chance() % 49;
+        if (chance() % 8) seats[k].abs_send_time_at = seats[k].transport_sequence_at = 255;
+      }
+      p->came = came;
+      p->seen = seen;
+      for (uint32_t k = 0; k < ARRIVALS_KEPT; k++) came->ticks[k] = -1;
+      came->highest = came->next = -1;
+    }
+    watch *w = (watch *)block(sizeof *w);
+    double numbers[3] = {p->lanes[0].highest, p->lanes[1].highest, p->lanes[2].highest};
+    for (uint32_t k = chance() % 24; k > 0; k--) {
+      uint32_t at = chance() % 8 ? 0 : chance() % 3;
+      uint8_t *packet;
+      uint32_t length = next_of(engine, key, &p->lanes[at], (uint32_t)++numbers[at], &packet);
+      if (chance() % 32 == 0 && length > 0) packet[chance() % length] ^= 1;
+      sendto(from[chance() % 16 == 0], packet, length, 0, (struct sockaddr *)&to, sizeof to);
+      free(packet);
+    }
+    w->now_ms = 1e12;
+    w->fd = here;
+    w->loop = -1;
+    w->is_v6 = w->still = 0;
+    w->hurried = chance() % 3;
+    w->pause_us = chance() % 4 ? 0 : 400;
+    w->wait_ms = 1;
+    w->grouping = chance() % 2;
+    w->session_count = chance() % 32 ? 2 : hostile(70);
+    for (uint32_t k = 0; k < MAX_SESSIONS; k++)
+      w->sessions[k] = (session){.streams = k == 0 ? p : NULL, .receiver = chance() % 64 ? receiver : hostile(9), .port = ports[1 + k % 2]};
+    for (uint32_t k = 0; k < MAX_SESSIONS; k++) memcpy(w->sessions[k].address, LOOPBACK, sizeof LOOPBACK);
+    uint32_t few = chance() % 16 ? MAX_WATCHED * SLOT_BYTES : chance() % (MAX_WATCHED * SLOT_BYTES);
+    stoa_watch(engine, w, slots, few, arena, MAX_BATCH * SLOT_BYTES, table);
+    check(w->taken <= w->received && w->received <= MAX_WATCHED && w->run_count <= w->taken, "datagrams were skipped");
+    uint32_t counted = 0;
+    for (uint32_t k = 0; k < w->run_count; k++) counted += w->runs[k].run.count;
+    check(counted == w->taken, "runs do not make up what was taken");
+    taken += w->taken;
+    sent += w->packets_out;
+    left += w->received - w->taken;
+    for (uint32_t k = 0; k < 2; k++)
+      while (recv(from[k], slots, SLOT_BYTES, MSG_DONTWAIT) >= 0) continue;
+    free(w);
+  }
+  check(taken > 100 && sent > 100 && left > 100, "hardly a datagram was watched");
+  char text[46];
+  check(stoa_write_address(LOOPBACK, 0, text, sizeof text) == 9 && stoa_write_address(LOOPBACK, 1, text, 9) == 0, "an address");
+  for (uint32_t k = 0; k < 2; k++) close(from[k]);
+  close(here);
+  stoa_remove_receiver(engine, receiver);
+  free(p);
+  free(came);
+  free(seen);
+  free(seats);
+  free(slots);
+  free(arena);
+  free(table);
+}
+
 int main(void) {
   void *engine = stoa_open();
   check(engine != NULL, "libcrypto cannot be used");
@@ -392,6 +482,7 @@ int main(void) {
     fuzz_send(AF_INET, grouping);
     fuzz_send(AF_INET6, grouping);
   }
+  fuzz_watch(engine, live);
   uint8_t some[KEY_BYTES] = {0};
   check(stoa_add_cipher(engine, 3, some, KEY_BYTES) == 0 && stoa_add_cipher(engine, 1, some, KEY_BYTES - 1) == 0, "a wrong key");
   check(stoa_add_cipher(NULL, 1, some, KEY_BYTES) == 0 && stoa_protect(NULL, 1, some, 50, 12, 20, 0) == 0, "no engine");
