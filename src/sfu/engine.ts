@@ -13,7 +13,7 @@ import {
 import { type PacketPath, typescriptPath } from "./forwarding/packet-path.ts";
 import { IceAgent } from "./ice/ice.ts";
 import { openNativePath } from "./native/native-path.ts";
-import { Pace } from "./pace.ts";
+import { clockAhead, Pace } from "./pace.ts";
 import type { ParticipantHost } from "./room/host.ts";
 import type { Participant } from "./room/participant.ts";
 import { Room, URGENT_TICK_MS } from "./room/room.ts";
@@ -31,6 +31,8 @@ import type { WorkerCall, WorkerSettings } from "./worker-protocol.ts";
 const PORT_ATTEMPTS = 20;
 const FIRST_MEDIA_BYTE = 128;
 const BUSY_FOR_MS = 2_000;
+/** Calls that change nothing. */
+const LOOKS = new Set<MediaMethod>(["load", "rooms", "room", "flight"]);
 
 export type EngineOutput = {
   emit(event: MediaEvent): void;
@@ -40,9 +42,9 @@ export type EngineOutput = {
   beat?(): void;
 };
 
-/** Only tests and rehearsals have these. */
+/** Only tests and rehearsals have these, and `watches` who has a thread of its own: it may be put to sleep at the socket. */
 export type EngineHooks = Pick<UdpOptions, "impairIn" | "impairOut" | "path"> &
-  Partial<Pick<ParticipantHost, "now" | "openDtls">>;
+  Partial<Pick<ParticipantHost, "now" | "openDtls">> & { watches?: boolean };
 
 export class Engine {
   readonly #rooms = new Map<string, Room>();
@@ -63,14 +65,17 @@ export class Engine {
     useNativeCurves();
     const certificate = await createCertificate();
     const path = hooks.path ?? (settings.nativeLibrary ? openNativePath(settings.nativeLibrary) : typescriptPath);
+    const { now = clockAhead({ ms: 0 }), watches } = hooks;
     for (let attempt = 1; ; attempt++) {
       let engine: Engine | null = null;
+      const pace = new Pace(now, (nowMs) => engine?.tick(nowMs));
       const udp = await UdpPort.bind({
         hostname: settings.hostname,
         port: settings.port,
         onDatagram: (data, port, address) => engine?.receive(data, port, address),
         onFault: output.onFault,
         ...hooks,
+        ...(watches && { watch: { now, pace } }),
         path,
       }).catch((error) => {
         // A machine without IPv6 has no `::`.
@@ -79,7 +84,7 @@ export class Engine {
       });
       if (!udp) return Engine.start({ ...settings, hostname: "0.0.0.0" }, output, { ...hooks, path });
       try {
-        engine = new Engine(settings, certificate, udp, output, hooks);
+        engine = new Engine(settings, certificate, udp, output, { ...hooks, now, pace });
         return engine;
       } catch (error) {
         udp.close();
@@ -93,18 +98,14 @@ export class Engine {
     certificate: DtlsCertificate,
     udp: UdpPort,
     output: EngineOutput,
-    { now = () => performance.timeOrigin + performance.now(), openDtls }: EngineHooks,
+    { now, openDtls, pace }: Pick<ParticipantHost, "now" | "openDtls"> & { pace: Pace },
   ) {
     this.#onFault = output.onFault;
     this.#beat = output.beat ?? (() => {});
     this.#udp = udp;
-    this.#pace = new Pace(now, (nowMs) => this.#tick(nowMs));
+    this.#pace = pace;
     const relayed = settings.relayed ? new ClientTable(settings.relayed) : null;
-    this.#agent = new IceAgent(
-      { sendUdp: (data, port, address) => udp.send(data, port, address) },
-      settings.probe,
-      relayed,
-    );
+    this.#agent = new IceAgent({ sendUdp: udp.send.bind(udp) }, settings.probe, relayed);
     this.#tcp = settings.tcp
       ? TcpPort.listen({
           hostname: settings.hostname,
@@ -164,7 +165,7 @@ export class Engine {
     this.#pace.packetCame(nowMs);
   }
 
-  #tick(nowMs: number): void {
+  tick(nowMs: number): void {
     this.#beat();
     this.#udp.finishWaiting();
     for (const room of this.#rooms.values()) {
@@ -192,6 +193,7 @@ export class Engine {
   call(call: WorkerCall): MediaResponse<MediaMethod> {
     try {
       this.#udp.finishWaiting();
+      if (!LOOKS.has(call.method)) this.#udp.watch?.awake(this.#host.now());
       return this.#serve(call);
     } finally {
       this.#setPace(this.#host.now());

@@ -1,6 +1,6 @@
 /** Entry point of a media worker: a socket, an engine, and the messages of the main thread. */
 import "./transport/reflect.ts";
-import { MediaError } from "../protocol/media-node.ts";
+import { MediaError, type MediaEvent } from "../protocol/media-node.ts";
 import { Engine } from "./engine.ts";
 import { rehearse } from "./rehearsal.ts";
 import type { FromWorker, ToWorker, WorkerCall, WorkerSettings } from "./worker-protocol.ts";
@@ -39,11 +39,12 @@ function serve(): void {
 
   const start = async (settings: WorkerSettings, vitals: Int32Array) => {
     try {
-      engine = await Engine.start(settings, {
-        emit: (event) => post({ type: "event", event }),
+      const output = {
+        emit: (event: MediaEvent) => post({ type: "event", event }),
         onFault: fault,
         beat: () => Atomics.add(vitals, 0, 1),
-      });
+      };
+      engine = await Engine.start(settings, output, { watches: true });
       setInterval(
         () => Atomics.store(vitals, 1, heldMb(settings.maxMemoryMb ?? Number.POSITIVE_INFINITY)),
         MEMORY_INTERVAL_MS,

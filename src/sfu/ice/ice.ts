@@ -219,6 +219,11 @@ export class IceAgent {
     path.session.handler.onCheck(path, this.#moves(path, nowMs), nowMs);
   }
 
+  /** What comes from there is for its session. */
+  isOwner(path: Path): boolean {
+    return path.session.paths.includes(path) && this.#owner(path) === path;
+  }
+
   /** Whose packets come from that address: the session that was there first, until another one answers there. */
   #owner(path: Path): Path {
     return path.tcp ? path : (this.#find(path.port, path.address) ?? path);

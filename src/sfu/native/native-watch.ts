@@ -4,8 +4,8 @@ import { ptr } from "bun:ffi";
 import { SEND_SLOT_BYTES } from "../forwarding/send-batch.ts";
 import { MAX_TAKE, type TakenRun } from "../forwarding/take.ts";
 import { MAX_SESSIONS, type Watch } from "../forwarding/watch.ts";
-import { SOURCE_WORDS } from "./copy-run.ts";
 import type { NativeEngine } from "./library.ts";
+import { SOURCE_WORDS } from "./native-fan-out-alike.ts";
 import { emptyRun, RUN_WORDS, readRun } from "./native-take.ts";
 
 const MAX_WATCHED = 128;

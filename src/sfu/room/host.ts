@@ -60,4 +60,6 @@ export interface RoomOfTracks {
   muteChanged(publication: Publication): void;
   /** `level` as in the header: 0 (loudest) … 127 (silence). */
   heard(publication: Publication, level: number, nowMs: number): void;
+  /** What `heard` is told of it next changes nothing for anybody. */
+  isSureToBeHeard(publication: Publication): boolean;
 }

@@ -132,6 +132,10 @@ export class Room implements RoomOfTracks, DataSink {
     this.#voices.heard(publication, level, nowMs);
   }
 
+  isSureToBeHeard(publication: Publication): boolean {
+    return this.#voices.isSure(publication);
+  }
+
   relay(from: DataOwner, kind: DataKind, message: DataMessage, share: DataBudget): boolean {
     if (share.isSpent || this.#dataBudget.isSpent) return false;
     const recipients = this.#deliver(from.self.identity, kind, message);

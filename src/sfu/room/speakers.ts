@@ -110,6 +110,11 @@ export class LoudestVoices {
     return this.#in.has(id);
   }
 
+  /** It has a place that nobody wants. */
+  isSure(id: string): boolean {
+    return this.#out.size === 0 && this.#in.has(id);
+  }
+
   get selected(): string[] {
     return [...this.#in.keys()];
   }

@@ -4,6 +4,7 @@
  */
 import type { FlightRecorder } from "../flight/flight-recorder.ts";
 import { LaneTable } from "../forwarding/lanes.ts";
+import type { SeatTable } from "../forwarding/seat-table.ts";
 import type { Take, TakenRun } from "../forwarding/take.ts";
 import type { PublisherFeedback } from "../tracks/feedback.ts";
 import type { PublishedLayer } from "../tracks/layer.ts";
@@ -57,6 +58,15 @@ export class UsualMedia implements MediaSink {
     this.interruptAll(publication);
     for (const layer of publication.layers) this.#streams.delete(layer);
   }
+
+  seat(): boolean {
+    return this.lanes.seat(this.#seatsOf);
+  }
+
+  readonly #seatsOf = ({ publication, layer }: Stream): SeatTable | null => {
+    if (publication.kind === "audio" && !this.#parts.room.isSureToBeHeard(publication)) return null;
+    return publication.seatsOf(layer);
+  };
 
   onRun(run: TakenRun, take: Take, nowMs: number): void {
     const { room, feedback } = this.#parts;

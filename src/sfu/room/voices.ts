@@ -26,6 +26,11 @@ export class Voices {
     for (const subscription of publication.subscriptions) subscription.refreshAudio(nowMs);
   }
 
+  /** Whatever its next packets say, it goes on being heard, and so does everybody else. */
+  isSure({ trackId, source }: Publication): boolean {
+    return source === "screenShareAudio" || this.#loudest.isSure(trackId);
+  }
+
   silenced(publication: Publication): void {
     this.#loudest.remove(publication.trackId);
     if (this.#owners.delete(publication.trackId)) this.#speakers.remove(publication.identity);

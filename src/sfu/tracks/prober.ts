@@ -5,6 +5,8 @@ import type { UdpPort } from "../transport/udp.ts";
 import type { Subscription } from "./subscription.ts";
 
 const STEP_MS = 5;
+/** Steps that come late make a burst of it, or a slower one, and what is found is not what the path carries. */
+const AWAKE_MS = 50;
 
 export class Prober {
   readonly #sent: SentPackets;
@@ -27,6 +29,7 @@ export class Prober {
     let packets = 0;
     const step = () => {
       const nowMs = this.#now();
+      this.#udp.watch?.awake(nowMs, AWAKE_MS);
       const due = Math.min(totalBytes, ((nowMs - startedMs + STEP_MS) / plan.durationMs) * totalBytes);
       let misses = 0;
       while (bytes < due && misses < sources.length) {

@@ -6,6 +6,7 @@ import { primaryOfRed } from "../codec/red.ts";
 import { Vp8Descriptor } from "../codec/vp8.ts";
 import type { FanOutTarget } from "../forwarding/fan-out-target.ts";
 import type { LaneTerms } from "../forwarding/lanes.ts";
+import type { SeatTable } from "../forwarding/seat-table.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
 import type { Take, TakenRun } from "../forwarding/take.ts";
 import { RtpView } from "../rtp/rtp.ts";
@@ -170,6 +171,11 @@ export class Publication {
     if (this.kind === "video" && nack.highest !== highest) return null;
     const rewritesVp8 = (audience.table.seats[0]?.vp8Offsets ?? null) !== null;
     return { ssrc, payloadType: codec.payloadType, codec: mediaCodec, rewritesVp8, highest };
+  }
+
+  /** Those who get what comes on an open lane, if nobody else does. */
+  seatsOf(layer: PublishedLayer): SeatTable | null {
+    return this.#singles.some((single) => single.forwardRun) ? null : layer.audience.table;
   }
 
   /** Packets of the layer that come next in order, and none of which begins a keyframe: as `receive` for each of them. */

@@ -91,6 +91,8 @@ export class Connection {
         this.#incoming = new IncomingMedia(incoming, host.udp, {
           events,
           lives: (path, nowMs) => this.#lives(path, nowMs),
+          isAt: (path) => this.#network === null && this.#iceState === "connected" && host.agent.isOwner(path),
+          counted: (bytes) => (this.bytesIn += bytes),
         });
         this.#outgoing = new SrtpSender(outgoing, host.udp.path.createCipher);
         this.srtpProfile = incoming.profile;
@@ -206,6 +208,7 @@ export class Connection {
 
   #receiveDtls(data: Buffer): void {
     this.bytesIn += data.length;
+    this.#host.udp.watch?.awake(this.#host.now());
     // Whose certificate it has to be is not known yet; the client tries again within a second.
     if (this.#fingerprints.length === 0) return;
     if (!this.#handshaking) {

@@ -1,7 +1,9 @@
 /** RTP and RTCP of one connection as they come in: opened, and handed on if they are new and authentic. */
 import type { LaneTable } from "../forwarding/lanes.ts";
 import { MAX_TAKE, type Take, type TakenRun } from "../forwarding/take.ts";
+import type { WatchedSession } from "../forwarding/watch.ts";
 import type { Path } from "../ice/ice-session.ts";
+import { addressWords } from "../rtp/address.ts";
 import { isRtcp } from "../rtp/rtp.ts";
 import type { IncomingSrtp, SrtpRefusals } from "../srtp/srtp.ts";
 import type { SrtpMasterKey } from "../srtp/srtp-keys.ts";
@@ -10,6 +12,8 @@ import type { UdpPort } from "./udp.ts";
 /** Where packets go that come in order. */
 export type MediaSink = {
   readonly lanes: LaneTable<object>;
+  /** Tells the lanes who gets what comes on them now; false when none of them is as simple as that. */
+  seat?(): boolean;
   onRun(run: TakenRun, take: Take, nowMs: number): void;
 };
 
@@ -25,6 +29,9 @@ type MediaOwner = {
   events: MediaEvents;
   /** A packet or report proved authentic. */
   lives(path: Path, nowMs: number): void;
+  /** Packets from there are its own, and come as they are sent. */
+  isAt(path: Path): boolean;
+  counted(bytes: number): void;
 };
 
 export class IncomingMedia {
@@ -34,6 +41,8 @@ export class IncomingMedia {
   readonly #intake: MediaIntake | null;
   /** Of what waits there. */
   #intakePath: Path | null = null;
+  /** Of a path that media came on, as native code has it. */
+  #address: { path: Path; words: Uint32Array | null } | null = null;
 
   constructor(master: SrtpMasterKey, udp: UdpPort, owner: MediaOwner) {
     this.#srtp = udp.path.createReceiver(master);
@@ -81,22 +90,40 @@ export class IncomingMedia {
         if (this.#intakePath) lives(this.#intakePath, nowMs);
       },
       onRtp: (data, length, nowMs) => events.onRtp(data, length, nowMs),
+      usual: (intake, nowMs) => this.#udp.watch?.usual(intake, nowMs),
+      source: () => this.#source(),
+      counted: (bytes) => this.#owner.counted(bytes),
     });
+  }
+
+  #source(): { port: number; address: Uint32Array } | null {
+    const path = this.#intakePath;
+    if (!path || path.tcp || !this.#owner.isAt(path)) return null;
+    if (this.#address?.path !== path) this.#address = { path, words: addressWords(path.address) };
+    const { words } = this.#address;
+    return words && { port: path.port, address: words };
   }
 
   close(): void {
     this.#intake?.clear();
+    if (this.#intake) this.#udp.watch?.forget(this.#intake);
     this.#srtp.close();
   }
 }
 
 export type MediaIntakeHost = {
   take: Take;
-  incoming: Required<Pick<IncomingSrtp, "take" | "unprotectRtp">>;
+  incoming: Required<Pick<IncomingSrtp, "take" | "unprotectRtp">> & Pick<IncomingSrtp, "handle" | "refused">;
   sink: MediaSink;
   /** Packets have proved authentic. */
   lives(nowMs: number): void;
   onRtp(data: Buffer, length: number, nowMs: number): void;
+  /** Packets came that are no reason to wake up for each of them. */
+  usual?(intake: MediaIntake, nowMs: number): void;
+  /** Where its packets come from, as long as nothing else is to be done about any of them. */
+  source?(): Pick<WatchedSession, "port" | "address"> | null;
+  /** Bytes that nobody else has counted. */
+  counted?(bytes: number): void;
 };
 
 /**
@@ -136,7 +163,7 @@ export class MediaIntake {
         const { outcome } = take;
         if (taken > at) this.#taken();
         at = taken;
-        if (at < count) this.#ordinary(waiting[at] as Buffer, outcome);
+        if (at < count) this.#ordinary(waiting[at] as Buffer, outcome, this.#nowMs);
       }
     } finally {
       waiting.length = 0;
@@ -149,16 +176,42 @@ export class MediaIntake {
   }
 
   #taken(): void {
-    const { take, sink, lives } = this.#host;
+    const { take, sink, lives, usual } = this.#host;
     lives(this.#nowMs);
     for (let i = 0; i < take.runs; i++) sink.onRun(take.run(i), take, this.#nowMs);
+    usual?.(this, this.#nowMs);
   }
 
-  #ordinary(data: Buffer, outcome: number): void {
+  #ordinary(data: Buffer, outcome: number, nowMs: number): void {
     const { incoming, lives, onRtp } = this.#host;
     const length = outcome === 0 ? incoming.unprotectRtp(data) : outcome;
     if (length < 0) return;
-    lives(this.#nowMs);
-    onRtp(data, length, this.#nowMs);
+    lives(nowMs);
+    onRtp(data, length, nowMs);
+  }
+
+  /** What a watch needs to forward its packets; null when it cannot. */
+  watched(): WatchedSession | null {
+    const { sink, incoming, source } = this.#host;
+    const from = source?.();
+    if (!from || !incoming.handle || !sink.seat?.()) return null;
+    return { ...from, receiver: incoming.handle, lanes: sink.lanes };
+  }
+
+  /** Packets that a watch has taken and sent. */
+  makeUp(run: TakenRun, take: Take, nowMs: number): void {
+    this.#host.lives(nowMs);
+    this.#host.sink.onRun(run, take, nowMs);
+  }
+
+  /** One that a watch has opened, or refused, and left. */
+  opened(data: Buffer, outcome: number, nowMs: number): void {
+    this.counted(data.length);
+    if (outcome < 0) this.#host.incoming.refused?.(outcome);
+    this.#ordinary(data, outcome, nowMs);
+  }
+
+  counted(bytes: number): void {
+    this.#host.counted?.(bytes);
   }
 }

@@ -3,11 +3,18 @@
 import { type SocketTuning, tuneUdpSocket } from "../../kernel/net/socket-options.ts";
 import type { Audience } from "../forwarding/audience.ts";
 import type { FanOutTarget } from "../forwarding/fan-out-target.ts";
-import { type Descriptor, type PacketPath, typescriptPath } from "../forwarding/packet-path.ts";
-import { SEND_BATCH_PACKETS, SEND_SLOT_BYTES, SendBatch, type SendEntries } from "../forwarding/send-batch.ts";
+import { type PacketPath, typescriptPath } from "../forwarding/packet-path.ts";
+import {
+  type Descriptor,
+  SEND_BATCH_PACKETS,
+  SEND_SLOT_BYTES,
+  SendBatch,
+  type SendEntries,
+} from "../forwarding/send-batch.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
 import type { Take, TakenRun } from "../forwarding/take.ts";
 import type { RtpView } from "../rtp/rtp.ts";
+import { MediaWatch, type WatchHost } from "./media-watch.ts";
 
 const BUFFER_BYTES = 4 * 1_024 * 1_024;
 /** Packets kept while the kernel's buffer is full; later ones are lost, as on any congested link. */
@@ -27,6 +34,8 @@ export type UdpOptions = {
   onFault?(error: unknown): void;
   /** TypeScript's, unless another one is given. */
   path?: PacketPath;
+  /** Native code may wait in the place of the loop. */
+  watch?: WatchHost;
   impairIn?: Impair;
   impairOut?: Impair;
 };
@@ -41,6 +50,7 @@ export class UdpPort {
   readonly repairs: RepairCounters = { nacksIn: 0, nacksOut: 0, keyframesIn: 0, keyframesOut: 0 };
   readonly tuning: SocketTuning;
   readonly path: PacketPath;
+  readonly watch: MediaWatch | null;
   readonly #batch: SendBatch;
   readonly #descriptor: Descriptor | null;
   readonly #socket: Bun.udp.Socket<"buffer">;
@@ -89,6 +99,25 @@ export class UdpPort {
     );
     this.tuning =
       fd === undefined ? { icmpErrorsSilenced: false, buffersRaised: false } : tuneUdpSocket(fd, BUFFER_BYTES);
+    this.watch = this.#createWatch(options);
+  }
+
+  #createWatch({ watch: host, impairIn, impairOut, onDatagram }: UdpOptions): MediaWatch | null {
+    const { watch } = this.path;
+    const socket = this.#descriptor;
+    if (!host || !watch || !socket || impairIn || impairOut) return null;
+    return new MediaWatch({
+      ...{ watch, socket, host, onDatagram },
+      batch: this.#batch,
+      onFault: this.#onFault,
+      settle: () => {
+        this.settle();
+        return this.#backlog.length === 0 && !this.#socket.closed;
+      },
+      counted: (counts) => {
+        for (const name of Object.keys(counts) as (keyof UdpCounters)[]) this.counters[name] += counts[name];
+      },
+    });
   }
 
   get port(): number {
@@ -160,11 +189,16 @@ export class UdpPort {
   }
 
   readonly #flush = (): void => {
+    this.settle();
+    this.#scheduled = false;
+  };
+
+  /** Whatever waits is handled now, and leaves. */
+  settle(): void {
     this.finishWaiting();
     this.path.finishAlike();
     this.#batch.flush();
-    this.#scheduled = false;
-  };
+  }
 
   /** Nothing goes past packets that wait for room in the kernel's buffer. */
   #sendDirectly(batch: SendBatch, count: number): boolean {
@@ -245,6 +279,7 @@ export class UdpPort {
   }
 
   close(): void {
+    this.watch?.close();
     this.#flush();
     if (!this.#socket.closed) this.#socket.close();
   }

@@ -1,0 +1,32 @@
+// A probe measures what a path carries by sending at a pace: whoever may sleep at the socket has to leave it its timers.
+
+import { expect, test } from "bun:test";
+import type { SentPackets } from "../../../src/sfu/rtcp/twcc-feedback.ts";
+import { Prober } from "../../../src/sfu/tracks/prober.ts";
+import type { Subscription } from "../../../src/sfu/tracks/subscription.ts";
+import type { UdpPort } from "../../../src/sfu/transport/udp.ts";
+
+const PLAN = { id: 1, bitrate: 1_000_000, bytes: 5_000, durationMs: 40 };
+const PACKET_BYTES = 500;
+
+test("while a probe is sent the loop is kept awake from each step to the next", async () => {
+  const awake: { fromMs: number; untilMs: number }[] = [];
+  const sentAtMs: number[] = [];
+  const all = Promise.withResolvers<void>();
+  const watch = { awake: (nowMs: number, forMs: number) => awake.push({ fromMs: nowMs, untilMs: nowMs + forMs }) };
+  const probe = (_sent: unknown, _id: number, _udp: unknown, nowMs: number) => {
+    sentAtMs.push(nowMs);
+    if (sentAtMs.length * PACKET_BYTES >= PLAN.bytes) all.resolve();
+    return PACKET_BYTES;
+  };
+  let nowMs = 0;
+  // Time as a step sees it: each comes five milliseconds after the one before, however busy the machine is.
+  const prober = new Prober({} as SentPackets, { watch } as unknown as UdpPort, () => (nowMs += 5));
+  prober.start(PLAN, [{ section: { probe } } as unknown as Subscription]);
+  await all.promise;
+  prober.stop();
+  expect(new Set(sentAtMs).size).toBeGreaterThan(3);
+  for (const atMs of sentAtMs) expect(awake.some(({ fromMs }) => fromMs === atMs)).toBe(true);
+  for (const [i, { untilMs }] of awake.slice(0, -1).entries())
+    expect(untilMs).toBeGreaterThan(awake[i + 1]?.fromMs ?? Number.POSITIVE_INFINITY);
+});
