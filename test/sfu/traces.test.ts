@@ -1,283 +1,14 @@
-// The same trace through both packet paths: what a publisher sends, with losses, repetitions and packets out of order, while
+// The same traces through each of the paths: what a publisher sends, with losses, repetitions and packets out of order, while
 // viewers switch layers, pause, move and ask for what they miss. Every packet that leaves, and every report, is the same.
 
 import { afterAll, expect, test } from "bun:test";
-import { FlightRecorder } from "../../src/sfu/flight/flight-recorder.ts";
-import { type PacketPath, typescriptPath } from "../../src/sfu/forwarding/packet-path.ts";
+import { typescriptPath } from "../../src/sfu/forwarding/packet-path.ts";
 import { openNativePath } from "../../src/sfu/native/native-path.ts";
-import type { ParticipantHost, RoomOfTracks } from "../../src/sfu/room/host.ts";
-import { Uplink } from "../../src/sfu/room/uplink.ts";
-import { SentPackets } from "../../src/sfu/rtcp/twcc-feedback.ts";
-import type { NegotiatedCodec } from "../../src/sfu/sdp/codecs.ts";
-import { noExtensions } from "../../src/sfu/sdp/extensions.ts";
-import type { Offer } from "../../src/sfu/sdp/offer.ts";
-import { SrtpSender } from "../../src/sfu/srtp/srtp.ts";
-import { OutgoingSection } from "../../src/sfu/tracks/outgoing-section.ts";
-import type { Publication } from "../../src/sfu/tracks/publication.ts";
-import { DEFAULT_WISH, Subscription } from "../../src/sfu/tracks/subscription.ts";
-import { seededRandom } from "../../src/sfu/transport/impairment.ts";
-import { MediaIntake } from "../../src/sfu/transport/incoming-media.ts";
-import { UdpPort } from "../../src/sfu/transport/udp.ts";
 import { nativeLibraryPath } from "./packet-paths.ts";
-import { rtpPacket, withRoom } from "./packets.ts";
+import { Played } from "./played-trace.ts";
 
 const nativePath = openNativePath(await nativeLibraryPath());
 afterAll(() => nativePath.close());
-
-const VIEWERS = 4;
-const STEPS = 400;
-const EXTENSIONS = { ...noExtensions(), mid: 1, rid: 2, transportSequence: 5, audioLevel: 6, absSendTime: 4 };
-const codec = (name: NegotiatedCodec["codec"], payloadType: number, clockRate: number): NegotiatedCodec => ({
-  ...{ codec: name, payloadType, rtxPayloadType: name === "opus" ? null : payloadType + 1, clockRate },
-  ...{ variant: "", profile: "" },
-});
-const PICTURES = { VP8: codec("VP8", 96, 90_000), H264: codec("H264", 102, 90_000) };
-const SOUND = codec("opus", 111, 48_000);
-const key = (n: number) => ({
-  ...({ profile: n % 2 ? "AES_CM_128_HMAC_SHA1_80" : "AEAD_AES_128_GCM" } as const),
-  key: new Uint8Array(16).fill(n),
-  salt: new Uint8Array(n % 2 ? 14 : 12).fill(n),
-});
-
-type Stream = { ssrc: number; payloadType: number; rid: string | null; sequenceNumber: number; timestamp: number };
-
-/** One publisher on a path of its own, in words and bytes that depend on the seed alone. */
-class Played {
-  /** By port: the packets that were sent there, in order. */
-  readonly sent = new Map<number, string[]>();
-  readonly reports: string[] = [];
-  readonly #random: () => number;
-  readonly #picture: keyof typeof PICTURES;
-  readonly #uplink: Uplink;
-  readonly #flight = new FlightRecorder();
-  readonly #udp: UdpPort;
-  readonly #receive: (data: Buffer, nowMs: number) => void;
-  readonly #outgoing = new SrtpSender(key(0));
-  readonly #viewers: { subscription: Subscription; section: OutgoingSection; sent: SentPackets; port: number }[] = [];
-  readonly #streams: Stream[];
-  #held: Uint8Array[] = [];
-  #number = 0;
-  /** Packets that were taken without a decision. */
-  taken = 0;
-
-  static async of(path: PacketPath, seed: number, picture: keyof typeof PICTURES): Promise<Played> {
-    const sent = new Map<number, string[]>();
-    const udp = await UdpPort.bind({
-      ...{ hostname: "127.0.0.1", port: 0, onDatagram() {}, path },
-      onFault: (error) => {
-        throw error;
-      },
-      impairOut: (data, port) => {
-        if (!sent.has(port)) sent.set(port, []);
-        sent.get(port)?.push(Buffer.from(data).toString("hex"));
-      },
-    });
-    return new Played(udp, sent, seed, picture);
-  }
-
-  private constructor(udp: UdpPort, sent: Map<number, string[]>, seed: number, picture: keyof typeof PICTURES) {
-    this.sent = sent;
-    this.#udp = udp;
-    this.#random = seededRandom(seed);
-    this.#picture = picture;
-    const video = PICTURES[picture].payloadType;
-    this.#streams = [
-      { ssrc: 11, payloadType: video, rid: "q", sequenceNumber: 65_500, timestamp: 5 },
-      { ssrc: 12, payloadType: video, rid: "f", sequenceNumber: 30, timestamp: 0xffff_f000 },
-      { ssrc: 13, payloadType: SOUND.payloadType, rid: null, sequenceNumber: 9, timestamp: 1 },
-    ];
-    const connection = {
-      isReady: true,
-      liveness: { mediaAtMs: 0 },
-      sendRtcp: (packet: Uint8Array) => void this.reports.push(Buffer.from(packet).toString("hex").slice(16)),
-    };
-    const owner = { self: { identity: "ann" }, connection, rttMs: 40, emit() {} };
-    const room = {
-      ...{ published() {}, unpublished() {}, isWanted: () => true, muteChanged() {} },
-      heard: (_: Publication, level: number, nowMs: number) => void this.reports.push(`heard ${level} at ${nowMs}`),
-    };
-    let ids = 0;
-    const host = { udp, newId: () => `${++ids}`, hurry() {} };
-    this.#uplink = new Uplink(
-      host as unknown as ParticipantHost,
-      room as unknown as RoomOfTracks,
-      owner as unknown as ConstructorParameters<typeof Uplink>[2],
-      this.#flight,
-    );
-    const section = { rejected: false, sends: false, receives: true, extensions: EXTENSIONS };
-    this.#uplink.negotiated(
-      {
-        sections: [
-          { mid: "0", sendRids: ["q", "f"], ssrcs: new Map() },
-          { mid: "1", sendRids: [], ssrcs: new Map() },
-        ],
-      } as unknown as Offer,
-      [
-        { ...section, mid: "0", kind: "video", codecs: [PICTURES[picture]] },
-        { ...section, mid: "1", kind: "audio", codecs: [SOUND] },
-      ],
-      [
-        { mid: "0", clientTrackId: "v", kind: "video", source: "camera" },
-        { mid: "1", clientTrackId: "a", kind: "audio", source: "microphone" },
-      ],
-    );
-    const incoming = udp.path.createReceiver(key(0));
-    const onRtp = (data: Buffer, length: number, nowMs: number) => this.#uplink.receiveRtp(data, length, nowMs);
-    const { take } = udp.path;
-    const intake =
-      take && incoming.take
-        ? new MediaIntake({
-            ...{ take, incoming: incoming as Required<typeof incoming>, lives() {}, onRtp },
-            sink: {
-              lanes: this.#uplink.usual.lanes,
-              onRun: (run, taking, nowMs) => {
-                this.taken += run.count;
-                this.#uplink.usual.onRun(run, taking, nowMs);
-              },
-            },
-          })
-        : null;
-    this.#receive = (data, nowMs) => {
-      if (!intake) {
-        const length = incoming.unprotectRtp(data);
-        if (length >= 0) onRtp(data, length, nowMs);
-      } else if (intake.add(data, nowMs)) udp.wait(intake);
-    };
-  }
-
-  #chance(oneIn: number): boolean {
-    return Math.floor(this.#random() * oneIn) === 0;
-  }
-
-  #watch(mid: string, nowMs: number): void {
-    const publication = this.#uplink.publications().find((one) => one.mid === mid) as Publication;
-    const codecs = mid === "0" ? [PICTURES[this.#picture]] : [SOUND];
-    const port = 4_000 + this.#viewers.length;
-    const word = () => Math.floor(this.#random() * 0x100000000);
-    const answered = { ...{ mid, kind: publication.kind, rejected: false, sends: true, receives: false }, codecs };
-    // One of them negotiated no transport-wide numbers.
-    const extensions = { ...EXTENSIONS, ...(port % 4 === 3 && { transportSequence: 0 }) };
-    const section = new OutgoingSection({ ...answered, extensions }, publication.kind, word);
-    const sent = new SentPackets(1, this.#udp.path.finishAlike);
-    const subscription = new Subscription(publication, section, DEFAULT_WISH, sent, {
-      changed() {},
-      mayAskKeyframe: () => true,
-    });
-    const srtp = new SrtpSender(key(port), this.#udp.path.createCipher);
-    subscription.start({ srtp, address: "127.0.0.1", port, deliver: undefined, seated: new Set() });
-    this.#viewers.push({ subscription, section, sent, port });
-    this.#choose(subscription, nowMs);
-  }
-
-  #choose(subscription: Subscription, nowMs: number): void {
-    const { layers } = subscription.publication;
-    const layer = this.#chance(5) ? null : layers[this.#chance(3) ? 0 : layers.length - 1];
-    subscription.setLayer(layer ?? null, "requested", nowMs);
-  }
-
-  #packet(stream: Stream, payload: Uint8Array, marker: boolean, padding = 0): Uint8Array {
-    const number = this.#number++ & 0xffff;
-    const extensions = [
-      { id: 1, data: Buffer.from(stream.rid ? "0" : "1") },
-      ...(stream.rid ? [{ id: 2, data: Buffer.from(stream.rid) }] : []),
-      { id: 5, data: new Uint8Array([number >> 8, number & 0xff]) },
-      ...(stream.rid ? [] : [{ id: 6, data: new Uint8Array([0x80 | (number % 100)]) }]),
-    ];
-    const { ssrc, payloadType, sequenceNumber, timestamp } = stream;
-    const shape = { ssrc, payloadType, sequenceNumber, timestamp, marker, extensions, payload, padding };
-    const plain = rtpPacket(shape);
-    stream.sequenceNumber = (sequenceNumber + 1) & 0xffff;
-    const headerLength = plain.length - payload.length - padding;
-    const sealed = withRoom(plain);
-    return sealed.slice(0, this.#outgoing.protectRtp(sealed, headerLength, plain.length));
-  }
-
-  #frame(stream: Stream): Uint8Array[] {
-    if (!stream.rid) {
-      stream.timestamp = (stream.timestamp + 960) >>> 0;
-      return [this.#packet(stream, new Uint8Array(60).fill(this.#number), false)];
-    }
-    stream.timestamp = (stream.timestamp + 3_000) >>> 0;
-    const count = 1 + Math.floor(this.#random() * 12);
-    const isKey = this.#chance(12);
-    return Array.from({ length: count }, (_, i) => {
-      const payload = new Uint8Array(100 + (this.#number % 900)).fill(i);
-      if (this.#picture === "H264") payload.set([0x7c, (i === 0 ? 0x80 : 0) | (isKey ? 7 : 1)]);
-      else
-        payload.set([i === 0 ? 0x90 : 0x80, 0xf0, 0x80 | (this.#number >> 8), this.#number & 0xff, this.#number, 0x25]);
-      if (this.#picture === "VP8" && i === 0) payload.set([isKey ? 0x10 : 0x11, 0, 0, 0x9d, 0x01, 0x2a, 0, 2, 0, 1], 6);
-      return this.#packet(stream, payload, i === count - 1, this.#chance(200) ? 7 : 0);
-    });
-  }
-
-  /** Lost, late, twice, or as it should be. */
-  #arriving(packets: Uint8Array[]): Uint8Array[] {
-    const arriving = packets.flatMap((packet) => {
-      if (this.#chance(100)) return [];
-      if (this.#chance(100)) {
-        this.#held.push(packet);
-        return [];
-      }
-      return this.#chance(100) ? [packet, packet] : [packet];
-    });
-    if (this.#chance(6)) arriving.push(...this.#held.splice(0));
-    if (this.#chance(40)) arriving.reverse();
-    if (this.#chance(50)) arriving.push(new Uint8Array(40).fill(0x80));
-    return arriving;
-  }
-
-  #step(nowMs: number): void {
-    const frames = this.#streams.map((stream) => this.#frame(stream));
-    // A turn of the loop: bursts of several streams, one after the other.
-    for (const packet of this.#arriving(frames.flat())) this.#receive(Buffer.from(packet), nowMs);
-    if (this.#chance(40)) {
-      const stream = this.#streams[1] as Stream;
-      Object.assign(stream, { ssrc: stream.ssrc + 10, sequenceNumber: 100, timestamp: 77 });
-    }
-    this.#udp.finishWaiting();
-    this.#react(nowMs);
-    this.#uplink.tick(nowMs);
-  }
-
-  #react(nowMs: number): void {
-    const [track] = this.#uplink.publications();
-    if (track && this.#chance(track.muted ? 4 : 60)) this.#uplink.setMuted(track.trackId, !track.muted);
-    if (this.#viewers.length < VIEWERS * 2) this.#watch(this.#viewers.length % 3 === 2 ? "1" : "0", nowMs);
-    for (const viewer of this.#viewers) {
-      const { subscription, section, sent } = viewer;
-      if (this.#chance(60)) this.#choose(subscription, nowMs);
-      if (this.#chance(10)) {
-        const newest = section.forwarder?.lastOutgoing ?? 0;
-        const terms = { rttMs: 0, take: () => true };
-        section.repair([newest & 0xffff, (newest - 3) & 0xffff], sent, terms, this.#udp, nowMs);
-      }
-      const { target } = section;
-      if (!target || !this.#chance(80)) continue;
-      for (const seat of [...target.transport.seated]) seat.leave();
-      target.transport.port += 100;
-    }
-  }
-
-  async play(): Promise<void> {
-    let nowMs = 1_700_000_000_000.25;
-    for (let step = 0; step < STEPS; step++) {
-      nowMs += 7 + Math.floor(this.#random() * 40) + 0.125;
-      this.#step(nowMs);
-      if (step % 20 === 0) await new Promise(setImmediate);
-    }
-    await new Promise(setImmediate);
-    for (const { layers, trackId } of this.#uplink.publications())
-      for (const { reception, audience, nack } of layers)
-        this.reports.push(
-          `${trackId} ${reception?.highest} ${reception?.jitterMs} ${reception?.cumulativeLost} ${reception?.bytes}`,
-          `${audience.packets} ${audience.octets} ${audience.bytes} ${audience.highest} ${nack.missing} ${nack.recovered}`,
-        );
-    for (const { subscription, sent } of this.#viewers)
-      this.reports.push(`${subscription.bytesOut} ${JSON.stringify(sent.history())}`);
-    this.reports.push(JSON.stringify(this.#flight.dump([], [], nowMs)));
-    this.#udp.close();
-  }
-}
 
 for (const picture of ["VP8", "H264"] as const)
   for (const seed of [1, 2, 3])
@@ -294,3 +25,18 @@ for (const picture of ["VP8", "H264"] as const)
       expect(actual.taken).toBeGreaterThan(2_000);
       expect(expected.taken).toBe(0);
     }, 60_000);
+
+for (const picture of ["VP8", "H264"] as const)
+  test(`${picture}: what native code forwards by itself is the same as well`, async () => {
+    const watching = openNativePath(await nativeLibraryPath());
+    const [expected, actual] = [
+      await Played.of(typescriptPath, 4, picture),
+      await Played.watched(watching, 4, picture),
+    ];
+    for (const played of [expected, actual]) await played.play();
+    expect([...actual.sent.keys()].sort()).toEqual([...expected.sent.keys()].sort());
+    for (const [port, packets] of expected.sent) expect(actual.sent.get(port)).toEqual(packets);
+    expect(actual.reports).toEqual(expected.reports);
+    expect(actual.forwarded).toBeGreaterThan(1_500);
+    watching.close();
+  }, 60_000);
