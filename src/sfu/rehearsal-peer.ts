@@ -27,6 +27,8 @@ export type Stream = { kind: "audio" | "video"; ssrc: number; sequenceNumber: nu
 type Engine = {
   negotiate(request: Negotiate): NegotiateAnswer;
   receive(data: Buffer, port: number, address: string): void;
+  /** Media and reports may take a longer way to it. */
+  receiveMedia(data: Buffer, port: number): void;
 };
 
 export class RehearsalPeer {
@@ -84,7 +86,7 @@ export class RehearsalPeer {
     packet.set(stream.kind === "audio" ? [IDS.audioLevel << 4, 0x80 | 30, 0] : [0, 0, 0], 21);
     packet.set(payload, HEADER_BYTES);
     const end = this.#srtp.protectRtp(packet, HEADER_BYTES, HEADER_BYTES + payload.length);
-    this.#send(packet.subarray(0, end));
+    this.#engine.receiveMedia(packet.subarray(0, end), this.port);
   }
 
   sendSenderReport({ ssrc, timestamp }: Stream, nowMs: number): void {
@@ -105,7 +107,7 @@ export class RehearsalPeer {
 
   #sendRtcp(length: number): void {
     const end = this.#srtp.protectRtcp(this.#report, length);
-    this.#send(Buffer.from(this.#report.subarray(0, end)));
+    this.#engine.receiveMedia(Buffer.from(this.#report.subarray(0, end)), this.port);
   }
 
   /** What the engine has sent: its header is for everybody to read. True: it is media. */
