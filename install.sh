@@ -197,6 +197,7 @@ Type=exec
 User=stoa
 Group=stoa
 Environment=DATA_DIR=$data_dir
+Environment=BUN_GC_TIMER_INTERVAL=30000
 EnvironmentFile=-/etc/stoa/environment
 ExecStartPre=$1 config check
 ExecStart=$1 serve

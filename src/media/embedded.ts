@@ -13,7 +13,6 @@ import {
   type RoomRef,
 } from "../protocol/media-node.ts";
 import type { SrtpProfile } from "../sfu/srtp/srtp.ts";
-import { collectSeldom } from "./collection-pace.ts";
 import { MediaWorker } from "./media-worker.ts";
 import { type FanOutChoice, findNativeLibrary, type NativeLibrary } from "./native-library.ts";
 
@@ -63,7 +62,6 @@ export class EmbeddedMedia implements MediaNode {
   /** The threads load their code from now on; `listen` puts them to work. */
   static spawn(workers: number, log: MediaLog): EmbeddedMedia {
     const media = new EmbeddedMedia(log);
-    collectSeldom();
     for (let index = 0; index < workers; index++) {
       const worker = new MediaWorker(index, {
         onEvent: (event) => media.#emit(event),

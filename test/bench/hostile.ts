@@ -14,7 +14,7 @@ const QUIET_SECONDS = Math.min(10, seconds);
 const REST_SECONDS = Math.min(30, seconds);
 /**
  * How long memory is looked at: packets of calls leave buffers behind, and a media worker collects those every thirty seconds
- * (collection-pace.ts). Between two collections memory swings by several megabytes a second, attacked or not: two single looks
+ * (as-installed.ts). Between two collections memory swings by several megabytes a second, attacked or not: two single looks
  * would compare where in that swing they happened to fall.
  */
 const SWING_SECONDS = Math.min(35, seconds);

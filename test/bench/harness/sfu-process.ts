@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import type { FanOutChoice } from "../../../src/media/native-library.ts";
 import type { MediaMethod, MediaNode, MediaRequest, MediaResponse } from "../../../src/protocol/media-node.ts";
+import { AS_INSTALLED } from "./as-installed.ts";
 
 type SfuProcess = { node: MediaNode; cpu(): Promise<NodeJS.CpuUsage>; pid: number; stop(): Promise<void> };
 
@@ -24,7 +25,7 @@ export function startSfuProcess(options: SfuProcessOptions = {}): SfuProcess {
   const { address, workers = 1, bunArgs = [], prefix = [], fanOut, root = join(import.meta.dir, "../../..") } = options;
   const server = [join(root, "test/bench/harness/sfu-server.ts"), address ?? "127.0.0.1", String(workers)];
   const child = Bun.spawn([...prefix, process.execPath, ...bunArgs, ...server], {
-    env: { ...process.env, ...(fanOut && { MEDIA_FAN_OUT: fanOut }) },
+    env: { ...AS_INSTALLED, ...process.env, ...(fanOut && { MEDIA_FAN_OUT: fanOut }) },
     stdin: "pipe",
     stdout: "pipe",
     stderr: "inherit",

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createApi } from "../../../src/load-test/api.ts";
 import { openLan } from "../../harness/namespaces.ts";
+import { AS_INSTALLED } from "../harness/as-installed.ts";
 import { percentile } from "../harness/report.ts";
 import type { Attack } from "./attacks.ts";
 import { ATTACKER, SERVER } from "./machine.ts";
@@ -35,6 +36,7 @@ export async function openField(attackers: number) {
   const profileIn = process.env.STOA_BENCH_PROFILE;
   const profiled = profileIn ? ["--cpu-prof", `--cpu-prof-dir=${profileIn}`] : [];
   const server = Bun.spawn([...SERVER, ...prefix, bun, ...profiled, here("server.ts"), address, dataDir], {
+    env: { ...AS_INSTALLED, ...process.env },
     stdout: "pipe",
     stderr: "inherit",
   });
