@@ -21,7 +21,8 @@ export class RehearsalWire {
   static async open(peers: number, onReceived: (data: Buffer, port: number) => void): Promise<RehearsalWire> {
     let wire: RehearsalWire | null = null;
     const received = (_socket: Socket, data: Buffer, port: number) => {
-      if (!wire || !wire.#from.has(port)) return;
+      if (wire === null) return;
+      if (!wire.#from.has(port)) return;
       wire.#onTheirWay--;
       onReceived(data, port);
     };
