@@ -25,14 +25,12 @@ import { type TcpConnection, TcpPort } from "./transport/tcp.ts";
 import { TurnBudget } from "./transport/turn-budget.ts";
 import { type UdpOptions, UdpPort } from "./transport/udp.ts";
 import { createCertificate, type DtlsCertificate } from "./transport/werift-hooks.ts";
-import type { WorkerCall, WorkerSettings } from "./worker-protocol.ts";
+import { ONLY_LOOKS, type WorkerCall, type WorkerSettings } from "./worker-protocol.ts";
 
 /** Tries to find a port that is free for UDP and TCP alike. */
 const PORT_ATTEMPTS = 20;
 const FIRST_MEDIA_BYTE = 128;
 const BUSY_FOR_MS = 2_000;
-/** Calls that change nothing. */
-const LOOKS = new Set<MediaMethod>(["load", "rooms", "room", "flight"]);
 
 export type EngineOutput = {
   emit(event: MediaEvent): void;
@@ -193,7 +191,7 @@ export class Engine {
   call(call: WorkerCall): MediaResponse<MediaMethod> {
     try {
       this.#udp.finishWaiting();
-      if (!LOOKS.has(call.method)) this.#udp.watch?.awake(this.#host.now());
+      if (!ONLY_LOOKS.has(call.method)) this.#udp.watch?.awake(this.#host.now());
       return this.#serve(call);
     } finally {
       this.#setPace(this.#host.now());

@@ -25,6 +25,9 @@ export type WorkerCall = {
   [M in MediaMethod]: { type: "call"; id: number; method: M; request: MediaRequest<M> };
 }[MediaMethod];
 
+/** Calls that change nothing. */
+export const ONLY_LOOKS: ReadonlySet<MediaMethod> = new Set<MediaMethod>(["load", "rooms", "room", "flight"]);
+
 export type ToWorker =
   /** `vitals`: counted up while the engine runs, even when it is too busy to answer; and the MiB that the worker holds. */
   { type: "start"; settings: WorkerSettings; vitals: Int32Array } | WorkerCall | { type: "close" };
