@@ -9,7 +9,8 @@ import type { TransportSequence } from "../rtcp/twcc-feedback.ts";
 import type { ClockReference } from "../rtp/timestamp-map.ts";
 import { LAYER_NAMES, type PublishedLayer } from "./layer.ts";
 import type { OutgoingSection } from "./outgoing-section.ts";
-import type { Publication, Subscriber } from "./publication.ts";
+import type { Publication } from "./publication.ts";
+import type { Subscriber } from "./subscriber.ts";
 
 export type Wish = { paused: boolean; maxHeight: number | null; layer: LayerChoice; priority: number };
 

@@ -12,7 +12,8 @@ import { TrackFile, type TrackFileHost } from "../recording/track-file.ts";
 import { RtpView } from "../rtp/rtp.ts";
 import type { ClockReference } from "../rtp/timestamp-map.ts";
 import type { PublishedLayer } from "./layer.ts";
-import type { Publication, Subscriber } from "./publication.ts";
+import type { Publication } from "./publication.ts";
+import type { Subscriber } from "./subscriber.ts";
 
 export type TrackRecorderHost = TrackFileHost & {
   /** The disk is too slow, and frames are left out. */
