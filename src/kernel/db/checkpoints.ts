@@ -1,15 +1,10 @@
 import type { Database } from "bun:sqlite";
 import type { Timers } from "../timers.ts";
 
-/** With nobody at the door for so long, the thread is taken to be free. */
-const QUIET_MS = 3;
-/** Fewer are not worth the two fsyncs that it takes. */
-const ENOUGH_COMMITS = 50;
-const LOOK_EVERY_MS = 5_000;
-/** Until the next look: whoever commits more often than ten times a second has use for what is kept. */
-const CALM_COMMITS = 50;
-/** After fewer there is little to give back. */
-const STORM_COMMITS = 500;
+/** With nobody at the door for so long the thread is taken to be free; fewer are not worth the two fsyncs that it takes. */
+const QUIET: Calm = { enough: 50, lookEveryMs: 3, atMost: 0 };
+/** Whoever commits more often than ten times a second has use for what is kept. */
+const AFTER_A_STORM: Calm = { enough: 500, lookEveryMs: 5_000, atMost: 50 };
 
 /** What is put off until fewer commits come. */
 export type Checkpoints = {
@@ -19,26 +14,28 @@ export type Checkpoints = {
   stop(): void;
 };
 
-/**
- * Folds the write-ahead log into the database when nobody waits for a commit. Left to itself SQLite does so within the
- * commit that fills the log, and whoever that one belongs to waits several times as long as the others. It still does
- * when there is no quiet moment for too long (`wal_autocheckpoint`).
- */
-export function checkpointWhenQuiet(client: Database, timers: Timers, onError: (error: unknown) => void): Checkpoints {
-  const checkpoint = client.prepare("PRAGMA wal_checkpoint(PASSIVE)");
+type Calm = {
+  /** After fewer the task is not worth its while. */
+  enough: number;
+  lookEveryMs: number;
+  /** As many between two looks are none too many. */
+  atMost: number;
+};
+
+/** Does the task once enough commits have come, and few come any more. What it throws is told, and it is tried again later. */
+function whenCalm(calm: Calm, timers: Timers, task: () => void, onError: (error: unknown) => void): Checkpoints {
   let commits = 0;
   let cancel: (() => void) | null = null;
 
-  function waitForQuiet(): void {
+  function wait(): void {
     const before = commits;
-    cancel = timers.after(QUIET_MS, () => {
+    cancel = timers.after(calm.lookEveryMs, () => {
       cancel = null;
-      if (commits > before) return waitForQuiet();
+      if (commits - before > calm.atMost) return wait();
       commits = 0;
       try {
-        checkpoint.run();
+        task();
       } catch (error) {
-        // All of it stays in the log, and is tried again after the next commits.
         onError(error);
       }
     });
@@ -47,13 +44,23 @@ export function checkpointWhenQuiet(client: Database, timers: Timers, onError: (
   return {
     committed() {
       commits++;
-      if (commits >= ENOUGH_COMMITS && cancel === null) waitForQuiet();
+      if (commits >= calm.enough && cancel === null) wait();
     },
     stop() {
       cancel?.();
       cancel = null;
     },
   };
+}
+
+/**
+ * Folds the write-ahead log into the database when nobody waits for a commit. Left to itself SQLite does so within the
+ * commit that fills the log, and whoever that one belongs to waits several times as long as the others. It still does
+ * when there is no quiet moment for too long (`wal_autocheckpoint`).
+ */
+export function checkpointWhenQuiet(client: Database, timers: Timers, onError: (error: unknown) => void): Checkpoints {
+  const checkpoint = client.prepare("PRAGMA wal_checkpoint(PASSIVE)");
+  return whenCalm(QUIET, timers, () => checkpoint.run(), onError);
 }
 
 /**
@@ -66,33 +73,7 @@ export function releaseCacheWhenCalm(
   timers: Timers,
   onError: (error: unknown) => void,
 ): Checkpoints {
-  let commits = 0;
-  let cancel: (() => void) | null = null;
-
-  function waitForCalm(): void {
-    const before = commits;
-    cancel = timers.after(LOOK_EVERY_MS, () => {
-      cancel = null;
-      if (commits - before > CALM_COMMITS) return waitForCalm();
-      commits = 0;
-      try {
-        release();
-      } catch (error) {
-        onError(error);
-      }
-    });
-  }
-
-  return {
-    committed() {
-      commits++;
-      if (commits >= STORM_COMMITS && cancel === null) waitForCalm();
-    },
-    stop() {
-      cancel?.();
-      cancel = null;
-    },
-  };
+  return whenCalm(AFTER_A_STORM, timers, release, onError);
 }
 
 export function together(...tasks: readonly Checkpoints[]): Checkpoints {
