@@ -38,7 +38,7 @@ const PACKAGES: Record<string, string[]> = {
   networks: ["chromium", "python3", ...NETWORK],
   verdicts: ["chromium", "python3", "openssl", ...NETWORK],
   recordings: ["ffmpeg"],
-  standby: ["postgresql", "chromium", "e2fsprogs"],
+  standby: ["postgresql", "chromium", "e2fsprogs", "haproxy", "nginx-light", "caddy"],
   sfu: ["gcc", "libc6-dev", "libssl-dev"],
 };
 
@@ -50,6 +50,7 @@ const FILES: Record<string, string> = {
   "golang-golang-x-image-dev": "/usr/share/gocode/src/golang.org/x/image",
   "gstreamer1.0-tools": "/usr/bin/gst-launch-1.0",
   e2fsprogs: "/usr/sbin/mkfs.ext4",
+  haproxy: "/usr/sbin/haproxy",
   iproute2: "/usr/bin/ip",
   "libc6-dev": "/usr/include/stdio.h",
   "libnss3-tools": "/usr/bin/certutil",

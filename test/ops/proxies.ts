@@ -20,13 +20,18 @@ const nginx = (where: Where) => startNginx(where, guideBlock("nginx"));
 export const nginxWithoutUpgrade = (where: Where) =>
   startNginx(where, guideBlock("nginx").replaceAll(/^ *proxy_set_header (?:Upgrade|Connection) .*;\n/gm, ""));
 
-async function startNginx({ folder, port, backend, files }: Where, block: string): Promise<Bun.Subprocess> {
-  const binary = await program("nginx", "nginx-light");
+function startNginx({ folder, port, backend, files }: Where, block: string): Promise<Bun.Subprocess> {
   const site = block
     .replace("listen 443 ssl", `listen 127.0.0.1:${port} ssl`)
     .replace("http://127.0.0.1:7000", backend)
     .replace(/ssl_certificate \S+;/, `ssl_certificate ${files.cert};`)
     .replace(/ssl_certificate_key \S+;/, `ssl_certificate_key ${files.key};`);
+  return runNginx(folder, site);
+}
+
+/** With nothing but these lines, and all its files in the folder. */
+export async function runNginx(folder: string, site: string): Promise<Bun.Subprocess> {
+  const binary = await program("nginx", "nginx-light");
   const folders = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
     (name) => `${name}_temp_path ${folder}/${name};`,
   );
@@ -39,12 +44,16 @@ async function startNginx({ folder, port, backend, files }: Where, block: string
   return Bun.spawn([binary, "-c", path, "-p", folder], { stderr: "ignore" });
 }
 
-async function caddy({ folder, port, backend, files }: Where): Promise<Bun.Subprocess> {
-  const binary = await program("caddy");
+function caddy({ folder, port, backend, files }: Where): Promise<Bun.Subprocess> {
   // It fetches a certificate by itself; in a test it is given one.
   const site = guideBlock("caddy")
     .replace("rtc.example.com {", `https://localhost:${port} {\n  bind 127.0.0.1\n  tls ${files.cert} ${files.key}`)
     .replace("127.0.0.1:7000", new URL(backend).host);
+  return runCaddy(folder, site);
+}
+
+export async function runCaddy(folder: string, site: string): Promise<Bun.Subprocess> {
+  const binary = await program("caddy");
   const path = join(folder, "Caddyfile");
   writeFileSync(path, `{\n  admin off\n  auto_https disable_redirects\n}\n${site}`);
   const env = { ...process.env, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder };
