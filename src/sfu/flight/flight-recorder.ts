@@ -28,6 +28,38 @@ export type FlightState = {
   jitterMs: number | null;
 };
 
+/** Of one half of the reports: the time and the length of each, then itself. */
+class ReportLog {
+  length = 0;
+  readonly bytes = new Uint8Array(REPORT_BYTES);
+  readonly #view = new DataView(this.bytes.buffer);
+
+  /** False: it is full. */
+  add(data: Uint8Array, from: number, end: number, nowMs: number): boolean {
+    const at = this.length;
+    if (at + REPORT_HEADER + end - from > REPORT_BYTES) return false;
+    this.#view.setFloat64(at, nowMs);
+    this.#view.setUint16(at + 8, end - from);
+    let to = at + REPORT_HEADER;
+    for (let i = from; i < end; i++) this.bytes[to++] = readUint8(data, i);
+    this.length = to;
+    return true;
+  }
+
+  rows(): [number, string][] {
+    const found: [number, string][] = [];
+    for (let at = 0; at < this.length; ) {
+      const from = at + REPORT_HEADER;
+      at = from + this.#view.getUint16(at + 8);
+      found.push([
+        this.#view.getFloat64(from - REPORT_HEADER),
+        Buffer.from(this.bytes.subarray(from, at)).toString("base64"),
+      ]);
+    }
+    return found;
+  }
+}
+
 type ReceivedHeader = { ssrc: number; sequenceNumber: number; timestamp: number; length: number; marker: boolean };
 
 /** `flight` in native.h: native code notes packets here, too. */
@@ -45,7 +77,7 @@ function createReceivedPackets(): ReceivedPackets {
 /** Nothing is allocated before there is something to keep: most participants only watch. */
 export class FlightRecorder {
   #received: ReceivedPackets | null = null;
-  #reports: { newer: Uint8Array; length: number; older: Uint8Array; olderLength: number } | null = null;
+  #reports: { newer: ReportLog; older: ReportLog } | null = null;
   #states: Float64Array | null = null;
   #stateCount = 0;
   #stateAtMs = Number.NEGATIVE_INFINITY;
@@ -74,31 +106,19 @@ export class FlightRecorder {
     for (let at = 0; at + 4 <= length; ) {
       const end = at + 4 + readUint16(data, at + 2) * 4;
       if (end > length) return;
-      if (KEPT.has(readUint8(data, at + 1))) this.#keep(data.subarray(at, end), nowMs);
+      if (KEPT.has(readUint8(data, at + 1))) this.#keep(data, at, end, nowMs);
       at = end;
     }
   }
 
-  #keep(packet: Uint8Array, nowMs: number): void {
-    const needed = REPORT_HEADER + packet.length;
-    if (needed > REPORT_BYTES) return;
-    this.#reports ??= {
-      newer: new Uint8Array(REPORT_BYTES),
-      length: 0,
-      older: new Uint8Array(REPORT_BYTES),
-      olderLength: 0,
-    };
-    const reports = this.#reports;
-    if (reports.length + needed > REPORT_BYTES) {
-      [reports.older, reports.newer] = [reports.newer, reports.older];
-      reports.olderLength = reports.length;
-      reports.length = 0;
-    }
-    const view = new DataView(reports.newer.buffer, reports.length);
-    view.setFloat64(0, nowMs);
-    view.setUint16(8, packet.length);
-    reports.newer.set(packet, reports.length + REPORT_HEADER);
-    reports.length += needed;
+  #keep(data: Uint8Array, from: number, end: number, nowMs: number): void {
+    if (REPORT_HEADER + end - from > REPORT_BYTES) return;
+    this.#reports ??= { newer: new ReportLog(), older: new ReportLog() };
+    const { newer, older } = this.#reports;
+    if (newer.add(data, from, end, nowMs)) return;
+    this.#reports = { newer: older, older: newer };
+    older.length = 0;
+    older.add(data, from, end, nowMs);
   }
 
   isStateDue(nowMs: number): boolean {
@@ -149,24 +169,11 @@ export class FlightRecorder {
   }
 
   #reportRows(): [number, string][] {
-    const { older, olderLength = 0, newer, length = 0 } = this.#reports ?? {};
-    return [...reportsIn(older, olderLength), ...reportsIn(newer, length)];
+    return this.#reports ? [...this.#reports.older.rows(), ...this.#reports.newer.rows()] : [];
   }
 }
 
 function inOrder(count: number, capacity: number, read: (slot: number) => number[]): number[][] {
   const kept = Math.min(count, capacity);
   return Array.from({ length: kept }, (_, index) => read((count - kept + index) % capacity));
-}
-
-function reportsIn(bytes: Uint8Array | undefined, length: number): [number, string][] {
-  const found: [number, string][] = [];
-  for (let at = 0; bytes && at < length; ) {
-    const view = new DataView(bytes.buffer, at);
-    const size = view.getUint16(8);
-    const packet = bytes.subarray(at + REPORT_HEADER, at + REPORT_HEADER + size);
-    found.push([view.getFloat64(0), Buffer.from(packet).toString("base64")]);
-    at += REPORT_HEADER + size;
-  }
-  return found;
 }
