@@ -1,6 +1,7 @@
 // Bits per second over the last half second (or as told), in buckets: no entry per packet.
 
 const BUCKETS = 16;
+const MASK = BUCKETS - 1;
 
 export class RateMeter {
   readonly #bucketMs: number;
@@ -18,7 +19,7 @@ export class RateMeter {
 
   add(bytes: number, nowMs: number): void {
     const index = Math.floor(nowMs / this.#bucketMs);
-    const slot = ((index % BUCKETS) + BUCKETS) % BUCKETS;
+    const slot = index & MASK;
     if (this.#index[slot] !== index) {
       this.#index[slot] = index;
       this.#bytes[slot] = 0;
@@ -36,7 +37,7 @@ export class RateMeter {
     if (now <= from) return 0;
     let bytes = 0;
     for (let index = from; index < now; index++) {
-      const slot = ((index % BUCKETS) + BUCKETS) % BUCKETS;
+      const slot = index & MASK;
       if (this.#index[slot] === index) bytes += this.#bytes[slot] as number;
     }
     return (bytes * 8000) / ((now - from) * this.#bucketMs);

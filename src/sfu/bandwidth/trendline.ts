@@ -18,18 +18,19 @@ const K_DOWN = 0.039;
 /** A spike this far beyond the threshold is no evidence about it. */
 const MAX_ADAPT = 15;
 
-interface Group {
-  firstSentMs: number;
-  lastSentMs: number;
-  lastArrivedMs: number;
-}
-
 export class Trendline {
-  #group: Group | undefined;
-  #previous: Group | undefined;
   readonly queue = new QueueDelay();
-  readonly #times: number[] = [];
-  readonly #delays: number[] = [];
+  /** NaN: there is no group yet. */
+  #firstSentMs = Number.NaN;
+  #lastSentMs = Number.NaN;
+  #lastArrivedMs = Number.NaN;
+  /** Of the group before. */
+  #previousSentMs = Number.NaN;
+  #previousArrivedMs = Number.NaN;
+  /** Of the last groups, the oldest first. */
+  readonly #times = new Float64Array(WINDOW);
+  readonly #delays = new Float64Array(WINDOW);
+  #groups = 0;
   #accumulated = 0;
   #smoothed = 0;
   #deltas = 0;
@@ -43,30 +44,23 @@ export class Trendline {
   /** Call with every packet that arrived, in the order it was sent. */
   add(sentMs: number, arrivedMs: number): void {
     this.queue.add(sentMs, arrivedMs);
-    const group = this.#group;
-    if (group === undefined) {
-      this.#group = { firstSentMs: sentMs, lastSentMs: sentMs, lastArrivedMs: arrivedMs };
+    if (sentMs - this.#firstSentMs <= GROUP_MS) {
+      if (sentMs > this.#lastSentMs) this.#lastSentMs = sentMs;
+      if (arrivedMs > this.#lastArrivedMs) this.#lastArrivedMs = arrivedMs;
       return;
     }
-    if (sentMs - group.firstSentMs <= GROUP_MS) {
-      group.lastSentMs = Math.max(group.lastSentMs, sentMs);
-      group.lastArrivedMs = Math.max(group.lastArrivedMs, arrivedMs);
-      return;
-    }
-    const { lastSentMs, lastArrivedMs } = group;
-    const previous = this.#previous;
-    this.#previous = group;
-    this.#group = { firstSentMs: sentMs, lastSentMs: sentMs, lastArrivedMs: arrivedMs };
-    if (previous === undefined) return;
-    this.#update(lastArrivedMs - previous.lastArrivedMs, lastSentMs - previous.lastSentMs, lastArrivedMs);
+    if (!Number.isNaN(this.#previousSentMs)) this.#groupIsOver();
+    this.#previousSentMs = this.#lastSentMs;
+    this.#previousArrivedMs = this.#lastArrivedMs;
+    this.#firstSentMs = this.#lastSentMs = sentMs;
+    this.#lastArrivedMs = arrivedMs;
   }
 
   /** After a silence: what was seen before it says nothing of the path any more. */
   restart(): void {
-    this.#group = undefined;
-    this.#previous = undefined;
-    this.#times.length = 0;
-    this.#delays.length = 0;
+    this.#firstSentMs = this.#lastSentMs = this.#lastArrivedMs = Number.NaN;
+    this.#previousSentMs = this.#previousArrivedMs = Number.NaN;
+    this.#groups = 0;
     this.#accumulated = 0;
     this.#smoothed = 0;
     this.#deltas = 0;
@@ -76,17 +70,21 @@ export class Trendline {
     this.signal = "normal";
   }
 
-  #update(arrivalDelta: number, sendDelta: number, arrivedMs: number): void {
+  #groupIsOver(): void {
+    const sendDelta = this.#lastSentMs - this.#previousSentMs;
+    const arrivedMs = this.#lastArrivedMs;
     this.#deltas = Math.min(this.#deltas + 1, 1_000);
-    this.#accumulated += arrivalDelta - sendDelta;
+    this.#accumulated += arrivedMs - this.#previousArrivedMs - sendDelta;
     this.#smoothed = SMOOTHING * this.#smoothed + (1 - SMOOTHING) * this.#accumulated;
-    this.#times.push(arrivedMs);
-    this.#delays.push(this.#smoothed);
-    if (this.#times.length > WINDOW) {
-      this.#times.shift();
-      this.#delays.shift();
+    if (this.#groups === WINDOW) {
+      this.#times.copyWithin(0, 1);
+      this.#delays.copyWithin(0, 1);
+    } else {
+      this.#groups++;
     }
-    if (this.#times.length === WINDOW) this.#detect(slope(this.#times, this.#delays), sendDelta, arrivedMs);
+    this.#times[this.#groups - 1] = arrivedMs;
+    this.#delays[this.#groups - 1] = this.#smoothed;
+    if (this.#groups === WINDOW) this.#detect(slope(this.#times, this.#delays), sendDelta, arrivedMs);
   }
 
   #detect(trend: number, sendDelta: number, nowMs: number): void {
@@ -120,7 +118,7 @@ export class Trendline {
   }
 }
 
-function slope(times: readonly number[], delays: readonly number[]): number {
+function slope(times: Float64Array, delays: Float64Array): number {
   const origin = times[0] as number;
   let sumTime = 0;
   let sumDelay = 0;
