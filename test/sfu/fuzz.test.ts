@@ -158,7 +158,7 @@ describe("parsers take a million mutated packets without a throw", () => {
       for (const packet of parseRtcp(data, length)) {
         packets += 1;
         if (packet.type === "nack" && packet.lost.length > (length / 4) * 17) throw new Error("losses from nowhere");
-        if (packet.type === "transport-feedback") feedback.parse(packet.data);
+        if (packet.type === "transport-feedback") feedback.parse(packet.data, packet.start, packet.end);
       }
     });
     expect(packets).toBeGreaterThan(300_000);

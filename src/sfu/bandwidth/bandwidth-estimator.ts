@@ -159,13 +159,10 @@ export class BandwidthEstimator {
     if (!this.#hasFeedback) this.#estimate = Math.min(this.#estimate, this.#clamp(START_BITRATE));
     this.#lastFeedbackMs = nowMs;
     if (this.#firstReportMs < 0) this.#firstReportMs = nowMs;
-    sent.match(feedback, nowMs, ({ sentAtMs, arrivedAtMs, bytes, probe }) => {
-      const lost = Number.isNaN(arrivedAtMs);
-      this.#lossFilter.add(bytes, lost);
-      this.#congestion.offered(sentAtMs, bytes);
-      this.#probe?.add(sentAtMs, arrivedAtMs, bytes, probe);
-      if (!lost) this.#congestion.arrived(sentAtMs, arrivedAtMs, bytes, probe !== 0);
-    });
+    const acknowledged = sent.match(feedback, nowMs);
+    this.#lossFilter.add(acknowledged);
+    this.#congestion.add(acknowledged);
+    this.#probe?.add(acknowledged);
     this.#finishProbe(nowMs);
     const congested = this.#congestion.judge(this.#estimate, nowMs);
     if (congested) this.#onCongestion(congested, nowMs);

@@ -1,6 +1,7 @@
 // Does more go onto the path than it carries? Four signs of it, from the fastest to the most patient: packets that arrive
 // far more slowly than they were sent, a delay that grows, a queue too deep to add to, and one that only stands there.
 
+import type { AcknowledgedPackets } from "../rtcp/twcc-feedback.ts";
 import { Narrowing } from "./narrowing.ts";
 import { RateMeter } from "./rate-meter.ts";
 import { Trendline } from "./trendline.ts";
@@ -46,16 +47,19 @@ export class Congestion {
   /** The queue when less began to be sent, and the rate before. */
   #relief: { atMs: number; queueMs: number; rate: number } | undefined;
 
-  offered(sentAtMs: number, bytes: number): void {
-    if (sentAtMs > this.#sentUpToMs) this.#sentUpToMs = sentAtMs;
-    this.#offered.add(bytes, sentAtMs);
-  }
-
   /** A probe is meant to queue for a moment: it says nothing about the media. */
-  arrived(sentAtMs: number, arrivedAtMs: number, bytes: number, isProbe: boolean): void {
-    this.#arrived.add(bytes, arrivedAtMs);
-    this.#narrowing.add(sentAtMs, arrivedAtMs, bytes);
-    if (!isProbe) this.#trend.add(sentAtMs, arrivedAtMs);
+  add(packets: AcknowledgedPackets): void {
+    for (let i = 0; i < packets.count; i++) {
+      const sentAtMs = packets.sentAtMs[i] as number;
+      const arrivedAtMs = packets.arrivedAtMs[i] as number;
+      const bytes = packets.bytes[i] as number;
+      if (sentAtMs > this.#sentUpToMs) this.#sentUpToMs = sentAtMs;
+      this.#offered.add(bytes, sentAtMs);
+      if (Number.isNaN(arrivedAtMs)) continue;
+      this.#arrived.add(bytes, arrivedAtMs);
+      this.#narrowing.add(sentAtMs, arrivedAtMs, bytes);
+      if (packets.probe[i] === 0) this.#trend.add(sentAtMs, arrivedAtMs);
+    }
   }
 
   /** After a silence: what was seen before it says nothing of the path any more. */

@@ -1,6 +1,8 @@
 // Loss that comes from sending too much, told from loss that is simply there (radio, bursts): only the former goes
 // away when less is sent. Reacting to the latter would starve a viewer for nothing.
 
+import type { AcknowledgedPackets } from "../rtcp/twcc-feedback.ts";
+
 const WINDOW_MS = 1_000;
 const MIN_PACKETS = 20;
 /** Sending less than this share of before, with hardly less loss: it was not us. */
@@ -20,14 +22,16 @@ export class LossFilter {
   #inherent = 0;
   #seen = { reported: 0, lost: 0 };
 
-  /** One packet the viewer has reported on. */
-  add(bytes: number, lost: boolean): void {
-    this.#reported += 1;
-    this.#bytes += bytes;
-    this.#seen.reported += 1;
-    if (!lost) return;
-    this.#lost += 1;
-    this.#seen.lost += 1;
+  add({ count, arrivedAtMs, bytes }: AcknowledgedPackets): void {
+    let lost = 0;
+    for (let i = 0; i < count; i++) {
+      this.#bytes += bytes[i] as number;
+      if (Number.isNaN(arrivedAtMs[i] as number)) lost += 1;
+    }
+    this.#reported += count;
+    this.#lost += lost;
+    this.#seen.reported += count;
+    this.#seen.lost += lost;
   }
 
   /** The loss we cause, 0 … 1, once a second; undefined in between. */

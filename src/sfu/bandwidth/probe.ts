@@ -2,6 +2,8 @@
 // which it arrives tells. Without transport-wide feedback the higher layer itself is tried for a moment. Either way a
 // failure makes the next attempt later: never so late that a link which has recovered goes unnoticed.
 
+import type { AcknowledgedPackets } from "../rtcp/twcc-feedback.ts";
+
 const PROBES: Intervals = { firstMs: 3_000, mostMs: 6_000, growth: 1.5 };
 const NEXT_STEP_MS = 200;
 /** Where the path carries no more than is known, a probe makes what follows wait for so long. */
@@ -88,8 +90,13 @@ export class ProbeMeasurement {
     this.#startedMs = nowMs;
   }
 
-  /** Every reported packet: those sent while the probe was on are its own. */
-  add(sentMs: number, arrivedMs: number, bytes: number, probe: number): void {
+  /** Of all reported packets, those sent while the probe was on are its own. */
+  add({ count, sentAtMs, arrivedAtMs, bytes, probe }: AcknowledgedPackets): void {
+    for (let i = 0; i < count; i++)
+      this.#add(sentAtMs[i] as number, arrivedAtMs[i] as number, bytes[i] as number, probe[i] as number);
+  }
+
+  #add(sentMs: number, arrivedMs: number, bytes: number, probe: number): void {
     if (probe === this.plan.id) this.#reportedBytes += bytes;
     else if (probe !== 0 || sentMs < this.#startedMs || sentMs > this.#startedMs + this.plan.durationMs) return;
     if (Number.isNaN(arrivedMs)) return;

@@ -123,7 +123,7 @@ function replayReports({ sent, rtcp, states }: FlightDump) {
         why: "the client cannot decode",
       });
     else if (reported.type === "remb") estimator.onRemb(reported.bitrate, atMs);
-    else if (reported.type === "transport-feedback" && feedback.parse(reported.data))
+    else if (reported.type === "transport-feedback" && feedback.parse(reported.data, reported.start, reported.end))
       estimator.onFeedback(feedback, packets, atMs);
     const { estimate: now } = estimator;
     estimates.push({ atMs, bps: Math.round(now) });

@@ -231,7 +231,7 @@ export class Downlink {
           this.#allocation.onRemb(packet.bitrate, nowMs);
           break;
         case "transport-feedback":
-          this.#allocation.onTransportFeedback(packet.data, nowMs);
+          this.#allocation.onTransportFeedback(packet, nowMs);
           // A path that has become narrow fills while anybody waits for the next tick.
           if (this.#allocation.isPressing(nowMs)) this.allocate(nowMs);
           break;

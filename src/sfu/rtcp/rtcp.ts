@@ -38,8 +38,11 @@ export type RtcpPacket =
   | { type: "fir"; senderSsrc: number; requests: { ssrc: number; sequence: number }[] }
   | { type: "nack"; senderSsrc: number; mediaSsrc: number; lost: number[] }
   | { type: "remb"; senderSsrc: number; bitrate: number; ssrcs: number[] }
-  /** `data` is the whole packet; read it with `parseTransportFeedback`. */
-  | { type: "transport-feedback"; senderSsrc: number; mediaSsrc: number; data: Uint8Array };
+  /** Read by `TransportFeedback`. */
+  | ({ type: "transport-feedback"; senderSsrc: number; mediaSsrc: number } & RtcpBytes);
+
+/** One whole packet where it lies: a view of its own would cost more than all that is read of it. */
+export type RtcpBytes = { data: Uint8Array; start: number; end: number };
 
 export function parseRtcp(data: Uint8Array, length = data.length): RtcpPacket[] {
   const packets: RtcpPacket[] = [];
@@ -136,7 +139,7 @@ function parseRtpFeedback(data: Uint8Array, offset: number, end: number, format:
   const senderSsrc = readUint32(data, offset + 4);
   const mediaSsrc = readUint32(data, offset + 8);
   if (format === 15) {
-    return { type: "transport-feedback", senderSsrc, mediaSsrc, data: data.subarray(offset, end) };
+    return { type: "transport-feedback", senderSsrc, mediaSsrc, data, start: offset, end };
   }
   if (format !== 1) return undefined;
   const lost: number[] = [];

@@ -42,10 +42,16 @@ function packVector(symbols: Uint8Array, from: number, count: number, size: numb
 }
 
 /** Fills `symbols` with `count` statuses and returns where the deltas begin, or −1 when the chunks run out. */
-export function readStatusChunks(data: Uint8Array, at: number, symbols: Uint8Array, count: number): number {
+export function readStatusChunks(
+  data: Uint8Array,
+  at: number,
+  dataEnd: number,
+  symbols: Uint8Array,
+  count: number,
+): number {
   let filled = 0;
   while (filled < count) {
-    if (at + 2 > data.length) return -1;
+    if (at + 2 > dataEnd) return -1;
     const chunk = readUint16(data, at);
     at += 2;
     if (chunk < 0x8000) {

@@ -7,6 +7,21 @@ import { readStatusChunks, SYMBOL } from "./twcc-chunks.ts";
 const MAX_STATUSES = 8_192;
 const REFERENCE_MS = 64;
 const REFERENCE_BITS = 24;
+/** So many packets of a viewer are remembered. */
+const HISTORY = 2_048;
+const HISTORY_MASK = HISTORY - 1;
+const MAX_AGE_MS = 10_000;
+
+/** What a report says of packets that we know, in the order of their numbers: plain columns, as there are thousands a second. */
+export class AcknowledgedPackets {
+  count = 0;
+  readonly sentAtMs = new Float64Array(HISTORY);
+  /** On the viewer's clock, from its first report on; NaN: lost. */
+  readonly arrivedAtMs = new Float64Array(HISTORY);
+  readonly bytes = new Uint16Array(HISTORY);
+  /** 0: media; else the probe it belongs to. */
+  readonly probe = new Uint8Array(HISTORY);
+}
 
 /** Re-usable: one instance per worker is enough. */
 export class TransportFeedback {
@@ -17,20 +32,22 @@ export class TransportFeedback {
   reference = 0;
   /** By position from `baseSequence`: arrival in ms after the reference; NaN: lost. */
   readonly arrivals = new Float64Array(MAX_STATUSES);
+  /** Of the report read last, once it has been matched. */
+  readonly acknowledged = new AcknowledgedPackets();
   readonly #symbols = new Uint8Array(MAX_STATUSES);
 
-  /** `data` is one whole RTCP packet of format 15, without padding, as `parseRtcp` hands it out. */
-  parse(data: Uint8Array): boolean {
-    if (data.length < 20) return false;
-    const count = readUint16(data, 14);
+  /** One whole RTCP packet of format 15 from `start` to `end`, without padding, as `parseRtcp` hands it out. */
+  parse(data: Uint8Array, start = 0, end = data.length): boolean {
+    if (end - start < 20) return false;
+    const count = readUint16(data, start + 14);
     if (count === 0 || count > MAX_STATUSES) return false;
-    let at = readStatusChunks(data, 20, this.#symbols, count);
+    let at = readStatusChunks(data, start + 20, end, this.#symbols, count);
     if (at < 0) return false;
     let ms = 0;
     for (let i = 0; i < count; i++) {
       const symbol = readUint8(this.#symbols, i);
       const size = symbol === SYMBOL.small ? 1 : symbol === SYMBOL.large ? 2 : 0;
-      if (at + size > data.length) return false;
+      if (at + size > end) return false;
       if (size === 0) {
         this.arrivals[i] = Number.NaN;
         continue;
@@ -39,10 +56,10 @@ export class TransportFeedback {
       at += size;
       this.arrivals[i] = ms;
     }
-    this.baseSequence = readUint16(data, 12);
-    this.reference = readUint24(data, 16);
+    this.baseSequence = readUint16(data, start + 12);
+    this.reference = readUint24(data, start + 16);
     this.count = count;
-    this.feedbackCount = readUint8(data, 19);
+    this.feedbackCount = readUint8(data, start + 19);
     return true;
   }
 }
@@ -64,20 +81,6 @@ class ReferenceClock {
   }
 }
 
-const HISTORY = 2_048;
-const HISTORY_MASK = HISTORY - 1;
-const MAX_AGE_MS = 10_000;
-
-/** One packet the viewer has reported on. Re-used between calls. */
-export interface AcknowledgedPacket {
-  sentAtMs: number;
-  /** On the viewer's clock, from its first report on; NaN: lost. */
-  arrivedAtMs: number;
-  bytes: number;
-  /** 0: media; else the probe it belongs to. */
-  probe: number;
-}
-
 /** Hands out transport-wide sequence numbers. */
 export type TransportSequence = {
   next(bytes: number, nowMs: number, probe?: number): number;
@@ -97,7 +100,6 @@ export class SentPackets implements TransportSequence {
   /** Side by side, because every packet of every viewer makes an entry. */
   readonly #entries: Float64Array;
   readonly #clock = new ReferenceClock();
-  readonly #entry: AcknowledgedPacket = { sentAtMs: 0, arrivedAtMs: 0, bytes: 0, probe: 0 };
   readonly #beforeNext: () => void;
 
   /** `beforeNext`: copies that were put off get the numbers before. */
@@ -136,24 +138,31 @@ export class SentPackets implements TransportSequence {
   }
 
   /**
-   * Calls `each` for every reported packet we know, in sequence. A packet that arrived is told once; one that was
-   * lost may be told again when a later report has it.
+   * Every reported packet we know, in sequence. A packet that arrived is told once; one that was lost may be told again when
+   * a later report has it.
    */
-  match(feedback: TransportFeedback, nowMs: number, each: (packet: AcknowledgedPacket) => void): void {
-    const referenceMs = this.#clock.unwrap(feedback.reference);
-    for (let i = 0; i < feedback.count; i++) {
-      const sequence = (feedback.baseSequence + i) & 0xffff;
+  match(
+    { acknowledged, arrivals, baseSequence, count, reference }: TransportFeedback,
+    nowMs: number,
+  ): AcknowledgedPackets {
+    const entries = this.#entries;
+    const referenceMs = this.#clock.unwrap(reference);
+    let known = 0;
+    for (let i = 0; i < count; i++) {
+      const sequence = (baseSequence + i) & 0xffff;
       const at = (sequence & HISTORY_MASK) * ENTRY_DOUBLES;
-      const sentAtMs = this.#entries[at] as number;
-      const what = this.#entries[at + 1] as number;
+      const sentAtMs = entries[at] as number;
+      const what = entries[at + 1] as number;
       if (what < 0 || (what & 0xffff) !== sequence || nowMs - sentAtMs > MAX_AGE_MS) continue;
-      const arrivedAtMs = referenceMs + (feedback.arrivals[i] as number);
-      if (!Number.isNaN(arrivedAtMs)) this.#entries[at + 1] = -1 - what;
-      this.#entry.sentAtMs = sentAtMs;
-      this.#entry.arrivedAtMs = arrivedAtMs;
-      this.#entry.bytes = (what >>> 16) & 0xffff;
-      this.#entry.probe = Math.floor(what / PROBE_SHIFT);
-      each(this.#entry);
+      const arrivedAtMs = referenceMs + (arrivals[i] as number);
+      if (!Number.isNaN(arrivedAtMs)) entries[at + 1] = -1 - what;
+      acknowledged.sentAtMs[known] = sentAtMs;
+      acknowledged.arrivedAtMs[known] = arrivedAtMs;
+      acknowledged.bytes[known] = what >>> 16;
+      acknowledged.probe[known] = Math.floor(what / PROBE_SHIFT);
+      known++;
     }
+    acknowledged.count = known;
+    return acknowledged;
   }
 }

@@ -2,6 +2,7 @@
 import type { DeliveryReason } from "../../protocol/signaling.ts";
 import { type LayerReason, type LayerRequest, NO_LAYER } from "../bandwidth/layers.ts";
 import { BandwidthPlanner } from "../bandwidth/planner.ts";
+import type { RtcpBytes } from "../rtcp/rtcp.ts";
 import type { SentPackets, TransportFeedback } from "../rtcp/twcc-feedback.ts";
 import type { UdpPort } from "../transport/udp.ts";
 import type { PublishedLayer } from "./layer.ts";
@@ -51,8 +52,8 @@ export class Allocation {
     this.#planner.estimator.onRemb(bitrate, nowMs);
   }
 
-  onTransportFeedback(data: Uint8Array, nowMs: number): void {
-    if (!this.#feedback.parse(data)) return;
+  onTransportFeedback({ data, start, end }: RtcpBytes, nowMs: number): void {
+    if (!this.#feedback.parse(data, start, end)) return;
     this.#feedbackMs = nowMs;
     this.#planner.estimator.onFeedback(this.#feedback, this.#sent, nowMs);
   }

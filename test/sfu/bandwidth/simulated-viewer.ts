@@ -133,7 +133,7 @@ export class SimulatedViewer {
     while (this.#recorder.pending) {
       const [packet] = parseRtcp(out, this.#recorder.writeFeedback(out, 0, 1, 2));
       if (packet?.type !== "transport-feedback") throw new Error("not feedback");
-      this.wayBack(packet.data.slice(), nowMs);
+      this.wayBack(packet.data.slice(packet.start, packet.end), nowMs);
     }
   }
 

@@ -100,7 +100,7 @@ export class Simulation {
     while (this.#recorder.pending) {
       const [packet] = parseRtcp(out, this.#recorder.writeFeedback(out, 0, 1, 2));
       if (packet?.type !== "transport-feedback") throw new Error("not feedback");
-      this.#back.push({ atMs: this.nowMs + this.returnDelayMs, data: packet.data.slice() });
+      this.#back.push({ atMs: this.nowMs + this.returnDelayMs, data: packet.data.slice(packet.start, packet.end) });
     }
   }
 

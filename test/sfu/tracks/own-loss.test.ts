@@ -19,7 +19,7 @@ test("what a publisher has lost is not lost on the way to a viewer, also between
   const [packet] = parseRtcp(out, recorder.writeFeedback(out, 0, 1, 2));
   if (packet?.type !== "transport-feedback") throw new Error("not feedback");
   nowMs += 200;
-  allocation.onTransportFeedback(packet.data, nowMs);
+  allocation.onTransportFeedback(packet, nowMs);
   expect(allocation.ownLoss(0.3, nowMs)).toBe(0);
   expect(allocation.ownLoss(0.3, nowMs + 1_000)).toBe(0);
   // A viewer that has only sound left, of which no feedback tells.
