@@ -33,14 +33,16 @@ export function looksLikeOurs(name: string): boolean {
 
 /**
  * Whether a comparison is worth its while; it would run for every variable of the environment at each start. An edit
- * spoils at most two neighbouring pieces of a name, so of enough pieces one is found intact in a name that is near.
+ * spoils at most two neighbouring pieces of a name, so of enough pieces one is found intact in a name that is near, and
+ * as far from its place as there are edits.
  */
 function mayBeNear(name: string, candidate: string, edits: number): boolean {
   if (Math.abs(candidate.length - name.length) > edits) return false;
   const pieces = 2 * edits + 1;
   const size = Math.floor(name.length / pieces);
   for (let piece = 0; piece < pieces; piece++) {
-    if (candidate.includes(name.slice(piece * size, (piece + 1) * size))) return true;
+    const [from, to] = [piece * size, (piece + 1) * size];
+    if (candidate.slice(Math.max(0, from - edits), to + edits).includes(name.slice(from, to))) return true;
   }
   return false;
 }

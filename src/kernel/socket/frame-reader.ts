@@ -106,11 +106,19 @@ export type Decoded<Frame> =
 
 export type FrameDecoder<Frame> = (text: string | null) => Decoded<Frame>;
 
-/** Reads frames against their schemas, compiled once. Never throws, whatever was sent; `text` is null for a binary frame. */
+/**
+ * Reads frames against their schemas, each compiled with the first frame of its kind: a start waits for none of them.
+ * Never throws, whatever was sent; `text` is null for a binary frame.
+ */
 export function createFrameDecoder<Schemas extends FrameSchemas>(schemas: Schemas): FrameDecoder<FrameOf<Schemas>> {
-  const checks: ReadonlyMap<string, TypeCheck<TObject>> = new Map(
-    Object.entries(schemas).map(([type, schema]) => [type, TypeCompiler.Compile(schema)]),
-  );
+  const kinds: ReadonlyMap<string, TObject> = new Map(Object.entries(schemas));
+  const checks = new Map<string, TypeCheck<TObject>>();
+  const checkOf = (type: string): TypeCheck<TObject> | undefined => {
+    const schema = kinds.get(type);
+    const check = checks.get(type) ?? (schema && TypeCompiler.Compile(schema));
+    if (check) checks.set(type, check);
+    return check;
+  };
 
   return (text) => {
     if (text === null) return malformed("A frame is text.");
@@ -121,7 +129,7 @@ export function createFrameDecoder<Schemas extends FrameSchemas>(schemas: Schema
     const { type, id } = value as { type?: unknown; id?: unknown };
     if (typeof type !== "string") return malformed("A frame has a string `type`.");
     const known = typeof id === "string" && id.length >= 1 && id.length <= 64 ? id : undefined;
-    const check = checks.get(type);
+    const check = checkOf(type);
     if (!check) {
       return {
         kind: "invalid",
