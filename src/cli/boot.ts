@@ -1,16 +1,16 @@
 import { existsSync } from "node:fs";
 import { ClusterRefused } from "../cluster/cluster.ts";
-import { type RunningEdge, startEdge } from "../cluster/edge/edge.ts";
-import { type RunningMember, startMember } from "../cluster/member.ts";
+import type { RunningEdge } from "../cluster/edge/edge.ts";
+import type { RunningMember } from "../cluster/member.ts";
 import { requireCertificates } from "../front/certificates.ts";
 import type { Config } from "../kernel/config/index.ts";
 import { ExchangeBroken } from "../kernel/data-directory/data-exchange.ts";
 import { DataInUse } from "../kernel/data-directory/data-lock.ts";
 import { SecretMismatch } from "../kernel/data-directory/installation.ts";
+import { LogRefused } from "../kernel/db/commit-log.ts";
 import { logPosition } from "../kernel/db/log-position.ts";
 import { MigrationRefused } from "../kernel/db/migrate.ts";
 import { openDatabase } from "../kernel/db/open.ts";
-import { LogRefused } from "../kernel/db/postgres-log.ts";
 import { CertificateRefused } from "../kernel/http/serving/certificate.ts";
 import { SecretRefused } from "../kernel/secrets.ts";
 import { MediaRefused } from "../media/local.ts";
@@ -18,7 +18,8 @@ import { createRuntime, databasePath, type Runtime, type RuntimeOptions } from "
 import { type RunningServer, start } from "../server.ts";
 import { CommandFailure } from "./failure.ts";
 import { listenFailure } from "./listen-failure.ts";
-import { answerMember } from "./operations.ts";
+
+// What only one server of several needs, Postgres before all, is loaded by such a server alone.
 
 /** Starts the server, with what can go wrong on the operator's side told in a sentence. */
 export async function boot(config: Config, options: RuntimeOptions = {}): Promise<RunningServer> {
@@ -34,6 +35,8 @@ export async function boot(config: Config, options: RuntimeOptions = {}): Promis
 export async function bootMember(config: Config, options: RuntimeOptions = {}): Promise<RunningMember> {
   try {
     requireCertificates(config);
+    const { startMember } = await import("../cluster/member.ts");
+    const { answerMember } = await import("./operations.ts");
     const member = await startMember(config, { ...options, operate: answerMember }, start);
     await member.settled;
     return member;
@@ -45,6 +48,7 @@ export async function bootMember(config: Config, options: RuntimeOptions = {}): 
 /** Starts a server that holds nothing and carries everything to the leader. */
 export async function bootEdge(config: Config): Promise<RunningEdge> {
   try {
+    const { startEdge } = await import("../cluster/edge/edge.ts");
     return await startEdge(config);
   } catch (error) {
     throw explained(error, config);

@@ -1,4 +1,12 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import {
+  Counter,
+  collectDefaultMetrics,
+  Gauge,
+  Histogram,
+  type MetricObjectWithValues,
+  type MetricValue,
+  Registry,
+} from "prom-client";
 
 /** One registry per server, so that two servers in one process (tests) do not share figures. */
 export type Metrics = {
@@ -17,9 +25,29 @@ export type Metrics = {
 /** Gauges of one scrape are collected within this. */
 const SAME_SCRAPE_MS = 500;
 
+/** Tells of the process from the first scrape on: to begin with it, prom-client has Bun collect and count its whole heap. */
+class ProcessRegistry extends Registry {
+  #tellsOfProcess = false;
+
+  override metrics(): Promise<string> {
+    this.#tellOfProcess();
+    return super.metrics();
+  }
+
+  override getMetricsAsJSON(): Promise<MetricObjectWithValues<MetricValue<string>>[]> {
+    this.#tellOfProcess();
+    return super.getMetricsAsJSON();
+  }
+
+  #tellOfProcess(): void {
+    if (this.#tellsOfProcess) return;
+    this.#tellsOfProcess = true;
+    collectDefaultMetrics({ register: this });
+  }
+}
+
 export function createMetrics(): Metrics {
-  const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
+  const registry = new ProcessRegistry();
   const registers = [registry];
   return {
     registry,

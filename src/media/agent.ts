@@ -16,7 +16,7 @@ type AgentDeps = {
 };
 
 export type Agent = {
-  /** The first report is over, well or badly. */
+  /** Whether the control plane knows this node has been asked once, and answered well or badly. */
   reported: Promise<void>;
   /** Null when the control plane knows this node; otherwise why it does not. */
   problem(): string | null;
@@ -44,6 +44,7 @@ export function startAgent(deps: AgentDeps): Agent {
   const intervalMs = Math.min(BEAT_EVERY_MS, (heartbeatTimeoutSeconds * 1000) / 3);
   const { name } = registration;
   const stopping = new AbortController();
+  const asked = Promise.withResolvers<void>();
   let problem: string | null = "not registered yet";
   let refused = false;
 
@@ -77,7 +78,11 @@ export function startAgent(deps: AgentDeps): Agent {
       let status = problem === null ? await beat() : 404;
       if (status === 404) {
         status = await call("POST", "register", registration);
-        if (status < 300) status = await beat();
+        if (status < 300) {
+          // Rooms are placed on it from now on; how busy it is may be told a moment later.
+          settle(null);
+          status = await beat();
+        }
       }
       refused = status === 401 || status === 403 || status === 409;
       settle(status < 300 ? null : (REFUSALS[status] ?? `the control plane answers ${status}`));
@@ -88,16 +93,17 @@ export function startAgent(deps: AgentDeps): Agent {
   }
 
   function settle(outcome: string | null): void {
+    asked.resolve();
     if (stopping.signal.aborted) return;
     if (outcome !== null && outcome !== problem) log.warn({ serverName: name, problem: outcome }, "heartbeat failed");
     if (outcome === null && problem !== null) log.info({ serverName: name }, "media node registered");
     problem = outcome;
   }
 
-  const reported = report();
+  void report();
   const cancel = every({ timers, log }, intervalMs, report);
   return {
-    reported,
+    reported: asked.promise,
     problem: () => problem,
     refused: () => refused,
     stop() {

@@ -30,11 +30,12 @@ async function agentWith(answers: (call: Call) => number, heartbeatTimeoutSecond
     timers: clock,
     log: createLog({ level: "silent", format: "json" }),
   });
-  await agent.reported;
   const advance = async (ms: number) => {
     clock.advance(ms);
     for (let turn = 0; turn < 20; turn++) await new Promise((done) => setImmediate(done));
   };
+  await agent.reported;
+  await advance(0);
   return { agent, calls, node, advance, paths: () => calls.map(({ method, path }) => `${method} ${path}`) };
 }
 

@@ -31,6 +31,11 @@ export class Forgotten extends Error {
   }
 }
 
+/** This program must not touch that log; the message tells the operator why. */
+export class LogRefused extends Error {
+  override readonly name = "LogRefused";
+}
+
 export type LogInfo = {
   /** Tells one log from another. */
   id: string;

@@ -10,6 +10,7 @@ import {
   LogAway,
   type LogEntry,
   type LogInfo,
+  LogRefused,
   type Member,
   Overtaken,
 } from "./commit-log.ts";
@@ -57,10 +58,6 @@ const TABLES = [
 ];
 /** Of the tables and records; a program that knows another must not touch them. */
 const FORMAT = 1;
-
-export class LogRefused extends Error {
-  override readonly name = "LogRefused";
-}
 
 /** Null for a moment that is. */
 const sinceMs = (moment: string) =>
