@@ -7,7 +7,7 @@ import type { Config } from "./kernel/config/index.ts";
 import { finishExchange } from "./kernel/data-directory/data-exchange.ts";
 import { checkSecret } from "./kernel/data-directory/installation.ts";
 import { RecordingConnection } from "./kernel/db/changesets.ts";
-import { type Checkpoints, checkpointWhenQuiet, releaseCacheWhenCalm, together } from "./kernel/db/checkpoints.ts";
+import { type Checkpoints, checkpointWhenQuiet, together, whenCalmAgain } from "./kernel/db/checkpoints.ts";
 import type { CommitLog } from "./kernel/db/commit-log.ts";
 import type { Fence } from "./kernel/db/fence.ts";
 import { type LoggedCommits, loggedCommits } from "./kernel/db/logged-commits.ts";
@@ -81,10 +81,14 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
   const keyring = createKeyring(config.STOA_SECRET ?? generatedSecret(config, options, "secret"));
   const timers = options.timers ?? systemTimers;
   const warn = (message: string) => (err: unknown) => log.warn({ err }, message);
+  const bus = createBus<Facts, JoinedFact>((err) => log.error({ err }, "bus listener failed"));
   const checkpoints = together(
     checkpointWhenQuiet(db.$client, timers, warn("the write-ahead log could not be folded in")),
-    releaseCacheWhenCalm(() => releaseMemory(db.$client), timers, warn("the database's cache could not be given back")),
+    whenCalmAgain(() => bus.tell("calm", null), timers, warn("nobody could be told that it is calm again")),
   );
+  // By itself SQLite keeps pages for as long as the connection is open, up to `cache_size` and what its allocator loses around
+  // it. Whoever reads later finds them in the file, which is mapped; whoever writes fetches the few it needs.
+  bus.on("calm", () => releaseMemory(db.$client));
   const metrics = createMetrics();
   const { OTEL_EXPORTER_OTLP_ENDPOINT: collector } = config;
   const send = options.fetch ?? fetch;
@@ -107,7 +111,7 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
     logged,
     writer,
     write: writer.write,
-    bus: createBus<Facts, JoinedFact>((err) => log.error({ err }, "bus listener failed")),
+    bus,
     sockets: createSockets(options.leading?.fence),
     now,
     timers,

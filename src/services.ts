@@ -61,6 +61,7 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
   const people = createPeople(runtime, { ...chat, liveRooms, recorder, recordings });
   const playground = createPlayground(runtime, { ...rooms, ...chat, liveStreams, liveRooms });
   const idempotency = createIdempotency(runtime.db, runtime.writer, runtime.now);
+  runtime.bus.on("calm", () => void idempotency.repack());
   const backups = backupSchedule(runtime);
   return {
     ...users,

@@ -13,23 +13,31 @@ const CACHED_TOKENS = 10_000;
 const LONGEST_LIFE_MS = 21_600_000;
 const SWEEP_EVERY_MS = 60_000;
 
-/** Tokens that must not be taken, each for as long as it could be. */
+/**
+ * Tokens that must not be taken, each for as long as it could be. They are known by a number: it lies in the map itself,
+ * where each text would hold on to a block of the heap that is free but for that.
+ */
 export function createRevocations(now: Now) {
-  const until = new Map<string, number>();
+  const until = new Map<number, number>();
   let sweptAt = now();
   return {
     /** How many are kept. */
     get size(): number {
       return until.size;
     },
-    has: (tokenId: string) => until.has(tokenId),
+    has: (tokenId: string) => until.has(numberOf(tokenId)),
     add(tokenId: string, expiresAt: number): void {
-      until.set(tokenId, expiresAt);
+      until.set(numberOf(tokenId), expiresAt);
       if (Math.abs(now() - sweptAt) < SWEEP_EVERY_MS) return;
       sweptAt = now();
       for (const [id, at] of until) if (at <= now()) until.delete(id);
     },
   };
+}
+
+/** Ids are random, and ours: with a million revoked, one token in nine thousand millions has the number of one of them. */
+function numberOf(tokenId: string): number {
+  return Number(BigInt.asUintN(53, BigInt(Bun.hash(tokenId))));
 }
 
 /**
@@ -45,6 +53,7 @@ export function createChatTokenVerifier(
   for (const { id, expiresAt } of store.revoked(now())) revoked.add(id, expiresAt);
   const verified = new Map<string, ChatTokenCaller>();
   bus.on("chatTokenRevoked", ({ tokenId }) => revoked.add(tokenId, now() + LONGEST_LIFE_MS));
+  bus.on("calm", () => verified.clear());
   // Those of before a restore: which of them were revoked after the backup was made, nobody knows any more.
   const validFrom = tokensValidFrom(db);
 

@@ -184,5 +184,10 @@ export type Facts = {
   recordingChanged: { roomId: string; active: boolean };
   /** Of one that holds anything: what counts as recorded time. */
   recordingEnded: { projectId: string; startedAt: number; endedAt: number };
+  /**
+   * Few commits come any more, after a storm of them: what is only kept to be quick can go, and what lies scattered be put
+   * together.
+   */
+  calm: null;
   roomClosed: { roomId: string; projectId: string; environment: Environment; reason: "closed" | "stream_ended" };
 };

@@ -59,6 +59,7 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
 
   bus.on("rtcConnection", (fact) => connectionFact(fact));
   bus.on("rtcRefused", (fact) => refused(fact));
+  bus.on("calm", () => forget(0));
 
   function schedule(): void {
     if (scheduled) return;
@@ -95,8 +96,8 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
     forget();
   }
 
-  function forget(): void {
-    let over = entries.values().reduce((absent, { present }) => absent + (present ? 0 : 1), -REMEMBERED);
+  function forget(remembered = REMEMBERED): void {
+    let over = entries.values().reduce((absent, { present }) => absent + (present ? 0 : 1), -remembered);
     for (const [key, entry] of entries) {
       if (over <= 0) return;
       if (entry.present || entry.dirty) continue;
@@ -134,12 +135,8 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
       .findByClient(tenant, owner.connectionId)
       .find((row) => row.roomId === owner.roomId && row.participantIdentity === owner.identity);
     const entry: Entry = {
-      row: stored ?? make(),
-      events: 0,
-      dirty: stored === undefined,
-      blamed: false,
-      present: false,
-      sessionId: null,
+      ...{ row: stored ?? make(), dirty: stored === undefined },
+      ...{ events: 0, blamed: false, present: false, sessionId: null },
     };
     entries.set(key, entry);
     byClient.set(clientKey(tenant, owner.connectionId), entry);

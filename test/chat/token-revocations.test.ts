@@ -1,3 +1,4 @@
+import { heapStats } from "bun:jsc";
 import { afterAll, expect, test } from "bun:test";
 import { chatTokenStore } from "../../src/chat/store/token.store.ts";
 import { createRevocations } from "../../src/chat/token.verify.ts";
@@ -29,6 +30,20 @@ test("a flood of revocations, hour after hour, never holds more than one life of
     most = Math.max(most, revocations.size);
   }
   expect(most).toBeLessThanOrEqual(10 * (6 * 60 + 2));
+});
+
+test("each is a number: no text of its own is left scattered over the heap", () => {
+  const clock = fakeClock();
+  const revocations = createRevocations(clock.now);
+  const texts = () => {
+    Bun.gc(true);
+    return heapStats().objectTypeCounts.string ?? 0;
+  };
+  const before = texts();
+  for (let i = 0; i < 30_000; i += 1) revocations.add(`token_${i}_${Math.random()}`, clock.now() + HOUR);
+  // Some thousand are the engine's own, which remembers the digits of numbers it has written.
+  expect(texts() - before).toBeLessThan(15_000);
+  expect(revocations.size).toBe(30_000);
 });
 
 const chat = await chatRest();

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RecordingConnection } from "../../src/kernel/db/changesets.ts";
-import { releaseCacheWhenCalm } from "../../src/kernel/db/checkpoints.ts";
+import { whenCalmAgain } from "../../src/kernel/db/checkpoints.ts";
 import { openDatabase } from "../../src/kernel/db/open.ts";
 import { releaseMemory, SplitClient } from "../../src/kernel/db/split-client.ts";
 import { closeRuntime, createRuntime } from "../../src/runtime.ts";
@@ -60,7 +60,7 @@ test("with a commit log both connections give theirs back", async () => {
 function watched() {
   const clock = fakeClock();
   const state = { released: 0, problems: [] as unknown[], fail: false };
-  const cache = releaseCacheWhenCalm(
+  const cache = whenCalmAgain(
     () => {
       if (state.fail) throw new Error("busy");
       state.released++;

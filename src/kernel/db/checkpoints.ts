@@ -63,17 +63,9 @@ export function checkpointWhenQuiet(client: Database, timers: Timers, onError: (
   return whenCalm(QUIET, timers, () => checkpoint.run(), onError);
 }
 
-/**
- * Gives back the pages that a storm of commits has left in SQLite's cache, once it is over. By itself SQLite keeps them for
- * as long as the connection is open, up to `cache_size` and what its allocator loses around it. Whoever reads later finds the
- * pages in the file, which is mapped; whoever writes fetches the few it needs.
- */
-export function releaseCacheWhenCalm(
-  release: () => void,
-  timers: Timers,
-  onError: (error: unknown) => void,
-): Checkpoints {
-  return whenCalm(AFTER_A_STORM, timers, release, onError);
+/** Tells once a storm of commits is over: who keeps something of it gives it back then. */
+export function whenCalmAgain(tell: () => void, timers: Timers, onError: (error: unknown) => void): Checkpoints {
+  return whenCalm(AFTER_A_STORM, timers, tell, onError);
 }
 
 export function together(...tasks: readonly Checkpoints[]): Checkpoints {

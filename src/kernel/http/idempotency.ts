@@ -5,6 +5,8 @@ import type { Db } from "../db/open.ts";
 import { changing, reading } from "../db/statements.ts";
 import type { Unit, Writer } from "../db/writer.ts";
 import { pathOf } from "../log.ts";
+import { inPieces, type Pieces } from "../pieces.ts";
+import { repacked } from "../repack.ts";
 import { rawBody } from "./body.ts";
 import type { Caller } from "./callers.ts";
 import { idempotencyKeys } from "./idempotency.table.ts";
@@ -32,6 +34,8 @@ export type Idempotency = {
   mint<T>(context: IdempotentContext, work: () => T | Promise<T>): Promise<T>;
   /** Forgets what is past its window; called by a job. */
   sweep(): Promise<void>;
+  /** Puts what is kept in memory together, credential by credential; others are heard meanwhile. */
+  repack(): Promise<void>;
 };
 
 export function createIdempotency(db: Db, { write }: Writer, now: Now): Idempotency {
@@ -129,6 +133,8 @@ export function createIdempotency(db: Db, { write }: Writer, now: Now): Idempote
       minted.sweep();
       await write((unit) => void expire.run(unit, { at }));
     },
+
+    repack: () => inPieces(minted.repack()),
   };
 }
 
@@ -164,6 +170,12 @@ function createMintedCache(now: Now) {
     sweep(): void {
       for (const [holder, own] of byHolder) {
         for (const [id, kept] of own) if (isOver(kept)) remove(holder, id);
+      }
+    },
+    *repack(): Pieces<void> {
+      for (const [holder, own] of byHolder) {
+        byHolder.set(holder, repacked(own));
+        yield;
       }
     },
   };
