@@ -33,6 +33,8 @@ type Entry = {
   sessionId: string | null;
 };
 
+const UNHEARD_OF = { events: 0, blamed: false, present: false, sessionId: null };
+
 type ClientEvent = {
   connectionId: string;
   type: ConnectionEventType;
@@ -134,10 +136,7 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
     const stored = stores.connections
       .findByClient(tenant, owner.connectionId)
       .find((row) => row.roomId === owner.roomId && row.participantIdentity === owner.identity);
-    const entry: Entry = {
-      ...{ row: stored ?? make(), dirty: stored === undefined },
-      ...{ events: 0, blamed: false, present: false, sessionId: null },
-    };
+    const entry: Entry = { ...UNHEARD_OF, row: stored ?? make(), dirty: stored === undefined };
     entries.set(key, entry);
     byClient.set(clientKey(tenant, owner.connectionId), entry);
     return entry;
