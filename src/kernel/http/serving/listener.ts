@@ -21,6 +21,7 @@ type ListenOptions = {
 
 /** The HTTP server. TLS, where there is any, ends before it. */
 export function listen(app: AnyElysia, { hostname, port, now, inner = null }: ListenOptions): Listener {
+  layOutOnce(app);
   // Elysia shares the port by default: a second server on the same port would silently take half of the requests.
   app.listen({ hostname, port, reusePort: false });
   if (!app.server) throw new Error("the HTTP server did not start");
@@ -32,6 +33,13 @@ export function listen(app: AnyElysia, { hostname, port, now, inner = null }: Li
       await Promise.all([stopGently(app.server, deadline, now), stopGently(within, deadline, now)]);
     },
   };
+}
+
+/** Elysia lays out every route again, and has the whole heap collected, once modules have come that load late: we have none. */
+function layOutOnce(app: AnyElysia): void {
+  const late = app.modules as unknown as { size: number };
+  if (late.size > 0) throw new Error("every module is there before the server listens");
+  Object.defineProperty(app, "promisedModules", { value: new Promise(() => {}) });
 }
 
 export async function stopGently(server: Server<unknown> | null, deadline: number, now: Now): Promise<void> {
