@@ -10,8 +10,12 @@ const [seconds = 300, calls = 50, users = 300, attackers = 3] = process.argv.sli
 /** Names of attacks; all of them unless given. */
 const only = (process.argv[6]?.split(",") as Attack[] | undefined) ?? null;
 const QUIET_SECONDS = Math.min(10, seconds);
-/** After attacks, until memory is looked at: the same before and after what is measured, and the calls go on in both. */
-const REST_SECONDS = Math.min(30, seconds);
+/**
+ * After attacks, until memory is looked at: the same before and after what is measured, and the calls go on in both. Twice as
+ * long as the main thread takes from one collection to the next (as-installed.ts): after one alone, what the attacks of the
+ * warming-up left behind was at times still there, counted as memory of before, and made a server look good that is not.
+ */
+const REST_SECONDS = Math.min(60, seconds);
 /**
  * How long memory is looked at: packets of calls leave buffers behind, and a media worker collects those every thirty seconds
  * (as-installed.ts). Between two collections memory swings by several megabytes a second, attacked or not: two single looks
@@ -54,7 +58,8 @@ try {
   // All are up.
   await said.read();
   // What is used for the first time is compiled and loaded: that memory is the server's own, whoever came first.
-  await attack(QUIET_SECONDS, only);
+  const chatting = honestly("chat.ts", url, key, users, QUIET_SECONDS);
+  await Promise.all([attack(QUIET_SECONDS, only), new Response(chatting.stdout).text()]);
   await Bun.sleep(REST_SECONDS * 1000);
   const memoryBefore = await memory();
 
