@@ -198,7 +198,8 @@ export class Participant implements MediaOwner, TrackOwner {
 
   /** Every tenth of a second; what cannot wait that long is in `uplink.tick`. */
   tick(nowMs: number): void {
-    for (const connection of this.#connections) connection.tick(nowMs);
+    this.#main.connection?.tick(nowMs);
+    this.#receiving?.connection?.tick(nowMs);
     this.downlink.tick(nowMs);
     this.data.tick();
     if (this.state === "connected") this.#watchFlow(nowMs);
