@@ -20,6 +20,7 @@ import { Room, URGENT_TICK_MS } from "./room/room.ts";
 import { TransportFeedback } from "./rtcp/twcc-feedback.ts";
 import { threadLoad } from "./thread-load.ts";
 import { candidatesOf, fingerprintOf } from "./transport/announcement.ts";
+import type { WatchHost } from "./transport/media-watch.ts";
 import { useNativeCurves } from "./transport/native-curves.ts";
 import { type TcpConnection, TcpPort } from "./transport/tcp.ts";
 import { TurnBudget } from "./transport/turn-budget.ts";
@@ -42,7 +43,7 @@ export type EngineOutput = {
 
 /** Only tests and rehearsals have these, and `watches` who has a thread of its own: it may be put to sleep at the socket. */
 export type EngineHooks = Pick<UdpOptions, "impairIn" | "impairOut" | "path"> &
-  Partial<Pick<ParticipantHost, "now" | "openDtls">> & { watches?: boolean };
+  Partial<Pick<ParticipantHost, "now" | "openDtls"> & Pick<WatchHost, "later">> & { watches?: boolean };
 
 export class Engine {
   readonly #rooms = new Map<string, Room>();
@@ -63,7 +64,7 @@ export class Engine {
     useNativeCurves();
     const certificate = await createCertificate();
     const path = hooks.path ?? (settings.nativeLibrary ? openNativePath(settings.nativeLibrary) : typescriptPath);
-    const { now = clockAhead({ ms: 0 }), watches } = hooks;
+    const { now = clockAhead({ ms: 0 }), later = setImmediate, watches } = hooks;
     for (let attempt = 1; ; attempt++) {
       let engine: Engine | null = null;
       const pace = new Pace(now, (nowMs) => engine?.tick(nowMs));
@@ -73,7 +74,7 @@ export class Engine {
         onDatagram: (data, port, address) => engine?.receive(data, port, address),
         onFault: output.onFault,
         ...hooks,
-        ...(watches && { watch: { now, pace } }),
+        ...(watches && { watch: { now, pace, later } }),
         path,
       }).catch((error) => {
         // A machine without IPv6 has no `::`.

@@ -7,6 +7,9 @@ import { ADDRESS } from "./rehearsal-peer.ts";
 
 type Socket = Bun.udp.Socket<"buffer">;
 
+/** A watch may have to let time pass, and only then waits for what is there. */
+const WATCHES_AT_ONCE = 3;
+
 export class RehearsalWire {
   /** Packets that native code has forwarded by itself. */
   forwarded = 0;
@@ -15,6 +18,8 @@ export class RehearsalWire {
   /** By the port from which its packets come, one for each peer. */
   readonly #from: ReadonlyMap<number, Socket>;
   readonly #to: Socket;
+  /** The watch that would be waiting now. */
+  #watch: (() => void) | null = null;
   /** Can always be read: a watch that looks at it ends when nothing is left at the socket. */
   readonly #ready = openSync(devNull, "r");
 
@@ -49,6 +54,20 @@ export class RehearsalWire {
 
   send(data: Buffer, from: number): void {
     if (this.#from.get(from)?.send(data, this.#to.port, ADDRESS)) this.#onTheirWay++;
+  }
+
+  /** Nothing comes before the next packets are sent: until then a watch would wait, and watch again and again in vain. */
+  readonly later = (watch: () => void): void => {
+    this.#watch = watch;
+  };
+
+  /** Packets are there for whoever would be waiting. */
+  watch(): void {
+    for (let i = 0; i < WATCHES_AT_ONCE && this.#watch && !this.isEmpty; i++) {
+      const watch = this.#watch;
+      this.#watch = null;
+      watch();
+    }
   }
 
   /** A watch waits here instead of where nothing ever comes, and what it sends leads nowhere. */

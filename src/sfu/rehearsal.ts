@@ -26,6 +26,8 @@ const FRAME_MS = 50;
 const PACKETS_A_FRAME = 10;
 const KEYFRAME_EVERY = 60;
 const REPORT_EVERY = 20;
+/** Now and then the loop of a real worker is awake, and takes packets itself. */
+const AWAKE_EVERY = 4;
 /** Browsers begin anywhere: code that has seen small numbers only is compiled for these alone. Time begins anew on the way. */
 const LARGE = { ssrc: 0xf0000006, sequenceNumber: 1, timestamp: 0xfff00000 };
 /** Others who use this core wait no longer than this takes, about a millisecond, and as long again is left to them. */
@@ -59,6 +61,7 @@ export class Rehearsal {
   /** Packets of media that would have been sent to viewers, and of control to the publisher. */
   toViewers = 0;
   toPublisher = 0;
+  #isAwake = false;
   readonly #engine: Engine;
   readonly #wire: RehearsalWire;
   readonly #ahead: { ms: number };
@@ -83,6 +86,7 @@ export class Rehearsal {
       {
         ...output,
         watches: true,
+        later: wire.later,
         now: clockAhead(ahead),
         openDtls: (options) => new AgreedKeys(options, master),
       },
@@ -151,6 +155,7 @@ export class Rehearsal {
 
   /** A frame in one turn of the loop, and sound in others, as browsers send them. */
   async play(frame: number): Promise<void> {
+    this.#isAwake = frame % AWAKE_EVERY === 0;
     this.#ahead.ms += FRAME_MS - 20;
     this.#picture(frame % KEYFRAME_EVERY === 0);
     await this.#endOfTurn();
@@ -166,6 +171,7 @@ export class Rehearsal {
 
   /** And once more, for what comes of the packets. */
   async #endOfTurn(): Promise<void> {
+    if (!this.#isAwake) this.#wire.watch();
     while (!this.#wire.isEmpty) await turn();
     await turn();
   }

@@ -72,7 +72,11 @@ export class WatchedSocket {
       watch,
       socket: { fd, isV6: false },
       batch: new SendBatch(() => {}),
-      host: { now: () => this.#nowMs, pace: { dueInMs: () => (this.#isDue ? 1 : 0), packetCame() {} } },
+      host: {
+        now: () => this.#nowMs,
+        pace: { dueInMs: () => (this.#isDue ? 1 : 0), packetCame() {} },
+        later: setImmediate,
+      },
       onDatagram: (data) => receive(data, this.#nowMs),
       onFault: (error) => {
         throw error;

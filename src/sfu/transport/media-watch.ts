@@ -38,6 +38,8 @@ export type WatchHost = {
   now(): number;
   /** Time passes with packets, and otherwise when it is due. */
   readonly pace: { dueInMs(nowMs: number): number; packetCame(nowMs: number): void };
+  /** When the loop has had its turn. */
+  readonly later: (keep: () => void) => void;
 };
 
 export type MediaWatchParts = {
@@ -92,7 +94,7 @@ export class MediaWatch {
   #schedule(): void {
     if (this.#isDue) return;
     this.#isDue = true;
-    setImmediate(this.keep);
+    this.#parts.host.later(this.keep);
   }
 
   /** Watches, once, if there is anything to watch for. */

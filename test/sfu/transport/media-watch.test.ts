@@ -78,7 +78,7 @@ describe("a watch", () => {
     path.watch.wait = () => void waits++;
     const media = new MediaWatch({
       ...{ watch: path.watch, socket: { fd, isV6 }, batch: new SendBatch(() => {}) },
-      host: { now: () => nowMs, pace: { dueInMs: () => 50, packetCame() {} } },
+      host: { now: () => nowMs, pace: { dueInMs: () => 50, packetCame() {} }, later: setImmediate },
       ...{ onDatagram() {}, onFault() {}, settle: () => true, counted() {} },
     });
     cleanup.push(() => media.close());
