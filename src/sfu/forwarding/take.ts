@@ -1,5 +1,6 @@
 // Packets of media that native code takes as they come, many at once: opened, noted, and described for their copies.
 
+import type { PacketRing } from "../rtp/packet-ring.ts";
 import type { SeatTable } from "./seat-table.ts";
 import type { SendBatch } from "./send-batch.ts";
 
@@ -36,6 +37,8 @@ export interface Take {
   /** Of those that were taken. */
   datagram(index: number): Uint8Array;
   plainLength(index: number): number;
+  /** Has the ring keep one of them. */
+  keep(index: number, ring: PacketRing, extended: number, nowMs: number): void;
   /** Every seat's copies of a run, viewer by viewer. */
   fanOut(run: TakenRun, table: SeatTable, batch: SendBatch): void;
 }

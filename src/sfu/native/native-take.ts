@@ -6,6 +6,7 @@ import type { LaneTable } from "../forwarding/lanes.ts";
 import type { SeatTable } from "../forwarding/seat-table.ts";
 import type { SendBatch } from "../forwarding/send-batch.ts";
 import { MAX_TAKE, type Take, type TakenRun } from "../forwarding/take.ts";
+import type { PacketRing } from "../rtp/packet-ring.ts";
 import { absSendTime } from "../rtp/rtp-extensions.ts";
 import type { NativeEngine } from "./library.ts";
 import { copyRun, SOURCE_WORDS } from "./native-fan-out-alike.ts";
@@ -86,6 +87,10 @@ export class NativeTake implements Take {
 
   plainLength(index: number): number {
     return this.#words[LENGTHS_AT + index] as number;
+  }
+
+  keep(index: number, ring: PacketRing, extended: number, nowMs: number): void {
+    ring.put(extended, this.datagram(index), this.plainLength(index), nowMs);
   }
 
   fanOut({ first, count }: TakenRun, table: SeatTable, batch: SendBatch): void {

@@ -1,6 +1,8 @@
 // The last second of one published layer, to answer NACKs from: shared by all its subscriptions. It keeps the
-// buffers it is given (plain, after SRTP), so a datagram's buffer must not be used again by the receiver.
+// buffers it is given (plain, after SRTP), so a datagram's buffer must not be used again by the receiver; or it
+// makes copies, whose memory is used again later: whoever reads a packet does not keep it.
 
+import { PacketBuffers } from "./packet-buffers.ts";
 import type { RtpView } from "./rtp.ts";
 
 const KEEP_MS = 1_000;
@@ -9,9 +11,14 @@ const MAX_CAPACITY = 2_048;
 /** So many of the newest stay whatever their age: what begins a picture is told from those before it. */
 const LOOK_BACK = 32;
 
+/** One serves all rings of a worker. */
+const buffers = new PacketBuffers();
+
 export class PacketRing {
   #data: (Uint8Array | undefined)[] = new Array<Uint8Array | undefined>(FIRST_CAPACITY).fill(undefined);
   #length = new Uint16Array(FIRST_CAPACITY);
+  /** 1: a copy that was made here. */
+  #isOwn = new Uint8Array(FIRST_CAPACITY);
   #extended = new Float64Array(FIRST_CAPACITY).fill(-1);
   #arrivedAt = new Float64Array(FIRST_CAPACITY);
   /** All before it have been let go of. */
@@ -24,13 +31,34 @@ export class PacketRing {
 
   /** `extended` is the layer's sequence number, unwrapped by its `SequenceExtender`. */
   put(extended: number, data: Uint8Array, length: number, nowMs: number): void {
+    const slot = this.#slotFor(extended, nowMs);
+    if (slot >= 0) this.#fill(slot, extended, data, length, nowMs);
+  }
+
+  /** The same for a packet that lies in memory of somebody else. */
+  copy(extended: number, from: Buffer, at: number, length: number, nowMs: number): void {
+    const slot = this.#slotFor(extended, nowMs);
+    if (slot < 0) return;
+    const data = buffers.take(length);
+    from.copy(data, 0, at, at + length);
+    this.#fill(slot, extended, data, length, nowMs);
+    this.#isOwn[slot] = 1;
+  }
+
+  /** −1: it is not to be kept. */
+  #slotFor(extended: number, nowMs: number): number {
     let slot = extended & (this.#data.length - 1);
     while (this.#isLive(slot, nowMs) && this.#extended[slot] !== extended && this.#data.length < MAX_CAPACITY) {
       this.#grow();
       slot = extended & (this.#data.length - 1);
     }
     // A straggler must not push out a newer packet, nor a repetition what was sent: it may not be the same in every byte.
-    if (this.#isLive(slot, nowMs) && (this.#extended[slot] as number) >= extended) return;
+    if (this.#isLive(slot, nowMs) && (this.#extended[slot] as number) >= extended) return -1;
+    return slot;
+  }
+
+  #fill(slot: number, extended: number, data: Uint8Array, length: number, nowMs: number): void {
+    this.#empty(slot);
     this.#data[slot] = data;
     this.#length[slot] = length;
     this.#extended[slot] = extended;
@@ -64,9 +92,16 @@ export class PacketRing {
     for (; number < end; number++) {
       const slot = number & (this.#data.length - 1);
       if (this.#isLive(slot, nowMs)) break;
-      this.#data[slot] = undefined;
+      this.#empty(slot);
     }
     this.#kept = number;
+  }
+
+  #empty(slot: number): void {
+    const data = this.#data[slot];
+    if (data !== undefined && this.#isOwn[slot] === 1) buffers.giveBack(data);
+    this.#data[slot] = undefined;
+    this.#isOwn[slot] = 0;
   }
 
   #isLive(slot: number, nowMs: number): boolean {
@@ -78,6 +113,7 @@ export class PacketRing {
     const size = old * 2;
     const data = new Array<Uint8Array | undefined>(size).fill(undefined);
     const length = new Uint16Array(size);
+    const isOwn = new Uint8Array(size);
     const extended = new Float64Array(size).fill(-1);
     const arrivedAt = new Float64Array(size);
     for (let slot = 0; slot < old; slot++) {
@@ -85,11 +121,13 @@ export class PacketRing {
       const to = (this.#extended[slot] as number) & (size - 1);
       data[to] = this.#data[slot];
       length[to] = this.#length[slot] as number;
+      isOwn[to] = this.#isOwn[slot] as number;
       extended[to] = this.#extended[slot] as number;
       arrivedAt[to] = this.#arrivedAt[slot] as number;
     }
     this.#data = data;
     this.#length = length;
+    this.#isOwn = isOwn;
     this.#extended = extended;
     this.#arrivedAt = arrivedAt;
   }

@@ -153,8 +153,7 @@ export class Publication {
   /** Packets of the layer that come next in order, and none of which begins a keyframe: as `receive` for each of them. */
   receiveRun(layer: PublishedLayer, run: TakenRun, take: Take, nowMs: number): void {
     layer.received(run.timestamp, run.bytes, nowMs);
-    for (let i = 0; this.#keeps && i < run.count; i++)
-      layer.ring.put(run.extended + i, take.datagram(run.first + i), take.plainLength(run.first + i), nowMs);
+    for (let i = 0; this.#keeps && i < run.count; i++) take.keep(run.first + i, layer.ring, run.extended + i, nowMs);
     if (layer.audience.size > 0) this.#udp.fanOutTaken(run, take, layer.audience, nowMs);
     for (const single of this.#singles) single.forwardRun?.(run, take, layer, nowMs);
   }

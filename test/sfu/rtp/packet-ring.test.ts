@@ -62,4 +62,55 @@ describe("the ring of a published layer", () => {
     expect(held(0, 200)).toEqual([]);
     expect(held(100_000, 100_040)).toHaveLength(33);
   });
+
+  test("keeps a copy of what lies in memory that is used again", () => {
+    const ring = new PacketRing();
+    const memory = Buffer.alloc(4_000);
+    const put = (sequenceNumber: number, payloadBytes: number, nowMs: number) => {
+      const packet = rtpPacket({ sequenceNumber, payload: new Uint8Array(payloadBytes).fill(sequenceNumber) });
+      memory.fill(0xff).set(packet, 100);
+      ring.copy(sequenceNumber, memory, 100, packet.length, nowMs);
+    };
+    const isWhole = (sequenceNumber: number, nowMs: number) =>
+      ring.read(sequenceNumber, nowMs, view) &&
+      view.sequenceNumber === sequenceNumber &&
+      view.data
+        .subarray(view.payloadOffset, view.payloadOffset + view.payloadLength)
+        .every((byte) => byte === sequenceNumber);
+    const lengthOf = (number: number) => 200 + ((number * 37) % 1_000);
+    // Three seconds: memory of the first is used for those of the second and the third.
+    for (let i = 1; i <= 240; i++) {
+      put(i, lengthOf(i), i * 12);
+      for (let held = Math.max(1, i - 83); held <= i; held++) expect(isWhole(held, i * 12)).toBe(true);
+      expect(view.payloadLength).toBe(lengthOf(i));
+    }
+    // Whatever is put instead of a copy stays its owner's.
+    const mine = rtpPacket({ sequenceNumber: 241, payload: new Uint8Array(500).fill(241) });
+    const before = mine.slice();
+    ring.put(241, mine, mine.length, 2_900);
+    for (let i = 242; i <= 255; i++) put(i, 500, 2_900 + (i - 241) * 1_001);
+    ring.release(60_000);
+    for (let i = 300; i < 400; i++) put(i & 0xff, 500, 60_000 + i);
+    expect(mine).toEqual(before);
+  });
+
+  test("memory of a packet is used for another only when it is too old to be sent", () => {
+    const ring = new PacketRing();
+    const packet = Buffer.from(rtpPacket());
+    const seen = new Set<Uint8Array>();
+    const dataOf = (number: number) => {
+      ring.peek(number, view);
+      return view.data;
+    };
+    for (let i = 0; i < 100; i++) {
+      ring.copy(i, packet, 0, packet.length, i * 10);
+      seen.add(dataOf(i));
+    }
+    expect(seen.size).toBe(100);
+    for (let i = 100; i < 1_000; i++) {
+      ring.copy(i, packet, 0, packet.length, i * 10);
+      seen.add(dataOf(i));
+    }
+    expect(seen.size).toBeLessThan(110);
+  });
 });
