@@ -5,9 +5,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import { ApiError } from "../../../protocol/errors.ts";
 import { inPieces, type Pieces, writeJson } from "../../pieces.ts";
 import { createLargeAnswers, type LargeAnswers } from "../serving/large-answers.ts";
-import { describeSockets } from "./asyncapi.ts";
 import type { SchemaNames } from "./components.ts";
-import { describeApi } from "./openapi.ts";
 
 type ReferenceOptions = {
   /** Where the build put the viewer, already compressed. */
@@ -58,8 +56,15 @@ const SCRIPT = "text/javascript; charset=utf-8";
 
 /** `/openapi.json`, `/asyncapi.json` for the sockets, and `/docs/api` to read the first in; none needs another host. */
 export function referenceRoutes({ folder, version, app, schemas }: ReferenceOptions) {
-  const openapi = once(() => document(describeApi(app(), version, schemas)));
-  const asyncapi = once(() => document(describeSockets(version, schemas)));
+  // What describes them is loaded for whoever asks first.
+  const openapi = once(async () => {
+    const { describeApi } = await import("./openapi.ts");
+    return document(describeApi(app(), version, schemas));
+  });
+  const asyncapi = once(async () => {
+    const { describeSockets } = await import("./asyncapi.ts");
+    return document(describeSockets(version, schemas));
+  });
   const start = once(() => packed(SCRIPT, START));
   const begins = createLargeAnswers();
   const viewer = once(() => readPacked(SCRIPT, join(folder, "api-reference.js.gz")));
