@@ -17,11 +17,11 @@ const QUIET_SECONDS = Math.min(10, seconds);
  */
 const REST_SECONDS = Math.min(60, seconds);
 /**
- * How long memory is looked at: packets of calls leave buffers behind, and a media worker collects those every thirty seconds
- * (as-installed.ts). Between two collections memory swings by several megabytes a second, attacked or not: two single looks
- * would compare where in that swing they happened to fall.
+ * How long memory is looked at: packets of calls leave buffers behind, and a media worker collects those every thirty to
+ * eighty seconds. Between two collections memory swings by several megabytes a second, attacked or not: two single looks
+ * would compare where in that swing they happened to fall, and so would two short ones.
  */
-const SWING_SECONDS = Math.min(35, seconds);
+const SWING_SECONDS = Math.min(90, seconds);
 const field = await openField(attackers);
 const { url, key, pid, attack, state, memoryMiB, ownMemoryMiB } = field;
 
