@@ -71,7 +71,7 @@ export class Engine {
       const udp = await UdpPort.bind({
         hostname: settings.hostname,
         port: settings.port,
-        onDatagram: (data, port, address) => engine?.receive(data, port, address),
+        onDatagram: (data, port, address, cameAtMs) => engine?.receive(data, port, address, null, cameAtMs),
         onFault: output.onFault,
         ...hooks,
         ...(watches && { watch: { now, pace, later } }),
@@ -148,10 +148,10 @@ export class Engine {
     return this.#udp.tuning;
   }
 
-  /** A fault over one packet or one room must not end the calls of all others; it is reported, and they go on. */
-  receive(data: Buffer, port: number, address: string, tcp: TcpConnection | null = null): void {
-    const nowMs = this.#host.now();
-    if (this.#turn.isSpent(nowMs) && (data[0] ?? 0) >= FIRST_MEDIA_BYTE) {
+  /** A fault over one packet must not end the calls of all others: it is reported, and they go on. What came earlier is not shed. */
+  receive(data: Buffer, port: number, address: string, tcp: TcpConnection | null = null, cameAtMs?: number): void {
+    const nowMs = cameAtMs ?? this.#host.now();
+    if (cameAtMs === undefined && this.#turn.isSpent(nowMs) && (data[0] ?? 0) >= FIRST_MEDIA_BYTE) {
       this.#shed++;
       return;
     }
@@ -161,7 +161,7 @@ export class Engine {
     } catch (error) {
       this.#onFault(error);
     }
-    this.#pace.packetCame(nowMs);
+    if (cameAtMs === undefined) this.#pace.packetCame(nowMs);
   }
 
   tick(nowMs: number): void {

@@ -3,6 +3,9 @@ export function clockAhead(ahead: { ms: number }): () => number {
   return () => performance.timeOrigin + performance.now() + ahead.ms;
 }
 
+/** Whoever is awake anyway need not be woken again for it so soon. */
+const EARLY_MS = 50;
+
 /** How often time passes for the rooms of a worker: with packets while they come, by a timer otherwise, and not at all when nobody is there. */
 export class Pace {
   readonly #now: () => number;
@@ -31,10 +34,10 @@ export class Pace {
 
   /** A packet came: the loop need not wake for a timer, and under load timers starve behind packets. */
   packetCame(nowMs: number): void {
-    if (this.#everyMs !== null && nowMs - this.#tickedAtMs >= this.#everyMs) this.#pass(nowMs);
+    if (this.#everyMs !== null && nowMs - this.#tickedAtMs >= Math.min(this.#everyMs, EARLY_MS)) this.#pass(nowMs);
   }
 
-  /** In how many milliseconds it is to pass again, if packets come. */
+  /** In how many milliseconds it has to pass again. */
   dueInMs(nowMs: number): number {
     return this.#everyMs === null ? Number.POSITIVE_INFINITY : this.#everyMs - (nowMs - this.#tickedAtMs);
   }

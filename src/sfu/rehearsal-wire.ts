@@ -79,7 +79,7 @@ export class RehearsalWire {
       // A socket of the one family sends nothing to addresses of the other.
       wait({ ...terms, socket: { fd: fd ?? -1, isV6: true }, loop: this.#ready });
       this.#onTheirWay -= watch.received;
-      this.forwarded += watch.taken;
+      this.forwarded += watch.taken - watch.reports;
       for (let slot = 0, left = watch.sent.packets; left > 0 && slot < terms.batch.capacity; slot++) {
         if (terms.batch.length(slot) === 0) continue;
         left--;

@@ -1,5 +1,5 @@
-// A publisher's packets with losses, repetitions and packets out of order, while viewers switch layers, pause, move and ask for
-// what they miss: all of it follows from a seed.
+// A publisher's packets and reports with losses, repetitions and packets out of order, while viewers switch layers, pause, move
+// and ask for what they miss: all of it follows from a seed.
 
 import { FlightRecorder } from "../../src/sfu/flight/flight-recorder.ts";
 import type { PacketPath } from "../../src/sfu/forwarding/packet-path.ts";
@@ -7,8 +7,7 @@ import type { NativePath } from "../../src/sfu/native/native-path.ts";
 import type { ParticipantHost, RoomOfTracks } from "../../src/sfu/room/host.ts";
 import { Uplink } from "../../src/sfu/room/uplink.ts";
 import { SentPackets } from "../../src/sfu/rtcp/twcc-feedback.ts";
-import type { NegotiatedCodec } from "../../src/sfu/sdp/codecs.ts";
-import { noExtensions } from "../../src/sfu/sdp/extensions.ts";
+import { isRtcp } from "../../src/sfu/rtp/rtp.ts";
 import type { Offer } from "../../src/sfu/sdp/offer.ts";
 import { SrtpSender } from "../../src/sfu/srtp/srtp.ts";
 import { OutgoingSection } from "../../src/sfu/tracks/outgoing-section.ts";
@@ -17,25 +16,11 @@ import { DEFAULT_WISH, Subscription } from "../../src/sfu/tracks/subscription.ts
 import { seededRandom } from "../../src/sfu/transport/impairment.ts";
 import { MediaIntake } from "../../src/sfu/transport/incoming-media.ts";
 import { UdpPort } from "../../src/sfu/transport/udp.ts";
-import { rtpPacket, withRoom } from "./packets.ts";
+import { EXTENSIONS, key, PICTURES, SOUND, TracedPublisher } from "./traced-publisher.ts";
 import { WatchedSocket } from "./watched-socket.ts";
 
 const VIEWERS = 4;
 const STEPS = 400;
-const EXTENSIONS = { ...noExtensions(), mid: 1, rid: 2, transportSequence: 5, audioLevel: 6, absSendTime: 4 };
-const codec = (name: NegotiatedCodec["codec"], payloadType: number, clockRate: number): NegotiatedCodec => ({
-  ...{ codec: name, payloadType, rtxPayloadType: name === "opus" ? null : payloadType + 1, clockRate },
-  ...{ variant: "", profile: "" },
-});
-const PICTURES = { VP8: codec("VP8", 96, 90_000), H264: codec("H264", 102, 90_000) };
-const SOUND = codec("opus", 111, 48_000);
-const key = (n: number) => ({
-  ...({ profile: n % 2 ? "AES_CM_128_HMAC_SHA1_80" : "AEAD_AES_128_GCM" } as const),
-  key: new Uint8Array(16).fill(n),
-  salt: new Uint8Array(n % 2 ? 14 : 12).fill(n),
-});
-
-type Stream = { ssrc: number; payloadType: number; rid: string | null; sequenceNumber: number; timestamp: number };
 
 /** One publisher on a path of its own, in words and bytes that depend on the seed alone. */
 export class Played {
@@ -50,11 +35,8 @@ export class Played {
   readonly #receive: (data: Buffer, nowMs: number) => void;
   readonly #intake: MediaIntake | null;
   #watched: WatchedSocket | null = null;
-  readonly #outgoing = new SrtpSender(key(0));
+  readonly #publisher: TracedPublisher;
   readonly #viewers: { subscription: Subscription; section: OutgoingSection; sent: SentPackets; port: number }[] = [];
-  readonly #streams: Stream[];
-  #held: Uint8Array[] = [];
-  #number = 0;
   /** Packets that were taken without a decision. */
   taken = 0;
 
@@ -88,17 +70,17 @@ export class Played {
     return this.#watched?.forwarded ?? 0;
   }
 
+  /** Reports that one has laid aside. */
+  get laidAside(): number {
+    return this.#watched?.laidAside ?? 0;
+  }
+
   private constructor(udp: UdpPort, sent: Map<number, string[]>, seed: number, picture: keyof typeof PICTURES) {
     this.sent = sent;
     this.#udp = udp;
     this.#random = seededRandom(seed);
     this.#picture = picture;
-    const video = PICTURES[picture].payloadType;
-    this.#streams = [
-      { ssrc: 11, payloadType: video, rid: "q", sequenceNumber: 65_500, timestamp: 5 },
-      { ssrc: 12, payloadType: video, rid: "f", sequenceNumber: 30, timestamp: 0xffff_f000 },
-      { ssrc: 13, payloadType: SOUND.payloadType, rid: null, sequenceNumber: 9, timestamp: 1 },
-    ];
+    this.#publisher = new TracedPublisher(this.#random, picture);
     const connection = {
       isReady: true,
       liveness: { mediaAtMs: 0 },
@@ -135,12 +117,16 @@ export class Played {
       ],
     );
     const incoming = udp.path.createReceiver(key(0));
+    const onRtcp = (data: Buffer, length: number, nowMs: number) => {
+      this.#flight.reported(data, length, nowMs);
+      this.#uplink.receiveRtcp(data, length, nowMs);
+    };
     const onRtp = (data: Buffer, length: number, nowMs: number) => this.#uplink.receiveRtp(data, length, nowMs);
     const { take } = udp.path;
     const intake: MediaIntake | null =
       take && incoming.take
         ? new MediaIntake({
-            ...{ take, incoming: incoming as Required<typeof incoming>, lives() {}, onRtp },
+            ...{ take, incoming: incoming as Required<typeof incoming>, lives() {}, onRtp, onRtcp },
             usual: (usual, nowMs) => this.#watched?.media.usual(usual, nowMs),
             source: () => this.#watched?.source ?? null,
             sink: {
@@ -155,7 +141,11 @@ export class Played {
         : null;
     this.#intake = intake;
     this.#receive = (data, nowMs) => {
-      if (!intake) {
+      if (isRtcp(data)) {
+        udp.finishWaiting();
+        const length = incoming.unprotectRtcp(data);
+        if (length >= 0) onRtcp(data, length, nowMs);
+      } else if (!intake) {
         const length = incoming.unprotectRtp(data);
         if (length >= 0) onRtp(data, length, nowMs);
       } else if (intake.add(data, nowMs)) udp.wait(intake);
@@ -192,67 +182,11 @@ export class Played {
     subscription.setLayer(layer ?? null, "requested", nowMs);
   }
 
-  #packet(stream: Stream, payload: Uint8Array, marker: boolean, padding = 0): Uint8Array {
-    const number = this.#number++ & 0xffff;
-    const extensions = [
-      { id: 1, data: Buffer.from(stream.rid ? "0" : "1") },
-      ...(stream.rid ? [{ id: 2, data: Buffer.from(stream.rid) }] : []),
-      { id: 5, data: new Uint8Array([number >> 8, number & 0xff]) },
-      ...(stream.rid ? [] : [{ id: 6, data: new Uint8Array([0x80 | (number % 100)]) }]),
-    ];
-    const { ssrc, payloadType, sequenceNumber, timestamp } = stream;
-    const shape = { ssrc, payloadType, sequenceNumber, timestamp, marker, extensions, payload, padding };
-    const plain = rtpPacket(shape);
-    stream.sequenceNumber = (sequenceNumber + 1) & 0xffff;
-    const headerLength = plain.length - payload.length - padding;
-    const sealed = withRoom(plain);
-    return sealed.slice(0, this.#outgoing.protectRtp(sealed, headerLength, plain.length));
-  }
-
-  #frame(stream: Stream): Uint8Array[] {
-    if (!stream.rid) {
-      stream.timestamp = (stream.timestamp + 960) >>> 0;
-      return [this.#packet(stream, new Uint8Array(60).fill(this.#number), false)];
-    }
-    stream.timestamp = (stream.timestamp + 3_000) >>> 0;
-    const count = 1 + Math.floor(this.#random() * 12);
-    const isKey = this.#chance(12);
-    return Array.from({ length: count }, (_, i) => {
-      const payload = new Uint8Array(100 + (this.#number % 900)).fill(i);
-      if (this.#picture === "H264") payload.set([0x7c, (i === 0 ? 0x80 : 0) | (isKey ? 7 : 1)]);
-      else
-        payload.set([i === 0 ? 0x90 : 0x80, 0xf0, 0x80 | (this.#number >> 8), this.#number & 0xff, this.#number, 0x25]);
-      if (this.#picture === "VP8" && i === 0) payload.set([isKey ? 0x10 : 0x11, 0, 0, 0x9d, 0x01, 0x2a, 0, 2, 0, 1], 6);
-      return this.#packet(stream, payload, i === count - 1, this.#chance(200) ? 7 : 0);
-    });
-  }
-
-  /** Lost, late, twice, or as it should be. */
-  #arriving(packets: Uint8Array[]): Uint8Array[] {
-    const arriving = packets.flatMap((packet) => {
-      if (this.#chance(100)) return [];
-      if (this.#chance(100)) {
-        this.#held.push(packet);
-        return [];
-      }
-      return this.#chance(100) ? [packet, packet] : [packet];
-    });
-    if (this.#chance(6)) arriving.push(...this.#held.splice(0));
-    if (this.#chance(40)) arriving.reverse();
-    if (this.#chance(50)) arriving.push(new Uint8Array(40).fill(0x80));
-    return arriving;
-  }
-
   async #step(nowMs: number): Promise<void> {
-    const frames = this.#streams.map((stream) => this.#frame(stream));
-    // A turn of the loop: bursts of several streams, one after the other.
-    const arriving = this.#arriving(frames.flat());
+    const arriving = this.#publisher.turn(nowMs);
     if (this.#watched && this.#intake) await this.#watched.deliver(arriving, this.#intake, nowMs);
     else for (const packet of arriving) this.#receive(Buffer.from(packet), nowMs);
-    if (this.#chance(40)) {
-      const stream = this.#streams[1] as Stream;
-      Object.assign(stream, { ssrc: stream.ssrc + 10, sequenceNumber: 100, timestamp: 77 });
-    }
+    this.#publisher.restart();
     this.#udp.finishWaiting();
     this.#react(nowMs);
     this.#uplink.tick(nowMs);

@@ -1,5 +1,5 @@
-// The same traces through each of the paths: what a publisher sends, with losses, repetitions and packets out of order, while
-// viewers switch layers, pause, move and ask for what they miss. Every packet that leaves, and every report, is the same.
+// The same traces through each of the paths: what a publisher sends and reports, with losses, repetitions and packets out of order,
+// while viewers switch layers, pause, move and ask for what they miss. Every packet that leaves, and every report, is the same.
 
 import { afterAll, expect, test } from "bun:test";
 import { typescriptPath } from "../../src/sfu/forwarding/packet-path.ts";
@@ -38,5 +38,6 @@ for (const picture of ["VP8", "H264"] as const)
     for (const [port, packets] of expected.sent) expect(actual.sent.get(port)).toEqual(packets);
     expect(actual.reports).toEqual(expected.reports);
     expect(actual.forwarded).toBeGreaterThan(1_500);
+    expect(actual.laidAside).toBeGreaterThan(20);
     watching.close();
   }, 60_000);

@@ -18,6 +18,8 @@ export class WatchedSocket {
   readonly source: { port: number; address: Uint32Array };
   /** Packets that were forwarded by a watch. */
   forwarded = 0;
+  /** Reports that one has laid aside. */
+  laidAside = 0;
   readonly #port: number;
   readonly #sender: Bun.udp.Socket<"buffer">;
   readonly #sockets: Bun.udp.Socket<"buffer">[];
@@ -59,7 +61,8 @@ export class WatchedSocket {
     watch.wait = (terms) => {
       wait(terms);
       this.#isDue = false;
-      this.forwarded += watch.taken;
+      this.forwarded += watch.taken - watch.reports;
+      this.laidAside += watch.reports;
       for (let slot = 0, left = watch.sent.packets; left > 0 && slot < SEND_BATCH_PACKETS; slot++) {
         const length = terms.batch.length(slot);
         if (length === 0) continue;
@@ -77,7 +80,7 @@ export class WatchedSocket {
         pace: { dueInMs: () => (this.#isDue ? 1 : 0), packetCame() {} },
         later: setImmediate,
       },
-      onDatagram: (data) => receive(data, this.#nowMs),
+      onDatagram: (data, _port, _address, cameAtMs = this.#nowMs) => receive(data, cameAtMs),
       onFault: (error) => {
         throw error;
       },

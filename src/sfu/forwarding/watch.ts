@@ -26,6 +26,8 @@ export interface Watch extends Take {
     batch: SendBatch;
     nowMs: number;
     forMs: number;
+    /** So long the first of the reports that come may wait to be read. */
+    patienceMs: number;
   }): void;
   /** Which session a run is of, and when it came. */
   sessionOf(run: number): number;
@@ -37,12 +39,19 @@ export interface Watch extends Take {
   /** Bytes of usual packets that a session has sent. */
   bytesFrom(session: number): number;
   readonly sent: { packets: number; bytes: number; dropped: number };
+  /**
+   * Of those that were taken, so many are reports which ask for nothing: they were laid aside. Which datagram each of them is, and
+   * when it came; its outcome and session are as those of the rest.
+   */
+  readonly reports: number;
+  reportAt(report: number): number;
+  reportCameAtMs(report: number): number;
+  reportSession(report: number): number;
+  reportOutcome(report: number): number;
   /** Datagrams from `taken` up to `received` are left to be handled. Of the first, `outcome` and its session tell more. */
   readonly taken: number;
   readonly received: number;
   readonly restSession: number;
   portOf(datagram: number): number;
   addressOf(datagram: number, isV6: boolean): string;
-  /** Somebody's address means something on one network link alone: those are for the loop. */
-  readonly isScoped: boolean;
 }

@@ -21,7 +21,7 @@ const SYMBOLS = {
   stoa_receive_rtp: { args: [ptr, u32, ptr, u32, u32], returns: i32 },
   stoa_receive_rtcp: { args: [ptr, u32, ptr, u32, u32], returns: i32 },
   stoa_watch: { args: [ptr, ptr, ptr, u32, ptr, u32, ptr], returns: FFIType.void },
-  stoa_write_address: { args: [ptr, u32, ptr, u32], returns: u32 },
+  stoa_write_address: { args: [ptr, u32, u32, ptr, u32], returns: u32 },
   stoa_take: { args: [ptr, u32, ptr, ptr, u32], returns: u32 },
 } as const;
 

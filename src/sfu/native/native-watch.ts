@@ -15,21 +15,34 @@ const PAUSE_MICROS = 600;
 /** Places in `watch` of native.h, in words of 32 bits. It begins with a double. */
 const ASKED = { fd: 2, loop: 3, isV6: 4, waitMs: 5, pauseMicros: 6, sessions: 7, grouping: 8 } as const;
 const FOUND = { runs: 9, taken: 10, received: 11, restSession: 12, outcome: 13 } as const;
-const SENT = { packets: 14, bytes: 15, dropped: 16, scoped: 17 } as const;
+const SENT = { packets: 14, bytes: 15, dropped: 16 } as const;
+const ASIDE = 17;
 const STILL = 18;
-const FROM_AT = 20;
+const PATIENCE = 20;
+const FROM_AT = 22;
 const FROM_WORDS = 6;
-const FROM = { port: 5 } as const;
+/** With the network link that it means something on; 0: on all. */
+const ADDRESS_WORDS = 5;
+const FROM = { scope: 4, port: 5 } as const;
 const SESSIONS_AT = FROM_AT + MAX_WATCHED * FROM_WORDS;
 const SESSION_WORDS = 10;
 const SESSION = { address: 0, streams: 4, receiver: 6, port: 7, bytesIn: 8 } as const;
 const RUNS_AT = SESSIONS_AT + MAX_SESSIONS * SESSION_WORDS;
 const WATCHED_RUN_WORDS = 4 + RUN_WORDS;
+const ASIDE_AT = RUNS_AT + MAX_WATCHED * WATCHED_RUN_WORDS;
+const LAID_ASIDE_WORDS = 6;
+/** Behind the double that it begins with. */
+const LAID_ASIDE = { slot: 2, session: 3, outcome: 4 } as const;
 /** `taking` of native.h, which is of no concern here. */
 const TAKING_WORDS = 8 + MAX_TAKE * (3 + RUN_WORDS + SOURCE_WORDS);
-const WORDS = RUNS_AT + MAX_WATCHED * WATCHED_RUN_WORDS + TAKING_WORDS;
+const WORDS = ASIDE_AT + MAX_WATCHED * LAID_ASIDE_WORDS + TAKING_WORDS;
 const WORD = 0x100000000;
 const TEXT_BYTES = 64;
+/** Peers come and go: the table is begun anew rather than tended. */
+const MAX_KNOWN_NAMES = 4_096;
+
+/** An address, in words and as it is written. */
+type Name = { readonly words: Uint32Array; readonly isV6: boolean; readonly text: string };
 
 export class NativeWatch implements Watch {
   readonly #native: NativeEngine;
@@ -41,6 +54,8 @@ export class NativeWatch implements Watch {
   readonly #slotBuffer = Buffer.from(this.#slots.buffer);
   readonly #text = Buffer.alloc(TEXT_BYTES);
   readonly #run = emptyRun();
+  /** By port, of those who sent lately: most who send have sent before. */
+  readonly #names = new Map<number, Name>();
   readonly sent = { packets: 0, bytes: 0, dropped: 0 };
 
   constructor(native: NativeEngine) {
@@ -55,7 +70,7 @@ export class NativeWatch implements Watch {
   }
 
   /** A field, so that a rehearsal which puts another in its place leaves the object of the same shape: compiled code knows it by that. */
-  wait: Watch["wait"] = ({ socket, loop, sessions, batch, nowMs, forMs }) => {
+  wait: Watch["wait"] = ({ socket, loop, sessions, batch, nowMs, forMs, patienceMs }) => {
     const words = this.#words;
     const { functions, engine } = this.#native;
     this.#doubles[0] = nowMs;
@@ -63,6 +78,7 @@ export class NativeWatch implements Watch {
     this.#signed[ASKED.loop] = loop;
     words[ASKED.isV6] = socket.isV6 ? 1 : 0;
     words[ASKED.waitMs] = forMs;
+    words[PATIENCE] = patienceMs;
     const count = Math.min(sessions.length, MAX_SESSIONS);
     words[ASKED.sessions] = count;
     for (let i = 0; i < count; i++) this.#list(i, sessions[i] as Parameters<Watch["wait"]>[0]["sessions"][number]);
@@ -127,12 +143,28 @@ export class NativeWatch implements Watch {
     return this.#words[FOUND.received] as number;
   }
 
-  get restSession(): number {
-    return this.#words[FOUND.restSession] as number;
+  get reports(): number {
+    return this.#words[ASIDE] as number;
   }
 
-  get isScoped(): boolean {
-    return this.#words[SENT.scoped] !== 0;
+  reportCameAtMs(report: number): number {
+    return this.#doubles[(ASIDE_AT + report * LAID_ASIDE_WORDS) / 2] as number;
+  }
+
+  reportAt(report: number): number {
+    return this.#words[ASIDE_AT + report * LAID_ASIDE_WORDS + LAID_ASIDE.slot] as number;
+  }
+
+  reportSession(report: number): number {
+    return this.#words[ASIDE_AT + report * LAID_ASIDE_WORDS + LAID_ASIDE.session] as number;
+  }
+
+  reportOutcome(report: number): number {
+    return this.#signed[ASIDE_AT + report * LAID_ASIDE_WORDS + LAID_ASIDE.outcome] as number;
+  }
+
+  get restSession(): number {
+    return this.#words[FOUND.restSession] as number;
   }
 
   /** A copy: the slot is used again, and whoever gets a packet keeps it. */
@@ -157,14 +189,21 @@ export class NativeWatch implements Watch {
 
   addressOf(datagram: number, isV6: boolean): string {
     const at = FROM_AT + datagram * FROM_WORDS;
-    const { functions } = this.#native;
-    const length = functions.stoa_write_address(
-      this.#words.subarray(at, at + FROM_WORDS),
-      isV6 ? 1 : 0,
-      this.#text,
-      TEXT_BYTES,
-    );
-    return this.#text.toString("latin1", 0, length);
+    const port = this.portOf(datagram);
+    const known = this.#names.get(port);
+    if (known?.isV6 === isV6 && this.#isAt(at, known.words)) return known.text;
+    const words = this.#words.slice(at, at + ADDRESS_WORDS);
+    const [scope, version] = [words[FROM.scope] as number, isV6 ? 1 : 0];
+    const length = this.#native.functions.stoa_write_address(words, scope, version, this.#text, TEXT_BYTES);
+    const text = this.#text.toString("latin1", 0, length);
+    if (this.#names.size >= MAX_KNOWN_NAMES) this.#names.clear();
+    this.#names.set(port, { words, isV6, text });
+    return text;
+  }
+
+  #isAt(at: number, words: Uint32Array): boolean {
+    for (let i = 0; i < ADDRESS_WORDS; i++) if (this.#words[at + i] !== words[i]) return false;
+    return true;
   }
 
   /** The copies have been sent. */

@@ -156,21 +156,34 @@ typedef struct {
   run run;
 } watched_run;
 
+// A report that could wait: in which slot, and when it came. Untouched if `outcome` is 0; else it is of that session, opened, with
+// this plain length, or refused for this reason.
+typedef struct {
+  double now_ms;
+  uint32_t slot, session;
+  int32_t outcome;
+  uint32_t unused;
+} laid_aside;
+
 // What TypeScript asks of a watch (native-watch.ts), and what has become of it. Of `received` slots those before `taken` are done
-// with. The first of the rest is untouched if `outcome` is 0; else it is of `rest_session`, opened, with this plain length, or
-// refused for this reason. A slot of length 0 is of no use. `from` tells plain lengths of what was taken.
+// with, but for the reports among them, which were laid aside. The first of the rest is untouched if `outcome` is 0; else it is of
+// `rest_session`, opened, with this plain length, or refused for this reason. A slot of length 0 is of no use. `from` tells plain
+// lengths of what was taken.
 typedef struct {
   double now_ms;
   int32_t fd, loop;
   uint32_t is_v6, wait_ms, pause_us, session_count, grouping;
   uint32_t run_count, taken, received, rest_session;
   int32_t outcome;
-  uint32_t packets_out, bytes_out, dropped, scoped;
+  uint32_t packets_out, bytes_out, dropped, aside_count;
   // 1: time stands still, as in a trace that is played. Then, for how many frames the rest is not waited for.
   uint32_t still, hurried;
+  // So long a report is laid aside; 0: none is, it ends the watch as it comes.
+  uint32_t patience_ms, unused;
   destination from[MAX_WATCHED];
   session sessions[MAX_SESSIONS];
   watched_run runs[MAX_WATCHED];
+  laid_aside aside[MAX_WATCHED];
   taking taking;
 } watch;
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cipher.h"
+#include "watch.h"
 
 // A sender of many packets at once is reordered by more than RFC 3711's minimum of 64.
 #define RTP_WINDOW 1024u
@@ -16,6 +17,17 @@
 #define MAX_RECEIVERS (1u << 20)
 #define CYCLE 0x10000
 #define HALF 0x8000
+
+// Kinds of control (RFC 3550, RFC 4585), and the format of both kinds of feedback
+// that only tells: which packets arrived when (transport-wide feedback), and how much the receiver can take (REMB).
+#define SENDER_REPORT 200u
+#define SOURCE_DESCRIPTION 202u
+#define RTP_FEEDBACK 205u
+#define PAYLOAD_FEEDBACK 206u
+#define ONLY_TELLS 15u
+// Of SRTCP: the index, and the tag of GCM or of CM.
+#define GCM_CONTROL_BYTES 20u
+#define CM_CONTROL_BYTES 14u
 
 typedef struct {
   uint32_t ssrc;
@@ -140,6 +152,33 @@ int32_t receive_rtcp(engine *e, receiver *r, uint8_t *packet, uint32_t length) {
   if (!known) return TOO_MANY_STREAMS;
   accept_index(known, RTCP_WINDOW, index);
   return plain;
+}
+
+// Of the packet of control that begins there: it asks for nothing and ends nothing.
+static int only_tells(const uint8_t *header) {
+  uint32_t type = header[1];
+  if (header[0] >> 6 != 2) return 0;
+  if (type >= SENDER_REPORT && type <= SOURCE_DESCRIPTION) return 1;
+  return (type == RTP_FEEDBACK || type == PAYLOAD_FEEDBACK) && (header[0] & 0x1f) == ONLY_TELLS;
+}
+
+static int all_tell(const uint8_t *packet, uint32_t length) {
+  uint32_t at = 0;
+  while (at + 4 <= length && only_tells(packet + at)) at += 4 + read16(packet + at + 2) * 4;
+  return at == length;
+}
+
+// The first header of protected control is not encrypted, and where its packet is as long as the whole there is no other behind
+// it. A compound has to be opened first, which takes somebody who is known.
+int can_wait(engine *e, uint32_t number, uint8_t *packet, uint32_t length, int32_t *outcome) {
+  receiver *r = find_receiver(e, number);
+  *outcome = 0;
+  if (length < GCM_CONTROL_BYTES || packet[0] >> 6 != 2 || packet[1] < FIRST_CONTROL || packet[1] > LAST_CONTROL) return 0;
+  uint32_t bytes = 4 + read16(packet + 2) * 4;
+  if (bytes + GCM_CONTROL_BYTES == length || bytes + CM_CONTROL_BYTES == length) return only_tells(packet);
+  if (!r) return 0;
+  *outcome = receive_rtcp(e, r, packet, length);
+  return *outcome < 0 || all_tell(packet, (uint32_t)*outcome);
 }
 
 receiver *find_receiver(const engine *e, uint32_t number) {

@@ -6,11 +6,13 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <net/if.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include "native.h"
+#include "watch.h"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -49,6 +51,20 @@ static socklen_t write_address(struct sockaddr_in6 *out, const destination *to, 
   v4->sin_port = htons(to->port);
   memcpy(&v4->sin_addr, to->address + 12, 4);
   return sizeof *v4;
+}
+
+void read_address(destination *from, const struct sockaddr_in6 *sender) {
+  memset(from, 0, sizeof *from);
+  if (sender->sin6_family == AF_INET6) {
+    memcpy(from->address, &sender->sin6_addr, 16);
+    from->port = ntohs(sender->sin6_port);
+    from->scope = sender->sin6_scope_id;
+    return;
+  }
+  const struct sockaddr_in *v4 = (const struct sockaddr_in *)sender;
+  memcpy(from->address, MAPPED, sizeof MAPPED);
+  memcpy(from->address + 12, &v4->sin_addr, 4);
+  from->port = ntohs(v4->sin_port);
 }
 
 static int can_send(const destination *to, int family) {
@@ -175,4 +191,16 @@ EXPORT uint32_t stoa_send(int32_t fd, uint32_t is_v6, uint8_t *arena, uint32_t a
   for (uint32_t i = 0; i < count; i++)
     if (of[i] <= sent) to[i].length = 0;
   return 0;
+}
+
+// An address as the socket has it: 16 bytes, of which an IPv4 socket uses the last four. One that means something on one network
+// link alone is written with the name of the link, as Bun does. Returns the length of the text, or 0.
+EXPORT uint32_t stoa_write_address(const uint8_t *address, uint32_t scope, uint32_t is_v6, char *text, uint32_t capacity) {
+  if (!address || !text || !inet_ntop(is_v6 ? AF_INET6 : AF_INET, address + (is_v6 ? 0 : 12), text, capacity)) return 0;
+  uint32_t length = (uint32_t)strnlen(text, capacity);
+  char link[IF_NAMESIZE];
+  if (scope == 0) return length;
+  if (!if_indextoname(scope, link)) snprintf(link, sizeof link, "%u", scope);
+  int more = snprintf(text + length, capacity - length, "%%%s", link);
+  return more > 0 && (uint32_t)more < capacity - length ? length + (uint32_t)more : 0;
 }

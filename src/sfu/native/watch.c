@@ -1,12 +1,13 @@
 // While nothing but usual packets comes, TypeScript need not wake for each of them: this waits at the socket in its place, and
-// takes (take.c), copies (fan-out.c) and sends (send.c) what comes. It ends when the time is up, with the first packet that is
-// not usual, or when the loop of the thread has something else to do. TypeScript (native-watch.ts) then makes up for what was
-// done: it counts and keeps every packet as though it had just come. No other thread has a part in it.
+// takes (take.c), copies (fan-out.c) and sends (send.c) what comes. Reports that nobody waits for are laid aside. It ends when the
+// time is up, with the first packet that is neither, or when the loop of the thread has something else to do. TypeScript
+// (native-watch.ts) then makes up for what was done: it counts and keeps every packet as though it had just come, and reads the
+// reports. No other thread has a part in it.
 
 #define _GNU_SOURCE
 
-#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stddef.h>
 #include <string.h>
@@ -15,8 +16,9 @@
 
 #include "watch.h"
 
-_Static_assert(sizeof(session) == 40 && sizeof(watched_run) == 80, "native-watch.ts");
-_Static_assert(offsetof(watch, from) == 80 && offsetof(watch, sessions) == 80 + MAX_WATCHED * 24, "native-watch.ts");
+_Static_assert(sizeof(session) == 40 && sizeof(watched_run) == 80 && sizeof(laid_aside) == 24, "native-watch.ts");
+_Static_assert(offsetof(watch, from) == 88 && offsetof(watch, sessions) == 88 + MAX_WATCHED * 24, "native-watch.ts");
+_Static_assert(offsetof(watch, aside) == offsetof(watch, runs) + MAX_WATCHED * 80, "native-watch.ts");
 
 #define MAX_RECEIVED 64
 // With less room left it is time for TypeScript.
@@ -24,8 +26,6 @@ _Static_assert(offsetof(watch, from) == 80 && offsetof(watch, sessions) == 80 + 
 #define SEND_PATIENCE_MS 10
 #define PAUSE_STEP_US 200u
 #define HURRIED_AFTER_VAIN 16u
-#define FIRST_CONTROL 192u
-#define LAST_CONTROL 223u
 
 // The copies that have been made and not been sent.
 typedef struct {
@@ -141,6 +141,20 @@ static uint32_t take_from(watching *g, session *s, uint32_t first, uint32_t coun
   return taken;
 }
 
+// A report. Returns 0 when it cannot wait, or is none.
+static int lay_aside(watching *g, const session *s, double now_ms) {
+  watch *w = g->w;
+  laid_aside report = {.now_ms = now_ms, .slot = w->taken, .session = s ? (uint32_t)(s - w->sessions) : 0};
+  if (!can_wait(g->e, s ? s->receiver : 0, slot_of(g, report.slot), w->from[report.slot].length, &report.outcome)) {
+    w->outcome = report.outcome;
+    w->rest_session = report.session;
+    return 0;
+  }
+  w->aside[w->aside_count++] = report;
+  w->taken++;
+  return 1;
+}
+
 // Returns 0 when TypeScript has to see to what is left.
 static int forward(watching *g, double now_ms) {
   watch *w = g->w;
@@ -150,7 +164,10 @@ static int forward(watching *g, double now_ms) {
     while (count < MAX_TAKE && first + count < w->received && (count == 0 || session_of(w, &w->from[first + count]) == s) &&
            direct_lane(s, slot_of(g, first + count), w->from[first + count].length))
       count++;
-    if (count == 0) return 0;
+    if (count == 0) {
+      if (!lay_aside(g, s, now_ms)) return 0;
+      continue;
+    }
     uint32_t taken = take_from(g, s, first, count, now_ms);
     w->taken += taken;
     if (taken == count) continue;
@@ -159,21 +176,6 @@ static int forward(watching *g, double now_ms) {
     return 0;
   }
   return 1;
-}
-
-static void note_sender(watch *w, destination *from, const struct sockaddr_in6 *sender) {
-  memset(from, 0, sizeof *from);
-  if (sender->sin6_family == AF_INET6) {
-    memcpy(from->address, &sender->sin6_addr, 16);
-    from->port = ntohs(sender->sin6_port);
-    from->scope = sender->sin6_scope_id;
-    if (from->scope != 0) w->scoped = 1;
-    return;
-  }
-  const struct sockaddr_in *v4 = (const struct sockaddr_in *)sender;
-  from->address[10] = from->address[11] = 0xff;
-  memcpy(from->address + 12, &v4->sin_addr, 4);
-  from->port = ntohs(v4->sin_port);
 }
 
 // Reads what has come. Returns 0 when nothing has, less when the socket cannot be read.
@@ -196,7 +198,7 @@ static int read_datagrams(watching *g) {
   if (count < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? 0 : -1;
   for (int i = 0; i < count; i++) {
     destination *from = &w->from[first + (uint32_t)i];
-    note_sender(w, from, &senders[i]);
+    read_address(from, &senders[i]);
     int whole = (messages[i].msg_hdr.msg_flags & MSG_TRUNC) == 0 && messages[i].msg_len <= SLOT_BYTES;
     from->length = whole ? (uint16_t)messages[i].msg_len : 0;
   }
@@ -249,11 +251,20 @@ static int receive(watching *g) {
   return goes_on && !broken;
 }
 
+// Until the time is up, or the first of the reports has to be read.
+static double left_ms(const watching *g) {
+  const watch *w = g->w;
+  double passed = passed_ms(g), left = w->wait_ms - passed;
+  if (w->aside_count == 0) return left;
+  double patience = w->aside[0].now_ms - g->began_ms + w->patience_ms - passed;
+  return patience < left ? patience : left;
+}
+
 // `slots` has room for MAX_WATCHED datagrams, `arena` and `to` for MAX_BATCH copies.
 EXPORT void stoa_watch(engine *e, watch *w, uint8_t *slots, uint32_t slots_bytes, uint8_t *arena, uint32_t arena_bytes,
                        destination *to) {
   if (!w) return;
-  w->run_count = w->taken = w->received = w->packets_out = w->bytes_out = w->dropped = w->scoped = 0;
+  w->run_count = w->aside_count = w->taken = w->received = w->packets_out = w->bytes_out = w->dropped = 0;
   w->outcome = 0;
   if (!e || !slots || !arena || !to || w->session_count > MAX_SESSIONS) return;
   if (slots_bytes / SLOT_BYTES < MAX_WATCHED || arena_bytes / SLOT_BYTES < MAX_BATCH) return;
@@ -262,7 +273,7 @@ EXPORT void stoa_watch(engine *e, watch *w, uint8_t *slots, uint32_t slots_bytes
   g.began_ms = w->now_ms;
   g.began_at_ms = clock_ms();
   // A packet that waits makes the loop's descriptor readable as well, until it has been received: only without one is it the loop's.
-  for (double left = w->wait_ms; left > 0; left = w->wait_ms - passed_ms(&g)) {
+  for (double left = w->wait_ms; left > 0; left = left_ms(&g)) {
     struct pollfd both[2] = {{.fd = w->fd, .events = POLLIN}, {.fd = w->loop, .events = POLLIN}};
     int ready = poll(both, 2, (int)left + 1);
     if (ready < 0 && errno == EINTR) continue;
@@ -270,10 +281,4 @@ EXPORT void stoa_watch(engine *e, watch *w, uint8_t *slots, uint32_t slots_bytes
     if (!receive(&g) || MAX_WATCHED - w->received < LEAST_FREE) break;
   }
   w->now_ms = g.began_ms + passed_ms(&g);
-}
-
-// An address as the socket has it: 16 bytes, of which an IPv4 socket uses the last four. Returns the length of the text, or 0.
-EXPORT uint32_t stoa_write_address(const uint8_t *address, uint32_t is_v6, char *text, uint32_t capacity) {
-  if (!address || !text || !inet_ntop(is_v6 ? AF_INET6 : AF_INET, address + (is_v6 ? 0 : 12), text, capacity)) return 0;
-  return (uint32_t)strnlen(text, capacity);
 }

@@ -232,11 +232,12 @@ export class Downlink {
           break;
         case "transport-feedback":
           this.#allocation.onTransportFeedback(packet, nowMs);
-          // A path that has become narrow fills while anybody waits for the next tick.
-          if (this.#allocation.isPressing(nowMs)) this.allocate(nowMs);
+          // A path that has become narrow fills while anybody waits for the next tick. The report may have come a little earlier.
+          if (this.#allocation.isPressing(nowMs)) this.allocate(this.#host.now());
           break;
       }
     }
+    if (this.#allocation.isTight(nowMs)) this.#host.udp.watch?.impatient(nowMs);
   }
 
   #repairTerms(nowMs: number): RepairTerms {

@@ -17,7 +17,7 @@ import { Voices } from "./voices.ts";
 
 /** Requests for lost packets are due after 10 ms. */
 export const URGENT_TICK_MS = 20;
-/** While packets come they are reported on. */
+/** While packets come they are reported on: half as often when their publisher has settled, and no viewer's path is too narrow. */
 const STEADY_TICK_MS = 50;
 const SLOW_TICK_MS = 100;
 /** Timers come a little early. */
@@ -183,7 +183,7 @@ export class Room implements RoomOfTracks, DataSink {
   /** How often `tick` has to be called from now on; null while nobody is here. */
   tickEveryMs(nowMs: number): number | null {
     if (this.#participants.size === 0) return this.#recorder ? SLOW_TICK_MS : null;
-    let everyMs = SLOW_TICK_MS;
+    let everyMs = this.#host.udp.watch?.isImpatient(nowMs) ? STEADY_TICK_MS : SLOW_TICK_MS;
     for (const { uplink } of this.#publishers) {
       if (uplink.isUrgent) return URGENT_TICK_MS;
       if (uplink.isBusy(nowMs)) everyMs = STEADY_TICK_MS;

@@ -248,9 +248,10 @@ export class Uplink {
     return null;
   }
 
-  /** Packets come, or came until just now: there is something to report on and to ask for. */
+  /** Packets come, or came until just now, and their publisher steers by what it is told of them. */
   isBusy(nowMs: number): boolean {
-    return nowMs - (this.#owner.connection?.liveness.mediaAtMs ?? 0) < BUSY_MS;
+    const comes = nowMs - (this.#owner.connection?.liveness.mediaAtMs ?? 0) < BUSY_MS;
+    return comes && !this.feedback.isSettled(nowMs);
   }
 
   /** Something is to be asked of it: what got lost, or a keyframe. */

@@ -32,6 +32,8 @@ export class Allocation {
   #ownLoss: { ratio: number; atMs: number } | null = null;
   readonly #prober: Prober;
   #feedbackMs = Number.NEGATIVE_INFINITY;
+  /** Something is withheld for want of bandwidth. */
+  #isShort = false;
   #live = 0;
 
   constructor(sent: SentPackets, host: { udp: UdpPort; transportFeedback: TransportFeedback; now(): number }) {
@@ -90,6 +92,11 @@ export class Allocation {
     return this.#planner.isDue(nowMs);
   }
 
+  /** What the path carries decides what is sent, at the moment: its reports are waited for. */
+  isTight(nowMs: number): boolean {
+    return this.#isShort || this.#planner.estimator.isCongested(nowMs);
+  }
+
   isDue(subscriptions: ReadonlyMap<string, Subscription>, nowMs: number): boolean {
     return this.#planner.isDue(nowMs) || liveLayers(subscriptions, nowMs) !== this.#live;
   }
@@ -103,7 +110,9 @@ export class Allocation {
       { numbered: all.some(({ section }) => section.usesTransportSequence), canProbe: flowing.length > 0 },
       nowMs,
     );
+    this.#isShort = false;
     for (const { id, layer, desired, reason } of decisions) {
+      if (reason === "bandwidth") this.#isShort = true;
       const subscription = subscriptions.get(id);
       if (!subscription) continue;
       const { layers } = subscription.publication;

@@ -10,6 +10,8 @@ import type { Publication } from "./publication.ts";
 
 /** Browsers steer by these: rarer makes them slow to find their rate, more often costs without telling more. */
 const TWCC_INTERVAL_MS = 50;
+/** Having found its rate, and as long as nothing gets lost, a publisher can do with half as many. */
+const SETTLED_AFTER_MS = 3_000;
 const REPORT_INTERVAL_MS = 1_000;
 const MAX_NACKS = 200;
 
@@ -24,6 +26,8 @@ export class PublisherFeedback {
   #twcc: TwccRecorder | null = null;
   #twccSsrc = 0;
   #twccSentMs = 0;
+  /** When it last had to find out what its path carries. */
+  #unsettledMs = Number.NEGATIVE_INFINITY;
   #reportedMs = 0;
   readonly #out = new Uint8Array(Math.max(SEND_SLOT_BYTES, MAX_TWCC_BYTES) + 64);
 
@@ -34,7 +38,10 @@ export class PublisherFeedback {
 
   /** A packet with a transport-wide number, of whichever stream. */
   arrived(transportSequence: number, ssrc: number, nowMs: number): void {
-    this.#twcc ??= new TwccRecorder();
+    if (this.#twcc === null) {
+      this.#twcc = new TwccRecorder();
+      this.#unsettledMs = nowMs;
+    }
     this.#twcc.record(transportSequence, nowMs);
     this.#twccSsrc = ssrc;
   }
@@ -42,6 +49,11 @@ export class PublisherFeedback {
   /** The same, noted in the recorder's memory already. */
   noted(ssrc: number): void {
     this.#twccSsrc = ssrc;
+  }
+
+  /** It may be told a little later what arrived. */
+  isSettled(nowMs: number): boolean {
+    return nowMs - this.#unsettledMs >= SETTLED_AFTER_MS;
   }
 
   /** Of the recorder; null before the first such packet. */
@@ -79,6 +91,7 @@ export class PublisherFeedback {
 
   #repair(layer: PublishedLayer, nowMs: number): void {
     if (layer.nack.missing > 0) {
+      this.#unsettledMs = nowMs;
       const due = layer.nack.takeDue(nowMs);
       if (due.length > 0) {
         this.#repairs.nacksOut += due.length;

@@ -34,6 +34,8 @@ type MediaOwner = {
   counted(bytes: number): void;
 };
 
+type Source = Pick<WatchedSession, "port" | "address">;
+
 export class IncomingMedia {
   readonly #srtp: IncomingSrtp;
   readonly #udp: UdpPort;
@@ -42,7 +44,7 @@ export class IncomingMedia {
   /** Of what waits there. */
   #intakePath: Path | null = null;
   /** Of a path that media came on, as native code has it. */
-  #address: { path: Path; words: Uint32Array | null } | null = null;
+  #from: { path: Path; source: Source | null } | null = null;
 
   constructor(master: SrtpMasterKey, udp: UdpPort, owner: MediaOwner) {
     this.#srtp = udp.path.createReceiver(master);
@@ -90,18 +92,21 @@ export class IncomingMedia {
         if (this.#intakePath) lives(this.#intakePath, nowMs);
       },
       onRtp: (data, length, nowMs) => events.onRtp(data, length, nowMs),
+      onRtcp: (data, length, nowMs) => events.onRtcp(data, length, nowMs),
       usual: (intake, nowMs) => this.#udp.watch?.usual(intake, nowMs),
       source: () => this.#source(),
       counted: (bytes) => this.#owner.counted(bytes),
     });
   }
 
-  #source(): { port: number; address: Uint32Array } | null {
+  #source(): Source | null {
     const path = this.#intakePath;
     if (!path || path.tcp || !this.#owner.isAt(path)) return null;
-    if (this.#address?.path !== path) this.#address = { path, words: addressWords(path.address) };
-    const { words } = this.#address;
-    return words && { port: path.port, address: words };
+    if (this.#from?.path !== path) {
+      const address = addressWords(path.address);
+      this.#from = { path, source: address && { port: path.port, address } };
+    }
+    return this.#from.source;
   }
 
   close(): void {
@@ -118,10 +123,11 @@ export type MediaIntakeHost = {
   /** Packets have proved authentic. */
   lives(nowMs: number): void;
   onRtp(data: Buffer, length: number, nowMs: number): void;
+  onRtcp(data: Buffer, length: number, nowMs: number): void;
   /** Packets came that are no reason to wake up for each of them. */
   usual?(intake: MediaIntake, nowMs: number): void;
   /** Where its packets come from, as long as nothing else is to be done about any of them. */
-  source?(): Pick<WatchedSession, "port" | "address"> | null;
+  source?(): Source | null;
   /** Bytes that nobody else has counted. */
   counted?(bytes: number): void;
 };
@@ -135,6 +141,7 @@ export class MediaIntake {
   #waiting: Buffer[] = [];
   #spare: Buffer[] = [];
   #nowMs = 0;
+  #watched: WatchedSession | null = null;
 
   constructor(host: MediaIntakeHost) {
     this.#host = host;
@@ -194,8 +201,11 @@ export class MediaIntake {
   watched(): WatchedSession | null {
     const { sink, incoming, source } = this.#host;
     const from = source?.();
-    if (!from || !incoming.handle || !sink.seat?.()) return null;
-    return { ...from, receiver: incoming.handle, lanes: sink.lanes };
+    const { handle: receiver } = incoming;
+    if (!from || !receiver || !sink.seat?.()) return null;
+    if (this.#watched?.address !== from.address || this.#watched.receiver !== receiver)
+      this.#watched = { ...from, receiver, lanes: sink.lanes };
+    return this.#watched;
   }
 
   /** Packets that a watch has taken and sent. */
@@ -206,9 +216,13 @@ export class MediaIntake {
 
   /** One that a watch has opened, or refused, and left. */
   opened(data: Buffer, outcome: number, nowMs: number): void {
+    const { incoming, lives, onRtcp } = this.#host;
     this.counted(data.length);
-    if (outcome < 0) this.#host.incoming.refused?.(outcome);
-    this.#ordinary(data, outcome, nowMs);
+    if (outcome < 0) incoming.refused?.(outcome);
+    else if (isRtcp(data)) {
+      lives(nowMs);
+      onRtcp(data, outcome, nowMs);
+    } else this.#ordinary(data, outcome, nowMs);
   }
 
   counted(bytes: number): void {

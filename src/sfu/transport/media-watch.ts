@@ -2,7 +2,7 @@
  * While calls go on as usual, native code waits at the socket and forwards what comes; the loop of this thread is left asleep.
  * It has its turn as soon as it has anything to do, after every tick, and whenever a packet is not usual. Before anybody else
  * hears of anything, what was forwarded meanwhile is made up for here: so nothing ever sees packets that have left and were not
- * counted.
+ * counted. Reports that only tell something come next, each with the time at which it came: they are no reason to wake up.
  */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import type { Descriptor, SendBatch } from "../forwarding/send-batch.ts";
@@ -10,7 +10,11 @@ import type { Take, TakenRun } from "../forwarding/take.ts";
 import { MAX_SESSIONS, type Watch, type WatchedSession } from "../forwarding/watch.ts";
 
 /** Timers of the loop come no later than by this. */
-const MAX_WAIT_MS = 50;
+const MAX_WAIT_MS = 100;
+/** Reports that nothing depends on are read within this time. */
+const PATIENCE_MS = 50;
+/** Those of viewers who have less than they want decide what they get: for so long, none waits. */
+const IMPATIENT_MS = 1_000;
 /** Without a usual packet for so long there is nothing to wait for. */
 const QUIET_MS = 150;
 /** What goes on besides media may need timers that are in a hurry: handshakes, data, probes. */
@@ -47,11 +51,12 @@ export type MediaWatchParts = {
   socket: Descriptor;
   batch: SendBatch;
   host: WatchHost;
-  onDatagram(data: Buffer, port: number, address: string): void;
+  /** `cameAtMs`: not now, but then. */
+  onDatagram(data: Buffer, port: number, address: string, cameAtMs?: number): void;
   onFault(error: unknown): void;
   /** True: everything that waits has been handled, and has left. */
   settle(): boolean;
-  counted(counts: { packetsIn: number; bytesIn: number; packetsOut: number; bytesOut: number; dropped: number }): void;
+  counted(packetsIn: number, bytesIn: number, sent?: Watch["sent"]): void;
 };
 
 export class MediaWatch {
@@ -62,6 +67,7 @@ export class MediaWatch {
   readonly #sessions: WatchedSession[] = [];
   #usualAtMs = 0;
   #awakeUntilMs = 0;
+  #impatientUntilMs = 0;
   /** Watches that ended before their time was up, and the packets that were forwarded meanwhile, beyond what they cost. */
   #tried = 0;
   #gained = 0;
@@ -89,6 +95,15 @@ export class MediaWatch {
   /** Something else than media is going on: the loop keeps its turns, and its timers, for so long. */
   awake(nowMs: number, forMs = AWAKE_MS): void {
     this.#awakeUntilMs = Math.max(this.#awakeUntilMs, nowMs + forMs);
+  }
+
+  /** Somebody's report is waited for, and so will be its next ones. */
+  impatient(nowMs: number): void {
+    this.#impatientUntilMs = Math.max(this.#impatientUntilMs, nowMs + IMPATIENT_MS);
+  }
+
+  isImpatient(nowMs: number): boolean {
+    return nowMs < this.#impatientUntilMs;
   }
 
   #schedule(): void {
@@ -149,7 +164,8 @@ export class MediaWatch {
   #wait(forMs: number, nowMs: number): void {
     const { watch, socket, batch, host } = this.#parts;
     if (forMs > 0 && this.#loop !== null) {
-      watch.wait({ socket, loop: this.#loop, sessions: this.#sessions, batch, nowMs, forMs });
+      const patienceMs = this.isImpatient(nowMs) ? 0 : PATIENCE_MS;
+      watch.wait({ socket, loop: this.#loop, sessions: this.#sessions, batch, nowMs, forMs, patienceMs });
       this.#weigh(watch.endedAtMs, watch.endedAtMs - nowMs < forMs);
       this.#makeUp();
     }
@@ -158,15 +174,14 @@ export class MediaWatch {
 
   #makeUp(): void {
     const { watch, onFault } = this.#parts;
-    const { taken, received, sent } = watch;
+    const { taken, reports, received, sent } = watch;
     let bytesIn = 0;
     for (let i = 0; i < this.#intakes.length; i++) {
       const bytes = watch.bytesFrom(i);
       if (bytes > 0) this.#intakes[i]?.counted(bytes);
       bytesIn += bytes;
     }
-    const { packets: packetsOut, bytes: bytesOut, dropped } = sent;
-    this.#parts.counted({ packetsIn: taken, bytesIn, packetsOut, bytesOut, dropped });
+    this.#parts.counted(taken - reports, bytesIn, sent);
     for (let i = 0; i < watch.runs; i++) {
       const nowMs = watch.cameAtMs(i);
       this.#usualAtMs = nowMs;
@@ -176,25 +191,36 @@ export class MediaWatch {
         onFault(error);
       }
     }
-    if (received > taken) this.#handOver(taken, received);
-    if (watch.isScoped) this.#isOver = true;
+    for (let i = 0; i < reports; i++) {
+      const outcome = watch.reportOutcome(i);
+      if (outcome === 0) this.#handOver(watch.reportAt(i), watch.reportCameAtMs(i));
+      else this.#opened(watch.reportAt(i), watch.reportSession(i), outcome, watch.reportCameAtMs(i));
+    }
+    if (received > taken) this.#handOverRest(taken, received);
   }
 
   /** What is not usual, and all that came behind it. */
-  #handOver(from: number, to: number): void {
+  #handOverRest(from: number, to: number): void {
+    const { outcome, restSession, endedAtMs } = this.#parts.watch;
+    let next = from;
+    if (outcome !== 0) this.#opened(next++, restSession, outcome, endedAtMs);
+    while (next < to) this.#handOver(next++);
+  }
+
+  #opened(datagram: number, session: number, outcome: number, cameAtMs: number): void {
+    const { watch, counted } = this.#parts;
+    const data = Buffer.from(watch.datagram(datagram).buffer);
+    counted(1, data.length);
+    this.#intakes[session]?.opened(data, outcome, cameAtMs);
+  }
+
+  /** As it came, now or `cameAtMs`. */
+  #handOver(datagram: number, cameAtMs?: number): void {
     const { watch, socket, onDatagram, counted } = this.#parts;
-    const { outcome, restSession, endedAtMs } = watch;
-    const rest = Array.from({ length: to - from }, (_, i) => ({
-      data: Buffer.from(watch.datagram(from + i).buffer),
-      port: watch.portOf(from + i),
-      address: watch.addressOf(from + i, socket.isV6),
-    }));
-    for (const [i, { data, port, address }] of rest.entries()) {
-      if (data.length === 0) continue;
-      counted({ packetsIn: 1, bytesIn: data.length, packetsOut: 0, bytesOut: 0, dropped: 0 });
-      if (i === 0 && outcome !== 0) this.#intakes[restSession]?.opened(data, outcome, endedAtMs);
-      else onDatagram(data, port, address);
-    }
+    const data = Buffer.from(watch.datagram(datagram).buffer);
+    if (data.length === 0) return;
+    counted(1, data.length);
+    onDatagram(data, watch.portOf(datagram), watch.addressOf(datagram, socket.isV6), cameAtMs);
   }
 
   close(): void {

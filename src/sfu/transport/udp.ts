@@ -20,7 +20,8 @@ const BUFFER_BYTES = 4 * 1_024 * 1_024;
 /** Packets kept while the kernel's buffer is full; later ones are lost, as on any congested link. */
 const MAX_BACKLOG = 4_096;
 
-export type DatagramHandler = (data: Buffer, port: number, address: string) => void;
+/** `cameAtMs`: not now, but then. */
+export type DatagramHandler = (data: Buffer, port: number, address: string, cameAtMs?: number) => void;
 
 /** Stands between socket and engine in tests: may drop, delay, repeat or reorder by calling `deliver` as it likes. */
 export type Impair = (data: Uint8Array, port: number, deliver: (data: Uint8Array) => void) => void;
@@ -114,8 +115,14 @@ export class UdpPort {
         this.settle();
         return this.#backlog.length === 0 && !this.#socket.closed;
       },
-      counted: (counts) => {
-        for (const name of Object.keys(counts) as (keyof UdpCounters)[]) this.counters[name] += counts[name];
+      counted: (packetsIn, bytesIn, sent) => {
+        const { counters } = this;
+        counters.packetsIn += packetsIn;
+        counters.bytesIn += bytesIn;
+        if (!sent) return;
+        counters.packetsOut += sent.packets;
+        counters.bytesOut += sent.bytes;
+        counters.dropped += sent.dropped;
       },
     });
   }

@@ -2,6 +2,7 @@
 // Every buffer is a heap block of exactly its size, so that one byte too far is found.
 
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +34,7 @@ uint32_t stoa_fan_out_run(void *, uint8_t *, uint32_t, uint32_t, destination *, 
 uint32_t stoa_send(int32_t, uint32_t, uint8_t *, uint32_t, destination *, uint32_t, uint32_t *);
 
 void stoa_watch(void *, watch *, uint8_t *, uint32_t, uint8_t *, uint32_t, destination *);
-uint32_t stoa_write_address(const uint8_t *, uint32_t, char *, uint32_t);
+uint32_t stoa_write_address(const uint8_t *, uint32_t, uint32_t, char *, uint32_t);
 
 static uint32_t seed = 2463534242u;
 
@@ -377,9 +378,36 @@ static void fuzz_send(int family, uint32_t grouping) {
 
 static const uint8_t LOOPBACK[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1};
 
-// Packets really come by a socket: of a publisher, of somebody else, and bytes that nobody protected.
+// Control of several packets, protected, now and then with something in it that is not well-formed.
+static uint32_t compound_of(void *engine, uint32_t key, uint32_t index, uint8_t **packet) {
+  uint32_t length = 0, end = 28 + chance() % 8 * 4 + (chance() % 8 ? 0 : chance() % 4);
+  uint8_t *p = *packet = block(end + 20);
+  while (length + 4 <= end) {
+    uint32_t words = chance() % 8 ? chance() % ((end - length) / 4) : (end - length) / 4 - 1;
+    if (chance() % 32 == 0) words += chance() % 9;
+    p[length] = (uint8_t)(0x80 | (chance() % 8 ? 15 : chance() % 32));
+    p[length + 1] = (uint8_t)(chance() % 8 ? 200 + chance() % 3 : 200 + chance() % 9);
+    p[length + 2] = 0;
+    p[length + 3] = (uint8_t)words;
+    length += 4 + words * 4;
+  }
+  return stoa_protect_rtcp(engine, key, p, end + 20, end, index);
+}
+
+// Control of any kind, of a length that is its own, that of a compound, or neither.
+static uint32_t control_of(uint8_t **packet) {
+  uint32_t words = chance() % 40, length = 4 + words * 4 + (chance() % 4 ? chance() % 2 ? 14 : 20 : chance() % 40);
+  uint8_t *p = *packet = block(length);
+  p[0] = (uint8_t)(0x80 | (chance() % 4 ? 15 : chance() % 64));
+  p[1] = (uint8_t)(chance() % 4 ? 199 + chance() % 10 : chance());
+  p[2] = 0;
+  p[3] = (uint8_t)words;
+  return chance() % 16 ? length : chance() % length;
+}
+
+// Packets really come by a socket: of a publisher, of somebody else, reports, and bytes that nobody protected.
 static void fuzz_watch(void *engine, uint32_t live) {
-  uint32_t taken = 0, sent = 0, left = 0, key = 1, receiver = 0;
+  uint32_t taken = 0, sent = 0, left = 0, aside = 0, opened = 0, index = 0, key = 1, receiver = 0;
   uint16_t ports[3];
   int here = bound(AF_INET, &ports[0]), from[2] = {bound(AF_INET, &ports[1]), bound(AF_INET, &ports[2])};
   struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(ports[0]), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -417,7 +445,10 @@ static void fuzz_watch(void *engine, uint32_t live) {
     for (uint32_t k = chance() % 24; k > 0; k--) {
       uint32_t at = chance() % 8 ? 0 : chance() % 3;
       uint8_t *packet;
-      uint32_t length = next_of(engine, key, &p->lanes[at], (uint32_t)++numbers[at], &packet);
+      int is_control = chance() % 8 == 0;
+      uint32_t length = !is_control     ? next_of(engine, key, &p->lanes[at], (uint32_t)++numbers[at], &packet)
+                        : chance() % 2 ? control_of(&packet)
+                                       : compound_of(engine, key, index++, &packet);
       if (chance() % 32 == 0 && length > 0) packet[chance() % length] ^= 1;
       sendto(from[chance() % 16 == 0], packet, length, 0, (struct sockaddr *)&to, sizeof to);
       free(packet);
@@ -429,6 +460,7 @@ static void fuzz_watch(void *engine, uint32_t live) {
     w->hurried = chance() % 3;
     w->pause_us = chance() % 4 ? 0 : 400;
     w->wait_ms = 1;
+    w->patience_ms = chance() % 2 * 50;
     w->grouping = chance() % 2;
     w->session_count = chance() % 32 ? 2 : hostile(70);
     for (uint32_t k = 0; k < MAX_SESSIONS; k++)
@@ -439,17 +471,25 @@ static void fuzz_watch(void *engine, uint32_t live) {
     check(w->taken <= w->received && w->received <= MAX_WATCHED && w->run_count <= w->taken, "datagrams were skipped");
     uint32_t counted = 0;
     for (uint32_t k = 0; k < w->run_count; k++) counted += w->runs[k].run.count;
-    check(counted == w->taken, "runs do not make up what was taken");
-    taken += w->taken;
+    check(counted + w->aside_count == w->taken, "runs and reports do not make up what was taken");
+    for (uint32_t k = 0; k < w->aside_count; k++)
+      check(w->aside[k].slot < w->taken && (k == 0 || w->aside[k].slot > w->aside[k - 1].slot), "a report is not where it came");
+    for (uint32_t k = 0; k < w->aside_count; k++) opened += w->aside[k].outcome > 0;
+    taken += counted;
+    aside += w->aside_count;
     sent += w->packets_out;
     left += w->received - w->taken;
     for (uint32_t k = 0; k < 2; k++)
       while (recv(from[k], slots, SLOT_BYTES, MSG_DONTWAIT) >= 0) continue;
     free(w);
   }
-  check(taken > 100 && sent > 100 && left > 100, "hardly a datagram was watched");
-  char text[46];
-  check(stoa_write_address(LOOPBACK, 0, text, sizeof text) == 9 && stoa_write_address(LOOPBACK, 1, text, 9) == 0, "an address");
+  check(taken > 100 && sent > 100 && left > 100 && aside > 50 && opened > 10, "hardly a datagram was watched");
+  char text[64];
+  check(stoa_write_address(LOOPBACK, 0, 0, text, sizeof text) == 9 && stoa_write_address(LOOPBACK, 0, 1, text, 9) == 0, "an address");
+  uint8_t local[16] = {0xfe, 0x80, [15] = 1};
+  check(stoa_write_address(local, if_nametoindex("lo"), 1, text, sizeof text) == 10 && strcmp(text, "fe80::1%lo") == 0, "of a link");
+  check(stoa_write_address(local, 0xffffffff, 1, text, sizeof text) == 18 && strcmp(text, "fe80::1%4294967295") == 0, "of no link");
+  for (uint32_t room = 0; room < 11; room++) check(stoa_write_address(local, if_nametoindex("lo"), 1, text, room) == 0, "no room");
   for (uint32_t k = 0; k < 2; k++) close(from[k]);
   close(here);
   stoa_remove_receiver(engine, receiver);
