@@ -94,10 +94,10 @@ export class BandwidthEstimator {
    * go. `least` is what one picture takes, which is shown before there is proof.
    */
   budget(nowMs: number, least = 0, expectsFeedback = false): number {
-    if (this.#congestion.isClogged(nowMs)) return 0;
+    if (this.#congestion.isClogged(this.#estimate, nowMs)) return 0;
     if (this.#isUnproven(nowMs)) return Math.max(this.#unproven(expectsFeedback), Math.min(least, UNPROVEN_BITRATE));
     if (this.#trial.isOn(nowMs)) return Math.max(this.#estimate, this.#trial.bitrate);
-    return this.#estimate * this.#congestion.drainingShare(nowMs);
+    return this.#congestion.draining(this.#estimate, least, nowMs);
   }
 
   #unproven(expectsFeedback: boolean): number {
@@ -128,17 +128,18 @@ export class BandwidthEstimator {
 
   /** What waits on the way is more than a burst. */
   hasDeepQueue(nowMs: number): boolean {
-    return this.#congestion.hasDeepQueue(nowMs);
+    return this.#congestion.hasDeepQueue(this.#estimate, nowMs);
+  }
+
+  /** So much of it that what begins has to wait. */
+  isToWait(nowMs: number): boolean {
+    return this.#congestion.isToWait(this.#estimate, nowMs);
   }
 
   /** What the estimate is made of; `loss` is that of the last second, null when it says nothing. */
   describe(nowMs: number): { estimate: number; queueMs: number; loss: number | null } {
-    const isFresh = nowMs - this.#lossAtMs < FEEDBACK_TIMEOUT_MS;
-    return {
-      estimate: this.#estimate,
-      queueMs: this.#congestion.queueMs(nowMs),
-      loss: isFresh ? this.#loss : null,
-    };
+    const loss = nowMs - this.#lossAtMs < FEEDBACK_TIMEOUT_MS ? this.#loss : null;
+    return { estimate: this.#estimate, queueMs: this.#congestion.queueMs(this.#estimate, nowMs), loss };
   }
 
   /** The share that the path itself has lost since the last call, 0 … 1, whoever caused it; null when nobody told. */
@@ -160,11 +161,12 @@ export class BandwidthEstimator {
     this.#lastFeedbackMs = nowMs;
     if (this.#firstReportMs < 0) this.#firstReportMs = nowMs;
     const acknowledged = sent.match(feedback, nowMs);
-    this.#lossFilter.add(acknowledged);
+    this.#lossFilter.add(acknowledged, this.#lastDecreaseMs);
     this.#congestion.add(acknowledged);
+    this.#congestion.reportedUpTo(feedback, sent);
     this.#probe?.add(acknowledged);
     this.#finishProbe(nowMs);
-    const congested = this.#congestion.judge(this.#estimate, nowMs);
+    const congested = this.#congestion.judge(this.#estimate, this.#lastDecreaseMs, nowMs);
     if (congested) this.#onCongestion(congested, nowMs);
     else this.#weighLoss(nowMs);
     if (this.#congestion.isGrowthSafe && !this.#holds(nowMs) && !this.#isLossy(nowMs)) this.#grow(sinceMs);
@@ -249,7 +251,8 @@ export class BandwidthEstimator {
       this.#pushes.begun(nowMs);
     }
     if (next <= this.#estimate || this.#probe !== undefined) return undefined;
-    if (this.#congestion.isClogged(nowMs) || this.isCongested(nowMs) || this.#isLossy(nowMs)) return undefined;
+    if (this.#congestion.isClogged(this.#estimate, nowMs) || this.isCongested(nowMs) || this.#isLossy(nowMs))
+      return undefined;
     const isReported = nowMs - this.#lastFeedbackMs <= FEEDBACK_TIMEOUT_MS;
     const schedule = isReported && !canProbe ? this.#returns : this.#schedule;
     const goesOn = isReported && canProbe && this.#trial.takeProbe(nowMs);

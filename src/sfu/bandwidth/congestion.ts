@@ -1,7 +1,7 @@
 // Does more go onto the path than it carries? Four signs of it, from the fastest to the most patient: packets that arrive
 // far more slowly than they were sent, a delay that grows, a queue too deep to add to, and one that only stands there.
 
-import type { AcknowledgedPackets } from "../rtcp/twcc-feedback.ts";
+import type { AcknowledgedPackets, SentPackets, TransportFeedback } from "../rtcp/twcc-feedback.ts";
 import { Narrowing } from "./narrowing.ts";
 import { RateMeter } from "./rate-meter.ts";
 import { Trendline } from "./trendline.ts";
@@ -14,6 +14,12 @@ const DEEP_QUEUE_MS = 150;
 const BY_FAR = 0.7;
 /** From here on nothing more is added to what waits, until it has gone. */
 const CLOGGED_QUEUE_MS = 500;
+/** Little enough for the next to be added. */
+const GONE_MS = 100;
+/** A queue that has not gone by then is somebody else's, or none. */
+const LONGEST_WAIT_MS = 3_000;
+/** What is estimated is so much of what the path carries. */
+const CAUTION = 0.85;
 /** Nothing is reported any more where nothing is sent: by then what was under way has arrived. */
 const CLOGGED_SILENCE_MS = 300;
 /**
@@ -43,6 +49,15 @@ export class Congestion {
   #sentUpToMs = Number.NEGATIVE_INFINITY;
   #isClogged = false;
   #isSteep = false;
+  /** From the first sign of a deep queue until it has gone. */
+  #isDeep = false;
+  #deepSinceMs = 0;
+  #isStanding = false;
+  /** Of the newest packet that has arrived, on clocks that have nothing to do with each other. */
+  #newestSentMs = Number.NEGATIVE_INFINITY;
+  #newestArrivedMs = 0;
+  #newestSequence = 0;
+  #sent: SentPackets | undefined;
   #standingSinceMs: number | undefined;
   /** The queue when less began to be sent, and the rate before. */
   #relief: { atMs: number; queueMs: number; rate: number } | undefined;
@@ -56,10 +71,19 @@ export class Congestion {
       if (sentAtMs > this.#sentUpToMs) this.#sentUpToMs = sentAtMs;
       this.#offered.add(bytes, sentAtMs);
       if (Number.isNaN(arrivedAtMs)) continue;
+      if (sentAtMs >= this.#newestSentMs) {
+        this.#newestSentMs = sentAtMs;
+        this.#newestArrivedMs = arrivedAtMs;
+      }
       this.#arrived.add(bytes, arrivedAtMs);
       this.#narrowing.add(sentAtMs, arrivedAtMs, bytes);
       if (packets.probe[i] === 0) this.#trend.add(sentAtMs, arrivedAtMs);
     }
+  }
+
+  reportedUpTo({ baseSequence, count }: TransportFeedback, sent: SentPackets): void {
+    this.#sent = sent;
+    this.#newestSequence = (baseSequence + count - 1) & 0xffff;
   }
 
   /** After a silence: what was seen before it says nothing of the path any more. */
@@ -67,6 +91,7 @@ export class Congestion {
     this.#trend.restart();
     this.#narrowing.restart();
     this.#standingSinceMs = this.#relief = undefined;
+    this.#isDeep = false;
   }
 
   get arrivingBps(): number {
@@ -82,24 +107,39 @@ export class Congestion {
     return this.#offered.latestBitsPerSecond();
   }
 
-  /** As of the last report, and of the time since, in which some of it has gone. */
-  queueMs(nowMs: number): number {
-    const { ms, latestMs } = this.#trend.queue;
-    return Math.max(0, (this.#isSteep ? latestMs : ms) - Math.max(0, nowMs - this.#reportedMs - CLOGGED_SILENCE_MS));
+  /**
+   * How long a packet sent now would wait. Of a deep queue most has not been reported on yet: what was sent since takes as long
+   * as the path takes for it. Nothing waits any more once nothing is reported.
+   */
+  queueMs(estimate: number, nowMs: number): number {
+    const silentMs = nowMs - this.#reportedMs;
+    const { ms, baseMs } = this.#trend.queue;
+    if (!this.#isDeep) return Math.max(0, ms - Math.max(0, silentMs - CLOGGED_SILENCE_MS));
+    if (silentMs > CLOGGED_SILENCE_MS) return 0;
+    const unreported = this.#sent?.bytesAfter(this.#newestSequence) ?? 0;
+    const underWayMs = (unreported * 8000) / (estimate / CAUTION);
+    return Math.max(0, this.#newestArrivedMs - baseMs + underWayMs - nowMs);
   }
 
   /** More waits on the way than anybody wants to look at, and has not had the time to go. */
-  isClogged(nowMs: number): boolean {
-    return this.#isClogged && nowMs - this.#reportedMs < CLOGGED_SILENCE_MS;
+  isClogged(estimate: number, nowMs: number): boolean {
+    return this.#isClogged && this.queueMs(estimate, nowMs) > GONE_MS;
   }
 
-  hasDeepQueue(nowMs: number): boolean {
-    return this.queueMs(nowMs) > DEEP_QUEUE_MS || this.#isSteep;
+  hasDeepQueue(estimate: number, nowMs: number): boolean {
+    return this.#isSteep || this.queueMs(estimate, nowMs) > DEEP_QUEUE_MS;
   }
 
-  /** The share of what the path carries that may be sent while a queue is to go. */
-  drainingShare(nowMs: number): number {
-    return Math.max(0, 1 - Math.max(0, this.queueMs(nowMs) - DRAIN_FROM_MS) / DRAIN_WITHIN_MS);
+  /** A keyframe that waits until the queue has gone comes no later, and does not make it longer. */
+  isToWait(estimate: number, nowMs: number): boolean {
+    const isPatient = this.#isDeep && nowMs - this.#deepSinceMs < LONGEST_WAIT_MS;
+    return isPatient && this.queueMs(estimate, nowMs) > GONE_MS;
+  }
+
+  /** What of the estimate may be sent while a queue is to go. The one picture that takes `least` stays, unless the queue does. */
+  draining(estimate: number, least: number, nowMs: number): number {
+    const share = Math.max(0, 1 - Math.max(0, this.queueMs(estimate, nowMs) - DRAIN_FROM_MS) / DRAIN_WITHIN_MS);
+    return this.#isStanding ? estimate * share : Math.max(estimate * share, Math.min(least, estimate));
   }
 
   /** When the newest packet was sent that has been reported on. */
@@ -109,19 +149,27 @@ export class Congestion {
 
   /**
    * Call once a report has been taken in: whether less has to be sent, and how much came through, in bits/s. `isLimit`: that is
-   * all the path carries, whatever was sent; `isSudden`: it was `estimated` to carry far more.
+   * all the path carries, whatever was sent; `isSudden`: it was `estimated` to carry far more. `lessSinceMs`: what was sent before
+   * says nothing of what is sent since.
    */
-  judge(estimated: number, nowMs: number): Verdict | undefined {
+  judge(estimated: number, lessSinceMs: number, nowMs: number): Verdict | undefined {
     // A queue that nobody looked at for a while may have gone and come.
     if (nowMs - this.#reportedMs > CLOGGED_SILENCE_MS) this.#standingSinceMs = this.#relief = undefined;
     this.#reportedMs = nowMs;
     const queueMs = this.#trend.queue.ms;
-    if (queueMs > CLOGGED_QUEUE_MS) this.#isClogged = true;
-    else if (queueMs < DEEP_QUEUE_MS) this.#isClogged = false;
     const narrowed = this.#narrowing.carried(this.#trend.queue.baseMs) ?? Number.POSITIVE_INFINITY;
     // On a path known to be narrow any large frame arrives like this.
     this.#isSteep = narrowed < estimated * BY_FAR;
+    if (this.#isSteep || queueMs > CLOGGED_QUEUE_MS) {
+      if (!this.#isDeep) this.#deepSinceMs = nowMs;
+      this.#isDeep = true;
+    } else if (this.#trend.queue.latestMs < DRAIN_FROM_MS) this.#isDeep = false;
+    const isNews = this.#sentUpToMs > lessSinceMs;
+    const isCloggedNow = queueMs > CLOGGED_QUEUE_MS && this.queueMs(estimated, nowMs) > CLOGGED_QUEUE_MS;
+    if (isNews && isCloggedNow) this.#isClogged = true;
+    else if (queueMs < DEEP_QUEUE_MS) this.#isClogged = false;
     const isStanding = this.#stands(queueMs, nowMs);
+    this.#isStanding = isStanding && isNews;
     if (this.#isSteep) return { carried: narrowed, isLimit: true, isSudden: true };
     const isGrowing = this.#trend.signal === "overuse" && queueMs >= this.#patienceMs;
     return isGrowing || this.#isClogged || isStanding
@@ -152,7 +200,7 @@ export class Congestion {
     if (this.#isOfOthers(queueMs, nowMs)) {
       this.#trend.queue.rebase();
       this.#standingSinceMs = this.#relief = undefined;
-      this.#isClogged = false;
+      this.#isClogged = this.#isDeep = false;
       return false;
     }
     return nowMs - this.#standingSinceMs > STANDING_MS;

@@ -44,6 +44,8 @@ export interface LayerPlan {
   decisions: LayerDecision[];
   /** Bits/s of what was chosen. */
   used: number;
+  /** How many pictures there are, of whichever layer. */
+  pictures: number;
   /** The budget at which one more step would be possible; undefined when everybody has what they want. */
   nextStep: number | undefined;
   /** The budget at which everybody would have what they want. */
@@ -126,7 +128,7 @@ export class LayerChooser {
     }
     const wanted = inOrder.reduce((sum, { request, usable }) => sum + bitrateOf(request, usable.at(-1) as number), 0);
     const decisions = candidates.map((candidate) => this.#decide(candidate, nowMs));
-    return { decisions, used, nextStep, wanted: wanted * UPGRADE_MARGIN };
+    return { decisions, used, pictures, nextStep, wanted: wanted * UPGRADE_MARGIN };
   }
 
   #candidate(request: LayerRequest, nowMs: number): Candidate {

@@ -22,16 +22,17 @@ export class LossFilter {
   #inherent = 0;
   #seen = { reported: 0, lost: 0 };
 
-  add({ count, arrivedAtMs, bytes }: AcknowledgedPackets): void {
-    let lost = 0;
+  /** `lessSinceMs`: of what was sent before it is known that it was too much, and what a full queue dropped of it is no news. */
+  add({ count, sentAtMs, arrivedAtMs, bytes }: AcknowledgedPackets, lessSinceMs = Number.NEGATIVE_INFINITY): void {
     for (let i = 0; i < count; i++) {
+      const isLost = Number.isNaN(arrivedAtMs[i] as number);
+      if (isLost) this.#seen.lost += 1;
+      if ((sentAtMs[i] as number) <= lessSinceMs) continue;
+      this.#reported += 1;
       this.#bytes += bytes[i] as number;
-      if (Number.isNaN(arrivedAtMs[i] as number)) lost += 1;
+      if (isLost) this.#lost += 1;
     }
-    this.#reported += count;
-    this.#lost += lost;
     this.#seen.reported += count;
-    this.#seen.lost += lost;
   }
 
   /** The loss we cause, 0 … 1, once a second; undefined in between. */

@@ -4,6 +4,8 @@
 const ENTRIES = 64;
 const MASK = ENTRIES - 1;
 const WINDOW_MS = 200;
+/** So many packets take longer on a link of 200 kbit/s and less. */
+const LONGEST_WINDOW_MS = 500;
 /** Less is a burst, or jitter. */
 const MIN_WAIT_MS = 60;
 const MIN_PACKETS = 5;
@@ -47,7 +49,8 @@ export class Narrowing {
       const at = n & MASK;
       const arrived = this.#arrivedMs[at] as number;
       const waited = arrived - (this.#sentMs[at] as number) - leastDelayMs;
-      if (waited < MIN_WAIT_MS || lastArrived - arrived > WINDOW_MS) break;
+      const windowMs = newest - n < MIN_PACKETS ? LONGEST_WINDOW_MS : WINDOW_MS;
+      if (waited < MIN_WAIT_MS || lastArrived - arrived > windowMs) break;
       // The first packet opens the interval; it is not part of what was carried in it.
       if (n < newest) {
         const next = (n + 1) & MASK;

@@ -15,12 +15,17 @@ export type Plan = {
   decisions: readonly LayerDecision[];
   /** What is given up ends now, rather than when its successor begins: it would only make the queue longer. */
   stopsAtOnce: boolean;
+  /** What begins with a keyframe waits for the queue to go: it would come after all that is in it. */
+  waits: boolean;
   /** To be sent now. */
   probe: ProbePlan | undefined;
 };
 
-/** `numbered`: what is sent has transport-wide numbers, so the viewer reports on each packet. */
-export type PlanOptions = { numbered: boolean; canProbe: boolean };
+/**
+ * `numbered`: what is sent has transport-wide numbers, so the viewer reports on each packet. `canProbe`: something is sent that a
+ * probe can be made of; `willProbe`: there is, once it has begun.
+ */
+export type PlanOptions = { numbered: boolean; canProbe: boolean; willProbe: boolean };
 
 export class BandwidthPlanner {
   readonly estimator = new BandwidthEstimator();
@@ -31,6 +36,7 @@ export class BandwidthPlanner {
   /** Bits/s of the sound and one picture. */
   #least = 0;
   #numbered = false;
+  #waits = false;
   #repairedMs = 0;
   #repairCredit = 0;
 
@@ -40,22 +46,27 @@ export class BandwidthPlanner {
 
   /** Viewers are many and mostly nothing changes: a new plan takes an occasion. */
   isDue(nowMs: number): boolean {
-    if (nowMs >= this.#dueMs) return true;
+    if (nowMs >= this.#dueMs || (this.#waits && !this.estimator.isToWait(nowMs))) return true;
     const budget = this.#budget(nowMs);
     return budget < this.#used || budget >= this.#nextStep;
   }
 
-  plan(requests: readonly LayerRequest[], { numbered, canProbe }: PlanOptions, nowMs: number): Plan {
+  plan(requests: readonly LayerRequest[], { numbered, canProbe, willProbe }: PlanOptions, nowMs: number): Plan {
     this.#dueMs = nowMs + REVIEW_INTERVAL_MS;
     this.#least = firstPictureBitrate(requests);
     this.#numbered = numbered;
-    const { decisions, used, nextStep, wanted } = this.#chooser.choose(requests, this.#budget(nowMs), nowMs);
+    const { decisions, used, pictures, nextStep, wanted } = this.#chooser.choose(requests, this.#budget(nowMs), nowMs);
     this.#used = used;
     this.estimator.satisfied(wanted > 0 ? Math.min(1, used / wanted) : 1, nowMs);
     this.#nextStep = nextStep ?? Number.POSITIVE_INFINITY;
+    this.#waits = this.estimator.isToWait(nowMs);
+    // What has just been chosen shows soon whether it fits; more of it can be probed for then.
+    const isBeginning = willProbe && !canProbe && pictures > 0;
     const probe =
-      nextStep === undefined ? undefined : this.estimator.requestUpgrade(nextStep, nowMs, { most: wanted, canProbe });
-    return { decisions, stopsAtOnce: this.estimator.hasDeepQueue(nowMs), probe };
+      nextStep === undefined || isBeginning
+        ? undefined
+        : this.estimator.requestUpgrade(nextStep, nowMs, { most: wanted, canProbe });
+    return { decisions, stopsAtOnce: this.#waits || this.estimator.hasDeepQueue(nowMs), waits: this.#waits, probe };
   }
 
   /** Whether so much may be sent again: repairs of all that a full queue drops would keep it full. */

@@ -9,6 +9,9 @@ const NEXT_STEP_MS = 200;
 /** Where the path carries no more than is known, a probe makes what follows wait for so long. */
 const PROBE_MS = 100;
 const MIN_PROBE_BYTES = 5_000;
+/** On a path so narrow that these would take longer than this, fewer do. */
+const LONGEST_PROBE_MS = 300;
+const LEAST_PROBE_BYTES = 3_000;
 /** Fewer tell nothing about a rate. */
 const MIN_ARRIVED = 4;
 const RESULT_TIMEOUT_MS = 1_500;
@@ -84,7 +87,8 @@ export class ProbeMeasurement {
 
   constructor(id: number, target: number, known: { estimate: number; mediaBitrate: number }, nowMs: number) {
     const bitrate = Math.max(target - known.mediaBitrate, target * MIN_PADDING_SHARE);
-    const bytes = Math.max(MIN_PROBE_BYTES, (known.estimate * PROBE_MS) / 8000);
+    const least = Math.max(LEAST_PROBE_BYTES, Math.min(MIN_PROBE_BYTES, (known.estimate * LONGEST_PROBE_MS) / 8000));
+    const bytes = Math.max(least, (known.estimate * PROBE_MS) / 8000);
     this.plan = { id, bitrate, bytes, durationMs: (bytes * 8000) / bitrate };
     this.target = target;
     this.#startedMs = nowMs;

@@ -137,6 +137,18 @@ export class SentPackets implements TransportSequence {
     return rows;
   }
 
+  /** Of what was sent after that packet, as far as it is remembered. */
+  bytesAfter(sequence: number): number {
+    this.#beforeNext();
+    const count = Math.min(((this.memory[0] as number) - sequence - 1) & 0xffff, HISTORY);
+    let bytes = 0;
+    for (let n = 1; n <= count; n++) {
+      const entry = this.#entries[((sequence + n) & HISTORY_MASK) * ENTRY_DOUBLES + 1] as number;
+      bytes += ((entry < 0 ? -1 - entry : entry) >>> 16) & 0xffff;
+    }
+    return bytes;
+  }
+
   /**
    * Every reported packet we know, in sequence. A packet that arrived is told once; one that was lost may be told again when
    * a later report has it.

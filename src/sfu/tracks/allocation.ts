@@ -105,9 +105,13 @@ export class Allocation {
     this.#live = liveLayers(subscriptions, nowMs);
     const all = [...subscriptions.values()];
     const flowing = all.filter(({ section, currentLayer }) => section.canProbe && currentLayer !== null);
-    const { decisions, stopsAtOnce, probe } = this.#planner.plan(
+    const { decisions, stopsAtOnce, waits, probe } = this.#planner.plan(
       all.map((subscription) => requestOf(subscription, nowMs)),
-      { numbered: all.some(({ section }) => section.usesTransportSequence), canProbe: flowing.length > 0 },
+      {
+        numbered: all.some(({ section }) => section.usesTransportSequence),
+        canProbe: flowing.length > 0,
+        willProbe: all.some(({ section }) => section.canProbe),
+      },
       nowMs,
     );
     this.#isShort = false;
@@ -119,6 +123,7 @@ export class Allocation {
       subscription.desiredLayer = desired === NO_LAYER ? null : (layers[desired]?.index ?? null);
       const chosen = layer === NO_LAYER ? null : (layers[layer] ?? null);
       if (stopsAtOnce && chosen) subscription.stopAbove(chosen);
+      if (waits && chosen && subscription.needsKeyframeFor(chosen)) continue;
       subscription.setLayer(chosen, REASONS[reason], nowMs);
     }
     if (probe) this.#prober.start(probe, flowing);

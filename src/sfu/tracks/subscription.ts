@@ -114,6 +114,12 @@ export class Subscription implements Subscriber {
     if (forwarder && forwarder.currentLayer > layer.index) forwarder.setTarget(PAUSED);
   }
 
+  /** Neither does it get this layer, nor is a beginning of it on its way. */
+  needsKeyframeFor({ index }: PublishedLayer): boolean {
+    const forwarder = this.publication.kind === "video" && this.section.target ? this.section.forwarder : null;
+    return forwarder !== null && forwarder.currentLayer !== index && forwarder.targetLayer !== index;
+  }
+
   /** Only one who has seen nothing yet can begin in the past: time must not go back in a picture that was shown. */
   #begin(layer: PublishedLayer, forwarder: Forwarder, nowMs: number): void {
     const from = forwarder.hasSource ? null : layer.recentKeyframe(nowMs);

@@ -106,7 +106,7 @@ describe("a link that becomes narrow", () => {
 
 test("no more is sent again than a share of what the path carries: repairs of all that a full queue drops would keep it full", () => {
   const planner = new BandwidthPlanner();
-  planner.plan([], { numbered: true, canProbe: false }, 0);
+  planner.plan([], { numbered: true, canProbe: false, willProbe: false }, 0);
   let bytes = 0;
   for (let nowMs = 0; nowMs < 10_000; nowMs += 5) if (planner.takeRepair(1_000, nowMs)) bytes += 1_000;
   expect((bytes * 8) / 10).toBeWithin(60_000, 110_000);

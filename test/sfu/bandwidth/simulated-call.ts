@@ -16,7 +16,7 @@ export type OnTheWay = {
   bytes: number;
 };
 /** What a packet is part of: `run` counts the keyframes of its track. */
-export type SimulatedFrame = { track: number; isLast: boolean; run: number };
+export type SimulatedFrame = { track: number; isLast: boolean; run: number; layer: number };
 
 type Report = { viewer: SimulatedViewer; data: Uint8Array };
 type Link<Item> = {

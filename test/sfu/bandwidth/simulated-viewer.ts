@@ -14,7 +14,7 @@ const REPAIR_MS = 90;
 /** Broken for so long, a picture is asked for anew. */
 const BROKEN_MS = 300;
 const PAUSED = -1;
-const NO_FRAME: SimulatedFrame = { track: PAUSED, isLast: false, run: 0 };
+const NO_FRAME: SimulatedFrame = { track: PAUSED, isLast: false, run: 0, layer: PAUSED };
 
 type Shown = {
   target: number;
@@ -32,7 +32,7 @@ export class SimulatedViewer {
   probes = 0;
   readonly changes: { atMs: number; track: number; layer: number }[] = [];
   /** When a whole frame of any picture had arrived. */
-  readonly framesMs: number[] = [];
+  readonly frames: { atMs: number; layer: number }[] = [];
   readonly #tracks: readonly SimulatedTrack[];
   readonly #shown: Shown[];
   readonly #send: Send;
@@ -73,7 +73,7 @@ export class SimulatedViewer {
       shown.run += 1;
       shown.lost.clear();
     }
-    const frame = { track: isAudio ? PAUSED : index, isLast: packet.isLast, run: shown.run };
+    const frame = { track: isAudio ? PAUSED : index, isLast: packet.isLast, run: shown.run, layer: packet.layer };
     if (!this.#transmit(packet.bytes, 0, frame, nowMs)) shown.lost.add(frame);
   }
 
@@ -93,7 +93,7 @@ export class SimulatedViewer {
     shown.lost.delete(frame);
     if (shown.lost.size === 0) shown.brokenSinceMs = undefined;
     else shown.brokenSinceMs ??= nowMs;
-    if (frame.isLast && shown.lost.size === 0) this.framesMs.push(nowMs);
+    if (frame.isLast && shown.lost.size === 0) this.frames.push({ atMs: nowMs, layer: frame.layer });
   }
 
   /** Of its reports; another one than this has `reported` called at its end. */
@@ -155,13 +155,16 @@ export class SimulatedViewer {
     const canProbe = this.#shown.some(
       ({ current }, track) => current !== PAUSED && this.#tracks[track]?.shape.kind !== "audio",
     );
-    const { decisions, stopsAtOnce, probe } = this.planner.plan(requests, { numbered: true, canProbe }, nowMs);
+    const willProbe = this.#tracks.some(({ shape }) => shape.kind !== "audio");
+    const options = { numbered: true, canProbe, willProbe };
+    const { decisions, stopsAtOnce, waits, probe } = this.planner.plan(requests, options, nowMs);
     for (const { id, layer } of decisions) {
       const shown = this.#shown[Number(id)];
       if (!shown || shown.target === layer) continue;
+      if (layer === PAUSED || (stopsAtOnce && layer < shown.current)) shown.current = shown.target = PAUSED;
+      if (waits && layer !== PAUSED && layer !== shown.current) continue;
       this.changes.push({ atMs: nowMs, track: Number(id), layer });
       shown.target = layer;
-      if (layer === PAUSED || (stopsAtOnce && layer < shown.current)) shown.current = PAUSED;
     }
     if (probe === undefined) return;
     this.probes += 1;
@@ -181,7 +184,8 @@ export class SimulatedViewer {
   longestStandstillMs(fromMs: number, nowMs: number): number {
     let longest = 0;
     let before = fromMs;
-    for (const at of [...this.framesMs.filter((ms) => ms >= fromMs), nowMs]) {
+    const framesMs = this.frames.map(({ atMs }) => atMs).filter((atMs) => atMs >= fromMs && atMs < nowMs);
+    for (const at of [...framesMs, nowMs]) {
       longest = Math.max(longest, at - before);
       before = at;
     }

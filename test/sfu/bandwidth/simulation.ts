@@ -107,9 +107,11 @@ export class Simulation {
   #choose(): void {
     const layers = LAYERS.map((layer, i) => ({ ...layer, live: i < this.published }));
     const request = { id: "c", kind: "camera", layers, paused: !this.watched, priority: 0 } as const;
-    const options = { numbered: true, canProbe: this.#layer >= 0 };
-    const { decisions, probe } = this.#planner.plan([request], options, this.nowMs);
-    const layer = decisions[0]?.layer ?? -1;
+    const options = { numbered: true, canProbe: this.#layer >= 0, willProbe: true };
+    const { decisions, stopsAtOnce, waits, probe } = this.#planner.plan([request], options, this.nowMs);
+    const chosen = decisions[0]?.layer ?? -1;
+    // A layer begins with a keyframe, and what is larger may have to end before.
+    const layer = !waits || chosen <= -1 ? chosen : stopsAtOnce && chosen < this.#layer ? -1 : this.#layer;
     if (layer !== this.#layer) this.layers.push({ atMs: this.nowMs, layer });
     this.#layer = layer;
     if (probe === undefined) return;
