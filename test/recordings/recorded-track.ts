@@ -94,9 +94,12 @@ export function recordedTrack(
     const extended = packets[0]?.number ?? 0;
     const run = { first: 0, count: packets.length, extended, timestamp: frame.timestamp, bytes: 0 } as TakenRun;
     const datagrams = packets.map(({ packet }) => packet);
-    const taken = { datagram: (i: number) => datagrams[i], plainLength: (i: number) => datagrams[i]?.length };
-    const take = taken as unknown as Take;
-    publication.receiveRun(layer, run, take, atMs);
+    const taken: Pick<Take, "datagram" | "plainLength" | "keep"> = {
+      datagram: (i) => datagrams[i] as Buffer,
+      plainLength: (i) => (datagrams[i] as Buffer).length,
+      keep: (i, ring, number, nowMs) => ring.put(number, datagrams[i] as Buffer, taken.plainLength(i), nowMs),
+    };
+    publication.receiveRun(layer, run, taken as Take, atMs);
   };
   const report = (rtpTimestamp: number, ntpMs: number, index = 0) => {
     const layer = publication.layers[index] as (typeof publication.layers)[number];
