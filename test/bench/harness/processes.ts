@@ -84,3 +84,12 @@ export function threadNanos(pid: number): Map<string, { ran: number; waited: num
     }),
   );
 }
+
+const STOP_TIMEOUT_MS = 3_000;
+
+/** Resolves when a process has ended that was told to; one that cannot is made to. */
+export async function ended(child: Bun.Subprocess): Promise<void> {
+  const timer = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);
+  await child.exited;
+  clearTimeout(timer);
+}

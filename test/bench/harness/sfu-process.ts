@@ -3,10 +3,9 @@ import { join } from "node:path";
 import type { FanOutChoice } from "../../../src/media/native-library.ts";
 import type { MediaMethod, MediaNode, MediaRequest, MediaResponse } from "../../../src/protocol/media-node.ts";
 import { AS_INSTALLED } from "./as-installed.ts";
+import { ended } from "./processes.ts";
 
 type SfuProcess = { node: MediaNode; cpu(): Promise<NodeJS.CpuUsage>; pid: number; stop(): Promise<void> };
-
-const STOP_TIMEOUT_MS = 3_000;
 
 export type SfuProcessOptions = {
   /** Loopback unless given. */
@@ -63,9 +62,7 @@ export function startSfuProcess(options: SfuProcessOptions = {}): SfuProcess {
   /** Of itself, so that a profile gets written. */
   const stop = async () => {
     await child.stdin.end();
-    const timer = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);
-    await child.exited;
-    clearTimeout(timer);
+    await ended(child);
   };
   return {
     pid: child.pid,

@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { librariesOf, unpackDebian } from "../harness/debian.ts";
 import { ON_SERVER_SIDE, OWN_FOLDER, SERVER_ADDRESS } from "../harness/own-network.ts";
+import { ended } from "../harness/processes.ts";
 import { asDtlsClient, type Contestant, isPublisher } from "./contestant.ts";
 import { JanusSession } from "./janus-api.ts";
 
@@ -58,7 +59,7 @@ export async function startJanus(eventLoops: number): Promise<Janus> {
     async stop() {
       session.close();
       child.kill();
-      await child.exited;
+      await ended(child);
     },
   };
 }
