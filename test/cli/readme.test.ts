@@ -28,11 +28,17 @@ test("its figures are those of the guide", () => {
   const figures = readFileSync(join(ROOT, "web/docs/figures.md"), "utf8");
   const measured = (what: string) => Number(new RegExp(`\\| ${what} +\\| +([\\d.]+)`).exec(figures)?.[1]);
   expect(README).toContain(`${Math.round(measured("to the first decoded frame, p50 of 30"))} ms`);
-  expect(README).toContain(`${Math.round(measured("Stoa against Janus, 1 → 200") * 100)} %`);
+  const ofPeer = (peer: string) =>
+    [2, 10, 100].map((viewers) => Math.round(measured(`Stoa against ${peer}, 1 → ${viewers}`) * 100));
+  const [janus, mediasoup] = [ofPeer("Janus"), ofPeer("mediasoup")].map(
+    ([few, some, many]) => `${few}, ${some} or ${many} %`,
+  );
+  expect(README).toContain(`${janus} of the CPU time that Janus takes, ${mediasoup} of mediasoup's`);
   expect(README).toContain(`p99 ${measured("Stoa: ack p99").toFixed(1)} ms`);
   expect(README).toContain(`${Math.round(measured("deliveries against socket.io"))} times`);
   expect(README).toContain(`${measured("5000 sockets back and resumed in").toFixed(1)} s`);
-  expect(README).toContain(`${Math.round(measured("idle memory \\(RSS\\), median of 3"))} MB`);
+  expect(README).toContain(`ready in ${Math.round(measured("binary to /readyz, median of 10"))} ms`);
+  expect(README).toContain(`${Math.round(measured("memory at rest \\(RSS\\), median of 3"))} MB`);
 });
 
 test("[11] the guide on configuration is what `stoa config doc` prints", () => {
