@@ -61,7 +61,9 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
   const people = createPeople(runtime, { ...chat, liveRooms, recorder, recordings });
   const playground = createPlayground(runtime, { ...rooms, ...chat, liveStreams, liveRooms });
   const idempotency = createIdempotency(runtime.db, runtime.writer, runtime.now);
-  runtime.bus.on("calm", () => void idempotency.repack());
+  runtime.bus.on("calm", () => {
+    idempotency.repack().catch((err) => runtime.log.warn({ err }, "what is kept for retries was not put together"));
+  });
   const backups = backupSchedule(runtime);
   return {
     ...users,
