@@ -19,6 +19,7 @@ const HEADER_BYTES = 24;
 const TAG_ROOM = 32;
 const MAX_PACKET_BYTES = 1_200;
 const PACKETS_KEPT = 64;
+const REPORTED_AT_ONCE = 2;
 /** Any record of DTLS: the keys are agreed on without a handshake. */
 const HANDSHAKE = Buffer.from([22, 254, 253]);
 
@@ -42,6 +43,7 @@ export class RehearsalPeer {
   readonly #report = new Uint8Array(MAX_TWCC_BYTES + TAG_ROOM);
   readonly #packets = Array.from({ length: PACKETS_KEPT }, () => Buffer.alloc(MAX_PACKET_BYTES));
   #number = 0;
+  #arrived = 0;
 
   constructor(engine: Engine, port: number, srtp: SrtpSender) {
     this.id = `peer-${port}`;
@@ -114,7 +116,10 @@ export class RehearsalPeer {
   receive(data: Uint8Array, nowMs: number): boolean {
     if ((data[0] ?? 0) < 128 || isRtcp(data) || !this.#view.parse(data)) return false;
     this.#extensions.read(this.#view, IDS);
-    if (this.#extensions.transportSequence >= 0) this.#arrivals.record(this.#extensions.transportSequence, nowMs);
+    if (this.#extensions.transportSequence >= 0) {
+      this.#arrivals.record(this.#extensions.transportSequence, nowMs);
+      if (++this.#arrived % REPORTED_AT_ONCE === 0) this.sendTransportFeedback();
+    }
     return PAYLOAD_TYPES.has(this.#view.payloadType);
   }
 }

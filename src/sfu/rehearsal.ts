@@ -1,6 +1,6 @@
 /**
  * A fresh worker interprets its code, and what makes it fast costs as much again as the packets of its first room. So two short
- * calls are played to engines of their own before there is one: a publisher, two viewers, their reports, and half a minute of time each.
+ * calls are played to engines of their own before there is one: a publisher, four viewers, their reports, and three minutes of time each.
  * Nothing of it leaves the process, and nothing of it stays but code that has been compiled.
  */
 import type { Permissions } from "../protocol/room-records.ts";
@@ -17,12 +17,17 @@ import type { Impair } from "./transport/udp.ts";
 import type { WorkerCall, WorkerSettings } from "./worker-protocol.ts";
 
 const ROOM = "rehearsal";
-const VIEWERS = 2;
-/** Frames of all pictures, with sound and reports in between, each so long after the one before. */
+const VIEWERS = 4;
+/** Frames of all pictures, with sound and reports in between. */
 export const FRAMES = 1_200;
 /** In turns: code that has seen one call is compiled for the objects of that one, and thrown away with the first real call. */
 const CALLS = 2;
-const FRAME_MS = 50;
+/**
+ * What is done now and then for each viewer, every tenth of a second and with every report, is compiled the last time after some
+ * twenty thousand of each: so long passes from one turn to the next, and two packets are worth a report.
+ */
+const TURN_MS = 100;
+const FRAME_MS = 3 * TURN_MS;
 const PACKETS_A_FRAME = 10;
 const KEYFRAME_EVERY = 60;
 const REPORT_EVERY = 20;
@@ -156,13 +161,13 @@ export class Rehearsal {
   /** A frame in one turn of the loop, and sound in others, as browsers send them. */
   async play(frame: number): Promise<void> {
     this.#isAwake = frame % AWAKE_EVERY === 0;
-    this.#ahead.ms += FRAME_MS - 20;
+    this.#ahead.ms += TURN_MS;
     this.#picture(frame % KEYFRAME_EVERY === 0);
     await this.#endOfTurn();
-    this.#ahead.ms += 10;
+    this.#ahead.ms += TURN_MS;
     this.#sound();
     await this.#endOfTurn();
-    this.#ahead.ms += 10;
+    this.#ahead.ms += TURN_MS;
     this.#sound();
     for (const viewer of this.#viewers) viewer.sendTransportFeedback();
     if (frame % REPORT_EVERY === 0) this.#report();

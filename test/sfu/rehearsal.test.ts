@@ -12,8 +12,8 @@ const SETTINGS: WorkerSettings = {
 /** While tracks are announced and viewers placed. */
 const FIRST_FRAMES = 5;
 const FRAMES = 70;
-/** Ten packets of picture and two of sound, for two viewers. */
-const COPIES_A_FRAME = 24;
+/** Ten packets of picture and two of sound, for four viewers. */
+const COPIES_A_FRAME = 48;
 const PACKETS_A_FRAME = 12;
 
 for (const nativeLibrary of [undefined, await nativeLibraryPath()]) {
