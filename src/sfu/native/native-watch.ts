@@ -50,8 +50,6 @@ export class NativeWatch implements Watch {
   readonly #signed = new Int32Array(this.#words.buffer);
   readonly #doubles = new Float64Array(this.#words.buffer);
   readonly #slots = new Uint8Array(new ArrayBuffer(MAX_WATCHED * SEND_SLOT_BYTES));
-  /** The same memory: it copies faster. */
-  readonly #slotBuffer = Buffer.from(this.#slots.buffer);
   readonly #text = Buffer.alloc(TEXT_BYTES);
   readonly #run = emptyRun();
   /** By port, of those who sent lately: most who send have sent before. */
@@ -173,9 +171,8 @@ export class NativeWatch implements Watch {
     return this.#slots.slice(at, at + this.plainLength(index));
   }
 
-  /** The slot is used again. */
   keep(index: number, ring: PacketRing, extended: number, nowMs: number): void {
-    ring.copy(extended, this.#slotBuffer, index * SEND_SLOT_BYTES, this.plainLength(index), nowMs);
+    ring.put(extended, this.#slots, this.plainLength(index), nowMs, index * SEND_SLOT_BYTES);
   }
 
   /** Of those that were taken; of the others, as they came. */

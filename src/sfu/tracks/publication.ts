@@ -114,7 +114,7 @@ export class Publication {
     return this.isSimulcast ? (LAYER_NAMES[index] ?? "high") : "high";
   }
 
-  /** A packet of the layer, plain, at `view`, with its sequence number unwrapped. The buffer is kept to send it again. */
+  /** A packet of the layer, plain, at `view`, with its sequence number unwrapped. A copy is kept to send it again. */
   receive(layer: PublishedLayer, view: RtpView, extended: number, codec: NegotiatedCodec, nowMs: number): void {
     if (this.codec?.payloadType !== codec.payloadType) this.#changeCodec(codec);
     if (view.payloadLength > 0) layer.received(view.timestamp, view.length, nowMs);
