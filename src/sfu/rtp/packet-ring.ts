@@ -3,7 +3,6 @@
 // held for a second outlives a young collection: it is old by the time it is let go of, and stays until the next full one,
 // which is minutes away.
 
-import { PacketBuffers } from "./packet-buffers.ts";
 import type { RtpView } from "./rtp.ts";
 
 const KEEP_MS = 1_000;
@@ -11,6 +10,32 @@ const FIRST_CAPACITY = 64;
 const MAX_CAPACITY = 2_048;
 /** So many of the newest stay whatever their age: what begins a picture is told from those before it. */
 const LOOK_BACK = 32;
+/** Lengths of buffers are rounded up to these steps, so that a buffer serves many packets. */
+const STEP_BYTES = 128;
+/** Of each length. More than so many are let go of within one burst hardly ever. */
+const MAX_SPARE = 128;
+
+/** Memory of packets that nobody needs any longer, for the next ones: a large buffer for each of them is much to allocate, and to collect. */
+class PacketBuffers {
+  readonly #spare: Uint8Array[][] = [];
+
+  /** Of so many bytes at least, whatever is in it. */
+  take(bytes: number): Uint8Array {
+    const steps = Math.ceil(bytes / STEP_BYTES);
+    return this.#spare[steps]?.pop() ?? new Uint8Array(steps * STEP_BYTES);
+  }
+
+  /** It came from here, and nobody looks at it any more. */
+  giveBack(buffer: Uint8Array): void {
+    const steps = buffer.length / STEP_BYTES;
+    let spare = this.#spare[steps];
+    if (!spare) {
+      while (this.#spare.length <= steps) this.#spare.push([]);
+      spare = this.#spare[steps] as Uint8Array[];
+    }
+    if (spare.length < MAX_SPARE) spare.push(buffer);
+  }
+}
 
 /** One serves all rings of a worker. */
 const buffers = new PacketBuffers();
