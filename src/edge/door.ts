@@ -4,9 +4,9 @@
  */
 import type { Socket, TCPSocketListener } from "bun";
 import { plainAddress } from "../kernel/addresses.ts";
-import type { ClientAddress, ClientTable } from "../protocol/client-table.ts";
+import type { ClientAddress } from "../protocol/client-table.ts";
 import type { Admission } from "./admission.ts";
-import { type Carrier, carryTo } from "./carrier.ts";
+import type { Carrier } from "./carrier.ts";
 import { offeredProtocols } from "./client-hello.ts";
 import type { EdgeCertificate } from "./edge-protocol.ts";
 import { readProxyHeader } from "./proxy-header.ts";
@@ -18,7 +18,6 @@ type DoorOptions = {
   certificate: EdgeCertificate | null;
   isTrustedProxy: ((address: string) => boolean) | null;
   admission: Admission;
-  clients: ClientTable;
   http(socket: EdgeSocket, client: ClientAddress): Carrier;
   /** Null: TURN is not served, and who speaks it is sent away. */
   turn: ((socket: EdgeSocket, client: ClientAddress) => Carrier) | null;
@@ -27,29 +26,31 @@ type DoorOptions = {
 /** STUN's first byte; no request of HTTP starts with one of these. */
 const FIRST_BYTE_OF_TURN_BELOW = 4;
 const ACME_PROTOCOL = "acme-tls/1";
-const LOOPBACK = "127.0.0.1";
-/** Whose those are that were admitted elsewhere, or will be. */
+/** In the form of the wire: a list would be refused, a plain text be misread. */
+const ACME_ALPN = Buffer.concat([Buffer.from([ACME_PROTOCOL.length]), Buffer.from(ACME_PROTOCOL)]);
+/** Whose those are that will be admitted under another address. */
 const PROXIES = "proxies";
 /** A header of a proxy and a ClientHello. */
 const MAX_PEEKED_BYTES = 20_000;
+const NOTHING = Buffer.alloc(0);
 
 /** A client behind its TLS. */
-type Guest = { client: (() => ClientAddress) | null; carrier: Carrier | null; settled: () => void };
+type Guest = { client: ClientAddress | null; carrier: Carrier | null; settled: () => void };
 
 /** What is left of the rest once it has a carrier, which knows the client. */
 const KNOWN = { client: null, settled: () => {} };
 
-/** A connection that is looked at before it is decided where its bytes go, encrypted as they are. */
-type Peeked = { client: ClientAddress; isProxy: boolean; bytes: Buffer; carrier: Carrier | null; settled: () => void };
+/** A connection that is looked at before its TLS begins, with what it has said so far. */
+type Peeked = { client: ClientAddress; isProxy: boolean; bytes: Buffer; settled: () => void; close: () => void };
+
+type RawSocket = Socket<Peeked | null>;
 
 export class Door {
   handshakes = 0;
   readonly #options: DoorOptions;
   readonly #listener: TCPSocketListener<Peeked | null>;
-  /** Where connections go on that were looked at first: TLS can only begin on a socket of which nothing was read. */
-  readonly #inner: TCPSocketListener<Peeked | null>;
   #certificate: EdgeCertificate | null;
-  #challenge: TCPSocketListener<undefined> | null = null;
+  #challenge: EdgeCertificate | null = null;
   #peeked = 0;
   #isPeeking = false;
   #isDraining = false;
@@ -60,8 +61,6 @@ export class Door {
     this.#isPeeking = this.#mustPeek();
     const { hostname, port } = options;
     this.#listener = Bun.listen<Peeked | null>({ hostname, port, data: null, socket: this.#outerHandlers() });
-    const inner = { open: (raw: Socket<Peeked | null>) => this.#arrivedInside(raw), drain() {}, error() {} };
-    this.#inner = Bun.listen<Peeked | null>({ hostname: LOOPBACK, port: 0, data: null, socket: inner as never });
   }
 
   get port(): number {
@@ -75,8 +74,7 @@ export class Door {
 
   /** While a challenge is pending, who offers its protocol is shown its certificate (RFC 8737). */
   challenge(certificate: EdgeCertificate | null): void {
-    this.#challenge?.stop(true);
-    this.#challenge = certificate ? challengeListener(certificate) : null;
+    this.#challenge = certificate;
     this.#look();
   }
 
@@ -86,8 +84,6 @@ export class Door {
 
   close(): void {
     this.#listener.stop(true);
-    this.#inner.stop(true);
-    this.#challenge?.stop(true);
   }
 
   #mustPeek(): boolean {
@@ -103,23 +99,23 @@ export class Door {
   }
 
   #outerHandlers(): never {
-    const always = {
-      open: (raw: Socket<Peeked | null>) => this.#arrived(raw),
-      drain: ({ data: peeked }: Socket<Peeked | null>) => peeked?.carrier?.drained(),
-      error() {},
-    };
+    const always = { open: (raw: RawSocket) => this.#arrived(raw), drain() {}, error() {} };
     if (!this.#isPeeking) return always as never;
     return {
       ...always,
-      data: (raw: Socket<Peeked | null>, bytes: Buffer) => {
+      data: (raw: RawSocket, bytes: Buffer) => {
         if (raw.data) this.#peek(raw, raw.data, bytes);
       },
-      end: (raw: Socket<Peeked | null>) => void (raw.data && raw.end()),
-      close: (raw: Socket<Peeked | null>) => this.#peekedClosed(raw.data),
+      end: (raw: RawSocket) => void (raw.data && raw.end()),
+      close: (raw: RawSocket) => {
+        if (!raw.data) return;
+        raw.data.settled();
+        this.#looked(raw);
+      },
     } as never;
   }
 
-  #arrived(raw: Socket<Peeked | null>): void {
+  #arrived(raw: RawSocket): void {
     raw.data = null;
     const client = { address: plainAddress(raw.remoteAddress), port: raw.remotePort };
     const isProxy = this.#options.isTrustedProxy?.(client.address) ?? false;
@@ -127,48 +123,44 @@ export class Door {
       raw.terminate();
       return;
     }
-    let close = () => void raw.terminate();
     const { admission } = this.#options;
+    const peeked: Peeked = { client, isProxy, bytes: NOTHING, settled: () => {}, close: () => void raw.terminate() };
     // A proxy brings many clients: each is admitted under its own address, once that is known.
-    const settled = isProxy ? admission.await(PROXIES, () => close()) : admission.admit(client.address, () => close());
+    const close = () => peeked.close();
+    const settled = isProxy ? admission.await(PROXIES, close) : admission.admit(client.address, close);
     if (!settled) {
-      close();
+      raw.terminate();
       return;
     }
+    peeked.settled = settled;
     if (!isProxy && this.#challenge === null) {
-      const tls = this.#beginTls(raw, () => client, settled);
-      close = () => void tls?.terminate();
+      this.#beginTls(raw, peeked, this.#certificate);
       return;
     }
     this.#peeked++;
-    raw.data = { client, isProxy, bytes: Buffer.alloc(0), carrier: null, settled };
+    raw.data = peeked;
   }
 
-  #arrivedInside(raw: Socket<Peeked | null>): void {
-    const { admission, clients } = this.#options;
-    const own = { address: LOOPBACK, port: raw.remotePort };
-    let tls: Socket<Guest> | null = null;
-    const settled = admission.await(PROXIES, () => void tls?.terminate());
-    // Looked up when it speaks: the other end of this connection may not have written the slot yet.
-    tls = this.#beginTls(raw, () => clients.clientOf(own.port) ?? own, settled);
-  }
-
-  #beginTls(raw: Socket<Peeked | null>, client: () => ClientAddress, settled: () => void): Socket<Guest> | null {
-    const certificate = this.#certificate;
+  /** Whoever closes it from now on closes its TLS: the socket below is a shell. */
+  #beginTls(raw: RawSocket, peeked: Peeked, certificate: EdgeCertificate | null, isProof = false): void {
+    const { client, bytes, settled } = peeked;
     if (!certificate) {
       settled();
       raw.terminate();
-      return null;
+      return;
     }
     raw.setNoDelay(true);
     const data: Guest = { client, carrier: null, settled };
+    const protocols = isProof ? { ALPNProtocols: ACME_ALPN } : {};
     const [, tls] = raw.upgradeTLS<Guest>({
       data,
-      tls: { ...certificate, isServer: true } as Bun.TLSOptions,
+      tls: { ...certificate, ...protocols, isServer: true } as unknown as Bun.TLSOptions,
       isServer: true,
-      socket: this.#guestHandlers,
+      // What was read of it before.
+      ...(bytes.length > 0 && { initialData: bytes }),
+      socket: isProof ? PROOF_HANDLERS : this.#guestHandlers,
     } as never);
-    return tls;
+    peeked.close = () => void tls.terminate();
   }
 
   readonly #guestHandlers = {
@@ -198,64 +190,53 @@ export class Door {
     settled();
     if (client === null) return null;
     const { http, turn } = this.#options;
-    if (first >= FIRST_BYTE_OF_TURN_BELOW) return http(tls, client());
-    if (turn) return turn(tls, client());
+    if (first >= FIRST_BYTE_OF_TURN_BELOW) return http(tls, client);
+    if (turn) return turn(tls, client);
     tls.terminate();
     return null;
   }
 
-  #peek(raw: Socket<Peeked | null>, peeked: Peeked, bytes: Buffer): void {
-    if (peeked.carrier) {
-      peeked.carrier.received(bytes);
-      return;
-    }
+  #peek(raw: RawSocket, peeked: Peeked, bytes: Buffer): void {
     peeked.bytes = Buffer.concat([peeked.bytes, bytes]);
-    const target = this.#targetOf(raw, peeked);
-    if (target === "wrong" || (target === null && peeked.bytes.length > MAX_PEEKED_BYTES)) raw.terminate();
-    if (target === null || target === "wrong") return;
-    peeked.settled();
-    peeked.carrier = carryTo({ hostname: LOOPBACK, port: target.port }, raw, peeked.client, this.#options.clients);
-    peeked.carrier.received(peeked.bytes);
-    peeked.bytes = Buffer.alloc(0);
+    const isProof = this.#isProof(peeked);
+    if (isProof === "refused" || (isProof === null && peeked.bytes.length > MAX_PEEKED_BYTES)) raw.terminate();
+    if (isProof === null || isProof === "refused") return;
+    this.#looked(raw);
+    this.#beginTls(raw, peeked, isProof ? this.#challenge : this.#certificate, isProof);
   }
 
-  /** Null: not enough was seen yet. */
-  #targetOf(raw: Socket<Peeked | null>, peeked: Peeked): TCPSocketListener<unknown> | "wrong" | null {
+  /** Whether it is the authority, which wants to be shown the proof. Null: not enough was seen yet. */
+  #isProof(peeked: Peeked): boolean | "refused" | null {
     if (peeked.isProxy) {
       const header = readProxyHeader(peeked.bytes);
-      if (header === null || header === "wrong") return header;
+      if (header === null) return null;
+      if (header === "wrong") return "refused";
       peeked.bytes = peeked.bytes.subarray(header.bytes);
       peeked.isProxy = false;
       if (header.client) {
-        const settled = this.#options.admission.admit(header.client.address, () => raw.terminate());
-        if (!settled) return "wrong";
+        const settled = this.#options.admission.admit(header.client.address, () => peeked.close());
+        if (!settled) return "refused";
         peeked.settled();
         Object.assign(peeked, { client: header.client, settled });
       }
     }
-    if (this.#challenge === null) return this.#inner;
+    if (this.#challenge === null) return false;
     const offered = offeredProtocols(peeked.bytes);
-    if (offered === null) return null;
-    return offered.length === 1 && offered[0] === ACME_PROTOCOL ? this.#challenge : this.#inner;
+    return offered && offered.length === 1 && offered[0] === ACME_PROTOCOL;
   }
 
-  #peekedClosed(peeked: Peeked | null): void {
-    if (!peeked) return;
+  #looked(raw: RawSocket): void {
+    raw.data = null;
     this.#peeked--;
-    peeked.settled();
-    peeked.carrier?.closed();
     this.#look();
   }
 }
 
 /** Only for the authority, which looks at the certificate and goes. */
-function challengeListener(certificate: EdgeCertificate): TCPSocketListener<undefined> {
-  // In the form of the wire: a list would be refused, a plain text be misread.
-  const protocols = Buffer.concat([Buffer.from([ACME_PROTOCOL.length]), Buffer.from(ACME_PROTOCOL)]);
-  return Bun.listen({
-    hostname: LOOPBACK,
-    port: 0,
-    tls: { ...certificate, ALPNProtocols: protocols } as unknown as Bun.TLSOptions,
-    socket: { data() {}, end: (socket) => void socket.end(), error() {} },
-  }) as TCPSocketListener<undefined>;
-}
+const PROOF_HANDLERS = {
+  data() {},
+  drain() {},
+  end: (tls: Socket<Guest>) => void tls.end(),
+  close: ({ data: guest }: Socket<Guest>) => guest.settled(),
+  error() {},
+};

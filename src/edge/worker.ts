@@ -55,7 +55,6 @@ async function start(settings: EdgeSettings): Promise<Running> {
     ...settings,
     isTrustedProxy: settings.trustedProxies.length > 0 ? createTrust(settings.trustedProxies) : null,
     admission,
-    clients: tcpClients,
     http(socket, client) {
       httpConnections++;
       const { upstream, inner } = settings;

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
+import { Duplex } from "node:stream";
 import { connect as connectTls } from "node:tls";
 import { offeredProtocols } from "../../src/edge/client-hello.ts";
 import { readProxyHeader } from "../../src/edge/proxy-header.ts";
@@ -40,6 +41,25 @@ async function askedBehind(header: Buffer | null, cut = Number.POSITIVE_INFINITY
   });
   await closed(socket);
   return text.split("\r\n\r\n")[1] ?? "";
+}
+
+/** Writes the first of its bytes one after another, with something in between. */
+function inPieces(raw: Socket, between: () => Promise<void>): Duplex {
+  let isFirst = true;
+  const duplex = new Duplex({
+    read() {},
+    async write(chunk: Buffer, _encoding, done) {
+      const pieces = isFirst ? [chunk.subarray(0, 3), chunk.subarray(3, 100), chunk.subarray(100)] : [chunk];
+      for (const piece of pieces) {
+        await new Promise((resolve) => raw.write(piece, resolve));
+        if (isFirst) await between();
+      }
+      isFirst = false;
+      done();
+    },
+  });
+  raw.on("data", (data: Buffer) => duplex.push(data));
+  return duplex;
 }
 
 test.each([
@@ -104,6 +124,46 @@ test("while a challenge is pending, its protocol gets its certificate and everyb
     expect(String(await new Promise((resolve) => before.once("data", resolve)))).toContain("200 OK");
     for (const socket of [authority, before, ...others]) socket.destroy();
     expect((await plain.get("/")).status).toBe(200);
+  } finally {
+    await plain.close();
+  }
+});
+
+test("who comes while a challenge is pending takes no other way than the rest", async () => {
+  const within = await edgeStage({ within: true });
+  try {
+    await within.edge.challenge(await within.pem("challenge"));
+    const during = await within.tls();
+    during.write("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    expect(String(await new Promise((resolve) => during.once("data", resolve)))).toContain("200 OK");
+    // A connection of loopback in between would have a slot.
+    const slots = Array.from({ length: 65_536 }, (_none, port) => within.tables.tcp.has(port)).filter(Boolean);
+    expect(slots.length).toBe(0);
+    during.destroy();
+  } finally {
+    await within.close();
+  }
+});
+
+test("a ClientHello that comes in pieces is put together, also when the challenge ends in between", async () => {
+  const plain = await edgeStage();
+  try {
+    const proof = await plain.pem("challenge");
+    await plain.edge.challenge(proof);
+    for (const endsBetween of [false, true]) {
+      const raw = connect(plain.edge.port, "127.0.0.1");
+      raw.setNoDelay(true);
+      const pieces = inPieces(raw, async () => {
+        if (endsBetween) await plain.edge.challenge(null);
+        await plain.edge.stats();
+      });
+      const socket = connectTls({ socket: pieces, rejectUnauthorized: false });
+      await new Promise((resolve, reject) => socket.once("secureConnect", resolve).once("error", reject));
+      expect(socket.getPeerCertificate().subject.CN).toBe("first");
+      socket.write("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
+      expect(String(await new Promise((resolve) => socket.once("data", resolve)))).toContain("200 OK");
+      raw.destroy();
+    }
   } finally {
     await plain.close();
   }
