@@ -35,6 +35,11 @@ typedef struct {
   uint32_t arena_bytes, copies;
   destination *to;
   double began_ms, began_at_ms;
+  // What the kernel is given to receive with, of the first `prepared` slots: each is used once.
+  uint32_t prepared;
+  struct mmsghdr messages[MAX_WATCHED];
+  struct iovec vectors[MAX_WATCHED];
+  struct sockaddr_in6 senders[MAX_WATCHED];
 } watching;
 
 static double clock_ms(void) {
@@ -178,27 +183,27 @@ static int forward(watching *g, double now_ms) {
   return 1;
 }
 
+static void prepare(watching *g, uint32_t upto) {
+  for (uint32_t i = g->prepared; i < upto; i++) {
+    g->vectors[i] = (struct iovec){slot_of(g, i), SLOT_BYTES};
+    struct msghdr to = {.msg_iov = &g->vectors[i], .msg_iovlen = 1, .msg_name = &g->senders[i], .msg_namelen = sizeof g->senders[i]};
+    g->messages[i].msg_hdr = to;
+  }
+  if (g->prepared < upto) g->prepared = upto;
+}
+
 // Reads what has come. Returns 0 when nothing has, less when the socket cannot be read.
 static int read_datagrams(watching *g) {
   watch *w = g->w;
-  struct mmsghdr messages[MAX_RECEIVED];
-  struct iovec vectors[MAX_RECEIVED];
-  struct sockaddr_in6 senders[MAX_RECEIVED];
   uint32_t first = w->received, room = MAX_WATCHED - first;
   if (room > MAX_RECEIVED) room = MAX_RECEIVED;
-  memset(messages, 0, room * sizeof *messages);
-  for (uint32_t i = 0; i < room; i++) {
-    vectors[i] = (struct iovec){slot_of(g, first + i), SLOT_BYTES};
-    messages[i].msg_hdr.msg_iov = &vectors[i];
-    messages[i].msg_hdr.msg_iovlen = 1;
-    messages[i].msg_hdr.msg_name = &senders[i];
-    messages[i].msg_hdr.msg_namelen = sizeof senders[i];
-  }
+  prepare(g, first + room);
+  struct mmsghdr *messages = g->messages + first;
   int count = recvmmsg(w->fd, messages, room, MSG_DONTWAIT, NULL);
   if (count < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? 0 : -1;
   for (int i = 0; i < count; i++) {
     destination *from = &w->from[first + (uint32_t)i];
-    read_address(from, &senders[i]);
+    read_address(from, &g->senders[first + (uint32_t)i]);
     int whole = (messages[i].msg_hdr.msg_flags & MSG_TRUNC) == 0 && messages[i].msg_len <= SLOT_BYTES;
     from->length = whole ? (uint16_t)messages[i].msg_len : 0;
   }
@@ -240,11 +245,9 @@ static int await_frame(watching *g) {
   return 0;
 }
 
-// Returns 0 when it is over.
+// Returns 0 when it is over, as it is when no packet was the reason to wake.
 static int receive(watching *g) {
-  int count = read_datagrams(g);
-  if (count == 0) return 1;
-  if (count < 0) return 0;
+  if (read_datagrams(g) <= 0) return 0;
   int broken = await_frame(g) < 0;
   int goes_on = forward(g, g->began_ms + passed_ms(g));
   send_copies(g);
@@ -269,15 +272,23 @@ EXPORT void stoa_watch(engine *e, watch *w, uint8_t *slots, uint32_t slots_bytes
   if (!e || !slots || !arena || !to || w->session_count > MAX_SESSIONS) return;
   if (slots_bytes / SLOT_BYTES < MAX_WATCHED || arena_bytes / SLOT_BYTES < MAX_BATCH) return;
   for (uint32_t i = 0; i < w->session_count; i++) w->sessions[i].bytes_in = 0;
-  watching g = {.e = e, .w = w, .slots = slots, .arena = arena, .arena_bytes = arena_bytes, .to = to};
+  watching g;
+  g.e = e;
+  g.w = w;
+  g.slots = slots;
+  g.arena = arena;
+  g.arena_bytes = arena_bytes;
+  g.to = to;
+  g.copies = g.prepared = 0;
   g.began_ms = w->now_ms;
   g.began_at_ms = clock_ms();
-  // A packet that waits makes the loop's descriptor readable as well, until it has been received: only without one is it the loop's.
+  // A packet that waits makes the loop's descriptor readable as well, until it has been received. To wait there alone costs less
+  // than at both; and if there is no packet then, it is something of the loop's.
   for (double left = w->wait_ms; left > 0; left = left_ms(&g)) {
-    struct pollfd both[2] = {{.fd = w->fd, .events = POLLIN}, {.fd = w->loop, .events = POLLIN}};
-    int ready = poll(both, 2, (int)left + 1);
+    struct pollfd either = {.fd = w->loop >= 0 ? w->loop : w->fd, .events = POLLIN};
+    int ready = poll(&either, 1, (int)left + 1);
     if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0 || !(both[0].revents & POLLIN)) break;
+    if (ready <= 0) break;
     if (!receive(&g) || MAX_WATCHED - w->received < LEAST_FREE) break;
   }
   w->now_ms = g.began_ms + passed_ms(&g);
