@@ -6,7 +6,7 @@ import { type IceAgent, plainAddress } from "../ice/ice.ts";
 import { IceSession, type Path } from "../ice/ice-session.ts";
 import type { IceCredentials } from "../ice/stun.ts";
 import type { Fingerprint } from "../sdp/offer.ts";
-import { SRTP_MAX_OVERHEAD, type SrtpProfile, type SrtpRefusals, SrtpSender } from "../srtp/srtp.ts";
+import { SRTP_MAX_OVERHEAD, type SrtpProfile, SrtpSender } from "../srtp/srtp.ts";
 import type { BadNetwork } from "./bad-network.ts";
 import { type Dtls, type DtlsOptions, DtlsSession } from "./dtls.ts";
 import { IncomingMedia, type MediaEvents } from "./incoming-media.ts";
@@ -93,6 +93,7 @@ export class Connection {
           lives: (path, nowMs) => this.#lives(path, nowMs),
           isAt: (path) => this.#network === null && this.#iceState === "connected" && host.agent.isOwner(path),
           counted: (bytes) => (this.bytesIn += bytes),
+          now: host.now,
         });
         this.#outgoing = new SrtpSender(outgoing, host.udp.path.createCipher);
         this.srtpProfile = incoming.profile;
@@ -119,7 +120,7 @@ export class Connection {
     return this.transport !== null;
   }
 
-  get refusals(): SrtpRefusals | null {
+  get refusals(): IncomingMedia["refusals"] | null {
     return this.#incoming?.refusals ?? null;
   }
 

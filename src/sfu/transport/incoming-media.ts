@@ -7,6 +7,7 @@ import { addressWords } from "../rtp/address.ts";
 import { isRtcp } from "../rtp/rtp.ts";
 import type { IncomingSrtp, SrtpRefusals } from "../srtp/srtp.ts";
 import type { SrtpMasterKey } from "../srtp/srtp-keys.ts";
+import { ControlBudget } from "./control-budget.ts";
 import type { UdpPort } from "./udp.ts";
 
 /** Where packets go that come in order. */
@@ -32,6 +33,7 @@ type MediaOwner = {
   /** Packets from there are its own, and come as they are sent. */
   isAt(path: Path): boolean;
   counted(bytes: number): void;
+  now(): number;
 };
 
 type Source = Pick<WatchedSession, "port" | "address">;
@@ -41,6 +43,8 @@ export class IncomingMedia {
   readonly #udp: UdpPort;
   readonly #owner: MediaOwner;
   readonly #intake: MediaIntake | null;
+  readonly #control: ControlBudget;
+  #overShare = 0;
   /** Of what waits there. */
   #intakePath: Path | null = null;
   /** Of a path that media came on, as native code has it. */
@@ -50,21 +54,24 @@ export class IncomingMedia {
     this.#srtp = udp.path.createReceiver(master);
     this.#udp = udp;
     this.#owner = owner;
+    this.#control = new ControlBudget(owner.now);
     this.#intake = this.#createIntake();
   }
 
-  get refusals(): SrtpRefusals {
-    return this.#srtp.refusals;
+  /** `controlOverShare`: control beyond what one connection may take of the thread. */
+  get refusals(): SrtpRefusals & { controlOverShare: number } {
+    return { ...this.#srtp.refusals, controlOverShare: this.#overShare };
   }
 
   /** `mayWait`: for others of the same turn, and be handed on together with them. */
   receive(data: Buffer, nowMs: number, path: Path, mayWait: boolean): void {
     if (isRtcp(data)) {
+      if (this.#isControlOverShare()) return;
       this.#udp.finishWaiting();
       const length = this.#srtp.unprotectRtcp(data);
       if (length < 0) return;
       this.#owner.lives(path, nowMs);
-      this.#owner.events.onRtcp(data, length, nowMs);
+      this.#readControl(data, length, nowMs);
       return;
     }
     if (this.#intake && mayWait) {
@@ -77,6 +84,16 @@ export class IncomingMedia {
     if (length < 0) return;
     this.#owner.lives(path, nowMs);
     this.#owner.events.onRtp(data, length, nowMs);
+  }
+
+  #isControlOverShare(): boolean {
+    if (!this.#control.isSpent()) return false;
+    this.#overShare++;
+    return true;
+  }
+
+  #readControl(data: Buffer, length: number, nowMs: number): void {
+    this.#control.spend(() => this.#owner.events.onRtcp(data, length, nowMs));
   }
 
   #createIntake(): MediaIntake | null {
@@ -92,7 +109,9 @@ export class IncomingMedia {
         if (this.#intakePath) lives(this.#intakePath, nowMs);
       },
       onRtp: (data, length, nowMs) => events.onRtp(data, length, nowMs),
-      onRtcp: (data, length, nowMs) => events.onRtcp(data, length, nowMs),
+      onRtcp: (data, length, nowMs) => {
+        if (!this.#isControlOverShare()) this.#readControl(data, length, nowMs);
+      },
       usual: (intake, nowMs) => this.#udp.watch?.usual(intake, nowMs),
       source: () => this.#source(),
       counted: (bytes) => this.#owner.counted(bytes),
