@@ -80,9 +80,10 @@ export class EmbeddedMedia implements MediaNode {
   /** Until all sockets are bound; when they cannot be, it is closed. */
   async listen(options: ListenOptions): Promise<void> {
     const { port, fanOut = "auto", srtpProfiles = ALL_PROFILES, maxMemoryMb = MAX_MEMORY_MB, ...settings } = options;
-    if (this.#workers.length === 0) throw new Error("the media node is closed");
+    const [first] = this.#workers;
+    if (!first) throw new Error("the media node is closed");
     try {
-      this.#library = await findNativeLibrary(fanOut, this.#log);
+      this.#library = await findNativeLibrary(fanOut, this.#log, (library) => first.prove(library));
       const nativeLibrary = this.#library?.path;
       await Promise.all(
         this.#workers.map((worker) =>
