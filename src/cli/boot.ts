@@ -15,14 +15,14 @@ import { CertificateRefused } from "../kernel/http/serving/certificate.ts";
 import { SecretRefused } from "../kernel/secrets.ts";
 import { MediaRefused } from "../media/local.ts";
 import { createRuntime, databasePath, type Runtime, type RuntimeOptions } from "../runtime.ts";
-import { type RunningServer, start } from "../server.ts";
+import { type RunningServer, type StartOptions, start } from "../server.ts";
 import { CommandFailure } from "./failure.ts";
 import { listenFailure } from "./listen-failure.ts";
 
 // What only one server of several needs, Postgres before all, is loaded by such a server alone.
 
 /** Starts the server, with what can go wrong on the operator's side told in a sentence. */
-export async function boot(config: Config, options: RuntimeOptions = {}): Promise<RunningServer> {
+export async function boot(config: Config, options: StartOptions = {}): Promise<RunningServer> {
   try {
     requireCertificates(config);
     return await start(config, options);

@@ -5,6 +5,7 @@ import { edgePlace, HTTPS_PORT } from "../../kernel/config/edge-place.ts";
 import type { Config } from "../../kernel/config/index.ts";
 import { isLoopback } from "../../kernel/loopback.ts";
 import { VERSION } from "../../kernel/version.ts";
+import type { EmbeddedMedia } from "../../media/embedded.ts";
 import type { RunningServer } from "../../server.ts";
 import { devDataPath } from "../../start/dev-data.ts";
 import { reachableUrls } from "../addresses.ts";
@@ -17,6 +18,7 @@ export function serveCommand(argv: readonly string[]): Command {
     .option("--rotate-secret", "accept another STOA_SECRET: keys and sessions made with the old one stop working")
     .action(async (options) => {
       const { config } = configFrom(options);
+      const threads = config.COMMIT_LOG_URL === undefined ? await mediaThreads(config) : null;
       const { boot, bootEdge, bootMember } = await import("../boot.ts");
       await runUntilSignal(async () => {
         if (config.ROLE === "edge") {
@@ -29,12 +31,19 @@ export function serveCommand(argv: readonly string[]): Command {
           console.log(memberGreeting(member, config).join("\n"));
           return member;
         }
-        const server = await boot(config, { rotateSecret: options.rotateSecret });
+        const server = await boot(config, { rotateSecret: options.rotateSecret, takeMediaThreads: () => threads });
         console.log(greeting(server, config).join("\n"));
         return server;
       });
     });
   return addConfigOptions(serve, argv, "all");
+}
+
+/** They load their code while this thread loads that of the server. A start that fails ends them with the process. */
+async function mediaThreads({ MEDIA_WORKERS, LOG_LEVEL: level, LOG_FORMAT: format }: Config): Promise<EmbeddedMedia> {
+  const { EmbeddedMedia } = await import("../../media/embedded.ts");
+  const { createLog } = await import("../../kernel/log.ts");
+  return EmbeddedMedia.spawn(MEDIA_WORKERS, createLog({ level, format }));
 }
 
 function greeting({ url, services, media }: RunningServer, config: Config): string[] {
