@@ -1,4 +1,4 @@
-import { Elysia } from "elysia";
+import type { Elysia } from "elysia";
 import type { Http } from "../kernel/http/http.ts";
 import type { Runtime } from "../runtime.ts";
 import { attachmentRoutes } from "./attachments/attachment.routes.ts";
@@ -11,8 +11,8 @@ import type { SearchService } from "./search.service.ts";
 type Services = Parameters<typeof chatRoutes>[2] & { attachments: Attachments; search: SearchService };
 
 /** Conversations and everything in them. */
-export const chatApiRoutes = (http: Http, runtime: Runtime, services: Services) =>
-  new Elysia()
+export const chatApiRoutes = (http: Http, runtime: Runtime, services: Services) => (app: Elysia) =>
+  app
     .use(chatRoutes(http, runtime, services))
     .use(attachmentRoutes(http, services))
     .use(storageRoutes(http, runtime, services))

@@ -93,8 +93,8 @@ const fileRoutes = ({ guards }: Http, { now }: Runtime, people: People) =>
     );
 
 /** People, asked by key or session. */
-export const peopleRoutes = (http: Http, runtime: Runtime, people: People) =>
-  new Elysia()
+export const peopleRoutes = (http: Http, runtime: Runtime, people: People) => (app: Elysia) =>
+  app
     .use(keyRoutes(http, people))
     .use(peopleDashboardRoutes(http, people))
     .use(fileRoutes(http, runtime, people));

@@ -1,4 +1,4 @@
-import { Elysia } from "elysia";
+import type { Elysia } from "elysia";
 import type { Http } from "../kernel/http/http.ts";
 import type { Runtime } from "../runtime.ts";
 import type { ApiKeyService } from "./api-key.service.ts";
@@ -13,8 +13,8 @@ import { projectRoutes } from "./rest/project.routes.ts";
 type ProjectServices = InvitationRouteDeps & { members: MemberService; apiKeys: ApiKeyService };
 
 /** Projects, who belongs to them, and their keys. */
-export const projectsRoutes = (http: Http, runtime: Runtime, services: ProjectServices) =>
-  new Elysia()
+export const projectsRoutes = (http: Http, runtime: Runtime, services: ProjectServices) => (app: Elysia) =>
+  app
     .use(projectKeyRoutes(http, services.projects))
     .use(projectRoutes(http, services.projects))
     .use(projectDashboardRoutes(http, runtime, services.projects))

@@ -10,11 +10,8 @@ import { timelinePage, timelineQuery } from "./timeline-page.ts";
 const MINT_ERRORS = ["SVC_RECORDING_NOT_FOUND", "SVC_IDEMPOTENCY_KEY_REUSED", "SVC_IDEMPOTENCY_IN_PROGRESS"] as const;
 
 /** Links to a replay, and what the page behind them reads. */
-export const replayRoutes = (http: Http, recordings: Recordings) =>
-  new Elysia()
-    .use(keyRoutes(http, recordings))
-    .use(dashboardRoutes(http, recordings))
-    .use(openRoutes(http, recordings));
+export const replayRoutes = (http: Http, recordings: Recordings) => (app: Elysia) =>
+  app.use(keyRoutes(http, recordings)).use(dashboardRoutes(http, recordings)).use(openRoutes(http, recordings));
 
 const keyRoutes = ({ guards, idempotency }: Http, recordings: Recordings) =>
   new Elysia({ prefix: "/v1/recordings", tags: ["recordings"] }).use(guards.apiKey).post(

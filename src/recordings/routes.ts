@@ -243,8 +243,8 @@ const fileRoutes = ({ guards }: Http, { now }: Runtime, { recordings }: Services
 };
 
 /** Recordings, by key or session, and their files. */
-export const recordingsRoutes = (http: Http, runtime: Runtime, services: Services) =>
-  new Elysia()
+export const recordingsRoutes = (http: Http, runtime: Runtime, services: Services) => (app: Elysia) =>
+  app
     .use(keyRoutes(http, services))
     .use(dashboardRoutes(http, services))
     .use(fileRoutes(http, runtime, services))

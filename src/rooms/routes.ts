@@ -1,4 +1,4 @@
-import { Elysia } from "elysia";
+import type { Elysia } from "elysia";
 import type { Http } from "../kernel/http/http.ts";
 import type { Runtime } from "../runtime.ts";
 import type { LiveRooms } from "./live-rooms.ts";
@@ -19,8 +19,8 @@ type RoomServices = {
 };
 
 /** Rooms, tokens and moderation, by API key and in the dashboard. */
-export const roomsRoutes = (http: Http, runtime: Runtime, services: RoomServices) =>
-  new Elysia()
+export const roomsRoutes = (http: Http, runtime: Runtime, services: RoomServices) => (app: Elysia) =>
+  app
     .use(roomRoutes(http, runtime, services))
     .use(rtcTokenRoutes(http, runtime, services))
     .use(participantRoutes(http, services.moderation))

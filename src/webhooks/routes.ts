@@ -1,4 +1,4 @@
-import { Elysia } from "elysia";
+import type { Elysia } from "elysia";
 import type { Http } from "../kernel/http/http.ts";
 import type { Runtime } from "../runtime.ts";
 import type { DeliveryService } from "./delivery.service.ts";
@@ -9,13 +9,11 @@ import { webhookRoutes } from "./rest/webhook.routes.ts";
 import type { WebhookService } from "./webhook.service.ts";
 
 /** Endpoints and what was delivered to them. */
-export const webhooksRoutes = (
-  http: Http,
-  runtime: Runtime,
-  services: { webhooks: WebhookService; deliveries: DeliveryService },
-) =>
-  new Elysia()
-    .use(webhookRoutes(http, runtime, services))
-    .use(deliveryRoutes(http, runtime, services))
-    .use(webhookKeyRoutes(http, runtime, services))
-    .use(deliveryKeyRoutes(http, runtime, services));
+export const webhooksRoutes =
+  (http: Http, runtime: Runtime, services: { webhooks: WebhookService; deliveries: DeliveryService }) =>
+  (app: Elysia) =>
+    app
+      .use(webhookRoutes(http, runtime, services))
+      .use(deliveryRoutes(http, runtime, services))
+      .use(webhookKeyRoutes(http, runtime, services))
+      .use(deliveryKeyRoutes(http, runtime, services));

@@ -1,4 +1,4 @@
-import { Elysia } from "elysia";
+import type { Elysia } from "elysia";
 import type { Http } from "../../kernel/http/http.ts";
 import type { OriginPolicy } from "../../kernel/http/origins.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -17,15 +17,17 @@ import { chatTokenRoutes } from "./token.routes.ts";
 type Deps = { chat: ChatService; projects: { originPolicy: (projectId: string) => OriginPolicy } };
 
 /** All routes of chat, in the order of the spec. */
-export const chatRoutes = (http: Http, runtime: Runtime, { chat, projects }: Deps) =>
-  new Elysia()
-    .use(conversationRoutes(http, runtime, chat))
-    .use(messageRoutes(http, runtime, chat))
-    .use(activityRoutes(http, chat))
-    .use(reactionRoutes(http, runtime, chat))
-    .use(ringRoutes(http, runtime, chat))
-    .use(moderationRoutes(http, runtime, chat))
-    .use(chatTokenRoutes(http, runtime, chat))
-    .use(chatDashboardRoutes(http, runtime, chat))
-    .use(moderationDashboardRoutes(http, runtime, chat))
-    .use(chatSocketRoutes(http, { chat, originPolicy: projects.originPolicy }));
+export const chatRoutes =
+  (http: Http, runtime: Runtime, { chat, projects }: Deps) =>
+  (app: Elysia) =>
+    app
+      .use(conversationRoutes(http, runtime, chat))
+      .use(messageRoutes(http, runtime, chat))
+      .use(activityRoutes(http, chat))
+      .use(reactionRoutes(http, runtime, chat))
+      .use(ringRoutes(http, runtime, chat))
+      .use(moderationRoutes(http, runtime, chat))
+      .use(chatTokenRoutes(http, runtime, chat))
+      .use(chatDashboardRoutes(http, runtime, chat))
+      .use(moderationDashboardRoutes(http, runtime, chat))
+      .use(chatSocketRoutes(http, { chat, originPolicy: projects.originPolicy }));
