@@ -17,9 +17,9 @@ const QUIET_SECONDS = Math.min(10, seconds);
  */
 const REST_SECONDS = Math.min(60, seconds);
 /**
- * How long memory is looked at: packets of calls leave buffers behind, and a media worker collects those every thirty to
- * eighty seconds. Between two collections memory swings by several megabytes a second, attacked or not: two single looks
- * would compare where in that swing they happened to fall, and so would two short ones.
+ * How long memory is looked at: packets of calls leave buffers behind, which a media worker collects every few seconds, and
+ * what grew old beside them only every half minute or later. Memory swings between collections of either kind, attacked or
+ * not: two single looks would compare where in that swing they happened to fall, and so would two short ones.
  */
 const SWING_SECONDS = Math.min(90, seconds);
 const field = await openField(attackers);
