@@ -62,6 +62,9 @@ export async function renewals(count: number): Promise<Measured[]> {
       { what: "longest gap past the relay meanwhile, the machine's own", value: directGapMs, unit: "ms" },
       { what: "longest gap of the calls meanwhile", value: longestGapMs, unit: "ms", goal: { atMost: 500 } },
     ];
+  } catch (error) {
+    console.error(await server.testimony());
+    throw error;
   } finally {
     await server.stop();
     await pebble.close();

@@ -17,6 +17,8 @@ export type EdgeServer = {
   apiKey: string;
   certificate: { cert: string; key: string };
   api: ReturnType<typeof createApi>;
+  /** What it has logged, whether it lives, and whom its edge sent away: for a bench that ends as it should not. */
+  testimony(): Promise<string>;
   stop(): Promise<void>;
 };
 
@@ -55,10 +57,26 @@ export async function startEdgeServer(options: Options = {}): Promise<EdgeServer
   const command = [...program, "serve", "--data-dir", dataDir, ...place, ...tls, ...media, ...generous];
   const env = { BENCH_TLS_CERT: certificate.cert, BENCH_TLS_KEY: certificate.key };
   const { child } = await startStoa([...command, "--log-level", "warn"], { env });
+  let logged = "";
+  const listen = async () => {
+    for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) logged += text;
+  };
+  void listen();
   const apiKey = readFileSync(keyPath(dataDir), "utf8").trim();
   const url = `${endsTls ? "https" : "http"}://127.0.0.1:${port}`;
   return {
     ...{ pid: child.pid, folder, url, edgePort, apiKey, certificate, api: createApi(url, apiKey) },
+    async testimony() {
+      const metrics = await fetch(`${url}/metrics`)
+        .then((answer) => answer.text())
+        .catch(String);
+      const counted = metrics.split("\n").filter((line) => line.startsWith("stoa_edge_"));
+      return [
+        `ended: ${child.exitCode ?? child.signalCode ?? "no"}`,
+        ...(counted.length > 0 ? counted : [metrics]),
+        logged,
+      ].join("\n");
+    },
     async stop() {
       child.kill("SIGKILL");
       await child.exited;
