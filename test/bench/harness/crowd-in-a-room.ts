@@ -29,8 +29,8 @@ type CrowdFigures = { leastVideo: number; expectedVideo: number; leastAudio: num
 
 export type Crowd = {
   joinMs: number[];
-  /** Everybody sends for so long; what arrived at whom. */
-  talk(seconds: number): Promise<CrowdFigures>;
+  /** Everybody sends for so long, and as long as anybody looks on; what arrived at whom. */
+  talk(seconds: number, onlookers?: Promise<unknown>): Promise<CrowdFigures>;
   leave(): Promise<void>;
 };
 
@@ -82,12 +82,17 @@ export async function joinCrowd(options: {
   }
   await showTheNext(people, names, { api, roomId, tiles });
 
-  async function talk(seconds: number): Promise<CrowdFigures> {
+  async function talk(seconds: number, onlookers: Promise<unknown> = Promise.resolve()): Promise<CrowdFigures> {
+    let isWatched = true;
+    const leave = () => {
+      isWatched = false;
+    };
+    void onlookers.then(leave, leave);
     const before = people.map(({ got }) => ({ ...got }));
     const startedAt = performance.now();
     const sent = { audio: 0, video: 0 };
     let rembDueMs = 0;
-    while (performance.now() - startedAt < seconds * 1_000) {
+    while (isWatched || performance.now() - startedAt < seconds * 1_000) {
       const elapsed = (performance.now() - startedAt) / 1_000;
       for (; sent.audio < elapsed * AUDIO_PACKETS_PER_SECOND; sent.audio++)
         for (const { peer, audio } of people) audio.sendAudio(peer);
