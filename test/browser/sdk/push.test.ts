@@ -40,6 +40,8 @@ beforeAll(async () => {
     // Whoever drives a Firefox gets one that leaves its push service alone.
     "remote.prefs.recommended": false,
     "permissions.default.desktop-notification": 1,
+    // A machine without a desktop shows no notification, and one that cannot be shown is taken back: Firefox shows it itself.
+    "alerts.useSystemBackend": false,
   };
   [server, site, firefox] = await Promise.all([
     startServer(),
