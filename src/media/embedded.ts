@@ -80,10 +80,9 @@ export class EmbeddedMedia implements MediaNode {
   /** Until all sockets are bound; when they cannot be, it is closed. */
   async listen(options: ListenOptions): Promise<void> {
     const { port, fanOut = "auto", srtpProfiles = ALL_PROFILES, maxMemoryMb = MAX_MEMORY_MB, ...settings } = options;
-    const [first] = this.#workers;
-    if (!first) throw new Error("the media node is closed");
+    if (this.#workers.length === 0) throw new Error("the media node is closed");
     try {
-      this.#library = await findNativeLibrary(fanOut, this.#log, (library) => first.prove(library));
+      this.#library = await findNativeLibrary(fanOut, this.#log);
       const nativeLibrary = this.#library?.path;
       await Promise.all(
         this.#workers.map((worker) =>

@@ -7,7 +7,6 @@ import {
   type MediaRequest,
   type MediaResponse,
 } from "../protocol/media-node.ts";
-import type { UnprovedLibrary } from "../sfu/native/self-test.ts";
 import type { FromWorker, ToWorker, WorkerCall, WorkerSettings } from "../sfu/worker-protocol.ts";
 
 /** A worker that dies again and again must not spin. */
@@ -38,7 +37,6 @@ export class MediaWorker {
   #settings: WorkerSettings | null = null;
   readonly #events: MediaWorkerEvents;
   readonly #pending = new Map<number, Pending>();
-  #proof: (PromiseWithResolvers<string | null> & { library: UnprovedLibrary }) | null = null;
   #worker: Worker;
   /** The one that was given up, until another takes its place: of its end there is more than one sign. */
   #givenUp: Worker | null = null;
@@ -60,13 +58,6 @@ export class MediaWorker {
     this.#events = events;
     this.#ready = Promise.withResolvers();
     this.#worker = this.#spawn();
-  }
-
-  /** Resolves to what speaks against the library, null if nothing does. */
-  prove(library: UnprovedLibrary): Promise<string | null> {
-    this.#proof = { library, ...Promise.withResolvers<string | null>() };
-    if (this.#worker !== this.#givenUp) this.#putToWork(this.#worker);
-    return this.#proof.promise;
   }
 
   /** Resolves when the sockets are bound; rejects when they cannot be. */
@@ -103,7 +94,6 @@ export class MediaWorker {
   }
 
   #putToWork(worker: Worker): void {
-    if (this.#proof) worker.postMessage({ type: "prove", library: this.#proof.library } satisfies ToWorker);
     const settings = this.#settings;
     if (!settings) return;
     const vitals = new Int32Array(new SharedArrayBuffer(8));
@@ -113,10 +103,6 @@ export class MediaWorker {
 
   #received(message: FromWorker): void {
     switch (message.type) {
-      case "proved":
-        this.#proof?.resolve(message.problem);
-        this.#proof = null;
-        break;
       case "started":
         // A restarted worker must come back under the port that clients know.
         if (this.#settings) this.#settings.port = message.port;
@@ -248,7 +234,6 @@ export class MediaWorker {
   async close(): Promise<void> {
     if (this.#closing) return this.#closing.promise;
     this.#closing = Promise.withResolvers();
-    this.#proof?.resolve("the media worker is closed");
     if (this.#worker === this.#givenUp) this.#closing.resolve();
     else this.#worker.postMessage({ type: "close" } satisfies ToWorker);
     const timeout = setTimeout(() => this.#closing?.resolve(), CLOSE_TIMEOUT_MS);

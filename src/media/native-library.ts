@@ -1,10 +1,11 @@
 /** Where the native part of the packet path is: inside the binary, or made from its C files in a checkout. */
 import { dlopen, FFIType } from "bun:ffi";
-import { closeSync, existsSync } from "node:fs";
+import { closeSync, existsSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { assetFolder } from "../kernel/assets.ts";
 import { compileNative, nativeFingerprint } from "../sfu/native/compile.ts";
-import type { UnprovedLibrary } from "../sfu/native/self-test.ts";
+import { openNativePath } from "../sfu/native/native-path.ts";
+import { findDisagreement } from "../sfu/native/self-test.ts";
 
 export type FanOutChoice = "auto" | "typescript" | "native";
 
@@ -20,26 +21,19 @@ const MEMFD_CLOEXEC = 1;
 const LIBC = ["libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so.1"];
 
 type Log = { info(details: object, message: string): void };
-type Draft = NativeLibrary & UnprovedLibrary;
 
-/**
- * Null: TypeScript has to do. Throws when the operator insists on native code and there is none. `prove` says what speaks
- * against a library, elsewhere if it likes: the thread that asks has a server to start. A checkout compiles into `cache`.
- */
+/** Null: TypeScript has to do. Throws when the operator insists on native code and there is none. A checkout compiles into `cache`. */
 export async function findNativeLibrary(
   choice: FanOutChoice,
   log: Log,
-  prove: (library: UnprovedLibrary) => string | null | Promise<string | null>,
   cache = join(import.meta.dir, "../../.cache/native"),
 ): Promise<NativeLibrary | null> {
   if (choice === "typescript") return null;
-  let library: Draft | null = null;
+  let library: NativeLibrary | null = null;
   try {
     library = Bun.isStandaloneExecutable ? embedded() : await compiled(cache);
-    const { path, from, close } = library;
-    const problem = await prove({ path, from });
-    if (problem !== null) throw new Error(problem);
-    return { path, close };
+    prove(library);
+    return library;
   } catch (error) {
     library?.close();
     const reason = error instanceof Error ? error.message : String(error);
@@ -53,11 +47,19 @@ export async function findNativeLibrary(
  * A library has to be a file to be loaded, but none that others could touch or that a read-only or noexec folder could refuse:
  * it lies in memory.
  */
-function embedded(): Draft {
-  const from = join(assetFolder("dist/native"), "media.so");
-  if (!existsSync(from)) throw new Error("it is not part of this build");
+function embedded(): NativeLibrary {
+  const file = join(assetFolder("dist/native"), "media.so");
+  if (!existsSync(file)) throw new Error("it is not part of this build");
   const fd = createMemoryFile();
-  return { path: `/proc/self/fd/${fd}`, from, close: () => closeSync(fd) };
+  const library = { path: `/proc/self/fd/${fd}`, close: () => closeSync(fd) };
+  try {
+    const bytes = readFileSync(file);
+    for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at);
+  } catch (error) {
+    library.close();
+    throw error;
+  }
+  return library;
 }
 
 function createMemoryFile(): number {
@@ -75,11 +77,21 @@ function createMemoryFile(): number {
   throw new Error("the system gives no memory file");
 }
 
-async function compiled(cache: string): Promise<Draft> {
+async function compiled(cache: string): Promise<NativeLibrary> {
   const path = join(cache, `${nativeFingerprint()}.so`);
   if (!existsSync(path)) {
     const result = await compileNative(path);
     if (!result.ok) throw new Error(result.reason);
   }
-  return { path, from: null, close() {} };
+  return { path, close() {} };
+}
+
+function prove(library: NativeLibrary): void {
+  const path = openNativePath(library.path);
+  try {
+    const disagreement = findDisagreement(path);
+    if (disagreement !== null) throw new Error(disagreement);
+  } finally {
+    path.close();
+  }
 }

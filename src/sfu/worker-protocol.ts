@@ -1,6 +1,5 @@
 /** What the main thread and a media worker say to each other: calls of a MediaNode, their answers, and events. */
 import type { MediaErrorCode, MediaEvent, MediaMethod, MediaRequest } from "../protocol/media-node.ts";
-import type { UnprovedLibrary } from "./native/self-test.ts";
 import type { SrtpProfile } from "./srtp/srtp.ts";
 
 export type WorkerSettings = {
@@ -30,15 +29,10 @@ export type WorkerCall = {
 export const ONLY_LOOKS: ReadonlySet<MediaMethod> = new Set<MediaMethod>(["load", "rooms", "room", "flight"]);
 
 export type ToWorker =
-  | { type: "prove"; library: UnprovedLibrary }
   /** `vitals`: counted up while the engine runs, even when it is too busy to answer; and the MiB that the worker holds. */
-  | { type: "start"; settings: WorkerSettings; vitals: Int32Array }
-  | WorkerCall
-  | { type: "close" };
+  { type: "start"; settings: WorkerSettings; vitals: Int32Array } | WorkerCall | { type: "close" };
 
 export type FromWorker =
-  /** Null: the library is good. */
-  | { type: "proved"; problem: string | null }
   | {
       type: "started";
       port: number;

@@ -2,7 +2,6 @@
 import "./transport/reflect.ts";
 import { MediaError, type MediaEvent } from "../protocol/media-node.ts";
 import { Engine } from "./engine.ts";
-import { proveLibrary } from "./native/self-test.ts";
 import { rehearse } from "./rehearsal.ts";
 import type { FromWorker, ToWorker, WorkerCall, WorkerSettings } from "./worker-protocol.ts";
 
@@ -59,9 +58,6 @@ function serve(): void {
 
   self.onmessage = ({ data }: MessageEvent<ToWorker>) => {
     switch (data.type) {
-      case "prove":
-        post({ type: "proved", problem: proveLibrary(data.library) });
-        break;
       case "start":
         void start(data.settings, data.vitals);
         break;

@@ -9,7 +9,6 @@ import { SendBatch } from "../../src/sfu/forwarding/send-batch.ts";
 import { SharingForwarder } from "../../src/sfu/forwarding/sharing-forwarder.ts";
 import type { SourcePacket } from "../../src/sfu/forwarding/source-packet.ts";
 import { openNativePath } from "../../src/sfu/native/native-path.ts";
-import { proveLibrary } from "../../src/sfu/native/self-test.ts";
 import { TwccRecorder } from "../../src/sfu/rtcp/twcc.ts";
 import { RtpView } from "../../src/sfu/rtp/rtp.ts";
 import { OutgoingExtensions, RtpExtensions } from "../../src/sfu/rtp/rtp-extensions.ts";
@@ -25,7 +24,7 @@ const PROFILES = { AEAD_AES_128_GCM: "GCM", AES_CM_128_HMAC_SHA1_80: "CM" } as c
 >;
 const IDS = { mid: 1, rid: 2, repairedRid: 3, absSendTime: 4, transportSequence: 5, audioLevel: 6 };
 
-const library = await findNativeLibrary("auto", { info() {} }, proveLibrary);
+const library = await findNativeLibrary("auto", { info() {} });
 const paths: PacketPath[] = [typescriptPath, ...(library ? [openNativePath(library.path)] : [])];
 const figures: Measured[] = [];
 

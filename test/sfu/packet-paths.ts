@@ -2,11 +2,10 @@
 import { findNativeLibrary } from "../../src/media/native-library.ts";
 import { type PacketPath, typescriptPath } from "../../src/sfu/forwarding/packet-path.ts";
 import { type NativePath, openNativePath } from "../../src/sfu/native/native-path.ts";
-import { proveLibrary } from "../../src/sfu/native/self-test.ts";
 
 /** Made from the C files of this checkout. Without a compiler there is none, and the tests say so. */
 export async function nativeLibraryPath(): Promise<string> {
-  const library = await findNativeLibrary("native", { info() {} }, proveLibrary);
+  const library = await findNativeLibrary("native", { info() {} });
   if (!library) throw new Error("no native library");
   return library.path;
 }

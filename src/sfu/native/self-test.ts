@@ -1,13 +1,8 @@
 /** A wrong packet is worse than a slow one: before native code is used, it has to protect packets just as TypeScript does. */
 
-import { readFileSync, writeFileSync } from "node:fs";
 import type { PacketPath } from "../forwarding/packet-path.ts";
 import { createSrtpCipher } from "../srtp/srtp.ts";
 import type { SrtpMasterKey } from "../srtp/srtp-keys.ts";
-import { openNativePath } from "./native-path.ts";
-
-/** A file that may be used once it has been proved, and what is to be written into it before. */
-export type UnprovedLibrary = { path: string; from: string | null };
 
 const HEADER_BYTES = 12;
 const PACKET_BYTES = 200;
@@ -17,21 +12,6 @@ const MASTERS: readonly SrtpMasterKey[] = [
   { profile: "AEAD_AES_128_GCM", key: pattern(16), salt: pattern(12) },
   { profile: "AES_CM_128_HMAC_SHA1_80", key: pattern(16), salt: pattern(14) },
 ];
-
-/** Null: it can be used. */
-export function proveLibrary({ path, from }: UnprovedLibrary): string | null {
-  try {
-    if (from !== null) writeFileSync(path, readFileSync(from));
-    const native = openNativePath(path);
-    try {
-      return findDisagreement(native);
-    } finally {
-      native.close();
-    }
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
-  }
-}
 
 /** Null: none. */
 export function findDisagreement(path: PacketPath): string | null {

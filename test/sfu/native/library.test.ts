@@ -39,8 +39,7 @@ async function findWithoutCompiler(choice: string): Promise<{ out: string; err: 
        const result = await compileNative(${JSON.stringify(join(folder, "media.so"))});
        console.log(JSON.stringify(result));
        import { findNativeLibrary } from ${source("media/native-library.ts")};
-       const log = { info: (details) => console.log(JSON.stringify(details)) };
-       const library = await findNativeLibrary("${choice}", log, () => null, "${folder}");
+       const library = await findNativeLibrary("${choice}", { info: (details) => console.log(JSON.stringify(details)) }, "${folder}");
        console.log(library === null ? "typescript" : "native");`,
     );
     const child = Bun.spawn([process.execPath, script], { env: { PATH: folder }, stdout: "pipe", stderr: "pipe" });
