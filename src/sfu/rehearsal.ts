@@ -23,8 +23,8 @@ export const FRAMES = 1_200;
 /** In turns: code that has seen one call is compiled for the objects of that one, and thrown away with the first real call. */
 const CALLS = 2;
 /**
- * What is done now and then for each viewer, every tenth of a second and with every report, is compiled the last time after some
- * twenty thousand of each: so long passes from one turn to the next, and two packets are worth a report.
+ * What is done now and then for each viewer, every tenth of a second and with every report, is compiled the last time after
+ * thousands of each: so long passes from one turn to the next, and two packets are worth a report.
  */
 const TURN_MS = 100;
 const FRAME_MS = 3 * TURN_MS;
