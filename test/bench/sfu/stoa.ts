@@ -21,6 +21,8 @@ export async function stoa(
 ): Promise<[Contestant, ...Contestant[]]> {
   const server = startSfuProcess({ address: SERVER_ADDRESS, prefix: ON_SERVER_SIDE, ...options });
   const { node } = server;
+  // A checkout compiles its native code at its first start: only who answers has begun to count its seconds.
+  await node.rooms();
   // Servers wait for calls, not calls for servers.
   await rehearsed(server.pid);
   const open = async (roomId: string): Promise<Contestant> => {
