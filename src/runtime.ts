@@ -2,12 +2,13 @@ import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { assetFolder } from "./kernel/assets.ts";
 import { type Bus, createBus } from "./kernel/bus.ts";
+import { type CalmWatch, together } from "./kernel/calm.ts";
 import { type Now, systemNow } from "./kernel/clock.ts";
 import type { Config } from "./kernel/config/index.ts";
 import { finishExchange } from "./kernel/data-directory/data-exchange.ts";
 import { checkSecret } from "./kernel/data-directory/installation.ts";
 import { RecordingConnection } from "./kernel/db/changesets.ts";
-import { type Checkpoints, checkpointWhenQuiet, together, whenCalmAgain } from "./kernel/db/checkpoints.ts";
+import { checkpointWhenQuiet, collectWhenCalm, whenCalmAgain } from "./kernel/db/checkpoints.ts";
 import type { CommitLog } from "./kernel/db/commit-log.ts";
 import type { Fence } from "./kernel/db/fence.ts";
 import { type LoggedCommits, loggedCommits } from "./kernel/db/logged-commits.ts";
@@ -29,7 +30,7 @@ import { createTracing, type Tracing } from "./kernel/tracing/tracing.ts";
 export type Runtime = {
   config: Config;
   db: Db;
-  checkpoints: Checkpoints;
+  checkpoints: CalmWatch;
   /** How commits reach the log that several servers share; null without one. */
   logged: LoggedCommits | null;
   /** Runs a synchronous unit of work in the next shared transaction; resolves once it is on disk. */
@@ -85,6 +86,7 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
   const checkpoints = together(
     checkpointWhenQuiet(db.$client, timers, warn("the write-ahead log could not be folded in")),
     whenCalmAgain(() => bus.tell("calm", null), timers, warn("nobody could be told that it is calm again")),
+    collectWhenCalm(timers, warn("what a storm left in memory was not collected")),
   );
   // By itself SQLite keeps pages for as long as the connection is open, up to `cache_size` and what its allocator loses around
   // it. Whoever reads later finds them in the file, which is mapped; whoever writes fetches the few it needs.
@@ -99,7 +101,7 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
   const plainWriter = createWriter(
     db.$client,
     (err) => log.error({ err }, "callback after a commit failed"),
-    checkpoints.committed,
+    checkpoints.happened,
     logged,
   );
   const writer = tracing?.traceWriter(plainWriter) ?? plainWriter;

@@ -62,7 +62,7 @@ test("features know neither signaling, jobs, the command line nor the compositio
 });
 
 test("the packet path knows the protocol alone, neither the database nor HTTP", () => {
-  const small = ["src/kernel/log.ts", "src/kernel/net/socket-options.ts"];
+  const small = ["src/kernel/calm.ts", "src/kernel/log.ts", "src/kernel/net/socket-options.ts"];
   expect(
     offenders(
       ({ from, to, external }) =>

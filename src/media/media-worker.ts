@@ -1,5 +1,7 @@
 /** One Worker of the embedded node: its calls, its events, and its return after a crash. */
 import { workerUrl } from "../kernel/assets.ts";
+import { type Calm, whenCalm } from "../kernel/calm.ts";
+import { systemTimers, type Timers } from "../kernel/timers.ts";
 import {
   MediaError,
   type MediaEvent,
@@ -7,7 +9,13 @@ import {
   type MediaRequest,
   type MediaResponse,
 } from "../protocol/media-node.ts";
-import type { FromWorker, ToWorker, WorkerCall, WorkerSettings } from "../sfu/worker-protocol.ts";
+import {
+  type FromWorker,
+  ONLY_LOOKS,
+  type ToWorker,
+  type WorkerCall,
+  type WorkerSettings,
+} from "../sfu/worker-protocol.ts";
 
 /** A worker that dies again and again must not spin. */
 const RESTART_DELAYS_MS = [0, 250, 1_000, 4_000];
@@ -22,6 +30,8 @@ const HUNG_AFTER_LOOKS = 5;
 const HUNG_AT_START_AFTER_LOOKS = 30;
 /** How long the port of one that was given up may stay its own; who comes next would find it taken. */
 const LONGEST_END_MS = 10_000;
+/** Of calls that change something: about a hundred people who came, and fewer than ten calls a second since. */
+const AFTER_A_STORM: Calm = { enough: 300, lookEveryMs: 15_000, atMost: 150 };
 
 type MediaWorkerEvents = {
   onEvent(event: MediaEvent): void;
@@ -47,15 +57,19 @@ export class MediaWorker {
   #listens = false;
   /** It has listened before: what keeps it from its port now will pass. */
   #hasListened = false;
+  readonly #storm: ReturnType<typeof whenCalm>;
   #nextId = 1;
   #startedAtMs = 0;
   #crashes = 0;
   #closing: PromiseWithResolvers<void> | null = null;
 
   /** The thread loads its code from now on, which takes longer than all that is to be known before `start`. */
-  constructor(index: number, events: MediaWorkerEvents) {
+  constructor(index: number, events: MediaWorkerEvents, timers: Timers = systemTimers) {
     this.index = index;
     this.#events = events;
+    const tell = () => this.#worker.postMessage({ type: "calm" } satisfies ToWorker);
+    const onError = (error: unknown) => events.log.error({ worker: index, error }, "media worker was not told of calm");
+    this.#storm = whenCalm(AFTER_A_STORM, timers, tell, onError);
     this.#ready = Promise.withResolvers();
     this.#worker = this.#spawn();
   }
@@ -224,6 +238,7 @@ export class MediaWorker {
 
   async call<M extends MediaMethod>(method: M, request: MediaRequest<M>): Promise<MediaResponse<M>> {
     await this.#ready.promise;
+    if (!ONLY_LOOKS.has(method)) this.#storm.happened();
     const id = this.#nextId++;
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     this.#pending.set(id, { resolve, reject });
@@ -234,6 +249,7 @@ export class MediaWorker {
   async close(): Promise<void> {
     if (this.#closing) return this.#closing.promise;
     this.#closing = Promise.withResolvers();
+    this.#storm.stop();
     if (this.#worker === this.#givenUp) this.#closing.resolve();
     else this.#worker.postMessage({ type: "close" } satisfies ToWorker);
     const timeout = setTimeout(() => this.#closing?.resolve(), CLOSE_TIMEOUT_MS);

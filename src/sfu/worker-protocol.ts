@@ -30,7 +30,11 @@ export const ONLY_LOOKS: ReadonlySet<MediaMethod> = new Set<MediaMethod>(["load"
 
 export type ToWorker =
   /** `vitals`: counted up while the engine runs, even when it is too busy to answer; and the MiB that the worker holds. */
-  { type: "start"; settings: WorkerSettings; vitals: Int32Array } | WorkerCall | { type: "close" };
+  | { type: "start"; settings: WorkerSettings; vitals: Int32Array }
+  | WorkerCall
+  /** Many came and went, and few do any more. */
+  | { type: "calm" }
+  | { type: "close" };
 
 export type FromWorker =
   | {

@@ -1,5 +1,6 @@
 /** Entry point of a media worker: a socket, an engine, and the messages of the main thread. */
 import "./transport/reflect.ts";
+import { createLeftovers } from "../kernel/calm.ts";
 import { MediaError, type MediaEvent } from "../protocol/media-node.ts";
 import { Engine } from "./engine.ts";
 import { rehearse } from "./rehearsal.ts";
@@ -16,6 +17,7 @@ const MIB = 1024 * 1024;
 function serve(): void {
   let engine: Engine | null = null;
   let closed = false;
+  const collectLeftovers = createLeftovers();
   const post = (message: FromWorker) => self.postMessage(message);
 
   const fault = (error: unknown) =>
@@ -63,6 +65,9 @@ function serve(): void {
         break;
       case "call":
         call(data);
+        break;
+      case "calm":
+        collectLeftovers();
         break;
       case "close":
         closed = true;

@@ -3,7 +3,8 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Checkpoints, checkpointWhenQuiet } from "../../src/kernel/db/checkpoints.ts";
+import type { CalmWatch } from "../../src/kernel/calm.ts";
+import { checkpointWhenQuiet } from "../../src/kernel/db/checkpoints.ts";
 import { type Db, openDatabase } from "../../src/kernel/db/open.ts";
 import { createWriter, type Writer } from "../../src/kernel/db/writer.ts";
 import { type FakeClock, fakeClock } from "../harness/clock.ts";
@@ -11,7 +12,7 @@ import { type FakeClock, fakeClock } from "../harness/clock.ts";
 let folder: string;
 let db: Db;
 let clock: FakeClock;
-let checkpoints: Checkpoints;
+let checkpoints: CalmWatch;
 let writer: Writer;
 const problems: unknown[] = [];
 
@@ -24,7 +25,7 @@ beforeEach(() => {
   problems.length = 0;
   const problem = (error: unknown) => void problems.push(error);
   checkpoints = checkpointWhenQuiet(db.$client, clock, problem);
-  writer = createWriter(db.$client, problem, checkpoints.committed);
+  writer = createWriter(db.$client, problem, checkpoints.happened);
 });
 afterEach(() => {
   db.$client.close();
@@ -92,7 +93,7 @@ test("one that fails is said, and tried again after the next commits", () => {
       },
     }),
   } as unknown as Database;
-  const { committed } = checkpointWhenQuiet(full, clock, (error) => problems.push(error));
+  const { happened: committed } = checkpointWhenQuiet(full, clock, (error) => problems.push(error));
   for (const tries of [1, 2]) {
     for (let i = 0; i < 50; i++) committed();
     clock.advance(3);

@@ -69,7 +69,7 @@ function watched() {
     (error) => state.problems.push(error),
   );
   const commit = (times: number) => {
-    for (let n = 0; n < times; n++) cache.committed();
+    for (let n = 0; n < times; n++) cache.happened();
   };
   return { clock, state, cache, commit };
 }

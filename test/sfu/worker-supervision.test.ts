@@ -1,6 +1,7 @@
 import { afterEach, expect, mock, spyOn, test } from "bun:test";
 import { MediaWorker } from "../../src/media/media-worker.ts";
 import type { FromWorker, ToWorker } from "../../src/sfu/worker-protocol.ts";
+import { fakeClock } from "../harness/clock.ts";
 
 /** A thread of which only the messages are real: it ends when the test says so. */
 class Thread extends EventTarget {
@@ -8,6 +9,8 @@ class Thread extends EventTarget {
   onmessage: ((event: { data: FromWorker }) => void) | null = null;
   vitals: Int32Array = new Int32Array(2);
   isTerminated = false;
+  /** What it was told, each by its type. */
+  readonly told: string[] = [];
 
   constructor() {
     super();
@@ -15,6 +18,8 @@ class Thread extends EventTarget {
   }
 
   postMessage(message: ToWorker): void {
+    this.told.push(message.type);
+    if (message.type === "call") this.onmessage?.({ data: { type: "answer", id: message.id, response: null } });
     if (message.type !== "start") return;
     this.vitals = message.vitals;
     this.onmessage?.({ data: { type: "started", port: 7001 } as FromWorker });
@@ -46,12 +51,13 @@ async function supervised() {
   }) as unknown as typeof setInterval);
   const errors: string[] = [];
   const log = { info() {}, error: (_: object, message: string) => void errors.push(message) };
-  const worker = new MediaWorker(0, { onEvent() {}, onCrash() {}, log });
+  const clock = fakeClock();
+  const worker = new MediaWorker(0, { onEvent() {}, onCrash() {}, log }, clock);
   await worker.start({ port: 0 } as Parameters<MediaWorker["start"]>[0]);
   const look = (times = 1) => {
     for (let n = 0; n < times; n++) looks.at(-1)?.();
   };
-  return { worker, look, errors, thread: Thread.all[0] as Thread };
+  return { worker, look, errors, clock, thread: Thread.all[0] as Thread };
 }
 
 /** All that is due has run. */
@@ -93,4 +99,27 @@ test("[17] one that never comes to anything is replaced at last", async () => {
   expect(errors).toEqual(["media worker hangs"]);
   expect(thread.isTerminated).toBe(true);
   thread.end();
+});
+
+test("[17] a worker is told when it is calm after many came and went, and not of those who only look", async () => {
+  const { worker, clock, thread } = await supervised();
+  const open = async (times: number) => {
+    for (let n = 0; n < times; n++) await worker.call("openRoom", { roomId: `${n}` });
+  };
+  const calms = () => thread.told.filter((type) => type === "calm").length;
+  await open(299);
+  for (let n = 0; n < 1_000; n++) await worker.call("rooms", undefined);
+  clock.advance(60_000);
+  expect(calms()).toBe(0);
+  await open(1);
+  await open(151);
+  clock.advance(15_000);
+  expect(calms()).toBe(0);
+  await open(150);
+  clock.advance(15_000);
+  expect(calms()).toBe(1);
+  await open(300);
+  await worker.close();
+  clock.advance(15_000);
+  expect(calms()).toBe(1);
 });

@@ -1,0 +1,78 @@
+/** What is put off until little happens any more, and what is collected then. */
+import { fullGC, heapSize } from "bun:jsc";
+import type { Timers } from "./timers.ts";
+
+export type Calm = {
+  /** After fewer the task is not worth its while. */
+  enough: number;
+  lookEveryMs: number;
+  /** As many between two looks are none too many. */
+  atMost: number;
+};
+
+export type CalmWatch = {
+  /** To be told of each of them. */
+  happened(): void;
+  stop(): void;
+};
+
+/** Does the task once enough has happened, and little happens any more. What it throws is told, and it is tried again later. */
+export function whenCalm(calm: Calm, timers: Timers, task: () => void, onError: (error: unknown) => void): CalmWatch {
+  let count = 0;
+  let cancel: (() => void) | null = null;
+
+  function wait(): void {
+    const before = count;
+    cancel = timers.after(calm.lookEveryMs, () => {
+      cancel = null;
+      if (count - before > calm.atMost) return wait();
+      count = 0;
+      try {
+        task();
+      } catch (error) {
+        onError(error);
+      }
+    });
+  }
+
+  return {
+    happened() {
+      count++;
+      if (count >= calm.enough && cancel === null) wait();
+    },
+    stop() {
+      cancel?.();
+      cancel = null;
+    },
+  };
+}
+
+export function together(...watches: readonly CalmWatch[]): CalmWatch {
+  return {
+    happened() {
+      for (const watch of watches) watch.happened();
+    },
+    stop() {
+      for (const watch of watches) watch.stop();
+    },
+  };
+}
+
+/** Less than so much more than was kept the last time is not worth stopping the thread for, some fifty milliseconds. */
+const WORTH = { times: 1.25, bytes: 4 * 1_048_576 };
+/** Of the thread that asks. */
+const OWN_HEAP = { bytes: heapSize, collect: fullGC };
+
+/**
+ * For what a storm leaves behind in the heap of a thread. The engine takes what has lived through a collection or two for
+ * something that stays, and looks at it again only when much more of it has come up: once the storm is over, that may take
+ * minutes. The answer is to be called when it is calm: it collects what there is, if that may be much.
+ */
+export function createLeftovers(heap: { bytes(): number; collect(): void } = OWN_HEAP): () => void {
+  let kept = 0;
+  return () => {
+    if (heap.bytes() < kept * WORTH.times + WORTH.bytes) return;
+    heap.collect();
+    kept = heap.bytes();
+  };
+}
