@@ -10,6 +10,7 @@ import { NodeCall, WITH_NODES } from "../standby/node-call.ts";
 import type { Backend } from "./chat/backend.ts";
 import { type Ceiling, publishedScenario, sendCeiling } from "./chat/scenarios.ts";
 import { stoaAt } from "./chat/stoa.ts";
+import { PATIENCE_MS, within } from "./harness/patience.ts";
 import { cpuMicrosOfAll } from "./harness/processes.ts";
 import { type Measured, median, percentile, report } from "./harness/report.ts";
 
@@ -17,7 +18,6 @@ const rounds = Number(process.argv[2] ?? 3);
 const kills = Number(process.argv[3] ?? 50);
 const SECONDS = 8;
 const AWAY_MS = 30_000;
-const PATIENCE_MS = 120_000;
 
 await ensurePrograms("standby");
 const postgres = await testPostgres();
@@ -104,13 +104,6 @@ async function measureSends(): Promise<Part> {
     { what: "ack p99 with a standby on the same machine", value: published.followed.ack.p99, unit: "ms" },
   ];
   return { lines, raw: { measured, published } };
-}
-
-/** Whoever does not come back must not hold up the bench: it ends, and says what it waited for. */
-async function within<Result>(what: string, work: Promise<Result>, patienceMs = PATIENCE_MS): Promise<Result> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error(`${what}: not within ${patienceMs / 1000} s`)), patienceMs);
-  return Promise.race([work, late.promise]).finally(() => clearTimeout(timer));
 }
 
 /** Leaders killed, both ways of an upgrade, a leader that sleeps and a Postgres that is away, all under one load. */

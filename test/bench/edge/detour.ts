@@ -9,10 +9,16 @@ const CHANNEL = 0x4000;
 const CANDIDATE = /a=candidate:\S+ 1 udp \d+ (\S+) (\d+) typ host/;
 
 export type Relay = { host?: string; port: number; username: string; credential: string };
-export type Detour = { via(sdp: string): Promise<string>; readonly isClosed: boolean; close(): void };
+export type Detour = {
+  via(sdp: string): Promise<string>;
+  readonly isClosed: boolean;
+  closed: Promise<void>;
+  close(): void;
+};
 
 export async function openDetour({ host = "127.0.0.1", port, username, credential }: Relay): Promise<Detour> {
   let isClosed = false;
+  const closed = Promise.withResolvers<void>();
   const frame = Buffer.alloc(2_000);
   const stream = new TurnStream();
   let rest: Buffer = Buffer.alloc(0);
@@ -37,6 +43,7 @@ export async function openDetour({ host = "127.0.0.1", port, username, credentia
       drain: (socket) => write(socket, new Uint8Array(0)),
       close() {
         isClosed = true;
+        closed.resolve();
         client.failed(new Error("the relay has closed the connection"));
       },
       error() {},
@@ -49,6 +56,7 @@ export async function openDetour({ host = "127.0.0.1", port, username, credentia
   await client.allocate();
 
   return {
+    closed: closed.promise,
     get isClosed() {
       return isClosed;
     },

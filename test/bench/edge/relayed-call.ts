@@ -5,6 +5,7 @@ import {
   type LoadParticipant,
   makeCertificate,
 } from "../../../src/load-test/participants.ts";
+import { within } from "../harness/patience.ts";
 import { openDetour } from "./detour.ts";
 import { type Edge, mint, ownRelay } from "./relayed-room.ts";
 import type { EdgeServer } from "./server.ts";
@@ -33,6 +34,11 @@ class Gaps {
   }
 }
 
+const JOIN_WITHIN_MS = 30_000;
+
+/** A viewer joins with its first packet: where none comes, the call says so. */
+const joined = <Result>(what: string, joining: Promise<Result>) => within(what, joining, JOIN_WITHIN_MS);
+
 export async function openRelayedCall(
   server: Pick<EdgeServer, "api" | "url"> & Edge,
   { hasDirectViewer = false } = {},
@@ -44,14 +50,20 @@ export async function openRelayedCall(
     const onClose = (code: number) => closes.push(code);
     return { minted, url: server.url, token: minted.token, certificate: await makeCertificate(), onClose };
   };
-  const publisher = await joinPublisher(await seat("ann"));
+  const publisher = await joined("a publisher", joinPublisher(await seat("ann")));
   const { minted, ...ben } = await seat("ben");
-  const detour = await openDetour(ownRelay(server, minted));
+  const detour = await joined("a relay", openDetour(ownRelay(server, minted)));
   const [relayed, direct] = [new Gaps(), new Gaps()];
-  const track = await publisher.trackId;
-  const subscriber = await joinSubscriber({ ...ben, via: detour.via }, [track], relayed.packet);
+  const track = await joined("a published track", publisher.trackId);
+  const subscriber = await joined(
+    "the first packet of a viewer behind the relay",
+    joinSubscriber({ ...ben, via: detour.via }, [track], relayed.packet),
+  );
   const everybody: LoadParticipant[] = [subscriber, publisher];
-  if (hasDirectViewer) everybody.unshift(await joinSubscriber(await seat("cay"), [track], direct.packet));
+  if (hasDirectViewer) {
+    const cay = joinSubscriber(await seat("cay"), [track], direct.packet);
+    everybody.unshift(await joined("the first packet of a viewer past the relay", cay));
+  }
   return {
     async end() {
       const [longestGapMs, directGapMs] = [relayed.longestMs, direct.longestMs];

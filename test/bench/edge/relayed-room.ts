@@ -8,6 +8,7 @@ import {
 import { turnCredential } from "../../../src/turn/credentials.ts";
 import { freePorts } from "../../acme/pebble.ts";
 import { startCoturn } from "../../ops/coturn.ts";
+import { within } from "../harness/patience.ts";
 import { cpuNanos } from "../harness/processes.ts";
 import { type Detour, openDetour, type Relay } from "./detour.ts";
 import type { EdgeServer } from "./server.ts";
@@ -57,17 +58,18 @@ export async function watchThrough(
     };
     const tracks: string[] = [];
     for (let n = 0; n < PUBLISHERS; n++) {
-      const publisher = await joinPublisher(await where(`publisher-${n}`));
+      const publisher = await within(`publisher ${n}`, joinPublisher(await where(`publisher-${n}`)));
       seated.push(publisher);
-      tracks.push(await publisher.trackId);
+      tracks.push(await within(`the track of publisher ${n}`, publisher.trackId));
     }
     for (let n = 0; n < viewers; n++) {
       const { minted, ...seat } = await where(`viewer-${n}`);
       const relay = coturn?.relay(n) ?? ownRelay(server, minted);
-      const detour = which === "none" ? null : await openDetour(relay);
+      const detour = which === "none" ? null : await within(`the relay of viewer ${n}`, openDetour(relay));
       if (detour) detours.push(detour);
       const way = detour ? { via: detour.via } : {};
-      seated.push(await joinSubscriber({ ...seat, ...way }, tracks, () => packets++));
+      const joining = joinSubscriber({ ...seat, ...way }, tracks, () => packets++);
+      seated.push(await within(`the first packet of viewer ${n}`, joining));
     }
     await Bun.sleep(1_000);
     const pids = [server.pid, ...(coturn ? [coturn.pid] : [])];

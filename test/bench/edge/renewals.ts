@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { connect } from "node:tls";
 import { freePorts, startPebble } from "../../acme/pebble.ts";
+import { within } from "../harness/patience.ts";
 import type { Measured } from "../harness/report.ts";
 import { openRelayedCall } from "./relayed-call.ts";
 import { startEdgeServer } from "./server.ts";
@@ -14,12 +15,19 @@ const HANDSHAKES_PER_SECOND = 40;
 /** Visitors have machines of their own; on this one they get what the server leaves. */
 const ELSEWHERE = ["nice", "-n", "15"];
 
-type Visits = { handshakes: number; failed: number; seen: number };
+/** A renewal takes two thirds of a lifetime; the authority may be slow. */
+const MOST_SECONDS_PER_CERTIFICATE = 2 * LIFETIME_SECONDS;
+/** The edge itself has patience for ten seconds. */
+const VISITOR_PATIENCE_MS = 20_000;
 
-/** New connections at a steady rate, until so many certificates were shown. */
+/** `failures`: how many, by what became of them. */
+type Visits = { handshakes: number; failures: Record<string, number>; seen: number };
+
+/** New connections at a steady rate, until so many certificates were shown, or have not been in all the time for it. */
 async function visit(port: number, certificates: number): Promise<Visits> {
   const script = [process.execPath, join(import.meta.dir, "visitors.ts")];
-  const given = [String(port), DOMAIN, String(certificates), String(HANDSHAKES_PER_SECOND)];
+  const seconds = certificates * MOST_SECONDS_PER_CERTIFICATE;
+  const given = [port, DOMAIN, certificates, HANDSHAKES_PER_SECOND, seconds, VISITOR_PATIENCE_MS].map(String);
   const child = Bun.spawn([...ELSEWHERE, ...script, ...given], { stdout: "pipe", stderr: "inherit" });
   return JSON.parse(await new Response(child.stdout).text());
 }
@@ -36,7 +44,7 @@ export async function renewals(count: number): Promise<Measured[]> {
   const startedAt = performance.now();
   const server = await startEdgeServer({ edgePort, settings: ["--domain", DOMAIN, ...authority] });
   try {
-    while (!(await isShown(edgePort))) await Bun.sleep(20);
+    await within("the first certificate", untilShown(edgePort));
     const firstMs = performance.now() - startedAt;
     // Signaling takes the same way as media.
     const through = { ...server, url: `https://127.0.0.1:${edgePort}` };
@@ -47,7 +55,9 @@ export async function renewals(count: number): Promise<Measured[]> {
       Array.from({ length: CALLS }, () => openRelayedCall(through, { hasDirectViewer: true })),
     );
     const idle = await openIdle(edgePort);
-    const { handshakes, failed, seen } = await visit(edgePort, count + 1);
+    const { handshakes, failures, seen } = await visit(edgePort, count + 1);
+    console.log(`failed handshakes, by what became of them: ${JSON.stringify(failures)}`);
+    const failed = Object.values(failures).reduce((sum, one) => sum + one, 0);
     const ends = await Promise.all(calls.map((call) => call.end()));
     const closed = idle.closed() + ends.filter(({ isClosed }) => isClosed).length;
     const longestGapMs = Math.max(...ends.map((end) => end.longestGapMs));
@@ -71,6 +81,10 @@ export async function renewals(count: number): Promise<Measured[]> {
   }
 }
 
+async function untilShown(port: number): Promise<void> {
+  while (!(await isShown(port))) await Bun.sleep(20);
+}
+
 function isShown(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host: "127.0.0.1", port, servername: DOMAIN, rejectUnauthorized: false }, () => {
@@ -78,6 +92,7 @@ function isShown(port: number): Promise<boolean> {
       socket.destroy();
     });
     socket.once("error", () => resolve(false));
+    socket.once("close", () => resolve(false));
   });
 }
 
@@ -87,7 +102,7 @@ async function openIdle(port: number): Promise<{ closed(): number }> {
   for (let n = 0; n < 20; n++) {
     const socket = connect({ host: "127.0.0.1", port, rejectUnauthorized: false });
     socket.on("error", () => {});
-    await new Promise((resolve) => socket.once("secureConnect", resolve));
+    await within("an idle connection", new Promise((resolve) => socket.once("secureConnect", resolve)));
     const ask = setInterval(() => socket.write("GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"), 1_000);
     socket.resume();
     socket.on("close", () => {

@@ -1,4 +1,5 @@
 /** How long a relay outlives its token. */
+import { within } from "../harness/patience.ts";
 import { type Measured, median } from "../harness/report.ts";
 import { openDetour } from "./detour.ts";
 import { mint, ownRelay } from "./relayed-room.ts";
@@ -16,7 +17,7 @@ export async function measureRevocation(): Promise<Measured[]> {
       const relay = await openDetour(ownRelay(server, minted));
       const startedAt = performance.now();
       const revoked = server.api("DELETE", `/v1/rooms/${room.id}/rtc-tokens/${minted.tokenId}`);
-      while (!relay.isClosed) await Bun.sleep(1);
+      await within("the end of a revoked relay", relay.closed);
       times.push(performance.now() - startedAt);
       await revoked;
     }
