@@ -6,7 +6,7 @@ import { Engine } from "../../src/sfu/engine.ts";
 import { openNativePath } from "../../src/sfu/native/native-path.ts";
 import { RTCP_TYPE } from "../../src/sfu/rtcp/rtcp.ts";
 import { writeUint16, writeUint32 } from "../../src/sfu/rtp/bytes.ts";
-import { ControlBudget } from "../../src/sfu/transport/control-budget.ts";
+import { ControlBudget, ControlShare } from "../../src/sfu/transport/control-budget.ts";
 import type { WorkerCall } from "../../src/sfu/worker-protocol.ts";
 import { fakeClock } from "../harness/clock.ts";
 import { nativeLibraryPath } from "../sfu/packet-paths.ts";
@@ -170,6 +170,54 @@ test("a connection may take so much of the thread by its reports, and gets its s
   expect(budget.isSpent()).toBe(false);
   readMs(10_000);
   expect(budget.isSpent()).toBe(false);
+});
+
+test("[17] many connections of a stranger take no more of the thread than its media can spare, and whoever reports as usual is read", () => {
+  const clock = fakeClock();
+  const all = new ControlShare();
+  const budgets = (count: number) => Array.from({ length: count }, () => new ControlBudget(clock.now, all));
+  const [hostile, honest] = [budgets(60), budgets(40)];
+  const taken = { hostile: 0, refused: 0 };
+  const began = clock.now();
+  for (let tenth = 0; tenth < 100; tenth++) {
+    // As many as a tenth of a second brings; those who flood come first, and again.
+    for (let again = 0; again < 5; again++) {
+      for (const budget of hostile) {
+        if (budget.isSpent()) continue;
+        budget.spend(() => clock.advance(2));
+        taken.hostile += 2;
+      }
+    }
+    for (const budget of honest) {
+      if (budget.isSpent()) taken.refused++;
+      else budget.spend(() => clock.advance(0.1));
+    }
+    clock.set(Math.max(clock.now(), began + (tenth + 1) * 100));
+  }
+  const seconds = (clock.now() - began) / 1_000;
+  // Each may have 50 ms of a second, all of them three seconds. The last report of each is read to its end.
+  expect(taken.hostile / seconds).toBeLessThanOrEqual(2 * 250 + hostile.length * 2);
+  expect(taken.hostile / seconds).toBeGreaterThan(200);
+  expect(taken.refused).toBe(0);
+});
+
+test("[17] in a large room, whoever loses much may ask for it, though others ask for less", () => {
+  const clock = fakeClock();
+  const all = new ControlShare();
+  const room = Array.from({ length: 600 }, () => new ControlBudget(clock.now, all));
+  const lossy = new ControlBudget(clock.now, all);
+  const began = clock.now();
+  let refused = 0;
+  const report = (budget: ControlBudget, ms: number) => {
+    if (budget.isSpent()) refused++;
+    else budget.spend(() => clock.advance(ms));
+  };
+  for (let tenth = 0; tenth < 100; tenth++) {
+    for (const budget of room) report(budget, 0.05);
+    report(lossy, 0.15);
+    clock.set(began + (tenth + 1) * 100);
+  }
+  expect(refused).toBe(0);
 });
 
 test("reports that fill a turn of the loop are left unread before the media of others is", async () => {
