@@ -20,6 +20,7 @@ class Thread extends EventTarget {
   postMessage(message: ToWorker): void {
     this.told.push(message.type);
     if (message.type === "call") this.onmessage?.({ data: { type: "answer", id: message.id, response: null } });
+    if (message.type === "close") this.onmessage?.({ data: { type: "closed" } });
     if (message.type !== "start") return;
     this.vitals = message.vitals;
     this.onmessage?.({ data: { type: "started", port: 7001 } as FromWorker });
