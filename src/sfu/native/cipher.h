@@ -21,13 +21,27 @@ typedef struct {
   SHA_CTX inner, outer;
 } keys;
 
+// For packets that gcm.c seals.
+#define GCM_TAG_BYTES 16u
+// Packets are worked on in strides of eight blocks.
+#define GCM_STRIDE 128u
+
+// The round keys of AES, and the powers of the key of the hash that a stride needs, the first power first.
+typedef struct {
+  uint8_t rounds[11][16], powers[8][16];
+} gcm_key;
+
 struct cipher {
   uint32_t profile;
+  // Whether packets of media are sealed with `sealing` (gcm.c) rather than by libcrypto.
+  int is_quick;
   keys rtp, rtcp;
+  gcm_key sealing;
 };
 
 struct engine {
   EVP_CIPHER *gcm, *ctr;
+  int is_quick;
   cipher **ciphers;  // by number − 1; NULL where a number is free
   uint32_t capacity, live, next_free;
   receiver **receivers;  // likewise
@@ -50,5 +64,14 @@ receiver *find_receiver(const engine *e, uint32_t number);
 int32_t receive_rtp(engine *e, receiver *r, uint8_t *packet, uint32_t length);
 int32_t receive_rtcp(engine *e, receiver *r, uint8_t *packet, uint32_t length);
 void free_receivers(engine *e);
+
+// gcm.c
+// Whether this processor has the instructions for it. Where it has not, libcrypto does the same.
+int gcm_is_at_hand(void);
+void gcm_expand(gcm_key *to, const uint8_t *key);
+// Encrypts `bytes` of body in place and writes the tag behind them. The bytes behind the first stride are taken from `plain`, where
+// the whole body is, unless it is NULL.
+void gcm_seal(const gcm_key *k, const uint8_t *iv, const uint8_t *header, uint32_t header_bytes, const uint8_t *plain,
+              uint8_t *body, uint32_t bytes);
 
 #endif

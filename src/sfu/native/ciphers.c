@@ -42,6 +42,7 @@ EXPORT engine *stoa_open(void) {
   if (!e) return NULL;
   e->gcm = EVP_CIPHER_fetch(NULL, "AES-128-GCM", NULL);
   e->ctr = EVP_CIPHER_fetch(NULL, "AES-128-CTR", NULL);
+  e->is_quick = gcm_is_at_hand();
   if (!e->gcm || !e->ctr) {
     stoa_close(e);
     return NULL;
@@ -95,6 +96,8 @@ EXPORT uint32_t stoa_add_cipher(engine *e, uint32_t profile, const uint8_t *from
     free_cipher(c);
     return 0;
   }
+  c->is_quick = e->is_quick && profile == PROFILE_GCM;
+  if (c->is_quick) gcm_expand(&c->sealing, from);
   uint32_t index = e->next_free++ % e->capacity;
   e->ciphers[index] = c;
   e->live++;

@@ -2,9 +2,16 @@
 import { mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-export const NATIVE_SOURCES = ["ciphers.c", "srtp.c", "receivers.c", "take.c", "fan-out.c", "send.c", "watch.c"].map(
-  (file) => join(import.meta.dir, file),
-);
+export const NATIVE_SOURCES = [
+  "ciphers.c",
+  "gcm.c",
+  "srtp.c",
+  "receivers.c",
+  "take.c",
+  "fan-out.c",
+  "send.c",
+  "watch.c",
+].map((file) => join(import.meta.dir, file));
 
 const HEADERS = ["native.h", "cipher.h", "watch.h"].map((file) => join(import.meta.dir, file));
 

@@ -34,7 +34,7 @@ EXPORT void stoa_fan_out(engine *e, uint8_t *arena, uint32_t arena_bytes, const 
       end += to->padding_length;
       packet[end - 1] = (uint8_t)to->padding_length;
     }
-    to->length = seal(c, packet, to->header_length, end, to->rollover);
+    to->length = seal(c, packet, to->header_length, end, to->rollover, NULL);
   }
 }
 
@@ -136,9 +136,13 @@ static uint32_t write_copy(engine *e, uint8_t *packet, const source *from, const
   packet[0] = 0x80 | (header_length > RTP_HEADER_BYTES ? 0x10 : 0);
   packet[1] = (uint8_t)((from->marker ? 0x80 : 0) | (to->payload_type & 0x7f));
   write32(write32(write16(packet + 2, (uint32_t)number), from->timestamp + to->timestamp_offset), to->ssrc);
-  memcpy(payload, from->data + from->payload_at, from->payload_bytes);
+  // What is rewritten is copied first; the rest on its way through the cipher.
+  const uint8_t *plain = from->data + from->payload_at;
+  uint32_t first = from->payload_bytes < HEAD_BYTES || from->vp8_bytes > HEAD_BYTES ? from->payload_bytes : HEAD_BYTES;
+  memcpy(payload, plain, first);
   if (from->vp8_bytes > 0) rewrite_vp8(payload, from, to);
-  return seal(c, packet, header_length, header_length + from->payload_bytes, (uint32_t)(number >> 16));
+  if (first == from->payload_bytes) plain = NULL;
+  return seal(c, packet, header_length, header_length + from->payload_bytes, (uint32_t)(number >> 16), plain);
 }
 
 // Copies of `packet_count` packets for each of `seat_count` seats, in the slots of the arena from `slot` on, and where each

@@ -197,7 +197,9 @@ typedef struct receiver receiver;
 // NULL where there is none of that number.
 cipher *find_cipher(const engine *e, uint32_t number);
 uint32_t tag_bytes(const cipher *c);
-// The packet has room for its tag behind `length`. Returns the new length, or 0.
-uint32_t seal(cipher *c, uint8_t *packet, uint32_t header_length, uint32_t length, uint32_t rollover);
+#define HEAD_BYTES 128u
+// The packet has room for its tag behind `length`. If `plain` is given, that is where the body is, and only its first HEAD_BYTES
+// have to be in the packet already. Returns the new length, or 0.
+uint32_t seal(cipher *c, uint8_t *packet, uint32_t header_length, uint32_t length, uint32_t rollover, const uint8_t *plain);
 
 #endif

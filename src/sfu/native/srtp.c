@@ -1,5 +1,5 @@
-// SRTP and SRTCP by libcrypto, one packet at a time. TypeScript (srtp/srtp.ts) does all of this where no C compiler was at
-// hand. Nothing given to a function here is trusted: every number is checked against the memory it points into.
+// SRTP and SRTCP by libcrypto, one packet at a time, but for what gcm.c seals. TypeScript (srtp/srtp.ts) does all of this where no C
+// compiler was at hand. Nothing given to a function here is trusted: every number is checked against the memory it points into.
 
 #include "cipher.h"
 
@@ -7,7 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#define GCM_TAG_BYTES 16u
+_Static_assert(HEAD_BYTES == GCM_STRIDE, "native.h");
+
 #define CM_TAG_BYTES 10u
 
 static void write32(uint8_t *p, uint32_t value) {
@@ -17,19 +18,24 @@ static void write32(uint8_t *p, uint32_t value) {
   p[3] = (uint8_t)value;
 }
 
-static int start_gcm(keys *k, uint8_t *iv, const uint8_t *header, uint32_t header_length, int encrypt) {
+static int start_gcm(keys *k, const uint8_t *iv, const uint8_t *header, uint32_t header_length, int encrypt) {
   int done;
-  for (int i = 0; i < 12; i++) iv[i] ^= k->salt[i];
   return EVP_CipherInit_ex(k->aes, NULL, NULL, NULL, iv, encrypt) == 1 &&
          EVP_CipherUpdate(k->aes, NULL, &done, header, (int)header_length) == 1;
 }
 
 // RFC 7714 §8.1: 00 00 SSRC ROC SEQ, XOR salt.
-static int start_rtp_gcm(keys *k, const uint8_t *packet, uint32_t header_length, uint32_t rollover, int encrypt) {
-  uint8_t iv[12] = {0};
+static void write_rtp_iv(uint8_t *iv, const keys *k, const uint8_t *packet, uint32_t rollover) {
+  iv[0] = iv[1] = 0;
   memcpy(iv + 2, packet + 8, 4);
   write32(iv + 6, rollover);
   memcpy(iv + 10, packet + 2, 2);
+  for (int i = 0; i < 12; i++) iv[i] ^= k->salt[i];
+}
+
+static int start_rtp_gcm(keys *k, const uint8_t *packet, uint32_t header_length, uint32_t rollover, int encrypt) {
+  uint8_t iv[12];
+  write_rtp_iv(iv, k, packet, rollover);
   return start_gcm(k, iv, packet, header_length, encrypt);
 }
 
@@ -39,6 +45,7 @@ static int start_rtcp_gcm(keys *k, const uint8_t *packet, uint32_t index, int en
   uint8_t iv[12] = {0}, header[RTCP_HEADER_BYTES + RTCP_INDEX_BYTES];
   memcpy(iv + 2, packet + 4, 4);
   write32(iv + 8, index);
+  for (int i = 0; i < 12; i++) iv[i] ^= k->salt[i];
   memcpy(header, packet, RTCP_HEADER_BYTES);
   write32(header + RTCP_HEADER_BYTES, index | RTCP_ENCRYPTED);
   return start_gcm(k, iv, header, sizeof header, encrypt);
@@ -112,15 +119,22 @@ static void write_tag(const keys *k, uint8_t *packet, uint32_t length, const uin
   memcpy(packet + length, digest, CM_TAG_BYTES);
 }
 
-uint32_t seal(cipher *c, uint8_t *packet, uint32_t header_length, uint32_t length, uint32_t rollover) {
+uint32_t seal(cipher *c, uint8_t *packet, uint32_t header_length, uint32_t length, uint32_t rollover, const uint8_t *plain) {
   keys *k = &c->rtp;
+  uint32_t bytes = length - header_length;
+  if (c->is_quick) {
+    uint8_t iv[12];
+    write_rtp_iv(iv, k, packet, rollover);
+    gcm_seal(&c->sealing, iv, packet, header_length, plain, packet + header_length, bytes);
+    return length + GCM_TAG_BYTES;
+  }
+  if (plain && bytes > HEAD_BYTES) memcpy(packet + header_length + HEAD_BYTES, plain + HEAD_BYTES, bytes - HEAD_BYTES);
   if (c->profile == PROFILE_CM) {
     if (!crypt_rtp_ctr(k, packet, header_length, length, rollover)) return 0;
     write_tag(k, packet, length, &rollover);
     return length + CM_TAG_BYTES;
   }
-  if (!start_rtp_gcm(k, packet, header_length, rollover, 1) || !seal_gcm(k, packet + header_length, length - header_length))
-    return 0;
+  if (!start_rtp_gcm(k, packet, header_length, rollover, 1) || !seal_gcm(k, packet + header_length, bytes)) return 0;
   return length + GCM_TAG_BYTES;
 }
 
@@ -132,7 +146,7 @@ EXPORT uint32_t stoa_protect(engine *e, uint32_t number, uint8_t *packet, uint32
   cipher *c = find_cipher(e, number);
   if (!c || !packet || header_length < RTP_HEADER_BYTES || header_length > length || length > SLOT_BYTES) return 0;
   if (capacity < length + tag_bytes(c)) return 0;
-  return seal(c, packet, header_length, length, rollover);
+  return seal(c, packet, header_length, length, rollover, NULL);
 }
 
 int32_t open_rtp(engine *e, cipher *c, uint8_t *packet, uint32_t header_length, uint32_t length, uint32_t rollover) {
