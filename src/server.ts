@@ -19,6 +19,7 @@ import { type Listener, listen } from "./kernel/http/serving/listener.ts";
 import { createLifecycle } from "./kernel/lifecycle.ts";
 import { createInnerWay } from "./kernel/net/inner-way.ts";
 import { VERSION } from "./kernel/version.ts";
+import { ownControlPlane } from "./media/control-plane.ts";
 import type { EmbeddedMedia } from "./media/embedded.ts";
 import { startLocalMedia } from "./media/local.ts";
 import { createMediaNodes } from "./media/nodes.ts";
@@ -164,8 +165,8 @@ export async function start(config: Config, options: StartOptions = {}): Promise
   // With a domain the plain server stays where it was; otherwise the edge stands in its place.
   const isBehind = front !== null && plan?.plain.hostname === hostname && plan.edge.hostname === config.HOST;
   const url = isBehind ? addressOf("https", config.HOST, front?.edge.port) : addressOf("http", hostname, upstreamPort);
-  const controlPlane = addressOf("http", loopbackOf(hostname), upstreamPort);
-  const agent = media.report({ controlPlane, internalUrl: url, secret: sfuSecret });
+  const controlPlane = ownControlPlane(runtime.write, services.fleet);
+  const agent = media.report({ controlPlane, internalUrl: url });
   await agent.reported;
   readiness.add("media", () => (cluster?.isLogAway() ? null : agent.problem()));
   lifecycle.started("media agent", agent.stop);
@@ -204,12 +205,6 @@ function openOrRelease<Result>(open: () => Result, lock: DataLock | null): Resul
 
 function addressOf(scheme: "http" | "https", host: string, port: number | undefined): string {
   return `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
-}
-
-/** Where a server bound to every address is reached from within. */
-function loopbackOf(host: string): string {
-  if (host === "0.0.0.0") return "127.0.0.1";
-  return host === "::" ? "::1" : host;
 }
 
 /** Nothing of worth, but it has to reach the disk. */

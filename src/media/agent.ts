@@ -2,15 +2,13 @@ import type { RegisterServer } from "../fleet/fleet.ts";
 import type { Log } from "../kernel/log.ts";
 import { every, type Timers } from "../kernel/timers.ts";
 import type { MediaNode } from "../protocol/media-node.ts";
+import type { ControlPlane } from "./control-plane.ts";
 
 type AgentDeps = {
   node: MediaNode;
   registration: RegisterServer;
-  /** Where the control plane is reached, and the secret that opens its node routes. */
-  controlPlane: string;
-  secret: string;
+  controlPlane: ControlPlane;
   heartbeatTimeoutSeconds: number;
-  fetch: typeof fetch;
   timers: Timers;
   log: Log;
 };
@@ -36,11 +34,11 @@ const REFUSALS: Record<number, string> = {
 };
 
 /**
- * Makes a media node known to the control plane and keeps it known, through the same HTTP API that a node on another
- * machine uses. A node that was forgotten (404) registers again; any other failure is tried again with the next beat.
+ * Makes a media node known to the control plane and keeps it known. A node that was forgotten (404) registers again; any
+ * other failure is tried again with the next beat.
  */
 export function startAgent(deps: AgentDeps): Agent {
-  const { node, registration, controlPlane, secret, heartbeatTimeoutSeconds, timers, log } = deps;
+  const { node, registration, controlPlane, heartbeatTimeoutSeconds, timers, log } = deps;
   const intervalMs = Math.min(BEAT_EVERY_MS, (heartbeatTimeoutSeconds * 1000) / 3);
   const { name } = registration;
   const stopping = new AbortController();
@@ -48,36 +46,37 @@ export function startAgent(deps: AgentDeps): Agent {
   let problem: string | null = "not registered yet";
   let refused = false;
 
-  async function call(method: string, path: string, body: object): Promise<number> {
-    const response = await deps.fetch(`${controlPlane}/v1/rtc/servers/${path}`, {
-      method,
-      headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
-      body: JSON.stringify(body),
-      signal: AbortSignal.any([stopping.signal, AbortSignal.timeout(REQUEST_TIMEOUT_MS)]),
-      // A connection kept open to a server that stops would hold it up.
-      keepalive: false,
-    });
-    await response.body?.cancel();
-    return response.status;
+  /** A control plane in this process has no connection to cut: whoever waits for it stops waiting. */
+  async function answer(ask: (signal: AbortSignal) => Promise<number>): Promise<number> {
+    const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(REQUEST_TIMEOUT_MS)]);
+    const givenUp = Promise.withResolvers<never>();
+    const giveUp = () => givenUp.reject(signal.reason);
+    signal.addEventListener("abort", giveUp);
+    try {
+      return await Promise.race([ask(signal), givenUp.promise]);
+    } finally {
+      signal.removeEventListener("abort", giveUp);
+    }
   }
 
   async function beat(): Promise<number> {
     const load = await node.load();
-    return call("PUT", `${encodeURIComponent(name)}/heartbeat`, {
+    const heartbeat = {
       activeRooms: load.rooms,
       activeParticipants: load.participants,
       cpuPercent: load.cpuPercent ?? undefined,
       memoryPercent: load.memoryPercent ?? undefined,
       networkInBps: load.networkInBps,
       networkOutBps: load.networkOutBps,
-    });
+    };
+    return answer((signal) => controlPlane.beat(name, heartbeat, signal));
   }
 
   async function report(): Promise<void> {
     try {
       let status = problem === null ? await beat() : 404;
       if (status === 404) {
-        status = await call("POST", "register", registration);
+        status = await answer((signal) => controlPlane.register(registration, signal));
         if (status < 300) {
           // Rooms are placed on it from now on; how busy it is may be told a moment later.
           settle(null);

@@ -4,6 +4,7 @@ import { VERSION } from "../kernel/version.ts";
 import type { Runtime } from "../runtime.ts";
 import { mediaAddresses } from "./addresses.ts";
 import { type Agent, startAgent } from "./agent.ts";
+import type { ControlPlane } from "./control-plane.ts";
 import { EmbeddedMedia } from "./embedded.ts";
 import { NativeUnavailable } from "./native-library.ts";
 import type { MediaNodes } from "./nodes.ts";
@@ -16,7 +17,7 @@ type LocalMedia = {
   /** With these `stoa doctor` tries the way to the media ports. */
   probe: { ufrag: string; pwd: string };
   /** Registers with the control plane and keeps reporting to it. */
-  report(to: { controlPlane: string; internalUrl: string; secret: string }): Agent;
+  report(to: { controlPlane: ControlPlane; internalUrl: string }): Agent;
   close(): Promise<void>;
 };
 
@@ -59,16 +60,13 @@ export async function startLocalMedia(
     ports: node.ports,
     announce,
     probe,
-    report({ controlPlane, internalUrl, secret }) {
+    report({ controlPlane, internalUrl }) {
       nodes.add(name, node, internalUrl);
       return startAgent({
         node,
         registration: { name, region, publicHost: announce[0] ?? hostname, internalUrl, capacity, version: VERSION },
         controlPlane,
-        secret,
         heartbeatTimeoutSeconds: config.SFU_HEARTBEAT_TIMEOUT_SECONDS,
-        // To itself, over loopback: the certificate names the public host.
-        fetch: ((input, init) => fetch(input, { ...init, tls: { rejectUnauthorized: false } })) as typeof fetch,
         timers,
         log,
       });

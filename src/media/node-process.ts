@@ -8,6 +8,7 @@ import { systemTimers, type Timers } from "../kernel/timers.ts";
 import { VERSION } from "../kernel/version.ts";
 import { mediaAddresses } from "./addresses.ts";
 import { type Agent, startAgent } from "./agent.ts";
+import { controlPlaneAt } from "./control-plane.ts";
 import { EmbeddedMedia } from "./embedded.ts";
 import { capacityOf, mediaRefused } from "./local.ts";
 import { nodeRecordings } from "./node-recordings.ts";
@@ -78,10 +79,8 @@ export async function startNodeProcess(options: NodeProcessOptions): Promise<Nod
       capacity: capacityOf(config),
       version: VERSION,
     },
-    controlPlane,
-    secret,
+    controlPlane: controlPlaneAt({ url: controlPlane, secret, fetch }),
     heartbeatTimeoutSeconds: config.SFU_HEARTBEAT_TIMEOUT_SECONDS,
-    fetch,
     timers,
     log,
   });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createLog } from "../../src/kernel/log.ts";
 import { startAgent } from "../../src/media/agent.ts";
+import { controlPlaneAt } from "../../src/media/control-plane.ts";
 import { fakeClock } from "../harness/clock.ts";
 import { fakeMediaNode } from "../harness/media-node.ts";
 
@@ -11,22 +12,21 @@ async function agentWith(answers: (call: Call) => number, heartbeatTimeoutSecond
   const calls: Call[] = [];
   const clock = fakeClock();
   const node = fakeMediaNode();
+  const answering = (async (url: string, init: RequestInit) => {
+    const headers = new Headers(init.headers);
+    const path = url.replace("http://control/v1/rtc/servers/", "");
+    const call = {
+      ...{ method: String(init.method), path, body: JSON.parse(String(init.body)) },
+      secret: headers.get("authorization"),
+    };
+    calls.push(call);
+    return new Response("{}", { status: answers(call) });
+  }) as unknown as typeof fetch;
   const agent = startAgent({
     node,
     registration: { name: "n1", region: "eu", publicHost: "h", internalUrl: "http://n1" },
-    controlPlane: "http://control",
-    secret: "s3cret",
+    controlPlane: controlPlaneAt({ url: "http://control", secret: "s3cret", fetch: answering }),
     heartbeatTimeoutSeconds,
-    fetch: (async (url: string, init: RequestInit) => {
-      const headers = new Headers(init.headers);
-      const path = url.replace("http://control/v1/rtc/servers/", "");
-      const call = {
-        ...{ method: String(init.method), path, body: JSON.parse(String(init.body)) },
-        secret: headers.get("authorization"),
-      };
-      calls.push(call);
-      return new Response("{}", { status: answers(call) });
-    }) as unknown as typeof fetch,
     timers: clock,
     log: createLog({ level: "silent", format: "json" }),
   });
