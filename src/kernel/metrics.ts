@@ -1,12 +1,9 @@
-import {
-  Counter,
-  collectDefaultMetrics,
-  Gauge,
-  Histogram,
-  type MetricObjectWithValues,
-  type MetricValue,
-  Registry,
-} from "prom-client";
+import type { MetricObjectWithValues, MetricValue } from "prom-client";
+// File by file: the package as a whole brings an HTTP client and OpenTelemetry's API along, to every start.
+import Counter from "prom-client/lib/counter.js";
+import Gauge from "prom-client/lib/gauge.js";
+import Histogram from "prom-client/lib/histogram.js";
+import Registry from "prom-client/lib/registry.js";
 
 /** One registry per server, so that two servers in one process (tests) do not share figures. */
 export type Metrics = {
@@ -27,22 +24,23 @@ const SAME_SCRAPE_MS = 500;
 
 /** Tells of the process from the first scrape on: to begin with it, prom-client has Bun collect and count its whole heap. */
 class ProcessRegistry extends Registry {
-  #tellsOfProcess = false;
+  #tellsOfProcess: Promise<void> | null = null;
 
-  override metrics(): Promise<string> {
-    this.#tellOfProcess();
+  override async metrics(): Promise<string> {
+    await this.#tellOfProcess();
     return super.metrics();
   }
 
-  override getMetricsAsJSON(): Promise<MetricObjectWithValues<MetricValue<string>>[]> {
-    this.#tellOfProcess();
+  override async getMetricsAsJSON(): Promise<MetricObjectWithValues<MetricValue<string>>[]> {
+    await this.#tellOfProcess();
     return super.getMetricsAsJSON();
   }
 
-  #tellOfProcess(): void {
-    if (this.#tellsOfProcess) return;
-    this.#tellsOfProcess = true;
-    collectDefaultMetrics({ register: this });
+  #tellOfProcess(): Promise<void> {
+    this.#tellsOfProcess ??= import("prom-client/lib/defaultMetrics.js").then(({ default: collect }) =>
+      collect({ register: this }),
+    );
+    return this.#tellsOfProcess;
   }
 }
 
