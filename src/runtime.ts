@@ -57,6 +57,8 @@ export type RuntimeOptions = {
   ids?: Ids;
   fetch?: typeof fetch;
   logWrite?: (line: string) => void;
+  /** One that was made before, for the same settings: to make a second takes a while. */
+  log?: Log;
   /** Tests that need no disk keep the database in memory. */
   inMemory?: boolean;
   rotateSecret?: boolean;
@@ -75,7 +77,8 @@ export type Leading = {
 
 export function createRuntime(config: Config, options: RuntimeOptions = {}): Runtime {
   const now = options.now ?? systemNow;
-  const log = createLog({ level: config.LOG_LEVEL, format: config.LOG_FORMAT, write: options.logWrite });
+  const { LOG_LEVEL: level, LOG_FORMAT: format } = config;
+  const log = options.log ?? createLog({ level, format, write: options.logWrite });
   const { db, logged } = options.leading
     ? openLeading(options.leading)
     : { db: openMigrated(config, options, now, log), logged: null };

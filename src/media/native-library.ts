@@ -1,6 +1,6 @@
 /** Where the native part of the packet path is: inside the binary, or made from its C files in a checkout. */
 import { dlopen, FFIType } from "bun:ffi";
-import { closeSync, existsSync, readFileSync, writeSync } from "node:fs";
+import { closeSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { assetFolder } from "../kernel/assets.ts";
 import { compileNative, nativeFingerprint } from "../sfu/native/compile.ts";
@@ -31,7 +31,7 @@ export async function findNativeLibrary(
   if (choice === "typescript") return null;
   let library: NativeLibrary | null = null;
   try {
-    library = Bun.isStandaloneExecutable ? embedded() : await compiled(cache);
+    library = Bun.isStandaloneExecutable ? await embedded() : await compiled(cache);
     prove(library);
     return library;
   } catch (error) {
@@ -47,14 +47,14 @@ export async function findNativeLibrary(
  * A library has to be a file to be loaded, but none that others could touch or that a read-only or noexec folder could refuse:
  * it lies in memory.
  */
-function embedded(): NativeLibrary {
+async function embedded(): Promise<NativeLibrary> {
   const file = join(assetFolder("dist/native"), "media.so");
   if (!existsSync(file)) throw new Error("it is not part of this build");
   const fd = createMemoryFile();
   const library = { path: `/proc/self/fd/${fd}`, close: () => closeSync(fd) };
   try {
-    const bytes = readFileSync(file);
-    for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at);
+    // By a thread of Bun's own, from where the bytes lie in the binary: without a copy of megabytes on this one's heap.
+    await Bun.write(Bun.file(fd), Bun.file(file));
   } catch (error) {
     library.close();
     throw error;

@@ -3,6 +3,7 @@ import { Command } from "commander";
 import type { RunningMember } from "../../cluster/member.ts";
 import { edgePlace, HTTPS_PORT } from "../../kernel/config/edge-place.ts";
 import type { Config } from "../../kernel/config/index.ts";
+import type { Log } from "../../kernel/log.ts";
 import { isLoopback } from "../../kernel/loopback.ts";
 import { VERSION } from "../../kernel/version.ts";
 import type { EmbeddedMedia } from "../../media/embedded.ts";
@@ -18,7 +19,7 @@ export function serveCommand(argv: readonly string[]): Command {
     .option("--rotate-secret", "accept another STOA_SECRET: keys and sessions made with the old one stop working")
     .action(async (options) => {
       const { config } = configFrom(options);
-      const threads = config.COMMIT_LOG_URL === undefined ? await mediaThreads(config) : null;
+      const early = config.COMMIT_LOG_URL === undefined ? await mediaThreads(config) : null;
       const { boot, bootEdge, bootMember } = await import("../boot.ts");
       await runUntilSignal(async () => {
         if (config.ROLE === "edge") {
@@ -31,7 +32,11 @@ export function serveCommand(argv: readonly string[]): Command {
           console.log(memberGreeting(member, config).join("\n"));
           return member;
         }
-        const server = await boot(config, { rotateSecret: options.rotateSecret, takeMediaThreads: () => threads });
+        const server = await boot(config, {
+          rotateSecret: options.rotateSecret,
+          log: early?.log,
+          takeMediaThreads: () => early?.threads ?? null,
+        });
         console.log(greeting(server, config).join("\n"));
         return server;
       });
@@ -40,10 +45,12 @@ export function serveCommand(argv: readonly string[]): Command {
 }
 
 /** They load their code while this thread loads that of the server. A start that fails ends them with the process. */
-async function mediaThreads({ MEDIA_WORKERS, LOG_LEVEL: level, LOG_FORMAT: format }: Config): Promise<EmbeddedMedia> {
+async function mediaThreads(config: Config): Promise<{ threads: EmbeddedMedia; log: Log }> {
+  const { MEDIA_WORKERS, LOG_LEVEL: level, LOG_FORMAT: format } = config;
   const { EmbeddedMedia } = await import("../../media/embedded.ts");
   const { createLog } = await import("../../kernel/log.ts");
-  return EmbeddedMedia.spawn(MEDIA_WORKERS, createLog({ level, format }));
+  const log = createLog({ level, format });
+  return { threads: EmbeddedMedia.spawn(MEDIA_WORKERS, log), log };
 }
 
 function greeting({ url, services, media }: RunningServer, config: Config): string[] {
