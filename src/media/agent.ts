@@ -49,6 +49,7 @@ export function startAgent(deps: AgentDeps): Agent {
   /** A control plane in this process has no connection to cut: whoever waits for it stops waiting. */
   async function answer(ask: (signal: AbortSignal) => Promise<number>): Promise<number> {
     const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(REQUEST_TIMEOUT_MS)]);
+    signal.throwIfAborted();
     const givenUp = Promise.withResolvers<never>();
     const giveUp = () => givenUp.reject(signal.reason);
     signal.addEventListener("abort", giveUp);

@@ -54,3 +54,23 @@ test("an agent that is stopped does not wait for a commit that never comes", asy
   await agent.reported;
   expect(agent.problem()).toBe("not registered yet");
 });
+
+test("an agent that is stopped before its node has told its load writes nothing more", async () => {
+  const node = fakeMediaNode();
+  const load = Promise.withResolvers<Awaited<ReturnType<typeof node.load>>>();
+  const figures = await node.load();
+  const beats: string[] = [];
+  const agent = startAgent({
+    node: Object.assign(node, { load: () => load.promise }),
+    registration,
+    controlPlane: { register: async () => 200, beat: async (name) => beats.push(name) && 200 },
+    heartbeatTimeoutSeconds: 30,
+    timers: fakeClock(),
+    log: createLog({ level: "silent", format: "json" }),
+  });
+  await agent.reported;
+  agent.stop();
+  load.resolve(figures);
+  await new Promise((done) => setImmediate(done));
+  expect(beats).toEqual([]);
+});
