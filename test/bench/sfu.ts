@@ -103,9 +103,12 @@ async function measureAll(setup: Setup): Promise<void> {
   for (const count of crowds.length > 0 ? counts.split(",").map(Number) : []) {
     for (const crowd of crowds) await crowd.grow(count);
     const taken = new Map<Crowd, Figures[]>(crowds.map((crowd) => [crowd, []]));
-    // In turns, so that a busy moment of the machine meets all of them.
+    // In turns, so that a busy moment of the machine meets all of them, and each time another begins.
     for (let round = 0; round < Number(rounds); round++)
-      for (const [crowd, each] of taken) each.push(await crowd.measure(WARM_UP_MS, Number(seconds) * 1_000));
+      for (let turn = 0; turn < crowds.length; turn++) {
+        const crowd = crowds[(round + turn) % crowds.length] as Crowd;
+        taken.get(crowd)?.push(await crowd.measure(WARM_UP_MS, Number(seconds) * 1_000));
+      }
     for (const [crowd, each] of taken)
       rows.push({ name: crowd.contestant.name, count, setup: nameOf(setup), ...middle(each) });
     const elapsed = ((performance.now() - startedAt) / 1_000).toFixed(0);
