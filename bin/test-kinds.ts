@@ -2,6 +2,8 @@
 type Kind = {
   /** Starts browsers, programs or whole servers: each test has three minutes instead of half of one. */
   slow?: true;
+  /** Slow, but starts no browser and builds nothing: may run beside another slow one. */
+  anywhere?: true;
   /** Measures how smoothly something runs, or loads the machine on purpose: last, with nothing beside it. */
   alone?: true;
   /** Needs a browser, network namespaces, other servers or minutes: not part of `bin/test --quick`. */
@@ -18,15 +20,15 @@ const KINDS: Record<string, Kind> = {
   compiled: { slow: true, notQuick: true },
   ops: { slow: true, notQuick: true, ownNetwork: true },
   package: { slow: true, notQuick: true },
-  node: { slow: true, notQuick: true, ownNetwork: true },
+  node: { slow: true, anywhere: true, notQuick: true, ownNetwork: true },
   edge: { slow: true, notQuick: true },
   turn: { slow: true, notQuick: true },
   foreign: { slow: true, notQuick: true, ownNetwork: true },
   livekit: { slow: true, notQuick: true },
   standby: { slow: true, notQuick: true },
   recordings: { slow: true, notQuick: true },
-  acme: { slow: true, notQuick: true },
-  participant: { slow: true, notQuick: true },
+  acme: { slow: true, anywhere: true, notQuick: true },
+  participant: { slow: true, anywhere: true, notQuick: true },
   "load-test": { notQuick: true },
   networks: { slow: true, alone: true, notQuick: true, ownNetwork: true },
   verdicts: { slow: true, alone: true, notQuick: true, ownNetwork: true },

@@ -44,13 +44,14 @@ const isAlone = (folder: string) => kindOf(folder).alone === true;
 const together = [...folders].filter(([folder]) => !isAlone(folder));
 const browsers = together.filter(([folder]) => isBrowser(folder));
 const rest = together.filter(([folder]) => !isBrowser(folder));
-const swift = rest.filter(([folder]) => kindOf(folder).slow !== true);
+const isSlow = (folder: string) => kindOf(folder).slow === true && kindOf(folder).anywhere !== true;
+const shared = rest.filter(([folder]) => !isSlow(folder));
 // One browser at a time is as much as two cores bear; whoever is done with what is slow helps with what is not.
 const lane = async (first: [string, string[]][]) => {
   await inTurn(first);
-  await inTurn(swift);
+  await inTurn(shared);
 };
-await Promise.all([lane(browsers), lane(rest.filter(([folder]) => kindOf(folder).slow === true))]);
+await Promise.all([lane(browsers), lane(rest.filter(([folder]) => isSlow(folder)))]);
 await inTurn([...folders].filter(([folder]) => isAlone(folder)));
 await runAgain();
 
