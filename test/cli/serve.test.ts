@@ -36,6 +36,8 @@ async function slowRequest(url: string): Promise<{ finish(): Promise<string>; so
   const head =
     "POST /v1/auth/login HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n";
   await new Promise((resolve) => socket.write(`${head}{`, resolve));
+  // Who is answered came after it: by then the server has begun with it, and does not take the connection for an idle one.
+  await (await fetch(`${url}/healthz`, { headers: { connection: "close" } })).text();
   return {
     socket,
     finish: () =>
