@@ -45,11 +45,11 @@ const together = [...folders].filter(([folder]) => !isAlone(folder));
 const browsers = together.filter(([folder]) => isBrowser(folder));
 const rest = together.filter(([folder]) => !isBrowser(folder));
 const isSlow = (folder: string) => kindOf(folder).slow === true && kindOf(folder).anywhere !== true;
-const shared = rest.filter(([folder]) => !isSlow(folder));
-// One browser at a time is as much as two cores bear; whoever is done with what is slow helps with what is not.
+const left = rest.filter(([folder]) => !isSlow(folder));
+// One browser at a time is as much as two cores bear; whoever is done with its own helps with what is left.
 const lane = async (first: [string, string[]][]) => {
   await inTurn(first);
-  await inTurn(shared);
+  await inTurn(left);
 };
 await Promise.all([lane(browsers), lane(rest.filter(([folder]) => isSlow(folder)))]);
 await inTurn([...folders].filter(([folder]) => isAlone(folder)));
