@@ -1,5 +1,5 @@
 /** What is put off until little happens any more, and what is collected then. */
-import { fullGC, heapSize } from "bun:jsc";
+import { edenGC, fullGC, heapSize } from "bun:jsc";
 import type { Timers } from "./timers.ts";
 
 export type Calm = {
@@ -59,18 +59,23 @@ export function together(...watches: readonly CalmWatch[]): CalmWatch {
 }
 
 /** Less than so much more than was kept the last time is not worth stopping the thread for, some fifty milliseconds. */
-const WORTH = { times: 1.25, bytes: 4 * 1_048_576 };
+const WORTH = { times: 1.1, bytes: 1_048_576 };
+
+/** Of one thread. */
+export type Heap = { bytes(): number; collectYoung(): void; collect(): void };
 /** Of the thread that asks. */
-const OWN_HEAP = { bytes: heapSize, collect: fullGC };
+const OWN_HEAP: Heap = { bytes: heapSize, collectYoung: edenGC, collect: fullGC };
 
 /**
  * For what a storm leaves behind in the heap of a thread. The engine takes what has lived through a collection or two for
  * something that stays, and looks at it again only when much more of it has come up: once the storm is over, that may take
- * minutes. The answer is to be called when it is calm: it collects what there is, if that may be much.
+ * minutes. The answer is to be called when it is calm: it collects what there is, if that may be much. What is young is
+ * collected first, for little: it says nothing about what the storm left, and would hide how much that is.
  */
-export function createLeftovers(heap: { bytes(): number; collect(): void } = OWN_HEAP): () => void {
+export function createLeftovers(heap: Heap = OWN_HEAP): () => void {
   let kept = 0;
   return () => {
+    heap.collectYoung();
     if (heap.bytes() < kept * WORTH.times + WORTH.bytes) return;
     heap.collect();
     kept = heap.bytes();

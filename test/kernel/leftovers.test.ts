@@ -16,18 +16,23 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Of so many MiB, of which a collection leaves fewer. */
+/** Of so many MiB, of which a collection leaves fewer, and one of what is young takes only that. */
 function heap(stays: number) {
-  const state = { mib: 0, stays, collections: 0 };
+  const state = { old: 0, young: 0, stays, collections: 0 };
   const collect = createLeftovers({
-    bytes: () => state.mib * MIB,
+    bytes: () => (state.old + state.young) * MIB,
+    collectYoung() {
+      state.young = 0;
+    },
     collect() {
       state.collections++;
-      state.mib = state.stays;
+      state.young = 0;
+      state.old = state.stays;
     },
   });
-  const at = (mib: number) => {
-    state.mib = mib;
+  const at = (old: number, young = 0) => {
+    state.old = old;
+    state.young = young;
     collect();
     return state.collections;
   };
@@ -37,14 +42,22 @@ function heap(stays: number) {
 test("[17] a thread is stopped for what a storm left, and not for what there always is", () => {
   const { state, at } = heap(40);
   expect(at(100)).toBe(1);
-  // A quarter more than was kept, and four MiB.
-  expect(at(53)).toBe(1);
-  expect(at(55)).toBe(2);
+  // A tenth more than was kept, and one MiB.
+  expect(at(44)).toBe(1);
+  expect(at(46)).toBe(2);
   // More is in use by now: it is found out once.
   state.stays = 80;
   expect(at(90)).toBe(3);
-  expect(at(90)).toBe(3);
-  expect(at(105)).toBe(4);
+  expect(at(88)).toBe(3);
+  expect(at(90)).toBe(4);
+});
+
+test("[17] what is only young is collected for little, and no reason to stop the thread for long", () => {
+  const { state, at } = heap(40);
+  expect(at(100)).toBe(1);
+  expect(at(40, 100)).toBe(1);
+  expect(state.young).toBe(0);
+  expect(at(50, 100)).toBe(2);
 });
 
 test("[17] what requests held until the storm was over goes with it, though it has grown old", async () => {

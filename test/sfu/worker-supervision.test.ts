@@ -124,3 +124,19 @@ test("[17] a worker is told when it is calm after many came and went, and not of
   clock.advance(15_000);
   expect(calms()).toBe(1);
 });
+
+test("[17] a media worker that is told of calm collects what has grown old in its heap", async () => {
+  const worker = new Worker(new URL("./heap-worker.ts", import.meta.url).href);
+  const { promise, resolve } = Promise.withResolvers<Record<"withAll" | "letGo" | "calm", number>>();
+  worker.onmessage = ({ data }) => resolve(data);
+  const MIB = 1_048_576;
+  try {
+    worker.postMessage(null);
+    const { withAll, letGo, calm } = await promise;
+    // It is old: a collection of what is new leaves it.
+    expect(letGo).toBeGreaterThan(withAll - 4 * MIB);
+    expect(calm).toBeLessThan(withAll - 15 * MIB);
+  } finally {
+    worker.terminate();
+  }
+});
