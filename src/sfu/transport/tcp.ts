@@ -94,7 +94,7 @@ export class TcpConnection {
 
 export class TcpPort {
   readonly #listener: Bun.TCPSocketListener<State>;
-  readonly #connections: ReadonlySet<TcpConnection>;
+  readonly #admission: Admission<TcpConnection>;
   readonly #unsentBound: { close(): void };
 
   static listen(options: TcpOptions): TcpPort {
@@ -124,31 +124,31 @@ export class TcpPort {
         },
         drain: (socket) => socket.data.connection.drained(),
         close(socket) {
-          admission.connections.delete(socket.data.connection);
+          admission.forget(socket.data.connection);
           options.onClosed(socket.data.connection);
         },
         error: (socket) => socket.data?.connection.close(),
       },
     });
-    return new TcpPort(listener, admission.connections, unsentBound);
+    return new TcpPort(listener, admission, unsentBound);
   }
 
   private constructor(
     listener: Bun.TCPSocketListener<State>,
-    connections: ReadonlySet<TcpConnection>,
+    admission: Admission<TcpConnection>,
     unsentBound: { close(): void },
   ) {
     this.#listener = listener;
-    this.#connections = connections;
+    this.#admission = admission;
     this.#unsentBound = unsentBound;
   }
 
   get connections(): number {
-    return this.#connections.size;
+    return this.#admission.size;
   }
 
   close(): void {
-    for (const connection of [...this.#connections]) connection.close();
+    this.#admission.closeAll();
     this.#listener.stop(true);
     this.#unsentBound.close();
   }

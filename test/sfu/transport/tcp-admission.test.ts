@@ -22,7 +22,7 @@ describe("who may hold a TCP connection to a media port", () => {
     const honest = fake("203.0.113.1");
     expect(admission.admit(honest)).toBe(true);
     expect(idle.map(({ closed }) => closed)).toEqual(idle.map((_, i) => i === 0));
-    expect(admission.connections.size).toBe(MAX_CONNECTIONS);
+    expect(admission.size).toBe(MAX_CONNECTIONS);
   });
 
   test("one address has few that proved nothing, however many it opens", () => {
@@ -30,18 +30,18 @@ describe("who may hold a TCP connection to a media port", () => {
     const other = fake("203.0.113.1");
     admission.admit(other);
     for (let i = 0; i < 10_000; i += 1) expect(admission.admit(fake("192.0.2.1"))).toBe(true);
-    expect(admission.connections.size).toBe(MAX_UNPROVEN_PER_ADDRESS + 1);
+    expect(admission.size).toBe(MAX_UNPROVEN_PER_ADDRESS + 1);
     expect(other.closed).toBe(false);
   });
 
   test("the addresses of one IPv6 subscriber are one", () => {
     const admission = new Admission<Fake>();
     for (let i = 0; i < 100; i += 1) admission.admit(fake(`2001:db8:1:2::${i.toString(16)}`));
-    expect(admission.connections.size).toBe(MAX_UNPROVEN_PER_ADDRESS);
+    expect(admission.size).toBe(MAX_UNPROVEN_PER_ADDRESS);
     admission.admit(fake("2001:db8:1:3::1"));
-    expect(admission.connections.size).toBe(MAX_UNPROVEN_PER_ADDRESS + 1);
+    expect(admission.size).toBe(MAX_UNPROVEN_PER_ADDRESS + 1);
     for (let i = 0; i < 100; i += 1) admission.admit(fake(`::ffff:192.0.2.${i}`));
-    expect(admission.connections.size).toBe(MAX_UNPROVEN_PER_ADDRESS + 101);
+    expect(admission.size).toBe(MAX_UNPROVEN_PER_ADDRESS + 101);
   });
 
   test("who proved something never gives way, and a port full of them is full", () => {
@@ -50,5 +50,48 @@ describe("who may hold a TCP connection to a media port", () => {
     for (const one of proven) admission.admit(one);
     expect(admission.admit(fake("203.0.113.1"))).toBe(false);
     expect(proven.some(({ closed }) => closed)).toBe(false);
+  });
+
+  test("who shows a check counts no longer among those who proved nothing", () => {
+    const admission = new Admission<Fake>();
+    const office = Array.from({ length: 2 * MAX_UNPROVEN_PER_ADDRESS }, () => fake("192.0.2.1"));
+    for (const one of office) {
+      admission.admit(one);
+      one.authenticated = true;
+    }
+    expect(office.some(({ closed }) => closed)).toBe(false);
+    for (let i = 0; i < 10_000; i += 1) admission.admit(fake("192.0.2.1"));
+    expect(office.some(({ closed }) => closed)).toBe(false);
+    expect(admission.size).toBe(3 * MAX_UNPROVEN_PER_ADDRESS);
+  });
+
+  test("one address has its share of the port, and who leaves makes room in it", () => {
+    const admission = new Admission<Fake>();
+    const office = Array.from({ length: 500 }, () => fake("192.0.2.1", true));
+    for (const one of office) expect(admission.admit(one)).toBe(true);
+    expect(admission.admit(fake("192.0.2.1"))).toBe(false);
+    expect(admission.admit(fake("192.0.2.2"))).toBe(true);
+    for (const one of office.slice(0, 2)) admission.forget(one);
+    // Twice is once.
+    for (const one of office.slice(0, 2)) admission.forget(one);
+    expect(admission.admit(fake("192.0.2.1"))).toBe(true);
+    expect(admission.admit(fake("192.0.2.1", true))).toBe(true);
+    expect(admission.size).toBe(501);
+  });
+
+  test("[17] thousands that come at once are not each compared with everybody who is there", () => {
+    const admission = new Admission<Fake>();
+    let looks = 0;
+    for (let i = 0; i < 6_000; i += 1) {
+      const one = fake(`192.0.2.${i % 3}`);
+      Object.defineProperty(one, "address", {
+        get() {
+          looks++;
+          return `192.0.2.${i % 3}`;
+        },
+      });
+      admission.admit(one);
+    }
+    expect(looks).toBe(6_000);
   });
 });
