@@ -1,5 +1,6 @@
 /** The one UDP socket of a worker: batched sends, a bounded backlog, and packets handed on as they come. */
 
+import { edenGC } from "bun:jsc";
 import { type SocketTuning, tuneUdpSocket } from "../../kernel/net/socket-options.ts";
 import type { Audience } from "../forwarding/audience.ts";
 import type { FanOutTarget } from "../forwarding/fan-out-target.ts";
@@ -19,6 +20,8 @@ import { MediaWatch, type WatchHost } from "./media-watch.ts";
 const BUFFER_BYTES = 4 * 1_024 * 1_024;
 /** Packets kept while the kernel's buffer is full; later ones are lost, as on any congested link. */
 const MAX_BACKLOG = 4_096;
+/** Each packet that the loop reads is a buffer. Left alone, the engine lets them pile up for ten seconds, and higher after a storm. */
+const COLLECT_AFTER_BYTES = 8 * 1_024 * 1_024;
 
 /** `cameAtMs`: not now, but then. */
 export type DatagramHandler = (data: Buffer, port: number, address: string, cameAtMs?: number) => void;
@@ -60,6 +63,7 @@ export class UdpPort {
   readonly #waiting: { finish(): void }[] = [];
   readonly #onFault: (error: unknown) => void;
   #scheduled = false;
+  #uncollectedBytes = 0;
 
   static async bind(options: UdpOptions): Promise<UdpPort> {
     let bound: UdpPort | null = null;
@@ -134,6 +138,8 @@ export class UdpPort {
   count(bytes: number): void {
     this.counters.packetsIn++;
     this.counters.bytesIn += bytes;
+    this.#uncollectedBytes += bytes;
+    if (this.#uncollectedBytes >= COLLECT_AFTER_BYTES) this.#schedule();
   }
 
   /** One packet of media to the first `count` targets; call `schedule` after the last packet of a turn. */
@@ -198,6 +204,9 @@ export class UdpPort {
   readonly #flush = (): void => {
     this.settle();
     this.#scheduled = false;
+    if (this.#uncollectedBytes < COLLECT_AFTER_BYTES) return;
+    this.#uncollectedBytes = 0;
+    edenGC();
   };
 
   /** Whatever waits is handled now, and leaves. */
@@ -259,13 +268,9 @@ export class UdpPort {
       return this.#socket.sendMany(entries);
     } catch {
       // An address the kernel has no route to must not take the rest of the batch with it.
-      return entries.length === 3 ? 1 : this.#sendSingly(entries);
+      if (entries.length > 3) for (let i = 0; i < entries.length; i += 3) this.#sendMany(entries.slice(i, i + 3));
+      return entries.length / 3;
     }
-  }
-
-  #sendSingly(entries: SendEntries): number {
-    for (let i = 0; i < entries.length; i += 3) this.#sendMany(entries.slice(i, i + 3));
-    return entries.length / 3;
   }
 
   #keep(entries: SendEntries, sent: number): void {

@@ -86,6 +86,26 @@ describe.each(PATHS)("the one UDP socket of a worker, %s", (_name, path) => {
     expect(port.counters).toMatchObject({ packetsIn: 1, bytesIn: 5 });
   });
 
+  test("[17] what was read is collected after eight MiB of it, whenever the engine would have come to it", async () => {
+    const read: WeakRef<Buffer>[] = [];
+    const port = await bind({ onDatagram: (data) => void read.push(new WeakRef(data)) });
+    const peer = await client();
+    const held = () => read.filter((one) => one.deref()).length;
+    const packet = Buffer.alloc(8_192);
+    const send = async (count: number) => {
+      const until = port.counters.packetsIn + count;
+      while (port.counters.packetsIn < until) {
+        peer.socket.send(packet, port.port, "127.0.0.1");
+        await new Promise(setImmediate);
+      }
+    };
+    await send(1_000);
+    Bun.gc(true);
+    // The eight MiB are full for the second time with the 2,048th.
+    await send(1_100);
+    expect(held()).toBeLessThan(100);
+  });
+
   test("a dual-stack socket reaches IPv4 peers under the address it shows", async () => {
     let answered = false;
     const port = await bind({
