@@ -100,7 +100,7 @@ test("within the packet path every arrow points down", () => {
 });
 
 test("the relay and the edge know neither the database, HTTP's framework nor a feature", () => {
-  const names = ["clock", "log", "assets", "addresses", "net/socket-options", "net/inner-way"];
+  const names = ["clock", "timers", "calm", "log", "assets", "addresses", "net/socket-options", "net/inner-way"];
   const small = names.map((name) => `src/kernel/${name}.ts`);
   expect(
     offenders(({ from, to, external }) => {

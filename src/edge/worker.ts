@@ -1,8 +1,10 @@
 /** Entry point of the edge thread. */
 
 import { budgetHolder, createTrust } from "../kernel/addresses.ts";
+import { createLeftovers } from "../kernel/calm.ts";
 import { systemNow } from "../kernel/clock.ts";
 import { createUnsentBound } from "../kernel/net/socket-options.ts";
+import { systemTimers } from "../kernel/timers.ts";
 import { type ClientAddress, ClientTable } from "../protocol/client-table.ts";
 import type { TurnTransport } from "../turn/line.ts";
 import { TurnServer } from "../turn/server.ts";
@@ -14,6 +16,7 @@ import { relaySockets } from "./relay-sockets.ts";
 import type { EdgeSocket } from "./socket.ts";
 import { Departures, TurnConnection } from "./turn-connection.ts";
 import { openTurnPorts, TurnPortRefused } from "./turn-ports.ts";
+import { OnceClosed, Visits } from "./visits.ts";
 
 declare const self: Worker;
 
@@ -25,7 +28,7 @@ const MAX_UNSENT_BYTES = 16 * 1_024;
 
 type Running = { door: Door; turn: TurnServer | null; turnPort: number | null; stats(): EdgeStats };
 
-async function start(settings: EdgeSettings): Promise<Running> {
+async function start(settings: EdgeSettings, fault: (error: unknown) => void): Promise<Running> {
   const tcpClients = new ClientTable(settings.tcpClients);
   const udpClients = new ClientTable(settings.udpClients);
   const outerClients = new ClientTable(settings.outerClients);
@@ -41,8 +44,7 @@ async function start(settings: EdgeSettings): Promise<Running> {
   const unsentBound = createUnsentBound(MAX_UNSENT_BYTES);
   const departures = new Departures();
   const lines = new Map<TurnConnection, number>();
-  let httpConnections = 0;
-  const httpClosed = () => void httpConnections--;
+  const visits = new Visits(systemTimers, createLeftovers(), fault);
 
   function carryTurn(server: TurnServer, socket: EdgeSocket, client: ClientAddress, transport: TurnTransport): Carrier {
     if (socket.fd !== undefined) unsentBound.apply(socket.fd);
@@ -56,12 +58,12 @@ async function start(settings: EdgeSettings): Promise<Running> {
     isTrustedProxy: settings.trustedProxies.length > 0 ? createTrust(settings.trustedProxies) : null,
     admission,
     http(socket, client) {
-      httpConnections++;
       const { upstream, inner } = settings;
-      const carrier = inner
-        ? carryWithin(inner, upstream, socket, client, tcpClients)
-        : carryTo(upstream, socket, client, tcpClients);
-      return new OnceClosed(carrier, httpClosed);
+      return visits.begin(
+        inner
+          ? carryWithin(inner, upstream, socket, client, tcpClients)
+          : carryTo(upstream, socket, client, tcpClients),
+      );
     },
     turn: turn && ((socket, client) => carryTurn(turn, socket, client, "tls")),
   });
@@ -92,7 +94,7 @@ async function start(settings: EdgeSettings): Promise<Running> {
     turnPort: ports?.port ?? null,
     stats: () => ({
       handshakes: door.handshakes,
-      httpConnections,
+      httpConnections: visits.open,
       turnConnections: lines.size,
       waiting: admission.waiting,
       refused: admission.refused,
@@ -100,33 +102,6 @@ async function start(settings: EdgeSettings): Promise<Running> {
       turn: turn?.counters ?? null,
     }),
   };
-}
-
-/** TLS may report the end of a connection more than once. */
-class OnceClosed implements Carrier {
-  #closed: (() => void) | null;
-
-  constructor(
-    private readonly carrier: Carrier,
-    closed: () => void,
-  ) {
-    this.#closed = closed;
-  }
-
-  received(data: Buffer): void {
-    this.carrier.received(data);
-  }
-
-  drained(): void {
-    this.carrier.drained();
-  }
-
-  closed(): void {
-    if (this.#closed === null) return;
-    this.#closed();
-    this.#closed = null;
-    this.carrier.closed();
-  }
 }
 
 function codeOf(error: unknown): string | null {
@@ -141,11 +116,11 @@ function serve(): void {
 
   async function begin(settings: EdgeSettings): Promise<void> {
     try {
-      edge = await start(settings).catch((error) => {
+      edge = await start(settings, fault).catch((error) => {
         // A machine without IPv6 has no `::`.
         if (settings.hostname !== "::" || error instanceof TurnPortRefused) throw error;
         if (codeOf(error) === "EADDRINUSE" || codeOf(error) === "EACCES") throw error;
-        return start({ ...settings, hostname: "0.0.0.0" });
+        return start({ ...settings, hostname: "0.0.0.0" }, fault);
       });
       post({ type: "started", port: edge.door.port, turnPort: edge.turnPort });
     } catch (error) {
