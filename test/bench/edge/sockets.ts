@@ -10,11 +10,12 @@ const ROUNDS = 7;
 const ECHOES = 2_000;
 const IDLE = 3_000;
 const AT_ONCE = 100;
+const WAYS = ["edge", "loopback", "direct", "hop"] as const;
 
-type Bare = { pid: number; edge: number; direct: number; stop(): Promise<void> };
+type Bare = { pid: number; edge: number; direct: number; hop: number; stop(): Promise<void> };
 
-async function startBare(...by: "loopback"[]): Promise<Bare> {
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, "bare.ts"), ...by], {
+async function startBare(hopLibrary: string, ...by: "loopback"[]): Promise<Bare> {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, "bare.ts"), hopLibrary, ...by], {
     stdout: "pipe",
     stderr: "inherit",
   });
@@ -50,16 +51,11 @@ async function echoMicros(socket: WebSocket): Promise<number> {
   return percentile(times, 0.5);
 }
 
-/** Microseconds that a thread adds to an echo which does nothing but pass bytes on: what the machine itself asks for it. */
-async function hopMicros(program: string): Promise<number> {
-  const { without, with: through } = await $`${program}`.json();
-  return through - without;
-}
-
 type SocketCosts = {
   edgeMicros: number;
   loopbackMicros: number;
   directMicros: number;
+  /** From the same server, behind a thread that only passes bytes on: what the machine itself asks for one in between. */
   hopMicros: number;
   /** What the edge adds where least else went on: a machine that others share has rounds of twice the time. */
   quietestMicros: number;
@@ -68,30 +64,28 @@ type SocketCosts = {
 
 export async function measureSockets(): Promise<SocketCosts> {
   const folder = mkdtempSync(join(tmpdir(), "stoa-bench-hop-"));
-  const hop = join(folder, "hop");
-  await $`cc -O2 -pthread -o ${hop} ${join(import.meta.dir, "hop.c")}`;
-  const [bare, other] = [await startBare(), await startBare("loopback")];
+  const hopLibrary = join(folder, "hop.so");
+  await $`cc -O2 -shared -fPIC -pthread -o ${hopLibrary} ${join(import.meta.dir, "hop.c")}`;
+  const [bare, other] = [await startBare(hopLibrary), await startBare(hopLibrary, "loopback")];
   try {
-    const [edge, loopback, direct] = [await open(bare.edge), await open(other.edge), await open(bare.direct)];
-    const times: Record<"edge" | "loopback" | "direct" | "hop", number[]> = {
-      edge: [],
-      loopback: [],
-      direct: [],
-      hop: [],
+    const ways = {
+      edge: await open(bare.edge),
+      loopback: await open(other.edge),
+      direct: await open(bare.direct),
+      hop: await open(bare.hop),
     };
+    const times: Record<(typeof WAYS)[number], number[]> = { edge: [], loopback: [], direct: [], hop: [] };
     for (let round = 0; round < ROUNDS; round++) {
-      times.edge.push(await echoMicros(edge));
-      times.loopback.push(await echoMicros(loopback));
-      times.direct.push(await echoMicros(direct));
-      times.hop.push(await hopMicros(hop));
+      for (const way of WAYS) times[way].push(await echoMicros(ways[way]));
     }
     const before = rssMegabytes(bare.pid);
     const idle: WebSocket[] = [];
     while (idle.length < IDLE)
       idle.push(...(await Promise.all(Array.from({ length: AT_ONCE }, () => open(bare.edge)))));
-    await Bun.sleep(2_000);
+    // What they came with is collected once few come any more.
+    await Bun.sleep(5_000);
     const idleKilobytes = ((rssMegabytes(bare.pid) - before) * 1_024) / IDLE;
-    for (const socket of [...idle, edge, loopback, direct]) socket.close();
+    for (const socket of [...idle, ...Object.values(ways)]) socket.close();
     const [edgeMicros, directMicros] = [median(times.edge), median(times.direct)];
     return {
       edgeMicros,
