@@ -8,6 +8,8 @@ export type Calm = {
   lookEveryMs: number;
   /** As many between two looks are none too many. */
   atMost: number;
+  /** Nor are as many as this part of the most that there were: what goes on all the time, beside a storm and after it, may be more. */
+  share?: number;
 };
 
 export type CalmWatch = {
@@ -18,14 +20,16 @@ export type CalmWatch = {
 
 /** Does the task once enough has happened, and little happens any more. What it throws is told, and it is tried again later. */
 export function whenCalm(calm: Calm, timers: Timers, task: () => void, onError: (error: unknown) => void): CalmWatch {
+  const { share = 0 } = calm;
   let count = 0;
   let cancel: (() => void) | null = null;
 
-  function wait(): void {
+  function wait(most = 0): void {
     const before = count;
     cancel = timers.after(calm.lookEveryMs, () => {
       cancel = null;
-      if (count - before > calm.atMost) return wait();
+      const happened = count - before;
+      if (happened > Math.max(calm.atMost, most * share)) return wait(Math.max(most, happened));
       count = 0;
       try {
         task();

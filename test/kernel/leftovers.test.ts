@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createLeftovers } from "../../src/kernel/calm.ts";
+import { createLeftovers, whenCalm } from "../../src/kernel/calm.ts";
 import { closeRuntime, createRuntime } from "../../src/runtime.ts";
 import { fakeClock } from "../harness/clock.ts";
 import { testConfig } from "../harness/test-config.ts";
@@ -77,4 +77,36 @@ test("[17] what requests held until the storm was over goes with it, though it h
   clock.advance(15_000);
   expect(heapSize()).toBeLessThan(withAll - 15 * MIB);
   await closeRuntime(runtime);
+});
+
+test("[17] little is what is little beside the storm: what it left to be done does not put off the rest for ever", () => {
+  const clock = fakeClock();
+  let done = 0;
+  const calm = { enough: 500, lookEveryMs: 15_000, atMost: 150, share: 1 / 3 };
+  const fail = (error: unknown) => {
+    throw error;
+  };
+  const watch = whenCalm(calm, clock, () => void done++, fail);
+  const happen = (count: number) => {
+    for (let n = 0; n < count; n++) watch.happened();
+  };
+  const next = (count: number) => {
+    happen(count);
+    clock.advance(15_000);
+    return done;
+  };
+  // From here on it is looked at.
+  happen(500);
+  // As many all the time are no storm, and never little.
+  for (let look = 0; look < 10; look++) expect(next(600)).toBe(0);
+  expect(next(150)).toBe(1);
+  happen(500);
+  expect(next(1_800)).toBe(1);
+  expect(next(601)).toBe(1);
+  expect(next(600)).toBe(2);
+  // The next one is measured by itself.
+  happen(500);
+  expect(next(400)).toBe(2);
+  expect(next(151)).toBe(2);
+  expect(next(150)).toBe(3);
 });

@@ -6,7 +6,8 @@ import type { Timers } from "../timers.ts";
 const QUIET: Calm = { enough: 50, lookEveryMs: 3, atMost: 0 };
 /** Whoever commits more often than ten times a second has use for what is kept. */
 const AFTER_A_STORM: Calm = { enough: 500, lookEveryMs: 5_000, atMost: 50 };
-const LONG_AFTER: Calm = { enough: 500, lookEveryMs: 15_000, atMost: 150 };
+/** Fifty calls, which nobody joins or leaves, commit ten times a second. */
+const LONG_AFTER: Calm = { enough: 500, lookEveryMs: 15_000, atMost: 250, share: 1 / 3 };
 
 /**
  * Folds the write-ahead log into the database when nobody waits for a commit. Left to itself SQLite does so within the
