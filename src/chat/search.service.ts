@@ -37,12 +37,19 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
     if (event.type.startsWith("message")) follow();
   });
 
+  /** One that has not caught up yet goes on with what comes: two would look twice, and after minutes there would be hundreds. */
   function follow(): void {
     if (following || stopped) return;
     const cancel = timers.after(FOLLOW_AFTER_MS, () => {
-      following = null;
-      running = catchUp().catch((err) =>
-        log.error({ err }, "search index not updated; new messages are indexed at its next turn"),
+      running = catchUp().then(
+        () => {
+          following = null;
+          if (store.isPending()) follow();
+        },
+        (err) => {
+          following = null;
+          log.error({ err }, "search index not updated; new messages are indexed at its next turn");
+        },
       );
     });
     following = { cancel };
@@ -93,19 +100,19 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
     return more;
   }
 
-  let stepping: Promise<boolean> | null = null;
-  /** However many wait for it, each message is looked at once. */
-  function sharedStep(): Promise<boolean> {
-    stepping ??= step().finally(() => {
-      stepping = null;
-    });
-    return stepping;
+  async function goThrough(): Promise<void> {
+    while (!stopped && store.isPending() && (await step()));
   }
 
+  let goingThrough: Promise<void> | null = null;
+  /** However many wait for it, each message is looked at once. */
   async function catchUp(): Promise<void> {
-    // One that is under way may have read what is pending before the caller's own message was.
-    if (stepping) await sharedStep();
-    while (!stopped && store.isPending() && (await sharedStep()));
+    // The one that is under way may have read what is pending before the caller's own message was.
+    await goingThrough?.catch(() => {});
+    goingThrough ??= goThrough().finally(() => {
+      goingThrough = null;
+    });
+    await goingThrough;
   }
 
   // What was pending when the last run ended.

@@ -99,6 +99,45 @@ test("[18] an index that ends between two steps is completed by the next one", a
   for (let n = 0; n < 6; n++) expect(await found(`remaining${n}`)).toEqual(ids.slice(n, n + 1));
 }, 60_000);
 
+test("[18] an index that falls behind looks once before each step, however long messages have come meanwhile", async () => {
+  await server.services.search.catchUp();
+  const held = Promise.withResolvers<void>();
+  const due: (() => void)[] = [];
+  let looks = 0;
+  let units = 0;
+  const store = searchStore(server.runtime.db);
+  const runtime: Runtime = {
+    ...server.runtime,
+    timers: {
+      ...server.runtime.timers,
+      after(_ms, run) {
+        due.push(run);
+        return () => {};
+      },
+    },
+    async write(work) {
+      await held.promise;
+      units++;
+      return server.runtime.write(work);
+    },
+  };
+  const isPending = () => {
+    looks++;
+    return store.isPending();
+  };
+  const index = searchService(runtime, { ...store, isPending });
+  for (let n = 0; n < 50; n++) {
+    await send(`${crowded(400 + n)} behind${n}`);
+    for (const run of due.splice(0)) run();
+  }
+  held.resolve();
+  await index.catchUp();
+  await index.stop();
+  expect(units).toBeGreaterThan(50);
+  expect(looks).toBeLessThanOrEqual(units + 3);
+  expect(await found("behind49")).toHaveLength(1);
+}, 60_000);
+
 test("[18] whoever searches finds what they have just said, however many search", async () => {
   await Promise.all(
     Array.from({ length: 20 }, async (_, n) => {
