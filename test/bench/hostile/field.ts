@@ -5,16 +5,15 @@ import { join } from "node:path";
 import { createApi } from "../../../src/load-test/api.ts";
 import { openLan } from "../../harness/namespaces.ts";
 import { AS_INSTALLED } from "../harness/as-installed.ts";
-import { percentile } from "../harness/report.ts";
 import type { Attack } from "./attacks.ts";
 import { ATTACKER, SERVER } from "./machine.ts";
-import { waitForTurns } from "./stalls.ts";
+import { type Counted, percentileOf, waitForTurns } from "./stalls.ts";
 
 export type Field = Awaited<ReturnType<typeof openField>>;
 type Account = { email: string; password: string };
 /** `hostileKey` and `account` are of another tenant. */
 type Told = { url: string; key: string; mediaPort: number; hostileKey: string; account: Account };
-type State = { late: number[]; busy: number[]; memory: NodeJS.MemoryUsage };
+type State = { late: Counted[]; busy: Counted[]; memory: NodeJS.MemoryUsage };
 
 /** Who hears an attacker's data in its room. */
 const LISTENERS = 15;
@@ -104,12 +103,12 @@ export async function openField(attackers: number) {
       const { late, busy, memory } = JSON.parse(told) as State;
       const overallMs = performance.now() - askedAt;
       askedAt = performance.now();
-      const [p50, p99, p999] = [0.5, 0.99, 0.999].map((share) => percentile(late, share)) as [number, number, number];
+      const [p50, p99, p999] = [0.5, 0.99, 0.999].map((share) => percentileOf(late, share)) as [number, number, number];
       return {
         p50,
         p99,
         p999,
-        longest: late.reduce((a, b) => Math.max(a, b), 0),
+        longest: late.at(-1)?.[0] ?? 0,
         ownWait: waitForTurns(busy, overallMs),
         memory,
       };

@@ -2,13 +2,14 @@
 import { percentile } from "../harness/report.ts";
 import { here } from "./field.ts";
 import { ASKER, HONEST } from "./machine.ts";
+import { type Counted, percentileOf } from "./stalls.ts";
 
 /** Below so many answers a 99th percentile is the tale of one of them. */
 export const ENOUGH_ANSWERS = 1_000;
 /** What it takes to have them, at the asker's pace and with some to spare. */
 export const ENOUGH_SECONDS = 11;
 
-type Asked = { times: number[]; failed: number; late: number[] };
+type Asked = { times: number[]; failed: number; late: Counted[] };
 
 export const honestly = (file: string, ...args: unknown[]) => run(HONEST, file, args);
 
@@ -27,7 +28,7 @@ export function watchHealth(url: string) {
     const { times, failed, late } = (await new Response(watcher.stdout).json()) as Asked;
     const [p50, p99] = [percentile(times, 0.5), percentile(times, 0.99)];
     // That part of the time is not the server's.
-    const ownLateness = { p50: percentile(late, 0.5), p99: percentile(late, 0.99) };
+    const ownLateness = { p50: percentileOf(late, 0.5), p99: percentileOf(late, 0.99) };
     return { p50, p99, asked: times.length, failed, ownLateness };
   };
 }
