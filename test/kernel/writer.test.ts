@@ -85,6 +85,46 @@ test("[17] units that take long are spread over several commits, in their order,
   await writer.drain();
 });
 
+/** How many of `units`, of a millisecond each, each commit took while everything else took `othersMs` in every turn of the loop. */
+async function takenByCommits(units: number, othersMs: number): Promise<number[]> {
+  const taken: number[] = [];
+  let isOver = false;
+  const others = () => {
+    nowMs += othersMs;
+    if (!isOver) setImmediate(others);
+  };
+  const written = Array.from({ length: units }, (_, n) =>
+    writer.write((unit) => {
+      taken[commits] = (taken[commits] ?? 0) + 1;
+      nowMs += 1;
+      insertBy(unit, n);
+    }),
+  );
+  setImmediate(others);
+  await Promise.all(written);
+  isOver = true;
+  return taken;
+}
+
+test("[17] a burst behind much else gets as much of the thread as all that, up to a bound", async () => {
+  expect(await takenByCommits(60, 16)).toEqual([8, 16, 16, 16, 4]);
+});
+
+test("[17] so does the first of its commits, if it was waited for", async () => {
+  setImmediate(() => {
+    nowMs += 20;
+  });
+  expect(await takenByCommits(40, 1)).toEqual([20, 8, 8, 4]);
+});
+
+test("[17] units without end hold the thread for no longer than that bound, whatever else it does", async () => {
+  expect(await takenByCommits(100, 1_000)).toEqual([8, 28, 28, 28, 8]);
+});
+
+test("[17] behind little else each commit is as short as the first", async () => {
+  expect(await takenByCommits(40, 1)).toEqual([8, 8, 8, 8, 8]);
+});
+
 test("an error in one unit rolls back that unit alone, whole", async () => {
   const failing = writer.write(() => {
     insert(2);

@@ -98,6 +98,11 @@ export type { Unit };
 /** Bound how long one commit may hold the thread: ordinary units by their number, those that take long by their time. */
 const UNITS_PER_COMMIT = 512;
 const COMMIT_MS = 5;
+/**
+ * Or for as long as it was waited for, up to here: under attack everything else that the thread does takes ten times as
+ * long, and a burst of sends would wait for that a dozen times.
+ */
+const MOST_COMMIT_MS = 25;
 const LOOK_AT_THE_CLOCK_EVERY = 4;
 /**
  * A record of a log costs as much again as some ten units, and is waited for. So with more at the door one commit takes
@@ -123,11 +128,13 @@ export function createWriter(
 
   const queue: Unit[] = [];
   let scheduled = false;
+  let waitingSince = 0;
   const idle: (() => void)[] = [];
 
   function schedule(): void {
     if (scheduled) return;
     scheduled = true;
+    waitingSince = clock();
     setImmediate(flush);
   }
 
@@ -141,7 +148,8 @@ export function createWriter(
   function runAll(units: Unit[], isFirstTurn = true): void {
     // Whoever is alone needs no savepoint: to undo it is to undo everything.
     const alone = units.length === 1 && isFirstTurn;
-    const endsAt = clock() + COMMIT_MS;
+    const startedAt = clock();
+    const endsAt = startedAt + Math.min(MOST_COMMIT_MS, Math.max(COMMIT_MS, startedAt - waitingSince));
     for (const [done, unit] of units.entries()) {
       if (done > 0 && done % LOOK_AT_THE_CLOCK_EVERY === 0 && clock() >= endsAt) {
         queue.unshift(...units.splice(done));
@@ -166,6 +174,7 @@ export function createWriter(
       log.begin();
       log.run(() => runAll(units));
       for (let turn = 1; turn < TURNS_PER_RECORD && queue.length > 0; turn++) {
+        waitingSince = clock();
         await nextTurn();
         const more = queue.splice(0, UNITS_PER_COMMIT);
         try {
