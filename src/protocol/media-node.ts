@@ -51,6 +51,8 @@ export type Negotiate = ParticipantRef & {
   connection?: "receive";
   /** Receiving sections without a track are answered inactive; one that was comes back under another SSRC. */
   idleInactive?: boolean;
+  /** A client of LiveKit's: it gets data on its channels alone, and what is reliable waits until they are open. */
+  data?: "packets";
   /**
    * The whole of what the connection sends. Omitted (WHIP): every sending section is published, as microphone and camera.
    */

@@ -43,6 +43,7 @@ export function oneConnection(deps: NegotiatorDeps): Negotiator {
         publish,
         subscribe: placedOn(seats, selection, (_seat, group) => group),
         idleInactive: true,
+        data: "packets",
       });
       const value = new SessionDescription({ type: "answer", sdp: answer.sdp, id, midToTrackId: midToTrackId(seats) });
       seats.answered();

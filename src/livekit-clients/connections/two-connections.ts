@@ -35,6 +35,7 @@ export function twoConnections(deps: NegotiatorDeps): Negotiator {
       // The receiver's own name for a section's track is that of the first one on it; clients believe the stream instead.
       subscribe: placedOn(seats, selection, ({ isReused }, group, sid) => (isReused ? sid : group)),
       idleInactive: true,
+      data: "packets",
     });
 
   async function offer(): Promise<void> {
@@ -66,7 +67,7 @@ export function twoConnections(deps: NegotiatorDeps): Negotiator {
       session.wantsMedia = true;
       const answer = await deps
         .node()
-        .negotiate({ ...refOf(session), sdp, publish, subscribe: [], idleInactive: true });
+        .negotiate({ ...refOf(session), sdp, publish, subscribe: [], idleInactive: true, data: "packets" });
       send({ case: "answer", value: new SessionDescription({ type: "answer", sdp: answer.sdp, id }) });
       for (const { trackId } of publish) await muteIfAnnouncedSo(deps, trackId);
       // Some clients wait for this connection although nothing comes on it: they are offered one at once.

@@ -20,8 +20,8 @@ export type DataKind = keyof typeof DATA_CHANNELS;
 const MAX_HANDED_OVER_BYTES = 65_536;
 /** A reader this far behind on reliable data has its channel closed; it may open another. */
 const MAX_WAITING_BYTES = 4 * 1_024 * 1_024;
-/** A client that replaces its connection has its channels again by then, or gets what comes on its socket. */
-const REPLACING_MS = 20_000;
+/** A client that connects, also once more, has its channels by then, or gets what comes on its socket if it has one for that. */
+const AWAITED_MS = 20_000;
 const MESSAGES_PER_SECOND = 500;
 const BYTES_PER_SECOND = 4 * 1_024 * 1_024;
 const CHANNELS_PER_KIND = 1;
@@ -73,7 +73,8 @@ export class DataRelay {
   readonly #now: () => number;
   #dialect: DataDialect = "frames";
   readonly #reliable = new NumberedData();
-  #replacedMs = Number.NEGATIVE_INFINITY;
+  /** Since when the reliable channel is to come. */
+  #awaitedSinceMs = Number.NEGATIVE_INFINITY;
 
   constructor(room: DataSink, owner: DataOwner, now: () => number) {
     this.#room = room;
@@ -98,6 +99,13 @@ export class DataRelay {
   /** LiveKit's clients get data even when they may not send any. */
   get alwaysReceives(): boolean {
     return this.#dialect === "packets";
+  }
+
+  /** Of a client of LiveKit's that begins to connect: its channels are all that it gets data on, so what is reliable waits. */
+  expectPackets(): void {
+    if (this.#dialect === "packets") return;
+    this.#dialect = "packets";
+    this.#awaitedSinceMs = this.#now();
   }
 
   opened(channel: DataChannel): void {
@@ -193,11 +201,12 @@ export class DataRelay {
     return true;
   }
 
-  /** Its connection is being replaced: what comes now has to wait behind what waits already. */
+  /** Its connection is on its way: what comes now has to wait behind what waits already. */
   #waitsForChannel(message: DataMessage): boolean {
     this.#noticeClosed();
-    if (this.#now() - this.#replacedMs > REPLACING_MS) this.#reliable.clear();
-    const text = this.#reliable.isEmpty ? null : message.in(this.#dialect);
+    if (!this.#isAwaited) this.#reliable.clear();
+    const waits = !this.#reliable.isEmpty || this.#awaitsPackets;
+    const text = waits ? message.in(this.#dialect) : null;
     if (text === null || this.#reliable.bytes + message.size > MAX_WAITING_BYTES) return false;
     this.#reliable.add(text, message.size);
     return true;
@@ -208,7 +217,15 @@ export class DataRelay {
     const channel = this.#channels.get("reliable");
     if (!channel || channel.isOpen) return;
     this.#channels.delete("reliable");
-    this.#replacedMs = this.#now();
+    this.#awaitedSinceMs = this.#now();
+  }
+
+  get #isAwaited(): boolean {
+    return this.#now() - this.#awaitedSinceMs <= AWAITED_MS;
+  }
+
+  get #awaitsPackets(): boolean {
+    return this.#dialect === "packets" && this.#isAwaited;
   }
 
   tick(): void {
@@ -221,12 +238,14 @@ export class DataRelay {
   /** Another connection follows: what was not handed over waits for its channel, and so does what may not have arrived. */
   reset(): void {
     this.#channels.clear();
-    this.#replacedMs = this.#now();
+    this.#awaitedSinceMs = this.#now();
   }
 
-  /** Where what is reliable goes. Who says what arrived gets it on the channel that loses nothing, or later. */
+  /** Where what is reliable goes. Who says what arrived, or has one channel after the other, gets it where nothing is lost. */
   get #carrier(): DataChannel | undefined {
-    return this.#openOf("reliable")[0] ?? (this.#reliable.isOn ? undefined : this.#openOf("lossy")[0]);
+    const [reliable] = this.#openOf("reliable");
+    if (reliable) return reliable;
+    return this.#reliable.isOn || this.#awaitsPackets ? undefined : this.#openOf("lossy")[0];
   }
 
   #pump(): void {

@@ -96,6 +96,7 @@ export class Participant implements MediaOwner, TrackOwner {
     const sections = decideSections(offer, request.idleInactive ? new Set(placed.keys()) : undefined);
     const wanted = planNegotiation(sections, request, this.permissions);
     if (receives) this.#receiving ??= this.#receivingLeg();
+    if (request.data === "packets") this.data.expectPackets();
     const leg = receives ? (this.#receiving ?? this.#main) : this.#main;
     const connection = leg.offered(offer);
     const isForAll = this.#receiving === null;

@@ -355,6 +355,41 @@ describe("data of one participant", () => {
       expect(Buffer.from((packet.value.value as UserPacket).payload).toString()).toBe("hi");
     });
 
+    const payloads = (from: FakeChannel) =>
+      from.sent.map((sent) => {
+        const { value } = DataPacket.fromBinary(sent as Buffer);
+        return Buffer.from((value.value as UserPacket).payload).toString();
+      });
+
+    test("what is reliable waits for their channel while they connect: they get data nowhere else", () => {
+      expect(data.alwaysReceives).toBe(false);
+      data.expectPackets();
+      expect(data.alwaysReceives).toBe(true);
+      expect([deliver("reliable", "a"), deliver("lossy", "never mind")]).toEqual([true, false]);
+      const lossy = channel("_lossy");
+      data.opened(lossy);
+      expect([deliver("reliable", "b"), deliver("lossy", "now")]).toEqual([true, true]);
+      data.tick();
+      expect(payloads(lossy)).toEqual(["now"]);
+      const reliable = channel("_reliable");
+      data.opened(reliable);
+      deliver("reliable", "c");
+      expect(payloads(reliable)).toEqual(["a", "b", "c"]);
+    });
+
+    test("it does not wait for a channel that never comes, nor more than the memory bears", () => {
+      data.expectPackets();
+      for (let i = 0; i < 600; i++) deliver("reliable", "x".repeat(10_000));
+      expect(deliver("reliable", "x".repeat(10_000))).toBe(false);
+      nowMs += 21_000;
+      // Whoever goes on negotiating is no newcomer.
+      data.expectPackets();
+      expect(deliver("reliable", "late")).toBe(false);
+      const reliable = channel("_reliable");
+      data.opened(reliable);
+      expect(reliable.sent).toEqual([]);
+    });
+
     test("the channel they never use stays open, and a packet cut short is refused", () => {
       const unused = channel("_data_track");
       const lossy = channel("_lossy");
