@@ -144,7 +144,7 @@ async function answer(
   if (request.headers.get("if-none-match") === etag) return new Response(null, { status: 304, headers });
   const packs = /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
   const body = packs ? gzipped : plain();
-  await begins(body.size);
+  await begins(body.size, request);
   return new Response(body, { headers: packs ? { ...headers, "content-encoding": "gzip" } : headers });
 }
 

@@ -3,15 +3,15 @@ const BYTES_PER_TURN = 2 * 1024 * 1024;
 /** Those are sent at once. */
 const SMALL_BYTES = 64 * 1024;
 
-/** When an answer of so many bytes may begin: null is now. */
-export type LargeAnswers = (bytes: number) => Promise<void> | null;
+/** When an answer of so many bytes may begin: null is now. Who has gone meanwhile, as `signal` tells, is not waited for. */
+export type LargeAnswers = (bytes: number, asker: { signal: AbortSignal }) => Promise<void> | null;
 
 /**
  * Large answers begin a few at a time. Hundreds who ask for a megabyte in the same moment would otherwise be one turn of
  * the loop, in which nobody else is heard.
  */
 export function createLargeAnswers(afterTurn: (run: () => void) => unknown = setImmediate): LargeAnswers {
-  const waiting: { bytes: number; begin: () => void }[] = [];
+  const waiting = new Set<{ bytes: number; begin: () => void }>();
   let left = BYTES_PER_TURN;
   let scheduled = false;
 
@@ -24,19 +24,29 @@ export function createLargeAnswers(afterTurn: (run: () => void) => unknown = set
   function nextTurn(): void {
     scheduled = false;
     left = BYTES_PER_TURN;
-    while (left > 0) {
-      const next = waiting.shift();
-      if (!next) break;
+    for (const next of waiting) {
+      if (left <= 0) break;
+      waiting.delete(next);
       left -= next.bytes;
       next.begin();
     }
     if (left < BYTES_PER_TURN) schedule();
   }
 
-  return (bytes) => {
+  function wait(bytes: number, { signal }: { signal: AbortSignal }): Promise<void> {
+    return new Promise((begin) => {
+      const one = { bytes, begin };
+      waiting.add(one);
+      // What it is answered then goes nowhere, and costs nothing: those who hang up faster than they are served must not pile up.
+      const leave = () => waiting.delete(one) && begin();
+      signal.addEventListener("abort", leave, { once: true });
+    });
+  }
+
+  return (bytes, asker) => {
     if (bytes < SMALL_BYTES) return null;
     schedule();
-    if (waiting.length > 0 || left <= 0) return new Promise((begin) => waiting.push({ bytes, begin }));
+    if (waiting.size > 0 || left <= 0) return wait(bytes, asker);
     left -= bytes;
     return null;
   };

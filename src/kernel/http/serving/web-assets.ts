@@ -63,7 +63,7 @@ export function webRoutes({ folder, version, bucketOrigins }: WebAssetOptions) {
     // A package is compressed already; labelled as an encoding it would be unpacked on the way, and npm refuse it.
     const gzip = gzipped !== plain && /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
     const body = gzip ? gzipped : plain;
-    const turn = begins(body.size);
+    const turn = begins(body.size, request);
     if (turn) await turn;
     return new Response(body, {
       headers: gzip ? { ...headers, "content-encoding": "gzip" } : headers,
