@@ -62,8 +62,13 @@ export function together(...watches: readonly CalmWatch[]): CalmWatch {
   };
 }
 
-/** Less than so much more than was kept the last time is not worth stopping the thread for, some fifty milliseconds. */
+/** Less than so much more than is known to stay is not worth stopping the thread for, some fifty milliseconds. */
 const WORTH = { times: 1.1, bytes: 1_048_576 };
+/**
+ * More than that was kept: it may be in use for good, or only until a storm is over in whose middle it was calm for a moment.
+ * By so much it counts as what stays, each time.
+ */
+const RISES = 1.03;
 
 /** Of one thread. */
 export type Heap = { bytes(): number; collectYoung(): void; collect(): void };
@@ -77,11 +82,11 @@ const OWN_HEAP: Heap = { bytes: heapSize, collectYoung: edenGC, collect: fullGC 
  * collected first, for little: it says nothing about what the storm left, and would hide how much that is.
  */
 export function createLeftovers(heap: Heap = OWN_HEAP): () => void {
-  let kept = 0;
+  let stays = 0;
   return () => {
     heap.collectYoung();
-    if (heap.bytes() < kept * WORTH.times + WORTH.bytes) return;
+    if (heap.bytes() < stays * WORTH.times + WORTH.bytes) return;
     heap.collect();
-    kept = heap.bytes();
+    stays = Math.min(heap.bytes(), stays === 0 ? Number.POSITIVE_INFINITY : stays * RISES);
   };
 }

@@ -32,6 +32,8 @@ const HUNG_AT_START_AFTER_LOOKS = 30;
 const LONGEST_END_MS = 10_000;
 /** Of calls that change something: about a hundred people who came, and fewer than ten calls a second since. */
 const AFTER_A_STORM: Calm = { enough: 300, lookEveryMs: 15_000, atMost: 150 };
+/** Whoever was cut off is expected back for half a minute: what they leave is let go of only then. */
+const AND_AGAIN_AFTER_MS = 60_000;
 
 type MediaWorkerEvents = {
   onEvent(event: MediaEvent): void;
@@ -58,6 +60,7 @@ export class MediaWorker {
   /** It has listened before: what keeps it from its port now will pass. */
   #hasListened = false;
   readonly #storm: ReturnType<typeof whenCalm>;
+  #cancelAgain = () => {};
   #nextId = 1;
   #startedAtMs = 0;
   #crashes = 0;
@@ -68,8 +71,13 @@ export class MediaWorker {
     this.index = index;
     this.#events = events;
     const tell = () => this.#worker.postMessage({ type: "calm" } satisfies ToWorker);
+    const tellTwice = () => {
+      tell();
+      this.#cancelAgain();
+      this.#cancelAgain = timers.after(AND_AGAIN_AFTER_MS, tell);
+    };
     const onError = (error: unknown) => events.log.error({ worker: index, error }, "media worker was not told of calm");
-    this.#storm = whenCalm(AFTER_A_STORM, timers, tell, onError);
+    this.#storm = whenCalm(AFTER_A_STORM, timers, tellTwice, onError);
     this.#ready = Promise.withResolvers();
     this.#worker = this.#spawn();
   }
@@ -250,6 +258,7 @@ export class MediaWorker {
     if (this.#closing) return this.#closing.promise;
     this.#closing = Promise.withResolvers();
     this.#storm.stop();
+    this.#cancelAgain();
     if (this.#worker === this.#givenUp) this.#closing.resolve();
     else this.#worker.postMessage({ type: "close" } satisfies ToWorker);
     const timeout = setTimeout(() => this.#closing?.resolve(), CLOSE_TIMEOUT_MS);

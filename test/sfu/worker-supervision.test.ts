@@ -119,10 +119,20 @@ test("[17] a worker is told when it is calm after many came and went, and not of
   await open(150);
   clock.advance(15_000);
   expect(calms()).toBe(1);
+  // And again when those who were cut off have been given up, once.
+  clock.advance(59_000);
+  expect(calms()).toBe(1);
+  clock.advance(1_000);
+  expect(calms()).toBe(2);
+  clock.advance(600_000);
+  expect(calms()).toBe(2);
+  await open(300);
+  clock.advance(15_000);
+  expect(calms()).toBe(3);
   await open(300);
   await worker.close();
-  clock.advance(15_000);
-  expect(calms()).toBe(1);
+  clock.advance(60_000);
+  expect(calms()).toBe(3);
 });
 
 test("[17] a media worker that is told of calm collects what has grown old in its heap", async () => {

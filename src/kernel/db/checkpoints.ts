@@ -5,8 +5,8 @@ import type { Timers } from "../timers.ts";
 /** With nobody at the door for so long the thread is taken to be free; fewer are not worth the two fsyncs that it takes. */
 const QUIET: Calm = { enough: 50, lookEveryMs: 3, atMost: 0 };
 /** Whoever commits more often has use for what is kept. Fifty calls, which nobody joins or leaves, do so ten times a second. */
-const AFTER_A_STORM: Calm = { enough: 500, lookEveryMs: 5_000, atMost: 85, share: 1 / 3 };
-const LONG_AFTER: Calm = { enough: 500, lookEveryMs: 15_000, atMost: 250, share: 1 / 3 };
+const AFTER_A_STORM: Calm = { enough: 500, lookEveryMs: 5_000, atMost: 85, share: 1 / 10 };
+const LONG_AFTER: Calm = { enough: 500, lookEveryMs: 15_000, atMost: 250, share: 1 / 10 };
 
 /**
  * Folds the write-ahead log into the database when nobody waits for a commit. Left to itself SQLite does so within the
