@@ -11,16 +11,22 @@ const AXE = await Bun.file(join(ROOT, "node_modules/axe-core/axe.min.js")).text(
 const DESK = { width: 1440, height: 900 };
 const PHONE = { width: 390, height: 844 };
 
+/** Pictures take a browser longer than all that a machine can see of a page: `PICTURES=1 bin/test browser/dashboard` has them. */
+const { PICTURES } = process.env;
+
 /**
- * Four pictures for people to look at, or two where the page behind has had its four; what a machine can see of them is
- * asserted.
+ * Four views, or two where the page behind has had its four; what a machine can see of them is asserted, and pictures are
+ * there for people to look at.
  */
 export async function examine(page: Page, name: string, pictures: "all" | "brief" = "all"): Promise<void> {
   mkdirSync(SCREENSHOTS, { recursive: true });
   // A dialog darkens only what is on the screen.
   const fullPage = (await page.getByRole("dialog").count()) === 0;
-  const picture = (kind: string) =>
-    page.screenshot({ path: join(SCREENSHOTS, `${name}-${kind}.png`), fullPage, animations: "disabled" });
+  const picture = async (kind: string) => {
+    await settle(page);
+    if (PICTURES !== "1") return;
+    await page.screenshot({ path: join(SCREENSHOTS, `${name}-${kind}.png`), fullPage, animations: "disabled" });
+  };
 
   await page.setViewportSize(DESK);
   await page.emulateMedia({ colorScheme: "light" });
@@ -39,6 +45,14 @@ export async function examine(page: Page, name: string, pictures: "all" | "brief
   if (pictures === "all") await picture("390-light");
   await page.setViewportSize(DESK);
 }
+
+/** Other colours are there at once, not by and by. */
+const settle = (page: Page) =>
+  page.evaluate(() => {
+    for (const animation of document.getAnimations()) {
+      if (Number.isFinite(animation.effect?.getComputedTiming().endTime)) animation.finish();
+    }
+  });
 
 /** What sticks out of the screen, or is cut off inside of a frame that scrolls sideways. */
 const tooWide = (page: Page) =>
