@@ -13,19 +13,23 @@ type Kind = {
    * machine's addresses change, also those of another test beside it.
    */
   ownNetwork?: true;
+  /** Where the binary is built, servers and commands are started from that. The others have not been tried so. */
+  built?: true;
 };
 
 /** By the folder of test/; of browser/, each folder within is a kind of its own. A folder that is not here is quick. */
 const KINDS: Record<string, Kind> = {
-  compiled: { slow: true, notQuick: true },
+  cli: { built: true },
+  people: { built: true },
+  compiled: { built: true, slow: true, notQuick: true },
   ops: { slow: true, notQuick: true, ownNetwork: true },
   package: { slow: true, notQuick: true },
-  node: { slow: true, anywhere: true, notQuick: true, ownNetwork: true },
+  node: { built: true, slow: true, anywhere: true, notQuick: true, ownNetwork: true },
   edge: { slow: true, notQuick: true },
   turn: { slow: true, notQuick: true },
   foreign: { slow: true, notQuick: true, ownNetwork: true },
   livekit: { slow: true, notQuick: true },
-  standby: { slow: true, notQuick: true },
+  standby: { built: true, slow: true, notQuick: true },
   recordings: { slow: true, notQuick: true },
   acme: { slow: true, anywhere: true, notQuick: true },
   participant: { slow: true, anywhere: true, notQuick: true },
@@ -36,9 +40,9 @@ const KINDS: Record<string, Kind> = {
   "browser/dashboard": { slow: true, notQuick: true },
   "browser/sdk": { slow: true, notQuick: true },
   "browser/docs": { slow: true, notQuick: true },
-  "browser/media": { slow: true, alone: true, notQuick: true },
+  "browser/media": { built: true, slow: true, alone: true, notQuick: true },
   browser: { slow: true, alone: true, notQuick: true },
-  faults: { slow: true, alone: true, notQuick: true },
+  faults: { built: true, slow: true, alone: true, notQuick: true },
 };
 
 /**
@@ -50,8 +54,8 @@ const SECONDS: Record<string, number> = {
   contract: 55,
   chat: 50,
   security: 45,
-  cli: 40,
   signaling: 25,
+  cli: 20,
   observability: 20,
   spec: 20,
   docs: 20,

@@ -31,12 +31,13 @@ const lint =
   filter === undefined && check("lint", ["node_modules/.bin/biome", "check", "--diagnostic-level=error", "."]);
 const folders = testFolders(ROOT, filter ?? "", quick);
 let begun = 0;
+let binary: string | null = null;
 if (folders.size === 0 && filter !== undefined) {
   console.log(`There is no test file whose path has "${filter}".`);
   total.failed++;
 }
 // Nothing that a test writes for a while is there to be linted.
-await Promise.all([lint, buildWeb(ROOT, join(ROOT, "dist/web")).catch(afterChecks)]);
+await Promise.all([lint, build().catch(afterChecks)]);
 // Installing is not for two at once.
 for (const folder of folders.keys()) await ensurePrograms(folder.split("/")[0] ?? "");
 const isBrowser = (folder: string) => folder.startsWith("browser/");
@@ -69,6 +70,17 @@ async function check(name: string, command: string[]): Promise<void> {
   finish(code === 0 ? "ok" : "failed", code === 0 ? "" : output);
 }
 
+/**
+ * What pages load; and unless only some tests run, the whole binary once for all who start servers: from source a server takes
+ * three times as long to start, and there are hundreds.
+ */
+async function build(): Promise<void> {
+  if (filter !== undefined) return buildWeb(ROOT, join(ROOT, "dist/web"));
+  const { code, output } = await run([process.execPath, "bin/build.ts"], ROOT, ENVIRONMENT);
+  if (code !== 0) throw new Error(`nothing could be built:\n${output}`);
+  binary = join(ROOT, "dist/stoa");
+}
+
 /** Where nothing can be built, types and lint are told before that: they may name the cause. */
 async function afterChecks(error: unknown): Promise<never> {
   await Promise.all([types, lint]);
@@ -82,8 +94,9 @@ async function inTurn(folders: [string, string[]][]): Promise<void> {
 
 async function runTests(folder: string, files: readonly string[]): Promise<void> {
   const finish = begin(`test/${folder}`, ` (${++begun} of ${folders.size})`);
-  const { slow, ownNetwork } = kindOf(folder);
-  const options = { timeoutMs: slow === true ? 180_000 : 30_000, env: ENVIRONMENT, ownNetwork };
+  const { slow, ownNetwork, built } = kindOf(folder);
+  const env = built === true && binary !== null ? { ...ENVIRONMENT, BUILT_STOA: binary } : ENVIRONMENT;
+  const options = { timeoutMs: slow === true ? 180_000 : 30_000, env, ownNetwork };
   const { code, output, files: results } = await runFiles(ROOT, files, options);
   const failed = [...results].filter(([, result]) => result.failed > 0).map(([file]) => file);
   const counts = sum([...results].filter(([file]) => !failed.includes(file)).map(([, result]) => result));

@@ -2,13 +2,13 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { FROM_SOURCE, type RunningStoa, startStoa, stoa } from "./stoa.ts";
+import { PROGRAM, type RunningStoa, startStoa, stoa } from "./stoa.ts";
 
 const dataDir = mkdtempSync(join(tmpdir(), "stoa-admin-"));
 let server: RunningStoa;
 
 beforeAll(async () => {
-  server = await startStoa([...FROM_SOURCE, "serve", "--port", "0", "--media-udp-port", "0", "--data-dir", dataDir]);
+  server = await startStoa([...PROGRAM, "serve", "--port", "0", "--media-udp-port", "0", "--data-dir", dataDir]);
 });
 afterAll(() => {
   server.child.kill("SIGKILL");

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
-import { FROM_SOURCE, type RunningStoa, startStoa, stoa } from "./stoa.ts";
+import { PROGRAM, type RunningStoa, startStoa, stoa } from "./stoa.ts";
 
 let dataDir = "";
 const servers: RunningStoa[] = [];
@@ -17,16 +17,7 @@ afterEach(() => {
 
 async function dev(...args: string[]): Promise<RunningStoa> {
   const ports = ["--port", "0", "--media-udp-port", "0"];
-  const server = await startStoa([
-    ...FROM_SOURCE,
-    "dev",
-    "--media-workers",
-    "1",
-    ...ports,
-    "--data-dir",
-    dataDir,
-    ...args,
-  ]);
+  const server = await startStoa([...PROGRAM, "dev", "--media-workers", "1", ...ports, "--data-dir", dataDir, ...args]);
   servers.push(server);
   return server;
 }

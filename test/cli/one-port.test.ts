@@ -6,7 +6,7 @@ import { requireCertificates } from "../../src/front/certificates.ts";
 import { ConfigError, loadConfig } from "../../src/kernel/config/index.ts";
 import { CertificateRefused } from "../../src/kernel/http/serving/certificate.ts";
 import { makeCertificate, makeExpiredCertificate } from "../ops/certificate.ts";
-import { FROM_SOURCE, startStoa, stoa } from "./stoa.ts";
+import { PROGRAM, startStoa, stoa } from "./stoa.ts";
 
 /** What an operator reads who gets the one port wrong. */
 const work = mkdtempSync(join(tmpdir(), "stoa-wrong-"));
@@ -127,7 +127,7 @@ test("[22] a port that is taken is named, with the flag that chooses another", a
 async function doubts({ cert, key }: { cert: string; key: string }): Promise<[string, string]> {
   const dataDir = folder();
   const options = [...place(dataDir), "--domain", DOMAIN, "--edge-port", "0", "--tls-cert", cert, "--tls-key", key];
-  const { out, child } = await startStoa([...FROM_SOURCE, "serve", ...options], { env: { LOG_FORMAT: "json" } });
+  const { out, child } = await startStoa([...PROGRAM, "serve", ...options], { env: { LOG_FORMAT: "json" } });
   child.kill();
   await child.exited;
   const { out: found } = await stoa(["doctor", "--json", ...options]);

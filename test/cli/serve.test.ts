@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writ
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { FROM_SOURCE, type RunningStoa, startStoa, stoa } from "./stoa.ts";
+import { PROGRAM, type RunningStoa, startStoa, stoa } from "./stoa.ts";
 
 const dataDir = mkdtempSync(join(tmpdir(), "stoa-serve-"));
 const servers: RunningStoa[] = [];
@@ -15,7 +15,7 @@ afterEach(() => {
 
 async function serve(...args: string[]): Promise<RunningStoa> {
   const server = await startStoa([
-    ...FROM_SOURCE,
+    ...PROGRAM,
     "serve",
     "--port",
     "0",
@@ -131,7 +131,7 @@ test("[14] another STOA_SECRET exits 2 and explains, --rotate-secret accepts it"
   expect(refused.err).toContain("--rotate-secret");
   expect(refused.err).not.toContain("b".repeat(32));
   const { child } = await startStoa(
-    [...FROM_SOURCE, "serve", "--rotate-secret", "--port", "0", "--media-udp-port", "0", "--data-dir", dataDir],
+    [...PROGRAM, "serve", "--rotate-secret", "--port", "0", "--media-udp-port", "0", "--data-dir", dataDir],
     secret("b"),
   );
   child.kill("SIGTERM");

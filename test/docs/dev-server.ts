@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { FROM_SOURCE, startStoa } from "../cli/stoa.ts";
+import { PROGRAM, startStoa } from "../cli/stoa.ts";
 
 export type DevServer = {
   url: string;
@@ -17,7 +17,7 @@ export async function startDev(): Promise<DevServer> {
   const folder = mkdtempSync(join(tmpdir(), "stoa-docs-"));
   const ports = ["--port", "0", "--media-udp-port", "0", "--media-workers", "1"];
   const { out, child } = await startStoa([
-    ...FROM_SOURCE,
+    ...PROGRAM,
     "dev",
     "--json",
     ...ports,

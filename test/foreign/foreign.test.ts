@@ -9,7 +9,7 @@ import { type Firefox, launchFirefox } from "../browser/sdk/firefox.ts";
 import { joinRoom } from "../browser/sdk/page-api.ts";
 import type { Scripted } from "../browser/sdk/scripted.ts";
 import { serveSite } from "../browser/sdk/stage.ts";
-import { FROM_SOURCE, startStoa } from "../cli/stoa.ts";
+import { PROGRAM, startStoa } from "../cli/stoa.ts";
 import { type Lan, openLan } from "../harness/namespaces.ts";
 import { keyPath, prepareData } from "../ops/served.ts";
 import { aiortc, buildPion, type Client, gstreamer, pion, tunnel } from "./clients.ts";
@@ -44,7 +44,7 @@ beforeAll(async () => {
   await prepareData(dataDir);
   const media = ["--media-udp-port", "7001", "--media-workers", "1", "--public-ip", server.address];
   const { url, child } = await startStoa([
-    ...[...server.prefix, ...FROM_SOURCE, "serve", "--host", server.address, "--data-dir", dataDir],
+    ...[...server.prefix, ...PROGRAM, "serve", "--host", server.address, "--data-dir", dataDir],
     ...media,
   ]);
   stops.push(async () => {

@@ -7,7 +7,7 @@ import { Stoa } from "../../web/sdk/server.ts";
 import { CHROMIUM } from "../browser/media/harness.ts";
 import type { Scripted } from "../browser/sdk/scripted.ts";
 import { serveSite } from "../browser/sdk/stage.ts";
-import { FROM_SOURCE, startStoa } from "../cli/stoa.ts";
+import { PROGRAM, startStoa } from "../cli/stoa.ts";
 import { type Machine, openLan } from "../harness/namespaces.ts";
 import { keyPath, prepareData } from "../ops/served.ts";
 import { type Link, openLink } from "./link.ts";
@@ -114,7 +114,7 @@ async function startStoaHost(machine: Machine, folder: string): Promise<Host> {
   const dataDir = join(folder, "data");
   await prepareData(dataDir);
   const media = ["--media-udp-port", MEDIA_PORT, "--media-workers", "1", "--public-ip", machine.address];
-  const command = [...machine.prefix, ...FROM_SOURCE, "serve", "--host", machine.address, "--data-dir", dataDir];
+  const command = [...machine.prefix, ...PROGRAM, "serve", "--host", machine.address, "--data-dir", dataDir];
   const { url, child } = await startStoa([...command, ...media, "--signaling-max-connections-per-window", "1000"]);
   const stoa = new Stoa({ url, apiKey: readFileSync(keyPath(dataDir), "utf8").trim() });
   const { id: roomId } = await stoa.rooms.create({ name: "networks" });

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLog } from "../../src/kernel/log.ts";
 import { type NodeProcess, startNodeProcess } from "../../src/media/node-process.ts";
-import { FROM_SOURCE, startStoa, stoa } from "../cli/stoa.ts";
+import { PROGRAM, startStoa, stoa } from "../cli/stoa.ts";
 import { fakeClock } from "../harness/clock.ts";
 import { type RealServer, realServer } from "../harness/running.ts";
 import { testConfig } from "../harness/test-config.ts";
@@ -32,7 +32,7 @@ afterAll(async () => {
 const node = (name: string, ...args: string[]) => ["node", "--sfu-node-name", name, ...FREE, ...args];
 
 async function spawned(args: string[], options: { env: Record<string, string> }) {
-  const running = await startStoa([...FROM_SOURCE, ...args], options);
+  const running = await startStoa([...PROGRAM, ...args], options);
   cleanup.push(async () => {
     running.child.kill("SIGKILL");
     await running.child.exited;

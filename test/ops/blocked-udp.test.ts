@@ -7,7 +7,7 @@ import { type Connection, Stoa } from "../../web/sdk/server.ts";
 import { CHROMIUM } from "../browser/media/harness.ts";
 import { hearing, joinRoom, moreFrames } from "../browser/sdk/page-api.ts";
 import { serveSite } from "../browser/sdk/stage.ts";
-import { FROM_SOURCE, startStoa } from "../cli/stoa.ts";
+import { PROGRAM, startStoa } from "../cli/stoa.ts";
 import { type Lan, openLan } from "../harness/namespaces.ts";
 import { startCoturn } from "./coturn.ts";
 import { program } from "./machine.ts";
@@ -54,7 +54,7 @@ async function serve(name: string, ...args: string[]): Promise<Stoa> {
   await prepareData(dataDir);
   const { prefix, address } = lan.machines.server;
   const media = ["--media-udp-port", String(MEDIA_PORT), "--media-workers", "1", "--public-ip", address];
-  const command = [...prefix, ...FROM_SOURCE, "serve", "--host", address, "--data-dir", dataDir, ...media, ...args];
+  const command = [...prefix, ...PROGRAM, "serve", "--host", address, "--data-dir", dataDir, ...media, ...args];
   const { url, child } = await startStoa(command);
   children.push(child);
   return new Stoa({ url, apiKey: readFileSync(keyPath(dataDir), "utf8").trim() });

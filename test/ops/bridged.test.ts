@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { $ } from "bun";
 import { createApi } from "../../src/load-test/api.ts";
 import { openRelayedCall } from "../bench/edge/relayed-call.ts";
-import { FROM_SOURCE, startStoa } from "../cli/stoa.ts";
+import { PROGRAM, startStoa } from "../cli/stoa.ts";
 import { type Lan, openLan } from "../harness/namespaces.ts";
 import { DOMAIN, issue } from "./one-port.ts";
 import { keyPath, prepareData } from "./served.ts";
@@ -39,7 +39,7 @@ beforeAll(async () => {
   const { cert, key } = await issue(work, [DOMAIN]);
   const tls = ["--domain", DOMAIN, "--tls-cert", cert, "--tls-key", key];
   const media = ["--media-udp-port", "7001", "--media-workers", "1", "--public-ip", host.address];
-  const command = [...container.prefix, ...FROM_SOURCE, "serve", "--data-dir", dataDir, ...tls, ...media];
+  const command = [...container.prefix, ...PROGRAM, "serve", "--data-dir", dataDir, ...tls, ...media];
   const { child } = await startStoa(command);
   stops.push(async () => {
     child.kill("SIGKILL");

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Check } from "../../src/doctor/check.ts";
 import { startPebble } from "../acme/pebble.ts";
-import { FROM_SOURCE, startStoa } from "../cli/stoa.ts";
+import { PROGRAM, startStoa } from "../cli/stoa.ts";
 import { type Lan, openLan } from "../harness/namespaces.ts";
 import { program } from "./machine.ts";
 import { DOMAIN, nameHosts } from "./one-port.ts";
@@ -34,7 +34,7 @@ beforeAll(async () => {
   const announced = [server.address, PUBLIC, "127.0.0.1"].join(",");
   const media = ["--media-udp-port", "7001", "--media-workers", "2", "--public-ip", announced];
   settings = ["--data-dir", join(work, "data"), "--domain", DOMAIN, ...authority, ...media];
-  const { child } = await startStoa([...server.prefix, ...FROM_SOURCE, "serve", ...settings]);
+  const { child } = await startStoa([...server.prefix, ...PROGRAM, "serve", ...settings]);
   stops.push(async () => {
     child.kill("SIGKILL");
     await child.exited;
@@ -51,7 +51,7 @@ afterAll(async () => {
 async function doctor(): Promise<(name: string) => Partial<Check>> {
   const { prefix } = lan.machines.server;
   const env = { PATH: process.env.PATH ?? "", HOME: "/nonexistent", NODE_EXTRA_CA_CERTS: roots };
-  const command = [...prefix, ...FROM_SOURCE, "doctor", "--json", ...settings];
+  const command = [...prefix, ...PROGRAM, "doctor", "--json", ...settings];
   const child = Bun.spawn(command, { env, stdout: "pipe", stderr: "inherit" });
   const checks = JSON.parse(await new Response(child.stdout).text()) as Check[];
   return (name) => checks.find((check) => check.name === name) ?? {};

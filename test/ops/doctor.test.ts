@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { CHECK_NAMES, type Check } from "../../src/doctor/check.ts";
 import { examinePorts } from "../../src/doctor/ports.ts";
 import type { ServerNote } from "../../src/kernel/data-directory/data-lock.ts";
-import { FROM_SOURCE, ROOT, type RunningStoa, startStoa, stoa } from "../cli/stoa.ts";
+import { PROGRAM, ROOT, type RunningStoa, startStoa, stoa } from "../cli/stoa.ts";
 import { testConfig } from "../harness/test-config.ts";
 import { makeCertificate } from "./certificate.ts";
 import { startCoturn } from "./coturn.ts";
@@ -24,7 +24,7 @@ afterAll(() => rmSync(work, { recursive: true, force: true }));
 
 async function serve(dataDir: string, ...args: string[]): Promise<RunningStoa> {
   const ports = ["--port", "0", "--media-udp-port", "0", "--media-workers", "1"];
-  const server = await startStoa([...FROM_SOURCE, "serve", ...ports, "--data-dir", dataDir, ...args]);
+  const server = await startStoa([...PROGRAM, "serve", ...ports, "--data-dir", dataDir, ...args]);
   children.push(server.child);
   return server;
 }

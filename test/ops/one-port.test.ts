@@ -3,7 +3,7 @@ import { $ } from "bun";
 import type { Connection } from "../../web/sdk/server.ts";
 import { hearing, joinRoom, moreFrames } from "../browser/sdk/page-api.ts";
 import type { Scripted } from "../browser/sdk/scripted.ts";
-import { FROM_SOURCE } from "../cli/stoa.ts";
+import { PROGRAM } from "../cli/stoa.ts";
 import { type Behind, DOMAIN, FLEET_SECRET, NODE_DOMAIN, type OnePort, openOnePort } from "./one-port.ts";
 
 const PATIENCE_MS = 120_000;
@@ -20,7 +20,7 @@ async function startNode({ lan, certificate: { cert, key, ca }, keep }: OnePort)
   const { node } = lan.machines;
   const own = ["--domain", NODE_DOMAIN, "--tls-cert", cert, "--tls-key", key, "--sfu-region", "far"];
   const place = ["--public-ip", node.address, "--media-workers", "1", "--sfu-node-name", "far1"];
-  const command = [...node.prefix, ...FROM_SOURCE, "node", "--control-plane", `https://${DOMAIN}`, ...own, ...place];
+  const command = [...node.prefix, ...PROGRAM, "node", "--control-plane", `https://${DOMAIN}`, ...own, ...place];
   // Each has a certificate of the house's own authority.
   const secrets = { SFU_REGISTRATION_SECRET: FLEET_SECRET, NODE_EXTRA_CA_CERTS: ca };
   const env = { PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...secrets };

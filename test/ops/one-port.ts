@@ -9,7 +9,7 @@ import { CHROMIUM } from "../browser/media/harness.ts";
 import { launchFirefox } from "../browser/sdk/firefox.ts";
 import type { Scripted } from "../browser/sdk/scripted.ts";
 import { serveSite } from "../browser/sdk/stage.ts";
-import { FROM_SOURCE, startStoa } from "../cli/stoa.ts";
+import { PROGRAM, startStoa } from "../cli/stoa.ts";
 import { tunnel } from "../foreign/clients.ts";
 import { type Lan, type Machine, openLan } from "../harness/namespaces.ts";
 import { program } from "./machine.ts";
@@ -87,7 +87,7 @@ export async function openOnePort(settings: string[] = []): Promise<OnePort> {
   await prepareData(dataDir);
   const media = ["--media-udp-port", "7001", "--media-workers", "2", "--public-ip", server.address];
   const domain = ["--domain", DOMAIN, "--tls-cert", cert, "--tls-key", key];
-  const command = [...server.prefix, ...FROM_SOURCE, "serve", "--data-dir", dataDir, ...domain, ...media, ...settings];
+  const command = [...server.prefix, ...PROGRAM, "serve", "--data-dir", dataDir, ...domain, ...media, ...settings];
   const env = { SFU_REGISTRATION_SECRET: FLEET_SECRET, NODE_EXTRA_CA_CERTS: ca };
   const { child } = await startStoa(command, { env });
   keep(child);

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { ChatClient } from "../chat/client.ts";
-import { FROM_SOURCE, type RunningStoa, startStoa, stoa } from "../cli/stoa.ts";
+import { PROGRAM, type RunningStoa, startStoa, stoa } from "../cli/stoa.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked into field by field, and a wrong one fails the test
 export type Body = any;
@@ -20,8 +20,8 @@ export type Served = RunningStoa & {
 
 const PORTS = ["--port", "0", "--media-udp-port", "0"];
 
-/** A server process as an operator runs it, from source, with a key to its one project. */
-export async function served(dataDir: string, args: string[] = [], command = FROM_SOURCE): Promise<Served> {
+/** A server process as an operator runs it, with a key to its one project. */
+export async function served(dataDir: string, args: string[] = [], command = PROGRAM): Promise<Served> {
   const options = [...PORTS, "--data-dir", dataDir, "--chat-send-rate-limit", "1000000", ...args];
   const running = await startStoa([...command, "serve", ...options]);
   const key = readFileSync(keyPath(dataDir), "utf8").trim();

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { FROM_SOURCE, type RunningStoa, startStoa, stoa } from "../cli/stoa.ts";
+import { PROGRAM, type RunningStoa, startStoa, stoa } from "../cli/stoa.ts";
 import { createApi } from "../harness/api.ts";
 
 const ZOE = "zoe.erasable@example";
@@ -23,7 +23,7 @@ afterAll(() => {
 });
 
 async function serve(): Promise<RunningStoa> {
-  const running = await startStoa([...FROM_SOURCE, "serve"], { env });
+  const running = await startStoa([...PROGRAM, "serve"], { env });
   started.push(running);
   return running;
 }

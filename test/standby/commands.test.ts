@@ -3,11 +3,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadConfig, VARIABLE_NAMES } from "../../src/kernel/config/index.ts";
+import { PROGRAM } from "../cli/stoa.ts";
 import { blockFor } from "../docs/blocks.ts";
 import { type TestPostgres, testPostgres } from "../harness/postgres.ts";
 import { Group, type GroupMember, readyz, SECRET } from "./group.ts";
 
-const MAIN = join(import.meta.dir, "../../src/main.ts");
 const folder = mkdtempSync(join(tmpdir(), "stoa-commands-"));
 let postgres: TestPostgres;
 let group: Group;
@@ -27,7 +27,7 @@ afterAll(async () => {
 
 async function stoa(args: string[], env: Record<string, string> = {}) {
   const { PATH = "", HOME = "" } = process.env;
-  const child = Bun.spawn([process.execPath, MAIN, ...args], {
+  const child = Bun.spawn([...PROGRAM, ...args], {
     env: { PATH, HOME, LOG_LEVEL: "silent", PORT: "0", MEDIA_UDP_PORT: "0", ...env },
     stdout: "pipe",
     stderr: "pipe",

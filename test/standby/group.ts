@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { closeRuntime, createRuntime } from "../../src/runtime.ts";
 import { createServices } from "../../src/services.ts";
+import { PROGRAM, ROOT } from "../cli/stoa.ts";
 import { testConfig } from "../harness/test-config.ts";
 
 export const SECRET = "a secret of forty letters for the group!";
@@ -13,7 +14,6 @@ const WITHOUT_LIMITS = Object.fromEntries(
     (name) => [name, "1000000"],
   ),
 );
-const ROOT = join(import.meta.dir, "../..");
 
 /** A server of the group, in a process of its own. */
 export type GroupMember = {
@@ -83,7 +83,8 @@ export class Group {
 
   async start(name: string, env: Record<string, string> = {}, root = ROOT): Promise<GroupMember> {
     const { DATA_DIR: dataDir = join(this.#folder, name) } = env;
-    const child = Bun.spawn([process.execPath, join(root, "src/main.ts"), "serve"], {
+    const program = root === ROOT ? PROGRAM : [process.execPath, join(root, "src/main.ts")];
+    const child = Bun.spawn([...program, "serve"], {
       env: {
         ...process.env,
         PORT: "0",

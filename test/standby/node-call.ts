@@ -1,4 +1,4 @@
-import { FROM_SOURCE } from "../cli/stoa.ts";
+import { PROGRAM } from "../cli/stoa.ts";
 import { Member } from "../node/member.ts";
 import { until } from "../node/until.ts";
 import type { Group } from "./group.ts";
@@ -55,7 +55,7 @@ export class NodeCall {
 async function startNode(group: Group): Promise<void> {
   const where = ["--host", "127.0.0.1", "--port", "0", "--public-ip", "127.0.0.1", "--sfu-region", "eu"];
   const media = ["--media-udp-port", "0", "--media-workers", "1", "--sfu-node-name", NODE_NAME];
-  const child = Bun.spawn([...FROM_SOURCE, "node", "--control-plane", group.front, ...where, ...media], {
+  const child = Bun.spawn([...PROGRAM, "node", "--control-plane", group.front, ...where, ...media], {
     env: {
       PATH: process.env.PATH ?? "",
       HOME: "/nonexistent",

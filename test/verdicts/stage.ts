@@ -8,7 +8,7 @@ import type { CallVerdict } from "../../src/protocol/room-records.ts";
 import { Stoa } from "../../web/sdk/server.ts";
 import { CHROMIUM } from "../browser/media/harness.ts";
 import { serveSite } from "../browser/sdk/stage.ts";
-import { FROM_SOURCE, startStoa } from "../cli/stoa.ts";
+import { PROGRAM, startStoa } from "../cli/stoa.ts";
 import { type Machine, openLan } from "../harness/namespaces.ts";
 import { type Link, openLink } from "../networks/link.ts";
 import { makeCertificate } from "../ops/certificate.ts";
@@ -198,7 +198,7 @@ async function startServer(machine: Machine, folder: string) {
   const generous = ["--signaling-max-connections-per-window", "100000", "--rate-limit-telemetry", "100000"];
   const { url, child } = await startStoa([
     ...machine.prefix,
-    ...FROM_SOURCE,
+    ...PROGRAM,
     "serve",
     ...["--data-dir", dataDir, ...address, ...media, ...relay, ...generous],
   ]);

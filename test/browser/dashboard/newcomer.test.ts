@@ -3,9 +3,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Locator, Page } from "playwright-core";
+import { PROGRAM } from "../../cli/stoa.ts";
 import { launch } from "./stage.ts";
-
-const ROOT = join(import.meta.dir, "../../..");
 
 type Facts = { dashboardUrl: string; email: string; password: string };
 
@@ -30,7 +29,7 @@ async function seesBoth(page: Page): Promise<void> {
 test("[8] from `stoa dev` to seeing oneself twice takes four clicks, by way of the dashboard", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "stoa-newcomer-"));
   const settings = { DATA_DIR: dataDir, PORT: "0", MEDIA_UDP_PORT: "0", MEDIA_WORKERS: "1", LOG_LEVEL: "error" };
-  const server = Bun.spawn([process.execPath, join(ROOT, "src/main.ts"), "dev", "--json"], {
+  const server = Bun.spawn([...PROGRAM, "dev", "--json"], {
     cwd: dataDir,
     env: { PATH: process.env.PATH, ...settings },
     stdout: "pipe",

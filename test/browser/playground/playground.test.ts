@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { buildWeb } from "../../../bin/build-web.ts";
@@ -8,12 +9,13 @@ import { CHROMIUM } from "../media/harness.ts";
 import { type ServerProcess, startServer } from "../sdk/server-process.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
+const WEB = join(ROOT, "dist/web");
 
 let server: ServerProcess;
 let browser: Browser;
 const errors: string[] = [];
 beforeAll(async () => {
-  await buildWeb(ROOT, join(ROOT, "dist/web"));
+  if (!existsSync(join(WEB, "playground/index.html"))) await buildWeb(ROOT, WEB);
   [server, browser] = await Promise.all([
     startServer(),
     chromium.launch({ ...CHROMIUM, args: [...CHROMIUM.args, "--use-fake-device-for-media-stream=device-count=3"] }),

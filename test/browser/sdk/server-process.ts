@@ -1,8 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-
-const ROOT = join(import.meta.dir, "../../..");
+import { PROGRAM } from "../../cli/stoa.ts";
 
 export type ServerProcess = Facts & {
   readonly pid: number;
@@ -16,12 +15,10 @@ export type ServerProcess = Facts & {
 
 type Facts = { url: string; apiKey: string; livekit: { apiKey: string; apiSecret: string } };
 
-const FROM_SOURCE: readonly string[] = [process.execPath, join(ROOT, "src/main.ts")];
-
 /** `stoa dev` as a process of its own: what a developer has running. */
 export async function startServer(
   settings: Record<string, string | number> = {},
-  command = FROM_SOURCE,
+  command = PROGRAM,
 ): Promise<ServerProcess> {
   const dataDir = mkdtempSync(join(tmpdir(), "stoa-dev-"));
   const ports = { PORT: freePort(), MEDIA_UDP_PORT: freePort() };
