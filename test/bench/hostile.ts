@@ -46,7 +46,9 @@ async function watched(durationSeconds: number) {
   await state();
   const health = watchHealth(url);
   const threads = watchThreads(pid);
-  const chat: ChatReport = await new Response(honestly("chat.ts", url, key, users, durationSeconds).stdout).json();
+  const chat: ChatReport & { ownLatenessP99: number } = await new Response(
+    honestly("chat.ts", url, key, users, durationSeconds).stdout,
+  ).json();
   const spent = threads();
   return { chat, threads: spent, health: await health(), turns: await state(), memoryMiB: memoryMiB() };
 }
@@ -91,6 +93,7 @@ try {
         goal: { atMost: 250 },
       },
       { what: "the same without attackers", value: quiet.ackMs.p99 ?? Number.NaN, unit: "ms" },
+      { what: "who waits for them late itself by, p99", value: honest.ownLatenessP99, unit: "ms" },
       {
         what: "honest requests refused, sends lost and calls ended",
         value:

@@ -1,8 +1,11 @@
 /** Honest chat users for so many seconds, in a process of their own; what came of it goes to stdout. */
 import { runChatLoad } from "../../../src/load-test/chat-load.ts";
+import { percentileOf, watchTurns } from "./stalls.ts";
 
 const [url = "", apiKey = "", users = "0", seconds = "0"] = process.argv.slice(2);
 const USERS_IN_A_CONVERSATION = 10;
+// How late this process itself is: that part of an acknowledgement's time is not the server's.
+const { late } = watchTurns();
 const figures = await runChatLoad(
   {
     ...{ url, apiKey, durationSeconds: Number(seconds), rate: 1, senders: 2, readers: USERS_IN_A_CONVERSATION - 2 },
@@ -10,5 +13,5 @@ const figures = await runChatLoad(
   },
   () => {},
 );
-console.log(JSON.stringify(figures));
+console.log(JSON.stringify({ ...figures, ownLatenessP99: percentileOf(late(), 0.99) }));
 process.exit();
