@@ -6,12 +6,13 @@ import type { ChatCaller } from "./caller.ts";
 
 export type Budgets = ReturnType<typeof chatBudgets>;
 
+/** An answer takes as long to make as so many bytes of it are requests. */
+const BYTES_OF_A_REQUEST = 128 * 1024;
+
 /** What one user may do in a window, over socket and REST together. Servers are exempt. */
 export function chatBudgets({ config }: Runtime, limiter: RateLimiter) {
   const budget = (name: string, limit: number) => (caller: ChatCaller) => {
-    if (caller.kind === "apiKey") return;
-    const { projectId, environment, userId } = caller;
-    spend(name, `${projectId} ${environment} ${userId}`, limit);
+    if (caller.kind !== "apiKey") spend(name, keyOf(caller), limit);
   };
   function spend(name: string, key: string, limit: number): void {
     const { allowed, resetSeconds } = limiter.take(name, key, limit);
@@ -21,6 +22,12 @@ export function chatBudgets({ config }: Runtime, limiter: RateLimiter) {
     send: budget("chat send", config.CHAT_SEND_RATE_LIMIT),
     /** REST alone: the socket counts its frames. Reading costs as much as writing does. */
     request: budget("chat request", config.CHAT_REQUEST_RATE_LIMIT),
+    /** How long the answer was is known when it is made; what is asked for next is refused for it. */
+    answered(caller: ChatCaller, bytes: number): void {
+      const more = Math.floor(bytes / BYTES_OF_A_REQUEST);
+      if (caller.kind === "apiKey" || more === 0) return;
+      limiter.take("chat request", keyOf(caller), config.CHAT_REQUEST_RATE_LIMIT, more);
+    },
     /** As many uploads as messages: each may be as large as an attachment can be. */
     attach: budget("chat attach", config.CHAT_SEND_RATE_LIMIT),
     react: budget("chat react", config.CHAT_REACTION_RATE_LIMIT),
@@ -38,3 +45,6 @@ export function chatBudgets({ config }: Runtime, limiter: RateLimiter) {
     connect: (ip: string) => spend("chat connect", budgetHolder(ip), config.CHAT_CONNECTION_RATE_LIMIT),
   };
 }
+
+const keyOf = ({ projectId, environment, userId }: Exclude<ChatCaller, { kind: "apiKey" }>) =>
+  `${projectId} ${environment} ${userId}`;

@@ -221,6 +221,31 @@ test("[8] requests of any kind have a budget over all tokens of a user, reads in
   }
 });
 
+test("[17] a long answer counts as the requests that it takes as long as; servers are exempt", async () => {
+  const limited = await chatRest({ CHAT_REQUEST_RATE_LIMIT: 20, CHAT_SEND_RATE_LIMIT: 1_000 });
+  try {
+    await limited.room("r", ["alice"]);
+    const say = async (text: string, replyTo?: string) => {
+      const { body } = await limited.ask(limited.key, "POST", "/v1/chat/conversations/r/messages", { text, replyTo });
+      return String(body.id);
+    };
+    const [long, short] = [await say("long"), await say("short")];
+    for (let n = 0; n < 300; n++) await say("x".repeat(4_000), long);
+    await say("reply", short);
+    const read = async (credential: string, id: string) =>
+      (await limited.server.call("GET", `/v1/chat/messages/${id}/thread`, { key: credential })).status;
+    const alice = await limited.token("alice");
+    // A mebibyte less what the next message would have been: seven more each.
+    for (const status of [200, 200, 200, 429]) expect(await read(alice, long)).toBe(status);
+    for (let n = 0; n < 4; n++) expect(await read(limited.key, long)).toBe(200);
+    limited.clock.advance(60_000);
+    for (let n = 0; n < 20; n++) expect(await read(alice, short)).toBe(200);
+    expect(await read(alice, short)).toBe(429);
+  } finally {
+    await limited.close();
+  }
+});
+
 test("[8] edits, deletions and marks have budgets of their own; servers are exempt", async () => {
   const limited = await chatRest({ CHAT_EDIT_RATE_LIMIT: 2, CHAT_READ_RATE_LIMIT: 2 });
   try {

@@ -19,7 +19,7 @@ export const chatVariables = {
   CHAT_REQUEST_RATE_LIMIT: integer(
     600,
     perWindow,
-    "REST requests of any kind with the chat tokens of one user in a window.",
+    "REST requests of any kind with the chat tokens of one user in a window; each 128 KiB of a thread count as one more.",
   ),
   CHAT_SEND_RATE_LIMIT: integer(30, perWindow, "Messages sent by one user in a window."),
   CHAT_REACTION_RATE_LIMIT: integer(60, perWindow, "Reactions by one user in a window."),

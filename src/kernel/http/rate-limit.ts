@@ -7,8 +7,8 @@ import type { RequestInfo } from "./request-info.ts";
 
 export type Verdict = { allowed: boolean; limit: number; remaining: number; resetSeconds: number };
 
-/** Fixed windows in memory, one per budget and key. */
-export type RateLimiter = { take(budget: string, key: string, limit: number): Verdict };
+/** Fixed windows in memory, one per budget and key. What costs as much as several takes as many `units`. */
+export type RateLimiter = { take(budget: string, key: string, limit: number, units?: number): Verdict };
 
 export function createRateLimiter(now: Now, windowSeconds: number): RateLimiter {
   const windows = new Map<string, { count: number; endsAt: number }>();
@@ -25,7 +25,7 @@ export function createRateLimiter(now: Now, windowSeconds: number): RateLimiter 
   }
 
   return {
-    take(budget, key, limit) {
+    take(budget, key, limit, units = 1) {
       const at = now();
       sweep(at);
       const id = `${budget} ${key}`;
@@ -34,7 +34,7 @@ export function createRateLimiter(now: Now, windowSeconds: number): RateLimiter 
         window = { count: 0, endsAt: at + windowMs };
         windows.set(id, window);
       }
-      window.count += 1;
+      window.count += units;
       return {
         allowed: window.count <= limit,
         limit,

@@ -71,13 +71,17 @@ export async function longPageAsJson<Row, Shown extends object>(
 ): Promise<Shown[]> {
   const { after, limit } = begin(asked, list);
   const texts = { ...list, show: (row: Row) => JSON.stringify(list.show(row)) };
-  const { shown, last, isMore } = await inPieces(readLong(texts, after, limit, (text) => Buffer.byteLength(text) + 1));
+  const { shown, last, isMore, bytes } = await inPieces(
+    readLong(texts, after, limit, (text) => Buffer.byteLength(text) + 1),
+  );
   if (isMore) linkToNext(context, list, last);
   context.set.headers["content-type"] = "application/json;charset=utf-8";
+  list.onBytes?.(bytes);
   return `[${shown.join(",")}]` as unknown as Shown[];
 }
 
-type LongList<Row, Shown> = List<Row, Shown> & { maxBytes: number };
+/** `onBytes` is told how long it came to be. */
+type LongList<Row, Shown> = List<Row, Shown> & { maxBytes: number; onBytes?: (bytes: number) => void };
 
 function begin<Row, Shown>(asked: PageAsked, list: List<Row, Shown>) {
   const limit = asked.limit ?? list.defaultLimit ?? DEFAULT_LIMIT;
@@ -92,7 +96,7 @@ function linkToNext<Row, Shown>(context: PageContext, list: List<Row, Shown>, la
   context.set.headers.link = `<${url.pathname}${url.search}>; rel="next"`;
 }
 
-type Read<Row, Shown> = { shown: Shown[]; last: Row | undefined; isMore: boolean };
+type Read<Row, Shown> = { shown: Shown[]; last: Row | undefined; isMore: boolean; bytes: number };
 
 /** A few rows at a time: what would be left out is not even looked up. */
 function* readLong<Row, Shown>(
@@ -110,12 +114,12 @@ function* readLong<Row, Shown>(
     for (const row of rows.slice(0, wanted)) {
       const one = show(row);
       bytes += sizeOf(one);
-      if (bytes > maxBytes && last !== undefined) return { shown, last, isMore: true };
+      if (bytes > maxBytes && last !== undefined) return { shown, last, isMore: true, bytes };
       shown.push(one);
       last = row;
     }
     const isMore = rows.length > wanted;
-    if (!isMore || shown.length >= limit) return { shown, last, isMore };
+    if (!isMore || shown.length >= limit) return { shown, last, isMore, bytes };
     yield;
   }
 }
