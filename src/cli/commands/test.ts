@@ -46,7 +46,8 @@ async function runCommand(
   process.on("SIGINT", () => {});
   process.on("SIGTERM", () => child.kill("SIGTERM"));
   return new Promise((resolve) => {
-    child.once("spawn", () => onStart(child.pid ?? 0));
+    // At once: by its next turn of the loop this process may have been killed, and the command would go on for ever.
+    if (child.pid !== undefined) onStart(child.pid);
     child.once("error", (error: NodeJS.ErrnoException) => {
       console.error(`stoa: ${program}: ${error.code === "ENOENT" ? "there is no such program" : error.message}`);
       resolve(error.code === "ENOENT" ? 127 : 126);
