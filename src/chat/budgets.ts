@@ -6,7 +6,7 @@ import type { ChatCaller } from "./caller.ts";
 
 export type Budgets = ReturnType<typeof chatBudgets>;
 
-/** An answer takes as long to make as so many bytes of it are requests. */
+/** So much of an answer takes as long to make as a short one does. */
 const BYTES_OF_A_REQUEST = 128 * 1024;
 
 /** What one user may do in a window, over socket and REST together. Servers are exempt. */

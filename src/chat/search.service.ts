@@ -41,18 +41,20 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
   function follow(): void {
     if (following || stopped) return;
     const cancel = timers.after(FOLLOW_AFTER_MS, () => {
-      running = catchUp().then(
-        () => {
-          following = null;
-          if (store.isPending()) follow();
-        },
-        (err) => {
-          following = null;
-          log.error({ err }, "search index not updated; new messages are indexed at its next turn");
-        },
-      );
+      running = followed();
     });
     following = { cancel };
+  }
+
+  async function followed(): Promise<void> {
+    try {
+      await catchUp();
+      following = null;
+      if (store.isPending()) follow();
+    } catch (err) {
+      following = null;
+      log.error({ err }, "search index not updated; new messages are indexed at its next turn");
+    }
   }
 
   /** What the last long message means for the index, and as what it was read. */

@@ -65,4 +65,8 @@ test("[17] who hangs up while they wait leaves the line, and those behind them c
   turns.shift()?.();
   await Promise.resolve();
   expect(isServed).toBe(true);
+  // Who has gone before their turn to wait does not begin to.
+  expect(begins(MEBIBYTE, READER)).toBeNull();
+  expect(begins(MEBIBYTE, READER)).toBeInstanceOf(Promise);
+  expect(begins(MEBIBYTE, hasty)).toBeNull();
 });

@@ -102,7 +102,7 @@ export const reactionRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatS
         ...documented(
           "The whole thread: its root, then the replies, oldest first",
           ["SVC_MESSAGE_NOT_FOUND", "SVC_INVALID_CURSOR"],
-          "At most 1,000 messages and 1 MiB; `link` leads to the rest. Each 128 KiB count as a request of the user's budget.",
+          "At most 1,000 messages and 1 MiB; `link` leads to the rest. Each 128 KiB count as one more request of the user's budget.",
         ),
         query: t.Object({ ...pageQueryUpTo(THREAD_MESSAGES), includeDeleted: BooleanQuery }),
         response: { 200: t.Array(Message) },

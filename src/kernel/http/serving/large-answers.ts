@@ -46,6 +46,7 @@ export function createLargeAnswers(afterTurn: (run: () => void) => unknown = set
   return (bytes, asker) => {
     if (bytes < SMALL_BYTES) return null;
     schedule();
+    if (asker.signal.aborted) return null;
     if (waiting.size > 0 || left <= 0) return wait(bytes, asker);
     left -= bytes;
     return null;

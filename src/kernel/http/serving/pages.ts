@@ -113,8 +113,9 @@ function* readLong<Row, Shown>(
     const rows = read(last === undefined ? after : position(last), wanted + 1);
     for (const row of rows.slice(0, wanted)) {
       const one = show(row);
-      bytes += sizeOf(one);
-      if (bytes > maxBytes && last !== undefined) return { shown, last, isMore: true, bytes };
+      const size = sizeOf(one);
+      if (bytes + size > maxBytes && last !== undefined) return { shown, last, isMore: true, bytes };
+      bytes += size;
       shown.push(one);
       last = row;
     }
