@@ -19,14 +19,23 @@ export function onStdinEnd(end: () => void): void {
   });
 }
 
-/** Children first, so that none of them is left without somebody to look for it under. */
-function killTree(pid: number): void {
-  for (const one of [...descendants(pid), pid]) {
-    try {
-      process.kill(one, "SIGKILL");
-    } catch {
-      // Ended by itself in the meantime.
+/** What is stopped starts nothing more: once nobody new is found, they are all that there are. */
+function killTree(root: number): void {
+  const stopped = new Set<number>();
+  for (let found = [root]; found.length > 0; found = descendants(root).filter((pid) => !stopped.has(pid))) {
+    for (const pid of found) {
+      signal(pid, "SIGSTOP");
+      stopped.add(pid);
     }
+  }
+  for (const pid of stopped) signal(pid, "SIGKILL");
+}
+
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch {
+    // Ended by itself in the meantime.
   }
 }
 
