@@ -6,7 +6,7 @@ import { startStoa } from "../../src/start/start-stoa.ts";
 import { Stoa } from "../../web/sdk/server.ts";
 
 const ROOT = join(import.meta.dir, "../..");
-const PROGRAM = join(ROOT, "bin/stoa");
+const PROGRAM = process.env.BUILT_STOA ?? join(ROOT, "bin/stoa");
 /** A place for temporary files of our own: what is left in it was left by these tests. */
 const temporary = mkdtempSync(join(tmpdir(), "stoa-start-"));
 const before = process.env.TMPDIR;
@@ -167,7 +167,15 @@ test("[11] stoa join puts somebody into a room who shows bars, and says somethin
     .split("\n")
     .map((line) => JSON.parse(line).event);
   expect(events.slice(0, 3)).toEqual(["joined", "published", "published"]);
-  while ((await stoa.rooms.participants(await roomId())).length > 0) await Bun.sleep(50);
+  const everybodyLeft = async () => (await stoa.rooms.participants(await roomId())).length === 0;
+  while (!(await everybodyLeft())) await Bun.sleep(50);
+
+  const stopped = join("standup", "--publish", "tone,bars", "--say", "never mind", "--json");
+  const { value } = await stopped.stdout.getReader().read();
+  expect(new TextDecoder().decode(value)).toContain('"joined"');
+  stopped.kill("SIGTERM");
+  expect(await stopped.exited).toBe(0);
+  while (!(await everybodyLeft())) await Bun.sleep(50);
 
   const again = join("standup", "--seconds", "1");
   expect(await again.exited).toBe(0);

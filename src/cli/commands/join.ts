@@ -55,7 +55,11 @@ async function run(name: string, options: Options): Promise<void> {
     permissions: { publish: true, subscribe: true, publishData: true },
   }).catch(refused);
   const { join } = await import("../../participant/participant.ts");
+  const { promise: over, resolve } = Promise.withResolvers<Error | null>();
+  // From before it is in the room: who is stopped while something is still being published leaves, too.
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve(null));
   const participant = await join(String(token.endpoint), String(token.token), { name: "stoa join" }).catch(refused);
+  participant.on("closed", resolve);
   tell("joined", { room: name, identity });
   participant.on("participantJoined", (other) => tell("participantJoined", { identity: other.identity }));
   participant.on("participantLeft", (other, reason) => tell("participantLeft", { identity: other.identity, reason }));
@@ -68,9 +72,6 @@ async function run(name: string, options: Options): Promise<void> {
   }
   if (say !== undefined) await sayInChat(api, room, name, identity, say);
 
-  const { promise: over, resolve } = Promise.withResolvers<Error | null>();
-  participant.on("closed", resolve);
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve(null));
   if (options.seconds > 0) setTimeout(() => resolve(null), options.seconds * 1000);
   const error = await over;
   if (error) throw new CommandFailure(error.message);
