@@ -1,4 +1,4 @@
-/** A share of one processor for some programs, as a small or crowded machine gives them. */
+/** Which programs have how much of the processors: a share of one, as a small machine gives them, or all that they want. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -42,31 +42,48 @@ export type Quota = {
 
 /** Everything that these programs do from now on has to fit into so many percent of one processor. */
 export function holdBack(pids: readonly number[], percent: number): Quota {
-  const isFirst = existsSync(join(FIRST_VERSION, "cpu.cfs_quota_us"));
-  const root = isFirst ? FIRST_VERSION : SECOND_VERSION;
-  const group = join(root, `stoa-${crypto.randomUUID().slice(0, 8)}`);
-  if (!isFirst) writeFileSync(join(root, "cgroup.subtree_control"), "+cpu");
-  mkdirSync(group);
+  const group = openGroup();
   const set = (percent: number) => {
     const quota = Math.max(LEAST_QUOTA_MICROS, Math.round((PERIOD_MICROS * percent) / 100));
-    if (isFirst) writeFileSync(join(group, "cpu.cfs_quota_us"), String(quota));
-    else writeFileSync(join(group, "cpu.max"), `${quota} ${PERIOD_MICROS}`);
+    if (group.isFirst) group.write("cpu.cfs_quota_us", String(quota));
+    else group.write("cpu.max", `${quota} ${PERIOD_MICROS}`);
   };
-  if (isFirst) {
-    writeFileSync(join(group, "cpu.cfs_period_us"), String(PERIOD_MICROS));
+  if (group.isFirst) {
+    group.write("cpu.cfs_period_us", String(PERIOD_MICROS));
     // Browsers give their sound a place before all others; where that is counted by group, a group needs some of it.
-    const soundFile = join(group, "cpu.rt_runtime_us");
-    if (existsSync(soundFile)) writeFileSync(soundFile, "20000");
+    if (group.has("cpu.rt_runtime_us")) group.write("cpu.rt_runtime_us", "20000");
   }
   set(percent);
-  move(pids, group);
+  group.take(pids);
+  return { set, release: group.close };
+}
+
+/** Whenever these programs want a processor, they have it: what is slow beside others is not slow because of those. */
+export function putFirst(pids: readonly number[]): { release(): void } {
+  const group = openGroup();
+  if (group.isFirst) group.write("cpu.shares", "262144");
+  else group.write("cpu.weight", "10000");
+  group.take(pids);
+  return { release: group.close };
+}
+
+/** Processes that the system counts together, of either version of how it does. */
+function openGroup() {
+  const isFirst = existsSync(join(FIRST_VERSION, "cpu.cfs_quota_us"));
+  const root = isFirst ? FIRST_VERSION : SECOND_VERSION;
+  const folder = join(root, `stoa-${crypto.randomUUID().slice(0, 8)}`);
+  if (!isFirst) writeFileSync(join(root, "cgroup.subtree_control"), "+cpu");
+  mkdirSync(folder);
   return {
-    set,
-    release() {
+    isFirst,
+    has: (name: string) => existsSync(join(folder, name)),
+    write: (name: string, value: string) => writeFileSync(join(folder, name), value),
+    take: (pids: readonly number[]) => move(pids, folder),
+    close() {
       // What was started meanwhile is in it too.
-      const inside = readFileSync(join(group, "cgroup.procs"), "utf8");
+      const inside = readFileSync(join(folder, "cgroup.procs"), "utf8");
       move(inside.split("\n").filter(Boolean).map(Number), root);
-      rmdirSync(group);
+      rmdirSync(folder);
     },
   };
 }
