@@ -9,6 +9,8 @@ beforeAll(async () => {
 }, 180_000);
 afterAll(() => stage?.close());
 
+const THREE_SIZES = { resolution: { width: 1280, height: 720, frameRate: 30 } };
+
 /** The sizes that this page's camera is sent in, from the smallest: `q`, `h` and `f`. */
 const sends = (page: Page, ...rids: string[]) =>
   page.waitForFunction(
@@ -53,7 +55,9 @@ for (const script of ["livekit-client", "livekit-client-two-connections"] satisf
     async () => {
       const room = `tiles-${script}`;
       const [ann, ben] = [await stage.page(script), await stage.page(script)];
-      await joinLivekit(ann, stage.wsUrl, await stage.token(room, "ann"), { room: { dynacast: true } });
+      await joinLivekit(ann, stage.wsUrl, await stage.token(room, "ann"), {
+        room: { dynacast: true, videoCaptureDefaults: THREE_SIZES },
+      });
       await joinLivekit(ben, stage.wsUrl, await stage.token(room, "ben"), {
         publish: false,
         room: { adaptiveStream: { pixelDensity: 1 } },

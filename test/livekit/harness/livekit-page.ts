@@ -34,7 +34,13 @@ export async function joinLivekit(
       const { Room, RoomEvent, ExternalE2EEKeyProvider } = window.LivekitClient;
       const keyProvider = key === undefined ? null : new ExternalE2EEKeyProvider();
       const worker = () => new Worker("/packages/livekit-client/dist/livekit-client.e2ee.worker.js");
-      const room = new Room({ ...roomOptions, ...(keyProvider && { encryption: { keyProvider, worker: worker() } }) });
+      // A small one, in two sizes: to compress a large one costs a test most of its time.
+      const videoCaptureDefaults = { resolution: { width: 640, height: 360, frameRate: 15 } };
+      const room = new Room({
+        videoCaptureDefaults,
+        ...roomOptions,
+        ...(keyProvider && { encryption: { keyProvider, worker: worker() } }),
+      });
       window.livekit = room;
       window.events = [];
       window.texts = [];
