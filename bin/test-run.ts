@@ -4,7 +4,9 @@ import { join } from "node:path";
 
 export type FileResult = { passed: number; failed: number };
 export type RunOptions = { timeoutMs: number; env: Record<string, string | undefined>; ownNetwork?: boolean };
-type TestRun = { code: number; output: string; files: Map<string, FileResult> };
+/** `cpuSeconds`: what it took of the processors, and everything that it started and saw end. */
+type Run = { code: number; output: string; cpuSeconds: number };
+type TestRun = Run & { files: Map<string, FileResult> };
 
 /** Runs test files in one process of their own; the counts come from the runner's report, file by file. */
 export async function runFiles(
@@ -16,7 +18,7 @@ export async function runFiles(
   const report = join(folder, "junit.xml");
   const reporting = ["--reporter=junit", `--reporter-outfile=${report}`];
   const paths = files.map((file) => `./${file}`);
-  const { code, output } = await run(
+  const ran = await run(
     [
       ...(ownNetwork ? await networkOfItsOwn() : []),
       process.execPath,
@@ -32,8 +34,8 @@ export async function runFiles(
   const results = existsSync(report) ? readReport(readFileSync(report, "utf8")) : new Map<string, FileResult>();
   rmSync(folder, { recursive: true });
   // A file that broke before its first test, or whose process crashed, has no line in the report.
-  for (const file of files) if (!results.has(file) && code !== 0) results.set(file, { passed: 0, failed: 1 });
-  return { code, output, files: results };
+  for (const file of files) if (!results.has(file) && ran.code !== 0) results.set(file, { passed: 0, failed: 1 });
+  return { ...ran, files: results };
 }
 
 /** In front of a command, where the system lets us: nothing of the network there is seen outside, and it ends with it. */
@@ -59,14 +61,15 @@ export async function run(
   command: readonly string[],
   cwd: string,
   env: Record<string, string | undefined>,
-): Promise<{ code: number; output: string }> {
+): Promise<Run> {
   const child = Bun.spawn([...command], { cwd, stdout: "pipe", stderr: "pipe", env });
   const said: string[] = [];
   const read = Promise.all([child.stdout, child.stderr].map((stream) => gather(stream, said)));
   const code = await child.exited;
   // A process that a test forgot holds the pipe open for as long as it lives: what is said by now is all.
   await Promise.race([read, Bun.sleep(PIPE_GRACE_MS)]);
-  return { code, output: said.join("") };
+  const cpuSeconds = Number(child.resourceUsage()?.cpuTime.total ?? 0) / 1_000_000;
+  return { code, output: said.join(""), cpuSeconds };
 }
 
 const PIPE_GRACE_MS = 5_000;

@@ -64,10 +64,10 @@ process.exit(total.failed === 0 ? 0 : 1);
 
 async function check(name: string, command: string[]): Promise<void> {
   const finish = begin(name);
-  const { code, output } = await run(command, ROOT, ENVIRONMENT);
+  const { code, output, cpuSeconds } = await run(command, ROOT, ENVIRONMENT);
   if (code === 0) total.passed++;
   else total.failed++;
-  finish(code === 0 ? "ok" : "failed", code === 0 ? "" : output);
+  finish(code === 0 ? "ok" : "failed", cpuSeconds, code === 0 ? "" : output);
 }
 
 /**
@@ -97,7 +97,7 @@ async function runTests(folder: string, files: readonly string[]): Promise<void>
   const { slow, ownNetwork, built } = kindOf(folder);
   const env = built === true && binary !== null ? { ...ENVIRONMENT, BUILT_STOA: binary } : ENVIRONMENT;
   const options = { timeoutMs: slow === true ? 180_000 : 30_000, env, ownNetwork };
-  const { code, output, files: results } = await runFiles(ROOT, files, options);
+  const { code, output, cpuSeconds, files: results } = await runFiles(ROOT, files, options);
   const failed = [...results].filter(([, result]) => result.failed > 0).map(([file]) => file);
   const counts = sum([...results].filter(([file]) => !failed.includes(file)).map(([, result]) => result));
   // An error outside any file ends the process without a failed test to its name.
@@ -106,7 +106,7 @@ async function runTests(folder: string, files: readonly string[]): Promise<void>
   total.failed += counts.failed;
   for (const file of failed) failedOnce.push({ file, options, output });
   const again = failed.length > 0 ? `, again later: ${failed.join(", ")}` : "";
-  finish(`${counts.passed} passed, ${counts.failed} failed${again}`, counts.failed > 0 ? output : "");
+  finish(`${counts.passed} passed, ${counts.failed} failed${again}`, cpuSeconds, counts.failed > 0 ? output : "");
 }
 
 /**
@@ -121,7 +121,7 @@ async function runAgain(): Promise<void> {
     total.passed += passed;
     total.failed += failed;
     const said = failed > 0 ? again.output : `passed only on the second run\n${failures(output)}`;
-    finish(`${passed} passed, ${failed} failed`, said);
+    finish(`${passed} passed, ${failed} failed`, again.cpuSeconds, said);
   }
 }
 
@@ -142,13 +142,14 @@ function failures(output: string): string {
     .join("\n");
 }
 
-/** Names what begins, and when it is done its result and duration: two may run at once. */
-function begin(name: string, progress = ""): (result: string, output: string) => void {
+/** Names what begins, and when it is done its result, how long it took, and how much of the processors: two may run at once. */
+function begin(name: string, progress = ""): (result: string, cpuSeconds: number, output: string) => void {
   const startedAt = performance.now();
   console.log(`${name}${progress} …`);
-  return (result, output) => {
+  return (result, cpuSeconds, output) => {
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
-    console.log(`${name.padEnd(24)} ${result.padEnd(28)} ${seconds.padStart(7)} s`);
+    const took = `${seconds.padStart(7)} s ${cpuSeconds.toFixed(0).padStart(5)} s of a processor`;
+    console.log(`${name.padEnd(24)} ${result.padEnd(28)} ${took}`);
     if (output !== "") console.log(output);
   };
 }
