@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { ParticipantInfo_State } from "@livekit/protocol";
+import { DisconnectReason, LeaveRequest_Action, ParticipantInfo_State } from "@livekit/protocol";
 import type { Page } from "playwright-core";
 import { type ServerProcess, startServer } from "../browser/sdk/server-process.ts";
 import { happened, hears, joinLivekit, sees } from "./harness/livekit-page.ts";
@@ -125,7 +125,34 @@ async function areBack(room: string, [ann, ben]: readonly [Page, Page], before: 
   }
 }
 
-test(
+// At once: what takes long is that the server waits.
+test.concurrent("away longer than the server waits: a resume is refused with a word, others have heard of it, and a new join is let in", async () => {
+  const watcher = await RawClient.open(stage.wsUrl, await stage.token("refused", "watcher"));
+  const token = await stage.token("refused", "ann");
+  const ann = await RawClient.open(stage.wsUrl, token);
+  const sid = (await ann.hears("join")).participant?.sid ?? "";
+  ann.close();
+  await watcher.hears("update", ({ participants }) =>
+    participants.some((one) => one.sid === sid && one.state === ParticipantInfo_State.DISCONNECTED),
+  );
+  const refused = await RawClient.open(stage.wsUrl, token, `&reconnect=1&sid=${sid}`);
+  expect(refused.heard.map((one) => one.case)).toEqual(["leave"]);
+  const { reason, action, canReconnect } = await refused.hears("leave");
+  expect([reason, action, canReconnect]).toEqual([
+    DisconnectReason.STATE_MISMATCH,
+    LeaveRequest_Action.RECONNECT,
+    true,
+  ]);
+  await refused.isClosed();
+  const anew = await RawClient.open(stage.wsUrl, token);
+  const { participant } = await anew.hears("join");
+  expect(participant?.sid).not.toBe(sid);
+  const there = (await stage.rooms.listParticipants("refused")) as { identity: string; sid: string }[];
+  expect(there.filter(({ identity }) => identity === "ann")).toMatchObject([{ sid: participant?.sid }]);
+  for (const one of [anew, watcher]) one.close();
+}, 180_000);
+
+test.concurrent(
   "away longer than the server waits: others hear that they left, and LiveKit's clients come in anew by themselves",
   async () => {
     const watcher = await RawClient.open(stage.wsUrl, await stage.token("away", "watcher"));

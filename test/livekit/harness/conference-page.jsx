@@ -6,7 +6,8 @@ import { Room } from "livekit-client";
 import { createRoot } from "react-dom/client";
 
 const { serverUrl, token } = Object.fromEntries(new URLSearchParams(location.search));
-window.livekit = new Room({ adaptiveStream: true, dynacast: true });
+const resolution = { width: 640, height: 360, frameRate: 15 };
+window.livekit = new Room({ adaptiveStream: true, dynacast: true, videoCaptureDefaults: { resolution } });
 
 createRoot(document.getElementById("root")).render(
   <LiveKitRoom
