@@ -21,9 +21,10 @@ type Kind = {
 const KINDS: Record<string, Kind> = {
   cli: { built: true },
   people: { built: true },
+  docs: { built: true },
   compiled: { built: true, slow: true, notQuick: true },
   ops: { built: true, slow: true, notQuick: true, ownNetwork: true },
-  package: { slow: true, notQuick: true },
+  package: { built: true, slow: true, notQuick: true },
   node: { built: true, slow: true, anywhere: true, notQuick: true, ownNetwork: true },
   edge: { slow: true, notQuick: true },
   turn: { slow: true, notQuick: true },
@@ -50,18 +51,18 @@ const KINDS: Record<string, Kind> = {
  * whole for as long as it takes.
  */
 const SECONDS: Record<string, number> = {
-  sfu: 75,
-  contract: 55,
-  chat: 50,
-  security: 45,
-  signaling: 25,
+  sfu: 90,
+  security: 75,
+  contract: 40,
+  chat: 30,
   cli: 20,
-  observability: 20,
-  spec: 20,
   docs: 20,
+  observability: 20,
+  sdk: 20,
   accounts: 15,
-  people: 12,
-  sdk: 10,
+  signaling: 15,
+  spec: 15,
+  people: 10,
 };
 /** What is not named there. */
 const SHORT_SECONDS = 5;
