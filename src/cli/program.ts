@@ -30,7 +30,30 @@ Examples:
   stoa config print --sources       what is set, and where
 `;
 
-/** Every command, in the order of the help. `argv` is looked at only for options whose names the user makes up. */
+/** In the order of the help. */
+const COMMANDS: Record<string, (argv: readonly string[], program: Command) => Command> = {
+  serve: serveCommand,
+  dev: devCommand,
+  node: nodeCommand,
+  admin: adminCommand,
+  keys: keysCommand,
+  "node-keys": nodeKeysCommand,
+  cluster: clusterCommand,
+  doctor: doctorCommand,
+  backup: backupCommand,
+  restore: restoreCommand,
+  migrate: migrateCommand,
+  config: configCommand,
+  test: testCommand,
+  join: joinCommand,
+  "load-test": loadTestCommand,
+  replay: replayCommand,
+  manual: manualCommand,
+  version: versionCommand,
+  completion: (_argv, program) => completionCommand(program),
+};
+
+/** The command that `argv` begins with or, where it begins otherwise or asks about them, all: most starts need only one. */
 export function createProgram(argv: readonly string[]): Command {
   const program = new Command("stoa")
     .description("Real-time communications in one file: rooms, chat and live streams.")
@@ -39,26 +62,11 @@ export function createProgram(argv: readonly string[]): Command {
     .showHelpAfterError("Run with --help for the options.")
     .addHelpText("after", EXAMPLES)
     .exitOverride();
-  program
-    .addCommand(serveCommand(argv))
-    .addCommand(devCommand(argv))
-    .addCommand(nodeCommand(argv))
-    .addCommand(adminCommand(argv))
-    .addCommand(keysCommand(argv))
-    .addCommand(nodeKeysCommand(argv))
-    .addCommand(clusterCommand(argv))
-    .addCommand(doctorCommand(argv))
-    .addCommand(backupCommand(argv))
-    .addCommand(restoreCommand(argv))
-    .addCommand(migrateCommand(argv))
-    .addCommand(configCommand(argv))
-    .addCommand(testCommand())
-    .addCommand(joinCommand())
-    .addCommand(loadTestCommand())
-    .addCommand(replayCommand())
-    .addCommand(manualCommand())
-    .addCommand(versionCommand())
-    .addCommand(completionCommand(program));
+  const [name = ""] = argv;
+  const isOne = name !== "completion" && Object.hasOwn(COMMANDS, name);
+  for (const make of isOne ? [COMMANDS[name]] : Object.values(COMMANDS)) {
+    if (make) program.addCommand(make(argv, program));
+  }
   overrideExits(program);
   return program;
 }
