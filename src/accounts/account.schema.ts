@@ -1,3 +1,4 @@
+import { Type } from "@sinclair/typebox";
 import { t } from "elysia";
 import { nullable, Timestamp, textOf } from "../kernel/http/schema.ts";
 
@@ -33,7 +34,7 @@ export const Registration = t.Object({
 export const SignedIn = t.Object({
   user: User,
   accessToken: t.String({ description: "Send it as `Authorization: Bearer`" }),
-  expiresIn: t.Integer({ description: "Seconds" }),
+  expiresIn: Type.Integer({ description: "Seconds" }),
 });
 
 export const Verified = t.Object({
@@ -45,7 +46,7 @@ export const Verified = t.Object({
 export const Registered = t.Object({
   user: User,
   accessToken: t.Optional(t.String()),
-  expiresIn: t.Optional(t.Integer()),
+  expiresIn: t.Optional(Type.Integer()),
 });
 
 export const Session = t.Object({

@@ -1,3 +1,4 @@
+import { Type } from "@sinclair/typebox";
 import { t } from "elysia";
 import { NullableTimestamp, nullable, oneOf, Timestamp } from "../kernel/http/schema.ts";
 import { CALL_STATUSES } from "../protocol/enums.ts";
@@ -12,10 +13,10 @@ export const Call = t.Object({
   status: CallStatus,
   startedAt: Timestamp,
   endedAt: NullableTimestamp,
-  durationMs: t.Integer({ description: "So far, of a call that is on" }),
-  participantCount: t.Integer({ description: "Distinct identities so far" }),
-  peakParticipants: t.Integer({ description: "Most at once" }),
-  minutes: t.Integer({ description: "Participant-minutes so far, as usage counts them" }),
+  durationMs: Type.Integer({ description: "So far, of a call that is on" }),
+  participantCount: Type.Integer({ description: "Distinct identities so far" }),
+  peakParticipants: Type.Integer({ description: "Most at once" }),
+  minutes: Type.Integer({ description: "Participant-minutes so far, as usage counts them" }),
 });
 
 const CallParticipant = t.Object({
@@ -32,7 +33,7 @@ export const CallDetail = t.Object({ ...Call.properties, participants: t.Array(C
 
 export const CallTimelineEntry = t.Object(
   {
-    atMs: t.Integer({ description: "From the call's start" }),
+    atMs: Type.Integer({ description: "From the call's start" }),
     type: t.String({
       description:
         "participant.joined, participant.left, track.published, track.unpublished, quality.changed, encoder.limited, reconnecting, reconnected, media.stalled, media.flows, error, message",

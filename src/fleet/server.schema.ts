@@ -1,3 +1,4 @@
+import { Type } from "@sinclair/typebox";
 import { t } from "elysia";
 import { anyNumber, NullableTimestamp, nullable, oneOf, Timestamp, wholeNumber } from "../kernel/http/schema.ts";
 import { RTC_SERVER_STATUSES } from "../protocol/enums.ts";
@@ -55,10 +56,10 @@ export const RtcServer = t.Object({
 });
 
 export const FleetMetrics = t.Object({
-  servers: t.Integer(),
-  healthy: t.Integer(),
-  draining: t.Integer(),
-  unhealthy: t.Integer(),
+  servers: Type.Integer(),
+  healthy: Type.Integer(),
+  draining: Type.Integer(),
+  unhealthy: Type.Integer(),
   capacity: figure,
   activeRooms: figure,
   activeParticipants: figure,

@@ -1,3 +1,4 @@
+import { Type } from "@sinclair/typebox";
 import { t } from "elysia";
 import { Identity, NullableTimestamp, nullable, oneOf, Timestamp, textOf } from "../kernel/http/schema.ts";
 import { ChatToken, Metadata } from "../protocol/chat-records.ts";
@@ -46,9 +47,9 @@ export const LiveStream = t.Object({
   roomId: t.String(),
   conversationId: t.String(),
   viewerCount: nullable(
-    t.Integer({ description: "Viewers connected now; null when the media server cannot be asked" }),
+    Type.Integer({ description: "Viewers connected now; null when the media server cannot be asked" }),
   ),
-  peakViewerCount: t.Integer(),
+  peakViewerCount: Type.Integer(),
   scheduledAt: NullableTimestamp,
   startedAt: NullableTimestamp,
   endedAt: NullableTimestamp,

@@ -1,3 +1,4 @@
+import { Type } from "@sinclair/typebox";
 import { t } from "elysia";
 import { Identity, NullableTimestamp, nullable, oneOf, Timestamp } from "../kernel/http/schema.ts";
 import { CONNECTION_EVENT_TYPES, CONNECTION_STATES, ERROR_CATEGORIES } from "../protocol/observability.ts";
@@ -17,7 +18,7 @@ export const Connection = t.Object({
   sdk: nullable(t.String()),
   userAgent: nullable(t.String()),
   ipAddress: nullable(t.String()),
-  reconnectCount: t.Integer(),
+  reconnectCount: Type.Integer(),
   rttMs: nullable(t.Number()),
   jitterMs: nullable(t.Number()),
   packetLossPercent: nullable(t.Number()),
@@ -34,7 +35,7 @@ export const ConnectionDump = t.Object({
   connectionId: t.String({ description: "The client's own name for it" }),
   reason: t.String({ description: "The code of the error it was kept for, or asked" }),
   takenAt: Timestamp,
-  bytes: t.Integer({ description: "As it is stored" }),
+  bytes: Type.Integer({ description: "As it is stored" }),
 });
 
 export const ClassifiedError = t.Object({
@@ -65,30 +66,30 @@ export const ConnectionDetail = t.Object({
 export const ErrorDetail = t.Object({ ...ClassifiedError.properties, connection: nullable(Connection) });
 
 export const Metrics = t.Object({
-  rangeSeconds: t.Integer(),
-  activeRooms: t.Integer(),
-  activeParticipants: t.Integer(),
-  connections: t.Integer(),
+  rangeSeconds: Type.Integer(),
+  activeRooms: Type.Integer(),
+  activeParticipants: Type.Integer(),
+  connections: Type.Integer(),
   connectionSuccessRate: nullable(t.Number()),
   reconnectionRate: nullable(t.Number()),
   averageConnectionDurationMs: nullable(t.Number()),
   joinTimeMs: t.Object({ p50: nullable(t.Number()), p95: nullable(t.Number()), p99: nullable(t.Number()) }),
-  errors: t.Object({ total: t.Integer(), byCategory: t.Record(t.String(), t.Integer()) }),
+  errors: t.Object({ total: Type.Integer(), byCategory: t.Record(t.String(), Type.Integer()) }),
 });
 
 export const MetricSeries = t.Object({
-  rangeSeconds: t.Integer(),
-  stepSeconds: t.Integer(),
+  rangeSeconds: Type.Integer(),
+  stepSeconds: Type.Integer(),
   points: t.Array(
     t.Object({
       at: Timestamp,
-      rooms: t.Integer({ description: "Most at once within the step" }),
-      participants: t.Integer({ description: "Most at once within the step" }),
-      joins: t.Integer(),
-      failedJoins: t.Integer(),
-      messages: t.Integer(),
-      deliveries: t.Integer({ description: "Webhook attempts that were taken" }),
-      failedDeliveries: t.Integer({ description: "Webhook attempts that failed" }),
+      rooms: Type.Integer({ description: "Most at once within the step" }),
+      participants: Type.Integer({ description: "Most at once within the step" }),
+      joins: Type.Integer(),
+      failedJoins: Type.Integer(),
+      messages: Type.Integer(),
+      deliveries: Type.Integer({ description: "Webhook attempts that were taken" }),
+      failedDeliveries: Type.Integer({ description: "Webhook attempts that failed" }),
     }),
   ),
 });

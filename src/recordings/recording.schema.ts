@@ -1,3 +1,4 @@
+import { Type } from "@sinclair/typebox";
 import { t } from "elysia";
 import { oneOf, Timestamp, wholeNumber } from "../kernel/http/schema.ts";
 import { Recording } from "../protocol/recordings.ts";
@@ -9,7 +10,7 @@ export const StartRecording = t.Object({
 
 export const TimelineEntry = t.Object(
   {
-    atMs: t.Integer({ description: "From the recording's start" }),
+    atMs: Type.Integer({ description: "From the recording's start" }),
     type: t.String({ description: "As the push of the same name, or message" }),
     identity: t.Optional(t.String()),
   },

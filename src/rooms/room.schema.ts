@@ -1,3 +1,4 @@
+import { Type } from "@sinclair/typebox";
 import { t } from "elysia";
 import { Environment, Name, NullableTimestamp, nullable, oneOf, Timestamp } from "../kernel/http/schema.ts";
 import { MAX_REGION_LENGTH } from "../protocol/ids.ts";
@@ -30,7 +31,7 @@ const room = {
   status: RoomStatus,
   record: t.Boolean({ description: "Every call in it is recorded" }),
   recording: t.Boolean({ description: "It is being recorded now" }),
-  participantCount: nullable(t.Integer({ description: "null: the room's media node does not answer" })),
+  participantCount: nullable(Type.Integer({ description: "null: the room's media node does not answer" })),
   serverName: nullable(t.String({ description: "null: nobody is in the room, so no node holds it" })),
   createdAt: Timestamp,
   updatedAt: Timestamp,

@@ -1,3 +1,4 @@
+import { Type } from "@sinclair/typebox";
 import { t } from "elysia";
 import { Environment, NullableTimestamp, queryInteger, Timestamp } from "../kernel/http/schema.ts";
 
@@ -15,39 +16,39 @@ export const UsageSession = t.Object({
   participantIdentity: t.String(),
   startedAt: Timestamp,
   endedAt: NullableTimestamp,
-  minutes: t.Integer(),
+  minutes: Type.Integer(),
 });
 const Daily = t.Array(
   t.Object({
     date: t.String(),
-    minutes: t.Integer(),
-    sessions: t.Integer(),
-    recordedMinutes: t.Integer({ description: "Started minutes of recordings that have ended" }),
+    minutes: Type.Integer(),
+    sessions: Type.Integer(),
+    recordedMinutes: Type.Integer({ description: "Started minutes of recordings that have ended" }),
   }),
 );
 
 export const Usage = t.Object({
-  includedMinutes: t.Integer(),
-  usedMinutes: t.Integer(),
-  remainingMinutes: t.Integer(),
+  includedMinutes: Type.Integer(),
+  usedMinutes: Type.Integer(),
+  remainingMinutes: Type.Integer(),
   usedPercent: t.Number(),
   exceeded: t.Boolean(),
   enforced: t.Boolean(),
   periodStart: Timestamp,
-  liveSessions: t.Integer(),
+  liveSessions: Type.Integer(),
 });
 
 export const UsageDetail = t.Object({
   ...Usage.properties,
   history: t.Array(UsageSession),
   daily: Daily,
-  projects: t.Array(t.Object({ projectId: t.String(), name: t.String(), minutes: t.Integer() })),
+  projects: t.Array(t.Object({ projectId: t.String(), name: t.String(), minutes: Type.Integer() })),
 });
 
 export const ProjectUsage = t.Object({
   projectId: t.String(),
-  usedMinutes: t.Integer(),
-  recordedMinutes: t.Integer({ description: "Of this month" }),
+  usedMinutes: Type.Integer(),
+  recordedMinutes: Type.Integer({ description: "Of this month" }),
   history: t.Array(UsageSession),
   daily: Daily,
 });

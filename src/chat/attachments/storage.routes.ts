@@ -1,3 +1,4 @@
+import { Type } from "@sinclair/typebox";
 import { Elysia, t } from "elysia";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
@@ -5,7 +6,7 @@ import type { Runtime } from "../../runtime.ts";
 import { downloadResponse } from "../../storage/download.ts";
 import type { Attachments } from "./attachments.ts";
 
-const Received = t.Object({ id: t.String(), size: t.Integer(), sha256: t.String() });
+const Received = t.Object({ id: t.String(), size: Type.Integer(), sha256: t.String() });
 
 /** Where signed addresses lead. The signature stands for a credential, and bodies are files of any type. */
 export const storageRoutes = (

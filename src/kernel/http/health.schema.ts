@@ -1,3 +1,4 @@
+import { Type } from "@sinclair/typebox";
 import { t } from "elysia";
 
 /** Whether requests should come here. The last four only on servers that share a commit log. */
@@ -6,6 +7,6 @@ export const ServerReadiness = t.Object({
   reasons: t.Record(t.String(), t.String()),
   role: t.Optional(t.Union([t.Literal("leader"), t.Literal("standby")])),
   leader: t.Optional(t.Union([t.String(), t.Null()], { description: "The address of the server that leads." })),
-  position: t.Optional(t.Integer({ description: "The last record of the log that this server holds." })),
-  lag: t.Optional(t.Integer({ description: "Records of the log that this server does not hold yet." })),
+  position: t.Optional(Type.Integer({ description: "The last record of the log that this server holds." })),
+  lag: t.Optional(Type.Integer({ description: "Records of the log that this server does not hold yet." })),
 });

@@ -1,3 +1,4 @@
+import { Type } from "@sinclair/typebox";
 import { t } from "elysia";
 import { Environment, NullableTimestamp, nullable, oneOf, Timestamp, wholeNumber } from "../../kernel/http/schema.ts";
 import { DELIVERY_STATUSES, WEBHOOK_DISABLED_REASONS, WEBHOOK_STATUSES } from "../../protocol/enums.ts";
@@ -34,7 +35,7 @@ export const Recover = t.Object({
   since: t.Optional({ ...Timestamp, description: "From this time; left out: from where the failures began" }),
   until: t.Optional(Timestamp),
 });
-export const Recovered = t.Object({ recovered: t.Integer({ description: "Deliveries that are sent again" }) });
+export const Recovered = t.Object({ recovered: Type.Integer({ description: "Deliveries that are sent again" }) });
 
 export const Webhook = t.Object({
   id: t.String(),
@@ -45,7 +46,7 @@ export const Webhook = t.Object({
   events: t.Array(t.String()),
   status: oneOf(WEBHOOK_STATUSES),
   disabledReason: nullable(oneOf(WEBHOOK_DISABLED_REASONS)),
-  consecutiveFailures: t.Integer(),
+  consecutiveFailures: Type.Integer(),
   lastDeliveryAt: NullableTimestamp,
   createdAt: Timestamp,
   updatedAt: Timestamp,
@@ -64,12 +65,12 @@ export const Delivery = t.Object({
   attempts: t.Array(
     t.Object({
       at: Timestamp,
-      statusCode: nullable(t.Integer()),
-      durationMs: t.Integer(),
+      statusCode: nullable(Type.Integer()),
+      durationMs: Type.Integer(),
       error: nullable(t.String()),
     }),
   ),
-  attemptCount: t.Integer(),
+  attemptCount: Type.Integer(),
   nextAttemptAt: NullableTimestamp,
   lastError: nullable(t.String()),
   createdAt: Timestamp,
