@@ -111,13 +111,13 @@ ON_AVX void gcm_expand(gcm_key *to, const uint8_t *key) {
 #define ROUND_AND_HASH(number)                                                                                \
   key = load(k->rounds[number]);                                                                              \
   EACH_BLOCK(ROUND)                                                                                           \
-  if (before && number <= 8) {                                                                                \
+  if (number <= 8) {                                                                                          \
     __m128i block = reversed(load(before + 16 * (number - 1)));                                               \
     if (number == 1) block = _mm_xor_si128(block, *hash);                                                     \
     add_product(&sum, block, load(k->powers[8 - (number <= 8 ? number : 8)]));                                \
   }
 
-// Encrypts a stride, and hashes the one before it, which is encrypted already; NULL: none.
+// Encrypts a stride, and hashes the one before it, which is encrypted already.
 IN_LINE void stride(const gcm_key *k, __m128i *counter, __m128i *hash, const uint8_t *before, const uint8_t *in, uint8_t *out) {
   product sum = {_mm_setzero_si128(), _mm_setzero_si128(), _mm_setzero_si128()};
   __m128i key = load(k->rounds[0]);
@@ -126,38 +126,51 @@ IN_LINE void stride(const gcm_key *k, __m128i *counter, __m128i *hash, const uin
   ROUND_AND_HASH(6) ROUND_AND_HASH(7) ROUND_AND_HASH(8) ROUND_AND_HASH(9)
   key = load(k->rounds[10]);
   EACH_BLOCK(LAST_ROUND)
-  if (before) *hash = reduced(sum);
+  *hash = reduced(sum);
   *counter = counted(*counter, BLOCKS);
+}
+
+// The first `bytes` of a block, and zeros behind them.
+IN_LINE __m128i first_bytes(__m128i block, uint32_t bytes) {
+  static const uint8_t ONES_AND_ZEROS[32] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+  return _mm_and_si128(block, load(ONES_AND_ZEROS + 16 - bytes));
+}
+
+// The hash of a header but for its last stride, which is left in `last`, to be hashed while the body is encrypted. A header that is
+// shorter than one has zeros before it, which a hash that has not begun does not notice.
+IN_LINE __m128i hashed_header(const gcm_key *k, const uint8_t *header, uint32_t bytes, uint8_t *last) {
+  __m128i hash = _mm_setzero_si128();
+  for (uint32_t blocks = (bytes + 15) / 16; blocks > BLOCKS; blocks = (bytes + 15) / 16) {
+    uint32_t first = (blocks - 1) % BLOCKS + 1;
+    hash = hashed(k, hash, header, first);
+    header += 16 * first;
+    bytes -= 16 * first;
+  }
+  memset(last, 0, GCM_STRIDE);
+  memcpy(last + GCM_STRIDE - (bytes + 15) / 16 * 16, header, bytes);
+  return hash;
 }
 
 ON_AVX void gcm_seal(const gcm_key *k, const uint8_t *iv, const uint8_t *header, uint32_t header_bytes, const uint8_t *plain,
                      uint8_t *body, uint32_t bytes) {
-  uint8_t first[16] = {0}, rest[GCM_STRIDE + 16];
+  uint8_t first[16] = {0}, head[GCM_STRIDE], rest[GCM_STRIDE + 16] = {0};
   memcpy(first, iv, 12);
   first[15] = 1;
-  __m128i counter = load(first), hash = _mm_setzero_si128();
+  __m128i counter = load(first), hash = hashed_header(k, header, header_bytes, head);
   __m128i mask = encrypted(k, counter);
   counter = counted(counter, 1);
-  for (uint32_t at = 0; at < header_bytes; at += GCM_STRIDE) {
-    uint32_t count = header_bytes - at < GCM_STRIDE ? header_bytes - at : GCM_STRIDE;
-    uint32_t blocks = (count + 15) / 16;
-    if (count % 16) store(rest + 16 * (blocks - 1), _mm_setzero_si128());
-    memcpy(rest, header + at, count);
-    hash = hashed(k, hash, rest, blocks);
-  }
-  const uint8_t *before = NULL;
+  const uint8_t *before = head;
   uint32_t at = 0;
   for (; bytes - at >= GCM_STRIDE; at += GCM_STRIDE) {
     stride(k, &counter, &hash, before, (plain && at > 0 ? plain : body) + at, body + at);
     before = body + at;
   }
-  // What is left of the body, as though it were a stride, and then the lengths.
+  // What is left of the body, as though it were a stride, and then the lengths. Whole blocks are written: the tag comes behind.
   uint32_t left = bytes - at, blocks = (left + 15) / 16;
   memcpy(rest, (plain && at > 0 ? plain : body) + at, left);
-  memset(rest + left, 0, sizeof rest - left);
-  if (before || left > 0) stride(k, &counter, &hash, before, rest, rest);
-  memcpy(body + at, rest, left);
-  memset(rest + left, 0, sizeof rest - left);
+  stride(k, &counter, &hash, before, rest, rest);
+  for (uint32_t i = 0; i < blocks; i++) store(body + at + 16 * i, load(rest + 16 * i));
+  if (left % 16) store(rest + 16 * (blocks - 1), first_bytes(load(rest + 16 * (blocks - 1)), left % 16));
   store(rest + 16 * blocks, reversed(_mm_set_epi64x((int64_t)header_bytes * 8, (int64_t)bytes * 8)));
   if (blocks == BLOCKS) {
     hash = hashed(k, hash, rest, 1);
