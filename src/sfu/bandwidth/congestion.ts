@@ -64,21 +64,18 @@ export class Congestion {
 
   /** A probe is meant to queue for a moment: it says nothing about the media. */
   add(packets: AcknowledgedPackets): void {
-    for (let i = 0; i < packets.count; i++) {
-      const sentAtMs = packets.sentAtMs[i] as number;
-      const arrivedAtMs = packets.arrivedAtMs[i] as number;
-      const bytes = packets.bytes[i] as number;
-      if (sentAtMs > this.#sentUpToMs) this.#sentUpToMs = sentAtMs;
-      this.#offered.add(bytes, sentAtMs);
-      if (Number.isNaN(arrivedAtMs)) continue;
-      if (sentAtMs >= this.#newestSentMs) {
-        this.#newestSentMs = sentAtMs;
-        this.#newestArrivedMs = arrivedAtMs;
-      }
-      this.#arrived.add(bytes, arrivedAtMs);
-      this.#narrowing.add(sentAtMs, arrivedAtMs, bytes);
-      if (packets.probe[i] === 0) this.#trend.add(sentAtMs, arrivedAtMs);
+    const { count, sentAtMs, arrivedAtMs, bytes } = packets;
+    for (let i = 0; i < count; i++) {
+      const sentMs = sentAtMs[i] as number;
+      if (sentMs > this.#sentUpToMs) this.#sentUpToMs = sentMs;
+      if (sentMs < this.#newestSentMs || Number.isNaN(arrivedAtMs[i])) continue;
+      this.#newestSentMs = sentMs;
+      this.#newestArrivedMs = arrivedAtMs[i] as number;
     }
+    this.#offered.addAll(bytes, sentAtMs, count);
+    this.#arrived.addAll(bytes, arrivedAtMs, count);
+    this.#narrowing.add(packets);
+    this.#trend.add(packets);
   }
 
   reportedUpTo({ baseSequence, count }: TransportFeedback, sent: SentPackets): void {

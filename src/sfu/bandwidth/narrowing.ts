@@ -1,6 +1,8 @@
 // A link that has become a fraction of itself shows at once: of the packets that wait, each waits longer than the one
 // before, and they arrive far more slowly than they were sent. A path that only became longer delays all of them alike.
 
+import type { AcknowledgedPackets } from "../rtcp/twcc-feedback.ts";
+
 const ENTRIES = 64;
 const MASK = ENTRIES - 1;
 const WINDOW_MS = 200;
@@ -24,11 +26,17 @@ export class Narrowing {
   readonly #bytes = new Float64Array(ENTRIES);
   #count = 0;
 
-  add(sentMs: number, arrivedMs: number, bytes: number): void {
-    const at = this.#count++ & MASK;
-    this.#sentMs[at] = sentMs;
-    this.#arrivedMs[at] = arrivedMs;
-    this.#bytes[at] = bytes;
+  add({ count, sentAtMs, arrivedAtMs, bytes }: AcknowledgedPackets): void {
+    let next = this.#count;
+    for (let i = 0; i < count; i++) {
+      const arrivedMs = arrivedAtMs[i] as number;
+      if (Number.isNaN(arrivedMs)) continue;
+      const at = next++ & MASK;
+      this.#sentMs[at] = sentAtMs[i] as number;
+      this.#arrivedMs[at] = arrivedMs;
+      this.#bytes[at] = bytes[i] as number;
+    }
+    this.#count = next;
   }
 
   restart(): void {

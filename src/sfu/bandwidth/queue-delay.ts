@@ -2,12 +2,14 @@
 // the least delay of the last half minute. Jitter leaves it alone, as some packet always gets through at once; a queue
 // does not.
 
+import type { AcknowledgedPackets } from "../rtcp/twcc-feedback.ts";
+
 const RECENT_MS = 250;
 /** Soon enough for a link that has become a fraction of itself, and too soon to tell anything finer. */
 const LATEST_MS = 40;
 const BASE_MS = 15_000;
 
-/** The minimum over the running and the previous window. */
+/** The least delay over the running and the previous window. */
 class WindowedMinimum {
   readonly #windowMs: number;
   #startedMs = Number.NEGATIVE_INFINITY;
@@ -18,13 +20,23 @@ class WindowedMinimum {
     this.#windowMs = windowMs;
   }
 
-  add(value: number, nowMs: number): void {
-    if (nowMs - this.#startedMs >= this.#windowMs) {
-      this.#previous = this.#current;
-      this.#current = Number.POSITIVE_INFINITY;
-      this.#startedMs = nowMs;
+  /** Of those that arrived and were not sent to fill the path. */
+  add({ count, sentAtMs, arrivedAtMs, probe }: AcknowledgedPackets): void {
+    let startedMs = this.#startedMs;
+    let current = this.#current;
+    for (let i = 0; i < count; i++) {
+      const arrivedMs = arrivedAtMs[i] as number;
+      if (probe[i] !== 0 || Number.isNaN(arrivedMs)) continue;
+      if (arrivedMs - startedMs >= this.#windowMs) {
+        this.#previous = current;
+        current = Number.POSITIVE_INFINITY;
+        startedMs = arrivedMs;
+      }
+      const delay = arrivedMs - (sentAtMs[i] as number);
+      if (delay < current) current = delay;
     }
-    if (value < this.#current) this.#current = value;
+    this.#startedMs = startedMs;
+    this.#current = current;
   }
 
   get value(): number {
@@ -37,11 +49,10 @@ export class QueueDelay {
   readonly #latest = new WindowedMinimum(LATEST_MS);
   #base = new WindowedMinimum(BASE_MS);
 
-  add(sentMs: number, arrivedMs: number): void {
-    const delay = arrivedMs - sentMs;
-    this.#recent.add(delay, arrivedMs);
-    this.#latest.add(delay, arrivedMs);
-    this.#base.add(delay, arrivedMs);
+  add(packets: AcknowledgedPackets): void {
+    this.#recent.add(packets);
+    this.#latest.add(packets);
+    this.#base.add(packets);
   }
 
   get ms(): number {

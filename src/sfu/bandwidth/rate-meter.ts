@@ -29,6 +29,26 @@ export class RateMeter {
     if (index > this.#latest) this.#latest = index;
   }
 
+  /** Many at once, in columns: mostly they lie in one bucket. What has no time (NaN) is left out. */
+  addAll(bytes: Uint16Array, atMs: Float64Array, count: number): void {
+    let sum = 0;
+    let latestMs = Number.NaN;
+    let fromMs = Number.NaN;
+    for (let i = 0; i < count; i++) {
+      const nowMs = atMs[i] as number;
+      if (nowMs >= fromMs && nowMs < fromMs + this.#bucketMs) {
+        sum += bytes[i] as number;
+        continue;
+      }
+      if (Number.isNaN(nowMs)) continue;
+      if (sum > 0) this.add(sum, latestMs);
+      sum = bytes[i] as number;
+      latestMs = nowMs;
+      fromMs = Math.floor(nowMs / this.#bucketMs) * this.#bucketMs;
+    }
+    if (!Number.isNaN(latestMs)) this.add(sum, latestMs);
+  }
+
   /** The bucket still filling is left out. */
   bitsPerSecond(nowMs: number): number {
     if (this.#first === Number.POSITIVE_INFINITY) return 0;

@@ -1,12 +1,14 @@
 // Is a queue building up on the way to the viewer? The delay gradient of Google congestion control: packets sent
 // together form a group, and a line is fitted through how much later each group arrives than it should.
 
+import type { AcknowledgedPackets } from "../rtcp/twcc-feedback.ts";
 import { QueueDelay } from "./queue-delay.ts";
 
 export type DelaySignal = "normal" | "overuse" | "underuse";
 
 const GROUP_MS = 5;
 const WINDOW = 20;
+const ROOM = 8 * WINDOW;
 const SMOOTHING = 0.9;
 const GAIN = 4;
 const MAX_DELTAS = 60;
@@ -27,9 +29,10 @@ export class Trendline {
   /** Of the group before. */
   #previousSentMs = Number.NaN;
   #previousArrivedMs = Number.NaN;
-  /** Of the last groups, the oldest first. */
-  readonly #times = new Float64Array(WINDOW);
-  readonly #delays = new Float64Array(WINDOW);
+  /** Of the last groups, the oldest first; they begin anew at the front when there is no more room. */
+  readonly #times = new Float64Array(ROOM);
+  readonly #delays = new Float64Array(ROOM);
+  #end = 0;
   #groups = 0;
   #accumulated = 0;
   #smoothed = 0;
@@ -41,9 +44,17 @@ export class Trendline {
   #lastTrend = 0;
   signal: DelaySignal = "normal";
 
-  /** Call with every packet that arrived, in the order it was sent. */
-  add(sentMs: number, arrivedMs: number): void {
-    this.queue.add(sentMs, arrivedMs);
+  /** In the order they were sent. What was lost, or sent to fill the path, says nothing. */
+  add(packets: AcknowledgedPackets): void {
+    const { count, sentAtMs, arrivedAtMs, probe } = packets;
+    this.queue.add(packets);
+    for (let i = 0; i < count; i++) {
+      const arrivedMs = arrivedAtMs[i] as number;
+      if (probe[i] === 0 && !Number.isNaN(arrivedMs)) this.#add(sentAtMs[i] as number, arrivedMs);
+    }
+  }
+
+  #add(sentMs: number, arrivedMs: number): void {
     if (sentMs - this.#firstSentMs <= GROUP_MS) {
       if (sentMs > this.#lastSentMs) this.#lastSentMs = sentMs;
       if (arrivedMs > this.#lastArrivedMs) this.#lastArrivedMs = arrivedMs;
@@ -76,15 +87,16 @@ export class Trendline {
     this.#deltas = Math.min(this.#deltas + 1, 1_000);
     this.#accumulated += arrivedMs - this.#previousArrivedMs - sendDelta;
     this.#smoothed = SMOOTHING * this.#smoothed + (1 - SMOOTHING) * this.#accumulated;
-    if (this.#groups === WINDOW) {
-      this.#times.copyWithin(0, 1);
-      this.#delays.copyWithin(0, 1);
-    } else {
-      this.#groups++;
+    if (this.#end === ROOM) {
+      this.#times.copyWithin(0, ROOM - WINDOW);
+      this.#delays.copyWithin(0, ROOM - WINDOW);
+      this.#end = WINDOW;
     }
-    this.#times[this.#groups - 1] = arrivedMs;
-    this.#delays[this.#groups - 1] = this.#smoothed;
-    if (this.#groups === WINDOW) this.#detect(slope(this.#times, this.#delays), sendDelta, arrivedMs);
+    const at = this.#end++;
+    this.#times[at] = arrivedMs;
+    this.#delays[at] = this.#smoothed;
+    if (this.#groups < WINDOW) this.#groups++;
+    if (this.#groups === WINDOW) this.#detect(slope(this.#times, this.#delays, this.#end), sendDelta, arrivedMs);
   }
 
   #detect(trend: number, sendDelta: number, nowMs: number): void {
@@ -118,19 +130,21 @@ export class Trendline {
   }
 }
 
-function slope(times: Float64Array, delays: Float64Array): number {
-  const origin = times[0] as number;
+/** Of the window that ends there. */
+function slope(times: Float64Array, delays: Float64Array, end: number): number {
+  const first = end - WINDOW;
+  const origin = times[first] as number;
   let sumTime = 0;
   let sumDelay = 0;
-  for (let i = 0; i < times.length; i++) {
+  for (let i = first; i < end; i++) {
     sumTime += (times[i] as number) - origin;
     sumDelay += delays[i] as number;
   }
-  const meanTime = sumTime / times.length;
-  const meanDelay = sumDelay / times.length;
+  const meanTime = sumTime / WINDOW;
+  const meanDelay = sumDelay / WINDOW;
   let numerator = 0;
   let denominator = 0;
-  for (let i = 0; i < times.length; i++) {
+  for (let i = first; i < end; i++) {
     const time = (times[i] as number) - origin - meanTime;
     numerator += time * ((delays[i] as number) - meanDelay);
     denominator += time * time;

@@ -8,6 +8,7 @@ import { RateMeter } from "../../../src/sfu/bandwidth/rate-meter.ts";
 import { Trendline } from "../../../src/sfu/bandwidth/trendline.ts";
 import { MAX_TWCC_BYTES, TwccRecorder } from "../../../src/sfu/rtcp/twcc.ts";
 import { SentPackets, TransportFeedback } from "../../../src/sfu/rtcp/twcc-feedback.ts";
+import { reportOf } from "./report-of.ts";
 
 type Packet = { sentAtMs: number; arrivedAtMs: number; bytes: number; probe: number };
 
@@ -156,6 +157,36 @@ test("a rate is what lies in the last ten buckets, on any clock", () => {
   );
 });
 
+test("packets counted many at once are counted as each by itself", () => {
+  const steps = fc.array(
+    fc.record({ bytes: fc.nat(1_500), laterMs: fc.integer({ min: -60, max: 120 }), isLost: fc.boolean() }),
+    {
+      minLength: 1,
+      maxLength: 100,
+    },
+  );
+  const start = fc.oneof(fc.integer({ min: -5_000, max: 5_000 }), fc.constant(1.7e12), fc.constant(-1.7e12));
+  fc.assert(
+    fc.property(start, fc.array(steps, { maxLength: 4 }), (startMs, reports) => {
+      const [together, each] = [new RateMeter(), new RateMeter()];
+      let nowMs = startMs;
+      for (const packets of reports) {
+        const report = reportOf(
+          packets.map(({ bytes, laterMs, isLost }) => {
+            nowMs += laterMs;
+            if (!isLost) each.add(bytes, nowMs);
+            return { sentAtMs: 0, arrivedAtMs: isLost ? Number.NaN : nowMs, bytes };
+          }),
+        );
+        together.addAll(report.bytes, report.arrivedAtMs, report.count);
+        expect(together.latestBitsPerSecond()).toBe(each.latestBitsPerSecond());
+        expect(together.isFull).toBe(each.isFull);
+      }
+    }),
+    { seed: 18, numRuns: 150 },
+  );
+});
+
 /** The gradient of the delay from all packets there ever were, thought through anew for each. */
 function plainSignal(packets: readonly Packet[]): string {
   const groups: Packet[][] = [];
@@ -221,7 +252,7 @@ test("a delay that grows or shrinks is seen with the same packet", () => {
         sentAtMs += sentLaterMs;
         const arrivedAtMs = sentAtMs + 2_000 + jitterMs + (i < 50 ? 0 : i * growsByMs);
         packets.push({ sentAtMs, arrivedAtMs, bytes: 1_000, probe: 0 });
-        trendline.add(sentAtMs, arrivedAtMs);
+        trendline.add(reportOf([{ sentAtMs, arrivedAtMs, bytes: 1_000 }]));
         expect(trendline.signal as string).toBe(plainSignal(packets));
         seen.add(trendline.signal);
       }

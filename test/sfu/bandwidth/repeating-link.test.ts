@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { Narrowing } from "../../../src/sfu/bandwidth/narrowing.ts";
+import { reportOf } from "./report-of.ts";
 import { SimulatedCall } from "./simulated-call.ts";
 import { SMALL_CAMERA, VOICE } from "./simulated-track.ts";
 
@@ -24,7 +25,9 @@ test.each([
 /** A packet every 10 ms, sent from 1,000 ms on, which arrive as told. */
 function arriving(arrivals: readonly number[], bytes: (n: number) => number = () => 1_000) {
   const narrowing = new Narrowing();
-  for (const [n, arrivedMs] of arrivals.entries()) narrowing.add(1_000 + 10 * n, arrivedMs, bytes(n));
+  narrowing.add(
+    reportOf(arrivals.map((arrivedAtMs, n) => ({ sentAtMs: 1_000 + 10 * n, arrivedAtMs, bytes: bytes(n) }))),
+  );
   return narrowing.carried(20);
 }
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { Narrowing } from "../../../src/sfu/bandwidth/narrowing.ts";
 import { BandwidthPlanner } from "../../../src/sfu/bandwidth/planner.ts";
+import { reportOf } from "./report-of.ts";
 import { SimulatedCall } from "./simulated-call.ts";
 import { LARGE_CAMERA, REDUNDANT_VOICE, SMALL_CAMERA, VOICE } from "./simulated-track.ts";
 
@@ -89,7 +90,12 @@ describe("a voice and three cameras over a narrow link", () => {
 describe("a link that becomes narrow", () => {
   const sent = (toArrival: (n: number) => number) => {
     const narrowing = new Narrowing();
-    for (let n = 0; n < 40; n++) narrowing.add(n * 10, toArrival(n), 1_000);
+    const packets = Array.from({ length: 40 }, (_none, n) => ({
+      sentAtMs: n * 10,
+      arrivedAtMs: toArrival(n),
+      bytes: 1_000,
+    }));
+    narrowing.add(reportOf(packets));
     return narrowing.carried(30);
   };
 
