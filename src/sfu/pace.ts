@@ -1,6 +1,9 @@
+/** It never changes, and to ask for it takes as long as to ask for the time. */
+const { timeOrigin } = performance;
+
 /** What time it is, for whom it is later by so much. The same code for a rehearsal and for calls: compiled code knows it again. */
 export function clockAhead(ahead: { ms: number }): () => number {
-  return () => performance.timeOrigin + performance.now() + ahead.ms;
+  return () => timeOrigin + performance.now() + ahead.ms;
 }
 
 /** Whoever is awake anyway need not be woken again for it so soon. */

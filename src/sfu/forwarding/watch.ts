@@ -44,6 +44,8 @@ export interface Watch extends Take {
    * when it came; its outcome and session are as those of the rest.
    */
   readonly reports: number;
+  /** As it lies in its slot, which is used again with the next watch: nobody keeps it. */
+  report(report: number): Buffer;
   reportAt(report: number): number;
   reportCameAtMs(report: number): number;
   reportSession(report: number): number;

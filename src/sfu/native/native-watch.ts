@@ -50,6 +50,7 @@ export class NativeWatch implements Watch {
   readonly #signed = new Int32Array(this.#words.buffer);
   readonly #doubles = new Float64Array(this.#words.buffer);
   readonly #slots = new Uint8Array(new ArrayBuffer(MAX_WATCHED * SEND_SLOT_BYTES));
+  readonly #lent = Buffer.from(this.#slots.buffer);
   readonly #text = Buffer.alloc(TEXT_BYTES);
   readonly #run = emptyRun();
   /** By port, of those who sent lately: most who send have sent before. */
@@ -147,6 +148,12 @@ export class NativeWatch implements Watch {
 
   reportCameAtMs(report: number): number {
     return this.#doubles[(ASIDE_AT + report * LAID_ASIDE_WORDS) / 2] as number;
+  }
+
+  report(report: number): Buffer {
+    const index = this.reportAt(report);
+    const at = index * SEND_SLOT_BYTES;
+    return this.#lent.subarray(at, at + this.plainLength(index));
   }
 
   reportAt(report: number): number {

@@ -193,8 +193,8 @@ export class MediaWatch {
     }
     for (let i = 0; i < reports; i++) {
       const outcome = watch.reportOutcome(i);
-      if (outcome === 0) this.#handOver(watch.reportAt(i), watch.reportCameAtMs(i));
-      else this.#opened(watch.reportAt(i), watch.reportSession(i), outcome, watch.reportCameAtMs(i));
+      if (outcome === 0) this.#handOver(watch.report(i), watch.reportAt(i), watch.reportCameAtMs(i));
+      else this.#opened(watch.report(i), watch.reportSession(i), outcome, watch.reportCameAtMs(i));
     }
     if (received > taken) this.#handOverRest(taken, received);
   }
@@ -203,21 +203,23 @@ export class MediaWatch {
   #handOverRest(from: number, to: number): void {
     const { outcome, restSession, endedAtMs } = this.#parts.watch;
     let next = from;
-    if (outcome !== 0) this.#opened(next++, restSession, outcome, endedAtMs);
-    while (next < to) this.#handOver(next++);
+    if (outcome !== 0) this.#opened(this.#copyOf(next++), restSession, outcome, endedAtMs);
+    for (; next < to; next++) this.#handOver(this.#copyOf(next), next);
   }
 
-  #opened(datagram: number, session: number, outcome: number, cameAtMs: number): void {
-    const { watch, counted } = this.#parts;
-    const data = Buffer.from(watch.datagram(datagram).buffer);
+  #copyOf(datagram: number): Buffer {
+    return Buffer.from(this.#parts.watch.datagram(datagram).buffer);
+  }
+
+  #opened(data: Buffer, session: number, outcome: number, cameAtMs: number): void {
+    const { counted } = this.#parts;
     counted(1, data.length);
     this.#intakes[session]?.opened(data, outcome, cameAtMs);
   }
 
   /** As it came, now or `cameAtMs`. */
-  #handOver(datagram: number, cameAtMs?: number): void {
+  #handOver(data: Buffer, datagram: number, cameAtMs?: number): void {
     const { watch, socket, onDatagram, counted } = this.#parts;
-    const data = Buffer.from(watch.datagram(datagram).buffer);
     if (data.length === 0) return;
     counted(1, data.length);
     onDatagram(data, watch.portOf(datagram), watch.addressOf(datagram, socket.isV6), cameAtMs);

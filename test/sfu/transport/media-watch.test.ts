@@ -81,6 +81,7 @@ describe("a watch", () => {
       ...{ sent: { packets: 9, bytes: 900, dropped: 0 }, wait() {}, bytesFrom: () => 200, sessionOf: () => 0 },
       ...{ cameAtMs: () => 1_040, run: () => ({}), reportAt: (report: number) => 1 + report * 2 },
       ...{ reportSession: () => 0, reportOutcome: (report: number) => report * 30 },
+      report: (report: number) => Buffer.from([128, 1 + report * 2]),
       ...{ reportCameAtMs: (report: number) => 1_010 + report, datagram: (at: number) => new Uint8Array([128, at]) },
       ...{ portOf: (at: number) => 5_000 + at, addressOf: () => "127.0.0.1" },
     } as unknown as Watch;
