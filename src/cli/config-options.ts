@@ -6,17 +6,21 @@ import {
   loadConfig,
   readConfigFile,
   type Sources,
+  VARIABLE_NAMES,
   VARIABLES,
   type VariableName,
 } from "../kernel/config/index.ts";
 import { OAUTH_FIELDS, oauthNameOfFlag } from "../kernel/config/oauth.ts";
 import { CommandFailure } from "./failure.ts";
 
+const FLAGS: ReadonlySet<string> = new Set(["--config", ...VARIABLE_NAMES.map(flagOf)]);
+
 type ParsedOptions = { config?: string } & Record<string, unknown>;
 
 /**
  * Gives a command every variable of the configuration as a flag, in the groups of the documentation. There are hundreds
- * over all commands, and making them takes longer than most commands: only those of the one that runs are made.
+ * over all commands, and making them takes longer than most commands: only those of the one that runs are made, and of these
+ * only those that are given, unless somebody is to be shown or told what there is.
  */
 export function addConfigOptions(
   command: Command,
@@ -25,8 +29,10 @@ export function addConfigOptions(
 ): Command {
   if (!isAskedFor(command, argv)) return command;
   command.addOption(new Option("--config <file>", "TOML file with settings").helpGroup("Options:"));
+  const given = flagsIn(argv);
   for (const { title, names } of GROUPS) {
     for (const name of names) {
+      if (given && !given.has(flagOf(name))) continue;
       const option = variableOption(name).helpGroup(`${title}:`);
       if (shown !== "all" && !shown.includes(name)) option.hideHelp();
       command.addOption(option);
@@ -39,6 +45,13 @@ export function addConfigOptions(
 /** Completion is asked for the flags of every command. */
 function isAskedFor(command: Command, argv: readonly string[]): boolean {
   return argv.includes(command.name()) || argv.includes("completion");
+}
+
+/** Null where all count: for help, for completion, and for whatever is no variable's flag and may be a misspelt one. */
+function flagsIn(argv: readonly string[]): Set<string> | null {
+  if (argv.includes("help") || argv.includes("completion")) return null;
+  const given = argv.filter((argument) => argument.startsWith("-")).map((argument) => argument.replace(/=.*/s, ""));
+  return given.every((flag) => FLAGS.has(flag)) ? new Set(given) : null;
 }
 
 /** The configuration as this command line, the environment and the file of `--config` give it. */

@@ -18,6 +18,15 @@ test("[11] an unknown flag exits 2 and names the nearest", async () => {
   const { code, err } = await stoa(["config", "check", "--chat-max-text-lenght", "5"]);
   expect(code).toBe(2);
   expect(err).toContain("Did you mean --chat-max-text-length?");
+  const beside = await stoa(["config", "check", "--port", "1", "--chat-max-text-lenght", "5"]);
+  expect(beside).toEqual({ code: 2, out: "", err });
+});
+
+test("[11] help names every flag, whichever are given", async () => {
+  const [alone, beside] = [await stoa(["serve", "--help"]), await stoa(["serve", "--port", "1", "--help"])];
+  expect(alone.out).toContain("--chat-max-text-length");
+  expect(beside).toEqual(alone);
+  expect(await stoa(["help", "serve"])).toEqual(alone);
 });
 
 test("[11] config print shows every variable, its source, and no secret", async () => {
