@@ -34,7 +34,7 @@ test("[4.5] a host goes live, a viewer who waited watches and chats, the host en
   const hosting = await liveStreams.addHost(stream.id, { identity: "host" });
   const watching = await liveStreams.mintViewerToken(stream.id, { identity: "viewer" });
   const [host, viewer] = await Promise.all([stage.page(), stage.page()]);
-  await joinRoom(host, hosting.rtc, ["camera", "microphone"]);
+  await joinRoom(host, hosting.rtc, ["camera", "microphone"], 180);
   await joinChat(host, hosting.chat, stream.conversationId);
   await joinRoom(viewer, watching.rtc);
   await joinChat(viewer, watching.chat, stream.conversationId);

@@ -46,8 +46,8 @@ test("[4.6] a browser whose socket breaks and returns: the timeline tells it in 
     participantIdentity: "anna",
     permissions: { publish: true },
   });
-  await joinRoom(anna, direct, ["camera"]);
-  await joinRoom(ben, await stage.rtc(room.id, "ben"), ["camera"]);
+  await joinRoom(anna, direct, ["camera"], 180);
+  await joinRoom(ben, await stage.rtc(room.id, "ben"), ["camera"], 180);
   await moreFrames(anna, "ben-camera");
 
   stage.network.reset();
@@ -74,20 +74,6 @@ test("[4.6] a browser whose socket breaks and returns: the timeline tells it in 
   const other = await told(room.id, "anna", ({ state }) => state === "CONNECTED");
   expect(other.reconnectCount).toBe(0);
   await Promise.all([anna.close(), ben.close()]);
-}, 180_000);
-
-test("[4.6] a browser that dies is FAILED with exactly one network error", async () => {
-  const room = await stage.stoa.rooms.create({ name: "death" });
-  const page = await stage.page();
-  await joinRoom(page, await stage.rtc(room.id, "carl"), ["camera"]);
-  await told(room.id, "carl", ({ state }) => state === "CONNECTED");
-  // Without a word, as when the machine loses power; a page that is closed says goodbye.
-  const devtools = await page.context().newCDPSession(page);
-  void devtools.send("Page.crash").catch(() => {});
-  const record = await told(room.id, "carl", ({ disconnectedAt }) => disconnectedAt !== null);
-  expect(record).toMatchObject({ state: "FAILED", disconnectReason: "timeout" });
-  expect(record.errors).toMatchObject([{ category: "NETWORK_ERROR", likelyCause: expect.any(String) }]);
-  expect(record.durationMs).toBeGreaterThan(0);
 }, 180_000);
 
 test("[4.6] joins that are refused are classified by their cause", async () => {
@@ -126,6 +112,21 @@ test("[4.6] joins that are refused are classified by their cause", async () => {
   });
 }, 180_000);
 
+// At once with the next one: both wait until the server has given somebody up.
+test.concurrent("[4.6] a browser that dies is FAILED with exactly one network error", async () => {
+  const room = await stage.stoa.rooms.create({ name: "death" });
+  const page = await stage.page();
+  await joinRoom(page, await stage.rtc(room.id, "carl"), ["camera"], 180);
+  await told(room.id, "carl", ({ state }) => state === "CONNECTED");
+  // Without a word, as when the machine loses power; a page that is closed says goodbye.
+  const devtools = await page.context().newCDPSession(page);
+  void devtools.send("Page.crash").catch(() => {});
+  const record = await told(room.id, "carl", ({ disconnectedAt }) => disconnectedAt !== null);
+  expect(record).toMatchObject({ state: "FAILED", disconnectReason: "timeout" });
+  expect(record.errors).toMatchObject([{ category: "NETWORK_ERROR", likelyCause: expect.any(String) }]);
+  expect(record.durationMs).toBeGreaterThan(0);
+}, 180_000);
+
 /** A page whose network, or middlebox, alters what browser and server say to each other. */
 async function meddled(kind: "candidates" | "fingerprint", roomId: string, identity: string): Promise<void> {
   const page = await stage.page();
@@ -157,7 +158,7 @@ async function meddled(kind: "candidates" | "fingerprint", roomId: string, ident
   await joinRoom(page, await stage.rtc(roomId, identity));
 }
 
-test("[4.6] media that cannot connect is an ICE error that names its cause", async () => {
+test.concurrent("[4.6] media that cannot connect is an ICE error that names its cause", async () => {
   const room = await stage.stoa.rooms.create({ name: "blocked" });
   await Promise.all([meddled("candidates", room.id, "gina"), meddled("fingerprint", room.id, "hugo")]);
   const [blocked, altered] = await Promise.all([

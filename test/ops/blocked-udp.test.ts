@@ -70,8 +70,8 @@ async function call(stoa: Stoa): Promise<{ roomId: string; pages: Page[]; iceSer
   const pages = await Promise.all([context.newPage(), context.newPage()]);
   const [anna, ben] = pages;
   for (const page of pages) await page.goto(site.url.origin);
-  await joinRoom(anna, forAnna, ["camera", "microphone"]);
-  await joinRoom(ben, forBen, ["camera", "microphone"]);
+  await joinRoom(anna, forAnna, ["camera", "microphone"], 180);
+  await joinRoom(ben, forBen, ["camera", "microphone"], 180);
   await Promise.all([moreFrames(anna, "ben-camera"), moreFrames(ben, "anna-camera"), hearing(anna), hearing(ben)]);
   return { roomId: room.id, pages, iceServers: forAnna.iceServers };
 }
