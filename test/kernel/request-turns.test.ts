@@ -1,6 +1,9 @@
+import { heapStats } from "bun:jsc";
 import { expect, test } from "bun:test";
+import { connect } from "node:net";
 import { Elysia } from "elysia";
-import { createRequestTurns, inTurns } from "../../src/kernel/http/serving/request-turns.ts";
+import { UNREAD_BODIES } from "../../src/kernel/http/admission.ts";
+import { createRequestTurns, inTurns, problemOfSize } from "../../src/kernel/http/serving/request-turns.ts";
 
 const FROM = "x-from";
 
@@ -15,14 +18,19 @@ function crowd(underWay = 100) {
     afterTurn: (run) => scheduled.push(run),
   });
   const served: string[] = [];
+  const refused: string[] = [];
   const serve = (name: string, tookMs: number) => {
     served.push(name);
     nowMs += tookMs;
   };
   return {
     served,
-    ask(name: string, from = name, path = "/v1/rooms", tookMs = 1): void {
-      const turn = turns(new Request(`http://stoa.test${path}`, { headers: { [FROM]: from } }));
+    refused,
+    ask(name: string, from = name, path = "/v1/rooms", tookMs = 1, bytes = 0): void {
+      const headers = { [FROM]: from, ...(bytes > 0 && { "content-length": String(bytes) }) };
+      const request = new Request(`http://stoa.test${path}`, { method: "POST", headers });
+      const turn = turns(request);
+      if (problemOfSize(request)) return void refused.push(name);
       if (turn) void turn.then(() => serve(name, tookMs));
       else serve(name, tookMs);
     },
@@ -112,6 +120,60 @@ test("[17] more than can wait begin at once instead of being kept", () => {
   expect(served.length).toBeLessThan(60);
 });
 
+test("[17] of large bodies eight mebibytes of an address wait, and 64 of all; then they are refused, and what is small is not", async () => {
+  const { ask, served, refused, loop } = crowd();
+  const MIB = 1024 * 1024;
+  const upload = (name: string, from: string, bytes = MIB) => ask(name, from, "/v1/rooms", 1, bytes);
+  for (let n = 0; n < 4; n++) ask(`first ${n}`);
+  for (let n = 0; n < 8; n++) upload(`mallory ${n}`, "mallory");
+  expect(refused).toEqual([]);
+  upload("mallory 8", "mallory");
+  upload("mallory small", "mallory", 16 * 1024);
+  expect(refused).toEqual(["mallory 8"]);
+  for (let n = 0; n < 56; n++) upload(`other ${n}`, `other ${n}`, 500 * MIB);
+  expect(refused).toEqual(["mallory 8"]);
+  upload("one more", "one more");
+  ask("asks", "asks");
+  expect(refused).toEqual(["mallory 8", "one more"]);
+  while (served.length < 70) expect(await loop()).toBeLessThan(5);
+  expect(served).toContain("asks");
+  for (let turn = 0; turn < 20; turn++) await loop();
+  for (let n = 0; n < 12; n++) upload(`later ${n}`, "mallory");
+  expect(refused).toHaveLength(2);
+});
+
+test("[17] what a refused request brought is let go of with its answer, by whatever method it came", async () => {
+  const app = new Elysia({ adapter: UNREAD_BODIES })
+    .post("/refused", ({ status }) => status(401, "who?"), { parse: "json" })
+    .delete("/refused", ({ status }) => status(401, "who?"), { parse: "json" });
+  const arrived: (() => void)[] = [];
+  let waited = 0;
+  inTurns(
+    app,
+    () =>
+      new Promise((begin) => {
+        waited += 1;
+        arrived.push(begin);
+      }),
+  );
+  app.listen({ port: 0, hostname: "127.0.0.1" });
+  try {
+    for (const method of ["POST", "DELETE"]) {
+      const before = largeBlocksMiB();
+      const asking = Array.from({ length: 20 }, () => rawRequest(app.server?.port ?? 0, method, BODY));
+      // They begin once most of what they bring has been read.
+      while (largeBlocksMiB() < before + 10) await Bun.sleep(10);
+      while (waited < 20) await Bun.sleep(10);
+      for (const begin of arrived.splice(0)) begin();
+      for (const answer of await Promise.all(asking)) expect(answer).toStartWith("HTTP/1.1 401");
+      expect(largeBlocksMiB()).toBeLessThan(before + 3);
+      waited = 0;
+    }
+  } finally {
+    await app.stop(true);
+  }
+});
+
 test("[17] requests with bodies, errors and sockets that had to wait come to the same end", async () => {
   let waited = 0;
   const app = new Elysia()
@@ -146,3 +208,28 @@ test("[17] requests with bodies, errors and sockets that had to wait come to the
     await app.stop(true);
   }
 });
+
+const BODY = Buffer.alloc(1_000_000, "[");
+
+/** Resolves with the head of the answer. */
+function rawRequest(port: number, method: string, body: Buffer): Promise<string> {
+  return new Promise((answered, failed) => {
+    const socket = connect(port, "127.0.0.1");
+    socket.on("error", failed);
+    socket.on("data", (data) => {
+      answered(data.toString());
+      socket.destroy();
+    });
+    socket.write(`${method} /refused HTTP/1.1\r\nhost: stoa.test\r\ncontent-length: ${body.length}\r\n\r\n`);
+    socket.write(body);
+  });
+}
+
+type Dump = { mimallocDump: { heaps: { pages: { block_size: number; used: number }[] }[] } };
+
+/** What the runtime holds in blocks of a quarter of a mebibyte and more. */
+function largeBlocksMiB(): number {
+  const { mimallocDump } = (heapStats as unknown as (options: { dump: true }) => Dump)({ dump: true });
+  const pages = mimallocDump.heaps.flatMap((heap) => heap.pages).filter((page) => page.block_size >= 262_144);
+  return pages.reduce((sum, page) => sum + page.used * page.block_size, 0) / 1_048_576;
+}

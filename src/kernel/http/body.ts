@@ -3,7 +3,7 @@ import { jsonProblem } from "../json.ts";
 import type { Timers } from "../timers.ts";
 
 export const MAX_BODY_BYTES = 1024 * 1024;
-const SMALL_BYTES = 16 * 1024;
+export const SMALL_BODY_BYTES = 16 * 1024;
 /** What the larger bodies under way may hold together, whoever sends them. */
 const SHARED_BYTES = 64 * 1024 * 1024;
 const LARGE_WITHIN_MS = 30_000;
@@ -36,7 +36,7 @@ export function createBodyReader({ after }: Timers, sharedBytes = SHARED_BYTES):
         size += part.value.byteLength;
         held += part.value.byteLength;
         if (size > MAX_BODY_BYTES) throw new ApiError("SVC_PAYLOAD_TOO_LARGE");
-        if (size > SMALL_BYTES && held > sharedBytes) throw new ApiError("SVC_OVERLOADED");
+        if (size > SMALL_BODY_BYTES && held > sharedBytes) throw new ApiError("SVC_OVERLOADED");
       }
     } finally {
       held -= size;
@@ -50,7 +50,7 @@ export function createBodyReader({ after }: Timers, sharedBytes = SHARED_BYTES):
     const declared = request.headers.get("content-length");
     if (declared !== null && Number(declared) > MAX_BODY_BYTES) throw new ApiError("SVC_PAYLOAD_TOO_LARGE");
     try {
-      if (declared !== null && Number(declared) <= SMALL_BYTES) return await request.text();
+      if (declared !== null && Number(declared) <= SMALL_BODY_BYTES) return await request.text();
       return await readLarge(request.body);
     } catch (error) {
       if (error instanceof ApiError) throw error;

@@ -10,6 +10,7 @@ import { corsHeaders, isPreflight, preflight } from "./cors.ts";
 import { toApiError } from "./failure.ts";
 import { adoptRequestId, createHostCheck, type InfoLookUp, LazyRequestInfo, type RequestInfo } from "./request-info.ts";
 import { createRequestMetrics } from "./request-metrics.ts";
+import { problemOfSize } from "./serving/request-turns.ts";
 
 export type EnvelopeDeps = InfoLookUp & {
   now: Now;
@@ -50,7 +51,7 @@ export function createEnvelope(deps: EnvelopeDeps): Envelope {
     const found = (request as Noted)[INFO];
     if (found) return found;
     const info = noted(request);
-    const problem = problemOfHost(request);
+    const problem = problemOfHost(request) ?? problemOfSize(request);
     if (problem) throw problem;
     return info;
   };
