@@ -8,7 +8,7 @@ function world() {
   const heard: string[] = [];
   let now = 0;
   const turns = new Turns(() => now);
-  const socket = (name: string) => {
+  const socket = (name: string, framesPerWindow?: number) => {
     let floods = 0;
     const hear = (what: string) => {
       heard.push(name + what);
@@ -17,11 +17,16 @@ function world() {
     const speaker = turns.speaker<{ length: number; what: string }>({
       hear: ({ what }) => hear(what),
       kept: (frame) => frame,
-      flooded: () => void floods++,
+      framesPerWindow: () => framesPerWindow,
+      flooded() {
+        floods++;
+        if (framesPerWindow !== undefined) speaker.forget();
+      },
     });
     return {
       say: (n: number | string, bytes = 10) => speaker.say({ length: bytes, what: `${n}` }),
       end: () => speaker.end(() => hear("end")),
+      forget: () => speaker.forget(),
       floods: () => floods,
     };
   };
@@ -83,4 +88,31 @@ test("[4] what waits has a bound: past it the socket is told, and nothing more i
   expect(mallory.floods()).toBeGreaterThan(0);
   // Whoever is not closed for it is heard all the same, at once.
   expect(300 - heard.length).toBeLessThanOrEqual(64);
+});
+
+test("[17] a thousand frames past a window's budget wait to be refused, and of one more the socket is told", () => {
+  const { heard, socket } = world();
+  const mallory = socket("m", 600);
+  for (let n = 0; n < 8 + 1_600; n++) mallory.say(n);
+  expect(mallory.floods()).toBe(0);
+  mallory.say("once more");
+  expect(mallory.floods()).toBe(1);
+  const uncounted = socket("u");
+  for (let n = 0; n < 5_000; n++) uncounted.say(n);
+  expect(uncounted.floods()).toBe(0);
+  expect(heard.filter((what) => what.startsWith("m"))).toHaveLength(8);
+});
+
+test("[17] what is forgotten is heard by nobody, and the end is not waited for", async () => {
+  const { heard, socket } = world();
+  const mallory = socket("m");
+  for (let n = 0; n < 100; n++) mallory.say(n);
+  mallory.end();
+  mallory.forget();
+  expect(heard).toHaveLength(9);
+  expect(heard.at(-1)).toBe("mend");
+  for (let turn = 0; turn < 3; turn++) await nextTurn();
+  expect(heard).toHaveLength(9);
+  mallory.say("again");
+  expect(heard.at(-1)).toBe("magain");
 });

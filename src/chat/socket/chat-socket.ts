@@ -12,6 +12,7 @@ export type ChatSocketDeps = {
   now: Now;
   heartbeatMs: number;
   /** Does what a frame asks for; what it answers becomes the `ack`. */
+  framesPerWindow: number;
   run: (socket: ChatSocket, frame: ChatClientFrame) => object | Promise<object>;
   /** It lives, and so does its user in every conversation it has joined. */
   onSignOfLife: (socket: ChatSocket) => void;
@@ -56,6 +57,9 @@ export class ChatSocket implements SocketEvents {
     this.#seenAt = this.#pingedAt = this.#touchedAt = deps.now();
   }
 
+  get framesPerWindow(): number {
+    return this.deps.framesPerWindow;
+  }
   get caller(): ChatTokenCaller {
     return this.#caller;
   }

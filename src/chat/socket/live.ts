@@ -47,6 +47,7 @@ export function createLive(runtime: Runtime, chat: ChatRules, isArchived: (proje
   const deps: ChatSocketDeps = {
     now,
     heartbeatMs: heartbeatSeconds * 1000,
+    framesPerWindow: frameLimits.framesPerWindow,
     run: commands.run,
     onSignOfLife: hub.signOfLife,
     onClosed(socket, code, clean) {

@@ -25,6 +25,8 @@ export type SocketEvents = {
   /** The other side answered a ping. */
   answered?(): void;
   closed(code: number): void;
+  /** So many frames a window are none too many. Far more at once are not even kept to be refused. */
+  readonly framesPerWindow?: number;
 };
 
 /** For the whole server: the framework ignores what single routes say. Smaller frame limits are checked by hand. */
@@ -129,11 +131,13 @@ export function createSockets(fence: Fence | null = null) {
           else receive(message);
         },
         kept,
+        framesPerWindow: () => events?.framesPerWindow,
         flooded() {
           if (neverTooMuch || !events) return;
           // What it said after that is heard by nobody.
           events.closed(TOO_MUCH);
           events = null;
+          speaker.forget();
           network?.close(TOO_MUCH, "too much at once");
         },
       });
@@ -151,7 +155,10 @@ export function createSockets(fence: Fence | null = null) {
               else send();
             },
             sendBytes: (data) => void ws.send(data),
-            close: (code, reason) => ws.close(code, reason),
+            close(code, reason) {
+              speaker.forget();
+              ws.close(code, reason);
+            },
             ping: () => void ws.ping(),
             subscribe: (topic) => ws.subscribe(topic),
             unsubscribe: (topic) => ws.unsubscribe(topic),

@@ -2,8 +2,10 @@
 const FRAMES_AT_ONCE = 8;
 /** In one turn of the loop, for all who said more than that. */
 const TURN_MS = 3;
-/** Of one socket: long past every budget of frames. */
+/** Of one socket, whatever its budget of frames. */
 const MOST_WAITING_BYTES = 4 * 1024 * 1024;
+/** Past what a socket may say in a window: so long are its frames refused one by one, and not all with it. */
+const MOST_PAST_BUDGET = 1_000;
 /** What a frame that waits takes besides its own bytes. */
 const FRAME_BYTES = 256;
 
@@ -13,6 +15,8 @@ export type Hearing<Said extends Frame> = {
   hear(frame: Said): void;
   /** The frame as it can be kept after `say` has returned. */
   kept(frame: Said): Said;
+  /** What it may say in a window; undefined when frames are not counted. */
+  framesPerWindow?(): number | undefined;
   /** More waits than is kept. What it leaves to wait is then heard at once. */
   flooded(): void;
 };
@@ -102,6 +106,14 @@ export class Speaker<Said extends Frame> {
     else this.#end = run;
   }
 
+  /** Nobody hears what waits. */
+  forget(): void {
+    this.#queue.length = 0;
+    this.#waitingBytes = 0;
+    this.turns.done(this);
+    this.#over();
+  }
+
   /** Hears what was said first; false when nothing is left after it. */
   next(): boolean {
     const frame = this.#queue.shift();
@@ -128,7 +140,8 @@ export class Speaker<Said extends Frame> {
     this.#queue.push(frame);
     this.#waitingBytes += frame.length + FRAME_BYTES;
     this.turns.wait(this);
-    if (this.#waitingBytes <= MOST_WAITING_BYTES) return;
+    const mostFrames = (this.hearing.framesPerWindow?.() ?? Number.POSITIVE_INFINITY) + MOST_PAST_BUDGET;
+    if (this.#waitingBytes <= MOST_WAITING_BYTES && this.#queue.length <= mostFrames) return;
     this.hearing.flooded();
     while (this.#waitingBytes > MOST_WAITING_BYTES) this.next();
   }

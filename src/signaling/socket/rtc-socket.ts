@@ -202,6 +202,7 @@ export function openRtcSocket(deps: RtcSocketDeps, socket: Socket, request: Sock
   else tail = authenticate().catch((error) => fail(error));
 
   return {
+    framesPerWindow: config.SIGNALING_MAX_MESSAGES_PER_WINDOW,
     received(text, bytes) {
       if (isClosed()) return;
       const reading = read(text, bytes);
