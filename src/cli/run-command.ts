@@ -14,6 +14,9 @@ export async function runCommand(
   environment: Record<string, string>,
   announce: (pid: number) => Promise<void>,
 ): Promise<number> {
+  // The shell would say it in its own words, and name a line of its own.
+  const [name = ""] = command;
+  if (!name.includes("/") && Bun.which(name) === null) return missing(name);
   const env = { ...process.env, ...environment };
   const [program = "", ...args] = process.platform === "win32" ? command : waiting(command, env);
   const child = spawn(program, args, { stdio: ["inherit", "inherit", "inherit", "pipe"], env });
@@ -22,8 +25,9 @@ export async function runCommand(
   process.on("SIGTERM", () => child.kill("SIGTERM"));
   const ended = new Promise<number>((resolve) => {
     child.once("error", (error: NodeJS.ErrnoException) => {
-      console.error(`stoa: ${program}: ${error.code === "ENOENT" ? "there is no such program" : error.message}`);
-      resolve(error.code === "ENOENT" ? 127 : 126);
+      if (error.code === "ENOENT") return resolve(missing(program));
+      console.error(`stoa: ${program}: ${error.message}`);
+      resolve(126);
     });
     child.once("close", (code, signal) => resolve(code ?? 128 + (signal ? constants.signals[signal] : 0)));
   });
@@ -35,6 +39,12 @@ export async function runCommand(
     go.end("go\n");
   }
   return ended;
+}
+
+/** As a shell answers for a program that it does not find. */
+function missing(program: string): number {
+  console.error(`stoa: ${program}: there is no such program`);
+  return 127;
 }
 
 /** A shell has no place for variables that it could not name, such as `npm_config_//host/:key`: they go around it. */

@@ -39,7 +39,7 @@ test("[11] it has our input, every variable whatever its name, and no descriptor
 
 test("[11] a program that is not there is named, and so is one that cannot be run", async () => {
   const [, missing, notFound] = await running(["no-such-program"], "");
-  expect([missing, notFound]).toEqual([expect.stringContaining("no-such-program"), 127]);
+  expect([missing, notFound]).toEqual(["stoa: no-such-program: there is no such program\n", 127]);
   const [, wrong, notRun] = await running([ROOT], "");
   expect([wrong, notRun]).toEqual([expect.stringContaining(ROOT), 126]);
 });

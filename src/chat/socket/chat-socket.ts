@@ -11,8 +11,8 @@ import type { ConversationRef } from "./conversation-ref.ts";
 export type ChatSocketDeps = {
   now: Now;
   heartbeatMs: number;
-  /** Does what a frame asks for; what it answers becomes the `ack`. */
   framesPerWindow: number;
+  /** Does what a frame asks for; what it answers becomes the `ack`. */
   run: (socket: ChatSocket, frame: ChatClientFrame) => object | Promise<object>;
   /** It lives, and so does its user in every conversation it has joined. */
   onSignOfLife: (socket: ChatSocket) => void;

@@ -140,7 +140,8 @@ function unreadBytes({ method, headers }: Request): number {
   const declared = headers.get("content-length");
   if (declared === null) return headers.has("transfer-encoding") ? MAX_BODY_BYTES : 0;
   const bytes = Number(declared);
-  return bytes <= SMALL_BODY_BYTES ? 0 : Math.min(bytes, MAX_BODY_BYTES);
+  // What is no number is no size that anything could be counted by.
+  return bytes > SMALL_BODY_BYTES ? Math.min(bytes, MAX_BODY_BYTES) : 0;
 }
 
 /** Once it was answered. What is being read is its reader's. */
