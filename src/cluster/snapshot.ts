@@ -1,7 +1,7 @@
 import { mkdirSync, renameSync, rmSync } from "node:fs";
-import { rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { copyDatabaseInThread } from "../backup/backup-thread.ts";
+import { removeGradually } from "../backup/remove-gradually.ts";
 import { openDatabase } from "../kernel/db/open.ts";
 import { sameSecret } from "../kernel/secrets.ts";
 
@@ -21,11 +21,11 @@ export async function snapshotResponse(path: string, signal: AbortSignal): Promi
   try {
     await copyDatabaseInThread(path, copy, signal);
   } catch (error) {
-    await rm(copy, { force: true });
+    await removeGradually(copy);
     throw error;
   }
   const file = Bun.file(copy);
-  const gone = () => void rm(copy, { force: true });
+  const gone = () => void removeGradually(copy).catch(() => {});
   const counted = file.stream().pipeThrough(new TransformStream({ flush: gone, cancel: gone } as Transformer));
   return new Response(counted, {
     headers: { "content-type": "application/vnd.sqlite3", "content-length": String(file.size) },
