@@ -59,8 +59,8 @@ const closing = async (...pages: Page[]) => {
  * Somebody in a room with a picture of the page's own. A camera is opened anew by these clients when they come back, and
  * Chromium's fake one, which all pages share, may never give a picture again after that.
  */
-async function enter(room: string, identity: string, singlePeerConnection: boolean): Promise<Page> {
-  const page = await stage.page("livekit-client");
+async function enter(room: string, identity: string, singlePeerConnection: boolean, blank?: Page): Promise<Page> {
+  const page = blank ?? (await stage.page("livekit-client"));
   const options = { publish: false, room: { singlePeerConnection } };
   await joinLivekit(page, stage.wsUrl, await stage.token(room, identity), options);
   await page.evaluate(async () => {
@@ -172,6 +172,41 @@ test.concurrent(
   },
   5 * WAIT_MS,
 );
+
+/**
+ * Comes in anew at once, as after a word of the server, and its microphone opens when the page is connected: these clients say
+ * that they are back when both are done, and take two seconds in any case.
+ */
+const comesAnew = (page: Page) =>
+  page.evaluate(() => {
+    const { mediaDevices } = navigator;
+    const open = mediaDevices.getUserMedia.bind(mediaDevices);
+    mediaDevices.getUserMedia = async (wanted) => {
+      const connection = window.livekit.engine.pcManager.publisher._pc as RTCPeerConnection;
+      while (connection.connectionState !== "connected") {
+        await new Promise((changed) => connection.addEventListener("connectionstatechange", changed, { once: true }));
+      }
+      return open(wanted);
+    };
+    return window.livekit.simulateScenario("full-reconnect");
+  });
+
+for (const connections of ["one", "two"]) {
+  test.concurrent(
+    `whoever comes in while a client of LiveKit's on ${connections} comes back is shown to it`,
+    async () => {
+      const room = `late-${connections}`;
+      const ann = await enter(room, "ann", connections === "one");
+      const blank = await stage.page("livekit-client");
+      await comesAnew(ann);
+      await happened(ann, "reconnected");
+      const ben = await enter(room, "ben", true, blank);
+      await Promise.all([sees(ann, "ben"), sees(ben, "ann"), hears(ann, "ben"), hears(ben, "ann")]);
+      await closing(ann, ben);
+    },
+    5 * WAIT_MS,
+  );
+}
 
 test(
   "the server is restarted, gently and not: LiveKit's clients on one and on two connections come back with sound and picture",

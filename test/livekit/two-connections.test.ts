@@ -19,7 +19,7 @@ test("the node learns the client's own credentials, and takes them for a restart
     session: { room: { id: "r" }, id: "s" },
     node: () => node,
     publishing: { sectionsOf: () => [] },
-    selection: { wanted: () => [] },
+    selection: { wanted: () => [], placed: () => {} },
     send: () => {},
   } as never);
   let id = 0;

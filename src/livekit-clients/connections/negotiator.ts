@@ -33,6 +33,12 @@ export interface Negotiator {
 
 export const refOf = ({ room, id }: RtcSession): ParticipantRef => ({ roomId: room.id, participantId: id });
 
+/** Gives what is wanted a section, where there is one for it. */
+export function placeWanted(seats: Seats, selection: Selection): void {
+  seats.place(selection.wanted());
+  selection.placed(seats.all().flatMap(({ trackId }) => trackId ?? []));
+}
+
 /** What is on the sections, and how clients find out whose it is. */
 export function placedOn(
   seats: Seats,

@@ -6,6 +6,7 @@ import {
   type NegotiatorDeps,
   pauseHidden,
   placedOn,
+  placeWanted,
   refOf,
 } from "./negotiator.ts";
 import { Seats } from "./seats.ts";
@@ -34,7 +35,7 @@ export function oneConnection(deps: NegotiatorDeps): Negotiator {
       for (const { mid, kind, sends, receives } of sections) {
         if (kind !== "application" && receives && !sends) seats.add(mid, kind);
       }
-      seats.place(selection.wanted());
+      placeWanted(seats, selection);
       const publish = publishing.sectionsOf(sections, named);
       session.wantsMedia = true;
       const answer = await deps.node().negotiate({

@@ -1,7 +1,15 @@
 import { randomBytes } from "node:crypto";
 import { SessionDescription } from "@livekit/protocol";
 import type { TrackKind } from "../../protocol/room-records.ts";
-import { midToTrackId, type Negotiator, type NegotiatorDeps, pauseHidden, placedOn, refOf } from "./negotiator.ts";
+import {
+  midToTrackId,
+  type Negotiator,
+  type NegotiatorDeps,
+  pauseHidden,
+  placedOn,
+  placeWanted,
+  refOf,
+} from "./negotiator.ts";
 import { muteIfAnnouncedSo } from "./one-connection.ts";
 import { Seats } from "./seats.ts";
 import {
@@ -44,7 +52,7 @@ export function twoConnections(deps: NegotiatorDeps): Negotiator {
     for (const kind of ["audio", "video"] satisfies TrackKind[]) {
       for (let i = 0; i < missing[kind]; i++) seats.add(`r${seats.all().length}`, kind);
     }
-    seats.place(wanted);
+    placeWanted(seats, selection);
     const answer = await negotiate(writeStandIn(seats.all(), offered));
     isAwaitingAnswer = true;
     offerId += 1;

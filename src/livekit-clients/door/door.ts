@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import {
+  ClientInfo_SDK,
   Codec,
   DisconnectReason,
   JoinResponse,
@@ -56,7 +57,14 @@ export type DoorDeps = {
 
 export type Visit = { ipAddress: string; userAgent: string | null; origin: string | null };
 /** Whoever may come in: its token was read, and the room is there or may be made. */
-export type Admitted = { arrival: Arrival; visit: Visit; token: LivekitToken; openedAt: number };
+export type Admitted = {
+  arrival: Arrival;
+  visit: Visit;
+  token: LivekitToken;
+  openedAt: number;
+  /** Somebody came into the room with this token before. */
+  isBack: boolean;
+};
 
 export type Door = ReturnType<typeof createDoor>;
 
@@ -80,10 +88,11 @@ export function createDoor(runtime: Runtime, deps: DoorDeps) {
     profileOf(token);
     const room = rooms.findByName(token.key, roomName);
     const known = room && tokenIdIn(room.id, token);
-    if (known && rtcTokens.isKnown(known, room.id, token.identity) && rtcTokens.isRevoked(known)) {
+    const isBack = room !== undefined && known !== undefined && rtcTokens.isKnown(known, room.id, token.identity);
+    if (isBack && rtcTokens.isRevoked(known)) {
       throw new TokenRefused("the token was revoked, or its holder was removed from the room");
     }
-    return { arrival: readArrival(), visit, token, openedAt };
+    return { arrival: readArrival(), visit, token, openedAt, isBack };
   }
 
   /** On record under a name of its own in each room; one that we made in place of another goes on under that one's. */
@@ -196,6 +205,7 @@ export function createDoor(runtime: Runtime, deps: DoorDeps) {
       if (!arrival.isReconnect) {
         const visitor = await enter(admitted, () => isClosed);
         if (isClosed) return membership.leave(visitor.session, "left");
+        if (admitted.isBack && arrival.client.sdk === ClientInfo_SDK.JS) visitor.settle();
         attached(visitor, {
           case: "join",
           value: welcome(visitor, rooms.byId(visitor.session.room.id)?.createdAt ?? 0),

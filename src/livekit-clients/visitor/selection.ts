@@ -22,6 +22,8 @@ export class Selection {
   /** Tracks for which the client has said otherwise than by default. */
   readonly #exceptions = new Set<string>();
   readonly #viewing = new Map<string, Viewing>();
+  /** While the client settles: nothing else is wanted. */
+  #only: ReadonlySet<string> | null = null;
 
   constructor(session: RtcSession, automatic: boolean) {
     this.#session = session;
@@ -36,9 +38,24 @@ export class Selection {
       publisher.identity === this.#session.identity
         ? []
         : [...publisher.tracks.values()]
-            .filter(({ id }) => this.#exceptions.has(id) !== this.#automatic)
+            .filter(({ id }) => this.#exceptions.has(id) !== this.#automatic && (this.#only?.has(id) ?? true))
             .map((track) => ({ trackId: track.id, kind: track.kind, track, publisher })),
     );
+  }
+
+  /** Nothing of which the client has not heard by now is wanted before it is released. */
+  hold(): void {
+    const known = this.wanted().filter(({ publisher }) => publisher.announced);
+    this.#only = new Set(known.map(({ trackId }) => trackId));
+  }
+
+  /** This was negotiated; what has found no place waits with what comes. */
+  placed(trackIds: Iterable<string>): void {
+    if (this.#only) this.#only = new Set(trackIds);
+  }
+
+  release(): void {
+    this.#only = null;
   }
 
   subscribe(trackIds: readonly string[], wanted: boolean): void {

@@ -48,6 +48,7 @@ export class Telling {
   readonly #known = new Map<string, ParticipantInfo>();
   #speaking = new Set<string>();
   readonly #paused = new Set<string>();
+  #isHeld = false;
 
   constructor(deps: TellingDeps) {
     this.#deps = deps;
@@ -79,6 +80,16 @@ export class Telling {
       this.#known.get(identity)?.sid === info.sid ? [] : [this.#departed(info, "left")],
     );
     this.#update([...gone, this.self(), ...present]);
+  }
+
+  /** Nobody else's coming and changing is told before it is released. */
+  hold(): void {
+    this.#isHeld = true;
+  }
+
+  release(): void {
+    this.#isHeld = false;
+    this.catchUp();
   }
 
   push(push: Push): void {
@@ -152,7 +163,7 @@ export class Telling {
       return;
     }
     const other = session.room.sessions.get(identity);
-    if (!other?.announced) return;
+    if (!other?.announced || this.#isHeld) return;
     const before = this.#known.get(identity);
     // The same person by another join: to these clients, somebody else.
     const replaced = before && before.sid !== participantSid(other.id) ? [this.#departed(before, "replaced")] : [];

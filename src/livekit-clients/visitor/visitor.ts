@@ -27,6 +27,8 @@ export const MAX_FRAME_BYTES = SDP_MAX_BYTES + 16_384;
 const FRAMES_PER_OURS = 5;
 /** A frame counts as many as it takes of ours: reading one of 140 KB of nothing but empty parts takes 50 ms. */
 const BYTES_PER_FRAME = 16_384;
+/** LiveKit's own client for browsers takes two seconds to come back, however soon it is connected. */
+const SETTLES_AFTER_MS = 2_500;
 
 type VisitorDeps = {
   runtime: Runtime;
@@ -56,6 +58,7 @@ export class Visitor {
   readonly #spendOnLife: ReturnType<typeof createFrameBudget>;
   #link: { network: TopicSocket; socket: Socket } | null = null;
   #tail: Promise<void> = Promise.resolve();
+  #cancelSettling: (() => void) | null = null;
 
   constructor(deps: VisitorDeps) {
     const { runtime, session, sources, foreign, createdAt } = deps;
@@ -102,9 +105,31 @@ export class Visitor {
     return socket;
   }
 
+  /**
+   * The room stays as it is told in its welcome until this client is able to hear of changes: a browser's client that comes
+   * in anew by itself says that it is back as soon as it is connected and publishes, keeps what happens from then until its
+   * two seconds are over, and never tells its application of it. Whoever came then was never shown.
+   */
+  settle(): void {
+    this.telling.hold();
+    this.#selection.hold();
+    this.#cancelSettling = this.#deps.runtime.timers.after(SETTLES_AFTER_MS, () => {
+      if (this.session.link.state === "left") return;
+      this.#settled();
+      this.#enqueue(() => this.#negotiator.changed());
+    });
+  }
+
+  #settled(): void {
+    this.#cancelSettling?.();
+    this.#cancelSettling = null;
+    this.#selection.release();
+    this.telling.release();
+  }
+
   /** Tells what it missed, and goes on with its connections. */
   resume(): void {
-    this.telling.catchUp();
+    this.#settled();
     this.#enqueue(() => this.#negotiator.resumed());
   }
 
