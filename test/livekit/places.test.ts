@@ -28,11 +28,11 @@ const protocolsOf = (page: Page) =>
     const connections = [publisher, subscriber].flatMap((one) => (one ? [one._pc as RTCPeerConnection] : []));
     return Promise.all(
       connections.map(async (connection) => {
-        const stats = [...(await connection.getStats()).values()];
-        const pair = stats.find(
-          ({ type, nominated, state }) => type === "candidate-pair" && nominated && state === "succeeded",
-        );
-        return stats.find(({ id }) => id === pair?.remoteCandidateId)?.protocol as string | undefined;
+        const stats = await connection.getStats();
+        // Whichever is in use: the state of a pair says "in-progress" again whenever a check of it is not answered yet.
+        const transport = [...stats.values()].find(({ type }) => type === "transport");
+        const pair = stats.get(transport?.selectedCandidatePairId);
+        return stats.get(pair?.remoteCandidateId)?.protocol as string | undefined;
       }),
     );
   });

@@ -60,10 +60,12 @@ function pathOf(page: Scripted): Promise<{ type: string; relayProtocol: string }
   return page.evaluate(async () => {
     const { path } = (await window.room.getStats()) ?? {};
     const all = await window.peerConnections.at(-1)?.getStats();
-    const pairs = [...(all?.values() ?? [])].filter(
-      ({ type, nominated, state }) => type === "candidate-pair" && nominated && state === "succeeded",
-    );
-    const local = all?.get(pairs.at(-1)?.localCandidateId);
+    const stats = [...(all?.values() ?? [])];
+    // A pair's state says "in-progress" again whenever a check of it is not answered yet. Firefox marks the one in use.
+    const transport = stats.find(({ type }) => type === "transport");
+    const inUse = ({ id, selected }: { id: string; selected?: boolean }) =>
+      transport ? id === transport.selectedCandidatePairId : selected === true;
+    const local = all?.get(stats.find(inUse)?.localCandidateId);
     return { type: String(path), relayProtocol: String(local?.relayProtocol) };
   }, undefined);
 }
