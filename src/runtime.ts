@@ -89,7 +89,7 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
   const checkpoints = together(
     checkpointWhenQuiet(db.$client, timers, warn("the write-ahead log could not be folded in")),
     whenCalmAgain(() => bus.tell("calm", null), timers, warn("nobody could be told that it is calm again")),
-    collectWhenCalm(timers, warn("what a storm left in memory was not collected")),
+    collectWhenCalm(timers, now, warn("what a storm left in memory was not collected")),
   );
   // By itself SQLite keeps pages for as long as the connection is open, up to `cache_size` and what its allocator loses around
   // it. Whoever reads later finds them in the file, which is mapped; whoever writes fetches the few it needs.

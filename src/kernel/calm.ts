@@ -19,7 +19,13 @@ export type CalmWatch = {
 };
 
 /** Does the task once enough has happened, and little happens any more. What it throws is told, and it is tried again later. */
-export function whenCalm(calm: Calm, timers: Timers, task: () => void, onError: (error: unknown) => void): CalmWatch {
+export function whenCalm(
+  calm: Calm,
+  timers: Timers,
+  /** Told of the most that happened between two looks before it got calm; 0 if it was calm at the first. */
+  task: (most: number) => void,
+  onError: (error: unknown) => void,
+): CalmWatch {
   const { share = 0 } = calm;
   let count = 0;
   let cancel: (() => void) | null = null;
@@ -32,7 +38,7 @@ export function whenCalm(calm: Calm, timers: Timers, task: () => void, onError: 
       if (happened > Math.max(calm.atMost, most * share)) return wait(Math.max(most, happened));
       count = 0;
       try {
-        task();
+        task(most);
       } catch (error) {
         onError(error);
       }
@@ -71,9 +77,15 @@ const WORTH = { times: 1.1, bytes: 1_048_576 };
 const RISES = 1.03;
 
 /** Of one thread. */
-export type Heap = { bytes(): number; collectYoung(): void; collect(): void };
+export type Heap = {
+  bytes(): number;
+  collectYoung(): void;
+  collect(): void;
+  /** Collects all there is once the thread has nothing to do, and throws compiled code away, which is made again as it is used. */
+  shrink(): void;
+};
 /** Of the thread that asks. */
-const OWN_HEAP: Heap = { bytes: heapSize, collectYoung: edenGC, collect: fullGC };
+const OWN_HEAP: Heap = { bytes: heapSize, collectYoung: edenGC, collect: fullGC, shrink: () => Bun.shrink() };
 
 /**
  * For what a storm leaves behind in the heap of a thread. The engine takes what has lived through a collection or two for
@@ -88,5 +100,30 @@ export function createLeftovers(heap: Heap = OWN_HEAP): () => void {
     if (heap.bytes() < stays * WORTH.times + WORTH.bytes) return;
     heap.collect();
     stays = Math.min(heap.bytes(), stays === 0 ? Number.POSITIVE_INFINITY : stays * RISES);
+  };
+}
+
+/** What is used again is compiled again, which takes some tenths of a second of a processor. */
+const SHRINK_AT_MOST_EVERY_MS = 5 * 60_000;
+
+/**
+ * The same for a thread that may start over: after a storm its code goes too, soon or when it is calm the next time. Much of
+ * it was made for what only the storm did, and what the engine notes about code lies in small pieces between everything else:
+ * few that stay keep many pages. Not for threads that forward packets.
+ */
+export function createLeftoversAndCode(
+  storm: number,
+  now: () => number,
+  heap: Heap = OWN_HEAP,
+): (most: number) => void {
+  const collect = createLeftovers(heap);
+  let stormed = false;
+  let shrunkAt = Number.NEGATIVE_INFINITY;
+  return (most) => {
+    stormed ||= most >= storm;
+    if (!stormed || now() - shrunkAt < SHRINK_AT_MOST_EVERY_MS) return collect();
+    stormed = false;
+    shrunkAt = now();
+    heap.shrink();
   };
 }

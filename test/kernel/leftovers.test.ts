@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createLeftovers, whenCalm } from "../../src/kernel/calm.ts";
+import { createLeftovers, createLeftoversAndCode, whenCalm } from "../../src/kernel/calm.ts";
 import { closeRuntime, createRuntime } from "../../src/runtime.ts";
 import { fakeClock } from "../harness/clock.ts";
 import { testConfig } from "../harness/test-config.ts";
@@ -29,6 +29,7 @@ function heap(stays: number) {
       state.young = 0;
       state.old = state.stays;
     },
+    shrink() {},
   });
   const at = (old: number, young = 0) => {
     state.old = old;
@@ -129,4 +130,75 @@ test("[17] little is what is little beside the storm: what it left to be done do
   expect(next(400)).toBe(2);
   expect(next(151)).toBe(2);
   expect(next(150)).toBe(3);
+});
+
+test("[17] compiled code is thrown away after a storm, at most every five minutes, and never after a busy minute", () => {
+  const clock = fakeClock();
+  const done: string[] = [];
+  const own = {
+    bytes: () => 100 * MIB,
+    collectYoung() {},
+    collect: () => void done.push("collected"),
+    shrink: () => void done.push("shrunk"),
+  };
+  const calm = createLeftoversAndCode(500, clock.now, own);
+  const after = (most: number, ms: number) => {
+    clock.advance(ms);
+    done.length = 0;
+    calm(most);
+    return done.join();
+  };
+  expect(after(499, 0)).toBe("collected");
+  expect(after(500, 0)).toBe("shrunk");
+  expect(after(0, 600_000)).not.toBe("shrunk");
+  expect(after(500, 0)).toBe("shrunk");
+  // Later than now, though nothing has happened since.
+  expect(after(5_000, 299_999)).not.toBe("shrunk");
+  expect(after(0, 1)).toBe("shrunk");
+  expect(after(0, 600_000)).not.toBe("shrunk");
+});
+
+test("[17] whoever waits for calm is told how much happened at the most before", () => {
+  const clock = fakeClock();
+  const told: number[] = [];
+  const calm = { enough: 500, lookEveryMs: 15_000, atMost: 250 };
+  const fail = (error: unknown) => {
+    throw error;
+  };
+  const watch = whenCalm(calm, clock, (most) => void told.push(most), fail);
+  const happen = (count: number) => {
+    for (let n = 0; n < count; n++) watch.happened();
+  };
+  const next = (count: number) => {
+    happen(count);
+    clock.advance(15_000);
+  };
+  // From here on it is looked at.
+  happen(500);
+  next(700);
+  next(900);
+  next(300);
+  next(250);
+  expect(told).toEqual([900]);
+  happen(500);
+  next(0);
+  expect(told).toEqual([900, 0]);
+});
+
+test("[17] a thread whose code was thrown away goes on as before, with less in its heap", async () => {
+  const script = `
+    const jsc = require("bun:jsc");
+    const works = Array.from({ length: 3_000 }, (_, n) => new Function("x", "return x.map((y) => y * " + n + ").join()"));
+    const all = () => works.map((work) => work([1, 2, 3])).join("|");
+    let before = "";
+    for (let round = 0; round < 30; round++) before = all();
+    jsc.fullGC();
+    const heap = jsc.heapSize();
+    Bun.shrink();
+    setTimeout(() => console.log(JSON.stringify({ less: heap - jsc.heapSize(), same: all() === before })), 100);
+  `;
+  const child = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe" });
+  const { less, same } = await new Response(child.stdout).json();
+  expect(same).toBe(true);
+  expect(less).toBeGreaterThan(2 * MIB);
 });

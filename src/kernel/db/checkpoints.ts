@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { type Calm, type CalmWatch, createLeftovers, whenCalm } from "../calm.ts";
+import { type Calm, type CalmWatch, createLeftoversAndCode, whenCalm } from "../calm.ts";
 import type { Timers } from "../timers.ts";
 
 /** With nobody at the door for so long the thread is taken to be free; fewer are not worth the two fsyncs that it takes. */
@@ -7,6 +7,8 @@ const QUIET: Calm = { enough: 50, lookEveryMs: 3, atMost: 0 };
 /** Whoever commits more often has use for what is kept. Fifty calls, which nobody joins or leaves, do so ten times a second. */
 const AFTER_A_STORM: Calm = { enough: 500, lookEveryMs: 5_000, atMost: 85, share: 1 / 10 };
 const LONG_AFTER: Calm = { enough: 500, lookEveryMs: 15_000, atMost: 250, share: 1 / 10 };
+/** Between two of its looks: from here on it was more than a busy minute. */
+const STORM = 2 * LONG_AFTER.atMost;
 
 /**
  * Folds the write-ahead log into the database when nobody waits for a commit. Left to itself SQLite does so within the
@@ -24,6 +26,6 @@ export function whenCalmAgain(tell: () => void, timers: Timers, onError: (error:
 }
 
 /** Collects what the storm left behind in the heap of this thread, once those who were told have let go of theirs. */
-export function collectWhenCalm(timers: Timers, onError: (error: unknown) => void): CalmWatch {
-  return whenCalm(LONG_AFTER, timers, createLeftovers(), onError);
+export function collectWhenCalm(timers: Timers, now: () => number, onError: (error: unknown) => void): CalmWatch {
+  return whenCalm(LONG_AFTER, timers, createLeftoversAndCode(STORM, now), onError);
 }
