@@ -1,6 +1,6 @@
 import type { SQLQueryBindings } from "bun:sqlite";
 import { constants, DatabaseSync, type Session, type SQLInputValue, type StatementSync } from "node:sqlite";
-import { BUSY_TIMEOUT_MS } from "./open.ts";
+import { BUSY_TIMEOUT_MS, MAP_DATABASE } from "./open.ts";
 
 /*
  * SQLite's own record of what a transaction changed (its session extension), which bun:sqlite does not reach and
@@ -208,6 +208,6 @@ function openNodeClient(path: string, foreignKeys: boolean): DatabaseSync {
   client.exec("PRAGMA wal_autocheckpoint = 4000");
   client.exec("PRAGMA temp_store = MEMORY");
   client.exec("PRAGMA cache_size = -32768");
-  client.exec("PRAGMA mmap_size = 268435456");
+  client.exec(MAP_DATABASE);
   return client;
 }

@@ -6,6 +6,8 @@ export type Db = BunSQLiteDatabase & { $client: Database };
 export type Durability = "FULL" | "OFF";
 
 export const BUSY_TIMEOUT_MS = 5_000;
+/** As much of the file is read by way of the system's own cache, without a copy. */
+export const MAP_DATABASE = "PRAGMA mmap_size = 268435456";
 
 /** One connection with the pragmas that the whole product relies on. */
 export function openDatabase(path: string, options: { durability?: Durability; readonly?: boolean } = {}): Db {
@@ -27,7 +29,7 @@ function applyPragmas(client: Database, durability: Durability, readonly: boolea
   client.run("PRAGMA wal_autocheckpoint = 4000");
   client.run("PRAGMA temp_store = MEMORY");
   client.run("PRAGMA cache_size = -32768");
-  client.run("PRAGMA mmap_size = 268435456");
+  client.run(MAP_DATABASE);
 }
 
 /** Folds the write-ahead log back into the file, so that a copy of it alone is whole. */

@@ -1,7 +1,7 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import type { PlainStatement, RecordingConnection } from "./changesets.ts";
-import type { Db } from "./open.ts";
+import { type Db, MAP_DATABASE } from "./open.ts";
 
 /**
  * One client over two connections to one file. Units of work run on the one that records; everything else reads on the
@@ -88,8 +88,13 @@ export function splitDatabase(client: SplitClient): Db {
   return drizzle({ client: client as unknown as Database }) as Db;
 }
 
-/** What a connection keeps of pages that nobody uses at the moment. */
+/** What a connection keeps of pages that nobody uses at the moment, in its own cache and of the file that it has mapped. */
 export function releaseMemory(client: Database | SplitClient): void {
   const connections = client instanceof SplitClient ? [client.recording, client.reader] : [client];
-  for (const connection of connections) connection.exec("PRAGMA shrink_memory");
+  for (const connection of connections) {
+    connection.exec("PRAGMA shrink_memory");
+    // Every page that was ever read counts as the process's own until the file is mapped anew; the system keeps them cached.
+    connection.exec("PRAGMA mmap_size = 0");
+    connection.exec(MAP_DATABASE);
+  }
 }
