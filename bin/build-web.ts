@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { version } from "../package.json";
 import { buildDocs } from "./build-docs.ts";
@@ -8,19 +8,41 @@ import { buildSdkTypes } from "./build-sdk-types.ts";
 
 /**
  * Bundles the dashboard, the playground, the replay, the SDK, the npm package, the guides and the API reference into one folder, which the server
- * serves from disk in a checkout and from inside the binary otherwise. Files under assets/ carry their hash.
+ * serves from disk in a checkout and from inside the binary otherwise. Files under assets/ carry their hash. The folder is there
+ * as a whole or not at all: several servers that are started at once may each find it missing, and each build it.
  */
 export async function buildWeb(root: string, outdir: string): Promise<void> {
-  rmSync(outdir, { recursive: true, force: true });
-  mkdirSync(outdir, { recursive: true });
-  await buildPages(join(root, "web"), outdir);
-  await buildSdk(join(root, "web/sdk/index.ts"), outdir);
-  await buildSdkTypes(root, join(outdir, "sdk.d.ts"));
-  await buildEmbed(root, outdir);
-  await buildPackage(root, join(outdir, "stoa.tgz"));
-  await buildDocs(root, outdir);
-  await packReference(join(root, "node_modules/@scalar/api-reference/dist/browser/standalone.js"), outdir);
-  await Bun.write(join(outdir, ".built"), "");
+  const making = `${outdir}.${crypto.randomUUID().slice(0, 8)}`;
+  mkdirSync(making, { recursive: true });
+  try {
+    await buildPages(join(root, "web"), making);
+    await buildSdk(join(root, "web/sdk/index.ts"), making);
+    await buildSdkTypes(root, join(making, "sdk.d.ts"));
+    await buildEmbed(root, making);
+    await buildPackage(root, join(making, "stoa.tgz"));
+    await buildDocs(root, making);
+    await packReference(join(root, "node_modules/@scalar/api-reference/dist/browser/standalone.js"), making);
+    await Bun.write(join(making, ".built"), "");
+    exchange(making, outdir);
+  } finally {
+    rmSync(making, { recursive: true, force: true });
+  }
+}
+
+/** Puts a folder in the place of another, which is removed; where somebody else does the same, one of the new ones stays. */
+function exchange(made: string, place: string): void {
+  const before = `${made}.before`;
+  unless("ENOENT", () => renameSync(place, before));
+  unless("ENOTEMPTY", () => renameSync(made, place));
+  rmSync(before, { recursive: true, force: true });
+}
+
+function unless(expected: string, run: () => void): void {
+  try {
+    run();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== expected) throw error;
+  }
 }
 
 async function buildPages(web: string, outdir: string): Promise<void> {
