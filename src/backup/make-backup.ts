@@ -73,9 +73,12 @@ export function copyDatabase(source: string, copy: string): void {
     client.run("PRAGMA synchronous = OFF");
     client.run("VACUUM INTO ?", [copy]);
   } finally {
-    // Whoever closes a database last writes its log into it, and that has to be on disk.
-    client.run("PRAGMA synchronous = FULL");
-    client.close();
+    try {
+      // Whoever closes a database last writes its log into it, and that has to be on disk.
+      client.run("PRAGMA synchronous = FULL");
+    } finally {
+      client.close();
+    }
   }
 }
 

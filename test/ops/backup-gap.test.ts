@@ -60,7 +60,8 @@ test("[11] the copy of the database that a backup is made from is not flushed to
   const unflushed = thrownAwayBy(copy, () => copyDatabase(join(server.dataDir, "stoa.db"), copy));
   if (!counts) return;
   expect(flushed).toBeLessThan(10 * MEBIBYTE);
-  expect(unflushed).toBeGreaterThan(50 * MEBIBYTE);
+  // Of the 100: a system with little memory begins to write by itself.
+  expect(unflushed).toBeGreaterThan(20 * MEBIBYTE);
 }, 60_000);
 
 function copyFlushed(source: string, copy: string): void {
