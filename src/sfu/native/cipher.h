@@ -31,12 +31,13 @@ typedef struct {
   uint8_t rounds[11][16], powers[8][16];
 } gcm_key;
 
+// What it takes to seal a packet of media lies together, and first.
 struct cipher {
   uint32_t profile;
   // Whether packets of media are sealed with `sealing` (gcm.c) rather than by libcrypto.
   int is_quick;
-  keys rtp, rtcp;
   gcm_key sealing;
+  keys rtp, rtcp;
 };
 
 struct engine {

@@ -4,6 +4,7 @@
 #include "cipher.h"
 
 #include <openssl/crypto.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,13 @@ EXPORT engine *stoa_open(void) {
 
 cipher *find_cipher(const engine *e, uint32_t number) {
   return e && number > 0 && number <= e->capacity ? e->ciphers[number - 1] : NULL;
+}
+
+#define LINE_BYTES 64u
+
+void fetch_cipher(const engine *e, uint32_t number) {
+  const char *c = (const char *)find_cipher(e, number);
+  for (uint32_t at = 0; c && at < offsetof(cipher, rtp.inner); at += LINE_BYTES) __builtin_prefetch(c + at);
 }
 
 static int grow(engine *e) {

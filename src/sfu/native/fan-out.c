@@ -145,6 +145,18 @@ static uint32_t write_copy(engine *e, uint8_t *packet, const source *from, const
   return seal(c, packet, header_length, header_length + from->payload_bytes, (uint32_t)(number >> 16), plain);
 }
 
+// Nobody has looked at what the copies of a seat take since its last packets, and by now it is far from the processor: it is fetched
+// while copies are made for those before.
+static void fetch_ahead(const engine *e, const seat *seats, uint32_t count) {
+  if (count > 4) __builtin_prefetch(&seats[4]);
+  if (count > 2) {
+    fetch_cipher(e, seats[2].cipher);
+    if (seats[2].numbers) __builtin_prefetch(seats[2].numbers);
+  }
+  if (count > 1 && seats[1].numbers)
+    __builtin_prefetch(&seats[1].numbers->entries[seats[1].numbers->next % NUMBERS_KEPT], 1);
+}
+
 // Copies of `packet_count` packets for each of `seat_count` seats, in the slots of the arena from `slot` on, and where each
 // goes: viewer by viewer, so that what is for one lies together and leaves together. A length of 0: refused.
 EXPORT uint32_t stoa_fan_out_run(engine *e, uint8_t *arena, uint32_t arena_bytes, uint32_t slot, destination *destinations,
@@ -157,6 +169,7 @@ EXPORT uint32_t stoa_fan_out_run(engine *e, uint8_t *arena, uint32_t arena_bytes
   for (uint32_t p = 0; p < packet_count; p++) sound[p] = is_sound(&packets[p]);
   for (uint32_t s = 0; s < seat_count; s++) {
     const seat *to = &seats[s];
+    fetch_ahead(e, to, seat_count - s);
     for (uint32_t p = 0; p < packet_count; p++, slot++) {
       destination *there = &destinations[slot];
       memcpy(there->address, to->address, sizeof there->address);

@@ -196,6 +196,8 @@ typedef struct receiver receiver;
 
 // NULL where there is none of that number.
 cipher *find_cipher(const engine *e, uint32_t number);
+// Has the processor fetch what it takes to seal with that one, while it does something else.
+void fetch_cipher(const engine *e, uint32_t number);
 uint32_t tag_bytes(const cipher *c);
 #define HEAD_BYTES 128u
 // The packet has room for its tag behind `length`. If `plain` is given, that is where the body is, and only its first HEAD_BYTES
