@@ -28,7 +28,7 @@ export type Stream = { kind: "audio" | "video"; ssrc: number; sequenceNumber: nu
 type Engine = {
   negotiate(request: Negotiate): NegotiateAnswer;
   receive(data: Buffer, port: number, address: string): void;
-  /** Media and reports may take a longer way to it. */
+  /** All that comes in the course of a call may take a longer way to it. */
   receiveMedia(data: Buffer, port: number): void;
 };
 
@@ -42,6 +42,7 @@ export class RehearsalPeer {
   readonly #extensions = new RtpExtensions();
   readonly #report = new Uint8Array(MAX_TWCC_BYTES + TAG_ROOM);
   readonly #packets = Array.from({ length: PACKETS_KEPT }, () => Buffer.alloc(MAX_PACKET_BYTES));
+  #credentials = { username: "", password: "" };
   #number = 0;
   #arrived = 0;
 
@@ -58,18 +59,24 @@ export class RehearsalPeer {
     const answer = this.#engine.negotiate({ roomId, participantId: this.id, sdp: offerOf(direction), ...media });
     const ufrag = /a=ice-ufrag:(\S+)/.exec(answer.sdp)?.[1] ?? "";
     const password = /a=ice-pwd:(\S+)/.exec(answer.sdp)?.[1] ?? "";
-    const check = Buffer.alloc(256);
-    const length = writeBindingRequest(check, {
-      ...{ transactionId: randomBytes(12), username: `${ufrag}:rehearsal`, password },
-      ...{ priority: 1, useCandidate: true, iceControlling: 1n },
-    });
-    this.#send(check.subarray(0, length));
-    this.#send(HANDSHAKE);
+    this.#credentials = { username: `${ufrag}:rehearsal`, password };
+    this.#engine.receive(this.#checkBytes(), this.port, ADDRESS);
+    this.#engine.receive(HANDSHAKE, this.port, ADDRESS);
     return answer;
   }
 
-  #send(data: Buffer): void {
-    this.#engine.receive(data, this.port, ADDRESS);
+  /** It is still there. */
+  sendCheck(): void {
+    this.#engine.receiveMedia(this.#checkBytes(), this.port);
+  }
+
+  #checkBytes(): Buffer {
+    const check = Buffer.alloc(256);
+    const length = writeBindingRequest(check, {
+      ...{ transactionId: randomBytes(12), ...this.#credentials },
+      ...{ priority: 1, useCandidate: true, iceControlling: 1n },
+    });
+    return check.subarray(0, length);
   }
 
   /** The next packet of a stream, with the extensions that browsers send. */

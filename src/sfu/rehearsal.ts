@@ -170,6 +170,7 @@ export class Rehearsal {
     this.#ahead.ms += TURN_MS;
     this.#sound();
     for (const viewer of this.#viewers) viewer.sendTransportFeedback();
+    this.#viewers[frame % VIEWERS]?.sendCheck();
     if (frame % REPORT_EVERY === 0) this.#report();
     await this.#endOfTurn();
   }
