@@ -65,7 +65,7 @@ export class Congestion {
   /** A probe is meant to queue for a moment: it says nothing about the media. */
   add(packets: AcknowledgedPackets): void {
     const { count, sentAtMs, arrivedAtMs, bytes } = packets;
-    for (let i = 0; i < count; i++) {
+    for (let i = packets.isPlain ? count - 1 : 0; i < count; i++) {
       const sentMs = sentAtMs[i] as number;
       if (sentMs > this.#sentUpToMs) this.#sentUpToMs = sentMs;
       if (sentMs < this.#newestSentMs || Number.isNaN(arrivedAtMs[i])) continue;

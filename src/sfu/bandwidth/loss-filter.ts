@@ -23,7 +23,14 @@ export class LossFilter {
   #seen = { reported: 0, lost: 0 };
 
   /** `lessSinceMs`: of what was sent before it is known that it was too much, and what a full queue dropped of it is no news. */
-  add({ count, sentAtMs, arrivedAtMs, bytes }: AcknowledgedPackets, lessSinceMs = Number.NEGATIVE_INFINITY): void {
+  add(packets: AcknowledgedPackets, lessSinceMs = Number.NEGATIVE_INFINITY): void {
+    const { count, sentAtMs, arrivedAtMs, bytes } = packets;
+    this.#seen.reported += count;
+    if (packets.isPlain && (sentAtMs[0] as number) > lessSinceMs) {
+      this.#reported += count;
+      this.#bytes += packets.bytesInAll;
+      return;
+    }
     for (let i = 0; i < count; i++) {
       const isLost = Number.isNaN(arrivedAtMs[i] as number);
       if (isLost) this.#seen.lost += 1;
@@ -32,7 +39,6 @@ export class LossFilter {
       this.#bytes += bytes[i] as number;
       if (isLost) this.#lost += 1;
     }
-    this.#seen.reported += count;
   }
 
   /** The loss we cause, 0 … 1, once a second; undefined in between. */

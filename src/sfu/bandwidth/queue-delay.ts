@@ -21,7 +21,12 @@ class WindowedMinimum {
   }
 
   /** Of those that arrived and were not sent to fill the path. */
-  add({ count, sentAtMs, arrivedAtMs, probe }: AcknowledgedPackets): void {
+  add(packets: AcknowledgedPackets): void {
+    const { count, sentAtMs, arrivedAtMs, probe } = packets;
+    if (packets.isPlain && (arrivedAtMs[count - 1] as number) - this.#startedMs < this.#windowMs) {
+      if (packets.leastDelayMs < this.#current) this.#current = packets.leastDelayMs;
+      return;
+    }
     let startedMs = this.#startedMs;
     let current = this.#current;
     for (let i = 0; i < count; i++) {

@@ -46,11 +46,14 @@ export class Trendline {
 
   /** In the order they were sent. What was lost, or sent to fill the path, says nothing. */
   add(packets: AcknowledgedPackets): void {
-    const { count, sentAtMs, arrivedAtMs, probe } = packets;
+    const { count, isPlain, sentAtMs, arrivedAtMs, probe } = packets;
     this.queue.add(packets);
     for (let i = 0; i < count; i++) {
       const arrivedMs = arrivedAtMs[i] as number;
-      if (probe[i] === 0 && !Number.isNaN(arrivedMs)) this.#add(sentAtMs[i] as number, arrivedMs);
+      if (!isPlain && (probe[i] !== 0 || Number.isNaN(arrivedMs))) continue;
+      // Of those that lie between the ends of a group nothing is kept.
+      const isBetween = isPlain && i + 1 < count && (sentAtMs[i + 1] as number) - this.#firstSentMs <= GROUP_MS;
+      if (!isBetween) this.#add(sentAtMs[i] as number, arrivedMs);
     }
   }
 
@@ -130,24 +133,23 @@ export class Trendline {
   }
 }
 
-/** Of the window that ends there. */
+/** Of the window that ends there, whose times and delays are counted from its first ones: the sums stay small. */
 function slope(times: Float64Array, delays: Float64Array, end: number): number {
   const first = end - WINDOW;
   const origin = times[first] as number;
+  const level = delays[first] as number;
   let sumTime = 0;
   let sumDelay = 0;
-  for (let i = first; i < end; i++) {
-    sumTime += (times[i] as number) - origin;
-    sumDelay += delays[i] as number;
+  let products = 0;
+  let squares = 0;
+  for (let i = first + 1; i < end; i++) {
+    const time = (times[i] as number) - origin;
+    const delay = (delays[i] as number) - level;
+    sumTime += time;
+    sumDelay += delay;
+    products += time * delay;
+    squares += time * time;
   }
-  const meanTime = sumTime / WINDOW;
-  const meanDelay = sumDelay / WINDOW;
-  let numerator = 0;
-  let denominator = 0;
-  for (let i = first; i < end; i++) {
-    const time = (times[i] as number) - origin - meanTime;
-    numerator += time * ((delays[i] as number) - meanDelay);
-    denominator += time * time;
-  }
-  return denominator === 0 ? 0 : numerator / denominator;
+  const denominator = WINDOW * squares - sumTime * sumTime;
+  return denominator === 0 ? 0 : (WINDOW * products - sumTime * sumDelay) / denominator;
 }

@@ -136,8 +136,23 @@ function parseGroups(text: string): number[] | undefined {
   return bytes;
 }
 
+/** Byte by byte: it is done for every check. */
 function parseIpv4(text: string): Uint8Array | undefined {
-  const parts = text.split(".");
-  if (parts.length !== 4 || parts.some((part) => !/^\d{1,3}$/.test(part) || Number(part) > 255)) return undefined;
-  return Uint8Array.from(parts.map(Number));
+  const ip = new Uint8Array(4);
+  let part = 0;
+  let digits = 0;
+  let value = 0;
+  for (let i = 0; i <= text.length; i++) {
+    const digit = i < text.length ? text.charCodeAt(i) - 48 : -2;
+    if (digit >= 0 && digit <= 9 && digits < 3) {
+      value = value * 10 + digit;
+      digits++;
+      continue;
+    }
+    // A dot is two below the nought, and so is the end.
+    if (digit !== -2 || digits === 0 || value > 255 || part > 3) return undefined;
+    ip[part++] = value;
+    digits = value = 0;
+  }
+  return part === 4 ? ip : undefined;
 }

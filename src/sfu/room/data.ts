@@ -231,7 +231,7 @@ export class DataRelay {
   tick(): void {
     this.#noticeClosed();
     this.#pump();
-    this.#tell();
+    if (!this.#isTold) this.#tell();
     this.#dropped.tick(this.#now());
   }
 
@@ -258,7 +258,7 @@ export class DataRelay {
 
   /** How far we are with what the client sends: it need not keep that any longer. */
   #tell(): void {
-    const [channel] = this.#isTold || !this.#reliable.isOn ? [] : this.#openOf("reliable");
+    const [channel] = this.#reliable.isOn ? this.#openOf("reliable") : [];
     if (!channel) return;
     this.#isTold = true;
     channel.send(JSON.stringify({ heard: this.#lastFrame.seq }));

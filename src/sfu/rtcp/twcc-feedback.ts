@@ -15,6 +15,11 @@ const MAX_AGE_MS = 10_000;
 /** What a report says of packets that we know, in the order of their numbers: plain columns, as there are thousands a second. */
 export class AcknowledgedPackets {
   count = 0;
+  /** All of it is media, has arrived, and did so in the order in which it was sent: the first and the last speak for the rest. */
+  isPlain = false;
+  /** Of what has arrived, from when it was sent to when it arrived, on clocks that have nothing to do with each other. */
+  leastDelayMs = Number.POSITIVE_INFINITY;
+  bytesInAll = 0;
   readonly sentAtMs = new Float64Array(HISTORY);
   /** On the viewer's clock, from its first report on; NaN: lost. */
   readonly arrivedAtMs = new Float64Array(HISTORY);
@@ -160,6 +165,11 @@ export class SentPackets implements TransportSequence {
     const entries = this.#entries;
     const referenceMs = this.#clock.unwrap(reference);
     let known = 0;
+    let isPlain = true;
+    let lastSentMs = Number.NEGATIVE_INFINITY;
+    let lastArrivedMs = Number.NEGATIVE_INFINITY;
+    let leastDelayMs = Number.POSITIVE_INFINITY;
+    let bytesInAll = 0;
     for (let i = 0; i < count; i++) {
       const sequence = (baseSequence + i) & 0xffff;
       const at = (sequence & HISTORY_MASK) * ENTRY_DOUBLES;
@@ -167,14 +177,24 @@ export class SentPackets implements TransportSequence {
       const what = entries[at + 1] as number;
       if (what < 0 || (what & 0xffff) !== sequence || nowMs - sentAtMs > MAX_AGE_MS) continue;
       const arrivedAtMs = referenceMs + (arrivals[i] as number);
+      const bytes = (what >>> 16) & 0xffff;
+      const probe = what < PROBE_SHIFT ? 0 : Math.floor(what / PROBE_SHIFT);
+      // No comparison holds for what was lost.
+      const isInOrder = sentAtMs >= lastSentMs && arrivedAtMs >= lastArrivedMs;
+      if (!isInOrder || probe !== 0) isPlain = false;
       if (!Number.isNaN(arrivedAtMs)) entries[at + 1] = -1 - what;
-      acknowledged.sentAtMs[known] = sentAtMs;
-      acknowledged.arrivedAtMs[known] = arrivedAtMs;
-      acknowledged.bytes[known] = what >>> 16;
-      acknowledged.probe[known] = Math.floor(what / PROBE_SHIFT);
+      if (arrivedAtMs - sentAtMs < leastDelayMs) leastDelayMs = arrivedAtMs - sentAtMs;
+      bytesInAll += bytes;
+      acknowledged.sentAtMs[known] = lastSentMs = sentAtMs;
+      acknowledged.arrivedAtMs[known] = lastArrivedMs = arrivedAtMs;
+      acknowledged.bytes[known] = bytes;
+      acknowledged.probe[known] = probe;
       known++;
     }
     acknowledged.count = known;
+    acknowledged.isPlain = isPlain && known > 0;
+    acknowledged.leastDelayMs = leastDelayMs;
+    acknowledged.bytesInAll = bytesInAll;
     return acknowledged;
   }
 }
