@@ -41,8 +41,8 @@ const TEXT_BYTES = 64;
 /** Peers come and go: the table is begun anew rather than tended. */
 const MAX_KNOWN_NAMES = 4_096;
 
-/** An address, in words and as it is written. */
-type Name = { readonly words: Uint32Array; readonly isV6: boolean; readonly text: string };
+/** An address, in words and as it is written. With a sign: compiled code that meets one beyond 31 bits without it is thrown away. */
+type Name = { readonly words: Int32Array; readonly isV6: boolean; readonly text: string };
 
 export class NativeWatch implements Watch {
   readonly #native: NativeEngine;
@@ -196,8 +196,8 @@ export class NativeWatch implements Watch {
     const port = this.portOf(datagram);
     const known = this.#names.get(port);
     if (known?.isV6 === isV6 && this.#isAt(at, known.words)) return known.text;
-    const words = this.#words.slice(at, at + ADDRESS_WORDS);
-    const [scope, version] = [words[FROM.scope] as number, isV6 ? 1 : 0];
+    const words = this.#signed.slice(at, at + ADDRESS_WORDS);
+    const [scope, version] = [(words[FROM.scope] as number) >>> 0, isV6 ? 1 : 0];
     const length = this.#native.functions.stoa_write_address(words, scope, version, this.#text, TEXT_BYTES);
     const text = this.#text.toString("latin1", 0, length);
     if (this.#names.size >= MAX_KNOWN_NAMES) this.#names.clear();
@@ -205,8 +205,8 @@ export class NativeWatch implements Watch {
     return text;
   }
 
-  #isAt(at: number, words: Uint32Array): boolean {
-    for (let i = 0; i < ADDRESS_WORDS; i++) if (this.#words[at + i] !== words[i]) return false;
+  #isAt(at: number, words: Int32Array): boolean {
+    for (let i = 0; i < ADDRESS_WORDS; i++) if (this.#signed[at + i] !== words[i]) return false;
     return true;
   }
 
