@@ -38,6 +38,8 @@ const LARGE = { ssrc: 0xf0000006, sequenceNumber: 1, timestamp: 0xfff00000 };
 /** Others who use this core wait no longer than this takes, about a millisecond, and as long again is left to them. */
 const FRAMES_AT_ONCE = 4;
 const PAUSE_MS = 2;
+/** Those who insist on something, and those who do not. */
+const WISHES = [{}, { layer: "high" }] as const;
 const PERMISSIONS: Permissions = {
   ...{ join: true, subscribe: true, publish: true, publishAudio: false, publishVideo: false },
   ...{ publishData: true, updateMetadata: true },
@@ -115,9 +117,9 @@ export class Rehearsal {
       ],
       subscribe: [],
     });
-    const subscribe = tracks.map(({ trackId }, mid) => ({ mid: `${mid}`, trackId }));
-    for (const viewerPort of viewerPorts) {
+    for (const [i, viewerPort] of viewerPorts.entries()) {
       const viewer = this.#admit(viewerPort, createSender());
+      const subscribe = tracks.map(({ trackId }, mid) => ({ mid: `${mid}`, trackId, ...WISHES[i % WISHES.length] }));
       this.#viewers.push(viewer);
       viewer.join(ROOM, { publish: [], subscribe });
     }

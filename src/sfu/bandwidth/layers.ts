@@ -21,9 +21,9 @@ export interface LayerRequest {
   /** Lowest first. Audio has one. */
   layers: readonly LayerFigures[];
   /** What the viewer shows: no layer larger than needed for it. */
-  maxHeight?: number;
+  maxHeight?: number | undefined;
   /** The viewer insists on at most this layer. */
-  maxLayer?: number;
+  maxLayer?: number | undefined;
   paused: boolean;
   /** Higher is served first. */
   priority: number;

@@ -103,17 +103,19 @@ export class Allocation {
 
   run(subscriptions: ReadonlyMap<string, Subscription>, nowMs: number): void {
     this.#live = liveLayers(subscriptions, nowMs);
-    const all = [...subscriptions.values()];
-    const flowing = all.filter(({ section, currentLayer }) => section.canProbe && currentLayer !== null);
-    const { decisions, stopsAtOnce, waits, probe } = this.#planner.plan(
-      all.map((subscription) => requestOf(subscription, nowMs)),
-      {
-        numbered: all.some(({ section }) => section.usesTransportSequence),
-        canProbe: flowing.length > 0,
-        willProbe: all.some(({ section }) => section.canProbe),
-      },
-      nowMs,
-    );
+    const requests: LayerRequest[] = [];
+    const flowing: Subscription[] = [];
+    const options = { numbered: false, canProbe: false, willProbe: false };
+    for (const subscription of subscriptions.values()) {
+      const { section } = subscription;
+      requests.push(requestOf(subscription, nowMs));
+      if (section.usesTransportSequence) options.numbered = true;
+      if (!section.canProbe) continue;
+      options.willProbe = true;
+      if (subscription.currentLayer !== null) flowing.push(subscription);
+    }
+    options.canProbe = flowing.length > 0;
+    const { decisions, stopsAtOnce, waits, probe } = this.#planner.plan(requests, options, nowMs);
     this.#isShort = false;
     for (const { id, layer, desired, reason } of decisions) {
       if (reason === "bandwidth") this.#isShort = true;
@@ -150,8 +152,8 @@ function requestOf({ publication, wish }: Subscription, nowMs: number): LayerReq
       height: heightOf(publication, layer),
       live: (live & (1 << layer.index)) !== 0,
     })),
-    ...(wish.maxHeight === null ? {} : { maxHeight: wish.maxHeight }),
-    ...(wish.layer === "auto" ? {} : { maxLayer: positionOf(publication, layerNumber(wish.layer)) }),
+    maxHeight: wish.maxHeight ?? undefined,
+    maxLayer: wish.layer === "auto" ? undefined : positionOf(publication, layerNumber(wish.layer)),
     paused: wish.paused || publication.muted || !publication.audible,
     priority: wish.priority,
   };
