@@ -4,12 +4,14 @@ import { $ } from "bun";
 import type { VerdictCause } from "../../src/protocol/room-records.ts";
 import type { Condition } from "../networks/link.ts";
 import type { Picture } from "./page.ts";
-import { holdBack, overload } from "./quota.ts";
+import { overload, slowDown } from "./quota.ts";
 import { type Place, processesOf, type TroubledCall, type VerdictStage, type Wishes } from "./stage.ts";
 
 const USUAL: Condition = { delayMs: 15 };
 /** In two sizes: what is narrow takes the larger one away. */
 const SMALL: Picture = { width: 320, height: 180, framesPerSecond: 12 };
+/** Of one processor, for each call. */
+const SLOW_PERCENTS = [25, 35, 18, 50] as const;
 type Ways = { up?: Condition; down?: Condition };
 
 export type Fault = {
@@ -91,7 +93,14 @@ export const FAULTS: readonly Fault[] = [
     most: 3,
     wishes: { picture: { width: 1280, height: 720, framesPerSecond: 30 } },
     async strike(_stage, { machine }, calls) {
-      return holdBack(await processesOf(machine), 25 * calls.length).release;
+      const [first, ...others] = SLOW_PERCENTS.map((percent) => percent * calls.length) as [number, ...number[]];
+      const slow = () => Promise.all(calls.map(({ far }) => far.evaluate(() => window.call.slowSeconds())));
+      let before = await slow();
+      return slowDown(await processesOf(machine), [first, ...others], async () => {
+        const [now, since] = [await slow().catch(() => before), before];
+        before = now;
+        return now.every((seconds, n) => seconds > (since[n] ?? 0));
+      });
     },
   },
   {

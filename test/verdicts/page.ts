@@ -14,6 +14,8 @@ declare global {
       states: string[];
       /** Shown so far. */
       frames(): number;
+      /** For how long its encoder has said that this computer is too slow. */
+      slowSeconds(): Promise<number>;
     };
   }
 }
@@ -22,6 +24,13 @@ declare global {
 export async function takePart({ endpoint, token, relayOnly, picture }: Visit): Promise<void> {
   const path = "/sdk.js";
   const sdk: typeof Sdk = await import(path);
+  const connections: RTCPeerConnection[] = [];
+  window.RTCPeerConnection = class extends window.RTCPeerConnection {
+    constructor(configuration?: RTCConfiguration) {
+      super(configuration);
+      connections.push(this);
+    }
+  };
   const room = await sdk.connect(endpoint, token, { relayOnly });
   const elements: HTMLVideoElement[] = [];
   window.call = {
@@ -29,6 +38,11 @@ export async function takePart({ endpoint, token, relayOnly, picture }: Visit): 
     explained: [],
     states: [],
     frames: () => elements.reduce((sum, element) => sum + element.getVideoPlaybackQuality().totalVideoFrames, 0),
+    async slowSeconds() {
+      const reports = await Promise.all(connections.map((connection) => connection.getStats()));
+      const entries = reports.flatMap((report) => [...report.values()]);
+      return Math.max(0, ...entries.map((entry) => entry.qualityLimitationDurations?.cpu ?? 0));
+    },
   };
   room.on("qualityExplained", (verdict) => window.call.explained.push(verdict));
   room.on("connectionStateChanged", (state) => window.call.states.push(state));

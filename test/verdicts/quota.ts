@@ -12,6 +12,7 @@ const LEAST_QUOTA_MICROS = 1_000;
 
 const MEASURED_MS = 5_000;
 const LOOKED_AT_MS = 2_000;
+const FELT_WITHIN_MS = 20_000;
 const OVERLOADED_SHARE = 0.5;
 const NEXT_STEP = 0.75;
 const NEARLY_ALWAYS = 0.95;
@@ -108,6 +109,31 @@ export async function overload(pids: readonly number[]): Promise<() => Promise<v
   return async () => {
     over.resolve(OVER);
     await tightening;
+    quota.release();
+  };
+}
+
+/**
+ * These programs get as little as makes their encoders complain, until it is ended. What that is depends on the machine: with too
+ * much they keep up, and with too little there is hardly a picture to be encoded. Other shares are tried until `isFelt`.
+ */
+export function slowDown(
+  pids: readonly number[],
+  percents: readonly [number, ...number[]],
+  isFelt: () => Promise<boolean>,
+): () => Promise<void> {
+  const quota = holdBack(pids, percents[0]);
+  const over = Promise.withResolvers<typeof OVER>();
+  const trying = (async () => {
+    for (let n = 1; ; ) {
+      const felt = await Promise.race([Bun.sleep(FELT_WITHIN_MS).then(isFelt), over.promise]);
+      if (felt === OVER) return;
+      if (!felt) quota.set(percents[n++ % percents.length] ?? percents[0]);
+    }
+  })();
+  return async () => {
+    over.resolve(OVER);
+    await trying;
     quota.release();
   };
 }
