@@ -1,11 +1,12 @@
 /**
  * A fresh worker interprets its code, and what makes it fast costs as much again as the packets of its first room. So two short
- * calls are played to engines of their own before there is one: a publisher, four viewers, their reports, and three minutes of time each.
- * Nothing of it leaves the process, and nothing of it stays but code that has been compiled.
+ * calls are played to engines of their own before there is one: a publisher, four viewers, their reports and checks, and three
+ * minutes of time each. Nothing of it leaves the process, and nothing of it stays but code that has been compiled.
  */
 import type { Permissions } from "../protocol/room-records.ts";
 import { Engine } from "./engine.ts";
 import { type PacketPath, type SendDirectly, typescriptPath } from "./forwarding/packet-path.ts";
+import { isStun } from "./ice/stun.ts";
 import { openNativePath } from "./native/native-path.ts";
 import { clockAhead } from "./pace.ts";
 import { ADDRESS, RehearsalPeer, type Stream } from "./rehearsal-peer.ts";
@@ -68,6 +69,8 @@ export class Rehearsal {
   /** Packets of media that would have been sent to viewers, and of control to the publisher. */
   toViewers = 0;
   toPublisher = 0;
+  /** Checks of viewers that would have been answered. */
+  answers = 0;
   #isAwake = false;
   readonly #engine: Engine;
   readonly #wire: RehearsalWire;
@@ -157,6 +160,7 @@ export class Rehearsal {
   arrived(data: Uint8Array, port: number): void {
     const viewer = this.#viewers.find((other) => other.port === port);
     if (!viewer) this.toPublisher++;
+    else if (isStun(data)) this.answers++;
     else if (viewer.receive(data, this.#now())) this.toViewers++;
   }
 

@@ -33,6 +33,8 @@ for (const nativeLibrary of [undefined, await nativeLibraryPath()]) {
     // As in a call that goes on as usual: all but keyframes natively, and what comes after a stop of this machine.
     if (nativeLibrary) expect(call.forwarded).toBeGreaterThan((FRAMES * PACKETS_A_FRAME) / 2);
     else expect(call.forwarded).toBe(0);
+    // Everybody's first check, and one with each frame.
+    expect(call.answers).toBe(4 + FIRST_FRAMES + FRAMES);
     // Reports on the way to the publisher, too.
     expect(call.toPublisher).toBeGreaterThan(FRAMES / 2);
   });
