@@ -57,9 +57,9 @@ export class RehearsalWire {
   }
 
   /** Nothing comes before the next packets are sent: until then a watch would wait, and watch again and again in vain. */
-  readonly later = (watch: () => void): void => {
+  readonly later = standIn((watch: () => void): void => {
     this.#watch = watch;
-  };
+  });
 
   /** Packets are there for whoever would be waiting. */
   watch(): void {
@@ -75,7 +75,7 @@ export class RehearsalWire {
     const { fd } = this.#to as { fd?: number };
     const { wait } = watch;
     // The same object, so that code which is compiled now knows it again.
-    watch.wait = (terms) => {
+    watch.wait = standIn((terms) => {
       // A socket of the one family sends nothing to addresses of the other.
       wait({ ...terms, socket: { fd: fd ?? -1, isV6: true }, loop: this.#ready });
       this.#onTheirWay -= watch.received;
@@ -85,13 +85,21 @@ export class RehearsalWire {
         left--;
         onSent(packetOf(terms.batch, slot), terms.batch.port(slot));
       }
-    };
+    });
   }
 
   close(): void {
     for (const socket of [...this.#from.values(), this.#to]) socket.close();
     closeSync(this.#ready);
   }
+}
+
+/**
+ * What is done in a rehearsal only. Compiled code takes in what it calls, and would be thrown away with the first real call,
+ * where something else stands in this place: a bound function it just calls.
+ */
+export function standIn<A extends unknown[], R>(does: (...given: A) => R): (...given: A) => R {
+  return does.bind(null);
 }
 
 export function packetOf(batch: SendBatch, slot: number): Uint8Array {

@@ -4,13 +4,13 @@
  * minutes of time each. Nothing of it leaves the process, and nothing of it stays but code that has been compiled.
  */
 import type { Permissions } from "../protocol/room-records.ts";
-import { Engine } from "./engine.ts";
+import { Engine, type EngineOutput } from "./engine.ts";
 import { type PacketPath, type SendDirectly, typescriptPath } from "./forwarding/packet-path.ts";
 import { isStun } from "./ice/stun.ts";
 import { openNativePath } from "./native/native-path.ts";
 import { clockAhead } from "./pace.ts";
 import { ADDRESS, RehearsalPeer, type Stream } from "./rehearsal-peer.ts";
-import { packetOf, RehearsalWire } from "./rehearsal-wire.ts";
+import { packetOf, RehearsalWire, standIn } from "./rehearsal-wire.ts";
 import { type SrtpMasterKey, SrtpSender } from "./srtp/srtp.ts";
 import { masterSaltBytes } from "./srtp/srtp-keys.ts";
 import type { DtlsOptions } from "./transport/dtls.ts";
@@ -46,15 +46,18 @@ const PERMISSIONS: Permissions = {
   ...{ publishData: true, updateMetadata: true },
 };
 
+/** The worker's own, so that compiled code knows it again. Events are nobody's. */
+type RehearsalOutput = Pick<EngineOutput, "onFault" | "beat">;
+
 /** Until all is played, or `isOver`. */
 export async function rehearse(
   settings: WorkerSettings,
-  onFault: (error: unknown) => void,
+  output: RehearsalOutput,
   isOver: () => boolean,
 ): Promise<void> {
   const calls: Rehearsal[] = [];
   try {
-    while (calls.length < CALLS) calls.push(await Rehearsal.begin(settings, onFault));
+    while (calls.length < CALLS) calls.push(await Rehearsal.begin(settings, output));
     for (let frame = 0; frame < FRAMES && !isOver(); frame++) {
       await calls[frame % CALLS]?.play(Math.floor(frame / CALLS));
       if (frame % FRAMES_AT_ONCE === 0) await Bun.sleep(PAUSE_MS);
@@ -83,25 +86,25 @@ export class Rehearsal {
   readonly #silence = new Uint8Array(100);
   readonly #video: Stream = { kind: "video", ...LARGE, ssrc: LARGE.ssrc + 1 };
 
-  static async begin(settings: WorkerSettings, onFault: (error: unknown) => void): Promise<Rehearsal> {
+  static async begin(settings: WorkerSettings, output: RehearsalOutput): Promise<Rehearsal> {
     const ahead = { ms: 0 };
     const [profile = "AEAD_AES_128_GCM"] = settings.srtpProfiles;
     const master = { profile, key: new Uint8Array(16), salt: new Uint8Array(masterSaltBytes(profile)) };
     let call: Rehearsal | null = null;
     const wire = await RehearsalWire.open(1 + VIEWERS, (data, port) => call?.received(data, port));
-    const output = outputOf(settings, wire, (data, port) => call?.arrived(data, port));
+    const way = outputOf(settings, wire, (data, port) => call?.arrived(data, port));
     const engine = await Engine.start(
       { ...settings, hostname: ADDRESS, port: 0, announce: [ADDRESS], tcp: false },
-      { emit() {}, onFault },
+      { ...output, emit: standIn(() => {}) },
       {
-        ...output,
+        ...way,
         watches: true,
         later: wire.later,
         now: clockAhead(ahead),
         openDtls: (options) => new AgreedKeys(options, master),
       },
     );
-    call = new Rehearsal(engine, wire, ahead, () => new SrtpSender(master, output.path.createCipher));
+    call = new Rehearsal(engine, wire, ahead, () => new SrtpSender(master, way.path.createCipher));
     return call;
   }
 
@@ -144,8 +147,9 @@ export class Rehearsal {
     return peer;
   }
 
+  /** As it comes from another thread: the words of such a message are compared in another way than those of this code. */
   #call<M extends WorkerCall["method"]>(method: M, request: Extract<WorkerCall, { method: M }>["request"]): unknown {
-    return this.#engine.call({ type: "call", id: 0, method, request } as WorkerCall);
+    return this.#engine.call(structuredClone({ type: "call", id: 0, method, request } as WorkerCall));
   }
 
   /** Packets that native code has forwarded by itself. */
@@ -230,7 +234,7 @@ function outputOf(
     return send?.({ fd: -1, isV6: false }, batch, count) ?? true;
   };
   // The same object, so that code which is compiled now knows it again.
-  return { path: Object.assign(path, { send: nowhere }) };
+  return { path: Object.assign(path, { send: standIn(nowhere) }) };
 }
 
 /** Instead of a handshake: both sides know the key. */

@@ -2,7 +2,7 @@
 import "./transport/reflect.ts";
 import { createLeftovers } from "../kernel/calm.ts";
 import { MediaError, type MediaEvent } from "../protocol/media-node.ts";
-import { Engine } from "./engine.ts";
+import { Engine, type EngineOutput } from "./engine.ts";
 import { rehearse } from "./rehearsal.ts";
 import type { FromWorker, ToWorker, WorkerCall, WorkerSettings } from "./worker-protocol.ts";
 
@@ -35,8 +35,8 @@ function serve(): void {
   };
 
   /** Whoever has a call already gets its code compiled by that, and so does whoever has no loopback to rehearse on. */
-  const rehearseFor = (fresh: Engine, settings: WorkerSettings) => {
-    if (!closed && !fresh.hasServed) rehearse(settings, fault, () => closed).catch(() => {});
+  const rehearseFor = (fresh: Engine, settings: WorkerSettings, output: EngineOutput) => {
+    if (!closed && !fresh.hasServed) rehearse(settings, output, () => closed).catch(() => {});
   };
 
   const start = async (settings: WorkerSettings, vitals: Int32Array) => {
@@ -52,7 +52,7 @@ function serve(): void {
         MEMORY_INTERVAL_MS,
       );
       post({ type: "started", port: engine.port, fanOut: engine.fanOut, ...engine.tuning });
-      setTimeout(rehearseFor, REHEARSAL_DELAY_MS, engine, settings);
+      setTimeout(rehearseFor, REHEARSAL_DELAY_MS, engine, settings, output);
     } catch (error) {
       post({ type: "refused", message: error instanceof Error ? error.message : String(error) });
     }

@@ -19,7 +19,12 @@ const PACKETS_A_FRAME = 12;
 for (const nativeLibrary of [undefined, await nativeLibraryPath()]) {
   test(`viewers of a rehearsal get all that is sent, ${nativeLibrary ? "natively" : "in TypeScript"}`, async () => {
     const faults: unknown[] = [];
-    const call = await Rehearsal.begin({ ...SETTINGS, nativeLibrary }, (error) => faults.push(error));
+    const call = await Rehearsal.begin(
+      { ...SETTINGS, nativeLibrary },
+      {
+        onFault: (error) => faults.push(error),
+      },
+    );
     for (let frame = 0; frame < FIRST_FRAMES; frame++) await call.play(frame);
     const before = call.toViewers;
     for (let frame = 0; frame < FRAMES; frame++) {
@@ -43,11 +48,7 @@ for (const nativeLibrary of [undefined, await nativeLibraryPath()]) {
 test("a worker that is closed stops rehearsing", async () => {
   let asked = 0;
   const faults: unknown[] = [];
-  await rehearse(
-    SETTINGS,
-    (error) => faults.push(error),
-    () => ++asked > 3,
-  );
+  await rehearse(SETTINGS, { onFault: (error) => faults.push(error) }, () => ++asked > 3);
   expect(asked).toBe(4);
   expect(faults).toEqual([]);
 });

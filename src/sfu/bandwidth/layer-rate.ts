@@ -45,7 +45,7 @@ export class LayerRate {
   }
 
   #begin(nowMs: number): void {
-    if (!this.isNew(this.#latestMs)) this.#before = this.bitsPerSecond(this.#latestMs);
+    if (this.#bytes > 0 && !this.isNew(this.#latestMs)) this.#before = this.bitsPerSecond(this.#latestMs);
     this.#short = new RateMeter(WINDOW_MS);
     this.#long = new RateMeter(LONG_WINDOW_MS);
     this.#startedMs = nowMs;

@@ -12,13 +12,15 @@ const MAX_KNOWN_ADDRESSES = 4_096;
 export function createNativeSend({ functions }: NativeEngine): SendDirectly {
   /** Packets to one peer as one, until the system says that it cannot. */
   const grouping = new Uint32Array([1]);
-  const known = new Map<string, Uint32Array | null>();
+  /** Words with a sign: compiled code that meets one beyond 31 bits without it is thrown away. */
+  const known = new Map<string, Int32Array | null>();
 
-  const addressOf = (text: string): Uint32Array | null => {
+  const addressOf = (text: string): Int32Array | null => {
     const before = known.get(text);
     if (before !== undefined) return before;
     if (known.size >= MAX_KNOWN_ADDRESSES) known.clear();
-    const address = addressWords(text);
+    const words = addressWords(text);
+    const address = words && Int32Array.from(words);
     known.set(text, address);
     return address;
   };

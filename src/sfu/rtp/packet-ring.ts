@@ -10,8 +10,9 @@ const FIRST_CAPACITY = 64;
 const MAX_CAPACITY = 2_048;
 /** So many of the newest stay whatever their age: what begins a picture is told from those before it. */
 const LOOK_BACK = 32;
-/** Lengths of buffers are rounded up to these steps, so that a buffer serves many packets. */
-const STEP_BYTES = 128;
+/** Lengths of buffers are rounded up to steps of 128 bytes, so that a buffer serves many packets. */
+const STEP_BITS = 7;
+const STEP_BYTES = 1 << STEP_BITS;
 /** Of each length. More than so many are let go of within one burst hardly ever. */
 const MAX_SPARE = 128;
 
@@ -21,13 +22,13 @@ class PacketBuffers {
 
   /** Of so many bytes at least, whatever is in it. */
   take(bytes: number): Uint8Array {
-    const steps = Math.ceil(bytes / STEP_BYTES);
+    const steps = (bytes + STEP_BYTES - 1) >> STEP_BITS;
     return this.#spare[steps]?.pop() ?? new Uint8Array(steps * STEP_BYTES);
   }
 
   /** It came from here, and nobody looks at it any more. */
   giveBack(buffer: Uint8Array): void {
-    const steps = buffer.length / STEP_BYTES;
+    const steps = buffer.length >> STEP_BITS;
     let spare = this.#spare[steps];
     if (!spare) {
       while (this.#spare.length <= steps) this.#spare.push([]);
