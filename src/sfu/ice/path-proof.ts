@@ -24,12 +24,15 @@ export class PathProof {
     this.isGiven = isGiven;
   }
 
-  /** Asks, unless the same question is still open. */
+  /**
+   * Asks, unless the same question is still open. While the answer to an ICE restart is on its way to it, a client checks from a
+   * new address under our old name; from then on it refuses whoever asks by that.
+   */
   ask(credentials: ProofCredentials, nowMs: number): void {
     if (this.isGiven) return;
     const before = this.#asked;
     const isOpen = before && (before.tries < MAX_TRIES || nowMs < before.dueAtMs);
-    if (isOpen && before.credentials.theirs.ufrag === credentials.theirs.ufrag) return;
+    if (isOpen && userName(before.credentials) === userName(credentials)) return;
     this.#asked = { transactionId: randomBytes(12), credentials, tries: 0, dueAtMs: nowMs };
   }
 
@@ -38,11 +41,10 @@ export class PathProof {
     const asked = this.#asked;
     if (!asked || asked.tries >= MAX_TRIES || nowMs < asked.dueAtMs) return 0;
     asked.dueAtMs = nowMs + FIRST_WAIT_MS * 2 ** asked.tries++;
-    const { ours, theirs } = asked.credentials;
     return writeBindingRequest(out, {
       transactionId: asked.transactionId,
-      username: `${theirs.ufrag}:${ours}`,
-      password: theirs.pwd,
+      username: userName(asked.credentials),
+      password: asked.credentials.theirs.pwd,
       priority: PRIORITY,
       useCandidate: false,
       iceControlled: 0n,
@@ -58,4 +60,8 @@ export class PathProof {
     this.#asked = null;
     return true;
   }
+}
+
+function userName({ ours, theirs }: ProofCredentials): string {
+  return `${theirs.ufrag}:${ours}`;
 }

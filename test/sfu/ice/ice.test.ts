@@ -216,6 +216,23 @@ describe("ICE-lite on one port", () => {
     expect(agent.refusals.unknownUser).toBe(1);
   });
 
+  test("whoever has checked from a new address before it knew our new name is asked anew as soon as it does", () => {
+    receive(check(credentials), A);
+    const fresh = agent.issueCredentials(session, THEIRS);
+    receive(check(credentials, { useCandidate: false }), B, 0);
+    receive(check(fresh, { useCandidate: false }), B, 50);
+    expect(questions().map(({ message }) => message.username)).toEqual([
+      `remote:${credentials.ufrag}`,
+      `remote:${fresh.ufrag}`,
+    ]);
+    // It refuses to answer the first one.
+    reached(B, 90);
+    receive(check(fresh), B, 100);
+    expect(session.selected).toMatchObject(B);
+    agent.tick(session, 5_000);
+    expect(questions()).toHaveLength(2);
+  });
+
   test("an address belongs to whoever was reached there last, not to whoever names it", () => {
     receive(check(credentials), A);
     const other = newSession();
