@@ -10,6 +10,10 @@ import { EXTENSION_URI, RtpExtensions } from "./rtp/rtp-extensions.ts";
 import type { SrtpSender } from "./srtp/srtp.ts";
 
 const IDS = { mid: 1, rid: 2, repairedRid: 3, transportSequence: 4, audioLevel: 5, absSendTime: 6 };
+/** Browsers send more than they were promised that it is read. */
+const UNKNOWN_ID = 7;
+/** Beyond 31 bits, as half of all are. */
+const REPORTER = 0xf0000001;
 export const ADDRESS = "127.0.0.1";
 export const PAYLOAD_TYPE = { audio: 111, video: 96 } as const;
 const PAYLOAD_TYPES: ReadonlySet<number> = new Set(Object.values(PAYLOAD_TYPE));
@@ -23,7 +27,8 @@ const REPORTED_AT_ONCE = 2;
 /** Any record of DTLS: the keys are agreed on without a handshake. */
 const HANDSHAKE = Buffer.from([22, 254, 253]);
 
-export type Stream = { kind: "audio" | "video"; ssrc: number; sequenceNumber: number; timestamp: number };
+/** `rid` while the other side may not know yet which layer it is, else 0. */
+export type Stream = { kind: "audio" | "video"; ssrc: number; sequenceNumber: number; timestamp: number; rid: number };
 
 type Engine = {
   negotiate(request: Negotiate): NegotiateAnswer;
@@ -54,9 +59,9 @@ export class RehearsalPeer {
   }
 
   /** Negotiates, and has its media flow from then on. */
-  join(roomId: string, media: Pick<Negotiate, "publish" | "subscribe">): NegotiateAnswer {
-    const direction = media.publish?.length ? "sendonly" : "recvonly";
-    const answer = this.#engine.negotiate({ roomId, participantId: this.id, sdp: offerOf(direction), ...media });
+  join(roomId: string, media: Pick<Negotiate, "publish" | "subscribe">, rids: readonly string[] = []): NegotiateAnswer {
+    const sdp = offerOf(media.publish?.length ? "sendonly" : "recvonly", rids);
+    const answer = this.#engine.negotiate({ roomId, participantId: this.id, sdp, ...media });
     const ufrag = /a=ice-ufrag:(\S+)/.exec(answer.sdp)?.[1] ?? "";
     const password = /a=ice-pwd:(\S+)/.exec(answer.sdp)?.[1] ?? "";
     this.#credentials = { username: `${ufrag}:rehearsal`, password };
@@ -92,7 +97,8 @@ export class RehearsalPeer {
     writeUint32(packet, 8, stream.ssrc);
     const mid = stream.kind === "audio" ? 0x30 : 0x31;
     packet.set([0xbe, 0xde, 0, 2, IDS.mid << 4, mid, (IDS.transportSequence << 4) | 1, number >> 8, number & 0xff], 12);
-    packet.set(stream.kind === "audio" ? [IDS.audioLevel << 4, 0x80 | 30, 0] : [0, 0, 0], 21);
+    if (stream.kind === "audio") packet.set([IDS.audioLevel << 4, 0x80 | 30, 0], 21);
+    else packet.set(stream.rid === 0 ? [(UNKNOWN_ID << 4) | 1, 0, 0] : [IDS.rid << 4, stream.rid, 0], 21);
     packet.set(payload, HEADER_BYTES);
     const end = this.#srtp.protectRtp(packet, HEADER_BYTES, HEADER_BYTES + payload.length);
     this.#engine.receiveMedia(packet.subarray(0, end), this.port);
@@ -104,14 +110,16 @@ export class RehearsalPeer {
     this.#sendRtcp(writeSenderReport(this.#report, 0, { ssrc, ntpSeconds, ntpFraction: 0, ...counts }));
   }
 
-  sendReceiverReport(ssrc: number): void {
+  /** On what it was sent last. */
+  sendReceiverReport(): void {
     const counts = { fractionLost: 0, cumulativeLost: 0, highestSequence: 1, jitter: 1 };
-    const block = { ssrc, ...counts, lastSenderReport: 0, delaySinceLastSenderReport: 0 };
-    this.#sendRtcp(writeReceiverReport(this.#report, 0, 1, [block]));
+    const block = { ssrc: this.#view.ssrc, ...counts, lastSenderReport: 0, delaySinceLastSenderReport: 0 };
+    this.#sendRtcp(writeReceiverReport(this.#report, 0, REPORTER, [block]));
   }
 
   sendTransportFeedback(): void {
-    while (this.#arrivals.pending) this.#sendRtcp(this.#arrivals.writeFeedback(this.#report, 0, 1, 1));
+    while (this.#arrivals.pending)
+      this.#sendRtcp(this.#arrivals.writeFeedback(this.#report, 0, REPORTER, this.#view.ssrc));
   }
 
   #sendRtcp(length: number): void {
@@ -131,7 +139,7 @@ export class RehearsalPeer {
   }
 }
 
-function offerOf(direction: "sendonly" | "recvonly"): string {
+function offerOf(direction: "sendonly" | "recvonly", rids: readonly string[]): string {
   const section = (mid: number, kind: "audio" | "video", codec: string[]) => [
     `m=${kind} 9 UDP/TLS/RTP/SAVPF ${PAYLOAD_TYPE[kind]}${kind === "video" ? ` ${REPAIR_PAYLOAD_TYPE}` : ""}`,
     ...[`a=mid:${mid}`, `a=${direction}`, "a=ice-ufrag:rehearsal", "a=ice-pwd:rehearsalrehearsalrehearsal"],
@@ -142,6 +150,8 @@ function offerOf(direction: "sendonly" | "recvonly"): string {
   const video = [
     ...["rtpmap:96 VP8/90000", "rtcp-fb:96 nack", "rtcp-fb:96 nack pli", "rtcp-fb:96 transport-cc"],
     ...[`rtpmap:${REPAIR_PAYLOAD_TYPE} rtx/90000`, `fmtp:${REPAIR_PAYLOAD_TYPE} apt=96`],
+    ...rids.map((rid) => `rid:${rid} send`),
+    ...(rids.length > 0 ? [`simulcast:send ${rids.join(";")}`] : []),
   ];
   const lines = [
     ...["v=0", "o=- 1 2 IN IP4 127.0.0.1", "s=-", "t=0 0", "a=group:BUNDLE 0 1"],

@@ -3,6 +3,7 @@
  * calls are played to engines of their own before there is one: a publisher, four viewers, their reports and checks, and three
  * minutes of time each. Nothing of it leaves the process, and nothing of it stays but code that has been compiled.
  */
+import type { Negotiate } from "../protocol/media-node.ts";
 import type { Permissions } from "../protocol/room-records.ts";
 import { Engine, type EngineOutput } from "./engine.ts";
 import { type PacketPath, type SendDirectly, typescriptPath } from "./forwarding/packet-path.ts";
@@ -21,30 +22,44 @@ const ROOM = "rehearsal";
 const VIEWERS = 4;
 /** Frames of all pictures, with sound and reports in between. */
 export const FRAMES = 1_200;
-/** In turns: code that has seen one call is compiled for the objects of that one, and thrown away with the first real call. */
-const CALLS = 2;
+/**
+ * What publishers send a picture in: once, or in three sizes as browsers do. In turns: code that has seen one call is compiled
+ * for the objects of that one, and thrown away with the first real call.
+ */
+export const CALLS: readonly (readonly Layer[])[] = [
+  [{ rid: "", packets: 10, bytes: 1_000, height: 720 }],
+  [
+    { rid: "q", packets: 1, bytes: 350, height: 180 },
+    { rid: "h", packets: 3, bytes: 700, height: 360 },
+    { rid: "f", packets: 6, bytes: 1_000, height: 720 },
+  ],
+];
+type Layer = { rid: string; packets: number; bytes: number; height: number };
 /**
  * What is done now and then for each viewer, every tenth of a second and with every report, is compiled the last time after
  * thousands of each: so long passes from one turn to the next, and two packets are worth a report.
  */
 const TURN_MS = 100;
 const FRAME_MS = 3 * TURN_MS;
-const PACKETS_A_FRAME = 10;
+/** Browsers name their layers until they hear that these have come. */
+const NAMED_FRAMES = 20;
 const KEYFRAME_EVERY = 60;
 const REPORT_EVERY = 20;
 /** Now and then the loop of a real worker is awake, and takes packets itself. */
 const AWAKE_EVERY = 4;
 /** Browsers begin anywhere: code that has seen small numbers only is compiled for these alone. Time begins anew on the way. */
-const LARGE = { ssrc: 0xf0000006, sequenceNumber: 1, timestamp: 0xfff00000 };
+const LARGE = { ssrc: 0xf0000006, sequenceNumber: 1, timestamp: 0xfff00000, rid: 0 };
 /** Others who use this core wait no longer than this takes, about a millisecond, and as long again is left to them. */
 const FRAMES_AT_ONCE = 4;
 const PAUSE_MS = 2;
 /** Those who insist on something, and those who do not. */
-const WISHES = [{}, { layer: "high" }] as const;
+const WISHES = [{}, { layer: "high" }, { maxHeight: 360 }, { layer: "low" }] as const;
 const PERMISSIONS: Permissions = {
   ...{ join: true, subscribe: true, publish: true, publishAudio: false, publishVideo: false },
   ...{ publishData: true, updateMetadata: true },
 };
+
+type RehearsalParts = { engine: Engine; wire: RehearsalWire; ahead: { ms: number }; layers: readonly Layer[] };
 
 /** The worker's own, so that compiled code knows it again. Events are nobody's. */
 type RehearsalOutput = Pick<EngineOutput, "onFault" | "beat">;
@@ -57,9 +72,9 @@ export async function rehearse(
 ): Promise<void> {
   const calls: Rehearsal[] = [];
   try {
-    while (calls.length < CALLS) calls.push(await Rehearsal.begin(settings, output));
+    for (const layers of CALLS) calls.push(await Rehearsal.begin(settings, output, layers));
     for (let frame = 0; frame < FRAMES && !isOver(); frame++) {
-      await calls[frame % CALLS]?.play(Math.floor(frame / CALLS));
+      await calls[frame % calls.length]?.play(Math.floor(frame / calls.length));
       if (frame % FRAMES_AT_ONCE === 0) await Bun.sleep(PAUSE_MS);
     }
   } finally {
@@ -82,11 +97,10 @@ export class Rehearsal {
   readonly #publisher: RehearsalPeer;
   readonly #viewers: RehearsalPeer[] = [];
   readonly #audio: Stream = { kind: "audio", ...LARGE };
-  readonly #payload = new Uint8Array(1_000);
   readonly #silence = new Uint8Array(100);
-  readonly #video: Stream = { kind: "video", ...LARGE, ssrc: LARGE.ssrc + 1 };
+  readonly #video: { layer: Layer; stream: Stream; payload: Uint8Array }[];
 
-  static async begin(settings: WorkerSettings, output: RehearsalOutput): Promise<Rehearsal> {
+  static async begin(settings: WorkerSettings, output: RehearsalOutput, layers: readonly Layer[]): Promise<Rehearsal> {
     const ahead = { ms: 0 };
     const [profile = "AEAD_AES_128_GCM"] = settings.srtpProfiles;
     const master = { profile, key: new Uint8Array(16), salt: new Uint8Array(masterSaltBytes(profile)) };
@@ -104,25 +118,29 @@ export class Rehearsal {
         openDtls: (options) => new AgreedKeys(options, master),
       },
     );
-    call = new Rehearsal(engine, wire, ahead, () => new SrtpSender(master, way.path.createCipher));
+    call = new Rehearsal({ engine, wire, ahead, layers }, () => new SrtpSender(master, way.path.createCipher));
     return call;
   }
 
-  private constructor(engine: Engine, wire: RehearsalWire, ahead: { ms: number }, createSender: () => SrtpSender) {
+  private constructor({ engine, wire, ahead, layers }: RehearsalParts, createSender: () => SrtpSender) {
     this.#engine = engine;
     this.#wire = wire;
     this.#ahead = ahead;
     this.#now = clockAhead(ahead);
+    this.#video = layers.map((layer, i) => ({
+      layer,
+      stream: { kind: "video", ...LARGE, ssrc: LARGE.ssrc + 1 + i },
+      payload: new Uint8Array(layer.bytes),
+    }));
     this.#call("openRoom", { roomId: ROOM });
     const [port = 0, ...viewerPorts] = wire.ports;
     this.#publisher = this.#admit(port, createSender());
-    const { tracks } = this.#publisher.join(ROOM, {
-      publish: [
-        { mid: "0", clientTrackId: "audio", kind: "audio", source: "microphone" },
-        { mid: "1", clientTrackId: "video", kind: "video", source: "camera" },
-      ],
-      subscribe: [],
-    });
+    const publish: Negotiate["publish"] = [
+      { mid: "0", clientTrackId: "audio", kind: "audio", source: "microphone" },
+      { mid: "1", clientTrackId: "video", kind: "video", source: "camera" },
+    ];
+    const rids = layers.map(({ rid }) => rid).filter(Boolean);
+    const { tracks } = this.#publisher.join(ROOM, { publish, subscribe: [] }, rids);
     for (const [i, viewerPort] of viewerPorts.entries()) {
       const viewer = this.#admit(viewerPort, createSender());
       const subscribe = tracks.map(({ trackId }, mid) => ({ mid: `${mid}`, trackId, ...WISHES[i % WISHES.length] }));
@@ -172,7 +190,7 @@ export class Rehearsal {
   async play(frame: number): Promise<void> {
     this.#isAwake = frame % AWAKE_EVERY === 0;
     this.#ahead.ms += TURN_MS;
-    this.#picture(frame % KEYFRAME_EVERY === 0);
+    this.#picture(frame);
     await this.#endOfTurn();
     this.#ahead.ms += TURN_MS;
     this.#sound();
@@ -192,13 +210,16 @@ export class Rehearsal {
     await turn();
   }
 
-  #picture(isKeyframe: boolean): void {
-    const video = this.#video;
-    video.timestamp = (video.timestamp + FRAME_MS * 90) >>> 0;
-    for (let i = 0; i < PACKETS_A_FRAME; i++) {
-      const payload = this.#payload;
-      payload.set([i === 0 ? 0x90 : 0x80, 0x80, 0x80, 1, isKeyframe && i === 0 ? 0x10 : 0x11, 0, 0, 0x9d, 1, 0x2a]);
-      this.#publisher.sendRtp(video, payload, i === PACKETS_A_FRAME - 1);
+  #picture(frame: number): void {
+    const keyframe = frame % KEYFRAME_EVERY === 0 ? 0x10 : 0x11;
+    for (const { layer, stream, payload } of this.#video) {
+      stream.rid = frame < NAMED_FRAMES ? layer.rid.charCodeAt(0) || 0 : 0;
+      stream.timestamp = (stream.timestamp + FRAME_MS * 90) >>> 0;
+      for (let i = 0; i < layer.packets; i++) {
+        payload.set([i === 0 ? 0x90 : 0x80, 0x80, 0x80, 1, i === 0 ? keyframe : 0x11, 0, 0, 0x9d, 1, 0x2a]);
+        payload.set([layer.height & 0xff, layer.height >> 8, layer.height & 0xff, layer.height >> 8], 10);
+        this.#publisher.sendRtp(stream, payload, i === layer.packets - 1);
+      }
     }
   }
 
@@ -208,8 +229,9 @@ export class Rehearsal {
   }
 
   #report(): void {
-    for (const stream of [this.#audio, this.#video]) this.#publisher.sendSenderReport(stream, this.#now());
-    for (const viewer of this.#viewers) viewer.sendReceiverReport(1);
+    for (const stream of [this.#audio, ...this.#video.map((one) => one.stream)])
+      this.#publisher.sendSenderReport(stream, this.#now());
+    for (const viewer of this.#viewers) viewer.sendReceiverReport();
   }
 
   /** Keys and buffers go with the engine. */

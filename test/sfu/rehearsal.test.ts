@@ -1,7 +1,7 @@
 // What a fresh worker plays to itself: it has to be a call as others are, or the wrong code is compiled; and it is nobody's.
 
 import { expect, test } from "bun:test";
-import { Rehearsal, rehearse } from "../../src/sfu/rehearsal.ts";
+import { CALLS, Rehearsal, rehearse } from "../../src/sfu/rehearsal.ts";
 import type { WorkerSettings } from "../../src/sfu/worker-protocol.ts";
 import { nativeLibraryPath } from "./packet-paths.ts";
 
@@ -15,33 +15,45 @@ const FRAMES = 70;
 /** Ten packets of picture and two of sound, for four viewers. */
 const COPIES_A_FRAME = 48;
 const PACKETS_A_FRAME = 12;
+/** A packet of picture for each of them, and two of sound. */
+const LEAST_COPIES_A_FRAME = 12;
+const [ONE = [], THREE = []] = CALLS;
+
+async function play(nativeLibrary: string | undefined, layers: (typeof CALLS)[number]): Promise<Rehearsal> {
+  const faults: unknown[] = [];
+  const output = { onFault: (error: unknown) => faults.push(error) };
+  const call = await Rehearsal.begin({ ...SETTINGS, nativeLibrary }, output, layers);
+  for (let frame = 0; frame < FIRST_FRAMES; frame++) await call.play(frame);
+  call.toViewers = 0;
+  for (let frame = 0; frame < FRAMES; frame++) {
+    await call.play(FIRST_FRAMES + frame);
+    // Somebody else's turn: nothing is on its way, and nobody gives up waiting for it.
+    await Bun.sleep(1);
+  }
+  call.close();
+  expect(faults).toEqual([]);
+  // As in a call that goes on as usual: all but keyframes natively, and what comes after a stop of this machine.
+  if (nativeLibrary) expect(call.forwarded).toBeGreaterThan((FRAMES * PACKETS_A_FRAME) / 4);
+  else expect(call.forwarded).toBe(0);
+  // Everybody's first check, and one with each frame.
+  expect(call.answers).toBe(4 + FIRST_FRAMES + FRAMES);
+  // Reports on the way to the publisher, too.
+  expect(call.toPublisher).toBeGreaterThan(FRAMES / 2);
+  return call;
+}
 
 for (const nativeLibrary of [undefined, await nativeLibraryPath()]) {
-  test(`viewers of a rehearsal get all that is sent, ${nativeLibrary ? "natively" : "in TypeScript"}`, async () => {
-    const faults: unknown[] = [];
-    const call = await Rehearsal.begin(
-      { ...SETTINGS, nativeLibrary },
-      {
-        onFault: (error) => faults.push(error),
-      },
-    );
-    for (let frame = 0; frame < FIRST_FRAMES; frame++) await call.play(frame);
-    const before = call.toViewers;
-    for (let frame = 0; frame < FRAMES; frame++) {
-      await call.play(FIRST_FRAMES + frame);
-      // Somebody else's turn: nothing is on its way, and nobody gives up waiting for it.
-      await Bun.sleep(1);
-    }
-    call.close();
-    expect(faults).toEqual([]);
-    expect(call.toViewers - before).toBe(FRAMES * COPIES_A_FRAME);
-    // As in a call that goes on as usual: all but keyframes natively, and what comes after a stop of this machine.
-    if (nativeLibrary) expect(call.forwarded).toBeGreaterThan((FRAMES * PACKETS_A_FRAME) / 2);
-    else expect(call.forwarded).toBe(0);
-    // Everybody's first check, and one with each frame.
-    expect(call.answers).toBe(4 + FIRST_FRAMES + FRAMES);
-    // Reports on the way to the publisher, too.
-    expect(call.toPublisher).toBeGreaterThan(FRAMES / 2);
+  const how = nativeLibrary ? "natively" : "in TypeScript";
+
+  test(`viewers of a rehearsal get all that is sent, ${how}`, async () => {
+    const { toViewers } = await play(nativeLibrary, ONE);
+    expect(toViewers).toBe(FRAMES * COPIES_A_FRAME);
+  });
+
+  test(`of three sizes, viewers of a rehearsal get the one they want, ${how}`, async () => {
+    const { toViewers } = await play(nativeLibrary, THREE);
+    expect(toViewers).toBeGreaterThanOrEqual(FRAMES * LEAST_COPIES_A_FRAME);
+    expect(toViewers).toBeLessThan(FRAMES * COPIES_A_FRAME);
   });
 }
 
