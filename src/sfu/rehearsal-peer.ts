@@ -33,8 +33,8 @@ export type Stream = { kind: "audio" | "video"; ssrc: number; sequenceNumber: nu
 type Engine = {
   negotiate(request: Negotiate): NegotiateAnswer;
   receive(data: Buffer, port: number, address: string): void;
-  /** All that comes in the course of a call may take a longer way to it. */
-  receiveMedia(data: Buffer, port: number): void;
+  /** All that comes in the course of a call: by a socket, as ever. */
+  receiveBySocket(data: Buffer, port: number): void;
 };
 
 export class RehearsalPeer {
@@ -72,7 +72,7 @@ export class RehearsalPeer {
 
   /** It is still there. */
   sendCheck(): void {
-    this.#engine.receiveMedia(this.#checkBytes(), this.port);
+    this.#engine.receiveBySocket(this.#checkBytes(), this.port);
   }
 
   #checkBytes(): Buffer {
@@ -101,7 +101,7 @@ export class RehearsalPeer {
     else packet.set(stream.rid === 0 ? [(UNKNOWN_ID << 4) | 1, 0, 0] : [IDS.rid << 4, stream.rid, 0], 21);
     packet.set(payload, HEADER_BYTES);
     const end = this.#srtp.protectRtp(packet, HEADER_BYTES, HEADER_BYTES + payload.length);
-    this.#engine.receiveMedia(packet.subarray(0, end), this.port);
+    this.#engine.receiveBySocket(packet.subarray(0, end), this.port);
   }
 
   sendSenderReport({ ssrc, timestamp }: Stream, nowMs: number): void {
@@ -124,7 +124,7 @@ export class RehearsalPeer {
 
   #sendRtcp(length: number): void {
     const end = this.#srtp.protectRtcp(this.#report, length);
-    this.#engine.receiveMedia(Buffer.from(this.#report.subarray(0, end)), this.port);
+    this.#engine.receiveBySocket(Buffer.from(this.#report.subarray(0, end)), this.port);
   }
 
   /** What the engine has sent: its header is for everybody to read. True: it is media. */

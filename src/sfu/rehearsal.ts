@@ -155,7 +155,7 @@ export class Rehearsal {
       {
         negotiate: (request) => this.#call("negotiate", request) as ReturnType<RehearsalPeer["join"]>,
         receive: (data, from, address) => engine.receive(data, from, address),
-        receiveMedia: (data, from) => this.#wire.send(data, from),
+        receiveBySocket: (data, from) => this.#wire.send(data, from),
       },
       port,
       sender,
