@@ -106,7 +106,7 @@ export class Rehearsal {
     const master = { profile, key: new Uint8Array(16), salt: new Uint8Array(masterSaltBytes(profile)) };
     let call: Rehearsal | null = null;
     const wire = await RehearsalWire.open(1 + VIEWERS, (data, port) => call?.received(data, port));
-    const way = outputOf(settings, wire, (data, port) => call?.arrived(data, port));
+    const way = wayOut(settings, wire, (data, port) => call?.arrived(data, port));
     const engine = await Engine.start(
       { ...settings, hostname: ADDRESS, port: 0, announce: [ADDRESS], tcp: false },
       { ...output, emit: standIn(() => {}) },
@@ -242,7 +242,7 @@ export class Rehearsal {
 }
 
 /** Native code sends to a descriptor that is none, and a socket not at all: all before that is as ever. */
-function outputOf(
+function wayOut(
   { nativeLibrary }: WorkerSettings,
   wire: RehearsalWire,
   onSent: (data: Uint8Array, port: number) => void,
