@@ -11,6 +11,8 @@ const MAX_LINE_BYTES = 64 * 1_024;
 const LINE_FEED = 0x0a;
 const END_OF_HEAD = Buffer.from("\r\n\r\n");
 const LINE_BREAK_BYTES = 2;
+/** Twelve digits stay a whole number; `parseInt` alone would take a sign, and a negative size steps backwards forever. */
+const CHUNK_SIZE = /^([0-9a-f]{1,12})(?:;.*)?$/i;
 /** With one of these, more than a next request may follow. */
 const TELLS_WHAT_FOLLOWS = /\n(?:content-length|transfer-encoding|upgrade)[ \t]*:/i;
 
@@ -96,9 +98,14 @@ export class RequestMarks {
         else this.#readHeader(line);
         return false;
       case "chunk size": {
-        const size = Number.parseInt(line, 16);
+        const digits = CHUNK_SIZE.exec(line)?.[1];
+        if (digits === undefined) {
+          this.#part = "rest";
+          return false;
+        }
+        const size = Number.parseInt(digits, 16);
         this.#bytesLeft = size + LINE_BREAK_BYTES;
-        this.#part = Number.isNaN(size) ? "rest" : size === 0 ? "trailers" : "chunk";
+        this.#part = size === 0 ? "trailers" : "chunk";
         return false;
       }
       case "trailers":

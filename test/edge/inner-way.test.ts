@@ -58,6 +58,16 @@ test("a request where the edge sees none is nobody's, and is refused", async () 
   expect(answer).toContain("HTTP/1.1 403");
 });
 
+test.each(["-6", "-8", "-1", "+5", "0x5", "5 5", "", "f".repeat(17)])(
+  "a chunk of size %p is refused, and the TLS thread goes on serving others",
+  async (size) => {
+    const head = "POST /length HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n";
+    const answer = await answered(`${head}${size}\r\nhello\r\n0\r\n\r\n`, () => false);
+    expect(answer).toStartWith("HTTP/1.1 400 ");
+    expect((await stage.get("/")).status).toBe(200);
+  },
+);
+
 test("whoever of this machine connects there without the edge is told nothing", async () => {
   const { inner } = stage;
   if (!inner) return;
