@@ -107,7 +107,7 @@ export function exportService(runtime: Runtime, deps: ExportDeps) {
     for (const track of recordings.tracks(personOf(row))) {
       requireWanted(row.id);
       // What is still on its way from a media node is in the next export.
-      if (track.location === "node") continue;
+      if (track.location === "node" || track.location === "lost") continue;
       quota.requireFree(track.bytes);
       const path = join(folder, `${row.id}.track`);
       try {

@@ -10,6 +10,10 @@ const nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof T
 
 export const RecordingFile = Type.Object({
   id: Text,
+  status: Type.Unsafe<"READY" | "PENDING" | "LOST">({
+    ...literals(["READY", "PENDING", "LOST"]),
+    description: "`PENDING`: still on the media node that writes it; `LOST`: that node has it no more",
+  }),
   identity: Text,
   trackId: Text,
   kind: Text,

@@ -1,6 +1,6 @@
 import type { Unit } from "../kernel/db/writer.ts";
 import type { RecordingStatus } from "../protocol/enums.ts";
-import type { RecordedFile } from "../protocol/media/recording.ts";
+import { RECORDED_FILE_NAME, type RecordedFile } from "../protocol/media/recording.ts";
 import type { RoomService } from "../rooms/room.service.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Hls } from "./hls/hls.ts";
@@ -42,7 +42,12 @@ export function createRecordKeeping({ bus, log, now }: Runtime, deps: Deps) {
 
     saveFiles(unit: Unit, recordingId: string, files: readonly RecordedFile[], place: FilePlace): void {
       if (!store.get(recordingId)) return;
-      for (const { fileId, ...file } of files) store.saveFile(unit, { recordingId, id: fileId, ...file, ...place });
+      for (const { fileId, ...file } of files) {
+        const known = store.file(fileId);
+        if (!RECORDED_FILE_NAME.test(file.fileName) || (known && known.recordingId !== recordingId))
+          log.warn({ recordingId, serverName: place.serverName }, "recording: file of a media node refused");
+        else store.saveFile(unit, { ...file, recordingId, id: fileId, ...place });
+      }
       store.update(unit, recordingId, { lastSeenAt: now() });
     },
 

@@ -1,6 +1,13 @@
 import { iso } from "../kernel/clock.ts";
 import type { Recording, RecordingFile } from "../protocol/recordings.ts";
-import type { RecordingFileRow, RecordingRow } from "./recording.table.ts";
+import type { FileLocation, RecordingFileRow, RecordingRow } from "./recording.table.ts";
+
+const FILE_STATUS: Record<FileLocation, RecordingFile["status"]> = {
+  disk: "READY",
+  s3: "READY",
+  node: "PENDING",
+  lost: "LOST",
+};
 
 export function showRecording(row: RecordingRow, files: readonly RecordingFileRow[], now: number): Recording {
   const { publicId, roomId, roomName, callId, name, audioOnly, status, error, startedAt, endedAt } = row;
@@ -17,5 +24,6 @@ export function showRecording(row: RecordingRow, files: readonly RecordingFileRo
 
 function showFile(row: RecordingFileRow): RecordingFile {
   const { id, identity, trackId, kind, source, codec, mimeType, offsetMs, durationMs, bytes, width, height } = row;
-  return { id, identity, trackId, kind, source, codec, mimeType, offsetMs, durationMs, bytes, width, height };
+  const status = FILE_STATUS[row.location];
+  return { id, status, identity, trackId, kind, source, codec, mimeType, offsetMs, durationMs, bytes, width, height };
 }

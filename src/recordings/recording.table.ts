@@ -7,8 +7,8 @@ import type { TrackKind, TrackSource } from "../protocol/room-records.ts";
 import { rooms } from "../rooms/store/room.table.ts";
 import type { Location } from "../storage/storage.ts";
 
-/** This server's disk, the bucket, or the media node that wrote it. */
-export type FileLocation = Location | "node";
+/** This server's disk, the bucket, or the media node that wrote it; `lost` when that node has it no more. */
+export type FileLocation = Location | "node" | "lost";
 
 export const recordings = sqliteTable("recordings", {
   id: text("id").primaryKey(),

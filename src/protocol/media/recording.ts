@@ -15,6 +15,9 @@ export type StartRecording = RecordingRef & {
   feed?: boolean;
 };
 
+/** As every recorder names its files. Whatever else a node calls one could lead out of the recording's folder. */
+export const RECORDED_FILE_NAME = /^[A-Za-z0-9_-]{1,128}\.(?:webm|mp4)$/;
+
 /** One file of a recording: a published track for as long as it lasted, or until its codec changed. */
 export type RecordedFile = {
   fileId: string;

@@ -59,31 +59,31 @@ export function createFetches({ config, log, write }: Runtime, { store, places, 
 
   async function fetchOne(from: NodeFiles, file: RecordingFileRow): Promise<void> {
     const { recordingId, fileName, serverName } = file;
+    if (!folder.contains(recordingId, fileName)) return lose(file);
     const path = folder.file(recordingId, fileName);
     const partPath = `${path}.part`;
     await folder.make(recordingId);
     const have = (await stat(partPath).catch(() => null))?.size ?? 0;
     const found = await from.read({ recordingId, fileName }, have, stopping.signal);
     if (found === "busy") return;
-    if (found !== null) {
-      if ((await folder.freeBytes()) < found.size - have + config.RECORDING_MIN_FREE_BYTES) {
-        await found.body.cancel();
-        throw new Error("there is too little space left on the disk");
-      }
-      const part = await open(partPath, "a", 0o600);
-      try {
-        for await (const chunk of found.body) await part.writeFile(chunk);
-        await part.datasync();
-      } finally {
-        await part.close();
-      }
-      const size = (await stat(partPath)).size;
-      if (size !== found.size) {
-        if (size > found.size) await rm(partPath, { force: true });
-        throw new Error(`${size} of ${found.size} bytes have come`);
-      }
-      await rename(partPath, path);
-    } else log.error({ recordingId, serverName }, "a media node has lost a recorded file");
+    if (found === null) return lose(file);
+    if ((await folder.freeBytes()) < found.size - have + config.RECORDING_MIN_FREE_BYTES) {
+      await found.body.cancel();
+      throw new Error("there is too little space left on the disk");
+    }
+    const part = await open(partPath, "a", 0o600);
+    try {
+      for await (const chunk of found.body) await part.writeFile(chunk);
+      await part.datasync();
+    } finally {
+      await part.close();
+    }
+    const size = (await stat(partPath)).size;
+    if (size !== found.size) {
+      if (size > found.size) await rm(partPath, { force: true });
+      throw new Error(`${size} of ${found.size} bytes have come`);
+    }
+    await rename(partPath, path);
     const bytes = (await folder.bytes(recordingId, fileName)) ?? 0;
     const isWanted = await write((unit) => {
       if (serverName !== null) places.addLeftover(unit, { serverName, recordingId, fileName });
@@ -92,6 +92,14 @@ export function createFetches({ config, log, write }: Runtime, { store, places, 
       return true;
     });
     if (!isWanted) await rm(path, { force: true });
+  }
+
+  /** The node does not have it, or gave it a name that is none: whatever lies here under that name is not it. */
+  async function lose(file: RecordingFileRow): Promise<void> {
+    const { recordingId, fileName, serverName } = file;
+    log.error({ recordingId, serverName }, "recording: media node lost a file");
+    await folder.removeFile(recordingId, fileName);
+    await write((unit) => places.move(unit, file, "lost", 0));
   }
 
   async function removeLeftovers(): Promise<void> {

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { readdir, rename, rm } from "node:fs/promises";
+import { readdir, rename } from "node:fs/promises";
 import type { AttachmentRemovals } from "../../chat/attachments/attachment.removals.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { MediaNodes } from "../../media/nodes.ts";
@@ -38,6 +38,7 @@ export function createPlaces(runtime: Runtime, deps: Deps) {
   function forget(unit: Unit, files: readonly RecordingFileRow[]): void {
     for (const file of files) {
       const { location, serverName, recordingId, fileName } = file;
+      if (!folder.contains(recordingId, fileName)) continue;
       if (location === "s3") removals.queueFor(unit, now(), objectKeyOf(file), "s3");
       if (serverName !== null) places.addLeftover(unit, { serverName, recordingId, fileName });
     }
@@ -64,7 +65,7 @@ export function createPlaces(runtime: Runtime, deps: Deps) {
   /** The copies here of what lies in the bucket. */
   async function letGo(recordingId: string): Promise<void> {
     for (const file of store.allFiles(recordingId)) {
-      if (file.location === "s3") await rm(localPath(file), { force: true });
+      if (file.location === "s3") await folder.removeFile(recordingId, file.fileName);
     }
   }
 
@@ -74,10 +75,7 @@ export function createPlaces(runtime: Runtime, deps: Deps) {
      * again. Where a bucket or a node does not answer, it is removed there later.
      */
     async remove(files: readonly RecordingFileRow[], removeRows: (unit: Unit) => void): Promise<void> {
-      for (const file of files) {
-        await rm(localPath(file), { force: true });
-        await rm(`${localPath(file)}.part`, { force: true });
-      }
+      for (const { recordingId, fileName } of files) await folder.removeFile(recordingId, fileName);
       await write((unit) => {
         forget(unit, files);
         removeRows(unit);
@@ -96,6 +94,8 @@ export function createPlaces(runtime: Runtime, deps: Deps) {
       const size = await folder.bytes(file.recordingId, file.fileName);
       if (location === "node")
         throw new ApiError("SVC_STORAGE_UNAVAILABLE", "The file is still on the media node that wrote it. Try later.");
+      if (location === "lost")
+        throw new ApiError("SVC_RECORDING_FILE_NOT_FOUND", "The media node that wrote it lost it.");
       if (location === "disk") return size === null ? null : { path: localPath(file), size };
       const s3 = storages.at("s3");
       if (!s3)
