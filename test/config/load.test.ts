@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
 import fc from "fast-check";
-import { ConfigError, type ConfigInput, loadConfig, VARIABLE_NAMES } from "../../src/kernel/config/index.ts";
+import { ConfigError, type ConfigInput, loadConfig, VARIABLE_NAMES, VARIABLES } from "../../src/kernel/config/index.ts";
 import { editDistance } from "../../src/kernel/config/suggest.ts";
 import { isKnown, looksLikeOurs } from "../../src/kernel/config/unknown-names.ts";
 import { testConfig } from "../harness/test-config.ts";
@@ -107,6 +108,27 @@ describe("[11] values out of range stop the start", () => {
     expect(problemsOf({ env: { OAUTH_ACME_CLIENT_ID: "a", OAUTH_ACME_CLIENT_SECRET: "b" } })).toEqual([
       "OAUTH_ACME_ISSUER is missing for the provider acme.",
     ]);
+  });
+
+  test("paths are absolute, whichever way they were given", () => {
+    const { config } = loadConfig({
+      flags: { RECORDING_DIR: "films" },
+      env: { BACKUP_DIR: "/backups/", TLS_CERT: "../cert.pem", TLS_KEY: "./key.pem" },
+      file: { acme_ca: "ca.pem", acme_directory: "https://ca.example.com", domain: "rtc.example.com" },
+    });
+    const { DATA_DIR, RECORDING_DIR, BACKUP_DIR, TLS_CERT, TLS_KEY, ACME_CA } = config;
+    const here = process.cwd();
+    expect({ DATA_DIR, RECORDING_DIR, BACKUP_DIR, TLS_CERT, TLS_KEY, ACME_CA }).toEqual({
+      DATA_DIR: join(here, "stoa-data"),
+      RECORDING_DIR: join(here, "films"),
+      BACKUP_DIR: "/backups",
+      TLS_CERT: join(here, "..", "cert.pem"),
+      TLS_KEY: join(here, "key.pem"),
+      ACME_CA: join(here, "ca.pem"),
+    });
+    const paths = VARIABLE_NAMES.filter((name) => /_DIR$|_CA$|^TLS_/.test(name));
+    expect(paths.filter((name) => VARIABLES[name].type !== "path")).toEqual([]);
+    expect(loadConfig({}).config.RECORDING_DIR).toBeUndefined();
   });
 
   test("every media worker has a port", () => {

@@ -10,8 +10,6 @@ function parsesAsUrl(value: string, protocols: readonly string[]): boolean {
 
 export const anyText = { expected: "a text", accepts: (value: string) => value.length > 0 };
 
-export const path = { expected: "a path", accepts: (value: string) => value.length > 0 && !value.includes("\0") };
-
 /** A host name or address to bind: no scheme, no port. */
 export const host = {
   expected: "a host name or an IP address",

@@ -1,5 +1,5 @@
-import { domain, email, httpUrl, lengthBetween, path } from "./checks.ts";
-import { choice, integer, optional, secret } from "./variable.ts";
+import { domain, email, httpUrl, lengthBetween } from "./checks.ts";
+import { choice, integer, optional, optionalPath, secret } from "./variable.ts";
 
 const HTTPS_PORT = 443;
 
@@ -16,7 +16,7 @@ export const edgeVariables = {
   ),
   ACME_EMAIL: optional(email, "Address that the certificate authority may write to."),
   ACME_DIRECTORY: optional(httpUrl, "Directory of the certificate authority (ACME). Unset: Let's Encrypt."),
-  ACME_CA: optional(path, "Certificates (PEM) to trust for ACME_DIRECTORY itself, should it be a private one."),
+  ACME_CA: optionalPath("Certificates (PEM) to trust for ACME_DIRECTORY itself, should it be a private one."),
   ACME_CHALLENGE: choice(
     "auto",
     ["auto", "tls-alpn-01", "http-01"],

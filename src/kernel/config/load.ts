@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import { publicUrlOfDomain } from "./edge.variables.ts";
 import { type FileSetting, settingsOf } from "./file.ts";
 import { isOAuthName, readProviders } from "./oauth.ts";
@@ -59,6 +60,7 @@ export function loadConfig({ flags = {}, env = {}, file = {} }: ConfigInput): { 
     else problems.push(outOfRange(name, setting, reading.expected));
   }
 
+  resolvePaths(values);
   values.PUBLIC_URL ??= publicUrlOfDomain(values as Config);
   const oauth = readProviders(valuesOf(settings));
   problems.push(...oauth.problems);
@@ -66,6 +68,14 @@ export function loadConfig({ flags = {}, env = {}, file = {} }: ConfigInput): { 
   if (problems.length === 0) problems.push(...relationProblems(config));
   if (problems.length > 0) throw new ConfigError(problems);
   return { config, sources };
+}
+
+/** Relative paths count from where the program was started, also for what runs in another directory, such as ffmpeg. */
+function resolvePaths(values: Record<string, unknown>): void {
+  for (const name of VARIABLE_NAMES) {
+    const value = values[name];
+    if (VARIABLES[name].type === "path" && typeof value === "string") values[name] = resolve(value);
+  }
 }
 
 function addFile(settings: Map<string, Setting>, found: readonly FileSetting[], problems: string[]): void {

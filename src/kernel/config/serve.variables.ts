@@ -1,5 +1,5 @@
-import { addressRange, host, lengthBetween, origin, path } from "./checks.ts";
-import { choice, integer, list, optional, secret, text } from "./variable.ts";
+import { addressRange, host, lengthBetween, origin } from "./checks.ts";
+import { choice, integer, list, optional, optionalPath, path, secret, text } from "./variable.ts";
 
 export const serveVariables = {
   HOST: text("127.0.0.1", host, "Address to listen on. 0.0.0.0 or :: listens on every interface."),
@@ -8,7 +8,7 @@ export const serveVariables = {
     { min: 0, max: 65_535 },
     "TCP port of the API, the sockets and the dashboard. 0 takes a free one.",
   ),
-  DATA_DIR: text("./stoa-data", path, "Directory of the database, attachments and generated secrets."),
+  DATA_DIR: path("./stoa-data", "Directory of the database, attachments and generated secrets."),
   PUBLIC_URL: optional(
     origin,
     "Address under which clients reach this server. Unset: https and DOMAIN, or the host of each request.",
@@ -18,11 +18,10 @@ export const serveVariables = {
     addressRange,
     "Proxies whose x-forwarded-for, x-forwarded-proto and PROXY headers are believed.",
   ),
-  TLS_CERT: optional(
-    path,
+  TLS_CERT: optionalPath(
     "Certificate chain (PEM) to serve https directly: at DOMAIN, or without one at HOST and PORT. Needs TLS_KEY.",
   ),
-  TLS_KEY: optional(path, "Private key (PEM) of TLS_CERT."),
+  TLS_KEY: optionalPath("Private key (PEM) of TLS_CERT."),
   STOA_SECRET: secret(lengthBetween(32, 512), "Master secret of all tokens. Unset: generated once into DATA_DIR."),
   LOG_LEVEL: choice(
     "info",

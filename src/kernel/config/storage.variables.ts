@@ -1,5 +1,5 @@
-import { anyText, httpUrl, path } from "./checks.ts";
-import { boolean, integer, optional, secret, text } from "./variable.ts";
+import { anyText, httpUrl } from "./checks.ts";
+import { boolean, integer, optional, optionalPath, secret, text } from "./variable.ts";
 
 const bytes = { min: 0, max: 1_000_000_000_000_000 };
 
@@ -26,7 +26,7 @@ export const storageVariables = {
 
 export const recordingVariables = {
   HLS_TRANSCODE: boolean(false, "Encode live streams in VP8 and VP9 anew for HLS, by an installed ffmpeg."),
-  RECORDING_DIR: optional(path, "Directory for recordings. Unset: recordings in DATA_DIR."),
+  RECORDING_DIR: optionalPath("Directory for recordings. Unset: recordings in DATA_DIR."),
   RECORDING_MAX_MINUTES: integer(720, { min: 1, max: 10_080 }, "Minutes after which a recording is stopped."),
   RECORDING_RETENTION_DAYS: integer(0, { min: 0, max: 36_500 }, "Days for which recordings are kept; 0 keeps them."),
   RECORDING_MIN_FREE_BYTES: integer(
@@ -37,7 +37,7 @@ export const recordingVariables = {
 };
 
 export const backupVariables = {
-  BACKUP_DIR: optional(path, "Directory for backups on a schedule. Unset: none are made."),
+  BACKUP_DIR: optionalPath("Directory for backups on a schedule. Unset: none are made."),
   BACKUP_EVERY_HOURS: integer(24, { min: 1, max: 8760 }, "Hours between two backups."),
   BACKUP_KEEP: integer(7, { min: 1, max: 10_000 }, "Backups kept in BACKUP_DIR; older ones are removed."),
 };

@@ -1,7 +1,7 @@
 /** How a variable's raw value (a string, or what TOML made of it) becomes a typed one. */
 type Reading<Value> = { ok: true; value: Value } | { ok: false; expected: string };
 
-type VariableType = "integer" | "boolean" | "text" | "list" | "choice";
+type VariableType = "integer" | "boolean" | "text" | "path" | "list" | "choice";
 
 export type Variable<Value = unknown> = {
   readonly type: VariableType;
@@ -109,6 +109,18 @@ export function optional(check: Check, description: string): Variable<string | u
       return { ok: true, value };
     },
   };
+}
+
+const pathCheck: Check = { expected: "a path", accepts: (value) => value.length > 0 && !value.includes("\0") };
+
+/** A file or directory that always has a value. Every path is absolute once the configuration is loaded. */
+export function path(fallback: string, description: string): Variable<string> {
+  return { ...text(fallback, pathCheck, description), type: "path" };
+}
+
+/** A file or directory that may be absent. */
+export function optionalPath(description: string): Variable<string | undefined> {
+  return { ...optional(pathCheck, description), type: "path" };
 }
 
 export function secret(check: Check, description: string): Variable<string | undefined> {
