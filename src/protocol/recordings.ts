@@ -32,6 +32,7 @@ export const CompositionState = Type.Object({
   status: literals(["RUNNING", "READY", "FAILED"]),
   progress: Type.Number({ minimum: 0, maximum: 1 }),
   fileId: nullable(Text),
+  error: Type.Union([Type.String(), Type.Null()], { description: "Why it failed" }),
 });
 export type CompositionState = Static<typeof CompositionState>;
 

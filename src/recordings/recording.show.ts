@@ -18,7 +18,8 @@ export function showRecording(row: RecordingRow, files: readonly RecordingFileRo
     durationMs: Math.max(0, (endedAt ?? now) - startedAt),
     bytes: files.reduce((total, { bytes }) => total + bytes, 0),
     files: files.map(showFile),
-    composition: row.composition ?? null,
+    // Rows that were written before the reason was kept have none.
+    composition: row.composition && { ...row.composition, error: row.composition.error ?? null },
   };
 }
 

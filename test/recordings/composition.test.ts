@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, relative } from "node:path";
 import type { Recording } from "../../src/protocol/recordings.ts";
 import { compositionCommand } from "../../src/recordings/composition/command.ts";
 import { gridOf } from "../../src/recordings/composition/layout.ts";
@@ -9,12 +10,20 @@ import { placeOf, shownWhen } from "../../src/recordings/composition/speaking.ts
 import { rtcServer } from "../harness/rtc.ts";
 import { encoded, probe } from "./ffmpeg.ts";
 
-const server = await rtcServer();
-afterAll(server.close);
+// As the default is: relative to where the server was started, which is not where ffmpeg runs.
+const dataDir = mkdtempSync(join(tmpdir(), "stoa-composition-"));
+const server = await rtcServer({ DATA_DIR: relative(process.cwd(), dataDir) });
+afterAll(async () => {
+  await server.close();
+  rmSync(dataDir, { recursive: true });
+});
 const { key } = server;
 
+const FRESH = { progress: 0, fileId: null, error: null };
+
 const call = (method: string, path: string, body?: object) => server.call(method, path, { key, body });
-const camera = { kind: "video", source: "camera" } as const;
+const camera = { kind: "video", source: "camera", codec: "vp8" } as const;
+const microphone = { kind: "audio", source: "microphone", codec: "opus" } as const;
 const film = (identity: string, offsetMs: number, durationMs: number, source = "camera") => ({
   ...{ identity, source, offsetMs, durationMs },
 });
@@ -25,7 +34,7 @@ async function recorded(files: { kind: "audio" | "video"; offsetMs: number; byte
   const id = String((await call("POST", `/v1/rooms/${roomId}/recordings`, {})).body.id);
   const client = server.runtime.db.$client;
   const row = client.query<{ id: string }, [string]>("SELECT id FROM recordings WHERE public_id = ?").get(id)?.id ?? "";
-  const folder = join(server.runtime.config.DATA_DIR, "recordings", row);
+  const folder = join(dataDir, "recordings", row);
   mkdirSync(folder, { recursive: true });
   for (const [index, { kind, offsetMs, bytes }] of files.entries()) {
     const fileId = crypto.randomUUID();
@@ -54,7 +63,7 @@ describe("[18] the command of a composition", () => {
   const files = [
     { ...camera, identity: "ada", offsetMs: 0, durationMs: 4_000, path: "/r/a.webm" },
     { ...camera, identity: "bob", offsetMs: 1_500, durationMs: 2_000, path: "/r/b.webm" },
-    { kind: "audio", source: "microphone", identity: "bob", offsetMs: 1_480, durationMs: 2_000, path: "/r/c.webm" },
+    { ...microphone, identity: "bob", offsetMs: 1_480, durationMs: 2_000, path: "/r/c.webm" },
   ] as const;
   const usual = {
     width: 1_280,
@@ -79,6 +88,17 @@ describe("[18] the command of a composition", () => {
       "[on_film0][film1]overlay=x=640+(640-w)/2:y=0+(720-h)/2:eof_action=pass[on_film1]",
       "[2:a]aresample=48000:async=1:first_pts=0,adelay=1480:all=1[sound2]",
       "[sound2]amix=inputs=1:duration=longest:normalize=0,alimiter=limit=0.95,apad=whole_dur=4.000[sound]",
+    ]);
+  });
+
+  test("names the format of every input, and lets ffmpeg open files only", () => {
+    const [first, ...others] = files;
+    const command = compositionCommand({ ...usual, files: [{ ...first, codec: "h264" }, ...others], layout: "grid" });
+    const inputs = command.flatMap((word, index) => (word === "-i" ? [command.slice(index - 4, index)] : []));
+    expect(inputs).toEqual([
+      ["-protocol_whitelist", "file", "-f", "mp4"],
+      ["-protocol_whitelist", "file", "-f", "matroska"],
+      ["-protocol_whitelist", "file", "-f", "matroska"],
     ]);
   });
 
@@ -145,6 +165,14 @@ describe("[18] the command of a composition", () => {
 });
 
 describe("[18] a composition", () => {
+  test("is made also where the data directory was given as a relative path", async () => {
+    const { compose, ended } = await recorded([
+      { kind: "video", offsetMs: 0, bytes: encoded("webm", 1, "-c:v", "libvpx") },
+    ]);
+    await compose({ layout: "grid", width: 320, height: 180 });
+    expect((await ended()).composition).toMatchObject({ status: "READY", error: null });
+  }, 60_000);
+
   test("is one film as long as the recording, downloaded like its files, and replaced by the next", async () => {
     const { id, folder, compose, ended, read } = await recorded([
       { kind: "video", offsetMs: 0, bytes: encoded("webm", 2, "-c:v", "libvpx") },
@@ -152,7 +180,7 @@ describe("[18] a composition", () => {
       { kind: "audio", offsetMs: 1_000, bytes: encoded("webm", 1, "-c:a", "libopus") },
     ]);
     const begun = await compose({ layout: "speaker", width: 320, height: 180 });
-    expect([begun.status, begun.body.composition]).toEqual([202, { status: "RUNNING", progress: 0, fileId: null }]);
+    expect([begun.status, begun.body.composition]).toEqual([202, { ...FRESH, status: "RUNNING" }]);
     expect((await compose({ layout: "grid" })).body.code).toBe("SVC_CONFLICT");
     const { composition, files } = await ended();
     expect(composition).toMatchObject({ status: "READY", progress: 1 });
@@ -173,13 +201,47 @@ describe("[18] a composition", () => {
     expect((await read()).files).toHaveLength(3);
   }, 60_000);
 
-  test("that ffmpeg cannot make has failed, leaves nothing behind, and may be asked for again", async () => {
+  test("that ffmpeg cannot make has failed with its reason, leaves nothing behind, and may be asked for again", async () => {
     const { compose, ended, folder } = await recorded([{ kind: "video", offsetMs: 0, bytes: Buffer.from("no film") }]);
     await compose({ layout: "grid" });
-    expect((await ended()).composition).toEqual({ status: "FAILED", progress: 0, fileId: null });
+    const { composition, files } = await ended();
+    expect(composition).toEqual({ ...FRESH, status: "FAILED", error: expect.stringMatching(/^ffmpeg: /) });
+    expect(composition?.error).toContain(`; ${files[0]?.id}.webm: Invalid data found when processing input`);
+    expect(composition?.error).not.toContain(dataDir);
     expect(readdirSync(folder)).toHaveLength(1);
     expect((await compose({ layout: "grid" })).status).toBe(202);
     await ended();
+  }, 60_000);
+
+  test("leaves out a file that its media node lost, and needs at least one that is there", async () => {
+    const bytes = encoded("webm", 1, "-c:v", "libvpx");
+    const file = { kind: "video", bytes } as const;
+    const { compose, ended, folder } = await recorded([
+      { ...file, offsetMs: 0 },
+      { ...file, offsetMs: 500 },
+    ]);
+    const [, second] = (await ended()).files;
+    const lose = (where: string) =>
+      server.runtime.write(() => {
+        server.runtime.db.$client.run(`UPDATE recording_files SET location = 'lost' WHERE ${where}`, [
+          second?.id ?? "",
+        ]);
+      });
+    await lose("id = ?");
+    rmSync(join(folder, `${second?.id}.webm`));
+    await compose({ layout: "grid", width: 320, height: 180 });
+    expect((await ended()).composition).toMatchObject({ status: "READY", error: null });
+    await lose("recording_id = (SELECT recording_id FROM recording_files WHERE id = ?)");
+    expect(await compose({ layout: "grid" })).toMatchObject({ status: 409, body: { code: "SVC_CONFLICT" } });
+  }, 60_000);
+
+  test("opens nothing that a recorded file names", async () => {
+    const list = Buffer.from("ffconcat version 1.0\nfile other.webm\n");
+    const { compose, ended, folder } = await recorded([{ kind: "video", offsetMs: 0, bytes: list }]);
+    writeFileSync(join(folder, "other.webm"), encoded("webm", 1, "-c:v", "libvpx"));
+    await compose({ layout: "grid", width: 320, height: 180 });
+    const error = expect.stringContaining("EBML header parsing failed");
+    expect((await ended()).composition).toMatchObject({ status: "FAILED", error });
   }, 60_000);
 
   test("ends with its recording, and the files with both", async () => {
@@ -203,6 +265,16 @@ describe("[18] a composition", () => {
     expect((await discard()).status).toBe(204);
   }, 60_000);
 
+  test("of an earlier version, which kept no reason, has none", async () => {
+    const { id, read } = await recorded([]);
+    const state = { status: "FAILED", progress: 0, fileId: null };
+    await server.runtime.write(() => {
+      const text = JSON.stringify(state);
+      server.runtime.db.$client.run("UPDATE recordings SET composition = ? WHERE public_id = ?", [text, id]);
+    });
+    expect((await read()).composition as object).toEqual({ ...state, error: null });
+  });
+
   test("that a stop of the server cut short has failed", async () => {
     const { id, read } = await recorded([]);
     const running = JSON.stringify({ status: "RUNNING", progress: 0.5, fileId: null });
@@ -210,7 +282,8 @@ describe("[18] a composition", () => {
       server.runtime.db.$client.run("UPDATE recordings SET composition = ? WHERE public_id = ?", [running, id]);
     });
     await server.services.recordings.recover();
-    expect((await read()).composition).toMatchObject({ status: "FAILED" });
+    const error = "The server stopped while the film was being made.";
+    expect((await read()).composition).toEqual({ ...FRESH, status: "FAILED", error });
   });
 
   test("needs ffmpeg, an end and something recorded", async () => {

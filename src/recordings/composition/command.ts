@@ -10,7 +10,7 @@ export type Composition = {
   width: number;
   height: number;
   durationMs: number;
-  files: readonly (Pick<RecordingFileRow, "kind" | "source" | "identity" | "offsetMs" | "durationMs"> & {
+  files: readonly (Pick<RecordingFileRow, "kind" | "source" | "codec" | "identity" | "offsetMs" | "durationMs"> & {
     path: string;
   })[];
   speakers: readonly SpeakersEvent[];
@@ -37,12 +37,17 @@ export function compositionCommand(composition: Composition): string[] {
   return [
     ...["-hide_banner", "-nostdin", "-loglevel", "error", "-nostats", "-progress", "pipe:1", "-y"],
     // A publisher's picture changes its size in the middle of a file: rebuilt for it, the whole graph would begin anew.
-    ...files.flatMap(({ path, kind }) => [...(kind === "video" ? ["-reinit_filter", "0"] : []), "-i", path]),
+    ...files.flatMap((file) => [...(file.kind === "video" ? ["-reinit_filter", "0"] : []), ...inputOf(file)]),
     ...["-filter_complex", graph.join(";"), "-map", `[${picture}]`],
     ...(sound === null ? [] : ["-map", `[${sound}]`, "-c:a", "aac", "-b:a", "128k"]),
     ...["-c:v", "libx264", "-preset", "veryfast", "-crf", "23", "-pix_fmt", "yuv420p"],
     ...["-t", seconds(durationMs), "-movflags", "+faststart", "-f", "mp4", output],
   ];
+}
+
+/** ffmpeg neither guesses the format from the file's content nor opens anything that the content names. */
+function inputOf({ path, codec }: Composition["files"][number]): string[] {
+  return ["-protocol_whitelist", "file", "-f", codec === "h264" ? "mp4" : "matroska", "-i", path];
 }
 
 /** Adds to the graph, and answers the name of what comes out. */

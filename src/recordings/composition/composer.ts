@@ -15,14 +15,18 @@ export type ComposeInput = { layout: Layout; width?: number; height?: number; na
 
 type ComposerDeps = { store: RecordingStore; folder: RecordingFolder; places: Places };
 
+type Film = Required<Pick<ComposeInput, "layout" | "width" | "height">> &
+  Pick<ComposeInput, "names"> & { durationMs: number; output: string; desk: string };
+
 /** One that waits for its turn, or runs. */
 type Job = { recordingId: string; run: FfmpegRun | null; cancelled: boolean; ended: Promise<void> };
 
 const DEFAULT_WIDTH = 1_280;
 const DEFAULT_HEIGHT = 720;
 const EVENTS_AT_ONCE = 1_000;
-const BEGUN: CompositionState = { status: "RUNNING", progress: 0, fileId: null };
-const FAILED: CompositionState = { status: "FAILED", progress: 0, fileId: null };
+const MAX_REASON_CHARACTERS = 500;
+const BEGUN: CompositionState = { status: "RUNNING", progress: 0, fileId: null, error: null };
+const failed = (error: string): CompositionState => ({ status: "FAILED", progress: 0, fileId: null, error });
 
 /** Makes one film of a recording's files, one recording after the other. */
 export function createComposer({ ids, log, write }: Runtime, { store, folder, places }: ComposerDeps) {
@@ -35,6 +39,10 @@ export function createComposer({ ids, log, write }: Runtime, { store, folder, pl
       if (store.get(recordingId)?.composition) store.update(unit, recordingId, { composition });
     });
 
+  /** What the film is made of: one of the files that its media node lost does not keep the others from it. */
+  const filesOf = (recordingId: string): RecordingFileRow[] =>
+    store.files(recordingId).filter(({ location }) => location !== "lost");
+
   async function compose(job: Job, program: string, input: ComposeInput): Promise<void> {
     const row = store.get(job.recordingId);
     if (!row || job.cancelled) return;
@@ -43,8 +51,6 @@ export function createComposer({ ids, log, write }: Runtime, { store, folder, pl
     const fileId = ids.uuid();
     const fileName = `${fileId}.mp4`;
     const output = folder.file(row.id, fileName);
-    const desk = folder.file(row.id, fileId);
-    const speakers = await speakersOf(store, row.id);
     let told = 0;
     const progress = (ms: number) => {
       const share = Math.min(0.99, Math.floor((100 * ms) / durationMs) / 100);
@@ -53,14 +59,8 @@ export function createComposer({ ids, log, write }: Runtime, { store, folder, pl
       save(row.id, { ...BEGUN, progress: share }).catch((err) => log.warn({ err }, "composition: progress was lost"));
     };
     try {
-      const files = [];
-      for (const file of store.files(row.id)) files.push({ ...file, path: await places.bringHere(file) });
-      const names = input.names === false ? null : await namesOf(program, desk, files);
-      if (job.cancelled) return;
-      const { layout } = input;
-      const parameters = compositionCommand({ layout, width, height, durationMs, files, speakers, names, output });
-      job.run = runFfmpeg(program, parameters, names === null ? folder.of(row.id) : desk, progress);
-      await job.run.done;
+      const size = { width, height, durationMs };
+      await makeFilm(job, program, { ...input, ...size, output, desk: folder.file(row.id, fileId) }, progress);
       const bytes = (await folder.bytes(row.id, fileName)) ?? 0;
       const file: RecordingFileRow = {
         ...{ recordingId: row.id, id: fileId, fileName, identity: "", trackId: "", kind: "video", source: "other" },
@@ -70,7 +70,7 @@ export function createComposer({ ids, log, write }: Runtime, { store, folder, pl
       const wanted = await write((unit) => {
         if (job.cancelled || !store.get(row.id)?.composition) return false;
         store.saveFile(unit, file);
-        store.update(unit, row.id, { composition: { status: "READY", progress: 1, fileId } });
+        store.update(unit, row.id, { composition: { status: "READY", progress: 1, fileId, error: null } });
         return true;
       });
       if (!wanted) await rm(output, { force: true });
@@ -78,10 +78,27 @@ export function createComposer({ ids, log, write }: Runtime, { store, folder, pl
       await rm(output, { force: true });
       if (job.cancelled) return;
       log.error({ err, recordingId: row.id }, "composition failed");
-      await save(row.id, FAILED);
+      await save(row.id, failed(reasonOf(err, folder.of(row.id))));
+    } finally {
+      await places.letGo(row.id);
+    }
+  }
+
+  /** Resolves once the film is whole and the desk, a folder for what is needed only meanwhile, is gone. */
+  async function makeFilm(job: Job, program: string, wanted: Film, progress: (ms: number) => void): Promise<void> {
+    const { recordingId } = job;
+    const { desk } = wanted;
+    try {
+      const speakers = await speakersOf(store, recordingId);
+      const files = [];
+      for (const file of filesOf(recordingId)) files.push({ ...file, path: await places.bringHere(file) });
+      const names = wanted.names === false ? null : await namesOf(program, desk, files);
+      if (job.cancelled) return;
+      const parameters = compositionCommand({ ...wanted, files, speakers, names });
+      job.run = runFfmpeg(program, parameters, names === null ? folder.of(recordingId) : desk, progress);
+      await job.run.done;
     } finally {
       await rm(desk, { recursive: true, force: true });
-      await places.letGo(row.id);
     }
   }
 
@@ -117,7 +134,7 @@ export function createComposer({ ids, log, write }: Runtime, { store, folder, pl
       if (program === null) throw new ApiError("SVC_COMPOSER_UNAVAILABLE");
       if (row.status === "RECORDING") throw new ApiError("SVC_CONFLICT", "The recording still runs. Stop it first.");
       if (jobs.has(row.id)) throw new ApiError("SVC_CONFLICT", "A composition is being made already.");
-      const files = store.files(row.id);
+      const files = filesOf(row.id);
       if (files.length === 0) throw new ApiError("SVC_CONFLICT", "Nothing was recorded.");
       if (files.some(({ location }) => location === "node"))
         throw new ApiError("SVC_CONFLICT", "Some of its files are still on the media node that wrote them. Try later.");
@@ -165,12 +182,28 @@ export function createComposer({ ids, log, write }: Runtime, { store, folder, pl
     async recover(): Promise<void> {
       const left = store.composing();
       if (left.length === 0) return;
+      const composition = failed("The server stopped while the film was being made.");
       await write((unit) => {
-        for (const { id } of left) store.update(unit, id, { composition: FAILED });
+        for (const { id } of left) store.update(unit, id, { composition });
       });
       for (const { id } of left) await places.letGo(id);
     },
   };
+}
+
+/** One line for whoever reads the record: files by their names, as where they lie on the server is nobody's business. */
+function reasonOf(error: unknown, directory: string): string {
+  const message = error instanceof Error ? error.message : String(error);
+  const lines = message
+    .replaceAll(`${directory}/`, "")
+    // ffmpeg adds addresses in its memory to the names of its parts.
+    .replaceAll(/ @ 0x[0-9a-f]+\]/g, "]")
+    .split("\n")
+    .map((line) => line.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ").trim());
+  const reason = lines.filter((line) => line !== "").join("; ");
+  // What ffmpeg says last is what it ended of.
+  const end = reason.length <= MAX_REASON_CHARACTERS ? reason : `…${reason.slice(1 - MAX_REASON_CHARACTERS)}`;
+  return end.toWellFormed();
 }
 
 /** A few at a time: of a call of hours there are tens of thousands, and others wait for this thread. */

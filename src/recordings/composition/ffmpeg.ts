@@ -26,7 +26,10 @@ export function runFfmpeg(
   });
   const done = new Promise<void>((resolve, reject) => {
     child.on("error", reject);
-    child.on("close", (code) => (code === 0 ? resolve() : reject(new Error(complaint.trim() || `ended with ${code}`))));
+    child.on("close", (code, signal) => {
+      if (code === 0) resolve();
+      else reject(new Error(`ffmpeg: ${complaint.trim() || `ended with ${signal ?? `exit code ${code}`}`}`));
+    });
   });
   return { done, cancel: () => void child.kill("SIGKILL") };
 }

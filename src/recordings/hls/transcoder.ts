@@ -21,7 +21,8 @@ type Host = {
 /** From a track of another codec, one picture after the other, to H.264 as it goes. */
 export const transcodeCommand: readonly string[] = [
   ...["-hide_banner", "-loglevel", "error", "-probesize", "32", "-analyzeduration", "0"],
-  ...["-f", "matroska", "-i", "pipe:0", "-an", "-fps_mode", "passthrough", "-enc_time_base", "1:90000"],
+  ...["-protocol_whitelist", "pipe", "-f", "matroska", "-i", "pipe:0"],
+  ...["-an", "-fps_mode", "passthrough", "-enc_time_base", "1:90000"],
   ...["-c:v", "libx264", "-preset", "veryfast", "-tune", "zerolatency", "-profile:v", "main", "-pix_fmt", "yuv420p"],
   ...["-crf", "24", "-g", "600", "-force_key_frames", KEYFRAMES],
   ...["-video_track_timescale", "90000", "-movflags", "empty_moov+default_base_moof+frag_every_frame"],

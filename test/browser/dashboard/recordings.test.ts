@@ -78,12 +78,14 @@ describe("[18] recordings in the dashboard", () => {
     const [{ id, files } = { id: "", files: [] }] = await list();
     await stage.server.call("DELETE", `/v1/recordings/${id}/composition`);
     await page.getByText("All files as one MP4").waitFor();
-    await composed(id, { status: "RUNNING", progress: 0.42, fileId: null });
+    await composed(id, { status: "RUNNING", progress: 0.42, fileId: null, error: null });
     await page.getByRole("progressbar", { name: "Composing" }).getByText("42 %").waitFor();
     await examine(page, "recording-composing", "brief");
     await button("Cancel the composition").click();
     await page.getByText("All files as one MP4").waitFor();
-    await composed(id, { status: "READY", progress: 1, fileId: files[0]?.id ?? null });
+    await composed(id, { status: "FAILED", progress: 0, fileId: null, error: "ffmpeg: a.webm: Invalid data" });
+    await page.getByText("The film could not be made. ffmpeg: a.webm: Invalid data").waitFor();
+    await composed(id, { status: "READY", progress: 1, fileId: files[0]?.id ?? null, error: null });
     await button("Download the film").waitFor();
     const [saved] = await Promise.all([page.waitForEvent("download"), button("Download the film").click()]);
     expect(saved.suggestedFilename()).toMatch(/^weekly test-\w+ \w+\.webm$/);

@@ -15,7 +15,7 @@ type FilmProps = {
 /** One film of everybody: not made yet, being made, there, or failed. */
 export function Film({ composition, onCompose, onDownload, onDiscard }: FilmProps) {
   const manages = may("recordings:manage");
-  const { status, progress = 0, fileId } = composition ?? {};
+  const { status, progress = 0, fileId, error } = composition ?? {};
   const compose = (text: string) =>
     manages && (
       <button type="button" class="button" onClick={onCompose}>
@@ -44,7 +44,7 @@ export function Film({ composition, onCompose, onDownload, onDiscard }: FilmProp
       {status === "FAILED" && (
         <div class="row between">
           <p class="note bad" role="alert">
-            The film could not be made; the server's log says why.
+            The film could not be made. {error ?? "The server's log says why."}
           </p>
           {compose("Try again")}
         </div>
