@@ -14,7 +14,9 @@ export const environment = signal<Environment>(
   known(new URLSearchParams(location.search).get(PARAMETER)) ?? known(localStorage.getItem(KEY)) ?? "DEVELOPMENT",
 );
 
-effect(() => localStorage.setItem(KEY, environment.value));
+effect(() => {
+  localStorage.setItem(KEY, environment.value);
+});
 
 /** Going back to an address that names an environment goes back to that environment as well. */
 export function followAddress(query: Record<string, string>): void {

@@ -40,7 +40,9 @@ function Panel({ endpoint, token, room, heading, onMessage, onError }: PanelProp
   useEffect(() => {
     if (error) onError(error);
   }, [error, onError]);
-  useEffect(() => status.conversation?.on("message", onMessage), [status.conversation, onMessage]);
+  useEffect(() => {
+    return status.conversation?.on("message", onMessage);
+  }, [status.conversation, onMessage]);
   return (
     <section
       ref={element}

@@ -64,7 +64,9 @@ function Picture({ stream, onJoined }: { stream: LiveStreamStatus; onJoined: () 
   const { room, error } = useRoom();
   const [blocked, setBlocked] = useState(false);
   const [picture] = useTracks(["screenShare", "camera"]).filter(({ isLocal, muted }) => !isLocal && !muted);
-  useEffect(() => room?.on("audioBlocked", () => setBlocked(true)), [room]);
+  useEffect(() => {
+    return room?.on("audioBlocked", () => setBlocked(true));
+  }, [room]);
   useEffect(() => {
     if (room) onJoined();
   }, [room, onJoined]);

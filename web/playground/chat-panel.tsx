@@ -16,13 +16,11 @@ export function ChatPanel({ conversation, me }: ChatPanelProps) {
   const messages = changes.value >= 0 ? conversation.messages : [];
   const others = conversation.typing.map(({ userId }) => userId);
 
-  useEffect(
-    () =>
-      conversation.on("read", ({ userId, messageId }) => {
-        if (userId !== me) readBy.value = new Map(readBy.value).set(userId, messageId);
-      }),
-    [conversation],
-  );
+  useEffect(() => {
+    return conversation.on("read", ({ userId, messageId }) => {
+      if (userId !== me) readBy.value = new Map(readBy.value).set(userId, messageId);
+    });
+  }, [conversation]);
   const last = messages.at(-1);
   useEffect(() => {
     list.current?.scrollTo({ top: list.current.scrollHeight });

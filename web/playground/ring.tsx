@@ -97,7 +97,9 @@ function Away({ session: { room, chat, conversation }, members, ring }: AwayProp
   const said = new Map(ring.value?.record.members.map(({ userId, status }) => [userId, status]));
   const away = members.filter((userId) => !here.has(userId) || said.has(userId));
   const going = ring.value?.status === "RINGING" ? ring.value : null;
-  useEffect(() => ring.value?.on("changed", () => (changes.value += 1)), [ring.value]);
+  useEffect(() => {
+    return ring.value?.on("changed", () => (changes.value += 1));
+  }, [ring.value]);
   const begin = async (userId: string) => {
     if (chat && conversation) ring.value = await chat.ring(conversation.id, { userIds: [userId] });
   };

@@ -34,7 +34,9 @@ export function StoaRoom({ endpoint, token, audio, video, options, onError, chil
   useEffect(() => {
     if (error) onError?.(error);
   }, [error, onError]);
-  useEffect(() => room?.on("error", (failure) => onError?.(failure)), [room, onError]);
+  useEffect(() => {
+    return room?.on("error", (failure) => onError?.(failure));
+  }, [room, onError]);
   useEffect(() => {
     if (room && audio) room.localParticipant.enableMicrophone().catch((failure) => onError?.(asError(failure)));
   }, [room, audio, onError]);

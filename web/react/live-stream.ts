@@ -24,12 +24,10 @@ export function useLiveStream(credentials: LiveStreamCredentials): LiveStreamSta
     viewerCount: null,
   });
   const { streamId } = credentials;
-  useEffect(
-    () =>
-      conversation.conversation?.on("streamUpdated", (update) => {
-        if (update.streamId === streamId) setTold({ status: update.status, viewerCount: update.viewerCount });
-      }),
-    [conversation.conversation, streamId],
-  );
+  useEffect(() => {
+    return conversation.conversation?.on("streamUpdated", (update) => {
+      if (update.streamId === streamId) setTold({ status: update.status, viewerCount: update.viewerCount });
+    });
+  }, [conversation.conversation, streamId]);
   return { ...conversation, chat, ...told };
 }

@@ -105,7 +105,9 @@ const NOBODY: readonly Speaker[] = [];
 /** Calls `listener` for each message; pass a stable function. */
 export function useData(listener: (message: DataMessage) => void): void {
   const { room } = useRoom();
-  useEffect(() => room?.on("dataReceived", listener), [room, listener]);
+  useEffect(() => {
+    return room?.on("dataReceived", listener);
+  }, [room, listener]);
 }
 
 /** Cameras, microphones or loudspeakers of this machine, as they are plugged in and out. */

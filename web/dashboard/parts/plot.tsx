@@ -48,7 +48,9 @@ export function Plot({ label, times, series, kind }: PlotProps) {
       drawn.current = null;
     };
   }, [shape, kind]);
-  useEffect(() => drawn.current?.setData(data), [JSON.stringify(data)]);
+  useEffect(() => {
+    drawn.current?.setData(data);
+  }, [JSON.stringify(data)]);
 
   const index = pointed === null ? null : Math.min(pointed, times.length - 1);
   const moment = index === null ? undefined : times[index];

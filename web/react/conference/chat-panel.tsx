@@ -11,7 +11,9 @@ export function ChatPanel({ messages, send, error, conversation, title = "Chat" 
   const [failure, setFailure] = useState<string | null>(null);
   const end = useRef<HTMLDivElement>(null);
   const last = messages.at(-1)?.id;
-  useEffect(() => end.current?.scrollIntoView({ block: "nearest" }), [last]);
+  useEffect(() => {
+    end.current?.scrollIntoView({ block: "nearest" });
+  }, [last]);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     const message = text.trim();

@@ -93,7 +93,9 @@ function Call({ chat, audio = true, video = true, captions, onJoined, say, leave
   const chatStatus = useChat(chat?.endpoint, chat?.token);
   const conversation = useConversation(chatStatus, chat ? room?.id : undefined);
   useDevicesOnJoin(room, audio, video, say);
-  useEffect(() => room?.on("audioBlocked", () => setBlocked(true)), [room]);
+  useEffect(() => {
+    return room?.on("audioBlocked", () => setBlocked(true));
+  }, [room]);
   useEffect(() => {
     if (room) onJoined?.();
   }, [room, onJoined]);

@@ -39,14 +39,14 @@ export function useSignals() {
       [showHand, showReaction],
     ),
   );
-  useEffect(() => room?.on("participantLeft", ({ identity }) => showHand(identity, false)), [room, showHand]);
-  useEffect(
-    () =>
-      room?.on("participantJoined", ({ identity }) => {
-        if (raised) room.sendData("up", { topic: HAND, to: [identity] }).catch(() => {});
-      }),
-    [room, raised],
-  );
+  useEffect(() => {
+    return room?.on("participantLeft", ({ identity }) => showHand(identity, false));
+  }, [room, showHand]);
+  useEffect(() => {
+    return room?.on("participantJoined", ({ identity }) => {
+      if (raised) room.sendData("up", { topic: HAND, to: [identity] }).catch(() => {});
+    });
+  }, [room, raised]);
 
   const raise = (up: boolean) => {
     if (!room) return;

@@ -24,7 +24,9 @@ export function Shell({ children }: { children: ComponentChildren }) {
   useEffect(() => {
     if (projectId !== undefined && projects.data?.some(({ id }) => id === projectId) === false) projects.reload();
   }, [projectId]);
-  useEffect(() => followAddress(query), [url]);
+  useEffect(() => {
+    followAddress(query);
+  }, [url]);
   useEffect(() => {
     if (projectId !== undefined) keepInAddress(environment.value);
   }, [url, environment.value]);
@@ -74,16 +76,17 @@ export function Shell({ children }: { children: ComponentChildren }) {
 /** Nothing of a project is shown before it is known who one is in it. */
 function InProject({ projectId, children }: { projectId: string; children: ComponentChildren }) {
   const project = useLive(() => ask(api.v1.projects({ projectId }).get()), [projectId], PROJECT_EVERY_MS);
-  useEffect(project.reload, [projectVersion.value]);
+  useEffect(() => {
+    project.reload();
+  }, [projectVersion.value]);
   useEffect(() => {
     openProject.value = project.data;
   }, [project.data]);
-  useEffect(
-    () => () => {
+  useEffect(() => {
+    return () => {
       openProject.value = null;
-    },
-    [],
-  );
+    };
+  }, []);
   return (
     <Shown live={project}>
       {({ id, status }) =>
