@@ -38,11 +38,11 @@ export function serveSite(pages: Record<string, string>, policy: string): Site {
 }
 
 /** A page's script in one file, as a bundler makes it. */
-export async function bundled(source: string): Promise<string> {
+export async function bundled(source: string, build: "development" | "production" = "development"): Promise<string> {
   const entry = join(ROOT, "dist", `entry-${crypto.randomUUID()}.tsx`);
   await Bun.write(entry, source);
   try {
-    const define = { "process.env.NODE_ENV": '"development"' };
+    const define = { "process.env.NODE_ENV": JSON.stringify(build) };
     const { outputs } = await Bun.build({ entrypoints: [entry], target: "browser", format: "esm", define });
     return (await outputs[0]?.text()) ?? "";
   } finally {

@@ -48,11 +48,11 @@ export const CONFERENCE_STYLE = `
 .stoa-strip .stoa-initials { width: 44px; height: 44px; font-size: 17px; }
 .stoa-name { position: absolute; left: 8px; bottom: 8px; max-width: calc(100% - 16px); display: flex; gap: 6px; align-items: center; padding: 2px 8px; border-radius: 99px; background: rgb(0 0 0 / 0.72); color: #fff; font-size: 13px; }
 .stoa-name > span { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-.stoa-name .stoa-recording { position: absolute; left: 20px; top: 20px; margin: 0; padding: 2px 10px; border-radius: 99px; background: rgb(0 0 0 / 0.72); color: #fff; font-size: 13px; }
+.stoa-recording { position: absolute; left: 20px; top: 20px; margin: 0; padding: 2px 10px; border-radius: 99px; background: rgb(0 0 0 / 0.72); color: #fff; font-size: 13px; }
 .stoa-recording::before { content: ""; display: inline-block; width: 8px; height: 8px; margin-right: 6px; border-radius: 50%; background: #ff5148; }
-.stoa-icon { width: 15px; height: 15px; }
 .stoa-hand { position: absolute; right: 8px; top: 8px; padding: 2px 8px; border-radius: 99px; background: var(--_accent); color: var(--_on-accent); font-size: 13px; font-weight: 600; }
 .stoa-icon { width: 22px; height: 22px; fill: none; stroke: currentColor; stroke-width: 1.8; stroke-linecap: round; stroke-linejoin: round; flex: none; }
+.stoa-name .stoa-icon { width: 15px; height: 15px; }
 .stoa-bar { grid-column: 1 / -1; display: flex; flex-wrap: wrap; justify-content: center; gap: 8px; padding: 10px 12px calc(10px + env(safe-area-inset-bottom)); background: var(--_surface); border-top: 1px solid var(--_line); }
 .stoa-button { display: inline-flex; align-items: center; justify-content: center; gap: 6px; min-width: 44px; height: 44px; padding: 0 10px; border: 1px solid var(--_line); border-radius: 99px; background: var(--_ground); color: var(--_text); font: inherit; cursor: pointer; }
 .stoa-button:hover { border-color: var(--_text); }
