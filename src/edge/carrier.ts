@@ -2,7 +2,7 @@ import type { Socket } from "bun";
 import { carriedLine, type InnerWay } from "../kernel/net/inner-way.ts";
 import type { ClientAddress, ClientTable } from "../protocol/client-table.ts";
 import { Pipe } from "./pipe.ts";
-import { RequestMarks } from "./request-marks.ts";
+import { type Refusal, RequestMarks } from "./request-marks.ts";
 import type { EdgeSocket } from "./socket.ts";
 
 /** What becomes of a client's bytes once it is known what they are. */
@@ -36,6 +36,12 @@ export function carryWithin(
   return carried;
 }
 
+const refusal = (status: string) => Buffer.from(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
+const REFUSALS: Record<Refusal, Buffer> = {
+  400: refusal("400 Bad Request"),
+  431: refusal("431 Request Header Fields Too Large"),
+};
+
 /** There are many at a time that say nothing: what they need in common, they have in common. */
 class Carried implements Carrier {
   readonly pipe: Pipe;
@@ -47,8 +53,14 @@ class Carried implements Carrier {
   }
 
   received(data: Buffer): void {
-    this.pipe.fromFront(this.#marks === null ? data : this.#marks.pass(data));
-    if (this.#marks?.isDone) this.#marks = null;
+    if (this.#marks === null) {
+      this.pipe.fromFront(data);
+      return;
+    }
+    const passed = this.#marks.pass(data);
+    if (passed.length > 0) this.pipe.fromFront(passed);
+    if (this.#marks.isDone) this.#marks = null;
+    else if (this.#marks.refusal) this.pipe.refuse(REFUSALS[this.#marks.refusal]);
   }
 
   drained(): void {

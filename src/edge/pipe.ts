@@ -52,6 +52,13 @@ export class Pipe {
     if (this.#back?.pendingBytes === 0) this.#front.socket.resume();
   }
 
+  /** The client is told so, and both sides are closed; what is still on its way to it comes first. */
+  refuse(answer: Buffer): void {
+    this.#front.write(answer);
+    this.frontClosed();
+    this.backClosed();
+  }
+
   /** One side has gone, or never came: the other gets what is still on its way, and is closed. */
   frontClosed(): void {
     this.#isOver = true;

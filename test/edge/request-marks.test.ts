@@ -1,16 +1,13 @@
 import { expect, test } from "bun:test";
-import { RequestMarks } from "../../src/edge/request-marks.ts";
+import { type Refusal, RequestMarks } from "../../src/edge/request-marks.ts";
+import { cutEvery, pass } from "./pass.ts";
 
 const MARK = "x-mark: 1\r\n";
 
 /** What goes on of these bytes, in pieces of so many at a time. */
-function passed(text: string, pieceBytes = text.length): string {
-  const marks = new RequestMarks(MARK);
-  const data = Buffer.from(text, "latin1");
-  let out = "";
-  for (let at = 0; at < data.length; at += pieceBytes)
-    out += marks.pass(data.subarray(at, at + pieceBytes)).toString("latin1");
-  return out;
+function read(given: string, pieceBytes = given.length): { text: string; refusal: Refusal | null } {
+  const { text, marks } = pass(MARK, cutEvery(given, pieceBytes));
+  return { text, refusal: marks.refusal };
 }
 
 const get = "GET /a HTTP/1.1\r\nhost: localhost\r\n\r\n";
@@ -47,18 +44,95 @@ const conversations: Record<string, [given: string, marked: string]> = {
 
 for (const [name, [given, marked]] of Object.entries(conversations)) {
   test(`every request is marked once, in whatever pieces it comes: ${name}`, () => {
-    for (const pieceBytes of [given.length, 1, 2, 3, 7, 16, 64]) expect(passed(given, pieceBytes)).toBe(marked);
+    for (const pieceBytes of [given.length, 1, 2, 3, 7, 16, 64]) {
+      expect(read(given, pieceBytes)).toEqual({ text: marked, refusal: null });
+    }
   });
 }
 
-test("what is no length or no chunk goes on as it is, and nothing after it is marked", () => {
-  const unclear = post("content-length: 1, 2\r\n", get);
-  expect(passed(unclear)).toBe(markedPost("content-length: 1, 2\r\n", get));
-  const wrong = post("transfer-encoding: chunked\r\n", `zz\r\n${get}`);
-  expect(passed(wrong, 5)).toBe(markedPost("transfer-encoding: chunked\r\n", `zz\r\n${get}`));
+const chunkedPost = (body: string) => post("transfer-encoding: chunked\r\n", body);
+const long = (bytes: number) => "a".repeat(bytes);
+
+/** What two parsers could read in two ways. */
+const refused: Record<string, string> = {
+  "a negative chunk": chunkedPost(`-6\r\n${get}`),
+  "a negative chunk that leads to where it began": chunkedPost("5\r\nhello\r\n-4\r\n"),
+  "a chunk with a sign": chunkedPost(`+5\r\nhello\r\n0\r\n\r\n`),
+  "a chunk with a prefix": chunkedPost("0x5\r\nhello\r\n0\r\n\r\n"),
+  "a chunk of no number": chunkedPost(`zz\r\n${get}`),
+  "a chunk without a size": chunkedPost(`\r\n${get}`),
+  "a chunk that is partly a number": chunkedPost("5h\r\nhello\r\n0\r\n\r\n"),
+  "a chunk with spaces": chunkedPost(" 5 \r\nhello\r\n0\r\n\r\n"),
+  "a chunk past every number": chunkedPost(`${"f".repeat(16)}\r\nhello`),
+  "a chunk of seventeen digits": chunkedPost(`${"0".repeat(16)}5\r\nhello\r\n0\r\n\r\n`),
+  "an extension without a name": chunkedPost("5;\r\nhello\r\n0\r\n\r\n"),
+  "an extension with a bare line feed": chunkedPost("5;a\nb\r\nhello\r\n0\r\n\r\n"),
+  "an extension without an end": chunkedPost(`5;${long(2_000)}`),
+  "a chunk's size before a bare line feed": chunkedPost("5\nhello\r\n0\r\n\r\n"),
+  "a chunk that goes on where it should end": chunkedPost("5\r\nhello!!0\r\n\r\n"),
+  "a chunk before a bare line feed": chunkedPost("5\r\nhello\n0\r\n\r\n"),
+  "a length among the trailers": chunkedPost("0\r\ncontent-length: 5\r\n\r\n"),
+  "trailers that are none": chunkedPost(`0\r\n${get}`),
+  "a bare line feed among the trailers": chunkedPost(`0\r\nx: y\n\r\n${get}`),
+  "trailers without an end": chunkedPost(`0\r\n${`x: ${long(500)}\r\n`.repeat(10)}`),
+  "two lengths": post("content-length: 5\r\ncontent-length: 6\r\n", "hello"),
+  "the same length twice": post("content-length: 5\r\nContent-Length: 5\r\n", "hello"),
+  "a list of lengths": post("content-length: 5, 5\r\n", "hello"),
+  "a negative length": post("content-length: -5\r\n", "hello"),
+  "a length with a sign": post("content-length: +5\r\n", "hello"),
+  "a length with an exponent": post("content-length: 1e1\r\n", "hello"),
+  "a length after a space of another kind": post("content-length: \xa05\r\n", "hello"),
+  "a length past every number": post(`content-length: ${"9".repeat(16)}\r\n`, "hello"),
+  "no length": post("content-length:\r\n", ""),
+  "a length and chunks": post("content-length: 5\r\ntransfer-encoding: chunked\r\n", "0\r\n\r\n"),
+  "chunks twice": post("transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n", "0\r\n\r\n"),
+  "another coding": post("transfer-encoding: gzip, chunked\r\n", "0\r\n\r\n"),
+  "a coding that is none": post("transfer-encoding: identity\r\n", get),
+  "chunks in HTTP/1.0": chunkedPost("0\r\n\r\n").replace("HTTP/1.1", "HTTP/1.0"),
+  "a body behind a request for a WebSocket": post("upgrade: websocket\r\ncontent-length: 5\r\n", "hello"),
+  "two upgrades": post("upgrade: websocket\r\nupgrade: h2c\r\n", ""),
+  "a space before the colon": post("content-length : 5\r\n", "hello"),
+  "a folded header": post("x: a\r\n content-length: 5\r\n", "hello"),
+  "a header that is none": post("content-length 5\r\n", "hello"),
+  "a bare carriage return": post("x: a\rcontent-length: 5\r\n", "hello"),
+  "a bare line feed": post("x: a\ncontent-length: 5\r\n", "hello"),
+  "line feeds alone": get.replaceAll("\r", ""),
+  "an empty line of a line feed": `\n${get}`,
+  "a zero byte": post("x: a\0b\r\n", ""),
+  "a request line that is none": "hello\r\n\r\n",
+  "another version": get.replace("HTTP/1.1", "HTTP/2.0"),
+};
+
+for (const [name, given] of Object.entries(refused)) {
+  test(`the request is refused and nothing more goes on, in whatever pieces it comes: ${name}`, () => {
+    for (const pieceBytes of [given.length, 1, 2, 3, 7, 16, 64]) {
+      const { text, refusal } = read(get + given + get, pieceBytes);
+      expect(refusal).toBe(400);
+      // Of the request itself at most what came before the part that is refused.
+      expect(text).toStartWith(markedGet);
+      expect(markedGet + given.replace("\r\n", `\r\n${MARK}`)).toStartWith(text);
+    }
+  });
+}
+
+test("a bare line feed is refused at once, even if nothing follows it", () => {
+  for (const given of ["\n", "GET / HTTP/1.1\n", "GET / HTTP/1.1\r\nhost: a\n", `${chunkedPost("0\r\n")}x: y\n`]) {
+    for (const pieceBytes of [given.length, 1, 2, 3]) expect(read(given, pieceBytes).refusal).toBe(400);
+  }
 });
 
-test("a line without an end is not kept", () => {
-  const endless = `GET /${"a".repeat(200_000)}`;
-  expect(passed(endless, 1_000)).toBe(endless);
+test("a head without an end is not kept", () => {
+  for (const endless of [`GET /${long(200_000)}`, `GET / HTTP/1.1\r\n${"x: y\r\n".repeat(40_000)}`]) {
+    expect(read(endless, 1_000)).toEqual({ text: "", refusal: 431 });
+  }
+  expect(read(`GET /${long(20_000)} HTTP/1.1\r\n\r\n`)).toEqual({ text: "", refusal: 431 });
+});
+
+test("a large body goes on as it comes, and is not kept", () => {
+  const marks = new RequestMarks(MARK);
+  const head = Buffer.from("PUT / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n00001fffffffffff\r\n");
+  expect(marks.pass(head).length).toBe(head.length + MARK.length);
+  const part = Buffer.alloc(100_000, "\r\n");
+  for (let count = 0; count < 10; count++) expect(marks.pass(part)).toEqual(part);
+  expect(marks.refusal).toBeNull();
 });
