@@ -9,7 +9,7 @@
 import { copyFileSync, linkSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { compileNative, type NativeArch } from "../src/sfu/native/compile.ts";
+import { compileNative, type NativeArch } from "../src/sfu/fast-path/compile.ts";
 import { buildBinary, PLATFORMS, type Platform, thisPlatform } from "./build-binary.ts";
 import { copyForRegistry } from "./build-package.ts";
 import { buildWeb } from "./build-web.ts";

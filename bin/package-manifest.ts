@@ -6,11 +6,11 @@ type Entry = {
 
 /** What can be imported from the package, and where it comes from. */
 export const ENTRIES: Record<string, Entry> = {
-  ".": { source: "src/start/start-stoa.ts" },
+  ".": { source: "src/cli/start/start-stoa.ts" },
   "./client": { source: "web/sdk/index.ts" },
   "./react": { source: "web/react/index.ts" },
   "./server": { source: "web/sdk/server.ts" },
-  "./participant": { source: "src/participant/participant.ts", bundled: true },
+  "./participant": { source: "src/rtc-client/participant/participant.ts", bundled: true },
 };
 
 type Facts = { version: string; description: string; license: string };

@@ -17,33 +17,33 @@ type Kind = {
   built?: true;
 };
 
-/** By the folder of test/; of browser/, each folder within is a kind of its own. A folder that is not here is quick. */
+/** By the folder below test/ (`folderOf`). A folder that is not here is quick. */
 const KINDS: Record<string, Kind> = {
   cli: { built: true },
-  people: { built: true },
-  docs: { built: true },
-  compiled: { built: true, slow: true, notQuick: true },
+  "features/privacy": { built: true },
+  "web/docs": { built: true },
+  "e2e/binary": { built: true, slow: true, notQuick: true },
   ops: { built: true, slow: true, notQuick: true, ownNetwork: true },
-  package: { built: true, slow: true, notQuick: true },
-  node: { built: true, slow: true, anywhere: true, notQuick: true, ownNetwork: true },
-  edge: { slow: true, notQuick: true },
-  turn: { slow: true, notQuick: true },
+  "web/package": { built: true, slow: true, notQuick: true },
+  "nodes/remote": { built: true, slow: true, anywhere: true, notQuick: true, ownNetwork: true },
+  "network/tls": { slow: true, notQuick: true },
+  "network/turn": { slow: true, notQuick: true },
   foreign: { slow: true, notQuick: true, ownNetwork: true },
-  livekit: { built: true, slow: true, notQuick: true },
-  standby: { built: true, slow: true, notQuick: true },
-  recordings: { slow: true, notQuick: true },
-  acme: { slow: true, anywhere: true, notQuick: true },
-  participant: { slow: true, anywhere: true, notQuick: true },
-  "load-test": { notQuick: true },
-  networks: { slow: true, alone: true, notQuick: true, ownNetwork: true },
-  verdicts: { built: true, slow: true, alone: true, notQuick: true, ownNetwork: true },
-  "browser/playground": { slow: true, notQuick: true },
-  "browser/dashboard": { slow: true, notQuick: true },
-  "browser/sdk": { built: true, slow: true, notQuick: true },
-  "browser/docs": { slow: true, notQuick: true },
-  "browser/media": { built: true, slow: true, alone: true, notQuick: true },
-  browser: { slow: true, alone: true, notQuick: true },
-  faults: { built: true, slow: true, alone: true, notQuick: true },
+  "gateways/livekit": { built: true, slow: true, notQuick: true },
+  cluster: { built: true, slow: true, notQuick: true },
+  "features/recordings": { slow: true, notQuick: true },
+  "network/acme": { slow: true, anywhere: true, notQuick: true },
+  "rtc-client": { slow: true, anywhere: true, notQuick: true },
+  "ops/load-test": { notQuick: true },
+  "e2e/networks": { slow: true, alone: true, notQuick: true, ownNetwork: true },
+  "e2e/verdicts": { built: true, slow: true, alone: true, notQuick: true, ownNetwork: true },
+  "e2e/playground": { slow: true, notQuick: true },
+  "e2e/dashboard": { slow: true, notQuick: true },
+  "e2e/sdk": { built: true, slow: true, notQuick: true },
+  "e2e/docs": { slow: true, notQuick: true },
+  "e2e/media": { built: true, slow: true, alone: true, notQuick: true },
+  e2e: { slow: true, alone: true, notQuick: true },
+  "e2e/faults": { built: true, slow: true, alone: true, notQuick: true },
 };
 
 /**
@@ -53,34 +53,33 @@ const KINDS: Record<string, Kind> = {
 const SECONDS: Record<string, number> = {
   sfu: 90,
   security: 75,
-  contract: 40,
-  chat: 30,
+  spec: 55,
+  "features/chat": 30,
   cli: 20,
-  docs: 20,
-  observability: 20,
-  sdk: 20,
-  accounts: 15,
-  signaling: 15,
-  spec: 15,
-  people: 10,
+  "web/docs": 20,
+  "features/sessions": 20,
+  "web/sdk": 20,
+  "features/accounts": 15,
+  "gateways/signaling": 15,
+  "features/privacy": 10,
 };
 /** What is not named there. */
 const SHORT_SECONDS = 5;
 
 /** Files of quick folders that kill servers again and again, storm them or build native code: not for `--quick`. */
 export const NOT_QUICK = [
-  "test/chat/attachment-crash.test.ts",
-  "test/chat/crash.test.ts",
-  "test/chat/storm.test.ts",
-  "test/sfu/native/sanitizer.test.ts",
-  "test/signaling/churn.test.ts",
+  "test/features/chat/attachment-crash.test.ts",
+  "test/features/chat/crash.test.ts",
+  "test/features/chat/storm.test.ts",
+  "test/sfu/fast-path/sanitizer.test.ts",
+  "test/gateways/signaling/churn.test.ts",
 ];
 
 /** Code for tests, and measurements: nothing that passes or fails. */
 const NOT_TESTS = ["bench", "harness"];
 
 export function kindOf(folder: string): Kind {
-  return KINDS[folder] ?? (folder.startsWith("browser/") ? { slow: true, notQuick: true } : {});
+  return KINDS[folder] ?? (folder.startsWith("e2e/") ? { slow: true, notQuick: true } : {});
 }
 
 export function secondsOf(folder: string): number {
@@ -92,15 +91,21 @@ export function testFolders(root: string, part: string, quick: boolean): Map<str
   const files = [...new Bun.Glob("test/**/*.test.{ts,tsx}").scanSync({ cwd: root })].filter(
     (file) => file.includes(part) && !(quick && NOT_QUICK.includes(file)),
   );
-  const byFolder = Map.groupBy(files.sort(), (file) => {
-    const [, folder = "", name, inside] = file.split("/");
-    if (folder === "browser" && inside !== undefined) return `browser/${name}`;
-    return name === undefined ? "." : folder;
-  });
+  const byFolder = Map.groupBy(files.sort(), folderOf);
   const chosen = [...byFolder].filter(
     ([folder]) => !NOT_TESTS.includes(folder) && !(quick && kindOf(folder).notQuick === true),
   );
   const rank = ([folder, files]: [string, string[]]) =>
     kindOf(folder).slow === true ? 1_000 + files.length : secondsOf(folder) + files.length / 1_000;
   return new Map(chosen.sort((a, b) => rank(b) - rank(a)));
+}
+
+/** Folders of `test/` whose own folders run in processes of their own. */
+const GROUPS = ["e2e", "features", "gateways", "network", "nodes", "ops", "web"];
+
+/** The folder whose tests run together in one process: `test/features/chat/…` is `features/chat`. */
+export function folderOf(file: string): string {
+  const [, first = "", second, third] = file.split("/");
+  if (second === undefined) return ".";
+  return GROUPS.includes(first) && third !== undefined ? `${first}/${second}` : first;
 }

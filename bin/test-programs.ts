@@ -5,17 +5,17 @@ const NETWORK = ["iproute2", "nftables"];
 
 /** Programs that tests drive and the packages of the distribution that hold them: nothing unsigned is downloaded. */
 const PACKAGES: Record<string, string[]> = {
-  acme: ["pebble"],
-  browser: ["chromium", "firefox-esr", "ffmpeg"],
-  compiled: ["chromium", "minisign", "nodejs"],
-  contract: ["ffmpeg"],
-  docs: ["curl", "jq", "python3", "golang-go"],
-  edge: ["coturn"],
-  node: NETWORK,
+  "network/acme": ["pebble"],
+  e2e: ["chromium", "firefox-esr", "ffmpeg"],
+  "e2e/binary": ["chromium", "minisign", "nodejs"],
+  spec: ["ffmpeg"],
+  "web/docs": ["curl", "jq", "python3", "golang-go"],
+  "network/tls": ["coturn"],
+  "nodes/remote": NETWORK,
   ops: ["chromium", "firefox-esr", "libnss3-tools", "nginx-light", "caddy", "coturn", ...NETWORK],
-  package: ["nodejs", "npm"],
-  participant: ["ffmpeg"],
-  faults: ["strace", "faketime"],
+  "web/package": ["nodejs", "npm"],
+  "rtc-client": ["ffmpeg"],
+  "e2e/faults": ["strace", "faketime"],
   foreign: [
     ...NETWORK,
     "chromium",
@@ -34,11 +34,11 @@ const PACKAGES: Record<string, string[]> = {
     "gstreamer1.0-plugins-bad",
     "gstreamer1.0-plugins-ugly",
   ],
-  livekit: ["chromium", "firefox-esr", "nodejs"],
-  networks: ["chromium", "python3", ...NETWORK],
-  verdicts: ["chromium", "python3", "openssl", ...NETWORK],
-  recordings: ["ffmpeg"],
-  standby: ["postgresql", "chromium", "e2fsprogs", "haproxy", "nginx-light", "caddy"],
+  "gateways/livekit": ["chromium", "firefox-esr", "nodejs"],
+  "e2e/networks": ["chromium", "python3", ...NETWORK],
+  "e2e/verdicts": ["chromium", "python3", "openssl", ...NETWORK],
+  "features/recordings": ["ffmpeg"],
+  cluster: ["postgresql", "chromium", "e2fsprogs", "haproxy", "nginx-light", "caddy"],
   sfu: ["gcc", "libc6-dev", "libssl-dev"],
 };
 
@@ -80,9 +80,10 @@ function isMissing(name: string): boolean {
   return file ? !existsSync(file) : Bun.which(name) === null;
 }
 
-/** Installs what the tests of this folder need and the machine lacks. */
+/** Installs what the tests of this folder need and the machine lacks; every folder of e2e needs what e2e does. */
 export async function ensurePrograms(folder: string): Promise<void> {
-  const missing = (PACKAGES[folder] ?? []).filter(isMissing);
+  const needed = [...(PACKAGES[folder] ?? []), ...(folder.startsWith("e2e/") ? (PACKAGES.e2e ?? []) : [])];
+  const missing = needed.filter(isMissing);
   if (missing.length === 0) return;
   if (Bun.which("apt-get") === null) {
     console.log(`There is no ${missing.join(", ")} here and no apt-get to install it: test/${folder} will fail.`);

@@ -39,8 +39,8 @@ if (folders.size === 0 && filter !== undefined) {
 // Nothing that a test writes for a while is there to be linted.
 await Promise.all([lint, build().catch(afterChecks)]);
 // Installing is not for two at once.
-for (const folder of folders.keys()) await ensurePrograms(folder.split("/")[0] ?? "");
-const isBrowser = (folder: string) => folder.startsWith("browser/");
+for (const folder of folders.keys()) await ensurePrograms(folder);
+const isBrowser = (folder: string) => folder.startsWith("e2e/");
 const isAlone = (folder: string) => kindOf(folder).alone === true;
 const together = [...folders].filter(([folder]) => !isAlone(folder));
 const browsers = together.filter(([folder]) => isBrowser(folder));

@@ -1,20 +1,53 @@
 import { type AnyElysia, Elysia } from "elysia";
-import { accountRoutes } from "./accounts/routes.ts";
-import { API_SCHEMAS } from "./api-schemas.ts";
-import { auditRoutes } from "./audit/routes.ts";
-import { callsRoutes } from "./calls/routes.ts";
-import { chatApiRoutes } from "./chat/routes.ts";
+import * as cluster from "./cluster/cluster.schema.ts";
 import type { Cluster } from "./cluster/cluster.ts";
 import { carriedClient } from "./cluster/edge/carried-client.ts";
 import { clusterOperatorRoutes } from "./cluster/operator-routes.ts";
 import { clusterRoutes } from "./cluster/routes.ts";
-import { fleetRoutes } from "./fleet/routes.ts";
+import * as account from "./features/accounts/account.schema.ts";
+import { accountRoutes } from "./features/accounts/routes.ts";
+import * as audit from "./features/audit/audit.schema.ts";
+import { auditRoutes } from "./features/audit/routes.ts";
+import * as attachment from "./features/chat/attachments/attachment.schema.ts";
+import * as ring from "./features/chat/calls/ring.schema.ts";
+import * as moderation from "./features/chat/moderation/moderation.schema.ts";
+import * as chatDashboard from "./features/chat/rest/chat.dashboard-schema.ts";
+import * as chat from "./features/chat/rest/chat.schema.ts";
+import { chatApiRoutes } from "./features/chat/routes.ts";
+import * as liveStream from "./features/live-streams/live-stream.schema.ts";
+import { liveStreamsRoutes } from "./features/live-streams/routes.ts";
+import { playgroundRoutes } from "./features/playground/routes.ts";
+import * as person from "./features/privacy/person.schema.ts";
+import { peopleRoutes } from "./features/privacy/routes.ts";
+import * as apiKey from "./features/projects/rest/api-key.schema.ts";
+import * as invitation from "./features/projects/rest/invitation.schema.ts";
+import * as member from "./features/projects/rest/member.schema.ts";
+import * as project from "./features/projects/rest/project.schema.ts";
+import { projectsRoutes } from "./features/projects/routes.ts";
+import * as push from "./features/push/push.schema.ts";
+import { pushRoutes } from "./features/push/routes.ts";
+import * as recording from "./features/recordings/recording.schema.ts";
+import { recordingsRoutes } from "./features/recordings/routes.ts";
+import * as room from "./features/rooms/room.schema.ts";
+import { roomsRoutes } from "./features/rooms/routes.ts";
+import * as rtcToken from "./features/rooms/rtc-token.schema.ts";
+import { callsRoutes } from "./features/sessions/call.routes.ts";
+import * as call from "./features/sessions/call.schema.ts";
+import * as observability from "./features/sessions/observability.schema.ts";
+import { observabilityRoutes } from "./features/sessions/routes.ts";
+import { usageRoutes } from "./features/usage/routes.ts";
+import * as usage from "./features/usage/usage.schema.ts";
+import * as webhook from "./features/webhooks/rest/webhook.schema.ts";
+import { webhooksRoutes } from "./features/webhooks/routes.ts";
+import { livekitRoutes } from "./gateways/livekit/routes.ts";
+import { signalingRoutes } from "./gateways/signaling/routes.ts";
 import { assetFolder } from "./kernel/assets.ts";
 import { admitLast, UNREAD_BODIES } from "./kernel/http/admission.ts";
 import { arrivalRoutes } from "./kernel/http/arrival.ts";
 import { createBodyReader } from "./kernel/http/body.ts";
 import { createEnvelope } from "./kernel/http/envelope.ts";
 import { createGuards } from "./kernel/http/guards.ts";
+import * as health from "./kernel/http/health.schema.ts";
 import { healthRoutes, type Readiness } from "./kernel/http/health.ts";
 import type { Http } from "./kernel/http/http.ts";
 import { isOwnHost, sameOrigin } from "./kernel/http/origins.ts";
@@ -26,23 +59,51 @@ import { createClientIp, createPublicUrl } from "./kernel/http/request-info.ts";
 import type { EdgeClients } from "./kernel/http/serving/edge-clients.ts";
 import { createRequestTurns, inTurns, requestsUnderWay } from "./kernel/http/serving/request-turns.ts";
 import { webRoutes } from "./kernel/http/serving/web-assets.ts";
+import type { Runtime } from "./kernel/runtime.ts";
 import { sameSecret } from "./kernel/secrets.ts";
 import { SOCKET_OPTIONS } from "./kernel/socket/sockets.ts";
 import { VERSION } from "./kernel/version.ts";
-import { liveStreamsRoutes } from "./live-streams/routes.ts";
-import { livekitRoutes } from "./livekit-clients/routes.ts";
-import { observabilityRoutes } from "./observability/routes.ts";
-import { peopleRoutes } from "./people/routes.ts";
-import { playgroundRoutes } from "./playground/routes.ts";
-import { projectsRoutes } from "./projects/routes.ts";
-import { pushRoutes } from "./push/routes.ts";
-import { recordingsRoutes } from "./recordings/routes.ts";
-import { roomsRoutes } from "./rooms/routes.ts";
-import type { Runtime } from "./runtime.ts";
+import * as server from "./nodes/registration/server.schema.ts";
+import { fleetRoutes } from "./nodes/routes.ts";
+import * as chatEvents from "./protocol/chat-events.ts";
+import * as chatRecords from "./protocol/chat-records.ts";
+import * as flight from "./protocol/media/flight.ts";
+import * as recordingRecords from "./protocol/recordings.ts";
+import * as roomRecords from "./protocol/room-records.ts";
 import type { Services } from "./services.ts";
-import { signalingRoutes } from "./signaling/routes.ts";
-import { usageRoutes } from "./usage/routes.ts";
-import { webhooksRoutes } from "./webhooks/routes.ts";
+
+/** The modules of the API's records and bodies: each export is a component of the reference by its own name. */
+const API_SCHEMAS: Record<string, unknown> = {
+  ...account,
+  ...audit,
+  ...call,
+  ...attachment,
+  ...ring,
+  ...moderation,
+  ...chatDashboard,
+  ...chat,
+  ...cluster,
+  ...server,
+  ...health,
+  ...liveStream,
+  ...observability,
+  ...flight,
+  ...person,
+  ...apiKey,
+  ...invitation,
+  ...member,
+  ...project,
+  ...chatEvents,
+  ...chatRecords,
+  ...roomRecords,
+  ...push,
+  ...recording,
+  ...recordingRecords,
+  ...room,
+  ...rtcToken,
+  ...usage,
+  ...webhook,
+};
 
 type AppDeps = {
   runtime: Runtime;

@@ -1,12 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { createApp } from "./app.ts";
-import { type Cluster, nodeSecret } from "./cluster/cluster.ts";
+import { nodeSecret } from "./cluster/cluster.ts";
+import type { LeaderOptions } from "./cluster/member.ts";
 import { measureCluster } from "./cluster/metrics.ts";
-import { certificateProblem, measureEdge } from "./front/edge-metrics.ts";
-import { endRelays } from "./front/end-relays.ts";
-import { type Front, planFront, startFront } from "./front/front.ts";
-import { createJobs } from "./jobs/jobs.ts";
-import { startJobs } from "./jobs/scheduler.ts";
+import { endRelays } from "./features/rooms/end-relays.ts";
+import { turnSecret } from "./features/rooms/ice-servers.ts";
 import type { Config } from "./kernel/config/index.ts";
 import { type DataLock, lockData } from "./kernel/data-directory/data-lock.ts";
 import { setInstallationValue } from "./kernel/data-directory/installation.ts";
@@ -18,16 +16,19 @@ import { createEdgeClients } from "./kernel/http/serving/edge-clients.ts";
 import { type Listener, listen } from "./kernel/http/serving/listener.ts";
 import { createLifecycle } from "./kernel/lifecycle.ts";
 import { createInnerWay } from "./kernel/net/inner-way.ts";
+import type { Runtime } from "./kernel/runtime.ts";
+import { closeRuntime, createRuntime, generatedSecret } from "./kernel/runtime.ts";
 import { VERSION } from "./kernel/version.ts";
-import { ownControlPlane } from "./media/control-plane.ts";
-import type { EmbeddedMedia } from "./media/embedded.ts";
-import { startLocalMedia } from "./media/local.ts";
-import { createMediaNodes } from "./media/nodes.ts";
-import { clientsBehindRelay } from "./media/relayed-events.ts";
-import { connectRemoteNodes } from "./media/remote-nodes.ts";
-import { turnSecret } from "./rooms/ice-servers.ts";
-import type { Runtime } from "./runtime.ts";
-import { closeRuntime, createRuntime, generatedSecret, type RuntimeOptions } from "./runtime.ts";
+import { certificateProblem, measureEdge } from "./network/tls/edge-metrics.ts";
+import { type Front, planFront, startFront } from "./network/tls/front.ts";
+import { ownControlPlane } from "./nodes/control-plane.ts";
+import type { EmbeddedMedia } from "./nodes/embedded.ts";
+import { startLocalMedia } from "./nodes/local.ts";
+import { createMediaNodes } from "./nodes/nodes.ts";
+import { clientsBehindRelay } from "./nodes/relayed-events.ts";
+import { connectRemoteNodes } from "./nodes/remote-nodes.ts";
+import { createJobs } from "./ops/jobs/jobs.ts";
+import { startJobs } from "./ops/jobs/scheduler.ts";
 import { createServices, type Services } from "./services.ts";
 
 export type RunningServer = {
@@ -40,19 +41,8 @@ export type RunningServer = {
   stop(reason: string, graceMs?: number): Promise<void>;
 };
 
-export type StartOptions = RuntimeOptions & {
-  /** Held by whoever starts a server several times on one directory, and released by them. */
-  lock?: DataLock;
-  /** Of the servers that share a commit log, which this one leads. */
-  cluster?: Cluster;
-  /** Threads of the media node that wait to be put to work; null when there are none. */
-  takeMediaThreads?: () => EmbeddedMedia | null;
-  /** Everything is ready but the port, which somebody else may hold until now. */
-  beforeListening?: () => Promise<void>;
-};
-
 /** Starts the parts in order; `stop` stops them in reverse. */
-export async function start(config: Config, options: StartOptions = {}): Promise<RunningServer> {
+export async function start(config: Config, options: LeaderOptions = {}): Promise<RunningServer> {
   const { cluster = null } = options;
   const lock = options.inMemory || options.lock ? null : lockData(config.DATA_DIR);
   const { runtime, plan } = openOrRelease(() => {
@@ -109,7 +99,7 @@ export async function start(config: Config, options: StartOptions = {}): Promise
   lifecycle.started("webhooks", (_reason, deadline) => services.webhookDispatcher.stop(deadline));
   services.push.dispatcher.start();
   lifecycle.started("push", (_reason, deadline) => services.push.dispatcher.stop(deadline));
-  lifecycle.started("jobs", startJobs(createJobs(services), runtime));
+  lifecycle.started("jobs", startJobs(createJobs(runtime, services), runtime));
   lifecycle.started("chat clock", await services.chat.live.start());
   const sfuSecret = config.SFU_REGISTRATION_SECRET ?? madeSecret(runtime, options);
   const doctorSecret = randomBytes(24).toString("base64url");
@@ -189,7 +179,7 @@ export async function start(config: Config, options: StartOptions = {}): Promise
 }
 
 /** Nodes know one secret, whichever of several servers leads. */
-function madeSecret({ config, keyring }: Runtime, options: StartOptions): string {
+function madeSecret({ config, keyring }: Runtime, options: LeaderOptions): string {
   return options.cluster ? nodeSecret(keyring) : generatedSecret(config, options, "sfu-secret");
 }
 

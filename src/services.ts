@@ -1,26 +1,25 @@
-import { createAccounts, createUsers } from "./accounts/accounts.ts";
-import { createAudit } from "./audit/audit.ts";
-import { backupSchedule } from "./backup/schedule.ts";
-import { type Calls, createCalls } from "./calls/calls.ts";
-import { createChat } from "./chat/chat.ts";
-import { createFleet } from "./fleet/fleet.ts";
-import { createNodeKeys } from "./fleet/node-keys.ts";
+import { createAccounts, createUsers } from "./features/accounts/accounts.ts";
+import { createAudit } from "./features/audit/audit.ts";
+import { createChat } from "./features/chat/chat.ts";
+import { createLiveStreams, streamRooms, waitingRooms } from "./features/live-streams/live-streams.ts";
+import { createPlayground } from "./features/playground/playground.ts";
+import { createPeople } from "./features/privacy/people.ts";
+import { createProjects } from "./features/projects/projects.ts";
+import { createPush } from "./features/push/push.ts";
+import { createRecordings } from "./features/recordings/recordings.ts";
+import { createModeration, createRooms } from "./features/rooms/rooms.ts";
+import { type Calls, createCalls } from "./features/sessions/calls.ts";
+import { createObservability } from "./features/sessions/observability.ts";
+import { createUsage } from "./features/usage/usage.ts";
+import { createWebhooks } from "./features/webhooks/webhooks.ts";
+import { createLivekitClients } from "./gateways/livekit/livekit-clients.ts";
+import { createSignaling } from "./gateways/signaling/signaling.ts";
 import { createIdempotency } from "./kernel/http/idempotency.ts";
+import type { Runtime } from "./kernel/runtime.ts";
 import type { Tenant } from "./kernel/tenant.ts";
-import { createLiveStreams, streamRooms, waitingRooms } from "./live-streams/live-streams.ts";
-import { createLivekitClients } from "./livekit-clients/livekit-clients.ts";
-import { createMediaNodes, type MediaNodes } from "./media/nodes.ts";
-import { createObservability } from "./observability/observability.ts";
-import { createPeople } from "./people/people.ts";
-import { createPlayground } from "./playground/playground.ts";
-import { createProjects } from "./projects/projects.ts";
-import { createPush } from "./push/push.ts";
-import { createRecordings } from "./recordings/recordings.ts";
-import { createModeration, createRooms } from "./rooms/rooms.ts";
-import type { Runtime } from "./runtime.ts";
-import { createSignaling } from "./signaling/signaling.ts";
-import { createUsage } from "./usage/usage.ts";
-import { createWebhooks } from "./webhooks/webhooks.ts";
+import { createFleet } from "./nodes/fleet.ts";
+import { createMediaNodes, type MediaNodes } from "./nodes/nodes.ts";
+import { createNodeKeys } from "./nodes/registration/node-keys.ts";
 
 /** Every feature, made once and in this order; what a feature needs of another is handed to it here. */
 export function createServices(runtime: Runtime, nodes: MediaNodes = createMediaNodes(runtime.timers)) {
@@ -64,7 +63,6 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
   runtime.bus.on("calm", () => {
     idempotency.repack().catch((err) => runtime.log.warn({ err }, "what is kept for retries was not put together"));
   });
-  const backups = backupSchedule(runtime);
   return {
     ...users,
     ...projects,
@@ -88,7 +86,6 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
     people,
     playground,
     idempotency,
-    backups,
   };
 }
 

@@ -1,8 +1,7 @@
 import { existsSync } from "node:fs";
 import { ClusterRefused } from "../cluster/cluster.ts";
 import type { RunningEdge } from "../cluster/edge/edge.ts";
-import type { RunningMember } from "../cluster/member.ts";
-import { requireCertificates } from "../front/certificates.ts";
+import type { LeaderOptions, RunningMember } from "../cluster/member.ts";
 import type { Config } from "../kernel/config/index.ts";
 import { ExchangeBroken } from "../kernel/data-directory/data-exchange.ts";
 import { DataInUse } from "../kernel/data-directory/data-lock.ts";
@@ -12,17 +11,18 @@ import { logPosition } from "../kernel/db/log-position.ts";
 import { MigrationRefused } from "../kernel/db/migrate.ts";
 import { openDatabase } from "../kernel/db/open.ts";
 import { CertificateRefused } from "../kernel/http/serving/certificate.ts";
+import { createRuntime, databasePath, type Runtime, type RuntimeOptions } from "../kernel/runtime.ts";
 import { SecretRefused } from "../kernel/secrets.ts";
-import { MediaRefused } from "../media/local.ts";
-import { createRuntime, databasePath, type Runtime, type RuntimeOptions } from "../runtime.ts";
-import { type RunningServer, type StartOptions, start } from "../server.ts";
+import { requireCertificates } from "../network/tls/certificates.ts";
+import { MediaRefused } from "../nodes/local.ts";
+import { type RunningServer, start } from "../server.ts";
 import { CommandFailure } from "./failure.ts";
 import { listenFailure } from "./listen-failure.ts";
 
 // What only one server of several needs, Postgres before all, is loaded by such a server alone.
 
 /** Starts the server, with what can go wrong on the operator's side told in a sentence. */
-export async function boot(config: Config, options: StartOptions = {}): Promise<RunningServer> {
+export async function boot(config: Config, options: LeaderOptions = {}): Promise<RunningServer> {
   try {
     requireCertificates(config);
     return await start(config, options);

@@ -1,11 +1,11 @@
 import { join } from "node:path";
+import { findErased } from "../features/privacy/erase-again.ts";
+import { listedErasures } from "../features/privacy/erasure-list.ts";
 import type { Config } from "../kernel/config/index.ts";
 import { BackupRefused, DATABASE, type Description } from "../kernel/data-directory/data-contents.ts";
 import { SecretMismatch } from "../kernel/data-directory/installation.ts";
 import { closeDatabase, openDatabase } from "../kernel/db/open.ts";
-import { findErased } from "../people/erase-again.ts";
-import { listedErasures } from "../people/erasure-list.ts";
-import { closeRuntime, createRuntime } from "../runtime.ts";
+import { closeRuntime, createRuntime } from "../kernel/runtime.ts";
 import { createServices } from "../services.ts";
 
 /** Erases in a restored backup whoever was erased since it was made, before anybody can read it. */

@@ -1,5 +1,5 @@
-import { EdgeRefused } from "../edge/edge.ts";
 import type { Config } from "../kernel/config/index.ts";
+import { EdgeRefused } from "../network/tls/edge.ts";
 import { CommandFailure } from "./failure.ts";
 
 /** Why the port could not be had, as a sentence; null for a failure of another kind. */

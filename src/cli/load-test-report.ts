@@ -1,6 +1,6 @@
-import type { ChatReport } from "../load-test/chat-load.ts";
-import type { Percentiles } from "../load-test/figures.ts";
-import type { MediaReport } from "../load-test/media-load.ts";
+import type { ChatReport } from "../ops/load-test/chat-load.ts";
+import type { Percentiles } from "../ops/load-test/figures.ts";
+import type { MediaReport } from "../ops/load-test/media-load.ts";
 import { table } from "./table.ts";
 
 export function mediaTable(report: MediaReport): string {

@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import type { Runtime } from "../kernel/runtime.ts";
 import type { Environment } from "../protocol/enums.ts";
-import type { Runtime } from "../runtime.ts";
 import type { Services } from "../services.ts";
 import { CommandFailure } from "./failure.ts";
 import { chooseProject, findKey, keysOf } from "./project-choice.ts";

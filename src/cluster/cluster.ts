@@ -1,6 +1,6 @@
 import type { Fence } from "../kernel/db/fence.ts";
+import type { Runtime } from "../kernel/runtime.ts";
 import type { Keyring } from "../kernel/secrets.ts";
-import type { Runtime } from "../runtime.ts";
 import type { Services } from "../services.ts";
 import type { Overview } from "./show.ts";
 

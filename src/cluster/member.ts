@@ -3,18 +3,17 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { assetFolder } from "../kernel/assets.ts";
 import { systemNow } from "../kernel/clock.ts";
 import type { Config } from "../kernel/config/index.ts";
-import { lockData } from "../kernel/data-directory/data-lock.ts";
+import { type DataLock, lockData } from "../kernel/data-directory/data-lock.ts";
 import { ReplicaDiffers } from "../kernel/db/changesets.ts";
 import { Forgotten, type Leadership, LogRefused } from "../kernel/db/commit-log.ts";
 import { MigrationRefused, readMigrations } from "../kernel/db/migrate.ts";
 import { postgresLog } from "../kernel/db/postgres-log.ts";
 import { createLog } from "../kernel/log.ts";
 import { createMetrics } from "../kernel/metrics.ts";
+import { databasePath, type Runtime, type RuntimeOptions } from "../kernel/runtime.ts";
 import { createKeyring } from "../kernel/secrets.ts";
 import { systemTimers } from "../kernel/timers.ts";
-import { EmbeddedMedia } from "../media/embedded.ts";
-import { databasePath, type RuntimeOptions } from "../runtime.ts";
-import type { RunningServer, StartOptions } from "../server.ts";
+import { EmbeddedMedia } from "../nodes/embedded.ts";
 import { Abstention } from "./abstention.ts";
 import { type Cluster, ClusterRefused, type ClusterState, clusterCredential } from "./cluster.ts";
 import { createFence } from "./fence.ts";
@@ -45,7 +44,20 @@ export type MemberOptions = RuntimeOptions & {
   operate?: Cluster["operate"];
 };
 
-type Start = (config: Config, options: StartOptions) => Promise<RunningServer>;
+/** How a server that leads the others is started, beside the options of any server. */
+export type LeaderOptions = RuntimeOptions & {
+  /** Held by the member, which starts a server several times on one directory and releases the lock itself. */
+  lock?: DataLock;
+  /** The servers that share the commit log which this one leads. */
+  cluster?: Cluster;
+  /** Media threads that are loaded and idle; null when there are none. */
+  takeMediaThreads?: () => EmbeddedMedia | null;
+  /** Awaited when all parts are ready except the port, which the standby listener holds until then. */
+  beforeListening?: () => Promise<void>;
+};
+
+type Leader = { runtime: Pick<Runtime, "logged">; stop(reason: string, graceMs?: number): Promise<void> };
+type Start = (config: Config, options: LeaderOptions) => Promise<Leader>;
 
 const LEASE_MS = 5_000;
 const AGAIN_MS = 1_000;
@@ -73,7 +85,7 @@ export async function startMember(config: Config, options: MemberOptions, start:
   let problem: string | null = "it has not reached the commit log yet";
   let state: ClusterState = { role: "standby", leader: null, position: 0, lag: 0 };
   let replica: Replica | null = null;
-  let server: RunningServer | null = null;
+  let server: Leader | null = null;
   let isOpen = false;
   /** They have loaded their code when this server has to lead: that takes longer than all the rest of a takeover. */
   let mediaThreads: EmbeddedMedia | null = null;

@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
 import type { Http } from "../kernel/http/http.ts";
 import { documented } from "../kernel/http/reference/docs.ts";
-import type { Runtime } from "../runtime.ts";
+import type { Runtime } from "../kernel/runtime.ts";
 import { ClusterOverview } from "./cluster.schema.ts";
 import type { Cluster } from "./cluster.ts";
 import { aloneOverview } from "./show.ts";

@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
+import type { Runtime } from "../kernel/runtime.ts";
 import type { TopicSocket } from "../kernel/socket/sockets.ts";
 import { ApiError } from "../protocol/errors.ts";
-import type { Runtime } from "../runtime.ts";
 import type { Services } from "../services.ts";
 import type { Cluster } from "./cluster.ts";
 import { BUNDLES_QUERY } from "./edge/bundles.ts";

@@ -1,9 +1,9 @@
 import { mkdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { copyDatabaseInThread } from "../backup/backup-thread.ts";
-import { removeGradually } from "../backup/remove-gradually.ts";
+import { removeGradually } from "../kernel/archive/remove-gradually.ts";
 import { openDatabase } from "../kernel/db/open.ts";
 import { sameSecret } from "../kernel/secrets.ts";
+import { copyDatabaseInThread } from "../ops/backup/backup-thread.ts";
 
 export const SNAPSHOT_PATH = "/v1/cluster/snapshot";
 

@@ -18,6 +18,7 @@ type KeyPurpose =
   | "webhook-secret"
   | "turn"
   | "node-key"
+  | "session-record"
   | "livekit-secret"
   | "vapid"
   | "erasure"

@@ -10,22 +10,22 @@ import {
   type ParticipantRef,
   type RoomRef,
 } from "../protocol/media-node.ts";
+import { openNativePath } from "./fast-path/native-path.ts";
 import { type PacketPath, typescriptPath } from "./forwarding/packet-path.ts";
-import { IceAgent } from "./ice/ice.ts";
-import { openNativePath } from "./native/native-path.ts";
 import { clockAhead, Pace } from "./pace.ts";
 import type { ParticipantHost } from "./room/host.ts";
 import type { Participant } from "./room/participant.ts";
 import { Room, URGENT_TICK_MS } from "./room/room.ts";
-import { TransportFeedback } from "./rtcp/twcc-feedback.ts";
 import { threadLoad } from "./thread-load.ts";
 import { candidatesOf, fingerprintOf } from "./transport/announcement.ts";
+import { IceAgent } from "./transport/ice/ice.ts";
 import type { WatchHost } from "./transport/media-watch.ts";
-import { useNativeCurves } from "./transport/native-curves.ts";
 import { type TcpConnection, TcpPort } from "./transport/tcp.ts";
 import { TurnBudget } from "./transport/turn-budget.ts";
 import { type UdpOptions, UdpPort } from "./transport/udp.ts";
-import { createCertificate, type DtlsCertificate } from "./transport/werift-hooks.ts";
+import { useNativeCurves } from "./werift/native-curves.ts";
+import { createCertificate, type DtlsCertificate } from "./werift/werift-hooks.ts";
+import { TransportFeedback } from "./wire/rtcp/twcc-feedback.ts";
 import { ONLY_LOOKS, type WorkerCall, type WorkerSettings } from "./worker-protocol.ts";
 
 /** Tries to find a port that is free for UDP and TCP alike. */

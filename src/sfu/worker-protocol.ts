@@ -1,6 +1,6 @@
 /** What the main thread and a media worker say to each other: calls of a MediaNode, their answers, and events. */
 import type { MediaErrorCode, MediaEvent, MediaMethod, MediaRequest } from "../protocol/media-node.ts";
-import type { SrtpProfile } from "./srtp/srtp.ts";
+import type { SrtpProfile } from "./wire/srtp/srtp.ts";
 
 export type WorkerSettings = {
   /** Address to bind: `::` for both families. */

@@ -1,9 +1,9 @@
 /** Entry point of a media worker: a socket, an engine, and the messages of the main thread. */
-import "./transport/reflect.ts";
+import "./werift/reflect.ts";
 import { createLeftovers } from "../kernel/calm.ts";
 import { MediaError, type MediaEvent } from "../protocol/media-node.ts";
 import { Engine, type EngineOutput } from "./engine.ts";
-import { rehearse } from "./rehearsal.ts";
+import { rehearse } from "./warm-up/warm-up.ts";
 import type { FromWorker, ToWorker, WorkerCall, WorkerSettings } from "./worker-protocol.ts";
 
 declare const self: Worker;

@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ChatChild } from "../chat/chat-child.ts";
+import { ChatChild } from "../features/chat/chat-child.ts";
 import type { Backend } from "./chat/backend.ts";
 import { deliveryCeiling, sendCeiling } from "./chat/scenarios.ts";
 import { stoaAt } from "./chat/stoa.ts";

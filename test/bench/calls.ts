@@ -1,5 +1,5 @@
 /** calls: `kill -9` during joins and leaves, and what a stock webhook receiver is told of the calls. `bin/bench calls [KILLS]` */
-import { killDuringCalls } from "../faults/call-kills.ts";
+import { killDuringCalls } from "../e2e/faults/call-kills.ts";
 import { report } from "./harness/report.ts";
 
 const [kills = 20] = process.argv.slice(2).map(Number);

@@ -1,9 +1,9 @@
 /** churn: memory and file descriptors of the media node over many joins and leaves */
 import { readdirSync } from "node:fs";
-import { LoadPeer } from "../../src/load-test/load-peer.ts";
-import { RtpSource } from "../../src/load-test/rtp-source.ts";
-import { resolvePermissions } from "../../src/rooms/participant.ts";
-import { createCertificate } from "../../src/sfu/transport/werift-hooks.ts";
+import { resolvePermissions } from "../../src/features/rooms/participant.ts";
+import { LoadPeer } from "../../src/rtc-client/peer.ts";
+import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
+import { createCertificate } from "../../src/sfu/werift/werift-hooks.ts";
 import { rssMegabytes } from "./harness/processes.ts";
 import { report } from "./harness/report.ts";
 import { startSfuProcess } from "./harness/sfu-process.ts";

@@ -1,6 +1,6 @@
 /** cuts: networks that vanish for 5 to 40 s under calls in Chromium and Firefox. `bin/bench cuts [CUTS] [CALLS] [SECONDS]` */
 import { cpus } from "node:os";
-import type { Scripted } from "../browser/sdk/scripted.ts";
+import type { Scripted } from "../e2e/sdk/scripted.ts";
 import { joinCall, keepDiary, mediaPort, mostStarvedMs, readDiary, type Source, seesOrHears } from "./cuts/page.ts";
 import { type BrowserName, openStage } from "./cuts/stage.ts";
 import { type Measured, median, report } from "./harness/report.ts";

@@ -1,7 +1,7 @@
 /** edges: deliveries per second to many sockets of one room, at one server and at two edges; `bin/bench edges [sockets] [rounds] [seconds]` */
 import { ensurePrograms } from "../../bin/test-programs.ts";
+import { Group, readyz } from "../cluster/group.ts";
 import { testPostgres } from "../harness/postgres.ts";
-import { Group, readyz } from "../standby/group.ts";
 import type { Backend } from "./chat/backend.ts";
 import { type Ceiling, deliveryCeiling } from "./chat/scenarios.ts";
 import { stoa, stoaAt } from "./chat/stoa.ts";

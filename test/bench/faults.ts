@@ -1,7 +1,7 @@
 /** faults: ten minutes under load while everything that can break does, then every promise is checked; `bin/bench faults [seconds] [seed]` */
 import { ensurePrograms } from "../../bin/test-programs.ts";
-import { buildBinary } from "../compiled/binary.ts";
-import { runFaults } from "../faults/driver.ts";
+import { buildBinary } from "../e2e/binary/binary.ts";
+import { runFaults } from "../e2e/faults/driver.ts";
 import { report } from "./harness/report.ts";
 
 const seconds = Number(process.argv[2] ?? 600);

@@ -1,6 +1,6 @@
 /** full-room: fifty participants in one room, two of them browsers, all sending sound and picture, nine tiles each */
-import { launchBrowser } from "../browser/media/harness.ts";
-import { startServer } from "../browser/sdk/server-process.ts";
+import { launchBrowser } from "../e2e/media/harness.ts";
+import { startServer } from "../e2e/sdk/server-process.ts";
 import { runFullRoom, TILES } from "./harness/full-room.ts";
 import { cpuMicros, rssMegabytes } from "./harness/processes.ts";
 import { median, percentile, report } from "./harness/report.ts";

@@ -2,9 +2,9 @@
 import { join } from "node:path";
 import { ensurePrograms } from "../../bin/test-programs.ts";
 import type { VideoCodec } from "../../web/sdk/room/peer/codecs.ts";
-import { hlsDelayMs, hlsPlayer, playHls, publishBrightness } from "../browser/hls-page.ts";
-import { joinRoom } from "../browser/sdk/page-api.ts";
-import { openStage, type SitePage } from "../browser/sdk/stage.ts";
+import { hlsDelayMs, hlsPlayer, playHls, publishBrightness } from "../e2e/hls-page.ts";
+import { joinRoom } from "../e2e/sdk/page-api.ts";
+import { openStage, type SitePage } from "../e2e/sdk/stage.ts";
 import { cpuNanos } from "./harness/processes.ts";
 import { type Measured, median, report } from "./harness/report.ts";
 import { startCache } from "./hls/cache.ts";

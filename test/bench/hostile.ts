@@ -1,5 +1,5 @@
 /** hostile: every attack at once beside honest calls and chat; `bin/bench hostile [seconds] [calls] [chat users] [attackers] [attack,…]` */
-import type { ChatReport } from "../../src/load-test/chat-load.ts";
+import type { ChatReport } from "../../src/ops/load-test/chat-load.ts";
 import { report } from "./harness/report.ts";
 import type { Attack } from "./hostile/attacks.ts";
 import { openField } from "./hostile/field.ts";

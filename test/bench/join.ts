@@ -1,9 +1,9 @@
 /** join: from the opening of the socket to the first decoded frame of somebody else, in Chromium */
-import { launchBrowser } from "../browser/media/harness.ts";
-import { openStage } from "../browser/media/rtc-harness.ts";
-import { JOIN_STAGES, type JoinMarks } from "../browser/media/timed-join.ts";
-import { joinRoom, moreFrames } from "../browser/sdk/page-api.ts";
-import { openStage as openSite } from "../browser/sdk/stage.ts";
+import { launchBrowser } from "../e2e/media/harness.ts";
+import { openStage } from "../e2e/media/rtc-harness.ts";
+import { JOIN_STAGES, type JoinMarks } from "../e2e/media/timed-join.ts";
+import { joinRoom, moreFrames } from "../e2e/sdk/page-api.ts";
+import { openStage as openSite } from "../e2e/sdk/stage.ts";
 import { createApi } from "../harness/api.ts";
 import { median, percentile, report } from "./harness/report.ts";
 

@@ -1,5 +1,5 @@
 /** networks: a call over links that are narrow, lossy, shaky or shared. `bin/bench networks [NAME…]`, Janus beside where its name says so */
-import { openNetworkCall, type StartHost } from "../networks/call.ts";
+import { openNetworkCall, type StartHost } from "../e2e/networks/call.ts";
 import { type Measured, report } from "./harness/report.ts";
 import { startJanus } from "./networks/janus.ts";
 import { type Outcome, runScenario, SCENARIOS, type Scenario } from "./networks/scenarios.ts";

@@ -1,19 +1,19 @@
 /** packet: CPU time of each step of the packet path, in TypeScript and in native code, for packets of 1,200 and 120 bytes */
-import { findNativeLibrary } from "../../src/media/native-library.ts";
-import { startsKeyframe } from "../../src/sfu/codec/keyframe.ts";
-import { Vp8Descriptor } from "../../src/sfu/codec/vp8.ts";
+import { findNativeLibrary } from "../../src/nodes/native-library.ts";
+import { openNativePath } from "../../src/sfu/fast-path/native-path.ts";
 import { Audience } from "../../src/sfu/forwarding/audience.ts";
 import { createTarget, type FanOutTarget } from "../../src/sfu/forwarding/fan-out-target.ts";
 import { type PacketPath, typescriptPath } from "../../src/sfu/forwarding/packet-path.ts";
 import { SendBatch } from "../../src/sfu/forwarding/send-batch.ts";
 import { SharingForwarder } from "../../src/sfu/forwarding/sharing-forwarder.ts";
 import type { SourcePacket } from "../../src/sfu/forwarding/source-packet.ts";
-import { openNativePath } from "../../src/sfu/native/native-path.ts";
-import { TwccRecorder } from "../../src/sfu/rtcp/twcc.ts";
-import { RtpView } from "../../src/sfu/rtp/rtp.ts";
-import { OutgoingExtensions, RtpExtensions } from "../../src/sfu/rtp/rtp-extensions.ts";
-import { type SrtpMasterKey, type SrtpProfile, SrtpReceiver, SrtpSender } from "../../src/sfu/srtp/srtp.ts";
-import { masterSaltBytes } from "../../src/sfu/srtp/srtp-keys.ts";
+import { startsKeyframe } from "../../src/sfu/wire/codec/keyframe.ts";
+import { Vp8Descriptor } from "../../src/sfu/wire/codec/vp8.ts";
+import { TwccRecorder } from "../../src/sfu/wire/rtcp/twcc.ts";
+import { RtpView } from "../../src/sfu/wire/rtp/rtp.ts";
+import { OutgoingExtensions, RtpExtensions } from "../../src/sfu/wire/rtp/rtp-extensions.ts";
+import { type SrtpMasterKey, type SrtpProfile, SrtpReceiver, SrtpSender } from "../../src/sfu/wire/srtp/srtp.ts";
+import { masterSaltBytes } from "../../src/sfu/wire/srtp/srtp-keys.ts";
 import { type Measured, median, report } from "./harness/report.ts";
 
 const ROUNDS = 7;

@@ -1,8 +1,8 @@
 /** participant: thirty seconds of sound between two people without browsers, while every core is busy; `bin/bench participant [seconds]` */
 import { availableParallelism } from "node:os";
 import { join as pathOf } from "node:path";
-import { join } from "../../src/participant/participant.ts";
-import { startStoa } from "../../src/start/start-stoa.ts";
+import { startStoa } from "../../src/cli/start/start-stoa.ts";
+import { join } from "../../src/rtc-client/participant/participant.ts";
 import { Stoa } from "../../web/sdk/server.ts";
 import { report } from "./harness/report.ts";
 

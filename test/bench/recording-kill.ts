@@ -2,12 +2,12 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join as pathOf } from "node:path";
-import { join, tone } from "../../src/participant/participant.ts";
-import type { VideoFrame } from "../../src/participant/video-source.ts";
 import type { RecordingFile } from "../../src/protocol/recordings.ts";
+import { join, tone } from "../../src/rtc-client/participant/participant.ts";
+import type { VideoFrame } from "../../src/rtc-client/participant/video-source.ts";
 import { Stoa } from "../../web/sdk/server.ts";
-import { startServer } from "../browser/sdk/server-process.ts";
-import { decodeAll, encoded, media } from "../recordings/ffmpeg.ts";
+import { startServer } from "../e2e/sdk/server-process.ts";
+import { decodeAll, encoded, media } from "../features/recordings/ffmpeg.ts";
 import { type Measured, report } from "./harness/report.ts";
 
 const [rounds = "3"] = process.argv.slice(2);

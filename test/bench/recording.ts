@@ -2,10 +2,10 @@
 import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join as pathOf } from "node:path";
-import { LoadPeer } from "../../src/load-test/load-peer.ts";
-import { RtpSource } from "../../src/load-test/rtp-source.ts";
 import type { PublishedSection } from "../../src/protocol/signaling.ts";
-import { createCertificate } from "../../src/sfu/transport/werift-hooks.ts";
+import { LoadPeer } from "../../src/rtc-client/peer.ts";
+import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
+import { createCertificate } from "../../src/sfu/werift/werift-hooks.ts";
 import { type Measured, median, report } from "./harness/report.ts";
 import { startSfuProcess } from "./harness/sfu-process.ts";
 

@@ -1,7 +1,7 @@
 /** recordings-matrix: flash and beep of two people in every browser and codec, without and with loss, and whether all their files have them together. `bin/bench recordings-matrix [seconds] [only…]`, such as `60 "firefox vp9 at 5"` or `20 muted` */
 import type { Recording } from "../../src/protocol/recordings.ts";
 import type { VideoCodec } from "../../web/sdk/room/peer/codecs.ts";
-import { prepareShow, type ShowOptions, type Size } from "../recordings/flash-and-beep.ts";
+import { prepareShow, type ShowOptions, type Size } from "../features/recordings/flash-and-beep.ts";
 import { enterOwnNetwork } from "./harness/own-network.ts";
 import { isMet, type Measured, median, report } from "./harness/report.ts";
 import { CHANGED_CODEC, EVENTS, type EventName } from "./recordings/events.ts";

@@ -1,6 +1,6 @@
 /** rooms: sixteen rooms of four, all sending sound and three layers: CPU a room, memory a participant, delay added, beside Janus and mediasoup (MEDIASOUP_DIR); `bin/bench rooms [rooms] [members] [seconds] [rounds] [--only=stoa,janus]` */
 import { loadavg } from "node:os";
-import { createCertificate } from "../../src/sfu/transport/werift-hooks.ts";
+import { createCertificate } from "../../src/sfu/werift/werift-hooks.ts";
 import { enterOwnNetwork } from "./harness/own-network.ts";
 import { type Measured, median, report } from "./harness/report.ts";
 import { echo } from "./rooms/echo.ts";

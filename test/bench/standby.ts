@@ -1,12 +1,12 @@
 /** standby: sends per second with a commit log in Postgres and without, and takeovers under load; `bin/bench standby [rounds] [kills]` */
 import { ensurePrograms } from "../../bin/test-programs.ts";
+import { checkoutOf, upgrade } from "../cluster/checkout.ts";
+import { Group, readyz } from "../cluster/group.ts";
+import { giveAddress, Load } from "../cluster/load.ts";
+import { NodeCall, WITH_NODES } from "../cluster/node-call.ts";
 import { testPostgres } from "../harness/postgres.ts";
-import { until } from "../node/until.ts";
-import { openPage } from "../sdk/page.ts";
-import { checkoutOf, upgrade } from "../standby/checkout.ts";
-import { Group, readyz } from "../standby/group.ts";
-import { giveAddress, Load } from "../standby/load.ts";
-import { NodeCall, WITH_NODES } from "../standby/node-call.ts";
+import { until } from "../nodes/remote/until.ts";
+import { openPage } from "../web/sdk/page.ts";
 import type { Backend } from "./chat/backend.ts";
 import { type Ceiling, publishedScenario, sendCeiling } from "./chat/scenarios.ts";
 import { stoaAt } from "./chat/stoa.ts";

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { buildBinary } from "../compiled/binary.ts";
+import { buildBinary } from "../e2e/binary/binary.ts";
 import { cpuMicros, ownMegabytes, rssMegabytes, untilIdle } from "./harness/processes.ts";
 import { median, report } from "./harness/report.ts";
 

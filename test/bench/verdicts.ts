@@ -3,9 +3,9 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import type { VerdictCause } from "../../src/protocol/room-records.ts";
-import { clear, FAULTS, type Fault } from "../verdicts/faults.ts";
-import { isNamed, type Played, play } from "../verdicts/play.ts";
-import { openVerdictStage, type Place } from "../verdicts/stage.ts";
+import { clear, FAULTS, type Fault } from "../e2e/verdicts/faults.ts";
+import { isNamed, type Played, play } from "../e2e/verdicts/play.ts";
+import { openVerdictStage, type Place } from "../e2e/verdicts/stage.ts";
 import { type Measured, report } from "./harness/report.ts";
 
 const { values, positionals } = parseArgs({

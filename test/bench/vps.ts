@@ -3,10 +3,10 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, write
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { $ } from "bun";
-import type { Check } from "../../src/doctor/check.ts";
-import { createApi } from "../../src/load-test/api.ts";
-import { startPebble } from "../acme/pebble.ts";
+import type { Check } from "../../src/ops/doctor/check.ts";
+import { createApi } from "../../src/ops/load-test/api.ts";
 import { ROOT } from "../cli/stoa.ts";
+import { startPebble } from "../network/acme/pebble.ts";
 import { program } from "../ops/machine.ts";
 import { DOMAIN, issue } from "../ops/one-port.ts";
 import { openRelayedCall } from "./edge/relayed-call.ts";

@@ -2,9 +2,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ChatClient } from "../chat/client.ts";
 import { FROM_SOURCE, startStoa } from "../cli/stoa.ts";
-import { startReceiver } from "../webhooks/receiver.ts";
+import { ChatClient } from "../features/chat/client.ts";
+import { startReceiver } from "../features/webhooks/receiver.ts";
 import { percentile, report } from "./harness/report.ts";
 
 const MESSAGES = 3000;

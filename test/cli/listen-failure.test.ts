@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { listenFailure } from "../../src/cli/listen-failure.ts";
-import { EdgeRefused } from "../../src/edge/edge.ts";
+import { EdgeRefused } from "../../src/network/tls/edge.ts";
 
 const failed = (code: string, syscall: string) =>
   listenFailure(Object.assign(new Error("no"), { code, syscall }), { HOST: "127.0.0.1", PORT: 80 });

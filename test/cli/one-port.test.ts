@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { requireCertificates } from "../../src/front/certificates.ts";
 import { ConfigError, loadConfig } from "../../src/kernel/config/index.ts";
 import { CertificateRefused } from "../../src/kernel/http/serving/certificate.ts";
+import { requireCertificates } from "../../src/network/tls/certificates.ts";
 import { makeCertificate, makeExpiredCertificate } from "../ops/certificate.ts";
 import { PROGRAM, startStoa, stoa } from "./stoa.ts";
 

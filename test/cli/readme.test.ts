@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { readGuides } from "../../src/cli/manual/guides.ts";
 import { documentConfig } from "../../src/kernel/config/document.ts";
 import { VARIABLE_NAMES } from "../../src/kernel/config/index.ts";
-import { blockFor } from "../docs/blocks.ts";
+import { blockFor } from "../web/docs/blocks.ts";
 import { ROOT } from "./stoa.ts";
 
 const README = readFileSync(join(ROOT, "README.md"), "utf8");

@@ -9,7 +9,7 @@ import { migrate, readMigrations } from "../../src/kernel/db/migrate.ts";
 import { closeDatabase, openDatabase } from "../../src/kernel/db/open.ts";
 import type { SplitClient } from "../../src/kernel/db/split-client.ts";
 import type { Writer } from "../../src/kernel/db/writer.ts";
-import type { Leading, Runtime } from "../../src/runtime.ts";
+import type { Leading, Runtime } from "../../src/kernel/runtime.ts";
 import { memoryLog } from "./memory-log.ts";
 import { ownPostgresLog } from "./own-postgres-log.ts";
 

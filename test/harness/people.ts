@@ -1,6 +1,6 @@
 import type { Unit } from "../../src/kernel/db/writer.ts";
+import type { Runtime } from "../../src/kernel/runtime.ts";
 import type { Environment, ProjectRole } from "../../src/protocol/enums.ts";
-import type { Runtime } from "../../src/runtime.ts";
 import type { Services } from "../../src/services.ts";
 
 export type TestProject = { projectId: string; ownerId: string; key: string };

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { type ChatRest, chatRest, outcome } from "../chat/rest.ts";
-import { tell } from "../observability/facts.ts";
+import { type ChatRest, chatRest, outcome } from "../features/chat/rest.ts";
+import { tell } from "../features/sessions/facts.ts";
 
 let chat: ChatRest;
 beforeEach(async () => {

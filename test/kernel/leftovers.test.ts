@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLeftovers, createLeftoversAndCode, whenCalm } from "../../src/kernel/calm.ts";
-import { closeRuntime, createRuntime } from "../../src/runtime.ts";
+import { closeRuntime, createRuntime } from "../../src/kernel/runtime.ts";
 import { fakeClock } from "../harness/clock.ts";
 import { testConfig } from "../harness/test-config.ts";
 

@@ -7,7 +7,7 @@ import { RecordingConnection } from "../../src/kernel/db/changesets.ts";
 import { whenCalmAgain } from "../../src/kernel/db/checkpoints.ts";
 import { openDatabase } from "../../src/kernel/db/open.ts";
 import { releaseMemory, SplitClient } from "../../src/kernel/db/split-client.ts";
-import { closeRuntime, createRuntime } from "../../src/runtime.ts";
+import { closeRuntime, createRuntime } from "../../src/kernel/runtime.ts";
 import { fakeClock } from "../harness/clock.ts";
 import { testConfig } from "../harness/test-config.ts";
 

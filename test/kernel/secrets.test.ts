@@ -3,8 +3,8 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createJwt, type TokenKind } from "../../src/kernel/jwt.ts";
+import { closeRuntime, createRuntime } from "../../src/kernel/runtime.ts";
 import { createKeyring, SecretRefused, sameSecret, secretFromFile } from "../../src/kernel/secrets.ts";
-import { closeRuntime, createRuntime } from "../../src/runtime.ts";
 import { fakeClock } from "../harness/clock.ts";
 import { testConfig } from "../harness/test-config.ts";
 

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
-import { createJobs } from "../../src/jobs/jobs.ts";
 import { every } from "../../src/kernel/timers.ts";
+import { createJobs } from "../../src/ops/jobs/jobs.ts";
 import { settled } from "../harness/rtc.ts";
 import { testServer } from "../harness/server.ts";
 
@@ -29,7 +29,7 @@ test("[11] while nothing can be written, an API key still reads, and the use of 
 });
 
 test("[11] a job that cannot write says so to whoever runs it, and its next turn succeeds", async () => {
-  const job = createJobs(server.services).find(({ name }) => name === "sweep-credentials");
+  const job = createJobs(server.runtime, server.services).find(({ name }) => name === "sweep-credentials");
   writable(false);
   await expect(job?.runDue(clock.now())).rejects.toThrow(/readonly/);
   await settled();

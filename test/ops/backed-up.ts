@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ChatClient } from "../chat/client.ts";
+import { ChatClient } from "../features/chat/client.ts";
 
 /** A server with 100 MB of data in a process of its own, one member of one room, and orders to back it up. */
 export class BackedUp {

@@ -2,7 +2,7 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { copyDatabase } from "../../src/backup/make-backup.ts";
+import { copyDatabase } from "../../src/ops/backup/make-backup.ts";
 import { stoa } from "../cli/stoa.ts";
 import { BackedUp } from "./backed-up.ts";
 

@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
-import { makeBackupInThread } from "../../src/backup/backup-thread.ts";
+import { makeBackupInThread } from "../../src/ops/backup/backup-thread.ts";
 import { start } from "../../src/server.ts";
 import { createPeople } from "../harness/people.ts";
 import { testConfig } from "../harness/test-config.ts";

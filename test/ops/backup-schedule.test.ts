@@ -2,9 +2,9 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { verifyBackup } from "../../src/backup/restore.ts";
-import { backupSchedule, nameAt } from "../../src/backup/schedule.ts";
-import { closeRuntime, createRuntime, type Runtime } from "../../src/runtime.ts";
+import { closeRuntime, createRuntime, type Runtime } from "../../src/kernel/runtime.ts";
+import { verifyBackup } from "../../src/ops/backup/restore.ts";
+import { backupSchedule, nameAt } from "../../src/ops/backup/schedule.ts";
 import { testConfig } from "../harness/test-config.ts";
 
 const HOUR_MS = 3_600_000;

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { $ } from "bun";
-import { createApi } from "../../src/load-test/api.ts";
+import { createApi } from "../../src/ops/load-test/api.ts";
 import { openRelayedCall } from "../bench/edge/relayed-call.ts";
 import { PROGRAM, startStoa } from "../cli/stoa.ts";
 import { type Lan, openLan } from "../harness/namespaces.ts";

@@ -2,10 +2,10 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Check } from "../../src/doctor/check.ts";
-import { startPebble } from "../acme/pebble.ts";
+import type { Check } from "../../src/ops/doctor/check.ts";
 import { PROGRAM, startStoa } from "../cli/stoa.ts";
 import { type Lan, openLan } from "../harness/namespaces.ts";
+import { startPebble } from "../network/acme/pebble.ts";
 import { program } from "./machine.ts";
 import { DOMAIN, nameHosts } from "./one-port.ts";
 

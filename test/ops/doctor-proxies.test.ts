@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Check } from "../../src/doctor/check.ts";
+import type { Check } from "../../src/ops/doctor/check.ts";
 import { start } from "../../src/server.ts";
 import { stoa } from "../cli/stoa.ts";
 import { testConfig } from "../harness/test-config.ts";

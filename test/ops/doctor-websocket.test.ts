@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { examineWebsocket } from "../../src/doctor/websocket.ts";
+import { examineWebsocket } from "../../src/ops/doctor/websocket.ts";
 import { testConfig } from "../harness/test-config.ts";
 import { makeCertificate } from "./certificate.ts";
 

@@ -3,9 +3,9 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { CHECK_NAMES, type Check } from "../../src/doctor/check.ts";
-import { examinePorts } from "../../src/doctor/ports.ts";
 import type { ServerNote } from "../../src/kernel/data-directory/data-lock.ts";
+import { CHECK_NAMES, type Check } from "../../src/ops/doctor/check.ts";
+import { examinePorts } from "../../src/ops/doctor/ports.ts";
 import { PROGRAM, ROOT, type RunningStoa, startStoa, stoa } from "../cli/stoa.ts";
 import { testConfig } from "../harness/test-config.ts";
 import { makeCertificate } from "./certificate.ts";

@@ -2,10 +2,10 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { RtcClient } from "../../src/load-test/rtc-client.ts";
 import type { Push } from "../../src/protocol/signaling.ts";
+import { RtcClient } from "../../src/rtc-client/signaling-client.ts";
 import { stoa } from "../cli/stoa.ts";
-import { ok, startReceiver } from "../webhooks/receiver.ts";
+import { ok, startReceiver } from "../features/webhooks/receiver.ts";
 import { prepareData, type Served, served } from "./served.ts";
 
 const work = mkdtempSync(join(tmpdir(), "stoa-stop-"));

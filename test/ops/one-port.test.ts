@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { $ } from "bun";
 import type { Connection } from "../../web/sdk/server.ts";
-import { hearing, joinRoom, moreFrames } from "../browser/sdk/page-api.ts";
-import type { Scripted } from "../browser/sdk/scripted.ts";
 import { PROGRAM } from "../cli/stoa.ts";
+import { hearing, joinRoom, moreFrames } from "../e2e/sdk/page-api.ts";
+import type { Scripted } from "../e2e/sdk/scripted.ts";
 import { type Behind, DOMAIN, FLEET_SECRET, NODE_DOMAIN, type OnePort, openOnePort } from "./one-port.ts";
 
 const PATIENCE_MS = 120_000;

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
-import { ChatClient } from "../chat/client.ts";
 import { PROGRAM, type RunningStoa, startStoa, stoa } from "../cli/stoa.ts";
+import { ChatClient } from "../features/chat/client.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked into field by field, and a wrong one fails the test
 export type Body = any;

@@ -3,8 +3,8 @@ import { copyFileSync, mkdtempSync, rmSync, symlinkSync, unlinkSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type RunningServer, start } from "../../src/server.ts";
-import { ChatClient } from "../chat/client.ts";
 import { stoa } from "../cli/stoa.ts";
+import { ChatClient } from "../features/chat/client.ts";
 import { type FakeClock, fakeClock } from "../harness/clock.ts";
 import { createPeople } from "../harness/people.ts";
 import { testConfig } from "../harness/test-config.ts";

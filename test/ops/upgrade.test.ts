@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readMigrations } from "../../src/kernel/db/migrate.ts";
-import { closeRuntime, createRuntime } from "../../src/runtime.ts";
+import { closeRuntime, createRuntime } from "../../src/kernel/runtime.ts";
 import { testConfig } from "../harness/test-config.ts";
 import { type Counts, countRows, makePreviousDatabase } from "./previous-schema.ts";
 import { type Body, prepareData, type Served, served } from "./served.ts";

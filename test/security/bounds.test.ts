@@ -39,11 +39,11 @@ test("[8] every map, set and list that outlives the call that made it is on the 
   const listed = rowsOf(collections).flatMap(([, file = "", names = "", bound = ""]) => {
     expect([file, bound.length > 3]).toEqual([file, true]);
     // A constant that the bound is named by is in the file, unless it is a setting.
-    const source = readFileSync(join(root, "src", file.replaceAll("`", "")), "utf8");
+    const source = readFileSync(join(root, file.replaceAll("`", "")), "utf8");
     expect([file, namesOf(bound).filter((name) => !known.has(name) && !source.includes(name))]).toEqual([file, []]);
     return [...names.matchAll(/`([^`]+)`/g)].map(([, name]) => `${file.replaceAll("`", "")} ${name}`);
   });
-  const found = longLivedCollections(root).map(({ file, name }) => `${file} ${name}`);
+  const found = longLivedCollections(root).map(({ file, name }) => `src/${file} ${name}`);
   expect(found.length).toBeGreaterThan(200);
   expect(listed.sort()).toEqual(found.sort());
 });
@@ -70,14 +70,14 @@ test("[8] what the page calls a variable is one, and the files it names are ther
   expect(settings.filter((name) => !known.has(name) && !abbreviated.has(name))).toEqual([]);
   for (const [, what = ""] of rowsOf(memory)) {
     for (const [, path = ""] of what.matchAll(/`([\w./-]+)`/g)) {
-      expect([path, existsSync(join(root, "src", path))]).toEqual([path, true]);
+      expect([path, existsSync(join(root, path))]).toEqual([path, true]);
     }
   }
 });
 
 test("[8] what expires has a job that removes it, and it runs without anything to do", async () => {
-  const { createJobs } = await import("../../src/jobs/jobs.ts");
-  const jobs = new Map(createJobs(server.services).map((job) => [job.name, job]));
+  const { createJobs } = await import("../../src/ops/jobs/jobs.ts");
+  const jobs = new Map(createJobs(server.runtime, server.services).map((job) => [job.name, job]));
   const named = [...tables.matchAll(/\(((?:prune|sweep|clean-up|expire|tidy|keep)-[a-z]+)\)/g)].map(
     ([, name = ""]) => name,
   );

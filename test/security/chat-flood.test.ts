@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { chatWorld } from "../chat/world.ts";
+import { chatWorld } from "../features/chat/world.ts";
 
 const FRAMES = 50;
 const world = await chatWorld({ CHAT_FRAME_RATE_LIMIT: FRAMES });

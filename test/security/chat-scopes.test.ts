@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { chatRest } from "../chat/rest.ts";
+import { chatRest } from "../features/chat/rest.ts";
 
 const chat = await chatRest();
 afterAll(() => chat.close());

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { typescriptPath } from "../../src/sfu/forwarding/packet-path.ts";
 import type { ParticipantHost } from "../../src/sfu/room/host.ts";
 import { Room } from "../../src/sfu/room/room.ts";
-import type { DataChannel } from "../../src/sfu/transport/werift-hooks.ts";
+import type { DataChannel } from "../../src/sfu/werift/werift-hooks.ts";
 import { fakeClock } from "../harness/clock.ts";
 import { ALL } from "../sfu/room-of-peers.ts";
 

@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from "bun:test";
-import { UNLIMITED } from "../contract/unlimited.ts";
 import { fillPath, type Operation, operationsOf } from "../harness/operations.ts";
 import { rtcServer } from "../harness/rtc.ts";
 import { tenantOf } from "../harness/tenant.ts";
+import { UNLIMITED } from "../spec/contract/unlimited.ts";
 import { rowsOf } from "./rows.ts";
 import { bodyFor } from "./valid-body.ts";
 
@@ -21,7 +21,7 @@ function kindsOf(operation: Operation) {
   return operation.credentials.filter((kind) => kind in credentials);
 }
 
-/** A user's name is no record: in every environment it means that environment's own (test/people). */
+/** A user's name is no record: in every environment it means that environment's own (test/features/privacy). */
 const OF_NOBODY = ["/v1/people/{userId}", "/v1/people/{userId}/exports", "/v1/chat/blocks/{blockedUserId}"];
 const named = operations.filter(({ path, pathParameters }) => pathParameters.length > 0 && !OF_NOBODY.includes(path));
 for (const operation of named) {

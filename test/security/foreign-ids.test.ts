@@ -1,9 +1,9 @@
 import { afterAll, expect, test } from "bun:test";
 import type { CredentialKind } from "../../src/kernel/http/guards.ts";
-import { UNLIMITED } from "../contract/unlimited.ts";
 import { fillPath, type Operation, operationsOf } from "../harness/operations.ts";
 import { rtcServer } from "../harness/rtc.ts";
 import { tenantOf } from "../harness/tenant.ts";
+import { UNLIMITED } from "../spec/contract/unlimited.ts";
 import { rowsOf } from "./rows.ts";
 import { bodyFor } from "./valid-body.ts";
 

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { freePorts } from "../acme/pebble.ts";
-import { closed, secured } from "../edge/stage.ts";
 import { type RealServer, realServer } from "../harness/running.ts";
+import { freePorts } from "../network/acme/pebble.ts";
+import { closed, secured } from "../network/tls/stage.ts";
 import { makeCertificate } from "../ops/certificate.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "stoa-https-"));

@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from "bun:test";
-import { LoadPeer } from "../../src/load-test/load-peer.ts";
-import { RtcClient } from "../../src/load-test/rtc-client.ts";
-import { RtpSource } from "../../src/load-test/rtp-source.ts";
-import { writePli } from "../../src/sfu/rtcp/rtcp-write.ts";
+import { LoadPeer } from "../../src/rtc-client/peer.ts";
+import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
+import { RtcClient } from "../../src/rtc-client/signaling-client.ts";
+import { writePli } from "../../src/sfu/wire/rtcp/rtcp-write.ts";
 import { realServer } from "../harness/running.ts";
 
 const server = await realServer();

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { RtpSource } from "../../src/load-test/rtp-source.ts";
+import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
 import { KeyframeBudgets } from "../../src/sfu/room/keyframe-budgets.ts";
 import { fakeClock } from "../harness/clock.ts";
 import { CAMERA, ROOM, RoomOfPeers, refusal } from "../sfu/room-of-peers.ts";

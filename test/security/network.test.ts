@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { ChatClient } from "../chat/client.ts";
+import { ChatClient } from "../features/chat/client.ts";
 import { realServer } from "../harness/running.ts";
 import { answerTo, rawConnection } from "./raw-http.ts";
 

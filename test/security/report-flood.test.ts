@@ -1,12 +1,12 @@
 /** A participant whose reports cost the media worker all that it has, beside a call that is to go on. */
 import { afterEach, expect, test } from "bun:test";
-import { LoadPeer } from "../../src/load-test/load-peer.ts";
-import { RtpSource } from "../../src/load-test/rtp-source.ts";
+import { LoadPeer } from "../../src/rtc-client/peer.ts";
+import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
 import { Engine } from "../../src/sfu/engine.ts";
-import { openNativePath } from "../../src/sfu/native/native-path.ts";
-import { RTCP_TYPE } from "../../src/sfu/rtcp/rtcp.ts";
-import { writeUint16, writeUint32 } from "../../src/sfu/rtp/bytes.ts";
+import { openNativePath } from "../../src/sfu/fast-path/native-path.ts";
 import { ControlBudget, ControlShare } from "../../src/sfu/transport/control-budget.ts";
+import { RTCP_TYPE } from "../../src/sfu/wire/rtcp/rtcp.ts";
+import { writeUint16, writeUint32 } from "../../src/sfu/wire/rtp/bytes.ts";
 import type { WorkerCall } from "../../src/sfu/worker-protocol.ts";
 import { fakeClock } from "../harness/clock.ts";
 import { nativeLibraryPath } from "../sfu/packet-paths.ts";

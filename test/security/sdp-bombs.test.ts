@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
+import { seededRandom } from "../../src/kernel/net/impairment.ts";
 import { SDP_MAX_BYTES } from "../../src/protocol/signaling.ts";
-import { decideSections, writeAnswer } from "../../src/sfu/sdp/answer.ts";
-import { type Offer, parseOffer } from "../../src/sfu/sdp/offer.ts";
-import { seededRandom } from "../../src/sfu/transport/impairment.ts";
+import { decideSections, writeAnswer } from "../../src/sfu/wire/sdp/answer.ts";
+import { type Offer, parseOffer } from "../../src/sfu/wire/sdp/offer.ts";
 
 const HEAD = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n";
 const TRANSPORT = "a=ice-ufrag:abcd\r\na=ice-pwd:0123456789012345678901\r\na=fingerprint:sha-256 AA:BB\r\n";

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
-import { searchService } from "../../src/chat/search.service.ts";
-import { searchStore } from "../../src/chat/store/search.store.ts";
-import type { Runtime } from "../../src/runtime.ts";
+import { searchService } from "../../src/features/chat/search.service.ts";
+import { searchStore } from "../../src/features/chat/store/search.store.ts";
+import type { Runtime } from "../../src/kernel/runtime.ts";
 import { testServer } from "../harness/server.ts";
 
 const server = testServer({ CHAT_SEND_RATE_LIMIT: 100_000 });

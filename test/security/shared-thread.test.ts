@@ -2,9 +2,9 @@ import { afterAll, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { compileList, screen } from "../../src/chat/moderation/word-list.ts";
+import { compileList, screen } from "../../src/features/chat/moderation/word-list.ts";
+import { Rendition } from "../../src/features/recordings/hls/rendition.ts";
 import type { RecordedPart } from "../../src/protocol/media/recording.ts";
-import { Rendition } from "../../src/recordings/hls/rendition.ts";
 import { realServer } from "../harness/running.ts";
 
 // What one tenant may have, made so that others' requests wait for it.

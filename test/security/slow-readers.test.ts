@@ -5,9 +5,9 @@ import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Elysia } from "elysia";
+import { Rendition } from "../../src/features/recordings/hls/rendition.ts";
 import { webRoutes } from "../../src/kernel/http/serving/web-assets.ts";
 import type { RecordedPart } from "../../src/protocol/media/recording.ts";
-import { Rendition } from "../../src/recordings/hls/rendition.ts";
 import { realServer } from "../harness/running.ts";
 
 // Whoever asks for much and takes nothing of it: what waits for them is shared, or stays where it is on the disk.

@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from "bun:test";
-import { UNLIMITED } from "../contract/unlimited.ts";
 import { fillPath, type Operation, operationsOf } from "../harness/operations.ts";
 import { rtcServer } from "../harness/rtc.ts";
 import { type Tenant, tenantOf } from "../harness/tenant.ts";
+import { UNLIMITED } from "../spec/contract/unlimited.ts";
 import { rowsOf } from "./rows.ts";
 import { bodyFor } from "./valid-body.ts";
 
@@ -11,7 +11,7 @@ afterAll(server.close);
 
 const alice = await tenantOf(server);
 const mallory = await tenantOf(server);
-/** A user's name is no record: in every project it means that project's own (test/people). */
+/** A user's name is no record: in every project it means that project's own (test/features/privacy). */
 const OF_NOBODY = ["/v1/people/{userId}", "/v1/people/{userId}/exports", "/v1/chat/blocks/{blockedUserId}"].flatMap(
   (path) => [path, path.replace("/v1", "/v1/projects/{projectId}")],
 );

@@ -3,16 +3,16 @@ import type { Audience } from "../../src/sfu/forwarding/audience.ts";
 import type { FanOutTransport } from "../../src/sfu/forwarding/fan-out-target.ts";
 import { typescriptPath } from "../../src/sfu/forwarding/packet-path.ts";
 import type { SourcePacket } from "../../src/sfu/forwarding/source-packet.ts";
-import { SentPackets } from "../../src/sfu/rtcp/twcc-feedback.ts";
-import { RtpView } from "../../src/sfu/rtp/rtp.ts";
-import type { NegotiatedCodec } from "../../src/sfu/sdp/codecs.ts";
-import { noExtensions } from "../../src/sfu/sdp/extensions.ts";
-import { SrtpSender } from "../../src/sfu/srtp/srtp.ts";
-import { masterSaltBytes } from "../../src/sfu/srtp/srtp-keys.ts";
 import { OutgoingSection } from "../../src/sfu/tracks/outgoing-section.ts";
 import { Publication } from "../../src/sfu/tracks/publication.ts";
 import { DEFAULT_WISH, Subscription } from "../../src/sfu/tracks/subscription.ts";
 import type { UdpPort } from "../../src/sfu/transport/udp.ts";
+import { SentPackets } from "../../src/sfu/wire/rtcp/twcc-feedback.ts";
+import { RtpView } from "../../src/sfu/wire/rtp/rtp.ts";
+import type { NegotiatedCodec } from "../../src/sfu/wire/sdp/codecs.ts";
+import { noExtensions } from "../../src/sfu/wire/sdp/extensions.ts";
+import { SrtpSender } from "../../src/sfu/wire/srtp/srtp.ts";
+import { masterSaltBytes } from "../../src/sfu/wire/srtp/srtp-keys.ts";
 import { rtpPacket } from "./packets.ts";
 
 const codec = (name: "PCMU" | "opus", payloadType: number): NegotiatedCodec => ({

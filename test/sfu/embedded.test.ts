@@ -1,8 +1,8 @@
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
-import { LoadPeer } from "../../src/load-test/load-peer.ts";
-import { RtpSource } from "../../src/load-test/rtp-source.ts";
-import { EmbeddedMedia, type EmbeddedMediaOptions } from "../../src/media/embedded.ts";
+import { EmbeddedMedia, type EmbeddedMediaOptions } from "../../src/nodes/embedded.ts";
 import { MediaError, type MediaEvent } from "../../src/protocol/media-node.ts";
+import { LoadPeer } from "../../src/rtc-client/peer.ts";
+import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
 import { watchMediaWorkers } from "../harness/media-workers.ts";
 import { ALL, CAMERA } from "./room-of-peers.ts";
 

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
-import { LoadPeer } from "../../src/load-test/load-peer.ts";
-import { RtpSource } from "../../src/load-test/rtp-source.ts";
+import { seededRandom } from "../../src/kernel/net/impairment.ts";
 import type { NodeLoad } from "../../src/protocol/media/node-load.ts";
+import { LoadPeer } from "../../src/rtc-client/peer.ts";
+import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
 import { Engine } from "../../src/sfu/engine.ts";
-import { type RtpView, rtpHeaderLength } from "../../src/sfu/rtp/rtp.ts";
-import { seededRandom } from "../../src/sfu/transport/impairment.ts";
+import { type RtpView, rtpHeaderLength } from "../../src/sfu/wire/rtp/rtp.ts";
 import type { WorkerCall } from "../../src/sfu/worker-protocol.ts";
 import { ALL, CAMERA, ROOM, RoomOfPeers, refusal } from "./room-of-peers.ts";
 

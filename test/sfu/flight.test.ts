@@ -2,9 +2,9 @@ import { expect, test } from "bun:test";
 import type { FlightDump } from "../../src/protocol/media/flight.ts";
 import { FlightRecorder } from "../../src/sfu/flight/flight-recorder.ts";
 import { replayFlight } from "../../src/sfu/flight/replay.ts";
-import { writeReceiverReport } from "../../src/sfu/rtcp/rtcp-write.ts";
-import { TwccRecorder } from "../../src/sfu/rtcp/twcc.ts";
-import { SentPackets, TransportFeedback } from "../../src/sfu/rtcp/twcc-feedback.ts";
+import { writeReceiverReport } from "../../src/sfu/wire/rtcp/rtcp-write.ts";
+import { TwccRecorder } from "../../src/sfu/wire/rtcp/twcc.ts";
+import { SentPackets, TransportFeedback } from "../../src/sfu/wire/rtcp/twcc-feedback.ts";
 
 const CAMERA = { ssrc: 7, kind: "video", codec: "VP8", clockRate: 90_000, rid: null };
 const packet = (sequenceNumber: number) => ({

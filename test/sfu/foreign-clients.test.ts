@@ -1,8 +1,8 @@
 /** What a translator for other clients asks of the media: names for tracks, sections that rest, a second connection. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { LoadPeer } from "../../src/load-test/load-peer.ts";
-import { RtpSource } from "../../src/load-test/rtp-source.ts";
 import type { Negotiate } from "../../src/protocol/media-node.ts";
+import { LoadPeer } from "../../src/rtc-client/peer.ts";
+import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
 import { ALL, CAMERA, ROOM, RoomOfPeers } from "./room-of-peers.ts";
 
 const TRACK = "trk_named-by-the-caller";

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { LoadPeer } from "../../src/load-test/load-peer.ts";
-import { RtpSource } from "../../src/load-test/rtp-source.ts";
-import type { RtcpPacket } from "../../src/sfu/rtcp/rtcp.ts";
-import { writeNack, writePli, writeReceiverReport, writeSenderReport } from "../../src/sfu/rtcp/rtcp-write.ts";
-import { compactNtp } from "../../src/sfu/rtp/ntp.ts";
-import type { SrtpProfile } from "../../src/sfu/srtp/srtp.ts";
+import type { LoadPeer } from "../../src/rtc-client/peer.ts";
+import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
+import type { RtcpPacket } from "../../src/sfu/wire/rtcp/rtcp.ts";
+import { writeNack, writePli, writeReceiverReport, writeSenderReport } from "../../src/sfu/wire/rtcp/rtcp-write.ts";
+import { compactNtp } from "../../src/sfu/wire/rtp/ntp.ts";
+import type { SrtpProfile } from "../../src/sfu/wire/srtp/srtp.ts";
 import { CAMERA, ROOM, RoomOfPeers } from "./room-of-peers.ts";
 
 type Received = { sequenceNumber: number; timestamp: number; ssrc: number; payloadType: number; payload: number[] };

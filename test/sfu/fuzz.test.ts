@@ -1,14 +1,13 @@
 import { describe, expect, test } from "bun:test";
-import { startsAv1Keyframe } from "../../src/sfu/codec/av1.ts";
-import { av1Height } from "../../src/sfu/codec/av1-size.ts";
-import { startsH264Keyframe } from "../../src/sfu/codec/h264.ts";
-import { h264Height } from "../../src/sfu/codec/h264-size.ts";
-import { Vp8Descriptor } from "../../src/sfu/codec/vp8.ts";
-import { startsVp9Keyframe } from "../../src/sfu/codec/vp9.ts";
-import { vp9Height } from "../../src/sfu/codec/vp9-size.ts";
-import { hasFingerprint, hasIntegrity, parseStun } from "../../src/sfu/ice/stun.ts";
-import { readMappedAddress, writeBindingRequest, writeBindingSuccess } from "../../src/sfu/ice/stun-write.ts";
-import { parseRtcp } from "../../src/sfu/rtcp/rtcp.ts";
+import { seededRandom } from "../../src/kernel/net/impairment.ts";
+import { startsAv1Keyframe } from "../../src/sfu/wire/codec/av1.ts";
+import { av1Height } from "../../src/sfu/wire/codec/av1-size.ts";
+import { startsH264Keyframe } from "../../src/sfu/wire/codec/h264.ts";
+import { h264Height } from "../../src/sfu/wire/codec/h264-size.ts";
+import { Vp8Descriptor } from "../../src/sfu/wire/codec/vp8.ts";
+import { startsVp9Keyframe } from "../../src/sfu/wire/codec/vp9.ts";
+import { vp9Height } from "../../src/sfu/wire/codec/vp9-size.ts";
+import { parseRtcp } from "../../src/sfu/wire/rtcp/rtcp.ts";
 import {
   writeBye,
   writeFir,
@@ -18,15 +17,16 @@ import {
   writeRemb,
   writeSdes,
   writeSenderReport,
-} from "../../src/sfu/rtcp/rtcp-write.ts";
-import { TwccRecorder } from "../../src/sfu/rtcp/twcc.ts";
-import { TransportFeedback } from "../../src/sfu/rtcp/twcc-feedback.ts";
-import { RtpView } from "../../src/sfu/rtp/rtp.ts";
-import { OutgoingExtensions, RtpExtensions } from "../../src/sfu/rtp/rtp-extensions.ts";
-import { unwrapRtx } from "../../src/sfu/rtp/rtx.ts";
-import { type SrtpProfile, SrtpReceiver } from "../../src/sfu/srtp/srtp.ts";
-import { masterSaltBytes } from "../../src/sfu/srtp/srtp-keys.ts";
-import { seededRandom } from "../../src/sfu/transport/impairment.ts";
+} from "../../src/sfu/wire/rtcp/rtcp-write.ts";
+import { TwccRecorder } from "../../src/sfu/wire/rtcp/twcc.ts";
+import { TransportFeedback } from "../../src/sfu/wire/rtcp/twcc-feedback.ts";
+import { RtpView } from "../../src/sfu/wire/rtp/rtp.ts";
+import { OutgoingExtensions, RtpExtensions } from "../../src/sfu/wire/rtp/rtp-extensions.ts";
+import { unwrapRtx } from "../../src/sfu/wire/rtp/rtx.ts";
+import { type SrtpProfile, SrtpReceiver } from "../../src/sfu/wire/srtp/srtp.ts";
+import { masterSaltBytes } from "../../src/sfu/wire/srtp/srtp-keys.ts";
+import { hasFingerprint, hasIntegrity, parseStun } from "../../src/sfu/wire/stun/stun.ts";
+import { readMappedAddress, writeBindingRequest, writeBindingSuccess } from "../../src/sfu/wire/stun/stun-write.ts";
 import { hex, rtpPacket } from "./packets.ts";
 
 /**

@@ -1,9 +1,9 @@
 /** A media node in this thread, with a bad network between its socket and chosen clients. */
 
+import { Impairment, type ImpairmentOptions } from "../../src/kernel/net/impairment.ts";
 import type { MediaEvent, MediaMethod, MediaNode, MediaRequest, MediaResponse } from "../../src/protocol/media-node.ts";
 import { Engine } from "../../src/sfu/engine.ts";
 import type { PacketPath } from "../../src/sfu/forwarding/packet-path.ts";
-import { Impairment, type ImpairmentOptions } from "../../src/sfu/transport/impairment.ts";
 import type { Impair } from "../../src/sfu/transport/udp.ts";
 import type { WorkerCall, WorkerSettings } from "../../src/sfu/worker-protocol.ts";
 import { libraryUnderTest } from "./packet-paths.ts";

@@ -1,7 +1,7 @@
 /** Both ways of the packet path, for the suites that hold for either. */
-import { findNativeLibrary } from "../../src/media/native-library.ts";
+import { findNativeLibrary } from "../../src/nodes/native-library.ts";
+import { type NativePath, openNativePath } from "../../src/sfu/fast-path/native-path.ts";
 import { type PacketPath, typescriptPath } from "../../src/sfu/forwarding/packet-path.ts";
-import { type NativePath, openNativePath } from "../../src/sfu/native/native-path.ts";
 
 /** Made from the C files of this checkout. Without a compiler there is none, and the tests say so. */
 export async function nativeLibraryPath(): Promise<string> {

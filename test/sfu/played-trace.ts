@@ -1,21 +1,21 @@
 // A publisher's packets and reports with losses, repetitions and packets out of order, while viewers switch layers, pause, move
 // and ask for what they miss: all of it follows from a seed.
 
+import { seededRandom } from "../../src/kernel/net/impairment.ts";
+import type { NativePath } from "../../src/sfu/fast-path/native-path.ts";
 import { FlightRecorder } from "../../src/sfu/flight/flight-recorder.ts";
 import type { PacketPath } from "../../src/sfu/forwarding/packet-path.ts";
-import type { NativePath } from "../../src/sfu/native/native-path.ts";
 import type { ParticipantHost, RoomOfTracks } from "../../src/sfu/room/host.ts";
 import { Uplink } from "../../src/sfu/room/uplink.ts";
-import { SentPackets } from "../../src/sfu/rtcp/twcc-feedback.ts";
-import { isRtcp } from "../../src/sfu/rtp/rtp.ts";
-import type { Offer } from "../../src/sfu/sdp/offer.ts";
-import { SrtpSender } from "../../src/sfu/srtp/srtp.ts";
 import { OutgoingSection } from "../../src/sfu/tracks/outgoing-section.ts";
 import type { Publication } from "../../src/sfu/tracks/publication.ts";
 import { DEFAULT_WISH, Subscription } from "../../src/sfu/tracks/subscription.ts";
-import { seededRandom } from "../../src/sfu/transport/impairment.ts";
 import { MediaIntake } from "../../src/sfu/transport/incoming-media.ts";
 import { UdpPort } from "../../src/sfu/transport/udp.ts";
+import { SentPackets } from "../../src/sfu/wire/rtcp/twcc-feedback.ts";
+import { isRtcp } from "../../src/sfu/wire/rtp/rtp.ts";
+import type { Offer } from "../../src/sfu/wire/sdp/offer.ts";
+import { SrtpSender } from "../../src/sfu/wire/srtp/srtp.ts";
 import { EXTENSIONS, key, PICTURES, SOUND, TracedPublisher } from "./traced-publisher.ts";
 import { WatchedSocket } from "./watched-socket.ts";
 

@@ -1,7 +1,7 @@
 // What a fresh worker plays to itself: it has to be a call as others are, or the wrong code is compiled; and it is nobody's.
 
 import { expect, test } from "bun:test";
-import { CALLS, Rehearsal, rehearse } from "../../src/sfu/rehearsal.ts";
+import { CALLS, Rehearsal, rehearse } from "../../src/sfu/warm-up/warm-up.ts";
 import type { WorkerSettings } from "../../src/sfu/worker-protocol.ts";
 import { nativeLibraryPath } from "./packet-paths.ts";
 

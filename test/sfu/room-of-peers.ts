@@ -1,10 +1,10 @@
 /** A room on an engine of this thread, peopled by peers without a browser. */
 
-import { LoadPeer, type PeerOptions } from "../../src/load-test/load-peer.ts";
-import { RtpSource } from "../../src/load-test/rtp-source.ts";
 import type { MediaEvent } from "../../src/protocol/media-node.ts";
 import type { Permissions } from "../../src/protocol/room-records.ts";
-import { createCertificate, type DtlsCertificate } from "../../src/sfu/transport/werift-hooks.ts";
+import { LoadPeer, type PeerOptions } from "../../src/rtc-client/peer.ts";
+import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
+import { createCertificate, type DtlsCertificate } from "../../src/sfu/werift/werift-hooks.ts";
 import type { WorkerSettings } from "../../src/sfu/worker-protocol.ts";
 import { type ImpairedNode, startImpairedNode } from "./impaired-node.ts";
 

@@ -1,10 +1,10 @@
 // What a publisher of a trace sends: pictures, sound and reports, with losses, repetitions and packets out of order, as a random
 // source says.
 
-import { writeSdes, writeSenderReport } from "../../src/sfu/rtcp/rtcp-write.ts";
-import type { NegotiatedCodec } from "../../src/sfu/sdp/codecs.ts";
-import { noExtensions } from "../../src/sfu/sdp/extensions.ts";
-import { SrtpSender } from "../../src/sfu/srtp/srtp.ts";
+import { writeSdes, writeSenderReport } from "../../src/sfu/wire/rtcp/rtcp-write.ts";
+import type { NegotiatedCodec } from "../../src/sfu/wire/sdp/codecs.ts";
+import { noExtensions } from "../../src/sfu/wire/sdp/extensions.ts";
+import { SrtpSender } from "../../src/sfu/wire/srtp/srtp.ts";
 import { rtpPacket, withRoom } from "./packets.ts";
 
 export const EXTENSIONS = { ...noExtensions(), mid: 1, rid: 2, transportSequence: 5, audioLevel: 6, absSendTime: 4 };

@@ -2,8 +2,8 @@
 // while viewers switch layers, pause, move and ask for what they miss. Every packet that leaves, and every report, is the same.
 
 import { afterAll, expect, test } from "bun:test";
+import { openNativePath } from "../../src/sfu/fast-path/native-path.ts";
 import { typescriptPath } from "../../src/sfu/forwarding/packet-path.ts";
-import { openNativePath } from "../../src/sfu/native/native-path.ts";
 import { nativeLibraryPath } from "./packet-paths.ts";
 import { Played } from "./played-trace.ts";
 

@@ -1,11 +1,11 @@
 /** A socket at which native code watches for the packets of one publisher, in a time that stands still meanwhile. */
 import { tuneUdpSocket } from "../../src/kernel/net/socket-options.ts";
+import type { NativeWatch } from "../../src/sfu/fast-path/native-watch.ts";
 import { SEND_BATCH_PACKETS, SEND_SLOT_BYTES, SendBatch } from "../../src/sfu/forwarding/send-batch.ts";
-import type { NativeWatch } from "../../src/sfu/native/native-watch.ts";
-import { addressWords } from "../../src/sfu/rtp/address.ts";
 import type { MediaIntake } from "../../src/sfu/transport/incoming-media.ts";
 import { MediaWatch } from "../../src/sfu/transport/media-watch.ts";
 import type { UdpPort } from "../../src/sfu/transport/udp.ts";
+import { addressWords } from "../../src/sfu/wire/rtp/address.ts";
 
 const ADDRESS = "127.0.0.1";
 /** So few that all their copies fit one batch, and can be read there. */

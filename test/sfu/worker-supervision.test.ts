@@ -1,5 +1,5 @@
 import { afterEach, expect, mock, spyOn, test } from "bun:test";
-import { MediaWorker } from "../../src/media/media-worker.ts";
+import { MediaWorker } from "../../src/nodes/media-worker.ts";
 import type { FromWorker, ToWorker } from "../../src/sfu/worker-protocol.ts";
 import { fakeClock } from "../harness/clock.ts";
 

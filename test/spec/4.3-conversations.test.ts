@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { chatRest, outcome } from "../chat/rest.ts";
+import { chatRest, outcome } from "../features/chat/rest.ts";
 
 const chat = await chatRest();
 afterAll(chat.close);

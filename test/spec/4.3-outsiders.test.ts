@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { chatRest, outcome } from "../chat/rest.ts";
+import { chatRest, outcome } from "../features/chat/rest.ts";
 
 const chat = await chatRest({ CHAT_REACTION_RATE_LIMIT: 1000, CHAT_SEND_RATE_LIMIT: 1000 });
 afterAll(chat.close);

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
-import { chatRest, outcome } from "../chat/rest.ts";
-import type { Body } from "../chat/world.ts";
+import { chatRest, outcome } from "../features/chat/rest.ts";
+import type { Body } from "../features/chat/world.ts";
 
 const chat = await chatRest({
   CHAT_SEND_RATE_LIMIT: 1000,

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { chatWorld } from "../chat/world.ts";
+import { chatWorld } from "../features/chat/world.ts";
 
 const world = await chatWorld({ CHAT_CONNECTION_RATE_LIMIT: 1000 });
 afterAll(world.close);

@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from "bun:test";
-import { backoffMs } from "../../src/webhooks/schedule.ts";
+import { backoffMs } from "../../src/features/webhooks/schedule.ts";
+import { hookedEndpoint } from "../features/webhooks/hooked-project.ts";
+import { failing, ok, startReceiver } from "../features/webhooks/receiver.ts";
 import { testServer } from "../harness/server.ts";
-import { hookedEndpoint } from "../webhooks/hooked-project.ts";
-import { failing, ok, startReceiver } from "../webhooks/receiver.ts";
 
 const server = testServer();
 afterAll(server.close);

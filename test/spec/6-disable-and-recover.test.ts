@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
+import { hookedEndpoint } from "../features/webhooks/hooked-project.ts";
+import { failing, ok, type Receiver, startReceiver } from "../features/webhooks/receiver.ts";
 import { testServer } from "../harness/server.ts";
-import { hookedEndpoint } from "../webhooks/hooked-project.ts";
-import { failing, ok, type Receiver, startReceiver } from "../webhooks/receiver.ts";
 
 // By the count alone, as the spec has it; how long the failures must go on is tested with the webhooks.
 const server = testServer({ WEBHOOK_DISABLE_AFTER_SECONDS: 0 });

@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, expect, test } from "bun:test";
 import { WEBHOOK_EVENT_TYPES } from "../../src/protocol/webhook-events.ts";
+import { hookedEndpoint } from "../features/webhooks/hooked-project.ts";
 import { testServer } from "../harness/server.ts";
-import { hookedEndpoint } from "../webhooks/hooked-project.ts";
 
 const server = testServer();
 afterAll(server.close);

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
+import { hookedEndpoint } from "../features/webhooks/hooked-project.ts";
+import { failing } from "../features/webhooks/receiver.ts";
 import { testServer } from "../harness/server.ts";
-import { hookedEndpoint } from "../webhooks/hooked-project.ts";
-import { failing } from "../webhooks/receiver.ts";
 
 /** Limits of spec §8 whose default is tested with their feature: each obeys its variable. */
 const server = testServer({

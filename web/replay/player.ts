@@ -28,7 +28,8 @@ export class Player {
       ...recording.files.map(({ offsetMs, durationMs }) => offsetMs + durationMs),
     );
     this.#clock = new ReplayClock(this.durationMs, now);
-    this.tracks = recording.files.map((file) => {
+    const playable = recording.files.filter(({ status }) => status !== "LOST");
+    this.tracks = playable.map((file) => {
       const element = document.createElement(file.kind === "video" ? "video" : "audio");
       element.preload = "auto";
       element.src = pathOf(addresses.get(file.id) ?? "");

@@ -37,8 +37,7 @@ export type { LocalTrack, PublishOptions } from "./room/local-track.ts";
 export type { VideoCodec } from "./room/peer/codecs.ts";
 export type { DataMessage, DataOptions } from "./room/peer/data.ts";
 export type { RoomStats, TrackStats } from "./room/peer/stats.ts";
-export type { RemoteParticipant } from "./room/remote-participant.ts";
-export type { Delivered, RemoteTrack } from "./room/remote-track.ts";
+export type { Delivered, RemoteParticipant, RemoteTrack } from "./room/remote-participant.ts";
 export type { RoomEvents, RoomOptions } from "./room/room-events.ts";
 export { Room };
 

@@ -24,7 +24,7 @@ export function backupCommand(argv: readonly string[]): Command {
       if (existsSync(file) && options.force !== true) {
         throw new CommandFailure(`${file} exists. Choose another name, or replace it with --force.`, true);
       }
-      const { makeBackup } = await import("../../backup/make-backup.ts");
+      const { makeBackup } = await import("../../ops/backup/make-backup.ts");
       const { withReasons } = await import("../backup-failures.ts");
       const report = await withReasons(() =>
         makeBackup({ dataDir: config.DATA_DIR, file, now: Date.now(), version: VERSION }),

@@ -34,7 +34,7 @@ export function configCommand(argv: readonly string[]): Command {
 
 /** A certificate that is not there, or does not fit its key, stops the start as surely as a wrong value. */
 async function requireFiles(config: Config): Promise<void> {
-  const { requireCertificates } = await import("../../front/certificates.ts");
+  const { requireCertificates } = await import("../../network/tls/certificates.ts");
   try {
     requireCertificates(config);
   } catch (error) {

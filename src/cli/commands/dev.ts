@@ -3,11 +3,11 @@ import { Command } from "commander";
 import { isLoopback } from "../../kernel/loopback.ts";
 import { VERSION } from "../../kernel/version.ts";
 import type { RunningServer } from "../../server.ts";
-import type { DevData } from "../../start/dev-data.ts";
-import { throwAwayFolder } from "../../start/throw-away-folder.ts";
 import { addConfigOptions, configFrom } from "../config-options.ts";
 import { CommandFailure } from "../failure.ts";
 import { runUntilSignal } from "../signals.ts";
+import type { DevData } from "../start/dev-data.ts";
+import { throwAwayFolder } from "../start/throw-away-folder.ts";
 import { onStdinEnd } from "../until-stdin-ends.ts";
 
 const BRIEF_MS = 1_000;
@@ -35,7 +35,7 @@ export function devCommand(argv: readonly string[]): Command {
         );
       }
       const { boot } = await import("../boot.ts");
-      const { ensureDevData } = await import("../../start/dev-data.ts");
+      const { ensureDevData } = await import("../start/dev-data.ts");
       await runUntilSignal(async () => {
         const server = await boot(config);
         try {

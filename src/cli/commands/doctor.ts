@@ -14,7 +14,7 @@ export function doctorCommand(argv: readonly string[]): Command {
     .addHelpText("after", HELP)
     .action(async (options) => {
       const { config } = configFrom(options);
-      const { examine } = await import("../../doctor/doctor.ts");
+      const { examine } = await import("../../ops/doctor/doctor.ts");
       const checks = await examine(config, Date.now());
       if (options.json) console.log(JSON.stringify(checks, null, 2));
       else {

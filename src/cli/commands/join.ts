@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { createApi } from "../../load-test/api.ts";
-import type { NetworkFaults } from "../../participant/participant-events.ts";
+import { createApi } from "../../ops/load-test/api.ts";
+import type { NetworkFaults } from "../../rtc-client/participant/participant-events.ts";
 import { CommandFailure } from "../failure.ts";
 
 type Options = {
@@ -54,7 +54,7 @@ async function run(name: string, options: Options): Promise<void> {
     participantIdentity: identity,
     permissions: { publish: true, subscribe: true, publishData: true },
   }).catch(refused);
-  const { join } = await import("../../participant/participant.ts");
+  const { join } = await import("../../rtc-client/participant/participant.ts");
   const { promise: over, resolve } = Promise.withResolvers<Error | null>();
   // From before it is in the room: who is stopped while something is still being published leaves, too.
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve(null));
@@ -80,7 +80,7 @@ async function run(name: string, options: Options): Promise<void> {
 }
 
 type Api = ReturnType<typeof createApi>;
-type Participant = Awaited<ReturnType<typeof import("../../participant/participant.ts")["join"]>>;
+type Participant = Awaited<ReturnType<typeof import("../../rtc-client/participant/participant.ts")["join"]>>;
 
 const refused = (error: Error): never => {
   throw new CommandFailure(error.message);
@@ -100,7 +100,7 @@ async function roomOf(api: Api, name: string): Promise<string> {
 }
 
 async function publishSource(participant: Participant, source: string) {
-  const { bars, tone } = await import("../../participant/participant.ts");
+  const { bars, tone } = await import("../../rtc-client/participant/participant.ts");
   const [what, hz] = source.split(":");
   try {
     if (what === "tone") return await participant.publishAudio(tone({ hz: Number(hz ?? 440) }));

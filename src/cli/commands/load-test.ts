@@ -65,14 +65,14 @@ export function loadTestCommand(): Command {
 type Target = Options & { apiKey: string; durationSeconds: number };
 
 async function loadMedia({ url, apiKey, durationSeconds, rooms, publishers, subscribers }: Target) {
-  const { runMediaLoad } = await import("../../load-test/media-load.ts");
+  const { runMediaLoad } = await import("../../ops/load-test/media-load.ts");
   const load = { url, apiKey, durationSeconds, rooms, publishers, subscribers };
   const report = await runMediaLoad(load, showProgress);
   return { report, text: mediaTable(report) };
 }
 
 async function loadChat({ url, apiKey, durationSeconds, conversations, senders, readers, rate }: Target) {
-  const { runChatLoad } = await import("../../load-test/chat-load.ts");
+  const { runChatLoad } = await import("../../ops/load-test/chat-load.ts");
   const load = { url, apiKey, durationSeconds, conversations, senders, readers, rate };
   const report = await runChatLoad(load, showProgress);
   return { report, text: chatTable(report) };

@@ -13,7 +13,7 @@ export function migrateCommand(argv: readonly string[]): Command {
         );
       }
       const { openData } = await import("../boot.ts");
-      const { closeRuntime } = await import("../../runtime.ts");
+      const { closeRuntime } = await import("../../kernel/runtime.ts");
       await closeRuntime(openData(config));
       console.log("The database is up to date.");
     });

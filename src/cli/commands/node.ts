@@ -6,7 +6,7 @@ import { CertificateRefused } from "../../kernel/http/serving/certificate.ts";
 import { createLog } from "../../kernel/log.ts";
 import { isLoopback } from "../../kernel/loopback.ts";
 import { VERSION } from "../../kernel/version.ts";
-import type { NodeProcess } from "../../media/node-process.ts";
+import type { NodeProcess } from "../../nodes/node-process.ts";
 import { addConfigOptions, configFrom } from "../config-options.ts";
 import { CommandFailure } from "../failure.ts";
 import { listenFailure } from "../listen-failure.ts";
@@ -55,7 +55,7 @@ export function nodeCommand(argv: readonly string[]): Command {
       const { controlPlane, secret } = required(config);
       const reachableHost = await reachableHostOf(config, controlPlane);
       const log = createLog({ level: config.LOG_LEVEL, format: config.LOG_FORMAT });
-      const { startNodeProcess } = await import("../../media/node-process.ts");
+      const { startNodeProcess } = await import("../../nodes/node-process.ts");
       await runUntilSignal(async () => {
         const running = await startNodeProcess({ config, controlPlane, secret, reachableHost, log }).catch((error) => {
           throw explained(error, config);

@@ -20,7 +20,7 @@ export function restoreCommand(argv: readonly string[]): Command {
     .addHelpText("after", HELP)
     .action(async (name: string, options) => {
       const { config } = configFrom(options);
-      const { restoreBackup, verifyBackup } = await import("../../backup/restore.ts");
+      const { restoreBackup, verifyBackup } = await import("../../ops/backup/restore.ts");
       const { lockData } = await import("../../kernel/data-directory/data-lock.ts");
       const { assetFolder } = await import("../../kernel/assets.ts");
       const { withReasons } = await import("../backup-failures.ts");

@@ -6,12 +6,12 @@ import type { Config } from "../../kernel/config/index.ts";
 import type { Log } from "../../kernel/log.ts";
 import { isLoopback } from "../../kernel/loopback.ts";
 import { VERSION } from "../../kernel/version.ts";
-import type { EmbeddedMedia } from "../../media/embedded.ts";
+import type { EmbeddedMedia } from "../../nodes/embedded.ts";
 import type { RunningServer } from "../../server.ts";
-import { devDataPath } from "../../start/dev-data.ts";
 import { reachableUrls } from "../addresses.ts";
 import { addConfigOptions, configFrom } from "../config-options.ts";
 import { runUntilSignal } from "../signals.ts";
+import { devDataPath } from "../start/dev-data.ts";
 
 export function serveCommand(argv: readonly string[]): Command {
   const serve = new Command("serve")
@@ -47,7 +47,7 @@ export function serveCommand(argv: readonly string[]): Command {
 /** They load their code while this thread loads that of the server. A start that fails ends them with the process. */
 async function mediaThreads(config: Config): Promise<{ threads: EmbeddedMedia; log: Log }> {
   const { MEDIA_WORKERS, LOG_LEVEL: level, LOG_FORMAT: format } = config;
-  const { EmbeddedMedia } = await import("../../media/embedded.ts");
+  const { EmbeddedMedia } = await import("../../nodes/embedded.ts");
   const { createLog } = await import("../../kernel/log.ts");
   const log = createLog({ level, format });
   return { threads: EmbeddedMedia.spawn(MEDIA_WORKERS, log), log };

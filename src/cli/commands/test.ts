@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { Command } from "commander";
-import { startChild } from "../../start/child-server.ts";
 import { runCommand } from "../run-command.ts";
+import { startChild } from "../start/child-server.ts";
 
 const HELP = `
 The command gets STOA_URL, STOA_API_KEY and STOA_WS (the address of the RTC socket). Its exit code is passed on.

@@ -18,6 +18,9 @@ export type StartRecording = RecordingRef & {
 /** As every recorder names its files. Whatever else a node calls one could lead out of the recording's folder. */
 export const RECORDED_FILE_NAME = /^[A-Za-z0-9_-]{1,128}\.(?:webm|mp4)$/;
 
+export const RECORDING_CODECS = ["opus", "vp8", "vp9", "av1", "h264"] as const;
+type RecordingCodec = (typeof RECORDING_CODECS)[number];
+
 /** One file of a recording: a published track for as long as it lasted, or until its codec changed. */
 export type RecordedFile = {
   fileId: string;
@@ -27,7 +30,7 @@ export type RecordedFile = {
   trackId: string;
   kind: TrackKind;
   source: TrackSource;
-  codec: "opus" | "vp8" | "vp9" | "av1" | "h264";
+  codec: RecordingCodec;
   mimeType: string;
   /** Exact once the publisher has told its clock, which takes it some seconds. */
   offsetMs: number;

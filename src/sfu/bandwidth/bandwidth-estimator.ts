@@ -2,7 +2,7 @@
 // congestion control), or the viewer's own REMB when that is all there is. The estimate can only see what is sent, so
 // going up is tried: by a probe, or by a trial.
 
-import type { SentPackets, TransportFeedback } from "../rtcp/twcc-feedback.ts";
+import type { SentPackets, TransportFeedback } from "../wire/rtcp/twcc-feedback.ts";
 import { Congestion, type Verdict } from "./congestion.ts";
 import { LossFilter } from "./loss-filter.ts";
 import { ProbeMeasurement, type ProbePlan, UpgradeSchedule } from "./probe.ts";

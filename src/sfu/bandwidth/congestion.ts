@@ -1,7 +1,7 @@
 // Does more go onto the path than it carries? Four signs of it, from the fastest to the most patient: packets that arrive
 // far more slowly than they were sent, a delay that grows, a queue too deep to add to, and one that only stands there.
 
-import type { AcknowledgedPackets, SentPackets, TransportFeedback } from "../rtcp/twcc-feedback.ts";
+import type { AcknowledgedPackets, SentPackets, TransportFeedback } from "../wire/rtcp/twcc-feedback.ts";
 import { Narrowing } from "./narrowing.ts";
 import { RateMeter } from "./rate-meter.ts";
 import { Trendline } from "./trendline.ts";

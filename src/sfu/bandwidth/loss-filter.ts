@@ -1,7 +1,7 @@
 // Loss that comes from sending too much, told from loss that is simply there (radio, bursts): only the former goes
 // away when less is sent. Reacting to the latter would starve a viewer for nothing.
 
-import type { AcknowledgedPackets } from "../rtcp/twcc-feedback.ts";
+import type { AcknowledgedPackets } from "../wire/rtcp/twcc-feedback.ts";
 
 const WINDOW_MS = 1_000;
 const MIN_PACKETS = 20;

@@ -1,7 +1,7 @@
 // A link that has become a fraction of itself shows at once: of the packets that wait, each waits longer than the one
 // before, and they arrive far more slowly than they were sent. A path that only became longer delays all of them alike.
 
-import type { AcknowledgedPackets } from "../rtcp/twcc-feedback.ts";
+import type { AcknowledgedPackets } from "../wire/rtcp/twcc-feedback.ts";
 
 const ENTRIES = 64;
 const MASK = ENTRIES - 1;

@@ -2,7 +2,7 @@
 // which it arrives tells. Without transport-wide feedback the higher layer itself is tried for a moment. Either way a
 // failure makes the next attempt later: never so late that a link which has recovered goes unnoticed.
 
-import type { AcknowledgedPackets } from "../rtcp/twcc-feedback.ts";
+import type { AcknowledgedPackets } from "../wire/rtcp/twcc-feedback.ts";
 
 const PROBES: Intervals = { firstMs: 3_000, mostMs: 6_000, growth: 1.5 };
 const NEXT_STEP_MS = 200;

@@ -2,7 +2,7 @@
 // the least delay of the last half minute. Jitter leaves it alone, as some packet always gets through at once; a queue
 // does not.
 
-import type { AcknowledgedPackets } from "../rtcp/twcc-feedback.ts";
+import type { AcknowledgedPackets } from "../wire/rtcp/twcc-feedback.ts";
 
 const RECENT_MS = 250;
 /** Soon enough for a link that has become a fraction of itself, and too soon to tell anything finer. */

@@ -1,7 +1,7 @@
 // Is a queue building up on the way to the viewer? The delay gradient of Google congestion control: packets sent
 // together form a group, and a line is fitted through how much later each group arrives than it should.
 
-import type { AcknowledgedPackets } from "../rtcp/twcc-feedback.ts";
+import type { AcknowledgedPackets } from "../wire/rtcp/twcc-feedback.ts";
 import { QueueDelay } from "./queue-delay.ts";
 
 export type DelaySignal = "normal" | "overuse" | "underuse";

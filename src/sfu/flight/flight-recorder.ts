@@ -1,7 +1,7 @@
 /** The last seconds of one connection, always on: what arrived, what was reported, what was estimated. No content. */
 import type { FlightDump } from "../../protocol/media/flight.ts";
-import { RTCP_TYPE } from "../rtcp/rtcp.ts";
-import { readUint8, readUint16 } from "../rtp/bytes.ts";
+import { RTCP_TYPE } from "../wire/rtcp/rtcp.ts";
+import { readUint8, readUint16 } from "../wire/rtp/bytes.ts";
 
 const PACKETS = 2_048;
 const WORDS = 4;

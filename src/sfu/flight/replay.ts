@@ -1,10 +1,10 @@
 /** A dump of the flight recorder, run through the packet path again: what was decided then, and why. Value in, value out. */
 import type { FlightDump } from "../../protocol/media/flight.ts";
 import { BandwidthEstimator } from "../bandwidth/bandwidth-estimator.ts";
-import { NackGenerator } from "../rtcp/nack-generator.ts";
-import { Reception } from "../rtcp/reception.ts";
-import { parseRtcp, type RtcpPacket } from "../rtcp/rtcp.ts";
-import { SentPackets, TransportFeedback } from "../rtcp/twcc-feedback.ts";
+import { NackGenerator } from "../wire/rtcp/nack-generator.ts";
+import { Reception } from "../wire/rtcp/reception.ts";
+import { parseRtcp, type RtcpPacket } from "../wire/rtcp/rtcp.ts";
+import { SentPackets, TransportFeedback } from "../wire/rtcp/twcc-feedback.ts";
 
 export type Decision = { atMs: number; about: string; decided: string; why: string };
 export type StreamFigures = {

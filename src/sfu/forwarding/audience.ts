@@ -2,8 +2,8 @@
 // kept here once, and each takes it over when it leaves. So a packet costs a viewer no more than its copy, and what is lost,
 // late or repeated on its way to us is sorted out once.
 
-import { timestampDiff } from "../rtp/sequence.ts";
-import { SequenceMap } from "../rtp/sequence-map.ts";
+import { timestampDiff } from "../wire/rtp/sequence.ts";
+import { SequenceMap } from "../wire/rtp/sequence-map.ts";
 import type { Seat } from "./seat.ts";
 import { SeatTable } from "./seat-table.ts";
 import type { SourcePacket } from "./source-packet.ts";

@@ -1,7 +1,7 @@
 /** Where a copy of a packet goes, and what it looks like when it leaves. */
 
-import type { OutgoingExtensions } from "../rtp/rtp-extensions.ts";
-import type { SrtpSender } from "../srtp/srtp.ts";
+import type { OutgoingExtensions } from "../wire/rtp/rtp-extensions.ts";
+import type { SrtpSender } from "../wire/srtp/srtp.ts";
 
 /** One connection, as far as sending goes. The owner changes it when the peer moves, once no one is `seated` on it. */
 export interface FanOutTransport {

@@ -1,10 +1,10 @@
 // The last step of a packet: rewrite, protect and queue it for every subscriber. One function over one batch, so
-// that a native implementation (`../native/native-fan-out.ts`) can take its place without touching anything else.
+// that a native implementation (`../fast-path/native-fan-out.ts`) can take its place without touching anything else.
 
-import { writeUint16, writeUint32 } from "../rtp/bytes.ts";
-import { RTP_HEADER_BYTES, type RtpView } from "../rtp/rtp.ts";
-import { OutgoingExtensions } from "../rtp/rtp-extensions.ts";
-import { SRTP_MAX_OVERHEAD } from "../srtp/srtp.ts";
+import { writeUint16, writeUint32 } from "../wire/rtp/bytes.ts";
+import { RTP_HEADER_BYTES, type RtpView } from "../wire/rtp/rtp.ts";
+import { OutgoingExtensions } from "../wire/rtp/rtp-extensions.ts";
+import { SRTP_MAX_OVERHEAD } from "../wire/srtp/srtp.ts";
 import type { Audience } from "./audience.ts";
 import { createTarget, type FanOutTarget, type FanOutTransport } from "./fan-out-target.ts";
 import { describeCopy, SEQUENCE_CYCLE } from "./seat.ts";

@@ -2,10 +2,10 @@
 // sockets: packet and state in, header values out (`sharing-forwarder.ts` takes seats). Sequence numbers, timestamps and VP8 picture ids run on over layer switches, source switches
 // and pauses; a video layer is entered only at a keyframe.
 
-import type { MediaCodec } from "../codec/keyframe.ts";
-import { Vp8Munger } from "../codec/vp8.ts";
-import { SequenceMap } from "../rtp/sequence-map.ts";
-import { type ClockReference, TimestampMap } from "../rtp/timestamp-map.ts";
+import type { MediaCodec } from "../wire/codec/keyframe.ts";
+import { Vp8Munger } from "../wire/codec/vp8.ts";
+import { SequenceMap } from "../wire/rtp/sequence-map.ts";
+import { type ClockReference, TimestampMap } from "../wire/rtp/timestamp-map.ts";
 import type { FanOutTarget } from "./fan-out-target.ts";
 import type { CopyConstants, SentByConstants } from "./seat.ts";
 import type { SourcePacket } from "./source-packet.ts";

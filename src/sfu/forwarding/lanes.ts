@@ -1,9 +1,9 @@
 // The streams of one publisher whose packets need no decision as long as they come in order: all of their viewers have seats, and
-// nobody else waits for something. They are rows of words, for native code (`../native/take.c`) that opens and describes their
+// nobody else waits for something. They are rows of words, for native code (`../fast-path/take.c`) that opens and describes their
 // packets by itself. Whatever concerns a stream otherwise closes its lane first; its next ordinary packet opens it again.
 
 import { ptr } from "bun:ffi";
-import type { MediaCodec } from "../codec/keyframe.ts";
+import type { MediaCodec } from "../wire/codec/keyframe.ts";
 import type { SeatTable } from "./seat-table.ts";
 
 /** Places in the head and in a row, in words of 32 bits: `publisher` and `lane` in native.h. */

@@ -1,10 +1,10 @@
 // Answers a viewer's NACKs: remembers which packet of which layer each outgoing sequence number was, and what it
 // looked like. Re-sends of one packet are held apart by the round trip: the viewer repeats itself faster than that.
 
-import { Vp8Descriptor } from "../codec/vp8.ts";
-import type { PacketRing } from "../rtp/packet-ring.ts";
-import type { RtpView } from "../rtp/rtp.ts";
-import type { RtxStream } from "../rtp/rtx.ts";
+import { Vp8Descriptor } from "../wire/codec/vp8.ts";
+import type { PacketRing } from "../wire/rtp/packet-ring.ts";
+import type { RtpView } from "../wire/rtp/rtp.ts";
+import type { RtxStream } from "../wire/rtp/rtx.ts";
 import type { Audience } from "./audience.ts";
 import type { FanOutTarget } from "./fan-out-target.ts";
 import { describeCopy, type Seat } from "./seat.ts";

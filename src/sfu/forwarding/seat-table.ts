@@ -1,8 +1,8 @@
 // The seats of an audience, also as rows of words: two lines of the processor's cache for each viewer, and all that native
-// code (`../native/fan-out.c`) needs to know of it.
+// code (`../fast-path/fan-out.c`) needs to know of it.
 
 import { ptr } from "bun:ffi";
-import { addressWords } from "../rtp/address.ts";
+import { addressWords } from "../wire/rtp/address.ts";
 import type { Seat } from "./seat.ts";
 
 /** Places in a row, in words of 32 bits. The sequence offset is a double. */

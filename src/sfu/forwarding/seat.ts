@@ -1,10 +1,10 @@
 // What one viewer's copies of a layer's packets have in common, from one change of layer to the next: how far its numbers
 // are ahead or behind, its key, its extensions. Everything else about a copy follows from the packet.
 
-import type { Vp8Ids } from "../codec/vp8.ts";
-import type { TransportSequence } from "../rtcp/twcc-feedback.ts";
-import type { OutgoingExtensions } from "../rtp/rtp-extensions.ts";
-import type { SequenceMap } from "../rtp/sequence-map.ts";
+import type { Vp8Ids } from "../wire/codec/vp8.ts";
+import type { TransportSequence } from "../wire/rtcp/twcc-feedback.ts";
+import type { OutgoingExtensions } from "../wire/rtp/rtp-extensions.ts";
+import type { SequenceMap } from "../wire/rtp/sequence-map.ts";
 import type { FanOutTarget, FanOutTransport } from "./fan-out-target.ts";
 import type { SourcePacket } from "./source-packet.ts";
 

@@ -1,9 +1,9 @@
 // A viewer's sender report, derived from the publisher's: the same NTP clock for all tracks of one publisher, with the
 // RTP timestamp moved to the viewer's line, so that lips and sound stay together.
 
-import type { ReportBlock, SenderReport } from "../rtcp/rtcp.ts";
-import { compactNtp, compactToMs, ntpFromMs, ntpToMs } from "../rtp/ntp.ts";
-import type { ClockReference } from "../rtp/timestamp-map.ts";
+import type { ReportBlock, SenderReport } from "../wire/rtcp/rtcp.ts";
+import { compactNtp, compactToMs, ntpFromMs, ntpToMs } from "../wire/rtp/ntp.ts";
+import type { ClockReference } from "../wire/rtp/timestamp-map.ts";
 import type { Forwarder } from "./forwarder.ts";
 
 const MAX_REMEMBERED = 8;

@@ -1,7 +1,7 @@
 /** A received packet, with what its publication found out about it once for all viewers. */
 
-import type { Vp8Descriptor } from "../codec/vp8.ts";
-import type { RtpView } from "../rtp/rtp.ts";
+import type { Vp8Descriptor } from "../wire/codec/vp8.ts";
+import type { RtpView } from "../wire/rtp/rtp.ts";
 
 export interface SourcePacket {
   view: RtpView;

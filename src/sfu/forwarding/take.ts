@@ -1,6 +1,6 @@
 // Packets of media that native code takes as they come, many at once: opened, noted, and described for their copies.
 
-import type { PacketRing } from "../rtp/packet-ring.ts";
+import type { PacketRing } from "../wire/rtp/packet-ring.ts";
 import type { SeatTable } from "./seat-table.ts";
 import type { SendBatch } from "./send-batch.ts";
 

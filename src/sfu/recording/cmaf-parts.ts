@@ -2,7 +2,7 @@
 // for a whole segment, and segments that each begin with a picture that stands for itself.
 
 import type { RecordedPart } from "../../protocol/media/recording.ts";
-import { join, type Span } from "./frame.ts";
+import { join, type Span } from "../wire/frames/frame.ts";
 import type { TrackFormat } from "./media-file.ts";
 import { initialization } from "./mp4-boxes.ts";
 import { FRAGMENT_BYTES, fragment, type Sample } from "./mp4-file.ts";

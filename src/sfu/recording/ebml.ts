@@ -1,6 +1,6 @@
 // EBML (RFC 8794), as much of it as a WebM file needs: elements are an id, a size and bytes.
 
-import { concat } from "./frame.ts";
+import { concat } from "../wire/frames/frame.ts";
 
 /** All ones: the element goes on until something of its parent's level begins, or the file ends. */
 export const UNKNOWN_SIZE = Uint8Array.of(0x01, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff);

@@ -2,7 +2,7 @@
 // disk cannot keep up the queue is full and says so, instead of growing or holding up a packet.
 
 import { type FileHandle, open } from "node:fs/promises";
-import { copy, type Span, spanOf } from "./frame.ts";
+import { copy, type Span, spanOf } from "../wire/frames/frame.ts";
 import type { Patch } from "./media-file.ts";
 
 /** Three seconds of a track of 20 Mbit/s. */

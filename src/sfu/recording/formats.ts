@@ -1,9 +1,9 @@
-import { Av1Frames } from "./av1-frames.ts";
-import type { Depacketizer, EncodedFrame } from "./frame.ts";
-import { H264Frames } from "./h264-frames.ts";
+import { Av1Frames } from "../wire/frames/av1-frames.ts";
+import type { Depacketizer, EncodedFrame } from "../wire/frames/frame.ts";
+import { H264Frames } from "../wire/frames/h264-frames.ts";
+import { OpusFrames } from "../wire/frames/opus-frames.ts";
+import { Vp8Frames, Vp9Frames } from "../wire/frames/vpx-frames.ts";
 import type { TrackFormat } from "./media-file.ts";
-import { OpusFrames } from "./opus-frames.ts";
-import { Vp8Frames, Vp9Frames } from "./vpx-frames.ts";
 
 /** Null for what no file of ours holds (G.711). */
 export function framesOf(codec: string | undefined): Depacketizer | null {

@@ -1,4 +1,4 @@
-import type { Span } from "./frame.ts";
+import type { Span } from "../wire/frames/frame.ts";
 
 /** What a track is, as far as its file has to say it. */
 export type TrackFormat =

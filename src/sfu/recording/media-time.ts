@@ -2,8 +2,8 @@
 // sender reports tell when. Before the first report the arrival of the first packet has to do: the line keeps its shape
 // when a report comes, only the place of its beginning becomes exact.
 
-import { timestampDiff } from "../rtp/sequence.ts";
-import type { ClockReference } from "../rtp/timestamp-map.ts";
+import { timestampDiff } from "../wire/rtp/sequence.ts";
+import type { ClockReference } from "../wire/rtp/timestamp-map.ts";
 
 /**
  * Clocks of capture devices run apart from the machine's by some 100 ppm, those made of timers on a busy machine by some per

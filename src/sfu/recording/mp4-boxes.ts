@@ -1,6 +1,6 @@
 // The boxes of ISO base media files (ISO/IEC 14496-12), as much of them as a fragmented file of one track needs.
 
-import { concat } from "./frame.ts";
+import { concat } from "../wire/frames/frame.ts";
 import type { TrackFormat } from "./media-file.ts";
 import { opusHead } from "./opus-head.ts";
 

@@ -1,7 +1,7 @@
 // One track as a fragmented MP4 file: a head, then fragments that each stand for themselves, so that the file plays as it
 // stands at every moment. The same fragments are the parts of a live stream.
 
-import { concat, join, type Span, spanOf } from "./frame.ts";
+import { concat, join, type Span, spanOf } from "../wire/frames/frame.ts";
 import type { MediaFile, Patch, TrackFormat } from "./media-file.ts";
 import { box, fullBox, initialization, u32, u64 } from "./mp4-boxes.ts";
 

@@ -5,10 +5,10 @@
  * back what it was given a little later, and leaves it to whoever decodes to count that off.
  */
 
-import { timestampDiff } from "../rtp/sequence.ts";
-import type { ClockReference } from "../rtp/timestamp-map.ts";
-import type { Span } from "./frame.ts";
-import { opusDurationMs } from "./opus-frames.ts";
+import type { Span } from "../wire/frames/frame.ts";
+import { opusDurationMs } from "../wire/frames/opus-frames.ts";
+import { timestampDiff } from "../wire/rtp/sequence.ts";
+import type { ClockReference } from "../wire/rtp/timestamp-map.ts";
 
 /** RFC 7845 §4.2: the encoder's look-ahead, 312 samples at 48 kHz of the one that all browsers have. */
 const LOOK_AHEAD_MS = 6.5;

@@ -2,12 +2,12 @@
 
 import type { RecordedFeed, RecordedFile, RecordedPart } from "../../protocol/media/recording.ts";
 import type { TrackKind, TrackSource } from "../../protocol/room-records.ts";
+import { type EncodedFrame, join, spanOf } from "../wire/frames/frame.ts";
+import { opusDurationMs } from "../wire/frames/opus-frames.ts";
 import { CmafParts, isStreamable } from "./cmaf-parts.ts";
 import { FileSink } from "./file-sink.ts";
-import { type EncodedFrame, join, spanOf } from "./frame.ts";
 import type { MediaFile, TrackFormat } from "./media-file.ts";
 import { Mp4File } from "./mp4-file.ts";
-import { opusDurationMs } from "./opus-frames.ts";
 import { WebmFile } from "./webm-file.ts";
 
 export type TrackFileHost = {

@@ -1,8 +1,8 @@
 // One track as a WebM file (VP8, VP9, AV1, Opus), written front to back. Nothing has a size at first, so that the file plays
 // as it stands when the writing ends without warning; sizes and the index are put in at the end, into places kept for them.
 
+import { concat, lengthOf, type Span, spanOf } from "../wire/frames/frame.ts";
 import { element, float, idBytes, master, sizeBytes, text, UNKNOWN_SIZE, unsigned, voidOf } from "./ebml.ts";
-import { concat, lengthOf, type Span, spanOf } from "./frame.ts";
 import type { MediaFile, Patch, TrackFormat } from "./media-file.ts";
 import { opusHead } from "./opus-head.ts";
 

@@ -7,7 +7,7 @@ import {
   type DataDropReason,
 } from "../../protocol/signaling.ts";
 import { TokenBucket } from "../transport/token-bucket.ts";
-import type { DataChannel } from "../transport/werift-hooks.ts";
+import type { DataChannel } from "../werift/werift-hooks.ts";
 import { DataBudget, SENDER_RATES } from "./data-budget.ts";
 import { type DataDialect, DataMessage } from "./data-message.ts";
 import { readDataPacket, type Sender } from "./data-packet.ts";

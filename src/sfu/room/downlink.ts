@@ -1,15 +1,15 @@
 /** What one participant receives: its sections, the tracks on them, and how much of each its path can carry. */
 import { MediaError, type ParticipantSnapshot } from "../../protocol/media-node.ts";
 import type { DeliveryReason, SubscribedSection, SubscriptionChange } from "../../protocol/signaling.ts";
-import type { ReportBlock, RtcpPacket } from "../rtcp/rtcp.ts";
-import { SentPackets } from "../rtcp/twcc-feedback.ts";
-import type { AnsweredSection, OutgoingStream } from "../sdp/answer.ts";
 import { Allocation } from "../tracks/allocation.ts";
 import type { OutgoingSection, RepairTerms } from "../tracks/outgoing-section.ts";
 import { OutgoingSections } from "../tracks/outgoing-sections.ts";
 import type { Publication } from "../tracks/publication.ts";
 import { ReportSender } from "../tracks/sender-reports.ts";
 import { DEFAULT_WISH, Subscription, type Wish } from "../tracks/subscription.ts";
+import type { ReportBlock, RtcpPacket } from "../wire/rtcp/rtcp.ts";
+import { SentPackets } from "../wire/rtcp/twcc-feedback.ts";
+import type { AnsweredSection, OutgoingStream } from "../wire/sdp/answer.ts";
 import type { MediaOwner, ParticipantHost, RoomOfTracks } from "./host.ts";
 import { KeyframeBudgets } from "./keyframe-budgets.ts";
 

@@ -2,10 +2,10 @@
 
 import type { MediaEvent } from "../../protocol/media-node.ts";
 import type { Permissions } from "../../protocol/room-records.ts";
-import type { TransportFeedback } from "../rtcp/twcc-feedback.ts";
-import type { SrtpRefusals } from "../srtp/srtp.ts";
 import type { Publication } from "../tracks/publication.ts";
 import type { Connection, ConnectionHost } from "../transport/connection.ts";
+import type { TransportFeedback } from "../wire/rtcp/twcc-feedback.ts";
+import type { SrtpRefusals } from "../wire/srtp/srtp.ts";
 
 /** What a participant needs of the worker it lives on. */
 export type ParticipantHost = ConnectionHost & {

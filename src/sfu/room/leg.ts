@@ -1,8 +1,9 @@
 /** One peer connection of a participant as its client describes it: the offers, our credentials, the answers. */
-import { type AnsweredSection, type AnswerParts, writeAnswer } from "../sdp/answer.ts";
-import type { Offer } from "../sdp/offer.ts";
+
 import type { BadNetwork } from "../transport/bad-network.ts";
 import { Connection, type ConnectionEvents, MAX_DATA_MESSAGE_BYTES } from "../transport/connection.ts";
+import { type AnsweredSection, type AnswerParts, writeAnswer } from "../wire/sdp/answer.ts";
+import type { Offer } from "../wire/sdp/offer.ts";
 import type { ParticipantHost } from "./host.ts";
 
 export type LegEvents = ConnectionEvents & {

@@ -13,12 +13,12 @@ import type {
 import type { NetworkProfile } from "../../protocol/playground.ts";
 import type { Permissions } from "../../protocol/room-records.ts";
 import { FlightRecorder } from "../flight/flight-recorder.ts";
-import type { Path } from "../ice/ice-session.ts";
-import { decideSections } from "../sdp/answer.ts";
-import { parseOffer } from "../sdp/offer.ts";
 import { BadNetwork } from "../transport/bad-network.ts";
 import type { Connection } from "../transport/connection.ts";
+import type { Path } from "../transport/ice/ice-session.ts";
 import { planNegotiation } from "../transport/negotiation.ts";
+import { decideSections } from "../wire/sdp/answer.ts";
+import { parseOffer } from "../wire/sdp/offer.ts";
 import { DataRelay, type DataSink } from "./data.ts";
 import { Downlink } from "./downlink.ts";
 import { flightState, streamsOf } from "./flight-state.ts";

@@ -2,19 +2,19 @@
 import { MediaError, type NamedSection } from "../../protocol/media-node.ts";
 import type { FlightRecorder } from "../flight/flight-recorder.ts";
 import { receivedReport } from "../forwarding/sender-report.ts";
-import { parseRtcp, type RtcpPacket } from "../rtcp/rtcp.ts";
-import { RtpView } from "../rtp/rtp.ts";
-import { RtpExtensions } from "../rtp/rtp-extensions.ts";
-import { unwrapRtx } from "../rtp/rtx.ts";
-import type { AnsweredSection } from "../sdp/answer.ts";
-import type { NegotiatedCodec } from "../sdp/codecs.ts";
-import { type NegotiatedExtensions, noExtensions } from "../sdp/extensions.ts";
-import type { Offer } from "../sdp/offer.ts";
 import { Demux, type StreamName } from "../tracks/demux.ts";
 import { PublisherFeedback } from "../tracks/feedback.ts";
 import type { PublishedLayer } from "../tracks/layer.ts";
 import { Publication } from "../tracks/publication.ts";
 import { PublisherClock } from "../tracks/publisher-clock.ts";
+import { parseRtcp, type RtcpPacket } from "../wire/rtcp/rtcp.ts";
+import { RtpView } from "../wire/rtp/rtp.ts";
+import { RtpExtensions } from "../wire/rtp/rtp-extensions.ts";
+import { unwrapRtx } from "../wire/rtp/rtx.ts";
+import type { AnsweredSection } from "../wire/sdp/answer.ts";
+import type { NegotiatedCodec } from "../wire/sdp/codecs.ts";
+import { type NegotiatedExtensions, noExtensions } from "../wire/sdp/extensions.ts";
+import type { Offer } from "../wire/sdp/offer.ts";
 import type { MediaOwner, ParticipantHost, RoomOfTracks, TrackOwner } from "./host.ts";
 import { UsualMedia } from "./usual-media.ts";
 

@@ -2,9 +2,9 @@
 import type { DeliveryReason } from "../../protocol/signaling.ts";
 import { type LayerReason, type LayerRequest, NO_LAYER } from "../bandwidth/layers.ts";
 import { BandwidthPlanner } from "../bandwidth/planner.ts";
-import type { RtcpBytes } from "../rtcp/rtcp.ts";
-import type { SentPackets, TransportFeedback } from "../rtcp/twcc-feedback.ts";
 import type { UdpPort } from "../transport/udp.ts";
+import type { RtcpBytes } from "../wire/rtcp/rtcp.ts";
+import type { SentPackets, TransportFeedback } from "../wire/rtcp/twcc-feedback.ts";
 import type { PublishedLayer } from "./layer.ts";
 import { Prober } from "./prober.ts";
 import type { Publication } from "./publication.ts";

@@ -3,8 +3,8 @@
  * RID once a report has come back, so what was learned once is kept for the life of the connection.
  */
 
-import type { RtpView } from "../rtp/rtp.ts";
-import type { RtpExtensions } from "../rtp/rtp-extensions.ts";
+import type { RtpView } from "../wire/rtp/rtp.ts";
+import type { RtpExtensions } from "../wire/rtp/rtp-extensions.ts";
 
 export type StreamName = {
   mid: string;

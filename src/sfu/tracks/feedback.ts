@@ -1,10 +1,10 @@
 /** RTCP towards a publisher: what arrived when, what is missing, how well it goes, and when a keyframe is needed. */
 
 import { SEND_SLOT_BYTES } from "../forwarding/send-batch.ts";
-import type { ReportBlock } from "../rtcp/rtcp.ts";
-import { writeNack, writePli, writeReceiverReport } from "../rtcp/rtcp-write.ts";
-import { MAX_TWCC_BYTES, TwccRecorder } from "../rtcp/twcc.ts";
 import type { RepairCounters } from "../transport/udp.ts";
+import type { ReportBlock } from "../wire/rtcp/rtcp.ts";
+import { writeNack, writePli, writeReceiverReport } from "../wire/rtcp/rtcp-write.ts";
+import { MAX_TWCC_BYTES, TwccRecorder } from "../wire/rtcp/twcc.ts";
 import type { PublishedLayer } from "./layer.ts";
 import type { Publication } from "./publication.ts";
 

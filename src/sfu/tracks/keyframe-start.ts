@@ -4,11 +4,11 @@
  * cannot decode the picture.
  */
 
-import { hasH264Parameters, startsH264Keyframe } from "../codec/h264.ts";
-import { type MediaCodec, startsKeyframe } from "../codec/keyframe.ts";
-import type { Vp8Descriptor } from "../codec/vp8.ts";
-import type { PacketRing } from "../rtp/packet-ring.ts";
-import { RtpView } from "../rtp/rtp.ts";
+import { hasH264Parameters, startsH264Keyframe } from "../wire/codec/h264.ts";
+import { type MediaCodec, startsKeyframe } from "../wire/codec/keyframe.ts";
+import type { Vp8Descriptor } from "../wire/codec/vp8.ts";
+import type { PacketRing } from "../wire/rtp/packet-ring.ts";
+import { RtpView } from "../wire/rtp/rtp.ts";
 
 /** Delimiters, messages and slices that may stand before a slice; more make no picture that is decoded in time. */
 const MAX_LOOK_BACK = 32;

@@ -3,9 +3,9 @@ import type { Layer } from "../../protocol/room-records.ts";
 import { LayerRate } from "../bandwidth/layer-rate.ts";
 import { Audience } from "../forwarding/audience.ts";
 import type { ReceivedReport } from "../forwarding/sender-report.ts";
-import { NackGenerator } from "../rtcp/nack-generator.ts";
-import { Reception } from "../rtcp/reception.ts";
-import { PacketRing } from "../rtp/packet-ring.ts";
+import { NackGenerator } from "../wire/rtcp/nack-generator.ts";
+import { Reception } from "../wire/rtcp/reception.ts";
+import { PacketRing } from "../wire/rtp/packet-ring.ts";
 import { StreamClock } from "./publisher-clock.ts";
 
 /** Keyframes are large: one request serves everyone who asks within this time. */

@@ -9,14 +9,14 @@ import { firstSequence, PAUSED } from "../forwarding/forwarder.ts";
 import { NackResponder } from "../forwarding/nack-responder.ts";
 import { type ReceivedReport, SentReports } from "../forwarding/sender-report.ts";
 import { SharingForwarder } from "../forwarding/sharing-forwarder.ts";
-import type { TransportSequence } from "../rtcp/twcc-feedback.ts";
-import { RtpView } from "../rtp/rtp.ts";
-import { OutgoingExtensions } from "../rtp/rtp-extensions.ts";
-import { RtxStream } from "../rtp/rtx.ts";
-import type { AnsweredSection, OutgoingStream } from "../sdp/answer.ts";
-import { matchCodec, mediaCodecOf, type NegotiatedCodec } from "../sdp/codecs.ts";
-import { type NegotiatedExtensions, PASSED_URIS, type PassedName } from "../sdp/extensions.ts";
 import type { UdpPort } from "../transport/udp.ts";
+import type { TransportSequence } from "../wire/rtcp/twcc-feedback.ts";
+import { RtpView } from "../wire/rtp/rtp.ts";
+import { OutgoingExtensions } from "../wire/rtp/rtp-extensions.ts";
+import { RtxStream } from "../wire/rtp/rtx.ts";
+import type { AnsweredSection, OutgoingStream } from "../wire/sdp/answer.ts";
+import { matchCodec, mediaCodecOf, type NegotiatedCodec } from "../wire/sdp/codecs.ts";
+import { type NegotiatedExtensions, PASSED_URIS, type PassedName } from "../wire/sdp/extensions.ts";
 
 const PASSED = ["audioLevel", ...(Object.keys(PASSED_URIS) as PassedName[])] as const;
 

@@ -1,6 +1,6 @@
 /** The sections on which one viewer receives, from one negotiation to the next. */
 import { MediaError } from "../../protocol/media-node.ts";
-import type { AnsweredSection, OutgoingStream } from "../sdp/answer.ts";
+import type { AnsweredSection, OutgoingStream } from "../wire/sdp/answer.ts";
 import { OutgoingSection } from "./outgoing-section.ts";
 
 export class OutgoingSections {

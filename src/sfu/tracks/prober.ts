@@ -1,7 +1,7 @@
 /** Sends a short burst of packets the viewer has already got, over RTX: harmless, and what arrives of it tells the rate. */
 import type { ProbePlan } from "../bandwidth/probe.ts";
-import type { SentPackets } from "../rtcp/twcc-feedback.ts";
 import type { UdpPort } from "../transport/udp.ts";
+import type { SentPackets } from "../wire/rtcp/twcc-feedback.ts";
 import type { Subscription } from "./subscription.ts";
 
 const STEP_MS = 5;

@@ -1,18 +1,18 @@
 /** A published track: its layers, and the subscriptions that get what arrives on them. */
 import type { Track, TrackKind, TrackSource } from "../../protocol/room-records.ts";
 import type { PublishedSection } from "../../protocol/signaling.ts";
-import { keyframeHeight, type MediaCodec } from "../codec/keyframe.ts";
-import { primaryOfRed } from "../codec/red.ts";
-import { Vp8Descriptor } from "../codec/vp8.ts";
 import type { FanOutTarget } from "../forwarding/fan-out-target.ts";
 import type { LaneTerms } from "../forwarding/lanes.ts";
 import type { SeatTable } from "../forwarding/seat-table.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
 import type { Take, TakenRun } from "../forwarding/take.ts";
-import { RtpView } from "../rtp/rtp.ts";
-import { mediaCodecOf, type NegotiatedCodec } from "../sdp/codecs.ts";
-import type { NegotiatedExtensions } from "../sdp/extensions.ts";
 import type { UdpPort } from "../transport/udp.ts";
+import { keyframeHeight, type MediaCodec } from "../wire/codec/keyframe.ts";
+import { primaryOfRed } from "../wire/codec/red.ts";
+import { Vp8Descriptor } from "../wire/codec/vp8.ts";
+import { RtpView } from "../wire/rtp/rtp.ts";
+import { mediaCodecOf, type NegotiatedCodec } from "../wire/sdp/codecs.ts";
+import type { NegotiatedExtensions } from "../wire/sdp/extensions.ts";
 import { KeyframeStart } from "./keyframe-start.ts";
 import { LAYER_NAMES, layerIndex, PublishedLayer } from "./layer.ts";
 import type { Subscriber } from "./subscriber.ts";

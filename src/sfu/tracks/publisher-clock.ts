@@ -8,8 +8,8 @@
  * met a busy machine, come to lie together.
  */
 
-import { timestampDiff } from "../rtp/sequence.ts";
-import type { ClockReference } from "../rtp/timestamp-map.ts";
+import { timestampDiff } from "../wire/rtp/sequence.ts";
+import type { ClockReference } from "../wire/rtp/timestamp-map.ts";
 
 /** Two reports of one line lie so close, whatever the crystals: 200 ppm over minutes, and rounding. */
 const IN_LINE_MS = 50;

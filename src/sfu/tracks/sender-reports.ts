@@ -1,7 +1,7 @@
 /** Sender reports towards a viewer, derived from the publisher's: lips and sound stay together. */
 
 import { deriveSenderReport } from "../forwarding/sender-report.ts";
-import { writeSdes, writeSenderReport } from "../rtcp/rtcp-write.ts";
+import { writeSdes, writeSenderReport } from "../wire/rtcp/rtcp-write.ts";
 import type { Subscription } from "./subscription.ts";
 
 const INTERVAL_MS = 1_000;

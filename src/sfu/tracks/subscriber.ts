@@ -2,7 +2,7 @@
 import type { FanOutTarget } from "../forwarding/fan-out-target.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
 import type { Take, TakenRun } from "../forwarding/take.ts";
-import type { ClockReference } from "../rtp/timestamp-map.ts";
+import type { ClockReference } from "../wire/rtp/timestamp-map.ts";
 import type { PublishedLayer } from "./layer.ts";
 
 /** What a publication knows of one who gets it. */

@@ -5,8 +5,8 @@ import type { FanOutTarget, FanOutTransport } from "../forwarding/fan-out-target
 import { type Forwarder, PAUSED } from "../forwarding/forwarder.ts";
 import type { SeatHolder } from "../forwarding/sharing-forwarder.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
-import type { TransportSequence } from "../rtcp/twcc-feedback.ts";
-import type { ClockReference } from "../rtp/timestamp-map.ts";
+import type { TransportSequence } from "../wire/rtcp/twcc-feedback.ts";
+import type { ClockReference } from "../wire/rtp/timestamp-map.ts";
 import { LAYER_NAMES, type PublishedLayer } from "./layer.ts";
 import type { OutgoingSection } from "./outgoing-section.ts";
 import type { Publication } from "./publication.ts";

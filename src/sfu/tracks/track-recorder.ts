@@ -1,16 +1,16 @@
 /** A subscriber that writes a track down: the best layer that is sent, as it is, into one file for as long as it lasts. */
 import type { RecordedFile } from "../../protocol/media/recording.ts";
-import { primaryOfRed } from "../codec/red.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
 import type { Take, TakenRun } from "../forwarding/take.ts";
 import { formatOf, framesOf } from "../recording/formats.ts";
-import type { Depacketizer, EncodedFrame } from "../recording/frame.ts";
-import { FrameAssembler } from "../recording/frame-assembler.ts";
 import { MediaTime } from "../recording/media-time.ts";
 import { SoundLag } from "../recording/sound-lag.ts";
 import { TrackFile, type TrackFileHost } from "../recording/track-file.ts";
-import { RtpView } from "../rtp/rtp.ts";
-import type { ClockReference } from "../rtp/timestamp-map.ts";
+import { primaryOfRed } from "../wire/codec/red.ts";
+import type { Depacketizer, EncodedFrame } from "../wire/frames/frame.ts";
+import { FrameAssembler } from "../wire/frames/frame-assembler.ts";
+import { RtpView } from "../wire/rtp/rtp.ts";
+import type { ClockReference } from "../wire/rtp/timestamp-map.ts";
 import type { PublishedLayer } from "./layer.ts";
 import type { Publication } from "./publication.ts";
 import type { Subscriber } from "./subscriber.ts";

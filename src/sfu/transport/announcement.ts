@@ -1,7 +1,7 @@
 /** What answers say of a worker: where its clients reach it, and by which certificate they know it. */
 import { createHash, X509Certificate } from "node:crypto";
-import { plainAddress } from "../ice/ice.ts";
-import type { DtlsCertificate } from "./werift-hooks.ts";
+import type { DtlsCertificate } from "../werift/werift-hooks.ts";
+import { plainAddress } from "./ice/ice.ts";
 
 /** UDP before TCP, in the order the addresses were given. */
 export function candidatesOf(settings: { announce: readonly string[]; tcp: boolean }, port: number): string[] {

@@ -1,6 +1,7 @@
 /** A bad network between the server and one client, for development: what the playground's switch turns on. */
+
+import { Impairment, type ImpairmentOptions } from "../../kernel/net/impairment.ts";
 import type { NetworkProfile } from "../../protocol/playground.ts";
-import { Impairment, type ImpairmentOptions } from "./impairment.ts";
 
 const PROFILES: Record<NetworkProfile, ImpairmentOptions> = {
   none: {},

@@ -2,17 +2,17 @@
 import type { MediaFailure, MediaTransport } from "../../protocol/media-node.ts";
 import type { FanOutTransport } from "../forwarding/fan-out-target.ts";
 import { SEND_SLOT_BYTES } from "../forwarding/send-batch.ts";
-import { type IceAgent, plainAddress } from "../ice/ice.ts";
-import { IceSession, type Path } from "../ice/ice-session.ts";
-import type { IceCredentials } from "../ice/stun.ts";
-import type { Fingerprint } from "../sdp/offer.ts";
-import { SRTP_MAX_OVERHEAD, type SrtpProfile, SrtpSender } from "../srtp/srtp.ts";
+import { createSctp, type DataChannel, type DtlsCertificate, type SctpEngine } from "../werift/werift-hooks.ts";
+import type { Fingerprint } from "../wire/sdp/offer.ts";
+import { SRTP_MAX_OVERHEAD, type SrtpProfile, SrtpSender } from "../wire/srtp/srtp.ts";
+import type { IceCredentials } from "../wire/stun/stun.ts";
 import type { BadNetwork } from "./bad-network.ts";
 import { type Dtls, type DtlsOptions, DtlsSession } from "./dtls.ts";
+import { type IceAgent, plainAddress } from "./ice/ice.ts";
+import { IceSession, type Path } from "./ice/ice-session.ts";
 import { IncomingMedia, type MediaEvents } from "./incoming-media.ts";
 import { Liveness } from "./liveness.ts";
 import type { UdpPort } from "./udp.ts";
-import { createSctp, type DataChannel, type DtlsCertificate, type SctpEngine } from "./werift-hooks.ts";
 
 /** A data channel message of 64 KB and a little for its frame. */
 export const MAX_DATA_MESSAGE_BYTES = 70_000;

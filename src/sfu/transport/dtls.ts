@@ -1,9 +1,14 @@
 /** DTLS of one peer, server side: the handshake behind the gate, then proof that the peer is who its offer says. */
 import { createHash, createHmac, timingSafeEqual, verify, X509Certificate } from "node:crypto";
-import type { Fingerprint } from "../sdp/offer.ts";
-import type { SrtpMasterKey, SrtpProfile } from "../srtp/srtp.ts";
+import {
+  createDtlsServer,
+  type DtlsCertificate,
+  type DtlsEngine,
+  type HandshakeMessage,
+} from "../werift/werift-hooks.ts";
+import type { Fingerprint } from "../wire/sdp/offer.ts";
+import type { SrtpMasterKey, SrtpProfile } from "../wire/srtp/srtp.ts";
 import { DtlsGate } from "./dtls-gate.ts";
-import { createDtlsServer, type DtlsCertificate, type DtlsEngine, type HandshakeMessage } from "./werift-hooks.ts";
 
 const CERTIFICATE_VERIFY = 15;
 const FINISHED = 20;

@@ -2,12 +2,12 @@
 import type { LaneTable } from "../forwarding/lanes.ts";
 import { MAX_TAKE, type Take, type TakenRun } from "../forwarding/take.ts";
 import type { WatchedSession } from "../forwarding/watch.ts";
-import type { Path } from "../ice/ice-session.ts";
-import { addressWords } from "../rtp/address.ts";
-import { isRtcp } from "../rtp/rtp.ts";
-import type { IncomingSrtp, SrtpRefusals } from "../srtp/srtp.ts";
-import type { SrtpMasterKey } from "../srtp/srtp-keys.ts";
+import { addressWords } from "../wire/rtp/address.ts";
+import { isRtcp } from "../wire/rtp/rtp.ts";
+import type { IncomingSrtp, SrtpRefusals } from "../wire/srtp/srtp.ts";
+import type { SrtpMasterKey } from "../wire/srtp/srtp-keys.ts";
 import { ControlBudget } from "./control-budget.ts";
+import type { Path } from "./ice/ice-session.ts";
 import type { UdpPort } from "./udp.ts";
 
 /** Where packets go that come in order. */

@@ -3,7 +3,7 @@
 import { mayPublish } from "../../protocol/may-publish.ts";
 import { MediaError, type NamedSection, type PlacedSection } from "../../protocol/media-node.ts";
 import type { Permissions } from "../../protocol/room-records.ts";
-import type { AnsweredSection } from "../sdp/answer.ts";
+import type { AnsweredSection } from "../wire/sdp/answer.ts";
 
 export type Wanted = {
   publish: NamedSection[];

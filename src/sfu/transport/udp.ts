@@ -14,7 +14,7 @@ import {
 } from "../forwarding/send-batch.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
 import type { Take, TakenRun } from "../forwarding/take.ts";
-import type { RtpView } from "../rtp/rtp.ts";
+import type { RtpView } from "../wire/rtp/rtp.ts";
 import { MediaWatch, type WatchHost } from "./media-watch.ts";
 
 const BUFFER_BYTES = 4 * 1_024 * 1_024;

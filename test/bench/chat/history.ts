@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openDatabase } from "../../../src/kernel/db/open.ts";
-import { ChatChild } from "../../chat/chat-child.ts";
+import { ChatChild } from "../../features/chat/chat-child.ts";
 import { median } from "../harness/report.ts";
 
 type HistoryCost = { smallMs: number; largeMs: number };

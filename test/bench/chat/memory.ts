@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ChatChild } from "../../chat/chat-child.ts";
+import { ChatChild } from "../../features/chat/chat-child.ts";
 import { WireClient } from "./wire.ts";
 
 export type Memory = { bytesConnected: number; bytesJoined: number };

@@ -1,8 +1,8 @@
 /** `attacker.ts PORT SECONDS USERNAME CREDENTIAL`: everything at once against one port, from many addresses of loopback. */
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
-import { TurnClient } from "../../../src/turn/client.ts";
-import { TurnStream } from "../../../src/turn/stream.ts";
+import { TurnClient } from "../../../src/network/turn/client.ts";
+import { TurnStream } from "../../../src/network/turn/stream.ts";
 
 const [port = 0, seconds = 0] = process.argv.slice(2, 4).map(Number);
 const [username = "", credential = ""] = process.argv.slice(4);

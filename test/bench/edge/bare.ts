@@ -7,7 +7,7 @@ import { dlopen } from "bun:ffi";
 import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { edgeStage } from "../../edge/stage.ts";
+import { edgeStage } from "../../network/tls/stage.ts";
 import { makeCertificate } from "../../ops/certificate.ts";
 
 const [hopLibrary = "", by] = process.argv.slice(2);

@@ -1,6 +1,6 @@
 /** Calls of real browsers behind networks that let out nothing but tcp 443, or only a proxy. */
-import { joinRoom } from "../../browser/sdk/page-api.ts";
-import type { Scripted } from "../../browser/sdk/scripted.ts";
+import { joinRoom } from "../../e2e/sdk/page-api.ts";
+import type { Scripted } from "../../e2e/sdk/scripted.ts";
 import { type Behind, type BrowserName, openOnePort } from "../../ops/one-port.ts";
 import type { Measured } from "../harness/report.ts";
 

@@ -1,6 +1,6 @@
 /** What a change of certificates takes of the edge thread: packets go through the relay one after another meanwhile. */
-import { certificateRequest, challengeCertificate, newKey } from "../../../src/acme/x509.ts";
-import { ANNOUNCED, edgeStage, nextData, turnOver } from "../../edge/stage.ts";
+import { certificateRequest, challengeCertificate, newKey } from "../../../src/network/acme/x509.ts";
+import { ANNOUNCED, edgeStage, nextData, turnOver } from "../../network/tls/stage.ts";
 import { type Measured, percentile } from "../harness/report.ts";
 
 const CHANGES = 100;

@@ -1,9 +1,9 @@
 /** Sends a load participant's packets through a TURN server over TLS, as a browser behind a firewall does. */
 import type { Socket } from "bun";
-import type { Address } from "../../../src/turn/address.ts";
-import { isChannelData, readChannelData, writeChannelData } from "../../../src/turn/channel-data.ts";
-import { TurnClient } from "../../../src/turn/client.ts";
-import { TurnStream } from "../../../src/turn/stream.ts";
+import type { Address } from "../../../src/network/turn/address.ts";
+import { isChannelData, readChannelData, writeChannelData } from "../../../src/network/turn/channel-data.ts";
+import { TurnClient } from "../../../src/network/turn/client.ts";
+import { TurnStream } from "../../../src/network/turn/stream.ts";
 
 const CHANNEL = 0x4000;
 const CANDIDATE = /a=candidate:\S+ 1 udp \d+ (\S+) (\d+) typ host/;

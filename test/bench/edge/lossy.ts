@@ -2,13 +2,13 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Stoa } from "../../../web/sdk/server.ts";
-import { launchFirefox } from "../../browser/sdk/firefox.ts";
 import { FROM_SOURCE, startStoa } from "../../cli/stoa.ts";
+import { openNetworkCall, type StartHost, type Watching } from "../../e2e/networks/call.ts";
+import type { Condition } from "../../e2e/networks/link.ts";
+import { publishClouds, watchRoom } from "../../e2e/networks/page.ts";
+import { launchFirefox } from "../../e2e/sdk/firefox.ts";
 import { tunnel } from "../../foreign/clients.ts";
 import type { Machine } from "../../harness/namespaces.ts";
-import { openNetworkCall, type StartHost, type Watching } from "../../networks/call.ts";
-import type { Condition } from "../../networks/link.ts";
-import { publishClouds, watchRoom } from "../../networks/page.ts";
 import { type BrowserName, DOMAIN, issue, nameHosts } from "../../ops/one-port.ts";
 import { keyPath, prepareData } from "../../ops/served.ts";
 import { type Measured, median } from "../harness/report.ts";

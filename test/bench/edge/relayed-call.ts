@@ -4,7 +4,7 @@ import {
   joinSubscriber,
   type LoadParticipant,
   makeCertificate,
-} from "../../../src/load-test/participants.ts";
+} from "../../../src/ops/load-test/participants.ts";
 import { within } from "../harness/patience.ts";
 import { openDetour } from "./detour.ts";
 import { type Edge, mint, ownRelay } from "./relayed-room.ts";

@@ -1,12 +1,13 @@
 /** Viewers of one room, all of them behind a relay: ours, or coturn. */
+
+import { turnCredential } from "../../../src/network/turn/credentials.ts";
 import {
   joinPublisher,
   joinSubscriber,
   type LoadParticipant,
   makeCertificate,
-} from "../../../src/load-test/participants.ts";
-import { turnCredential } from "../../../src/turn/credentials.ts";
-import { freePorts } from "../../acme/pebble.ts";
+} from "../../../src/ops/load-test/participants.ts";
+import { freePorts } from "../../network/acme/pebble.ts";
 import { startCoturn } from "../../ops/coturn.ts";
 import { within } from "../harness/patience.ts";
 import { cpuNanos } from "../harness/processes.ts";

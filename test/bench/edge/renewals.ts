@@ -1,7 +1,7 @@
 /** Certificates that live for seconds, renewed again and again under handshakes, sockets, allocations and calls. */
 import { join } from "node:path";
 import { connect } from "node:tls";
-import { freePorts, startPebble } from "../../acme/pebble.ts";
+import { freePorts, startPebble } from "../../network/acme/pebble.ts";
 import { within } from "../harness/patience.ts";
 import type { Measured } from "../harness/report.ts";
 import { openRelayedCall } from "./relayed-call.ts";

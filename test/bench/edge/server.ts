@@ -2,9 +2,9 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createApi } from "../../../src/load-test/api.ts";
-import { freePorts } from "../../acme/pebble.ts";
+import { createApi } from "../../../src/ops/load-test/api.ts";
 import { FROM_SOURCE, startStoa } from "../../cli/stoa.ts";
+import { freePorts } from "../../network/acme/pebble.ts";
 import { makeCertificate } from "../../ops/certificate.ts";
 import { keyPath, prepareData } from "../../ops/served.ts";
 

@@ -1,9 +1,10 @@
 /** Many who send sound and picture in one room and show some of each other, without a browser, through the socket. */
-import type { PeerSection } from "../../../src/load-test/load-offer.ts";
-import { LoadPeer } from "../../../src/load-test/load-peer.ts";
-import { RtcClient } from "../../../src/load-test/rtc-client.ts";
-import { RtpSource } from "../../../src/load-test/rtp-source.ts";
-import { createCertificate } from "../../../src/sfu/transport/werift-hooks.ts";
+
+import { LoadPeer } from "../../../src/rtc-client/peer.ts";
+import type { PeerSection } from "../../../src/rtc-client/peer-offer.ts";
+import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
+import { RtcClient } from "../../../src/rtc-client/signaling-client.ts";
+import { createCertificate } from "../../../src/sfu/werift/werift-hooks.ts";
 import type { Api } from "../../harness/api.ts";
 
 const FRAMES_PER_SECOND = 15;

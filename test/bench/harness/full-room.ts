@@ -1,7 +1,7 @@
 /** A full room through the server's own socket: peers of ours and real browsers, all sending, nine tiles shown each. */
 import type { Browser, Page } from "playwright-core";
-import { describeFlow, type Flow, frozenMs } from "../../browser/media/flow.ts";
-import { openStage } from "../../browser/media/rtc-harness.ts";
+import { describeFlow, type Flow, frozenMs } from "../../e2e/media/flow.ts";
+import { openStage } from "../../e2e/media/rtc-harness.ts";
 import { createApi } from "../../harness/api.ts";
 import { type Crowd, joinCrowd } from "./crowd-in-a-room.ts";
 

@@ -1,6 +1,6 @@
 /** Talks to `sfu-server.ts`: a media node in another process, and its CPU time. */
 import { join } from "node:path";
-import type { FanOutChoice } from "../../../src/media/native-library.ts";
+import type { FanOutChoice } from "../../../src/nodes/native-library.ts";
 import type { MediaMethod, MediaNode, MediaRequest, MediaResponse } from "../../../src/protocol/media-node.ts";
 import { AS_INSTALLED } from "./as-installed.ts";
 import { ended } from "./processes.ts";

@@ -1,7 +1,7 @@
 /** One attacker in a network of its own: every attack at once until its time is over; what it managed goes to stdout. */
 import { connect, type Socket } from "node:net";
 import { deflateRawSync } from "node:zlib";
-import { RtcClient } from "../../../src/load-test/rtc-client.ts";
+import { RtcClient } from "../../../src/rtc-client/signaling-client.ts";
 import type { Attack } from "./attacks.ts";
 
 type Arms = {

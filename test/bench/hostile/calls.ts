@@ -1,11 +1,11 @@
 /** Honest calls of two, in a process of their own: says when all are up, ends with stdin, tells how each one went. */
-import { createApi } from "../../../src/load-test/api.ts";
+import { createApi } from "../../../src/ops/load-test/api.ts";
 import {
   joinPublisher,
   joinSubscriber,
   type LoadParticipant,
   makeCertificate,
-} from "../../../src/load-test/participants.ts";
+} from "../../../src/ops/load-test/participants.ts";
 
 const [url = "", key = "", count = "0"] = process.argv.slice(2);
 const api = createApi(url, key);

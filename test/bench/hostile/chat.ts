@@ -1,5 +1,5 @@
 /** Honest chat users for so many seconds, in a process of their own; what came of it goes to stdout. */
-import { runChatLoad } from "../../../src/load-test/chat-load.ts";
+import { runChatLoad } from "../../../src/ops/load-test/chat-load.ts";
 import { percentileOf, watchTurns } from "./stalls.ts";
 
 const [url = "", apiKey = "", users = "0", seconds = "0"] = process.argv.slice(2);

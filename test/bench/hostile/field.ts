@@ -2,7 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createApi } from "../../../src/load-test/api.ts";
+import { createApi } from "../../../src/ops/load-test/api.ts";
 import { openLan } from "../../harness/namespaces.ts";
 import { AS_INSTALLED } from "../harness/as-installed.ts";
 import type { Attack } from "./attacks.ts";

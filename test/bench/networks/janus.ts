@@ -1,9 +1,9 @@
 /** Janus on a machine of a network call: a server that forwards what it gets, whatever the way to a viewer carries. */
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Host } from "../../e2e/networks/call.ts";
+import type { Link } from "../../e2e/networks/link.ts";
 import type { Machine } from "../../harness/namespaces.ts";
-import type { Host } from "../../networks/call.ts";
-import type { Link } from "../../networks/link.ts";
 import { librariesOf } from "../harness/debian.ts";
 import { unpackJanus } from "../sfu/janus.ts";
 import { JanusSession } from "../sfu/janus-api.ts";

@@ -1,6 +1,6 @@
-import type { NetworkCall, Viewer } from "../../networks/call.ts";
-import type { Condition } from "../../networks/link.ts";
-import type { Seen } from "../../networks/page.ts";
+import type { NetworkCall, Viewer } from "../../e2e/networks/call.ts";
+import type { Condition } from "../../e2e/networks/link.ts";
+import type { Seen } from "../../e2e/networks/page.ts";
 import { percentile } from "../harness/report.ts";
 
 export type Scenario = {

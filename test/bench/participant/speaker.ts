@@ -1,5 +1,5 @@
 /** Somebody who speaks for so many seconds, in a process of its own: `bun speaker.ts ENDPOINT TOKEN SECONDS`. */
-import { join, tone } from "../../../src/participant/participant.ts";
+import { join, tone } from "../../../src/rtc-client/participant/participant.ts";
 
 const [endpoint = "", token = "", seconds = "30"] = process.argv.slice(2);
 const speaker = await join(endpoint, token);

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { indexed } from "../../../src/chat/search.words.ts";
+import { indexed } from "../../../src/features/chat/search.words.ts";
 import { openDatabase } from "../../../src/kernel/db/open.ts";
 
 export const ZOE = "zoe.erasable@example";

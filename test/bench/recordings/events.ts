@@ -1,7 +1,7 @@
 /** What may happen to somebody in the middle of a recording. */
 import type { VideoCodec } from "../../../web/sdk/room/peer/codecs.ts";
-import type { Scripted } from "../../browser/sdk/scripted.ts";
-import { publishShow, type ShowOptions, type Size } from "../../recordings/flash-and-beep.ts";
+import type { Scripted } from "../../e2e/sdk/scripted.ts";
+import { publishShow, type ShowOptions, type Size } from "../../features/recordings/flash-and-beep.ts";
 import { enter } from "./person.ts";
 import type { BrowserName, RecordedRooms } from "./recorded-room.ts";
 import { CAME } from "./told.ts";

@@ -2,9 +2,9 @@
 import { join } from "node:path";
 import type { Recording, RecordingFile } from "../../../src/protocol/recordings.ts";
 import type { VideoCodec } from "../../../web/sdk/room/peer/codecs.ts";
-import { joinRoom } from "../../browser/sdk/page-api.ts";
-import type { Scripted } from "../../browser/sdk/scripted.ts";
-import { type Made, publishShow, type ShowOptions } from "../../recordings/flash-and-beep.ts";
+import { joinRoom } from "../../e2e/sdk/page-api.ts";
+import type { Scripted } from "../../e2e/sdk/scripted.ts";
+import { type Made, publishShow, type ShowOptions } from "../../features/recordings/flash-and-beep.ts";
 import { run } from "../harness/cache.ts";
 import { median } from "../harness/report.ts";
 import type { Reading } from "./read-file.ts";

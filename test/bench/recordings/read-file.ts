@@ -1,6 +1,6 @@
 /** What one file holds, as JSON: `read-file.ts path video|audio offsetMs`. */
-import { decodeAll, media } from "../../recordings/ffmpeg.ts";
-import { beeps, flashes } from "../../recordings/flash-and-beep.ts";
+import { decodeAll, media } from "../../features/recordings/ffmpeg.ts";
+import { beeps, flashes } from "../../features/recordings/flash-and-beep.ts";
 
 /** `moments`: of its flashes or beeps, in milliseconds of the recording. */
 export type Reading = { moments: number[]; lastsMs: number } | { complaint: string };

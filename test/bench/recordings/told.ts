@@ -1,7 +1,7 @@
 /** What a server tells of a recording: to webhooks when it begins and ends, and in its timeline of what happened meanwhile. */
 import type { Recording } from "../../../src/protocol/recordings.ts";
 import type { Stoa } from "../../../web/sdk/server.ts";
-import { ok, startReceiver } from "../../webhooks/receiver.ts";
+import { ok, startReceiver } from "../../features/webhooks/receiver.ts";
 import { LOAD_ADDRESS } from "../harness/own-network.ts";
 
 const TOLD_WITHIN_MS = 30_000;

@@ -1,5 +1,5 @@
-import { LoadPeer } from "../../../src/load-test/load-peer.ts";
-import { SrtpReceiver, SrtpSender } from "../../../src/sfu/srtp/srtp.ts";
+import { LoadPeer } from "../../../src/rtc-client/peer.ts";
+import { SrtpReceiver, SrtpSender } from "../../../src/sfu/wire/srtp/srtp.ts";
 import { firstLine } from "../harness/cache.ts";
 import { LOAD_ADDRESS, ON_SERVER_SIDE, SERVER_ADDRESS } from "../harness/own-network.ts";
 import { type MeetingServer, SENT } from "./meeting-server.ts";

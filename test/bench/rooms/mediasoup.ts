@@ -1,4 +1,4 @@
-import { LoadPeer } from "../../../src/load-test/load-peer.ts";
+import { LoadPeer } from "../../../src/rtc-client/peer.ts";
 import { LOAD_ADDRESS } from "../harness/own-network.ts";
 import { startMediasoup } from "../sfu/mediasoup.ts";
 import { type MeetingServer, type Place, PUBLISHED, SENT } from "./meeting-server.ts";

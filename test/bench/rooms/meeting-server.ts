@@ -1,6 +1,6 @@
-import type { PeerSection } from "../../../src/load-test/load-offer.ts";
-import type { LoadPeer, PeerOptions } from "../../../src/load-test/load-peer.ts";
 import type { PublishedSection } from "../../../src/protocol/signaling.ts";
+import type { LoadPeer, PeerOptions } from "../../../src/rtc-client/peer.ts";
+import type { PeerSection } from "../../../src/rtc-client/peer-offer.ts";
 import { VIDEO } from "./traffic.ts";
 
 /** Who sits where. */

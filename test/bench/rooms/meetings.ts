@@ -1,7 +1,8 @@
 /** Small rooms on one server: everybody in them sends and watches everybody else. */
-import { carriesMedia } from "../../../src/load-test/load-offer.ts";
-import type { LoadPeer } from "../../../src/load-test/load-peer.ts";
-import type { DtlsCertificate } from "../../../src/sfu/transport/werift-hooks.ts";
+
+import type { LoadPeer } from "../../../src/rtc-client/peer.ts";
+import { carriesMedia } from "../../../src/rtc-client/peer-offer.ts";
+import type { DtlsCertificate } from "../../../src/sfu/werift/werift-hooks.ts";
 import { cpuNanos, rssMegabytes, untilIdle } from "../harness/processes.ts";
 import { percentile } from "../harness/report.ts";
 import type { MeetingServer, PeerHooks } from "./meeting-server.ts";

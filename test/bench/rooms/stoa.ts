@@ -1,6 +1,6 @@
-import type { PeerSection } from "../../../src/load-test/load-offer.ts";
-import { LoadPeer } from "../../../src/load-test/load-peer.ts";
-import { resolvePermissions } from "../../../src/rooms/participant.ts";
+import { resolvePermissions } from "../../../src/features/rooms/participant.ts";
+import { LoadPeer } from "../../../src/rtc-client/peer.ts";
+import type { PeerSection } from "../../../src/rtc-client/peer-offer.ts";
 import { LOAD_ADDRESS, ON_SERVER_SIDE, SERVER_ADDRESS } from "../harness/own-network.ts";
 import { startSfuProcess } from "../harness/sfu-process.ts";
 import { type MeetingServer, type Place, PUBLISHED, SENT } from "./meeting-server.ts";

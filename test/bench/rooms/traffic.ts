@@ -1,6 +1,6 @@
 /** What everybody in a small room sends: sound and three layers of a picture, scaled down alike for all servers. */
-import type { LoadPeer } from "../../../src/load-test/load-peer.ts";
-import { RtpSource } from "../../../src/load-test/rtp-source.ts";
+import type { LoadPeer } from "../../../src/rtc-client/peer.ts";
+import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
 
 export const AUDIO = { packetBytes: 160, perSecond: 25 };
 export const VIDEO = {

@@ -1,6 +1,6 @@
-import type { PeerOptions } from "../../../src/load-test/load-peer.ts";
 import type { MediaNode, Negotiate, NegotiateAnswer } from "../../../src/protocol/media-node.ts";
 import type { SubscribedSection } from "../../../src/protocol/signaling.ts";
+import type { PeerOptions } from "../../../src/rtc-client/peer.ts";
 
 /** A server that forwards one publisher's picture and sound to everyone else, whatever its own protocol. */
 export type Contestant = Pick<MediaNode, "negotiate"> & {

@@ -1,9 +1,10 @@
 /** One publisher and its viewers on one server: the same peers and the same packets whoever forwards them. */
-import { carriesMedia } from "../../../src/load-test/load-offer.ts";
-import { LoadPeer } from "../../../src/load-test/load-peer.ts";
-import { RtpSource } from "../../../src/load-test/rtp-source.ts";
+
 import type { SubscribedSection } from "../../../src/protocol/signaling.ts";
-import { createCertificate, type DtlsCertificate } from "../../../src/sfu/transport/werift-hooks.ts";
+import { LoadPeer } from "../../../src/rtc-client/peer.ts";
+import { carriesMedia } from "../../../src/rtc-client/peer-offer.ts";
+import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
+import { createCertificate, type DtlsCertificate } from "../../../src/sfu/werift/werift-hooks.ts";
 import { LOAD_ADDRESS, SWALLOWED_ADDRESS } from "../harness/own-network.ts";
 import { cpuNanos } from "../harness/processes.ts";
 import { percentile } from "../harness/report.ts";

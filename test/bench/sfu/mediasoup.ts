@@ -1,5 +1,5 @@
-import { EXTENSION_IDS } from "../../../src/load-test/load-offer.ts";
-import { EXTENSION_URI } from "../../../src/sfu/rtp/rtp-extensions.ts";
+import { EXTENSION_IDS } from "../../../src/rtc-client/peer-offer.ts";
+import { EXTENSION_URI } from "../../../src/sfu/wire/rtp/rtp-extensions.ts";
 import { SERVER_ADDRESS } from "../harness/own-network.ts";
 import type { Contestant } from "./contestant.ts";
 import { startLineServer } from "./line-server.ts";

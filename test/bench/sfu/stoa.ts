@@ -1,4 +1,4 @@
-import { resolvePermissions } from "../../../src/rooms/participant.ts";
+import { resolvePermissions } from "../../../src/features/rooms/participant.ts";
 import { ON_SERVER_SIDE, SERVER_ADDRESS } from "../harness/own-network.ts";
 import { cpuNanos } from "../harness/processes.ts";
 import { type SfuProcessOptions, startSfuProcess } from "../harness/sfu-process.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { BandwidthPlanner } from "../../../src/sfu/bandwidth/planner.ts";
-import { SentPackets } from "../../../src/sfu/rtcp/twcc-feedback.ts";
+import { SentPackets } from "../../../src/sfu/wire/rtcp/twcc-feedback.ts";
 import { SimulatedCall } from "./simulated-call.ts";
 import type { TrackShape } from "./simulated-track.ts";
 

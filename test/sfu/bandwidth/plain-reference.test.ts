@@ -7,8 +7,8 @@ import { BandwidthEstimator } from "../../../src/sfu/bandwidth/bandwidth-estimat
 import { LossFilter } from "../../../src/sfu/bandwidth/loss-filter.ts";
 import { RateMeter } from "../../../src/sfu/bandwidth/rate-meter.ts";
 import { Trendline } from "../../../src/sfu/bandwidth/trendline.ts";
-import { MAX_TWCC_BYTES, TwccRecorder } from "../../../src/sfu/rtcp/twcc.ts";
-import { type AcknowledgedPackets, SentPackets, TransportFeedback } from "../../../src/sfu/rtcp/twcc-feedback.ts";
+import { MAX_TWCC_BYTES, TwccRecorder } from "../../../src/sfu/wire/rtcp/twcc.ts";
+import { type AcknowledgedPackets, SentPackets, TransportFeedback } from "../../../src/sfu/wire/rtcp/twcc-feedback.ts";
 import { reportOf } from "./report-of.ts";
 
 type Packet = { sentAtMs: number; arrivedAtMs: number; bytes: number; probe: number };

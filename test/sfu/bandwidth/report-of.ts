@@ -1,4 +1,4 @@
-import { AcknowledgedPackets } from "../../../src/sfu/rtcp/twcc-feedback.ts";
+import { AcknowledgedPackets } from "../../../src/sfu/wire/rtcp/twcc-feedback.ts";
 
 /** A report of these packets, none of them of a probe, as a viewer's is once it has been matched with what was sent. */
 export function reportOf(packets: readonly { sentAtMs: number; arrivedAtMs: number; bytes: number }[]) {

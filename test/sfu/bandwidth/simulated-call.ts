@@ -1,6 +1,6 @@
 /** A publisher, its viewers and the one link that all of them share: everything real but the network and the clock. */
-import type { ImpairmentOptions } from "../../../src/sfu/transport/impairment.ts";
-import { Impairment, seededRandom } from "../../../src/sfu/transport/impairment.ts";
+import type { ImpairmentOptions } from "../../../src/kernel/net/impairment.ts";
+import { Impairment, seededRandom } from "../../../src/kernel/net/impairment.ts";
 import { RepeatingLink } from "./repeating-link.ts";
 import { type Origin, SimulatedTrack, type TrackShape } from "./simulated-track.ts";
 import { SimulatedViewer } from "./simulated-viewer.ts";

@@ -2,9 +2,9 @@
 import type { LayerRequest } from "../../../src/sfu/bandwidth/layers.ts";
 import { BandwidthPlanner } from "../../../src/sfu/bandwidth/planner.ts";
 import type { ProbePlan } from "../../../src/sfu/bandwidth/probe.ts";
-import { parseRtcp } from "../../../src/sfu/rtcp/rtcp.ts";
-import { MAX_TWCC_BYTES, TwccRecorder } from "../../../src/sfu/rtcp/twcc.ts";
-import { SentPackets, TransportFeedback } from "../../../src/sfu/rtcp/twcc-feedback.ts";
+import { parseRtcp } from "../../../src/sfu/wire/rtcp/rtcp.ts";
+import { MAX_TWCC_BYTES, TwccRecorder } from "../../../src/sfu/wire/rtcp/twcc.ts";
+import { SentPackets, TransportFeedback } from "../../../src/sfu/wire/rtcp/twcc-feedback.ts";
 import type { SimulatedFrame } from "./simulated-call.ts";
 import type { SimulatedTrack, TrackPacket } from "./simulated-track.ts";
 

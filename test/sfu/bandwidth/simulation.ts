@@ -1,10 +1,10 @@
+import { Impairment, type ImpairmentOptions } from "../../../src/kernel/net/impairment.ts";
 import type { LayerFigures } from "../../../src/sfu/bandwidth/layers.ts";
 import { BandwidthPlanner } from "../../../src/sfu/bandwidth/planner.ts";
 import type { ProbePlan } from "../../../src/sfu/bandwidth/probe.ts";
-import { parseRtcp } from "../../../src/sfu/rtcp/rtcp.ts";
-import { MAX_TWCC_BYTES, TwccRecorder } from "../../../src/sfu/rtcp/twcc.ts";
-import { SentPackets, TransportFeedback } from "../../../src/sfu/rtcp/twcc-feedback.ts";
-import { Impairment, type ImpairmentOptions } from "../../../src/sfu/transport/impairment.ts";
+import { parseRtcp } from "../../../src/sfu/wire/rtcp/rtcp.ts";
+import { MAX_TWCC_BYTES, TwccRecorder } from "../../../src/sfu/wire/rtcp/twcc.ts";
+import { SentPackets, TransportFeedback } from "../../../src/sfu/wire/rtcp/twcc-feedback.ts";
 import { PeerClock } from "../peer-clock.ts";
 
 const LAYERS: LayerFigures[] = [

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { startsAv1Keyframe } from "../../../src/sfu/codec/av1.ts";
-import { startsH264Keyframe } from "../../../src/sfu/codec/h264.ts";
-import { codecOf } from "../../../src/sfu/codec/keyframe.ts";
-import { Vp8Descriptor, Vp8Munger } from "../../../src/sfu/codec/vp8.ts";
-import { startsVp9Keyframe } from "../../../src/sfu/codec/vp9.ts";
+import { startsAv1Keyframe } from "../../../src/sfu/wire/codec/av1.ts";
+import { startsH264Keyframe } from "../../../src/sfu/wire/codec/h264.ts";
+import { codecOf } from "../../../src/sfu/wire/codec/keyframe.ts";
+import { Vp8Descriptor, Vp8Munger } from "../../../src/sfu/wire/codec/vp8.ts";
+import { startsVp9Keyframe } from "../../../src/sfu/wire/codec/vp9.ts";
 import { hex } from "../packets.ts";
 
 describe("VP8 [RFC 7741]", () => {

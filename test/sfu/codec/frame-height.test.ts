@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { codecOf, keyframeHeight, startsKeyframe } from "../../../src/sfu/codec/keyframe.ts";
-import { Vp8Descriptor } from "../../../src/sfu/codec/vp8.ts";
-import { RtpView } from "../../../src/sfu/rtp/rtp.ts";
+import { codecOf, keyframeHeight, startsKeyframe } from "../../../src/sfu/wire/codec/keyframe.ts";
+import { Vp8Descriptor } from "../../../src/sfu/wire/codec/vp8.ts";
+import { RtpView } from "../../../src/sfu/wire/rtp/rtp.ts";
 import { hex, rtpPacket } from "../packets.ts";
 
 /** Of a keyframe's first packet, as a publication asks for it. */

@@ -3,8 +3,6 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { type MediaCodec, startsKeyframe } from "../../../src/sfu/codec/keyframe.ts";
-import { Vp8Descriptor } from "../../../src/sfu/codec/vp8.ts";
 import { Audience } from "../../../src/sfu/forwarding/audience.ts";
 import { createTarget, type FanOutTransport } from "../../../src/sfu/forwarding/fan-out-target.ts";
 import { PAUSED } from "../../../src/sfu/forwarding/forwarder.ts";
@@ -13,13 +11,15 @@ import type { PacketPath } from "../../../src/sfu/forwarding/packet-path.ts";
 import { SendBatch } from "../../../src/sfu/forwarding/send-batch.ts";
 import { SharingForwarder } from "../../../src/sfu/forwarding/sharing-forwarder.ts";
 import type { SourcePacket } from "../../../src/sfu/forwarding/source-packet.ts";
-import { SentPackets } from "../../../src/sfu/rtcp/twcc-feedback.ts";
-import { PacketRing } from "../../../src/sfu/rtp/packet-ring.ts";
-import { RtpView } from "../../../src/sfu/rtp/rtp.ts";
-import { OutgoingExtensions } from "../../../src/sfu/rtp/rtp-extensions.ts";
-import { RtxStream } from "../../../src/sfu/rtp/rtx.ts";
-import { type SrtpProfile, SrtpSender } from "../../../src/sfu/srtp/srtp.ts";
-import { masterSaltBytes } from "../../../src/sfu/srtp/srtp-keys.ts";
+import { type MediaCodec, startsKeyframe } from "../../../src/sfu/wire/codec/keyframe.ts";
+import { Vp8Descriptor } from "../../../src/sfu/wire/codec/vp8.ts";
+import { SentPackets } from "../../../src/sfu/wire/rtcp/twcc-feedback.ts";
+import { PacketRing } from "../../../src/sfu/wire/rtp/packet-ring.ts";
+import { RtpView } from "../../../src/sfu/wire/rtp/rtp.ts";
+import { OutgoingExtensions } from "../../../src/sfu/wire/rtp/rtp-extensions.ts";
+import { RtxStream } from "../../../src/sfu/wire/rtp/rtx.ts";
+import { type SrtpProfile, SrtpSender } from "../../../src/sfu/wire/srtp/srtp.ts";
+import { masterSaltBytes } from "../../../src/sfu/wire/srtp/srtp-keys.ts";
 import { PATHS } from "../packet-paths.ts";
 import { rtpPacket } from "../packets.ts";
 

@@ -3,9 +3,9 @@ import { MAX_PACKET_BYTES } from "../../../src/sfu/forwarding/fan-out.ts";
 import { createTarget, type FanOutTarget, type FanOutTransport } from "../../../src/sfu/forwarding/fan-out-target.ts";
 import type { PacketPath } from "../../../src/sfu/forwarding/packet-path.ts";
 import { SEND_BATCH_PACKETS, SendBatch, type SendEntries } from "../../../src/sfu/forwarding/send-batch.ts";
-import { RtpView } from "../../../src/sfu/rtp/rtp.ts";
-import { type ExtensionIds, OutgoingExtensions, RtpExtensions } from "../../../src/sfu/rtp/rtp-extensions.ts";
-import { type SrtpMasterKey, SrtpReceiver, SrtpSender } from "../../../src/sfu/srtp/srtp.ts";
+import { RtpView } from "../../../src/sfu/wire/rtp/rtp.ts";
+import { type ExtensionIds, OutgoingExtensions, RtpExtensions } from "../../../src/sfu/wire/rtp/rtp-extensions.ts";
+import { type SrtpMasterKey, SrtpReceiver, SrtpSender } from "../../../src/sfu/wire/srtp/srtp.ts";
 import { PATHS } from "../packet-paths.ts";
 import { hex, rtpPacket } from "../packets.ts";
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { Vp8Descriptor } from "../../../src/sfu/codec/vp8.ts";
 import { firstSequence } from "../../../src/sfu/forwarding/forwarder.ts";
-import { RtpView } from "../../../src/sfu/rtp/rtp.ts";
-import { sequenceDiff } from "../../../src/sfu/rtp/sequence.ts";
+import { Vp8Descriptor } from "../../../src/sfu/wire/codec/vp8.ts";
+import { RtpView } from "../../../src/sfu/wire/rtp/rtp.ts";
+import { sequenceDiff } from "../../../src/sfu/wire/rtp/sequence.ts";
 import { rtpPacket } from "../packets.ts";
 import { Viewer } from "./viewer.ts";
 

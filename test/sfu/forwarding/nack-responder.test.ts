@@ -2,10 +2,10 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { createTarget } from "../../../src/sfu/forwarding/fan-out-target.ts";
 import { NackResponder } from "../../../src/sfu/forwarding/nack-responder.ts";
-import { PacketRing } from "../../../src/sfu/rtp/packet-ring.ts";
-import { RtpView } from "../../../src/sfu/rtp/rtp.ts";
-import { OutgoingExtensions } from "../../../src/sfu/rtp/rtp-extensions.ts";
-import { RtxStream, unwrapRtx } from "../../../src/sfu/rtp/rtx.ts";
+import { PacketRing } from "../../../src/sfu/wire/rtp/packet-ring.ts";
+import { RtpView } from "../../../src/sfu/wire/rtp/rtp.ts";
+import { OutgoingExtensions } from "../../../src/sfu/wire/rtp/rtp-extensions.ts";
+import { RtxStream, unwrapRtx } from "../../../src/sfu/wire/rtp/rtx.ts";
 import { rtpPacket } from "../packets.ts";
 import { TRANSPORT } from "./viewer.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { PAUSED } from "../../../src/sfu/forwarding/forwarder.ts";
-import { sequenceDiff, timestampDiff } from "../../../src/sfu/rtp/sequence.ts";
+import { sequenceDiff, timestampDiff } from "../../../src/sfu/wire/rtp/sequence.ts";
 import { Viewer } from "./viewer.ts";
 
 describe("pauses and other publishers", () => {

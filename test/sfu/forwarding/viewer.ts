@@ -1,11 +1,11 @@
-import type { MediaCodec } from "../../../src/sfu/codec/keyframe.ts";
-import { startsKeyframe } from "../../../src/sfu/codec/keyframe.ts";
-import { Vp8Descriptor } from "../../../src/sfu/codec/vp8.ts";
 import { createTarget, type FanOutTarget, type FanOutTransport } from "../../../src/sfu/forwarding/fan-out-target.ts";
 import { Forwarder } from "../../../src/sfu/forwarding/forwarder.ts";
-import { RtpView } from "../../../src/sfu/rtp/rtp.ts";
-import { OutgoingExtensions } from "../../../src/sfu/rtp/rtp-extensions.ts";
-import { SrtpSender } from "../../../src/sfu/srtp/srtp.ts";
+import type { MediaCodec } from "../../../src/sfu/wire/codec/keyframe.ts";
+import { startsKeyframe } from "../../../src/sfu/wire/codec/keyframe.ts";
+import { Vp8Descriptor } from "../../../src/sfu/wire/codec/vp8.ts";
+import { RtpView } from "../../../src/sfu/wire/rtp/rtp.ts";
+import { OutgoingExtensions } from "../../../src/sfu/wire/rtp/rtp-extensions.ts";
+import { SrtpSender } from "../../../src/sfu/wire/srtp/srtp.ts";
 import { rtpPacket } from "../packets.ts";
 
 const KEY = { profile: "AEAD_AES_128_GCM", key: new Uint8Array(16), salt: new Uint8Array(12) } as const;

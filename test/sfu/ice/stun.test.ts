@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import ipaddr from "ipaddr.js";
-import { hasFingerprint, hasIntegrity, isStun, parseStun, STUN_TYPE } from "../../../src/sfu/ice/stun.ts";
+import { hasFingerprint, hasIntegrity, isStun, parseStun, STUN_TYPE } from "../../../src/sfu/wire/stun/stun.ts";
 import {
   MAX_BINDING_SUCCESS_BYTES,
   parseIp,
@@ -9,7 +9,7 @@ import {
   writeBindingError,
   writeBindingRequest,
   writeBindingSuccess,
-} from "../../../src/sfu/ice/stun-write.ts";
+} from "../../../src/sfu/wire/stun/stun-write.ts";
 import { hex } from "../packets.ts";
 
 const PASSWORD = "VOkJxbRl1RmTxUk/WvJxBt";

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { DataPacket, UserPacket } from "@livekit/protocol";
 import { type DataOwner, DataRelay } from "../../../src/sfu/room/data.ts";
 import { DataMessage } from "../../../src/sfu/room/data-message.ts";
-import type { DataChannel } from "../../../src/sfu/transport/werift-hooks.ts";
+import type { DataChannel } from "../../../src/sfu/werift/werift-hooks.ts";
 
 type FakeChannel = DataChannel & { sent: (string | Buffer)[]; bufferedAmount: number; isOpen: boolean };
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { RtpSource } from "../../../src/load-test/rtp-source.ts";
+import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
 import { ALL, CAMERA, ROOM, RoomOfPeers, refusal } from "../room-of-peers.ts";
 
 describe("what a participant may do", () => {

@@ -2,9 +2,9 @@
 
 import { describe, expect, test } from "bun:test";
 import { SentReports } from "../../../src/sfu/forwarding/sender-report.ts";
-import { NackGenerator } from "../../../src/sfu/rtcp/nack-generator.ts";
-import { Reception } from "../../../src/sfu/rtcp/reception.ts";
-import { compactNtp, msToCompact, ntpFromMs } from "../../../src/sfu/rtp/ntp.ts";
+import { NackGenerator } from "../../../src/sfu/wire/rtcp/nack-generator.ts";
+import { Reception } from "../../../src/sfu/wire/rtcp/reception.ts";
+import { compactNtp, msToCompact, ntpFromMs } from "../../../src/sfu/wire/rtp/ntp.ts";
 import { DAY_MS, PeerClock } from "../peer-clock.ts";
 
 const HOUR_MS = 3_600_000;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { NackGenerator } from "../../../src/sfu/rtcp/nack-generator.ts";
+import { NackGenerator } from "../../../src/sfu/wire/rtcp/nack-generator.ts";
 
 describe("asking a publisher again", () => {
   const feed = (generator: NackGenerator, sequences: number[], nowMs = 0) => {

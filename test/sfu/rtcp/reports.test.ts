@@ -1,15 +1,15 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { qualityOf, qualityScore } from "../../../src/sfu/bandwidth/quality.ts";
-import { Vp8Descriptor } from "../../../src/sfu/codec/vp8.ts";
 import { createTarget } from "../../../src/sfu/forwarding/fan-out-target.ts";
 import { Forwarder } from "../../../src/sfu/forwarding/forwarder.ts";
 import { deriveSenderReport, receivedReport, SentReports } from "../../../src/sfu/forwarding/sender-report.ts";
-import { Reception } from "../../../src/sfu/rtcp/reception.ts";
-import { compactNtp, msToCompact, ntpFromMs, ntpToMs } from "../../../src/sfu/rtp/ntp.ts";
-import { RtpView } from "../../../src/sfu/rtp/rtp.ts";
-import { OutgoingExtensions } from "../../../src/sfu/rtp/rtp-extensions.ts";
-import { SrtpSender } from "../../../src/sfu/srtp/srtp.ts";
+import { Vp8Descriptor } from "../../../src/sfu/wire/codec/vp8.ts";
+import { Reception } from "../../../src/sfu/wire/rtcp/reception.ts";
+import { compactNtp, msToCompact, ntpFromMs, ntpToMs } from "../../../src/sfu/wire/rtp/ntp.ts";
+import { RtpView } from "../../../src/sfu/wire/rtp/rtp.ts";
+import { OutgoingExtensions } from "../../../src/sfu/wire/rtp/rtp-extensions.ts";
+import { SrtpSender } from "../../../src/sfu/wire/srtp/srtp.ts";
 import { rtpPacket } from "../packets.ts";
 
 describe("reception [RFC 3550 A.3, A.8]", () => {

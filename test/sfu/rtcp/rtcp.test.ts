@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { parseRtcp, type ReportBlock } from "../../../src/sfu/rtcp/rtcp.ts";
+import { parseRtcp, type ReportBlock } from "../../../src/sfu/wire/rtcp/rtcp.ts";
 import {
   writeBye,
   writeFir,
@@ -10,8 +10,8 @@ import {
   writeRemb,
   writeSdes,
   writeSenderReport,
-} from "../../../src/sfu/rtcp/rtcp-write.ts";
-import { ntpFromMs, ntpToMs } from "../../../src/sfu/rtp/ntp.ts";
+} from "../../../src/sfu/wire/rtcp/rtcp-write.ts";
+import { ntpFromMs, ntpToMs } from "../../../src/sfu/wire/rtp/ntp.ts";
 import { hex } from "../packets.ts";
 
 const block = (ssrc: number): ReportBlock => ({

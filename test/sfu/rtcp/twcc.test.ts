@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { parseRtcp } from "../../../src/sfu/rtcp/rtcp.ts";
-import { MAX_TWCC_BYTES, TwccRecorder } from "../../../src/sfu/rtcp/twcc.ts";
-import { readStatusChunks, writeStatusChunks } from "../../../src/sfu/rtcp/twcc-chunks.ts";
-import { type AcknowledgedPackets, SentPackets, TransportFeedback } from "../../../src/sfu/rtcp/twcc-feedback.ts";
+import { parseRtcp } from "../../../src/sfu/wire/rtcp/rtcp.ts";
+import { MAX_TWCC_BYTES, TwccRecorder } from "../../../src/sfu/wire/rtcp/twcc.ts";
+import { readStatusChunks, writeStatusChunks } from "../../../src/sfu/wire/rtcp/twcc-chunks.ts";
+import { type AcknowledgedPackets, SentPackets, TransportFeedback } from "../../../src/sfu/wire/rtcp/twcc-feedback.ts";
 import { hex } from "../packets.ts";
 
 /** Everything the recorder has to say, as sequence number → arrival or NaN. */

@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from "bun:test";
 import { MediaTime } from "../../../src/sfu/recording/media-time.ts";
-import { type ClockReference, TimestampMap } from "../../../src/sfu/rtp/timestamp-map.ts";
 import { PublisherClock, StreamClock } from "../../../src/sfu/tracks/publisher-clock.ts";
+import { type ClockReference, TimestampMap } from "../../../src/sfu/wire/rtp/timestamp-map.ts";
 import { DAY_MS, PeerClock, type PeerClockOptions } from "../peer-clock.ts";
 
 const HOUR_MS = 3_600_000;

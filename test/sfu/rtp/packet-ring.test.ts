@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { PacketRing } from "../../../src/sfu/rtp/packet-ring.ts";
-import { RtpView } from "../../../src/sfu/rtp/rtp.ts";
+import { PacketRing } from "../../../src/sfu/wire/rtp/packet-ring.ts";
+import { RtpView } from "../../../src/sfu/wire/rtp/rtp.ts";
 import { rtpPacket } from "../packets.ts";
 
 describe("the ring of a published layer", () => {

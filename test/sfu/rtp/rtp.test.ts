@@ -9,13 +9,13 @@ import {
   setSequenceNumber,
   setSsrc,
   setTimestamp,
-} from "../../../src/sfu/rtp/rtp.ts";
+} from "../../../src/sfu/wire/rtp/rtp.ts";
 import {
   absSendTime,
   type ExtensionIds,
   OutgoingExtensions,
   RtpExtensions,
-} from "../../../src/sfu/rtp/rtp-extensions.ts";
+} from "../../../src/sfu/wire/rtp/rtp-extensions.ts";
 import { hex, rtpPacket } from "../packets.ts";
 
 const ascii = (text: string) => Uint8Array.from(Buffer.from(text));

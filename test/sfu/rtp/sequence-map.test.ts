@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { SequenceMap } from "../../../src/sfu/rtp/sequence-map.ts";
+import { SequenceMap } from "../../../src/sfu/wire/rtp/sequence-map.ts";
 
 /** How many numbers back a packet may come late. */
 const WINDOW = 1_024;

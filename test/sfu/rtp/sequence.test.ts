@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { isNewerSequence, SequenceExtender, sequenceDiff, timestampDiff } from "../../../src/sfu/rtp/sequence.ts";
+import { isNewerSequence, SequenceExtender, sequenceDiff, timestampDiff } from "../../../src/sfu/wire/rtp/sequence.ts";
 
 describe("numbers that wrap", () => {
   test.each([

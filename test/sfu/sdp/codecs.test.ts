@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { RtpSource } from "../../../src/load-test/rtp-source.ts";
+import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
 import { CAMERA, MICROPHONE, RoomOfPeers } from "../room-of-peers.ts";
 
 describe("codecs of publisher and viewer", () => {

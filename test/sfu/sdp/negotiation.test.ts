@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import type { Permissions } from "../../../src/protocol/room-records.ts";
-import type { AnsweredSection } from "../../../src/sfu/sdp/answer.ts";
-import { noExtensions } from "../../../src/sfu/sdp/extensions.ts";
 import { planNegotiation } from "../../../src/sfu/transport/negotiation.ts";
+import type { AnsweredSection } from "../../../src/sfu/wire/sdp/answer.ts";
+import { noExtensions } from "../../../src/sfu/wire/sdp/extensions.ts";
 import { ALL } from "../room-of-peers.ts";
 
 const make = (mid: string, kind: AnsweredSection["kind"], direction: "sends" | "receives"): AnsweredSection => ({

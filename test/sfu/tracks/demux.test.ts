@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { RtpView } from "../../../src/sfu/rtp/rtp.ts";
-import { RtpExtensions } from "../../../src/sfu/rtp/rtp-extensions.ts";
 import { Demux, type DemuxSection } from "../../../src/sfu/tracks/demux.ts";
+import { RtpView } from "../../../src/sfu/wire/rtp/rtp.ts";
+import { RtpExtensions } from "../../../src/sfu/wire/rtp/rtp-extensions.ts";
 
 const IDS = { mid: 1, rid: 2, repairedRid: 3, transportSequence: 0, audioLevel: 0, absSendTime: 0 };
 

@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test } from "bun:test";
-import { noExtensions } from "../../../src/sfu/sdp/extensions.ts";
 import { Dynacast } from "../../../src/sfu/tracks/dynacast.ts";
 import type { PublishedLayer } from "../../../src/sfu/tracks/layer.ts";
 import { Publication } from "../../../src/sfu/tracks/publication.ts";
 import type { Subscription } from "../../../src/sfu/tracks/subscription.ts";
 import type { UdpPort } from "../../../src/sfu/transport/udp.ts";
+import { noExtensions } from "../../../src/sfu/wire/sdp/extensions.ts";
 
 function track(rids: string[]): Publication {
   const publication = new Publication({

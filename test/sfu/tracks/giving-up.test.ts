@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { SentPackets } from "../../../src/sfu/rtcp/twcc-feedback.ts";
 import type { PublishedLayer } from "../../../src/sfu/tracks/layer.ts";
 import type { UdpPort } from "../../../src/sfu/transport/udp.ts";
+import { SentPackets } from "../../../src/sfu/wire/rtcp/twcc-feedback.ts";
 import { Stage } from "./stage.ts";
 
 const KEYFRAME = new Uint8Array([0x10, 0x00, 0, 0, 0x9d, 0x01, 0x2a, 0, 0, 0, 0]);

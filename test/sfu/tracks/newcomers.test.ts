@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { LoadPeer } from "../../../src/load-test/load-peer.ts";
-import { RtpSource } from "../../../src/load-test/rtp-source.ts";
+import type { LoadPeer } from "../../../src/rtc-client/peer.ts";
+import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
 import { CAMERA, ROOM, RoomOfPeers } from "../room-of-peers.ts";
 
 type Seen = { sequenceNumber: number; timestamp: number; keyframe: boolean };

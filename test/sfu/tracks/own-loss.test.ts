@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
-import { parseRtcp } from "../../../src/sfu/rtcp/rtcp.ts";
-import { MAX_TWCC_BYTES, TwccRecorder } from "../../../src/sfu/rtcp/twcc.ts";
-import { SentPackets, TransportFeedback } from "../../../src/sfu/rtcp/twcc-feedback.ts";
 import { Allocation } from "../../../src/sfu/tracks/allocation.ts";
 import type { UdpPort } from "../../../src/sfu/transport/udp.ts";
+import { parseRtcp } from "../../../src/sfu/wire/rtcp/rtcp.ts";
+import { MAX_TWCC_BYTES, TwccRecorder } from "../../../src/sfu/wire/rtcp/twcc.ts";
+import { SentPackets, TransportFeedback } from "../../../src/sfu/wire/rtcp/twcc-feedback.ts";
 
 test("what a publisher has lost is not lost on the way to a viewer, also between two of its feedbacks", () => {
   let nowMs = 1_000;

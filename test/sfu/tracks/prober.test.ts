@@ -1,10 +1,10 @@
 // A probe measures what a path carries by sending at a pace: whoever may sleep at the socket has to leave it its timers.
 
 import { expect, test } from "bun:test";
-import type { SentPackets } from "../../../src/sfu/rtcp/twcc-feedback.ts";
 import { Prober } from "../../../src/sfu/tracks/prober.ts";
 import type { Subscription } from "../../../src/sfu/tracks/subscription.ts";
 import type { UdpPort } from "../../../src/sfu/transport/udp.ts";
+import type { SentPackets } from "../../../src/sfu/wire/rtcp/twcc-feedback.ts";
 
 const PLAN = { id: 1, bitrate: 1_000_000, bytes: 5_000, durationMs: 40 };
 const PACKET_BYTES = 500;

@@ -1,8 +1,8 @@
 // Lips and sound of one publisher stay together, whatever its clocks and its path do.
 
 import { describe, expect, test } from "bun:test";
-import type { ClockReference } from "../../../src/sfu/rtp/timestamp-map.ts";
 import { PublisherClock, StreamClock } from "../../../src/sfu/tracks/publisher-clock.ts";
+import type { ClockReference } from "../../../src/sfu/wire/rtp/timestamp-map.ts";
 import { DAY_MS, PeerClock } from "../peer-clock.ts";
 
 const HOUR_MS = 3_600_000;

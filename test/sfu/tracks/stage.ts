@@ -5,18 +5,18 @@ import { createTarget, type FanOutTarget, type FanOutTransport } from "../../../
 import { typescriptPath } from "../../../src/sfu/forwarding/packet-path.ts";
 import { describeCopy } from "../../../src/sfu/forwarding/seat.ts";
 import type { SourcePacket } from "../../../src/sfu/forwarding/source-packet.ts";
-import { Reception } from "../../../src/sfu/rtcp/reception.ts";
-import { SentPackets } from "../../../src/sfu/rtcp/twcc-feedback.ts";
-import { RtpView } from "../../../src/sfu/rtp/rtp.ts";
-import { OutgoingExtensions } from "../../../src/sfu/rtp/rtp-extensions.ts";
-import type { NegotiatedCodec } from "../../../src/sfu/sdp/codecs.ts";
-import { noExtensions } from "../../../src/sfu/sdp/extensions.ts";
-import { SrtpSender } from "../../../src/sfu/srtp/srtp.ts";
 import type { PublishedLayer } from "../../../src/sfu/tracks/layer.ts";
 import { OutgoingSection } from "../../../src/sfu/tracks/outgoing-section.ts";
 import { Publication } from "../../../src/sfu/tracks/publication.ts";
 import { DEFAULT_WISH, Subscription } from "../../../src/sfu/tracks/subscription.ts";
 import type { UdpPort } from "../../../src/sfu/transport/udp.ts";
+import { Reception } from "../../../src/sfu/wire/rtcp/reception.ts";
+import { SentPackets } from "../../../src/sfu/wire/rtcp/twcc-feedback.ts";
+import { RtpView } from "../../../src/sfu/wire/rtp/rtp.ts";
+import { OutgoingExtensions } from "../../../src/sfu/wire/rtp/rtp-extensions.ts";
+import type { NegotiatedCodec } from "../../../src/sfu/wire/sdp/codecs.ts";
+import { noExtensions } from "../../../src/sfu/wire/sdp/extensions.ts";
+import { SrtpSender } from "../../../src/sfu/wire/srtp/srtp.ts";
 import { rtpPacket } from "../packets.ts";
 
 const KEY = { profile: "AEAD_AES_128_GCM", key: new Uint8Array(16), salt: new Uint8Array(12) } as const;

@@ -1,15 +1,15 @@
 import { describe, expect, test } from "bun:test";
 import { createHash, X509Certificate } from "node:crypto";
 import { DtlsClient } from "werift";
-import { PROFILE_NUMBERS } from "../../../src/load-test/load-peer.ts";
-import type { SrtpProfile } from "../../../src/sfu/srtp/srtp.ts";
+import { PROFILE_NUMBERS } from "../../../src/rtc-client/peer.ts";
 import { type DtlsKeys, DtlsSession, isFinishedValid, isSignatureValid } from "../../../src/sfu/transport/dtls.ts";
 import {
   createCertificate,
   createDtlsServer,
   type DtlsCertificate,
   type HandshakeMessage,
-} from "../../../src/sfu/transport/werift-hooks.ts";
+} from "../../../src/sfu/werift/werift-hooks.ts";
+import type { SrtpProfile } from "../../../src/sfu/wire/srtp/srtp.ts";
 
 function fingerprintOf({ certPem }: DtlsCertificate, algorithm = "sha-256") {
   const hex = createHash(algorithm.replace("-", "")).update(new X509Certificate(certPem).raw).digest("hex");

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { Impairment, type ImpairmentOptions, seededRandom } from "../../../src/sfu/transport/impairment.ts";
+import { Impairment, type ImpairmentOptions, seededRandom } from "../../../src/kernel/net/impairment.ts";
 
 /** Sends `count` packets `everyMs` apart; gives what arrives as [number, time]. */
 function run(options: ImpairmentOptions, count = 10_000, everyMs = 1, bytes = 1_000, seed = 1): [number, number][] {

@@ -1,8 +1,9 @@
 /** Reports that come while native code waits at the socket: which of them can wait as well, and which cannot. */
 import { afterEach, describe, expect, test } from "bun:test";
+import { openNativePath } from "../../../src/sfu/fast-path/native-path.ts";
 import { LaneTable } from "../../../src/sfu/forwarding/lanes.ts";
 import { SendBatch } from "../../../src/sfu/forwarding/send-batch.ts";
-import { openNativePath } from "../../../src/sfu/native/native-path.ts";
+import { loopOf } from "../../../src/sfu/transport/media-watch.ts";
 import {
   writeBye,
   writeFir,
@@ -12,12 +13,11 @@ import {
   writeRemb,
   writeSdes,
   writeSenderReport,
-} from "../../../src/sfu/rtcp/rtcp-write.ts";
-import { TwccRecorder } from "../../../src/sfu/rtcp/twcc.ts";
-import { addressWords } from "../../../src/sfu/rtp/address.ts";
-import { SrtpSender } from "../../../src/sfu/srtp/srtp.ts";
-import type { SrtpMasterKey } from "../../../src/sfu/srtp/srtp-keys.ts";
-import { loopOf } from "../../../src/sfu/transport/media-watch.ts";
+} from "../../../src/sfu/wire/rtcp/rtcp-write.ts";
+import { TwccRecorder } from "../../../src/sfu/wire/rtcp/twcc.ts";
+import { addressWords } from "../../../src/sfu/wire/rtp/address.ts";
+import { SrtpSender } from "../../../src/sfu/wire/srtp/srtp.ts";
+import type { SrtpMasterKey } from "../../../src/sfu/wire/srtp/srtp-keys.ts";
 import { nativeLibraryPath } from "../packet-paths.ts";
 
 const ADDRESS = "127.0.0.1";

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { Event, RTCDataChannel, RTCDataChannelParameters, RTCSctpTransport } from "werift";
-import { createSctp, type DataChannel, mendSctp, type SctpInternals } from "../../../src/sfu/transport/werift-hooks.ts";
+import { createSctp, type DataChannel, mendSctp, type SctpInternals } from "../../../src/sfu/werift/werift-hooks.ts";
 
 const CHUNK = { data: 0, forwardTsn: 192 };
 

@@ -1,12 +1,12 @@
 /** Native code that waits at the socket in the place of the loop: when it stops waiting, and what a whole room notices of it. */
 import { afterEach, describe, expect, test } from "bun:test";
-import { LoadPeer } from "../../../src/load-test/load-peer.ts";
-import { RtpSource } from "../../../src/load-test/rtp-source.ts";
+import { LoadPeer } from "../../../src/rtc-client/peer.ts";
+import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
 import { Engine } from "../../../src/sfu/engine.ts";
+import { openNativePath } from "../../../src/sfu/fast-path/native-path.ts";
 import { LaneTable } from "../../../src/sfu/forwarding/lanes.ts";
 import { SendBatch } from "../../../src/sfu/forwarding/send-batch.ts";
 import type { Watch } from "../../../src/sfu/forwarding/watch.ts";
-import { openNativePath } from "../../../src/sfu/native/native-path.ts";
 import { loopOf, MediaWatch } from "../../../src/sfu/transport/media-watch.ts";
 import type { WorkerCall } from "../../../src/sfu/worker-protocol.ts";
 import { nativeLibraryPath } from "../packet-paths.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import nacl from "tweetnacl";
-import { x25519, x25519KeyPair } from "../../../src/sfu/transport/native-curves.ts";
+import { x25519, x25519KeyPair } from "../../../src/sfu/werift/native-curves.ts";
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex");
 

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import "../../../src/sfu/transport/reflect.ts";
-import { isSoundSctp } from "../../../src/sfu/transport/sctp-gate.ts";
-import { createSctp } from "../../../src/sfu/transport/werift-hooks.ts";
+import "../../../src/sfu/werift/reflect.ts";
+import { isSoundSctp } from "../../../src/sfu/werift/sctp-gate.ts";
+import { createSctp } from "../../../src/sfu/werift/werift-hooks.ts";
 
 const LAST = 1_000;
 const OPEN = { lastReceivedTsn: LAST, advertisedRwnd: 1_000_000 };

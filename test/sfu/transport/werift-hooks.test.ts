@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { DtlsServer, RTCSctpTransport } from "werift";
 import packageJson from "../../../package.json";
-import { createCertificate, createDtlsServer, createSctp } from "../../../src/sfu/transport/werift-hooks.ts";
+import { createCertificate, createDtlsServer, createSctp } from "../../../src/sfu/werift/werift-hooks.ts";
 
 describe("what Stoa assumes of werift", () => {
   test("the version is pinned", () => {

@@ -1,4 +1,4 @@
-import type { RemoteTrack } from "./remote-track.ts";
+import type { RemoteTrack } from "./remote-participant.ts";
 
 type Sink = HTMLAudioElement & { setSinkId?: (deviceId: string) => Promise<void> };
 

@@ -3,8 +3,7 @@ import type { ConnectionState, TokenProvider, WaitingListener } from "../connect
 import type { StoaError } from "../errors.ts";
 import type { LocalTrack } from "./local-track.ts";
 import type { DataMessage } from "./peer/data.ts";
-import type { RemoteParticipant } from "./remote-participant.ts";
-import type { RemoteTrack } from "./remote-track.ts";
+import type { RemoteParticipant, RemoteTrack } from "./remote-participant.ts";
 
 /** For `connect`. */
 export type RoomOptions = {

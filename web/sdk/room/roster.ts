@@ -1,8 +1,7 @@
 import type { Participant, Speaker, Track } from "../../../src/protocol/room-records.ts";
 import type { Push } from "../../../src/protocol/signaling.ts";
 import type { Emitter } from "../emitter.ts";
-import { RemoteParticipant } from "./remote-participant.ts";
-import { RemoteTrack } from "./remote-track.ts";
+import { RemoteParticipant, RemoteTrack } from "./remote-participant.ts";
 import type { RoomEvents } from "./room-events.ts";
 
 export type RosterDeps = {

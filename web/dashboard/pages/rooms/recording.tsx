@@ -142,17 +142,25 @@ function Files({ recording: { status, files }, onDownload }: FilesProps) {
             { title: "Format", cell: formatText, wide: true },
             { title: "Begins at", cell: ({ offsetMs }) => durationText(offsetMs), number: true, wide: true },
             { title: "Length", cell: ({ durationMs }) => durationText(durationMs), number: true },
-            { title: "Size", cell: ({ bytes }) => bytesText(bytes), number: true },
+            {
+              title: "Size",
+              cell: ({ bytes, status }) => (status === "LOST" ? "lost" : bytesText(bytes)),
+              number: true,
+            },
             ...(may("recordings:manage")
               ? [
                   {
                     title: "Download",
                     actions: true,
-                    cell: (file: RecordingFile) => (
-                      <Action label={`Download ${trackText(file)} of ${file.identity}`} run={() => onDownload(file.id)}>
-                        Download
-                      </Action>
-                    ),
+                    cell: (file: RecordingFile) =>
+                      file.status !== "LOST" && (
+                        <Action
+                          label={`Download ${trackText(file)} of ${file.identity}`}
+                          run={() => onDownload(file.id)}
+                        >
+                          Download
+                        </Action>
+                      ),
                   },
                 ]
               : []),

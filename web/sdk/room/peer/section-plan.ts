@@ -1,4 +1,4 @@
-import type { RemoteTrack } from "../remote-track.ts";
+import type { RemoteTrack } from "../remote-participant.ts";
 import type { Section, Transport } from "./transport.ts";
 
 /** Sections are made in advance, a few at a time: an offer costs far more than an idle section. */

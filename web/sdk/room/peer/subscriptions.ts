@@ -1,7 +1,7 @@
 import type { JoinAck, SubscribedSection, SubscriptionChange } from "../../../../src/protocol/signaling.ts";
 import type { RtcRequest } from "../../dialect.ts";
 import { StoaError } from "../../errors.ts";
-import type { RemoteTrack } from "../remote-track.ts";
+import type { RemoteTrack } from "../remote-participant.ts";
 import { Pace } from "./pace.ts";
 import { assignSections } from "./section-plan.ts";
 import type { Section, Transport } from "./transport.ts";

@@ -1,0 +1,60 @@
+import { Type } from "@sinclair/typebox";
+import { t } from "elysia";
+import { nullable, Timestamp, textOf } from "../../kernel/http/schema.ts";
+
+export const Email = t.String({
+  // Nothing that a mail program would read as a second address, a name or a comment.
+  pattern: `^\\s*[^\\s@<>()[\\]\\\\,;:"]+@[^\\s@<>()[\\]\\\\,;:"]+\\s*$`,
+  maxLength: 254,
+  description: "An e-mail address of at most 254 characters",
+  error: "must be an e-mail address of at most 254 characters",
+});
+export const Password = textOf(10, 200);
+/** Any text: which passwords could exist is nobody's business where one is checked. */
+export const AnyPassword = t.String({ maxLength: 1000 });
+export const OneTimeToken = t.String({ maxLength: 128, description: "From the link in the mail" });
+export const PersonName = textOf(0, 80);
+
+export const User = t.Object({
+  id: t.String(),
+  email: t.String(),
+  name: nullable(t.String()),
+  emailVerified: t.Boolean(),
+  isOperator: t.Boolean(),
+  createdAt: Timestamp,
+});
+
+export const Registration = t.Object({
+  open: t.Boolean({ description: "Anyone may make an account now" }),
+  firstAccount: t.Boolean({ description: "Nobody has one yet: the next will be the operator" }),
+  providers: t.Array(t.String(), { description: "Names of the providers that can be signed in with" }),
+});
+
+/** What a sign-in answers; the refresh token travels in its cookie. */
+export const SignedIn = t.Object({
+  user: User,
+  accessToken: t.String({ description: "Send it as `Authorization: Bearer`" }),
+  expiresIn: Type.Integer({ description: "Seconds" }),
+});
+
+export const Verified = t.Object({
+  ...SignedIn.properties,
+  passwordKept: t.Boolean({ description: "The password is the one that whoever registered the address has chosen" }),
+});
+
+/** Without the tokens while the address waits to be verified. */
+export const Registered = t.Object({
+  user: User,
+  accessToken: t.Optional(t.String()),
+  expiresIn: t.Optional(Type.Integer()),
+});
+
+export const Session = t.Object({
+  id: t.String(),
+  ipAddress: t.String(),
+  userAgent: nullable(t.String()),
+  current: t.Boolean({ description: "The session that asks" }),
+  createdAt: Timestamp,
+  refreshedAt: Timestamp,
+  expiresAt: Timestamp,
+});

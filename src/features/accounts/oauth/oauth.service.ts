@@ -1,0 +1,114 @@
+import { generateRandomCodeVerifier, generateRandomNonce, generateRandomState } from "oauth4webapi";
+import type { Unit } from "../../../kernel/db/writer.ts";
+import type { Runtime } from "../../../kernel/runtime.ts";
+import { ApiError } from "../../../protocol/errors.ts";
+import type { AccountService, Registering } from "../account.service.ts";
+import type { SessionService } from "../sessions/session.service.ts";
+import type { UserService } from "../user.service.ts";
+import type { UserRow } from "../user.table.ts";
+import { gitHubProvider } from "./github.provider.ts";
+import { oauthStore } from "./oauth.store.ts";
+import { oidcProvider } from "./oidc.provider.ts";
+import type { Provider, ProviderIdentity } from "./provider.ts";
+
+export const STATE_SECONDS = 600;
+
+type OAuthDeps = { users: UserService; sessions: SessionService; accounts: AccountService };
+
+type Exchange = { code: string; state: string; iss?: string; inviteToken?: string };
+
+export type OAuthService = ReturnType<typeof oauthService>;
+
+/** Signing in through a provider. The network is asked outside of units of work. */
+export function oauthService(runtime: Runtime, { users, sessions, accounts }: OAuthDeps) {
+  const { config, db, keyring, log, now, write } = runtime;
+  const store = oauthStore(db);
+  const providers = new Map<string, Provider>(
+    Object.entries(config.OAUTH).map(([name, provider]) => [
+      name,
+      name === "github" || provider.issuer === undefined
+        ? gitHubProvider(provider, runtime.fetch)
+        : oidcProvider({ ...provider, issuer: provider.issuer }, runtime),
+    ]),
+  );
+
+  function find(name: string): Provider {
+    const provider = providers.get(name);
+    if (!provider) throw new ApiError("SVC_OAUTH_PROVIDER_NOT_FOUND");
+    return provider;
+  }
+
+  /** Why it failed is for the log: what a provider answers may hold tokens, so only the message is kept. */
+  async function asking<T>(provider: string, work: Promise<T>): Promise<T> {
+    try {
+      return await work;
+    } catch (error) {
+      log.warn({ provider, reason: error instanceof Error ? error.message : "unknown" }, "provider sign-in failed");
+      throw new ApiError("SVC_OAUTH_ERROR");
+    }
+  }
+
+  /** The account of that identity, linked by its address or made now. */
+  function userOf(
+    unit: Unit,
+    provider: string,
+    identity: ProviderIdentity,
+    inviteToken: string | undefined,
+    by: Registering,
+  ) {
+    const linked = store.findUserId(provider, identity.subject);
+    if (linked !== undefined) return { user: users.get(linked), isNew: false };
+    const { verifiedEmail: email, name, subject } = identity;
+    if (email === null) {
+      throw new ApiError("SVC_OAUTH_ERROR", "The provider does not vouch for an e-mail address of this account.");
+    }
+    const held = users.findByEmail(email);
+    const user = held
+      ? proven(unit, held)
+      : accounts.admit(unit, { email, name: name?.slice(0, 80), inviteToken }, { hash: null, email: true }, by);
+    store.link(unit, provider, subject, user.id, now());
+    return { user, isNew: !held };
+  }
+
+  /** Somebody may have registered this address before its owner came: whoever did that loses the way in. */
+  function proven(unit: Unit, user: UserRow): UserRow {
+    if (user.emailVerified) return user;
+    sessions.endAllOf(unit, user.id);
+    return users.update(unit, user.id, { emailVerified: true, passwordHash: null });
+  }
+
+  return {
+    names: [...providers.keys()].sort(),
+
+    async start(name: string, publicUrl: string) {
+      const provider = find(name);
+      const flow = {
+        state: generateRandomState(),
+        codeVerifier: generateRandomCodeVerifier(),
+        nonce: generateRandomNonce(),
+        redirectUri: `${publicUrl}/oauth/${name}/callback`,
+      };
+      const authorizationUrl = await asking(name, provider.authorizationUrl(flow));
+      const { state, ...kept } = flow;
+      await write((unit) => {
+        store.deleteExpiredStates(unit, now());
+        const expiresAt = now() + STATE_SECONDS * 1000;
+        store.insertState(unit, { ...kept, digest: keyring.digest("one-time", state), provider: name, expiresAt });
+      });
+      return { authorizationUrl, state };
+    },
+
+    async exchange(name: string, { code, state, iss, inviteToken }: Exchange, by: Registering) {
+      const provider = find(name);
+      const taken = await write((unit) => store.takeState(unit, keyring.digest("one-time", state)));
+      if (!taken || taken.provider !== name || taken.expiresAt <= now()) throw new ApiError("SVC_OAUTH_ERROR");
+      const identity = await asking(name, provider.identify({ ...taken, state }, { code, iss }));
+      const { user, started } = await write((unit) => {
+        const { user, isNew } = userOf(unit, name, identity, inviteToken, by);
+        if (inviteToken !== undefined && !isNew) accounts.acceptInvitation(unit, inviteToken, user, by);
+        return { user, started: sessions.start(unit, user.id, by) };
+      });
+      return sessions.open(user, started);
+    },
+  };
+}

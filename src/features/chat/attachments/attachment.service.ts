@@ -1,0 +1,232 @@
+import { iso } from "../../../kernel/clock.ts";
+import type { Unit } from "../../../kernel/db/writer.ts";
+import type { Runtime } from "../../../kernel/runtime.ts";
+import type { Attachment, Metadata } from "../../../protocol/chat-records.ts";
+import { ApiError, invalid } from "../../../protocol/errors.ts";
+import type { StorageQuota } from "../../storage/quota.ts";
+import type { Location, Storage } from "../../storage/storage.ts";
+import type { Storages } from "../../storage/storages.ts";
+import { type Access, requireActive, requireUnmuted } from "../access.ts";
+import { fits, given, storedMetadata } from "../limits.ts";
+import type { ClaimAttachment } from "../message.service.ts";
+import type { AttachmentRemovals } from "./attachment.removals.ts";
+import type { AttachmentStore, FoundAttachment } from "./attachment.store.ts";
+import type { AttachmentRow } from "./attachment.table.ts";
+
+export type RequestUpload = {
+  filename: string;
+  mimeType: string;
+  size: number;
+  /** Honoured for servers only: a user always uploads as themselves. */
+  uploaderId?: string;
+  metadata?: Metadata;
+};
+
+export type RequestedUpload = Attachment & {
+  uploadUrl: string;
+  uploadMethod: "PUT";
+  uploadHeaders: Record<string, string>;
+  expiresAt: string;
+};
+
+/** One caller and one attachment of a conversation that they may read. */
+export type AttachmentAccess = { access: Access; attachment: FoundAttachment };
+
+type AttachmentDeps = {
+  store: AttachmentStore;
+  storages: Storages;
+  removals: AttachmentRemovals;
+  quota: StorageQuota;
+};
+
+/** Where the bytes of an upload are now; `before` then they must be taken up, or they are removed. */
+type Sealed = { objectKey: string; sha256: string | null; before: number };
+
+const MAX_FILENAME_LENGTH = 255;
+/** For copying and hashing the largest attachment in a bucket. */
+const SEALING_MS = 3_600_000;
+
+/** `complete`, which asks the storage, writes on its own. */
+export function attachmentService({ bus, config, ids, log, now, write }: Runtime, deps: AttachmentDeps) {
+  const { store, storages, removals, quota } = deps;
+  const { STORAGE_MAX_ATTACHMENT_BYTES, STORAGE_UPLOAD_URL_TTL_SECONDS, STORAGE_DOWNLOAD_URL_TTL_SECONDS } = config;
+  // Joins the deletion's transaction: a crash cannot leave the file behind.
+  bus.within("messageDeleted", (unit, { attachmentId }) => attachmentId !== null && release(unit, attachmentId));
+
+  /** Whoever asks is judged by its conversation. */
+  function find(attachmentId: string): FoundAttachment {
+    const attachment = store.find(attachmentId);
+    if (!attachment) throw new ApiError("SVC_ATTACHMENT_NOT_FOUND");
+    return attachment;
+  }
+
+  function storageAt(location: Location): Storage {
+    const storage = storages.at(location);
+    if (!storage) throw new Error(`attachments are stored in ${location}, which is not configured`);
+    return storage;
+  }
+
+  /** The bytes of a finished upload where nobody can change them any more; null when they are not there. */
+  async function sealed({ location, objectKey, size }: AttachmentRow): Promise<Sealed | null> {
+    if (objectKey === null) return null;
+    try {
+      const storage = storageAt(location);
+      if (!(await storage.holds(objectKey, size))) return null;
+      const sealedKey = storage.newObjectKey();
+      if (sealedKey === null) return { objectKey, sha256: null, before: Number.POSITIVE_INFINITY };
+      // Queued before it exists: a copy that is not taken up, after a crash too, does not stay for ever.
+      const before = now() + SEALING_MS;
+      await write((unit) => removals.queueFor(unit, before, sealedKey, location));
+      const found = await storage.seal(objectKey, sealedKey, size);
+      return found && { objectKey: sealedKey, sha256: found.sha256, before };
+    } catch (err) {
+      log.error({ err, location }, "an upload could not be verified");
+      throw new ApiError("SVC_STORAGE_UNAVAILABLE");
+    }
+  }
+
+  /** One message fewer shows it; the last takes the file along. */
+  function release(unit: Unit, attachmentId: string): void {
+    const attachment = store.find(attachmentId);
+    if (!attachment) return;
+    if (attachment.messageCount > 1) {
+      store.countMessages(unit, attachment.id, attachment.messageCount - 1);
+      return;
+    }
+    store.remove(unit, attachment.id);
+    removals.queue(unit, attachment);
+  }
+
+  const claim: ClaimAttachment = (unit, conversation, attachmentId, { senderId }) => {
+    const found = store.find(attachmentId);
+    if (found?.conversationId !== conversation.id) throw new ApiError("SVC_ATTACHMENT_NOT_FOUND");
+    // What was not sent yet is known to its uploader alone.
+    const theirs = senderId === null || found.uploaderId === null || found.uploaderId === senderId;
+    if ((!theirs && found.messageCount === 0) || found.status === "EXPIRED") {
+      throw new ApiError("SVC_ATTACHMENT_NOT_FOUND");
+    }
+    if (found.status === "PENDING") throw new ApiError("SVC_ATTACHMENT_NOT_READY");
+    store.countMessages(unit, found.id, found.messageCount + 1);
+    return show(found);
+  };
+
+  return {
+    /** Throws unless new attachments can be stored. */
+    checkStorage: () => storageAt(storages.current).check(),
+
+    /** Inside the unit that sends a message: the record that the message keeps. */
+    claim,
+    release,
+    /** The file goes, whoever still shows it. */
+    erase(unit: Unit, attachment: AttachmentRow): void {
+      store.remove(unit, attachment.id);
+      removals.queue(unit, attachment);
+    },
+    find,
+    show,
+
+    /** Issues the address that the bytes are sent to; nothing larger than allowed gets one. */
+    requestUpload(unit: Unit, access: Access, input: RequestUpload, publicUrl: string): RequestedUpload {
+      requireActive(access);
+      const at = now();
+      requireUnmuted(access, at);
+      // Half a surrogate pair cannot be stored as UTF-8; what is answered is what will be read.
+      const filename = input.filename.toWellFormed();
+      if (!fits(filename, MAX_FILENAME_LENGTH)) {
+        throw invalid("filename", `must have at most ${MAX_FILENAME_LENGTH} characters`);
+      }
+      if (input.size > STORAGE_MAX_ATTACHMENT_BYTES) {
+        throw new ApiError(
+          "SVC_ATTACHMENT_TOO_LARGE",
+          `An attachment has at most ${STORAGE_MAX_ATTACHMENT_BYTES} bytes.`,
+        );
+      }
+      const uploaderId = access.kind === "server" ? given(input.uploaderId) : access.userId;
+      quota.require({ projectId: access.conversation.projectId, userId: uploaderId, bytes: input.size });
+      if (storages.current === "disk" && config.COMMIT_LOG_URL !== undefined) {
+        throw new ApiError(
+          "SVC_STORAGE_UNAVAILABLE",
+          "Servers that stand by for each other keep attachments in a bucket, and none is set (STORAGE_S3_BUCKET).",
+        );
+      }
+      if (storages.current === "disk") quota.requireFree(input.size);
+      const storage = storageAt(storages.current);
+      const row: AttachmentRow = {
+        id: ids.uuid(),
+        publicId: ids.publicId("attachment"),
+        conversationId: access.conversation.id,
+        uploaderId,
+        filename,
+        mimeType: input.mimeType,
+        size: input.size,
+        metadata: storedMetadata(input.metadata, config.CHAT_MAX_METADATA_BYTES),
+        status: "PENDING",
+        sha256: null,
+        location: storages.current,
+        objectKey: storage.newObjectKey(),
+        messageCount: 0,
+        createdAt: at,
+      };
+      store.insert(unit, row);
+      const upload = storage.signUpload({ ...row, id: row.publicId }, publicUrl, STORAGE_UPLOAD_URL_TTL_SECONDS);
+      return {
+        ...show({ ...row, conversationPublicId: access.conversation.publicId }),
+        uploadUrl: upload.url,
+        uploadMethod: "PUT",
+        uploadHeaders: upload.headers,
+        expiresAt: iso(at + STORAGE_UPLOAD_URL_TTL_SECONDS * 1000),
+      };
+    },
+
+    /** Makes it sendable once exactly the declared bytes are there. Repeating it changes nothing. */
+    async complete({ access, attachment }: AttachmentAccess): Promise<Attachment> {
+      const { publicId, objectKey, status } = attachment;
+      const theirs = access.kind === "server" || attachment.uploaderId === access.userId;
+      if (!theirs || status === "EXPIRED") throw new ApiError("SVC_ATTACHMENT_NOT_FOUND");
+      if (status === "UPLOADED") return show(attachment);
+      requireActive(access);
+      const found = await sealed(attachment);
+      return write((unit) => {
+        const current = find(publicId);
+        if (current.status === "UPLOADED") return show(current);
+        // Another upload may have taken the place of the one that was judged, or its day be over.
+        if (!found || current.objectKey !== objectKey || now() >= found.before) {
+          throw new ApiError("SVC_ATTACHMENT_NOT_READY");
+        }
+        const sha256 = current.sha256 ?? found.sha256;
+        store.complete(unit, current.id, found.objectKey, sha256);
+        if (objectKey !== null && found.objectKey !== objectKey) {
+          removals.spare(unit, found.objectKey);
+          removals.queueUpload(unit, current, objectKey);
+        }
+        return show({ ...current, status: "UPLOADED", sha256 });
+      });
+    },
+
+    signDownload({ attachment }: AttachmentAccess, publicUrl: string): { url: string; expiresAt: string } {
+      if (attachment.status === "EXPIRED") throw new ApiError("SVC_ATTACHMENT_NOT_FOUND");
+      if (attachment.status === "PENDING") throw new ApiError("SVC_ATTACHMENT_NOT_READY");
+      const file = { ...attachment, id: attachment.publicId };
+      return {
+        url: storageAt(attachment.location).signDownload(file, publicUrl, STORAGE_DOWNLOAD_URL_TTL_SECONDS),
+        expiresAt: iso(now() + STORAGE_DOWNLOAD_URL_TTL_SECONDS * 1000),
+      };
+    },
+  };
+}
+
+function show(row: AttachmentRow & { conversationPublicId: string }): Attachment {
+  return {
+    id: row.publicId,
+    conversationId: row.conversationPublicId,
+    filename: row.filename,
+    mimeType: row.mimeType,
+    size: row.size,
+    // Of an upload that is not complete, nothing is promised yet.
+    sha256: row.status === "UPLOADED" ? row.sha256 : null,
+    status: row.status,
+    uploaderId: row.uploaderId,
+    metadata: row.metadata === null ? null : (JSON.parse(row.metadata) as Metadata),
+    createdAt: iso(row.createdAt),
+  };
+}

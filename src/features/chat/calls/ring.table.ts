@@ -1,0 +1,54 @@
+import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { RingMemberStatus, RingStatus } from "../../../protocol/chat-records.ts";
+import type { Environment } from "../../../protocol/enums.ts";
+import { projects } from "../../projects/store/project.table.ts";
+import { conversations } from "../store/conversation.table.ts";
+
+/** Somebody asks others into the call of a room. */
+export const rings = sqliteTable(
+  "rings",
+  {
+    id: text("id").primaryKey(),
+    publicId: text("public_id").notNull().unique(),
+    projectId: text("project_id")
+      .notNull()
+      .references(() => projects.id),
+    environment: text("environment").$type<Environment>().notNull(),
+    conversationId: text("conversation_id")
+      .notNull()
+      .references(() => conversations.id),
+    roomId: text("room_id").notNull(),
+    /** Null: the server itself. */
+    callerUserId: text("caller_user_id"),
+    status: text("status").$type<RingStatus>().notNull(),
+    metadata: text("metadata"),
+    startedAt: integer("started_at").notNull(),
+    expiresAt: integer("expires_at").notNull(),
+    endedAt: integer("ended_at"),
+  },
+  (table) => [
+    index("rings_open").on(table.roomId),
+    index("rings_by_age").on(table.startedAt),
+    index("rings_by_project").on(table.projectId, table.environment, table.id),
+  ],
+);
+
+export const ringMembers = sqliteTable(
+  "ring_members",
+  {
+    ringId: text("ring_id")
+      .notNull()
+      .references(() => rings.id, { onDelete: "cascade" }),
+    userId: text("user_id").notNull(),
+    status: text("status").$type<RingMemberStatus>().notNull(),
+    /** When they answered, declined or missed it. */
+    at: integer("at"),
+  },
+  (table) => [
+    primaryKey({ columns: [table.ringId, table.userId] }),
+    index("ring_members_ringing").on(table.userId, table.ringId),
+  ],
+);
+
+export type RingRow = typeof rings.$inferSelect;
+export type RingMemberRow = typeof ringMembers.$inferSelect;

@@ -1,0 +1,103 @@
+import type { Unit } from "../../../kernel/db/writer.ts";
+import type { Runtime } from "../../../kernel/runtime.ts";
+import type { Message } from "../../../protocol/chat-records.ts";
+import type { EventLog } from "../event-log.ts";
+import { showMessage } from "../show.ts";
+import type { ConversationStore } from "../store/conversation.store.ts";
+import type { ConversationRow } from "../store/conversation.table.ts";
+import type { MentionStore } from "../store/mention.store.ts";
+import type { MessageStore } from "../store/message.store.ts";
+import type { MessageRow } from "../store/message.table.ts";
+import type { ReactionStore } from "../store/reaction.store.ts";
+
+type PostingDeps = {
+  store: MessageStore;
+  conversations: ConversationStore;
+  reactions: ReactionStore;
+  mentions: MentionStore;
+  log: EventLog;
+};
+
+/** What a new message says; everything else of its row follows from the moment. */
+export type NewMessage = Pick<
+  MessageRow,
+  | "publicId"
+  | "senderId"
+  | "type"
+  | "text"
+  | "replyTo"
+  | "threadRootId"
+  | "clientMessageId"
+  | "attachment"
+  | "metadata"
+  | "mentions"
+>;
+
+export type Posting = ReturnType<typeof createPosting>;
+
+/** How a message gets into its conversation, and how a change of it is told. It asks nobody for leave. */
+export function createPosting({ bus, metrics }: Runtime, deps: PostingDeps) {
+  const { store, conversations, reactions, mentions, log } = deps;
+  const sent = metrics.counter("stoa_chat_messages_total", "Messages stored");
+
+  function mention(unit: Unit, row: Pick<MessageRow, "conversationId" | "ordinal" | "mentions">): void {
+    if (row.mentions === null) return;
+    for (const userId of JSON.parse(row.mentions) as string[])
+      mentions.insert(unit, row.conversationId, userId, row.ordinal);
+  }
+
+  return {
+    /** The thread's new count; nothing for a message outside of threads, or whose root retention has removed. */
+    countReply(unit: Unit, rootId: string | null, difference: number) {
+      const replyCount = rootId === null ? null : store.countReplies(unit, rootId, difference);
+      return rootId === null || replyCount === null ? {} : { thread: { rootId, replyCount } };
+    },
+
+    post(unit: Unit, conversation: ConversationRow, at: number, said: NewMessage): Message {
+      const row: Omit<MessageRow, "id"> = {
+        ...said,
+        conversationId: conversation.id,
+        ...conversations.nextMessage(unit, conversation, at),
+        replyCount: 0,
+        reactionCount: 0,
+        pinnedAt: null,
+        createdAt: at,
+        updatedAt: at,
+        editedAt: null,
+        deletedAt: null,
+        deletedBy: null,
+      };
+      const id = store.insert(unit, row);
+      mention(unit, row);
+      const message = showMessage(conversation, { ...row, id }, reactions);
+      const thread = this.countReply(unit, row.threadRootId, 1);
+      const content = { message, ...thread };
+      log.recordAs(unit, conversation, {
+        seq: row.seq,
+        type: "message",
+        at,
+        messageId: row.publicId,
+        rowId: id,
+        content,
+      });
+      const { projectId, environment } = conversation;
+      const data = { message, seq: row.seq };
+      bus.announce(unit, "webhook", { type: "message.created", projectId, environment, at, data });
+      sent.inc();
+      return message;
+    },
+
+    /** The row as it is to be from now on. */
+    change(unit: Unit, conversation: ConversationRow, row: MessageRow, at: number): Message {
+      store.edit(unit, row);
+      mentions.remove(unit, row.conversationId, row.ordinal);
+      mention(unit, row);
+      const message = showMessage(conversation, row, reactions);
+      const { seq } = log.record(unit, conversation, "message.updated", at, row.publicId, { message });
+      const { projectId, environment } = conversation;
+      const data = { message, seq };
+      bus.announce(unit, "webhook", { type: "message.updated", projectId, environment, at, data });
+      return message;
+    },
+  };
+}

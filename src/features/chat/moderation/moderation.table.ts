@@ -1,0 +1,67 @@
+import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import type { ReportAction, ReportReason, ReportStatus } from "../../../protocol/chat-records.ts";
+import type { Environment } from "../../../protocol/enums.ts";
+import { projects } from "../../projects/store/project.table.ts";
+import { conversations } from "../store/conversation.table.ts";
+
+const ofProject = {
+  projectId: text("project_id")
+    .notNull()
+    .references(() => projects.id),
+  environment: text("environment").$type<Environment>().notNull(),
+};
+
+/** Whom a user does not want to hear from. */
+export const chatBlocks = sqliteTable(
+  "chat_blocks",
+  {
+    ...ofProject,
+    userId: text("user_id").notNull(),
+    blockedUserId: text("blocked_user_id").notNull(),
+    createdAt: integer("created_at").notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.projectId, table.environment, table.userId, table.blockedUserId] }),
+    index("chat_blocks_by_blocked").on(table.projectId, table.environment, table.blockedUserId),
+  ],
+);
+
+/** What users reported. Holds no text: a moderator reads the message as it is now. */
+export const messageReports = sqliteTable(
+  "message_reports",
+  {
+    id: text("id").primaryKey(),
+    publicId: text("public_id").notNull().unique(),
+    ...ofProject,
+    conversationId: text("conversation_id")
+      .notNull()
+      .references(() => conversations.id),
+    /** The public id: the report outlives a message that retention removes. */
+    messageId: text("message_id").notNull(),
+    senderId: text("sender_id"),
+    reporterUserId: text("reporter_user_id").notNull(),
+    reason: text("reason").$type<ReportReason>().notNull(),
+    noteText: text("note_text"),
+    status: text("status").$type<ReportStatus>().notNull(),
+    /** What was done about it. */
+    action: text("action").$type<ReportAction>(),
+    createdAt: integer("created_at").notNull(),
+    resolvedAt: integer("resolved_at"),
+  },
+  (table) => [
+    uniqueIndex("message_reports_once").on(table.messageId, table.reporterUserId),
+    index("message_reports_queue").on(table.projectId, table.environment, table.status, table.id),
+    index("message_reports_by_conversation").on(table.conversationId),
+    index("message_reports_by_age").on(table.resolvedAt),
+  ],
+);
+
+/** Words that a project does not want: one row per project and environment. */
+export const chatWordLists = sqliteTable(
+  "chat_word_lists",
+  { ...ofProject, words: text("words").notNull(), updatedAt: integer("updated_at").notNull() },
+  (table) => [primaryKey({ columns: [table.projectId, table.environment] })],
+);
+
+export type BlockRow = typeof chatBlocks.$inferSelect;
+export type ReportRow = typeof messageReports.$inferSelect;

@@ -1,0 +1,128 @@
+import { Elysia, t } from "elysia";
+import { encodeCursor } from "../../../kernel/cursor.ts";
+import type { Http } from "../../../kernel/http/http.ts";
+import { documented } from "../../../kernel/http/reference/docs.ts";
+import { queryInteger } from "../../../kernel/http/schema.ts";
+import { page, pageQuery } from "../../../kernel/http/serving/pages.ts";
+import { EventPage } from "../../../protocol/chat-events.ts";
+import { Presence, ReadReceipt, ReadState, Typing, Unread } from "../../../protocol/chat-records.ts";
+import { invalid } from "../../../protocol/errors.ts";
+import { actingUser } from "../access.ts";
+import type { ChatService } from "../chat.ts";
+import { EVENT_CURSOR, eventSeqOf } from "../history.ts";
+import { given } from "../limits.ts";
+import { NamedUser } from "./chat.schema.ts";
+import { byUser } from "./user-page.ts";
+
+const DEFAULT_EVENTS = 100;
+
+/** What goes on in a conversation besides its messages: who is there, who types, who has read what, what was missed. */
+export const activityRoutes = ({ guards }: Http, chat: ChatService) => {
+  const { access, live, log, readStates } = chat;
+  return new Elysia({ prefix: "/v1/chat", tags: ["chat"] })
+    .use(guards.chat)
+    .get(
+      "/conversations/:room/presence",
+      (context) => {
+        const { conversation } = access.conversation(context.caller, context.params.room, "chat:read");
+        return page(context, context.query, byUser("presence", live.presences.list(conversation.id)));
+      },
+      {
+        ...documented("Who is present now", ["SVC_CONVERSATION_NOT_FOUND", "SVC_INVALID_CURSOR"]),
+        query: t.Object(pageQuery),
+        response: { 200: t.Array(Presence) },
+      },
+    )
+    .get(
+      "/conversations/:room/typing",
+      (context) => {
+        const { conversation } = access.conversation(context.caller, context.params.room, "chat:read");
+        return page(context, context.query, byUser("typing", live.typists.list(conversation.id)));
+      },
+      {
+        ...documented("Who is typing", ["SVC_CONVERSATION_NOT_FOUND", "SVC_INVALID_CURSOR"]),
+        query: t.Object(pageQuery),
+        response: { 200: t.Array(Typing) },
+      },
+    )
+    .get(
+      "/conversations/:room/read-receipts",
+      (context) => {
+        const { conversation } = access.conversation(context.caller, context.params.room, "chat:read");
+        return page(context, context.query, {
+          name: "receipts",
+          shape: ["number", "string"],
+          read: (after, limit) => {
+            const before = after && { joinedAt: Number(after[0]), userId: String(after[1]) };
+            return readStates.receipts(conversation.id, before, limit);
+          },
+          position: (row) => [row.joinedAt, row.userId],
+          show: readStates.showReceipt,
+        });
+      },
+      {
+        ...documented("Every member's read position", ["SVC_CONVERSATION_NOT_FOUND", "SVC_INVALID_CURSOR"]),
+        query: t.Object(pageQuery),
+        response: { 200: t.Array(ReadReceipt) },
+      },
+    )
+    .get(
+      "/conversations/:room/read-state",
+      ({ caller, params, query }) => {
+        const found = access.conversation(caller, params.room, "chat:read");
+        return readStates.of(found.conversation, actingUser(found, query.userId));
+      },
+      {
+        ...documented("The user's read position and unread count", ["SVC_CONVERSATION_NOT_FOUND"]),
+        query: NamedUser,
+        response: { 200: ReadState },
+      },
+    )
+    .get(
+      "/conversations/:room/events",
+      ({ caller, params, query }) => {
+        const { conversation } = access.conversation(caller, params.room, "chat:read");
+        const after = eventSeqOf(query.after);
+        const { limit = DEFAULT_EVENTS } = query;
+        const events = log.replay(conversation, after, limit + 1);
+        const data = events.slice(0, limit);
+        const hasMore = events.length > limit;
+        const last = data.at(-1)?.seq ?? after;
+        return {
+          data,
+          nextCursor: hasMore ? encodeCursor(EVENT_CURSOR, [last]) : null,
+          hasMore,
+          epoch: chat.epoch,
+          lastSeq: conversation.lastSeq,
+          recovered: after >= conversation.logStartSeq && after <= conversation.lastSeq,
+        };
+      },
+      {
+        ...documented(
+          "Everything that happened after `after`, oldest first",
+          ["SVC_CONVERSATION_NOT_FOUND", "SVC_INVALID_CURSOR"],
+          "`after` is a `seq` or a `nextCursor`. `recovered: false` says that events before the first one were removed by retention.",
+        ),
+        query: t.Object({
+          after: t.Optional(t.String({ maxLength: 256 })),
+          limit: t.Optional(queryInteger({ min: 1, max: 200 })),
+        }),
+        response: { 200: EventPage },
+      },
+    )
+    .get(
+      "/unread",
+      ({ caller, query }) => {
+        access.requireScope(caller, "chat:read");
+        if (caller.kind === "chatToken") return readStates.unreadOf(caller, caller.userId, caller.conversations);
+        const userId = given(query.userId);
+        if (userId === null) throw invalid("userId", "is required with an API key");
+        return readStates.unreadOf(caller, userId, null);
+      },
+      {
+        ...documented("What a user has not read, in total and by conversation", ["SVC_PERMISSION_DENIED"]),
+        query: NamedUser,
+        response: { 200: Unread },
+      },
+    );
+};

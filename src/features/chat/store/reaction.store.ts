@@ -1,0 +1,45 @@
+import type { Db } from "../../../kernel/db/open.ts";
+import { changing, reading } from "../../../kernel/db/statements.ts";
+import type { Unit } from "../../../kernel/db/writer.ts";
+import { REACTION_USERS_SHOWN, type ReactionSummary } from "../../../protocol/chat-records.ts";
+
+export function reactionStore({ $client: client }: Db) {
+  const list = reading(() =>
+    client.prepare<{ emoji: string; userId: string }, [number]>(
+      "SELECT emoji, user_id AS userId FROM message_reactions WHERE message_id = ? ORDER BY id",
+    ),
+  );
+  const add = changing(() =>
+    client.prepare("INSERT INTO message_reactions (message_id, emoji, user_id, created_at) VALUES (?, ?, ?, ?)"),
+  );
+  const remove = changing(() =>
+    client.prepare("DELETE FROM message_reactions WHERE message_id = ? AND emoji = ? AND user_id = ?"),
+  );
+  const clear = changing(() => client.prepare("DELETE FROM message_reactions WHERE message_id = ?"));
+  const has = reading(() =>
+    client.prepare<{ one: number }, [number, string, string]>(
+      "SELECT 1 AS one FROM message_reactions WHERE message_id = ? AND emoji = ? AND user_id = ?",
+    ),
+  );
+  return {
+    /** In the order in which each emoji was first used. */
+    summary(messageId: number): ReactionSummary[] {
+      const byEmoji = new Map<string, ReactionSummary>();
+      for (const { emoji, userId } of list.all(messageId)) {
+        const summary = byEmoji.get(emoji) ?? { emoji, count: 0, userIds: [] };
+        byEmoji.set(emoji, summary);
+        summary.count += 1;
+        if (summary.userIds.length < REACTION_USERS_SHOWN) summary.userIds.push(userId);
+      }
+      return [...byEmoji.values()];
+    },
+    has: (messageId: number, emoji: string, userId: string) => has.get(messageId, emoji, userId) !== null,
+    add: (unit: Unit, messageId: number, emoji: string, userId: string, at: number) =>
+      void add.run(unit, messageId, emoji, userId, at),
+    remove: (unit: Unit, messageId: number, emoji: string, userId: string) =>
+      remove.run(unit, messageId, emoji, userId).changes > 0,
+    clear: (unit: Unit, messageId: number) => void clear.run(unit, messageId),
+  };
+}
+
+export type ReactionStore = ReturnType<typeof reactionStore>;

@@ -1,0 +1,73 @@
+import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { Environment, LiveStreamHostRole, LiveStreamStatus, LiveStreamVisibility } from "../../protocol/enums.ts";
+import { conversations } from "../chat/store/conversation.table.ts";
+import { projects } from "../projects/store/project.table.ts";
+import { rooms } from "../rooms/store/room.table.ts";
+
+export const liveStreams = sqliteTable("live_streams", {
+  id: text("id").primaryKey(),
+  publicId: text("public_id").notNull().unique(),
+  projectId: text("project_id")
+    .notNull()
+    .references(() => projects.id),
+  environment: text("environment").$type<Environment>().notNull(),
+  roomId: text("room_id")
+    .notNull()
+    .unique()
+    .references(() => rooms.id),
+  conversationId: text("conversation_id")
+    .notNull()
+    .unique()
+    .references(() => conversations.id),
+  conversationPublicId: text("conversation_public_id").notNull(),
+  hostIdentity: text("host_identity").notNull(),
+  title: text("title").notNull(),
+  description: text("description"),
+  thumbnailUrl: text("thumbnail_url"),
+  category: text("category"),
+  tags: text("tags", { mode: "json" }).$type<string[]>().notNull().default([]),
+  language: text("language"),
+  visibility: text("visibility").$type<LiveStreamVisibility>().notNull().default("PUBLIC"),
+  metadata: text("metadata", { mode: "json" }).$type<Record<string, unknown>>(),
+  status: text("status").$type<LiveStreamStatus>().notNull().default("CREATED"),
+  peakViewerCount: integer("peak_viewer_count").notNull().default(0),
+  scheduledAt: integer("scheduled_at"),
+  startedAt: integer("started_at"),
+  endedAt: integer("ended_at"),
+  createdAt: integer("created_at").notNull(),
+  updatedAt: integer("updated_at").notNull(),
+});
+
+export type HostChatToken = { tokenId: string; expiresAt: number };
+
+export const liveStreamHosts = sqliteTable(
+  "live_stream_hosts",
+  {
+    streamId: text("stream_id")
+      .notNull()
+      .references(() => liveStreams.id),
+    identity: text("identity").notNull(),
+    role: text("role").$type<LiveStreamHostRole>().notNull(),
+    chatTokens: text("chat_tokens", { mode: "json" }).$type<HostChatToken[]>().notNull().default([]),
+    addedAt: integer("added_at").notNull(),
+    removedAt: integer("removed_at"),
+  },
+  (table) => [primaryKey({ columns: [table.streamId, table.identity] })],
+);
+
+export const liveStreamViewers = sqliteTable(
+  "live_stream_viewers",
+  {
+    streamId: text("stream_id")
+      .notNull()
+      .references(() => liveStreams.id),
+    identity: text("identity").notNull(),
+    joinedAt: integer("joined_at").notNull(),
+    leftAt: integer("left_at"),
+  },
+  (table) => [primaryKey({ columns: [table.streamId, table.identity] })],
+);
+
+export type LiveStreamRow = typeof liveStreams.$inferSelect;
+export type HostRow = typeof liveStreamHosts.$inferSelect;
+export type ViewerRow = typeof liveStreamViewers.$inferSelect;

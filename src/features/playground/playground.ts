@@ -1,0 +1,128 @@
+import type { Unit } from "../../kernel/db/writer.ts";
+import { NEWEST } from "../../kernel/http/serving/pages.ts";
+import type { Runtime } from "../../kernel/runtime.ts";
+import { ApiError } from "../../protocol/errors.ts";
+import type { NetworkProfile, PlaygroundMode } from "../../protocol/playground.ts";
+import type { ChatService } from "../chat/chat.ts";
+import type { Admission } from "../live-streams/admission.service.ts";
+import type { LiveStreamRow } from "../live-streams/live-stream.table.ts";
+import type { LiveStreams } from "../live-streams/live-streams.ts";
+import type { LiveRooms } from "../rooms/live-rooms.ts";
+import type { RoomService } from "../rooms/room.service.ts";
+import type { RtcTokenService } from "../rooms/rtc-token.service.ts";
+
+type PlaygroundDeps = {
+  rooms: RoomService;
+  rtcTokens: RtcTokenService;
+  chat: ChatService;
+  liveStreams: LiveStreams;
+  liveRooms: LiveRooms;
+};
+
+type PlaygroundJoin = { room: string; identity: string; mode: PlaygroundMode };
+
+/** On record, but not signed yet. */
+type PlaygroundAdmission = PlaygroundJoin &
+  Pick<Admission, "rtc" | "chat"> & { conversationId: string; stream: LiveStreamRow | null };
+
+const EVERYTHING = { publish: true, publishData: true };
+/** Nobody should have to come back because a token ran out while he was looking around. */
+const TTL_SECONDS = 6 * 3600;
+const STREAMS_LOOKED_THROUGH = 200;
+
+export type PlaygroundService = ReturnType<typeof createPlayground>;
+
+/**
+ * What a developer's own backend would do for the playground's page, in the project that `stoa dev` opens it for. Closed
+ * otherwise.
+ */
+export function createPlayground({ ids }: Runtime, deps: PlaygroundDeps) {
+  const { rooms, rtcTokens, chat, liveStreams, liveRooms } = deps;
+  const { streams, admissions } = liveStreams;
+  let openProjectId: string | null = null;
+
+  function tenant() {
+    if (openProjectId === null) throw new ApiError("SVC_ROUTE_NOT_FOUND");
+    return { projectId: openProjectId, environment: "DEVELOPMENT" as const };
+  }
+
+  function call(unit: Unit, { room: name, identity }: PlaygroundJoin) {
+    const owner = tenant();
+    const room = rooms.findByName(owner, name) ?? rooms.create(unit, owner, { name });
+    const conversation =
+      chat.conversations.resolve(owner, room.id) ??
+      chat.conversations.create(unit, owner, { name: `playground-${room.id}`, roomId: room.id });
+    if (chat.members.find(conversation.id, identity)?.status !== "ACTIVE") {
+      chat.members.add(unit, conversation.id, { userId: identity });
+    }
+    return {
+      rtc: rtcTokens.mint(
+        unit,
+        { ...owner, roomId: room.id },
+        { participantIdentity: identity, permissions: EVERYTHING, ttlSeconds: TTL_SECONDS },
+      ),
+      chat: chat.tokens.mint(unit, owner, {
+        userId: identity,
+        conversations: [conversation.id],
+        ttlSeconds: TTL_SECONDS,
+      }),
+      conversationId: conversation.publicId,
+      stream: null,
+    };
+  }
+
+  function openStream(title: string): LiveStreamRow | undefined {
+    return streams
+      .list(tenant(), NEWEST, STREAMS_LOOKED_THROUGH)
+      .find((stream) => stream.title === title && stream.status !== "ENDED");
+  }
+
+  function broadcast(unit: Unit, { room: title, identity, mode }: PlaygroundJoin) {
+    const owner = tenant();
+    // A viewer who is early makes the stream too, so that the order in which tabs are opened does not matter.
+    const hostIdentity = mode === "host" ? identity : "host";
+    const stream = openStream(title) ?? streams.create(unit, owner, { title, hostIdentity });
+    const ref = { ...owner, streamId: stream.publicId };
+    const { rtc, chat: grant } =
+      mode === "host" ? admissions.admitHost(unit, ref, identity) : admissions.admitViewer(unit, ref, identity);
+    return { rtc, chat: grant, conversationId: stream.conversationPublicId, stream };
+  }
+
+  return {
+    /** Opens the playground; whoever can reach this server may then join rooms of the project's development side. */
+    openFor(projectId: string): void {
+      openProjectId = projectId;
+    },
+
+    requireOpen: () => void tenant(),
+
+    join(unit: Unit, input: Omit<PlaygroundJoin, "identity"> & { identity?: string }): PlaygroundAdmission {
+      const join = { ...input, identity: input.identity ?? `guest-${ids.uuid().slice(-4)}` };
+      return { ...join, ...(join.mode === "call" ? call(unit, join) : broadcast(unit, join)) };
+    },
+
+    async sign({ mode, identity, rtc, chat: grant, conversationId, stream }: PlaygroundAdmission, publicUrl: string) {
+      const [room, conversation] = await Promise.all([
+        rtcTokens.sign(rtc, publicUrl),
+        chat.tokens.sign(grant, publicUrl),
+      ]);
+      return {
+        mode,
+        identity,
+        rtc: { endpoint: room.endpoint, token: room.token, roomId: room.roomId },
+        chat: { endpoint: conversation.endpoint, token: conversation.token },
+        conversationId,
+        ...(stream ? { streamId: stream.publicId, streamStatus: stream.status } : {}),
+      };
+    },
+
+    moveStream(unit: Unit, streamId: string, action: "start" | "end"): LiveStreamRow {
+      return streams[action](unit, { ...tenant(), streamId });
+    },
+
+    async setNetwork(roomId: string, identity: string, profile: NetworkProfile): Promise<void> {
+      rooms.find({ ...tenant(), roomId });
+      await liveRooms.setNetwork(roomId, identity, profile);
+    },
+  };
+}

@@ -1,0 +1,90 @@
+import type { Db } from "../../../kernel/db/open.ts";
+import { changing, columnsOf, inserter, reading } from "../../../kernel/db/statements.ts";
+import type { Unit } from "../../../kernel/db/writer.ts";
+import type { Tenant } from "../../../kernel/tenant.ts";
+import type { Person } from "../person.ts";
+import { type ErasureRow, type ExportRow, type ExportStatus, personErasures, personExports } from "./person.table.ts";
+
+export type PersonStore = ReturnType<typeof personStore>;
+
+/** What is known of erasures and exports themselves. */
+export function personStore({ $client: client }: Db) {
+  const ERASURE = columnsOf(personErasures);
+  const EXPORT = columnsOf(personExports);
+  const latest = reading(() =>
+    client.prepare<ErasureRow, [string, string, string]>(
+      `SELECT ${ERASURE} FROM person_erasures WHERE project_id = ? AND environment = ? AND digest = ?
+       ORDER BY requested_at DESC LIMIT 1`,
+    ),
+  );
+  const open = reading(() =>
+    client.prepare<ErasureRow, []>(
+      `SELECT ${ERASURE} FROM person_erasures WHERE finished_at IS NULL ORDER BY requested_at`,
+    ),
+  );
+  const all = reading(() => client.prepare<ErasureRow, []>(`SELECT ${ERASURE} FROM person_erasures`));
+  const erased = changing(() =>
+    client.prepare("UPDATE person_erasures SET user_id = NULL, erased_at = ?2 WHERE id = ?1"),
+  );
+  const finished = changing(() => client.prepare("UPDATE person_erasures SET finished_at = ?2 WHERE id = ?1"));
+  const exportById = reading(() =>
+    client.prepare<ExportRow, [string, string, string, string]>(
+      `SELECT ${EXPORT} FROM person_exports WHERE project_id = ? AND environment = ? AND user_id = ? AND id = ?`,
+    ),
+  );
+  const anyExport = reading(() =>
+    client.prepare<ExportRow, [string]>(`SELECT ${EXPORT} FROM person_exports WHERE id = ?`),
+  );
+  const exportsOf = reading(() =>
+    client.prepare<ExportRow, [string, string, string]>(
+      `SELECT ${EXPORT} FROM person_exports WHERE project_id = ? AND environment = ? AND user_id = ?
+       ORDER BY requested_at, id`,
+    ),
+  );
+  const running = reading(() =>
+    client.prepare<ExportRow, []>(`SELECT ${EXPORT} FROM person_exports WHERE status = 'RUNNING'`),
+  );
+  const runningOf = reading(() =>
+    client.prepare<{ count: number }, [string]>(
+      "SELECT count(*) AS count FROM person_exports WHERE project_id = ? AND status = 'RUNNING'",
+    ),
+  );
+  const old = reading(() =>
+    client.prepare<ExportRow, [number, number]>(
+      `SELECT ${EXPORT} FROM person_exports WHERE requested_at < ? ORDER BY requested_at LIMIT ?`,
+    ),
+  );
+  const settle = changing(() =>
+    client.prepare("UPDATE person_exports SET status = ?2, bytes = ?3, sha256 = ?4, finished_at = ?5 WHERE id = ?1"),
+  );
+  const removeExport = changing(() => client.prepare("DELETE FROM person_exports WHERE id = ?"));
+
+  return {
+    insertErasure: inserter<ErasureRow>(client, personErasures),
+    latestErasure: ({ projectId, environment }: Tenant, digest: string): ErasureRow | null =>
+      latest.get(projectId, environment, digest),
+    /** Those that a crash, or a stop, left half-way; oldest first. */
+    openErasures: (): ErasureRow[] => open.all(),
+    allErasures: (): ErasureRow[] => all.all(),
+    erased: (unit: Unit, id: string, at: number) => void erased.run(unit, id, at),
+    finished: (unit: Unit, id: string, at: number) => void finished.run(unit, id, at),
+
+    insertExport: inserter<ExportRow>(client, personExports),
+    findExport: ({ projectId, environment, userId }: Person, id: string): ExportRow | null =>
+      exportById.get(projectId, environment, userId, id),
+    getExport: (id: string): ExportRow | null => anyExport.get(id),
+    exportsOf: ({ projectId, environment, userId }: Person): ExportRow[] =>
+      exportsOf.all(projectId, environment, userId),
+    runningExports: (): ExportRow[] => running.all(),
+    countRunning: (projectId: string): number => runningOf.get(projectId)?.count ?? 0,
+    exportsBefore: (at: number, limit: number): ExportRow[] => old.all(at, limit),
+    settleExport: (
+      unit: Unit,
+      id: string,
+      status: ExportStatus,
+      file: { bytes: number; sha256: string } | null,
+      at: number,
+    ) => void settle.run(unit, id, status, file?.bytes ?? null, file?.sha256 ?? null, at),
+    removeExport: (unit: Unit, id: string) => void removeExport.run(unit, id),
+  };
+}

@@ -1,0 +1,37 @@
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { Environment } from "../../../protocol/enums.ts";
+import { projects } from "../../projects/store/project.table.ts";
+
+export const EXPORT_STATUSES = ["RUNNING", "READY", "FAILED"] as const;
+export type ExportStatus = (typeof EXPORT_STATUSES)[number];
+
+export const personErasures = sqliteTable("person_erasures", {
+  id: text("id").primaryKey(),
+  projectId: text("project_id")
+    .notNull()
+    .references(() => projects.id),
+  environment: text("environment").$type<Environment>().notNull(),
+  digest: text("digest").notNull(),
+  /** Null once everything of theirs is gone. */
+  userId: text("user_id"),
+  requestedAt: integer("requested_at").notNull(),
+  erasedAt: integer("erased_at"),
+  finishedAt: integer("finished_at"),
+});
+
+export const personExports = sqliteTable("person_exports", {
+  id: text("id").primaryKey(),
+  projectId: text("project_id")
+    .notNull()
+    .references(() => projects.id),
+  environment: text("environment").$type<Environment>().notNull(),
+  userId: text("user_id").notNull(),
+  status: text("status").$type<ExportStatus>().notNull(),
+  bytes: integer("bytes"),
+  sha256: text("sha256"),
+  requestedAt: integer("requested_at").notNull(),
+  finishedAt: integer("finished_at"),
+});
+
+export type ErasureRow = typeof personErasures.$inferSelect;
+export type ExportRow = typeof personExports.$inferSelect;

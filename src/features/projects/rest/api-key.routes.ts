@@ -1,0 +1,94 @@
+import { Elysia, t } from "elysia";
+import { authorOf } from "../../../kernel/http/callers.ts";
+import { permit } from "../../../kernel/http/guards.ts";
+import type { Http } from "../../../kernel/http/http.ts";
+import { documented } from "../../../kernel/http/reference/docs.ts";
+import { EnvironmentQuery } from "../../../kernel/http/schema.ts";
+import { NEWEST, page, pageQuery } from "../../../kernel/http/serving/pages.ts";
+import type { Runtime } from "../../../kernel/runtime.ts";
+import type { ApiKeyService } from "../api-key.service.ts";
+import { ApiKey, CreateApiKey, CreatedApiKey, SigningSecret } from "./api-key.schema.ts";
+
+export const apiKeyRoutes = ({ guards, idempotency, rateLimit }: Http, { write }: Runtime, apiKeys: ApiKeyService) =>
+  new Elysia({ prefix: "/v1/projects/:projectId/api-keys", tags: ["API keys"] })
+    .use(guards.member)
+    .get(
+      "",
+      (context) =>
+        page(context, context.query, {
+          name: "api-keys",
+          shape: ["string"],
+          read: (after, limit) =>
+            apiKeys.list(context.projectId, context.query.environment, String(after?.[0] ?? NEWEST), limit),
+          position: (row) => [row.id],
+          show: apiKeys.show,
+        }),
+      {
+        ...documented("API keys, of both environments unless one is asked for", [
+          "SVC_PROJECT_NOT_FOUND",
+          "SVC_INVALID_CURSOR",
+        ]),
+        transform: permit("api-keys:read"),
+        query: t.Object({ ...pageQuery, ...EnvironmentQuery }),
+        response: { 200: t.Array(ApiKey) },
+      },
+    )
+    .post(
+      "",
+      (context) => {
+        const { projectId, body } = context;
+        const input = { name: body.name, environment: body.environment ?? context.environment };
+        return idempotency.mint(context, () =>
+          write((unit) => apiKeys.create(unit, projectId, input, authorOf(context))),
+        );
+      },
+      {
+        ...documented(
+          "Create an API key",
+          [
+            "SVC_PROJECT_NOT_FOUND",
+            "SVC_PERMISSION_DENIED",
+            "SVC_CONFLICT",
+            "SVC_RATE_LIMITED",
+            "SVC_IDEMPOTENCY_IN_PROGRESS",
+            "SVC_IDEMPOTENCY_KEY_REUSED",
+          ],
+          "The answer holds the whole key; it cannot be shown again.",
+        ),
+        transform: [permit("api-keys:manage"), rateLimit("API_KEYS")],
+        query: t.Object(EnvironmentQuery),
+        body: CreateApiKey,
+        response: { 201: CreatedApiKey },
+      },
+    )
+    .get(
+      "/:keyId/signing-secret",
+      (context) =>
+        write((unit) => apiKeys.showSigningSecret(unit, context.projectId, context.params.keyId, authorOf(context))),
+      {
+        ...documented(
+          "Show the secret with which a backend signs tokens for LiveKit's SDKs",
+          ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED", "SVC_API_KEY_NOT_FOUND"],
+          "Derived from the key, so that it can be shown again; each time is on the audit log. A revoked key has none.",
+        ),
+        transform: permit("api-keys:manage"),
+        response: { 200: SigningSecret },
+      },
+    )
+    .delete(
+      "/:keyId",
+      async (context) => {
+        const { projectId, params } = context;
+        await write((unit) => void apiKeys.revoke(unit, projectId, params.keyId, authorOf(context)));
+        context.set.status = 204;
+      },
+      {
+        ...documented("Revoke an API key", [
+          "SVC_PROJECT_NOT_FOUND",
+          "SVC_PERMISSION_DENIED",
+          "SVC_CONFLICT",
+          "SVC_API_KEY_NOT_FOUND",
+        ]),
+        transform: permit("api-keys:manage"),
+      },
+    );

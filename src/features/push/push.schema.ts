@@ -1,0 +1,38 @@
+import { t } from "elysia";
+import { Identity, NullableTimestamp, nullable, oneOf, Timestamp } from "../../kernel/http/schema.ts";
+import { NOTIFICATION_LEVELS } from "../../protocol/chat-records.ts";
+
+export const PushKey = t.Object({
+  publicKey: t.String({ description: "For `pushManager.subscribe` as `applicationServerKey`; base64url" }),
+});
+
+export const Subscribe = t.Object({
+  endpoint: t.String({
+    minLength: 1,
+    maxLength: 2048,
+    description: "Of PushSubscription.toJSON(), as everything here",
+  }),
+  keys: t.Object({ p256dh: t.String({ maxLength: 128 }), auth: t.String({ maxLength: 64 }) }),
+  userId: t.Optional(t.Union([Identity, t.Literal("")], { description: "With an API key: whose browser it is" })),
+});
+
+export const PushSubscription = t.Object({
+  id: t.String(),
+  userId: t.String(),
+  host: t.String({ description: "The push service; the address itself is never shown" }),
+  createdAt: Timestamp,
+  lastPushedAt: NullableTimestamp,
+});
+
+const Level = oneOf(NOTIFICATION_LEVELS);
+
+export const NotificationSetting = t.Object({
+  level: t.UnionEnum([...NOTIFICATION_LEVELS], { description: "`mentions`: mentions and rings; `none`: nothing" }),
+  mutedUntil: NullableTimestamp,
+});
+
+export const SetNotifications = t.Object({
+  level: Level,
+  mutedUntil: t.Optional(nullable(Timestamp)),
+  userId: t.Optional(t.Union([Identity, t.Literal("")], { description: "With an API key: whose setting it is" })),
+});

@@ -1,0 +1,19 @@
+import type { Runtime } from "../../kernel/runtime.ts";
+import type { ChatService } from "../chat/chat.ts";
+import { createPushDispatcher } from "./dispatcher.ts";
+import { createFanOut } from "./fan-out.ts";
+import { pushStore } from "./push.store.ts";
+import { subscriptionService } from "./subscription.service.ts";
+import { createVapid } from "./vapid.ts";
+
+export type Push = ReturnType<typeof createPush>;
+
+/** Web Push: wakes browsers of members who have no socket open, for messages, mentions and rings. */
+export function createPush(runtime: Runtime, { chat }: { chat: ChatService }) {
+  const store = pushStore(runtime.db);
+  const subscriptions = subscriptionService(runtime, store);
+  const vapid = createVapid(runtime.config, runtime.keyring);
+  const fanOut = createFanOut(runtime, { store, subscriptions, chat }, () => dispatcher.wake());
+  const dispatcher = createPushDispatcher(runtime, { store, chat, vapid, fanOut });
+  return { subscriptions, vapid, dispatcher };
+}

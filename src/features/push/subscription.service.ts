@@ -1,0 +1,80 @@
+import { iso } from "../../kernel/clock.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
+import type { Runtime } from "../../kernel/runtime.ts";
+import { type Tenant, tenantsWith } from "../../kernel/tenant.ts";
+import type { NotificationLevel } from "../../protocol/chat-records.ts";
+import { ApiError, invalid } from "../../protocol/errors.ts";
+import { loopbackAllowed, refusalOf } from "../webhooks/url-check.ts";
+import { receiverKeys } from "./encryption.ts";
+import type { PushStore } from "./push.store.ts";
+import type { SettingRow, SubscriptionRow } from "./push.table.ts";
+
+export type NewSubscription = { endpoint: string; keys: { p256dh: string; auth: string } };
+
+export type SubscriptionService = ReturnType<typeof subscriptionService>;
+
+/** Which browsers of a user are woken, and for what. */
+export function subscriptionService({ bus, config, ids, now }: Runtime, store: PushStore) {
+  const tenants = tenantsWith(bus, store.tenants);
+
+  function requireGood(tenant: Tenant, { endpoint, keys }: NewSubscription): void {
+    const { environment } = tenant;
+    // Anybody who may chat names an address here: what the operator allows developers for webhooks is not theirs.
+    const refusal = refusalOf(endpoint, environment, false, loopbackAllowed(config));
+    if (refusal !== null) throw invalid("endpoint", refusal);
+    if (receiverKeys(keys.p256dh, keys.auth) === null) {
+      throw invalid("keys", "must be those of PushSubscription.toJSON(): p256dh a point on P-256, auth 16 bytes");
+    }
+  }
+
+  return {
+    /** Whether any browser of the project is to be woken for anything. */
+    isWanted: tenants.has,
+
+    /** A browser has one subscription: with the same endpoint it is the same one, whoever signed in there now. */
+    subscribe(unit: Unit, { projectId, environment }: Tenant, userId: string, input: NewSubscription) {
+      const tenant = { projectId, environment };
+      requireGood(tenant, input);
+      const { endpoint, keys } = input;
+      const known = store.findEndpoint(tenant, endpoint);
+      const same = known?.userId === userId && known.p256dh === keys.p256dh && known.auth === keys.auth;
+      if (known && same) return { row: known, isNew: false };
+      if (known) store.remove(unit, known.id);
+      const own = store.ofUser(tenant, userId);
+      for (const oldest of own.slice(0, Math.max(0, own.length + 1 - config.PUSH_MAX_SUBSCRIPTIONS))) {
+        store.remove(unit, oldest.id);
+      }
+      const row: SubscriptionRow = {
+        ...{ id: ids.uuid(), publicId: ids.publicId("pushSubscription"), ...tenant, userId, endpoint, ...keys },
+        ...{ createdAt: now(), lastPushedAt: null },
+      };
+      store.insert(unit, row);
+      unit.afterCommit(() => tenants.add(tenant));
+      return { row, isNew: true };
+    },
+
+    list: store.ofUser,
+
+    /** `userId` null: a server, which may remove anybody's. */
+    remove(unit: Unit, tenant: Tenant, userId: string | null, publicId: string): void {
+      const row = store.find(tenant, publicId);
+      if (!row || (userId !== null && row.userId !== userId)) throw new ApiError("SVC_PUSH_SUBSCRIPTION_NOT_FOUND");
+      store.remove(unit, row.id);
+    },
+
+    /** Never the endpoint: it is all that one needs to ask the push service. */
+    show: ({ publicId, userId, endpoint, createdAt, lastPushedAt }: SubscriptionRow) => ({
+      ...{ id: publicId, userId, host: new URL(endpoint).host, createdAt: iso(createdAt) },
+      lastPushedAt: iso(lastPushedAt),
+    }),
+
+    setting: (conversationId: string, userId: string): SettingRow =>
+      store.setting(conversationId, userId) ?? { conversationId, userId, level: "all", mutedUntil: null },
+    set(unit: Unit, conversationId: string, userId: string, level: NotificationLevel, mutedUntil: number | null) {
+      const row: SettingRow = { conversationId, userId, level, mutedUntil };
+      store.set(unit, row);
+      return row;
+    },
+    showSetting: ({ level, mutedUntil }: SettingRow) => ({ level, mutedUntil: iso(mutedUntil) }),
+  };
+}

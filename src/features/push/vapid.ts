@@ -1,0 +1,73 @@
+import { createECDH, createPrivateKey, type KeyObject, sign } from "node:crypto";
+import type { Config } from "../../kernel/config/index.ts";
+import type { Keyring } from "../../kernel/secrets.ts";
+
+const CURVE = "prime256v1";
+/** At most a day by RFC 8292; half of it leaves room for clocks that are wrong. */
+const LIFETIME_SECONDS = 12 * 3600;
+const RENEW_BEFORE_SECONDS = 3600;
+/** Push services that are known by a token of their own. */
+const MAX_ORIGINS = 256;
+
+export type Vapid = ReturnType<typeof createVapid>;
+
+/**
+ * Who sends, as push services want to know it: RFC 8292. The key comes from the master secret, so that a restored server
+ * still speaks to its browsers; one that was used elsewhere before can be given.
+ */
+export function createVapid(config: Config, keyring: Keyring) {
+  const ecdh = createECDH(CURVE);
+  ecdh.setPrivateKey(privateBytes(config, keyring));
+  const point = ecdh.getPublicKey();
+  const publicKey = point.toString("base64url");
+  const privateKey = createPrivateKey({
+    format: "jwk",
+    key: {
+      ...{ kty: "EC", crv: "P-256", d: ecdh.getPrivateKey().toString("base64url") },
+      ...{ x: point.subarray(1, 33).toString("base64url"), y: point.subarray(33).toString("base64url") },
+    },
+  });
+  const sub = subjectOf(config);
+  const tokens = new Map<string, { token: string; exp: number }>();
+
+  return {
+    /** What `pushManager.subscribe` takes as `applicationServerKey`. */
+    publicKey,
+
+    /** The header that proves it to the push service of this endpoint. */
+    authorization(endpoint: string, now: number): string {
+      const { origin: aud } = new URL(endpoint);
+      const seconds = Math.floor(now / 1000);
+      const known = tokens.get(aud);
+      if (known && known.exp - seconds > RENEW_BEFORE_SECONDS) return header(known.token);
+      const exp = seconds + LIFETIME_SECONDS;
+      const token = signed({ aud, exp, ...(sub === null ? {} : { sub }) }, privateKey);
+      if (tokens.size >= MAX_ORIGINS) tokens.clear();
+      tokens.set(aud, { token, exp });
+      return header(token);
+    },
+  };
+
+  function header(token: string): string {
+    return `vapid t=${token}, k=${publicKey}`;
+  }
+}
+
+function privateBytes({ PUSH_VAPID_PRIVATE_KEY: given }: Config, keyring: Keyring): Uint8Array {
+  return given === undefined ? keyring.key("vapid") : Buffer.from(given, "base64url");
+}
+
+/** Whom a push service may write to when something is wrong; some insist on it. */
+function subjectOf({ PUSH_SUBJECT, PUBLIC_URL, MAIL_FROM }: Config): string | null {
+  if (PUSH_SUBJECT !== undefined) return PUSH_SUBJECT;
+  if (PUBLIC_URL?.startsWith("https://")) return PUBLIC_URL;
+  const address = /[^\s<>]+@[^\s<>]+/.exec(MAIL_FROM ?? "")?.[0];
+  return address === undefined || address.endsWith("@localhost") ? null : `mailto:${address}`;
+}
+
+function signed(claims: object, key: KeyObject): string {
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const text = `${part({ typ: "JWT", alg: "ES256" })}.${part(claims)}`;
+  const signature = sign("sha256", Buffer.from(text), { key, dsaEncoding: "ieee-p1363" });
+  return `${text}.${signature.toString("base64url")}`;
+}

@@ -1,0 +1,72 @@
+import { Elysia } from "elysia";
+import { permit } from "../../kernel/http/guards.ts";
+import type { Http } from "../../kernel/http/http.ts";
+import { documented } from "../../kernel/http/reference/docs.ts";
+import { Recording } from "../../protocol/recordings.ts";
+import { ComposeRecording } from "./recording.schema.ts";
+import type { Recordings } from "./recordings.ts";
+
+const COMPOSE_ERRORS = [
+  "SVC_RECORDING_NOT_FOUND",
+  "SVC_CONFLICT",
+  "SVC_COMPOSER_UNAVAILABLE",
+  "SVC_STORAGE_FULL",
+] as const;
+const SUMMARY = "Make one film of a recording; its progress is in the record";
+const DISCARD = "Cancel the film that is being made of a recording, or delete the one that was";
+
+/** One film of everything, by key or session. */
+export const compositionRoutes = (http: Http, recordings: Recordings) =>
+  new Elysia().use(keyRoutes(http, recordings)).use(dashboardRoutes(http, recordings));
+
+const keyRoutes = ({ guards }: Http, recordings: Recordings) =>
+  new Elysia({ prefix: "/v1/recordings", tags: ["recordings"] })
+    .use(guards.apiKey)
+    .post(
+      "/:recordingId/composition",
+      async ({ caller, params, body, set }) => {
+        set.status = 202;
+        return recordings.show(await recordings.compose(caller, params.recordingId, body));
+      },
+      {
+        ...documented(SUMMARY, [...COMPOSE_ERRORS]),
+        body: ComposeRecording,
+        response: { 202: Recording },
+      },
+    )
+    .delete(
+      "/:recordingId/composition",
+      async ({ caller, params, set }) => {
+        await recordings.discardComposition(caller, params.recordingId);
+        set.status = 204;
+      },
+      documented(DISCARD, ["SVC_RECORDING_NOT_FOUND"]),
+    );
+
+const dashboardRoutes = ({ guards }: Http, recordings: Recordings) =>
+  new Elysia({ prefix: "/v1/projects/:projectId/recordings", tags: ["recordings: dashboard"] })
+    .use(guards.member)
+    .post(
+      "/:recordingId/composition",
+      async ({ projectId, params, body, set }) => {
+        set.status = 202;
+        return recordings.show(await recordings.compose({ projectId }, params.recordingId, body));
+      },
+      {
+        ...documented(SUMMARY, ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED", ...COMPOSE_ERRORS]),
+        transform: permit("recordings:manage"),
+        body: ComposeRecording,
+        response: { 202: Recording },
+      },
+    )
+    .delete(
+      "/:recordingId/composition",
+      async ({ projectId, params, set }) => {
+        await recordings.discardComposition({ projectId }, params.recordingId);
+        set.status = 204;
+      },
+      {
+        ...documented(DISCARD, ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED", "SVC_RECORDING_NOT_FOUND"]),
+        transform: permit("recordings:manage"),
+      },
+    );

@@ -1,0 +1,46 @@
+import { Elysia, t } from "elysia";
+import type { Http } from "../../../kernel/http/http.ts";
+import { documented } from "../../../kernel/http/reference/docs.ts";
+import { queryInteger } from "../../../kernel/http/schema.ts";
+import type { HlsAnswer, HlsService } from "./hls.service.ts";
+
+const PLAYLIST = "application/vnd.apple.mpegurl";
+
+/** Live streams for players that know HLS alone, and for caches in front. */
+export const hlsRoutes = ({ guards }: Http, hls: HlsService) =>
+  new Elysia({ prefix: "/v1/live-streams", tags: ["live streams"] })
+    .use(guards.open)
+    .get(
+      "/:streamId/hls/index.m3u8",
+      async ({ params, query }) => answer(await hls.open(params.streamId, query.token)),
+      {
+        ...documented(
+          "A live stream as HLS, for players and caches; the token is `rtc.token` of a viewer",
+          ["SVC_AUTH_ERROR", "SVC_TOKEN_REVOKED", "SVC_STREAM_NOT_FOUND", "SVC_HLS_UNAVAILABLE"],
+          undefined,
+          { 200: PLAYLIST },
+        ),
+        query: t.Object({ token: t.String({ maxLength: 4_096, description: "Of a viewer or a host of the stream" }) }),
+      },
+    )
+    .get(
+      "/:streamId/hls/:key/:name",
+      async ({ params, query }) => {
+        const { _HLS_msn: msn = null, _HLS_part: part = null, _HLS_skip: skip } = query;
+        return answer(await hls.read(params.key, params.name, { msn, part, skip: skip !== undefined }));
+      },
+      {
+        query: t.Object({
+          _HLS_msn: t.Optional(queryInteger({ min: 0, max: 1_000_000 })),
+          _HLS_part: t.Optional(queryInteger({ min: 0, max: 1_000 })),
+          _HLS_skip: t.Optional(t.String({ maxLength: 8 })),
+        }),
+        detail: { hide: true },
+      },
+    );
+
+function answer({ type, cacheControl, body }: HlsAnswer): Response {
+  const headers = { "content-type": type, "cache-control": cacheControl, "x-content-type-options": "nosniff" };
+  // Also to a player that names no origin: else a cache would hand its answer to pages, which may not read it.
+  return new Response(body, { headers: { ...headers, vary: "origin" } });
+}

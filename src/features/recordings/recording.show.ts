@@ -1,0 +1,30 @@
+import { iso } from "../../kernel/clock.ts";
+import type { Recording, RecordingFile } from "../../protocol/recordings.ts";
+import type { FileLocation, RecordingFileRow, RecordingRow } from "./recording.table.ts";
+
+const FILE_STATUS: Record<FileLocation, RecordingFile["status"]> = {
+  disk: "READY",
+  s3: "READY",
+  node: "PENDING",
+  lost: "LOST",
+};
+
+export function showRecording(row: RecordingRow, files: readonly RecordingFileRow[], now: number): Recording {
+  const { publicId, roomId, roomName, callId, name, audioOnly, status, error, startedAt, endedAt } = row;
+  return {
+    ...{ id: publicId, roomId, roomName, callId, name, audioOnly, status, error },
+    startedAt: iso(startedAt),
+    endedAt: endedAt === null ? null : iso(endedAt),
+    durationMs: Math.max(0, (endedAt ?? now) - startedAt),
+    bytes: files.reduce((total, { bytes }) => total + bytes, 0),
+    files: files.map(showFile),
+    // Rows that were written before the reason was kept have none.
+    composition: row.composition && { ...row.composition, error: row.composition.error ?? null },
+  };
+}
+
+function showFile(row: RecordingFileRow): RecordingFile {
+  const { id, identity, trackId, kind, source, codec, mimeType, offsetMs, durationMs, bytes, width, height } = row;
+  const status = FILE_STATUS[row.location];
+  return { id, status, identity, trackId, kind, source, codec, mimeType, offsetMs, durationMs, bytes, width, height };
+}

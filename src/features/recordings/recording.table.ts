@@ -1,0 +1,101 @@
+import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { Environment, RecordingStatus } from "../../protocol/enums.ts";
+import type { RecordedFile } from "../../protocol/media/recording.ts";
+import type { CompositionState } from "../../protocol/recordings.ts";
+import type { TrackKind, TrackSource } from "../../protocol/room-records.ts";
+import { projects } from "../projects/store/project.table.ts";
+import { rooms } from "../rooms/store/room.table.ts";
+import type { Location } from "../storage/storage.ts";
+
+/** This server's disk, the bucket, or the media node that wrote it; `lost` when that node has it no more. */
+export type FileLocation = Location | "node" | "lost";
+
+export const recordings = sqliteTable("recordings", {
+  id: text("id").primaryKey(),
+  publicId: text("public_id").notNull().unique(),
+  projectId: text("project_id")
+    .notNull()
+    .references(() => projects.id),
+  environment: text("environment").$type<Environment>().notNull(),
+  roomId: text("room_id")
+    .notNull()
+    .references(() => rooms.id),
+  roomName: text("room_name").notNull(),
+  callId: text("call_id"),
+  name: text("name"),
+  audioOnly: integer("audio_only", { mode: "boolean" }).notNull(),
+  automatic: integer("automatic", { mode: "boolean" }).notNull(),
+  status: text("status").$type<RecordingStatus>().notNull(),
+  error: text("error"),
+  startedAt: integer("started_at").notNull(),
+  lastSeenAt: integer("last_seen_at").notNull(),
+  endedAt: integer("ended_at"),
+  composition: text("composition", { mode: "json" }).$type<CompositionState>(),
+});
+
+export const recordingFiles = sqliteTable(
+  "recording_files",
+  {
+    recordingId: text("recording_id")
+      .notNull()
+      .references(() => recordings.id, { onDelete: "cascade" }),
+    id: text("id").notNull(),
+    fileName: text("file_name").notNull(),
+    identity: text("identity").notNull(),
+    trackId: text("track_id").notNull(),
+    kind: text("kind").$type<TrackKind>().notNull(),
+    source: text("source").$type<TrackSource>().notNull(),
+    codec: text("codec").$type<RecordedFile["codec"]>().notNull(),
+    mimeType: text("mime_type").notNull(),
+    offsetMs: integer("offset_ms").notNull(),
+    durationMs: integer("duration_ms").notNull(),
+    bytes: integer("bytes").notNull(),
+    width: integer("width"),
+    height: integer("height"),
+    /** Where its bytes lie. */
+    location: text("location").$type<FileLocation>().notNull(),
+    /** The media node that has it, as long as it lies there. */
+    serverName: text("server_name"),
+  },
+  (table) => [primaryKey({ columns: [table.recordingId, table.id] })],
+);
+
+/** What is on its way to the bucket. */
+export const recordingUploads = sqliteTable("recording_uploads", {
+  objectKey: text("object_key").primaryKey(),
+  fileId: text("file_id").notNull(),
+  uploadId: text("upload_id"),
+  etags: text("etags", { mode: "json" }).$type<string[]>().notNull(),
+});
+
+/** What a media node still has and nobody wants. */
+export const recordingLeftovers = sqliteTable(
+  "recording_leftovers",
+  {
+    serverName: text("server_name").notNull(),
+    recordingId: text("recording_id").notNull(),
+    fileName: text("file_name").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.serverName, table.recordingId, table.fileName] })],
+);
+
+export const recordingEvents = sqliteTable(
+  "recording_events",
+  {
+    recordingId: text("recording_id")
+      .notNull()
+      .references(() => recordings.id, { onDelete: "cascade" }),
+    seq: integer("seq").notNull(),
+    atMs: integer("at_ms").notNull(),
+    type: text("type").notNull(),
+    identity: text("identity"),
+    data: text("data", { mode: "json" }).$type<Record<string, unknown>>(),
+  },
+  (table) => [primaryKey({ columns: [table.recordingId, table.seq] })],
+);
+
+export type RecordingRow = typeof recordings.$inferSelect;
+export type RecordingFileRow = typeof recordingFiles.$inferSelect;
+export type RecordingUploadRow = typeof recordingUploads.$inferSelect;
+export type RecordingLeftoverRow = typeof recordingLeftovers.$inferSelect;
+export type RecordingEventRow = typeof recordingEvents.$inferSelect;

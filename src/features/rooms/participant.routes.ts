@@ -1,0 +1,70 @@
+import { Elysia, t } from "elysia";
+import type { Http } from "../../kernel/http/http.ts";
+import { documented } from "../../kernel/http/reference/docs.ts";
+import { Identity, nullable } from "../../kernel/http/schema.ts";
+import { Attributes, DisplayName, Participant, Track } from "../../protocol/room-records.ts";
+import { DATA_SEND_MAX_BYTES } from "../../protocol/signaling.ts";
+import type { ModerationService } from "./moderation.service.ts";
+import { MuteTrack } from "./room.schema.ts";
+import { RtcTokenPermissions, refuseUnknownPermissions } from "./rtc-token.schema.ts";
+
+const NOT_THERE = ["SVC_ROOM_NOT_FOUND", "SVC_PARTICIPANT_NOT_FOUND", "SVC_RTC_SERVER_UNREACHABLE"] as const;
+
+/** Moderation: what a backend does to those who are in a room. */
+export const participantRoutes = ({ guards }: Http, moderation: ModerationService) =>
+  new Elysia({ prefix: "/v1/rooms/:id", tags: ["rooms: moderation"] })
+    .use(guards.apiKey)
+    .delete(
+      "/participants/:identity",
+      async ({ caller, params, set }) => {
+        await moderation.remove({ ...caller, roomId: params.id }, params.identity);
+        set.status = 204;
+      },
+      documented("Remove a participant; no token minted so far brings them back", [...NOT_THERE]),
+    )
+    .patch(
+      "/participants/:identity",
+      ({ caller, params, body }) => moderation.update({ ...caller, roomId: params.id }, params.identity, body),
+      {
+        ...documented("Change a participant's permissions and attributes (merged), name or metadata, live", [
+          ...NOT_THERE,
+        ]),
+        beforeHandle: refuseUnknownPermissions,
+        body: t.Object({
+          permissions: t.Optional(RtcTokenPermissions),
+          metadata: t.Optional(nullable(t.String({ maxLength: 2_048 }))),
+          name: t.Optional(nullable(DisplayName)),
+          attributes: t.Optional(Attributes),
+        }),
+        response: { 200: Participant },
+      },
+    )
+    .post(
+      "/participants/:identity/tracks/:trackId/mute",
+      ({ caller, params }) => moderation.mute({ ...caller, roomId: params.id }, params.identity, params.trackId),
+      {
+        ...documented("Mute a track; only its publisher can open it again", [...NOT_THERE, "SVC_TRACK_NOT_FOUND"]),
+        body: MuteTrack,
+        response: { 200: Track },
+      },
+    )
+    .post(
+      "/data",
+      async ({ caller, params, body }) => {
+        await moderation.sendData({ ...caller, roomId: params.id }, body);
+        return {};
+      },
+      {
+        ...documented("Send data to everyone in the room who may receive it, or to those named", [
+          "SVC_ROOM_NOT_FOUND",
+          "SVC_ROOM_CLOSED",
+          "SVC_RTC_SERVER_UNREACHABLE",
+        ]),
+        body: t.Object({
+          topic: t.Optional(t.String({ minLength: 1, maxLength: 128 })),
+          to: t.Optional(t.Array(Identity, { minItems: 1, maxItems: 500 })),
+          payload: t.String({ maxLength: DATA_SEND_MAX_BYTES }),
+        }),
+        response: { 200: t.Object({}) },
+      },
+    );

@@ -1,0 +1,72 @@
+import { invalid } from "../../protocol/errors.ts";
+import {
+  ATTRIBUTES_MAX_BYTES,
+  DISPLAY_NAME_MAX_CHARACTERS,
+  type Permissions,
+  type Profile,
+} from "../../protocol/room-records.ts";
+
+/* What a participant may do and what is said of it, as tokens and changes have it. */
+
+const METADATA_MAX_CHARACTERS = 1024;
+
+const PERMISSION_DEFAULTS: Permissions = {
+  join: true,
+  subscribe: true,
+  publish: false,
+  publishAudio: false,
+  publishVideo: false,
+  publishData: false,
+  updateMetadata: false,
+};
+
+/** Every field present: what was asked for, and the default where nothing was. */
+export function resolvePermissions(
+  asked: Partial<Permissions> = {},
+  base: Permissions = PERMISSION_DEFAULTS,
+): Permissions {
+  const pick = (name: keyof Permissions) => asked[name] ?? base[name];
+  return {
+    join: pick("join"),
+    subscribe: pick("subscribe"),
+    publish: pick("publish"),
+    publishAudio: pick("publishAudio"),
+    publishVideo: pick("publishVideo"),
+    publishData: pick("publishData"),
+    updateMetadata: pick("updateMetadata"),
+  };
+}
+
+/** Of whoever's token says nothing about it. */
+export const NO_PROFILE: Profile = { name: null, attributes: {}, kind: "standard" };
+
+/** Characters are code points; an empty string counts as absent. */
+export function checkedMetadata(metadata: string | null): string | null {
+  if (metadata === null || metadata === "") return null;
+  if (metadata.length > METADATA_MAX_CHARACTERS && [...metadata].length > METADATA_MAX_CHARACTERS) {
+    throw invalid("metadata", `must have at most ${METADATA_MAX_CHARACTERS} characters`);
+  }
+  return metadata;
+}
+
+/** Any text; characters are code points, and an empty string counts as absent. */
+export function checkedDisplayName(name: string | null): string | null {
+  if (name === null || name === "") return null;
+  if (name.length > DISPLAY_NAME_MAX_CHARACTERS && [...name].length > DISPLAY_NAME_MAX_CHARACTERS) {
+    throw invalid("name", `must have at most ${DISPLAY_NAME_MAX_CHARACTERS} characters`);
+  }
+  return name;
+}
+
+/** What is there with what changes: an empty value takes the key away. */
+export function mergedAttributes(
+  known: Record<string, string>,
+  change: Record<string, string>,
+): Record<string, string> {
+  const merged = { ...known, ...change };
+  const attributes = Object.fromEntries(Object.entries(merged).filter(([key, value]) => key !== "" && value !== ""));
+  if (Buffer.byteLength(JSON.stringify(attributes)) > ATTRIBUTES_MAX_BYTES) {
+    throw invalid("attributes", `must have at most ${ATTRIBUTES_MAX_BYTES} bytes as JSON`);
+  }
+  return attributes;
+}

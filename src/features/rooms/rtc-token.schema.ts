@@ -1,0 +1,46 @@
+import { t } from "elysia";
+import { refuseUnknownFields } from "../../kernel/http/body.ts";
+import { Identity, nullable, Timestamp, wholeNumber } from "../../kernel/http/schema.ts";
+import { Attributes, IceServer, ParticipantKind, Permissions, Profile } from "../../protocol/room-records.ts";
+
+/** What a participant may do; fields that are left out take the default. */
+export const RtcTokenPermissions = t.Object({
+  join: t.Optional(t.Boolean({ default: true, description: "May join the room" })),
+  subscribe: t.Optional(t.Boolean({ default: true, description: "May receive other participants' tracks" })),
+  publish: t.Optional(t.Boolean({ default: false, description: "May publish tracks" })),
+  publishAudio: t.Optional(t.Boolean({ default: false, description: "With `publish`: restricts to audio" })),
+  publishVideo: t.Optional(t.Boolean({ default: false, description: "With `publish`: restricts to video" })),
+  publishData: t.Optional(t.Boolean({ default: false, description: "May send and receive data messages" })),
+  updateMetadata: t.Optional(t.Boolean({ default: false, description: "May replace its own metadata" })),
+});
+
+/** A route's `beforeHandle`: a name that means nothing here is a mistake, and would otherwise be one without a sound. */
+export const refuseUnknownPermissions = refuseUnknownFields(Object.keys(RtcTokenPermissions.properties), "permissions");
+
+export const MintRtcToken = t.Object({
+  participantIdentity: Identity,
+  permissions: t.Optional(RtcTokenPermissions),
+  ttlSeconds: t.Optional(wholeNumber({ min: 30, max: 21_600 })),
+  // Counted in code points by the service; this bound only keeps it from counting megabytes.
+  metadata: t.Optional(t.String({ maxLength: 2_048, description: "At most 1024 characters, handed to every client" })),
+  name: t.Optional(t.String({ maxLength: 256, description: "For people to read: any text of at most 128 characters" })),
+  attributes: t.Optional(Attributes),
+  kind: t.Optional(ParticipantKind),
+});
+
+export const MintTestToken = t.Object({ participantIdentity: t.Optional(Identity) });
+
+export const RtcToken = t.Object({
+  token: t.String(),
+  tokenId: t.String(),
+  endpoint: t.String({ description: "Address of the signaling socket" }),
+  iceServers: t.Array(IceServer),
+  roomId: t.String(),
+  roomName: t.String(),
+  participantIdentity: t.String(),
+  permissions: Permissions,
+  metadata: nullable(t.String()),
+  ...Profile.properties,
+  expiresAt: Timestamp,
+  createdAt: Timestamp,
+});

@@ -1,0 +1,32 @@
+import { sql } from "drizzle-orm";
+import { index, integer, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import type { Environment } from "../../../protocol/enums.ts";
+import { projects } from "../../projects/store/project.table.ts";
+
+export const rooms = sqliteTable(
+  "rooms",
+  {
+    id: text("id").primaryKey(),
+    projectId: text("project_id")
+      .notNull()
+      .references(() => projects.id),
+    environment: text("environment").$type<Environment>().notNull(),
+    name: text("name").notNull(),
+    /** Where its media should run, when the developer said so. */
+    region: text("region"),
+    /** Every call in it is recorded. */
+    record: integer("record", { mode: "boolean" }).notNull().default(false),
+    /** It is being recorded now. */
+    recording: integer("recording", { mode: "boolean" }).notNull().default(false),
+    status: text("status").$type<"ACTIVE" | "CLOSED">().notNull().default("ACTIVE"),
+    createdAt: integer("created_at").notNull(),
+    updatedAt: integer("updated_at").notNull(),
+    closedAt: integer("closed_at"),
+  },
+  (table) => [
+    uniqueIndex("rooms_active_name").on(table.projectId, table.environment, table.name).where(sql`status = 'ACTIVE'`),
+    index("rooms_by_project").on(table.projectId, table.environment, table.status, table.id),
+  ],
+);
+
+export type RoomRow = typeof rooms.$inferSelect;

@@ -1,0 +1,80 @@
+import { Elysia, t } from "elysia";
+import { permit } from "../../kernel/http/guards.ts";
+import type { Http } from "../../kernel/http/http.ts";
+import { documented } from "../../kernel/http/reference/docs.ts";
+import { EnvironmentQuery } from "../../kernel/http/schema.ts";
+import type { Tenant } from "../../kernel/tenant.ts";
+import { FlightDump } from "../../protocol/media/flight.ts";
+import type { Flights } from "./flights.ts";
+import { ConnectionDump } from "./observability.schema.ts";
+
+const tenantOf = ({ projectId, environment }: Tenant): Tenant => ({ projectId, environment });
+
+const ABOUT = "Headers of packets, reports and estimates of its last seconds, for `stoa replay`; no content.";
+
+/** The flight recorder of a connection, asked by key. */
+export const flightKeyRoutes = ({ guards }: Http, flights: Flights) =>
+  new Elysia({ prefix: "/v1/connections/:connectionId", tags: ["observability"] })
+    .use(guards.apiKey)
+    .post(
+      "/dump",
+      async ({ caller, params, set }) => {
+        set.status = 201;
+        return flights.dump(tenantOf(caller), params.connectionId);
+      },
+      {
+        ...documented(
+          "Keep what the flight recorder of a connection holds",
+          ["SVC_CONNECTION_NOT_FOUND", "SVC_CONFLICT"],
+          ABOUT,
+        ),
+        response: { 201: ConnectionDump },
+      },
+    )
+    .get("/dumps", ({ caller, params }) => flights.list(tenantOf(caller), params.connectionId), {
+      ...documented("Dumps of a connection, newest first", ["SVC_CONNECTION_NOT_FOUND"]),
+      response: { 200: t.Array(ConnectionDump) },
+    })
+    .get("/dumps/:dumpId", ({ caller, params }) => flights.read(tenantOf(caller), params.connectionId, params.dumpId), {
+      ...documented("A dump", ["SVC_CONNECTION_NOT_FOUND", "SVC_DUMP_NOT_FOUND"], ABOUT),
+      response: { 200: FlightDump },
+    });
+
+/** The same by session. */
+export const flightDashboardRoutes = ({ guards }: Http, flights: Flights) =>
+  new Elysia({ prefix: "/v1/projects/:projectId/connections/:connectionId", tags: ["observability: dashboard"] })
+    .use(guards.member)
+    .post(
+      "/dump",
+      async (context) => {
+        context.set.status = 201;
+        return flights.dump(tenantOf(context), context.params.connectionId);
+      },
+      {
+        ...documented("Keep what the flight recorder of a connection holds", [
+          "SVC_PROJECT_NOT_FOUND",
+          "SVC_PERMISSION_DENIED",
+          "SVC_CONNECTION_NOT_FOUND",
+          "SVC_CONFLICT",
+        ]),
+        transform: permit("rooms:manage"),
+        query: t.Object(EnvironmentQuery),
+        response: { 201: ConnectionDump },
+      },
+    )
+    .get("/dumps", (context) => flights.list(tenantOf(context), context.params.connectionId), {
+      ...documented("Dumps of a connection, newest first", ["SVC_PROJECT_NOT_FOUND", "SVC_CONNECTION_NOT_FOUND"]),
+      transform: permit("observability:read"),
+      query: t.Object(EnvironmentQuery),
+      response: { 200: t.Array(ConnectionDump) },
+    })
+    .get(
+      "/dumps/:dumpId",
+      (context) => flights.read(tenantOf(context), context.params.connectionId, context.params.dumpId),
+      {
+        ...documented("A dump", ["SVC_PROJECT_NOT_FOUND", "SVC_CONNECTION_NOT_FOUND", "SVC_DUMP_NOT_FOUND"]),
+        transform: permit("observability:read"),
+        query: t.Object(EnvironmentQuery),
+        response: { 200: FlightDump },
+      },
+    );

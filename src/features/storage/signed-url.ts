@@ -1,0 +1,56 @@
+import type { Now } from "../../kernel/clock.ts";
+import { UPLOAD_PATH } from "../../kernel/http/body.ts";
+import { type Keyring, sameSecret } from "../../kernel/secrets.ts";
+import { ApiError } from "../../protocol/errors.ts";
+
+/** What a signed address allows: this method, on this file, as it was declared, until then. */
+export type Grant = { method: "PUT" | "GET"; id: string; size: number; type: string; expiresAt: number };
+
+export type UrlSigner = {
+  sign(
+    publicUrl: string,
+    file: { id: string; size: number; mimeType: string },
+    method: Grant["method"],
+    ttlSeconds: number,
+  ): string;
+  /** The grant as it was signed; anything changed, missing, doubled, added or expired is refused. */
+  check(method: Grant["method"], id: string, query: URLSearchParams): Grant;
+};
+
+const PARAMETERS = ["size", "type", "expires", "signature"] as const;
+
+export function createUrlSigner(keyring: Keyring, now: Now): UrlSigner {
+  const signature = ({ method, id, size, type, expiresAt }: Grant) =>
+    keyring.digest("storage-url", JSON.stringify([method, id, size, type, expiresAt]));
+
+  return {
+    sign(publicUrl, { id, size, mimeType }, method, ttlSeconds) {
+      const grant: Grant = { method, id, size, type: mimeType, expiresAt: now() + ttlSeconds * 1000 };
+      const query = new URLSearchParams({
+        size: String(size),
+        type: mimeType,
+        expires: String(grant.expiresAt),
+        signature: signature(grant),
+      });
+      return `${publicUrl}${UPLOAD_PATH}${id}?${query}`;
+    },
+
+    check(method, id, query) {
+      const wellFormed = query.size === PARAMETERS.length && PARAMETERS.every((name) => query.has(name));
+      const { size, type, expires } = {
+        size: query.get("size"),
+        type: query.get("type"),
+        expires: query.get("expires"),
+      };
+      const grant: Grant = { method, id, size: Number(size), type: type ?? "", expiresAt: Number(expires) };
+      // Numbers are compared as written: "1e3", "01" and "1.0" were never signed.
+      const asSigned = String(grant.size) === size && String(grant.expiresAt) === expires;
+      if (!wellFormed || !asSigned || !sameSecret(query.get("signature") ?? "", signature(grant))) {
+        throw new ApiError("SVC_PERMISSION_DENIED", "The address was changed or was not issued by this server.");
+      }
+      if (now() >= grant.expiresAt)
+        throw new ApiError("SVC_PERMISSION_DENIED", "The address has expired. Ask for another.");
+      return grant;
+    },
+  };
+}

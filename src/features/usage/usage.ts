@@ -1,0 +1,151 @@
+import { iso } from "../../kernel/clock.ts";
+import type { Runtime } from "../../kernel/runtime.ts";
+import { dateOf, lastDates, minutesByDay, monthStart, startedMinutes } from "./minutes.ts";
+import { createUsageMeter } from "./usage.meter.ts";
+import { usageStore } from "./usage.store.ts";
+import type { UsageSessionRow } from "./usage.table.ts";
+
+type UsageAsked = { limit?: number; days?: number };
+
+const DEFAULT_HISTORY = 50;
+const DEFAULT_DAYS = 30;
+const NOTHING = { minutes: 0, sessions: 0, recordedMinutes: 0 };
+
+export type UsageService = ReturnType<typeof createUsage>;
+
+/** Started participant-minutes of connected media, per account and calendar month, UTC. */
+export function createUsage(runtime: Runtime) {
+  const { config, db, now } = runtime;
+  const store = usageStore(db);
+
+  type Day = { minutes: number; sessions: number; recordedMinutes: number };
+
+  /** Minutes by project and day, running sessions as of now. */
+  function dailyOf(projectIds: string[], first: string, last: string): Map<string, Map<string, Day>> {
+    const byProject = new Map(projectIds.map((id) => [id, new Map<string, Day>()]));
+    const add = (projectId: string, date: string, more: Partial<Day>) => {
+      const days = byProject.get(projectId);
+      if (!days || date < first || date > last) return;
+      const day = days.get(date) ?? NOTHING;
+      days.set(date, {
+        minutes: day.minutes + (more.minutes ?? 0),
+        sessions: day.sessions + (more.sessions ?? 0),
+        recordedMinutes: day.recordedMinutes + (more.recordedMinutes ?? 0),
+      });
+    };
+    if (projectIds.length === 0) return byProject;
+    for (const { projectId, date, ...day } of store.days(projectIds, first, last)) add(projectId, date, day);
+    const at = now();
+    for (const { projectId, startedAt } of store.open(projectIds)) {
+      let sessions = 1;
+      for (const [date, minutes] of minutesByDay(startedAt, at)) {
+        add(projectId, date, { minutes, sessions });
+        sessions = 0;
+      }
+    }
+    return byProject;
+  }
+
+  function daily(projectIds: string[], days: number) {
+    const dates = lastDates(now(), days);
+    const byProject = dailyOf(projectIds, dates[0] ?? "", dates.at(-1) ?? "");
+    return dates.map((date) => {
+      const total = { date, ...NOTHING };
+      for (const perDay of byProject.values()) {
+        const day = perDay.get(date) ?? NOTHING;
+        total.minutes += day.minutes;
+        total.sessions += day.sessions;
+        total.recordedMinutes += day.recordedMinutes;
+      }
+      return total;
+    });
+  }
+
+  /** Minutes of this month, by project. */
+  function monthOf(projectIds: string[], of: "minutes" | "recordedMinutes" = "minutes"): Map<string, number> {
+    const byProject = dailyOf(projectIds, dateOf(monthStart(now())), dateOf(now()));
+    return new Map([...byProject].map(([id, days]) => [id, sum([...days.values()].map((day) => day[of]))]));
+  }
+
+  const history = (projectIds: string[], limit: number) =>
+    projectIds.length === 0 ? [] : store.history(projectIds, limit).map(showSession);
+
+  function showSession(row: UsageSessionRow) {
+    const end = row.endedAt ?? now();
+    return {
+      id: row.id,
+      projectId: row.projectId,
+      environment: row.environment,
+      roomId: row.roomId,
+      roomName: row.roomName,
+      participantIdentity: row.participantIdentity,
+      startedAt: iso(row.startedAt),
+      endedAt: iso(row.endedAt),
+      minutes: startedMinutes(row.startedAt, end),
+    };
+  }
+
+  function accountUsage(userId: string) {
+    const projects = store.projectsOf(userId);
+    const ids = projects.map(({ id }) => id);
+    const month = monthOf(ids);
+    const usedMinutes = sum(month.values());
+    const includedMinutes = config.USAGE_INCLUDED_MINUTES;
+    return {
+      projects,
+      ids,
+      month,
+      shown: {
+        includedMinutes,
+        usedMinutes,
+        remainingMinutes: Math.max(0, includedMinutes - usedMinutes),
+        usedPercent: Math.round((usedMinutes / includedMinutes) * 1000) / 10,
+        exceeded: usedMinutes >= includedMinutes,
+        enforced: config.USAGE_ENFORCE_LIMIT,
+        periodStart: iso(monthStart(now())),
+        liveSessions: ids.length === 0 ? 0 : store.open(ids).length,
+      },
+    };
+  }
+
+  function hasMinutesLeft(projectId: string): boolean {
+    const account = store.accountOf(projectId);
+    return account === null || !accountUsage(account).shown.exceeded;
+  }
+
+  return {
+    meter: createUsageMeter(runtime, store),
+
+    /** The caller's allowance and what is spent of it. */
+    account: (userId: string) => accountUsage(userId).shown,
+
+    detail(userId: string, { limit = DEFAULT_HISTORY, days = DEFAULT_DAYS }: UsageAsked) {
+      const { projects, ids, month, shown } = accountUsage(userId);
+      return {
+        ...shown,
+        history: history(ids, limit),
+        daily: daily(ids, days),
+        projects: projects.map(({ id, name }) => ({ projectId: id, name, minutes: month.get(id) ?? 0 })),
+      };
+    },
+
+    project: (projectId: string, { limit = DEFAULT_HISTORY, days = DEFAULT_DAYS }: UsageAsked) => ({
+      projectId,
+      usedMinutes: monthOf([projectId]).get(projectId) ?? 0,
+      recordedMinutes: monthOf([projectId], "recordedMinutes").get(projectId) ?? 0,
+      history: history([projectId], limit),
+      daily: daily([projectId], days),
+    }),
+
+    minutesIn: (roomId: string, from: number, until: number): number => store.minutesIn(roomId, from, until, now()),
+
+    /** Whether the project's account has minutes left; null where nothing is refused for it. */
+    mayMint: config.USAGE_ENFORCE_LIMIT ? hasMinutesLeft : null,
+  };
+}
+
+function sum(values: Iterable<number>): number {
+  let total = 0;
+  for (const value of values) total += value;
+  return total;
+}

@@ -1,0 +1,112 @@
+import { iso } from "../../kernel/clock.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
+import type { Runtime } from "../../kernel/runtime.ts";
+import { writeTraceparent } from "../../kernel/tracing/span.ts";
+import { attempt, type Outcome } from "./attempt.ts";
+import { judge } from "./schedule.ts";
+import { openSecret, signatureHeaders } from "./signature.ts";
+import type { PendingDelivery } from "./store/delivery.store.ts";
+import type { WebhookStores } from "./store/stores.ts";
+import type { EndpointRow } from "./store/webhook.table.ts";
+
+type Recorded = Exclude<Outcome, { kind: "abandoned" }>;
+
+/** One attempt of one delivery, from signing to the written outcome. Answers when the next one is due. */
+export function createDelivery(
+  runtime: Runtime,
+  { endpoints, events, periods, deliveries }: WebhookStores,
+  random: () => number,
+) {
+  const { bus, config, keyring, log, metrics, now, tracing, write } = runtime;
+  const attempts = metrics.counter("stoa_webhook_attempts_total", "Webhook delivery attempts by outcome", ["outcome"]);
+
+  /** The old secret signs as well until its time is over. */
+  function secretsOf(endpoint: EndpointRow): string[] {
+    const sealed = [endpoint.sealedSecret];
+    const { sealedPreviousSecret: previous, previousSecretUntil: until } = endpoint;
+    if (previous !== null && until !== null && until > now()) sealed.push(previous);
+    return sealed.map((text) => openSecret(keyring, text)).filter((secret) => secret !== null);
+  }
+
+  async function send(endpoint: EndpointRow, eventId: string, controller: AbortController): Promise<Outcome> {
+    const secrets = secretsOf(endpoint);
+    if (secrets.length === 0) {
+      return { kind: "unreachable", error: "the signing secret cannot be read; rotate it", durationMs: 0 };
+    }
+    const event = events.body(eventId);
+    if (!event) return { kind: "abandoned" };
+    const span = tracing?.newContext(tracing.recall(eventId));
+    const startMs = now();
+    const outcome = await attempt(runtime, {
+      url: endpoint.url,
+      headers: {
+        ...signatureHeaders(secrets, eventId, event.body, now()),
+        ...(span && { traceparent: writeTraceparent(span) }),
+      },
+      body: event.body,
+      timeoutMs: config.WEBHOOK_TIMEOUT_MS,
+      controller,
+    });
+    if (tracing && span && outcome.kind !== "abandoned") {
+      const attributes = { "stoa.event.id": eventId, "stoa.webhook.id": endpoint.id };
+      const failed = outcome.error === null ? {} : { error: outcome.error };
+      tracing.end(span, { name: "deliver webhook", kind: "client", startMs, attributes, ...failed });
+    }
+    return outcome;
+  }
+
+  /** Delivery or endpoint may be gone by now; then there is nothing left to say. */
+  function record(
+    unit: Unit,
+    endpointId: string,
+    deliveryId: string,
+    startedAt: number,
+    outcome: Recorded,
+  ): number | null {
+    const delivery = deliveries.get(deliveryId);
+    const endpoint = endpoints.get(endpointId);
+    if (!delivery || !endpoint) return null;
+    const at = now();
+    const attemptsInRound = delivery.attemptCount - delivery.roundStart;
+    const { consecutiveFailures, failingSince } = endpoint;
+    const before = { attemptsInRound, consecutiveFailures, failingSince };
+    const verdict = judge(outcome, before, config, at, random());
+    const { status, nextAttemptAt } = verdict;
+    const statusCode = outcome.kind === "answered" ? outcome.statusCode : null;
+    deliveries.record(
+      unit,
+      deliveryId,
+      { at: iso(startedAt), statusCode, durationMs: outcome.durationMs, error: outcome.error },
+      { status, nextAttemptAt, deliveredAt: status === "DELIVERED" ? at : null },
+    );
+    const { projectId, environment } = endpoint;
+    bus.announce(unit, "webhookAttempted", { projectId, environment, delivered: status === "DELIVERED" });
+    if (status === "DELIVERED") endpoints.recordSuccess(unit, endpointId, at);
+    else {
+      const eventAt = events.body(delivery.eventId)?.createdAt ?? delivery.createdAt;
+      endpoints.recordFailure(unit, endpointId, verdict.consecutiveFailures, at, eventAt);
+    }
+    if (verdict.disable !== null && endpoint.status === "ACTIVE") {
+      endpoints.disable(unit, endpointId, verdict.disable, at);
+      periods.end(unit, endpointId, events.lastSeq());
+      bus.announce(unit, "webhookChanged", { projectId });
+      log.warn({ webhookId: endpointId, reason: verdict.disable }, "webhook endpoint disabled");
+    }
+    return nextAttemptAt;
+  }
+
+  /** `onAnswer` is told as soon as the endpoint is free again, before the outcome is on disk. */
+  return async (
+    endpoint: EndpointRow,
+    { id, eventId }: PendingDelivery,
+    controller: AbortController,
+    onAnswer: (answered: boolean) => void,
+  ): Promise<number | null> => {
+    const startedAt = now();
+    const outcome = await send(endpoint, eventId, controller);
+    onAnswer(outcome.kind === "answered");
+    if (outcome.kind === "abandoned") return null;
+    attempts.inc({ outcome: outcome.error === null ? "delivered" : outcome.kind });
+    return write((unit) => record(unit, endpoint.id, id, startedAt, outcome));
+  };
+}

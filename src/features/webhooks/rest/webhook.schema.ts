@@ -1,0 +1,87 @@
+import { Type } from "@sinclair/typebox";
+import { t } from "elysia";
+import {
+  Environment,
+  NullableTimestamp,
+  nullable,
+  oneOf,
+  Timestamp,
+  wholeNumber,
+} from "../../../kernel/http/schema.ts";
+import { DELIVERY_STATUSES, WEBHOOK_DISABLED_REASONS, WEBHOOK_STATUSES } from "../../../protocol/enums.ts";
+import { WEBHOOK_EVENT_TYPES } from "../../../protocol/webhook-events.ts";
+
+const Url = t.String({ minLength: 1, maxLength: 2048, description: "https; http for loopback in DEVELOPMENT" });
+const Description = nullable(t.String({ maxLength: 500 }));
+const EventFilter = t.Array(oneOf(WEBHOOK_EVENT_TYPES), {
+  maxItems: 100,
+  description: "Event types to receive; empty or omitted: all, those added later included",
+});
+
+export const CreateWebhook = t.Object({
+  url: Url,
+  environment: t.Optional(Environment),
+  events: t.Optional(EventFilter),
+  description: t.Optional(Description),
+});
+
+export const UpdateWebhook = t.Object({
+  url: t.Optional(Url),
+  events: t.Optional(EventFilter),
+  description: t.Optional(Description),
+  status: t.Optional(oneOf(WEBHOOK_STATUSES)),
+});
+
+export const RotateSecret = t.Object({
+  overlapSeconds: t.Optional(
+    wholeNumber({ min: 0, max: 86_400, description: "How long the old secret still signs; a day by default" }),
+  ),
+});
+
+export const Recover = t.Object({
+  since: t.Optional({ ...Timestamp, description: "From this time; left out: from where the failures began" }),
+  until: t.Optional(Timestamp),
+});
+export const Recovered = t.Object({ recovered: Type.Integer({ description: "Deliveries that are sent again" }) });
+
+export const Webhook = t.Object({
+  id: t.String(),
+  projectId: t.String(),
+  url: t.String(),
+  description: nullable(t.String()),
+  environment: Environment,
+  events: t.Array(t.String()),
+  status: oneOf(WEBHOOK_STATUSES),
+  disabledReason: nullable(oneOf(WEBHOOK_DISABLED_REASONS)),
+  consecutiveFailures: Type.Integer(),
+  lastDeliveryAt: NullableTimestamp,
+  createdAt: Timestamp,
+  updatedAt: Timestamp,
+});
+
+export const WebhookWithSecret = t.Composite([
+  Webhook,
+  t.Object({ secret: t.String({ description: "Shown this once" }) }),
+]);
+
+export const Delivery = t.Object({
+  id: t.String(),
+  eventId: t.String(),
+  eventType: t.String(),
+  status: oneOf(DELIVERY_STATUSES),
+  attempts: t.Array(
+    t.Object({
+      at: Timestamp,
+      statusCode: nullable(Type.Integer()),
+      durationMs: Type.Integer(),
+      error: nullable(t.String()),
+    }),
+  ),
+  attemptCount: Type.Integer(),
+  nextAttemptAt: NullableTimestamp,
+  lastError: nullable(t.String()),
+  createdAt: Timestamp,
+  deliveredAt: NullableTimestamp,
+});
+
+export const DeliveryWithBody = t.Composite([Delivery, t.Object({ body: t.String({ description: "As it is sent" }) })]);

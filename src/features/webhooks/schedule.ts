@@ -1,0 +1,54 @@
+import type { DeliveryStatus, WebhookDisabledReason } from "../../protocol/enums.ts";
+import type { Outcome } from "./attempt.ts";
+
+type RetryLimits = {
+  WEBHOOK_MAX_ATTEMPTS: number;
+  WEBHOOK_BACKOFF_BASE_MS: number;
+  WEBHOOK_DISABLE_AFTER_FAILURES: number;
+  WEBHOOK_DISABLE_AFTER_SECONDS: number;
+};
+
+export type Verdict = {
+  status: DeliveryStatus;
+  nextAttemptAt: number | null;
+  /** Of the endpoint, this attempt included. */
+  consecutiveFailures: number;
+  disable: WebhookDisabledReason | null;
+};
+
+const JITTER = 0.1;
+const LONGEST_WAIT_MS = 24 * 3_600_000;
+
+/** What an attempt's outcome means for its delivery and its endpoint. `random` is from 0 to 1. */
+export function judge(
+  outcome: Exclude<Outcome, { kind: "abandoned" }>,
+  before: { attemptsInRound: number; consecutiveFailures: number; failingSince: number | null },
+  limits: RetryLimits,
+  now: number,
+  random: number,
+): Verdict {
+  if (outcome.error === null) {
+    return { status: "DELIVERED", nextAttemptAt: null, consecutiveFailures: 0, disable: null };
+  }
+  const attempts = before.attemptsInRound + 1;
+  const consecutiveFailures = before.consecutiveFailures + 1;
+  const gone = outcome.kind === "answered" && outcome.statusCode === 410;
+  // Many failures within a moment are one: a receiver that restarts while much is said.
+  const failedForMs = now - (before.failingSince ?? now);
+  const isLost =
+    consecutiveFailures >= limits.WEBHOOK_DISABLE_AFTER_FAILURES &&
+    failedForMs >= limits.WEBHOOK_DISABLE_AFTER_SECONDS * 1000;
+  const disable = gone ? "gone" : isLost ? "consecutive_failures" : null;
+  if (gone || attempts >= limits.WEBHOOK_MAX_ATTEMPTS) {
+    return { status: "FAILED", nextAttemptAt: null, consecutiveFailures, disable };
+  }
+  const asked = outcome.kind === "answered" ? outcome.retryAfterMs : null;
+  const waitMs = asked ?? backoffMs(attempts, limits.WEBHOOK_BACKOFF_BASE_MS, random);
+  return { status: "PENDING", nextAttemptAt: now + waitMs, consecutiveFailures, disable };
+}
+
+/** Doubles with every failed attempt; the jitter keeps many deliveries that failed together from returning together. */
+export function backoffMs(failedAttempts: number, baseMs: number, random: number): number {
+  const waitMs = Math.min(baseMs * 2 ** (failedAttempts - 1), LONGEST_WAIT_MS);
+  return Math.round(waitMs * (1 + JITTER * (2 * random - 1)));
+}

@@ -1,0 +1,61 @@
+import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto";
+import type { Keyring } from "../../kernel/secrets.ts";
+
+const PREFIX = "whsec_";
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** `whsec_<base64>`: the form that stock verifiers of Standard Webhooks expect. */
+export function newSecret(): string {
+  return PREFIX + randomBytes(32).toString("base64");
+}
+
+/** The bytes behind the prefix, which the Standard Webhooks signature is keyed with. */
+function secretBytes(secret: string): Buffer {
+  return Buffer.from(secret.slice(PREFIX.length), "base64");
+}
+
+/** Signing needs the secret itself, so the database holds it encrypted: a copy of the file alone forges nothing. */
+export function sealSecret(keyring: Keyring, secret: string): string {
+  const iv = randomBytes(IV_BYTES);
+  const cipher = createCipheriv("aes-256-gcm", keyring.key("webhook-secret"), iv);
+  const sealed = Buffer.concat([cipher.update(secret, "utf8"), cipher.final()]);
+  return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString("base64url");
+}
+
+/** Null when it was sealed under another master secret. */
+export function openSecret(keyring: Keyring, sealed: string): string | null {
+  const bytes = Buffer.from(sealed, "base64url");
+  const tagEnd = IV_BYTES + TAG_BYTES;
+  const decipher = createDecipheriv("aes-256-gcm", keyring.key("webhook-secret"), bytes.subarray(0, IV_BYTES));
+  decipher.setAuthTag(bytes.subarray(IV_BYTES, tagEnd));
+  try {
+    return Buffer.concat([decipher.update(bytes.subarray(tagEnd)), decipher.final()]).toString("utf8");
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * What proves a delivery: `svc-signature` is keyed with the whole secret, the Standard Webhooks headers with its decoded
+ * bytes. While a rotated secret is still valid, both secrets sign.
+ */
+export function signatureHeaders(
+  secrets: readonly string[],
+  eventId: string,
+  body: string,
+  now: number,
+): Record<string, string> {
+  const seconds = Math.floor(now / 1000);
+  const own = secrets.map((secret) => createHmac("sha256", secret).update(`${seconds}.${body}`).digest("hex"));
+  const standard = secrets.map((secret) =>
+    createHmac("sha256", secretBytes(secret)).update(`${eventId}.${seconds}.${body}`).digest("base64"),
+  );
+  return {
+    "svc-signature": [`t=${seconds}`, ...own.map((hex) => `v1=${hex}`)].join(","),
+    "svc-event-id": eventId,
+    "webhook-id": eventId,
+    "webhook-timestamp": String(seconds),
+    "webhook-signature": standard.map((base64) => `v1,${base64}`).join(" "),
+  };
+}

@@ -1,0 +1,120 @@
+import { gunzipSync } from "node:zlib";
+import {
+  type AddTrackRequest,
+  ClientInfo,
+  ClientInfo_SDK,
+  JoinRequest,
+  type SessionDescription,
+  WrappedJoinRequest,
+  WrappedJoinRequest_Compression,
+} from "@livekit/protocol";
+import { sessionIdOf } from "../../../protocol/media/livekit-sids.ts";
+import { SDP_MAX_BYTES } from "../../../protocol/signaling.ts";
+import { Refused } from "../refused.ts";
+import { MAX_TRACKS } from "../visitor/publishing.ts";
+
+/** How a client sends and receives: on one peer connection that it offers, or on two of which we offer the second. */
+export type Connections = "one" | "two";
+
+export type Arrival = {
+  connections: Connections;
+  client: ClientInfo;
+  autoSubscribe: boolean;
+  /** The session it wants to go on with. */
+  resumes: string | null;
+  isReconnect: boolean;
+  offer: SessionDescription | null;
+  tracks: AddTrackRequest[];
+};
+
+/** A description as large as it may be, and a little around it. */
+const MAX_JOIN_BYTES = SDP_MAX_BYTES + 16_384;
+const MAX_WORD = 128;
+const MAX_CAPABILITIES = 32;
+
+const BEARER = /^Bearer ([\x21-\x7e]+)$/i;
+
+export const readBearer = (request: Request): string | null =>
+  BEARER.exec(request.headers.get("authorization") ?? "")?.[1] ?? null;
+
+export const readToken = (request: Request): string | null =>
+  new URL(request.url).searchParams.get("access_token") ?? readBearer(request);
+
+/** Everything else that the address of a socket says. Throws `Refused` for what cannot be read. */
+export function readArrival(request: Request, connections: Connections): Arrival {
+  const { searchParams: query } = new URL(request.url);
+  const packed = query.get("join_request");
+  if (packed === null) return { ...plainArrival(query), connections };
+  const joining = unpack(packed);
+  return {
+    connections,
+    client: bounded(joining.clientInfo ?? new ClientInfo()),
+    autoSubscribe: joining.connectionSettings?.autoSubscribe ?? true,
+    resumes: joining.reconnect ? sessionIdOf(joining.participantSid) : null,
+    isReconnect: joining.reconnect,
+    offer: joining.publisherOffer ?? null,
+    tracks: joining.addTrackRequests.slice(0, MAX_TRACKS),
+  };
+}
+
+/** Kept for as long as the client stays, and its capabilities are told to everybody in the room. */
+function bounded({ sdk, version, protocol, os, browser, clientProtocol, capabilities }: ClientInfo): ClientInfo {
+  const [knownVersion, knownOs, knownBrowser] = [version, os, browser].map((text) => text.slice(0, MAX_WORD));
+  return new ClientInfo({
+    ...{ sdk, protocol, clientProtocol, version: knownVersion, os: knownOs, browser: knownBrowser },
+    capabilities: [...new Set(capabilities)].slice(0, MAX_CAPABILITIES),
+  });
+}
+
+function unpack(packed: string): JoinRequest {
+  try {
+    const wrapped = WrappedJoinRequest.fromBinary(Buffer.from(packed, "base64url"));
+    const bytes =
+      wrapped.compression === WrappedJoinRequest_Compression.GZIP
+        ? gunzipSync(wrapped.joinRequest, { maxOutputLength: MAX_JOIN_BYTES })
+        : wrapped.joinRequest;
+    return JoinRequest.fromBinary(bytes);
+  } catch {
+    throw new Refused(400, "join_request cannot be read");
+  }
+}
+
+/** By name, as clients write themselves into an address. */
+const SDKS: Record<string, ClientInfo_SDK> = {
+  js: ClientInfo_SDK.JS,
+  swift: ClientInfo_SDK.SWIFT,
+  android: ClientInfo_SDK.ANDROID,
+  flutter: ClientInfo_SDK.FLUTTER,
+  go: ClientInfo_SDK.GO,
+  unity: ClientInfo_SDK.UNITY,
+  reactnative: ClientInfo_SDK.REACT_NATIVE,
+  rust: ClientInfo_SDK.RUST,
+  python: ClientInfo_SDK.PYTHON,
+  cpp: ClientInfo_SDK.CPP,
+  node: ClientInfo_SDK.NODE,
+};
+
+function plainArrival(query: URLSearchParams): Omit<Arrival, "connections"> {
+  const isReconnect = query.get("reconnect") === "1";
+  return {
+    client: new ClientInfo({
+      sdk: SDKS[query.get("sdk") ?? ""] ?? ClientInfo_SDK.UNKNOWN,
+      version: query.get("version") ?? "",
+      protocol: Number(query.get("protocol") ?? 0) || 0,
+      os: query.get("os") ?? "",
+      browser: query.get("browser") ?? "",
+      clientProtocol: Number(query.get("client_protocol") ?? 0) || 0,
+    }),
+    autoSubscribe: query.get("auto_subscribe") !== "0" && query.get("auto_subscribe") !== "false",
+    resumes: isReconnect ? sessionIdOf(query.get("sid") ?? "") : null,
+    isReconnect,
+    offer: null,
+    tracks: [],
+  };
+}
+
+/** `livekit-js/2.23.0`: what records and the dashboard show. */
+export function sdkName({ sdk, version }: ClientInfo): string {
+  const name = (ClientInfo_SDK[sdk] ?? "unknown").toLowerCase().replaceAll("_", "-");
+  return `livekit-${name}${version === "" ? "" : `/${version}`}`.slice(0, 128);
+}

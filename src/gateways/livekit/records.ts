@@ -1,0 +1,174 @@
+/** Our records in LiveKit's words. */
+import {
+  ClientInfo,
+  ConnectionQuality,
+  DisconnectReason,
+  ICEServer,
+  TrackSource as LivekitSource,
+  ParticipantInfo,
+  ParticipantInfo_Kind,
+  ParticipantInfo_State,
+  ParticipantPermission,
+  Room,
+  SimulcastCodecInfo,
+  TrackInfo,
+  TrackType,
+  VideoQuality,
+} from "@livekit/protocol";
+import { mayPublish } from "../../protocol/may-publish.ts";
+import { participantSid, roomSid, trackSid } from "../../protocol/media/livekit-sids.ts";
+import type {
+  IceServer,
+  Layer,
+  ParticipantKind,
+  Permissions,
+  Quality,
+  Track,
+  TrackKind,
+  TrackSource,
+} from "../../protocol/room-records.ts";
+import type { LeaveReason } from "../../protocol/signaling.ts";
+import type { LiveRoom, RtcSession } from "../signaling/session/rtc-session.ts";
+
+const SOURCES: Record<TrackSource, LivekitSource> = {
+  camera: LivekitSource.CAMERA,
+  microphone: LivekitSource.MICROPHONE,
+  screenShare: LivekitSource.SCREEN_SHARE,
+  screenShareAudio: LivekitSource.SCREEN_SHARE_AUDIO,
+  other: LivekitSource.UNKNOWN,
+};
+
+export function sourceOf(source: LivekitSource): TrackSource {
+  const found = Object.entries(SOURCES).find(([, theirs]) => theirs === source);
+  return (found?.[0] as TrackSource | undefined) ?? "other";
+}
+
+export const kindOf = (type: TrackType): TrackKind | null =>
+  type === TrackType.AUDIO ? "audio" : type === TrackType.VIDEO ? "video" : null;
+
+/** Tracks of one group are kept in step: a voice with its face, a screen with its sound. */
+export const groupOf = ({ source }: Pick<Track, "source">) =>
+  source === "screenShare" || source === "screenShareAudio" ? "screen" : "camera";
+
+export const LAYER_QUALITY: Record<Layer, VideoQuality> = {
+  low: VideoQuality.LOW,
+  medium: VideoQuality.MEDIUM,
+  high: VideoQuality.HIGH,
+};
+
+const QUALITIES: Record<Quality, ConnectionQuality> = {
+  excellent: ConnectionQuality.EXCELLENT,
+  good: ConnectionQuality.GOOD,
+  poor: ConnectionQuality.POOR,
+  lost: ConnectionQuality.LOST,
+};
+export const qualityOf = (quality: Quality) => QUALITIES[quality];
+
+const KINDS: Record<ParticipantKind, ParticipantInfo_Kind> = {
+  standard: ParticipantInfo_Kind.STANDARD,
+  agent: ParticipantInfo_Kind.AGENT,
+  ingress: ParticipantInfo_Kind.INGRESS,
+};
+
+export const LEAVE_REASONS: Record<LeaveReason, DisconnectReason> = {
+  left: DisconnectReason.CLIENT_INITIATED,
+  timeout: DisconnectReason.CONNECTION_TIMEOUT,
+  replaced: DisconnectReason.DUPLICATE_IDENTITY,
+  removed: DisconnectReason.PARTICIPANT_REMOVED,
+  revoked: DisconnectReason.PARTICIPANT_REMOVED,
+  room_closed: DisconnectReason.ROOM_DELETED,
+  stream_ended: DisconnectReason.ROOM_CLOSED,
+  failed: DisconnectReason.MEDIA_FAILURE,
+  node_lost: DisconnectReason.SERVER_SHUTDOWN,
+  restart: DisconnectReason.SERVER_SHUTDOWN,
+};
+
+export function mimeOf(codec: string | null, kind: TrackKind): string {
+  return codec === null ? (kind === "audio" ? "audio/opus" : "video/VP8") : `${kind}/${codec}`;
+}
+
+/** `published`: what its own client said of it, when that is one of LiveKit's. */
+export function trackInfo(track: Track, published?: TrackInfo): TrackInfo {
+  const mimeType = mimeOf(track.codec, track.kind);
+  const told = published ?? {
+    layers: [],
+    codecs: track.kind === "video" ? [new SimulcastCodecInfo({ mimeType })] : [],
+    stream: groupOf(track),
+  };
+  return new TrackInfo({
+    ...told,
+    sid: trackSid(track.id),
+    type: track.kind === "audio" ? TrackType.AUDIO : TrackType.VIDEO,
+    name: track.name ?? "",
+    muted: track.muted,
+    simulcast: track.simulcast,
+    source: SOURCES[track.source],
+    mimeType,
+  });
+}
+
+export function permissionInfo(permissions: Permissions, hidden: boolean): ParticipantPermission {
+  const kinds: [TrackKind, LivekitSource[]][] = [
+    ["audio", [LivekitSource.MICROPHONE, LivekitSource.SCREEN_SHARE_AUDIO]],
+    ["video", [LivekitSource.CAMERA, LivekitSource.SCREEN_SHARE]],
+  ];
+  const isWhole = permissions.publishAudio === permissions.publishVideo;
+  return new ParticipantPermission({
+    canSubscribe: permissions.subscribe,
+    canPublish: permissions.publish,
+    canPublishData: permissions.publishData,
+    canPublishSources: isWhole
+      ? []
+      : kinds.flatMap(([kind, sources]) => (mayPublish(permissions, kind) ? sources : [])),
+    hidden,
+    canUpdateMetadata: permissions.updateMetadata,
+  });
+}
+
+/** What only LiveKit's clients say of themselves and ask of each other. */
+export type Foreign = {
+  client(sessionId: string): ClientInfo | undefined;
+  track(trackId: string): TrackInfo | undefined;
+};
+
+export function participantInfo(session: RtcSession, foreign: Foreign, left?: LeaveReason): ParticipantInfo {
+  const client = foreign.client(session.id) ?? new ClientInfo();
+  const state = session.media === "connected" ? ParticipantInfo_State.ACTIVE : ParticipantInfo_State.JOINED;
+  return new ParticipantInfo({
+    sid: participantSid(session.id),
+    identity: session.identity,
+    state: left ? ParticipantInfo_State.DISCONNECTED : state,
+    tracks: [...session.tracks.values()].map((track) => trackInfo(track, foreign.track(track.id))),
+    metadata: session.metadata ?? "",
+    joinedAt: BigInt(Math.floor(session.joinedAt / 1000)),
+    joinedAtMs: BigInt(session.joinedAt),
+    name: session.name ?? "",
+    permission: permissionInfo(session.permissions, session.hidden),
+    isPublisher: session.tracks.size > 0,
+    kind: KINDS[session.kind],
+    attributes: session.attributes,
+    disconnectReason: left ? LEAVE_REASONS[left] : DisconnectReason.UNKNOWN_REASON,
+    // Mirrored: a new client speaks newer words to whoever seems to know them, and an old one never answers.
+    clientProtocol: client.clientProtocol,
+    capabilities: client.capabilities,
+  });
+}
+
+export function roomInfo(
+  { id, name, recording, sessions }: Pick<LiveRoom, "id" | "name" | "recording" | "sessions">,
+  createdAt: number,
+): Room {
+  const present = [...sessions.values()].filter(({ hidden }) => !hidden);
+  return new Room({
+    sid: roomSid(id),
+    name,
+    creationTime: BigInt(Math.floor(createdAt / 1000)),
+    creationTimeMs: BigInt(createdAt),
+    numParticipants: present.length,
+    numPublishers: present.filter(({ tracks }) => tracks.size > 0).length,
+    activeRecording: recording,
+  });
+}
+
+export const iceServers = (servers: readonly IceServer[]): ICEServer[] =>
+  servers.map(({ urls, username = "", credential = "" }) => new ICEServer({ urls, username, credential }));

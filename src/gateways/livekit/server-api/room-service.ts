@@ -1,0 +1,193 @@
+import {
+  CreateRoomRequest,
+  DeleteRoomRequest,
+  DeleteRoomResponse,
+  ListParticipantsRequest,
+  ListParticipantsResponse,
+  ListRoomsRequest,
+  ListRoomsResponse,
+  MuteRoomTrackRequest,
+  MuteRoomTrackResponse,
+  ParticipantInfo,
+  type ParticipantPermission,
+  RemoveParticipantResponse,
+  Room,
+  RoomParticipantIdentity,
+  SendDataRequest,
+  SendDataResponse,
+  UpdateParticipantRequest,
+} from "@livekit/protocol";
+import type { ModerationService } from "../../../features/rooms/moderation.service.ts";
+import type { RoomService } from "../../../features/rooms/room.service.ts";
+import type { RoomRow } from "../../../features/rooms/store/room.table.ts";
+import { NEWEST } from "../../../kernel/http/serving/pages.ts";
+import type { Runtime } from "../../../kernel/runtime.ts";
+import { NAME_PATTERN } from "../../../protocol/ids.ts";
+import { roomSid, trackIdOf } from "../../../protocol/media/livekit-sids.ts";
+import type { Permissions } from "../../../protocol/room-records.ts";
+import type { RtcSession } from "../../signaling/session/rtc-session.ts";
+import type { Translation } from "../../signaling/signaling.ts";
+import type { Agents } from "../agents/agents.ts";
+import { dispatchInto } from "../agents/dispatch-service.ts";
+import { type Foreign, participantInfo, permissionInfo, roomInfo } from "../records.ts";
+import type { LivekitToken } from "../tokens/claims.ts";
+import { defineMethod, type Method, requireRoomAdmin, TwirpError } from "./twirp.ts";
+
+type RoomServiceDeps = {
+  rooms: RoomService;
+  moderation: ModerationService;
+  translation: Translation;
+  foreign: Foreign;
+  agents: Agents;
+};
+
+const LISTED_ROOMS = 1_000;
+const ROOM_NAME = new RegExp(NAME_PATTERN);
+
+/** LiveKit's RoomService, as far as our rooms know what it speaks of. Its other methods are `unimplemented`. */
+export function createRoomService({ write }: Runtime, deps: RoomServiceDeps): Record<string, Method> {
+  const { rooms, moderation, translation, foreign, agents } = deps;
+  const { registry } = translation;
+
+  function find({ key }: LivekitToken, name: string): RoomRow {
+    const row = rooms.findByName(key, name);
+    if (!row) throw new TwirpError("not_found", "requested room does not exist");
+    return row;
+  }
+
+  /** The room that this token administers, and none but it. */
+  function administered(token: LivekitToken, name: string): { row: RoomRow; ref: Parameters<RoomService["find"]>[0] } {
+    requireRoomAdmin(token, name);
+    const row = find(token, name);
+    const { projectId, environment } = token.key;
+    return { row, ref: { projectId, environment, roomId: row.id } };
+  }
+
+  function present(row: RoomRow, identity: string): RtcSession {
+    const session = registry.of(row.id, identity);
+    if (!session) throw new TwirpError("not_found", "participant does not exist");
+    return session;
+  }
+
+  const show = (row: RoomRow): Room => {
+    const live = registry.room(row.id);
+    if (live) return roomInfo(live, row.createdAt);
+    const { name, createdAt } = row;
+    const creationTime = BigInt(Math.floor(createdAt / 1000));
+    return new Room({ sid: roomSid(row.id), name, creationTime, creationTimeMs: BigInt(createdAt) });
+  };
+
+  return {
+    CreateRoom: defineMethod(CreateRoomRequest, async (token, { name, agents: wanted }) => {
+      if (token.grant.roomCreate !== true)
+        throw new TwirpError("permission_denied", "the token has no roomCreate grant");
+      if (!ROOM_NAME.test(name)) {
+        throw new TwirpError(
+          "invalid_argument",
+          "name must have 1 to 128 letters, digits, dots, underscores or dashes",
+        );
+      }
+      const known = rooms.findByName(token.key, name);
+      const row = known ?? (await write((unit) => rooms.create(unit, token.key, { name })));
+      for (const { agentName, metadata, attributes } of wanted) {
+        await dispatchInto(agents, row, { agentName, metadata, attributes }, { alone: true });
+      }
+      return show(row);
+    }),
+
+    ListRooms: defineMethod(ListRoomsRequest, async (token, { names }) => {
+      if (token.grant.roomList !== true) throw new TwirpError("permission_denied", "the token has no roomList grant");
+      const { projectId, environment } = token.key;
+      const rows = rooms.list({ projectId, environment, status: "ACTIVE" }, NEWEST, LISTED_ROOMS);
+      const wanted = new Set(names);
+      return new ListRoomsResponse({
+        rooms: rows.filter(({ name }) => names.length === 0 || wanted.has(name)).map(show),
+      });
+    }),
+
+    DeleteRoom: defineMethod(DeleteRoomRequest, async (token, { room: name }) => {
+      if (token.grant.roomCreate !== true)
+        throw new TwirpError("permission_denied", "the token has no roomCreate grant");
+      const { projectId, environment } = token.key;
+      const { id: roomId } = find(token, name);
+      await write((unit) => void rooms.close(unit, { projectId, environment, roomId }));
+      return new DeleteRoomResponse();
+    }),
+
+    ListParticipants: defineMethod(ListParticipantsRequest, async (token, { room }) => {
+      const { row } = administered(token, room);
+      const sessions = [...(registry.room(row.id)?.sessions.values() ?? [])];
+      return new ListParticipantsResponse({
+        participants: sessions.map((session) => participantInfo(session, foreign)),
+      });
+    }),
+
+    GetParticipant: defineMethod(RoomParticipantIdentity, async (token, { room, identity }) =>
+      participantInfo(present(administered(token, room).row, identity), foreign),
+    ),
+
+    RemoveParticipant: defineMethod(RoomParticipantIdentity, async (token, { room, identity }) => {
+      const { row, ref } = administered(token, room);
+      present(row, identity);
+      await moderation.remove(ref, identity);
+      return new RemoveParticipantResponse();
+    }),
+
+    MutePublishedTrack: defineMethod(MuteRoomTrackRequest, async (token, { room, identity, trackSid, muted }) => {
+      const { row, ref } = administered(token, room);
+      const session = present(row, identity);
+      if (!muted) throw new TwirpError("failed_precondition", "only its publisher can open a track again");
+      const trackId = trackIdOf(trackSid);
+      await moderation.mute(ref, identity, trackId);
+      const track = participantInfo(session, foreign).tracks.find(({ sid }) => sid === trackSid);
+      if (track) track.muted = true;
+      return new MuteRoomTrackResponse(track ? { track } : {});
+    }),
+
+    UpdateParticipant: defineMethod(UpdateParticipantRequest, async (token, request) => {
+      const { row, ref } = administered(token, request.room);
+      const session = present(row, request.identity);
+      const { permission, metadata, name, attributes } = request;
+      await moderation.update(ref, request.identity, {
+        ...(permission && { permissions: permissionsFrom(permission) }),
+        ...(metadata !== "" && { metadata }),
+        ...(name !== "" && { name }),
+        attributes,
+      });
+      return new ParticipantInfo({
+        ...participantInfo(session, foreign),
+        permission: permissionInfo(session.permissions, session.hidden),
+      });
+    }),
+
+    SendData: defineMethod(SendDataRequest, async (token, { room, data, topic, destinationIdentities: to }) => {
+      const { ref } = administered(token, room);
+      const payload = textOf(data);
+      await moderation.sendData(ref, {
+        payload,
+        ...(topic !== undefined && topic !== "" && { topic }),
+        ...(to.length > 0 && { to }),
+      });
+      return new SendDataResponse();
+    }),
+  };
+}
+
+function permissionsFrom(permission: ParticipantPermission): Partial<Permissions> {
+  const { canSubscribe, canPublish, canPublishData, canUpdateMetadata } = permission;
+  return {
+    subscribe: canSubscribe,
+    publish: canPublish,
+    publishData: canPublishData,
+    updateMetadata: canUpdateMetadata,
+  };
+}
+
+/** What servers send reaches our own clients too, and those read text. */
+function textOf(data: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(data);
+  } catch {
+    throw new TwirpError("invalid_argument", "data must be UTF-8 text");
+  }
+}

@@ -1,0 +1,131 @@
+import type { IceServers } from "../../features/rooms/ice-servers.ts";
+import type { RoomService } from "../../features/rooms/room.service.ts";
+import type { RtcTokenService } from "../../features/rooms/rtc-token.service.ts";
+import { budgetHolder } from "../../kernel/addresses.ts";
+import type { OriginPolicy } from "../../kernel/http/origins.ts";
+import { createRateLimiter } from "../../kernel/http/rate-limit.ts";
+import type { Runtime } from "../../kernel/runtime.ts";
+import { createFrameDecoder } from "../../kernel/socket/frame-reader.ts";
+import type { Socket, SocketEvents, TopicSocket } from "../../kernel/socket/sockets.ts";
+import type { FleetService } from "../../nodes/fleet.ts";
+import type { MediaNodes } from "../../nodes/nodes.ts";
+import { createPlacements } from "../../nodes/placement.ts";
+import { CLOSE_CODES } from "../../protocol/close-codes.ts";
+import { ClientFrames } from "../../protocol/signaling.ts";
+import { createWhip } from "../whip/whip.ts";
+import { createAdoption } from "./session/adoption.ts";
+import { createJoin } from "./session/join.ts";
+import { createLiveRooms } from "./session/live-rooms.ts";
+import { createMediaEvents } from "./session/media-events.ts";
+import { createMembership } from "./session/membership.ts";
+import { refuse } from "./session/refusal.ts";
+import { createRegistry } from "./session/registry.ts";
+import { releaseWaiting } from "./session/waiting-room.ts";
+import { watchHalfOpen } from "./socket/half-open.ts";
+import { createRequests } from "./socket/requests.ts";
+import { openRtcSocket, type RtcSocket, type RtcSocketDeps, type SocketRequest } from "./socket/rtc-socket.ts";
+
+type SignalingDeps = {
+  rooms: RoomService;
+  rtcTokens: RtcTokenService;
+  iceServers: IceServers;
+  fleet: FleetService;
+  nodes: MediaNodes;
+  originPolicy: (projectId: string) => OriginPolicy;
+  isArchived: (projectId: string) => boolean;
+  isWaitingRoom: (roomId: string) => boolean;
+};
+
+export type Signaling = ReturnType<typeof createSignaling>;
+export type Translation = Signaling["translation"];
+
+/** The RTC sockets and everyone who is in a room through them. */
+export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
+  const { bus, config, metrics, now } = runtime;
+  const { rtcTokens, fleet, nodes, originPolicy, isArchived } = deps;
+  const registry = createRegistry();
+  const placements = createPlacements(runtime, fleet, nodes);
+  const membership = createMembership(runtime, { registry, placements });
+  const join = createJoin(runtime, { ...deps, registry, placements, membership });
+  const requests = createRequests(membership);
+  const limiter = createRateLimiter(now, config.RATE_LIMIT_WINDOW_SECONDS);
+  const sockets = new Set<RtcSocket>();
+  const watch = watchHalfOpen(runtime);
+  let draining = false;
+
+  const adopt = createAdoption(runtime, { ...deps, registry, membership, placements });
+  nodes.onEvent(createMediaEvents({ registry, membership, placements, adopt }));
+  releaseWaiting(runtime, { registry, membership });
+  bus.on("roomClosed", ({ roomId, reason }) => {
+    const room = registry.room(roomId);
+    if (room) membership.dismissAll(room, reason === "closed" ? "room_closed" : "stream_ended");
+  });
+  bus.on("recordingChanged", ({ roomId, active }) => {
+    const room = registry.room(roomId);
+    if (!room) return;
+    room.recording = active;
+    membership.broadcast(room, { type: "recording.changed", active });
+  });
+  bus.on("callExplained", ({ sessionId, verdict }) => {
+    const session = registry.session(sessionId);
+    if (session) membership.push(session, { type: "quality.explained", ...verdict });
+  });
+  bus.on("participantRemoved", ({ roomId, identity }) => {
+    const session = registry.of(roomId, identity);
+    if (session) membership.dismiss(session, "removed");
+  });
+  bus.on("rtcTokenRevoked", ({ tokenId, roomId }) => {
+    for (const session of [...(registry.room(roomId)?.sessions.values() ?? [])]) {
+      if (session.tokenId === tokenId) membership.dismiss(session, "revoked");
+    }
+  });
+  bus.on("projectChanged", ({ projectId }) => {
+    if (!isArchived(projectId)) return;
+    for (const room of registry.rooms()) if (room.projectId === projectId) membership.dismissAll(room, "revoked");
+  });
+  metrics.gaugeOf("stoa_rtc_sessions", "Participants in rooms", () => registry.sessions().length);
+  metrics.gaugeOf("stoa_rtc_rooms", "Rooms with somebody in them", () => registry.rooms().length);
+
+  const socketDeps: RtcSocketDeps = {
+    runtime,
+    rtcTokens,
+    membership,
+    join,
+    requests,
+    decode: createFrameDecoder(ClientFrames),
+    originPolicy,
+    isPresent: (roomId, identity) => registry.of(roomId, identity) !== undefined,
+    turnedAway(ipAddress) {
+      if (draining) return refuse("SVC_SHUTTING_DOWN", CLOSE_CODES.restart);
+      const verdict = limiter.take("signaling", budgetHolder(ipAddress), config.SIGNALING_MAX_CONNECTIONS_PER_WINDOW);
+      return verdict.allowed ? null : refuse("SVC_RATE_LIMITED", CLOSE_CODES.tooManyAttempts, verdict.resetSeconds);
+    },
+  };
+
+  return {
+    liveRooms: createLiveRooms(registry, membership),
+
+    /** For clients that speak another protocol: the same rooms, behind a translator. */
+    translation: { registry, membership, join, requests, turnedAway: socketDeps.turnedAway, watch },
+    whip: createWhip(runtime, { registry, membership, join, turnedAway: socketDeps.turnedAway }),
+
+    connect(socket: Socket | TopicSocket, request: SocketRequest): SocketEvents {
+      const opened = openRtcSocket(socketDeps, socket, request);
+      sockets.add(opened);
+      return watch(socket, {
+        received: opened.received,
+        closed(code) {
+          sockets.delete(opened);
+          opened.closed(code);
+        },
+      });
+    },
+
+    /** Sends everyone away, to come back to the server that follows; nobody new comes in. */
+    drain(): void {
+      draining = true;
+      for (const socket of sockets) socket.turnAway(refuse("SVC_SHUTTING_DOWN", CLOSE_CODES.restart));
+      for (const room of registry.rooms()) membership.dismissAll(room, "restart");
+    },
+  };
+}

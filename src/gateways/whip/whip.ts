@@ -1,0 +1,102 @@
+import type { RtcTokenCaller } from "../../kernel/http/callers.ts";
+import type { Runtime } from "../../kernel/runtime.ts";
+import { ApiError, type ErrorCode } from "../../protocol/errors.ts";
+import { mayPublish } from "../../protocol/may-publish.ts";
+import { MediaError } from "../../protocol/media-node.ts";
+import { SDP_MAX_BYTES } from "../../protocol/signaling.ts";
+import type { Join } from "../signaling/session/join.ts";
+import type { Membership } from "../signaling/session/membership.ts";
+import { Refusal } from "../signaling/session/refusal.ts";
+import type { Registry } from "../signaling/session/registry.ts";
+import type { Client, RtcSession } from "../signaling/session/rtc-session.ts";
+
+/** WHIP only sends, WHEP only receives. */
+export type WhipKind = "whip" | "whep";
+
+type WhipDeps = {
+  registry: Registry;
+  membership: Membership;
+  join: Join;
+  turnedAway: (ipAddress: string) => Refusal | null;
+};
+
+export type Whip = ReturnType<typeof createWhip>;
+
+/** A participant without a socket: one offer over HTTP, one answer, and a DELETE at the end. */
+export function createWhip({ ids }: Runtime, { registry, membership, join, turnedAway }: WhipDeps) {
+  async function negotiate(kind: WhipKind, session: RtcSession, sdp: string): Promise<string> {
+    if (!session.room.placed) throw new ApiError("SVC_RTC_SERVER_UNREACHABLE");
+    const ref = { roomId: session.room.id, participantId: session.id };
+    // What is left out is the node's to decide: all that is sent is published, all that is published is received.
+    const wish = kind === "whip" ? { subscribe: [] } : { publish: [] };
+    return (await session.room.placed.node.negotiate({ ...ref, sdp, ...wish })).sdp;
+  }
+
+  return {
+    async start(kind: WhipKind, caller: RtcTokenCaller, roomId: string, sdp: string, client: Client) {
+      if (caller.roomId !== roomId) throw new ApiError("SVC_ROOM_NOT_FOUND");
+      if (!permits(kind, caller)) throw new ApiError("SVC_PERMISSION_DENIED");
+      if (Buffer.byteLength(sdp) > SDP_MAX_BYTES) {
+        throw new ApiError("SVC_PAYLOAD_TOO_LARGE", `An offer has at most ${SDP_MAX_BYTES} bytes.`);
+      }
+      try {
+        const away = turnedAway(client.ipAddress);
+        if (away) throw away;
+        const connectionId = `${kind}-${ids.uuid()}`;
+        // An encoder, whatever its token calls it: nobody is there to be spoken to.
+        const entering =
+          kind === "whip" ? { ...caller, profile: { ...caller.profile, kind: "ingress" as const } } : caller;
+        const { session } = await join.join(entering, { connectionId }, client, () => false);
+        session.link = { state: "headless" };
+        membership.remember(session);
+        session.wantsMedia = true;
+        try {
+          const answer = await negotiate(kind, session, sdp);
+          return { sessionId: session.id, sdp: answer, iceServers: join.iceServersOf(session) };
+        } catch (error) {
+          membership.leave(session, "failed");
+          throw error;
+        }
+      } catch (error) {
+        throw asApiError(error);
+      }
+    },
+
+    /** Only with the token it was begun with, which may be over by now. */
+    end(caller: RtcTokenCaller, roomId: string, sessionId: string): void {
+      const session = registry.session(sessionId);
+      const theirs = session?.link.state === "headless" && session.room.id === roomId;
+      if (!session || !theirs || session.tokenId !== caller.tokenId) throw new ApiError("SVC_PARTICIPANT_NOT_FOUND");
+      membership.leave(session, "left");
+    },
+  };
+}
+
+function permits(kind: WhipKind, { permissions }: RtcTokenCaller): boolean {
+  if (kind === "whep") return permissions.subscribe;
+  return mayPublish(permissions, "audio") || mayPublish(permissions, "video");
+}
+
+const REFUSED_AS: Record<string, ErrorCode> = {
+  RATE_LIMITED: "SVC_RATE_LIMITED",
+  SHUTTING_DOWN: "SVC_SHUTTING_DOWN",
+  ROOM_FULL: "SVC_NO_RTC_CAPACITY",
+  ROOM_CLOSED: "SVC_ROOM_CLOSED",
+};
+
+function asApiError(error: unknown): unknown {
+  if (error instanceof Refusal) {
+    const { retryAfterSeconds } = error;
+    const extra = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
+    return new ApiError(REFUSED_AS[error.code] ?? "SVC_RTC_SERVER_UNREACHABLE", error.message, extra);
+  }
+  if (!(error instanceof MediaError)) return error;
+  switch (error.code) {
+    case "NEGOTIATION_FAILED":
+      return new ApiError("SVC_VALIDATION_FAILED", `The offer cannot be answered: ${error.message}`);
+    case "PERMISSION_DENIED":
+      return new ApiError("SVC_PERMISSION_DENIED");
+    default:
+      return new ApiError("SVC_RTC_SERVER_UNREACHABLE");
+  }
+}

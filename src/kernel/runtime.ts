@@ -1,0 +1,178 @@
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { assetFolder } from "./assets.ts";
+import { type Bus, createBus } from "./bus.ts";
+import { type CalmWatch, together } from "./calm.ts";
+import { type Now, systemNow } from "./clock.ts";
+import type { Config } from "./config/index.ts";
+import { finishExchange } from "./data-directory/data-exchange.ts";
+import { checkSecret } from "./data-directory/installation.ts";
+import { RecordingConnection } from "./db/changesets.ts";
+import { checkpointWhenQuiet, collectWhenCalm, whenCalmAgain } from "./db/checkpoints.ts";
+import type { CommitLog } from "./db/commit-log.ts";
+import type { Fence } from "./db/fence.ts";
+import { type LoggedCommits, loggedCommits } from "./db/logged-commits.ts";
+import { migrate, readMigrations } from "./db/migrate.ts";
+import { closeDatabase, type Db, openDatabase } from "./db/open.ts";
+import { releaseMemory, SplitClient, splitDatabase } from "./db/split-client.ts";
+import { createWriter, type Writer } from "./db/writer.ts";
+import type { Facts, JoinedFact } from "./facts.ts";
+import { type Ids, randomIds } from "./ids.ts";
+import { createJwt, type Jwt } from "./jwt.ts";
+import { createLog, type Log } from "./log.ts";
+import { createMetrics, type Metrics } from "./metrics.ts";
+import { createKeyring, type Keyring, secretFromFile } from "./secrets.ts";
+import { createSockets, type Sockets } from "./socket/sockets.ts";
+import { systemTimers, type Timers } from "./timers.ts";
+import { createTracing, type Tracing } from "./tracing/tracing.ts";
+
+/** What every feature is made from: one plain object, handed to each factory. */
+export type Runtime = {
+  config: Config;
+  db: Db;
+  checkpoints: CalmWatch;
+  /** How commits reach the log that several servers share; null without one. */
+  logged: LoggedCommits | null;
+  /** Runs a synchronous unit of work in the next shared transaction; resolves once it is on disk. */
+  write: Writer["write"];
+  writer: Writer;
+  bus: Bus<Facts, JoinedFact>;
+  sockets: Sockets;
+  now: Now;
+  timers: Timers;
+  ids: Ids;
+  log: Log;
+  metrics: Metrics;
+  keyring: Keyring;
+  jwt: Jwt;
+  /** Null unless this process serves and a collector is named. */
+  tracing: Tracing | null;
+  /** Injected for webhooks and OAuth. */
+  fetch: typeof fetch;
+};
+
+export type RuntimeOptions = {
+  now?: Now;
+  timers?: Timers;
+  ids?: Ids;
+  fetch?: typeof fetch;
+  logWrite?: (line: string) => void;
+  /** One that was made before, for the same settings: to make a second takes a while. */
+  log?: Log;
+  /** Tests that need no disk keep the database in memory. */
+  inMemory?: boolean;
+  rotateSecret?: boolean;
+  /** Sends traces and metrics to the collector of the settings, if they name one. */
+  traced?: boolean;
+  /** This server leads those that share a log: its file is at the log's head, with the schema up to date. */
+  leading?: Leading;
+};
+
+export type Leading = {
+  path: string;
+  log: Pick<CommitLog, "append">;
+  onLost: (reason: string) => void;
+  fence: Fence;
+};
+
+export function createRuntime(config: Config, options: RuntimeOptions = {}): Runtime {
+  const now = options.now ?? systemNow;
+  const { LOG_LEVEL: level, LOG_FORMAT: format } = config;
+  const log = options.log ?? createLog({ level, format, write: options.logWrite });
+  const { db, logged } = options.leading
+    ? openLeading(options.leading)
+    : { db: openMigrated(config, options, now, log), logged: null };
+  const keyring = createKeyring(config.STOA_SECRET ?? generatedSecret(config, options, "secret"));
+  const timers = options.timers ?? systemTimers;
+  const warn = (message: string) => (err: unknown) => log.warn({ err }, message);
+  const bus = createBus<Facts, JoinedFact>((err) => log.error({ err }, "bus listener failed"));
+  const checkpoints = together(
+    checkpointWhenQuiet(db.$client, timers, warn("the write-ahead log could not be folded in")),
+    whenCalmAgain(() => bus.tell("calm", null), timers, warn("nobody could be told that it is calm again")),
+    collectWhenCalm(timers, now, warn("what a storm left in memory was not collected")),
+  );
+  // By itself SQLite keeps pages for as long as the connection is open, up to `cache_size` and what its allocator loses around
+  // it. Whoever reads later finds them in the file, which is mapped; whoever writes fetches the few it needs.
+  bus.on("calm", () => releaseMemory(db.$client));
+  const metrics = createMetrics();
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: collector } = config;
+  const send = options.fetch ?? fetch;
+  const tracing =
+    options.traced && collector !== undefined
+      ? createTracing(collector, { config, log, metrics, now, timers, fetch: send })
+      : null;
+  const plainWriter = createWriter(
+    db.$client,
+    (err) => log.error({ err }, "callback after a commit failed"),
+    checkpoints.happened,
+    logged,
+  );
+  const writer = tracing?.traceWriter(plainWriter) ?? plainWriter;
+  checkSecret({ db, write: writer.write }, keyring, options.rotateSecret ?? false);
+  return {
+    config,
+    db,
+    checkpoints,
+    logged,
+    writer,
+    write: writer.write,
+    bus,
+    sockets: createSockets(options.leading?.fence),
+    now,
+    timers,
+    ids: options.ids ?? randomIds(),
+    log,
+    metrics,
+    tracing,
+    keyring,
+    jwt: createJwt(keyring, now),
+    fetch: send,
+  };
+}
+
+export async function closeRuntime(runtime: Runtime): Promise<void> {
+  await runtime.writer.drain();
+  await runtime.tracing?.stop();
+  runtime.checkpoints.stop();
+  closeDatabase(runtime.db);
+}
+
+/** `name` in the data directory, or one that lives as long as the test. */
+export function generatedSecret(config: Config, options: RuntimeOptions, name: string): string {
+  return options.inMemory ? crypto.randomUUID() : secretFromFile(config.DATA_DIR, name);
+}
+
+/** The last one to go back to, and the one before in case that was made of trouble already. */
+const COPIES_KEPT = 2;
+
+function pruneCopies(dataDir: string): void {
+  const copies = readdirSync(dataDir).filter((name) => /^before-migration-\d+\.db$/.test(name));
+  const oldestFirst = copies.sort((a, b) => a.length - b.length || (a < b ? -1 : 1));
+  for (const name of oldestFirst.slice(0, -COPIES_KEPT)) rmSync(join(dataDir, name));
+}
+
+export function databasePath(config: Config): string {
+  return join(config.DATA_DIR, "stoa.db");
+}
+
+function openLeading({ path, log, onLost }: Leading): { db: Db; logged: LoggedCommits } {
+  const client = new SplitClient(new RecordingConnection(path), openDatabase(path).$client);
+  return { db: splitDatabase(client), logged: loggedCommits({ client, log, onLost }) };
+}
+
+function openMigrated(config: Config, options: RuntimeOptions, now: Now, log: Log): Db {
+  if (!options.inMemory) {
+    mkdirSync(config.DATA_DIR, { recursive: true, mode: 0o700 });
+    finishExchange(config.DATA_DIR);
+  }
+  const db = openDatabase(options.inMemory ? ":memory:" : databasePath(config));
+  const snapshot = () => {
+    const path = join(config.DATA_DIR, `before-migration-${now()}.db`);
+    db.$client.run("VACUUM INTO ?", [path]);
+    log.info({ path }, "database copied before migrating");
+    pruneCopies(config.DATA_DIR);
+  };
+  const done = migrate(db, readMigrations(assetFolder("migrations")), now(), options.inMemory ? undefined : snapshot);
+  if (done.length > 0) log.info({ migrations: done }, "database migrated");
+  return db;
+}

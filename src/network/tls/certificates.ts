@@ -1,0 +1,128 @@
+/** Where the edge's certificate comes from: files that somebody else renews, or an authority that is asked for one. */
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import type { Now } from "../../kernel/clock.ts";
+import { HTTPS_PORT } from "../../kernel/config/edge-place.ts";
+import type { Config } from "../../kernel/config/index.ts";
+import {
+  type Certificate,
+  CertificateRefused,
+  certificateDoubt,
+  certificateFiles,
+  readCertificate,
+  tellDoubt,
+  watchCertificate,
+} from "../../kernel/http/serving/certificate.ts";
+import type { Log } from "../../kernel/log.ts";
+import type { Timers } from "../../kernel/timers.ts";
+import { VERSION } from "../../kernel/version.ts";
+import { CHALLENGE_TYPES } from "../acme/order.ts";
+import { openPort80 } from "../acme/port-80.ts";
+import { CertificateRenewal, type CertificateStatus } from "../acme/renewal.ts";
+import { AcmeStore } from "../acme/store.ts";
+import { domainProblem } from "./domain-check.ts";
+import type { Edge } from "./edge.ts";
+
+export const LETS_ENCRYPT = "https://acme-v02.api.letsencrypt.org/directory";
+
+type Deps = { config: Config; log: Log; timers: Timers; now: Now };
+
+export type CertificateSource = {
+  /** Null until an authority has given one. */
+  readonly first: Certificate | null;
+  /** Null when it is not this server that asks for it. */
+  status(): CertificateStatus | null;
+  /** Shows every later one to the edge. */
+  start(edge: Edge, announced: readonly string[]): () => void | Promise<void>;
+};
+
+/** Throws when a file that TLS needs cannot be used: to be asked before anything is made. */
+export function requireCertificates(config: Config): void {
+  const files = certificateFiles(config);
+  if (files) readCertificate(files);
+  else if (config.DOMAIN !== undefined && config.ACME_CA !== undefined) readAuthority(config.ACME_CA);
+}
+
+/** Null: this server has no TLS of its own. */
+export function certificateSource(deps: Deps): CertificateSource | null {
+  const { config, log, now } = deps;
+  const files = certificateFiles(config);
+  if (files) {
+    const doubt = (certificate: Certificate) =>
+      tellDoubt(log, files, certificateDoubt(certificate, config.DOMAIN, now()));
+    const first = readCertificate(files);
+    doubt(first);
+    const taken = (edge: Edge) => (certificate: Certificate) => {
+      doubt(certificate);
+      edge.present(certificate);
+    };
+    return { first, status: () => null, start: (edge) => watchCertificate(files, deps, taken(edge)) };
+  }
+  return deps.config.DOMAIN === undefined ? null : fromAuthority(deps, deps.config.DOMAIN.toLowerCase());
+}
+
+function fromAuthority({ config, log, timers, now }: Deps, domain: string): CertificateSource {
+  const { ACME_DIRECTORY, ACME_CA, ACME_EMAIL, ACME_CHALLENGE, ACME_EAB_KEY_ID, ACME_EAB_HMAC } = config;
+  const store = new AcmeStore(config.DATA_DIR);
+  const ca = ACME_CA === undefined ? undefined : readAuthority(ACME_CA);
+  let renewal: CertificateRenewal | null = null;
+  return {
+    first: store.certificate(domain),
+    status: () => renewal?.status ?? null,
+    start(edge, announced) {
+      const home = config.PUBLIC_URL ?? `https://${domain}${edge.port === HTTPS_PORT ? "" : `:${edge.port}`}`;
+      const port80 = config.HTTP_PORT === 0 ? null : openPort80({ hostname: "::", port: config.HTTP_PORT, home, log });
+      const hasPort80 = port80 !== null && port80.port !== null;
+      const possible = CHALLENGE_TYPES.filter((type) => type !== "http-01" || hasPort80);
+      renewal = new CertificateRenewal({
+        domain,
+        directory: ACME_DIRECTORY ?? LETS_ENCRYPT,
+        ca,
+        email: ACME_EMAIL,
+        external:
+          ACME_EAB_KEY_ID === undefined || ACME_EAB_HMAC === undefined
+            ? undefined
+            : { keyId: ACME_EAB_KEY_ID, hmac: ACME_EAB_HMAC },
+        challenges: ACME_CHALLENGE === "auto" ? possible : [ACME_CHALLENGE],
+        stage: {
+          tlsAlpn: (certificate) => edge.challenge(certificate),
+          http: (token, proof) => port80?.show(token, proof),
+        },
+        // What nobody could see need not be asked for.
+        unable:
+          ACME_CHALLENGE === "http-01" && !hasPort80
+            ? `ACME_CHALLENGE is http-01, but port ${config.HTTP_PORT} cannot be had here. Free it, or set ACME_CHALLENGE to auto, and start again.`
+            : null,
+        precheck: () => domainProblem(domain, announced),
+        // A private authority may see names that this machine does not, and counts nothing.
+        isStrict: ACME_DIRECTORY === undefined,
+        onCertificate: (certificate) => edge.present(certificate),
+        userAgent: `stoa/${VERSION}`,
+        store,
+        timers,
+        log,
+        now,
+      });
+      const stop = renewal.start();
+      return async () => {
+        stop();
+        await port80?.stop();
+      };
+    },
+  };
+}
+
+function readAuthority(path: string): string {
+  try {
+    const pem = readFileSync(path, "utf8");
+    // One that holds none would be told as an authority that nobody can trust.
+    new X509Certificate(pem);
+    return pem;
+  } catch (error) {
+    const { code } = error as { code?: string };
+    const isMissing = code !== undefined && /^E[A-Z]+$/.test(code);
+    throw new CertificateRefused(
+      isMissing ? `ACME_CA: ${path} cannot be read (${code})` : `ACME_CA: ${path} holds no PEM that can be read`,
+    );
+  }
+}

@@ -1,0 +1,81 @@
+import { randomBytes } from "node:crypto";
+import type { Config } from "../kernel/config/index.ts";
+import type { Runtime } from "../kernel/runtime.ts";
+import { VERSION } from "../kernel/version.ts";
+import { mediaAddresses } from "./addresses.ts";
+import { type Agent, startAgent } from "./agent.ts";
+import type { ControlPlane } from "./control-plane.ts";
+import { EmbeddedMedia } from "./embedded.ts";
+import { NativeUnavailable } from "./native-library.ts";
+import type { MediaNodes } from "./nodes.ts";
+
+type LocalMedia = {
+  node: EmbeddedMedia;
+  /** UDP (and TCP) ports of the workers, and the addresses under which clients are told to reach them. */
+  ports: number[];
+  announce: string[];
+  /** With these `stoa doctor` tries the way to the media ports. */
+  probe: { ufrag: string; pwd: string };
+  /** Registers with the control plane and keeps reporting to it. */
+  report(to: { controlPlane: ControlPlane; internalUrl: string }): Agent;
+  close(): Promise<void>;
+};
+
+/** A start that must not go on; the message tells the operator what to do. */
+export class MediaRefused extends Error {
+  override readonly name = "MediaRefused";
+}
+
+export function mediaRefused(error: Error, { MEDIA_WORKERS, MEDIA_UDP_PORT: port }: Config, hostname: string) {
+  if (error instanceof NativeUnavailable) return new MediaRefused(error.message);
+  const range = MEDIA_WORKERS === 1 ? `port ${port}` : `ports ${port} to ${port + MEDIA_WORKERS - 1}`;
+  return new MediaRefused(`media ${range} of ${hostname}: ${error.message}. Choose another with --media-udp-port.`);
+}
+
+/** The media node of this process: its workers and, once HTTP is up, its agent. */
+export async function startLocalMedia(
+  { config, log, timers }: Runtime,
+  nodes: MediaNodes,
+  relayed: SharedArrayBuffer | undefined,
+  threads: EmbeddedMedia | null = null,
+): Promise<LocalMedia> {
+  const { MEDIA_WORKERS: workers, MEDIA_UDP_PORT: port, SFU_NODE_NAME: name, SFU_REGION: region } = config;
+  const { MEDIA_FAN_OUT: fanOut, MEDIA_WORKER_MAX_MEMORY_MB: maxMemoryMb } = config;
+  const node = threads ?? EmbeddedMedia.spawn(workers, log);
+  const { announce, hostname } = await mediaAddresses(config, log).catch(async (error) => {
+    await node.close();
+    throw error;
+  });
+  const capacity = capacityOf(config);
+  const probe = { ufrag: "stoa-doctor", pwd: randomBytes(24).toString("base64url") };
+  const relay = relayed ? { relayed } : {};
+  await node
+    .listen({ port, hostname, announce, tcp: true, fanOut, maxMemoryMb, probe, ...relay })
+    .catch((error: Error) => {
+      throw mediaRefused(error, config, hostname);
+    });
+  nodes.add(name, node);
+  return {
+    node,
+    ports: node.ports,
+    announce,
+    probe,
+    report({ controlPlane, internalUrl }) {
+      nodes.add(name, node, internalUrl);
+      return startAgent({
+        node,
+        registration: { name, region, publicHost: announce[0] ?? hostname, internalUrl, capacity, version: VERSION },
+        controlPlane,
+        heartbeatTimeoutSeconds: config.SFU_HEARTBEAT_TIMEOUT_SECONDS,
+        timers,
+        log,
+      });
+    },
+    close: () => node.close(),
+  };
+}
+
+/** Rooms this node takes; as many as come unless it is said. */
+export function capacityOf({ SFU_CAPACITY }: Config): number | undefined {
+  return SFU_CAPACITY === 0 ? undefined : SFU_CAPACITY;
+}

@@ -1,0 +1,119 @@
+/** What one media node was given of ours: the rooms it was told to open, who is in them, and what it records. */
+import type { NodeEvent } from "../protocol/media/node-messages.ts";
+import type { RecordingRef } from "../protocol/media/recording.ts";
+import type { AddParticipant, ParticipantRef, ParticipantSnapshot, RoomSnapshot } from "../protocol/media-node.ts";
+
+/** Of rooms that were closed, events may still be on their way. */
+const CLOSED_ROOMS = 10_000;
+/** Files are told to be complete after their room was closed, so recordings are remembered for longer than rooms. */
+const RECORDINGS = 10_000;
+
+/** `foreign`: of what the node was not given. `late`: of a room that was its own until just now. */
+type Admission = NodeEvent | "foreign" | "late";
+
+export class NodeAssignments {
+  /** Room → participant → identity. */
+  readonly #rooms = new Map<string, Map<string, string>>();
+  readonly #closedRooms = new Set<string>();
+  /** Recording → room. */
+  readonly #recordings = new Map<string, string>();
+
+  has(roomId: string): boolean {
+    return this.#rooms.has(roomId);
+  }
+
+  open(roomId: string): void {
+    this.#rooms.set(roomId, new Map());
+  }
+
+  close(roomId: string): void {
+    this.#rooms.delete(roomId);
+    this.#closedRooms.delete(roomId);
+    this.#closedRooms.add(roomId);
+    forgetOldest(this.#closedRooms, CLOSED_ROOMS);
+  }
+
+  add({ roomId, participantId, identity }: Pick<AddParticipant, "roomId" | "participantId" | "identity">): void {
+    this.#rooms.get(roomId)?.set(participantId, identity);
+  }
+
+  remove({ roomId, participantId }: ParticipantRef): void {
+    this.#rooms.get(roomId)?.delete(participantId);
+  }
+
+  /** Whether it was in that room that this node was given; what a snapshot says of others is not true. */
+  holds(roomId: string, { participantId, identity }: Pick<ParticipantSnapshot, "participantId" | "identity">): boolean {
+    return this.#rooms.get(roomId)?.get(participantId) === identity;
+  }
+
+  record({ recordingId, roomId }: RecordingRef): void {
+    this.#recordings.delete(recordingId);
+    this.#recordings.set(recordingId, roomId);
+    forgetOldest(this.#recordings, RECORDINGS);
+  }
+
+  /** As the node says on its first welcome; whoever takes the rooms over closes those that were never its own. */
+  found(rooms: readonly RoomSnapshot[]): void {
+    for (const { roomId, participants } of rooms)
+      this.#rooms.set(roomId, new Map(participants.map(({ participantId, identity }) => [participantId, identity])));
+  }
+
+  /** Everything is given up. */
+  clear(): { roomId: string; participantIds: string[] }[] {
+    const rooms = [...this.#rooms].map(([roomId, participants]) => ({
+      roomId,
+      participantIds: [...participants.keys()],
+    }));
+    for (const { roomId } of rooms) this.close(roomId);
+    return rooms;
+  }
+
+  /** The event as far as it is about what the node was given. */
+  admit(event: NodeEvent): Admission {
+    if (event.type === "workerCrashed") return this.#crashed(event);
+    if ("recordingId" in event) return this.#ofRecording(event);
+    const members = this.#rooms.get(event.roomId);
+    if (!members) return this.#closedRooms.has(event.roomId) ? "late" : "foreign";
+    switch (event.type) {
+      case "speakersChanged": {
+        const identities = new Set(members.values());
+        return { ...event, speakers: event.speakers.filter(({ identity }) => identities.has(identity)) };
+      }
+      case "data":
+        if (event.from !== null && !new Set(members.values()).has(event.from)) return "foreign";
+        return { ...event, recipients: event.recipients.filter((participantId) => members.has(participantId)) };
+      default:
+        return members.get(event.participantId) === event.identity ? event : "foreign";
+    }
+  }
+
+  #crashed(event: Extract<NodeEvent, { type: "workerCrashed" }>): Admission {
+    const rooms = event.rooms.filter(({ roomId }) => this.#rooms.has(roomId));
+    if (rooms.length === 0 && event.rooms.length > 0) return "foreign";
+    for (const { roomId } of rooms) this.close(roomId);
+    return { ...event, rooms };
+  }
+
+  #ofRecording(event: Extract<NodeEvent, { recordingId: string }>): Admission {
+    const { roomId, recordingId } = event;
+    if (this.#recordings.get(recordingId) !== roomId) return "foreign";
+    const identitiesOf = () => new Set(this.#rooms.get(roomId)?.values());
+    switch (event.type) {
+      case "recordingFileStarted":
+        return identitiesOf().has(event.file.identity) ? event : "foreign";
+      case "recordingProgress": {
+        const identities = identitiesOf();
+        return { ...event, files: event.files.filter(({ identity }) => identities.has(identity)) };
+      }
+      default:
+        return event;
+    }
+  }
+}
+
+function forgetOldest(kept: Set<string> | Map<string, string>, most: number): void {
+  for (const id of kept.keys()) {
+    if (kept.size <= most) return;
+    kept.delete(id);
+  }
+}

@@ -1,0 +1,116 @@
+/** A media node on its own: workers, its control plane's socket, and its agent. No database, no API. */
+import { join } from "node:path";
+import { systemNow } from "../kernel/clock.ts";
+import type { Config } from "../kernel/config/index.ts";
+import type { Log } from "../kernel/log.ts";
+import { systemTimers, type Timers } from "../kernel/timers.ts";
+import { VERSION } from "../kernel/version.ts";
+import { type Front, planFront, startFront } from "../network/tls/front.ts";
+import { mediaAddresses } from "./addresses.ts";
+import { type Agent, startAgent } from "./agent.ts";
+import { controlPlaneAt } from "./control-plane.ts";
+import { EmbeddedMedia } from "./embedded.ts";
+import { capacityOf, mediaRefused } from "./local.ts";
+import { nodeRecordings } from "./node-recordings.ts";
+import { createNodeServer } from "./node-server.ts";
+import { serveNode } from "./node-server-http.ts";
+
+type NodeProcessOptions = {
+  config: Config;
+  controlPlane: string;
+  secret: string;
+  /** The address of this machine that the control plane can reach, should it listen on all of them. */
+  reachableHost: string;
+  log: Log;
+  /** A test may want to move time itself. */
+  timers?: Timers;
+};
+
+export type NodeProcess = {
+  internalUrl: string;
+  ports: number[];
+  announce: string[];
+  agent: Agent;
+  stop(reason: string, graceMs: number): Promise<void>;
+};
+
+/** How long a stopping node goes on for those who are on their way to another. */
+const FAREWELL_MS = 3_000;
+
+export async function startNodeProcess(options: NodeProcessOptions): Promise<NodeProcess> {
+  const { config, controlPlane, secret, reachableHost, log, timers = systemTimers } = options;
+  const parts = { config, log, timers, now: systemNow };
+  const plan = planFront(parts);
+  const { announce, hostname } = await mediaAddresses(config, log);
+  const { MEDIA_WORKERS: workers, MEDIA_UDP_PORT: port, MEDIA_FAN_OUT: fanOut } = config;
+  const starting = EmbeddedMedia.start({
+    ...{ workers, port, hostname, announce, tcp: true, fanOut, log },
+    maxMemoryMb: config.MEDIA_WORKER_MAX_MEMORY_MB,
+    ...(plan ? { relayed: plan.tables.udp.memory } : {}),
+  });
+  const media = await starting.catch((error: Error) => {
+    throw mediaRefused(error, config, hostname);
+  });
+  const recordings = nodeRecordings(config.RECORDING_DIR ?? join(config.DATA_DIR, "recordings"));
+  const node = createNodeServer(media, log, { media: { announce, ports: media.ports }, recordings });
+  let agent: Agent | null = null;
+  const problem = () => agent?.problem() ?? (node.connected ? null : "the control plane is not connected");
+  const plain = plan?.plain ?? { hostname: config.HOST, port: config.PORT };
+  let front: Front | null = null;
+  const http = await Promise.try(async () => {
+    const listener = serveNode(node, { ...plain, secret, problem, recordings });
+    const upstreamPort = listener.server.port ?? 0;
+    const places = { announce, ports: media.ports };
+    if (plan) front = await startFront({ ...parts, plan, upstreamPort, media: places, turnSecret: null });
+    return listener;
+  }).catch(async (error) => {
+    await media.close();
+    throw error;
+  });
+
+  const internalUrl = config.SFU_INTERNAL_URL ?? ownUrl(config, front, reachableHost, http.server.port);
+  agent = startAgent({
+    node: media,
+    registration: {
+      name: config.SFU_NODE_NAME,
+      region: config.SFU_REGION,
+      publicHost: announce[0] ?? hostname,
+      internalUrl,
+      capacity: capacityOf(config),
+      version: VERSION,
+    },
+    controlPlane: controlPlaneAt({ url: controlPlane, secret, fetch }),
+    heartbeatTimeoutSeconds: config.SFU_HEARTBEAT_TIMEOUT_SECONDS,
+    timers,
+    log,
+  });
+  const { stop: stopAgent } = agent;
+  await agent.reported;
+
+  return {
+    internalUrl,
+    ports: media.ports,
+    announce,
+    agent,
+    async stop(reason, graceMs) {
+      log.info({ reason }, "media node stopping");
+      stopAgent();
+      node.announceClosing();
+      const until = performance.now() + Math.min(graceMs, FAREWELL_MS);
+      while (node.connected && performance.now() < until && (await media.load()).participants > 0) await Bun.sleep(50);
+      await http.stop(0);
+      await front?.close();
+      await media.close();
+    },
+  };
+}
+
+/** By its domain, by the edge in its place, or by the plain server. */
+function ownUrl({ DOMAIN, PUBLIC_URL }: Config, front: Front | null, host: string, port: number | undefined): string {
+  if (DOMAIN !== undefined && PUBLIC_URL !== undefined) return PUBLIC_URL;
+  return front ? `https://${bracketed(host)}:${front.edge.port}` : `http://${bracketed(host)}:${port}`;
+}
+
+function bracketed(host: string): string {
+  return host.includes(":") ? `[${host}]` : host;
+}

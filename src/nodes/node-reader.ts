@@ -1,0 +1,55 @@
+/** Reads what a media node on another machine sends: checked against the protocol, and nothing else of it kept. */
+import type { TSchema } from "@sinclair/typebox";
+import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
+import { Value } from "@sinclair/typebox/value";
+import {
+  NODE_ANSWERS,
+  NODE_EVENTS,
+  NODE_FRAMES,
+  type NodeEvent,
+  type NodeFrame,
+} from "../protocol/media/node-messages.ts";
+import type { MediaMethod, MediaResponse } from "../protocol/media-node.ts";
+import { NODE_FRAME_MAX_BYTES } from "./remote-protocol.ts";
+
+/** Not what the protocol says. */
+export const MALFORMED = Symbol("malformed");
+
+export type NodeReader = ReturnType<typeof createNodeReader>;
+
+/** Never throws, whatever was sent. Each schema is compiled with the first message of its kind. */
+export function createNodeReader() {
+  const checks = new Map<TSchema, TypeCheck<TSchema>>();
+
+  function read(schema: TSchema | undefined, value: unknown): unknown {
+    if (!schema) return MALFORMED;
+    const check = checks.get(schema) ?? TypeCompiler.Compile(schema);
+    checks.set(schema, check);
+    return check.Check(value) ? Value.Clean(schema, value) : MALFORMED;
+  }
+
+  /** By its `type`, which names one of the schemas itself and nothing that they inherit. */
+  function readTyped(schemas: Record<string, TSchema>, value: unknown): unknown {
+    const { type } = (value ?? {}) as { type?: unknown };
+    return typeof type === "string" && Object.hasOwn(schemas, type) ? read(schemas[type], value) : MALFORMED;
+  }
+
+  return {
+    frame(data: unknown): NodeFrame | typeof MALFORMED {
+      if (typeof data !== "string" || data.length > NODE_FRAME_MAX_BYTES) return MALFORMED;
+      try {
+        return readTyped(NODE_FRAMES, JSON.parse(data)) as NodeFrame | typeof MALFORMED;
+      } catch {
+        return MALFORMED;
+      }
+    },
+
+    event: (value: unknown) => readTyped(NODE_EVENTS, value) as NodeEvent | typeof MALFORMED,
+
+    answer<M extends MediaMethod>(method: M, value: unknown): MediaResponse<M> | typeof MALFORMED {
+      const answers: Partial<Record<MediaMethod, TSchema>> = NODE_ANSWERS;
+      const schema = answers[method];
+      return (schema ? read(schema, value) : undefined) as MediaResponse<M> | typeof MALFORMED;
+    },
+  };
+}

@@ -1,0 +1,114 @@
+import type { Server } from "bun";
+import { parseRange } from "../kernel/http/range.ts";
+import { type Listener, stopGently } from "../kernel/http/serving/listener.ts";
+import { sameSecret } from "../kernel/secrets.ts";
+import type { NodeRecordings } from "./node-recordings.ts";
+import type { NodeServer } from "./node-server.ts";
+import {
+  CONVERSATION_HEADER,
+  LAST_SEQ_HEADER,
+  NODE_FILES_PATH,
+  NODE_FRAME_MAX_BYTES,
+  NODE_SOCKET_PATH,
+  TERM_HEADER,
+} from "./remote-protocol.ts";
+
+type NodeHttpOptions = {
+  hostname: string;
+  port: number;
+  secret: string;
+  /** Null when the node can work; otherwise why it cannot. */
+  problem(): string | null;
+  recordings: NodeRecordings;
+};
+
+type Data = { conversation: string; lastSeq: number; events?: ReturnType<NodeServer["connect"]> };
+
+/** The node's own little server: its control plane's socket, and whether it lives. No API, no database. */
+export function serveNode(node: NodeServer, options: NodeHttpOptions): Listener {
+  const { hostname, port, secret, problem, recordings } = options;
+  const isControlPlane = (request: Request) => {
+    const given = /^Bearer ([\x21-\x7e]+)$/i.exec(request.headers.get("authorization") ?? "")?.[1];
+    return given !== undefined && sameSecret(given, secret);
+  };
+
+  // A server that was overtaken without knowing must not take the rooms back.
+  let highestTerm = 0;
+
+  /** Why this is not a request of the server that leads; null when it is. */
+  function refusal(request: Request): Response | null {
+    if (!isControlPlane(request)) return new Response("not the control plane's secret", { status: 401 });
+    const term = Number(request.headers.get(TERM_HEADER) ?? 0);
+    if (term < highestTerm) return new Response("another server leads since", { status: 409 });
+    highestTerm = term;
+    return null;
+  }
+
+  const server = Bun.serve<Data>({
+    hostname,
+    port,
+    routes: {
+      "/healthz": () => Response.json({ status: "ok" }),
+      "/readyz": () => {
+        const why = problem();
+        return Response.json(why === null ? { status: "ok" } : { status: "unavailable", reasons: [why] }, {
+          status: why === null ? 200 : 503,
+        });
+      },
+      [NODE_SOCKET_PATH]: (request: Request, server: Server<Data>) => {
+        const refused = refusal(request);
+        if (refused) return refused;
+        const { headers } = request;
+        const lastSeq = Number(headers.get(LAST_SEQ_HEADER) ?? 0);
+        const data = { conversation: headers.get(CONVERSATION_HEADER) ?? crypto.randomUUID(), lastSeq };
+        if (server.upgrade(request, { data })) return undefined;
+        return new Response("a WebSocket is expected", { status: 426, headers: { upgrade: "websocket" } });
+      },
+      [`${NODE_FILES_PATH}:recordingId/:fileName`]: (request: Bun.BunRequest) =>
+        refusal(request) ?? recordedFile(request, recordings),
+    },
+    fetch: () => new Response("a media node serves no API; ask its control plane", { status: 404 }),
+    websocket: {
+      maxPayloadLength: NODE_FRAME_MAX_BYTES,
+      backpressureLimit: NODE_FRAME_MAX_BYTES,
+      // A control plane that cannot keep up comes back and reads on where it was.
+      closeOnBackpressureLimit: true,
+      idleTimeout: 16,
+      open(ws) {
+        const socket = {
+          send: (text: string) => void ws.send(text),
+          close: (code: number, reason: string) => ws.close(code, reason),
+          get bufferedBytes() {
+            return ws.getBufferedAmount();
+          },
+        };
+        ws.data.events = node.connect(socket, ws.data);
+      },
+      message: (ws, message) => ws.data.events?.received(String(message)),
+      close: (ws) => ws.data.events?.closed(),
+    },
+  }) as Server<unknown>;
+  return { server, inner: null, stop: (deadline) => stopGently(server, deadline, Date.now) };
+}
+
+/** One that is still being written waits: whoever reads it would take its middle for its end. */
+async function recordedFile(request: Bun.BunRequest, recordings: NodeRecordings): Promise<Response> {
+  const { recordingId = "", fileName = "" } = request.params as Record<string, string>;
+  const path = recordings.pathOf(recordingId, fileName);
+  if (path === null) return new Response("no such file", { status: 404 });
+  if (recordings.isRunning(recordingId)) return new Response("the recording runs", { status: 423 });
+  if (request.method === "DELETE") {
+    await recordings.remove(path);
+    return new Response(null, { status: 204 });
+  }
+  const file = Bun.file(path);
+  if (request.method !== "GET") return new Response("GET or DELETE", { status: 405 });
+  if (!(await file.exists())) return new Response("no such file", { status: 404 });
+  const { size } = file;
+  const range = parseRange(request.headers.get("range") ?? "bytes=0-", size);
+  if (range === null || range === "unsatisfiable")
+    return new Response(null, { status: 416, headers: { "content-range": `bytes */${size}` } });
+  const { start, end } = range;
+  const headers = { "content-range": `bytes ${start}-${end}/${size}`, "content-type": "application/octet-stream" };
+  return new Response(file.slice(start, end + 1), { status: 206, headers });
+}

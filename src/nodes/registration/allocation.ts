@@ -1,0 +1,52 @@
+import type { RtcServerStatus } from "../../protocol/enums.ts";
+
+/** What the allocator knows of a node. Null is unknown: a node that has not reported yet counts as idle. */
+export type Candidate = {
+  name: string;
+  region: string;
+  status: RtcServerStatus;
+  capacity: number | null;
+  rooms: number;
+  participants: number | null;
+  cpuPercent: number | null;
+  memoryPercent: number | null;
+};
+
+/** A node beyond this is a last resort, whatever its region: a far call is better than a broken one. */
+const OVERLOADED_CPU_PERCENT = 90;
+const OVERLOADED_MEMORY_PERCENT = 95;
+
+/**
+ * Nodes that may take one more room, best first: not overloaded, in the region wanted, least loaded, fewest
+ * participants, and then by name, so that the same question gets the same answer.
+ */
+export function allocate<C extends Candidate>(candidates: readonly C[], region: string): C[] {
+  const keys = (node: C) => [
+    Number(isOverloaded(node)),
+    Number(node.region !== region),
+    loadOf(node),
+    node.participants ?? 0,
+    node.rooms,
+  ];
+  return candidates
+    .filter((node) => node.status === "HEALTHY" && (node.capacity === null || node.rooms < node.capacity))
+    .map((node) => ({ node, keys: keys(node) }))
+    .sort((a, b) => compare(a.keys, b.keys) || (a.node.name < b.node.name ? -1 : 1))
+    .map(({ node }) => node);
+}
+
+function isOverloaded({ cpuPercent, memoryPercent }: Candidate): boolean {
+  return (cpuPercent ?? 0) >= OVERLOADED_CPU_PERCENT || (memoryPercent ?? 0) >= OVERLOADED_MEMORY_PERCENT;
+}
+
+/** In tenths: below that, figures are noise, and the number of participants tells more. */
+function loadOf({ cpuPercent, capacity, rooms }: Candidate): number {
+  const busy = (cpuPercent ?? 0) / 100;
+  const full = capacity === null ? 0 : rooms / capacity;
+  return Math.floor(Math.max(busy, full) * 10);
+}
+
+function compare(a: readonly number[], b: readonly number[]): number {
+  const at = a.findIndex((value, i) => value !== b[i]);
+  return at < 0 ? 0 : (a[at] ?? 0) - (b[at] ?? 0);
+}

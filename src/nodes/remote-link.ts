@@ -1,0 +1,144 @@
+/** The socket to a media node on another machine: dialled, watched, and dialled again. */
+import type { Log } from "../kernel/log.ts";
+import { every, type Timers } from "../kernel/timers.ts";
+import type { NodeFrame } from "../protocol/media/node-messages.ts";
+import { MALFORMED, type NodeReader } from "./node-reader.ts";
+import { CONVERSATION_HEADER, LAST_SEQ_HEADER, NODE_SOCKET_PATH, TERM_HEADER, type ToNode } from "./remote-protocol.ts";
+
+type RemoteLinkDeps = {
+  serverName: string;
+  internalUrl: string;
+  secret: string;
+  /** 0 for a server that stands alone. */
+  term: number;
+  timers: Timers;
+  log: Log;
+  /** Where the conversation stands, asked at every dial. */
+  conversation(): { id: string; lastSeq: number };
+  reader: Pick<NodeReader, "frame">;
+  onFrame(frame: NodeFrame): void;
+  /** Something came that is no frame. */
+  onMalformed(): void;
+  /** The socket is gone; it is dialled again. */
+  onDown(): void;
+  /** Nobody listens there: the process is gone, and its media with it. */
+  onRefused(): void;
+};
+
+export type RemoteLink = {
+  send(frame: ToNode): void;
+  close(): void;
+};
+
+/** As Bun has it; the types are those of a browser, because web/ shares them. */
+type NodeSocket = WebSocket & { terminate(): void };
+const NodeSocket = WebSocket as unknown as {
+  new (url: string, options: { headers: Record<string, string>; perMessageDeflate: false }): NodeSocket;
+};
+
+const REDIAL_MS = [50, 250, 500, 1_000, 2_000, 5_000];
+const DIAL_TIMEOUT_MS = 3_000;
+const PING_EVERY_MS = 2_000;
+const SILENT_AFTER_MS = 6_000;
+
+export function openRemoteLink(deps: RemoteLinkDeps): RemoteLink {
+  const { serverName, internalUrl, secret, term, timers, log } = deps;
+  const url = new URL(NODE_SOCKET_PATH, internalUrl);
+  const authorization = `Bearer ${secret}`;
+  let socket: NodeSocket | null = null;
+  let failures = 0;
+  let problem: string | null = null;
+  let heardAtMs = 0;
+  let closed = false;
+  let cancelDial = () => {};
+
+  function dial(): void {
+    const { id, lastSeq } = deps.conversation();
+    const headers = {
+      authorization,
+      [CONVERSATION_HEADER]: id,
+      [LAST_SEQ_HEADER]: String(lastSeq),
+      [TERM_HEADER]: String(term),
+    };
+    // Nothing that a node sends is inflated.
+    const dialled = new NodeSocket(url.href.replace(/^http/, "ws"), { headers, perMessageDeflate: false });
+    socket = dialled;
+    let welcomed = false;
+    const cancelTimeout = timers.after(DIAL_TIMEOUT_MS, () => {
+      if (!welcomed) dialled.terminate();
+    });
+    dialled.onmessage = ({ data }) => {
+      if (socket !== dialled) return;
+      heardAtMs = performance.now();
+      const frame = deps.reader.frame(data);
+      if (frame === MALFORMED) {
+        deps.onMalformed();
+        return;
+      }
+      if (frame.type === "welcome") {
+        welcomed = true;
+        failures = 0;
+        problem = null;
+        log.info({ serverName, resumed: frame.resumed }, "connected to media node");
+      }
+      deps.onFrame(frame);
+    };
+    dialled.onclose = () => {
+      cancelTimeout();
+      if (socket !== dialled || closed) return;
+      socket = null;
+      if (welcomed) log.warn({ serverName }, "connection to media node lost");
+      deps.onDown();
+      void diagnose().finally(redial);
+    };
+  }
+
+  function redial(): void {
+    if (closed) return;
+    const longest = REDIAL_MS[Math.min(failures++, REDIAL_MS.length - 1)] ?? 0;
+    cancelDial = timers.after(longest * (0.5 + Math.random() / 2), dial);
+  }
+
+  /** A failed upgrade does not tell why; a plain request does. */
+  async function diagnose(): Promise<void> {
+    let found: string | null = null;
+    try {
+      const signal = AbortSignal.timeout(DIAL_TIMEOUT_MS);
+      const { status, body } = await fetch(url, {
+        headers: { authorization, [TERM_HEADER]: String(term) },
+        signal,
+        keepalive: false,
+        redirect: "manual",
+      });
+      await body?.cancel();
+      if (status === 401) found = "it refuses the SFU_REGISTRATION_SECRET";
+      else if (status === 409) found = "it follows a server that leads since";
+      else if (status !== 426) found = `it answers ${status}`;
+    } catch (error) {
+      const { code, message } = error as { code?: string; message?: string };
+      found = message ?? String(error);
+      if (code === "ECONNREFUSED" && !closed) deps.onRefused();
+    }
+    if (found !== null && found !== problem) log.warn({ serverName, problem: found }, "media node cannot be reached");
+    problem = found;
+  }
+
+  const cancelPings = every({ timers, log }, PING_EVERY_MS, () => {
+    if (socket?.readyState !== WebSocket.OPEN) return;
+    if (performance.now() - heardAtMs > SILENT_AFTER_MS) socket.terminate();
+    else socket.send(JSON.stringify({ type: "ping" } satisfies ToNode));
+  });
+
+  dial();
+  return {
+    send(frame) {
+      if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(frame));
+    },
+    close() {
+      closed = true;
+      cancelDial();
+      cancelPings();
+      socket?.close();
+    },
+  };
+}

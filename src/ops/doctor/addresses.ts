@@ -1,0 +1,64 @@
+import { networkInterfaces } from "node:os";
+import ipaddr from "ipaddr.js";
+import { createLog } from "../../kernel/log.ts";
+import { isLoopback } from "../../kernel/loopback.ts";
+import { mediaAddresses } from "../../nodes/addresses.ts";
+import { type Check, type Examination, fail, type Patient, pass, warn } from "./check.ts";
+import { answersTcp, answersUdp } from "./probe.ts";
+
+/** Networks that containers and virtual machines make inside this machine; nobody outside can reach them. */
+const BRIDGE = /^(docker|br-|virbr|veth|cni|flannel|lxc|lxd|podman|vmnet)/;
+
+export const examineAddresses: Examination = async (patient) => {
+  const announced = patient.running?.announce ?? (await announcedBy(patient));
+  return [addresses(patient, announced), ...(await probes(patient, announced))];
+};
+
+async function announcedBy({ config }: Patient): Promise<string[]> {
+  return (await mediaAddresses(config, createLog({ level: "silent", format: "json" }))).announce;
+}
+
+function addresses({ config }: Patient, announced: string[]): Check {
+  const name = "media-addresses";
+  const remedy = "Set PUBLIC_IP to the address under which clients reach this machine, or `auto,ADDRESS` for both.";
+  const isPublic = config.PUBLIC_URL !== undefined || !isLoopback(config.HOST);
+  const bridges = new Set(
+    Object.entries(networkInterfaces()).flatMap(([device, entries]) =>
+      BRIDGE.test(device) ? (entries ?? []).map(({ address }) => address) : [],
+    ),
+  );
+  const outside = announced.filter((address) => !isLoopback(address) && !bridges.has(address));
+  const detail = announced.join(", ");
+  if (isPublic && outside.length === 0) return fail(name, `only this machine can reach ${detail}`, remedy);
+  if (isPublic && !outside.some(isGlobal)) {
+    return warn(name, `${detail}: reachable from the local network, not from the internet`, remedy);
+  }
+  return pass(name, detail);
+}
+
+async function probes({ running }: Patient, announced: string[]): Promise<Check[]> {
+  if (!running) return [warn("media-probe", "no server is running", "Start it and run `stoa doctor` again.")];
+  const checks: Check[] = [];
+  for (const port of running.mediaPorts) {
+    for (const address of announced) {
+      const [udp, tcp] = await Promise.all([
+        answersUdp(address, port, running.probe),
+        answersTcp(address, port, running.probe),
+      ]);
+      checks.push(probed("udp", address, port, udp), probed("tcp", address, port, tcp));
+    }
+  }
+  return checks;
+}
+
+function probed(protocol: "udp" | "tcp", address: string, port: number, answered: boolean): Check {
+  const where = `${protocol} ${address}:${port}`;
+  if (answered) return pass("media-probe", `${where} answers`);
+  const why = protocol === "tcp" ? " Networks that let no UDP through need it." : "";
+  const remedy = `Let in ${protocol} ${port} and forward it to this machine.${why}`;
+  return warn("media-probe", `${where} does not answer from here`, remedy);
+}
+
+function isGlobal(address: string): boolean {
+  return ipaddr.process(address).range() === "unicast";
+}

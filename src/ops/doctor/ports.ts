@@ -1,0 +1,51 @@
+import type { Config } from "../../kernel/config/index.ts";
+import { type Check, type Examination, fail, PATIENCE_MS, type Patient, pass, reasonOf, warn } from "./check.ts";
+
+export const examinePorts: Examination = async (patient) => [await httpPort(patient), await mediaPorts(patient)];
+
+async function httpPort({ config: { HOST, PORT }, running }: Patient): Promise<Check> {
+  const name = "http-port";
+  if (running) {
+    const answer = await fetch(`${loopbackOf(running.url)}/readyz`, {
+      tls: { rejectUnauthorized: false },
+      signal: AbortSignal.timeout(PATIENCE_MS),
+    }).catch(reasonOf);
+    if (typeof answer === "string") return fail(name, `the server does not answer: ${answer}`, "Look at its log.");
+    if (answer.ok) return pass(name, `the running server answers at ${running.url}`);
+    const { reasons } = (await answer.json()) as { reasons: Record<string, string> };
+    return warn(name, `the running server is not ready: ${JSON.stringify(reasons)}`, "Look at its log.");
+  }
+  try {
+    const listener = Bun.listen({ hostname: HOST, port: PORT, socket: { data: () => {} } });
+    listener.stop(true);
+    return pass(name, `${HOST}:${PORT} is free`);
+  } catch (error) {
+    const remedy = PORT < 1024 ? "Choose another PORT, or give CAP_NET_BIND_SERVICE." : "Choose another PORT or HOST.";
+    return fail(name, `${HOST}:${PORT} cannot be used: ${reasonOf(error)}`, remedy);
+  }
+}
+
+async function mediaPorts({ config, running }: Patient): Promise<Check> {
+  const name = "media-ports";
+  if (running) return pass(name, `the running server holds ${running.mediaPorts.join(", ")}`);
+  const ports = wantedPorts(config);
+  for (const port of ports) {
+    try {
+      const socket = await Bun.udpSocket({ hostname: "0.0.0.0", port });
+      socket.close();
+      Bun.listen({ hostname: "0.0.0.0", port, socket: { data: () => {} } }).stop(true);
+    } catch (error) {
+      return fail(name, `${port} cannot be used: ${reasonOf(error)}`, "Choose another MEDIA_UDP_PORT.");
+    }
+  }
+  return pass(name, `${ports.join(", ")} are free, udp and tcp`);
+}
+
+function wantedPorts({ MEDIA_UDP_PORT: first, MEDIA_WORKERS: workers }: Config): number[] {
+  return first === 0 ? [] : Array.from({ length: workers }, (_, index) => first + index);
+}
+
+/** A server on every address is asked on this machine's own. */
+export function loopbackOf(url: string): string {
+  return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
+}

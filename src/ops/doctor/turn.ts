@@ -1,0 +1,113 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { createIceServers, ownTurnUrls } from "../../features/rooms/ice-servers.ts";
+import { createKeyring, secretFromFile } from "../../kernel/secrets.ts";
+import type { Address } from "../../network/turn/address.ts";
+import { type TurnClient, TurnRefused } from "../../network/turn/client.ts";
+import { type Check, type Examination, fail, type Patient, pass, reasonOf, warn } from "./check.ts";
+import { knock } from "./probe.ts";
+import { allocateRelay, turnTarget, withTurn } from "./turn-client.ts";
+
+/** What would make the relay a way into this machine's own network. */
+const FORBIDDEN: readonly Address[] = [
+  { address: "127.0.0.1", port: 22 },
+  { address: "169.254.169.254", port: 80 },
+  { address: "192.0.2.1", port: 9 },
+];
+/** Of the addresses that it does relay to, and not a media port of any. */
+const SSH_PORT = 22;
+const ANY_CHANNEL = 0x4000;
+
+type Relay = { url: string; username: string; credential: string; isOwn: boolean };
+
+/** With the very credentials that a client would get. */
+export const examineTurn: Examination = async (patient) => {
+  const relays = relaysOf(patient);
+  const own = relays.filter(({ isOwn }) => isOwn);
+  const others = relays.filter(({ isOwn }) => !isOwn);
+  if (relays.length === 0) {
+    return [
+      pass("turn", "none: clients reach the media ports by UDP or TCP"),
+      pass("turn-closed", "there is no relay here"),
+    ];
+  }
+  const checks = await Promise.all([...own.map((relay) => wholePath(patient, relay)), ...others.map(relayGiven)]);
+  const [first] = own;
+  const closed = first ? await isClosed(patient, first) : pass("turn-closed", "there is no relay here");
+  return [...checks, closed];
+};
+
+function relaysOf({ config, now }: Patient): Relay[] {
+  const hasSecret = config.STOA_SECRET !== undefined || existsSync(join(config.DATA_DIR, "secret"));
+  const secret = config.STOA_SECRET ?? (hasSecret ? secretFromFile(config.DATA_DIR, "secret") : "");
+  const own = ownTurnUrls(config);
+  const holder = { id: "doctor", identity: "doctor" };
+  const servers = createIceServers({ config, keyring: createKeyring(secret) })(holder, now + 60_000);
+  return servers.flatMap(({ urls, username = "", credential = "" }) =>
+    [urls].flat().map((url) => ({ url, username, credential, isOwn: own.includes(url) })),
+  );
+}
+
+async function relayGiven({ url, username, credential }: Relay): Promise<Check> {
+  try {
+    return pass("turn", `${url} gives a relay: ${await allocateRelay(turnTarget(url), username, credential)}`);
+  } catch (error) {
+    const remedy = "Compare TURN_SECRET with static-auth-secret, and let the TURN server's ports in.";
+    return fail("turn", `${url}: ${reasonOf(error)}`, remedy);
+  }
+}
+
+/** From outside, through TLS and the relay, to every media port and back. */
+async function wholePath({ running }: Patient, { url, username, credential }: Relay): Promise<Check> {
+  if (!running) return warn("turn", "no server is running", "Start it and run `stoa doctor` again.");
+  const remedy = "Let EDGE_PORT in, and point DOMAIN at this machine; nothing else may end TLS before it.";
+  const address = running.announce.find((candidate) => !candidate.includes(":"));
+  try {
+    if (address === undefined) throw new Error("no IPv4 address is announced");
+    await withTurn(turnTarget(url), username, credential, async (client) => {
+      await client.allocate();
+      for (const port of running.mediaPorts) await answers(client, { address, port }, running.probe);
+      await client.release();
+    });
+    return pass("turn", `${url} relays to media port ${running.mediaPorts.join(", ")}`);
+  } catch (error) {
+    return fail("turn", `${url}: ${reasonOf(error)}`, remedy);
+  }
+}
+
+async function answers(client: TurnClient, media: Address, probe: { ufrag: string; pwd: string }): Promise<void> {
+  const { request, isAnswer } = knock(probe);
+  await client.permit(media);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  client.onData = (data) => void (isAnswer(data) && resolve());
+  client.send(request, media);
+  await promise;
+}
+
+async function isClosed({ running }: Patient, { url, username, credential }: Relay): Promise<Check> {
+  if (!running) return warn("turn-closed", "no server is running", "Start it and run `stoa doctor` again.");
+  try {
+    await withTurn(turnTarget(url), username, credential, async (client) => {
+      await client.allocate();
+      const announced = running.announce.filter((address) => !address.includes(":"));
+      const foreign = FORBIDDEN.filter(({ address }) => !announced.includes(address));
+      for (const peer of foreign) await refused(client.permit(peer), peer.address);
+      // A permission is for an address as a whole; a channel names the port as well.
+      for (const address of announced) {
+        await refused(client.bind(ANY_CHANNEL, { address, port: SSH_PORT }), `${address}:${SSH_PORT}`);
+      }
+      await client.release();
+    });
+    return pass("turn-closed", "it relays to media ports and to nobody else");
+  } catch (error) {
+    return fail("turn-closed", `${url}: ${reasonOf(error)}`, "Set TURN to off, and report it.");
+  }
+}
+
+async function refused(asked: Promise<void>, peer: string): Promise<void> {
+  const code = await asked.then(
+    () => 0,
+    (error: unknown) => (error instanceof TurnRefused ? error.code : -1),
+  );
+  if (code !== 403) throw new Error(`it does not refuse ${peer} (${code})`);
+}

@@ -1,0 +1,54 @@
+import { X509Certificate } from "node:crypto";
+import { certificateDoubt, certificateFiles, readCertificate } from "../../kernel/http/serving/certificate.ts";
+import { AcmeStore } from "../../network/acme/store.ts";
+import { LETS_ENCRYPT } from "../../network/tls/certificates.ts";
+import { type Check, type Examination, fail, type Patient, pass, reasonOf, warn } from "./check.ts";
+import { examineLivekitClients } from "./livekit-clients.ts";
+import { examineWebsocket } from "./websocket.ts";
+
+const DAY_MS = 86_400_000;
+const RENEW_DAYS = 14;
+
+export const examineWeb: Examination = async (patient) => [
+  certificate(patient),
+  await examineWebsocket(patient),
+  await examineLivekitClients(patient),
+];
+
+function certificate(patient: Patient): Check {
+  const { config, now } = patient;
+  const name = "certificate";
+  const files = certificateFiles(config);
+  if (files === undefined && config.DOMAIN !== undefined) return ownCertificate(patient, config.DOMAIN.toLowerCase());
+  if (files === undefined) return pass(name, "none of its own: TLS is a proxy's, or there is none");
+  try {
+    const read = readCertificate(files);
+    const { validToDate, subject } = new X509Certificate(read.cert);
+    const days = Math.floor((validToDate.getTime() - now) / DAY_MS);
+    const detail = `${subject.replaceAll("\n", ", ")} is valid for ${days} days`;
+    const remedy = "Renew the files of TLS_CERT and TLS_KEY; the server takes them up by itself.";
+    const doubt = certificateDoubt(read, config.DOMAIN, now);
+    if (doubt !== null) return fail(name, doubt, remedy);
+    return days < RENEW_DAYS ? warn(name, detail, remedy) : pass(name, detail);
+  } catch (error) {
+    return fail(name, reasonOf(error), "Set TLS_CERT and TLS_KEY to a chain and its key, both PEM.");
+  }
+}
+
+/** The one that this server asks an authority for, and what is known of the last attempt. */
+function ownCertificate({ config, now }: Patient, domain: string): Check {
+  const name = "certificate";
+  const store = new AcmeStore(config.DATA_DIR);
+  const kept = store.certificate(domain);
+  const { problem, notBefore } = store.attempt(domain, config.ACME_DIRECTORY ?? LETS_ENCRYPT);
+  const failure = problem === "" ? "" : `; the last attempt failed: ${problem}`;
+  const remedy =
+    problem === ""
+      ? "Start the server: it asks for one by itself."
+      : `It tries again at ${new Date(notBefore).toISOString()}. Correct the cause, and look at its log.`;
+  if (kept === null) return fail(name, `none for ${domain} yet${failure}`, remedy);
+  const days = Math.floor((new X509Certificate(kept.cert).validToDate.getTime() - now) / DAY_MS);
+  const detail = `${domain} has one for ${days} days, renewed by itself${failure}`;
+  if (days < 0) return fail(name, `it ran out ${-days} days ago${failure}`, remedy);
+  return problem === "" ? pass(name, detail) : warn(name, detail, remedy);
+}

@@ -1,0 +1,110 @@
+import type { Participant as ParticipantRecord, Track } from "../../protocol/room-records.ts";
+import type { Push } from "../../protocol/signaling.ts";
+import type { Wanted } from "./media.ts";
+import type { ParticipantEvents, RemoteParticipant } from "./participant-events.ts";
+
+type Announce = <K extends keyof ParticipantEvents>(event: K, ...args: ParticipantEvents[K]) => void;
+
+/** Everyone else, as the server tells it. */
+export class Roster {
+  readonly participants = new Map<string, RemoteParticipant>();
+  readonly #announce: Announce;
+  #self = "";
+
+  constructor(announce: Announce) {
+    this.#announce = announce;
+  }
+
+  /** After a join: what the server says holds, and the difference is told. A resumed session gets it by pushes. */
+  adopt(records: readonly ParticipantRecord[], self: string, resumed: boolean): void {
+    const first = this.#self === "";
+    this.#self = self;
+    if (resumed) return;
+    const others = records.filter(({ identity }) => identity !== self);
+    for (const known of [...this.participants.values()]) {
+      if (!others.some(({ identity }) => identity === known.identity)) this.#remove(known.identity, "left");
+    }
+    for (const record of others) {
+      const known = this.participants.has(record.identity);
+      this.participants.set(record.identity, shown(record));
+      if (!first && !known) this.#announce("participantJoined", shown(record));
+    }
+  }
+
+  tracks(): Wanted[] {
+    return [...this.participants.values()].flatMap(({ identity, tracks }) =>
+      tracks.map(({ id, kind }) => ({ trackId: id, identity, kind })),
+    );
+  }
+
+  /** True when there are other tracks than before. */
+  receive(push: Push): boolean {
+    switch (push.type) {
+      case "participant.joined":
+      case "participant.updated": {
+        const { participant } = push;
+        if (participant.identity === this.#self) return false;
+        this.participants.set(participant.identity, shown(participant));
+        this.#announce(
+          push.type === "participant.joined" ? "participantJoined" : "participantUpdated",
+          shown(participant),
+        );
+        return true;
+      }
+      case "participant.left":
+        return this.#remove(push.identity, push.reason);
+      case "track.published":
+        return this.#change(push.identity, (tracks) => [
+          ...tracks.filter(({ id }) => id !== push.track.id),
+          push.track,
+        ]);
+      case "track.unpublished":
+        return this.#change(push.identity, (tracks) => tracks.filter(({ id }) => id !== push.trackId));
+      case "track.muted":
+      case "track.unmuted": {
+        const muted = push.type === "track.muted";
+        this.#change(push.identity, (tracks) =>
+          tracks.map((track) => (track.id === push.trackId ? { ...track, muted } : track)),
+        );
+        return false;
+      }
+      case "speakers.changed":
+        this.#announce("activeSpeakersChanged", push.speakers);
+        return false;
+      default:
+        return false;
+    }
+  }
+
+  #remove(identity: string, reason: string): boolean {
+    const known = this.participants.get(identity);
+    if (!known) return false;
+    this.participants.delete(identity);
+    this.#announce("participantLeft", known, reason);
+    return true;
+  }
+
+  #change(identity: string, change: (tracks: RemoteParticipant["tracks"]) => RemoteParticipant["tracks"]): boolean {
+    const known = this.participants.get(identity);
+    if (!known) return false;
+    const tracks = change(known.tracks);
+    const now = { ...known, tracks };
+    this.participants.set(identity, now);
+    for (const track of tracks) {
+      if (!known.tracks.some(({ id }) => id === track.id)) this.#announce("trackPublished", track, now);
+    }
+    for (const track of known.tracks) {
+      if (!tracks.some(({ id }) => id === track.id)) this.#announce("trackUnpublished", track, now);
+    }
+    return true;
+  }
+}
+
+function shown(record: ParticipantRecord & { tracks: Track[] }): RemoteParticipant {
+  const { identity, metadata, name, attributes, kind, joinedAt, tracks } = record;
+  return {
+    ...{ identity, metadata, name, attributes, kind },
+    joinedAt,
+    tracks: tracks.map(({ id, kind, source, muted }) => ({ id, kind, source, muted })),
+  };
+}

@@ -1,0 +1,108 @@
+/** The signaling socket of a participant: comes back by itself, and resumes where it was. */
+
+import type { JoinAck, Push } from "../../protocol/signaling.ts";
+import { RtcClient, RtcRefused } from "../signaling-client.ts";
+import { WebSocket } from "./web-socket.ts";
+
+/** A close for good: wrong or revoked token, forbidden, no such room, replaced, room closed or removed from it. */
+const FINAL = new Set([4400, 4401, 4403, 4404, 4409, 4410, 4423, 4440]);
+const FIRST_DELAY_MS = 250;
+const MAX_DELAY_MS = 5_000;
+const MAX_TRIES = 12;
+
+type SessionDeps = {
+  url: string;
+  token: string;
+  sdk: string;
+  onPush: (push: Push) => void;
+  /** After the first join, and after every one that follows a lost connection. */
+  onJoined: (ack: JoinAck) => Promise<void>;
+  onLost: () => void;
+  onClosed: (error: Error | null) => void;
+};
+
+export class Session {
+  readonly #deps: SessionDeps;
+  readonly #connectionId = `participant-${crypto.randomUUID()}`;
+  #client: RtcClient;
+  #left = false;
+
+  private constructor(deps: SessionDeps) {
+    this.#deps = deps;
+    this.#client = this.#open();
+  }
+
+  static async join(deps: SessionDeps): Promise<Session> {
+    const session = new Session(deps);
+    try {
+      await deps.onJoined(await session.#client.join());
+    } catch (error) {
+      session.#left = true;
+      session.#client.close();
+      throw error;
+    }
+    return session;
+  }
+
+  request<Ack>(type: string, fields: object): Promise<Ack> {
+    return this.#client.request<Ack>(type, fields);
+  }
+
+  get negotiate(): RtcClient["negotiate"] {
+    return (offer) => this.#client.negotiate(offer);
+  }
+
+  /** Loses the connection on purpose; it comes back by itself. */
+  drop(): void {
+    this.#client.close();
+  }
+
+  async leave(): Promise<void> {
+    this.#left = true;
+    await this.#client.leave();
+  }
+
+  #open(): RtcClient {
+    const { url, token, sdk, onPush } = this.#deps;
+    const client: RtcClient = new RtcClient(
+      { url, token, sdk, WebSocket, onPush, onClose: (code) => client === this.#client && this.#lost(code) },
+      this.#connectionId,
+    );
+    return client;
+  }
+
+  #lost(code: number): void {
+    if (this.#left || !this.#client.ack) return;
+    if (FINAL.has(code)) {
+      this.#left = true;
+      this.#deps.onClosed(new RtcRefused("CLOSED", `the server has ended the session (${code})`));
+      return;
+    }
+    this.#deps.onLost();
+    void this.#comeBack();
+  }
+
+  async #comeBack(): Promise<void> {
+    let resume = this.#client.resumption;
+    for (let attempt = 0; attempt < MAX_TRIES && !this.#left; attempt++) {
+      const delayMs = Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** attempt) * (0.5 + Math.random() / 2);
+      await new Promise((resolve) => setTimeout(resolve, delayMs));
+      if (this.#left) return;
+      const client = this.#open();
+      try {
+        const ack = await client.join(resume);
+        this.#client = client;
+        await this.#deps.onJoined(ack);
+        return;
+      } catch (error) {
+        client.close();
+        // The session it would go on with is over: a new one begins.
+        if (error instanceof RtcRefused && error.code !== "CLOSED") resume = undefined;
+        if (client.closeCode !== null && FINAL.has(client.closeCode)) break;
+      }
+    }
+    if (this.#left) return;
+    this.#left = true;
+    this.#deps.onClosed(new Error("the server could not be reached again"));
+  }
+}

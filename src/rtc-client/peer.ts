@@ -1,0 +1,280 @@
+/** A client without a browser: ICE checks, DTLS and SRTP by our own modules, for load and for tests of the engine. */
+import "../sfu/werift/reflect.ts";
+import { randomBytes } from "node:crypto";
+import { DtlsClient } from "werift";
+import type { MediaNode } from "../protocol/media-node.ts";
+import type { PublishedSection, SubscribedSection } from "../protocol/signaling.ts";
+import { createCertificate, type DtlsCertificate } from "../sfu/werift/werift-hooks.ts";
+import { parseRtcp, type RtcpPacket } from "../sfu/wire/rtcp/rtcp.ts";
+import { writeRemb } from "../sfu/wire/rtcp/rtcp-write.ts";
+import { MAX_TWCC_BYTES, TwccRecorder } from "../sfu/wire/rtcp/twcc.ts";
+import { isRtcp, RtpView } from "../sfu/wire/rtp/rtp.ts";
+import { RtpExtensions } from "../sfu/wire/rtp/rtp-extensions.ts";
+import { type SrtpProfile, SrtpReceiver, SrtpSender } from "../sfu/wire/srtp/srtp.ts";
+import { hasIntegrity, isStun, parseStun, STUN_TYPE, type StunMessage } from "../sfu/wire/stun/stun.ts";
+import { MAX_BINDING_SUCCESS_BYTES, writeBindingRequest, writeBindingSuccess } from "../sfu/wire/stun/stun-write.ts";
+import { deferred } from "./deferred.ts";
+import { carriesMedia, EXTENSION_IDS, type PeerSection, writeOffer } from "./peer-offer.ts";
+
+const CHECK_INTERVAL_MS = 2_000;
+const HANDSHAKE_RETRY_MS = 50;
+/** The largest there is: a server that also wants to control gives way. */
+const TIE_BREAKER = 2n ** 64n - 1n;
+export const PROFILE_NUMBERS = { AEAD_AES_128_GCM: 7, AES_CM_128_HMAC_SHA1_80: 1 } as const;
+
+export type PeerOptions = {
+  /** Whoever answers offers: a node itself, or signaling. */
+  node: Pick<MediaNode, "negotiate">;
+  roomId: string;
+  participantId: string;
+  sections: PeerSection[];
+  certificate?: DtlsCertificate;
+  profile?: SrtpProfile;
+  /** Address to send from; loopback unless given. */
+  hostname?: string;
+  /** Instead of a socket of Bun's, for other runtimes and worse networks. */
+  openSocket?: (onData: (data: Buffer) => void) => Promise<PeerSocket>;
+  /** Where a server numbers extensions by itself. */
+  extensionIds?: typeof EXTENSION_IDS;
+  /** `mid` is undefined in packets that do not say. */
+  onRtp?: (view: RtpView, peer: LoadPeer, mid: string | undefined) => void;
+  onRtcp?: (packet: RtcpPacket, peer: LoadPeer) => void;
+};
+
+export type PeerSocket = {
+  readonly port: number;
+  readonly closed: boolean;
+  send(data: Uint8Array, port: number, address: string): unknown;
+  close(): void;
+};
+
+export class LoadPeer {
+  readonly options: PeerOptions;
+  readonly ice = { ufrag: randomBytes(6).toString("hex"), pwd: randomBytes(16).toString("hex") };
+  remote = { ufrag: "", pwd: "", port: 0, address: "127.0.0.1" };
+  packetsIn = 0;
+  /** Those of them that carry sound or picture, each once. */
+  mediaIn = 0;
+  bytesIn = 0;
+  outgoing: SrtpSender | null = null;
+  incoming: SrtpReceiver | null = null;
+  checksAnswered = 0;
+  answerSdp = "";
+  readonly #sessionId = String(Math.floor(Math.random() * 2 ** 50));
+  readonly #certificate: DtlsCertificate;
+  #socket: PeerSocket;
+  #dtls: DtlsClient | null = null;
+  readonly #dtlsTransport = {
+    type: "load",
+    address: { address: "127.0.0.1", family: "IPv4", port: 0 },
+    closed: false,
+    onData: (_data: Buffer) => {},
+    send: async (data: Buffer) => void this.sendRaw(data),
+    close: async () => {},
+  };
+  readonly #view = new RtpView();
+  readonly #extensions = new RtpExtensions();
+  readonly #twcc = new TwccRecorder();
+  #timer: Timer | null = null;
+  readonly #ready = deferred<void>();
+
+  static async create(options: PeerOptions): Promise<LoadPeer> {
+    const certificate = options.certificate ?? (await createCertificate());
+    let peer: LoadPeer | null = null;
+    const open = options.openSocket ?? ((onData) => bind(options.hostname, onData));
+    const socket = await open((data) => peer?.receive(data));
+    peer = new LoadPeer(options, certificate, socket);
+    return peer;
+  }
+
+  private constructor(options: PeerOptions, certificate: DtlsCertificate, socket: PeerSocket) {
+    this.options = options;
+    this.#certificate = certificate;
+    this.#socket = socket;
+  }
+
+  get port(): number {
+    return this.#socket.port;
+  }
+
+  /** Negotiates and resolves when SRTP is up. */
+  async connect(publish: PublishedSection[] | undefined, subscribe: SubscribedSection[] | undefined): Promise<void> {
+    await this.negotiate(publish, subscribe);
+    this.check();
+    this.#timer = setInterval(() => this.check(), CHECK_INTERVAL_MS);
+    await this.#ready.promise;
+  }
+
+  async negotiate(
+    publish: PublishedSection[] | undefined,
+    subscribe: SubscribedSection[] | undefined,
+  ): Promise<{ clientTrackId: string; trackId: string }[]> {
+    const { node, roomId, participantId } = this.options;
+    const answer = await node.negotiate({
+      roomId,
+      participantId,
+      sdp: this.offer(),
+      ...(publish ? { publish } : {}),
+      ...(subscribe ? { subscribe } : {}),
+    });
+    this.answerSdp = answer.sdp;
+    this.remote = {
+      ufrag: /a=ice-ufrag:(\S+)/.exec(answer.sdp)?.[1] ?? "",
+      pwd: /a=ice-pwd:(\S+)/.exec(answer.sdp)?.[1] ?? "",
+      port: Number(/a=candidate:\S+ 1 udp \d+ \S+ (\d+)/.exec(answer.sdp)?.[1]),
+      address: /a=candidate:\S+ 1 udp \d+ (\S+)/.exec(answer.sdp)?.[1] ?? "",
+    };
+    return answer.tracks;
+  }
+
+  offer(): string {
+    return writeOffer(this.options.sections, {
+      sessionId: this.#sessionId,
+      ice: this.ice,
+      certificate: this.#certificate,
+    });
+  }
+
+  /** A binding request as a controlling agent sends it. */
+  checkBytes(password = this.remote.pwd, ufrag = this.remote.ufrag): Uint8Array {
+    const out = new Uint8Array(256);
+    const length = writeBindingRequest(out, {
+      transactionId: randomBytes(12),
+      username: `${ufrag}:${this.ice.ufrag}`,
+      password,
+      priority: 1,
+      useCandidate: true,
+      iceControlling: TIE_BREAKER,
+    });
+    return out.subarray(0, length);
+  }
+
+  /** As clients do that take media for consent. */
+  stopChecks(): void {
+    if (this.#timer) clearInterval(this.#timer);
+    this.#timer = null;
+  }
+
+  check(): void {
+    this.sendRaw(this.checkBytes());
+  }
+
+  sendRaw(data: Uint8Array): void {
+    if (this.#socket.closed) return;
+    try {
+      this.#socket.send(data, this.remote.port, this.remote.address);
+    } catch {
+      // The server said that nobody listens there any more: a lost packet, like any other.
+    }
+  }
+
+  /** From another address from now on, as a phone that leaves its Wi-Fi. */
+  async move(hostname = this.options.hostname): Promise<void> {
+    const old = this.#socket;
+    this.#socket = await bind(hostname, (data) => this.receive(data));
+    old.close();
+    this.check();
+  }
+
+  receive(data: Buffer): void {
+    const first = data[0] ?? 255;
+    if (first < 4) this.#receiveStun(data);
+    else if (first < 64) this.#dtlsTransport.onData(data);
+    else this.#receiveMedia(data);
+  }
+
+  #receiveStun(data: Buffer): void {
+    const message = isStun(data) ? parseStun(data) : undefined;
+    if (message?.type === STUN_TYPE.bindingRequest) this.#answerCheck(message);
+    if (message?.type !== STUN_TYPE.bindingSuccess || !hasIntegrity(message, this.remote.pwd)) return;
+    this.checksAnswered++;
+    if (this.#dtls) return;
+    const profile = this.options.profile ?? "AEAD_AES_128_GCM";
+    this.#dtls = new DtlsClient({
+      cert: this.#certificate.certPem,
+      key: this.#certificate.keyPem,
+      signatureHash: this.#certificate.signatureHash,
+      transport: this.#dtlsTransport,
+      srtpProfiles: [PROFILE_NUMBERS[profile]],
+      extendedMasterSecret: true,
+    });
+    this.#dtls.onConnect.once(() => {
+      const keys = this.#dtls?.extractSessionKeys(16, profile === "AEAD_AES_128_GCM" ? 12 : 14);
+      if (!keys) return;
+      this.outgoing = new SrtpSender({ profile, key: keys.localKey, salt: keys.localSalt });
+      this.incoming = new SrtpReceiver({ profile, key: keys.remoteKey, salt: keys.remoteSalt });
+      // The server is up when it has read our Finished; a moment later at the most.
+      setTimeout(() => this.#ready.resolve(), HANDSHAKE_RETRY_MS);
+    });
+    // An answer that comes twice on a busy machine is an error without a message to werift, and no harm.
+    this.#dtls.onError.subscribe((error) => {
+      if (error.message !== "") this.#ready.reject(error);
+    });
+    this.#dtls.connect().catch((error) => this.#ready.reject(error));
+  }
+
+  /** Servers that are not ICE-lite check us, too. */
+  #answerCheck(request: StunMessage): void {
+    if (!hasIntegrity(request, this.ice.pwd)) return;
+    const { address, port } = this.remote;
+    const out = new Uint8Array(MAX_BINDING_SUCCESS_BYTES);
+    this.sendRaw(out.subarray(0, writeBindingSuccess(out, request, address, port, this.ice.pwd)));
+  }
+
+  #receiveMedia(data: Buffer): void {
+    if (!this.incoming) return;
+    this.bytesIn += data.length;
+    if (isRtcp(data)) {
+      const length = this.incoming.unprotectRtcp(data);
+      if (length > 0) for (const packet of parseRtcp(data, length)) this.options.onRtcp?.(packet, this);
+      return;
+    }
+    this.packetsIn++;
+    if (carriesMedia(data)) this.mediaIn++;
+    if (!this.options.onRtp) return;
+    const length = this.incoming.unprotectRtp(data);
+    if (length <= 0 || !this.#view.parse(data, length)) return;
+    this.#extensions.read(this.#view, this.options.extensionIds ?? EXTENSION_IDS);
+    if (this.#extensions.transportSequence >= 0)
+      this.#twcc.record(this.#extensions.transportSequence, performance.now());
+    this.options.onRtp(this.#view, this, this.#extensions.mid);
+  }
+
+  /** `packet` has room for the tag behind `length`. */
+  sendRtp(packet: Uint8Array, headerLength: number, length: number): void {
+    if (this.outgoing) this.sendRaw(packet.subarray(0, this.outgoing.protectRtp(packet, headerLength, length)));
+  }
+
+  sendRtcp(packet: Uint8Array, length: number): void {
+    if (this.outgoing) this.sendRaw(packet.subarray(0, this.outgoing.protectRtcp(packet, length)));
+  }
+
+  /** "I can take this much." */
+  sendRemb(bitrate: number): void {
+    const out = new Uint8Array(64);
+    this.sendRtcp(out, writeRemb(out, 0, 1, bitrate, [1]));
+  }
+
+  /** What arrived since the last call, for servers that number packets transport-wide. */
+  sendTransportFeedback(): void {
+    const out = new Uint8Array(MAX_TWCC_BYTES + 64);
+    while (this.#twcc.pending) {
+      const end = this.#twcc.writeFeedback(out, 0, 1, 1);
+      if (end > 0) this.sendRtcp(out, end);
+    }
+  }
+
+  close(): void {
+    this.stopChecks();
+    if (!this.#socket.closed) this.#socket.close();
+  }
+}
+
+function bind(hostname: string | undefined, onData: (data: Buffer) => void): Promise<Bun.udp.Socket<"buffer">> {
+  return Bun.udpSocket({
+    hostname: hostname ?? "127.0.0.1",
+    port: 0,
+    binaryType: "buffer",
+    socket: { data: (_socket, data) => onData(data), error: () => {} },
+  });
+}

@@ -1,0 +1,61 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { SQL } from "bun";
+import type { Config } from "../../src/kernel/config/index.ts";
+import { postgresLog } from "../../src/kernel/db/postgres-log.ts";
+import { createLog } from "../../src/kernel/log.ts";
+import { createKeyring } from "../../src/kernel/secrets.ts";
+import { systemTimers } from "../../src/kernel/timers.ts";
+import { VERSION } from "../../src/kernel/version.ts";
+import { examineCommitLog } from "../../src/ops/doctor/commit-log.ts";
+import { type TestPostgres, testPostgres } from "../harness/postgres.ts";
+import { testConfig } from "../harness/test-config.ts";
+import { SECRET } from "./group.ts";
+
+let postgres: TestPostgres;
+let url: string;
+beforeAll(async () => {
+  postgres = await testPostgres();
+  url = await postgres.database();
+}, 180_000);
+afterAll(() => postgres.close());
+
+async function said(overrides: Partial<Config> = {}): Promise<string[]> {
+  const settings = { COMMIT_LOG_URL: url, STOA_SECRET: SECRET, STORAGE_S3_BUCKET: "files" };
+  const config: Config = { ...testConfig(), ...settings, ...overrides };
+  const checks = await examineCommitLog({ config, running: null, now: Date.now() });
+  return checks.map(({ status, detail }) => `${status}: ${detail}`);
+}
+
+test("the doctor finds a log that does not answer, forgets, or is of others, and a leader that cannot be reached", async () => {
+  expect(await said()).toEqual(["pass: it answers, and the servers fit together"]);
+  expect(await said({ COMMIT_LOG_URL: undefined })).toEqual(["pass: none: this server stands alone"]);
+  expect(await said({ COMMIT_LOG_URL: "postgres://nobody@127.0.0.1:1/none" })).toEqual([
+    expect.stringMatching(/^fail: /),
+  ]);
+  expect(await said({ STORAGE_S3_BUCKET: undefined })).toEqual([expect.stringMatching(/^warn: no bucket/)]);
+
+  const log = postgresLog(url, { log: createLog({ level: "silent", format: "json" }), timers: systemTimers });
+  await log.info(createKeyring(SECRET).fingerprint);
+  expect(await said({ ROLE: "edge", STORAGE_S3_BUCKET: undefined })).toEqual(["fail: no server leads"]);
+  expect(await said()).toEqual(["warn: no server leads"]);
+
+  const leader = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => Response.json({ status: "ok" }) });
+  const leaderUrl = `http://127.0.0.1:${leader.port}`;
+  const leadership = await log.lead(leaderUrl);
+  await log.report({ url: leaderUrl, role: "leader", position: 0, version: VERSION });
+  expect(await said({ ROLE: "edge" })).toEqual(["pass: it answers, and the servers fit together"]);
+  expect(await said({ STOA_SECRET: `${SECRET} but another` })).toEqual(["fail: it was made with another STOA_SECRET"]);
+  await log.report({ url: "http://old", role: "standby", position: 0, version: "0.0.1" });
+  await leader.stop(true);
+  expect(await said({ ROLE: "edge" })).toEqual([
+    `warn: http://old has 0.0.1, and this is ${VERSION}`,
+    expect.stringContaining(`fail: ${leaderUrl} leads, but cannot be reached from here`),
+  ]);
+  await leadership?.resign();
+  await log.close();
+
+  const sql = new SQL(url, { max: 1 });
+  await sql.unsafe(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET synchronous_commit = off`);
+  await sql.close({ timeout: 0 });
+  expect(await said()).toContain("fail: it forgets what it acknowledged when it crashes");
+}, 120_000);

@@ -1,0 +1,44 @@
+import { afterAll, expect, test } from "bun:test";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { buildBinary, PLATFORMS, type Platform } from "../../../bin/build-binary.ts";
+import { ROOT } from "../../cli/stoa.ts";
+
+const work = mkdtempSync(join(tmpdir(), "stoa-release-"));
+afterAll(() => rmSync(work, { recursive: true, force: true }));
+
+/** What the first bytes of a program for each of them must say. */
+const FORMATS: Partial<Record<Platform, (head: Buffer) => boolean>> = {
+  // ELF, with the number of its processor.
+  "linux-x64-musl": (head) => head.readUInt32BE(0) === 0x7f454c46 && head.readUInt16LE(18) === 0x3e,
+  // Mach-O, likewise.
+  "darwin-arm64": (head) => head.readUInt32LE(0) === 0xfeedfacf && head.readUInt32LE(4) === 0x0100000c,
+  "windows-x64": (head) => head.toString("latin1", 0, 2) === "MZ",
+};
+
+test.each(Object.entries(FORMATS))(
+  "[11] a release for %s is made on this machine",
+  async (name, isRight) => {
+    const platform = PLATFORMS.find((one) => one === name);
+    if (platform === undefined) throw new Error(`there is no platform ${name}`);
+    const folders = { webDir: join(ROOT, "dist/web"), nativeDir: join(ROOT, `dist/cross/${platform}/native`) };
+    const outfile = join(work, `stoa-${name}${name.startsWith("windows") ? ".exe" : ""}`);
+    await buildBinary({ root: ROOT, platform, ...folders, outfile });
+    expect(isRight(readFileSync(outfile).subarray(0, 64))).toBe(true);
+    // Nothing but the program: maps and the like are no part of a release.
+    expect(existsSync(`${outfile}.map`)).toBe(false);
+    rmSync(outfile);
+  },
+  120_000,
+);
+
+test("[11] a release is for every platform that install.sh names", () => {
+  const script = readFileSync(join(ROOT, "install.sh"), "utf8");
+  for (const platform of PLATFORMS.filter((one) => !one.startsWith("windows"))) {
+    const [os = "", arch = "", libc] = platform.split("-");
+    expect(script).toContain(`os=${os}`);
+    expect(script).toContain(`arch=${arch}`);
+    if (libc) expect(script).toContain(`libc=-${libc}`);
+  }
+});

@@ -1,0 +1,128 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import { buildWeb } from "../../../bin/build-web.ts";
+import { readGuides } from "../../../src/cli/manual/guides.ts";
+import { blocksOf, ROOT } from "../../web/docs/blocks.ts";
+import { type DevServer, startDev } from "../../web/docs/dev-server.ts";
+import { launchBrowser } from "../media/harness.ts";
+
+let dev: DevServer;
+let browser: Browser;
+beforeAll(async () => {
+  if (!existsSync(join(ROOT, "dist/web/docs/start.html"))) await buildWeb(ROOT, join(ROOT, "dist/web"));
+  dev = await startDev();
+  browser = await launchBrowser();
+}, 180_000);
+afterAll(async () => {
+  await browser.close();
+  await dev.stop();
+});
+
+/** A page on which anything that another host would be asked for, and any complaint of the browser, is noted. */
+async function open(options: BrowserContextOptions = {}): Promise<{ page: Page; faults: string[] }> {
+  const page = await (await browser.newContext(options)).newPage();
+  const faults: string[] = [];
+  await page.route("**/*", (route) => {
+    const url = route.request().url();
+    if (url.startsWith(dev.url) || /^(?:data|blob):/.test(url)) return route.continue();
+    faults.push(url);
+    return route.abort();
+  });
+  page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
+  page.on("pageerror", (error) => faults.push(error.message));
+  return { page, faults };
+}
+
+const SIZES = { desk: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } };
+
+describe.each(Object.entries(SIZES))("[10] the guides on a %s", (_, viewport) => {
+  test("every one is a page that fits, asks no other host, breaks no policy, and links only to what is there", async () => {
+    const { page, faults } = await open({ viewport });
+    const linked = new Set<string>();
+    for (const { name, title } of readGuides()) {
+      await page.goto(`${dev.url}${name === "start" ? "/docs" : `/docs/${name}`}`);
+      await page.getByRole("heading", { level: 1, name: title }).waitFor();
+      const sideways = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      expect([name, sideways]).toEqual([name, 0]);
+      const { dead, paths } = await page.evaluate(() => {
+        const links = [...document.querySelectorAll<HTMLAnchorElement>("main a, .guides a")];
+        const own = links.filter(({ origin }) => origin === location.origin);
+        const dead = own.filter(
+          ({ pathname, hash }) =>
+            pathname === location.pathname && hash !== "" && !document.getElementById(hash.slice(1)),
+        );
+        return { dead: dead.map(({ href }) => href), paths: own.map(({ pathname }) => pathname) };
+      });
+      expect([name, dead]).toEqual([name, []]);
+      for (const path of paths) if (path.startsWith("/docs")) linked.add(path);
+    }
+    // Asked from here: a browser gives requests up whenever another test adds a network to the machine.
+    for (const path of linked) expect([path, (await fetch(`${dev.url}${path}`)).status]).toEqual([path, 200]);
+    expect(faults).toEqual([]);
+  });
+});
+
+test("[10] the search leads to the chapter, with the keyboard alone", async () => {
+  const { page, faults } = await open();
+  await page.goto(`${dev.url}/docs`);
+  await page.keyboard.press("/");
+  await page.keyboard.type("verify signature");
+  await page.getByRole("link", { name: "Webhooks: Verify it" }).waitFor();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.waitForURL("**/docs/webhooks#verify-it");
+  await page.keyboard.press("/");
+  await page.keyboard.type("no guide has this word");
+  await page.getByText("Nothing has all of these words.").waitFor();
+  expect(faults).toEqual([]);
+});
+
+test("the guide to the SDK: its blocks run, one after the other, in a page of another origin", async () => {
+  const blocks = blocksOf("web/docs/sdk.md");
+  const html = blocks.find(({ language }) => language === "html")?.code.replaceAll("http://127.0.0.1:7000", dev.url);
+  const site = Bun.serve({
+    port: 0,
+    hostname: "localhost",
+    fetch: () => new Response(`<!doctype html><body>${html}`, { headers: { "content-type": "text/html" } }),
+  });
+  try {
+    const page = await (await browser.newContext({ permissions: ["camera", "microphone"] })).newPage();
+    await page.goto(site.url.origin);
+    await page.waitForFunction(() => document.title === "function, function");
+    const script = blocks.filter(({ info }) => info === "browser").map(({ code }) => code);
+    expect(script.length).toBeGreaterThan(4);
+    const given = await credentials();
+    const said = await page.evaluate(
+      async ({ script, sdk, given }) => {
+        const AsyncFunction = (async () => {}).constructor as FunctionConstructor;
+        const { connect, connectChat } = await import(sdk);
+        const names = { connect, connectChat, ...given, renew: () => given.rtc, renewChat: () => given.chat };
+        try {
+          await new AsyncFunction(...Object.keys(names), script)(...Object.values(names));
+          return "done";
+        } catch (error) {
+          return String(error);
+        }
+      },
+      { script: script.join("\n"), sdk: `${dev.url}/sdk.js`, given },
+    );
+    expect(said).toBe("done");
+  } finally {
+    await site.stop(true);
+  }
+}, 180_000);
+
+async function credentials() {
+  const api = async (path: string, body: object) => {
+    const headers = { authorization: `Bearer ${dev.apiKey}`, "content-type": "application/json" };
+    const response = await fetch(dev.url + path, { method: "POST", headers, body: JSON.stringify(body) });
+    return (await response.json()) as { id: string };
+  };
+  const room = await api("/v1/rooms", { name: "sdk-guide" });
+  const permissions = { publish: true, publishData: true };
+  const rtc = await api(`/v1/rooms/${room.id}/rtc-tokens`, { participantIdentity: "ada", permissions });
+  const talk = await api("/v1/chat/conversations", { name: "sdk-guide", members: [{ userId: "ada" }] });
+  return { rtc, chat: await api("/v1/chat/tokens", { userId: "ada" }), conversation: talk.id };
+}

@@ -1,0 +1,133 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { join } from "node:path";
+import { type Browser, chromium, type Page } from "playwright-core";
+import { type RunningStoa, startStoa } from "../../../src/cli/start/start-stoa.ts";
+import { bars, join as enter } from "../../../src/rtc-client/participant/participant.ts";
+import { Stoa } from "../../../web/sdk/server.ts";
+import { CHROMIUM } from "../media/harness.ts";
+import { bundled, pictureOf, type Site, serveSite, strictPolicy } from "./site.ts";
+
+const ROOT = join(import.meta.dir, "../../..");
+const MAX_GZIPPED_BYTES = 6 * 1024;
+
+let server: RunningStoa;
+let browser: Browser;
+const sites: Site[] = [];
+beforeAll(async () => {
+  server = await startStoa();
+  browser = await chromium.launch(CHROMIUM);
+}, 180_000);
+afterAll(async () => {
+  await browser.close();
+  for (const site of sites) site.close();
+  await server.stop();
+});
+
+/** A page of another origin with this script, and what went wrong on it. */
+async function opened(script: string): Promise<{ page: Page; faults: string[] }> {
+  const html =
+    '<!doctype html><html lang="en"><title>App</title><div id="app"></div><script type="module" src="/app.js"></script></html>';
+  const site = serveSite({ "/": html, "/app.js": script }, strictPolicy(server.url));
+  sites.push(site);
+  const page = await (await browser.newContext({ permissions: ["camera", "microphone"] })).newPage();
+  const faults: string[] = [];
+  page.on("pageerror", (error) => faults.push(error.message));
+  page.on("console", (said) => said.type() === "error" && faults.push(said.text()));
+  await page.goto(site.url);
+  return { page, faults };
+}
+
+test("[21] <Conference> of stoa/react, in StrictMode and under a strict policy, moves to another room when its token does", async () => {
+  const stoa = new Stoa(server);
+  const [first, second] = [
+    await stoa.mintJoin({ room: "one", user: "anna" }),
+    await stoa.mintJoin({ room: "two", user: "anna" }),
+  ];
+  const guest = await stoa.mintJoin({ room: "two", user: "guest" });
+  const bot = await enter(guest.rtc.endpoint, guest.rtc.token);
+  await bot.publishVideo(bars());
+  const script = await bundled(`/** @jsxImportSource react */
+import { StrictMode, useState } from "react";
+import { createRoot } from "react-dom/client";
+import { Conference } from "${ROOT}/web/react/index.ts";
+const rooms = ${JSON.stringify([first, second].map(({ rtc, chat }) => ({ endpoint: rtc.endpoint, token: rtc.token, chat })))};
+function App() {
+  const [at, setAt] = useState(0);
+  return <><button onClick={() => setAt(1)}>Next room</button><div id="call"><Conference {...rooms[at]} captions="Words" /></div></>;
+}
+createRoot(document.getElementById("app")).render(<StrictMode><App /></StrictMode>);`);
+  const { page, faults } = await opened(script);
+  await page.getByText("anna (you)").waitFor();
+  await page.getByText("Words").waitFor();
+  await page.getByRole("button", { name: "Next room" }).click();
+  await page.getByText("guest", { exact: true }).waitFor();
+  await page.waitForFunction(() =>
+    [...document.querySelectorAll("video")].some(({ videoWidth }) => videoWidth === 320),
+  );
+  await pictureOf(page, "react-conference");
+  const joins = (await stoa.connections.list().toArray()).filter(
+    ({ participantIdentity }) => participantIdentity === "anna",
+  );
+  expect(joins.map(({ roomName }) => roomName).sort()).toEqual(["one", "two"]);
+  while ((await stoa.rooms.participants(first.room.id)).length > 0) await Bun.sleep(50);
+  expect(faults).toEqual([]);
+  await bot.close();
+}, 180_000);
+
+for (const build of ["development", "production"] as const) {
+  test(`[21] <Conference> in a recorded room, built for ${build}: chat in StrictMode, and tiles over the whole height`, async () => {
+    const stoa = new Stoa(server);
+    const { rtc, chat, room } = await stoa.mintJoin({ room: `recorded-${build}`, user: "anna" });
+    const props = { endpoint: rtc.endpoint, token: rtc.token, chat };
+    const script = await bundled(
+      `/** @jsxImportSource react */
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { Conference } from "${ROOT}/web/react/index.ts";
+const app = <div style={{ height: "600px" }}><Conference {...${JSON.stringify(props)}} /></div>;
+createRoot(document.getElementById("app")).render(<StrictMode>{app}</StrictMode>);`,
+      build,
+    );
+    const { page, faults } = await opened(script);
+    await page.getByText("anna (you)").waitFor();
+    await stoa.recordings.start(room.id, {});
+    await page.locator(".stoa-recording").waitFor();
+    await page.getByRole("button", { name: "Chat" }).click();
+    const log = page.getByRole("log");
+    for (const text of ["Good morning", "Can you hear me?"]) {
+      await page.getByRole("textbox", { name: "Message" }).fill(text);
+      await page.getByRole("button", { name: "Send" }).click();
+      await log.locator('[data-status="sent"]').getByText(text).waitFor();
+    }
+    await pictureOf(page, `react-recorded-${build}`);
+    const boxOf = async (selector: string) => {
+      const box = await page.locator(selector).boundingBox();
+      if (!box) throw new Error(`${selector} is not shown`);
+      return { ...box, bottom: box.y + box.height };
+    };
+    const [main, tile, sign] = [await boxOf(".stoa-main"), await boxOf(".stoa-tile"), await boxOf(".stoa-recording")];
+    // The stage keeps a margin of 12 pixels around the tiles.
+    expect([tile.y - main.y, main.bottom - tile.bottom]).toEqual([12, 12]);
+    expect(main.height).toBeGreaterThan(500);
+    expect([sign.y > tile.y, sign.bottom < tile.bottom, sign.width < tile.width / 2]).toEqual([true, true, true]);
+    expect(faults).toEqual([]);
+    await page.context().close();
+  }, 180_000);
+}
+
+test("[21] the hooks weigh less than 6 KB beside the SDK, and the conference is not paid for by who does not use it", async () => {
+  const size = async (source: string) => {
+    const entry = join(ROOT, "dist", "size-of.ts");
+    await Bun.write(entry, source);
+    const external = ["react", "react/jsx-runtime"];
+    const { outputs } = await Bun.build({ entrypoints: [entry], target: "browser", minify: true, external });
+    return Bun.gzipSync((await outputs[0]?.arrayBuffer()) ?? new ArrayBuffer()).byteLength;
+  };
+  const sdk = `export * from "${ROOT}/web/sdk/index.ts";`;
+  const hooks =
+    "StoaRoom, useRoom, useParticipants, useTracks, useSpeakers, useDevices, useChat, useConversation, useLiveStream, VideoTile";
+  const beside = (await size(`${sdk} export { ${hooks} } from "${ROOT}/web/react/index.ts";`)) - (await size(sdk));
+  console.log(`      stoa/react: ${beside} bytes gzipped beside the SDK`);
+  expect(beside).toBeGreaterThan(500);
+  expect(beside).toBeLessThan(MAX_GZIPPED_BYTES);
+});

@@ -1,0 +1,102 @@
+/** A bad cable between the server's machine and another one; see link.py. */
+import { join } from "node:path";
+import { $ } from "bun";
+import type { Machine } from "../../harness/namespaces.ts";
+
+export type Condition = {
+  rateKbit?: number;
+  bufferMs?: number;
+  delayMs?: number;
+  jitterMs?: number;
+  /** 0 to 1. */
+  loss?: number;
+  silent?: boolean;
+  /** The rate is that of each connection, not of all together. */
+  perFlow?: boolean;
+};
+export type Passed = { seconds: number; bytes: number; dropped: number; waitsMs: number[] };
+
+export type Link = {
+  /** Of the near machine, at this end of the link: for programs that choose the way by the address they send from. */
+  nearAddress: string;
+  farAddress: string;
+  set(condition: { down: Condition; up: Condition }): void;
+  /** What has passed since the last report. */
+  report(): Promise<{ down: Passed; up: Passed }>;
+  /** The far machine gets another address, as a phone does that leaves one network for another. */
+  move(): Promise<void>;
+  close(): Promise<void>;
+};
+
+/** Everything between the two takes this link from now on, and nothing else does. */
+export async function openLink(near: Machine, far: Machine): Promise<Link> {
+  const [nearSpace = "", farSpace = ""] = [near, far].map(({ prefix }) => prefix.at(-1));
+  const device = `link${farSpace.slice(-4).replace(/\W/g, "")}${process.pid}`.slice(0, 15);
+  const script = join(import.meta.dir, "link.py");
+  const child = Bun.spawn(["/usr/bin/python3", script, nearSpace, farSpace, device], {
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  const lines = linesOf(child.stdout);
+  await lines();
+  const route = async (space: string, to: string, from: string) => {
+    await $`ip -n ${space} link set ${device} mtu 1400 up`.quiet();
+    await $`ip -n ${space} route replace ${to}/32 dev ${device} src ${from}`.quiet();
+  };
+  let address = far.address;
+  await route(nearSpace, address, near.address);
+  await route(farSpace, near.address, address);
+  // Beside the network of both machines, which is one of 10.200 to 10.254.
+  const nearAddress = near.address.replace(/^10\.\d+/, "10.199");
+  await $`ip -n ${nearSpace} address add ${nearAddress}/32 dev ${device}`.quiet();
+  await route(farSpace, nearAddress, address);
+  const say = (order: object) => {
+    child.stdin.write(`${JSON.stringify(order)}\n`);
+    child.stdin.flush();
+  };
+  return {
+    nearAddress,
+    farAddress: far.address,
+    set: say,
+    async report() {
+      say({ report: true });
+      return JSON.parse(await lines());
+    },
+    async move() {
+      const parts = address.split(".");
+      const other = [...parts.slice(0, 3), Number(parts[3]) + 100].join(".");
+      // The old one first: with it go those that were added after it.
+      await $`ip -n ${farSpace} address delete ${address}/24 dev eth0`.quiet();
+      await $`ip -n ${farSpace} address add ${other}/24 dev eth0`.quiet();
+      await route(nearSpace, other, near.address);
+      await route(farSpace, near.address, other);
+      await route(farSpace, nearAddress, other);
+      address = other;
+    },
+    async close() {
+      child.kill("SIGKILL");
+      await child.exited;
+    },
+  };
+}
+
+/** Resolves with one line after another. */
+function linesOf(stream: ReadableStream<Uint8Array>): () => Promise<string> {
+  const reader = stream.getReader();
+  const decoder = new TextDecoder();
+  let rest = "";
+  return async () => {
+    for (;;) {
+      const at = rest.indexOf("\n");
+      if (at >= 0) {
+        const line = rest.slice(0, at);
+        rest = rest.slice(at + 1);
+        return line;
+      }
+      const { value, done } = await reader.read();
+      if (done) throw new Error("the link is gone");
+      rest += decoder.decode(value, { stream: true });
+    }
+  };
+}

@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Browser, Page } from "playwright-core";
+import { type ChatWorld, chatWorld } from "../features/chat/world.ts";
+import { launchBrowser } from "./media/harness.ts";
+
+declare global {
+  interface Window {
+    peer: RTCPeerConnection;
+  }
+}
+
+let world: ChatWorld;
+let browser: Browser;
+beforeAll(async () => {
+  world = await chatWorld();
+  browser = await launchBrowser();
+}, 180_000);
+afterAll(async () => {
+  await browser.close();
+  await world.close();
+});
+
+type Rtc = { roomId: string; token: string };
+
+const api = async (path: string, body?: object) =>
+  (await world.call("POST", `/v1/live-streams${path}`, world.key, body)).body;
+
+/** An encoder or a player: plain WebRTC and one POST, nothing of ours. Resolves with the status of the POST. */
+async function connect(kind: "whip" | "whep", { roomId, token }: Rtc): Promise<{ page: Page; status: number }> {
+  const page = await (await browser.newContext({ permissions: ["camera", "microphone"] })).newPage();
+  await page.goto(`${world.server.url}/healthz`);
+  const status = await page.evaluate(
+    async ({ kind, roomId, token }) => {
+      const peer = new RTCPeerConnection();
+      window.peer = peer;
+      if (kind === "whip") {
+        const stream = await navigator.mediaDevices.getUserMedia({ audio: true, video: { width: 640, height: 360 } });
+        for (const track of stream.getTracks())
+          peer.addTransceiver(track, { direction: "sendonly", streams: [stream] });
+      } else {
+        const video = document.body.appendChild(document.createElement("video"));
+        video.muted = true;
+        video.autoplay = true;
+        for (const media of ["video", "audio"]) peer.addTransceiver(media, { direction: "recvonly" });
+        peer.ontrack = ({ track }) => {
+          if (track.kind === "video") video.srcObject = new MediaStream([track]);
+        };
+      }
+      await peer.setLocalDescription();
+      const response = await fetch(`/${kind}/${roomId}`, {
+        method: "POST",
+        headers: { "content-type": "application/sdp", authorization: `Bearer ${token}` },
+        body: peer.localDescription?.sdp,
+      });
+      if (response.ok) await peer.setRemoteDescription({ type: "answer", sdp: await response.text() });
+      return response.status;
+    },
+    { kind, roomId, token },
+  );
+  if (status === 201) {
+    await page.waitForFunction(() => window.peer.connectionState === "connected", undefined, { polling: 50 });
+  }
+  return { page, status };
+}
+
+const framesShown = (page: Page) =>
+  page.evaluate(() => document.querySelector("video")?.getVideoPlaybackQuality().totalVideoFrames ?? 0);
+
+async function moreFrames(page: Page): Promise<void> {
+  await page.waitForFunction(
+    (target) => (document.querySelector("video")?.getVideoPlaybackQuality().totalVideoFrames ?? 0) >= target,
+    (await framesShown(page)) + 10,
+    { polling: 50 },
+  );
+}
+
+test("[10] an encoder sends by WHIP, a player watches by WHEP: it waits for the start, plays, and ends with the stream", async () => {
+  const { id } = await api("", { title: "Encoder", hostIdentity: "host" });
+  const { rtc: hosting } = await api(`/${id}/hosts`, { identity: "host" });
+  const { rtc: watching } = await api(`/${id}/viewer-tokens`, { identity: "player" });
+  await connect("whip", hosting);
+  const { page: player } = await connect("whep", watching);
+  const count = async () => (await world.call("GET", `/v1/live-streams/${id}`)).body.viewerCount;
+  while ((await count()) !== 1) await Bun.sleep(50);
+  await player.waitForTimeout(1000);
+  expect(await framesShown(player)).toBe(0);
+
+  await api(`/${id}/start`);
+  await moreFrames(player);
+  const { page: late } = await connect("whep", (await api(`/${id}/viewer-tokens`, { identity: "late" })).rtc);
+  await moreFrames(late);
+
+  await api(`/${id}/end`);
+  for (const page of [player, late]) {
+    const gone = ["disconnected", "failed", "closed"];
+    await page.waitForFunction((gone) => gone.includes(window.peer.connectionState), gone, { polling: 100 });
+  }
+  expect((await connect("whep", watching)).status).toBe(409);
+}, 180_000);
+
+test("[4.5] a viewer's token sends nothing by WHIP", async () => {
+  const { id } = await api("", { title: "Encoder", hostIdentity: "host" });
+  await api(`/${id}/start`);
+  const { rtc } = await api(`/${id}/viewer-tokens`, { identity: "viewer" });
+  expect((await connect("whip", rtc)).status).toBe(403);
+}, 180_000);

@@ -1,0 +1,72 @@
+import { afterAll, expect, test } from "bun:test";
+import { PROJECT_ROLES, type ProjectRole } from "../../../src/protocol/enums.ts";
+import { testServer } from "../../harness/server.ts";
+
+const server = testServer({ RATE_LIMIT_API_KEYS: 1000, RATE_LIMIT_TEST_TOKEN: 1000 });
+afterAll(server.close);
+
+const RANK: Record<ProjectRole, number> = { VIEWER: 0, DEVELOPER: 1, ADMIN: 2, OWNER: 3 };
+
+/**
+ * The matrix of contract §4 as a rule, so that every route below a project is in the table by itself: reading is for
+ * all but the audit log and people's data; what developers work with is theirs to change; the rest is for admins, the end for owners.
+ */
+function leastRole(method: string, path: string): ProjectRole {
+  const [resource = ""] = path.split("/").filter(Boolean);
+  if (resource === "audit-logs" || resource === "people") return "ADMIN";
+  // A recording is seen by all, and heard by those who may make one.
+  if (path.endsWith("/download-url")) return "DEVELOPER";
+  // What signs tokens, and what was reported with its words, is for those who work with it.
+  if (path.endsWith("/signing-secret") || /^\/chat\/(reports|word-list)/.test(path)) return "DEVELOPER";
+  if (method === "GET") return "VIEWER";
+  if (["rooms", "live-streams", "api-keys", "webhooks", "recordings", "connections"].includes(resource))
+    return "DEVELOPER";
+  return method === "DELETE" && resource === "" ? "OWNER" : "ADMIN";
+}
+
+const PREFIX = "/v1/projects/:projectId";
+const ROUTES = server.app.routes
+  .filter(({ path }) => path.startsWith(PREFIX))
+  .map(({ method, path }) => ({ method, path: path.slice(PREFIX.length).replace(/:\w+/g, "any") }));
+
+test("[4] the table holds what it should", () => {
+  const names = ROUTES.map(({ method, path }) => `${method} ${path}`);
+  expect(names).toContain("DELETE ");
+  expect(names).toContain("GET /audit-logs");
+  expect(names).toContain("POST /rooms/any/test-token");
+  expect(names.length).toBeGreaterThan(20);
+});
+
+for (const { method, path } of ROUTES) {
+  for (const role of PROJECT_ROLES) {
+    const may = RANK[role] >= RANK[leastRole(method, path)];
+    test(`[4] ${role} ${may ? "may" : "may not"} ${method} …${path}`, async () => {
+      const { token, projectId } = await server.session({ role });
+      // Without a body: what is permitted gets as far as validation or the record itself, what is not stops before.
+      const { status, body } = await server.call(method, `/v1/projects/${projectId}${path}`, { key: token });
+      if (may) expect(body.code).not.toBe("SVC_PERMISSION_DENIED");
+      else expect([status, body.code]).toEqual([403, "SVC_PERMISSION_DENIED"]);
+      expect(status).not.toBe(401);
+      expect(status).not.toBe(500);
+      expect(body.code).not.toBe("SVC_PROJECT_NOT_FOUND");
+    });
+  }
+
+  test(`[5] to a stranger there is no ${method} …${path}`, async () => {
+    const { projectId } = await server.project();
+    const { token } = await server.session({ role: "OWNER" });
+    const { status, body } = await server.call(method, `/v1/projects/${projectId}${path}`, { key: token });
+    expect([status, body.code]).toEqual([404, "SVC_PROJECT_NOT_FOUND"]);
+  });
+}
+
+test("[4] the capabilities of a member are those of the role", async () => {
+  const { token, projectId } = await server.session({ role: "DEVELOPER" });
+  const { text } = await server.call("GET", `/v1/projects/${projectId}/members`, { key: token });
+  const capabilities = Object.fromEntries(
+    (JSON.parse(text) as { role: string; capabilities: string[] }[]).map((one) => [one.role, one.capabilities]),
+  );
+  expect(capabilities.OWNER).toContain("project:archive");
+  expect(capabilities.DEVELOPER).toContain("rooms:manage");
+  expect(capabilities.DEVELOPER).not.toContain("audit:read");
+});

@@ -1,0 +1,277 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { mediaPlaylist, type Segment } from "../../../src/features/recordings/hls/playlist.ts";
+import type { MediaEvent } from "../../../src/protocol/media-node.ts";
+import { CmafParts, type Piece } from "../../../src/sfu/recording/cmaf-parts.ts";
+import { formatOf, framesOf } from "../../../src/sfu/recording/formats.ts";
+import { spanOf } from "../../../src/sfu/wire/frames/frame.ts";
+import { opusDurationMs } from "../../../src/sfu/wire/frames/opus-frames.ts";
+import { rtcServer, settled } from "../../harness/rtc.ts";
+import { encoded, probe } from "./ffmpeg.ts";
+import { av1, h264, opus, type SentFrame } from "./packetizers.ts";
+
+const SECONDS = 10;
+const PICTURES = h264(
+  encoded("h264", SECONDS, "-c:v", "libx264", "-pix_fmt", "yuv420p", "-profile:v", "baseline", "-g", "25"),
+);
+const SOUND = opus(encoded("opus", SECONDS, "-c:a", "libopus"));
+
+/** The pieces that a recorder makes of these frames. */
+function piecesOf(
+  codec: "H264" | "AV1" | "opus",
+  sent: readonly SentFrame[],
+  clockRate: number,
+): { codecs: string; pieces: Piece[] } {
+  const frames = framesOf(codec);
+  const pieces: Piece[] = [];
+  let parts: CmafParts | null = null;
+  for (const { payloads, timestamp } of sent) {
+    const made = frames?.assemble(payloads.map(spanOf));
+    if (!made || !frames) throw new Error("the frame is not whole");
+    const frame = { ...made, timestamp };
+    const format = formatOf(frames, frame);
+    if (!format) throw new Error("no format");
+    parts ??= new CmafParts(format, (piece) => pieces.push(piece));
+    const durationMs = codec === "opus" ? opusDurationMs(frame.spans) : 40;
+    parts.add(frame.spans, (timestamp * 1_000) / clockRate, durationMs, frame.keyframe);
+  }
+  parts?.end();
+  return { codecs: parts?.codecs ?? "", pieces };
+}
+const VIDEO = piecesOf("H264", PICTURES, 90_000);
+const AUDIO = piecesOf("opus", SOUND, 48_000);
+
+const server = await rtcServer();
+afterAll(server.close);
+const { clock, key, node } = server;
+const call = (method: string, path: string, body?: object) => server.call(method, path, { key, body });
+const get = (url: string) => server.app.handle(new Request(new URL(url, "http://localhost")));
+
+/** A stream on air that is being recorded, its host in the room, and a viewer's way to its HLS. */
+async function onAir() {
+  const made = await call("POST", "/v1/live-streams", { title: "show", hostIdentity: "ada", record: true });
+  const streamId = String(made.body.id);
+  const roomId = String(made.body.roomId);
+  const ada = await server.joined(roomId, "ada");
+  await settled();
+  const running = () => node.calls.find((line) => line.startsWith(`startRecording ${roomId}`));
+  const behindTheScenes = running();
+  await call("POST", `/v1/live-streams/${streamId}/start`);
+  while (!running()) await settled();
+  const recordingId = running()?.split(" ")[2] ?? "";
+  const viewer = await call("POST", `/v1/live-streams/${streamId}/viewer-tokens`, { identity: "grace" });
+  const { token } = viewer.body.rtc as { token: string };
+  const index = `/v1/live-streams/${streamId}/hls/index.m3u8?token=${token}`;
+  const send = (kind: "video" | "audio", pieces: readonly Piece[], change: object = {}) => {
+    const about = {
+      ...{
+        fileId: `${kind}-1`,
+        identity: "ada",
+        trackId: kind,
+        kind,
+        source: kind === "video" ? "camera" : "microphone",
+      },
+      ...{ codecs: (kind === "video" ? VIDEO : AUDIO).codecs, width: 320, height: 240, ...change },
+    };
+    for (const piece of pieces)
+      node.emit({ type: "recordingPart", roomId, recordingId, part: { ...about, ...piece } } as MediaEvent);
+  };
+  return { streamId, roomId, recordingId, token, index, ada, send, behindTheScenes };
+}
+
+/** Everything that a list names, and the bytes of it in order. */
+async function fetched(url: string): Promise<{ text: string; bytes: Uint8Array }> {
+  const text = await (await get(url)).text();
+  const names = [...text.matchAll(/URI="([^"]+\.mp4)"|^(\S+\.m4s)$/gm)].map(
+    ([, head, segment]) => head ?? segment ?? "",
+  );
+  const parts = await Promise.all(
+    names.map(async (name) => new Uint8Array(await (await get(url.replace(/[^/]+$/, name))).arrayBuffer())),
+  );
+  return { text, bytes: Buffer.concat(parts) };
+}
+
+describe("[18] a live stream as HLS", () => {
+  test("is made of its recording: parts at once, segments that any decoder plays, and an end", async () => {
+    const { index, streamId, recordingId, send, behindTheScenes } = await onAir();
+    expect(behindTheScenes).toBeUndefined();
+    send("video", VIDEO.pieces);
+    send("audio", AUDIO.pieces);
+    const opened = await get(index);
+    expect([opened.status, opened.headers.get("content-type"), opened.headers.get("cache-control")]).toEqual([
+      200,
+      "application/vnd.apple.mpegurl",
+      "private, no-store",
+    ]);
+    const main = await opened.text();
+    expect(main).toContain('RESOLUTION=320x240,AUDIO="sound"');
+    expect(main).toMatch(/CODECS="avc1\.42\w{4},opus"/);
+    const [, path = ""] = /^(\w+)\/video\.m3u8$/m.exec(main) ?? [];
+    const base = `/v1/live-streams/${streamId}/hls/${path}`;
+    const live = await (await get(`${base}/video.m3u8`)).text();
+    expect(live).toContain("CAN-BLOCK-RELOAD=YES");
+    expect(live).toMatch(/#EXT-X-PART:DURATION=0\.\d+,URI="video-\d+\.0\.m4s",INDEPENDENT=YES/);
+    expect(live).not.toContain("ENDLIST");
+    const part = await get(`${base}/video-1.0.m4s`);
+    expect([part.status, part.headers.get("cache-control")]).toEqual([200, "public, max-age=31536000, immutable"]);
+    // A cache keeps what a page may read apart from what a player without an origin was told.
+    expect(part.headers.get("vary")).toBe("origin");
+    expect(new TextDecoder().decode((await part.arrayBuffer()).slice(4, 8))).toBe("moof");
+
+    const id = ((await call("GET", "/v1/recordings?status=RECORDING")).body as unknown as { id: string }[])[0]?.id;
+    await call("POST", `/v1/recordings/${id}/stop`);
+    const pictures = await fetched(`${base}/video.m3u8`);
+    expect(pictures.text).toEndWith("#EXT-X-ENDLIST\n");
+    expect(probe(pictures.bytes, "mp4")).toMatchObject({ codec: "h264", frames: SECONDS * 25, width: 320 });
+    const sound = await fetched(`${base}/audio.m3u8`);
+    expect(probe(sound.bytes, "mp4")).toMatchObject({ codec: "opus", frames: SOUND.length });
+    const folder = join(server.runtime.config.DATA_DIR, "recordings", recordingId, "hls");
+    expect(existsSync(folder)).toBe(true);
+    clock.advance(300_000);
+    while (existsSync(folder)) await Bun.sleep(5);
+    expect((await get(`${base}/video.m3u8`)).status).toBe(404);
+  });
+
+  test("answers a list, and a part, that is asked for ahead when it is there", async () => {
+    const { index, streamId, send } = await onAir();
+    const waiting = get(index);
+    send("video", VIDEO.pieces.slice(0, 3));
+    send("audio", AUDIO.pieces.slice(0, 3));
+    const [, path = ""] = /^(\w+)\/video\.m3u8$/m.exec(await (await waiting).text()) ?? [];
+    const base = `/v1/live-streams/${streamId}/hls/${path}`;
+    const list = get(`${base}/video.m3u8?_HLS_msn=1&_HLS_part=0`);
+    const next = get(`${base}/video-1.0.m4s`);
+    expect(await Promise.race([list, Bun.sleep(20).then(() => "blocked")])).toBe("blocked");
+    send("video", VIDEO.pieces.slice(3, 4));
+    expect(await (await list).text()).toContain('URI="video-1.0.m4s"');
+    expect((await next).status).toBe(200);
+    expect((await get(`${base}/video.m3u8?_HLS_msn=9`)).status).toBe(400);
+    // What nobody has announced holds no connection: the clock of this test stands still.
+    expect((await get(`${base}/video-999999.m4s`)).status).toBe(404);
+    expect((await get(`${base}/video-init-1.mp4`)).status).toBe(404);
+    expect((await get(`${base}/../../etc/passwd`)).status).toBe(404);
+  });
+
+  test("carries AV1 as it is sent, and a minute of rewind as long as it goes on", async () => {
+    const encoder = [
+      "-c:v",
+      "libaom-av1",
+      "-cpu-used",
+      "8",
+      "-usage",
+      "realtime",
+      "-b:v",
+      "200k",
+      "-pix_fmt",
+      "yuv420p",
+    ];
+    const sent = av1(encoded("ivf", 2, ...encoder, "-g", "25", "-keyint_min", "25"));
+    // The same two seconds again and again, one after the other: a stream of eighty.
+    const long = Array.from({ length: 40 }, (_, round) =>
+      sent.map(({ payloads, timestamp }) => ({ payloads, timestamp: timestamp + round * 2 * 90_000 })),
+    ).flat();
+    const { codecs, pieces } = piecesOf("AV1", long, 90_000);
+    const { index, streamId, send } = await onAir();
+    send("video", pieces, { codecs });
+    send("audio", AUDIO.pieces.slice(0, 5));
+    const main = await (await get(index)).text();
+    expect(main).toMatch(/CODECS="av01\.0\.\d\dM\.08,opus"/);
+    const [, path = ""] = /^(\w+)\/video\.m3u8$/m.exec(main) ?? [];
+    const url = `/v1/live-streams/${streamId}/hls/${path}/video.m3u8`;
+    const list = await (await get(url)).text();
+    expect(list).not.toContain("ENDLIST");
+    const lengths = [...list.matchAll(/#EXTINF:([\d.]+),/g)].map(([, seconds]) => Number(seconds));
+    expect(lengths.reduce((total, seconds) => total + seconds, 0)).toBeGreaterThan(60);
+    // From its first segment, long since on disk alone, to the newest.
+    const { bytes } = await fetched(url);
+    expect(probe(bytes, "mp4")).toMatchObject({ codec: "av1", width: 320, height: 240 });
+    // Over a socket it is the whole answer, which a cache keeps and every player takes.
+    const served = Bun.serve({ port: 0, fetch: (request) => server.app.handle(request) });
+    const oldest = await fetch(new URL(url.replace("video.m3u8", "video-0.m4s"), served.url));
+    expect([oldest.status, oldest.headers.get("content-range")]).toEqual([200, null]);
+    expect(new TextDecoder().decode((await oldest.arrayBuffer()).slice(4, 8))).toBe("moof");
+    await served.stop(true);
+  }, 60_000);
+
+  test("goes on with another track of the same host, and carries nobody else's beside it", async () => {
+    const { index, streamId, roomId, recordingId, send } = await onAir();
+    send("audio", AUDIO.pieces.slice(0, 5));
+    send("video", VIDEO.pieces.slice(0, 9));
+    send("video", VIDEO.pieces.slice(0, 9), { identity: "bob", fileId: "of-bob" });
+    const [, path = ""] = /^(\w+)\/video\.m3u8$/m.exec(await (await get(index)).text()) ?? [];
+    const url = `/v1/live-streams/${streamId}/hls/${path}/video.m3u8`;
+    const before = await (await get(url)).text();
+    expect(before).not.toContain("DISCONTINUITY");
+    const file = { fileId: "video-1" };
+    node.emit({ type: "recordingFileEnded", roomId, recordingId, file } as unknown as MediaEvent);
+    send("video", VIDEO.pieces.slice(0, 9), { fileId: "video-2" });
+    const { text, bytes } = await fetched(url);
+    expect(text.match(/#EXT-X-DISCONTINUITY/g)).toHaveLength(1);
+    expect(text.match(/#EXT-X-MAP:URI="video-init-\d\.mp4"/g)).toHaveLength(2);
+    expect(bytes.length).toBeGreaterThan(0);
+  });
+
+  test("says why there is none: not begun, not recorded, a codec that it does not carry, nothing sent, no token", async () => {
+    const made = await call("POST", "/v1/live-streams", { title: "later", hostIdentity: "ada" });
+    const path = `/v1/live-streams/${made.body.id}`;
+    const viewer = await call("POST", `${path}/viewer-tokens`, { identity: "grace" });
+    const { token } = viewer.body.rtc as { token: string };
+    const reason = async (url: string) => (await (await get(url)).json()) as { code: string; message: string };
+    const index = `${path}/hls/index.m3u8?token=${token}`;
+    expect(await reason(index)).toMatchObject({
+      code: "SVC_HLS_UNAVAILABLE",
+      message: "The live stream has not begun.",
+    });
+    await call("POST", `${path}/start`);
+    expect((await reason(index)).message).toContain("not being recorded");
+    expect((await get(`${path}/hls/index.m3u8?token=nothing`)).status).toBe(401);
+    const other = await onAir();
+    expect((await get(index.replace(String(made.body.id), other.streamId))).status).toBe(404);
+    const { roomId, recordingId } = other;
+    node.emit({ type: "recordingNotStreamable", roomId, recordingId, identity: "ada", codec: "vp8" });
+    other.send("audio", AUDIO.pieces.slice(0, 1));
+    expect(await reason(other.index)).toMatchObject({ code: "SVC_HLS_UNAVAILABLE" });
+    expect((await reason(other.index)).message).toContain("sends VP8");
+    node.emit({ type: "recordingNotStreamable", roomId, recordingId, identity: "ada", codec: "vp9" });
+    expect((await reason(other.index)).message).toContain("sends VP9, which HLS does not carry");
+    const silent = await onAir();
+    let answered = false;
+    const asked = reason(silent.index).finally(() => {
+      answered = true;
+    });
+    while (!answered) {
+      clock.advance(100);
+      await settled();
+    }
+    expect((await asked).message).toContain("Nobody sends anything yet");
+    await call("DELETE", `/v1/live-streams/${silent.streamId}/viewers/grace`);
+    expect((await get(silent.index)).status).toBe(401);
+  });
+
+  test("ends with its stream, which is a replay with its chat from then on", async () => {
+    const { streamId, roomId, send } = await onAir();
+    send("video", VIDEO.pieces.slice(0, 3));
+    await call("POST", `/v1/live-streams/${streamId}/end`);
+    const list = async () =>
+      (await call("GET", `/v1/recordings?roomId=${roomId}`)).body as unknown as { id: string; status: string }[];
+    while ((await list())[0]?.status !== "READY") await settled();
+    const [recording] = await list();
+    expect((await call("POST", `/v1/recordings/${recording?.id}/view-tokens`, {})).status).toBe(201);
+  });
+});
+
+test("[18] a long list is told once: whoever has it is told the newest part of it", () => {
+  const segments: Segment[] = Array.from({ length: 40 }, (_, index) => ({
+    ...{ atMs: index * 4_000, durationMs: 4_000, head: 0, discontinuity: false, complete: true },
+    parts: index > 36 ? [{ durationMs: 500, independent: true }] : [],
+  }));
+  const list = { name: "video", segments, startedAt: 0, ended: false };
+  const whole = mediaPlaylist({ ...list, skip: false });
+  expect(whole.match(/^video-\d+\.m4s$/gm)).toHaveLength(40);
+  const delta = mediaPlaylist({ ...list, skip: true });
+  expect(delta).toContain("#EXT-X-SKIP:SKIPPED-SEGMENTS=31");
+  expect(delta.match(/^video-\d+\.m4s$/gm)).toHaveLength(9);
+  expect(delta).not.toContain("#EXT-X-MAP");
+  expect(delta).toContain('#EXT-X-PRELOAD-HINT:TYPE=PART,URI="video-40.0.m4s"');
+});

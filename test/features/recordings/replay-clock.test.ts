@@ -1,0 +1,99 @@
+import { expect, test } from "bun:test";
+import { ReplayClock, stepOf } from "../../../web/replay/clock.ts";
+import { clockText, type Entry, peopleAt, speakersAt, spoken } from "../../../web/replay/replay.ts";
+
+function clock(durationMs = 60_000) {
+  let at = 1_000;
+  const made = new ReplayClock(durationMs, () => at);
+  const pass = (ms: number) => {
+    at += ms;
+  };
+  return { clock: made, pass };
+}
+
+test("the clock runs at its rate, stands, jumps within its bounds, and ends", () => {
+  const { clock: one, pass } = clock();
+  pass(5_000);
+  expect(one.positionMs).toBe(0);
+  one.start();
+  pass(2_000);
+  expect(one.positionMs).toBe(2_000);
+  one.setRate(2);
+  pass(1_000);
+  expect(one.positionMs).toBe(4_000);
+  one.stop();
+  pass(9_000);
+  expect(one.positionMs).toBe(4_000);
+  one.seek(-5);
+  expect(one.positionMs).toBe(0);
+  one.start();
+  one.seek(59_000);
+  pass(10_000);
+  expect(one.positionMs).toBe(60_000);
+});
+
+test("a track is shown where its file lies, jumps when it is far off, and is nudged when it is near", () => {
+  const file = { offsetMs: 10_000, durationMs: 5_000 };
+  const at = (positionMs: number) => ({ positionMs, rate: 1 });
+  expect(stepOf(file, at(9_999), 0).show).toBe(false);
+  expect(stepOf(file, at(15_000), 0).show).toBe(false);
+  expect(stepOf(file, at(12_000), 0)).toEqual({ show: true, seekMs: 2_000, rate: 1 });
+  expect(stepOf(file, at(12_000), 1_990)).toEqual({ show: true, seekMs: null, rate: 1 });
+  expect(stepOf(file, at(12_000), 1_900).rate).toBeGreaterThan(1);
+  expect(stepOf(file, at(12_000), 2_100).rate).toBeLessThan(1);
+});
+
+const TIMELINE: Entry[] = [
+  { atMs: 0, type: "participant.joined", identity: "ada" },
+  { atMs: 1_000, type: "speakers.changed", speakers: [{ identity: "ada", level: 1 }] },
+  { atMs: 2_000, type: "participant.joined", identity: "bob" },
+  { atMs: 3_000, type: "speakers.changed", speakers: [] },
+  { atMs: 4_000, type: "participant.left", identity: "ada" },
+];
+
+test("people are there from their join to their leave; of those who were there before, throughout", () => {
+  const identities = ["ada", "bob", "eve"];
+  expect(peopleAt(TIMELINE, identities, 500)).toEqual(["eve", "ada"]);
+  expect(peopleAt(TIMELINE, identities, 2_500)).toEqual(["eve", "ada", "bob"]);
+  expect(peopleAt(TIMELINE, identities, 5_000)).toEqual(["eve", "bob"]);
+  expect([speakersAt(TIMELINE, 0), speakersAt(TIMELINE, 1_500), speakersAt(TIMELINE, 3_500)]).toEqual([
+    [],
+    ["ada"],
+    [],
+  ]);
+});
+
+test("the bar shows who spoke when, the loudest of several, and nothing so short that it is not seen", () => {
+  const said = (atMs: number, ...names: string[]): Entry => ({
+    ...{ atMs, type: "speakers.changed" },
+    speakers: names.map((identity) => ({ identity, level: 0 })),
+  });
+  expect(spoken(TIMELINE, 5_000)).toEqual([{ identity: "ada", fromMs: 1_000, toMs: 3_000 }]);
+  const long = 5_000_000;
+  const lively = [
+    said(-500, "eve"),
+    said(20_000, "bob", "eve"),
+    said(20_001),
+    said(4_000_000, "eve"),
+    said(4_010_000, "ada"),
+  ];
+  expect(spoken(lively, long)).toEqual([
+    { identity: "eve", fromMs: 0, toMs: 20_000 },
+    { identity: "bob", fromMs: 20_000, toMs: 30_000 },
+    { identity: "eve", fromMs: 4_000_000, toMs: 4_010_000 },
+    { identity: "ada", fromMs: 4_010_000, toMs: long },
+  ]);
+  const busy = Array.from({ length: 20_000 }, (_, i) => said(i * 250, i % 2 ? "ada" : "bob"));
+  expect(spoken(busy, long).length).toBeLessThanOrEqual(500);
+  expect([spoken([], 0), spoken([said(0, "ada")], 0)]).toEqual([[], []]);
+});
+
+test("time is shown as people read it", () => {
+  expect([0, 61_000, 3_661_500].map(clockText)).toEqual(["00:00", "01:01", "1:01:01"]);
+});
+
+test("whoever was there before the recording began is there until they are told to leave", () => {
+  const left: Entry[] = [{ atMs: 3_000, type: "participant.left", identity: "ada" }];
+  expect(peopleAt(left, ["ada"], 0)).toEqual(["ada"]);
+  expect(peopleAt(left, ["ada"], 3_000)).toEqual([]);
+});

@@ -1,0 +1,153 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { rtcServer, settled } from "../../harness/rtc.ts";
+
+const server = await rtcServer();
+afterAll(server.close);
+const { clock } = server;
+const session = await server.session({ projectId: server.projectId, role: "DEVELOPER" });
+// Events are written down only when somebody wants them.
+const hook = { key: session.token, body: { url: "https://example.com/hook" } };
+await server.call("POST", `/v1/projects/${server.projectId}/webhooks`, hook);
+
+type Event = { type: string; data: Record<string, unknown>; createdAt: string };
+
+/** What the outbox holds of a room's calls, in its order. */
+function told(roomId: string): Event[] {
+  return server.runtime.db.$client
+    .query<{ body: string }, []>("SELECT body FROM webhook_events WHERE type LIKE 'call.%' ORDER BY seq")
+    .all()
+    .map(({ body }) => JSON.parse(body) as Event)
+    .filter(({ data }) => data.roomId === roomId);
+}
+const types = (roomId: string) => told(roomId).map(({ type }) => type.replace("call.", ""));
+
+const key = server.key;
+const calls = async (query = "") => (await server.call("GET", `/v1/calls${query}`, { key })).body as unknown as Call[];
+type Call = {
+  id: string;
+  status: string;
+  durationMs: number;
+  participantCount: number;
+  peakParticipants: number;
+  endedAt: string | null;
+  participants?: Record<string, unknown>[];
+};
+
+describe("[17] calls", () => {
+  test("last from the first join to the last leave", async () => {
+    const roomId = await server.room();
+    expect(await calls(`?roomId=${roomId}`)).toEqual([]);
+    const ada = await server.joined(roomId, "ada");
+    clock.advance(1_000);
+    const bob = await server.joined(roomId, "bob");
+    clock.advance(1_000);
+    await ada.ask("room.leave");
+    await settled();
+    const [live] = await calls(`?roomId=${roomId}&status=LIVE`);
+    expect(live).toMatchObject({
+      status: "LIVE",
+      participantCount: 2,
+      peakParticipants: 2,
+      durationMs: 2_000,
+      endedAt: null,
+    });
+    clock.advance(1_000);
+    await bob.ask("room.leave");
+    await settled();
+    const [ended] = await calls(`?roomId=${roomId}&status=ENDED`);
+    expect(ended).toMatchObject({ id: live?.id, status: "ENDED", durationMs: 3_000, participantCount: 2 });
+    expect(types(roomId)).toEqual([
+      "started",
+      "participant_joined",
+      "participant_joined",
+      "participant_left",
+      "participant_left",
+      "ended",
+    ]);
+    const { body } = await server.call("GET", `/v1/calls/${ended?.id}`, { key });
+    expect(body.participants).toMatchObject([
+      { identity: "ada", leaveReason: "left" },
+      { identity: "bob", leaveReason: "left" },
+    ]);
+    expect(told(roomId).at(-1)?.data).toMatchObject({
+      callId: ended?.id,
+      durationMs: 3_000,
+      participantCount: 2,
+      peakParticipants: 2,
+    });
+  });
+
+  test("outlast a dropped socket, and end when its window is over", async () => {
+    const roomId = await server.room();
+    const ada = await server.joined(roomId, "ada");
+    await settled();
+    ada.cut();
+    clock.advance(19_999);
+    await settled();
+    expect(types(roomId)).toEqual(["started", "participant_joined"]);
+    clock.advance(1);
+    await settled();
+    expect(types(roomId)).toEqual(["started", "participant_joined", "participant_left", "ended"]);
+    expect(told(roomId)[2]?.data).toMatchObject({ identity: "ada", reason: "timeout", durationMs: 20_000 });
+  });
+
+  test("do not end between a client and the one that replaces it; a person counts once", async () => {
+    const roomId = await server.room();
+    const first = await server.joined(roomId, "ada");
+    await server.joined(roomId, "ada", { join: { connectionId: "another" } });
+    await settled();
+    expect(first.closed).toMatchObject({ code: 4409 });
+    expect(types(roomId)).toEqual(["started", "participant_joined", "participant_left", "participant_joined"]);
+    expect(await calls(`?roomId=${roomId}`)).toMatchObject([
+      { status: "LIVE", participantCount: 1, peakParticipants: 1 },
+    ]);
+  });
+
+  test("of a room that is closed end, with everybody in them", async () => {
+    const roomId = await server.room();
+    await server.joined(roomId, "ada");
+    await server.joined(roomId, "bob");
+    expect((await server.call("DELETE", `/v1/rooms/${roomId}`, { key })).status).toBe(200);
+    await settled();
+    expect(types(roomId).slice(-3)).toEqual(["participant_left", "participant_left", "ended"]);
+    expect(types(roomId).filter((type) => type === "ended")).toHaveLength(1);
+  });
+
+  test("are nobody else's to read, and an unknown one is not found", async () => {
+    const roomId = await server.room();
+    await server.joined(roomId, "ada");
+    await settled();
+    const [call] = await calls(`?roomId=${roomId}`);
+    const other = await server.project();
+    expect((await server.call("GET", `/v1/calls/${call?.id}`, { key: other.key })).body.code).toBe(
+      "SVC_CALL_NOT_FOUND",
+    );
+    expect((await server.call("GET", "/v1/calls?status=OVER", { key })).status).toBe(400);
+    expect((await server.call("GET", "/v1/calls?roomId=nobody", { key })).body).toEqual([] as never);
+  });
+
+  test("from before a crash end when they were last known to live, exactly once, with everybody in them", async () => {
+    const roomId = await server.room();
+    await server.joined(roomId, "ada");
+    await settled();
+    const { db, write } = server.runtime;
+    const [call] = await calls(`?roomId=${roomId}`);
+    const seenAt = clock.now() + 7_000;
+    await write(
+      () => void db.$client.run("UPDATE calls SET last_seen_at = ? WHERE public_id = ?", [seenAt, call?.id ?? ""]),
+    );
+    clock.advance(60_000);
+    const { createCalls } = await import("../../../src/features/sessions/calls.ts");
+    const after = createCalls(server.runtime, {
+      ...{ cpuOf: () => null, minutesIn: () => 0, said: () => [] },
+      happened: () => ({ events: [], errors: [] }),
+    });
+    after.log.recover();
+    await after.log.settle();
+    const [ended] = (await calls(`?roomId=${roomId}`)) as [Call];
+    expect(ended.endedAt).toBe(new Date(seenAt).toISOString());
+    expect(types(roomId)).toEqual(["started", "participant_joined", "participant_left", "ended"]);
+    await after.log.settle();
+    expect(types(roomId)).toHaveLength(4);
+  });
+});

@@ -1,0 +1,24 @@
+import { expect, test } from "bun:test";
+import { judgeCall } from "../../../src/features/sessions/verdict.ts";
+import { VERDICT_CAUSES } from "../../../src/protocol/room-records.ts";
+import { DOSED, dosedEvidence } from "./doses.ts";
+
+const ROUNDS = 20;
+/** Each dose in calls of different lengths and noise. */
+const SEEDS = 5;
+
+test("[17] there are doses of every cause", () => {
+  expect(DOSED.toSorted()).toEqual([...VERDICT_CAUSES].sort());
+});
+
+test.each(DOSED)(`[17] every dose is named, ${ROUNDS} of ${ROUNDS}: %s`, (cause) => {
+  const wrong: unknown[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      const evidence = dosedEvidence(cause, round / (ROUNDS - 1), round * SEEDS + seed);
+      const verdict = judgeCall(evidence);
+      if (verdict.cause !== cause) wrong.push({ round, seed, verdict, evidence });
+    }
+  }
+  expect(wrong).toEqual([]);
+});

@@ -1,0 +1,142 @@
+import { afterAll, expect, test } from "bun:test";
+import type { TransportStats } from "../../../src/protocol/media-node.ts";
+import { rtcServer, settled } from "../../harness/rtc.ts";
+import { measuredCalls } from "./measured.ts";
+
+const server = await rtcServer();
+afterAll(server.close);
+const { clock, node } = server;
+
+const { measured, participants, serverBusy, verdictOf } = measuredCalls(server);
+
+test("[17] a verdict is shown while the call is on, and kept when its participant leaves", async () => {
+  const { roomId, subject, client, stats } = await measured("ada");
+  stats({});
+  expect(await verdictOf(roomId, "ada")).toMatchObject({ cause: "none", quality: "excellent" });
+  node.emit({ ...subject, type: "qualityChanged", quality: "poor" });
+  for (let n = 0; n < 5; n++) {
+    clock.advance(5_000);
+    stats({ packetLossPercent: 12, uplinkLossPercent: 12 });
+  }
+  expect(await verdictOf(roomId, "ada")).toMatchObject({ cause: "uplink_loss", quality: "poor" });
+  await client.ask("room.leave");
+  await settled();
+  const [left] = await participants(roomId);
+  expect(left?.leftAt).not.toBeNull();
+  expect(left?.verdict).toMatchObject({ cause: "uplink_loss", quality: "poor", evidence: { uplinkLossPercent: 10 } });
+});
+
+test("[17] what a client says of its camera and its encoder counts for its own verdict alone", async () => {
+  const device = await measured("dora");
+  const slow = await measured("sam");
+  const report = (token: string, body: object) => server.call("POST", "/v1/telemetry/events", { key: token, body });
+  await report(device.token, { connectionId: "dora-1", type: "error", data: { code: "NotReadableError" } });
+  const data = { limitation: "cpu", seconds: 20 };
+  await report(slow.token, { connectionId: "sam-1", type: "participant_connection_quality_changed", data });
+  expect((await verdictOf(device.roomId, "dora"))?.cause).toBe("device");
+  expect((await verdictOf(slow.roomId, "sam"))?.cause).toBe("publisher_cpu");
+  // A number that no encoder says is not believed.
+  const made = await measured("max");
+  const lie = { limitation: "cpu", seconds: -5 };
+  await report(made.token, { connectionId: "max-1", type: "participant_connection_quality_changed", data: lie });
+  expect((await verdictOf(made.roomId, "max"))?.cause).toBe("none");
+  // Something else that went wrong is no word about a camera.
+  await report(made.token, { connectionId: "max-1", type: "error", data: { code: "MEDIA_ERROR" } });
+  expect((await verdictOf(made.roomId, "max"))?.cause).toBe("none");
+});
+
+test("[17] media that stalls, and a server that is overloaded, are named", async () => {
+  const { roomId, subject } = await measured("stan");
+  node.emit({ ...subject, type: "mediaStalled" });
+  clock.advance(8_000);
+  expect(await verdictOf(roomId, "stan")).toMatchObject({ cause: "media_stalled", evidence: { stalledMs: 8_000 } });
+  node.emit({ ...subject, type: "mediaFlows" });
+  clock.advance(60_000);
+  expect(await verdictOf(roomId, "stan")).toMatchObject({ evidence: { stalledMs: 8_000 } });
+
+  const busy = await measured("lou");
+  await serverBusy(97);
+  busy.stats({ downlinkLossPercent: 9 });
+  // Once is a moment: what was measured has to last.
+  expect((await verdictOf(busy.roomId, "lou"))?.cause).toBe("downlink_loss");
+  clock.advance(5_000);
+  busy.stats({ downlinkLossPercent: 9 });
+  expect((await verdictOf(busy.roomId, "lou"))?.cause).toBe("server_overload");
+  await serverBusy(5);
+
+  // What it says of itself with what it has measured is newer than its last report, and comes when that no longer does.
+  const starved = await measured("sue");
+  for (let n = 0; n < 2; n++) {
+    clock.advance(5_000);
+    starved.stats({ downlinkLossPercent: 9, serverBusyPercent: 99 });
+  }
+  expect((await verdictOf(starved.roomId, "sue"))?.cause).toBe("server_overload");
+});
+
+test("[17] an upload that becomes narrow late in a call is not taken for a lossy one", async () => {
+  const { roomId, stats } = await measured("nora");
+  const often = (count: number, change: Partial<TransportStats>) => {
+    for (let n = 0; n < count; n++) {
+      clock.advance(5_000);
+      stats(change);
+    }
+  };
+  often(8, { uplinkWaitMs: 5 });
+  often(4, { packetLossPercent: 20, uplinkLossPercent: 20, uplinkWaitMs: 900, rttMs: 930 });
+  expect(await verdictOf(roomId, "nora")).toMatchObject({
+    cause: "uplink_narrow",
+    evidence: { waitWhileLosingMs: 900 },
+  });
+
+  const lossy = await measured("lola");
+  for (let n = 0; n < 4; n++) {
+    clock.advance(5_000);
+    lossy.stats({ packetLossPercent: 20, uplinkLossPercent: 20, uplinkWaitMs: 5 });
+  }
+  expect((await verdictOf(lossy.roomId, "lola"))?.cause).toBe("uplink_loss");
+});
+
+test("[17] what made the last part of a call bad is its cause, where the whole of it shows none", async () => {
+  const { roomId, subject, stats } = await measured("lars");
+  const often = (count: number, change: Partial<TransportStats>) => {
+    for (let n = 0; n < count; n++) {
+      clock.advance(5_000);
+      stats(change);
+    }
+  };
+  often(12, { uplinkWaitMs: 5 });
+  expect((await verdictOf(roomId, "lars"))?.cause).toBe("none");
+  node.emit({ ...subject, type: "qualityChanged", quality: "poor" });
+  often(8, { uplinkWaitMs: 900, rttMs: 930 });
+  expect(await verdictOf(roomId, "lars")).toMatchObject({ cause: "uplink_narrow", quality: "poor" });
+  // A long good time afterwards, and it is not what is remembered.
+  node.emit({ ...subject, type: "qualityChanged", quality: "excellent" });
+  often(120, { uplinkWaitMs: 5 });
+  expect(await verdictOf(roomId, "lars")).toMatchObject({ cause: "none", quality: "excellent" });
+});
+
+test("[17] whoever is in a call is told why it has turned bad, once, and when that is over; nobody else is", async () => {
+  const { roomId, subject, client, stats } = await measured("eve");
+  const bob = await server.joined(roomId, "bob");
+  const told = () => client.of("quality.explained").map(({ cause }) => cause);
+  const seconds = (count: number, change: Partial<TransportStats>) => {
+    for (let n = 0; n < count; n += 5) {
+      clock.advance(5_000);
+      stats(change);
+    }
+  };
+  seconds(60, {});
+  expect(told()).toEqual([]);
+  node.emit({ ...subject, type: "qualityChanged", quality: "poor" });
+  seconds(30, { packetLossPercent: 20, downlinkLossPercent: 20 });
+  expect(told()).toEqual(["downlink_loss"]);
+  expect(client.of("quality.explained")[0]).toMatchObject({
+    sentence: expect.stringContaining("On the way to the participant"),
+    evidence: { downlinkLossPercent: expect.any(Number) },
+  });
+  // An hour of good would have hidden it in the mean of the whole call.
+  node.emit({ ...subject, type: "qualityChanged", quality: "excellent" });
+  seconds(60, {});
+  expect(told()).toEqual(["downlink_loss", "none"]);
+  expect(bob.of("quality.explained")).toEqual([]);
+});

@@ -1,0 +1,172 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import {
+  AvailabilityResponse,
+  MigrateJobRequest,
+  RegisterWorkerRequest,
+  ServerMessage,
+  WorkerMessage,
+} from "@livekit/protocol";
+import { decodeJwt } from "jose";
+import type { SocketEvents, TopicSocket } from "../../../src/kernel/socket/sockets.ts";
+import { type RtcServer, rtcServer, settled, until } from "../../harness/rtc.ts";
+
+let server: RtcServer;
+beforeAll(async () => {
+  server = await rtcServer();
+});
+afterAll(() => server.close());
+
+/** A worker at the other end of a socket that never leaves the process. */
+function openWorker(at: RtcServer = server) {
+  const { agents } = at.services.livekitClients;
+  const key = at.services.apiKeys.signer(/^svk_dev_(\w+)\./.exec(at.key)?.[1] ?? "");
+  if (!key) throw new Error("there is no key");
+  const heard: ServerMessage["message"][] = [];
+  const socket: TopicSocket = {
+    ...{ send() {}, sendTogether() {}, subscribe() {}, unsubscribe() {}, close() {}, bufferedBytes: 0 },
+    sendBytes: (data) => void heard.push(ServerMessage.fromBinary(data).message),
+    ping: () => events.answered?.(),
+  };
+  const events: SocketEvents = agents.connect(socket, key);
+  return {
+    of: (name: string) => heard.filter((one) => one.case === name),
+    say(message: WorkerMessage["message"]): void {
+      const bytes = Buffer.from(new WorkerMessage({ message }).toBinary());
+      events.received(null, bytes.length, bytes);
+    },
+  };
+}
+
+const jobsOf = (worker: ReturnType<typeof openWorker>) =>
+  worker.of("availability").map((asked) => (asked.case === "availability" ? asked.value.job?.id : undefined));
+
+/** In steps in which the worker's socket can be asked whether it is still there. */
+async function pass(ms: number): Promise<void> {
+  for (let left = ms; left > 0; left -= 5_000) {
+    server.clock.advance(Math.min(left, 5_000));
+    await settled();
+  }
+}
+
+test("an agent comes to whoever uses our own SDK; left alone it waits a while, is told to stop, and then has to go", async () => {
+  const worker = openWorker();
+  worker.say({ case: "register", value: new RegisterWorkerRequest() });
+  const roomId = await server.room("waiting");
+  const ann = await server.joined(roomId, "ann");
+  await until(() => worker.of("availability").length === 1);
+  const [asked] = worker.of("availability");
+  const jobId = asked?.case === "availability" ? (asked.value.job?.id ?? "") : "";
+  const answer = { jobId, available: true, participantIdentity: "helper", participantName: "Helper" };
+  worker.say({ case: "availability", value: new AvailabilityResponse(answer) });
+  await until(() => worker.of("assignment").length === 1);
+  const [assigned] = worker.of("assignment");
+  const token = assigned?.case === "assignment" ? assigned.value.token : "";
+  expect(decodeJwt(token)).toMatchObject({ sub: "helper", kind: "agent", video: { room: "waiting", roomJoin: true } });
+  const agent = await server.joined(roomId, "helper", { mint: { kind: "agent" } });
+
+  await ann.ask("room.leave");
+  await pass(19_000);
+  const ben = await server.joined(roomId, "ben");
+  await pass(60_000);
+  expect(worker.of("termination")).toEqual([]);
+  expect(worker.of("availability")).toHaveLength(1);
+
+  await ben.ask("room.leave");
+  await pass(19_999);
+  expect(worker.of("termination")).toEqual([]);
+  await pass(1);
+  expect(worker.of("termination")).toMatchObject([{ value: { jobId } }]);
+  expect(agent.closed).toBeNull();
+  await pass(3_000);
+  expect(agent.closed).toEqual({ code: 4410, reason: "room_closed" });
+
+  // Whoever comes next has a room of which nobody knows anything: an agent is asked for again.
+  await server.joined(roomId, "ann");
+  await until(() => worker.of("availability").length === 2);
+});
+
+test("after a restart the agent that was at work is waited for; when it does not come, another is asked for", async () => {
+  const { agents } = server.services.livekitClients;
+  const roomId = await server.room("restarted");
+  const room = server.services.rooms.byId(roomId);
+  if (!room) throw new Error("there is no room");
+  const worker = openWorker();
+  worker.say({ case: "register", value: new RegisterWorkerRequest({ agentName: "named" }) });
+  const wanted = { agentName: "named", metadata: "be kind", attributes: { tone: "calm" } };
+  const made = await agents.dispatch(room, wanted);
+  await server.joined(roomId, "ann");
+  await until(() => worker.of("availability").length === 1);
+  const jobId = jobsOf(worker)[0] ?? "";
+  const answer = { jobId, available: true, participantIdentity: "named-agent" };
+  worker.say({ case: "availability", value: new AvailabilityResponse(answer) });
+  await until(() => worker.of("assignment").length === 1);
+  await server.runtime.write(() => {});
+
+  const restarts = () => {
+    agents.restore();
+    const [dispatch] = agents.dispatchesIn(room).filter(({ agentName }) => agentName === "named");
+    expect(dispatch).toMatchObject({ id: made?.id ?? "", ...wanted });
+    expect([...(dispatch?.tasks.values() ?? [])]).toMatchObject([
+      { job: { id: jobId }, state: "running", worker: null },
+    ]);
+  };
+  // It comes back, and so does its worker, which says that it still has the job.
+  const agent = await server.joined(roomId, "named-agent", { mint: { kind: "agent" } });
+  restarts();
+  worker.say({ case: "migrateJob", value: new MigrateJobRequest({ jobIds: [jobId, "another"] }) });
+  await pass(60_000);
+  expect(jobsOf(worker)).toEqual([jobId]);
+
+  await agent.ask("room.leave");
+  restarts();
+  await pass(29_999);
+  expect(jobsOf(worker)).toEqual([jobId]);
+  await pass(1);
+  await until(() => worker.of("availability").length === 2);
+
+  // With the room everything of it is gone, on record too.
+  const owner = { projectId: room.projectId, environment: room.environment, roomId };
+  await server.runtime.write((unit) => void server.services.rooms.close(unit, owner));
+  await server.runtime.write(() => {});
+  agents.restore();
+  expect(agents.dispatchesIn(room)).toEqual([]);
+});
+
+test("whoever was in a room before their project had agents gets the first that comes, and nobody else's wish counts there", async () => {
+  const fresh = await rtcServer();
+  const { agents } = fresh.services.livekitClients;
+  const [early, late] = [await fresh.room("early"), await fresh.room("late")];
+  await fresh.joined(early, "ann");
+  const rowOf = (roomId: string) => fresh.services.rooms.find({ projectId: fresh.projectId, roomId });
+  const named = { agentName: "named", metadata: "", attributes: {} };
+  const asking = async (roomId: string, identity: string) => {
+    const { token, tokenId } = await fresh.mint(roomId, identity);
+    const forget = agents.expect({ ...rowOf(roomId), tokenId }, [named]);
+    expect((await fresh.connect(token).join()).type).toBe("ack");
+    forget();
+  };
+  await asking(early, "ben");
+  await asking(late, "cleo");
+  expect(agents.dispatchesIn(rowOf(early)).map(({ agentName }) => agentName)).toEqual([""]);
+  expect(agents.dispatchesIn(rowOf(late)).map(({ agentName }) => agentName)).toEqual(["named"]);
+
+  const worker = openWorker(fresh);
+  worker.say({ case: "register", value: new RegisterWorkerRequest() });
+  await until(() => worker.of("availability").length === 1);
+  expect(worker.of("availability")).toMatchObject([{ value: { job: { room: { name: "early" } } } }]);
+  await fresh.close();
+});
+
+test("the first worker of a project is asked for a room in which people are", async () => {
+  const fresh = await rtcServer();
+  const [full, empty] = [await fresh.room("full"), await fresh.room("empty")];
+  await fresh.joined(full, "ann");
+  const left = await fresh.joined(empty, "ben");
+  await left.ask("room.leave");
+  const worker = openWorker(fresh);
+  worker.say({ case: "register", value: new RegisterWorkerRequest() });
+  await until(() => worker.of("availability").length === 1);
+  await settled();
+  expect(worker.of("availability")).toMatchObject([{ value: { job: { room: { name: "full" } } } }]);
+  await fresh.close();
+});

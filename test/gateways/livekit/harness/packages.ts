@@ -1,0 +1,32 @@
+import { createHash } from "node:crypto";
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+
+const ROOT = join(import.meta.dir, "../../../..");
+const SOURCE = join(import.meta.dir, "packages");
+
+/** LiveKit's own packages, as anybody gets them; once for each list of them. Answers with their `node_modules`. */
+export async function livekitPackages(): Promise<string> {
+  const list = readFileSync(join(SOURCE, "bun.lock"));
+  const digest = createHash("sha256").update(list).digest("hex").slice(0, 12);
+  const folder = join(ROOT, "node_modules/.cache", `livekit-packages-${digest}`);
+  if (existsSync(folder)) return join(folder, "node_modules");
+  const making = `${folder}.${process.pid}`;
+  mkdirSync(making, { recursive: true });
+  cpSync(SOURCE, making, { recursive: true });
+  const install = Bun.spawn([process.execPath, "install", "--frozen-lockfile"], {
+    cwd: making,
+    env: { ...process.env, BUN_BE_BUN: "1" },
+    stderr: "pipe",
+    stdout: "ignore",
+  });
+  const [said, code] = await Promise.all([new Response(install.stderr).text(), install.exited]);
+  if (code !== 0) throw new Error(`the packages cannot be installed: ${said}`);
+  try {
+    renameSync(making, folder);
+  } catch {
+    // Another test was faster.
+    rmSync(making, { recursive: true, force: true });
+  }
+  return join(folder, "node_modules");
+}

@@ -1,0 +1,142 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { gzipSync } from "node:zlib";
+import {
+  AddTrackRequest,
+  ClientInfo,
+  JoinRequest,
+  SignalRequest,
+  TrackSource,
+  TrackType,
+  UpdateSubscription,
+  VideoLayer,
+  WrappedJoinRequest,
+  WrappedJoinRequest_Compression,
+} from "@livekit/protocol";
+import { SignJWT } from "jose";
+import { readArrival } from "../../../src/gateways/livekit/door/join-request.ts";
+import { type RealServer, realServer } from "../../harness/running.ts";
+import { RawClient } from "./harness/raw-client.ts";
+
+let server: RealServer;
+let wsUrl = "";
+let key = { publicId: "", secret: "" };
+beforeAll(async () => {
+  server = await realServer({ SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 10_000 });
+  wsUrl = server.url.replace(/^http/, "ws");
+  const { apiKeys } = server.services;
+  const { publicId } = await server.runtime.write((unit) =>
+    apiKeys.create(unit, server.projectId, { name: "livekit", environment: "DEVELOPMENT" }),
+  );
+  key = { publicId, secret: apiKeys.signingSecret(publicId) };
+});
+afterAll(() => server.close());
+
+const tokenOf = (identity: string, grant: object = { roomJoin: true, room: "hall" }, secret = key.secret) =>
+  new SignJWT({ video: grant })
+    .setProtectedHeader({ alg: "HS256" })
+    .setIssuer(key.publicId)
+    .setSubject(identity)
+    .setExpirationTime("10m")
+    .sign(Buffer.from(secret));
+
+const wrapped = (bytes: Uint8Array) =>
+  Buffer.from(
+    new WrappedJoinRequest({
+      compression: WrappedJoinRequest_Compression.GZIP,
+      joinRequest: new Uint8Array(gzipSync(bytes)),
+    }).toBinary(),
+  ).toString("base64url");
+
+/** 140 KB of empty tracks: 70,000 objects for whoever reads it, and some hundred bytes on the way. */
+const BOMB = wrapped(Buffer.alloc(140_000).fill(Buffer.of((5 << 3) | 2, 0)));
+
+test("a stranger's join request is not looked at: what is wrong is its token", async () => {
+  const validate = async (token: string, joining: string) => {
+    const answer = await fetch(`${server.url}/rtc/v1/validate?access_token=${token}&join_request=${joining}`);
+    return `${answer.status} ${await answer.text()}`;
+  };
+  const forged = await tokenOf("eve", undefined, "x".repeat(43));
+  for (const joining of [BOMB, "no-join-request"]) {
+    expect(await validate(forged, joining)).toStartWith("401 ");
+    expect(await validate("none", joining)).toStartWith("401 ");
+  }
+  const good = await tokenOf("ann");
+  expect(await validate(good, "no-join-request")).toBe("400 join_request cannot be read");
+  // It is read for whoever may join, and refused when it is larger than any description.
+  expect(await validate(good, wrapped(Buffer.alloc(200_000).fill(Buffer.of((5 << 3) | 2, 0))))).toStartWith("400 ");
+  expect(await validate(good, BOMB)).toBe("200 success");
+});
+
+test("what a client says of itself and its tracks is cut before others are told", async () => {
+  const joining = new JoinRequest({
+    clientInfo: new ClientInfo({
+      os: "x".repeat(50_000),
+      version: "y".repeat(50_000),
+      capabilities: new Array(2_000).fill(1),
+    }),
+  });
+  const address = `http://localhost/rtc/v1?join_request=${wrapped(joining.toBinary())}`;
+  expect(readArrival(new Request(address), "one").client.toBinary().length).toBeLessThan(1_000);
+
+  const bob = await RawClient.open(wsUrl, await tokenOf("bob"));
+  await bob.hears("join");
+  const layers = Array.from({ length: 2_000 }, () => new VideoLayer({ width: 1 }));
+  const value = new AddTrackRequest({
+    ...{ cid: "c", type: TrackType.VIDEO, source: TrackSource.CAMERA, name: "n".repeat(50_000), layers },
+    simulcastCodecs: [{ codec: "vp8", layers }],
+    audioFeatures: new Array(2_000).fill(1),
+  });
+  bob.send({ case: "addTrack", value });
+  const { track } = await bob.hears("trackPublished");
+  expect(track?.toBinary().length).toBeLessThan(2_000);
+  bob.close();
+});
+
+test("a flood of frames is closed, also of those that ask whether the server lives", async () => {
+  for (const kind of ["ping", "trickle"] as const) {
+    const client = await RawClient.open(wsUrl, await tokenOf(`flood-${kind}`));
+    await client.hears("join");
+    for (let n = 0; n < 2_000; n++) {
+      if (kind === "ping") client.send({ case: "ping", value: 1n });
+      else client.send({ case: "trickle", value: {} as never });
+    }
+    expect([kind, await client.isClosed()]).toEqual([kind, 4429]);
+    expect(client.heard.filter((one) => one.case === "pong").length).toBeLessThan(700);
+  }
+});
+
+test("a large frame counts as many: a hundred of the largest are a flood", async () => {
+  const socket = new WebSocket(`${wsUrl}/rtc?access_token=${await tokenOf("large")}&protocol=16`);
+  const closed = Promise.withResolvers<number>();
+  socket.onclose = ({ code }) => closed.resolve(code);
+  const value = new UpdateSubscription({ trackSids: new Array<string>(60_000).fill("") });
+  const frame = Buffer.from(new SignalRequest({ message: { case: "subscription", value } }).toBinary());
+  // Once it is in: what comes before is kept to a bound, and passed over beyond it.
+  socket.onmessage = () => {
+    socket.onmessage = null;
+    for (let n = 0; n < 100; n++) socket.send(frame);
+  };
+  expect(await closed.promise).toBe(4429);
+});
+
+test("whoever may only join asks nothing of the server API, and no name leads to anything but a method", async () => {
+  const ask = async (path: string, grant: object, body: string) => {
+    const answer = await fetch(`${server.url}/twirp/${path}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${await tokenOf("x", grant)}`, "content-type": "application/json" },
+      body,
+    });
+    return `${answer.status} ${((await answer.json()) as { code?: string }).code}`;
+  };
+  const joins = { roomJoin: true, room: "hall" };
+  expect(await ask("livekit.RoomService/ListRooms", joins, "no JSON")).toBe("403 permission_denied");
+  const admin = { roomList: true, roomAdmin: true, room: "hall" };
+  expect(await ask("livekit.RoomService/ListRooms", admin, "no JSON")).toBe("400 malformed");
+  for (const path of [
+    "constructor/keys",
+    "constructor/assign",
+    "__proto__/constructor",
+    "livekit.RoomService/toString",
+  ])
+    expect([path, await ask(path, admin, "{}")]).toEqual([path, "501 unimplemented"]);
+});

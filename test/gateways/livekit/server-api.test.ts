@@ -1,0 +1,202 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import {
+  AddTrackRequest,
+  DisconnectReason,
+  LeaveRequest,
+  ListParticipantsRequest,
+  ListParticipantsResponse,
+  ParticipantInfo_Kind,
+  ParticipantInfo_State,
+  PublishDataTrackRequest,
+  RequestResponse_Reason,
+  StoreDataBlobRequest,
+  TrackSource,
+  TrackType,
+  UpdateParticipantMetadata,
+} from "@livekit/protocol";
+import { NEWEST } from "../../../src/kernel/http/serving/pages.ts";
+import { RawClient } from "./harness/raw-client.ts";
+import { openStage, type Stage } from "./harness/stage.ts";
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await openStage();
+}, 120_000);
+afterAll(() => stage.close());
+
+const validate = async (token: string, path = "/rtc/v1") => {
+  const response = await fetch(`${stage.server.url}${path}/validate?access_token=${token}`);
+  return `${response.status} ${await response.text()}`;
+};
+
+async function code(call: Promise<unknown>): Promise<string> {
+  return call.then(
+    () => "done",
+    (error: { code?: string }) => error.code ?? String(error),
+  );
+}
+
+test("whoever may make keys is shown the secret, which is on the audit log; a revoked key has none", async () => {
+  const { server, projectId } = { server: stage.server, projectId: stage.server.projectId };
+  const key = await server.runtime.write((unit) =>
+    server.services.apiKeys.create(unit, projectId, { name: "shown", environment: "DEVELOPMENT" }),
+  );
+  const show = () => server.runtime.write((unit) => server.services.apiKeys.showSigningSecret(unit, projectId, key.id));
+  const shown = await show();
+  expect(shown).toEqual({ apiKey: key.publicId, apiSecret: expect.stringMatching(/^[0-9a-f]{64}$/) });
+  expect(await show()).toEqual(shown);
+  expect(key.key).not.toContain(shown.apiSecret);
+  const entries = server.services.audit.list(projectId, { action: "api_key.secret_shown" }, NEWEST, 10);
+  expect(entries.map(({ resourceId }) => resourceId)).toEqual([key.id, key.id]);
+  expect(JSON.stringify(entries)).not.toContain(shown.apiSecret);
+  await server.runtime.write((unit) => void server.services.apiKeys.revoke(unit, projectId, key.id));
+  await expect(show()).rejects.toThrow("API key");
+  const { apiKey: publicId, apiSecret: secret } = shown;
+  expect(await validate(await stage.token("lobby", "ann", { key: publicId, secret }))).toMatch(/^401 /);
+});
+
+test("a token is let in or refused with a sentence, and asking writes nothing down", async () => {
+  expect(await validate(await stage.token("nobody-yet", "ann"))).toBe("200 success");
+  expect(await validate(await stage.token("nobody-yet", "ann"), "/rtc")).toBe("200 success");
+  expect(await stage.rooms.listRooms(["nobody-yet"])).toEqual([]);
+  expect(await validate(await stage.token("lobby", "ann", { secret: "guessed" }))).toMatch(/^401 .*signature/);
+  expect(await validate("nonsense")).toBe("401 the token is no JWT");
+  expect(await validate(await stage.token("lobby", "with space"))).toMatch(/^401 .*identity/);
+  expect(await validate(await stage.token("a room", "ann"))).toMatch(/^401 .*room must/);
+  expect(await validate(await stage.token("lobby", "ann", { grant: { roomJoin: false } }))).toMatch(/^401 .*roomJoin/);
+  expect(await validate(await stage.token("lobby", "ann", { ttl: -60 }))).toBe("401 the token has expired");
+  expect(await validate(await stage.token("lobby", "ann", { ttl: "40d" }))).toMatch(/^401 .*30 days/);
+  expect(await validate(await stage.token("lobby", "ann", { metadata: "m".repeat(1_025) }))).toMatch(/^401 metadata/);
+  const { status } = await fetch(`${stage.server.url}/rtc/v1?access_token=${await stage.token("lobby", "ann")}`);
+  expect(status).toBe(426);
+});
+
+test("the server API in JSON: rooms and those who are in them", async () => {
+  const room = await stage.rooms.createRoom({ name: "asked" });
+  expect(room).toMatchObject({ name: "asked", numParticipants: 0 });
+  expect((await stage.rooms.createRoom({ name: "asked" })).sid).toBe(room.sid);
+  const options = { name: "Ann Ö.", attributes: { team: "red" }, metadata: "m" };
+  const token = await stage.token("asked", "ann", options);
+  const ann = await RawClient.open(stage.wsUrl, token);
+  const { participant, room: joined } = await ann.hears("join");
+  expect(joined?.sid).toBe(room.sid);
+  expect(participant).toMatchObject({ identity: "ann", ...options, kind: ParticipantInfo_Kind.STANDARD });
+  expect((await stage.rooms.listRooms(["asked"]))[0]?.numParticipants).toBe(1);
+  expect((await stage.rooms.listParticipants("asked"))[0]?.sid).toBe(participant?.sid ?? "");
+
+  await stage.rooms.updateParticipant("asked", "ann", {
+    metadata: "new",
+    attributes: { team: "blue" },
+    permission: { canPublish: false, canSubscribe: true, canPublishData: true },
+  });
+  expect(await stage.rooms.getParticipant("asked", "ann")).toMatchObject({
+    ...{ metadata: "new", attributes: { team: "blue" }, name: "Ann Ö." },
+    permission: { canPublish: false, canSubscribe: true },
+  });
+  const cid = { cid: "c1", type: TrackType.AUDIO, source: TrackSource.MICROPHONE };
+  ann.send({ case: "addTrack", value: new AddTrackRequest(cid) });
+  const refused = await ann.hears("requestResponse");
+  expect(refused).toMatchObject({ reason: RequestResponse_Reason.NOT_ALLOWED, request: { case: "addTrack" } });
+
+  // Out, and not back with this token, nor with one of another room's admin; with a new one, yes.
+  await stage.rooms.removeParticipant("asked", "ann");
+  expect((await ann.hears("leave")).reason).toBe(DisconnectReason.PARTICIPANT_REMOVED);
+  await ann.isClosed();
+  expect(await validate(token)).toMatch(/^401 .*(revoked|removed)/);
+  const again = await RawClient.open(stage.wsUrl, await stage.token("asked", "ann", { ttl: 900 }));
+  await again.hears("join");
+  await stage.rooms.deleteRoom("asked");
+  expect((await again.hears("leave")).reason).toBe(DisconnectReason.ROOM_DELETED);
+
+  expect(await code(stage.rooms.listParticipants("asked"))).toBe("not_found");
+  expect(await code(stage.rooms.updateRoomMetadata("asked", "x"))).toBe("unimplemented");
+});
+
+test("the server API in protobuf, with errors in Twirp's words", async () => {
+  await stage.rooms.createRoom({ name: "binary" });
+  const ask = async (method: string, token: string, body: Uint8Array) => {
+    const response = await fetch(`${stage.server.url}/twirp/livekit.RoomService/${method}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/protobuf" },
+      body: new Uint8Array(body),
+    });
+    return { status: response.status, bytes: new Uint8Array(await response.arrayBuffer()) };
+  };
+  const body = new ListParticipantsRequest({ room: "binary" }).toBinary();
+  const admin = await stage.token("binary", "server", { grant: { roomAdmin: true } });
+  const { status, bytes } = await ask("ListParticipants", admin, body);
+  expect([status, ListParticipantsResponse.fromBinary(bytes).participants]).toEqual([200, []]);
+  const other = await stage.token("elsewhere", "server", { grant: { roomAdmin: true } });
+  const denied = await ask("ListParticipants", other, body);
+  expect(denied.status).toBe(403);
+  expect(JSON.parse(Buffer.from(denied.bytes).toString()).code).toBe("permission_denied");
+  expect((await ask("ListParticipants", admin, Buffer.from([0xff]))).status).toBe(400);
+  expect((await ask("ListParticipants", "nonsense", body)).status).toBe(401);
+});
+
+test("what is not served is refused at once, and what is asked twice is answered twice", async () => {
+  const ann = await RawClient.open(stage.wsUrl, await stage.token("refusals", "ann"));
+  await ann.hears("join");
+  ann.send({ case: "publishDataTrackRequest", value: new PublishDataTrackRequest({ pubHandle: 7, name: "d" }) });
+  const refusal = await ann.hears("requestResponse");
+  expect(refusal).toMatchObject({
+    reason: RequestResponse_Reason.UNSUPPORTED_TYPE,
+    request: { case: "publishDataTrack", value: { pubHandle: 7 } },
+  });
+  ann.send({ case: "storeDataBlobRequest", value: new StoreDataBlobRequest() });
+  await ann.hears("requestResponse", ({ message }) => message.startsWith("storeDataBlobRequest"));
+  ann.send({ case: "updateMetadata", value: new UpdateParticipantMetadata({ name: "Ann", requestId: 4 }) });
+  expect((await ann.hears("requestResponse", ({ requestId }) => requestId === 4)).reason).toBe(
+    RequestResponse_Reason.OK,
+  );
+  expect((await ann.hears("update")).participants[0]).toMatchObject({ identity: "ann", name: "Ann" });
+  ann.send({ case: "ping", value: 1n });
+  await ann.hears("pong");
+  ann.close();
+});
+
+test("a socket that comes back goes on as the same participant; one that cannot is told to come in anew", async () => {
+  const token = await stage.token("back", "ann");
+  const ann = await RawClient.open(stage.wsUrl, token);
+  const { participant } = await ann.hears("join");
+  ann.close();
+  await ann.isClosed();
+  const back = await RawClient.open(stage.wsUrl, token, `&reconnect=1&sid=${participant?.sid}`);
+  await back.hears("reconnect");
+  expect((await back.hears("update")).participants.map(({ sid }) => sid)).toEqual([participant?.sid ?? ""]);
+  expect(await stage.rooms.listParticipants("back")).toHaveLength(1);
+  const stranger = await stage.token("back", "ben");
+  const other = await RawClient.open(stage.wsUrl, stranger, `&reconnect=1&sid=${participant?.sid}`);
+  expect(await other.hears("leave")).toMatchObject({ canReconnect: true, reason: DisconnectReason.STATE_MISMATCH });
+  expect(back.closed).toBeNull();
+  // Its record, which is written a little later, names the SDK and its version.
+  const sdks = async () => (await stage.stoa.connections.list()).map(({ sdk }) => sdk);
+  while (!(await sdks()).includes("livekit-go/2.4.0")) await Bun.sleep(20);
+  back.close();
+});
+
+test("whoever was away learns who went and who came meanwhile", async () => {
+  const [token, others] = [await stage.token("meanwhile", "ann"), ["ben", "cay"]];
+  const [ben, cay] = await Promise.all(others.map((identity) => stage.token("meanwhile", identity)));
+  const gone = await RawClient.open(stage.wsUrl, ben ?? "");
+  const ann = await RawClient.open(stage.wsUrl, token);
+  const { participant, otherParticipants } = await ann.hears("join");
+  // Announced after a while, because it asks for no media.
+  const isBen = ({ identity }: { identity: string }) => identity === "ben";
+  if (!otherParticipants.some(isBen)) await ann.hears("update", ({ participants }) => participants.some(isBen));
+  ann.close();
+  await ann.isClosed();
+  gone.send({ case: "leave", value: new LeaveRequest() });
+  await gone.isClosed();
+  const came = await RawClient.open(stage.wsUrl, cay ?? "");
+  await came.hears("join");
+
+  const back = await RawClient.open(stage.wsUrl, token, `&reconnect=1&sid=${participant?.sid}`);
+  await back.hears("reconnect");
+  const states = (await back.hears("update")).participants.map(({ identity, state }) => [identity, state]);
+  expect(states).toContainEqual(["ben", ParticipantInfo_State.DISCONNECTED]);
+  await back.hears("update", ({ participants }) =>
+    participants.some(({ identity, state }) => identity === "cay" && state !== ParticipantInfo_State.DISCONNECTED),
+  );
+  for (const one of [back, came]) one.close();
+});

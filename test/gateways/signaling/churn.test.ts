@@ -1,0 +1,154 @@
+import { heapStats } from "bun:jsc";
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { type RealServer, realServer } from "../../harness/running.ts";
+import { libcBytes } from "./libc-memory.ts";
+
+const ROUNDS = 2_000;
+const AT_ONCE = 20;
+/** How much more may be held, or be resident, than a warm server had at most, or than before. */
+const SLACK = 1.1;
+/** Native code holds so little that a part of it says nothing: a kilobyte for each who came. */
+const LIBC_SLACK_MB = ROUNDS / 1_000;
+const MOST_BATCHES = 8;
+
+const scales = new BroadcastChannel("scales");
+
+/** The worker of a server as it is shipped, but one that can be weighed. */
+class WeighedWorker extends Worker {
+  constructor(url: string | URL, options?: WorkerOptions) {
+    const isMedia = String(url).endsWith("sfu/worker.ts");
+    super(isMedia ? new URL("./weighed-worker.ts", import.meta.url) : url, options);
+  }
+}
+
+let server: RealServer;
+beforeAll(async () => {
+  const { Worker } = globalThis;
+  globalThis.Worker = WeighedWorker;
+  server = await realServer({ SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 1_000_000, RATE_LIMIT_RTC_TOKENS: 1_000_000 });
+  globalThis.Worker = Worker;
+  await keepFromRehearsing(server.media.ports);
+}, 30_000);
+afterAll(async () => {
+  scales.close();
+  await server.close();
+});
+
+/** Its compiled code stays: with a rehearsal among the joins there is more afterwards than before, however often one looks. */
+async function keepFromRehearsing(ports: readonly number[]): Promise<void> {
+  const socket = await Bun.udpSocket({});
+  for (const port of ports) socket.send("a packet, so the worker has served somebody", port, "127.0.0.1");
+  socket.close();
+}
+
+async function comeAndGo(token: string): Promise<void> {
+  const socket = new WebSocket(`${server.url.replace("http", "ws")}/v1/rtc?token=${token}`);
+  await new Promise<void>((resolve, reject) => {
+    socket.onopen = () => socket.send(JSON.stringify({ type: "room.join", id: "1", connectionId: "c" }));
+    socket.onmessage = ({ data }) => {
+      const { type, id } = JSON.parse(String(data));
+      if (type === "error") reject(new Error(String(data)));
+      if (type === "ack" && id === "1") socket.send(JSON.stringify({ type: "room.leave", id: "2" }));
+    };
+    socket.onclose = () => resolve();
+  });
+}
+
+/** Without the pages of mapped files: the database grows with its records, and is no leak. */
+function anonymousMb(): number {
+  const kilobytes = /RssAnon:\s+(\d+)/.exec(readFileSync("/proc/self/status", "utf8"))?.[1];
+  return Math.round(Number(kilobytes) / 1000);
+}
+
+async function rounds(count: number, tokens: string[]): Promise<void> {
+  for (let done = 0; done < count; done += AT_ONCE) await Promise.all(tokens.map(comeAndGo));
+}
+
+type Weight = { objects: number; bytes: number };
+
+async function weighWorker(): Promise<Weight> {
+  const weight = new Promise<Weight>((resolve) => {
+    scales.onmessage = ({ data }: MessageEvent) => resolve(data as Weight);
+  });
+  scales.postMessage("weigh");
+  return weight;
+}
+
+/** What is held, by whom: how much of the machine's memory the allocators keep for later says little of that. */
+type Footprint = {
+  objects: number;
+  heapMb: number;
+  workerObjects: number;
+  workerHeapMb: number;
+  /** Outside the heaps, of all threads: by the allocator of the runtime, and by that of native code. */
+  nativeMb: number;
+  libcMb: number;
+  descriptors: number;
+  rssMb: number;
+};
+type Allocated = Record<"malloc_normal" | "malloc_huge", { current: number }>;
+const inMb = (bytes: number) => Math.round(bytes / 10_000) / 100;
+
+async function footprint(): Promise<Footprint> {
+  const worker = await weighWorker();
+  Bun.gc(true);
+  const { objectCount, heapSize, extraMemorySize, mimalloc } = heapStats() as ReturnType<typeof heapStats> & {
+    mimalloc: Allocated;
+  };
+  return {
+    objects: objectCount,
+    heapMb: inMb(heapSize + extraMemorySize),
+    workerObjects: worker.objects,
+    workerHeapMb: inMb(worker.bytes),
+    nativeMb: inMb(mimalloc.malloc_normal.current + mimalloc.malloc_huge.current),
+    libcMb: inMb(libcBytes()),
+    descriptors: readdirSync("/proc/self/fd").length,
+    rssMb: anonymousMb(),
+  };
+}
+
+const FIELDS = ["objects", "heapMb", "workerObjects", "workerHeapMb", "nativeMb", "libcMb", "rssMb"] as const;
+
+/** What there is more of than chance explains. */
+function grown(before: Footprint, after: Footprint): string[] {
+  const bound = (field: (typeof FIELDS)[number]) =>
+    field === "libcMb" ? before.libcMb + LIBC_SLACK_MB : before[field] * SLACK;
+  return FIELDS.filter((field) => after[field] > bound(field)).map(
+    (field) => `${field}: ${before[field]}, then ${after[field]}`,
+  );
+}
+
+const mostOf = (footprints: readonly Footprint[]) => summed(footprints, (values) => Math.max(...values));
+const medianOf = (footprints: readonly Footprint[]) =>
+  summed(footprints, (values) => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0);
+
+function summed(footprints: readonly Footprint[], one: (values: number[]) => number): Footprint {
+  const fields = [...FIELDS, "descriptors"] as const;
+  return Object.fromEntries(fields.map((field) => [field, one(footprints.map((each) => each[field]))])) as Footprint;
+}
+
+test(`[4] ${ROUNDS} joins and leaves: memory and descriptors are back`, async () => {
+  const roomId = await server.room();
+  const tokens = await Promise.all(
+    Array.from({ length: AT_ONCE }, async (_, i) => (await server.mint(roomId, `p${i}`)).token),
+  );
+  // Caches fill and code is compiled: the measure is what a warm server had at most.
+  const warm: Footprint[] = [];
+  for (let batch = 0; batch < 3; batch++) {
+    await rounds(ROUNDS / 2, tokens);
+    warm.push(await footprint());
+  }
+  const before = mostOf(warm);
+  const batches: Footprint[] = [];
+  do {
+    await rounds(ROUNDS, tokens);
+    batches.push(await footprint());
+  } while (batches.length < MOST_BATCHES && grown(before, batches.at(-1) ?? before).length > 0);
+  console.log(JSON.stringify({ warm, batches }));
+  // What is compiled, cached or kept for later goes up and stays there; a leak goes on.
+  const halves = [batches.slice(0, MOST_BATCHES / 2), batches.slice(MOST_BATCHES / 2)] as const;
+  if (batches.length === MOST_BATCHES) expect(grown(medianOf(halves[0]), medianOf(halves[1]))).toEqual([]);
+  expect((batches.at(-1) ?? before).descriptors).toBeLessThanOrEqual(before.descriptors + 5);
+  expect(await server.media.node.load()).toMatchObject({ participants: 0 });
+}, 240_000);

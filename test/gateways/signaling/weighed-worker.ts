@@ -1,0 +1,11 @@
+/** A media worker that says what its heap holds, when it is asked, once what nobody holds is collected. */
+import { heapStats } from "bun:jsc";
+import "../../../src/sfu/worker.ts";
+
+const scales = new BroadcastChannel("scales");
+scales.onmessage = ({ data }: MessageEvent) => {
+  if (data !== "weigh") return;
+  Bun.gc(true);
+  const { objectCount, heapSize, extraMemorySize } = heapStats();
+  scales.postMessage({ objects: objectCount, bytes: heapSize + extraMemorySize });
+};

@@ -1,0 +1,180 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { type RtcServer, rtcServer, settled } from "../../harness/rtc.ts";
+
+let server: RtcServer;
+const start = async (overrides = {}) => {
+  server = await rtcServer(overrides);
+  return server.room();
+};
+afterEach(() => server.close());
+
+const post = (kind: string, roomId: string, key: string | undefined, raw = "v=0", type = "application/sdp") =>
+  server.call("POST", `/${kind}/${roomId}`, { key, raw, headers: { "content-type": type } });
+
+describe("[10] POST /whip and /whep", () => {
+  test("201 with the answer and its location; seen in the room once media flows; DELETE ends it", async () => {
+    const roomId = await start();
+    const watcher = await server.joined(roomId, "watcher");
+    for (const kind of ["whip", "whep"]) {
+      const { token } = await server.mint(roomId, kind);
+      const { status, headers, text } = await post(kind, roomId, token);
+      expect(status).toBe(201);
+      expect(headers.get("content-type")).toBe("application/sdp");
+      expect(text).toStartWith("v=0");
+      const location = String(headers.get("location"));
+      expect(location).toMatch(new RegExp(`^/${kind}/${roomId}/[0-9a-f-]{36}$`));
+      server.clock.advance(10_000);
+      expect(watcher.of("participant.joined").map(({ participant }) => participant)).not.toContainEqual(
+        expect.objectContaining({ identity: kind }),
+      );
+      server.node.connect(location.split("/")[3] ?? "");
+      expect(watcher.of("participant.joined").at(-1)).toMatchObject({ participant: { identity: kind } });
+      expect((await server.call("DELETE", location, { key: token })).status).toBe(204);
+      expect(watcher.of("participant.left").at(-1)).toMatchObject({ identity: kind, reason: "left" });
+      expect((await server.call("DELETE", location, { key: token })).body.code).toBe("SVC_PARTICIPANT_NOT_FOUND");
+    }
+    expect(server.node.peers()).toMatchObject([{ identity: "watcher" }]);
+  });
+
+  test("an offer of more than 128 KB is 413, and joins nobody", async () => {
+    const roomId = await start();
+    for (const kind of ["whip", "whep"]) {
+      const { token } = await server.mint(roomId, kind);
+      const { status, body } = await post(kind, roomId, token, "v=0\r\n".padEnd(128 * 1024 + 1, "a=x\r\n"));
+      expect([status, body.code]).toEqual([413, "SVC_PAYLOAD_TOO_LARGE"]);
+      expect((await post(kind, roomId, token, "v=0\r\n".padEnd(128 * 1024, "a=x\r\n"))).status).toBe(201);
+    }
+    expect(server.node.peers()).toHaveLength(2);
+  });
+
+  test("a publisher needs publish, a viewer subscribe, both join", async () => {
+    const roomId = await start();
+    const cases: [string, object, number][] = [
+      ["whip", { publish: true }, 201],
+      ["whip", { publish: true, publishAudio: true }, 201],
+      ["whip", { publish: false }, 403],
+      ["whip", { publish: true, join: false }, 403],
+      ["whep", { publish: false }, 201],
+      ["whep", { subscribe: false }, 403],
+      ["whep", { join: false }, 403],
+    ];
+    for (const [kind, permissions, status] of cases) {
+      const { token } = await server.mint(roomId, "ada", { permissions });
+      expect([kind, permissions, (await post(kind, roomId, token)).status]).toEqual([kind, permissions, status]);
+    }
+  });
+
+  test("refusals in the words of the API", async () => {
+    const roomId = await start();
+    const { token } = await server.mint(roomId, "ada");
+    const refused = async (reply: Promise<{ status: number; body: Record<string, unknown> }>) => {
+      const { status, body } = await reply;
+      return [status, body.code];
+    };
+    expect(await refused(post("whip", roomId, undefined))).toEqual([401, "SVC_AUTH_ERROR"]);
+    expect(await refused(post("whip", roomId, server.key))).toEqual([401, "SVC_AUTH_ERROR"]);
+    expect(await refused(post("whip", roomId, token, "{}", "application/json"))).toEqual([
+      415,
+      "SVC_UNSUPPORTED_MEDIA_TYPE",
+    ]);
+    expect(await refused(post("whip", roomId, token, ""))).toEqual([400, "SVC_VALIDATION_FAILED"]);
+    expect(await refused(post("whip", roomId, token, "nonsense"))).toEqual([400, "SVC_VALIDATION_FAILED"]);
+    expect(await refused(post("whip", await server.room(), token))).toEqual([404, "SVC_ROOM_NOT_FOUND"]);
+    // An offer is welcome nowhere else.
+    const elsewhere = server.call("POST", "/v1/rooms", {
+      key: server.key,
+      raw: "v=0",
+      headers: { "content-type": "application/sdp" },
+    });
+    expect(await refused(elsewhere)).toEqual([415, "SVC_UNSUPPORTED_MEDIA_TYPE"]);
+    await settled();
+    expect(server.node.peers()).toEqual([]);
+    server.node.reachable = false;
+    expect(await refused(post("whip", roomId, token))).toEqual([503, "SVC_NO_RTC_CAPACITY"]);
+    server.node.reachable = true;
+    await server.call("DELETE", `/v1/rooms/${roomId}`, { key: server.key });
+    expect(await refused(post("whip", roomId, token))).toEqual([409, "SVC_ROOM_CLOSED"]);
+  });
+
+  test("a full room is 503, and attempts count like sockets do", async () => {
+    const roomId = await start({ SIGNALING_MAX_PARTICIPANTS_PER_ROOM: 1, SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 2 });
+    const { token } = await server.mint(roomId, "a");
+    const { token: other } = await server.mint(roomId, "b");
+    expect((await post("whip", roomId, token)).status).toBe(201);
+    expect((await post("whip", roomId, other)).body.code).toBe("SVC_NO_RTC_CAPACITY");
+    const { status, body, headers } = await post("whip", roomId, other);
+    expect([status, body.code, headers.get("retry-after")]).toEqual([429, "SVC_RATE_LIMITED", "60"]);
+  });
+
+  test("the same identity on a socket replaces it; failed media, removal and revocation end it", async () => {
+    const roomId = await start();
+    const watcher = await server.joined(roomId, "watcher");
+    const begin = async () => {
+      const { token, tokenId } = await server.mint(roomId, "ada");
+      const { headers } = await post("whip", roomId, token);
+      const id = String(headers.get("location")).split("/")[3] ?? "";
+      server.node.connect(id);
+      return { id, tokenId };
+    };
+    const last = () => watcher.of("participant.left").at(-1)?.reason;
+    await begin();
+    await server.joined(roomId, "ada");
+    expect(last()).toBe("replaced");
+    const { id } = await begin();
+    const of = { roomId, participantId: id, identity: "ada" };
+    server.node.emit({ ...of, type: "participantFailed", reason: "consent_timeout" });
+    expect(last()).toBe("failed");
+    await begin();
+    await server.call("DELETE", `/v1/rooms/${roomId}/participants/ada`, { key: server.key });
+    expect(last()).toBe("removed");
+    const { tokenId } = await begin();
+    await server.call("DELETE", `/v1/rooms/${roomId}/rtc-tokens/${tokenId}`, { key: server.key });
+    expect(last()).toBe("revoked");
+  });
+
+  test("only its own token ends it, also when that is over", async () => {
+    const roomId = await start();
+    const { token } = await server.mint(roomId, "ada", { ttlSeconds: 30 });
+    const { token: other } = await server.mint(roomId, "eve");
+    const socket = await server.joined(roomId, "on-a-socket");
+    const location = String((await post("whip", roomId, token)).headers.get("location"));
+    expect((await server.call("DELETE", location, { key: other })).status).toBe(404);
+    expect((await server.call("DELETE", location)).status).toBe(401);
+    const foreign = `/whip/${roomId}/${socket.ack.sessionId}`;
+    expect((await server.call("DELETE", foreign, { key: other })).status).toBe(404);
+    server.clock.advance(60_000);
+    expect((await post("whip", roomId, token)).body.code).toBe("SVC_TOKEN_EXPIRED");
+    expect((await server.call("DELETE", location, { key: token })).status).toBe(204);
+    expect(socket.closed).toBeNull();
+  });
+
+  test("TURN servers come in the link header", async () => {
+    const roomId = await start({ TURN_URLS: ["turn:a.example", "turns:b.example"], TURN_SECRET: "north" });
+    const { token } = await server.mint(roomId, "ada");
+    const { headers } = await post("whip", roomId, token);
+    expect(headers.get("link")).toMatch(
+      /^<turn:a\.example>; rel="ice-server"; username="\d+:ada"; credential="[^"]+"; credential-type="password", <turns:b\.example>;/,
+    );
+  });
+
+  test("browsers on other pages may use it: the location can be read", async () => {
+    const roomId = await start();
+    const { token } = await server.mint(roomId, "ada");
+    const origin = "https://player.example";
+    const preflight = await server.call("OPTIONS", `/whep/${roomId}`, {
+      headers: {
+        origin,
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "authorization,content-type",
+      },
+    });
+    expect(preflight.status).toBe(204);
+    const { headers } = await server.call("POST", `/whep/${roomId}`, {
+      key: token,
+      raw: "v=0",
+      headers: { origin, "content-type": "application/sdp" },
+    });
+    expect(headers.get("access-control-allow-origin")).toBe(origin);
+    expect(headers.get("access-control-expose-headers")).toContain("location");
+  });
+});

@@ -1,0 +1,29 @@
+import { createContext, Script } from "node:vm";
+import { RequestMarks } from "../../../src/network/tls/request-marks.ts";
+
+const NO_PROGRESS_MS = 2_000;
+const context = createContext({ task: null as (() => void) | null });
+const script = new Script("task()");
+
+/** What goes on of these pieces. A parser that makes no progress is ended, and the test fails instead of standing still. */
+export function pass(mark: string, pieces: readonly Buffer[]): { text: string; marks: RequestMarks } {
+  const marks = new RequestMarks(mark);
+  let text = "";
+  context.task = () => {
+    for (const piece of pieces) text += marks.pass(piece).toString("latin1");
+  };
+  script.runInContext(context, { timeout: NO_PROGRESS_MS });
+  return { text, marks };
+}
+
+/** The same bytes in pieces, cut at these places. */
+export function cutAt(text: string, places: readonly number[]): Buffer[] {
+  const bytes = Buffer.from(text, "latin1");
+  const ends = [...new Set(places.map((place) => place % bytes.length))].sort((a, b) => a - b);
+  return [0, ...ends].map((start, index) => bytes.subarray(start, ends[index]));
+}
+
+export function cutEvery(text: string, pieceBytes: number): Buffer[] {
+  const places = Array.from({ length: Math.ceil(text.length / pieceBytes) }, (_none, index) => index * pieceBytes);
+  return cutAt(text, places);
+}

@@ -1,0 +1,149 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import type { Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { connect, type TLSSocket } from "node:tls";
+import { createLog } from "../../../src/kernel/log.ts";
+import { createCarriedClient, createInnerWay } from "../../../src/kernel/net/inner-way.ts";
+import { ADMISSION_LIMITS, type AdmissionLimits } from "../../../src/network/tls/admission.ts";
+import { createEdgeTables, Edge, type EdgeOptions } from "../../../src/network/tls/edge.ts";
+import { TurnClient } from "../../../src/network/turn/client.ts";
+import { turnCredential } from "../../../src/network/turn/credentials.ts";
+import { TurnStream } from "../../../src/network/turn/stream.ts";
+import { makeCertificate } from "../../ops/certificate.ts";
+
+export const TURN_SECRET = "a secret that only the server has";
+/** What clients are told to have; nothing of this machine. */
+export const ANNOUNCED = "203.0.113.5";
+
+const CHUNK = new Uint8Array(64 * 1_024);
+
+type StageOptions = Partial<EdgeOptions> & {
+  limits?: Partial<AdmissionLimits>;
+  /** By the inner way, as in a whole server. */
+  within?: boolean;
+};
+
+/** An edge in front of a bare HTTP server that says by whom it is asked. */
+export async function edgeStage(options: StageOptions = {}) {
+  const { limits, within = false, ...given } = options;
+  const folder = mkdtempSync(join(tmpdir(), "stoa-edge-"));
+  const pem = async (name: string) => {
+    const files = await makeCertificate(folder, name);
+    return { cert: readFileSync(files.cert, "utf8"), key: readFileSync(files.key, "utf8") };
+  };
+  const tables = createEdgeTables();
+  let pulled = 0;
+  const endless = () =>
+    new ReadableStream({
+      pull(controller) {
+        pulled += CHUNK.length;
+        controller.enqueue(CHUNK);
+      },
+    });
+  const inner = within ? createInnerWay() : null;
+  const carriedClient = inner && createCarriedClient(inner);
+  const served = {
+    async fetch(request: Request, server: Bun.Server<undefined>) {
+      const peer = server.requestIP(request);
+      const client = tables.tcp.clientOf(peer?.port ?? 0);
+      const carried = carriedClient?.(request);
+      if (!peer && carried === null) return new Response(null, { status: 403, headers: { connection: "close" } });
+      const { pathname } = new URL(request.url);
+      if (pathname === "/socket" && server.upgrade(request)) return undefined;
+      if (pathname === "/echo") return new Response(await request.arrayBuffer());
+      if (pathname === "/much") return new Response(new Uint8Array(32 * 1_024 * 1_024));
+      if (pathname === "/endless") return new Response(endless());
+      if (pathname === "/length") return Response.json({ carried, length: (await request.arrayBuffer()).byteLength });
+      return Response.json({ client, carried });
+    },
+    websocket: { message: (socket: Bun.ServerWebSocket, message: string | Buffer) => void socket.send(message) },
+  };
+  const upstream = Bun.serve({ hostname: "127.0.0.1", port: 0, ...served });
+  const innerServer = inner ? Bun.serve({ unix: inner.name, ...served }) : null;
+  const certificate = await pem("first");
+  const edge = await Edge.start({
+    hostname: "127.0.0.1",
+    port: 0,
+    upstream: { hostname: "127.0.0.1", port: upstream.port ?? 0 },
+    inner,
+    certificate,
+    trustedProxies: [],
+    admission: { ...ADMISSION_LIMITS, ...limits },
+    turn: {
+      secret: TURN_SECRET,
+      realm: "localhost",
+      relayAddresses: [ANNOUNCED],
+      limits: { perId: 4, perAddress: 100, total: 100, bitsPerSecond: 100_000_000 },
+      port: null,
+    },
+    tables,
+    log: createLog({ level: "silent", format: "json" }),
+    ...given,
+  });
+  const url = `https://127.0.0.1:${edge.port}`;
+  return {
+    edge,
+    tables,
+    url,
+    inner,
+    innerServer,
+    pem,
+    /** Bytes that were asked of the answer without an end. */
+    pulled: () => pulled,
+    get: (path: string, init: RequestInit = {}) =>
+      fetch(`${url}${path}`, { ...init, keepalive: false, tls: { rejectUnauthorized: false } } as RequestInit),
+    tls: (alpn?: string[]) => secured(edge.port, alpn),
+    async close() {
+      edge.close();
+      await upstream.stop(true);
+      await innerServer?.stop(true);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+export function secured(port: number, alpn?: string[]): Promise<TLSSocket> {
+  return new Promise((resolve, reject) => {
+    const protocols = alpn ? { ALPNProtocols: alpn } : {};
+    const socket = connect({ port, host: "127.0.0.1", rejectUnauthorized: false, ...protocols }, () => resolve(socket));
+    socket.once("error", reject);
+  });
+}
+
+/** A TURN client over TLS, with credentials for an id, for as long as it is needed. */
+export function turnOver(port: number, id: string): Promise<TurnOverTls> {
+  return turnAs(port, turnCredential(TURN_SECRET, id, Date.now() + 600_000));
+}
+
+type TurnOverTls = { client: TurnClient; socket: TLSSocket };
+
+export async function turnAs(
+  port: number,
+  { username = "", credential = "" }: { username?: string; credential?: string },
+): Promise<TurnOverTls> {
+  const socket = await secured(port);
+  const client = new TurnClient((message) => void socket.write(message), username, credential);
+  const stream = new TurnStream();
+  socket.on("data", (data: Buffer) => void stream.push(data, (message) => client.receive(message)));
+  socket.on("error", () => {});
+  socket.on("close", () => client.failed(new Error("it closed the connection")));
+  return { client, socket };
+}
+
+/** What the peer sends next. */
+export function nextData(client: TurnClient): Promise<string> {
+  return new Promise((resolve) => {
+    client.onData = (data) => resolve(data.toString());
+  });
+}
+
+export function closed(socket: Socket): Promise<void> {
+  // The end is seen only by who reads what comes before it.
+  socket.resume();
+  return new Promise((resolve) => socket.once("close", () => resolve()));
+}
+
+export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await holds())) await Bun.sleep(5);
+}

@@ -1,0 +1,74 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join as pathOf } from "node:path";
+import { type RunningStoa, startStoa } from "../../src/cli/start/start-stoa.ts";
+import { readWav } from "../../src/rtc-client/participant/audio-source.ts";
+import { join, type Participant, tone } from "../../src/rtc-client/participant/participant.ts";
+import { recordVoice } from "../../web/examples/node-bot/record-track.ts";
+import { logVoices } from "../../web/examples/node-bot/voice-log.ts";
+import { playWaitingMusic } from "../../web/examples/node-bot/waiting-music.ts";
+import { Stoa } from "../../web/sdk/server.ts";
+import { pitchOf } from "./sound.ts";
+
+let server: RunningStoa;
+let stoa: Stoa;
+const open: Participant[] = [];
+beforeAll(async () => {
+  server = await startStoa();
+  stoa = new Stoa(server);
+});
+afterAll(async () => {
+  for (const participant of open) await participant.close();
+  await server.stop();
+});
+
+async function enter(room: string, user: string): Promise<Participant> {
+  const { rtc } = await stoa.mintJoin({ room, user });
+  const participant = await join(rtc.endpoint, rtc.token);
+  open.push(participant);
+  return participant;
+}
+
+test("the voice log writes into the chat who spoke and for how long", async () => {
+  open.push(await logVoices(stoa, "meeting"));
+  const anna = await enter("meeting", "anna");
+  function* sentence() {
+    yield* tone({ hz: 300, seconds: 1 });
+    for (let frame = 0; frame < 100; frame++) yield new Int16Array(960);
+  }
+  await anna.publishAudio(sentence());
+  let said: string | null | undefined;
+  while (!said) {
+    said = (await stoa.messages.history("meeting")).data.find(({ type }) => type === "text")?.text;
+    await Bun.sleep(50);
+  }
+  expect(said).toMatch(/^anna spoke for (0\.[6-9]|1\.[0-3]) s$/);
+}, 60_000);
+
+test("the recorder's file holds what one person said, and nobody else", async () => {
+  const path = pathOf(mkdtempSync(pathOf(tmpdir(), "stoa-record-")), "ben.wav");
+  const [ben, carl] = [await enter("studio", "ben"), await enter("studio", "carl")];
+  const recorder = await recordVoice(stoa, "studio", "ben", path);
+  await carl.publishAudio(tone({ hz: 900 }));
+  await ben.publishAudio(tone({ hz: 350 }));
+  while (recorder.seconds() < 2) await Bun.sleep(50);
+  await recorder.stop();
+  const { samples, sampleRate, channels } = readWav(readFileSync(path));
+  expect(channels).toBe(1);
+  expect(Math.abs(pitchOf(samples.slice(-sampleRate), sampleRate) - 350)).toBeLessThan(3);
+  rmSync(pathOf(path, ".."), { recursive: true });
+}, 60_000);
+
+test("music plays to whoever waits alone, and stops when somebody comes", async () => {
+  const dora = await enter("lounge", "dora");
+  const music = await playWaitingMusic(stoa, "lounge");
+  open.push(music);
+  await new Promise<void>((resolve) => {
+    dora.on("audio", ({ identity, samples }) => {
+      if (identity === "music" && samples.some((sample) => Math.abs(sample) > 2_000)) resolve();
+    });
+  });
+  await enter("lounge", "eve");
+  while (!dora.participants.get("music")?.tracks.every(({ muted }) => muted)) await Bun.sleep(20);
+}, 60_000);

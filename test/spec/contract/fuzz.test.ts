@@ -1,0 +1,80 @@
+import { afterAll, expect, test } from "bun:test";
+import fc from "fast-check";
+import type { CredentialKind } from "../../../src/kernel/http/guards.ts";
+import { OIDC_CLIENT, oidcServer } from "../../harness/oidc.ts";
+import { type Operation, operationsOf } from "../../harness/operations.ts";
+import { rtcServer } from "../../harness/rtc.ts";
+import { type Tenant, tenantOf } from "../../harness/tenant.ts";
+import { grantedRequests } from "./granted.ts";
+import { createJudge } from "./judge.ts";
+import { spoiltRequests, validRequests } from "./requests.ts";
+import { UNLIMITED } from "./unlimited.ts";
+
+/** Requests per route, credential and kind; the seed repeats a run. `CONTRACT_RUNS=500 CONTRACT_SEED=7 bin/test contract`. */
+const RUNS = Number(process.env.CONTRACT_RUNS ?? 12);
+const SEED = Number(process.env.CONTRACT_SEED ?? 20_260_301);
+
+const provider = await oidcServer(["http://localhost/oauth/acme/callback"]);
+provider.people.set("ada", { email: "ada@example.com", email_verified: true, name: "Ada" });
+const server = await rtcServer({ ...UNLIMITED, OAUTH: { acme: { issuer: provider.issuer, ...OIDC_CLIENT } } });
+afterAll(async () => {
+  await server.close();
+  await provider.close();
+});
+/** Routes of the fleet come last and share a tenant: a node that was drained or made up takes the rooms of new ones. */
+const ofFleet = ({ path }: Operation) => /^\/v1\/(rtc\/servers|cluster)/.test(path);
+/** A socket's handshake is no request and answer; the sockets have fuzzers of their own. */
+const operations = (await operationsOf(server))
+  .filter(({ responses }) => !responses.has(101))
+  .sort((a, b) => Number(ofFleet(a)) - Number(ofFleet(b)));
+const operator = await tenantOf(server, { operator: true });
+
+const judge = createJudge(server);
+const granted = new Set<string>();
+
+// First: a fleet that was fuzzed takes no more rooms.
+const special = grantedRequests(server, await tenantOf(server), provider);
+for (const [name, make] of Object.entries(special)) {
+  test(`[10] ${name} keeps to the reference when it is granted`, async () => {
+    const operation = operations.find((one) => one.name === name);
+    if (!operation) throw new Error("there is no such route");
+    const { credential, ...asked } = await make();
+    const status = await judge(operation, credential, { path: [], query: [], body: undefined, headers: [], ...asked });
+    expect(status).toBeLessThan(300);
+    granted.add(name);
+  });
+}
+
+/** Asked by one route after the other until one has changed something: a route may end what it is called on. */
+let intact: Tenant | undefined;
+async function intactTenant(): Promise<Tenant> {
+  intact ??= await tenantOf(server);
+  return intact;
+}
+
+const KINDS = { "valid requests": validRequests, "spoilt requests": spoiltRequests };
+
+for (const operation of operations) {
+  const credentials: (CredentialKind | undefined)[] =
+    operation.credentials.length > 0 ? operation.credentials : [undefined];
+  test(`[10] ${operation.name} keeps to the reference, whatever it is asked`, async () => {
+    for (const credential of credentials) {
+      for (const [kind, requests] of Object.entries(KINDS)) {
+        const tenant = ofFleet(operation) ? operator : await intactTenant();
+        const property = fc.asyncProperty(requests(operation, tenant), async (asked) => {
+          const status = await judge(operation, credential && tenant.credentials[credential], asked);
+          if (status >= 400) return;
+          granted.add(operation.name);
+          if (operation.method !== "GET") intact = undefined;
+        });
+        const outcome = await fc.check(property, { numRuns: RUNS, seed: SEED, endOnFailure: true });
+        if (outcome.failed)
+          throw new Error(`${kind} by ${credential}: ${outcome.errorInstance}\n${fc.defaultReportMessage(outcome)}`);
+      }
+    }
+  });
+}
+
+test("[10] every route was granted at least once", () => {
+  expect(operations.map(({ name }) => name).filter((name) => !granted.has(name))).toEqual([]);
+});

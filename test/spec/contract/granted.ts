@@ -1,0 +1,179 @@
+import { oneTimeTokenService } from "../../../src/features/accounts/one-time-token.service.ts";
+import type { OidcServer } from "../../harness/oidc.ts";
+import { type RtcServer, settled } from "../../harness/rtc.ts";
+import { BROWSER, recordedFile as recordedFileOf, type Tenant } from "../../harness/tenant.ts";
+import type { Asked } from "./requests.ts";
+
+type Request = Partial<Asked> & { credential?: string };
+
+/**
+ * Requests that no schema can tell: they need a password, a cookie, a link from a mail, a signature or somebody else's
+ * server. Each makes what it needs and gives the request that is then granted.
+ */
+export function grantedRequests(server: RtcServer, tenant: Tenant, provider: OidcServer) {
+  const links = oneTimeTokenService(server.runtime);
+  let accounts = 0;
+
+  async function account() {
+    const email = `contract-${++accounts}@example.com`;
+    const password = "a long enough password";
+    const { body, headers } = await server.call("POST", "/v1/auth/register", { body: { email, password } });
+    const cookie = (headers.get("set-cookie") ?? "").split(";")[0] ?? "";
+    return { email, password, cookie, credential: String(body.accessToken) };
+  }
+
+  /** The token of the last link that would have been mailed; without a mail server it is in the log. */
+  async function linkToken(): Promise<string> {
+    await server.services.mailer.drain();
+    return /#token=([\w-]{43})/.exec(server.logLines.findLast((line) => line.includes("#token=")) ?? "")?.[1] ?? "";
+  }
+
+  async function invitation(email: string): Promise<string> {
+    const body = { email, role: "VIEWER" };
+    await server.call("POST", `/v1/projects/${tenant.projectId}/members`, { key: tenant.credentials.session, body });
+    return linkToken();
+  }
+
+  async function upload() {
+    const body = { filename: "f", mimeType: "text/plain", size: 5 };
+    const path = `/v1/chat/conversations/${tenant.ids.room}/attachments`;
+    const answer = await server.call("POST", path, { key: tenant.credentials.apiKey, body });
+    return { id: String(answer.body.id), url: new URL(String(answer.body.uploadUrl)) };
+  }
+
+  async function watching(kind: "whip" | "whep"): Promise<Request> {
+    const { roomId: room } = tenant.ids;
+    const body = { participantIdentity: kind, permissions: { publish: true } };
+    const minted = await server.call("POST", `/v1/rooms/${room}/rtc-tokens`, { key: tenant.credentials.apiKey, body });
+    const token = String(minted.body.token);
+    const headers = { "content-type": "application/sdp" };
+    const answer = await server.call("POST", `/${kind}/${room}`, { key: token, raw: "v=0", headers });
+    const [, , roomId = "", sessionId = ""] = (answer.headers.get("location") ?? "").split("/");
+    return { path: [roomId, sessionId], credential: token };
+  }
+
+  /** A recorded file, and the query of an address that leads to it. */
+  async function recordedFile(): Promise<Request> {
+    const { recordingId, fileId = "" } = tenant.ids;
+    const key = tenant.credentials.apiKey;
+    const answer = await server.call("GET", `/v1/recordings/${recordingId}/files/${fileId}/download-url`, { key });
+    const row = server.runtime.db.$client
+      .query<{ id: string }, [string]>("SELECT recording_id AS id FROM recording_files WHERE id = ?")
+      .get(fileId);
+    await Bun.write(`${server.runtime.config.DATA_DIR}/recordings/${row?.id}/${fileId}.webm`, "bytes");
+    return { path: [fileId], query: [...new URL(String(answer.body.url)).searchParams] };
+  }
+
+  /** A recording that has ended: with a file, though not one that any film comes of. */
+  async function composed(credential: string, path: string[]): Promise<Request> {
+    const key = tenant.credentials.apiKey;
+    const begun = await server.call("POST", "/v1/rooms", { key, body: { name: `composed-${++accounts}` } });
+    const { body } = await server.call("POST", `/v1/rooms/${begun.body.id}/recordings`, { key, body: {} });
+    await server.call("POST", `/v1/recordings/${body.id}/stop`, { key });
+    await recordedFileOf(server, String(body.id), "ada");
+    return { path: [...path, String(body.id)], credential, body: { layout: "grid" } };
+  }
+
+  /** A live stream of which something has been sent, and the token of a viewer. */
+  async function broadcast(): Promise<Request> {
+    const key = tenant.credentials.apiKey;
+    const stream = { title: "show", hostIdentity: "ada" };
+    const { id, roomId } = (await server.call("POST", "/v1/live-streams", { key, body: stream })).body;
+    const viewer = { key, body: { identity: "grace" } };
+    const { rtc } = (await server.call("POST", `/v1/live-streams/${id}/viewer-tokens`, viewer)).body;
+    await server.call("POST", `/v1/live-streams/${id}/start`, { key });
+    const { body } = await server.call("POST", `/v1/rooms/${roomId}/recordings`, { key, body: {} });
+    const recordingId =
+      server.runtime.db.$client
+        .query<{ id: string }, [string]>("SELECT id FROM recordings WHERE public_id = ?")
+        .get(String(body.id))?.id ?? "";
+    const { token } = rtc as { token: string };
+    const socket = server.connect(token);
+    await socket.join();
+    await settled();
+    for (const kind of ["video", "audio"] as const) {
+      const about = { fileId: kind, identity: "ada", trackId: kind, kind, source: "other", codecs: "opus" } as const;
+      const piece = { width: null, height: null, head: "", data: "", atMs: 0, durationMs: 500 };
+      const part = { ...about, ...piece, independent: true, beginsSegment: true, endsSegment: true };
+      server.node.emit({ type: "recordingPart", roomId: String(roomId), recordingId, part });
+    }
+    return { path: [String(id)], query: [["token", token]] };
+  }
+
+  async function viewToken(): Promise<string> {
+    const path = `/v1/recordings/${tenant.ids.recordingId}/view-tokens`;
+    const answer = await server.call("POST", path, { key: tenant.credentials.apiKey, body: {} });
+    return String(answer.body.url).split("#token=")[1] ?? "";
+  }
+
+  const requests: Record<string, () => Promise<Request>> = {
+    "GET /v1/recording-files/{fileId}": recordedFile,
+    "POST /v1/recordings/{recordingId}/composition": () => composed(tenant.credentials.apiKey, []),
+    "POST /v1/projects/{projectId}/recordings/{recordingId}/composition": () =>
+      composed(tenant.credentials.session, [tenant.projectId]),
+    "GET /v1/live-streams/{streamId}/hls/index.m3u8": broadcast,
+    "POST /v1/chat/conversations/{room}/rings": async () => ({
+      path: [tenant.ids.besideId ?? ""],
+      credential: tenant.credentials.apiKey,
+      body: {},
+    }),
+    "POST /v1/chat/push/subscriptions": async () => ({
+      credential: tenant.credentials.chatToken,
+      body: { endpoint: "https://push.example.com/granted", keys: BROWSER.keys },
+    }),
+    "GET /v1/replays/{token}": async () => ({ path: [await viewToken()] }),
+    "POST /v1/auth/login": async () => {
+      const { email, password } = await account();
+      return { body: { email, password } };
+    },
+    "POST /v1/auth/refresh": async () => ({ headers: [["cookie", (await account()).cookie]] }),
+    "POST /v1/auth/logout": async () => ({ headers: [["cookie", (await account()).cookie]] }),
+    "POST /v1/auth/verify-email": async () => {
+      const { email } = await account();
+      const user = server.services.users.findByEmail(email);
+      const token = await server.runtime.write((unit) => links.issue(unit, "verify-email", user?.id ?? ""));
+      return { body: { token } };
+    },
+    "POST /v1/auth/password-reset/confirm": async () => {
+      const { email } = await account();
+      await server.call("POST", "/v1/auth/password-reset", { body: { email } });
+      return { body: { token: await linkToken(), password: "another long password" } };
+    },
+    "POST /v1/auth/password": async () => {
+      const { password, credential } = await account();
+      return { credential, body: { currentPassword: password, newPassword: "another long password" } };
+    },
+    "POST /v1/auth/oauth/{provider}/start": async () => ({ path: ["acme"] }),
+    "POST /v1/auth/oauth/{provider}/exchange": async () => {
+      const { body } = await server.call("POST", "/v1/auth/oauth/acme/start");
+      const answer = await provider.visit(String(body.authorizationUrl), "ada");
+      return { path: ["acme"], body: Object.fromEntries(answer) };
+    },
+    "GET /v1/invitations/{token}": async () => ({ path: [await invitation("invited@example.com")] }),
+    "POST /v1/invitations/{token}/accept": async () => {
+      const { email, credential } = await account();
+      // Invited before there was an account, in another project than the account's own.
+      const token = await invitation(`not-${email}`);
+      return { path: [token], credential };
+    },
+    "PUT /v1/storage/{attachmentId}": async () => {
+      const { id, url } = await upload();
+      return { path: [id], query: [...url.searchParams], raw: "bytes", headers: [["content-type", "text/plain"]] };
+    },
+    "GET /v1/storage/{attachmentId}": async () => {
+      const id = tenant.ids.attachmentId ?? "";
+      const key = tenant.credentials.apiKey;
+      const { body } = await server.call("GET", `/v1/chat/attachments/${id}/download-url`, { key });
+      return { path: [id], query: [...new URL(String(body.url)).searchParams] };
+    },
+    "GET /v1/exports/{exportId}": async () => {
+      const { exportId = "", exportedUserId } = tenant.ids;
+      const key = tenant.credentials.apiKey;
+      const { body } = await server.call("GET", `/v1/people/${exportedUserId}/exports/${exportId}`, { key });
+      return { path: [exportId], query: [...new URL(String(body.url)).searchParams] };
+    },
+    "DELETE /whip/{roomId}/{sessionId}": () => watching("whip"),
+    "DELETE /whep/{roomId}/{sessionId}": () => watching("whep"),
+  };
+  return requests;
+}

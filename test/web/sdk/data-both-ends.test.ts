@@ -1,0 +1,141 @@
+/** Reliable data of the SDK and of the server, on connections that die at any moment with whatever is under way on them. */
+import { afterEach, beforeEach, expect, jest, test } from "bun:test";
+import { seededRandom } from "../../../src/kernel/net/impairment.ts";
+import { DataRelay } from "../../../src/sfu/room/data.ts";
+import { DataMessage } from "../../../src/sfu/room/data-message.ts";
+import type { DataChannel } from "../../../src/sfu/werift/werift-hooks.ts";
+import type { RtcRequest } from "../../../web/sdk/dialect.ts";
+import { DataChannels } from "../../../web/sdk/room/peer/data.ts";
+import { KeptData } from "../../../web/sdk/room/peer/kept-data.ts";
+import type { Transport } from "../../../web/sdk/room/peer/transport.ts";
+
+beforeEach(() => void jest.useFakeTimers());
+afterEach(() => void jest.useRealTimers());
+
+const STEPS = 3_000;
+const SEEDS = [1, 2, 3];
+
+class ClientChannel extends EventTarget {
+  readyState = "connecting";
+  constructor(
+    readonly label: string,
+    readonly protocol: string,
+    readonly send: (text: string) => void,
+  ) {
+    super();
+  }
+}
+
+/** One connection with its reliable channel, and what is on its way over it. */
+class Connection {
+  readonly #up: string[] = [];
+  readonly #down: string[] = [];
+  readonly #ended = new AbortController();
+  #client: ClientChannel | undefined;
+  #server: DataChannel | undefined;
+
+  readonly transport = {
+    ended: this.#ended.signal,
+    addChannel: (label: string, { protocol = "" }: RTCDataChannelInit) => {
+      const channel = new ClientChannel(label, protocol, (text) => void this.#up.push(text));
+      if (label === "reliable") this.#client = channel;
+      return channel;
+    },
+  } as unknown as Transport;
+
+  open(relay: DataRelay): void {
+    const client = this.#client;
+    if (!client) return;
+    const down = this.#down;
+    this.#server = {
+      label: "reliable",
+      protocol: client.protocol,
+      isOpen: true,
+      get bufferedAmount() {
+        return down.reduce((sum, text) => sum + text.length, 0);
+      },
+      send: (text) => void down.push(String(text)),
+      close: () => {},
+    };
+    relay.opened(this.#server);
+    client.readyState = "open";
+    client.dispatchEvent(new Event("open"));
+  }
+
+  carry(relay: DataRelay, count: number): void {
+    for (const text of this.#up.splice(0, count)) if (this.#server) relay.received(this.#server, text);
+    for (const data of this.#down.splice(0, count)) this.#client?.dispatchEvent(new MessageEvent("message", { data }));
+  }
+
+  die(): void {
+    this.#ended.abort();
+  }
+}
+
+async function settle(): Promise<void> {
+  for (let n = 0; n < 10; n++) await Promise.resolve();
+}
+
+test.each(SEEDS)(
+  "each message arrives once and in order both ways, wherever connections die (seed %d)",
+  async (seed) => {
+    const random = seededRandom(seed);
+    let nowMs = 0;
+    const [atServer, atClient]: [string[], string[]] = [[], []];
+    const owner = {
+      self: { identity: "ann", participantId: "p1" },
+      permissions: { publishData: true },
+      emit: () => {},
+    };
+    const relay = new DataRelay(
+      { relay: (_from, _kind, { delivery }) => atServer.push(delivery?.payload ?? "") > 0 },
+      owner,
+      () => nowMs,
+    );
+    const kept = new KeptData();
+    const bySocket = (async (_type: string, { payload }: { payload: string }) => {
+      atServer.push(payload);
+      return {};
+    }) as RtcRequest;
+    const connect = () => {
+      const connection = new Connection();
+      const data = new DataChannels(connection.transport, bySocket, kept, ({ payload }) => void atClient.push(payload));
+      return { connection, data };
+    };
+    let { connection, data } = connect();
+    connection.open(relay);
+    let [sent, delivered] = [0, 0];
+    const deliver = () => {
+      const message = DataMessage.ofFrame(null, { payload: String(delivered++).padEnd(random() < 0.1 ? 20_000 : 1) });
+      // As the room does: who has no channel is told on its socket.
+      if (!relay.deliver("reliable", message)) atClient.push(message.delivery?.payload ?? "");
+    };
+    for (let step = 0; step < STEPS; step++) {
+      nowMs += 10;
+      jest.advanceTimersByTime(10);
+      if (random() < 0.5) void data.send(String(sent++), {});
+      if (random() < 0.5) deliver();
+      connection.carry(relay, Math.floor(random() * 3));
+      if (step % 10 === 0) relay.tick();
+      if (random() < 0.02) {
+        connection.die();
+        relay.reset();
+        ({ connection, data } = connect());
+        for (let n = Math.floor(random() * 5); n > 0; n--) deliver();
+        connection.open(relay);
+      }
+      await settle();
+    }
+    for (let step = 0; step < STEPS && (atServer.length < sent || atClient.length < delivered); step++) {
+      nowMs += 100;
+      jest.advanceTimersByTime(100);
+      connection.carry(relay, 10);
+      relay.tick();
+      await settle();
+    }
+    const numbers = (count: number) => Array.from({ length: count }, (_, n) => n);
+    expect(atServer.map(Number)).toEqual(numbers(sent));
+    expect(atClient.map(Number)).toEqual(numbers(delivered));
+    expect(relay.refused).toBe(0);
+  },
+);

@@ -1,0 +1,120 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { buildSdkTypes } from "../../../bin/build-sdk-types.ts";
+
+const ROOT = join(import.meta.dir, "../../..");
+const MAX_GZIPPED_BYTES = 30 * 1024;
+
+const folder = mkdtempSync(join(tmpdir(), "stoa-sdk-"));
+beforeAll(() => buildSdkTypes(ROOT, join(folder, "sdk.d.ts")), 60_000);
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Compiles a page's code against the one file, with nothing else in reach, and returns what the compiler says. */
+async function compile(source: string): Promise<string> {
+  writeFileSync(join(folder, "app.ts"), source);
+  const flags = "--ignoreConfig --noEmit --strict --target esnext --module esnext --moduleResolution bundler --types";
+  const child = Bun.spawn([join(ROOT, "node_modules/.bin/tsc"), "app.ts", ...flags.split(" "), ""], {
+    cwd: folder,
+    stdout: "pipe",
+  });
+  const output = await new Response(child.stdout).text();
+  await child.exited;
+  return output;
+}
+
+const APP = `
+import { connect, connectChat, type RemoteTrack, type Room, StoaError } from "./sdk.js";
+
+const room: Room = await connect("wss://rtc.example.com/v1/rtc", "token", { tokenProvider: async () => "fresh" });
+room.on("trackSubscribed", (track: RemoteTrack, participant) => {
+  const element: HTMLMediaElement = track.attach();
+  element.title = participant.identity;
+});
+room.on("connectionStateChanged", (state, error) => console.log(state satisfies string, error?.reason));
+room.on("participantJoined", ({ identity, metadata }) => console.log(identity, metadata));
+const camera = await room.localParticipant.enableCamera({ height: 1080 });
+await room.localParticipant.mute(camera);
+await room.sendData("hello", { reliable: false, topic: "greeting" });
+for (const { kind, height } of (await room.getStats())?.tracks ?? []) console.log(kind, height);
+
+const chat = await connectChat("wss://rtc.example.com/v1/chat/ws", "token");
+const conversation = await chat.join("lobby");
+conversation.on("message", (message) => console.log(message.text?.length, message.status));
+conversation.on("reactionAdded", ({ emoji, userId }) => console.log(emoji, userId));
+try {
+  const { seq } = await conversation.send("hi");
+  await conversation.react(conversation.messages[0]!.id, "👋");
+  console.log(seq.toFixed());
+} catch (error) {
+  if (error instanceof StoaError && error.reason === "rate-limited") console.log(error.retryAfterSeconds);
+}
+`;
+
+test("an app compiles strictly against sdk.d.ts alone", async () => {
+  expect(await compile(APP)).toBe("");
+}, 60_000);
+
+test("the types refuse what does not exist", async () => {
+  const output = await compile(`
+import { connect } from "./sdk.js";
+const room = await connect("a", "b");
+room.on("trackSubscribd", () => {});
+room.localParticipant.enableCamera({ heigth: 1 });
+`);
+  expect(output).toContain("trackSubscribd");
+  expect(output).toContain("heigth");
+}, 60_000);
+
+test("nothing of the inside is offered", () => {
+  const types = readFileSync(join(folder, "sdk.d.ts"), "utf8");
+  expect(types).not.toMatch(/typebox|from "|require\(/);
+  expect(types).not.toMatch(/resumeToken|removeAllListeners|clientTrackId/);
+  const classes = [...types.matchAll(/^export (?:abstract )?class (\w+)/gm)].map(([, name]) => name).sort();
+  expect(classes).toEqual([
+    "Chat",
+    "Conversation",
+    "ConversationArchive",
+    "Emitter",
+    "LocalParticipant",
+    "LocalTrack",
+    "RemoteParticipant",
+    "RemoteTrack",
+    "Ring",
+    "Room",
+    "StoaError",
+  ]);
+});
+
+test("every exported name, and every member of a class, says what it is for", () => {
+  const lines = readFileSync(join(folder, "sdk.d.ts"), "utf8").split("\n");
+  // Records are printed from the server's schemas, whose words stand in the API reference.
+  const own = lines.slice(lines.findIndex((line) => line.startsWith("declare namespace web_sdk_")));
+  const silent = own.filter((line, at) => {
+    const before = own[at - 1] ?? "";
+    if (!/^export (declare |abstract )*(class|type|function|const) /.test(line) && !isMember(own, at)) return false;
+    return !before.trimEnd().endsWith("*/");
+  });
+  expect(silent).toEqual([]);
+});
+
+/** A line of a class that begins a member of it. */
+function isMember(lines: string[], at: number): boolean {
+  const line = lines[at] ?? "";
+  if (!/^ {4}[a-z]/.test(line) || line.startsWith("    constructor")) return false;
+  const head = lines.slice(0, at).findLast((one) => /^\S/.test(one) && !one.startsWith("import"));
+  return /^export (abstract )?class /.test(head ?? "");
+}
+
+test("the whole SDK stays under 30 KB gzipped", async () => {
+  const { outputs } = await Bun.build({
+    entrypoints: [join(ROOT, "web/sdk/index.ts")],
+    target: "browser",
+    minify: true,
+  });
+  const bytes = Bun.gzipSync((await outputs[0]?.arrayBuffer()) ?? new ArrayBuffer()).byteLength;
+  console.log(`      sdk.js: ${bytes} bytes gzipped`);
+  expect(bytes).toBeLessThan(MAX_GZIPPED_BYTES);
+  expect(bytes).toBeGreaterThan(1000);
+});

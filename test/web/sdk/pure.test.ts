@@ -1,0 +1,172 @@
+import { describe, expect, test } from "bun:test";
+import type { ChatEvent } from "../../../src/protocol/chat-events.ts";
+import type { Message } from "../../../src/protocol/chat-records.ts";
+import { LAYER_RIDS } from "../../../src/protocol/room-records.ts";
+import { Outbox, type Outgoing, pendingMessage } from "../../../web/sdk/chat/outbox.ts";
+import { Timeline } from "../../../web/sdk/chat/timeline.ts";
+import { closeError, StoaError } from "../../../web/sdk/errors.ts";
+import { activateOnly, videoEncodings } from "../../../web/sdk/room/peer/encodings.ts";
+import { answerSound, offerSound } from "../../../web/sdk/room/peer/opus.ts";
+import { Pace } from "../../../web/sdk/room/peer/pace.ts";
+import { packSdp, unpackSdp } from "../../../web/sdk/room/peer/sdp.ts";
+
+const where = { conversationId: "conv_1", senderId: "anna" };
+const outgoing = (id: string): Outgoing => ({ input: { text: id }, clientMessageId: id, clientSentAt: 0 });
+const message = (seq: number): Message => {
+  const { status: _, ...record } = pendingMessage(outgoing(`m${seq}`), where);
+  return { ...record, id: `msg_${seq}`, seq };
+};
+
+describe("timeline", () => {
+  test("the order is that of seq, whichever way messages come, and none is shown twice", () => {
+    const timeline = new Timeline();
+    for (const seq of [3, 1, 2, 3]) timeline.put(message(seq));
+    expect(timeline.messages.map(({ seq }) => seq)).toEqual([1, 2, 3]);
+  });
+
+  test("what is being sent stands last, and gives way to what the server has made of it", () => {
+    const timeline = new Timeline();
+    timeline.addPending(pendingMessage(outgoing("m9"), where));
+    timeline.put(message(1));
+    expect(timeline.messages.map(({ status }) => status)).toEqual(["sent", "sending"]);
+    timeline.put(message(9));
+    expect(timeline.messages.map(({ id }) => id)).toEqual(["msg_1", "msg_9"]);
+  });
+
+  test("the list is the same object until something changes, and another one after every change", () => {
+    const timeline = new Timeline();
+    let last = timeline.messages;
+    const changes: [string, () => void][] = [
+      ["a send", () => timeline.addPending(pendingMessage(outgoing("m1"), where))],
+      ["its failure", () => timeline.markFailed("m1")],
+      ["its end", () => timeline.dropPending("m1")],
+      ["a message", () => void timeline.put(message(2))],
+      ["an edit", () => void timeline.put({ ...message(2), text: "new" })],
+      [
+        "a reaction",
+        () =>
+          timeline.apply({
+            ...{ type: "reaction.added", seq: 3, conversationId: "conv_1", messageId: "msg_2", userId: "bob" },
+            ...{ emoji: "👋", at: "", reactions: [{ emoji: "👋", count: 1, userIds: ["bob"] }] },
+          } as ChatEvent),
+      ],
+      ["a new beginning", () => timeline.reset([message(5)])],
+    ];
+    for (const [what, change] of changes) {
+      expect(timeline.messages).toBe(last);
+      change();
+      expect(timeline.messages === last, what).toBe(false);
+      last = timeline.messages;
+    }
+  });
+});
+
+test("a refused token is explained by what to do, anything else in the server's own words", () => {
+  const said = { code: "SVC_AUTH_ERROR", message: "A valid credential is required." };
+  expect(closeError(4401, said)).toMatchObject({
+    code: "AUTH_ERROR",
+    reason: "token-invalid",
+    message: "The token is wrong or was revoked. Ask your backend for a new one.",
+  });
+  const origin = { code: "SVC_ORIGIN_NOT_ALLOWED", message: "This origin is not allowed." };
+  expect(closeError(4403, origin)).toMatchObject({
+    code: "ORIGIN_NOT_ALLOWED",
+    reason: "not-allowed",
+    message: origin.message,
+  });
+  expect(closeError(1006)).toBeNull();
+});
+
+test("the outbox delivers one after another, and a refusal does not hold up the next", async () => {
+  const tried: string[] = [];
+  const outbox = new Outbox(async ({ clientMessageId }) => {
+    tried.push(clientMessageId);
+    await Promise.resolve();
+    if (clientMessageId === "b") throw new StoaError("RATE_LIMITED", "rate-limited", "later");
+    return message(tried.length);
+  });
+  const sent = ["a", "b", "c"].map((clientMessageId) => outbox.add({ clientMessageId }).done);
+  const outcome = await Promise.allSettled(sent);
+  expect(tried).toEqual(["a", "b", "c"]);
+  expect(outcome.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+});
+
+test("layers that nobody wants are not encoded, by the protocol's rids", () => {
+  const encodings = videoEncodings("camera", 720, { simulcast: true }).map((one) => ({ ...one, active: true }));
+  expect(encodings.map(({ rid }) => rid)).toEqual(Object.values(LAYER_RIDS));
+  expect(activateOnly(encodings, ["low"])).toBe(true);
+  expect(encodings.map(({ active }) => active)).toEqual([true, false, false]);
+  expect(activateOnly(encodings, ["low"])).toBe(false);
+});
+
+test("changes are told at once, until a quarter of the server's budget is spent", () => {
+  const pace = new Pace();
+  pace.setLimits({ maxMessageBytes: 1, messagesPerWindow: 8, windowSeconds: 60, maxParticipants: 2 });
+  for (const spent of [0, 1]) {
+    expect(pace.delayMs(1000)).toBe(40);
+    expect(spent).toBeLessThan(2);
+    pace.spent(1000);
+  }
+  expect(pace.delayMs(1000)).toBe(15_000);
+  expect(pace.delayMs(62_000)).toBe(40);
+});
+
+test.each(["VP9", "AV1"] as const)("%s is sent as layers of its own: a mode stands on every encoding", (codec) => {
+  const modes = (simulcast: boolean) =>
+    videoEncodings("camera", 720, { simulcast, codec }).map(
+      (encoding) => (encoding as { scalabilityMode?: string }).scalabilityMode,
+    );
+  expect(modes(true)).toEqual(["L1T1", "L1T1", "L1T1"]);
+  expect(modes(false)).toEqual(["L1T1"]);
+  expect(videoEncodings("camera", 720, { simulcast: true, codec: "VP8" })).toEqual(
+    videoEncodings("camera", 720, { simulcast: true }),
+  );
+});
+
+describe("sound", () => {
+  const section = (mid: string, direction: string, parameters = "minptime=10;useinbandfec=1") =>
+    `m=audio 9 X 63 111\r\na=mid:${mid}\r\na=${direction}\r\na=rtpmap:63 red/48000/2\r\na=fmtp:63 111/111\r\n` +
+    `a=rtpmap:111 opus/48000/2\r\na=rtcp-fb:111 transport-cc\r\na=fmtp:111 ${parameters}\r\n`;
+  const video = "m=video 9 X 96\r\na=mid:9\r\na=recvonly\r\na=rtpmap:96 VP8/90000\r\na=fmtp:96 x=1\r\n";
+
+  test("a voice is cut where it is silent; a screen's sound is not, and keeps two channels", () => {
+    const uses: Record<string, "voice" | "music"> = { 0: "voice", 1: "music" };
+    const answer = section("0", "recvonly") + section("1", "recvonly") + section("2", "sendonly") + video;
+    const changed = answerSound(answer, (mid) => uses[mid]);
+    const parameters = [...changed.matchAll(/^a=fmtp:111 (.*)\r$/gm)].map(([, text]) => text);
+    expect(parameters).toEqual([
+      "minptime=10;useinbandfec=1;usedtx=1",
+      "minptime=10;useinbandfec=1;usedtx=0;stereo=1",
+      "minptime=10;useinbandfec=1",
+    ]);
+    expect(changed).toEndWith(video);
+    expect(answerSound(changed, (mid) => uses[mid])).toBe(changed);
+  });
+
+  test("a lost packet may be asked for again everywhere, and stereo may arrive", () => {
+    const offer = section("0", "sendonly") + section("2", "recvonly") + video;
+    const changed = offerSound(offer);
+    expect(changed.match(/^a=rtcp-fb:111 nack\r$/gm)).toHaveLength(2);
+    expect([...changed.matchAll(/^a=fmtp:111 (.*)\r$/gm)].map(([, text]) => text)).toEqual([
+      "minptime=10;useinbandfec=1",
+      "minptime=10;useinbandfec=1;stereo=1",
+    ]);
+    expect(changed).toEndWith(video);
+    expect(offerSound(changed)).toBe(changed);
+  });
+});
+
+test("a large offer is packed and read again; a browser that cannot pack sends it as it is", async () => {
+  const sdp = "a=candidate ".repeat(2_000);
+  const { sdpDeflate } = await packSdp(sdp);
+  expect(sdpDeflate?.length).toBeLessThan(1_000);
+  expect(await unpackSdp({ sdpDeflate })).toBe(sdp);
+  const before = [globalThis.CompressionStream, globalThis.DecompressionStream] as const;
+  try {
+    Object.assign(globalThis, { CompressionStream: undefined, DecompressionStream: undefined });
+    expect(await packSdp(sdp)).toEqual({ sdp });
+    expect(unpackSdp({ sdpDeflate })).rejects.toMatchObject({ reason: "unsupported" });
+  } finally {
+    Object.assign(globalThis, { CompressionStream: before[0], DecompressionStream: before[1] });
+  }
+});

@@ -1,0 +1,120 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
+import { StoaError } from "../../../web/sdk/errors.ts";
+import type { Rest } from "../../../web/sdk/rest.ts";
+import { Telemetry } from "../../../web/sdk/room/telemetry.ts";
+
+beforeEach(() => void jest.useFakeTimers());
+afterEach(() => void jest.useRealTimers());
+
+const offline = () => new StoaError("UNREACHABLE", "network", "no");
+const refused = () => new StoaError("RATE_LIMITED", "rate-limited", "no");
+
+/** A server that answers by the script; what is left of it takes everything. */
+function reporting(script: (StoaError | null)[] = [], enabled = true) {
+  const told: { type: string; keepalive: boolean }[] = [];
+  const call = async (_method: string, path: string, body: { type: string }, options: { keepalive: boolean }) => {
+    expect(path).toBe("/v1/telemetry/events");
+    expect(body).toMatchObject({ connectionId: "c1", timestamp: expect.stringMatching(/^\d{4}-.*Z$/) });
+    told.push({ type: body.type, keepalive: options.keepalive });
+    const failure = script.shift();
+    if (failure) throw failure;
+  };
+  const telemetry = new Telemetry({ call } as unknown as Rest, "c1", enabled);
+  return { telemetry, types: () => told.map(({ type }) => type), told };
+}
+
+/** Lets what was promised happen. */
+const settled = async () => {
+  for (let n = 0; n < 500; n++) await Promise.resolve();
+};
+
+describe("[5] telemetry", () => {
+  test("is gathered for two seconds and then goes out in order", async () => {
+    const { telemetry, types } = reporting();
+    for (const type of ["connection_started", "connected", "track_published"]) telemetry.record(type);
+    jest.advanceTimersByTime(1_999);
+    await settled();
+    expect(types()).toEqual([]);
+    jest.advanceTimersByTime(1);
+    await settled();
+    expect(types()).toEqual(["connection_started", "connected", "track_published"]);
+    jest.advanceTimersByTime(60_000);
+    await settled();
+    expect(types()).toHaveLength(3);
+  });
+
+  test("offline nothing is lost or doubled: it waits for the next event", async () => {
+    const { telemetry, types } = reporting([null, offline()]);
+    for (const type of ["connected", "reconnecting"]) telemetry.record(type);
+    jest.advanceTimersByTime(2_000);
+    await settled();
+    expect(types()).toEqual(["connected", "reconnecting"]);
+    telemetry.record("reconnected");
+    jest.advanceTimersByTime(2_000);
+    await settled();
+    expect(types()).toEqual(["connected", "reconnecting", "reconnecting", "reconnected"]);
+  });
+
+  test("a request without an answer is given up after five seconds, alone, and said again with the next event", async () => {
+    const asked: string[] = [];
+    let isBack = false;
+    const call = (_method: string, _path: string, body: { type: string }, { signal }: { signal: AbortSignal }) => {
+      asked.push(body.type);
+      if (isBack) return Promise.resolve();
+      const cancelled = () => new StoaError("CANCELLED", "cancelled", "Cancelled.");
+      return new Promise((_, reject) => signal.addEventListener("abort", () => reject(cancelled())));
+    };
+    const telemetry = new Telemetry({ call } as unknown as Rest, "c1", true);
+    telemetry.record("ice_state_changed");
+    jest.advanceTimersByTime(2_000);
+    await settled();
+    telemetry.record("reconnecting");
+    jest.advanceTimersByTime(4_999);
+    await settled();
+    expect(asked).toEqual(["ice_state_changed"]);
+    isBack = true;
+    jest.advanceTimersByTime(1);
+    await settled();
+    jest.advanceTimersByTime(2_000);
+    await settled();
+    expect(asked).toEqual(["ice_state_changed", "ice_state_changed", "reconnecting"]);
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
+  test("what the server refuses is dropped, and never thrown at the page", async () => {
+    const { telemetry, types } = reporting([refused()]);
+    telemetry.record("connected");
+    telemetry.record("disconnected");
+    jest.advanceTimersByTime(2_000);
+    await settled();
+    expect(types()).toEqual(["connected", "disconnected"]);
+  });
+
+  test("the last words go out at once, and outlive the page", async () => {
+    const { telemetry, told } = reporting();
+    telemetry.record("disconnected");
+    telemetry.close();
+    await settled();
+    // A reading of the statistics may be over only now.
+    telemetry.record("ice_state_changed");
+    expect(told).toEqual([{ type: "disconnected", keepalive: true }]);
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
+  test("at most 50 wait; an hour offline does not fill the memory", async () => {
+    const { telemetry, types } = reporting();
+    for (let n = 0; n < 80; n++) telemetry.record("ice_state_changed");
+    jest.advanceTimersByTime(2_000);
+    await settled();
+    expect(types()).toHaveLength(50);
+  });
+
+  test("switched off it says nothing and starts no timer", async () => {
+    const { telemetry, types } = reporting([], false);
+    telemetry.record("connected");
+    expect(jest.getTimerCount()).toBe(0);
+    telemetry.close();
+    await settled();
+    expect(types()).toEqual([]);
+  });
+});
