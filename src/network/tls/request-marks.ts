@@ -18,7 +18,8 @@ const MAX_TRAILERS_BYTES = 4 * 1_024;
 
 const LINE_BREAK = Buffer.from("\r\n");
 const EMPTY_LINE = Buffer.from("\r\n\r\n");
-const [CARRIAGE_RETURN, LINE_FEED] = LINE_BREAK;
+const CARRIAGE_RETURN = 0x0d;
+const LINE_FEED = 0x0a;
 const NOTHING = Buffer.alloc(0);
 
 const TOKEN = "[\\w!#$%&'*+.^`|~-]+";

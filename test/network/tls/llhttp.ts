@@ -1,6 +1,4 @@
 /** Node's own parser of HTTP (llhttp), which shares nothing with the edge's or with the server's. */
-import * as common from "node:_http_common";
-
 export type ReadRequest = { url: string; headers: string[]; body: string; isWhole: boolean };
 
 type ReadByLlhttp = { requests: ReadRequest[]; error: { code: string; at: number } | null };
@@ -14,7 +12,8 @@ type ParserClass = { new (): Parser } & Record<
   "REQUEST" | "kLenientKeepAlive" | "kOnHeaders" | "kOnHeadersComplete" | "kOnBody" | "kOnMessageComplete",
   number
 >;
-const { HTTPParser } = common as unknown as { HTTPParser: ParserClass };
+/** The module has no types. */
+const { HTTPParser } = (await import("node:_http_common" as string)) as { HTTPParser: ParserClass };
 
 /** What it makes of these bytes, up to the first that it refuses. */
 export function readByLlhttp(data: Buffer): ReadByLlhttp {
