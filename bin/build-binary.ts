@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { commitOfCheckout } from "../src/kernel/version.ts";
 
 export const PLATFORMS = [
   "linux-x64",
@@ -51,6 +52,8 @@ export async function buildBinary({ root, platform, webDir, nativeDir, outfile }
     // What is loaded on first use has functions of its own: in one piece with the rest they would all be made at the start.
     splitting: true,
     sourcemap: "inline",
+    // The binary is away from its checkout, where the commit could be read.
+    define: { STOA_COMMIT: JSON.stringify(commitOfCheckout(root) ?? "") },
     compile: {
       ...(platform === thisPlatform() ? {} : { target: `bun-${platform}` as Bun.Build.CompileTarget }),
       outfile,

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { version } from "../package.json";
+import { VERSION } from "../src/kernel/version.ts";
 
 /** One that does the same in a tenth of the size: a page that embeds a call need not have React. */
 const STAND_INS: Record<string, string> = {
@@ -17,7 +17,7 @@ export async function buildEmbed(root: string, outdir: string): Promise<void> {
     target: "browser",
     format: "esm",
     minify: true,
-    define: { "process.env.NODE_ENV": '"production"', STOA_VERSION: JSON.stringify(version) },
+    define: { "process.env.NODE_ENV": '"production"', STOA_VERSION: JSON.stringify(VERSION) },
     plugins: [
       {
         name: "stand-ins",

@@ -6,7 +6,8 @@
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
-import { description, license, version } from "../package.json";
+import { description, license } from "../package.json";
+import { RELEASE, VERSION } from "../src/kernel/version.ts";
 import { buildSdkTypes } from "./build-sdk-types.ts";
 import { ENTRIES, manifest } from "./package-manifest.ts";
 
@@ -31,7 +32,7 @@ export async function buildPackage(root: string, outfile: string): Promise<void>
       collectTypes(compiled, source.replace(/\.tsx?$/, ".d.ts"), files);
     }
     const package_: Record<string, string> = {
-      "package/package.json": `${JSON.stringify(manifest({ version, description, license }), null, 2)}\n`,
+      "package/package.json": `${JSON.stringify(manifest({ version: VERSION, description, license }), null, 2)}\n`,
       "package/LICENSE": readFileSync(join(root, "LICENSE"), "utf8"),
       "package/README.md": readFileSync(join(root, "web/package-readme.md"), "utf8"),
     };
@@ -62,7 +63,7 @@ async function compile(root: string, outdir: string): Promise<void> {
 
 function collectScripts(folder: string, path: string, files: Map<string, string>): void {
   if (files.has(path)) return;
-  const script = readFileSync(join(folder, path), "utf8").replaceAll(/\bSTOA_VERSION\b/g, JSON.stringify(version));
+  const script = readFileSync(join(folder, path), "utf8").replaceAll(/\bSTOA_VERSION\b/g, JSON.stringify(VERSION));
   files.set(path, script);
   files.set(`${path}.map`, readFileSync(join(folder, `${path}.map`), "utf8"));
   for (const { path: to } of new Bun.Transpiler({ loader: "js" }).scanImports(script)) {
@@ -110,8 +111,8 @@ function collectTypes(folder: string, path: string, files: Map<string, string>):
   }
 }
 
-/** For a registry: the same file under its version. */
+/** For a registry, which knows releases and not commits: the same file under its release. */
 export function copyForRegistry(tarball: string, dist: string): void {
   mkdirSync(dist, { recursive: true });
-  if (existsSync(tarball)) copyFileSync(tarball, join(dist, `stoa-${version}.tgz`));
+  if (existsSync(tarball)) copyFileSync(tarball, join(dist, `stoa-${RELEASE}.tgz`));
 }

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { version } from "../package.json";
+import { VERSION } from "../src/kernel/version.ts";
 import { buildDocs } from "./build-docs.ts";
 import { buildEmbed } from "./build-embed.ts";
 import { buildPackage } from "./build-package.ts";
@@ -57,7 +57,7 @@ async function buildPages(web: string, outdir: string): Promise<void> {
     splitting: true,
     publicPath: "/",
     naming: { entry: "[dir]/[name].[ext]", chunk: "assets/[name]-[hash].[ext]", asset: "assets/[name]-[hash].[ext]" },
-    define: { "process.env.NODE_ENV": '"production"', STOA_VERSION: JSON.stringify(version) },
+    define: { "process.env.NODE_ENV": '"production"', STOA_VERSION: JSON.stringify(VERSION) },
   });
 }
 
@@ -70,7 +70,7 @@ async function buildSdk(entry: string, outdir: string): Promise<void> {
     target: "browser",
     format: "esm",
     minify: true,
-    define: { STOA_VERSION: JSON.stringify(version) },
+    define: { STOA_VERSION: JSON.stringify(VERSION) },
   });
 }
 

@@ -1,4 +1,5 @@
 import type { Server } from "bun";
+import { VERSION } from "../kernel/version.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { ClusterState } from "./cluster.ts";
 import { ABSTAIN_PATH, type AbstainAnswer } from "./peers.ts";
@@ -31,7 +32,7 @@ export function serveStandby(deps: StandbyDeps): Server<undefined> {
     idleTimeout: 120,
     async fetch(request, server) {
       const { pathname } = new URL(request.url);
-      if (pathname === "/healthz") return Response.json({ status: "ok" });
+      if (pathname === "/healthz") return Response.json({ status: "ok", version: VERSION });
       if (pathname === "/readyz") return readiness(state(), problem());
       if (pathname === "/metrics") {
         const ip = server.requestIP(request)?.address ?? "";

@@ -4,6 +4,7 @@ import Counter from "prom-client/lib/counter.js";
 import Gauge from "prom-client/lib/gauge.js";
 import Histogram from "prom-client/lib/histogram.js";
 import Registry from "prom-client/lib/registry.js";
+import { VERSION } from "./version.ts";
 
 /** One registry per server, so that two servers in one process (tests) do not share figures. */
 export type Metrics = {
@@ -47,6 +48,8 @@ class ProcessRegistry extends Registry {
 export function createMetrics(): Metrics {
   const registry = new ProcessRegistry();
   const registers = [registry];
+  const build = { name: "stoa_build_info", help: "Always 1; the label names the version.", labelNames: ["version"] };
+  new Gauge({ ...build, registers }).set({ version: VERSION }, 1);
   return {
     registry,
     counter: (name, help, labelNames = []) => new Counter({ name, help, labelNames, registers }),

@@ -2,6 +2,7 @@ import type { Server } from "bun";
 import { parseRange } from "../kernel/http/range.ts";
 import { type Listener, stopGently } from "../kernel/http/serving/listener.ts";
 import { sameSecret } from "../kernel/secrets.ts";
+import { VERSION } from "../kernel/version.ts";
 import type { NodeRecordings } from "./node-recordings.ts";
 import type { NodeServer } from "./node-server.ts";
 import {
@@ -48,7 +49,7 @@ export function serveNode(node: NodeServer, options: NodeHttpOptions): Listener 
     hostname,
     port,
     routes: {
-      "/healthz": () => Response.json({ status: "ok" }),
+      "/healthz": () => Response.json({ status: "ok", version: VERSION }),
       "/readyz": () => {
         const why = problem();
         return Response.json(why === null ? { status: "ok" } : { status: "unavailable", reasons: [why] }, {

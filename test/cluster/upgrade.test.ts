@@ -22,8 +22,8 @@ afterAll(() => postgres.close());
 test("two servers go to another version and back while they are used, and to one with another schema", async () => {
   const page = openPage();
   const withoutAddress = giveAddress();
-  const patch = checkoutOf("0.1.99");
-  const next = checkoutOf("0.2.0", ADDITION);
+  const patch = checkoutOf("0.2.99");
+  const next = checkoutOf("0.3.0", ADDITION);
   const logUrl = await postgres.database();
   const group = new Group(logUrl);
   const log = postgresLog(logUrl, { log: createLog({ level: "silent", format: "json" }), timers: systemTimers });
@@ -38,11 +38,11 @@ test("two servers go to another version and back while they are used, and to one
     await load.more(20);
     const [before] = await versions();
     await upgrade(group, load, patch.root);
-    expect(await versions()).toEqual(["0.1.99"]);
+    expect(await versions()).toEqual(["0.2.99"]);
     await upgrade(group, load);
     expect(await versions()).toEqual([before as string]);
     await upgrade(group, load, next.root);
-    expect(await versions()).toEqual(["0.2.0"]);
+    expect(await versions()).toEqual(["0.3.0"]);
 
     // A server of the version before follows what it does not know, and leaves the leading to others.
     const old = await group.start("third");

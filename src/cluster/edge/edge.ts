@@ -65,7 +65,7 @@ export async function startEdge(config: Config): Promise<RunningEdge> {
     async fetch(request, server) {
       const { pathname } = new URL(request.url);
       const address = server.requestIP(request)?.address ?? "";
-      if (pathname === "/healthz") return Response.json({ status: "ok" });
+      if (pathname === "/healthz") return Response.json({ status: "ok", version: VERSION });
       if (pathname === "/readyz") return readiness(link.leader);
       if (pathname === "/metrics") {
         const may = mayReadMetrics(request, address, config.METRICS_TOKEN);

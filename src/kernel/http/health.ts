@@ -2,6 +2,7 @@ import { Elysia, type Static, t } from "elysia";
 import { ApiError } from "../../protocol/errors.ts";
 import type { Metrics } from "../metrics.ts";
 import { sameSecret } from "../secrets.ts";
+import { VERSION } from "../version.ts";
 import { METRICS_PATH } from "./envelope.ts";
 import { ServerReadiness } from "./health.schema.ts";
 import { documented } from "./reference/docs.ts";
@@ -49,9 +50,9 @@ export function healthRoutes(deps: {
 }) {
   const { readiness, metrics, metricsToken, infoOf, cluster } = deps;
   return new Elysia({ tags: ["health"] })
-    .get("/healthz", () => ({ status: "ok" }), {
+    .get("/healthz", () => ({ status: "ok", version: VERSION }), {
       ...documented("The process answers"),
-      response: { 200: t.Object({ status: t.String() }) },
+      response: { 200: t.Object({ status: t.String(), version: t.String() }) },
     })
     .get(
       "/readyz",

@@ -2,7 +2,8 @@ import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Finished, type RunningStoa, startStoa } from "../../cli/stoa.ts";
+import { commitOfCheckout, RELEASE } from "../../../src/kernel/version.ts";
+import { type Finished, ROOT, type RunningStoa, startStoa } from "../../cli/stoa.ts";
 import { buildBinary } from "./binary.ts";
 
 /** A directory of the user's own, with files that configure other programs, and a home with nothing in it. */
@@ -44,10 +45,12 @@ async function start(...args: string[]): Promise<RunningStoa> {
   return server;
 }
 
-test("[11] the binary knows its version and needs neither a home nor its checkout", async () => {
+test("[contract 24] the binary's version carries its commit, and needs neither a home nor the checkout", async () => {
   const { code, out } = await run("version");
   expect(code).toBe(0);
-  expect(out).toMatch(/^stoa \d+\.\d+\.\d+ \(/);
+  // A checkout without Git's files, such as an unpacked archive, has no commit to carry.
+  const commit = commitOfCheckout(ROOT) === null ? "" : "\\+[0-9a-f]{7}";
+  expect(out).toMatch(new RegExp(`^stoa ${RELEASE.replaceAll(".", "\\.")}${commit} \\(`));
   expect(readdirSync(home)).toEqual([]);
 });
 
@@ -63,9 +66,10 @@ test("[11] wrong usage exits 2", async () => {
 });
 
 test("[10] serve migrates its database, gets ready, drains on SIGTERM and starts again on the same data", async () => {
+  const { version } = JSON.parse((await run("version", "--json")).out) as { version: string };
   for (let round = 0; round < 2; round++) {
     const { url, child } = await start("serve", "--data-dir", "data");
-    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    expect(await (await fetch(`${url}/healthz`)).json()).toEqual({ status: "ok", version });
     expect((await fetch(`${url}/readyz`)).status).toBe(200);
     expect((await fetch(`${url}/v1/project`)).status).toBe(401);
     child.kill("SIGTERM");

@@ -109,7 +109,7 @@ const FIELDS: Record<string, unknown> = {
   roomId: ROOM,
   roomName: "standup",
   scopes: ["chat:read", "chat:send"],
-  sdk: "stoa-web/0.1.0",
+  sdk: "stoa-js/0.2.0+5c1d9e7",
   secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
   senderId: "ada",
   seq: 42,
@@ -141,7 +141,7 @@ const FIELDS: Record<string, unknown> = {
   userIds: ["ada", "grace"],
   urls: ["turns:turn.example.com:443"],
   uuid: "0199b0c7-1234-7abc-8def-0123456789ab",
-  version: "0.1.0",
+  version: "0.2.0+5c1d9e7",
 };
 
 /** Optional fields that a first example is better without: nobody sets them before they know what they are for. */
