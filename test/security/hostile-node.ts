@@ -153,7 +153,7 @@ const WRONG: readonly unknown[] = [
   "a\u0000b",
   'quote"\n#EXT-X-STREAM-INF\nhttp://evil.example/',
   "<script>alert(1)</script>",
-  "x".repeat(70_000),
+  "x".repeat(2_000),
   [],
   [["nested"]],
   {},

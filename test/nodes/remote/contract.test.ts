@@ -23,8 +23,11 @@ const ADA = { roomId: "r", participantId: "p1", identity: "ada", permissions: AL
 const workers = watchMediaWorkers();
 afterAll(() => workers.restore());
 const cleanup: (() => unknown)[] = [];
+const refused: string[] = [];
 afterEach(async () => {
   for (const close of cleanup.splice(0).reverse()) await close();
+  // What an honest node says is never refused.
+  expect(refused.splice(0)).toEqual([]);
 });
 
 async function embedded(): Promise<EmbeddedMedia> {
@@ -44,7 +47,10 @@ function serve(media: MediaNode, port = 0) {
 
 function reach(server: { port?: number }, secret = SECRET): RemoteMedia {
   const internalUrl = `http://127.0.0.1:${server.port}`;
-  const remote = new RemoteMedia({ serverName: "n", internalUrl, secret, term: 0, timers: systemTimers, log });
+  const remote = new RemoteMedia({
+    ...{ serverName: "n", internalUrl, secret, term: 0, timers: systemTimers, log },
+    onRefused: (reason) => void refused.push(reason),
+  });
   cleanup.push(() => remote.close());
   return remote;
 }
