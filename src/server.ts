@@ -61,7 +61,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
 
   // With a commit log nobody else may write, and its own commits come from another connection than its reads.
   if (cluster === null) {
-    const unwatch = watchForeignCommits(runtime.db.$client, runtime, () => runtime.bus.tell("changedElsewhere", {}));
+    const unwatch = watchForeignCommits(runtime.db.$client, runtime, () => runtime.bus.emit("changedElsewhere", {}));
     lifecycle.started("foreign commits", unwatch);
   } else measureCluster(runtime.metrics, cluster.state);
 

@@ -1,106 +1,105 @@
 import type { Unit } from "./db/writer.ts";
 
 /**
- * How features tell each other what happened. A fact is announced inside the unit of work that made it true:
- * `within` listeners join that transaction (outbox, audit), `on` listeners hear of it once it is on disk (fan-out).
+ * Events that other features record in the transaction that caused them, by name. They are only ever published inside a
+ * unit of work. Features add theirs by declaration merging, in their `events.ts`.
  */
-export type Bus<Facts, Joined extends keyof Facts> = {
-  announce<K extends keyof Facts>(unit: Unit, name: K, fact: Facts[K]): void;
-  /** For a fact that no transaction made true (somebody connected): `on` listeners hear of it at once. */
-  tell<K extends Exclude<keyof Facts, Joined>>(name: K, fact: Facts[K]): void;
-  /** Joins the causing transaction; a throw undoes it. What may be refused is refused before it is announced. */
-  within<K extends Joined>(name: K, listener: (unit: Unit, fact: Facts[K]) => void): () => void;
-  /**
-   * The same for facts of these types alone, and where `among` is given for those that it has: whoever waits for one kind
-   * of event, or for some projects, is not asked about every other.
-   */
-  withinOf<K extends Joined, T extends TypeOf<Facts[K]>>(
-    name: K,
-    types: readonly T[],
-    listener: (unit: Unit, fact: Extract<Facts[K], { type: T }>) => void,
-    among?: Among<Facts[K]>,
+// biome-ignore lint/suspicious/noEmptyInterface: the features' declarations fill it.
+export interface TransactionalEvents {}
+
+/** All events that features publish for each other, by name. Features add theirs by declaration merging. */
+export interface BusEvents extends TransactionalEvents {
+  /** Another process wrote to the database: caches drop everything. */
+  changedElsewhere: Record<string, never>;
+  /** Few commits arrive after a burst of them: caches can be dropped and scattered memory compacted. */
+  calm: null;
+}
+
+/**
+ * How features learn from each other what happened. `inTransaction` listeners join the unit of work that publishes an
+ * event (outbox, audit log), `on` listeners run once it is on disk (fan-out). A listener can name the types it wants;
+ * such listeners run after those that get every event of that name.
+ */
+export type Bus<
+  Events = BusEvents,
+  Transactional extends keyof Events = Extract<keyof Events, keyof TransactionalEvents>,
+> = {
+  publish<Name extends keyof Events>(unit: Unit, name: Name, event: Events[Name]): void;
+  /** For an event without a transaction, such as a new connection: `on` listeners run at once. */
+  emit<Name extends Exclude<keyof Events, Transactional>>(name: Name, event: Events[Name]): void;
+  /** A listener that throws rolls back the transaction. */
+  inTransaction<Name extends Transactional>(
+    name: Name,
+    listener: (unit: Unit, event: Events[Name]) => void,
   ): () => void;
-  on<K extends keyof Facts>(name: K, listener: (fact: Facts[K]) => void): () => void;
-  onOf<K extends keyof Facts, T extends TypeOf<Facts[K]>>(
-    name: K,
-    types: readonly T[],
-    listener: (fact: Extract<Facts[K], { type: T }>) => void,
-    among?: Among<Facts[K]>,
+  inTransaction<Name extends Transactional, Type extends TypeOf<Events[Name]>>(
+    name: Name,
+    types: readonly Type[],
+    listener: (unit: Unit, event: Extract<Events[Name], { type: Type }>) => void,
+  ): () => void;
+  on<Name extends keyof Events>(name: Name, listener: (event: Events[Name]) => void): () => void;
+  on<Name extends keyof Events, Type extends TypeOf<Events[Name]>>(
+    name: Name,
+    types: readonly Type[],
+    listener: (event: Extract<Events[Name], { type: Type }>) => void,
   ): () => void;
 };
 
-type Among<Fact> = { has(fact: Fact): boolean };
+type TypeOf<Event> = Event extends { type: infer Type extends string } ? Type : never;
 
-/** Facts of these rooms, whichever they are by then. */
-export function ofRooms(rooms: { has(roomId: string): boolean }): Among<{ roomId: string }> {
-  return { has: ({ roomId }) => rooms.has(roomId) };
-}
+export function createBus<
+  Events = BusEvents,
+  Transactional extends keyof Events = Extract<keyof Events, keyof TransactionalEvents>,
+>(onListenerError: (error: unknown) => void): Bus<Events, Transactional> {
+  const inTransaction = new Listeners<(unit: Unit, event: unknown) => void>();
+  const afterCommit = new Listeners<(event: unknown) => void>();
 
-type TypeOf<Fact> = Fact extends { type: infer T extends string } ? T : never;
-type Inside = (unit: Unit, fact: never) => void;
-type After = (fact: never) => void;
-/** Those who hear of all facts of a name come first, then those who wait for its type. */
-type Listeners<Name, Listener> = { all: Map<Name, Set<Listener>>; byType: Map<Name, Map<string, Set<Listener>>> };
-
-export function createBus<Facts, Joined extends keyof Facts>(
-  onListenerError: (error: unknown) => void,
-): Bus<Facts, Joined> {
-  const inside: Listeners<keyof Facts, Inside> = { all: new Map(), byType: new Map() };
-  const after: Listeners<keyof Facts, After> = { all: new Map(), byType: new Map() };
-
-  const hear = (listener: After, fact: unknown) => {
-    try {
-      listener(fact as never);
-    } catch (error) {
-      onListenerError(error);
+  function emit(name: PropertyKey, event: unknown): void {
+    for (const listener of afterCommit.of(name, event)) {
+      try {
+        listener(event);
+      } catch (error) {
+        onListenerError(error);
+      }
     }
-  };
+  }
 
-  const tell = (name: keyof Facts, fact: unknown) => {
-    for (const listener of after.all.get(name) ?? []) hear(listener, fact);
-    for (const listener of waitingFor(after, name, fact)) hear(listener, fact);
+  const bus = {
+    publish(unit: Unit, name: PropertyKey, event: unknown) {
+      for (const listener of inTransaction.of(name, event)) listener(unit, event);
+      unit.afterCommit(() => emit(name, event));
+    },
+    emit,
+    inTransaction: inTransaction.add,
+    on: afterCommit.add,
   };
+  return bus as Bus<Events, Transactional>;
+}
 
-  return {
-    announce(unit, name, fact) {
-      for (const listener of inside.all.get(name) ?? []) listener(unit, fact as never);
-      for (const listener of waitingFor(inside, name, fact)) listener(unit, fact as never);
-      unit.afterCommit(() => tell(name, fact));
-    },
-    tell,
-    within: (name, listener) => add(inside.all, name, listener as Inside),
-    withinOf(name, types, listener, among) {
-      const heard = listener as Inside;
-      const asked: Inside = (unit, fact) => among?.has(fact) && heard(unit, fact);
-      return addOf(inside, name, types, among ? asked : heard);
-    },
-    on: (name, listener) => add(after.all, name, listener as After),
-    onOf(name, types, listener, among) {
-      const heard = listener as After;
-      const asked: After = (fact) => among?.has(fact) && heard(fact);
-      return addOf(after, name, types, among ? asked : heard);
-    },
+class Listeners<Listener> {
+  readonly #byName = new Map<PropertyKey, { all: Set<Listener>; byType: Map<string, Set<Listener>> }>();
+
+  *of(name: PropertyKey, event: unknown): Iterable<Listener> {
+    const named = this.#byName.get(name);
+    if (!named) return;
+    yield* named.all;
+    if (named.byType.size > 0) yield* named.byType.get((event as { type: string }).type) ?? [];
+  }
+
+  readonly add = (name: PropertyKey, ...args: [Listener] | [readonly string[], Listener]): (() => void) => {
+    const named = this.#byName.get(name) ?? { all: new Set(), byType: new Map() };
+    this.#byName.set(name, named);
+    const [types, listener] = args.length === 1 ? [null, args[0]] : args;
+    const sets = types ? types.map((type) => setOf(named.byType, type)) : [named.all];
+    for (const set of sets) set.add(listener);
+    return () => {
+      for (const set of sets) set.delete(listener);
+    };
   };
 }
 
-function waitingFor<Name, Listener>({ byType }: Listeners<Name, Listener>, name: Name, fact: unknown) {
-  return byType.get(name)?.get((fact as { type: string }).type) ?? [];
-}
-
-function add<Key, Listener>(map: Map<Key, Set<Listener>>, key: Key, listener: Listener): () => void {
-  const set = map.get(key) ?? new Set();
-  map.set(key, set.add(listener));
-  return () => void set.delete(listener);
-}
-
-function addOf<Name, Listener>(
-  { byType }: Listeners<Name, Listener>,
-  name: Name,
-  types: readonly string[],
-  listener: Listener,
-): () => void {
-  const ofName = byType.get(name) ?? new Map<string, Set<Listener>>();
-  byType.set(name, ofName);
-  const removals = types.map((type) => add(ofName, type, listener));
-  return () => removals.forEach((remove) => void remove());
+function setOf<Value>(sets: Map<string, Set<Value>>, key: string): Set<Value> {
+  const set = sets.get(key) ?? new Set();
+  sets.set(key, set);
+  return set;
 }

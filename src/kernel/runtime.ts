@@ -16,7 +16,6 @@ import { migrate, readMigrations } from "./db/migrate.ts";
 import { closeDatabase, type Db, openDatabase } from "./db/open.ts";
 import { releaseMemory, SplitClient, splitDatabase } from "./db/split-client.ts";
 import { createWriter, type Writer } from "./db/writer.ts";
-import type { Facts, JoinedFact } from "./facts.ts";
 import { type Ids, randomIds } from "./ids.ts";
 import { createJwt, type Jwt } from "./jwt.ts";
 import { createLog, type Log } from "./log.ts";
@@ -36,7 +35,7 @@ export type Runtime = {
   /** Runs a synchronous unit of work in the next shared transaction; resolves once it is on disk. */
   write: Writer["write"];
   writer: Writer;
-  bus: Bus<Facts, JoinedFact>;
+  bus: Bus;
   sockets: Sockets;
   now: Now;
   timers: Timers;
@@ -85,10 +84,10 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
   const keyring = createKeyring(config.STOA_SECRET ?? generatedSecret(config, options, "secret"));
   const timers = options.timers ?? systemTimers;
   const warn = (message: string) => (err: unknown) => log.warn({ err }, message);
-  const bus = createBus<Facts, JoinedFact>((err) => log.error({ err }, "bus listener failed"));
+  const bus = createBus((err) => log.error({ err }, "bus listener failed"));
   const checkpoints = together(
     checkpointWhenQuiet(db.$client, timers, warn("the write-ahead log could not be folded in")),
-    whenCalmAgain(() => bus.tell("calm", null), timers, warn("nobody could be told that it is calm again")),
+    whenCalmAgain(() => bus.emit("calm", null), timers, warn("nobody could be told that it is calm again")),
     collectWhenCalm(timers, now, warn("what a storm left in memory was not collected")),
   );
   // By itself SQLite keeps pages for as long as the connection is open, up to `cache_size` and what its allocator loses around

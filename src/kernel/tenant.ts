@@ -1,6 +1,5 @@
 import type { Environment } from "../protocol/enums.ts";
 import type { Bus } from "./bus.ts";
-import type { Facts, JoinedFact } from "./facts.ts";
 
 /** Whose data: nothing of one project or environment is ever seen from another. */
 export type Tenant = { projectId: string; environment: Environment };
@@ -25,7 +24,7 @@ export function tenantSet(): Tenants {
  * The tenants that have any of something which few have, as `read` finds them. Asked for every message and
  * every join: those who have none pay no more than this.
  */
-export function tenantsWith(bus: Pick<Bus<Facts, JoinedFact>, "on">, read: () => Tenant[]): Tenants {
+export function tenantsWith(bus: Pick<Bus, "on">, read: () => Tenant[]): Tenants {
   let known: Set<string> | null = null;
   bus.on("changedElsewhere", () => {
     known = null;

@@ -110,7 +110,7 @@ export function createFleet({ bus, db, config, now, metrics }: Runtime, { livesA
         seenAt: at,
       };
       store.put(unit, row);
-      bus.announce(unit, "rtcServerSeen", { name: row.name, internalUrl: row.internalUrl });
+      bus.publish(unit, "rtcServerSeen", { name: row.name, internalUrl: row.internalUrl });
       return { created: known === undefined, server: show(row) };
     },
 
@@ -127,7 +127,7 @@ export function createFleet({ bus, db, config, now, metrics }: Runtime, { livesA
         networkOutBps: networkOutBps ?? null,
       };
       store.beat(unit, name, figures, now());
-      bus.announce(unit, "rtcServerSeen", { name, internalUrl: row.internalUrl });
+      bus.publish(unit, "rtcServerSeen", { name, internalUrl: row.internalUrl });
       return {
         status: row.draining ? ("DRAINING" as const) : ("HEALTHY" as const),
         draining: row.draining,

@@ -1,107 +1,86 @@
 import { beforeEach, expect, test } from "bun:test";
-import { type Bus, createBus, ofRooms } from "../../src/kernel/bus.ts";
+import { type Bus, createBus } from "../../src/kernel/bus.ts";
 import { openDatabase } from "../../src/kernel/db/open.ts";
 import { createWriter, type Writer } from "../../src/kernel/db/writer.ts";
 
-type Typed = { type: "came"; who: string } | { type: "left"; why: string };
-type Facts = { kept: { n: number }; seen: { n: number }; typed: Typed; told: Typed };
+type Typed = { type: "joined"; identity: string } | { type: "left"; reason: string };
+type TestEvents = { stored: { n: number }; seen: { n: number }; typedStored: Typed; typedSeen: Typed };
 
-let heard: string[];
-let bus: Bus<Facts, "kept" | "typed">;
+let calls: string[];
+let bus: Bus<TestEvents, "stored" | "typedStored">;
 let writer: Writer;
 
 beforeEach(() => {
-  heard = [];
-  bus = createBus<Facts, "kept" | "typed">((error) => heard.push(String(error)));
-  writer = createWriter(openDatabase(":memory:").$client, (error) => heard.push(String(error)));
+  calls = [];
+  bus = createBus<TestEvents, "stored" | "typedStored">((error) => calls.push(String(error)));
+  writer = createWriter(openDatabase(":memory:").$client, (error) => calls.push(String(error)));
 });
 
-test("within listeners get the unit that made the fact true; on listeners hear of it after the commit", async () => {
-  bus.within("kept", (unit, { n }) => {
-    heard.push(`within ${n}`);
-    unit.afterCommit(() => heard.push("joined"));
+test("inTransaction listeners get the publishing unit of work, on listeners run after its commit", async () => {
+  bus.inTransaction("stored", (unit, { n }) => {
+    calls.push(`in transaction ${n}`);
+    unit.afterCommit(() => calls.push("listener's afterCommit"));
   });
-  bus.on("kept", ({ n }) => heard.push(`on ${n}`));
+  bus.on("stored", ({ n }) => calls.push(`on ${n}`));
   await writer.write((unit) => {
-    bus.announce(unit, "kept", { n: 1 });
-    heard.push("announced");
+    bus.publish(unit, "stored", { n: 1 });
+    calls.push("published");
   });
-  expect(heard).toEqual(["within 1", "announced", "joined", "on 1"]);
+  expect(calls).toEqual(["in transaction 1", "published", "listener's afterCommit", "on 1"]);
 });
 
-test("a fact of a unit that fails is told to nobody, and a listener within it can make it fail", async () => {
-  bus.on("kept", () => heard.push("on"));
-  const stop = bus.within("kept", () => {
+test("an inTransaction listener that throws fails the unit of work, and on listeners never see its event", async () => {
+  bus.on("stored", () => calls.push("on"));
+  const stop = bus.inTransaction("stored", () => {
     throw new Error("refused");
   });
-  await expect(writer.write((unit) => bus.announce(unit, "kept", { n: 1 }))).rejects.toThrow("refused");
-  expect(heard).toEqual([]);
+  await expect(writer.write((unit) => bus.publish(unit, "stored", { n: 1 }))).rejects.toThrow("refused");
+  expect(calls).toEqual([]);
   stop();
-  await writer.write((unit) => bus.announce(unit, "kept", { n: 2 }));
-  expect(heard).toEqual(["on"]);
+  await writer.write((unit) => bus.publish(unit, "stored", { n: 2 }));
+  expect(calls).toEqual(["on"]);
 });
 
-test("what no transaction made true is told at once, and a listener that throws does not silence the next", () => {
+test("emit calls listeners at once, and a listener that throws does not keep the event from the next", () => {
   bus.on("seen", () => {
-    throw new Error("deaf");
+    throw new Error("broken");
   });
-  bus.on("seen", ({ n }) => heard.push(`on ${n}`));
-  bus.tell("seen", { n: 3 });
-  expect(heard).toEqual(["Error: deaf", "on 3"]);
+  bus.on("seen", ({ n }) => calls.push(`on ${n}`));
+  bus.emit("seen", { n: 3 });
+  expect(calls).toEqual(["Error: broken", "on 3"]);
 });
 
-test("a fact cannot be announced with a unit that is over", async () => {
+test("an event cannot be published with a unit of work that is over", async () => {
   const over = await writer.write((unit) => ({ unit }));
-  expect(() => bus.announce(over.unit, "kept", { n: 1 })).toThrow("this unit of work is over");
+  expect(() => bus.publish(over.unit, "stored", { n: 1 })).toThrow("this unit of work is over");
 });
 
-test("whoever waits for facts of one type is not asked about others, and comes after those who hear of all", async () => {
-  const stop = bus.withinOf("typed", ["left"], (_unit, { why }) => heard.push(`left: ${why}`));
-  bus.within("typed", (_unit, { type }) => heard.push(type));
+test("an inTransaction listener with types gets those types only, after the listeners of all types", async () => {
+  const stop = bus.inTransaction("typedStored", ["left"], (_unit, { reason }) => calls.push(`left: ${reason}`));
+  bus.inTransaction("typedStored", (_unit, { type }) => calls.push(type));
   await writer.write((unit) => {
-    bus.announce(unit, "typed", { type: "came", who: "ann" });
-    bus.announce(unit, "typed", { type: "left", why: "late" });
+    bus.publish(unit, "typedStored", { type: "joined", identity: "ann" });
+    bus.publish(unit, "typedStored", { type: "left", reason: "late" });
   });
-  expect(heard).toEqual(["came", "left", "left: late"]);
+  expect(calls).toEqual(["joined", "left", "left: late"]);
   stop();
-  await writer.write((unit) => bus.announce(unit, "typed", { type: "left", why: "again" }));
-  expect(heard).toEqual(["came", "left", "left: late", "left"]);
+  await writer.write((unit) => bus.publish(unit, "typedStored", { type: "left", reason: "again" }));
+  expect(calls).toEqual(["joined", "left", "left: late", "left"]);
 });
 
-test("the same once it is on disk, and for what no transaction made true", async () => {
-  const stop = bus.onOf("typed", ["left"], ({ why }) => heard.push(`left: ${why}`));
-  bus.onOf("told", ["left"], ({ why }) => heard.push(`told: ${why}`));
-  bus.on("typed", ({ type }) => heard.push(type));
+test("an on listener with types gets those types only, for published and emitted events", async () => {
+  const stop = bus.on("typedStored", ["left"], ({ reason }) => calls.push(`published: ${reason}`));
+  bus.on("typedSeen", ["left"], ({ reason }) => calls.push(`emitted: ${reason}`));
+  bus.on("typedStored", ({ type }) => calls.push(type));
   await writer.write((unit) => {
-    bus.announce(unit, "typed", { type: "came", who: "ann" });
-    bus.announce(unit, "typed", { type: "left", why: "late" });
-    expect(heard).toEqual([]);
+    bus.publish(unit, "typedStored", { type: "joined", identity: "ann" });
+    bus.publish(unit, "typedStored", { type: "left", reason: "late" });
+    expect(calls).toEqual([]);
   });
-  bus.tell("told", { type: "came", who: "bob" });
-  bus.tell("told", { type: "left", why: "early" });
-  expect(heard).toEqual(["came", "left", "left: late", "told: early"]);
+  bus.emit("typedSeen", { type: "joined", identity: "bob" });
+  bus.emit("typedSeen", { type: "left", reason: "early" });
+  expect(calls).toEqual(["joined", "left", "published: late", "emitted: early"]);
   stop();
-  await writer.write((unit) => bus.announce(unit, "typed", { type: "left", why: "again" }));
-  expect(heard).toEqual(["came", "left", "left: late", "told: early", "left"]);
-});
-
-test("whoever waits for some alone is not asked about others, as they are by then", async () => {
-  const wanted = new Set(["ann"]);
-  const among = { has: (fact: Typed) => fact.type === "came" && wanted.has(fact.who) };
-  bus.withinOf("typed", ["came"], (_unit, { who }) => heard.push(`within ${who}`), among);
-  const stop = bus.onOf("told", ["came"], ({ who }) => heard.push(`on ${who}`), among);
-  await writer.write((unit) => {
-    for (const who of ["ann", "ben"]) bus.announce(unit, "typed", { type: "came", who });
-  });
-  bus.tell("told", { type: "came", who: "ben" });
-  wanted.add("ben");
-  bus.tell("told", { type: "came", who: "ben" });
-  stop();
-  bus.tell("told", { type: "came", who: "ann" });
-  expect(heard).toEqual(["within ann", "on ben"]);
-});
-
-test("facts of some rooms alone", () => {
-  const rooms = new Map([["r1", null]]);
-  expect(["r1", "r2"].filter((roomId) => ofRooms(rooms).has({ roomId }))).toEqual(["r1"]);
+  await writer.write((unit) => bus.publish(unit, "typedStored", { type: "left", reason: "again" }));
+  expect(calls).toEqual(["joined", "left", "published: late", "emitted: early", "left"]);
 });

@@ -54,7 +54,7 @@ test("[4.5] creating is all or nothing: a failure leaves neither room nor conver
       (table) => runtime.db.$client.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()?.n,
     );
   const before = counts();
-  const stop = runtime.bus.within("webhook", (_unit, { type }) => {
+  const stop = runtime.bus.inTransaction("webhook", (_unit, { type }) => {
     if (type === "live_stream.created") throw new Error("no");
   });
   const input = { title: "x", hostIdentity: "host" };

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import type { AuditFact } from "../../src/kernel/facts.ts";
+import type { AuditEvent } from "../../src/features/audit/events.ts";
 import { AUDIT_ACTIONS } from "../../src/protocol/enums.ts";
 import { testServer } from "../harness/server.ts";
 
@@ -127,7 +127,7 @@ test("[4.7] an action that is neither one of the eleven nor added to them gives 
 test("[4.7] 50 entries by default, 200 at most, and a cursor to the rest", async () => {
   const { projectId, logs, act } = await ownProject();
   const { bus, write, now } = server.runtime;
-  const fact = (resourceId: string): AuditFact => ({
+  const fact = (resourceId: string): AuditEvent => ({
     action: "webhook.updated",
     projectId,
     environment: "DEVELOPMENT",
@@ -138,7 +138,7 @@ test("[4.7] 50 entries by default, 200 at most, and a cursor to the rest", async
     at: now(),
   });
   await write((unit) => {
-    for (let n = 1; n <= 210; n++) bus.announce(unit, "audit", fact(String(n)));
+    for (let n = 1; n <= 210; n++) bus.publish(unit, "audit", fact(String(n)));
   });
   expect(await logs()).toHaveLength(50);
   for (const [limit, status] of [

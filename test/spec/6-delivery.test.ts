@@ -46,7 +46,7 @@ test("[6] nothing is written for a change that was undone, nor sent before the c
   const { runtime } = server;
   const data = { streamId: "stream_1", identity: "x", at: "" };
   const undone = runtime.write((unit) => {
-    runtime.bus.announce(unit, "webhook", {
+    runtime.bus.publish(unit, "webhook", {
       type: "live_stream.viewer_left",
       projectId,
       environment: "DEVELOPMENT",

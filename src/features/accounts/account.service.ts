@@ -1,5 +1,5 @@
+import type { Author } from "../../kernel/author.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
-import type { Author } from "../../kernel/facts.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { MailTexts } from "./mail/mail-texts.ts";

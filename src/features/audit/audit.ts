@@ -1,9 +1,9 @@
 import { iso } from "../../kernel/clock.ts";
-import type { AuditFact } from "../../kernel/facts.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { AuditResourceType } from "../../protocol/enums.ts";
 import { auditStore } from "./audit.store.ts";
 import type { AuditRow } from "./audit.table.ts";
+import type { AuditEvent } from "./events.ts";
 
 export type AuditService = ReturnType<typeof createAudit>;
 
@@ -11,7 +11,7 @@ export type AuditService = ReturnType<typeof createAudit>;
 export function createAudit({ db, bus, ids, log }: Runtime) {
   const store = auditStore(db);
 
-  const rowOf = (fact: AuditFact): AuditRow => ({
+  const rowOf = (fact: AuditEvent): AuditRow => ({
     id: ids.uuid(),
     publicId: ids.publicId("audit"),
     projectId: fact.projectId,
@@ -29,7 +29,7 @@ export function createAudit({ db, bus, ids, log }: Runtime) {
   });
 
   // In the transaction of the action itself; but an entry that cannot be written must not undo it.
-  bus.within("audit", (unit, fact) => {
+  bus.inTransaction("audit", (unit, fact) => {
     try {
       store.insert(unit, rowOf(fact));
     } catch (err) {

@@ -2,13 +2,13 @@ import { iso } from "../../kernel/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { ChatEvent, ChatEventOf, ChatEventType } from "../../protocol/chat-events.ts";
-import { showMessage } from "./show.ts";
-import type { ConversationStore } from "./store/conversation.store.ts";
-import type { ConversationRow } from "./store/conversation.table.ts";
+import type { ConversationStore } from "./conversations/conversation.store.ts";
+import type { ConversationRow } from "./conversations/conversation.table.ts";
+import type { MessageStore } from "./messages/message.store.ts";
+import type { EventRow } from "./messages/message.table.ts";
+import type { ReactionStore } from "./messages/reaction.store.ts";
+import { showMessage } from "./present.ts";
 import { eventStore } from "./store/event.store.ts";
-import type { MessageStore } from "./store/message.store.ts";
-import type { EventRow } from "./store/message.table.ts";
-import type { ReactionStore } from "./store/reaction.store.ts";
 
 type Stores = { conversations: ConversationStore; messages: MessageStore; reactions: ReactionStore };
 type Content<T extends ChatEventType> = Omit<ChatEventOf<T>, "type" | "seq" | "conversationId" | "at">;
@@ -48,7 +48,7 @@ export function eventLog({ db, bus, metrics }: Runtime, { conversations, message
       messageId,
       detail: detail && JSON.stringify(detail),
     });
-    bus.announce(unit, "chatEvent", { conversation, event, rowId });
+    bus.publish(unit, "chatEvent", { conversation, event, rowId });
     return event;
   }
 

@@ -1,16 +1,16 @@
 import { iso } from "../../kernel/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
-import type { WebhookFact } from "../../kernel/facts.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Environment, LiveStreamStatus, LiveStreamVisibility } from "../../protocol/enums.ts";
 import { ApiError, invalid } from "../../protocol/errors.ts";
 import type { WebhookEventData } from "../../protocol/webhook-events.ts";
 import type { ChatService } from "../chat/chat.ts";
-import { given } from "../chat/limits.ts";
+import { given } from "../chat/input.ts";
 import type { RoomService } from "../rooms/room.service.ts";
+import type { WebhookEvent } from "../webhooks/events.ts";
 import type { LiveStreamStore, StreamChange } from "./live-stream.store.ts";
 import type { LiveStreamRow } from "./live-stream.table.ts";
-import type { PeopleStore } from "./people.store.ts";
+import type { PeopleStore } from "./participant.store.ts";
 
 /** What describes a stream; PATCH takes all of it. */
 type StreamDescription = {
@@ -62,7 +62,7 @@ export function liveStreamService({ bus, ids, now }: Runtime, { store, people, r
     data: WebhookEventData[T],
   ): void {
     const { projectId, environment } = stream;
-    bus.announce(unit, "webhook", { type, projectId, environment, at, data } as Extract<WebhookFact, { type: T }>);
+    bus.publish(unit, "webhook", { type, projectId, environment, at, data } as Extract<WebhookEvent, { type: T }>);
   }
 
   /** `from` is the only state that `to` can be reached from. */
@@ -77,7 +77,7 @@ export function liveStreamService({ bus, ids, now }: Runtime, { store, people, r
     if (stream.status !== from) throw invalidState(stream.status);
     const moved = { ...stream, ...change, status: to, updatedAt: now() };
     store.update(unit, stream.id, { ...change, status: to, updatedAt: moved.updatedAt });
-    bus.announce(unit, "streamChanged", { streamId: stream.publicId, roomId: stream.roomId, status: to });
+    bus.publish(unit, "streamChanged", { streamId: stream.publicId, roomId: stream.roomId, status: to });
     return moved;
   }
 

@@ -1,11 +1,9 @@
-import type { RtcConnectionFact } from "../../kernel/facts.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
-import { tenantsWith } from "../../kernel/tenant.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { LiveRooms } from "../rooms/live-rooms.ts";
 import type { LiveStreamStore } from "./live-stream.store.ts";
 import type { LiveStreamRow } from "./live-stream.table.ts";
-import type { PeopleStore } from "./people.store.ts";
+import type { PeopleStore } from "./participant.store.ts";
 
 type ViewerCountDeps = {
   store: LiveStreamStore;
@@ -46,7 +44,7 @@ export function viewerCounts(runtime: Runtime, { store, people, liveRooms }: Vie
     viewerCount: number | null,
   ) {
     const signal = { type: "stream.updated" as const, streamId, status, viewerCount };
-    bus.tell("chatSignal", { conversationId, signal: { ...signal, conversationId: conversationPublicId } });
+    bus.emit("chatSignal", { conversationId, signal: { ...signal, conversationId: conversationPublicId } });
   }
 
   async function countAndTell(streamId: string): Promise<void> {
@@ -88,13 +86,10 @@ export function viewerCounts(runtime: Runtime, { store, people, liveRooms }: Vie
     const stream = store.find(streamId);
     if (stream) tell(stream, 0);
   });
-  const streaming = tenantsWith(bus, store.tenants);
-  bus.onOf("webhook", ["live_stream.created"], streaming.add);
-  bus.onOf("rtcConnection", COMING_AND_GOING, heard, streaming);
-  function heard({ roomId }: RtcConnectionFact): void {
+  bus.on("rtcConnection", COMING_AND_GOING, ({ roomId }) => {
     const stream = store.ofRoom(roomId);
     if (stream && stream.status !== "ENDED") countSoon(stream.publicId);
-  }
+  });
 
   return { of: count };
 }

@@ -1,10 +1,10 @@
+import type { Author } from "../../kernel/author.ts";
 import { ScrubDelayed, scrubDatabase } from "../../kernel/db/scrub.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
-import type { Author } from "../../kernel/facts.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Attachments } from "../chat/attachments/attachments.ts";
 import type { ChatService } from "../chat/chat.ts";
-import type { SearchService } from "../chat/search.service.ts";
+import type { SearchService } from "../chat/search/search.service.ts";
 import type { Recordings } from "../recordings/recordings.ts";
 import type { LiveRooms } from "../rooms/live-rooms.ts";
 import type { Recorder } from "../sessions/recorder.ts";
@@ -64,7 +64,7 @@ export function erasureService(runtime: Runtime, deps: ErasureDeps) {
 
   async function erase(person: Person): Promise<void> {
     const remove = (unit: Unit, roomId: string) =>
-      bus.announce(unit, "participantRemoved", { roomId, identity: person.userId });
+      bus.publish(unit, "participantRemoved", { roomId, identity: person.userId });
     await eraser.closeDoors(person, liveRooms.roomsOf(person, person.userId), remove);
     await exports.removeOf(person);
     await eraser.content(person);
@@ -144,7 +144,7 @@ export function erasureService(runtime: Runtime, deps: ErasureDeps) {
           ...{ erasedAt: null, finishedAt: null },
         };
         store.insertErasure(unit, row);
-        bus.announce(unit, "audit", {
+        bus.publish(unit, "audit", {
           ...author,
           action: "person.erased",
           projectId,

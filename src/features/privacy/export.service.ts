@@ -3,7 +3,7 @@ import { mkdir, open, rm } from "node:fs/promises";
 import { extname, join } from "node:path";
 import { ArchiveWriter } from "../../kernel/archive/archive-writer.ts";
 import { removeGradually } from "../../kernel/archive/remove-gradually.ts";
-import type { Author } from "../../kernel/facts.ts";
+import type { Author } from "../../kernel/author.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { sameSecret } from "../../kernel/secrets.ts";
 import { ApiError } from "../../protocol/errors.ts";
@@ -175,7 +175,7 @@ export function exportService(runtime: Runtime, deps: ExportDeps) {
         }
         store.insertExport(unit, row);
         const what = { action: "person.exported", resourceId: row.id, metadata: {} } as const;
-        bus.announce(unit, "audit", { ...author, ...what, projectId, at: row.requestedAt });
+        bus.publish(unit, "audit", { ...author, ...what, projectId, at: row.requestedAt });
         return row;
       });
       if (running === row) queue.add(row);

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
+import { type Author, COMMAND_LINE } from "../../kernel/author.ts";
 import { iso } from "../../kernel/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
-import { type Author, COMMAND_LINE } from "../../kernel/facts.ts";
 import type { ApiKeyCaller } from "../../kernel/http/callers.ts";
 import { randomBase62 } from "../../kernel/ids.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
@@ -23,7 +23,7 @@ export function apiKeyService(runtime: Runtime) {
     { id, publicId, projectId, environment }: ApiKeyRow,
     author: Author,
   ) =>
-    bus.announce(unit, "audit", {
+    bus.publish(unit, "audit", {
       ...author,
       environment,
       action,
@@ -93,7 +93,7 @@ export function apiKeyService(runtime: Runtime) {
       if (!key) throw new ApiError("SVC_API_KEY_NOT_FOUND");
       if (key.revokedAt !== null) return { revoked: false, key };
       store.revoke(unit, key.id, now());
-      bus.announce(unit, "apiKeyRevoked", { publicId: key.publicId, projectId });
+      bus.publish(unit, "apiKeyRevoked", { publicId: key.publicId, projectId });
       record(unit, "api_key.revoked", key, author);
       return { revoked: true, key };
     },

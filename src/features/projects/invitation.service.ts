@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
+import type { Author } from "../../kernel/author.ts";
 import { iso } from "../../kernel/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
-import type { Author } from "../../kernel/facts.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { ProjectRole } from "../../protocol/enums.ts";
 import { ApiError } from "../../protocol/errors.ts";

@@ -1,6 +1,6 @@
+import type { Author } from "../../kernel/author.ts";
 import { iso } from "../../kernel/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
-import type { Author } from "../../kernel/facts.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { ProjectRole } from "../../protocol/enums.ts";
 import { ApiError } from "../../protocol/errors.ts";
@@ -30,7 +30,7 @@ export function memberService({ db, bus, now }: Runtime) {
     { projectId, userId }: { projectId: string; userId: string },
     metadata: Record<string, unknown>,
     author: Author,
-  ) => bus.announce(unit, "audit", { ...author, action, projectId, resourceId: userId, metadata, at: now() });
+  ) => bus.publish(unit, "audit", { ...author, action, projectId, resourceId: userId, metadata, at: now() });
 
   return {
     roleIn: store.roleIn,

@@ -1,6 +1,6 @@
+import { type Author, COMMAND_LINE } from "../../kernel/author.ts";
 import { iso } from "../../kernel/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
-import { type Author, COMMAND_LINE } from "../../kernel/facts.ts";
 import { normalOrigin, type OriginPolicy } from "../../kernel/http/origins.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { ProjectRole } from "../../protocol/enums.ts";
@@ -47,8 +47,8 @@ export function projectService({ db, ids, now, bus }: Runtime, members: MemberSe
     const at = now();
     const changes = { ...Object.fromEntries(fields.map((field) => [field, wanted[field]])), updatedAt: at };
     store.update(unit, projectId, changes);
-    bus.announce(unit, "projectChanged", { projectId });
-    bus.announce(unit, "audit", {
+    bus.publish(unit, "projectChanged", { projectId });
+    bus.publish(unit, "audit", {
       ...author,
       action: "project.updated",
       projectId,
@@ -91,7 +91,7 @@ export function projectService({ db, ids, now, bus }: Runtime, members: MemberSe
       store.insert(unit, row);
       members.join(unit, row.id, ownerId, "OWNER");
       const { id } = row;
-      bus.announce(unit, "audit", {
+      bus.publish(unit, "audit", {
         ...author,
         action: "project.created",
         projectId: id,
@@ -131,8 +131,8 @@ export function projectService({ db, ids, now, bus }: Runtime, members: MemberSe
       if (store.find(projectId)?.status === "ARCHIVED") return;
       const at = now();
       store.update(unit, projectId, { status: "ARCHIVED", updatedAt: at });
-      bus.announce(unit, "projectChanged", { projectId });
-      bus.announce(unit, "audit", {
+      bus.publish(unit, "projectChanged", { projectId });
+      bus.publish(unit, "audit", {
         ...author,
         action: "project.archived",
         projectId,

@@ -26,7 +26,7 @@ export function createFanOut(
     unit.afterCommit(wake);
   }
 
-  bus.within("chatEvent", (unit, { conversation, event }) => {
+  bus.inTransaction("chatEvent", (unit, { conversation, event }) => {
     // What the server tells of calls is pushed as a ring and as a missed call.
     if (event.type !== "message" || event.message.type === "event" || !subscriptions.isWanted(conversation)) return;
     const { projectId, environment, id: conversationId } = conversation;
@@ -39,7 +39,7 @@ export function createFanOut(
       createdAt: now(),
     });
   });
-  bus.withinOf("webhook", ["call.ringing", "call.ring_ended"], (unit, fact) => {
+  bus.inTransaction("webhook", ["call.ringing", "call.ring_ended"], (unit, fact) => {
     if (!subscriptions.isWanted(fact)) return;
     const { projectId, environment, at: createdAt } = fact;
     const { ring } = fact.data;

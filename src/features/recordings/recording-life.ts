@@ -1,6 +1,4 @@
-import { ofRooms } from "../../kernel/bus.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
-import type { RtcConnectionFact } from "../../kernel/facts.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import type { MediaNodes } from "../../nodes/nodes.ts";
@@ -9,6 +7,7 @@ import { ApiError } from "../../protocol/errors.ts";
 import type { RecordedFile } from "../../protocol/media/recording.ts";
 import type { MediaEvent } from "../../protocol/media-node.ts";
 import type { RoomService } from "../rooms/room.service.ts";
+import type { RtcConnectionEvent } from "../sessions/events.ts";
 import type { Hls } from "./hls/hls.ts";
 import { createOpenFiles } from "./open-files.ts";
 import type { Places } from "./places/places.ts";
@@ -77,9 +76,9 @@ export function createRecordingLife(runtime: Runtime, deps: RecordingDeps) {
     } else if (event.type === "roomsFound") endInterrupted(serverName, event.rooms);
   });
   bus.on("rtcServerSeen", ({ name }) => places.nodeSeen(name));
-  bus.onOf("rtcConnection", ["started", "left"], connection, ofRooms(byRoom));
+  bus.on("rtcConnection", ["started", "left"], connection);
 
-  function connection(fact: RtcConnectionFact): void {
+  function connection(fact: RtcConnectionEvent): void {
     const running = byRoom.get(fact.roomId);
     if (!running) return;
     timeline.connection(running, fact);
@@ -245,7 +244,7 @@ export function createRecordingLife(runtime: Runtime, deps: RecordingDeps) {
     begin(unit: Unit, row: RecordingRow, serverName: string | null): void {
       store.insert(unit, row);
       rooms.markRecording(unit, row.roomId, true);
-      bus.announce(unit, "recordingChanged", { roomId: row.roomId, active: true });
+      bus.publish(unit, "recordingChanged", { roomId: row.roomId, active: true });
       records.tell(unit, row, "recording.started");
       unit.afterCommit(() => {
         const { id, roomId, audioOnly, startedAt, automatic } = row;

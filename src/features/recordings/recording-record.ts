@@ -50,7 +50,7 @@ export function createRecordKeeping({ bus, log, now }: Runtime, deps: Deps) {
   ): void {
     const { projectId, environment } = row;
     const data = { recording: showRecording(row, store.files(row.id), now()) };
-    bus.announce(unit, "webhook", { type, projectId, environment, at: now(), data });
+    bus.publish(unit, "webhook", { type, projectId, environment, at: now(), data });
   }
 
   return {
@@ -87,9 +87,9 @@ export function createRecordKeeping({ bus, log, now }: Runtime, deps: Deps) {
       store.update(unit, id, { status, error, endedAt: at, lastSeenAt: at });
       rooms.markRecording(unit, row.roomId, false);
       const { projectId, roomId, startedAt } = row;
-      bus.announce(unit, "recordingChanged", { roomId, active: false });
+      bus.publish(unit, "recordingChanged", { roomId, active: false });
       unit.afterCommit(() => places.moveOn());
-      if (store.files(id).length > 0) bus.announce(unit, "recordingEnded", { projectId, startedAt, endedAt: at });
+      if (store.files(id).length > 0) bus.publish(unit, "recordingEnded", { projectId, startedAt, endedAt: at });
       tell(unit, { ...row, status, error, endedAt: at }, status === "READY" ? "recording.ready" : "recording.failed");
     },
 

@@ -1,7 +1,7 @@
 import { extname } from "node:path";
+import type { Author } from "../../kernel/author.ts";
 import { iso } from "../../kernel/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
-import type { Author } from "../../kernel/facts.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { sameSecret } from "../../kernel/secrets.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
@@ -71,7 +71,7 @@ export function recordingService(runtime: Runtime, deps: Deps) {
   type Deed = "recording.started" | "recording.stopped" | "recording.deleted" | "recording.shared";
   function audit(unit: Unit, author: Author, action: Deed, row: RecordingRow, metadata: Record<string, unknown>): void {
     const { projectId, environment, publicId: resourceId } = row;
-    bus.announce(unit, "audit", { ...author, environment, action, projectId, resourceId, metadata, at: now() });
+    bus.publish(unit, "audit", { ...author, environment, action, projectId, resourceId, metadata, at: now() });
   }
   const named = ({ roomId, name }: RecordingRow) => ({ roomId, ...(name === null ? {} : { name }) });
 

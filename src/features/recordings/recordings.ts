@@ -61,7 +61,7 @@ export function createRecordings(runtime: Runtime, deps: Deps) {
   const triedIn = new Map<string, string>();
 
   bus.on("recordedRoomEntered", ({ roomId }) => recordByItself(roomId));
-  bus.onOf("rtcConnection", ["left"], ({ roomId }) => {
+  bus.on("rtcConnection", ["left"], ({ roomId }) => {
     if (calls.log.liveIn(roomId)) return;
     triedIn.delete(roomId);
     const running = life.runningIn(roomId);

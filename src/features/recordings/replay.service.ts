@@ -1,4 +1,4 @@
-import type { Author } from "../../kernel/facts.ts";
+import type { Author } from "../../kernel/author.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { RecordingService } from "./recording.service.ts";

@@ -1,7 +1,7 @@
 import type { Unit } from "../../kernel/db/writer.ts";
-import type { RtcConnectionFact } from "../../kernel/facts.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { MediaEvent } from "../../protocol/media-node.ts";
+import type { RtcConnectionEvent } from "../sessions/events.ts";
 import type { RecordingStore } from "./recording.store.ts";
 import type { RecordingEventRow } from "./recording.table.ts";
 
@@ -44,7 +44,7 @@ export function createTimeline({ log, now, timers, write }: Runtime, store: Reco
   }
 
   return {
-    connection(subject: Subject, fact: RtcConnectionFact): void {
+    connection(subject: Subject, fact: RtcConnectionEvent): void {
       const { participantIdentity: identity } = fact;
       if (fact.type === "started") add(subject, { type: "participant.joined", identity });
       else if (fact.type === "left")

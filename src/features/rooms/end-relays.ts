@@ -6,7 +6,7 @@ import type { Edge } from "../../network/tls/edge.ts";
 export function endRelays({ bus, now }: Runtime, edge: Edge): void {
   const end = (id: string) => edge.end(id, now() + ICE_CREDENTIAL_MS);
   bus.on("rtcTokenRevoked", ({ tokenId }) => end(tokenId));
-  bus.onOf("rtcConnection", ["left"], ({ sessionId, mediaKept }) => {
+  bus.on("rtcConnection", ["left"], ({ sessionId, mediaKept }) => {
     if (mediaKept === undefined) end(sessionId);
   });
 }

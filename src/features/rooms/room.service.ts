@@ -1,6 +1,6 @@
+import type { BusEvents } from "../../kernel/bus.ts";
 import { iso } from "../../kernel/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
-import type { Facts } from "../../kernel/facts.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Environment } from "../../protocol/enums.ts";
 import { ApiError } from "../../protocol/errors.ts";
@@ -13,7 +13,7 @@ export type RoomService = ReturnType<typeof roomService>;
 /** A room as someone of this project sees it. Without `environment` (a session, by id) either one is found. */
 export type RoomRef = { projectId: string; environment?: Environment; roomId: string };
 
-type CloseReason = Facts["roomClosed"]["reason"];
+type CloseReason = BusEvents["roomClosed"]["reason"];
 
 /** What is known of a room besides its row: who is in it now, and where. */
 export type RoomPresence = { participantCount: number | null; serverName: string | null };
@@ -92,7 +92,7 @@ export function roomService({ db, bus, ids, now }: Runtime) {
       const at = now();
       store.close(unit, row.id, at);
       tokens.forgetPermissions(unit, row.id);
-      bus.announce(unit, "roomClosed", {
+      bus.publish(unit, "roomClosed", {
         roomId: row.id,
         projectId: row.projectId,
         environment: row.environment,

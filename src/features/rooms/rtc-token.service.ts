@@ -62,7 +62,7 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
 
   function revoke(unit: Unit, tokenId: string, roomId: string): void {
     store.revoke(unit, tokenId, now());
-    bus.announce(unit, "rtcTokenRevoked", { tokenId, roomId });
+    bus.publish(unit, "rtcTokenRevoked", { tokenId, roomId });
   }
 
   return {
@@ -160,7 +160,7 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
      */
     revokeIdentity(unit: Unit, ref: RoomRef, identity: string): number {
       const room = rooms.find(ref);
-      bus.announce(unit, "participantRemoved", { roomId: room.id, identity });
+      bus.publish(unit, "participantRemoved", { roomId: room.id, identity });
       const tokenIds = store.usable(room.id, identity, now());
       for (const tokenId of tokenIds) revoke(unit, tokenId, room.id);
       return tokenIds.length;

@@ -1,12 +1,12 @@
 import { iso } from "../../kernel/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
-import type { RtcConnectionFact } from "../../kernel/facts.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { every } from "../../kernel/timers.ts";
 import type { Environment } from "../../protocol/enums.ts";
 import type { CallVerdict } from "../../protocol/room-records.ts";
 import type { CallStore } from "./call.store.ts";
 import type { CallParticipantRow, CallRow } from "./call.table.ts";
+import type { RtcConnectionEvent } from "./events.ts";
 import { createVisits } from "./visits.ts";
 
 /** How exact the end of a call is that a crash ended. */
@@ -43,7 +43,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
   const live = new Map<string, LiveCall>();
   const visits = createVisits({
     cpuOf,
-    onExplained: (sessionId, verdict) => bus.tell("callExplained", { sessionId, verdict }),
+    onExplained: (sessionId, verdict) => bus.emit("callExplained", { sessionId, verdict }),
   });
 
   bus.on("rtcReported", ({ roomId, connectionId, identity, ...report }) => {
@@ -62,7 +62,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
     }
   });
 
-  function joined(fact: Extract<RtcConnectionFact, { type: "started" }>): void {
+  function joined(fact: Extract<RtcConnectionEvent, { type: "started" }>): void {
     const { sessionId, participantIdentity: identity, connectionId, at } = fact;
     const known = live.get(fact.roomId);
     const call = known ?? begin(fact);
@@ -91,7 +91,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
     );
   }
 
-  function left(fact: Extract<RtcConnectionFact, { type: "left" }>): void {
+  function left(fact: Extract<RtcConnectionEvent, { type: "left" }>): void {
     const { sessionId, participantIdentity: identity, at, reason } = fact;
     const call = live.get(fact.roomId);
     if (!call) return;
@@ -115,7 +115,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
     endIfEmpty(call, at);
   }
 
-  function begin({ projectId, environment, roomId, roomName }: RtcConnectionFact): LiveCall {
+  function begin({ projectId, environment, roomId, roomName }: RtcConnectionEvent): LiveCall {
     const call: LiveCall = {
       ...{ projectId, environment, roomId, roomName },
       id: ids.uuid(),
@@ -178,7 +178,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
     });
   }
 
-  type CallEvent = Extract<Parameters<typeof bus.announce<"webhook">>[2], { type: `call.${string}` }>;
+  type CallEvent = Extract<Parameters<typeof bus.publish<"webhook">>[2], { type: `call.${string}` }>;
   type Told = {
     [T in CallEvent["type"]]: { type: T; data: Extract<CallEvent, { type: T }>["data"] };
   }[CallEvent["type"]];
@@ -189,7 +189,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
     at: number,
     told: Told,
   ) {
-    bus.announce(unit, "webhook", { projectId, environment, at, ...told } as CallEvent);
+    bus.publish(unit, "webhook", { projectId, environment, at, ...told } as CallEvent);
   }
 
   function keep(written: Promise<void>): void {
@@ -244,6 +244,6 @@ function subject({ publicId, roomId }: LiveCall): { callId: string; roomId: stri
   return { callId: publicId, roomId };
 }
 
-function profileOf({ participantName, participantAttributes, participantKind }: RtcConnectionFact) {
+function profileOf({ participantName, participantAttributes, participantKind }: RtcConnectionEvent) {
   return { name: participantName, attributes: participantAttributes, kind: participantKind };
 }

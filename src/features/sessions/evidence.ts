@@ -1,5 +1,5 @@
-import type { RtcConnectionEvent } from "../../kernel/facts.ts";
 import type { Quality } from "../../protocol/room-records.ts";
+import type { RtcConnectionChange } from "./events.ts";
 import { BUSY_CPU_PERCENT, type Evidence, LOSS_PERCENT } from "./verdict.ts";
 
 /** A client's word for what holds its encoder back, or what failed. */
@@ -83,7 +83,7 @@ export class EvidenceGatherer {
   #serverBusyMs = 0;
 
   /** What is heard of a server that was so busy: null where nobody knows. */
-  hear(event: RtcConnectionEvent, at: number, serverCpuPercent: number | null = null): void {
+  hear(event: RtcConnectionChange, at: number, serverCpuPercent: number | null = null): void {
     switch (event.type) {
       case "connected":
         this.#transport = event.transport;

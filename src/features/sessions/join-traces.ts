@@ -1,6 +1,6 @@
-import type { RtcConnectionFact } from "../../kernel/facts.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { SpanContext } from "../../kernel/tracing/span.ts";
+import type { RtcConnectionEvent } from "./events.ts";
 
 type Join = { context: SpanContext; startedAt: number; joinedAt: number; connectedAt: number | null };
 
@@ -51,7 +51,7 @@ export function traceJoins({ bus, tracing }: Runtime): void {
 }
 
 /** Rooms and servers, and nobody's name. */
-function about({ projectId, environment, roomId, connectionId, serverName }: RtcConnectionFact) {
+function about({ projectId, environment, roomId, connectionId, serverName }: RtcConnectionEvent) {
   return {
     ...{ "stoa.project.id": projectId, "stoa.environment": environment, "stoa.room.id": roomId },
     ...{ "stoa.connection.id": connectionId, "stoa.server": serverName ?? "" },

@@ -18,7 +18,7 @@ export function measure({ bus, metrics }: Runtime, { mediaLoad, webhookQueue }: 
   const connections = metrics.counter("stoa_rtc_connections_total", "Connections by how they went", ["outcome"]);
   const refused = metrics.counter("stoa_rtc_refused_total", "Joins that were refused, by code", ["code"]);
 
-  bus.onOf("rtcConnection", ["connected", "reconnected", "left"], (fact) => {
+  bus.on("rtcConnection", ["connected", "reconnected", "left"], (fact) => {
     if (fact.type === "connected") joins.observe(fact.joinTimeMs / 1000);
     connections.inc({ outcome: fact.type === "left" ? `left_${fact.reason}` : fact.type });
   });

@@ -1,10 +1,10 @@
-import type { RtcConnectionFact, RtcRefusedFact } from "../../kernel/facts.ts";
 import type { RtcTokenCaller } from "../../kernel/http/callers.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { ConnectionEventType } from "../../protocol/observability.ts";
 import { classify, isDeviceError, type Mishap } from "./classify.ts";
+import type { RtcConnectionEvent, RtcRefusedEvent } from "./events.ts";
 import { createOpenedByClients } from "./opened-by-clients.ts";
 import type { ConnectionStore } from "./store/connection.store.ts";
 import type { ConnectionEventRow, ConnectionRow } from "./store/connection.table.ts";
@@ -162,7 +162,7 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
       occurredAt: now(),
     });
     if (row === null || sessionId === null) return;
-    bus.tell("rtcBlamed", { connection: row.id, roomId, sessionId, serverName: row.serverName, code });
+    bus.emit("rtcBlamed", { connection: row.id, roomId, sessionId, serverName: row.serverName, code });
   }
 
   /** A camera that fails is one more mishap; that media does not get through is told once, by whoever saw it first. */
@@ -173,7 +173,7 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
     if (!ofTheDevice) entry.blamed = true;
   }
 
-  function connectionFact(fact: RtcConnectionFact): void {
+  function connectionFact(fact: RtcConnectionEvent): void {
     const { projectId, environment, connectionId, roomId } = fact;
     const tenant = { projectId, environment };
     const owner = { connectionId, roomId, identity: fact.participantIdentity };
@@ -199,7 +199,7 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
   }
 
   /** Whoever cannot be told apart belongs to no project, and no project is told of them. */
-  function refused(fact: RtcRefusedFact): void {
+  function refused(fact: RtcRefusedEvent): void {
     const { projectId, environment, roomId, code, message, participantIdentity, connectionId } = fact;
     if (projectId === null || environment === null) return;
     const tenant = { projectId, environment };
@@ -249,9 +249,9 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
       const code = typeof data?.code === "string" ? data.code.slice(0, 64) : type.toUpperCase();
       if (type === "error") reproach(entry, tenant, roomId, { source: "client", code });
       const said = { roomId, connectionId, identity };
-      if (type === "error" && isDeviceError(code)) bus.tell("rtcReported", { ...said, deviceError: code });
+      if (type === "error" && isDeviceError(code)) bus.emit("rtcReported", { ...said, deviceError: code });
       const limitation = type === "participant_connection_quality_changed" ? limitationOf(data) : null;
-      if (limitation) bus.tell("rtcReported", { ...said, limitation });
+      if (limitation) bus.emit("rtcReported", { ...said, limitation });
       if (type === "connection_failed" && entry.row.connectedAt === null && entry.row.disconnectedAt === null) {
         entry.row = { ...entry.row, state: "FAILED", disconnectedAt: now(), disconnectReason: code, lastSeenAt: now() };
         entry.dirty = true;
@@ -274,7 +274,7 @@ export function createRecorder(runtime: Runtime, stores: { connections: Connecti
     remembered: () => entries.size,
 
     /** What is in memory of somebody goes, so that nothing brings their record back. */
-    forgetPerson({ projectId, environment }: Tenant, identity: string): void {
+    forgetUser({ projectId, environment }: Tenant, identity: string): void {
       const theirs = [...entries.values()].filter(
         ({ row }) =>
           row.participantIdentity === identity && row.projectId === projectId && row.environment === environment,

@@ -1,7 +1,7 @@
-import type { RtcConnectionFact } from "../../kernel/facts.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import type { ConnectionEventType, ConnectionState } from "../../protocol/observability.ts";
 import type { Mishap } from "./classify.ts";
+import type { RtcConnectionEvent } from "./events.ts";
 import type { ConnectionRow } from "./store/connection.table.ts";
 
 /** Whose connection it is: the client's own name for it is not enough, another may use the same. */
@@ -44,7 +44,7 @@ type Chapter = { change: Partial<ConnectionRow>; entries: TimelineEntry[]; misha
 const FAILURES = new Set(["timeout", "failed", "node_lost"]);
 
 /** What a fact adds to a connection's record: value in, value out. `before` is the record so far. */
-export function tellStory(before: ConnectionRow, fact: RtcConnectionFact): Chapter {
+export function tellStory(before: ConnectionRow, fact: RtcConnectionEvent): Chapter {
   const { at } = fact;
   const seen = { lastSeenAt: at };
   switch (fact.type) {

@@ -1,5 +1,5 @@
-import type { RtcConnectionFact } from "../../kernel/facts.ts";
 import type { CallVerdict, VerdictCause } from "../../protocol/room-records.ts";
+import type { RtcConnectionEvent } from "./events.ts";
 import { type ClientReport, EvidenceGatherer } from "./evidence.ts";
 import { judgeCall } from "./verdict.ts";
 
@@ -52,7 +52,7 @@ export function createVisits({ cpuOf, onExplained }: Deps) {
   }
 
   /** As it was when it measured: what it reports by itself may be late, most of all when it is busy. */
-  function busyPercent(fact: RtcConnectionFact): number | null {
+  function busyPercent(fact: RtcConnectionEvent): number | null {
     if (fact.type !== "stats") return null;
     return fact.serverBusyPercent ?? (fact.serverName === null ? null : cpuOf(fact.serverName));
   }
@@ -65,7 +65,7 @@ export function createVisits({ cpuOf, onExplained }: Deps) {
       visits.set(sessionId, { connectionId, identity, since: at, ...gatherers, ...untold });
     },
 
-    hear(fact: RtcConnectionFact): void {
+    hear(fact: RtcConnectionEvent): void {
       const visit = visits.get(fact.sessionId);
       if (!visit) return;
       const { at } = fact;

@@ -1,6 +1,6 @@
 import type { Unit } from "../../kernel/db/writer.ts";
-import type { RtcConnectionFact } from "../../kernel/facts.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import type { RtcConnectionEvent } from "../sessions/events.ts";
 import { minutesByDay } from "./minutes.ts";
 import type { UsageStore } from "./usage.store.ts";
 
@@ -22,7 +22,7 @@ export function createUsageMeter({ bus, ids, log, now, write }: Runtime, store: 
     }
   }
 
-  function heard(fact: RtcConnectionFact): void {
+  function heard(fact: RtcConnectionEvent): void {
     const { sessionId, at } = fact;
     const session = open.get(sessionId);
     if (fact.type === "connected" && !session) {
@@ -45,8 +45,8 @@ export function createUsageMeter({ bus, ids, log, now, write }: Runtime, store: 
     written.catch((err) => log.error({ err }, "usage was not recorded"));
   }
 
-  bus.onOf("rtcConnection", ["connected", "left", "stats"], heard);
-  bus.within("recordingEnded", (unit, { projectId, startedAt, endedAt }) => {
+  bus.on("rtcConnection", ["connected", "left", "stats"], heard);
+  bus.inTransaction("recordingEnded", (unit, { projectId, startedAt, endedAt }) => {
     for (const [date, minutes] of minutesByDay(startedAt, endedAt)) store.addRecorded(unit, projectId, date, minutes);
   });
 

@@ -80,7 +80,7 @@ export function createDelivery(
       { status, nextAttemptAt, deliveredAt: status === "DELIVERED" ? at : null },
     );
     const { projectId, environment } = endpoint;
-    bus.announce(unit, "webhookAttempted", { projectId, environment, delivered: status === "DELIVERED" });
+    bus.publish(unit, "webhookAttempted", { projectId, environment, delivered: status === "DELIVERED" });
     if (status === "DELIVERED") endpoints.recordSuccess(unit, endpointId, at);
     else {
       const eventAt = events.body(delivery.eventId)?.createdAt ?? delivery.createdAt;
@@ -89,7 +89,7 @@ export function createDelivery(
     if (verdict.disable !== null && endpoint.status === "ACTIVE") {
       endpoints.disable(unit, endpointId, verdict.disable, at);
       periods.end(unit, endpointId, events.lastSeq());
-      bus.announce(unit, "webhookChanged", { projectId });
+      bus.publish(unit, "webhookChanged", { projectId });
       log.warn({ webhookId: endpointId, reason: verdict.disable }, "webhook endpoint disabled");
     }
     return nextAttemptAt;

@@ -39,7 +39,7 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
       if (deliveryId !== null) deliveries.reopen(unit, deliveryId, at);
       else deliveries.insert(unit, { id: ids.uuid(), endpointId: endpoint.id, eventId, forced: false, at });
     }
-    if (missed.length > 0) bus.announce(unit, "webhookDeliveriesDue", { endpointId: endpoint.id });
+    if (missed.length > 0) bus.publish(unit, "webhookDeliveriesDue", { endpointId: endpoint.id });
     return { recovered: missed.length, next: missed.length < BATCH ? null : (missed.at(-1)?.seq ?? null) };
   }
 
@@ -71,7 +71,7 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
       });
       const id = ids.uuid();
       deliveries.insert(unit, { id, endpointId: endpoint.id, eventId, forced: true, at });
-      bus.announce(unit, "webhookDeliveriesDue", { endpointId: endpoint.id });
+      bus.publish(unit, "webhookDeliveriesDue", { endpointId: endpoint.id });
       return show(find(projectId, webhookId, id));
     },
 
@@ -81,7 +81,7 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
       const endpoint = webhooks.find(projectId, webhookId);
       if (!delivery.forced) requireActive(endpoint);
       deliveries.reopen(unit, delivery.id, now());
-      bus.announce(unit, "webhookDeliveriesDue", { endpointId: endpoint.id });
+      bus.publish(unit, "webhookDeliveriesDue", { endpointId: endpoint.id });
       return show(find(projectId, webhookId, deliveryId));
     },
 

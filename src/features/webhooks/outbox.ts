@@ -1,7 +1,7 @@
 import { iso } from "../../kernel/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
-import type { WebhookFact } from "../../kernel/facts.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import type { WebhookEvent } from "./events.ts";
 import type { EventStore } from "./store/event.store.ts";
 import type { WebhookStores } from "./store/stores.ts";
 import type { EndpointRow } from "./store/webhook.table.ts";
@@ -16,7 +16,7 @@ export function keepOutbox({ bus, ids, now, tracing }: Runtime, { endpoints, eve
   bus.on("changedElsewhere", () => known.clear());
 
   /** Whoever wants it, disabled endpoints included: those may recover it later. */
-  function readersOf({ projectId, environment, type }: WebhookFact): EndpointRow[] {
+  function readersOf({ projectId, environment, type }: WebhookEvent): EndpointRow[] {
     const rows = known.get(projectId) ?? endpoints.ofProject(projectId);
     known.set(projectId, rows);
     return rows.filter(
@@ -24,8 +24,8 @@ export function keepOutbox({ bus, ids, now, tracing }: Runtime, { endpoints, eve
     );
   }
 
-  bus.within("messageDeleted", (unit, { messageId }) => scrub(unit, events, messageId, iso(now())));
-  bus.within("webhook", (unit, fact) => {
+  bus.inTransaction("messageDeleted", (unit, { messageId }) => scrub(unit, events, messageId, iso(now())));
+  bus.inTransaction("webhook", (unit, fact) => {
     const { type, projectId, environment } = fact;
     const readers = readersOf(fact);
     if (readers.length === 0) return;
@@ -42,7 +42,7 @@ export function keepOutbox({ bus, ids, now, tracing }: Runtime, { endpoints, eve
     });
     tracing?.remember(id);
     for (const { id: endpointId, status } of readers)
-      if (status === "ACTIVE") bus.announce(unit, "webhookDeliveriesDue", { endpointId });
+      if (status === "ACTIVE") bus.publish(unit, "webhookDeliveriesDue", { endpointId });
   });
 }
 
@@ -55,13 +55,13 @@ export function eventBody(
   return JSON.stringify({ id, type, projectId, environment, createdAt: iso(at), data });
 }
 
-function messageOf(fact: WebhookFact): string | null {
+function messageOf(fact: WebhookEvent): string | null {
   if (fact.type !== "message.created" && fact.type !== "message.updated") return null;
   return String(fact.data.message.id);
 }
 
 /** What happens in a call, or to a ring, is told in the order in which it happened. */
-function orderKeyOf(fact: WebhookFact): string | null {
+function orderKeyOf(fact: WebhookEvent): string | null {
   if ("ring" in fact.data) return fact.data.ring.id;
   return "callId" in fact.data && typeof fact.data.callId === "string" ? fact.data.callId : null;
 }

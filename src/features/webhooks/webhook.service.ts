@@ -1,6 +1,6 @@
+import type { Author } from "../../kernel/author.ts";
 import { iso } from "../../kernel/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
-import type { Author } from "../../kernel/facts.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { AuditActionName, Environment, WebhookStatus } from "../../protocol/enums.ts";
 import { ApiError } from "../../protocol/errors.ts";
@@ -54,7 +54,7 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
     metadata: Record<string, unknown> = {},
   ): void {
     const { id: resourceId, projectId, environment } = row;
-    bus.announce(unit, "audit", { ...by, action, projectId, environment, resourceId, metadata, at: now() });
+    bus.publish(unit, "audit", { ...by, action, projectId, environment, resourceId, metadata, at: now() });
   }
 
   /** What happens while it is disabled is not sent by itself. */
@@ -68,7 +68,7 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
     endpoints.update(unit, row.id, { ...changes, updatedAt: changed.updatedAt });
     audit(unit, "webhook.updated", row, by, { fields });
     if (changed.status !== row.status) setActive(unit, row, changed.status === "ACTIVE");
-    bus.announce(unit, "webhookChanged", { projectId: row.projectId });
+    bus.publish(unit, "webhookChanged", { projectId: row.projectId });
     return changed;
   }
 
@@ -111,7 +111,7 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
       endpoints.insert(unit, row);
       setActive(unit, row, true);
       audit(unit, "webhook.created", row, by);
-      bus.announce(unit, "webhookChanged", { projectId });
+      bus.publish(unit, "webhookChanged", { projectId });
       return { ...show(row), secret };
     },
 
@@ -132,7 +132,7 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
         by,
         fields,
       );
-      if (input.status === "ACTIVE") bus.announce(unit, "webhookDeliveriesDue", { endpointId: row.id });
+      if (input.status === "ACTIVE") bus.publish(unit, "webhookDeliveriesDue", { endpointId: row.id });
       return show(changed);
     },
 
@@ -140,7 +140,7 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
       const row = find(projectId, webhookId);
       endpoints.delete(unit, row.id);
       audit(unit, "webhook.deleted", row, by);
-      bus.announce(unit, "webhookChanged", { projectId });
+      bus.publish(unit, "webhookChanged", { projectId });
     },
 
     /** The old secret signs beside the new one for a while, so that a receiver can change over without a gap. */

@@ -1,6 +1,6 @@
 import type { ChatScope, Environment } from "../../protocol/enums.ts";
 import type { Profile } from "../../protocol/room-records.ts";
-import type { Author } from "../facts.ts";
+import type { Author } from "../author.ts";
 import type { RequestInfo } from "./request-info.ts";
 
 /** Who is asking. One shape per kind of credential; `kind` tells them apart. */

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { COMMAND_LINE } from "../../../src/kernel/facts.ts";
+import { COMMAND_LINE } from "../../../src/kernel/author.ts";
 import { startReceiver } from "../../features/webhooks/receiver.ts";
 import { realServer } from "../../harness/running.ts";
 import { brokenPromises, type Histories } from "./checker.ts";

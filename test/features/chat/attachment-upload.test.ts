@@ -217,7 +217,7 @@ test("[contract 1] browsers: any origin's preflight passes, the upload is judged
         JSON.stringify(origins),
         projectId,
       ]);
-      runtime.bus.announce(unit, "projectChanged", { projectId });
+      runtime.bus.publish(unit, "projectChanged", { projectId });
     });
   await allow(["https://app.example.com"]);
   const refused = await world.put(upload, "hello", { origin: "https://evil.example.com" });

@@ -269,7 +269,7 @@ test("[contract 13] stream.updated reaches whoever has the stream's conversation
     status: "LIVE",
     viewerCount: 3,
   };
-  await write((unit) => bus.announce(unit, "chatSignal", { conversationId: conversation?.id ?? "", signal }));
+  await write((unit) => bus.publish(unit, "chatSignal", { conversationId: conversation?.id ?? "", signal }));
   await alice.settled();
   expect(alice.ofType("stream.updated")).toEqual([signal]);
 });

@@ -139,7 +139,7 @@ describe("[4.6] the story of a connection", () => {
 
 describe("[4.6] refused joins", () => {
   const refuse = (code: string, more = {}) =>
-    server.runtime.bus.tell("rtcRefused", {
+    server.runtime.bus.emit("rtcRefused", {
       code,
       message: "no",
       closeCode: 4401,

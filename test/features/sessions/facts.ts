@@ -1,4 +1,4 @@
-import type { RtcConnectionEvent } from "../../../src/kernel/facts.ts";
+import type { RtcConnectionChange } from "../../../src/features/sessions/events.ts";
 import type { TestServer } from "../../harness/server.ts";
 
 type Scene = {
@@ -10,10 +10,10 @@ type Scene = {
 };
 
 /** Says on the bus what signaling says, at the clock's time. */
-export function tell(server: TestServer, scene: Scene, event: RtcConnectionEvent): void {
+export function tell(server: TestServer, scene: Scene, event: RtcConnectionChange): void {
   const at = server.clock.now();
   const { projectId, connectionId = "conn-1", identity = "anna", sessionId = `session-${connectionId}` } = scene;
-  server.runtime.bus.tell("rtcConnection", {
+  server.runtime.bus.emit("rtcConnection", {
     sessionId,
     connectionId,
     projectId,
@@ -36,7 +36,7 @@ export function tell(server: TestServer, scene: Scene, event: RtcConnectionEvent
   });
 }
 
-export const CONNECTED: RtcConnectionEvent = {
+export const CONNECTED: RtcConnectionChange = {
   type: "connected",
   transport: "udp",
   remoteAddress: "198.51.100.7:1",

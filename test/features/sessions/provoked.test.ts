@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { COMMAND_LINE } from "../../../src/kernel/facts.ts";
+import { COMMAND_LINE } from "../../../src/kernel/author.ts";
 import { type RtcServer, rtcServer, until } from "../../harness/rtc.ts";
 
 // Errors brought about as clients bring them about, through the signaling socket; what needs a browser or a node of

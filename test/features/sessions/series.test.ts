@@ -96,7 +96,7 @@ describe("[4.6] figures over time", () => {
   test("webhook attempts are told apart, and old minutes are forgotten", async () => {
     const attempted = (delivered: boolean) =>
       server.runtime.write((unit) =>
-        server.runtime.bus.announce(unit, "webhookAttempted", { projectId, environment: "DEVELOPMENT", delivered }),
+        server.runtime.bus.publish(unit, "webhookAttempted", { projectId, environment: "DEVELOPMENT", delivered }),
       );
     await attempted(true);
     await attempted(false);

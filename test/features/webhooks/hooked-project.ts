@@ -1,4 +1,4 @@
-import type { WebhookFact } from "../../../src/kernel/facts.ts";
+import type { WebhookEvent } from "../../../src/features/webhooks/events.ts";
 import type { Environment } from "../../../src/protocol/enums.ts";
 import type { Reply, TestServer } from "../../harness/server.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
@@ -54,17 +54,13 @@ export async function hookedProject(
     },
     announce: (identity = "ann") =>
       server.runtime.write((unit) =>
-        server.runtime.bus.announce(
-          unit,
-          "webhook",
-          viewerJoined(projectId, environment, identity, server.clock.now()),
-        ),
+        server.runtime.bus.publish(unit, "webhook", viewerJoined(projectId, environment, identity, server.clock.now())),
       ),
     deliveries: async (webhookId) => (await call("GET", `/${webhookId}/deliveries`)).body as unknown as Delivery[],
   };
 }
 
-function viewerJoined(projectId: string, environment: Environment, identity: string, at: number): WebhookFact {
+function viewerJoined(projectId: string, environment: Environment, identity: string, at: number): WebhookEvent {
   const data = { streamId: "stream_1", identity, at: new Date(at).toISOString() };
   return { type: "live_stream.viewer_joined", projectId, environment, at, data };
 }

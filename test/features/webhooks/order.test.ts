@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import type { WebhookFact } from "../../../src/kernel/facts.ts";
+import type { WebhookEvent } from "../../../src/features/webhooks/events.ts";
 import { testServer } from "../../harness/server.ts";
 import { hookedEndpoint } from "./hooked-project.ts";
 import { ok } from "./receiver.ts";
@@ -10,7 +10,7 @@ afterAll(server.close);
 const JOINS = 12;
 const NOBODY = { name: null, attributes: {}, kind: "standard" } as const;
 
-function joined(projectId: string, callId: string, identity: string): WebhookFact {
+function joined(projectId: string, callId: string, identity: string): WebhookEvent {
   const at = server.clock.now();
   const data = {
     callId,
@@ -25,9 +25,9 @@ function joined(projectId: string, callId: string, identity: string): WebhookFac
 }
 
 /** Everything in one commit, so that all of it is due at the same moment. */
-function announceAll(facts: WebhookFact[]): Promise<void> {
+function announceAll(facts: WebhookEvent[]): Promise<void> {
   return server.runtime.write((unit) => {
-    for (const fact of facts) server.runtime.bus.announce(unit, "webhook", fact);
+    for (const fact of facts) server.runtime.bus.publish(unit, "webhook", fact);
   });
 }
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import type { RtcRefusedFact } from "../../../src/kernel/facts.ts";
+import type { RtcRefusedEvent } from "../../../src/features/sessions/events.ts";
 import { type RtcClient, type RtcServer, rtcServer, settled, until } from "../../harness/rtc.ts";
 
 let server: RtcServer;
@@ -40,7 +40,7 @@ describe("[signaling] the socket is accepted, told why, and closed with its code
     const roomId = await server.room();
     const { token } = await server.mint(roomId, "ada");
     server.runtime.db.$client.run(`UPDATE projects SET allowed_origins = '["https://good.example"]'`);
-    server.runtime.bus.tell("projectChanged", { projectId: server.projectId });
+    server.runtime.bus.emit("projectChanged", { projectId: server.projectId });
     expect(await ending(server.connect(token, { origin: "https://evil.example" }))).toEqual([
       "ORIGIN_NOT_ALLOWED",
       4403,
@@ -256,7 +256,7 @@ describe("[signaling] the socket is accepted, told why, and closed with its code
 
 test("[15] every refusal is a fact for observability, without the token", async () => {
   await start();
-  const facts: RtcRefusedFact[] = [];
+  const facts: RtcRefusedEvent[] = [];
   server.runtime.bus.on("rtcRefused", (fact) => facts.push(fact));
   const { token, tokenId, roomId } = await server.mint(await server.room(), "ada", { permissions: { join: false } });
   await server.connect(token).join({ connectionId: "mine", sdk: "sdk/1" });

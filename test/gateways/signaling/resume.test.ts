@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import type { RtcConnectionFact } from "../../../src/kernel/facts.ts";
+import type { RtcConnectionEvent } from "../../../src/features/sessions/events.ts";
 import { type Frame, type RtcClient, rtcServer, settled, until } from "../../harness/rtc.ts";
 
 const server = await rtcServer();
@@ -178,7 +178,7 @@ describe("[2] what ends a session ends its resume", () => {
 });
 
 test("[15] a connection's life is told as facts", async () => {
-  const facts: RtcConnectionFact[] = [];
+  const facts: RtcConnectionEvent[] = [];
   const stop = server.runtime.bus.on("rtcConnection", (fact) => facts.push(fact));
   const { ada, back, roomId } = await scene();
   const sessionId = String(ada.ack.sessionId);

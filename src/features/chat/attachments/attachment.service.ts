@@ -7,8 +7,8 @@ import type { StorageQuota } from "../../storage/quota.ts";
 import type { Location, Storage } from "../../storage/storage.ts";
 import type { Storages } from "../../storage/storages.ts";
 import { type Access, requireActive, requireUnmuted } from "../access.ts";
-import { fits, given, storedMetadata } from "../limits.ts";
-import type { ClaimAttachment } from "../message.service.ts";
+import { fits, given, storedMetadata } from "../input.ts";
+import type { ClaimAttachment } from "../messages/message.service.ts";
 import type { AttachmentRemovals } from "./attachment.removals.ts";
 import type { AttachmentStore, FoundAttachment } from "./attachment.store.ts";
 import type { AttachmentRow } from "./attachment.table.ts";
@@ -51,7 +51,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
   const { store, storages, removals, quota } = deps;
   const { STORAGE_MAX_ATTACHMENT_BYTES, STORAGE_UPLOAD_URL_TTL_SECONDS, STORAGE_DOWNLOAD_URL_TTL_SECONDS } = config;
   // Joins the deletion's transaction: a crash cannot leave the file behind.
-  bus.within("messageDeleted", (unit, { attachmentId }) => attachmentId !== null && release(unit, attachmentId));
+  bus.inTransaction("messageDeleted", (unit, { attachmentId }) => attachmentId !== null && release(unit, attachmentId));
 
   /** Whoever asks is judged by its conversation. */
   function find(attachmentId: string): FoundAttachment {

@@ -1,18 +1,17 @@
 import { iso } from "../../../kernel/clock.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
-import type { WebhookFact } from "../../../kernel/facts.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
-import { tenantsWith } from "../../../kernel/tenant.ts";
+import type { WebhookEvent } from "../../webhooks/events.ts";
+import type { ConversationStore } from "../conversations/conversation.store.ts";
+import type { ConversationRow } from "../conversations/conversation.table.ts";
+import type { MemberStore } from "../conversations/member.store.ts";
+import type { MessageStore } from "../messages/message.store.ts";
+import type { MessageRow } from "../messages/message.table.ts";
 import type { Posting } from "../messages/posting.ts";
-import type { ConversationStore } from "../store/conversation.store.ts";
-import type { ConversationRow } from "../store/conversation.table.ts";
-import type { MemberStore } from "../store/member.store.ts";
-import type { MessageStore } from "../store/message.store.ts";
-import type { MessageRow } from "../store/message.table.ts";
 import { type CallNote, callText, metadataOf, NAMES_KEPT, noteOf } from "./call-message.ts";
 import type { RingService } from "./ring.service.ts";
 
-type CallFact = Extract<WebhookFact, { type: "call.started" | "call.participant_joined" | "call.ended" }>;
+type CallFact = Extract<WebhookEvent, { type: "call.started" | "call.participant_joined" | "call.ended" }>;
 
 type CallMessagesDeps = {
   conversations: ConversationStore;
@@ -31,12 +30,7 @@ type CallMessagesDeps = {
 export function keepCallMessages({ bus, ids }: Runtime, deps: CallMessagesDeps): void {
   const { conversations, members, messages, posting, rings, isStage } = deps;
 
-  const attaching = tenantsWith(bus, conversations.attaching);
-  // Not after its commit: the call that begins next may share it.
-  bus.withinOf("webhook", ["room.created"], (_unit, fact) => {
-    if (fact.data.roomId !== null) attaching.add(fact);
-  });
-  bus.withinOf("webhook", ["call.started", "call.participant_joined", "call.ended"], heard, attaching);
+  bus.inTransaction("webhook", ["call.started", "call.participant_joined", "call.ended"], heard);
 
   function heard(unit: Unit, fact: CallFact): void {
     const { roomId, callId } = fact.data;

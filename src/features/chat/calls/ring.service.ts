@@ -5,10 +5,10 @@ import type { Tenant } from "../../../kernel/tenant.ts";
 import { MAX_RUNG_MEMBERS, type Metadata, type Ring, type RingMemberStatus } from "../../../protocol/chat-records.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
 import { type Access, requireActive, requireUnmuted } from "../access.ts";
-import { storedMetadata } from "../limits.ts";
-import type { ConversationStore } from "../store/conversation.store.ts";
-import type { ConversationRow } from "../store/conversation.table.ts";
-import type { MemberStore } from "../store/member.store.ts";
+import type { ConversationStore } from "../conversations/conversation.store.ts";
+import type { ConversationRow } from "../conversations/conversation.table.ts";
+import type { MemberStore } from "../conversations/member.store.ts";
+import { storedMetadata } from "../input.ts";
 import type { RingStore } from "./ring.store.ts";
 import type { RingMemberRow, RingRow } from "./ring.table.ts";
 
@@ -57,7 +57,7 @@ export function ringService({ bus, config, ids, log, now, timers, write }: Runti
     const listening = userIds.filter((userId) => callerUserId === null || !hasBlocked(row, userId, callerUserId));
     const ring = show(row);
     const frame = { type, conversationId: ring.conversationId, ring };
-    bus.announce(unit, "chatPersonal", { projectId, environment, userIds: listening, frame });
+    bus.publish(unit, "chatPersonal", { projectId, environment, userIds: listening, frame });
   }
 
   function everybody(row: RingRow): string[] {
@@ -94,7 +94,7 @@ export function ringService({ bus, config, ids, log, now, timers, write }: Runti
     });
     tell(unit, "call.ring_updated", ended, everybody(ended));
     const { projectId, environment } = row;
-    bus.announce(unit, "webhook", { type: "call.ring_ended", projectId, environment, at, data: { ring: show(ended) } });
+    bus.publish(unit, "webhook", { type: "call.ring_ended", projectId, environment, at, data: { ring: show(ended) } });
     const missed = rung.filter((member) => member.status === "MISSED").map(({ userId }) => userId);
     if (tellMissed && status !== "ANSWERED" && missed.length > 0 && !isCallOn(row.roomId)) {
       onMissed(unit, { ...ended, missed });
@@ -134,7 +134,7 @@ export function ringService({ bus, config, ids, log, now, timers, write }: Runti
     tell(unit, "call.ringing", row, everybody(row));
     const { projectId, environment } = conversation;
     const data = { ring: show(row) };
-    bus.announce(unit, "webhook", { type: "call.ringing", projectId, environment, at: row.startedAt, data });
+    bus.publish(unit, "webhook", { type: "call.ringing", projectId, environment, at: row.startedAt, data });
     unit.afterCommit(() => arm(row));
   }
 

@@ -1,14 +1,14 @@
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Message } from "../../../protocol/chat-records.ts";
+import type { ConversationStore } from "../conversations/conversation.store.ts";
+import type { ConversationRow } from "../conversations/conversation.table.ts";
 import type { EventLog } from "../event-log.ts";
-import { showMessage } from "../show.ts";
-import type { ConversationStore } from "../store/conversation.store.ts";
-import type { ConversationRow } from "../store/conversation.table.ts";
+import { showMessage } from "../present.ts";
 import type { MentionStore } from "../store/mention.store.ts";
-import type { MessageStore } from "../store/message.store.ts";
-import type { MessageRow } from "../store/message.table.ts";
-import type { ReactionStore } from "../store/reaction.store.ts";
+import type { MessageStore } from "./message.store.ts";
+import type { MessageRow } from "./message.table.ts";
+import type { ReactionStore } from "./reaction.store.ts";
 
 type PostingDeps = {
   store: MessageStore;
@@ -82,7 +82,7 @@ export function createPosting({ bus, metrics }: Runtime, deps: PostingDeps) {
       });
       const { projectId, environment } = conversation;
       const data = { message, seq: row.seq };
-      bus.announce(unit, "webhook", { type: "message.created", projectId, environment, at, data });
+      bus.publish(unit, "webhook", { type: "message.created", projectId, environment, at, data });
       sent.inc();
       return message;
     },
@@ -96,7 +96,7 @@ export function createPosting({ bus, metrics }: Runtime, deps: PostingDeps) {
       const { seq } = log.record(unit, conversation, "message.updated", at, row.publicId, { message });
       const { projectId, environment } = conversation;
       const data = { message, seq };
-      bus.announce(unit, "webhook", { type: "message.updated", projectId, environment, at, data });
+      bus.publish(unit, "webhook", { type: "message.updated", projectId, environment, at, data });
       return message;
     },
   };

@@ -1,16 +1,16 @@
+import type { Author } from "../../../kernel/author.ts";
 import { iso } from "../../../kernel/clock.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
-import type { Author } from "../../../kernel/facts.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
 import type { Message, Report, ReportAction, ReportReason } from "../../../protocol/chat-records.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
 import type { Access, MessageAccess } from "../access.ts";
-import { given } from "../limits.ts";
-import type { MemberService } from "../member.service.ts";
-import type { MessageService } from "../message.service.ts";
-import type { ConversationStore } from "../store/conversation.store.ts";
-import type { ConversationRow } from "../store/conversation.table.ts";
+import type { ConversationStore } from "../conversations/conversation.store.ts";
+import type { ConversationRow } from "../conversations/conversation.table.ts";
+import type { MemberService } from "../conversations/member.service.ts";
+import { given } from "../input.ts";
+import type { MessageService } from "../messages/message.service.ts";
 import type { ReportRow } from "./moderation.table.ts";
 import type { ReportStore } from "./report.store.ts";
 
@@ -46,7 +46,7 @@ export function reportService({ bus, ids, now, write }: Runtime, deps: ReportDep
       ...{ createdAt: now(), resolvedAt: null },
     };
     store.insert(unit, row);
-    bus.announce(unit, "webhook", {
+    bus.publish(unit, "webhook", {
       ...{ type: "message.reported", projectId, environment, at: row.createdAt },
       data: {
         ...{ reportId: row.publicId, messageId: row.messageId, conversationId: conversation.publicId },
@@ -131,7 +131,7 @@ export function reportService({ bus, ids, now, write }: Runtime, deps: ReportDep
       const at = now();
       store.resolve(unit, row.messageId, input.action, at);
       const { projectId, environment } = row;
-      bus.announce(unit, "audit", {
+      bus.publish(unit, "audit", {
         ...{ ...author, environment, action: "report.resolved", projectId, resourceId: row.publicId, at },
         metadata: { action: input.action },
       });

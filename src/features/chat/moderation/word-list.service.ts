@@ -1,5 +1,5 @@
+import type { Author } from "../../../kernel/author.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
-import type { Author } from "../../../kernel/facts.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { type Tenant, tenantKey, tenantsWith } from "../../../kernel/tenant.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
@@ -43,8 +43,8 @@ export function wordListService({ bus, db, now }: Runtime) {
       }
       const at = now();
       store.put(unit, { projectId, environment }, list, at);
-      bus.announce(unit, "wordListChanged", { projectId, environment });
-      bus.announce(unit, "audit", {
+      bus.publish(unit, "wordListChanged", { projectId, environment });
+      bus.publish(unit, "audit", {
         ...{ ...author, environment, action: "word_list.updated", projectId, resourceId: environment, at },
         metadata: { refuse: list.refuse.length, mask: list.mask.length, report: list.report.length },
       });

@@ -9,7 +9,7 @@ import { every } from "../../../kernel/timers.ts";
 import { ChatClientFrames } from "../../../protocol/chat.ts";
 import { CHAT_CLOSE_CODES } from "../../../protocol/close-codes.ts";
 import type { ChatRules } from "../rules.ts";
-import { shownScopes } from "../token.service.ts";
+import { shownScopes } from "../tokens/token.service.ts";
 import { ChatSocket, type ChatSocketDeps } from "./chat-socket.ts";
 import { createCommands } from "./commands.ts";
 import { createConnectionLog } from "./connection-log.ts";

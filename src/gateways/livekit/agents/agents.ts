@@ -1,6 +1,6 @@
 import { type Job, JobState, JobStatus, JobType, type ServerInfo, type UpdateJobStatus } from "@livekit/protocol";
 import type { RoomRow } from "../../../features/rooms/store/room.table.ts";
-import type { RtcConnectionFact } from "../../../kernel/facts.ts";
+import type { RtcConnectionEvent } from "../../../features/sessions/events.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
 import { IDENTITY_PATTERN } from "../../../protocol/ids.ts";
@@ -200,9 +200,9 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
     });
   }
 
-  function heard(fact: RtcConnectionFact): void {
+  function heard(fact: RtcConnectionEvent): void {
     const { roomId, participantKind } = fact;
-    if (participantKind === "agent") return;
+    if (participantKind === "agent" || !staffs.attended.has(fact)) return;
     if (fact.type === "started") {
       const live = registry.room(roomId);
       if (!live) return;
@@ -218,7 +218,7 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
     else if (fact.type === "left" && fact.reason !== "restart" && staffs.isAlone(roomId))
       dismissWhenAlone(staff, ALONE_AFTER_MS);
   }
-  bus.onOf("rtcConnection", ["started", "trackPublished", "left"], heard, staffs.attended);
+  bus.on("rtcConnection", ["started", "trackPublished", "left"], heard);
   bus.on("roomClosed", ({ roomId }) => {
     const staff = staffs.of(roomId);
     if (!staff) return;

@@ -9,7 +9,7 @@ export type Visitors = ReturnType<typeof createVisitors>;
 export function createVisitors({ bus }: Runtime) {
   const visitors = new Map<string, Visitor>();
   const tracks = new Map<string, TrackInfo>();
-  bus.onOf("rtcConnection", ["trackPublished", "trackUnpublished", "left"], (fact) => {
+  bus.on("rtcConnection", ["trackPublished", "trackUnpublished", "left"], (fact) => {
     const visitor = visitors.get(fact.sessionId);
     if (!visitor) return;
     if (fact.type === "trackPublished") {

@@ -1,4 +1,4 @@
-import type { RtcConnectionEvent } from "../../../kernel/facts.ts";
+import type { RtcConnectionChange } from "../../../features/sessions/events.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Socket } from "../../../kernel/socket/sockets.ts";
 import type { Placements } from "../../../nodes/placement.ts";
@@ -37,9 +37,9 @@ export function createMembership(
   { bus, keyring, now, timers, log }: Runtime,
   { registry, placements }: { registry: Registry; placements: Placements },
 ) {
-  function tell(session: RtcSession, event: RtcConnectionEvent): void {
+  function tell(session: RtcSession, event: RtcConnectionChange): void {
     const { room, client } = session;
-    bus.tell("rtcConnection", {
+    bus.emit("rtcConnection", {
       sessionId: session.id,
       connectionId: session.connectionId,
       projectId: room.projectId,
@@ -65,7 +65,7 @@ export function createMembership(
   /** In the room from now on. */
   function started(session: RtcSession, mode: "new" | "replaced"): void {
     tell(session, { type: "started", mode });
-    if (session.room.record) bus.tell("recordedRoomEntered", { roomId: session.room.id });
+    if (session.room.record) bus.emit("recordedRoomEntered", { roomId: session.room.id });
   }
 
   function deliver(session: RtcSession, body: string): void {

@@ -91,7 +91,7 @@ export function openRtcSocket(deps: RtcSocketDeps, socket: Socket, request: Sock
     closed();
     socket.close(refusal.closeCode, refusal.code);
     if (session) return;
-    bus.tell("rtcRefused", {
+    bus.emit("rtcRefused", {
       ...{ code: refusal.code, message: refusal.message, closeCode: refusal.closeCode },
       projectId: caller?.projectId ?? null,
       environment: caller?.environment ?? null,

@@ -1,0 +1,17 @@
+import type { Author } from "../../kernel/author.ts";
+import type { AuditActionName } from "../../protocol/enums.ts";
+
+/** An administrative action. `metadata` names the fields that changed, never a new value and never a secret. */
+export type AuditEvent = Author & {
+  action: AuditActionName;
+  projectId: string;
+  resourceId: string;
+  metadata: Record<string, unknown>;
+  at: number;
+};
+
+declare module "../../kernel/bus.ts" {
+  interface TransactionalEvents {
+    audit: AuditEvent;
+  }
+}

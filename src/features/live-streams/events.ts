@@ -1,0 +1,8 @@
+import type { LiveStreamStatus } from "../../protocol/enums.ts";
+
+declare module "../../kernel/bus.ts" {
+  interface BusEvents {
+    /** A live stream was started or ended. Viewers who wait in its room get media from LIVE on. */
+    streamChanged: { streamId: string; roomId: string; status: LiveStreamStatus };
+  }
+}

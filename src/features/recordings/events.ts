@@ -1,0 +1,14 @@
+declare module "../../kernel/bus.ts" {
+  interface TransactionalEvents {
+    /** A recording that has content ended; its duration counts as recorded time. */
+    recordingEnded: { projectId: string; startedAt: number; endedAt: number };
+  }
+  interface BusEvents {
+    /** A participant joined a room that records every call. */
+    recordedRoomEntered: { roomId: string };
+    /** Recording of the room started (`active`) or stopped. */
+    recordingChanged: { roomId: string; active: boolean };
+  }
+}
+
+export {};

@@ -1,0 +1,10 @@
+import type { Environment } from "../../protocol/enums.ts";
+
+declare module "../../kernel/bus.ts" {
+  interface BusEvents {
+    /** A participant was removed for good; their tokens for the room are revoked as well. */
+    participantRemoved: { roomId: string; identity: string };
+    rtcTokenRevoked: { tokenId: string; roomId: string };
+    roomClosed: { roomId: string; projectId: string; environment: Environment; reason: "closed" | "stream_ended" };
+  }
+}

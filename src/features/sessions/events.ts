@@ -1,0 +1,109 @@
+import type { Environment } from "../../protocol/enums.ts";
+import type { MediaTransport } from "../../protocol/media-node.ts";
+import type { CallVerdict, ParticipantKind, Quality, Track } from "../../protocol/room-records.ts";
+import type { LeaveReason } from "../../protocol/signaling.ts";
+
+/** The connection that an event is about; `sessionId` names one join, `connectionId` is the client's own name for it. */
+type RtcConnection = {
+  sessionId: string;
+  connectionId: string;
+  projectId: string;
+  environment: Environment;
+  roomId: string;
+  roomName: string;
+  participantIdentity: string;
+  metadata: string | null;
+  participantName: string | null;
+  participantAttributes: Record<string, string>;
+  participantKind: ParticipantKind;
+  tokenId: string;
+  serverName: string | null;
+  sdk: string | null;
+  userAgent: string | null;
+  ipAddress: string;
+  /** When its socket was opened. */
+  startedAt: number;
+  at: number;
+};
+
+/** Measured for every connection every few seconds; null means unknown. */
+type ConnectionStats = {
+  rttMs: number | null;
+  jitterMs: number | null;
+  packetLossPercent: number | null;
+  uplinkLossPercent?: number | null;
+  downlinkLossPercent?: number | null;
+  availableOutBps?: number | null;
+  /** The server sends less than the participant subscribed to because no more fits into the available bandwidth. */
+  heldBack?: boolean;
+  /** How long packets from the participant wait in the server before they are forwarded. */
+  uplinkWaitMs?: number | null;
+  /** The CPU load of the media node during the measurement. */
+  serverBusyPercent?: number | null;
+};
+
+export type RtcConnectionChange =
+  /** The participant is in the room, without media yet. `replaced`: it took over from an earlier try of the same client. */
+  | { type: "started"; mode: "new" | "replaced" }
+  /** Media flows for the first time. */
+  | { type: "connected"; transport: MediaTransport; remoteAddress: string; joinTimeMs: number }
+  /** The socket (`signaling`) or the packets (`media`) stopped; the participant is kept. */
+  | { type: "reconnecting"; path: "signaling" | "media"; reason: string }
+  | { type: "reconnected"; path: "signaling" | "media" }
+  | { type: "mediaFailed"; reason: string }
+  | { type: "iceStateChanged"; state: string }
+  | { type: "dtlsStateChanged"; state: string }
+  | { type: "qualityChanged"; quality: Quality }
+  /** ICE checks are answered, but no media arrives although some is due; `mediaFlows` follows when it arrives again. */
+  | { type: "mediaStalled" }
+  | { type: "mediaFlows" }
+  | { type: "trackPublished"; track: Track }
+  | { type: "trackUnpublished"; trackId: string }
+  | ({ type: "stats" } & ConnectionStats)
+  /** `mediaKept`: this process stops, the participant stays on its media node, and the next process adopts it. */
+  | { type: "left"; reason: LeaveReason; mediaKept?: true };
+
+export type RtcConnectionEvent = RtcConnection & RtcConnectionChange;
+
+/** A join that was refused, or a socket that was closed before the join; unknown fields are null. */
+export type RtcRefusedEvent = {
+  code: string;
+  message: string;
+  closeCode: number;
+  projectId: string | null;
+  environment: Environment | null;
+  roomId: string | null;
+  participantIdentity: string | null;
+  tokenId: string | null;
+  connectionId: string | null;
+  sdk: string | null;
+  userAgent: string | null;
+  ipAddress: string;
+  startedAt: number;
+  at: number;
+};
+
+declare module "../../kernel/bus.ts" {
+  interface BusEvents {
+    rtcConnection: RtcConnectionEvent;
+    rtcRefused: RtcRefusedEvent;
+    /** An error was classified for a connection that has a session. */
+    rtcBlamed: {
+      connection: string;
+      roomId: string | null;
+      sessionId: string;
+      serverName: string | null;
+      code: string;
+    };
+    /** A client reported a device that failed, or the reason that limits its encoder. */
+    rtcReported: {
+      roomId: string;
+      connectionId: string;
+      identity: string;
+      deviceError?: string;
+      limitation?: { reason: "cpu" | "bandwidth"; seconds: number };
+    };
+    /** The explanation of a participant's call quality in the last half minute changed. */
+    callExplained: { sessionId: string; verdict: CallVerdict };
+  }
+}

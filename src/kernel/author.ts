@@ -1,0 +1,11 @@
+import type { Environment } from "../protocol/enums.ts";
+
+/** Who performs an audited action, and with which request; both are null for the command line. */
+export type Author = {
+  actor: { id: string; email: string } | null;
+  request: { id: string; ip: string; userAgent: string | null } | null;
+  /** The environment that the request chose; API keys and webhooks have an environment of their own. */
+  environment: Environment;
+};
+
+export const COMMAND_LINE: Author = { actor: null, request: null, environment: "DEVELOPMENT" };
