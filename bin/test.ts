@@ -1,155 +1,213 @@
 /**
- * Every check of the project, each in a process of its own, so that a crash in one kind of test does not hide the rest:
- * types and lint, then the browser's tests beside all others, and last, alone, those that take the whole machine. Types are
- * checked in the place of the browser's tests, which follow.
+ * `bin/test` is for everyone: types, lint, unit and specification tests, one browser journey, the compiled binary. It installs
+ * nothing of the system but a missing Chromium. `bin/test --all` runs everything and installs the Debian packages it needs;
+ * `bin/test --soak` runs the long rounds and matrices. A filter runs the test files whose path contains it.
+ *
+ * Each folder runs in a process of its own, so that a crash in one does not hide the rest; two run at a time.
  */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { buildWeb } from "./build-web.ts";
-import { kindOf, testFolders } from "./test-kinds.ts";
-import { ensurePrograms } from "./test-programs.ts";
-import { type FileResult, type RunOptions, run, runFiles } from "./test-run.ts";
-
-type Counts = { passed: number; failed: number };
+import { installPackages, isMissing } from "./debian-packages.ts";
+import { findTests, kindOf, type Suite, startsFromBinary, type TestFile } from "./test-plan.ts";
+import { run, runFiles } from "./test-run.ts";
 
 const ROOT = join(import.meta.dir, "..");
-const LINES_OF_A_FAILURE = 25;
-/** Tests that start a process of their own find `bun` on the PATH, also where nobody has installed it. */
+/** Tests that start a process of their own find `bun` on the PATH, also where it is not installed. */
 const ENVIRONMENT = { ...process.env, NO_COLOR: "1", PATH: `${join(ROOT, "bin")}:${process.env.PATH}` };
-const { values, positionals } = parseArgs({ options: { quick: { type: "boolean" } }, allowPositionals: true });
+/** How long each folder took the last time: the longest begin, so that none is left over for the end. */
+const DURATIONS = join(ROOT, ".cache/test-durations.json");
+const SLOW_TEST_MS = 180_000;
+const FAST_TEST_MS = 30_000;
+
+const { values, positionals } = parseArgs({
+  options: { all: { type: "boolean" }, soak: { type: "boolean" }, help: { type: "boolean" } },
+  allowPositionals: true,
+});
+if (values.help) {
+  console.log("bin/test [--all | --soak] [PART OF A PATH]");
+  process.exit(0);
+}
 const [filter] = positionals;
-const quick = values.quick === true;
+const suites: Suite[] = values.soak ? ["soak"] : values.all || filter !== undefined ? ["default", "all"] : ["default"];
 const startedAt = performance.now();
+const total = { passed: 0, failed: 0 };
+const skipped: { test: TestFile; missing: string[] }[] = [];
+const flaky: string[] = [];
+const failures: { test: TestFile; output: string }[] = [];
+const durations: Record<string, number> = readDurations();
 
-const total: Counts = { passed: 0, failed: 0 };
-/** Files that failed beside others, with what they printed then. */
-const failedOnce: { file: string; options: RunOptions; output: string }[] = [];
+const found = findTests(ROOT, filter).filter(({ suite }) => suites.includes(suite));
+if (found.length === 0) {
+  console.log(`There is no test file whose path contains "${filter}".`);
+  total.failed++;
+}
+await install();
+const tests = found.filter((test) => {
+  const missing = test.needs.filter(isMissing);
+  if (missing.length > 0) skipped.push({ test, missing });
+  return missing.length === 0;
+});
 
-// Each checker of its own checks again what it shares with the others: one takes little more than half the time of four.
+// One checker takes little more than half the processor time of four, which each check again what they share.
 const types = filter === undefined && check("types", ["node_modules/.bin/tsc", "--noEmit", "--checkers", "1"]);
 const lint =
   filter === undefined && check("lint", ["node_modules/.bin/biome", "check", "--diagnostic-level=error", "."]);
-const folders = testFolders(ROOT, filter ?? "", quick);
-let begun = 0;
-let binary: string | null = null;
-if (folders.size === 0 && filter !== undefined) {
-  console.log(`There is no test file whose path has "${filter}".`);
-  total.failed++;
-}
-// Nothing that a test writes for a while is there to be linted.
-await Promise.all([lint, build().catch(afterChecks)]);
-// Installing is not for two at once.
-for (const folder of folders.keys()) await ensurePrograms(folder);
-const isBrowser = (folder: string) => folder.startsWith("e2e/");
-const isAlone = (folder: string) => kindOf(folder).alone === true;
-const together = [...folders].filter(([folder]) => !isAlone(folder));
-const browsers = together.filter(([folder]) => isBrowser(folder));
-const rest = together.filter(([folder]) => !isBrowser(folder));
-const isSlow = (folder: string) => kindOf(folder).slow === true && kindOf(folder).anywhere !== true;
-const slow = rest.filter(([folder]) => isSlow(folder));
-const left = rest.filter(([folder]) => !isSlow(folder));
-// One browser at a time is as much as two cores bear; whoever is done with its own helps with what is left.
-const lane = async (before: unknown, first: [string, string[]][]) => {
-  await before;
-  await inTurn(first);
-  await inTurn(left);
-};
-await Promise.all([lane(types, browsers), lane(lint, slow)]);
-await inTurn([...folders].filter(([folder]) => isAlone(folder)));
-await runAgain();
+const binary = await build();
+await lint;
 
-console.log(`\n${quick ? "quick, " : ""}in ${((performance.now() - startedAt) / 60_000).toFixed(1)} minutes`);
-console.log(`${total.passed} passed, ${total.failed} failed`);
-process.exit(total.failed === 0 ? 0 : 1);
+const folders = [...Map.groupBy(tests, ({ folder }) => folder)].sort(([a], [b]) => secondsOf(b) - secondsOf(a));
+const alone = folders.filter(([folder]) => kindOf(folder).alone);
+const browsers = folders.filter(([folder]) => kindOf(folder).browser && !kindOf(folder).alone);
+const others = folders.filter(([folder]) => !kindOf(folder).browser && !kindOf(folder).alone);
+let begun = 0;
+await Promise.all([
+  Promise.resolve(types).then(async () => {
+    await runEach(browsers);
+    await runEach(others);
+  }),
+  runEach(others),
+]);
+await runEach(alone);
+await repeatFailures();
+report();
+
+/** Chromium for everyone who may install it; the rest with `--all` alone. */
+async function install(): Promise<void> {
+  const wanted = found.flatMap(({ needs }) => needs);
+  await installPackages(values.all || values.soak ? wanted : wanted.filter((name) => name === "chromium"));
+}
 
 async function check(name: string, command: string[]): Promise<void> {
   const finish = begin(name);
-  const { code, output, cpuSeconds } = await run(command, ROOT, ENVIRONMENT);
+  const { code, output } = await run(command, ROOT, ENVIRONMENT);
   if (code === 0) total.passed++;
   else total.failed++;
-  finish(code === 0 ? "ok" : "failed", cpuSeconds, code === 0 ? "" : output);
+  finish(code === 0 ? "ok" : "failed", code === 0 ? "" : output);
 }
 
-/**
- * What pages load; and unless only some tests run, the whole binary once for all who start servers: from source a server takes
- * three times as long to start, and there are hundreds.
- */
-async function build(): Promise<void> {
-  if (filter !== undefined) return buildWeb(ROOT, join(ROOT, "dist/web"));
+/** The web assets and the binary, once for every server that the tests start; only the assets for a few files. */
+async function build(): Promise<string | null> {
+  if (filter !== undefined && !values.all) {
+    await buildWeb(ROOT, join(ROOT, "dist/web"));
+    return null;
+  }
+  const finish = begin("build");
   const { code, output } = await run([process.execPath, "bin/build.ts"], ROOT, ENVIRONMENT);
-  if (code !== 0) throw new Error(`nothing could be built:\n${output}`);
-  binary = join(ROOT, "dist/stoa");
-}
-
-/** Where nothing can be built, types and lint are told before that: they may name the cause. */
-async function afterChecks(error: unknown): Promise<never> {
+  finish(code === 0 ? "ok" : "failed", code === 0 ? "" : output);
+  if (code === 0) return join(ROOT, "dist/stoa");
+  // Types and lint may name the cause.
   await Promise.all([types, lint]);
-  throw error;
+  total.failed++;
+  report();
+  process.exit(1);
 }
 
-/** Takes folders off the list until it is empty: two may work on the same one. */
-async function inTurn(folders: [string, string[]][]): Promise<void> {
-  for (let next = folders.shift(); next; next = folders.shift()) await runTests(...next);
+/** Takes folders off the list until it is empty: two workers may share one list. */
+async function runEach(list: [string, TestFile[]][]): Promise<void> {
+  for (let next = list.shift(); next; next = list.shift()) await runFolder(...next);
 }
 
-async function runTests(folder: string, files: readonly string[]): Promise<void> {
-  const finish = begin(`test/${folder}`, ` (${++begun} of ${folders.size})`);
-  const { slow, ownNetwork, built } = kindOf(folder);
-  const env = built === true && binary !== null ? { ...ENVIRONMENT, BUILT_STOA: binary } : ENVIRONMENT;
-  const options = { timeoutMs: slow === true ? 180_000 : 30_000, env, ownNetwork };
-  const { code, output, cpuSeconds, files: results } = await runFiles(ROOT, files, options);
-  const failed = [...results].filter(([, result]) => result.failed > 0).map(([file]) => file);
-  const counts = sum([...results].filter(([file]) => !failed.includes(file)).map(([, result]) => result));
-  // An error outside any file ends the process without a failed test to its name.
-  if (code !== 0 && failed.length === 0) counts.failed = 1;
-  total.passed += counts.passed;
-  total.failed += counts.failed;
-  for (const file of failed) failedOnce.push({ file, options, output });
-  const again = failed.length > 0 ? `, again later: ${failed.join(", ")}` : "";
-  finish(`${counts.passed} passed, ${counts.failed} failed${again}`, cpuSeconds, counts.failed > 0 ? output : "");
+async function runFolder(folder: string, files: TestFile[]): Promise<void> {
+  const finish = begin(`test/${folder}`, ` (${++begun} of ${folders.length})`);
+  const began = performance.now();
+  const {
+    code,
+    output,
+    files: results,
+  } = await runFiles(
+    ROOT,
+    files.map(({ path }) => path),
+    optionsOf(folder),
+  );
+  durations[folder] = Math.round((performance.now() - began) / 1000);
+  let [passed, failed] = [0, 0];
+  for (const [path, result] of results) {
+    const test = files.find((file) => file.path === path);
+    if (result.failed > 0 && test) failures.push({ test, output });
+    else passed += result.passed;
+    failed += result.failed;
+  }
+  // An error outside any test ends the process without a failed test to its name.
+  if (code !== 0 && failed === 0) {
+    total.failed++;
+    failed = 1;
+  }
+  total.passed += passed;
+  finish(`${passed} passed, ${failed} failed`, failed > 0 ? failedTests(output) : "");
 }
 
-/**
- * A file that failed is run once more, when nothing else runs. Browsers and killed processes on a busy machine now and
- * then miss a deadline; a fault in the code fails both times. What passed only then is named.
- */
-async function runAgain(): Promise<void> {
-  for (const { file, options, output } of failedOnce) {
-    const finish = begin(file);
-    const again = await runFiles(ROOT, [file], options);
-    const { passed, failed } = again.files.get(file) ?? { passed: 0, failed: 1 };
+function optionsOf(folder: string) {
+  const { slow, ownNetwork } = kindOf(folder);
+  const env = binary !== null && startsFromBinary(folder) ? { ...ENVIRONMENT, BUILT_STOA: binary } : ENVIRONMENT;
+  return { timeoutMs: slow ? SLOW_TEST_MS : FAST_TEST_MS, env, ownNetwork };
+}
+
+/** A file that failed runs once more by itself, to tell a flaky test, which the summary names, from a broken one. */
+async function repeatFailures(): Promise<void> {
+  for (const { test } of failures) {
+    const finish = begin(test.path);
+    const again = await runFiles(ROOT, [test.path], optionsOf(test.folder));
+    const { passed, failed } = again.files.get(test.path) ?? { passed: 0, failed: 1 };
     total.passed += passed;
     total.failed += failed;
-    const said = failed > 0 ? again.output : `passed only on the second run\n${failures(output)}`;
-    finish(`${passed} passed, ${failed} failed`, again.cpuSeconds, said);
+    if (failed === 0) flaky.push(test.path);
+    finish(failed === 0 ? "flaky" : `${passed} passed, ${failed} failed`, failed > 0 ? failedTests(again.output) : "");
   }
 }
 
-function sum(results: Iterable<FileResult>): Counts {
-  const counts: Counts = { passed: 0, failed: 0 };
-  for (const { passed, failed } of results) {
-    counts.passed += passed;
-    counts.failed += failed;
+function report(): void {
+  writeDurations();
+  if (skipped.length > 0) {
+    console.log("\nSkipped, as programs are missing (bin/test --all installs them):");
+    for (const [missing, group] of Map.groupBy(skipped, ({ missing }) => missing.join(", "))) {
+      console.log(`  needs ${missing}:`);
+      for (const { test } of group) console.log(`    bin/test --all ${test.path}`);
+    }
   }
-  return counts;
+  for (const path of flaky) console.log(`\nFLAKY: ${path} failed beside others and passed by itself.`);
+  console.log(`\nin ${((performance.now() - startedAt) / 60_000).toFixed(1)} minutes`);
+  const notRun = skipped.length > 0 ? `, ${skipped.length} skipped` : "";
+  console.log(`${total.passed} passed, ${total.failed} failed${notRun}`);
+  process.exit(total.failed === 0 ? 0 : 1);
 }
 
-/** Each failed test with the last of what was said before it: that is where its error stands. */
-function failures(output: string): string {
+function secondsOf(folder: string): number {
+  return durations[folder] ?? (kindOf(folder).slow ? 60 : 5);
+}
+
+function readDurations(): Record<string, number> {
+  try {
+    return JSON.parse(readFileSync(DURATIONS, "utf8")) as Record<string, number>;
+  } catch {
+    return { sfu: 90, security: 75, spec: 55, "features/chat": 30, cli: 30, "web/sdk": 20, "web/docs": 20 };
+  }
+}
+
+function writeDurations(): void {
+  if (!existsSync(join(ROOT, ".cache"))) mkdirSync(join(ROOT, ".cache"));
+  writeFileSync(DURATIONS, JSON.stringify(durations, null, 2));
+}
+
+const LINES_BEFORE_A_FAILURE = 25;
+
+/** Each failed test with the last lines before it, which hold its error; everything where no test is named. */
+function failedTests(output: string): string {
   const lines = output.split("\n");
-  return lines
-    .flatMap((line, at) => (line.startsWith("(fail)") ? lines.slice(Math.max(0, at - LINES_OF_A_FAILURE), at + 1) : []))
-    .join("\n");
+  const named = lines.flatMap((line, at) =>
+    line.startsWith("(fail)") ? lines.slice(Math.max(0, at - LINES_BEFORE_A_FAILURE), at + 1) : [],
+  );
+  return named.length > 0 ? named.join("\n") : lines.slice(-60).join("\n");
 }
 
-/** Names what begins, and when it is done its result, how long it took, and how much of the processors: two may run at once. */
-function begin(name: string, progress = ""): (result: string, cpuSeconds: number, output: string) => void {
-  const startedAt = performance.now();
+/** Prints what begins and, when it is done, its result and duration: two may run at once. */
+function begin(name: string, progress = ""): (result: string, output: string) => void {
+  const began = performance.now();
   console.log(`${name}${progress} …`);
-  return (result, cpuSeconds, output) => {
-    const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
-    const took = `${seconds.padStart(7)} s ${cpuSeconds.toFixed(0).padStart(5)} s of a processor`;
-    console.log(`${name.padEnd(24)} ${result.padEnd(28)} ${took}`);
+  return (result, output) => {
+    const seconds = ((performance.now() - began) / 1000).toFixed(1);
+    console.log(`${name.padEnd(28)} ${result.padEnd(28)} ${seconds.padStart(7)} s`);
     if (output !== "") console.log(output);
   };
 }

@@ -1,6 +1,6 @@
 /** edge: what the one port costs, beside going past it and beside coturn, and how it stands attacks. `bin/bench edge [PART…]` */
 
-import { ensurePrograms } from "../../bin/test-programs.ts";
+import { installPackages } from "../../bin/debian-packages.ts";
 import { underAttack } from "./edge/attacks.ts";
 import { pageToPicture } from "./edge/calls.ts";
 import { measureChanges } from "./edge/changes.ts";
@@ -15,7 +15,19 @@ import { measureSockets } from "./edge/sockets.ts";
 import { type Measured, median, report } from "./harness/report.ts";
 
 const wanted = process.argv.slice(2);
-for (const folder of ["acme", "edge", "networks", "ops", "sfu"]) await ensurePrograms(folder);
+await installPackages([
+  "pebble",
+  "coturn",
+  "chromium",
+  "python3",
+  "nginx-light",
+  "caddy",
+  "iproute2",
+  "nftables",
+  "gcc",
+  "libc6-dev",
+  "libssl-dev",
+]);
 // Certificates are made for each run.
 process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0";
 

@@ -1,5 +1,5 @@
 /** edges: deliveries per second to many sockets of one room, at one server and at two edges; `bin/bench edges [sockets] [rounds] [seconds]` */
-import { ensurePrograms } from "../../bin/test-programs.ts";
+import { installPackages } from "../../bin/debian-packages.ts";
 import { Group, readyz } from "../cluster/group.ts";
 import { testPostgres } from "../harness/postgres.ts";
 import type { Backend } from "./chat/backend.ts";
@@ -11,7 +11,7 @@ const sockets = Number(process.argv[2] ?? 5_000);
 const rounds = Number(process.argv[3] ?? 2);
 const seconds = Number(process.argv[4] ?? 8);
 
-await ensurePrograms("standby");
+await installPackages(["postgresql", "haproxy", "nginx-light", "caddy"]);
 const postgres = await testPostgres();
 
 /** A leader with a standby and two edges, between which clients take turns. */

@@ -1,5 +1,5 @@
 /** faults: ten minutes under load while everything that can break does, then every promise is checked; `bin/bench faults [seconds] [seed]` */
-import { ensurePrograms } from "../../bin/test-programs.ts";
+import { installPackages } from "../../bin/debian-packages.ts";
 import { buildBinary } from "../e2e/binary/binary.ts";
 import { runFaults } from "../e2e/faults/driver.ts";
 import { report } from "./harness/report.ts";
@@ -7,7 +7,7 @@ import { report } from "./harness/report.ts";
 const seconds = Number(process.argv[2] ?? 600);
 const seed = Number(process.argv[3] ?? Math.floor(Math.random() * 2 ** 31));
 
-await ensurePrograms("faults");
+await installPackages(["strace", "faketime"]);
 const progress = (line: string) => console.log(line);
 progress(`${seconds} s, seed ${seed}`);
 const run = { binary: await buildBinary(), seconds, seed, progress, faultSeconds: 6, stopSeconds: 20 };

@@ -1,6 +1,6 @@
 /** hls: a live stream behind nginx as a cache: how far hls.js is behind, whether it rewinds by a minute, and what a crowd costs the server. `bin/bench hls [viewers] [seconds]` */
 import { join } from "node:path";
-import { ensurePrograms } from "../../bin/test-programs.ts";
+import { installPackages } from "../../bin/debian-packages.ts";
 import type { VideoCodec } from "../../web/sdk/room/peer/codecs.ts";
 import { hlsDelayMs, hlsPlayer, playHls, publishBrightness } from "../e2e/hls-page.ts";
 import { joinRoom } from "../e2e/sdk/page-api.ts";
@@ -21,7 +21,7 @@ const REWOUND_REQUESTS = 12;
 /** Brightness says the time modulo this. */
 const ROUND_MS = 25_600;
 
-await ensurePrograms("browser");
+await installPackages(["chromium", "firefox-esr", "ffmpeg"]);
 const stage = await openStage();
 const cache = await startCache(stage.server.url);
 const figures: Measured[] = [];

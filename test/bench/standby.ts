@@ -1,5 +1,5 @@
 /** standby: sends per second with a commit log in Postgres and without, and takeovers under load; `bin/bench standby [rounds] [kills]` */
-import { ensurePrograms } from "../../bin/test-programs.ts";
+import { installPackages } from "../../bin/debian-packages.ts";
 import { checkoutOf, upgrade } from "../cluster/checkout.ts";
 import { Group, readyz } from "../cluster/group.ts";
 import { giveAddress, Load } from "../cluster/load.ts";
@@ -19,7 +19,7 @@ const kills = Number(process.argv[3] ?? 50);
 const SECONDS = 8;
 const AWAY_MS = 30_000;
 
-await ensurePrograms("standby");
+await installPackages(["postgresql", "haproxy", "nginx-light", "caddy"]);
 const postgres = await testPostgres();
 
 type Server = Backend & { caughtUp(): Promise<void> };

@@ -1,3 +1,4 @@
+// needs: gcc libc6-dev libssl-dev
 /** A participant whose reports cost the media worker all that it has, beside a call that is to go on. */
 import { afterEach, expect, test } from "bun:test";
 import { LoadPeer } from "../../src/rtc-client/peer.ts";

@@ -1,3 +1,4 @@
+// needs: gcc libc6-dev libssl-dev
 // The same traces through each of the paths: what a publisher sends and reports, with losses, repetitions and packets out of order,
 // while viewers switch layers, pause, move and ask for what they miss. Every packet that leaves, and every report, is the same.
 

@@ -1,3 +1,4 @@
+// needs: minisign
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { generateKeyPairSync } from "node:crypto";
 import {

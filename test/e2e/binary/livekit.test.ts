@@ -1,3 +1,4 @@
+// needs: chromium
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { happened, sees } from "../../gateways/livekit/harness/livekit-page.ts";
 import { meet } from "../../gateways/livekit/harness/meeting.ts";

@@ -1,3 +1,4 @@
+// suite: all
 import { afterAll, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";

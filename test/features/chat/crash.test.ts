@@ -1,3 +1,4 @@
+// suite: all
 import { expect, test } from "bun:test";
 import { crashRounds } from "./crash.ts";
 

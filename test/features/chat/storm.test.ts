@@ -1,3 +1,4 @@
+// suite: all
 import { expect, test } from "bun:test";
 import { reconnectStorm } from "./storm.ts";
 

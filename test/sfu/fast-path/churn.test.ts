@@ -1,9 +1,10 @@
+// needs: gcc libc6-dev libssl-dev
 import { expect, test } from "bun:test";
 import { LoadPeer } from "../../../src/rtc-client/peer.ts";
 import { openNativePath } from "../../../src/sfu/fast-path/native-path.ts";
 import { createCertificate } from "../../../src/sfu/werift/werift-hooks.ts";
 import { SrtpReceiver, SrtpSender } from "../../../src/sfu/wire/srtp/srtp.ts";
-import { masterSaltBytes, type SrtpProfile } from "../../../src/sfu/wire/srtp/srtp-keys.ts";
+import { masterSaltBytes, type SrtpProfile } from "../../../src/sfu/wire/srtp/srtp-cipher.ts";
 import { startImpairedNode } from "../impaired-node.ts";
 import { nativeLibraryPath } from "../packet-paths.ts";
 import { rtpPacket, withRoom } from "../packets.ts";

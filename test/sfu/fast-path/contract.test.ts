@@ -1,3 +1,4 @@
+// needs: gcc libc6-dev libssl-dev
 // Native code and TypeScript give the same packets, byte for byte, for whatever the forwarder may ask for.
 
 import { afterAll, describe, expect, test } from "bun:test";
@@ -10,7 +11,7 @@ import { SendBatch } from "../../../src/sfu/forwarding/send-batch.ts";
 import { RtpView } from "../../../src/sfu/wire/rtp/rtp.ts";
 import { type OutgoingExtensionOptions, OutgoingExtensions } from "../../../src/sfu/wire/rtp/rtp-extensions.ts";
 import { type SrtpProfile, SrtpSender } from "../../../src/sfu/wire/srtp/srtp.ts";
-import { masterSaltBytes } from "../../../src/sfu/wire/srtp/srtp-keys.ts";
+import { masterSaltBytes } from "../../../src/sfu/wire/srtp/srtp-cipher.ts";
 import { nativeLibraryPath } from "../packet-paths.ts";
 import { rtpPacket } from "../packets.ts";
 

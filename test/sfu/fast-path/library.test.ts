@@ -1,3 +1,4 @@
+// needs: gcc libc6-dev libssl-dev
 import { expect, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

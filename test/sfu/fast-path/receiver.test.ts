@@ -1,10 +1,11 @@
+// needs: gcc libc6-dev libssl-dev
 // Native code opens and refuses the very packets that TypeScript does, whatever is lost, late, repeated, forged or cut off.
 
 import { afterAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { openNativePath } from "../../../src/sfu/fast-path/native-path.ts";
 import { type SrtpProfile, SrtpReceiver, SrtpSender } from "../../../src/sfu/wire/srtp/srtp.ts";
-import { masterSaltBytes } from "../../../src/sfu/wire/srtp/srtp-keys.ts";
+import { masterSaltBytes } from "../../../src/sfu/wire/srtp/srtp-cipher.ts";
 import { nativeLibraryPath } from "../packet-paths.ts";
 import { rtpPacket } from "../packets.ts";
 

@@ -1,3 +1,5 @@
+// needs: gcc libc6-dev libssl-dev
+// suite: all
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,3 +1,4 @@
+// needs: gcc libc6-dev libssl-dev
 /** Reports that come while native code waits at the socket: which of them can wait as well, and which cannot. */
 import { afterEach, describe, expect, test } from "bun:test";
 import { openNativePath } from "../../../src/sfu/fast-path/native-path.ts";
@@ -17,7 +18,7 @@ import {
 import { TwccRecorder } from "../../../src/sfu/wire/rtcp/twcc.ts";
 import { addressWords } from "../../../src/sfu/wire/rtp/address.ts";
 import { SrtpSender } from "../../../src/sfu/wire/srtp/srtp.ts";
-import type { SrtpMasterKey } from "../../../src/sfu/wire/srtp/srtp-keys.ts";
+import type { SrtpMasterKey } from "../../../src/sfu/wire/srtp/srtp-cipher.ts";
 import { nativeLibraryPath } from "../packet-paths.ts";
 
 const ADDRESS = "127.0.0.1";

@@ -1,3 +1,4 @@
+// needs: gcc libc6-dev libssl-dev
 /** Native code that waits at the socket in the place of the loop: when it stops waiting, and what a whole room notices of it. */
 import { afterEach, describe, expect, test } from "bun:test";
 import { LoadPeer } from "../../../src/rtc-client/peer.ts";

@@ -1,0 +1,152 @@
+/**
+ * Which tests run when, beside what, and which programs they need. What holds for a folder stands here; a file that differs
+ * from its folder says so in its first lines: `// suite: all`, `// suite: soak`, `// needs: gcc libssl-dev`.
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** `default` runs in `bin/test`, `all` in `bin/test --all`, `soak` (long rounds and matrices) in `bin/test --soak`. */
+export type Suite = "default" | "all" | "soak";
+export type TestFile = { path: string; folder: string; suite: Suite; needs: string[] };
+
+/** How the tests of a folder run, where they do not run like all others. */
+type Kind = {
+  /** Needs a browser, network namespaces, other servers or minutes: part of `bin/test --all` only. */
+  onlyAll?: true;
+  /** Starts browsers, programs or whole servers: each test may take three minutes instead of half of one. */
+  slow?: true;
+  /** Measures how smoothly something runs, or loads the machine on purpose: runs last, with nothing beside it. */
+  alone?: true;
+  /** Drives a browser: at most one such folder runs at a time, as two cores bear no more. */
+  browser?: true;
+  /**
+   * Adds interfaces to the machine's network, so it runs in a network namespace of its own: a browser aborts every request
+   * that is under way when the addresses of its machine change.
+   */
+  ownNetwork?: true;
+};
+
+/** By the folder below test/ (`folderOf`). A folder that is not listed is fast and runs in `bin/test`. */
+const KINDS: Record<string, Kind> = {
+  cluster: { onlyAll: true, slow: true },
+  "e2e/binary": { slow: true },
+  "e2e/faults": { onlyAll: true, slow: true, alone: true },
+  "e2e/journey": { slow: true, browser: true },
+  "e2e/media": { onlyAll: true, slow: true, alone: true },
+  "e2e/networks": { onlyAll: true, slow: true, alone: true, ownNetwork: true },
+  "e2e/verdicts": { onlyAll: true, slow: true, alone: true, ownNetwork: true },
+  e2e: { onlyAll: true, slow: true, alone: true },
+  "features/recordings": { onlyAll: true, slow: true },
+  foreign: { onlyAll: true, slow: true, ownNetwork: true },
+  "gateways/livekit": { onlyAll: true, slow: true },
+  "network/acme": { onlyAll: true, slow: true },
+  "network/tls": { onlyAll: true, slow: true },
+  "network/turn": { onlyAll: true, slow: true },
+  "nodes/remote": { onlyAll: true, slow: true, ownNetwork: true },
+  ops: { onlyAll: true, slow: true, ownNetwork: true },
+  "ops/load-test": { onlyAll: true },
+  "rtc-client": { onlyAll: true, slow: true },
+  "web/package": { onlyAll: true, slow: true },
+};
+
+/** Folders whose servers and commands start from the built binary: three times as fast as from source. */
+const FROM_BINARY = [
+  "cli",
+  "cluster",
+  "e2e/binary",
+  "e2e/faults",
+  "e2e/journey",
+  "e2e/media",
+  "e2e/sdk",
+  "e2e/verdicts",
+  "features/privacy",
+  "gateways/livekit",
+  "nodes/remote",
+  "ops",
+  "web/docs",
+  "web/package",
+];
+
+const NETWORK_TOOLS = ["iproute2", "nftables"];
+
+/** Debian packages by the folder that needs them. */
+const PACKAGES: Record<string, string[]> = {
+  cluster: ["postgresql", "chromium", "e2fsprogs", "haproxy", "nginx-light", "caddy"],
+  e2e: ["chromium", "firefox-esr", "ffmpeg"],
+  "e2e/dashboard": ["chromium"],
+  "e2e/docs": ["chromium"],
+  "e2e/embed": ["chromium", "firefox-esr"],
+  "e2e/faults": ["strace", "faketime"],
+  "e2e/journey": ["chromium"],
+  "e2e/media": ["chromium", "firefox-esr"],
+  "e2e/networks": ["chromium", "python3", ...NETWORK_TOOLS],
+  "e2e/playground": ["chromium"],
+  "e2e/sdk": ["chromium", "firefox-esr", "ffmpeg"],
+  "e2e/verdicts": ["chromium", "python3", "openssl", ...NETWORK_TOOLS],
+  "features/recordings": ["ffmpeg"],
+  foreign: [
+    ...NETWORK_TOOLS,
+    "chromium",
+    "firefox-esr",
+    "simple-whip-client",
+    "python3-aiortc",
+    "gcc",
+    "libc6-dev",
+    "golang-go",
+    "golang-github-pion-webrtc.v3-dev",
+    "golang-golang-x-image-dev",
+    "gstreamer1.0-tools",
+    "gstreamer1.0-nice",
+    "gstreamer1.0-plugins-base",
+    "gstreamer1.0-plugins-good",
+    "gstreamer1.0-plugins-bad",
+    "gstreamer1.0-plugins-ugly",
+  ],
+  "gateways/livekit": ["chromium", "firefox-esr"],
+  "network/acme": ["pebble"],
+  "network/tls": ["coturn"],
+  "nodes/remote": NETWORK_TOOLS,
+  ops: ["chromium", "firefox-esr", "libnss3-tools", "nginx-light", "caddy", "coturn", ...NETWORK_TOOLS],
+  "rtc-client": ["ffmpeg"],
+};
+
+export function kindOf(folder: string): Kind {
+  return KINDS[folder] ?? (folder.startsWith("e2e/") ? { onlyAll: true, slow: true, browser: true } : {});
+}
+
+export function startsFromBinary(folder: string): boolean {
+  return FROM_BINARY.includes(folder);
+}
+
+/** Folders of `test/` whose own folders run in processes of their own. */
+const GROUPS = ["e2e", "features", "gateways", "network", "nodes", "ops", "web"];
+/** Code for tests, and measurements: nothing that passes or fails. */
+const NOT_TESTS = ["bench", "harness"];
+
+/** The folder whose tests run together in one process: `test/features/chat/…` is `features/chat`. */
+export function folderOf(file: string): string {
+  const [, first = "", second, third] = file.split("/");
+  if (second === undefined) return ".";
+  return GROUPS.includes(first) && third !== undefined ? `${first}/${second}` : first;
+}
+
+/** Every test file with what it needs; `filter` is a part of its path. */
+export function findTests(root: string, filter = ""): TestFile[] {
+  return [...new Bun.Glob("test/**/*.test.{ts,tsx}").scanSync({ cwd: root })]
+    .filter((path) => path.includes(filter) && !NOT_TESTS.includes(folderOf(path)))
+    .sort()
+    .map((path) => describeTest(root, path));
+}
+
+function describeTest(root: string, path: string): TestFile {
+  const folder = folderOf(path);
+  const head = readFileSync(join(root, path), "utf8").slice(0, 400);
+  const own = /^\/\/ suite: (all|soak)$/m.exec(head)?.[1] as Suite | undefined;
+  const needs = /^\/\/ needs: (.+)$/m.exec(head)?.[1]?.split(" ") ?? [];
+  return {
+    path,
+    folder,
+    suite: own ?? (kindOf(folder).onlyAll ? "all" : "default"),
+    needs: [...new Set([...(PACKAGES[folder] ?? []), ...needs])],
+  };
+}
