@@ -11,8 +11,7 @@ import { MAX_TWCC_BYTES, TwccRecorder } from "../sfu/wire/rtcp/twcc.ts";
 import { isRtcp, RtpView } from "../sfu/wire/rtp/rtp.ts";
 import { RtpExtensions } from "../sfu/wire/rtp/rtp-extensions.ts";
 import { type SrtpProfile, SrtpReceiver, SrtpSender } from "../sfu/wire/srtp/srtp.ts";
-import { hasIntegrity, isStun, parseStun, STUN_TYPE, type StunMessage } from "../sfu/wire/stun/stun.ts";
-import { MAX_BINDING_SUCCESS_BYTES, writeBindingRequest, writeBindingSuccess } from "../sfu/wire/stun/stun-write.ts";
+import { MAX_BINDING_SUCCESS_BYTES, STUN_TYPE, type StunMessage, hasIntegrity, isStun, parseStun, writeBindingRequest, writeBindingSuccess } from "../sfu/wire/stun/stun.ts";
 import { deferred } from "./deferred.ts";
 import { carriesMedia, EXTENSION_IDS, type PeerSection, writeOffer } from "./peer-offer.ts";
 

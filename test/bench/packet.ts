@@ -13,7 +13,7 @@ import { TwccRecorder } from "../../src/sfu/wire/rtcp/twcc.ts";
 import { RtpView } from "../../src/sfu/wire/rtp/rtp.ts";
 import { OutgoingExtensions, RtpExtensions } from "../../src/sfu/wire/rtp/rtp-extensions.ts";
 import { type SrtpMasterKey, type SrtpProfile, SrtpReceiver, SrtpSender } from "../../src/sfu/wire/srtp/srtp.ts";
-import { masterSaltBytes } from "../../src/sfu/wire/srtp/srtp-keys.ts";
+import { masterSaltBytes } from "../../src/sfu/wire/srtp/srtp-cipher.ts";
 import { type Measured, median, report } from "./harness/report.ts";
 
 const ROUNDS = 7;

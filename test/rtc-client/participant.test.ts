@@ -13,7 +13,7 @@ import {
   type VideoEvent,
 } from "../../src/rtc-client/participant/participant.ts";
 import { Network } from "../../src/rtc-client/participant/udp.ts";
-import { crc32, crc32ByTable } from "../../src/sfu/wire/rtp/crc32.ts";
+import { crc32, crc32ByTable } from "../../src/sfu/wire/stun/stun.ts";
 import { Stoa } from "../../web/sdk/server.ts";
 import { pitchOf, wavOf } from "./sound.ts";
 

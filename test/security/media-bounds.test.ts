@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
-import { KeyframeBudgets } from "../../src/sfu/room/keyframe-budgets.ts";
+import { KeyframeBudgets } from "../../src/sfu/room/downlink.ts";
 import { fakeClock } from "../harness/clock.ts";
 import { CAMERA, ROOM, RoomOfPeers, refusal } from "../sfu/room-of-peers.ts";
 

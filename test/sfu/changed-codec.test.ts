@@ -12,7 +12,7 @@ import { RtpView } from "../../src/sfu/wire/rtp/rtp.ts";
 import type { NegotiatedCodec } from "../../src/sfu/wire/sdp/codecs.ts";
 import { noExtensions } from "../../src/sfu/wire/sdp/extensions.ts";
 import { SrtpSender } from "../../src/sfu/wire/srtp/srtp.ts";
-import { masterSaltBytes } from "../../src/sfu/wire/srtp/srtp-keys.ts";
+import { masterSaltBytes } from "../../src/sfu/wire/srtp/srtp-cipher.ts";
 import { rtpPacket } from "./packets.ts";
 
 const codec = (name: "PCMU" | "opus", payloadType: number): NegotiatedCodec => ({

@@ -1,12 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { seededRandom } from "../../src/kernel/net/impairment.ts";
-import { startsAv1Keyframe } from "../../src/sfu/wire/codec/av1.ts";
-import { av1Height } from "../../src/sfu/wire/codec/av1-size.ts";
-import { startsH264Keyframe } from "../../src/sfu/wire/codec/h264.ts";
-import { h264Height } from "../../src/sfu/wire/codec/h264-size.ts";
+import { av1Height, startsAv1Keyframe } from "../../src/sfu/wire/codec/av1.ts";
+import { h264Height, startsH264Keyframe } from "../../src/sfu/wire/codec/h264.ts";
 import { Vp8Descriptor } from "../../src/sfu/wire/codec/vp8.ts";
-import { startsVp9Keyframe } from "../../src/sfu/wire/codec/vp9.ts";
-import { vp9Height } from "../../src/sfu/wire/codec/vp9-size.ts";
+import { startsVp9Keyframe, vp9Height } from "../../src/sfu/wire/codec/vp9.ts";
 import { parseRtcp } from "../../src/sfu/wire/rtcp/rtcp.ts";
 import {
   writeBye,
@@ -24,9 +21,15 @@ import { RtpView } from "../../src/sfu/wire/rtp/rtp.ts";
 import { OutgoingExtensions, RtpExtensions } from "../../src/sfu/wire/rtp/rtp-extensions.ts";
 import { unwrapRtx } from "../../src/sfu/wire/rtp/rtx.ts";
 import { type SrtpProfile, SrtpReceiver } from "../../src/sfu/wire/srtp/srtp.ts";
-import { masterSaltBytes } from "../../src/sfu/wire/srtp/srtp-keys.ts";
-import { hasFingerprint, hasIntegrity, parseStun } from "../../src/sfu/wire/stun/stun.ts";
-import { readMappedAddress, writeBindingRequest, writeBindingSuccess } from "../../src/sfu/wire/stun/stun-write.ts";
+import { masterSaltBytes } from "../../src/sfu/wire/srtp/srtp-cipher.ts";
+import {
+  hasFingerprint,
+  hasIntegrity,
+  parseStun,
+  readMappedAddress,
+  writeBindingRequest,
+  writeBindingSuccess,
+} from "../../src/sfu/wire/stun/stun.ts";
 import { hex, rtpPacket } from "./packets.ts";
 
 /**

@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { parseStun, STUN_TYPE } from "../../sfu/wire/stun/stun.ts";
-import { writeBindingRequest } from "../../sfu/wire/stun/stun-write.ts";
+import { STUN_TYPE, parseStun, writeBindingRequest } from "../../sfu/wire/stun/stun.ts";
 import { PATIENCE_MS } from "./check.ts";
 
 export type Probe = { ufrag: string; pwd: string };

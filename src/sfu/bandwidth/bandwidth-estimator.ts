@@ -5,8 +5,7 @@
 import type { SentPackets, TransportFeedback } from "../wire/rtcp/twcc-feedback.ts";
 import { Congestion, type Verdict } from "./congestion.ts";
 import { LossFilter } from "./loss-filter.ts";
-import { ProbeMeasurement, type ProbePlan, UpgradeSchedule } from "./probe.ts";
-import { Trial } from "./trial.ts";
+import { ProbeMeasurement, type ProbePlan, Trial, UpgradeSchedule } from "./probe.ts";
 
 export interface EstimatorOptions {
   startBitrate?: number;

@@ -1,7 +1,6 @@
 // SRTP and SRTCP by libcrypto.
 
-import type { SrtpCipher } from "../wire/srtp/srtp-cipher.ts";
-import { deriveSessionKeys, type SrtpMasterKey } from "../wire/srtp/srtp-keys.ts";
+import { deriveSessionKeys, type SrtpCipher, type SrtpMasterKey } from "../wire/srtp/srtp-cipher.ts";
 import type { NativeEngine } from "./library.ts";
 
 const PROFILE_NUMBER = { AEAD_AES_128_GCM: 1, AES_CM_128_HMAC_SHA1_80: 2 } as const;

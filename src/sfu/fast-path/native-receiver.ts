@@ -3,7 +3,7 @@
 
 import type { LaneTable } from "../forwarding/lanes.ts";
 import type { IncomingSrtp, SrtpRefusals } from "../wire/srtp/srtp.ts";
-import type { SrtpMasterKey } from "../wire/srtp/srtp-keys.ts";
+import type { SrtpMasterKey } from "../wire/srtp/srtp-cipher.ts";
 import type { NativeEngine } from "./library.ts";
 import { NativeCipher } from "./native-cipher.ts";
 import type { NativeTake } from "./native-take.ts";

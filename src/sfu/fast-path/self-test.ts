@@ -2,7 +2,7 @@
 
 import type { PacketPath } from "../forwarding/packet-path.ts";
 import { createSrtpCipher } from "../wire/srtp/srtp.ts";
-import type { SrtpMasterKey } from "../wire/srtp/srtp-keys.ts";
+import type { SrtpMasterKey } from "../wire/srtp/srtp-cipher.ts";
 
 const HEADER_BYTES = 12;
 const PACKET_BYTES = 200;

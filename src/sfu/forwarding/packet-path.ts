@@ -1,8 +1,7 @@
 /** How packets are protected, copied and sent: in TypeScript, everywhere, or by native code, where there is some. */
 
 import { createSrtpCipher, type IncomingSrtp, SrtpReceiver } from "../wire/srtp/srtp.ts";
-import type { SrtpCipher } from "../wire/srtp/srtp-cipher.ts";
-import type { SrtpMasterKey } from "../wire/srtp/srtp-keys.ts";
+import type { SrtpCipher, SrtpMasterKey } from "../wire/srtp/srtp-cipher.ts";
 import { createFanOutAlike, type FanOut, type FanOutAlike, fanOut } from "./fan-out.ts";
 import type { Descriptor, SendBatch } from "./send-batch.ts";
 import type { Take } from "./take.ts";

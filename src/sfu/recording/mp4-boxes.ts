@@ -1,8 +1,8 @@
 // The boxes of ISO base media files (ISO/IEC 14496-12), as much of them as a fragmented file of one track needs.
 
 import { concat } from "../wire/frames/frame.ts";
+import { opusHead } from "../wire/frames/opus-frames.ts";
 import type { TrackFormat } from "./media-file.ts";
-import { opusHead } from "./opus-head.ts";
 
 export function box(type: string, ...parts: Uint8Array[]): Uint8Array {
   const content = concat(parts);

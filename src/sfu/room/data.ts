@@ -8,10 +8,8 @@ import {
 } from "../../protocol/signaling.ts";
 import { TokenBucket } from "../transport/token-bucket.ts";
 import type { DataChannel } from "../werift/werift-hooks.ts";
-import { DataBudget, SENDER_RATES } from "./data-budget.ts";
 import { type DataDialect, DataMessage } from "./data-message.ts";
 import { readDataPacket, type Sender } from "./data-packet.ts";
-import { DroppedData } from "./dropped-data.ts";
 import { lastHeard, NumberedData } from "./numbered-data.ts";
 
 export type DataKind = keyof typeof DATA_CHANNELS;
@@ -276,5 +274,76 @@ function parseFrame(text: string): DataChannelFrame | null {
     return isDataFrame.Check(frame) ? frame : null;
   } catch {
     return null;
+  }
+}
+
+/** Counts what a sender's messages were refused for, so that it is told; at most once a second, however many there are. */
+
+const TOLD_EVERY_MS = 1_000;
+
+export class DroppedData {
+  total = 0;
+  readonly #untold = new Map<DataDropReason, number>();
+  readonly #tell: (messages: number, reason: DataDropReason) => void;
+  #toldAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(tell: (messages: number, reason: DataDropReason) => void) {
+    this.#tell = tell;
+  }
+
+  add(reason: DataDropReason): void {
+    this.total += 1;
+    this.#untold.set(reason, (this.#untold.get(reason) ?? 0) + 1);
+  }
+
+  tick(nowMs: number): void {
+    if (this.#untold.size === 0 || nowMs - this.#toldAtMs < TOLD_EVERY_MS) return;
+    this.#toldAtMs = nowMs;
+    for (const [reason, messages] of this.#untold) this.#tell(messages, reason);
+    this.#untold.clear();
+  }
+}
+
+/** How much data may be delivered: every recipient costs, so that one sender to many cannot take the worker. */
+
+type Rates = { deliveriesPerSecond: number; bytesPerSecond: number };
+
+/** Of one sender. Sixty messages a second to thirty others, say. */
+export const SENDER_RATES: Rates = { deliveriesPerSecond: 2_000, bytesPerSecond: 8 * 1_024 * 1_024 };
+/** Of all senders in a room together: what is left of the worker is for media. */
+export const ROOM_RATES: Rates = { deliveriesPerSecond: 4_000, bytesPerSecond: 16 * 1_024 * 1_024 };
+
+/**
+ * A second's worth is saved up. One message may go into debt, because a message to a thousand viewers is either sent to all
+ * of them or to none; the next waits until the debt is paid.
+ */
+export class DataBudget {
+  readonly #rates: Rates;
+  readonly #now: () => number;
+  #deliveries: number;
+  #bytes: number;
+  #at: number;
+
+  constructor(rates: Rates, now: () => number) {
+    this.#rates = rates;
+    this.#now = now;
+    this.#deliveries = rates.deliveriesPerSecond;
+    this.#bytes = rates.bytesPerSecond;
+    this.#at = now();
+  }
+
+  get isSpent(): boolean {
+    const now = this.#now();
+    const seconds = (now - this.#at) / 1_000;
+    const { deliveriesPerSecond, bytesPerSecond } = this.#rates;
+    this.#deliveries = Math.min(deliveriesPerSecond, this.#deliveries + seconds * deliveriesPerSecond);
+    this.#bytes = Math.min(bytesPerSecond, this.#bytes + seconds * bytesPerSecond);
+    this.#at = now;
+    return this.#deliveries <= 0 || this.#bytes <= 0;
+  }
+
+  spend(recipients: number, bytesEach: number): void {
+    this.#deliveries -= recipients;
+    this.#bytes -= recipients * bytesEach;
   }
 }

@@ -1,17 +1,17 @@
 /** What one participant receives: its sections, the tracks on them, and how much of each its path can carry. */
 import { MediaError, type ParticipantSnapshot } from "../../protocol/media-node.ts";
 import type { DeliveryReason, SubscribedSection, SubscriptionChange } from "../../protocol/signaling.ts";
+import { deriveSenderReport } from "../forwarding/sender-report.ts";
 import { Allocation } from "../tracks/allocation.ts";
-import type { OutgoingSection, RepairTerms } from "../tracks/outgoing-section.ts";
-import { OutgoingSections } from "../tracks/outgoing-sections.ts";
+import { type OutgoingSection, OutgoingSections, type RepairTerms } from "../tracks/outgoing-section.ts";
 import type { Publication } from "../tracks/publication.ts";
-import { ReportSender } from "../tracks/sender-reports.ts";
 import { DEFAULT_WISH, Subscription, type Wish } from "../tracks/subscription.ts";
+import { TokenBucket } from "../transport/token-bucket.ts";
 import type { ReportBlock, RtcpPacket } from "../wire/rtcp/rtcp.ts";
+import { writeSdes, writeSenderReport } from "../wire/rtcp/rtcp-write.ts";
 import { SentPackets } from "../wire/rtcp/twcc-feedback.ts";
 import type { AnsweredSection, OutgoingStream } from "../wire/sdp/answer.ts";
 import type { MediaOwner, ParticipantHost, RoomOfTracks } from "./host.ts";
-import { KeyframeBudgets } from "./keyframe-budgets.ts";
 
 const DEFAULT_RTT_MS = 100;
 /** A picture of one frame a second flows. */
@@ -265,14 +265,14 @@ export class Downlink {
   }
 
   /** What has been sent lately, and has to be reported on. */
-  takeFlow(nowMs: number): "nothing" | "sound" | "picture" {
+  takeFlow(nowMs: number): "nothing" | "audio" | "video" {
     const { bytesOut } = this;
     if (bytesOut > this.#bytesAtLastLook) this.#flowedAtMs = nowMs;
     this.#bytesAtLastLook = bytesOut;
     if (nowMs - this.#flowedAtMs > FLOW_MS) return "nothing";
     for (const { publication, currentLayer } of this.#subscriptions.values())
-      if (publication.kind === "video" && currentLayer !== null) return "picture";
-    return "sound";
+      if (publication.kind === "video" && currentLayer !== null) return "video";
+    return "audio";
   }
 
   tick(nowMs: number): void {
@@ -297,4 +297,72 @@ export class Downlink {
 
 function defined<T extends object>(values: T): Partial<T> {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Partial<T>;
+}
+
+/** Sender reports towards a viewer, derived from the publisher's: lips and sound stay together. */
+
+const INTERVAL_MS = 1_000;
+const MAX_BYTES = 1_100;
+const CNAME = "stoa";
+
+export class ReportSender {
+  readonly #send: (packet: Uint8Array) => void;
+  readonly #out = new Uint8Array(1_500);
+
+  constructor(send: (packet: Uint8Array) => void) {
+    this.#send = send;
+  }
+
+  tick(subscriptions: Iterable<Subscription>, nowMs: number): void {
+    let end = 0;
+    for (const { section, publication } of subscriptions) {
+      const { forwarder } = section;
+      if (!forwarder || !section.target || nowMs < section.senderReportDueMs) continue;
+      const layer = publication.layerAt(forwarder.currentLayer);
+      if (!layer?.senderReport) continue;
+      const report = deriveSenderReport(forwarder, layer.index, section.clockRate, layer.senderReport, nowMs);
+      if (!report) continue;
+      section.senderReportDueMs = nowMs + INTERVAL_MS;
+      end = writeSenderReport(this.#out, end, report);
+      section.sentReports.remember(report.ntpSeconds, report.ntpFraction, nowMs);
+      end = writeSdes(this.#out, end, report.ssrc, CNAME);
+      if (end > MAX_BYTES) {
+        this.#send(this.#out.subarray(0, end));
+        end = 0;
+      }
+    }
+    if (end > 0) this.#send(this.#out.subarray(0, end));
+  }
+}
+
+/** How often one viewer may ask for a whole picture: it costs the publisher, and everybody else who watches. */
+
+/**
+ * Of each track, for whatever reason: a picture that broke, another section or layer, another subscription. Sixteen are
+ * enough for a window that is drawn larger and smaller on a poor path; who needs more has one that no picture gets through.
+ */
+const KEYFRAMES_PER_SECOND = 0.25;
+const KEYFRAMES_AT_ONCE = 16;
+
+export class KeyframeBudgets {
+  readonly #now: () => number;
+  /** Only of tracks that the viewer has asked for, until they end. */
+  readonly #byTrack = new Map<string, TokenBucket>();
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  mayAsk(trackId: string): boolean {
+    let budget = this.#byTrack.get(trackId);
+    if (!budget) {
+      budget = new TokenBucket(KEYFRAMES_PER_SECOND, KEYFRAMES_AT_ONCE, this.#now);
+      this.#byTrack.set(trackId, budget);
+    }
+    return budget.take(1);
+  }
+
+  forget(trackId: string): void {
+    this.#byTrack.delete(trackId);
+  }
 }

@@ -12,7 +12,7 @@ import type {
 } from "../../protocol/media-node.ts";
 import type { NetworkProfile } from "../../protocol/playground.ts";
 import type { Permissions } from "../../protocol/room-records.ts";
-import { FlightRecorder } from "../flight/flight-recorder.ts";
+import { FlightRecorder, type FlightState } from "../flight/flight-recorder.ts";
 import { BadNetwork } from "../transport/bad-network.ts";
 import type { Connection } from "../transport/connection.ts";
 import type { Path } from "../transport/ice/ice-session.ts";
@@ -21,8 +21,7 @@ import { decideSections } from "../wire/sdp/answer.ts";
 import { parseOffer } from "../wire/sdp/offer.ts";
 import { DataRelay, type DataSink } from "./data.ts";
 import { Downlink } from "./downlink.ts";
-import { flightState, streamsOf } from "./flight-state.ts";
-import { Health } from "./health.ts";
+import { Health, type ExpectedMedia, StallWatch } from "./health.ts";
 import type {
   MediaOwner,
   OwnEvent,
@@ -33,7 +32,6 @@ import type {
   WithoutSelf,
 } from "./host.ts";
 import { Leg } from "./leg.ts";
-import { type MediaDuty, StallWatch } from "./stall.ts";
 import { Uplink } from "./uplink.ts";
 
 export class Participant implements MediaOwner, TrackOwner {
@@ -217,10 +215,10 @@ export class Participant implements MediaOwner, TrackOwner {
     this.#weigh(nowMs);
   }
 
-  #duty(nowMs: number): MediaDuty["due"] {
+  #duty(nowMs: number): ExpectedMedia["due"] {
     const flow = this.downlink.takeFlow(nowMs);
-    if (this.uplink.isExpected || flow === "picture") return "media";
-    return flow === "sound" ? "reports of sound" : "nothing";
+    if (this.uplink.isExpected || flow === "video") return "media";
+    return flow === "audio" ? "audio reports" : "nothing";
   }
 
   #weigh(nowMs: number): void {
@@ -297,4 +295,27 @@ function sum(counts: readonly number[]): number {
 
 function worst(a: number | null, b: number | null): number | null {
   return a === null || b === null ? (a ?? b) : Math.max(a, b);
+}
+
+/** What of a participant the flight recorder writes down. */
+
+export function flightState({ uplink, downlink }: { uplink: Uplink; downlink: Downlink }): FlightState {
+  const { lossPercent: uplinkLossPercent, jitterMs } = uplink.feedback;
+  const { availableBps: estimateBps, queueMs, rttMs, lossPercent: downlinkLossPercent } = downlink;
+  return { estimateBps, queueMs, rttMs, uplinkLossPercent, downlinkLossPercent, jitterMs };
+}
+
+/** What it publishes at this moment: how its numbers read. */
+export function streamsOf(uplink: Uplink): FlightDump["streams"] {
+  return uplink.publications().flatMap(({ kind, codec, layers }) =>
+    layers
+      .filter(({ ssrc }) => ssrc !== 0)
+      .map(({ ssrc, rid }) => ({
+        ssrc,
+        kind,
+        rid,
+        codec: codec?.codec ?? "",
+        clockRate: codec?.clockRate ?? 90_000,
+      })),
+  );
 }

@@ -7,13 +7,12 @@ import type { NetworkProfile } from "../../protocol/playground.ts";
 import { DATA_FRAME_MAX_BYTES } from "../../protocol/signaling.ts";
 import { Dynacast } from "../tracks/dynacast.ts";
 import type { Publication } from "../tracks/publication.ts";
-import type { DataKind, DataOwner, DataSink } from "./data.ts";
-import { DataBudget, ROOM_RATES } from "./data-budget.ts";
+import { DataBudget, type DataKind, type DataOwner, type DataSink, ROOM_RATES } from "./data.ts";
 import { DataMessage } from "./data-message.ts";
 import type { ParticipantHost, RoomOfTracks, TrackOwner } from "./host.ts";
 import { Participant } from "./participant.ts";
 import { RoomRecorder } from "./room-recorder.ts";
-import { Voices } from "./voices.ts";
+import { RoomVoices } from "./speakers.ts";
 
 /** Requests for lost packets are due after 10 ms. */
 export const URGENT_TICK_MS = 20;
@@ -31,7 +30,7 @@ export class Room implements RoomOfTracks, DataSink {
   /** Whose track it is. */
   readonly #owners = new Map<string, TrackOwner>();
   readonly #publishers = new Set<TrackOwner>();
-  readonly #voices: Voices;
+  readonly #voices: RoomVoices;
   readonly #dynacast = new Dynacast();
   /** By identity, so that it outlasts a rejoin. */
   readonly #networks = new Map<string, NetworkProfile>();
@@ -42,7 +41,7 @@ export class Room implements RoomOfTracks, DataSink {
   constructor(host: ParticipantHost, options: OpenRoom) {
     this.#host = host;
     this.#roomId = options.roomId;
-    this.#voices = new Voices(options.audibleVoices);
+    this.#voices = new RoomVoices(options.audibleVoices);
     this.#dataBudget = new DataBudget(ROOM_RATES, host.now);
   }
 
@@ -95,7 +94,7 @@ export class Room implements RoomOfTracks, DataSink {
     this.#owners.delete(publication.trackId);
     this.#publishers.clear();
     for (const owner of this.#owners.values()) this.#publishers.add(owner);
-    this.#voices.silenced(publication);
+    this.#voices.remove(publication);
     this.#dynacast.forget(publication);
     this.#recorder?.unpublished(publication);
     for (const participant of this.#participants.values()) participant.downlink.trackEnded(publication);
@@ -107,7 +106,7 @@ export class Room implements RoomOfTracks, DataSink {
   }
 
   muteChanged(publication: Publication): void {
-    if (publication.muted) this.#voices.silenced(publication);
+    if (publication.muted) this.#voices.remove(publication);
     else publication.audible = true;
     const nowMs = this.#host.now();
     for (const participant of this.#participants.values()) {
@@ -129,11 +128,11 @@ export class Room implements RoomOfTracks, DataSink {
   }
 
   heard(publication: Publication, level: number, nowMs: number): void {
-    this.#voices.heard(publication, level, nowMs);
+    this.#voices.observe(publication, level, nowMs);
   }
 
   isSureToBeHeard(publication: Publication): boolean {
-    return this.#voices.isSure(publication);
+    return this.#voices.isUncontested(publication);
   }
 
   relay(from: DataOwner, kind: DataKind, message: DataMessage, share: DataBudget): boolean {

@@ -1,24 +1,22 @@
-// Who speaks, from the audio levels in the packet headers (RFC 6464): the list shown to people, steady and at most
-// four times a second; and the loudest few whose sound is forwarded, quick to let a new voice in.
+/**
+ * Active speakers, from the audio levels in packet headers (RFC 6464): the list that clients show, steady and at most four
+ * times a second; and the loudest few voices whose audio is forwarded, quick to let a new voice in.
+ */
+import type { Speaker } from "../../protocol/room-records.ts";
+import type { Publication } from "../tracks/publication.ts";
 
 const SILENCE = 127;
-/** −dBov: louder than this is speech. */
+/** Levels are −dBov: a lower value is louder, and below this one it is speech. */
 const SPEECH = 45;
 const UPDATE_MS = 250;
 /** A speaker stays listed over pauses of breath. */
 const HOLD_MS = 600;
-/** Half a second of levels, roughly. */
 const SMOOTHING = 0.5;
 const MIN_ACTIVE_SHARE = 0.3;
 const LEVEL_STEPS = 8;
+const DEFAULT_AUDIBLE_VOICES = 6;
 
-export interface Speaker {
-  id: string;
-  /** 0 … 1. */
-  level: number;
-}
-
-interface Voice {
+interface Activity {
   observed: number;
   active: number;
   activeSum: number;
@@ -26,69 +24,72 @@ interface Voice {
   lastActiveMs: number;
 }
 
+/** The speakers of a room by identity. */
 export class Speakers {
-  readonly #voices = new Map<string, Voice>();
+  readonly #activities = new Map<string, Activity>();
   #lastUpdateMs = Number.NEGATIVE_INFINITY;
-  #shown: Speaker[] = [];
+  #reported: Speaker[] = [];
 
-  /** `level` as in the header: 0 (loudest) … 127 (silence). */
-  observe(id: string, level: number, nowMs: number): void {
-    let voice = this.#voices.get(id);
-    if (voice === undefined) {
-      voice = { observed: 0, active: 0, activeSum: 0, smoothed: 0, lastActiveMs: Number.NEGATIVE_INFINITY };
-      this.#voices.set(id, voice);
+  /** `level` is as in the header: 0 (loudest) … 127 (silence). */
+  observe(identity: string, level: number, nowMs: number): void {
+    let activity = this.#activities.get(identity);
+    if (activity === undefined) {
+      activity = { observed: 0, active: 0, activeSum: 0, smoothed: 0, lastActiveMs: Number.NEGATIVE_INFINITY };
+      this.#activities.set(identity, activity);
     }
-    voice.observed += 1;
+    activity.observed += 1;
     if (level <= SPEECH) {
-      voice.active += 1;
-      voice.activeSum += loudness(level);
-      voice.lastActiveMs = nowMs;
+      activity.active += 1;
+      activity.activeSum += loudness(level);
+      activity.lastActiveMs = nowMs;
     }
   }
 
-  remove(id: string): void {
-    this.#voices.delete(id);
+  remove(identity: string): void {
+    this.#activities.delete(identity);
   }
 
-  /** The speakers, loudest first, when the list has changed and 250 ms have passed; else undefined. */
-  takeChange(nowMs: number): Speaker[] | undefined {
-    if (nowMs - this.#lastUpdateMs < UPDATE_MS) return undefined;
+  /** Returns the speakers, loudest first, when the list has changed and 250 ms have passed, else null. */
+  takeChange(nowMs: number): Speaker[] | null {
+    if (nowMs - this.#lastUpdateMs < UPDATE_MS) return null;
     this.#lastUpdateMs = nowMs;
-    const speaking: Speaker[] = [];
-    for (const [id, voice] of this.#voices) {
-      const speaks = voice.active > 0 && voice.active >= voice.observed * MIN_ACTIVE_SHARE;
-      const now = speaks ? voice.activeSum / voice.active : 0;
-      voice.smoothed = voice.smoothed === 0 ? now : voice.smoothed + (now - voice.smoothed) * SMOOTHING;
-      voice.observed = voice.active = voice.activeSum = 0;
-      if (nowMs - voice.lastActiveMs > HOLD_MS) voice.smoothed = 0;
-      if (voice.smoothed > 0) {
-        speaking.push({ id, level: Math.ceil(voice.smoothed * LEVEL_STEPS) / LEVEL_STEPS });
+    const speakers: Speaker[] = [];
+    for (const [identity, activity] of this.#activities) {
+      const speaks = activity.active > 0 && activity.active >= activity.observed * MIN_ACTIVE_SHARE;
+      const now = speaks ? activity.activeSum / activity.active : 0;
+      activity.smoothed = activity.smoothed === 0 ? now : activity.smoothed + (now - activity.smoothed) * SMOOTHING;
+      activity.observed = activity.active = activity.activeSum = 0;
+      if (nowMs - activity.lastActiveMs > HOLD_MS) activity.smoothed = 0;
+      if (activity.smoothed > 0) {
+        speakers.push({ identity, level: Math.ceil(activity.smoothed * LEVEL_STEPS) / LEVEL_STEPS });
       }
     }
-    speaking.sort((a, b) => b.level - a.level || (a.id < b.id ? -1 : 1));
-    if (isSame(speaking, this.#shown)) return undefined;
-    this.#shown = speaking;
-    return speaking;
+    speakers.sort((a, b) => b.level - a.level || (a.identity < b.identity ? -1 : 1));
+    if (isSame(speakers, this.#reported)) return null;
+    this.#reported = speakers;
+    return speakers;
   }
 }
 
-/** −dBov on a scale that looks right in a meter: 0 at the speech threshold, 1 at −5 dBov. */
+/** Maps −dBov to a scale that looks right in a meter: 0 at the speech threshold, 1 at −5 dBov. */
 function loudness(level: number): number {
   return Math.max(0.01, Math.min(1, (SPEECH - level) / (SPEECH - 5)));
 }
 
 function isSame(a: readonly Speaker[], b: readonly Speaker[]): boolean {
-  return a.length === b.length && a.every((speaker, i) => speaker.id === b[i]?.id && speaker.level === b[i]?.level);
+  return (
+    a.length === b.length && a.every(({ identity, level }, i) => identity === b[i]?.identity && level === b[i]?.level)
+  );
 }
 
-/** A newcomer must be this much louder, in dB, to take the place of somebody who is speaking. */
+/** A new voice must be this much louder, in dB, to replace a voice that is speaking. */
 const TAKEOVER_DB = 6;
 const ATTACK = 0.4;
 const RELEASE = 0.05;
 /** Without packets for this long (DTX) a voice counts as silent. */
 const QUIET_MS = 300;
-/** Nobody loses their place within this time of getting it. */
-const STAY_MS = 500;
+/** No voice is replaced within this time of being selected. */
+const MIN_SELECTED_MS = 500;
 
 interface Contender {
   level: number;
@@ -96,77 +97,114 @@ interface Contender {
   sinceMs: number;
 }
 
-/** The loudest `places` voices. Everybody is in while there are no more voices than places. */
+/** Selects the loudest voices, at most `limit`. Every voice is selected while there are no more voices than that. */
 export class LoudestVoices {
-  readonly #places: number;
-  readonly #in = new Map<string, Contender>();
-  readonly #out = new Map<string, Contender>();
+  readonly #limit: number;
+  readonly #selected = new Map<string, Contender>();
+  readonly #others = new Map<string, Contender>();
 
-  constructor(places: number) {
-    this.#places = places;
+  constructor(limit: number) {
+    this.#limit = limit;
   }
 
   has(id: string): boolean {
-    return this.#in.has(id);
+    return this.#selected.has(id);
   }
 
-  /** It has a place that nobody wants. */
-  isSure(id: string): boolean {
-    return this.#out.size === 0 && this.#in.has(id);
+  /** Is true when the voice is selected and no other voice waits to replace one. */
+  isUncontested(id: string): boolean {
+    return this.#others.size === 0 && this.#selected.has(id);
   }
 
   get selected(): string[] {
-    return [...this.#in.keys()];
+    return [...this.#selected.keys()];
   }
 
-  /** Returns whether the voice is forwarded, having perhaps just taken the place of a quieter one. */
+  /** Returns whether the voice is selected, perhaps just now in place of a quieter one. */
   observe(id: string, level: number, nowMs: number): boolean {
-    const inside = this.#in.get(id);
-    if (inside !== undefined) {
-      update(inside, level, nowMs);
+    const selected = this.#selected.get(id);
+    if (selected !== undefined) {
+      update(selected, level, nowMs);
       return true;
     }
-    let outside = this.#out.get(id);
-    if (outside === undefined) {
-      outside = { level: SILENCE, atMs: nowMs, sinceMs: nowMs };
-      this.#out.set(id, outside);
+    let contender = this.#others.get(id);
+    if (contender === undefined) {
+      contender = { level: SILENCE, atMs: nowMs, sinceMs: nowMs };
+      this.#others.set(id, contender);
     }
-    update(outside, level, nowMs);
-    if (this.#in.size >= this.#places && !this.#makeRoom(outside, nowMs)) return false;
-    this.#out.delete(id);
-    outside.sinceMs = nowMs;
-    this.#in.set(id, outside);
+    update(contender, level, nowMs);
+    if (this.#selected.size >= this.#limit && !this.#deselectQuieter(contender, nowMs)) return false;
+    this.#others.delete(id);
+    contender.sinceMs = nowMs;
+    this.#selected.set(id, contender);
     return true;
   }
 
-  #makeRoom(newcomer: Contender, nowMs: number): boolean {
+  #deselectQuieter(newcomer: Contender, nowMs: number): boolean {
     if (newcomer.level > SPEECH) return false;
-    let quietest: string | undefined;
+    let quietest: [string, Contender] | undefined;
     let quietestLevel = -1;
-    for (const [id, contender] of this.#in) {
-      if (nowMs - contender.sinceMs < STAY_MS) continue;
-      const level = nowMs - contender.atMs > QUIET_MS ? SILENCE : contender.level;
-      if (level > quietestLevel) {
-        quietest = id;
-        quietestLevel = level;
-      }
+    for (const entry of this.#selected) {
+      const [, { atMs, sinceMs, level }] = entry;
+      if (nowMs - sinceMs < MIN_SELECTED_MS) continue;
+      const current = nowMs - atMs > QUIET_MS ? SILENCE : level;
+      if (current <= quietestLevel) continue;
+      quietest = entry;
+      quietestLevel = current;
     }
     if (quietest === undefined || quietestLevel < newcomer.level + TAKEOVER_DB) return false;
-    const leaving = this.#in.get(quietest);
-    this.#in.delete(quietest);
-    if (leaving !== undefined) this.#out.set(quietest, leaving);
+    this.#selected.delete(quietest[0]);
+    this.#others.set(...quietest);
     return true;
   }
 
-  /** A muted or departed voice gives its place up. */
+  /** Forgets a voice that is muted or has left. */
   remove(id: string): void {
-    this.#in.delete(id);
-    this.#out.delete(id);
+    this.#selected.delete(id);
+    this.#others.delete(id);
   }
 }
 
-/** Louder at once, quieter slowly: the end of a word is not the end of a turn. */
+/** The level follows a louder voice at once and a quieter one slowly, because the end of a word is not the end of speech. */
 function update(contender: Contender, level: number, nowMs: number): void {
   contender.level += (level - contender.level) * (level < contender.level ? ATTACK : RELEASE);
   contender.atMs = nowMs;
+}
+
+/** Which microphones of a room are audible, and which participants are shown as speaking. */
+export class RoomVoices {
+  readonly #speakers = new Speakers();
+  /** By track. */
+  readonly #loudest: LoudestVoices;
+  /** Identities by track, of microphones that have been heard. */
+  readonly #identities = new Map<string, string>();
+
+  constructor(audible = DEFAULT_AUDIBLE_VOICES) {
+    this.#loudest = new LoudestVoices(audible);
+  }
+
+  /** Screen-share audio is no voice: it is always forwarded, and its publisher is not shown as speaking. */
+  observe(publication: Publication, level: number, nowMs: number): void {
+    if (publication.muted || publication.source === "screenShareAudio") return;
+    this.#identities.set(publication.trackId, publication.identity);
+    this.#speakers.observe(publication.identity, level, nowMs);
+    const audible = this.#loudest.observe(publication.trackId, level, nowMs);
+    if (publication.audible === audible) return;
+    publication.audible = audible;
+    for (const subscription of publication.subscriptions) subscription.refreshAudio(nowMs);
+  }
+
+  /** Is true when the next levels of this track cannot change which tracks are audible. */
+  isUncontested({ trackId, source }: Publication): boolean {
+    return source === "screenShareAudio" || this.#loudest.isUncontested(trackId);
+  }
+
+  remove(publication: Publication): void {
+    this.#loudest.remove(publication.trackId);
+    if (this.#identities.delete(publication.trackId)) this.#speakers.remove(publication.identity);
+  }
+
+  takeChange(nowMs: number): Speaker[] | null {
+    return this.#speakers.takeChange(nowMs);
+  }
 }

@@ -1,6 +1,6 @@
 /** One stream a publisher sends: the only one of a track, or one of its simulcast layers. */
 import type { Layer } from "../../protocol/room-records.ts";
-import { LayerRate } from "../bandwidth/layer-rate.ts";
+import { LayerRate } from "../bandwidth/rate-meter.ts";
 import { Audience } from "../forwarding/audience.ts";
 import type { ReceivedReport } from "../forwarding/sender-report.ts";
 import { NackGenerator } from "../wire/rtcp/nack-generator.ts";

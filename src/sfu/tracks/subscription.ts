@@ -9,8 +9,7 @@ import type { TransportSequence } from "../wire/rtcp/twcc-feedback.ts";
 import type { ClockReference } from "../wire/rtp/timestamp-map.ts";
 import { LAYER_NAMES, type PublishedLayer } from "./layer.ts";
 import type { OutgoingSection } from "./outgoing-section.ts";
-import type { Publication } from "./publication.ts";
-import type { Subscriber } from "./subscriber.ts";
+import type { Publication, Subscriber } from "./publication.ts";
 
 export type Wish = { paused: boolean; maxHeight: number | null; layer: LayerChoice; priority: number };
 

@@ -2,7 +2,7 @@
 import type { RecordedFile } from "../../protocol/media/recording.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
 import type { Take, TakenRun } from "../forwarding/take.ts";
-import { formatOf, framesOf } from "../recording/formats.ts";
+import { formatOf, framesOf } from "../recording/media-file.ts";
 import { MediaTime } from "../recording/media-time.ts";
 import { SoundLag } from "../recording/sound-lag.ts";
 import { TrackFile, type TrackFileHost } from "../recording/track-file.ts";
@@ -12,8 +12,7 @@ import { FrameAssembler } from "../wire/frames/frame-assembler.ts";
 import { RtpView } from "../wire/rtp/rtp.ts";
 import type { ClockReference } from "../wire/rtp/timestamp-map.ts";
 import type { PublishedLayer } from "./layer.ts";
-import type { Publication } from "./publication.ts";
-import type { Subscriber } from "./subscriber.ts";
+import type { Publication, Subscriber } from "./publication.ts";
 
 export type TrackRecorderHost = TrackFileHost & {
   /** The disk is too slow, and frames are left out. */

@@ -5,7 +5,7 @@ import type { WatchedSession } from "../forwarding/watch.ts";
 import { addressWords } from "../wire/rtp/address.ts";
 import { isRtcp } from "../wire/rtp/rtp.ts";
 import type { IncomingSrtp, SrtpRefusals } from "../wire/srtp/srtp.ts";
-import type { SrtpMasterKey } from "../wire/srtp/srtp-keys.ts";
+import type { SrtpMasterKey } from "../wire/srtp/srtp-cipher.ts";
 import { ControlBudget } from "./control-budget.ts";
 import type { Path } from "./ice/ice-session.ts";
 import type { UdpPort } from "./udp.ts";

@@ -1,5 +1,5 @@
 /** Which TCP connections a media port holds: idle ones from one address, or from many, deny it to nobody. */
-import { parseIp } from "../wire/stun/stun-write.ts";
+import { parseIp } from "../wire/stun/stun.ts";
 
 export const MAX_CONNECTIONS = 2_000;
 /** A large office behind one address, all of it without UDP. */

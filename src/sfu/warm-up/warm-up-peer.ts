@@ -7,7 +7,7 @@ import { writeUint16, writeUint32 } from "../wire/rtp/bytes.ts";
 import { isRtcp, RtpView } from "../wire/rtp/rtp.ts";
 import { EXTENSION_URI, RtpExtensions } from "../wire/rtp/rtp-extensions.ts";
 import type { SrtpSender } from "../wire/srtp/srtp.ts";
-import { writeBindingRequest } from "../wire/stun/stun-write.ts";
+import { writeBindingRequest } from "../wire/stun/stun.ts";
 
 const IDS = { mid: 1, rid: 2, repairedRid: 3, transportSequence: 4, audioLevel: 5, absSendTime: 6 };
 /** Browsers send more than they were promised that it is read. */

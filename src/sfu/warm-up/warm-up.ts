@@ -12,7 +12,7 @@ import { clockAhead } from "../pace.ts";
 import type { DtlsOptions } from "../transport/dtls.ts";
 import type { Impair } from "../transport/udp.ts";
 import { type SrtpMasterKey, SrtpSender } from "../wire/srtp/srtp.ts";
-import { masterSaltBytes } from "../wire/srtp/srtp-keys.ts";
+import { masterSaltBytes } from "../wire/srtp/srtp-cipher.ts";
 import { isStun } from "../wire/stun/stun.ts";
 import type { WorkerCall, WorkerSettings } from "../worker-protocol.ts";
 import { ADDRESS, RehearsalPeer, type Stream } from "./warm-up-peer.ts";

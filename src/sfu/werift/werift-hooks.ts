@@ -5,9 +5,13 @@
 import "./reflect.ts";
 import { CipherContext, DtlsServer, Event, RTCSctpTransport } from "werift";
 import type { SrtpMasterKey, SrtpProfile } from "../wire/srtp/srtp.ts";
-import { giveUpLossyMessages, type LossyAssociation } from "./sctp-abandon.ts";
 import { isSoundSctp, type SctpProgress } from "./sctp-gate.ts";
-import { type InboundAssociation, joinMessagesWhole } from "./sctp-inbound.ts";
+import {
+  giveUpLossyMessages,
+  type InboundAssociation,
+  joinMessagesWhole,
+  type LossyAssociation,
+} from "./sctp-inbound.ts";
 
 export type DtlsCertificate = Awaited<ReturnType<typeof CipherContext.createSelfSignedCertificateWithKey>>;
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { mediaPlaylist, type Segment } from "../../../src/features/recordings/hls/playlist.ts";
 import type { MediaEvent } from "../../../src/protocol/media-node.ts";
 import { CmafParts, type Piece } from "../../../src/sfu/recording/cmaf-parts.ts";
-import { formatOf, framesOf } from "../../../src/sfu/recording/formats.ts";
+import { formatOf, framesOf } from "../../../src/sfu/recording/media-file.ts";
 import { spanOf } from "../../../src/sfu/wire/frames/frame.ts";
 import { opusDurationMs } from "../../../src/sfu/wire/frames/opus-frames.ts";
 import { rtcServer, settled } from "../../harness/rtc.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { RecordedFeed, RecordedFile } from "../../../src/protocol/media/recording.ts";
 import type { MediaEvent } from "../../../src/protocol/media-node.ts";
-import { formatOf, framesOf } from "../../../src/sfu/recording/formats.ts";
+import { formatOf, framesOf } from "../../../src/sfu/recording/media-file.ts";
 import { WebmFile } from "../../../src/sfu/recording/webm-file.ts";
 import { join as joined, spanOf } from "../../../src/sfu/wire/frames/frame.ts";
 import { rtcServer, settled } from "../../harness/rtc.ts";

@@ -1,7 +1,7 @@
 /** Calls as they are measured, seeded: healthy ones with the noise of everyday, and one for every cause with its fault. */
 import type { TransportStats } from "../../../src/protocol/media-node.ts";
 import type { Quality, VerdictCause } from "../../../src/protocol/room-records.ts";
-import { qualityOf } from "../../../src/sfu/bandwidth/quality.ts";
+import { qualityOf } from "../../../src/sfu/room/health.ts";
 
 /** Five seconds of a call: what the server measured, and what the client said. */
 export type Sample = {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { LayerRate } from "../../../src/sfu/bandwidth/layer-rate.ts";
 import { LayerChooser } from "../../../src/sfu/bandwidth/layers.ts";
+import { LayerRate } from "../../../src/sfu/bandwidth/rate-meter.ts";
 
 /** Sends at this rate, in a frame every 50 ms. */
 function send(rate: LayerRate, bitrate: number, fromMs: number, toMs: number): void {

@@ -1,5 +1,5 @@
 /** A published track: frames in packets, paced as browsers do, and a keyframe a moment after somebody asked for one. */
-import { LayerRate } from "../../../src/sfu/bandwidth/layer-rate.ts";
+import { LayerRate } from "../../../src/sfu/bandwidth/rate-meter.ts";
 
 export type TrackShape = {
   kind: "audio" | "camera";

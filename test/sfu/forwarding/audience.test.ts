@@ -19,7 +19,7 @@ import { RtpView } from "../../../src/sfu/wire/rtp/rtp.ts";
 import { OutgoingExtensions } from "../../../src/sfu/wire/rtp/rtp-extensions.ts";
 import { RtxStream } from "../../../src/sfu/wire/rtp/rtx.ts";
 import { type SrtpProfile, SrtpSender } from "../../../src/sfu/wire/srtp/srtp.ts";
-import { masterSaltBytes } from "../../../src/sfu/wire/srtp/srtp-keys.ts";
+import { masterSaltBytes } from "../../../src/sfu/wire/srtp/srtp-cipher.ts";
 import { PATHS } from "../packet-paths.ts";
 import { rtpPacket } from "../packets.ts";
 

@@ -2,8 +2,15 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { IceAgent } from "../../../src/sfu/transport/ice/ice.ts";
 import { IceSession, type Path } from "../../../src/sfu/transport/ice/ice-session.ts";
-import { hasIntegrity, type IceCredentials, parseStun, STUN_TYPE } from "../../../src/sfu/wire/stun/stun.ts";
-import { readMappedAddress, writeBindingRequest, writeBindingSuccess } from "../../../src/sfu/wire/stun/stun-write.ts";
+import {
+  hasIntegrity,
+  type IceCredentials,
+  parseStun,
+  readMappedAddress,
+  STUN_TYPE,
+  writeBindingRequest,
+  writeBindingSuccess,
+} from "../../../src/sfu/wire/stun/stun.ts";
 
 const A = { port: 5000, address: "::ffff:192.0.2.1" };
 const B = { port: 6000, address: "192.0.2.2" };

@@ -1,15 +1,19 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import ipaddr from "ipaddr.js";
-import { hasFingerprint, hasIntegrity, isStun, parseStun, STUN_TYPE } from "../../../src/sfu/wire/stun/stun.ts";
 import {
+  hasFingerprint,
+  hasIntegrity,
+  isStun,
   MAX_BINDING_SUCCESS_BYTES,
   parseIp,
+  parseStun,
   readMappedAddress,
+  STUN_TYPE,
   writeBindingError,
   writeBindingRequest,
   writeBindingSuccess,
-} from "../../../src/sfu/wire/stun/stun-write.ts";
+} from "../../../src/sfu/wire/stun/stun.ts";
 import { hex } from "../packets.ts";
 
 const PASSWORD = "VOkJxbRl1RmTxUk/WvJxBt";

@@ -17,13 +17,13 @@ function run(
 }
 
 describe("active speakers", () => {
-  test("the one who speaks is listed, the silent ones are not, and the list empties after", () => {
+  test("a participant that speaks is listed until it falls silent, and a silent one never is", () => {
     const speakers = new Speakers();
     const changes: string[][] = [];
     const each = (id: string, level: number, now: number) => {
       speakers.observe(id, level, now);
       const change = speakers.takeChange(now);
-      if (change !== undefined) changes.push(change.map((speaker) => speaker.id));
+      if (change !== null) changes.push(change.map((speaker) => speaker.identity));
     };
     run(2_000, { anna: () => 20, ben: () => 80 }, each);
     run(2_000, { anna: () => 90, ben: () => 80 }, each, 2_000);
@@ -32,15 +32,15 @@ describe("active speakers", () => {
     expect(changes.flat()).not.toContain("ben");
   });
 
-  test("the louder comes first", () => {
+  test("louder speakers come first", () => {
     const speakers = new Speakers();
     run(1_000, { quiet: () => 40, loud: () => 10 }, (id, level, now) => speakers.observe(id, level, now));
     const list = speakers.takeChange(1_000) ?? [];
-    expect(list.map(({ id }) => id)).toEqual(["loud", "quiet"]);
+    expect(list.map(({ identity }) => identity)).toEqual(["loud", "quiet"]);
     expect(list.every(({ level }) => level > 0 && level <= 1)).toBe(true);
   });
 
-  test("at most four changes a second, however wild the levels", () => {
+  test("the list changes at most four times a second, however fast the levels change", () => {
     const speakers = new Speakers();
     const at: number[] = [];
     let state = 1;
@@ -50,14 +50,14 @@ describe("active speakers", () => {
     };
     run(10_000, { a: wild, b: wild, c: wild, d: wild }, (id, level, now) => {
       speakers.observe(id, level, now);
-      if (speakers.takeChange(now) !== undefined) at.push(now);
+      if (speakers.takeChange(now) !== null) at.push(now);
     });
     for (const time of at)
       expect(at.filter((other) => other >= time && other < time + 1_000).length).toBeLessThanOrEqual(4);
     expect(at.length).toBeGreaterThan(2);
   });
 
-  test("a door slammed is no speech, a breath no silence", () => {
+  test("one loud noise lists nobody, and a short pause removes nobody", () => {
     const speakers = new Speakers();
     const lists: string[] = [];
     run(
@@ -66,7 +66,7 @@ describe("active speakers", () => {
       (id, level, now) => {
         speakers.observe(id, level, now);
         const change = speakers.takeChange(now);
-        if (change !== undefined) lists.push(change.map((s) => s.id).join());
+        if (change !== null) lists.push(change.map(({ identity }) => identity).join());
       },
     );
     expect(lists.filter((list) => list.includes("door"))).toEqual([]);
@@ -75,23 +75,23 @@ describe("active speakers", () => {
     expect(lists.slice(first).every((list) => list === "speaker")).toBe(true);
   });
 
-  test("who has left is not listed", () => {
+  test("a speaker that was removed is not listed", () => {
     const speakers = new Speakers();
     run(500, { a: () => 10 }, (id, level, now) => speakers.observe(id, level, now));
     speakers.remove("a");
-    expect(speakers.takeChange(500)).toBeUndefined();
+    expect(speakers.takeChange(500)).toBeNull();
   });
 });
 
 describe("the loudest voices", () => {
-  test("everybody is heard while there are places", () => {
+  test("every voice is selected while there are fewer voices than the limit", () => {
     const voices = new LoudestVoices(3);
     for (const id of ["a", "b", "c"]) expect(voices.observe(id, 100, 0)).toBe(true);
     expect(voices.observe("d", 100, 0)).toBe(false);
     expect(voices.selected).toEqual(["a", "b", "c"]);
   });
 
-  test("a new voice is let in within 100 ms, in the place of the quietest", () => {
+  test("a new loud voice replaces the quietest within 100 ms", () => {
     const voices = new LoudestVoices(2);
     let heardAt: number | undefined;
     run(3_000, { talks: () => 20, silent: () => 100, late: (now) => (now < 2_000 ? 100 : 25) }, (id, level, now) => {
@@ -102,7 +102,7 @@ describe("the loudest voices", () => {
     expect(voices.selected.sort()).toEqual(["late", "talks"]);
   });
 
-  test("two who speak equally loud do not throw each other out", () => {
+  test("two equally loud voices do not replace each other", () => {
     const voices = new LoudestVoices(1);
     let changes = 0;
     let before = "";
@@ -115,7 +115,7 @@ describe("the loudest voices", () => {
     expect(changes).toBe(1);
   });
 
-  test("who has just got a place keeps it for half a second", () => {
+  test("a voice stays selected for at least half a second", () => {
     const voices = new LoudestVoices(1);
     let takenAt: number | undefined;
     run(2_000, { a: () => 40, b: (now) => (now < 100 ? undefined : 10) }, (id, level, now) => {
@@ -125,7 +125,7 @@ describe("the loudest voices", () => {
     expect(takenAt).toBeLessThanOrEqual(600);
   });
 
-  test("a pause between words costs nobody their place to a murmur", () => {
+  test("a murmur does not replace a speaker during a pause between words", () => {
     const voices = new LoudestVoices(1);
     run(5_000, { speaker: (now) => (now % 600 < 300 ? 20 : 90), murmur: () => 50 }, (id, level, now) => {
       voices.observe(id, level, now);
@@ -133,7 +133,7 @@ describe("the loudest voices", () => {
     expect(voices.has("speaker")).toBe(true);
   });
 
-  test("who sends nothing (DTX) or is muted makes room", () => {
+  test("a voice without packets (DTX) or a removed one is replaced", () => {
     const voices = new LoudestVoices(1);
     run(1_000, { a: () => 20 }, (id, level, now) => voices.observe(id, level, now));
     run(1_000, { b: () => 30 }, (id, level, now) => voices.observe(id, level, now), 1_400);

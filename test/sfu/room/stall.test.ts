@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { LoadPeer } from "../../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
-import { type MediaDuty, StallWatch } from "../../../src/sfu/room/stall.ts";
+import { type ExpectedMedia, StallWatch } from "../../../src/sfu/room/health.ts";
 import { CAMERA, RoomOfPeers } from "../room-of-peers.ts";
 
 /** Second after second; `media` says whether something came in it. */
-function watch(seconds: number, due: MediaDuty["due"], media: (second: number) => boolean, stall = new StallWatch()) {
+function watch(seconds: number, due: ExpectedMedia["due"], media: (second: number) => boolean, stall = new StallWatch()) {
   const changes: string[] = [];
   let mediaAtMs = 100_000;
   for (let second = 1; second <= seconds; second++) {
@@ -28,8 +28,8 @@ describe("a connection that is checked", () => {
   });
 
   test("need not report on sound more often than every seven seconds", () => {
-    expect(watch(60, "reports of sound", (second) => second % 7 === 0)).toEqual([]);
-    expect(watch(60, "reports of sound", (second) => second < 5)).toEqual(["stalled at 14"]);
+    expect(watch(60, "audio reports", (second) => second % 7 === 0)).toEqual([]);
+    expect(watch(60, "audio reports", (second) => second < 5)).toEqual(["stalled at 14"]);
   });
 
   test("that has always reported rarely may go on so", () => {

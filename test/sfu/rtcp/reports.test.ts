@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { qualityOf, qualityScore } from "../../../src/sfu/bandwidth/quality.ts";
 import { createTarget } from "../../../src/sfu/forwarding/fan-out-target.ts";
 import { Forwarder } from "../../../src/sfu/forwarding/forwarder.ts";
 import { deriveSenderReport, receivedReport, SentReports } from "../../../src/sfu/forwarding/sender-report.ts";
+import { qualityOf, qualityScore } from "../../../src/sfu/room/health.ts";
 import { Vp8Descriptor } from "../../../src/sfu/wire/codec/vp8.ts";
 import { Reception } from "../../../src/sfu/wire/rtcp/reception.ts";
 import { compactNtp, msToCompact, ntpFromMs, ntpToMs } from "../../../src/sfu/wire/rtp/ntp.ts";

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { parseRtcp } from "../../../src/sfu/wire/rtcp/rtcp.ts";
-import { MAX_TWCC_BYTES, TwccRecorder } from "../../../src/sfu/wire/rtcp/twcc.ts";
-import { readStatusChunks, writeStatusChunks } from "../../../src/sfu/wire/rtcp/twcc-chunks.ts";
+import { MAX_TWCC_BYTES, readStatusChunks, TwccRecorder, writeStatusChunks } from "../../../src/sfu/wire/rtcp/twcc.ts";
 import { type AcknowledgedPackets, SentPackets, TransportFeedback } from "../../../src/sfu/wire/rtcp/twcc-feedback.ts";
 import { hex } from "../packets.ts";
 

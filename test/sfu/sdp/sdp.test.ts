@@ -2,8 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { MediaError } from "../../../src/protocol/media-node.ts";
 import { decideSections, writeAnswer } from "../../../src/sfu/wire/sdp/answer.ts";
 import { matchCodec, negotiateCodecs } from "../../../src/sfu/wire/sdp/codecs.ts";
-import { type Offer, parseOffer } from "../../../src/sfu/wire/sdp/offer.ts";
-import type { OfferedSection } from "../../../src/sfu/wire/sdp/offer-section.ts";
+import { type Offer, type OfferedSection, parseOffer } from "../../../src/sfu/wire/sdp/offer.ts";
 
 const HEAD = ["v=0", "o=- 4611731400430051336 2 IN IP4 127.0.0.1", "s=-", "t=0 0"];
 const TRANSPORT = [

@@ -9,9 +9,9 @@ import {
   SrtpSession,
 } from "werift";
 import { type SrtpMasterKey, type SrtpProfile, SrtpReceiver, SrtpSender } from "../../../src/sfu/wire/srtp/srtp.ts";
+import { deriveSessionKeys, masterSaltBytes } from "../../../src/sfu/wire/srtp/srtp-cipher.ts";
 import { CmCipher } from "../../../src/sfu/wire/srtp/srtp-cm.ts";
 import { GcmCipher } from "../../../src/sfu/wire/srtp/srtp-gcm.ts";
-import { deriveSessionKeys, masterSaltBytes } from "../../../src/sfu/wire/srtp/srtp-keys.ts";
 import { PATHS } from "../packet-paths.ts";
 import { hex, rtpPacket, withRoom } from "../packets.ts";
 

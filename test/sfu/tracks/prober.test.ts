@@ -1,7 +1,7 @@
 // A probe measures what a path carries by sending at a pace: whoever may sleep at the socket has to leave it its timers.
 
 import { expect, test } from "bun:test";
-import { Prober } from "../../../src/sfu/tracks/prober.ts";
+import { Prober } from "../../../src/sfu/tracks/allocation.ts";
 import type { Subscription } from "../../../src/sfu/tracks/subscription.ts";
 import type { UdpPort } from "../../../src/sfu/transport/udp.ts";
 import type { SentPackets } from "../../../src/sfu/wire/rtcp/twcc-feedback.ts";

@@ -9,11 +9,13 @@ import {
   hasIntegrity,
   type IceCredentials,
   isStun,
+  MAX_BINDING_SUCCESS_BYTES,
   parseStun,
   STUN_TYPE,
   type StunMessage,
+  writeBindingError,
+  writeBindingSuccess,
 } from "../../wire/stun/stun.ts";
-import { MAX_BINDING_SUCCESS_BYTES, writeBindingError, writeBindingSuccess } from "../../wire/stun/stun-write.ts";
 import type { IceSession, Path, Source, TcpPath } from "./ice-session.ts";
 import { PathProof } from "./path-proof.ts";
 

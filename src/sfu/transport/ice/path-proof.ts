@@ -4,8 +4,7 @@
  */
 import { randomBytes } from "node:crypto";
 
-import { hasIntegrity, type IceCredentials, type StunMessage } from "../../wire/stun/stun.ts";
-import { writeBindingRequest } from "../../wire/stun/stun-write.ts";
+import { hasIntegrity, type IceCredentials, type StunMessage, writeBindingRequest } from "../../wire/stun/stun.ts";
 
 /** Twice as long after each, as a lost check or its answer is asked for again; the client's next check starts anew. */
 const FIRST_WAIT_MS = 100;

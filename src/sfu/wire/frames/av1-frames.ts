@@ -1,6 +1,6 @@
 // AV1 over RTP back to temporal units as files hold them: OBUs that each tell their size, without delimiters.
 
-import { av1SequenceSize } from "../codec/av1-size.ts";
+import { av1SequenceSize } from "../codec/av1.ts";
 import { readUint8 } from "../rtp/bytes.ts";
 import { concat, type Depacketizer, type Span, spanOf, viewOf } from "./frame.ts";
 

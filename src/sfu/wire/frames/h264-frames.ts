@@ -1,6 +1,6 @@
 // H.264 over RTP (RFC 6184) back to pictures as MP4 files hold them: every unit behind its length.
 
-import { h264Size } from "../codec/h264-size.ts";
+import { h264Size } from "../codec/h264.ts";
 import { readUint8, readUint16 } from "../rtp/bytes.ts";
 import { concat, type Depacketizer, type Span, spanOf, viewOf } from "./frame.ts";
 

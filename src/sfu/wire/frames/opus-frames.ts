@@ -25,3 +25,13 @@ export function opusDurationMs([packet]: readonly Span[]): number {
   if (code === 0) return frameMs;
   return frameMs * (code === 3 ? (data[at + 1] ?? 1) & 0x3f : 2);
 }
+
+/** How an Opus stream begins in a file (RFC 7845 §5.1): nothing is skipped, as a call has no beginning of its own. */
+export function opusHead(channels: number): Uint8Array {
+  const out = new Uint8Array(19);
+  out.set(new TextEncoder().encode("OpusHead"));
+  out[8] = 1;
+  out[9] = channels;
+  new DataView(out.buffer).setUint32(12, 48_000, true);
+  return out;
+}

@@ -1,7 +1,7 @@
 // Transport-wide feedback from a viewer: read into arrival times, and matched with what was sent when.
 
 import { readUint8, readUint16, readUint24 } from "../rtp/bytes.ts";
-import { readStatusChunks, SYMBOL } from "./twcc-chunks.ts";
+import { readStatusChunks, SYMBOL } from "./twcc.ts";
 
 /** No browser reports more at once; a forged count must not cost us memory. */
 const MAX_STATUSES = 8_192;

@@ -1,8 +1,7 @@
 /** Writes the answer: ICE-lite, DTLS-passive, one bundled transport, every candidate included, nothing trickled. */
 import { type NegotiatedCodec, negotiateCodecs } from "./codecs.ts";
 import { extensionLines, leaveOutCollisions, type NegotiatedExtensions, negotiateExtensions } from "./extensions.ts";
-import type { Fingerprint, Offer } from "./offer.ts";
-import type { Direction, OfferedCodec, OfferedSection } from "./offer-section.ts";
+import type { Direction, Fingerprint, Offer, OfferedCodec, OfferedSection } from "./offer.ts";
 
 /**
  * Where Chromium begins to look for the rate of its uplink, in kbit/s. Its own 300 leave the higher layers out for seconds;

@@ -1,6 +1,6 @@
 /** Which codecs and header extensions Stoa carries, and how one side's payload type finds its counterpart on another. */
 import type { MediaCodec } from "../codec/keyframe.ts";
-import type { OfferedCodec, OfferedSection } from "./offer-section.ts";
+import type { OfferedCodec, OfferedSection } from "./offer.ts";
 
 export type CodecName = "opus" | "red" | "PCMU" | "PCMA" | "VP8" | "VP9" | "H264" | "AV1";
 

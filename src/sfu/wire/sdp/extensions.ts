@@ -1,6 +1,6 @@
 /** Header extensions: those the packet path reads or writes itself, and those it carries from publisher to viewer. */
 import { EXTENSION_URI, type ExtensionIds } from "../rtp/rtp-extensions.ts";
-import type { Direction, OfferedSection } from "./offer-section.ts";
+import type { Direction, OfferedSection } from "./offer.ts";
 
 /** Carried unread: a phone's orientation, AV1's dependency descriptor, the publisher's wish for a short playout delay. */
 export const PASSED_URIS = {

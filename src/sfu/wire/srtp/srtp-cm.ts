@@ -3,8 +3,7 @@
 
 import { createCipheriv, createSecretKey, type KeyObject } from "node:crypto";
 import { readUint8, readUint32, writeUint16, writeUint32 } from "../rtp/bytes.ts";
-import type { SrtpCipher } from "./srtp-cipher.ts";
-import type { SrtpSessionKeys } from "./srtp-keys.ts";
+import type { SrtpCipher, SrtpSessionKeys } from "./srtp-cipher.ts";
 
 const TAG_BYTES = 10;
 const INDEX_BYTES = 4;
