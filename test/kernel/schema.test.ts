@@ -10,7 +10,7 @@ migrate(db, readMigrations(`${root}/migrations`), 0);
 afterAll(() => closeDatabase(db));
 
 const tables = new Map<string, SQLiteTable>();
-for (const path of new Glob("src/**/*.table.ts").scanSync(root)) {
+for (const path of new Glob("src/**/*.{table,store}.ts").scanSync(root)) {
   for (const value of Object.values(await import(`${root}/${path}`))) {
     if (value instanceof SQLiteTable) tables.set(getTableConfig(value).name, value);
   }

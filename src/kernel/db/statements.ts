@@ -1,17 +1,12 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
-import { getTableColumns } from "drizzle-orm";
-import { getTableConfig, type SQLiteTable } from "drizzle-orm/sqlite-core";
+import { type Column, getTableColumns, getTableName } from "drizzle-orm";
+import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { Unit } from "./writer.ts";
 
 /*
- * How stores hold SQL. The columns come from the one description of the table (`*.table.ts`) in either dialect:
- *
- * - Prepared text where a statement runs for every message, or aggregates, or names an index: chat, and the figures
- *   of observability. It costs a third of what the query builder does.
- * - drizzle everywhere else: records of projects, rooms, streams and webhooks, which are changed field by field.
- *
- * In either, a statement is declared with `reading` or `changing`, and compiled when it is used for the first time:
- * to compile all of them took a fifth of a start. What changes rows takes the unit of work that it belongs to.
+ * How stores hold SQL: as prepared text. The columns come from the one description of the table in drizzle's terms,
+ * which is also the source of the row types. A statement is compiled when it is used for the first time, because
+ * compiling all of them takes a fifth of a start. Every change takes the unit of work that it belongs to.
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: only `any` accepts the parameters of every statement.
@@ -68,18 +63,71 @@ export function columnsOf(table: SQLiteTable, alias?: string): string {
     .join(", ");
 }
 
-/** Inserts whole rows. */
-export function inserter<Row extends object>(client: Database, table: SQLiteTable): (unit: Unit, row: Row) => number {
-  const entries = Object.entries(getTableColumns(table));
-  const properties = entries.map(([property]) => property as keyof Row);
+type RowOf<Table extends SQLiteTable> = Table["$inferSelect"];
+
+/**
+ * Declares statements that read whole rows of a table. `rest` is the SQL text after `FROM table`. Booleans and JSON,
+ * which SQLite holds as numbers and text, arrive as the table's description declares them.
+ */
+export function rowsOf<Table extends SQLiteTable>(client: Database, table: Table) {
+  const encoded = Object.entries(getTableColumns(table)).filter(([, { dataType }]) => /boolean|json/.test(dataType));
+  const decode = (row: Record<string, unknown>): RowOf<Table> => {
+    for (const [property, column] of encoded) {
+      if (row[property] !== null) row[property] = column.mapFromDriverValue(row[property]);
+    }
+    return row;
+  };
+  return <Values extends SQLQueryBindings[]>(rest: string) => {
+    const statement = reading(() =>
+      client.prepare<Record<string, unknown>, Values>(`SELECT ${columnsOf(table)} FROM ${getTableName(table)} ${rest}`),
+    );
+    return {
+      get(...values: Values): RowOf<Table> | undefined {
+        const row = statement.get(...values);
+        return row ? decode(row) : undefined;
+      },
+      all: (...values: Values): RowOf<Table>[] => statement.all(...values).map(decode),
+    };
+  };
+}
+
+function encode(column: Column, value: unknown): SQLQueryBindings {
+  return (value === null || value === undefined ? null : column.mapToDriverValue(value)) as SQLQueryBindings;
+}
+
+/** Inserts whole rows; `onConflict` is the `ON CONFLICT …` clause, if any. */
+export function inserter<Row extends object>(
+  client: Database,
+  table: SQLiteTable,
+  onConflict = "",
+): (unit: Unit, row: Row) => number {
+  const entries = Object.entries(getTableColumns(table)) as [keyof Row, Column][];
   const statement = changing(() =>
     client.prepare<unknown, SQLQueryBindings[]>(
-      `INSERT INTO ${getTableConfig(table).name} (${entries.map(([, column]) => column.name).join(", ")})
-       VALUES (${entries.map(() => "?").join(", ")})`,
+      `INSERT INTO ${getTableName(table)} (${entries.map(([, column]) => column.name).join(", ")})
+       VALUES (${entries.map(() => "?").join(", ")}) ${onConflict}`,
     ),
   );
   return (unit, row) => {
-    const values = properties.map((property) => (row[property] ?? null) as SQLQueryBindings);
+    const values = entries.map(([property, column]) => encode(column, row[property]));
     return Number(statement.run(unit, ...values).lastInsertRowid);
+  };
+}
+
+/** Changes those columns of the row with this `id` that `change` names. */
+export function updater<Table extends SQLiteTable>(client: Database, table: Table) {
+  const columns = Object.entries(getTableColumns(table));
+  return (unit: Unit, id: string, change: Partial<RowOf<Table>>): void => {
+    const changes = change as Record<string, unknown>;
+    const changed = columns.filter(([property]) => changes[property] !== undefined);
+    if (changed.length === 0) return;
+    unit.requireRunning();
+    // `query` keeps the compiled statement, one for every set of columns.
+    client
+      .query(
+        `UPDATE ${getTableName(table)} SET ${changed.map(([, { name }]) => `${name} = ?`).join(", ")} WHERE id = ?`,
+      )
+      .run(...changed.map(([property, column]) => encode(column, changes[property])), id);
+    unit.changed();
   };
 }
