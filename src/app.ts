@@ -1,24 +1,23 @@
 import { type AnyElysia, Elysia } from "elysia";
 import * as cluster from "./cluster/cluster.schema.ts";
 import type { Cluster } from "./cluster/cluster.ts";
-import { carriedClient } from "./cluster/edge/carried-client.ts";
-import { clusterOperatorRoutes } from "./cluster/operator-routes.ts";
-import { clusterRoutes } from "./cluster/routes.ts";
+import { forwardedClientAddress } from "./cluster/proxy/forwarded-requests.ts";
+import { clusterOperatorRoutes, clusterRoutes } from "./cluster/routes.ts";
 import * as account from "./features/accounts/account.schema.ts";
 import { accountRoutes } from "./features/accounts/routes.ts";
 import * as audit from "./features/audit/audit.schema.ts";
 import { auditRoutes } from "./features/audit/routes.ts";
 import * as attachment from "./features/chat/attachments/attachment.schema.ts";
 import * as ring from "./features/chat/calls/ring.schema.ts";
+import * as chat from "./features/chat/chat.schema.ts";
+import * as chatDashboard from "./features/chat/dashboard.schema.ts";
 import * as moderation from "./features/chat/moderation/moderation.schema.ts";
-import * as chatDashboard from "./features/chat/rest/chat.dashboard-schema.ts";
-import * as chat from "./features/chat/rest/chat.schema.ts";
 import { chatApiRoutes } from "./features/chat/routes.ts";
 import * as liveStream from "./features/live-streams/live-stream.schema.ts";
 import { liveStreamsRoutes } from "./features/live-streams/routes.ts";
 import { playgroundRoutes } from "./features/playground/routes.ts";
-import * as person from "./features/privacy/person.schema.ts";
-import { peopleRoutes } from "./features/privacy/routes.ts";
+import * as person from "./features/privacy/privacy.schema.ts";
+import { privacyRoutes } from "./features/privacy/routes.ts";
 import * as apiKey from "./features/projects/rest/api-key.schema.ts";
 import * as invitation from "./features/projects/rest/invitation.schema.ts";
 import * as member from "./features/projects/rest/member.schema.ts";
@@ -42,8 +41,8 @@ import { webhooksRoutes } from "./features/webhooks/routes.ts";
 import { livekitRoutes } from "./gateways/livekit/routes.ts";
 import { signalingRoutes } from "./gateways/signaling/routes.ts";
 import { assetFolder } from "./kernel/assets.ts";
-import { admitLast, UNREAD_BODIES } from "./kernel/http/admission.ts";
-import { arrivalRoutes } from "./kernel/http/arrival.ts";
+import { deferBodyParsing, UNREAD_BODIES } from "./kernel/http/admission.ts";
+import { arrivalRoutes } from "./kernel/http/serving/arrival.ts";
 import { createBodyReader } from "./kernel/http/body.ts";
 import { createEnvelope } from "./kernel/http/envelope.ts";
 import { createGuards } from "./kernel/http/guards.ts";
@@ -56,11 +55,11 @@ import { shapeAnswers } from "./kernel/http/reference/answers.ts";
 import { referenceRoutes } from "./kernel/http/reference/reference.ts";
 import { createMethodsOf } from "./kernel/http/reference/route-table.ts";
 import { createClientIp, createPublicUrl } from "./kernel/http/request-info.ts";
-import type { EdgeClients } from "./kernel/http/serving/edge-clients.ts";
-import { createRequestTurns, inTurns, requestsUnderWay } from "./kernel/http/serving/request-turns.ts";
+import type { TlsClients } from "./kernel/http/serving/tls-clients.ts";
+import { admitRequests, createRequestAdmission, requestsInProgress } from "./kernel/http/serving/request-admission.ts";
 import { webRoutes } from "./kernel/http/serving/web-assets.ts";
 import type { Runtime } from "./kernel/runtime.ts";
-import { sameSecret } from "./kernel/secrets.ts";
+import { sameSecret } from "./kernel/crypto/secrets.ts";
 import { SOCKET_OPTIONS } from "./kernel/socket/sockets.ts";
 import { VERSION } from "./kernel/version.ts";
 import * as server from "./nodes/registration/server.schema.ts";
@@ -113,9 +112,9 @@ type AppDeps = {
   /** Known to whoever may read the data directory: opens what `stoa doctor` asks. */
   doctorSecret: string;
   /** For whom connections of the edge are; null when there is none. */
-  clients?: EdgeClients | null;
-  /** Requests under way that came by the inner way; null when there is none. */
-  innerRequests?: (() => number) | null;
+  clients?: TlsClients | null;
+  /** Counts requests in progress that arrived over the loopback transport; null without one. */
+  loopbackRequests?: (() => number) | null;
   /** Of the servers that share a commit log; null for one that stands alone. */
   cluster?: Cluster | null;
 };
@@ -123,7 +122,7 @@ type AppDeps = {
 /** The table of contents: every feature's routes, in the order of the spec. */
 export function createApp(deps: AppDeps) {
   const { runtime, services, readiness, sfuSecret, doctorSecret, clients = null, cluster = null } = deps;
-  const { innerRequests = null } = deps;
+  const { loopbackRequests = null } = deps;
   const { config, ids, log, metrics, now, timers } = runtime;
   const { sessions, projects, members, apiKeys } = services;
 
@@ -141,7 +140,7 @@ export function createApp(deps: AppDeps) {
     websocket: SOCKET_OPTIONS,
   });
 
-  const throughEdge = cluster && ((request: Request) => carriedClient(request, cluster.credential));
+  const throughEdge = cluster && ((request: Request) => forwardedClientAddress(request, cluster.credential));
   const clientIp = createClientIp(config.TRUSTED_PROXIES, clients, throughEdge);
   const envelope = createEnvelope({
     now,
@@ -207,7 +206,7 @@ export function createApp(deps: AppDeps) {
     .use(liveStreamsRoutes(http, runtime, services))
     .use(callsRoutes(http, services.calls))
     .use(recordingsRoutes(http, runtime, services))
-    .use(peopleRoutes(http, runtime, services.people))
+    .use(privacyRoutes(http, runtime, services.privacy))
     .use(observabilityRoutes(http, runtime, services))
     .use(usageRoutes(http, services.usage))
     .use(webhooksRoutes(http, runtime, services))
@@ -227,9 +226,12 @@ export function createApp(deps: AppDeps) {
         bucketOrigins: services.attachments.storages.bucketOrigins,
       }),
     );
-  admitLast(app, createBodyReader(timers));
-  const underWay = requestsUnderWay(listening, innerRequests);
-  inTurns(app, createRequestTurns({ underWay, addressOf: (request) => clientIp(request, listening.server) }));
+  deferBodyParsing(app, createBodyReader(timers));
+  const admission = createRequestAdmission({
+    requestsInProgress: requestsInProgress(listening, loopbackRequests),
+    addressOf: (request) => clientIp(request, listening.server),
+  });
+  admitRequests(app, admission);
   shapeAnswers(app);
   return app;
 }

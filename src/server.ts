@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { createApp } from "./app.ts";
 import { nodeSecret } from "./cluster/cluster.ts";
 import type { LeaderOptions } from "./cluster/member.ts";
-import { measureCluster } from "./cluster/metrics.ts";
+import { measureCluster } from "./cluster/overview.ts";
 import { endRelays } from "./features/rooms/end-relays.ts";
 import { turnSecret } from "./features/rooms/ice-servers.ts";
 import type { Config } from "./kernel/config/index.ts";
@@ -12,10 +12,10 @@ import { watchDisk } from "./kernel/db/disk.ts";
 import { watchForeignCommits } from "./kernel/db/foreign-commits.ts";
 import { leaveLog, logPosition } from "./kernel/db/log-position.ts";
 import { createReadiness } from "./kernel/http/health.ts";
-import { createEdgeClients } from "./kernel/http/serving/edge-clients.ts";
+import { createTlsClients } from "./kernel/http/serving/tls-clients.ts";
 import { type Listener, listen } from "./kernel/http/serving/listener.ts";
 import { createLifecycle } from "./kernel/lifecycle.ts";
-import { createInnerWay } from "./kernel/net/inner-way.ts";
+import { createLoopbackTransport } from "./kernel/net/loopback-transport.ts";
 import type { Runtime } from "./kernel/runtime.ts";
 import { closeRuntime, createRuntime, generatedSecret } from "./kernel/runtime.ts";
 import { VERSION } from "./kernel/version.ts";
@@ -93,26 +93,26 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   services.livekitClients.agents.restore();
   lifecycle.started("connection records", () => services.observability.recorder.flush());
   lifecycle.started("activity", () => services.observability.activity.flush());
-  services.people.start();
-  lifecycle.started("people", () => services.people.stop());
+  services.privacy.start();
+  lifecycle.started("privacy", () => services.privacy.stop());
   services.webhookDispatcher.start();
   lifecycle.started("webhooks", (_reason, deadline) => services.webhookDispatcher.stop(deadline));
   services.push.dispatcher.start();
   lifecycle.started("push", (_reason, deadline) => services.push.dispatcher.stop(deadline));
   lifecycle.started("jobs", startJobs(createJobs(runtime, services), runtime));
-  lifecycle.started("chat clock", await services.chat.live.start());
+  lifecycle.started("chat clock", await services.chat.sockets.start());
   const sfuSecret = config.SFU_REGISTRATION_SECRET ?? madeSecret(runtime, options);
   const doctorSecret = randomBytes(24).toString("base64url");
   let http: Listener | null = null;
-  const inner = plan && createInnerWay();
+  const inner = plan && createLoopbackTransport();
   const app = createApp({
     runtime,
     services,
     readiness,
     sfuSecret,
     doctorSecret,
-    clients: plan && createEdgeClients(plan.tables.tcp, inner),
-    innerRequests: inner && (() => http?.inner?.pendingRequests ?? 0),
+    clients: plan && createTlsClients(plan.tables.tcp, inner),
+    loopbackRequests: inner && (() => http?.loopback?.pendingRequests ?? 0),
     cluster,
   });
   const media = await mediaStarting;
@@ -138,7 +138,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   await options.beforeListening?.();
   const { hostname, port } = plan?.plain ?? { hostname: config.HOST, port: config.PORT };
   const { carry } = runtime.sockets;
-  const listener = listen(app, { hostname, port, now, inner: inner && { way: inner, carry } });
+  const listener = listen(app, { hostname, port, now, loopback: inner && { way: inner, carry } });
   http = listener;
   lifecycle.started("http", (_reason, deadline) => listener.stop(deadline));
   const upstreamPort = listener.server.port ?? port;
@@ -158,10 +158,10 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   const controlPlane = ownControlPlane(runtime.write, services.fleet);
   const agent = media.report({ controlPlane, internalUrl: url });
   await agent.reported;
-  readiness.add("media", () => (cluster?.isLogAway() ? null : agent.problem()));
+  readiness.add("media", () => (cluster?.isLogUnreachable() ? null : agent.problem()));
   lifecycle.started("media agent", agent.stop);
   lifecycle.started("rtc sockets", () => services.signaling.drain());
-  lifecycle.started("chat sockets", (_reason, deadline) => services.chat.live.drain(deadline));
+  lifecycle.started("chat sockets", (_reason, deadline) => services.chat.sockets.drain(deadline));
 
   // First of all: files are complete only while their rooms are open.
   lifecycle.started("recordings", () => services.recordings.stopAll());

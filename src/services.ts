@@ -1,25 +1,48 @@
 import { createAccounts, createUsers } from "./features/accounts/accounts.ts";
 import { createAudit } from "./features/audit/audit.ts";
 import { createChat } from "./features/chat/chat.ts";
-import { createLiveStreams, streamRooms, waitingRooms } from "./features/live-streams/live-streams.ts";
+import { chatPersonalColumns, chatPersonalData } from "./features/chat/personal-data.ts";
+import { createLiveStreams, liveStreamRooms, waitingRooms } from "./features/live-streams/live-streams.ts";
+import { liveStreamPersonalColumns, liveStreamPersonalData } from "./features/live-streams/personal-data.ts";
 import { createPlayground } from "./features/playground/playground.ts";
-import { createPeople } from "./features/privacy/people.ts";
+import { privacyPersonalColumns } from "./features/privacy/privacy.table.ts";
+import { createPrivacy } from "./features/privacy/privacy.ts";
 import { createProjects } from "./features/projects/projects.ts";
+import { pushPersonalColumns, pushPersonalData } from "./features/push/personal-data.ts";
 import { createPush } from "./features/push/push.ts";
+import { recordingPersonalColumns, recordingPersonalData } from "./features/recordings/personal-data.ts";
 import { createRecordings } from "./features/recordings/recordings.ts";
+import { roomPersonalColumns, roomPersonalData } from "./features/rooms/personal-data.ts";
 import { createModeration, createRooms } from "./features/rooms/rooms.ts";
 import { type Calls, createCalls } from "./features/sessions/calls.ts";
 import { createObservability } from "./features/sessions/observability.ts";
+import { sessionPersonalColumns, sessionPersonalData } from "./features/sessions/personal-data.ts";
+import { usagePersonalColumns, usagePersonalData } from "./features/usage/personal-data.ts";
 import { createUsage } from "./features/usage/usage.ts";
+import { webhookPersonalColumns, webhookPersonalData } from "./features/webhooks/personal-data.ts";
 import { createWebhooks } from "./features/webhooks/webhooks.ts";
 import { createLivekitClients } from "./gateways/livekit/livekit-clients.ts";
 import { createSignaling } from "./gateways/signaling/signaling.ts";
 import { createIdempotency } from "./kernel/http/idempotency.ts";
+import type { PersonalColumns } from "./kernel/personal-data.ts";
 import type { Runtime } from "./kernel/runtime.ts";
 import type { Tenant } from "./kernel/tenant.ts";
 import { createFleet } from "./nodes/fleet.ts";
 import { createMediaNodes, type MediaNodes } from "./nodes/nodes.ts";
 import { createNodeKeys } from "./nodes/registration/node-keys.ts";
+
+/** The columns of every feature that hold data about users. */
+export const personalColumns: readonly PersonalColumns[] = [
+  roomPersonalColumns,
+  chatPersonalColumns,
+  pushPersonalColumns,
+  liveStreamPersonalColumns,
+  sessionPersonalColumns,
+  recordingPersonalColumns,
+  usagePersonalColumns,
+  webhookPersonalColumns,
+  privacyPersonalColumns,
+];
 
 /** Every feature, made once and in this order; what a feature needs of another is handed to it here. */
 export function createServices(runtime: Runtime, nodes: MediaNodes = createMediaNodes(runtime.timers)) {
@@ -45,9 +68,9 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
     originPolicy,
   });
   const requireOpenRoom = (tenant: Tenant, roomId: string) => void rooms.rooms.findActive({ ...tenant, roomId });
-  const isCallOn = (roomId: string): boolean => calls.log.liveIn(roomId) !== undefined;
-  const isStage = streamRooms(runtime);
-  const chat = createChat(runtime, { isArchived, originPolicy, requireOpenRoom, isCallOn, isStage });
+  const hasCall = (roomId: string): boolean => calls.log.liveIn(roomId) !== undefined;
+  const isLiveStreamRoom = liveStreamRooms(runtime);
+  const chat = createChat(runtime, { isArchived, originPolicy, requireOpenRoom, hasCall, isLiveStreamRoom });
   const liveStreams = createLiveStreams(runtime, { ...rooms, ...chat, liveRooms });
   const push = createPush(runtime, chat);
   const webhooks = createWebhooks(runtime);
@@ -55,9 +78,23 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
   const { recorder } = observability;
   const { happened } = observability.connections;
   const { minutesIn } = usage;
-  const calls: Calls = createCalls(runtime, { cpuOf: fleet.cpuOf, minutesIn, happened, said: chat.chat.said });
+  const calls: Calls = createCalls(runtime, { cpuOf: fleet.cpuOf, minutesIn, happened, said: chat.chat.roomMessages });
   const recordings = createRecordings(runtime, { ...rooms, ...chat, liveStreams, nodes, liveRooms, calls });
-  const people = createPeople(runtime, { ...chat, liveRooms, recorder, recordings });
+  const privacy = createPrivacy(runtime, {
+    features: [
+      roomPersonalData(runtime, liveRooms),
+      chatPersonalData(runtime, chat.chat, chat.attachments),
+      pushPersonalData(runtime),
+      liveStreamPersonalData(runtime),
+      sessionPersonalData(runtime, recorder),
+      recordingPersonalData(runtime, recordings),
+      usagePersonalData(runtime),
+      // Last, because the others publish events while they erase.
+      webhookPersonalData(runtime),
+    ],
+    compactSearch: chat.search.compact,
+    quota: chat.attachments.quota,
+  });
   const playground = createPlayground(runtime, { ...rooms, ...chat, liveStreams, liveRooms });
   const idempotency = createIdempotency(runtime.db, runtime.writer, runtime.now);
   runtime.bus.on("calm", () => {
@@ -83,7 +120,7 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
     calls,
     recordings,
     observability,
-    people,
+    privacy,
     playground,
     idempotency,
   };

@@ -1,29 +1,28 @@
 import { join } from "node:path";
-import { findErased } from "../features/privacy/erase-again.ts";
-import { listedErasures } from "../features/privacy/erasure-list.ts";
+import { findUsersToErase, readErasures } from "../features/privacy/erasure-list.ts";
 import type { Config } from "../kernel/config/index.ts";
 import { BackupRefused, DATABASE, type Description } from "../kernel/data-directory/data-contents.ts";
 import { SecretMismatch } from "../kernel/data-directory/installation.ts";
 import { closeDatabase, openDatabase } from "../kernel/db/open.ts";
 import { closeRuntime, createRuntime } from "../kernel/runtime.ts";
-import { createServices } from "../services.ts";
+import { createServices, personalColumns } from "../services.ts";
 
-/** Erases in a restored backup whoever was erased since it was made, before anybody can read it. */
+/** Erases in a restored backup the users who were erased since it was made, before a server reads it. */
 export function eraseAgain(config: Config) {
   let erased = 0;
   let unreadable = 0;
 
   async function prepare(folder: string, { createdAt }: Description): Promise<void> {
-    const listed = listedErasures(config.DATA_DIR).filter(({ at }) => at >= Date.parse(createdAt));
+    const listed = readErasures(config.DATA_DIR).filter(({ at }) => at >= Date.parse(createdAt));
     if (listed.length === 0) return;
     const db = openDatabase(join(folder, DATABASE));
-    const { found, ...rest } = findErased(db, config, listed);
+    const { found, ...rest } = findUsersToErase(db, personalColumns, config, listed);
     closeDatabase(db);
     unreadable = rest.unreadable;
     if (found.length === 0) return;
     const runtime = openRestored({ ...config, DATA_DIR: folder, LOG_LEVEL: "silent" });
     try {
-      await createServices(runtime).people.erasures.applyAgain(found);
+      await createServices(runtime).privacy.erasures.eraseAgain(found);
     } finally {
       await closeRuntime(runtime);
     }

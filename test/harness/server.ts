@@ -5,7 +5,7 @@ import { type App, createApp } from "../../src/app.ts";
 import type { Config } from "../../src/kernel/config/index.ts";
 import { createReadiness } from "../../src/kernel/http/health.ts";
 import { closeRuntime, createRuntime, type Runtime } from "../../src/kernel/runtime.ts";
-import type { Timers } from "../../src/kernel/timers.ts";
+import type { Timers } from "../../src/kernel/time/timers.ts";
 import { createMediaNodes, type MediaNodes } from "../../src/nodes/nodes.ts";
 import { createServices, type Services } from "../../src/services.ts";
 import { type FakeClock, fakeClock } from "./clock.ts";
@@ -82,7 +82,7 @@ export function testServer(
     call,
     ...createPeople(runtime, services),
     async close() {
-      await services.people.stop();
+      await services.privacy.stop();
       await closeRuntime(runtime);
       await logged?.checkReplica();
       rmSync(dataDir, { recursive: true, force: true });

@@ -112,7 +112,7 @@ export async function tenantOf(server: RtcServer, options: TenantOptions = {}): 
   const [call] = JSON.parse(calls.text) as { id: string }[];
 
   const personExport = await made(`/v1/people/${marker}/exports`, {});
-  await server.services.people.exports.settled();
+  await server.services.privacy.exports.settled();
 
   const webhook = await inProject("/webhooks", { url: "http://127.0.0.1:9/hook", environment, description: marker });
   const delivery = await inProject(`/webhooks/${webhook.id}/test`, {});

@@ -5,7 +5,7 @@ const server = await realServer();
 afterAll(server.close);
 
 const { body: asked } = await server.call("POST", "/v1/people/ann/exports");
-await server.services.people.exports.settled();
+await server.services.privacy.exports.settled();
 const { body: ready } = await server.call("GET", `/v1/people/ann/exports/${asked.id}`);
 const url = String(ready.url);
 const size = Number(ready.bytes);

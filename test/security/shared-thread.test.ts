@@ -85,7 +85,7 @@ test("[19] however often somebody's export is asked for, one is made at a time a
     const answers = await Promise.all(Array.from({ length: 30 }, ask));
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 202));
     expect(new Set(answers.map(idOf)).size).toBeLessThan(30);
-    await server.services.people.exports.settled();
+    await server.services.privacy.exports.settled();
   }
   const { body } = await server.call("GET", "/v1/people/ann");
   const kept = body.exports as { id: string; status: string }[];
@@ -102,7 +102,7 @@ test("[19] a project has a hundred exports under way at the most; an erasure doe
   expect(answers.filter(({ status }) => status === 202).length).toBeGreaterThanOrEqual(100);
   for (const { body } of refused) expect(body.code).toBe("SVC_LIMIT_REACHED");
   await server.call("DELETE", "/v1/people/user-99");
-  await server.services.people.exports.settled();
+  await server.services.privacy.exports.settled();
   const path = join(server.runtime.config.DATA_DIR, "exports");
   expect(existsSync(path) && readdirSync(path).some((name) => name.endsWith(".partial"))).toBe(false);
 });

@@ -1,25 +1,31 @@
 import { appendFileSync, closeSync, existsSync, fsyncSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Environment } from "../../protocol/enums.ts";
+import type { Config } from "../../kernel/config/index.ts";
+import { createKeyring, type Keyring, secretFromFile } from "../../kernel/crypto/secrets.ts";
+import type { Db } from "../../kernel/db/open.ts";
+import type { PersonalColumns, User } from "../../kernel/personal-data.ts";
+import type { Tenant } from "../../kernel/tenant.ts";
 
 const FILE = "erasures.jsonl";
 
-/** One erasure, without the name: whoever knows a name and the key can tell whether it is meant. */
-export type ListedErasure = {
+/** One erasure without the user id: only a reader who knows a user id and the key can tell whether it is meant. */
+export type ListedErasure = Tenant & {
   id: string;
   at: number;
-  projectId: string;
-  environment: Environment;
   digest: string;
   /** Which master secret the digest was made with. */
   key: string;
 };
 
+export function digestOf(keyring: Keyring, { projectId, environment, userId }: User): string {
+  return keyring.digest("erasure", JSON.stringify([projectId, environment, userId]));
+}
+
 /**
- * Every erasure, beside the database and in no backup: whoever restores an older backup finds here what has to be erased
- * again. A line is on disk before the erasure is answered.
+ * Appends an erasure to the list beside the database, which is in no backup: a restore of an older backup reads there
+ * whom to erase again. The line is on disk before the erasure is answered.
  */
-export function listErasure(dataDir: string, erasure: ListedErasure): void {
+export function appendErasure(dataDir: string, erasure: ListedErasure): void {
   const path = join(dataDir, FILE);
   appendFileSync(path, `${JSON.stringify(erasure)}\n`, { mode: 0o600 });
   const file = openSync(path, "r");
@@ -30,8 +36,8 @@ export function listErasure(dataDir: string, erasure: ListedErasure): void {
   }
 }
 
-/** A line that a crash cut off was never answered. */
-export function listedErasures(dataDir: string): ListedErasure[] {
+/** Skips a line that a crash cut off: its erasure was never answered. */
+export function readErasures(dataDir: string): ListedErasure[] {
   const path = join(dataDir, FILE);
   if (!existsSync(path)) return [];
   return readFileSync(path, "utf8")
@@ -43,4 +49,63 @@ export function listedErasures(dataDir: string): ListedErasure[] {
         return [];
       }
     });
+}
+
+export type UsersToErase = {
+  /** Users who were erased after the backup was made, and are in it. */
+  found: { user: User; digest: string }[];
+  /** Erasures whose digests were made with another master secret, so that their users cannot be found. */
+  unreadable: number;
+};
+
+/**
+ * Finds the users to erase again in restored data. The list has digests only, so every user id of the database is
+ * tried. `config` is that of the data being replaced: the list and the secret of its digests are there.
+ */
+export function findUsersToErase(
+  db: Db,
+  columns: readonly PersonalColumns[],
+  config: Config,
+  listed: ListedErasure[],
+): UsersToErase {
+  const { DATA_DIR, STOA_SECRET } = config;
+  if (STOA_SECRET === undefined && !existsSync(join(DATA_DIR, "secret")))
+    return { found: [], unreadable: listed.length };
+  const keyring = createKeyring(STOA_SECRET ?? secretFromFile(DATA_DIR, "secret"));
+  const readable = listed.filter(({ key }) => key === keyring.fingerprint);
+  const digests = new Set(readable.map(({ digest }) => digest));
+  const found: UsersToErase["found"] = [];
+  const tenants = new Map(readable.map((one) => [`${one.projectId} ${one.environment}`, one]));
+  for (const { projectId, environment } of tenants.values()) {
+    for (const userId of userIdsIn(db, columns, { projectId, environment })) {
+      const user = { projectId, environment, userId };
+      const digest = digestOf(keyring, user);
+      if (digests.has(digest)) found.push({ user, digest });
+    }
+  }
+  return { found, unreadable: listed.length - readable.length };
+}
+
+function userIdsIn({ $client: client }: Db, columns: readonly PersonalColumns[], tenant: Tenant): string[] {
+  const existing = new Set(
+    client
+      .query<{ name: string }, []>(
+        "SELECT t.name || '.' || c.name AS name FROM pragma_table_list t JOIN pragma_table_info(t.name) c",
+      )
+      .all()
+      .map(({ name }) => name),
+  );
+  const queries = columns
+    .flatMap(({ userIds }) => Object.entries(userIds))
+    // The backup may be of a version that did not have the column yet.
+    .filter(([column]) => existing.has(column))
+    .map(
+      ([column, join]) =>
+        `SELECT ${column} AS userId FROM ${column.split(".")[0]} ${join}
+         WHERE project_id = ?1 AND environment = ?2 AND userId IS NOT NULL`,
+    );
+  return client
+    .query<{ userId: string }, [string, string]>(queries.join(" UNION "))
+    .all(tenant.projectId, tenant.environment)
+    .map(({ userId }) => userId);
 }

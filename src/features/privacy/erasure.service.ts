@@ -1,111 +1,80 @@
 import type { Author } from "../../kernel/author.ts";
 import { ScrubDelayed, scrubDatabase } from "../../kernel/db/scrub.ts";
-import type { Unit } from "../../kernel/db/writer.ts";
+import type { User } from "../../kernel/personal-data.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
-import type { Attachments } from "../chat/attachments/attachments.ts";
-import type { ChatService } from "../chat/chat.ts";
-import type { SearchService } from "../chat/search/search.service.ts";
-import type { Recordings } from "../recordings/recordings.ts";
-import type { LiveRooms } from "../rooms/live-rooms.ts";
-import type { Recorder } from "../sessions/recorder.ts";
-import type { Eraser } from "./erase.ts";
-import { listErasure, listedErasures } from "./erasure-list.ts";
+import { appendErasure, digestOf, readErasures } from "./erasure-list.ts";
 import type { ExportService } from "./export.service.ts";
-import type { Person } from "./person.ts";
-import type { PersonStore } from "./store/person.store.ts";
-import type { ErasureRow } from "./store/person.table.ts";
+import type { PrivacyStore } from "./privacy.store.ts";
+import type { ErasureRow } from "./privacy.table.ts";
+import type { PrivacyDeps } from "./privacy.ts";
 
-export type ErasureDeps = {
-  store: PersonStore;
-  eraser: Eraser;
-  exports: ExportService;
-  chat: ChatService;
-  search: SearchService;
-  attachments: Attachments;
-  recorder: Recorder;
-  liveRooms: LiveRooms;
-  recordings: Pick<Recordings, "settled">;
-};
+type ErasureDeps = Pick<PrivacyDeps, "features" | "compactSearch"> & { store: PrivacyStore; exports: ExportService };
 
-/** Between two looks whether somebody who was sent away is gone, and before what failed is tried again. */
-const LOOK_AGAIN_MS = 250;
-const AFTER_TROUBLE_MS = 5_000;
-/** A client that does not answer the close is cut off long before. */
-const LOOKS = 240;
+const DISCONNECT_CHECK_MS = 250;
+/** A client that does not answer the close is cut off long before this many checks. */
+const DISCONNECT_CHECKS = 240;
+const RETRY_MS = 5_000;
 
 export type ErasureService = ReturnType<typeof erasureService>;
 
-/** Erases people: accepted in one transaction, done in the background, and gone on with after a crash. */
-export function erasureService(runtime: Runtime, deps: ErasureDeps) {
+/** Erases users: accepted in one transaction, done in the background, and continued after a crash. */
+export function erasureService(runtime: Runtime, { store, features, exports, compactSearch }: ErasureDeps) {
   const { bus, config, db, ids, keyring, log, now, write } = runtime;
-  const { store, eraser, exports, chat, search, attachments, recorder, liveRooms, recordings } = deps;
   const inMemory = db.$client.filename === ":memory:" || db.$client.filename === "";
   let working: Promise<void> | null = null;
   let stopped = false;
 
-  const digestOf = ({ projectId, environment, userId }: Person) =>
-    keyring.digest("erasure", JSON.stringify([projectId, environment, userId]));
-
-  function note({ id, requestedAt: at, projectId, environment, digest }: ErasureRow): void {
-    if (!inMemory) listErasure(config.DATA_DIR, { id, at, projectId, environment, digest, key: keyring.fingerprint });
+  function addToList({ id, requestedAt: at, projectId, environment, digest }: ErasureRow): void {
+    if (!inMemory) appendErasure(config.DATA_DIR, { id, at, projectId, environment, digest, key: keyring.fingerprint });
   }
 
-  const socketsOf = ({ projectId, environment, userId }: Person) =>
-    [...chat.live.hub.sockets].filter(
-      ({ caller }) => caller.userId === userId && caller.projectId === projectId && caller.environment === environment,
-    );
+  function newErasure({ projectId, environment, userId }: User, digest: string): ErasureRow {
+    const request = { id: ids.uuid(), projectId, environment, digest, userId, requestedAt: now() };
+    return { ...request, erasedAt: null, finishedAt: null };
+  }
 
-  async function untilGone(person: Person): Promise<void> {
-    for (let look = 0; look < LOOKS && !stopped; look++) {
-      if (socketsOf(person).length === 0 && liveRooms.roomsOf(person, person.userId).length === 0) return;
-      await Bun.sleep(LOOK_AGAIN_MS);
+  async function untilDisconnected(user: User): Promise<void> {
+    for (let check = 0; check < DISCONNECT_CHECKS && !stopped; check++) {
+      if (!features.some(({ isConnected }) => isConnected?.(user))) return;
+      await Bun.sleep(DISCONNECT_CHECK_MS);
     }
   }
 
-  async function erase(person: Person): Promise<void> {
-    const remove = (unit: Unit, roomId: string) =>
-      bus.publish(unit, "participantRemoved", { roomId, identity: person.userId });
-    await eraser.closeDoors(person, liveRooms.roomsOf(person, person.userId), remove);
-    await exports.removeOf(person);
-    await eraser.content(person);
-    await untilGone(person);
-    // Whatever was being written of those who left is on disk, or never will be.
-    chat.live.connections.forget(person, person.userId);
-    await recorder.flush();
-    recorder.forgetPerson(person, person.userId);
+  async function erase(user: User): Promise<void> {
+    await write((unit) => {
+      for (const { revoke } of features) revoke?.(unit, user);
+    });
+    await exports.removeOf(user);
+    await untilDisconnected(user);
+    // What was recorded when the user left is on disk before it is erased.
     await runtime.writer.drain();
-    // What a recording that goes on was still writing of them.
-    await recordings.settled(person, person.userId);
-    await eraser.connections(person);
-    await eraser.queued(person);
-    await attachments.removals.run();
+    for (const feature of features) await feature.erase?.(user);
   }
 
-  /** What deleted rows leave in the files. A backup that is being made keeps the log from being emptied until it is done. */
-  async function overwrite(): Promise<void> {
-    await search.compact();
+  /** Overwrites what deleted rows leave in the files. A backup that is being made delays it until the backup is done. */
+  async function overwriteDeleted(): Promise<void> {
+    await compactSearch();
     while (!stopped) {
       try {
         return await scrubDatabase(db.$client);
       } catch (error) {
         if (!(error instanceof ScrubDelayed)) throw error;
-        await Bun.sleep(AFTER_TROUBLE_MS);
+        await Bun.sleep(RETRY_MS);
       }
     }
   }
 
-  async function finish(erasure: ErasureRow): Promise<void> {
-    const { id, projectId, environment, userId } = erasure;
+  async function finish({ id, projectId, environment, userId }: ErasureRow): Promise<void> {
     if (userId !== null) {
       await erase({ projectId, environment, userId });
       if (stopped) return;
       await write((unit) => store.erased(unit, id, now()));
     }
-    await overwrite();
+    await overwriteDeleted();
     if (!stopped) await write((unit) => store.finished(unit, id, now()));
   }
 
-  async function work(): Promise<void> {
+  async function finishAll(): Promise<void> {
     while (!stopped) {
       try {
         const [next] = store.openErasures();
@@ -113,74 +82,59 @@ export function erasureService(runtime: Runtime, deps: ErasureDeps) {
         await finish(next);
       } catch (err) {
         if (stopped) return;
-        log.error({ err }, "an erasure could not be finished yet");
-        await Bun.sleep(AFTER_TROUBLE_MS);
+        log.error({ err }, "privacy: erasure failed, trying again");
+        await Bun.sleep(RETRY_MS);
       }
     }
   }
 
-  function go(): Promise<void> {
-    working ??= work().finally(() => {
+  function run(): Promise<void> {
+    working ??= finishAll().finally(() => {
       working = null;
     });
     return working;
   }
 
   return {
-    digestOf,
+    /** The last erasure of the user, done or under way. */
+    latest: (user: User): ErasureRow | null => store.latestErasure(user, digestOf(keyring, user)),
 
-    /** The last time that somebody of this name was erased, or is being. */
-    latest: (person: Person): ErasureRow | null => store.latestErasure(person, digestOf(person)),
-
-    /** Asked again while it runs: the same erasure. */
-    async request(person: Person, author: Author): Promise<ErasureRow> {
-      const { projectId, environment, userId } = person;
+    /** A repeated request while an erasure runs returns the same erasure. */
+    async request(user: User, author: Author): Promise<ErasureRow> {
+      const digest = digestOf(keyring, user);
       const erasure = await write((unit) => {
-        const digest = digestOf(person);
-        const known = store.latestErasure(person, digest);
+        const known = store.latestErasure(user, digest);
         if (known && known.erasedAt === null) return known;
-        const row: ErasureRow = {
-          ...{ id: ids.uuid(), projectId, environment, digest, userId, requestedAt: now() },
-          ...{ erasedAt: null, finishedAt: null },
-        };
+        const row = newErasure(user, digest);
         store.insertErasure(unit, row);
-        bus.publish(unit, "audit", {
-          ...author,
-          action: "person.erased",
-          projectId,
-          resourceId: row.id,
-          metadata: {},
-          at: row.requestedAt,
-        });
+        const entry = { action: "person.erased", resourceId: row.id, metadata: {} } as const;
+        bus.publish(unit, "audit", { ...author, ...entry, projectId: user.projectId, at: row.requestedAt });
         return row;
       });
-      note(erasure);
-      void go();
+      addToList(erasure);
+      void run();
       return erasure;
     },
 
-    /** Erases whoever the digests of a list mean, within what the database holds. For restored data, without a server. */
-    async applyAgain(people: { person: Person; digest: string }[]): Promise<void> {
-      for (const { person, digest } of people) {
-        const { projectId, environment, userId } = person;
-        const row = { id: ids.uuid(), projectId, environment, digest, userId, requestedAt: now() };
-        await write((unit) => void store.insertErasure(unit, { ...row, erasedAt: null, finishedAt: null }));
+    /** Erases users again whose erasures a restored backup does not know. For restored data, without a server. */
+    async eraseAgain(users: { user: User; digest: string }[]): Promise<void> {
+      for (const { user, digest } of users) {
+        await write((unit) => void store.insertErasure(unit, newErasure(user, digest)));
       }
-      await go();
+      await run();
     },
 
-    /** Goes on with what the last run did not finish. */
     start(): void {
-      const listed = new Set(inMemory ? [] : listedErasures(config.DATA_DIR).map(({ id }) => id));
-      for (const erasure of store.openErasures()) if (!listed.has(erasure.id)) note(erasure);
-      void go();
+      const listed = new Set(inMemory ? [] : readErasures(config.DATA_DIR).map(({ id }) => id));
+      for (const erasure of store.openErasures()) if (!listed.has(erasure.id)) addToList(erasure);
+      void run();
     },
     async stop(): Promise<void> {
       stopped = true;
       await working;
     },
 
-    /** Resolves when nothing is under way. */
+    /** Resolves when no erasure is under way. */
     settled: async (): Promise<void> => {
       while (working) await working;
     },

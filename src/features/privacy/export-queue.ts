@@ -1,71 +1,69 @@
-import type { ExportRow } from "./store/person.table.ts";
+import type { ExportRow } from "./privacy.table.ts";
 
-/** Each reads and writes as fast as the disk can: more at once would only take it from everything else. */
-const AT_ONCE = 2;
+/** Each export uses the disk as fast as it can: more at once would slow down everything else. */
+const MAX_RUNNING = 2;
 
 type Waiting = { row: ExportRow; done: () => void };
 
 /**
- * One export of a project after the other, and of all projects a few at a time: whoever asks for hundreds waits behind
- * nobody but themselves. `make` does not throw.
+ * Runs one export of a project after the other, and those of different projects side by side: a project that requests
+ * hundreds delays only its own. `make` does not throw.
  */
 export class ExportQueue {
   readonly #make: (row: ExportRow) => Promise<void>;
-  /** By project; the one that waits for the longest time comes first. */
+  /** By project; the project that waits longest comes first. */
   readonly #waiting = new Map<string, Waiting[]>();
   readonly #running = new Set<string>();
-  readonly #underWay = new Map<string, Promise<void>>();
+  readonly #unfinished = new Map<string, Promise<void>>();
 
   constructor(make: (row: ExportRow) => Promise<void>) {
     this.#make = make;
   }
 
   get ids(): string[] {
-    return [...this.#underWay.keys()];
+    return [...this.#unfinished.keys()];
   }
 
   add(row: ExportRow): void {
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#underWay.set(row.id, promise);
+    this.#unfinished.set(row.id, promise);
     const done = () => {
-      this.#underWay.delete(row.id);
+      this.#unfinished.delete(row.id);
       resolve();
     };
-    const line = this.#waiting.get(row.projectId) ?? [];
-    line.push({ row, done });
-    this.#waiting.set(row.projectId, line);
+    this.#setWaiting(row.projectId, [...(this.#waiting.get(row.projectId) ?? []), { row, done }]);
     this.#next();
   }
 
-  /** Resolves when the export is not being made, or not any more; one that waits gives its place up. */
-  async leave({ id, projectId }: ExportRow): Promise<void> {
-    const line = this.#waiting.get(projectId) ?? [];
-    const found = line.find(({ row }) => row.id === id);
-    if (!found) return this.#underWay.get(id);
-    this.#keep(
+  /** Takes an export out of the queue, or waits for its end if it runs. */
+  async cancel({ id, projectId }: ExportRow): Promise<void> {
+    const waiting = this.#waiting.get(projectId) ?? [];
+    const found = waiting.find(({ row }) => row.id === id);
+    if (!found) return this.#unfinished.get(id);
+    this.#setWaiting(
       projectId,
-      line.filter((one) => one !== found),
+      waiting.filter((one) => one !== found),
     );
     found.done();
   }
 
   async settled(): Promise<void> {
-    await Promise.all(this.#underWay.values());
+    await Promise.all(this.#unfinished.values());
   }
 
-  #keep(projectId: string, line: Waiting[]): void {
-    if (line.length === 0) this.#waiting.delete(projectId);
-    else this.#waiting.set(projectId, line);
+  #setWaiting(projectId: string, waiting: Waiting[]): void {
+    if (waiting.length === 0) this.#waiting.delete(projectId);
+    else this.#waiting.set(projectId, waiting);
   }
 
   #next(): void {
-    for (const [projectId, line] of this.#waiting) {
-      if (this.#running.size >= AT_ONCE) return;
-      const [first, ...others] = line;
+    for (const [projectId, waiting] of this.#waiting) {
+      if (this.#running.size >= MAX_RUNNING) return;
+      const [first, ...others] = waiting;
       if (!first || this.#running.has(projectId)) continue;
-      // Behind all other projects for its next one.
+      // Its next export waits behind those of all other projects.
       this.#waiting.delete(projectId);
-      this.#keep(projectId, others);
+      this.#setWaiting(projectId, others);
       this.#running.add(projectId);
       void this.#make(first.row).finally(() => {
         this.#running.delete(projectId);

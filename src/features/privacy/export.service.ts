@@ -1,78 +1,66 @@
 import { existsSync } from "node:fs";
 import { mkdir, open, rm } from "node:fs/promises";
-import { extname, join } from "node:path";
+import { join } from "node:path";
 import { ArchiveWriter } from "../../kernel/archive/archive-writer.ts";
 import { removeGradually } from "../../kernel/archive/remove-gradually.ts";
 import type { Author } from "../../kernel/author.ts";
+import { sameSecret } from "../../kernel/crypto/secrets.ts";
+import { PERSONAL_DATA_KINDS, type PersonalDataKind, type User } from "../../kernel/personal-data.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
-import { sameSecret } from "../../kernel/secrets.ts";
 import { ApiError } from "../../protocol/errors.ts";
-import type { Places } from "../recordings/places/places.ts";
 import type { Download } from "../storage/download.ts";
-import type { StorageQuota } from "../storage/quota.ts";
-import type { Storages } from "../storage/storages.ts";
 import { ExportQueue } from "./export-queue.ts";
-import { type Holdings, KINDS } from "./holdings.ts";
-import type { Person } from "./person.ts";
-import { CONVERSATIONS_AT_ONCE } from "./steps.ts";
-import type { PersonStore } from "./store/person.store.ts";
-import type { ExportRow } from "./store/person.table.ts";
-import type { Traces } from "./store/traces.ts";
-
-type ExportDeps = {
-  store: PersonStore;
-  holdings: Holdings;
-  traces: Traces;
-  storages: Storages;
-  places: Places;
-  /** The reserve of the disk is not for exports. */
-  quota: Pick<StorageQuota, "requireFree">;
-};
+import type { PrivacyStore } from "./privacy.store.ts";
+import type { ExportRow } from "./privacy.table.ts";
+import type { PrivacyDeps } from "./privacy.ts";
 
 const FOLDER = "exports";
 const MIME_TYPE = "application/x-tar";
 const KEPT_MS = 7 * 86_400_000;
-const PRUNED_AT_ONCE = 50;
-/** Of one person: each may be as large as everything they ever sent. */
-const MOST_OF_A_PERSON = 3;
-/** Of one project. */
-const MOST_UNDER_WAY = 100;
+const PRUNED_PER_STEP = 50;
+/** Each export can be as large as everything that the user ever sent. */
+const KEPT_PER_USER = 3;
+const MAX_RUNNING_PER_PROJECT = 100;
 
 export type ExportService = ReturnType<typeof exportService>;
 
-/** Everything held about somebody as one tar: a file of JSON lines for each kind, and the files that they sent. */
-export function exportService(runtime: Runtime, deps: ExportDeps) {
-  const { store, holdings, traces, storages, places, quota } = deps;
+/** Makes exports: one tar with a file of JSON lines for each kind of data, and the files of the user. */
+export function exportService(
+  runtime: Runtime,
+  deps: Pick<PrivacyDeps, "features" | "quota"> & { store: PrivacyStore },
+) {
+  const { store, features, quota } = deps;
   const { bus, config, ids, keyring, log, now, write } = runtime;
-  const { chat, recordings } = traces;
   const folder = join(config.DATA_DIR, FOLDER);
   const pathOf = (id: string) => join(folder, `${id}.tar`);
-  const queue = new ExportQueue(begin);
-  /** Erased, or the server stops: what is being made is wanted no more. */
-  const unwanted = new Set<string>();
+  const queue = new ExportQueue(run);
+  /** Exports that stop at their next step, because the user is erased or the server stops. */
+  const cancelled = new Set<string>();
 
-  const personOf = ({ projectId, environment, userId }: ExportRow): Person => ({ projectId, environment, userId });
+  const userOf = ({ projectId, environment, userId }: ExportRow): User => ({ projectId, environment, userId });
   const signatureOf = (id: string, expiresAt: number) =>
     keyring.digest("storage-url", JSON.stringify(["GET", "person-export", id, expiresAt]));
 
-  function requireWanted(id: string): void {
-    if (unwanted.has(id)) throw new Error("the export is wanted no more");
+  function throwIfCancelled(id: string): void {
+    if (cancelled.has(id)) throw new Error("the export was cancelled");
   }
 
-  /** Lines go to a file of their own first: a tar tells the size of an entry before its bytes. */
-  async function addLines(archive: ArchiveWriter, row: ExportRow, kind: (typeof KINDS)[number]): Promise<void> {
+  /** The lines go to a file of their own first: a tar has the size of an entry before its bytes. */
+  async function addKind(archive: ArchiveWriter, row: ExportRow, kind: PersonalDataKind): Promise<void> {
     const path = join(folder, `${row.id}.${kind}.jsonl`);
     try {
-      // Not a stream, which waits for ever where a full disk takes no more.
-      const lines = await open(path, "w", 0o600);
+      // A write stream would wait for ever when the disk is full.
+      const file = await open(path, "w", 0o600);
       try {
-        for await (const page of holdings.pages(kind, personOf(row))) {
-          requireWanted(row.id);
-          quota.requireFree(0);
-          await lines.appendFile(page.map((one) => `${JSON.stringify(one)}\n`).join(""));
+        for (const { kinds } of features) {
+          for await (const page of kinds?.[kind]?.(userOf(row)) ?? []) {
+            throwIfCancelled(row.id);
+            quota.requireFree(0);
+            await file.appendFile(page.map((one) => `${JSON.stringify(one)}\n`).join(""));
+          }
         }
       } finally {
-        await lines.close();
+        await file.close();
       }
       await archive.addFile(`${kind}.jsonl`, path);
     } finally {
@@ -81,117 +69,96 @@ export function exportService(runtime: Runtime, deps: ExportDeps) {
   }
 
   async function addFiles(archive: ArchiveWriter, row: ExportRow): Promise<void> {
-    const person = personOf(row);
-    for (let after = ""; ; ) {
-      const page = chat.conversations(person, after, CONVERSATIONS_AT_ONCE);
-      for (const { id } of page) {
-        for (const { publicId, objectKey, location, status, size } of chat.uploaded(id, person.userId)) {
-          requireWanted(row.id);
-          if (objectKey === null || status !== "UPLOADED") continue;
-          quota.requireFree(size);
-          const path = join(folder, `${row.id}.file`);
-          try {
-            const local = await storages.at(location)?.onThisMachine(objectKey, path);
-            if (local !== undefined) await archive.addFile(`attachments/${publicId}`, local);
-          } finally {
-            await rm(path, { force: true });
-          }
+    const path = join(folder, `${row.id}.file`);
+    for (const { files } of features) {
+      for await (const file of files?.(userOf(row)) ?? []) {
+        throwIfCancelled(row.id);
+        quota.requireFree(file.bytes);
+        try {
+          await archive.addFile(file.name, await file.open(path));
+        } finally {
+          await rm(path, { force: true });
         }
-      }
-      after = page.at(-1)?.id ?? after;
-      if (page.length < CONVERSATIONS_AT_ONCE) return;
-    }
-  }
-
-  async function addTracks(archive: ArchiveWriter, row: ExportRow): Promise<void> {
-    for (const track of recordings.tracks(personOf(row))) {
-      requireWanted(row.id);
-      // What is still on its way from a media node is in the next export.
-      if (track.location === "node" || track.location === "lost") continue;
-      quota.requireFree(track.bytes);
-      const path = join(folder, `${row.id}.track`);
-      try {
-        await archive.addFile(`recordings/${track.id}${extname(track.fileName)}`, await places.copyOf(track, path));
-      } finally {
-        await rm(path, { force: true });
       }
     }
   }
 
   async function make(row: ExportRow): Promise<void> {
-    requireWanted(row.id);
+    throwIfCancelled(row.id);
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const archive = await ArchiveWriter.create(pathOf(row.id), now());
     try {
-      for (const kind of KINDS) await addLines(archive, row, kind);
+      for (const kind of PERSONAL_DATA_KINDS) await addKind(archive, row, kind);
       await addFiles(archive, row);
-      await addTracks(archive, row);
-      requireWanted(row.id);
+      throwIfCancelled(row.id);
       const written = await archive.finish();
       await write((unit) => store.settleExport(unit, row.id, "READY", written, now()));
     } catch (error) {
       await archive.abandon().catch(() => {});
       throw error;
     }
-    const older = store.exportsOf(personOf(row)).filter(({ id }) => id !== row.id);
-    for (const one of older.slice(0, Math.max(0, older.length + 1 - MOST_OF_A_PERSON))) await remove(one);
+    const older = store.exportsOf(userOf(row)).filter(({ id }) => id !== row.id);
+    for (const one of older.slice(0, Math.max(0, older.length + 1 - KEPT_PER_USER))) await remove(one);
   }
 
-  async function begin(row: ExportRow): Promise<void> {
+  async function run(row: ExportRow): Promise<void> {
     try {
       await make(row);
     } catch (err) {
-      if (unwanted.has(row.id)) return;
-      log.error({ err, exportId: row.id }, "an export could not be made");
+      if (cancelled.has(row.id)) return;
+      log.error({ err, exportId: row.id }, "privacy: export failed");
       await write((unit) => store.settleExport(unit, row.id, "FAILED", null, now())).catch((error) =>
-        log.error({ err: error, exportId: row.id }, "an export could not be settled"),
+        log.error({ err: error, exportId: row.id }, "privacy: failed export not saved"),
       );
     }
   }
 
   async function remove(row: ExportRow): Promise<void> {
     const { id } = row;
-    unwanted.add(id);
-    await queue.leave(row);
-    unwanted.delete(id);
+    cancelled.add(id);
+    await queue.cancel(row);
+    cancelled.delete(id);
     await removeGradually(pathOf(id));
     await write((unit) => store.removeExport(unit, id));
   }
 
   return {
-    /** The one that is under way, if there is one already. */
-    async request(person: Person, author: Author): Promise<ExportRow> {
-      const { projectId, environment, userId } = person;
+    /** Returns the export that is being made for the user, if there is one. */
+    async request(user: User, author: Author): Promise<ExportRow> {
+      const { projectId, environment, userId } = user;
       quota.requireFree(0);
       const row: ExportRow = {
         ...{ id: ids.uuid(), projectId, environment, userId, status: "RUNNING", requestedAt: now() },
         ...{ bytes: null, sha256: null, finishedAt: null },
       };
       const running = await write((unit) => {
-        const already = store.exportsOf(person).find(({ status }) => status === "RUNNING");
+        const already = store.exportsOf(user).find(({ status }) => status === "RUNNING");
         if (already) return already;
-        if (store.countRunning(projectId) >= MOST_UNDER_WAY) {
-          throw new ApiError("SVC_LIMIT_REACHED", `${MOST_UNDER_WAY} exports of the project are under way. Try later.`);
+        if (store.countRunning(projectId) >= MAX_RUNNING_PER_PROJECT) {
+          throw new ApiError(
+            "SVC_LIMIT_REACHED",
+            `${MAX_RUNNING_PER_PROJECT} exports of the project are under way. Try later.`,
+          );
         }
         store.insertExport(unit, row);
-        const what = { action: "person.exported", resourceId: row.id, metadata: {} } as const;
-        bus.publish(unit, "audit", { ...author, ...what, projectId, at: row.requestedAt });
+        const entry = { action: "person.exported", resourceId: row.id, metadata: {} } as const;
+        bus.publish(unit, "audit", { ...author, ...entry, projectId, at: row.requestedAt });
         return row;
       });
       if (running === row) queue.add(row);
       return running;
     },
 
-    /** Newest first; the last few are kept for a week. */
-    of: (person: Person): ExportRow[] => store.exportsOf(person).reverse(),
+    /** The exports of a user, newest first. */
+    of: (user: User): ExportRow[] => store.exportsOf(user).reverse(),
 
-    find(person: Person, id: string): ExportRow {
-      const row = store.findExport(person, id);
+    find(user: User, id: string): ExportRow {
+      const row = store.findExport(user, id);
       if (!row) throw new ApiError("SVC_EXPORT_NOT_FOUND");
       return row;
     },
 
-    /** Where the file can be read for a while; null until there is one. */
+    /** A signed address of the file; null until the export is ready. */
     urlOf({ id, status }: ExportRow, publicUrl: string): string | null {
       if (status !== "READY" || !existsSync(pathOf(id))) return null;
       const expires = now() + config.STORAGE_DOWNLOAD_URL_TTL_SECONDS * 1000;
@@ -214,26 +181,25 @@ export function exportService(runtime: Runtime, deps: ExportDeps) {
       };
     },
 
-    /** Every export of somebody who is erased. */
-    async removeOf(person: Person): Promise<void> {
-      for (const row of store.exportsOf(person)) await remove(row);
+    async removeOf(user: User): Promise<void> {
+      for (const row of store.exportsOf(user)) await remove(row);
     },
 
-    /** Those that nobody has fetched for a week; called by a job. */
+    /** Removes exports after a week; called by a job. */
     async prune(): Promise<void> {
       for (;;) {
-        const old = store.exportsBefore(now() - KEPT_MS, PRUNED_AT_ONCE);
+        const old = store.exportsBefore(now() - KEPT_MS, PRUNED_PER_STEP);
         for (const row of old) await remove(row);
-        if (old.length < PRUNED_AT_ONCE) return;
+        if (old.length < PRUNED_PER_STEP) return;
       }
     },
 
-    /** Begins again what the last run did not finish. */
+    /** Starts exports again that the last run did not finish. */
     start(): void {
       for (const row of store.runningExports()) queue.add(row);
     },
     async stop(): Promise<void> {
-      for (const id of queue.ids) unwanted.add(id);
+      for (const id of queue.ids) cancelled.add(id);
       await queue.settled();
     },
 

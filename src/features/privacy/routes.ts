@@ -1,69 +1,82 @@
 import { Elysia, t } from "elysia";
-import { authorOfKey } from "../../kernel/http/callers.ts";
+import type { Author } from "../../kernel/author.ts";
+import { authorOf, authorOfKey } from "../../kernel/http/callers.ts";
+import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
-import { Identity } from "../../kernel/http/schema.ts";
+import type { RequestInfo } from "../../kernel/http/request-info.ts";
+import { EnvironmentQuery, Identity } from "../../kernel/http/schema.ts";
+import type { User } from "../../kernel/personal-data.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import type { Tenant } from "../../kernel/tenant.ts";
 import { downloadResponse } from "../storage/download.ts";
-import { peopleDashboardRoutes } from "./dashboard-routes.ts";
-import type { People } from "./people.ts";
-import { PersonErasure, PersonExport, PersonOverview } from "./person.schema.ts";
-import type { Person } from "./person.ts";
+import { PersonErasure, PersonExport, PersonOverview } from "./privacy.schema.ts";
+import type { Privacy } from "./privacy.ts";
 
-const personOf = ({ caller, params }: { caller: Omit<Person, "userId">; params: { userId: string } }): Person => {
-  const { projectId, environment } = caller;
-  return { projectId, environment, userId: params.userId };
-};
+type Context = { params: { userId: string }; info: RequestInfo; set: { status?: number | string } };
 
-const keyRoutes = ({ guards }: Http, people: People) =>
-  new Elysia({ prefix: "/v1/people", tags: ["people"] })
+const userOf = ({ projectId, environment }: Tenant, { params }: Context): User => ({
+  ...{ projectId, environment, userId: params.userId },
+});
+
+/** What both ways to ask for a user's data have in common: with an API key, or signed in to the dashboard. */
+function handlers(privacy: Privacy) {
+  return {
+    overview: (tenant: Tenant, context: Context) => privacy.overview(userOf(tenant, context), context.info.publicUrl),
+    async erase(tenant: Tenant, author: Author, context: Context) {
+      context.set.status = 202;
+      return privacy.presentErasure(await privacy.erasures.request(userOf(tenant, context), author));
+    },
+    async export(tenant: Tenant, author: Author, context: Context) {
+      context.set.status = 202;
+      const row = await privacy.exports.request(userOf(tenant, context), author);
+      return privacy.presentExport(row, context.info.publicUrl);
+    },
+  };
+}
+
+const OVERVIEW = "What is held about a user";
+const ERASE = "Erase a user";
+const EXPORT = "Begin an export of everything held about a user";
+
+const keyRoutes = ({ guards }: Http, privacy: Privacy) => {
+  const { overview, erase, export: exportUser } = handlers(privacy);
+  const ofUser = { params: t.Object({ userId: Identity }) };
+  return new Elysia({ prefix: "/v1/people", tags: ["people"] })
     .use(guards.apiKey)
-    .get("/:userId", (context) => people.overview(personOf(context), context.info.publicUrl), {
+    .get("/:userId", (context) => overview(context.caller, context), {
       ...documented(
-        "What is held about a user",
+        OVERVIEW,
         ["SVC_VALIDATION_FAILED"],
-        "Counts by kind, over chat, rooms, calls and streams of this environment. Nobody of that name: zeros.",
+        "Counts by kind, over chat, rooms, calls and streams of this environment. An unknown user has zeros.",
       ),
-      params: t.Object({ userId: Identity }),
+      ...ofUser,
       response: { 200: PersonOverview },
     })
-    .delete(
-      "/:userId",
-      async (context) => {
-        context.set.status = 202;
-        return people.showErasure(await people.erasures.request(personOf(context), authorOfKey(context)));
-      },
-      {
-        ...documented(
-          "Erase a user",
-          ["SVC_VALIDATION_FAILED"],
-          "Their messages become tombstones; everything else that is held about them goes, exports included, and their sockets are closed. Once answered, it is done even if the server is killed; GET tells when.",
-        ),
-        params: t.Object({ userId: Identity }),
-        response: { 202: PersonErasure },
-      },
-    )
-    .post(
-      "/:userId/exports",
-      async (context) => {
-        context.set.status = 202;
-        const row = await people.exports.request(personOf(context), authorOfKey(context));
-        return people.showExport(row, context.info.publicUrl);
-      },
-      {
-        ...documented(
-          "Begin an export of everything held about a user",
-          ["SVC_VALIDATION_FAILED", "SVC_LIMIT_REACHED", "SVC_STORAGE_FULL"],
-          "One at a time for each user: asked again meanwhile, it is the same. The last three of a user are kept, for a week.",
-        ),
-        params: t.Object({ userId: Identity }),
-        response: { 202: PersonExport },
-      },
-    )
+    .delete("/:userId", (context) => erase(context.caller, authorOfKey(context), context), {
+      ...documented(
+        ERASE,
+        ["SVC_VALIDATION_FAILED"],
+        "The user's messages become tombstones; everything else that is held about the user is removed, exports included, and its sockets are closed. An erasure that was answered is done even if the server is killed; GET says when.",
+      ),
+      ...ofUser,
+      response: { 202: PersonErasure },
+    })
+    .post("/:userId/exports", (context) => exportUser(context.caller, authorOfKey(context), context), {
+      ...documented(
+        EXPORT,
+        ["SVC_VALIDATION_FAILED", "SVC_LIMIT_REACHED", "SVC_STORAGE_FULL"],
+        "One at a time for each user: a second request meanwhile returns the same export. The last three of a user are kept, for a week.",
+      ),
+      ...ofUser,
+      response: { 202: PersonExport },
+    })
     .get(
       "/:userId/exports/:exportId",
-      (context) =>
-        people.showExport(people.exports.find(personOf(context), context.params.exportId), context.info.publicUrl),
+      (context) => {
+        const row = privacy.exports.find(userOf(context.caller, context), context.params.exportId);
+        return privacy.presentExport(row, context.info.publicUrl);
+      },
       {
         ...documented("An export: whether it is ready, and where to fetch it", [
           "SVC_VALIDATION_FAILED",
@@ -73,15 +86,42 @@ const keyRoutes = ({ guards }: Http, people: People) =>
         response: { 200: PersonExport },
       },
     );
+};
 
-/** Where signed addresses of exports lead: the signature stands for a credential. */
-const fileRoutes = ({ guards }: Http, { now }: Runtime, people: People) =>
+const dashboardRoutes = ({ guards }: Http, privacy: Privacy) => {
+  const { overview, erase, export: exportUser } = handlers(privacy);
+  const ofUser = { params: t.Object({ projectId: t.String(), userId: Identity }), query: t.Object(EnvironmentQuery) };
+  const errors = ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED", "SVC_VALIDATION_FAILED"] as const;
+  return new Elysia({ prefix: "/v1/projects/:projectId/people", tags: ["people: dashboard"] })
+    .use(guards.member)
+    .get("/:userId", (context) => overview(context, context), {
+      ...documented(OVERVIEW, [...errors]),
+      transform: permit("people:read"),
+      ...ofUser,
+      response: { 200: PersonOverview },
+    })
+    .delete("/:userId", (context) => erase(context, authorOf(context), context), {
+      ...documented(ERASE, [...errors]),
+      transform: permit("people:manage"),
+      ...ofUser,
+      response: { 202: PersonErasure },
+    })
+    .post("/:userId/exports", (context) => exportUser(context, authorOf(context), context), {
+      ...documented(EXPORT, [...errors, "SVC_LIMIT_REACHED", "SVC_STORAGE_FULL"]),
+      transform: permit("people:manage"),
+      ...ofUser,
+      response: { 202: PersonExport },
+    });
+};
+
+/** The signed addresses of exports: the signature takes the place of a credential. */
+const fileRoutes = ({ guards }: Http, { now }: Runtime, { exports }: Privacy) =>
   new Elysia({ prefix: "/v1/exports", tags: ["people"] })
     .use(guards.open)
     .get(
       "/:exportId",
       ({ request, params, set }) =>
-        downloadResponse(request, set, people.exports.open(params.exportId, new URL(request.url).searchParams), now()),
+        downloadResponse(request, set, exports.open(params.exportId, new URL(request.url).searchParams), now()),
       {
         ...documented(
           "Read an export from its address",
@@ -92,9 +132,8 @@ const fileRoutes = ({ guards }: Http, { now }: Runtime, people: People) =>
       },
     );
 
-/** People, asked by key or session. */
-export const peopleRoutes = (http: Http, runtime: Runtime, people: People) => (app: Elysia) =>
+export const privacyRoutes = (http: Http, runtime: Runtime, privacy: Privacy) => (app: Elysia) =>
   app
-    .use(keyRoutes(http, people))
-    .use(peopleDashboardRoutes(http, people))
-    .use(fileRoutes(http, runtime, people));
+    .use(keyRoutes(http, privacy))
+    .use(dashboardRoutes(http, privacy))
+    .use(fileRoutes(http, runtime, privacy));

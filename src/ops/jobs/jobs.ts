@@ -10,7 +10,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 /** Every recurring job of the server. */
 export function createJobs(runtime: Runtime, services: Services): Job[] {
   const backups = backupSchedule(runtime);
-  const { attachments, chat, deliveries, idempotency, observability, retention, rtcTokens, calls, recordings, people } =
+  const { attachments, chat, deliveries, idempotency, observability, retention, rtcTokens, calls, recordings, privacy } =
     services;
   return [
     {
@@ -30,8 +30,8 @@ export function createJobs(runtime: Runtime, services: Services): Job[] {
     { name: "prune-calls", everyMs: HOUR_MS, runDue: () => calls.prune() },
     { name: "tidy-recordings", everyMs: MINUTE_MS, runDue: () => recordings.tidy() },
     { name: "move-recordings", everyMs: MINUTE_MS, runDue: () => recordings.places.run() },
-    { name: "prune-exports", everyMs: HOUR_MS, runDue: () => people.exports.prune() },
-    { name: "forget-addresses", everyMs: HOUR_MS, runDue: () => people.forgetAddresses() },
+    { name: "prune-exports", everyMs: HOUR_MS, runDue: () => privacy.exports.prune() },
+    { name: "forget-addresses", everyMs: HOUR_MS, runDue: () => privacy.removeOldAddresses() },
     { name: "keep-activity", everyMs: MINUTE_MS, runDue: () => observability.activity.flush() },
     {
       name: "sweep-credentials",

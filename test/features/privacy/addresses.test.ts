@@ -49,7 +49,7 @@ test("[19] addresses leave the records of connections after their days; the reco
   );
   clock.advance(8 * DAY_MS);
   await visit("bob", NEW);
-  await services.people.forgetAddresses();
+  await services.privacy.removeOldAddresses();
   expect(columnsWith(OLD)).toEqual([]);
   expect(columnsWith(NEW).toSorted()).toEqual(held.toSorted());
   const { text } = await server.call("GET", "/v1/connections", { key });

@@ -3,16 +3,17 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join as pathOf } from "node:path";
 import { gunzipSync } from "node:zlib";
-import { KINDS } from "../../../src/features/privacy/holdings.ts";
+import { PERSONAL_DATA_KINDS } from "../../../src/kernel/personal-data.ts";
 import { join, type Participant, tone } from "../../../src/rtc-client/participant/participant.ts";
+import { personalColumns } from "../../../src/services.ts";
 import { type RealServer, realServer } from "../../harness/running.ts";
 import { newBrowser } from "../push/browser.ts";
 import { startReceiver } from "../webhooks/receiver.ts";
-import { ERASED, WITHOUT_PEOPLE } from "./columns.ts";
 
 const ZOE = "zoe.erasable@example";
 const WORD = "heliotrope";
 const NAME = "Zoe Tremaine";
+const PERSONAL = personalColumns.flatMap(({ userIds, content }) => [...Object.keys(userIds), ...content]);
 const MARKS = [ZOE, WORD, NAME];
 
 /** Columns that no mark can be put in, or that the erasure itself writes. */
@@ -22,6 +23,7 @@ const UNMARKED = [
   "rtc_connections.ip_address",
   "rtc_connections.user_agent",
   "rtc_errors.message",
+  "attachments.metadata",
 ];
 
 type Answer = { id: string; [field: string]: unknown };
@@ -74,7 +76,7 @@ afterAll(async () => {
 /** Chat: what they said and did, and what was said and done about them. Answers the room that it belongs to. */
 async function talk(): Promise<string> {
   const media = await post("/v1/rooms", { name: "studio" });
-  const members = [{ userId: ZOE, metadata: { nick: WORD } }, { userId: "bob" }];
+  const members = [{ userId: ZOE, role: "MODERATOR", metadata: { nick: WORD } }, { userId: "bob" }];
   const room = await post("/v1/chat/conversations", { name: "hall", roomId: media.id, members });
   const at = `/v1/chat/conversations/${room.id}`;
   const own = await post(`${at}/messages`, {
@@ -208,22 +210,15 @@ function filesWithMarks(folder: string): string[] {
   });
 }
 
-test("[19] every table either holds people, or is known to hold nobody", () => {
-  const holding = new Set(ERASED.map((column) => column.split(".")[0] ?? ""));
-  const known = [...holding, ...Object.keys(WITHOUT_PEOPLE)].sort();
-  expect(tables().filter((table) => !known.includes(table))).toEqual([]);
-  expect(known.filter((table) => !tables().includes(table))).toEqual([]);
-});
-
 test("[19] their export has something of every kind", async () => {
   const { id } = await post(`/v1/people/${ZOE}/exports`);
-  await server.services.people.exports.settled();
+  await server.services.privacy.exports.settled();
   const ready = await ask("GET", `/v1/people/${ZOE}/exports/${id}`);
   const folder = mkdtempSync(pathOf(tmpdir(), "stoa-export-"));
   const tar = pathOf(folder, "export.tar");
   writeFileSync(tar, new Uint8Array(await (await fetch(String(ready.url))).arrayBuffer()));
   await Bun.$`tar -xf ${tar} -C ${folder}`;
-  const empty = KINDS.filter((kind) => readFileSync(pathOf(folder, `${kind}.jsonl`)).length === 0);
+  const empty = PERSONAL_DATA_KINDS.filter((kind) => readFileSync(pathOf(folder, `${kind}.jsonl`)).length === 0);
   expect(empty).toEqual([]);
   expect(readdirSync(pathOf(folder, "recordings")).length).toBe(1);
   rmSync(folder, { recursive: true });
@@ -231,8 +226,8 @@ test("[19] their export has something of every kind", async () => {
 
 test("[19] whoever did everything is in every column that is erased, and in no other", () => {
   const found = marked();
-  expect(ERASED.filter((column) => !UNMARKED.includes(column) && !found.includes(column))).toEqual([]);
-  expect(found.filter((column) => !ERASED.includes(column))).toEqual([]);
+  expect(PERSONAL.filter((column) => !UNMARKED.includes(column) && !found.includes(column))).toEqual([]);
+  expect(found.filter((column) => !PERSONAL.includes(column))).toEqual([]);
 });
 
 test("[19] erased in the middle of a call, they are in no column, no file and no recording", async () => {
@@ -240,7 +235,7 @@ test("[19] erased in the middle of a call, they are in no column, no file and no
   const before = readdirSync(recordings, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   expect(before.length).toBe(1);
   await ask("DELETE", `/v1/people/${ZOE}`);
-  await server.services.people.erasures.settled();
+  await server.services.privacy.erasures.settled();
   expect(marked()).toEqual([]);
   expect(filesWithMarks(server.runtime.config.DATA_DIR)).toEqual([]);
   for (const entry of before) expect(existsSync(pathOf(entry.parentPath, entry.name))).toBe(false);

@@ -243,7 +243,7 @@ describe("[18] with a bucket, recordings", () => {
       server.runtime.db.$client.query("SELECT id FROM recording_files WHERE recording_id = ?").all(recordingId).length;
     expect(files(running.recordingId)).toBe(1);
     running.end();
-    await server.services.people.erasures.settled();
+    await server.services.privacy.erasures.settled();
     expect([files(running.recordingId), files(done.recordingId), files(kept.recordingId)]).toEqual([0, 0, 1]);
     expect([s3.objects.has(done.key), s3.objects.has(kept.key)]).toEqual([false, true]);
     expect(readdirSync(running.folder)).toEqual([]);

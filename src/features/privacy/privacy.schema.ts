@@ -1,11 +1,11 @@
 import { Type } from "@sinclair/typebox";
 import { t } from "elysia";
 import { NullableTimestamp, nullable, oneOf, Timestamp } from "../../kernel/http/schema.ts";
-import { KINDS } from "./holdings.ts";
-import { EXPORT_STATUSES } from "./store/person.table.ts";
+import { PERSONAL_DATA_KINDS, type PersonalDataKind } from "../../kernel/personal-data.ts";
+import { EXPORT_STATUSES } from "./privacy.table.ts";
 
-const counts = Object.fromEntries(KINDS.map((kind) => [kind, Type.Integer()])) as Record<
-  (typeof KINDS)[number],
+const counts = Object.fromEntries(PERSONAL_DATA_KINDS.map((kind) => [kind, Type.Integer()])) as Record<
+  PersonalDataKind,
   ReturnType<typeof Type.Integer>
 >;
 

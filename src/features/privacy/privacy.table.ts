@@ -1,6 +1,7 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import type { Environment } from "../../../protocol/enums.ts";
-import { projects } from "../../projects/store/project.table.ts";
+import type { PersonalColumns } from "../../kernel/personal-data.ts";
+import type { Environment } from "../../protocol/enums.ts";
+import { projects } from "../projects/store/project.table.ts";
 
 export const EXPORT_STATUSES = ["RUNNING", "READY", "FAILED"] as const;
 export type ExportStatus = (typeof EXPORT_STATUSES)[number];
@@ -12,7 +13,7 @@ export const personErasures = sqliteTable("person_erasures", {
     .references(() => projects.id),
   environment: text("environment").$type<Environment>().notNull(),
   digest: text("digest").notNull(),
-  /** Null once everything of theirs is gone. */
+  /** Null once everything about the user is gone. */
   userId: text("user_id"),
   requestedAt: integer("requested_at").notNull(),
   erasedAt: integer("erased_at"),
@@ -35,3 +36,9 @@ export const personExports = sqliteTable("person_exports", {
 
 export type ErasureRow = typeof personErasures.$inferSelect;
 export type ExportRow = typeof personExports.$inferSelect;
+
+/** An erasure removes the user's exports, and its own user id when it is done. */
+export const privacyPersonalColumns: PersonalColumns = {
+  userIds: { "person_exports.user_id": "" },
+  content: ["person_erasures.user_id"],
+};

@@ -34,14 +34,14 @@ test("[19] owners and admins see, export and erase what is held about somebody; 
   expect(await overview()).toMatchObject({ counts: { messages: 1, memberships: 1 }, erasure: null, exports: [] });
 
   expect((await server.call("POST", at("zoe/exports"), { key: token })).status).toBe(202);
-  await server.services.people.exports.settled();
+  await server.services.privacy.exports.settled();
   const [exported] = (await overview()).exports;
   expect(exported?.status).toBe("READY");
   const tar = await server.app.handle(new Request(exported?.url ?? ""));
   expect(await tar.text()).toContain("erasable");
 
   expect((await server.call("DELETE", at("zoe"), { key: token })).status).toBe(202);
-  await server.services.people.erasures.settled();
+  await server.services.privacy.erasures.settled();
   expect(await overview()).toMatchObject({ total: 0, erasure: { status: "DONE" }, exports: [] });
   expect((await server.app.handle(new Request(exported?.url ?? ""))).status).toBe(404);
 

@@ -113,7 +113,7 @@ test("[19] the overview counts what is held, by kind", async () => {
 test("[19] an export is one tar of everything, which any tar reads", async () => {
   const { id, status, url } = await post(`/v1/people/${ZOE}/exports`);
   expect({ status, url }).toEqual({ status: "RUNNING", url: undefined });
-  await server.services.people.exports.settled();
+  await server.services.privacy.exports.settled();
   const ready = await ask<Answer>("GET", `/v1/people/${ZOE}/exports/${id}`);
   expect(ready.status).toBe("READY");
   expect((await server.call("GET", `/v1/people/bob/exports/${id}`)).status).toBe(404);
@@ -155,7 +155,7 @@ test("[19] erased: tombstones without a gap, everything else gone, from the byte
   // Again while it runs: the same one.
   expect((await server.call("DELETE", `/v1/people/${ZOE}`)).body.id).toBe(first.body.id);
   expect(await closed).toBe(4401);
-  await server.services.people.erasures.settled();
+  await server.services.privacy.erasures.settled();
 
   const { total, erasure } = await overview();
   expect({ total, erasure: erasure?.status }).toEqual({ total: 0, erasure: "DONE" });
@@ -210,7 +210,7 @@ test("[19] somebody of the same name in another environment is somebody else", a
   await live.call("POST", `/v1/chat/conversations/${other.id}/messages`, { senderId: ZOE, text: "mine" });
   expect((await overview()).total).toBe(0);
   await server.call("DELETE", `/v1/people/${ZOE}`);
-  await server.services.people.erasures.settled();
+  await server.services.privacy.erasures.settled();
   expect((await live.call("GET", `/v1/people/${ZOE}`)).body).toMatchObject({ counts: { messages: 1 }, erasure: null });
 });
 
@@ -218,6 +218,6 @@ test("[19] whoever comes back is somebody new, and can be erased again", async (
   await post(`/v1/chat/conversations/${room.id}/messages`, { senderId: ZOE, text: "I am back" });
   expect((await overview()).counts.messages).toBe(1);
   await server.call("DELETE", `/v1/people/${ZOE}`);
-  await server.services.people.erasures.settled();
+  await server.services.privacy.erasures.settled();
   expect((await overview()).total).toBe(0);
 });

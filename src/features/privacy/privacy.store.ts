@@ -1,14 +1,14 @@
-import type { Db } from "../../../kernel/db/open.ts";
-import { changing, columnsOf, inserter, reading } from "../../../kernel/db/statements.ts";
-import type { Unit } from "../../../kernel/db/writer.ts";
-import type { Tenant } from "../../../kernel/tenant.ts";
-import type { Person } from "../person.ts";
-import { type ErasureRow, type ExportRow, type ExportStatus, personErasures, personExports } from "./person.table.ts";
+import type { Db } from "../../kernel/db/open.ts";
+import { changing, columnsOf, inserter, reading } from "../../kernel/db/statements.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
+import type { User } from "../../kernel/personal-data.ts";
+import type { Tenant } from "../../kernel/tenant.ts";
+import { type ErasureRow, type ExportRow, type ExportStatus, personErasures, personExports } from "./privacy.table.ts";
 
-export type PersonStore = ReturnType<typeof personStore>;
+export type PrivacyStore = ReturnType<typeof privacyStore>;
 
-/** What is known of erasures and exports themselves. */
-export function personStore({ $client: client }: Db) {
+/** Requested erasures and exports. */
+export function privacyStore({ $client: client }: Db) {
   const ERASURE = columnsOf(personErasures);
   const EXPORT = columnsOf(personExports);
   const latest = reading(() =>
@@ -22,7 +22,6 @@ export function personStore({ $client: client }: Db) {
       `SELECT ${ERASURE} FROM person_erasures WHERE finished_at IS NULL ORDER BY requested_at`,
     ),
   );
-  const all = reading(() => client.prepare<ErasureRow, []>(`SELECT ${ERASURE} FROM person_erasures`));
   const erased = changing(() =>
     client.prepare("UPDATE person_erasures SET user_id = NULL, erased_at = ?2 WHERE id = ?1"),
   );
@@ -63,18 +62,16 @@ export function personStore({ $client: client }: Db) {
     insertErasure: inserter<ErasureRow>(client, personErasures),
     latestErasure: ({ projectId, environment }: Tenant, digest: string): ErasureRow | null =>
       latest.get(projectId, environment, digest),
-    /** Those that a crash, or a stop, left half-way; oldest first. */
+    /** Erasures that are not finished, oldest first. */
     openErasures: (): ErasureRow[] => open.all(),
-    allErasures: (): ErasureRow[] => all.all(),
     erased: (unit: Unit, id: string, at: number) => void erased.run(unit, id, at),
     finished: (unit: Unit, id: string, at: number) => void finished.run(unit, id, at),
 
     insertExport: inserter<ExportRow>(client, personExports),
-    findExport: ({ projectId, environment, userId }: Person, id: string): ExportRow | null =>
+    findExport: ({ projectId, environment, userId }: User, id: string): ExportRow | null =>
       exportById.get(projectId, environment, userId, id),
     getExport: (id: string): ExportRow | null => anyExport.get(id),
-    exportsOf: ({ projectId, environment, userId }: Person): ExportRow[] =>
-      exportsOf.all(projectId, environment, userId),
+    exportsOf: ({ projectId, environment, userId }: User): ExportRow[] => exportsOf.all(projectId, environment, userId),
     runningExports: (): ExportRow[] => running.all(),
     countRunning: (projectId: string): number => runningOf.get(projectId)?.count ?? 0,
     exportsBefore: (at: number, limit: number): ExportRow[] => old.all(at, limit),

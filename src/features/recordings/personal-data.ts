@@ -1,0 +1,111 @@
+import { extname } from "node:path";
+import { changeEach, pause, tenantPages } from "../../kernel/db/pages.ts";
+import { changing, columnsOf, reading } from "../../kernel/db/statements.ts";
+import { ERASED, type PersonalColumns, type PersonalData, type User } from "../../kernel/personal-data.ts";
+import type { Runtime } from "../../kernel/runtime.ts";
+import { withoutUser } from "../chat/redaction.ts";
+import { type RecordingFileRow, recordingFiles } from "./recording.table.ts";
+import type { Recordings } from "./recordings.ts";
+
+const OF_RECORDING = "JOIN recordings r ON r.id = recording_id";
+
+export const recordingPersonalColumns: PersonalColumns = {
+  userIds: { "recording_files.identity": OF_RECORDING, "recording_events.identity": OF_RECORDING },
+  content: ["recording_events.data"],
+};
+
+type RecordedTrack = RecordingFileRow & { recordingPublicId: string };
+type NamingEvent = { recordingId: string; seq: number; data: string | null };
+
+/** The recorded tracks of a user, and the events about it in timelines of recordings. */
+export function recordingPersonalData({ db, write }: Runtime, recordings: Recordings): PersonalData {
+  const { $client: client } = db;
+  const { places } = recordings;
+  const OF_TENANT = "r.project_id = ?1 AND r.environment = ?2";
+  const tracks = reading(() =>
+    client.prepare<RecordedTrack, [string, string, string]>(
+      `SELECT ${columnsOf(recordingFiles, "f")}, r.public_id AS recordingPublicId
+       FROM recording_files f JOIN recordings r ON r.id = f.recording_id WHERE ${OF_TENANT} AND f.identity = ?3`,
+    ),
+  );
+  // A composition shows every participant, the user too. It can be made again without the user.
+  const composition = reading(() =>
+    client.prepare<RecordingFileRow, [string]>(
+      `SELECT ${columnsOf(recordingFiles, "f")} FROM recordings r JOIN recording_files f
+       ON f.recording_id = r.id AND f.id = json_extract(r.composition, '$.fileId') WHERE r.id = ?`,
+    ),
+  );
+  const removeFile = changing(() =>
+    client.prepare<unknown, [string, string]>("DELETE FROM recording_files WHERE recording_id = ? AND id = ?"),
+  );
+  const removeComposition = changing(() =>
+    client.prepare<unknown, [string]>("UPDATE recordings SET composition = NULL WHERE id = ?"),
+  );
+  const recordingIds = reading(() =>
+    client.prepare<{ id: string }, [string, string, string, string]>(
+      `SELECT r.id FROM recordings r WHERE ${OF_TENANT} AND r.id > ?3 AND r.id <= ?4`,
+    ),
+  );
+  const events = reading(() =>
+    client.prepare<NamingEvent, [string, string, string]>(
+      `SELECT recording_id AS recordingId, seq, data FROM recording_events
+       WHERE recording_id = ?1 AND (identity = ?2 OR instr(data, ?3) > 0)`,
+    ),
+  );
+  const rewriteEvent = changing(() =>
+    client.prepare<unknown, [string, number, string, string | null]>(
+      `UPDATE recording_events SET identity = iif(identity = ?3, '${ERASED}', identity), data = ?4
+       WHERE recording_id = ?1 AND seq = ?2`,
+    ),
+  );
+
+  const tracksOf = ({ projectId, environment, userId }: User) => tracks.all(projectId, environment, userId);
+
+  /** Recording by recording: the timeline of one can be long. */
+  async function* eventsNaming({ projectId, environment, userId }: User): AsyncGenerator<NamingEvent[]> {
+    const ids = tenantPages(db, "recordings", { projectId, environment }, (after, until) =>
+      recordingIds.all(projectId, environment, after, until),
+    );
+    for await (const page of ids) {
+      for (const { id } of page) {
+        yield events.all(id, userId, JSON.stringify(userId));
+        await pause();
+      }
+    }
+  }
+
+  return {
+    kinds: {
+      recordedTracks: async function* (user) {
+        yield tracksOf(user).map(({ recordingId: _, recordingPublicId, ...track }) => ({
+          ...{ recordingId: recordingPublicId, ...track },
+        }));
+      },
+    },
+
+    async *files(user) {
+      for (const track of tracksOf(user)) {
+        // A file that is still on its way from a media node is in the next export.
+        if (track.location === "node" || track.location === "lost") continue;
+        const name = `recordings/${track.id}${extname(track.fileName)}`;
+        yield { name, bytes: track.bytes, open: (path) => places.copyOf(track, path) };
+      }
+    },
+
+    async erase(user) {
+      const { userId } = user;
+      await recordings.settled(user, userId);
+      for (const track of tracksOf(user)) {
+        const files = [track, ...composition.all(track.recordingId)];
+        await places.remove(files, (unit) => {
+          for (const { recordingId, id } of files) removeFile.run(unit, recordingId, id);
+          removeComposition.run(unit, track.recordingId);
+        });
+      }
+      await changeEach(write, eventsNaming(user), (unit, { recordingId, seq, data }) => {
+        const redacted = data === null ? null : JSON.stringify(withoutUser(JSON.parse(data), userId));
+        rewriteEvent.run(unit, recordingId, seq, userId, redacted);
+      });
+    },
+  };
+}
