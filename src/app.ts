@@ -10,9 +10,8 @@ import { auditRoutes } from "./features/audit/routes.ts";
 import * as attachment from "./features/chat/attachments/attachment.schema.ts";
 import * as ring from "./features/chat/calls/ring.schema.ts";
 import * as chat from "./features/chat/chat.schema.ts";
-import * as chatDashboard from "./features/chat/dashboard.schema.ts";
 import * as moderation from "./features/chat/moderation/moderation.schema.ts";
-import { chatApiRoutes } from "./features/chat/routes.ts";
+import { chatRoutes } from "./features/chat/routes.ts";
 import * as liveStream from "./features/live-streams/live-stream.schema.ts";
 import { liveStreamsRoutes } from "./features/live-streams/routes.ts";
 import { playgroundRoutes } from "./features/playground/routes.ts";
@@ -79,7 +78,6 @@ const API_SCHEMAS: Record<string, unknown> = {
   ...attachment,
   ...ring,
   ...moderation,
-  ...chatDashboard,
   ...chat,
   ...cluster,
   ...server,
@@ -201,7 +199,7 @@ export function createApp(deps: AppDeps) {
     .use(clusterOperatorRoutes(http, runtime, cluster))
     .use(signalingRoutes(http, services))
     .use(livekitRoutes(http, runtime, services))
-    .use(chatApiRoutes(http, runtime, services))
+    .use(chatRoutes(http, runtime, services))
     .use(pushRoutes(http, runtime, services))
     .use(liveStreamsRoutes(http, runtime, services))
     .use(callsRoutes(http, services.calls))

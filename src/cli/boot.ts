@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { ClusterRefused } from "../cluster/cluster.ts";
-import type { RunningEdge } from "../cluster/edge/edge.ts";
+import type { RunningProxy } from "../cluster/proxy/proxy.ts";
 import type { LeaderOptions, RunningMember } from "../cluster/member.ts";
 import type { Config } from "../kernel/config/index.ts";
 import { ExchangeBroken } from "../kernel/data-directory/data-exchange.ts";
@@ -12,7 +12,7 @@ import { MigrationRefused } from "../kernel/db/migrate.ts";
 import { openDatabase } from "../kernel/db/open.ts";
 import { CertificateRefused } from "../kernel/http/serving/certificate.ts";
 import { createRuntime, databasePath, type Runtime, type RuntimeOptions } from "../kernel/runtime.ts";
-import { SecretRefused } from "../kernel/secrets.ts";
+import { SecretRefused } from "../kernel/crypto/secrets.ts";
 import { requireCertificates } from "../network/tls/certificates.ts";
 import { MediaRefused } from "../nodes/local.ts";
 import { type RunningServer, start } from "../server.ts";
@@ -46,10 +46,10 @@ export async function bootMember(config: Config, options: RuntimeOptions = {}): 
 }
 
 /** Starts a server that holds nothing and carries everything to the leader. */
-export async function bootEdge(config: Config): Promise<RunningEdge> {
+export async function bootEdge(config: Config): Promise<RunningProxy> {
   try {
-    const { startEdge } = await import("../cluster/edge/edge.ts");
-    return await startEdge(config);
+    const { startProxy } = await import("../cluster/proxy/proxy.ts");
+    return await startProxy(config);
   } catch (error) {
     throw explained(error, config);
   }

@@ -1,34 +1,63 @@
-import { createElapsed } from "../kernel/db/elapsed.ts";
+import { createElapsed } from "../kernel/time/elapsed.ts";
 
-/** How long a promise not to lead is good for. */
+export const ABSTAIN_PATH = "/v1/cluster/abstain";
+/** How long a standby's promise not to lead lasts. */
 export const ABSTAIN_MS = 2_000;
+const RESPONSE_TIMEOUT_MS = 1_000;
+
+/** A member's response to a leader that cannot reach the log. */
+export type AbstainResponse = { role: "leader" | "standby"; abstains: boolean };
+
+/** Whether every other member promised not to lead, and the address of another leader if there is one. */
+export type PeerAbstentions = { all: boolean; otherLeader: string | null };
+
+/** Peers of null means that the members are unknown, so that no set of promises is complete. */
+export async function askPeersToAbstain(peers: readonly string[] | null, credential: string): Promise<PeerAbstentions> {
+  if (peers === null) return { all: false, otherLeader: null };
+  const responses = await Promise.all(peers.map((peer) => askPeer(peer, credential)));
+  const otherLeader = peers.find((_, index) => responses[index]?.role === "leader") ?? null;
+  return { all: responses.every((response) => response?.abstains === true), otherLeader };
+}
+
+async function askPeer(peer: string, credential: string): Promise<AbstainResponse | null> {
+  try {
+    const response = await fetch(`${peer}${ABSTAIN_PATH}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${credential}` },
+      signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS),
+      keepalive: false,
+    });
+    return response.ok ? ((await response.json()) as AbstainResponse) : null;
+  } catch {
+    return null;
+  }
+}
 
 /**
- * What a standby promises a leader that does not reach the log, as nobody does while it is away: not to lead for a
- * moment, so that what the leader shows meanwhile is true. A standby that reaches the log promises nothing: it will lead.
+ * A standby's promise to a leader that cannot reach the log: not to lead for a moment, so that the leader's data stays
+ * current. A standby that reaches the log itself promises nothing, because it may lead.
  */
 export class Abstention {
-  /** The log does not answer here either. */
-  logIsAway = false;
+  logIsUnreachable = false;
   readonly #elapsed = createElapsed();
-  #trying = false;
+  #attempting = false;
   #until = 0;
 
   /** True when the promise is given. */
   promise(): boolean {
-    if (this.#trying || !this.logIsAway) return false;
+    if (this.#attempting || !this.logIsUnreachable) return false;
     this.#until = this.#elapsed() + ABSTAIN_MS;
     return true;
   }
 
-  /** Tries to lead unless it was promised not to; meanwhile nothing is promised. */
-  async unlessPromised<Result>(attempt: () => Promise<Result>): Promise<Result | null> {
+  /** Null while a promise lasts. During the attempt no promise is given. */
+  async attemptToLead<Result>(attempt: () => Promise<Result>): Promise<Result | null> {
     if (this.#elapsed() < this.#until) return null;
-    this.#trying = true;
+    this.#attempting = true;
     try {
       return await attempt();
     } finally {
-      this.#trying = false;
+      this.#attempting = false;
     }
   }
 }

@@ -1,13 +1,14 @@
+import { networkInterfaces } from "node:os";
+import type { Config } from "../kernel/config/index.ts";
+import { type Keyring, sameSecret } from "../kernel/crypto/secrets.ts";
 import type { Fence } from "../kernel/db/fence.ts";
 import type { Runtime } from "../kernel/runtime.ts";
-import type { Keyring } from "../kernel/secrets.ts";
 import type { Services } from "../services.ts";
-import type { Overview } from "./show.ts";
+import type { Overview } from "./overview.ts";
 
-/** Where a server of several stands. */
 export type ClusterState = {
   role: "leader" | "standby";
-  /** The address of the server that leads; null when none is known. */
+  /** The leader's address; null when none is known. */
   leader: string | null;
   /** The last position of the log that the local file holds. */
   position: number;
@@ -15,33 +16,50 @@ export type ClusterState = {
   lag: number;
 };
 
-/** What the server that leads knows of the others. */
+/** The cluster as the leader's routes and services see it. */
 export type Cluster = {
   state: () => ClusterState;
   /** Counts the servers that have led. */
   term: number;
   credential: string;
   fence: Fence;
-  /** The log does not answer. What is known here stays true meanwhile, and is shown. */
-  isLogAway: () => boolean;
+  /** The leader keeps answering while its fence is fresh. */
+  isLogUnreachable: () => boolean;
   snapshot: () => Promise<Response>;
-  /** Every member, for people to look at. */
   overview: () => Promise<Overview>;
-  /** Does what a command asks for, which has to happen where writing does. */
+  /** Carries out an operator's command, which has to run where the database is written. */
   operate: (services: Services, runtime: Runtime, request: unknown) => Promise<unknown>;
 };
 
-/** What servers of one log show each other; whoever has STOA_SECRET can make it. */
+/** The members of one log authenticate each other with this, which is derived from STOA_SECRET. */
 export function clusterCredential(keyring: Keyring): string {
   return keyring.digest("cluster", "members of one commit log");
 }
 
-/** With one log the nodes have one secret, whichever server leads. */
+/** Media nodes authenticate with the same secret at every server of one log, because any of them can lead. */
 export function nodeSecret(keyring: Keyring): string {
   return keyring.digest("media-nodes", "media nodes of one commit log");
 }
 
-/** A start that must not go on; the message tells the operator what to do. */
+/** The server must not start; the message tells the operator what to do. */
 export class ClusterRefused extends Error {
   override readonly name = "ClusterRefused";
+}
+
+export function isMember(request: Request, credential: string): boolean {
+  const token = /^Bearer (.+)$/i.exec(request.headers.get("authorization") ?? "")?.[1] ?? "";
+  return sameSecret(token, credential);
+}
+
+/** The address at which the other members reach this one. */
+export function memberUrl({ CLUSTER_URL, HOST }: Config, port: number): string {
+  if (CLUSTER_URL !== undefined) return CLUSTER_URL.replace(/\/$/, "");
+  const isWildcard = HOST === "0.0.0.0" || HOST === "::";
+  const host = isWildcard ? (firstExternalAddress() ?? "127.0.0.1") : HOST;
+  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+function firstExternalAddress(): string | undefined {
+  const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+  return all.find(({ family, internal }) => family === "IPv4" && !internal)?.address;
 }

@@ -1,84 +1,80 @@
 import type { Leadership } from "../kernel/db/commit-log.ts";
-import { createElapsed } from "../kernel/db/elapsed.ts";
 import type { Fence } from "../kernel/db/fence.ts";
-import { ABSTAIN_MS } from "./abstention.ts";
-import type { PeersAnswer } from "./peers.ts";
+import { createElapsed } from "../kernel/time/elapsed.ts";
+import { ABSTAIN_MS, type PeerAbstentions } from "./abstention.ts";
 
-/** How often the fence looks whether it has to ask somebody. */
-const TURN_MS = 250;
-/** Clocks of two machines run at nearly the same pace; this much of a lease is left for the rest. */
+const CHECK_EVERY_MS = 250;
+/** The clocks of two machines drift; this much of a lease is not used. */
 const MARGIN_MS = 500;
-/** Whoever asks at a moment of doubt waits this long for it to end. */
-const PATIENCE_MS = 5_000;
+/** How long a request waits for the leadership to be confirmed. */
+const WAIT_MS = 5_000;
 
 type FenceDeps = {
   leadership: Leadership;
-  askPeers: () => Promise<PeersAnswer>;
+  askPeers: () => Promise<PeerAbstentions>;
   leaseMs: number;
-  onOther: (reason: string) => void;
+  onOtherLeader: (reason: string) => void;
 };
 
 /**
- * What is known here is true only while no other server can lead: for the time of a lease after the log has confirmed
- * that this one does. When the log is away the other servers can say the same by promising not to lead. In between
- * nothing is answered.
+ * The leader's data is current only while no other server can lead: for a lease after the log confirmed the leadership or,
+ * when the log is unreachable, while every other member promises not to lead. At other times nothing is answered.
  */
-export function createFence({ leadership, askPeers, leaseMs, onOther }: FenceDeps): Fence & { stop(): void } {
+export function createFence({ leadership, askPeers, leaseMs, onOtherLeader }: FenceDeps): Fence & { stop(): void } {
   const elapsed = createElapsed();
   let promisedUntil = 0;
-  let ended = false;
-  let asking = false;
+  let stopped = false;
+  let confirming = false;
   let waiting: ((isFresh: boolean) => void)[] = [];
 
   const leftMs = () => Math.max(leadership.sureForMs() - MARGIN_MS, promisedUntil - elapsed() - MARGIN_MS);
-  const isStale = () => ended || leftMs() <= 0;
+  const isStale = () => stopped || leftMs() <= 0;
 
-  function tell(isFresh: boolean): void {
-    const told = waiting;
+  function resolveWaiting(isFresh: boolean): void {
+    const resolvers = waiting;
     waiting = [];
-    for (const tellOne of told) tellOne(isFresh);
-  }
-
-  /** Of the log and of the others at the same time: whichever answers first ends the doubt. */
-  async function ask(): Promise<void> {
-    if (asking || ended) return;
-    asking = true;
-    const confirmed = leadership.confirm().then(settle);
-    const askedAt = elapsed();
-    const { all, other } = await askPeers();
-    if (other !== null) onOther(`${other} leads, and the log cannot be reached from here`);
-    else if (all) promisedUntil = askedAt + ABSTAIN_MS;
-    settle();
-    await Promise.race([confirmed, Bun.sleep(TURN_MS)]);
-    asking = false;
+    for (const resolve of resolvers) resolve(isFresh);
   }
 
   function settle(): void {
-    if (!isStale()) tell(true);
+    if (!isStale()) resolveWaiting(true);
+  }
+
+  /** Asks the log and the peers at the same time; either can confirm. */
+  async function confirm(): Promise<void> {
+    if (confirming || stopped) return;
+    confirming = true;
+    const confirmed = leadership.confirm().then(settle);
+    const askedAt = elapsed();
+    const { all, otherLeader } = await askPeers();
+    if (otherLeader !== null) onOtherLeader(`${otherLeader} leads, and the log cannot be reached from here`);
+    else if (all) promisedUntil = askedAt + ABSTAIN_MS;
+    settle();
+    await Promise.race([confirmed, Bun.sleep(CHECK_EVERY_MS)]);
+    confirming = false;
   }
 
   const timer = setInterval(() => {
     settle();
-    if (leftMs() < leaseMs / 2) void ask();
-  }, TURN_MS);
+    if (leftMs() < leaseMs / 2) void confirm();
+  }, CHECK_EVERY_MS);
   timer.unref();
 
   return {
     isStale,
     fresh() {
       if (!isStale()) return Promise.resolve(true);
-      if (ended) return Promise.resolve(false);
+      if (stopped) return Promise.resolve(false);
       const { promise, resolve } = Promise.withResolvers<boolean>();
       waiting.push(resolve);
-      const late = setTimeout(() => resolve(false), PATIENCE_MS);
-      void ask();
-      return promise.finally(() => clearTimeout(late));
+      const timeout = setTimeout(() => resolve(false), WAIT_MS);
+      void confirm();
+      return promise.finally(() => clearTimeout(timeout));
     },
     stop() {
       clearInterval(timer);
-      // Whoever is still here after the end gets no answer.
-      ended = true;
-      tell(false);
+      stopped = true;
+      resolveWaiting(false);
     },
   };
 }

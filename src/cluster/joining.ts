@@ -1,44 +1,42 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { assetFolder } from "../kernel/assets.ts";
-import type { Now } from "../kernel/clock.ts";
 import type { CommitLog, Leadership, LogInfo } from "../kernel/db/commit-log.ts";
 import { migrate, readMigrations } from "../kernel/db/migrate.ts";
 import { closeDatabase, openDatabase } from "../kernel/db/open.ts";
 import type { Log } from "../kernel/log.ts";
+import type { Now } from "../kernel/time/clock.ts";
 import { VERSION } from "../kernel/version.ts";
 import { ClusterRefused } from "./cluster.ts";
-import { becomeBase, belongingOf, Replica } from "./replica.ts";
-import { takeSnapshot } from "./snapshot.ts";
+import { dataOrigin, makeLogBase, Replica } from "./replica.ts";
+import { installSnapshot } from "./snapshot.ts";
 
-const AGAIN_MS = 1_000;
+const RETRY_MS = 1_000;
 
 type JoiningDeps = {
   commitLog: CommitLog;
   secretFingerprint: string;
   credential: string;
-  /** Of this member. */
   url: string;
   dataDir: string;
-  /** Of the database in it. */
-  path: string;
+  databasePath: string;
   now: Now;
   log: Log;
   onFetching: (source: string) => void;
 };
 
-/** How a member's own file becomes one of the log, and stays one. */
-export type Joining = {
-  /** Throws ClusterRefused when the file cannot be one of this log. */
+/** Makes a member's database one of the log. */
+export type ClusterJoin = {
+  /** Throws ClusterRefused when the database belongs to another log or to none. */
   join(): Promise<LogInfo>;
-  /** Puts what another member has in place of the local file. */
+  /** Replaces the local database with another member's. */
   fetchSnapshot(leader: string | null): Promise<void>;
-  /** Leads an empty log, whose base the local file becomes; null when somebody else was first. */
-  leadEmpty(logId: string): Promise<Leadership | null>;
+  /** Leads an empty log, which starts from the local database; null when another server was first. */
+  leadEmptyLog(logId: string): Promise<Leadership | null>;
   openReplica(head: number): Replica;
 };
 
-export function createJoining(deps: JoiningDeps): Joining {
-  const { commitLog, secretFingerprint, credential, url, dataDir, path, now, log } = deps;
+export function createJoin(deps: JoiningDeps): ClusterJoin {
+  const { commitLog, secretFingerprint, credential, url, dataDir, databasePath: path, now, log } = deps;
 
   async function fetchSnapshot(leader: string | null): Promise<void> {
     const members = (await commitLog.members()).filter((member) => member.url !== url && member.role !== "edge");
@@ -47,10 +45,10 @@ export function createJoining(deps: JoiningDeps): Joining {
     for (const source of sources) {
       try {
         deps.onFetching(source);
-        await takeSnapshot(source, { path, credential, now: now() });
-        return log.info({ source }, "took a snapshot");
+        await installSnapshot(source, { path, credential, now: now() });
+        return log.info({ source }, "cluster: snapshot installed");
       } catch (error) {
-        log.warn({ err: error, source }, "no snapshot from there");
+        log.warn({ err: error, source }, "cluster: snapshot failed");
       }
     }
     throw new Error("no other member gives a snapshot");
@@ -61,11 +59,11 @@ export function createJoining(deps: JoiningDeps): Joining {
     async join() {
       const info = await commitLog.info(secretFingerprint);
       requireSameSecret(info, secretFingerprint);
-      // Known to whoever leads from the first moment on: nobody else may take its place.
+      // The leader has to know of this member from the start, because any member may take over.
       await commitLog.report({ url, role: "standby", position: 0, version: VERSION });
-      const belonging = belongingOf(path, info.id);
-      if (info.head === 0 || belonging === "of this log") return info;
-      if (belonging !== "nothing here") {
+      const origin = dataOrigin(path, info.id);
+      if (info.head === 0 || origin === "this log") return info;
+      if (origin !== "no data") {
         throw new ClusterRefused(
           `${dataDir} holds data that is not of this commit log, which has entries already. ` +
             "To join with what the others have, start with an empty --data-dir. " +
@@ -75,10 +73,10 @@ export function createJoining(deps: JoiningDeps): Joining {
       await fetchSnapshot(info.leader);
       return info;
     },
-    async leadEmpty(logId) {
+    async leadEmptyLog(logId) {
       const leadership = await commitLog.lead(url);
       if (leadership === null) {
-        await sleep(AGAIN_MS);
+        await sleep(RETRY_MS);
         return null;
       }
       try {
@@ -86,7 +84,7 @@ export function createJoining(deps: JoiningDeps): Joining {
         const db = openDatabase(path);
         migrate(db, readMigrations(assetFolder("migrations")), now());
         closeDatabase(db);
-        becomeBase(path, logId);
+        makeLogBase(path, logId);
         return leadership;
       } catch (error) {
         await leadership.resign();

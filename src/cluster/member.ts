@@ -1,8 +1,8 @@
 import { mkdirSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { assetFolder } from "../kernel/assets.ts";
-import { systemNow } from "../kernel/clock.ts";
 import type { Config } from "../kernel/config/index.ts";
+import { createKeyring } from "../kernel/crypto/secrets.ts";
 import { type DataLock, lockData } from "../kernel/data-directory/data-lock.ts";
 import { ReplicaDiffers } from "../kernel/db/changesets.ts";
 import { Forgotten, type Leadership, LogRefused } from "../kernel/db/commit-log.ts";
@@ -11,48 +11,41 @@ import { postgresLog } from "../kernel/db/postgres-log.ts";
 import { createLog } from "../kernel/log.ts";
 import { createMetrics } from "../kernel/metrics.ts";
 import { databasePath, type Runtime, type RuntimeOptions } from "../kernel/runtime.ts";
-import { createKeyring } from "../kernel/secrets.ts";
-import { systemTimers } from "../kernel/timers.ts";
+import { systemNow } from "../kernel/time/clock.ts";
+import { systemTimers } from "../kernel/time/timers.ts";
 import { EmbeddedMedia } from "../nodes/embedded.ts";
-import { Abstention } from "./abstention.ts";
-import { type Cluster, ClusterRefused, type ClusterState, clusterCredential } from "./cluster.ts";
+import { Abstention, askPeersToAbstain } from "./abstention.ts";
+import { type Cluster, ClusterRefused, type ClusterState, clusterCredential, memberUrl } from "./cluster.ts";
 import { createFence } from "./fence.ts";
-import { followUntilLeading } from "./following.ts";
-import { createJoining } from "./joining.ts";
-import { memberUrl } from "./member-url.ts";
-import { measureCluster } from "./metrics.ts";
-import { abstentionsOf } from "./peers.ts";
+import { followUntilLeading } from "./follow.ts";
+import { createJoin } from "./joining.ts";
+import { measureCluster, startReporting, startTrimming } from "./maintenance.ts";
+import { clusterOverview } from "./overview.ts";
 import type { Replica } from "./replica.ts";
-import { overviewOf } from "./show.ts";
-import { snapshotResponse } from "./snapshot.ts";
+import { serveSnapshot } from "./snapshot.ts";
 import { serveStandby } from "./standby-server.ts";
 import { takeOver } from "./take-over.ts";
-import { reportState, trimLog } from "./upkeep.ts";
-
 export type RunningMember = {
   url: string;
   state(): ClusterState;
-  /** Resolves when this member leads for the first time, or has begun to follow. */
+  /** Resolves when this member leads for the first time or has begun to follow. */
   settled: Promise<ClusterState["role"]>;
   stop(reason: string, graceMs?: number): Promise<void>;
 };
 
 export type MemberOptions = RuntimeOptions & {
-  /** Of the lock in the log; for tests. */
+  /** How long a leadership lasts without confirmation; tests shorten it. */
   leaseMs?: number;
-  /** Does what a command asks for. */
   operate?: Cluster["operate"];
 };
 
-/** How a server that leads the others is started, beside the options of any server. */
 export type LeaderOptions = RuntimeOptions & {
-  /** Held by the member, which starts a server several times on one directory and releases the lock itself. */
+  /** The member holds the lock across several starts of a server and releases it itself. */
   lock?: DataLock;
-  /** The servers that share the commit log which this one leads. */
   cluster?: Cluster;
-  /** Media threads that are loaded and idle; null when there are none. */
+  /** Media workers that have loaded their code; null when there are none. */
   takeMediaThreads?: () => EmbeddedMedia | null;
-  /** Awaited when all parts are ready except the port, which the standby listener holds until then. */
+  /** Awaited when everything is ready except the port, which the standby server holds until then. */
   beforeListening?: () => Promise<void>;
 };
 
@@ -60,11 +53,11 @@ type Leader = { runtime: Pick<Runtime, "logged">; stop(reason: string, graceMs?:
 type Start = (config: Config, options: LeaderOptions) => Promise<Leader>;
 
 const LEASE_MS = 5_000;
-const AGAIN_MS = 1_000;
-/** Somebody else waits to lead: what is under way gets a moment, and comes back there. */
+const RETRY_MS = 1_000;
+/** Another server waits to lead, so that requests in progress get a short time to finish. */
 const HAND_OVER_MS = 1_000;
 
-/** One server of several that share a commit log: it follows, leads when nobody else does, and follows again. */
+/** One server of a cluster: it follows the log, leads when no other server does, and follows again. */
 export async function startMember(config: Config, options: MemberOptions, start: Start): Promise<RunningMember> {
   const { leaseMs = LEASE_MS } = options;
   const { COMMIT_LOG_URL: logUrl = "", STOA_SECRET: secret = "" } = config;
@@ -82,17 +75,17 @@ export async function startMember(config: Config, options: MemberOptions, start:
   const abstention = new Abstention();
   const hasBucket = config.STORAGE_S3_BUCKET !== undefined;
 
-  let problem: string | null = "it has not reached the commit log yet";
+  let problem: string | null = "commit log not reached yet";
   let state: ClusterState = { role: "standby", leader: null, position: 0, lag: 0 };
   let replica: Replica | null = null;
   let server: Leader | null = null;
   let isOpen = false;
-  /** They have loaded their code when this server has to lead: that takes longer than all the rest of a takeover. */
+  /** Loading the workers' code takes longer than the rest of a take-over, so a standby loads it in advance. */
   let mediaThreads: EmbeddedMedia | null = null;
   const metrics = createMetrics();
-  measureCluster(metrics, () => shown());
+  measureCluster(metrics, () => currentState());
 
-  const shown = (): ClusterState => {
+  const currentState = (): ClusterState => {
     const position = server?.runtime.logged?.position ?? replica?.position ?? state.position;
     return state.role === "leader" ? { role: "leader", leader: url, position, lag: 0 } : { ...state, position };
   };
@@ -101,11 +94,11 @@ export async function startMember(config: Config, options: MemberOptions, start:
     serveStandby({
       hostname: config.HOST,
       port,
-      state: shown,
+      state: currentState,
       problem: () => problem,
       credential,
       abstain: () => abstention.promise(),
-      snapshot: () => snapshotResponse(path, stopping.signal),
+      snapshot: () => serveSnapshot(path, stopping.signal),
       metrics: () => metrics.registry.metrics(),
       metricsToken: config.METRICS_TOKEN,
     });
@@ -119,26 +112,26 @@ export async function startMember(config: Config, options: MemberOptions, start:
   }
   const port = standby.port ?? config.PORT;
   const url = memberUrl(config, port);
-  const stopReporting = reportState({ commitLog, url, state: shown, log, timers });
+  const stopReporting = startReporting({ commitLog, url, state: currentState, log, timers });
 
-  const { join, fetchSnapshot, leadEmpty, openReplica } = createJoining({
+  const { join, fetchSnapshot, leadEmptyLog, openReplica } = createJoin({
     commitLog,
     secretFingerprint: keyring.fingerprint,
-    ...{ credential, url, path, now, log },
+    ...{ credential, url, databasePath: path, now, log },
     dataDir: config.DATA_DIR,
     onFetching: (source) => {
-      problem = `it fetches a snapshot from ${source}`;
+      problem = `fetching a snapshot from ${source}`;
     },
   });
 
-  /** An empty log takes the local file as its base, once this server may lead. */
+  /** An empty log starts from the local database once this server leads. */
   async function lead(): Promise<Leadership | null> {
     const info = await commitLog.info(keyring.fingerprint);
-    if (info.head === 0) return leadEmpty(info.id);
+    if (info.head === 0) return leadEmptyLog(info.id);
     replica = openReplica(info.head);
     problem = null;
     mediaThreads ??= EmbeddedMedia.spawn(config.MEDIA_WORKERS, log);
-    void untilMet().then(() => settled.resolve("standby"));
+    void untilKnownToLeader().then(() => settled.resolve("standby"));
     try {
       return await followUntilLeading({
         ...{ log: commitLog, replica, url, abstention },
@@ -151,8 +144,8 @@ export async function startMember(config: Config, options: MemberOptions, start:
     }
   }
 
-  /** It stands by once it could take over, or when nobody is there to say so. */
-  async function untilMet(): Promise<void> {
+  /** A standby can take over once the leader knows it. Without a leader this gives up after five seconds. */
+  async function untilKnownToLeader(): Promise<void> {
     for (let attempt = 0; attempt < 50; attempt++) {
       if (stopping.signal.aborted || (await commitLog.isMet(url).catch(() => true))) return;
       await sleep(100);
@@ -161,8 +154,8 @@ export async function startMember(config: Config, options: MemberOptions, start:
 
   async function serve(leadership: Leadership): Promise<void> {
     const lost = Promise.withResolvers<string>();
-    const askPeers = () => abstentionsOf(leadership.peers(), credential);
-    const fence = createFence({ leadership, askPeers, leaseMs, onOther: lost.resolve });
+    const askPeers = () => askPeersToAbstain(leadership.peers(), credential);
+    const fence = createFence({ leadership, askPeers, leaseMs, onOtherLeader: lost.resolve });
     try {
       await takeOver({
         path,
@@ -179,19 +172,20 @@ export async function startMember(config: Config, options: MemberOptions, start:
           lock,
           leading: { path, log: commitLog, onLost: lost.resolve, fence },
           cluster: {
-            state: shown,
+            state: currentState,
             credential,
             fence,
-            isLogAway: () => leadership.unsureSince !== null,
-            operate: options.operate ?? (() => Promise.reject(new Error("this server takes no commands"))),
-            snapshot: () => snapshotResponse(path, stopping.signal),
+            isLogUnreachable: () => leadership.unsureSince !== null,
+            operate: options.operate ?? (() => Promise.reject(new Error("this server accepts no operator commands"))),
+            snapshot: () => serveSnapshot(path, stopping.signal),
             term: leadership.term,
-            overview: () => overviewOf(commitLog, { ...shown(), term: leadership.term, hasBucket, now: now() }),
+            overview: () =>
+              clusterOverview(commitLog, { ...currentState(), term: leadership.term, hasBucket, now: now() }),
           },
           takeMediaThreads: () => {
-            const taken = mediaThreads;
+            const threads = mediaThreads;
             mediaThreads = null;
-            return taken;
+            return threads;
           },
           beforeListening: async () => {
             await leadership.undisputed;
@@ -201,12 +195,12 @@ export async function startMember(config: Config, options: MemberOptions, start:
         },
       );
       isOpen = true;
-      log.info({ term: leadership.term, url }, "this server leads");
+      log.info({ term: leadership.term, url }, "cluster: became leader");
       settled.resolve("leader");
-      const stopTrimming = trimLog({ commitLog, state: shown, log, timers });
+      const stopTrimming = startTrimming({ commitLog, state: currentState, log, timers });
       const reason = await Promise.race([leadership.lost, lost.promise, aborted(stopping.signal)]);
       stopTrimming();
-      if (!stopping.signal.aborted) log.warn({ reason, term: leadership.term }, "this server leads no longer");
+      if (!stopping.signal.aborted) log.warn({ reason, term: leadership.term }, "cluster: lost leadership");
       await server.stop(reason, HAND_OVER_MS);
     } finally {
       fence.stop();
@@ -218,7 +212,7 @@ export async function startMember(config: Config, options: MemberOptions, start:
     }
   }
 
-  async function live(): Promise<void> {
+  async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
       try {
         const { leader } = await join();
@@ -228,11 +222,11 @@ export async function startMember(config: Config, options: MemberOptions, start:
       } catch (error) {
         if (isFatal(error)) return settled.reject(error);
         problem = error instanceof Error ? error.message : String(error);
-        log.error({ err: error }, "this server cannot follow or lead; trying again");
+        log.error({ err: error }, "cluster: cannot follow or lead, retrying");
         if (error instanceof ReplicaDiffers || error instanceof Forgotten) {
-          await fetchSnapshot(state.leader).catch((err) => log.error({ err }, "the local data could not be replaced"));
+          await fetchSnapshot(state.leader).catch((err) => log.error({ err }, "cluster: snapshot failed"));
         }
-        await sleep(AGAIN_MS);
+        await sleep(RETRY_MS);
       }
     }
   }
@@ -244,17 +238,17 @@ export async function startMember(config: Config, options: MemberOptions, start:
     state = {
       ...state,
       leader: info.leader === url ? null : info.leader,
-      lag: Math.max(0, info.head - shown().position),
+      lag: Math.max(0, info.head - currentState().position),
     };
-  }, AGAIN_MS);
+  }, RETRY_MS);
   watchLeader.unref();
 
-  const living = live();
+  const running = run();
   async function stop(_reason: string): Promise<void> {
     stopping.abort();
     clearInterval(watchLeader);
     stopReporting();
-    await living;
+    await running;
     await mediaThreads?.close();
     await standby?.stop(true);
     await commitLog.leave(url).catch(() => {});
@@ -262,10 +256,10 @@ export async function startMember(config: Config, options: MemberOptions, start:
     lock.release();
   }
   settled.promise.catch(() => void stop("refused"));
-  return { url, state: shown, settled: settled.promise, stop };
+  return { url, state: currentState, settled: settled.promise, stop };
 }
 
-/** Trying again would end the same way: the operator has to decide. */
+/** A retry cannot help: the operator has to decide. */
 function isFatal(error: unknown): boolean {
   return error instanceof ClusterRefused || error instanceof LogRefused || error instanceof MigrationRefused;
 }

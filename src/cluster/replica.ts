@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
-import { ApplyingConnection, RecordingConnection, ReplicaDiffers } from "../kernel/db/changesets.ts";
-import type { CommitLog, LogEntry } from "../kernel/db/commit-log.ts";
+import { ApplyingConnection, ReplicaDiffers } from "../kernel/db/changesets.ts";
+import type { LogEntry } from "../kernel/db/commit-log.ts";
 import { type LogPosition, logPosition } from "../kernel/db/log-position.ts";
 import type { Migration } from "../kernel/db/migrate.ts";
 
-/** The local file of a server that follows: a prefix of the log at any moment. */
+/** The database of a server that follows; at any moment it holds a prefix of the log. */
 export class Replica {
   readonly #connection: ApplyingConnection;
   #at: LogPosition;
@@ -24,7 +24,7 @@ export class Replica {
     return this.#at.term;
   }
 
-  /** All of them or none. Throws ReplicaDiffers when one does not fit, and the file has to be had anew. */
+  /** Applies all entries or none. It throws ReplicaDiffers when one does not fit and a new snapshot is needed. */
   apply(entries: readonly LogEntry[]): void {
     const last = entries.at(-1);
     if (last === undefined) return;
@@ -54,23 +54,23 @@ export class Replica {
   }
 }
 
-/** What a data directory is to a log. */
-export type Belonging = "nothing here" | "of no log" | "of another log" | "of this log";
+/** Where the data of a directory comes from, as seen by one log. */
+export type DataOrigin = "no data" | "no log" | "another log" | "this log";
 
-export function belongingOf(path: string, logId: string): Belonging {
-  if (!existsSync(path)) return "nothing here";
+export function dataOrigin(path: string, logId: string): DataOrigin {
+  if (!existsSync(path)) return "no data";
   const connection = new ApplyingConnection(path);
   try {
     const at = logPosition(connection);
-    if (at === null) return "of no log";
-    return at.logId === logId ? "of this log" : "of another log";
+    if (at === null) return "no log";
+    return at.logId === logId ? "this log" : "another log";
   } finally {
     connection.close();
   }
 }
 
-/** Makes a file, whose schema is up to date, the base of a log that is empty. */
-export function becomeBase(path: string, logId: string): void {
+/** Makes a database with the current schema the start of an empty log. */
+export function makeLogBase(path: string, logId: string): void {
   const connection = new ApplyingConnection(path);
   try {
     connection.together(() => {
@@ -78,22 +78,6 @@ export function becomeBase(path: string, logId: string): void {
       connection.prepare("INSERT INTO log_position VALUES (1, ?, 0, 0)").run(logId);
     });
   } finally {
-    connection.close();
-  }
-}
-
-/** Writes the first record of a term; from then on nobody else's fits. Throws Overtaken when something newer is there. */
-export async function beginTerm(path: string, log: Pick<CommitLog, "append">, term: number): Promise<void> {
-  const connection = new RecordingConnection(path);
-  try {
-    const at = logPosition(connection);
-    if (at === null) throw new ReplicaDiffers(`${path} belongs to no commit log`);
-    connection.begin();
-    connection.prepare("UPDATE log_position SET position = ?, term = ? WHERE id = 1").run(at.position + 1, term);
-    await log.append(at.position + 1, { kind: "changes", changes: connection.changes() });
-    connection.commit();
-  } finally {
-    connection.rollback();
     connection.close();
   }
 }

@@ -1,18 +1,21 @@
 import { Elysia } from "elysia";
+import type { Http } from "../kernel/http/http.ts";
+import { documented } from "../kernel/http/reference/docs.ts";
 import type { Runtime } from "../kernel/runtime.ts";
 import type { TopicSocket } from "../kernel/socket/sockets.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Services } from "../services.ts";
-import type { Cluster } from "./cluster.ts";
-import { BUNDLES_QUERY } from "./edge/bundles.ts";
-import { EDGE_PATH } from "./edge/carried-client.ts";
-import { CarriedSockets } from "./edge/carried-sockets.ts";
-import { ABSTAIN_PATH, type AbstainAnswer } from "./peers.ts";
-import { isMember, SNAPSHOT_PATH } from "./snapshot.ts";
+import { ABSTAIN_PATH, type AbstainResponse } from "./abstention.ts";
+import { ClusterOverview } from "./cluster.schema.ts";
+import { type Cluster, isMember } from "./cluster.ts";
+import { singleServerOverview } from "./overview.ts";
+import { ForwardedSockets } from "./proxy/forwarded-sockets.ts";
+import { BATCHES_QUERY, PROXY_PATH } from "./proxy/frames.ts";
+import { SNAPSHOT_PATH } from "./snapshot.ts";
 
 export const OPERATIONS_PATH = "/v1/cluster/operations";
 
-/** What other members ask of the one that leads; for everybody else, and without a commit log, there is nothing here. */
+/** The leader's routes for other members. To anyone else, and without a commit log, they do not exist. */
 export function clusterRoutes(
   cluster: Cluster | null,
   runtime: Runtime,
@@ -31,21 +34,21 @@ export function clusterRoutes(
       .onRequest(async () => {
         if (fence.isStale() && !(await fence.fresh())) throw standby();
       })
-      // The thread may have stood still after the question was let in.
+      // The thread may have been suspended after the request was let in.
       .onAfterHandle({ as: "global" }, ({ request: { method } }) => {
         if (method === "GET" && fence.isStale()) throw standby();
       })
-      .get(EDGE_PATH, ({ request, server }) => {
+      .get(PROXY_PATH, ({ request, server }) => {
         requireMember(request);
         const { accept, carry } = runtime.sockets;
-        const takesBundles = new URL(request.url).searchParams.has(BUNDLES_QUERY);
-        const carried = (socket: TopicSocket) => new CarriedSockets(socket, { handle, carry, takesBundles });
-        const accepted = accept(server, request, {}, carried, { neverTooMuch: true });
+        const takesBatches = new URL(request.url).searchParams.has(BATCHES_QUERY);
+        const forwarded = (socket: TopicSocket) => new ForwardedSockets(socket, { handle, carry, takesBatches });
+        const accepted = accept(server, request, {}, forwarded, { unlimited: true });
         if (!accepted) throw new ApiError("SVC_VALIDATION_FAILED", "Connect to this address with a WebSocket.");
       })
       .post(ABSTAIN_PATH, ({ request }) => {
         requireMember(request);
-        return Response.json({ role: "leader", abstains: false } satisfies AbstainAnswer);
+        return Response.json({ role: "leader", abstains: false } satisfies AbstainResponse);
       })
       .get(SNAPSHOT_PATH, ({ request }) => {
         requireMember(request);
@@ -57,3 +60,12 @@ export function clusterRoutes(
       })
   );
 }
+
+/** The operator's view of the cluster. */
+export const clusterOperatorRoutes = ({ guards }: Http, { config }: Runtime, cluster: Cluster | null) =>
+  new Elysia({ prefix: "/v1/cluster", tags: ["fleet"] })
+    .use(guards.operator)
+    .get("", () => cluster?.overview() ?? singleServerOverview(config.STORAGE_S3_BUCKET !== undefined), {
+      ...documented("The servers that share a commit log, and how far each is", ["SVC_PERMISSION_DENIED"]),
+      response: { 200: ClusterOverview },
+    });

@@ -2,21 +2,15 @@ import { mkdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { removeGradually } from "../kernel/archive/remove-gradually.ts";
 import { openDatabase } from "../kernel/db/open.ts";
-import { sameSecret } from "../kernel/secrets.ts";
 import { copyDatabaseInThread } from "../ops/backup/backup-thread.ts";
 
 export const SNAPSHOT_PATH = "/v1/cluster/snapshot";
 
-/** A large database over a slow line; an attempt that takes longer is begun anew. */
-const WITHIN_MS = 3_600_000;
+/** Long enough for a large database over a slow network. */
+const DOWNLOAD_TIMEOUT_MS = 3_600_000;
 
-export function isMember(request: Request, credential: string): boolean {
-  const given = /^Bearer (.+)$/i.exec(request.headers.get("authorization") ?? "")?.[1] ?? "";
-  return sameSecret(given, credential);
-}
-
-/** The database as it is now, for a member that has none. The copy is gone when it was read, or was not. */
-export async function snapshotResponse(path: string, signal: AbortSignal): Promise<Response> {
+/** A copy of the database for a member that has none; it is removed when the response ends or is cancelled. */
+export async function serveSnapshot(path: string, signal: AbortSignal): Promise<Response> {
   const copy = `${path}.snapshot-${crypto.randomUUID()}`;
   try {
     await copyDatabaseInThread(path, copy, signal);
@@ -25,15 +19,15 @@ export async function snapshotResponse(path: string, signal: AbortSignal): Promi
     throw error;
   }
   const file = Bun.file(copy);
-  const gone = () => void removeGradually(copy).catch(() => {});
-  const counted = file.stream().pipeThrough(new TransformStream({ flush: gone, cancel: gone } as Transformer));
-  return new Response(counted, {
+  const remove = () => void removeGradually(copy).catch(() => {});
+  const body = file.stream().pipeThrough(new TransformStream({ flush: remove, cancel: remove } as Transformer));
+  return new Response(body, {
     headers: { "content-type": "application/vnd.sqlite3", "content-length": String(file.size) },
   });
 }
 
-/** Puts the snapshot of a member in place of the local database, which is kept beside it under another name. */
-export async function takeSnapshot(
+/** Replaces the local database with a member's snapshot and keeps the old one beside it under another name. */
+export async function installSnapshot(
   from: string,
   { path, credential, now }: { path: string; credential: string; now: number },
 ): Promise<void> {
@@ -42,27 +36,27 @@ export async function takeSnapshot(
   rmSync(arriving, { force: true });
   const response = await fetch(`${from}${SNAPSHOT_PATH}`, {
     headers: { authorization: `Bearer ${credential}` },
-    signal: AbortSignal.timeout(WITHIN_MS),
+    signal: AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS),
     keepalive: false,
   });
   if (!response.ok) throw new Error(`${from} answers ${response.status} for a snapshot`);
   await Bun.write(arriving, response);
-  // What was cut off on the way is not a database.
+  // A download that was cut off is no valid database.
   const db = openDatabase(arriving);
-  const whole = db.$client.query<{ quick_check: string }, []>("PRAGMA quick_check(1)").get()?.quick_check === "ok";
+  const isValid = db.$client.query<{ quick_check: string }, []>("PRAGMA quick_check(1)").get()?.quick_check === "ok";
   db.$client.close();
-  if (!whole) throw new Error(`the snapshot of ${from} is damaged`);
+  if (!isValid) throw new Error(`the snapshot of ${from} is damaged`);
   setAside(path, now);
-  for (const ending of ["-wal", "-shm"]) rmSync(`${arriving}${ending}`, { force: true });
+  for (const suffix of ["-wal", "-shm"]) rmSync(`${arriving}${suffix}`, { force: true });
   renameSync(arriving, path);
 }
 
-/** Never thrown away: it may hold what nobody else has. */
+/** The old database is never deleted: it may hold records that no other member has. */
 function setAside(path: string, now: number): void {
   const aside = join(dirname(path), `before-snapshot-${now}.db`);
-  for (const ending of ["", "-wal", "-shm"]) {
+  for (const suffix of ["", "-wal", "-shm"]) {
     try {
-      renameSync(`${path}${ending}`, `${aside}${ending}`);
+      renameSync(`${path}${suffix}`, `${aside}${suffix}`);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
     }

@@ -1,15 +1,15 @@
 import type { Server } from "bun";
 import { VERSION } from "../kernel/version.ts";
 import { ApiError } from "../protocol/errors.ts";
-import type { ClusterState } from "./cluster.ts";
-import { ABSTAIN_PATH, type AbstainAnswer } from "./peers.ts";
-import { isMember, SNAPSHOT_PATH } from "./snapshot.ts";
+import { ABSTAIN_PATH, type AbstainResponse } from "./abstention.ts";
+import { type ClusterState, isMember } from "./cluster.ts";
+import { SNAPSHOT_PATH } from "./snapshot.ts";
 
 export type StandbyDeps = {
   hostname: string;
   port: number;
   state: () => ClusterState;
-  /** Why it does not follow, if it does not. */
+  /** Why this server cannot follow the log; null when it does. */
   problem: () => string | null;
   credential: string;
   abstain: () => boolean;
@@ -21,7 +21,7 @@ export type StandbyDeps = {
 const RETRY_AFTER_SECONDS = 1;
 const LOOPBACK = new Set(["127.0.0.1", "::1", "::ffff:127.0.0.1"]);
 
-/** What a server answers while another one leads: how it is, and that it is not the one to ask. */
+/** Serves health, metrics and the members' requests; every other request is answered with SVC_STANDBY. */
 export function serveStandby(deps: StandbyDeps): Server<undefined> {
   const { state, problem, credential } = deps;
   return Bun.serve({
@@ -36,18 +36,20 @@ export function serveStandby(deps: StandbyDeps): Server<undefined> {
       if (pathname === "/readyz") return readiness(state(), problem());
       if (pathname === "/metrics") {
         const ip = server.requestIP(request)?.address ?? "";
-        return mayReadMetrics(request, ip, deps.metricsToken) ? new Response(await deps.metrics()) : standby(pathname);
+        return mayReadMetrics(request, ip, deps.metricsToken)
+          ? new Response(await deps.metrics())
+          : standbyResponse(pathname);
       }
       if (pathname === ABSTAIN_PATH && isMember(request, credential)) {
-        return Response.json({ role: "standby", abstains: deps.abstain() } satisfies AbstainAnswer);
+        return Response.json({ role: "standby", abstains: deps.abstain() } satisfies AbstainResponse);
       }
       if (pathname === SNAPSHOT_PATH && isMember(request, credential)) return deps.snapshot();
-      return standby(pathname);
+      return standbyResponse(pathname);
     },
   });
 }
 
-/** The token, or without one this machine: what a proxy carries comes from elsewhere. */
+/** Without a configured token only this machine may read metrics, and a reverse proxy's clients are elsewhere. */
 export function mayReadMetrics(request: Request, ip: string, token: string | undefined): boolean {
   if (token === undefined) return LOOPBACK.has(ip) && !request.headers.has("x-forwarded-for");
   return isMember(request, token);
@@ -58,7 +60,7 @@ function readiness(state: ClusterState, problem: string | null): Response {
   return Response.json({ status: "standby", reasons: { cluster }, ...state }, { status: 503 });
 }
 
-export function standby(path: string): Response {
+export function standbyResponse(path: string): Response {
   const { code, legacyCode, message, status } = new ApiError("SVC_STANDBY");
   const requestId = `req_${crypto.randomUUID().replaceAll("-", "")}`;
   return Response.json(
@@ -68,7 +70,7 @@ export function standby(path: string): Response {
       headers: {
         "retry-after": String(RETRY_AFTER_SECONDS),
         "x-request-id": requestId,
-        // A page of another origin has to learn that it may try again.
+        // A page of another origin has to see that it may retry.
         "access-control-allow-origin": "*",
         "access-control-expose-headers": "retry-after, x-request-id",
         connection: "close",

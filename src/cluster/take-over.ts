@@ -1,34 +1,34 @@
-import type { Now } from "../kernel/clock.ts";
-import { ApplyingConnection } from "../kernel/db/changesets.ts";
+import { ApplyingConnection, RecordingConnection, ReplicaDiffers } from "../kernel/db/changesets.ts";
 import { type CommitLog, Overtaken } from "../kernel/db/commit-log.ts";
 import { logPosition } from "../kernel/db/log-position.ts";
 import { type Migration, pendingMigrations } from "../kernel/db/migrate.ts";
 import { openDatabase } from "../kernel/db/open.ts";
-import { beginTerm, Replica } from "./replica.ts";
+import type { Now } from "../kernel/time/clock.ts";
+import { Replica } from "./replica.ts";
 
 type TakeOverDeps = { path: string; log: CommitLog; term: number; migrations: Migration[]; now: Now };
 
 /**
- * What a server does before it leads: it writes the first record of its term, after which nothing of the one before
- * fits, and brings the schema up to date for everybody. What the one before wrote in the meantime is read first.
+ * Prepares a server to lead. The first record of its term makes every later record of the previous leader invalid;
+ * records that the previous leader wrote before are applied first. Then the schema is migrated for all members.
  */
 export async function takeOver(deps: TakeOverDeps): Promise<void> {
   const { path, log, term } = deps;
-  // Throws for a schema that this program does not know: another server has to lead.
-  const pending = pendingOf(deps);
+  // This throws for a schema newer than this program, so that another server leads.
+  const pending = findPending(deps);
   for (;;) {
     try {
       await beginTerm(path, log, term);
       break;
     } catch (error) {
       if (!(error instanceof Overtaken)) throw error;
-      await readRest(path, log);
+      await applyRest(path, log);
     }
   }
   if (pending.length > 0) await migrateAll(deps, pending);
 }
 
-async function readRest(path: string, log: CommitLog): Promise<void> {
+async function applyRest(path: string, log: CommitLog): Promise<void> {
   const replica = new Replica(path);
   try {
     replica.apply(await log.read(replica.position, Number.MAX_SAFE_INTEGER));
@@ -37,7 +37,7 @@ async function readRest(path: string, log: CommitLog): Promise<void> {
   }
 }
 
-function pendingOf({ path, migrations }: TakeOverDeps): Migration[] {
+function findPending({ path, migrations }: TakeOverDeps): Migration[] {
   const db = openDatabase(path);
   try {
     return pendingMigrations(db, migrations);
@@ -46,7 +46,7 @@ function pendingOf({ path, migrations }: TakeOverDeps): Migration[] {
   }
 }
 
-/** Tried here before anybody else gets to see it: a record that cannot be applied would stop every member. */
+/** The migrations run here before they are appended: a record that cannot be applied would stop every member. */
 async function migrateAll({ path, log, now }: TakeOverDeps, migrations: Migration[]): Promise<void> {
   const connection = new ApplyingConnection(path);
   const at = now();
@@ -63,7 +63,23 @@ async function migrateAll({ path, log, now }: TakeOverDeps, migrations: Migratio
     await log.append(position, { kind: "migrations", migrations, at });
     connection.exec("COMMIT");
   } finally {
-    // Ends a transaction that was not committed.
+    // Closing rolls back an open transaction.
+    connection.close();
+  }
+}
+
+/** Throws Overtaken when the log holds a newer record. */
+async function beginTerm(path: string, log: Pick<CommitLog, "append">, term: number): Promise<void> {
+  const connection = new RecordingConnection(path);
+  try {
+    const at = logPosition(connection);
+    if (at === null) throw new ReplicaDiffers(`${path} belongs to no commit log`);
+    connection.begin();
+    connection.prepare("UPDATE log_position SET position = ?, term = ? WHERE id = 1").run(at.position + 1, term);
+    await log.append(at.position + 1, { kind: "changes", changes: connection.changes() });
+    connection.commit();
+  } finally {
+    connection.rollback();
     connection.close();
   }
 }

@@ -3,7 +3,7 @@ import { SQL } from "bun";
 import { type CommitLog, type CommitRecord, Forgotten, Overtaken } from "../../src/kernel/db/commit-log.ts";
 import { postgresLog } from "../../src/kernel/db/postgres-log.ts";
 import { createLog } from "../../src/kernel/log.ts";
-import { systemTimers, type Timers } from "../../src/kernel/timers.ts";
+import { systemTimers, type Timers } from "../../src/kernel/time/timers.ts";
 import { memoryLog, SharedMemory } from "../harness/memory-log.ts";
 import { type TestPostgres, testPostgres } from "../harness/postgres.ts";
 

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { SQL } from "bun";
 import type { Config } from "../../src/kernel/config/index.ts";
+import { createKeyring } from "../../src/kernel/crypto/secrets.ts";
 import { postgresLog } from "../../src/kernel/db/postgres-log.ts";
 import { createLog } from "../../src/kernel/log.ts";
-import { createKeyring } from "../../src/kernel/secrets.ts";
-import { systemTimers } from "../../src/kernel/timers.ts";
+import { systemTimers } from "../../src/kernel/time/timers.ts";
 import { VERSION } from "../../src/kernel/version.ts";
 import { examineCommitLog } from "../../src/ops/doctor/commit-log.ts";
 import { type TestPostgres, testPostgres } from "../harness/postgres.ts";

@@ -5,7 +5,7 @@ import { SQL } from "bun";
 import { openDatabase } from "../../src/kernel/db/open.ts";
 import { postgresLog } from "../../src/kernel/db/postgres-log.ts";
 import { createLog } from "../../src/kernel/log.ts";
-import { systemTimers } from "../../src/kernel/timers.ts";
+import { systemTimers } from "../../src/kernel/time/timers.ts";
 import { type TestPostgres, testPostgres } from "../harness/postgres.ts";
 import { openPage, type Page } from "../web/sdk/page.ts";
 import { Group, readyz } from "./group.ts";

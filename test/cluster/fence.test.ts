@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
+import type { PeerAbstentions } from "../../src/cluster/abstention.ts";
 import { Abstention } from "../../src/cluster/abstention.ts";
 import { createFence } from "../../src/cluster/fence.ts";
-import type { PeersAnswer } from "../../src/cluster/peers.ts";
-import { createElapsed } from "../../src/kernel/db/elapsed.ts";
 import { createSockets, type NetworkSocket, type SocketData } from "../../src/kernel/socket/sockets.ts";
+import { createElapsed } from "../../src/kernel/time/elapsed.ts";
 
-/** A leadership whose lease the test ends, and peers who answer what the test says. */
-function doubtful(answer: PeersAnswer) {
+/** A leadership whose lease the test ends, and peers with a given response. */
+function fenceWith(answer: PeerAbstentions) {
   const state = { sureForMs: 10_000, answer, heard: [] as string[] };
   const fence = createFence({
     leadership: {
@@ -21,13 +21,13 @@ function doubtful(answer: PeersAnswer) {
     },
     askPeers: async () => state.answer,
     leaseMs: 5_000,
-    onOther: (reason) => state.heard.push(reason),
+    onOtherLeader: (reason) => state.heard.push(reason),
   });
   return { state, fence };
 }
 
-test("nothing is answered once the lease is over, unless every other server promises not to lead", async () => {
-  const { state, fence } = doubtful({ all: true, other: null });
+test("a leader is stale after its lease, unless every other server promises not to lead", async () => {
+  const { state, fence } = fenceWith({ all: true, otherLeader: null });
   expect(fence.isStale()).toBe(false);
   state.sureForMs = 0;
   expect(fence.isStale()).toBe(true);
@@ -37,8 +37,8 @@ test("nothing is answered once the lease is over, unless every other server prom
   expect(await fence.fresh()).toBe(false);
 });
 
-test("whoever asks in doubt is answered when the log confirms, and refused when the server is over", async () => {
-  const { state, fence } = doubtful({ all: false, other: null });
+test("a waiting request is answered when the log confirms, and refused when the server stops", async () => {
+  const { state, fence } = fenceWith({ all: false, otherLeader: null });
   state.sureForMs = -1;
   const confirmed = fence.fresh();
   state.sureForMs = 10_000;
@@ -49,8 +49,8 @@ test("whoever asks in doubt is answered when the log confirms, and refused when 
   expect(await over).toBe(false);
 });
 
-test("a leader in doubt that hears of another leader says so", async () => {
-  const { state, fence } = doubtful({ all: false, other: "http://two" });
+test("a stale leader that hears of another leader reports it", async () => {
+  const { state, fence } = fenceWith({ all: false, otherLeader: "http://two" });
   state.sureForMs = -1;
   const asked = fence.fresh();
   while (state.heard.length === 0) await Bun.sleep(5);
@@ -59,20 +59,20 @@ test("a leader in doubt that hears of another leader says so", async () => {
   expect(await asked).toBe(false);
 });
 
-test("a standby promises nothing while it reaches the log or tries to lead, and keeps what it promised", async () => {
+test("a standby promises nothing while it reaches the log or tries to lead, and keeps its promise", async () => {
   const abstention = new Abstention();
   expect(abstention.promise()).toBe(false);
-  abstention.logIsAway = true;
+  abstention.logIsUnreachable = true;
   const trying = Promise.withResolvers<string>();
-  const attempt = abstention.unlessPromised(() => trying.promise);
+  const attempt = abstention.attemptToLead(() => trying.promise);
   expect(abstention.promise()).toBe(false);
   trying.resolve("tried");
   expect(await attempt).toBe("tried");
   expect(abstention.promise()).toBe(true);
-  expect(await abstention.unlessPromised(async () => "led")).toBeNull();
+  expect(await abstention.attemptToLead(async () => "led")).toBeNull();
 });
 
-test("a lease counts the time that a machine slept, and is not made longer by a clock that is set back", () => {
+test("a lease counts the time that a machine slept, and a clock that is set back does not extend it", () => {
   const at = { steady: 0, wall: 1_000_000 };
   const elapsed = createElapsed(
     () => at.steady,
@@ -88,7 +88,7 @@ test("a lease counts the time that a machine slept, and is not made longer by a 
   expect(elapsed()).toBe(60_015);
 });
 
-test("what a socket says in doubt waits, in order, and is answered or the socket is sent elsewhere", async () => {
+test("frames at a stale leader wait in order, and are then handled or the socket is closed", async () => {
   const doubt = { isStale: false, end: Promise.withResolvers<boolean>() };
   const sockets = createSockets({ isStale: () => doubt.isStale, fresh: () => doubt.end.promise });
   const heard: string[] = [];
@@ -112,7 +112,7 @@ test("what a socket says in doubt waits, in order, and is answered or the socket
   message(ws, "three");
   expect(heard).toEqual(["one"]);
   doubt.isStale = false;
-  // Not past those who wait.
+  // A later frame does not overtake the waiting ones.
   message(ws, "four");
   doubt.end.resolve(true);
   await Bun.sleep(0);

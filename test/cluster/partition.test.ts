@@ -1,12 +1,12 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
 import { postgresLog } from "../../src/kernel/db/postgres-log.ts";
 import { createLog } from "../../src/kernel/log.ts";
-import { systemTimers } from "../../src/kernel/timers.ts";
+import { systemTimers } from "../../src/kernel/time/timers.ts";
 import { freePort, type TestPostgres, testPostgres } from "../harness/postgres.ts";
 import { openPage, type Page } from "../web/sdk/page.ts";
+import { Line } from "./breakable-connection.ts";
 import { Group, readyz } from "./group.ts";
 import { NOTHING_WRONG } from "./history.ts";
-import { Line } from "./line.ts";
 import { giveAddress, Load } from "./load.ts";
 
 let postgres: TestPostgres;

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type TestPostgres, testPostgres } from "../harness/postgres.ts";
 import { openPage } from "../web/sdk/page.ts";
+import { Line } from "./breakable-connection.ts";
 import { Group } from "./group.ts";
 import { NOTHING_WRONG } from "./history.ts";
-import { Line } from "./line.ts";
 import { giveAddress, Load } from "./load.ts";
 
 let postgres: TestPostgres;

@@ -2,9 +2,9 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { becomeBase, belongingOf, Replica } from "../../src/cluster/replica.ts";
+import { removablePosition } from "../../src/cluster/maintenance.ts";
+import { dataOrigin, makeLogBase, Replica } from "../../src/cluster/replica.ts";
 import { takeOver } from "../../src/cluster/take-over.ts";
-import { forgettable } from "../../src/cluster/upkeep.ts";
 import { ReplicaDiffers } from "../../src/kernel/db/changesets.ts";
 import { type Migration, MigrationRefused, migrate } from "../../src/kernel/db/migrate.ts";
 import { closeDatabase, openDatabase } from "../../src/kernel/db/open.ts";
@@ -38,7 +38,7 @@ function twoFiles(memory: SharedMemory): [string, string] {
   const db = openDatabase(one);
   migrate(db, OLD, 0);
   closeDatabase(db);
-  becomeBase(one, memory.id);
+  makeLogBase(one, memory.id);
   copyFileSync(one, two);
   return [one, two];
 }
@@ -93,12 +93,12 @@ test("a file that is not what the log takes it for is noticed, and stays as it i
 test("a file knows which log it belongs to", () => {
   const memory = shared();
   const [one] = twoFiles(memory);
-  expect(belongingOf(one, memory.id)).toBe("of this log");
-  expect(belongingOf(one, "another")).toBe("of another log");
-  expect(belongingOf(join(folder, "none.db"), memory.id)).toBe("nothing here");
+  expect(dataOrigin(one, memory.id)).toBe("this log");
+  expect(dataOrigin(one, "another")).toBe("another log");
+  expect(dataOrigin(join(folder, "none.db"), memory.id)).toBe("no data");
   const plain = join(folder, "plain.db");
   closeDatabase(openDatabase(plain));
-  expect(belongingOf(plain, memory.id)).toBe("of no log");
+  expect(dataOrigin(plain, memory.id)).toBe("no log");
 });
 
 test("the log keeps what a member still needs, unless that one is long gone, an edge, or far too slow", async () => {
@@ -107,7 +107,7 @@ test("the log keeps what a member still needs, unless that one is long gone, an 
     const members = known.map(
       (one) => ({ url: "http://x", version: "1", role: "standby", silentMs: 0, ...one }) as const,
     );
-    return forgettable({ members: async () => members }, head);
+    return removablePosition({ members: async () => members }, head);
   };
   const leader = { role: "leader", position: 50_000 } as const;
   expect(await forgotten(50_000, leader, { position: 49_000 })).toBe(40_000);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { postgresLog } from "../../src/kernel/db/postgres-log.ts";
 import { createLog } from "../../src/kernel/log.ts";
-import { systemTimers } from "../../src/kernel/timers.ts";
+import { systemTimers } from "../../src/kernel/time/timers.ts";
 import { type TestPostgres, testPostgres } from "../harness/postgres.ts";
 import { openPage } from "../web/sdk/page.ts";
 import { checkoutOf, upgrade } from "./checkout.ts";

@@ -3,7 +3,7 @@ import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Cluster } from "../../src/cluster/cluster.ts";
-import { becomeBase, Replica } from "../../src/cluster/replica.ts";
+import { makeLogBase, Replica } from "../../src/cluster/replica.ts";
 import { assetFolder } from "../../src/kernel/assets.ts";
 import { migrate, readMigrations } from "../../src/kernel/db/migrate.ts";
 import { closeDatabase, openDatabase } from "../../src/kernel/db/open.ts";
@@ -44,7 +44,7 @@ export function loggedData(): LoggedData {
   const path = join(folder, "stoa.db");
   const replicaPath = join(folder, "replica.db");
   copyFileSync(migratedOnce(), path);
-  becomeBase(path, crypto.randomUUID());
+  makeLogBase(path, crypto.randomUUID());
   copyFileSync(path, replicaPath);
   const log = kind === "postgres" ? ownPostgresLog() : memoryLog();
   const fence = { isStale: () => false, fresh: async () => true };
@@ -54,7 +54,7 @@ export function loggedData(): LoggedData {
   return {
     leading: { path, log, fence, onLost: (reason) => console.error("lost:", reason) },
     cluster: {
-      ...{ fence, term: 1, credential: crypto.randomUUID(), isLogAway: () => false },
+      ...{ fence, term: 1, credential: crypto.randomUUID(), isLogUnreachable: () => false },
       state: () => ({ role: "leader", leader: null, position: 0, lag: 0 }),
       ...{ snapshot: nobody, overview: nobody, operate: nobody },
     },

@@ -15,8 +15,8 @@ export function clusterCommand(argv: readonly string[]): Command {
     .action(async (options) => {
       const { config } = configFrom(options);
       await withLog(config.COMMIT_LOG_URL, async (log) => {
-        const { showCluster } = await import("../../cluster/show.ts");
-        const { members, term } = await showCluster(log);
+        const { readMembers } = await import("../../cluster/overview.ts");
+        const { members, term } = await readMembers(log);
         if (options.json) return console.log(JSON.stringify({ term, members }));
         const rows = members.map(({ url, role, position, lag, version, silentMs }) => [
           url,
@@ -40,8 +40,8 @@ export function clusterCommand(argv: readonly string[]): Command {
     .action(async (options) => {
       const { config } = configFrom(options);
       await withLog(config.COMMIT_LOG_URL, async (log) => {
-        const { showCluster } = await import("../../cluster/show.ts");
-        const present = (await showCluster(log)).members.filter(({ silentMs }) => silentMs < 10_000);
+        const { readMembers } = await import("../../cluster/overview.ts");
+        const present = (await readMembers(log)).members.filter(({ silentMs }) => silentMs < 10_000);
         if (present.length > 0) {
           throw new CommandFailure(`${present.map(({ url }) => url).join(", ")} still runs. Stop every server first.`);
         }
@@ -62,7 +62,7 @@ async function withLog(url: string | undefined, work: (log: CommitLog) => Promis
   if (url === undefined) throw new CommandFailure("COMMIT_LOG_URL is not set: this server stands alone.", true);
   const { postgresLog } = await import("../../kernel/db/postgres-log.ts");
   const { createLog } = await import("../../kernel/log.ts");
-  const { systemTimers } = await import("../../kernel/timers.ts");
+  const { systemTimers } = await import("../../kernel/time/timers.ts");
   const log = postgresLog(url, { log: createLog({ level: "silent", format: "json" }), timers: systemTimers });
   try {
     await work(log);

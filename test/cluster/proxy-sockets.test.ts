@@ -1,23 +1,25 @@
 import { expect, test } from "bun:test";
-import { bundled, GREETING, unbundled } from "../../src/cluster/edge/bundles.ts";
-import { carriedClient, carriedHeaders } from "../../src/cluster/edge/carried-client.ts";
-import { CarriedSockets } from "../../src/cluster/edge/carried-sockets.ts";
-import { EdgeSockets } from "../../src/cluster/edge/edge-sockets.ts";
+import { forwardedClientAddress, forwardedHeaders } from "../../src/cluster/proxy/forwarded-requests.ts";
+import { ForwardedSockets } from "../../src/cluster/proxy/forwarded-sockets.ts";
 import {
-  decodeEdgeFrame,
+  BATCH_GREETING,
   decodeLeaderFrame,
-  type EdgeFrame,
-  encodeEdgeFrame,
+  decodeProxyFrame,
   encodeLeaderFrame,
+  encodeProxyFrame,
+  framesOf,
   type LeaderFrame,
-} from "../../src/cluster/edge/frames.ts";
+  nextBatch,
+  type ProxyFrame,
+} from "../../src/cluster/proxy/frames.ts";
+import { ProxySockets } from "../../src/cluster/proxy/proxy-sockets.ts";
 import { createSockets, type TopicSocket } from "../../src/kernel/socket/sockets.ts";
 
-const EDGE_FRAMES: EdgeFrame[] = [
-  { type: "open", id: 1, arrival: { url: "http://x/v1/chat/ws?a=b c", headers: [["host", "x"]] } },
+const EDGE_FRAMES: ProxyFrame[] = [
+  { type: "open", id: 1, upgradeRequest: { url: "http://x/v1/chat/ws?a=b c", headers: [["host", "x"]] } },
   { type: "text", id: 22, text: '{"type":"ping"}\nand more ' },
   { type: "bytes", id: 3, data: Buffer.from([0, 255, 10, 32]) },
-  { type: "huge", id: 4, size: 900_000 },
+  { type: "oversized", id: 4, size: 900_000 },
   { type: "pong", id: 5 },
   { type: "buffered", id: 6, size: 70_000 },
   { type: "closed", id: 7, code: 1001 },
@@ -34,44 +36,44 @@ const LEADER_FRAMES: LeaderFrame[] = [
   { type: "publish", topic: "chat 0199", text: '{"text":"two\\nlines"}\n' },
 ];
 
-test("what an edge and the leader say to each other arrives as it was said", () => {
-  expect(EDGE_FRAMES.map((frame) => decodeEdgeFrame(encodeEdgeFrame(frame)))).toEqual(EDGE_FRAMES);
+test("every frame between a proxy and the leader decodes to what was encoded", () => {
+  expect(EDGE_FRAMES.map((frame) => decodeProxyFrame(encodeProxyFrame(frame)))).toEqual(EDGE_FRAMES);
   expect(LEADER_FRAMES.map((frame) => decodeLeaderFrame(encodeLeaderFrame(frame)))).toEqual(LEADER_FRAMES);
 });
 
-test("what is said within one turn travels as one, what is large alone, and all of it in order", () => {
+test("small frames travel in one batch, large frames alone, and all of them in order", () => {
   const large = `t1 ${"ü".repeat(100_000)}`;
   const frames = ["p1 ", "t2 m3 5 ", large, "t3 \u{1f600}\n", "P0 a\n{}", ""];
   const sent: string[] = [];
   for (let at = 0; at < frames.length; ) {
-    const { text, next } = bundled(frames, at);
+    const { text, next } = nextBatch(frames, at);
     sent.push(text);
     at = next;
   }
   expect(sent).toHaveLength(3);
   expect(sent[1]).toBe(large);
-  expect(sent.flatMap(unbundled)).toEqual(frames);
-  expect(unbundled(GREETING)).toEqual([]);
-  expect(() => unbundled("m12")).toThrow();
+  expect(sent.flatMap(framesOf)).toEqual(frames);
+  expect(framesOf(BATCH_GREETING)).toEqual([]);
+  expect(() => framesOf("m12")).toThrow();
 });
 
-test("whoever has the credential says for whom a request is; what a client says itself is left out", () => {
+test("only the credential makes a client address count, and a client's own headers are dropped", () => {
   const own = new Request("http://x/", { headers: { "x-stoa-edge": "secret", "x-stoa-edge-client": "1.1.1.1" } });
-  const carried = new Request("http://x/", { headers: carriedHeaders(own, "203.0.113.7", "secret") });
-  expect(carriedClient(carried, "secret")).toBe("203.0.113.7");
-  expect(carriedClient(carried, "another")).toBeNull();
-  expect(carriedClient(new Request("http://x/"), "secret")).toBeNull();
+  const forwarded = new Request("http://x/", { headers: forwardedHeaders(own, "203.0.113.7", "secret") });
+  expect(forwardedClientAddress(forwarded, "secret")).toBe("203.0.113.7");
+  expect(forwardedClientAddress(forwarded, "another")).toBeNull();
+  expect(forwardedClientAddress(new Request("http://x/"), "secret")).toBeNull();
 });
 
-/** One edge with sockets that were let in, and what the leader said to it. */
-async function edge(count: number, { takesBundles = true } = {}) {
+/** A proxy with accepted sockets, and the frames that the leader sent to it. */
+async function proxy(count: number, { takesBatches = true } = {}) {
   const said: LeaderFrame[] = [];
   const sent: string[] = [];
   const state = { buffered: 0, closed: [] as number[], received: [] as string[] };
   const network: TopicSocket = {
     send(text) {
       sent.push(text);
-      said.push(...unbundled(text).map(decodeLeaderFrame));
+      said.push(...framesOf(text).map(decodeLeaderFrame));
     },
     sendTogether: () => {},
     sendBytes: () => {},
@@ -85,9 +87,9 @@ async function edge(count: number, { takesBundles = true } = {}) {
   };
   const sockets = createSockets();
   const opened: TopicSocket[] = [];
-  const carried = new CarriedSockets(network, {
+  const forwarded = new ForwardedSockets(network, {
     carry: sockets.carry,
-    takesBundles,
+    takesBatches,
     async handle(request) {
       if (request.url.endsWith("/no")) return new Response("no", { status: 403 });
       sockets.accept(null, request, {}, (socket) => {
@@ -100,21 +102,22 @@ async function edge(count: number, { takesBundles = true } = {}) {
       return new Response();
     },
   });
-  const tell = (frame: EdgeFrame) => carried.received(encodeEdgeFrame(frame));
-  for (let id = 1; id <= count; id++) tell({ type: "open", id, arrival: { url: "http://x/ws", headers: [] } });
+  const receive = (frame: ProxyFrame) => forwarded.received(encodeProxyFrame(frame));
+  for (let id = 1; id <= count; id++)
+    receive({ type: "open", id, upgradeRequest: { url: "http://x/ws", headers: [] } });
   while (said.filter(({ type }) => type === "accept").length < count) await Bun.sleep(1);
-  return { sockets, carried, opened, said, sent, state, tell };
+  return { sockets, forwarded, opened, said, sent, state, receive };
 }
 
-test("a broadcast goes once to an edge, and not at all when nobody there reads it", async () => {
-  const { sockets, opened, said, tell } = await edge(3);
+test("a broadcast goes once to a proxy, and not at all without a subscriber there", async () => {
+  const { sockets, opened, said, receive } = await proxy(3);
   sockets.publish("news", "1");
   for (const socket of opened) socket.subscribe("news");
   sockets.publish("news", "2");
   opened[0]?.unsubscribe("news");
-  tell({ type: "closed", id: 2, code: 1000 });
+  receive({ type: "closed", id: 2, code: 1000 });
   sockets.publish("news", "3");
-  tell({ type: "closed", id: 3, code: 1000 });
+  receive({ type: "closed", id: 3, code: 1000 });
   sockets.publish("news", "4");
   opened[0]?.send("the last");
   while (said.at(-1)?.type !== "text") await Bun.sleep(1);
@@ -122,10 +125,10 @@ test("a broadcast goes once to an edge, and not at all when nobody there reads i
   expect(published).toEqual(["2", "3"]);
 });
 
-test("an edge gets all of one turn at once, and one of an older version frame by frame", async () => {
-  for (const takesBundles of [true, false]) {
-    const { sockets, opened, said, sent, carried, state } = await edge(2, { takesBundles });
-    expect(sent[0] === GREETING).toBe(takesBundles);
+test("a proxy gets the frames of one tick as one batch, and an older one frame by frame", async () => {
+  for (const takesBatches of [true, false]) {
+    const { sockets, opened, said, sent, forwarded, state } = await proxy(2, { takesBatches });
+    expect(sent[0] === BATCH_GREETING).toBe(takesBatches);
     const [framesBefore, sentBefore] = [said.length, sent.length];
     for (const socket of opened) socket.subscribe("news");
     sockets.publish("news", "1");
@@ -139,27 +142,27 @@ test("an edge gets all of one turn at once, and one of an older version frame by
       "text",
       "publish",
     ]);
-    expect(sent.length - sentBefore).toBe(takesBundles ? 1 : 5);
-    // The other way: what its clients said at once.
-    const texts = ["a", "b"].map((text, n) => encodeEdgeFrame({ type: "text", id: n + 1, text }));
-    carried.received(takesBundles ? bundled(texts, 0).text : (texts[0] ?? ""));
-    expect(state.received).toEqual(takesBundles ? ["a 1", "b 1"] : ["a 1"]);
+    expect(sent.length - sentBefore).toBe(takesBatches ? 1 : 5);
+    // The other direction works alike.
+    const texts = ["a", "b"].map((text, n) => encodeProxyFrame({ type: "text", id: n + 1, text }));
+    forwarded.received(takesBatches ? nextBatch(texts, 0).text : (texts[0] ?? ""));
+    expect(state.received).toEqual(takesBatches ? ["a 1", "b 1"] : ["a 1"]);
   }
 });
 
-test("who is refused gets the answer; a frame too large for any protocol is told by its size", async () => {
-  const { said, state, tell } = await edge(1);
-  tell({ type: "open", id: 9, arrival: { url: "http://x/no", headers: [] } });
-  tell({ type: "huge", id: 1, size: 900_000 });
-  tell({ type: "text", id: 1, text: "grüße" });
-  tell({ type: "text", id: 77, text: "of nobody" });
+test("a refused client gets the leader's response, and of an oversized frame only the size is sent", async () => {
+  const { said, state, receive } = await proxy(1);
+  receive({ type: "open", id: 9, upgradeRequest: { url: "http://x/no", headers: [] } });
+  receive({ type: "oversized", id: 1, size: 900_000 });
+  receive({ type: "text", id: 1, text: "grüße" });
+  receive({ type: "text", id: 77, text: "of nobody" });
   while (!said.some(({ type }) => type === "refuse")) await Bun.sleep(1);
   expect(said.find(({ type }) => type === "refuse")).toMatchObject({ id: 9, refusal: { status: 403, body: "no" } });
   expect(state.received).toEqual(["null 900000", "grüße 7"]);
 });
 
-test("what an edge cannot take at once waits in order, and its end is the end of its sockets", async () => {
-  const { carried, opened, said, state, tell } = await edge(2);
+test("frames for a slow proxy wait in order, and its sockets close with its connection", async () => {
+  const { forwarded, opened, said, state, receive } = await proxy(2);
   const before = said.length;
   state.buffered = 2 * 1024 * 1024;
   for (const text of ["a", "b", "c"]) opened[0]?.send(text);
@@ -168,19 +171,19 @@ test("what an edge cannot take at once waits in order, and its end is the end of
   opened[0]?.send("d");
   while (said.length < before + 4) await Bun.sleep(1);
   expect(said.slice(before)).toMatchObject(["a", "b", "c", "d"].map((text) => ({ type: "text", id: 1, text })));
-  tell({ type: "buffered", id: 2, size: 70_000 });
+  receive({ type: "buffered", id: 2, size: 70_000 });
   expect(opened.map(({ bufferedBytes }) => bufferedBytes)).toEqual([0, 70_000]);
-  carried.closed();
+  forwarded.closed();
   expect(state.closed).toEqual([1006, 1006]);
 });
 
-test("a client that went while the leader was told of it leaves nothing behind at the leader", () => {
-  const said: EdgeFrame[] = [];
-  const sockets = new EdgeSockets({
-    say: (frame) => said.push(frame) > 0,
+test("the leader drops the socket of a client that left before it was accepted", () => {
+  const said: ProxyFrame[] = [];
+  const sockets = new ProxySockets({
+    send: (frame) => said.push(frame) > 0,
     credential: "secret",
     server: () => {
-      throw new Error("nobody is there to be told");
+      throw new Error("no socket is open");
     },
   });
   sockets.receive({ type: "accept", id: 7, headers: {} });

@@ -1,28 +1,27 @@
 import type { Config } from "../../kernel/config/index.ts";
+import { createKeyring } from "../../kernel/crypto/secrets.ts";
 import { postgresLog } from "../../kernel/db/postgres-log.ts";
 import { createLog } from "../../kernel/log.ts";
 import { createMetrics } from "../../kernel/metrics.ts";
-import { createKeyring } from "../../kernel/secrets.ts";
 import { SOCKET_OPTIONS } from "../../kernel/socket/sockets.ts";
-import { every, systemTimers } from "../../kernel/timers.ts";
+import { every, systemTimers } from "../../kernel/time/timers.ts";
 import { VERSION } from "../../kernel/version.ts";
-import { clusterCredential } from "../cluster.ts";
+import { clusterCredential, memberUrl } from "../cluster.ts";
 import { requireSameSecret } from "../joining.ts";
-import { memberUrl } from "../member-url.ts";
-import { mayReadMetrics, standby } from "../standby-server.ts";
-import { type EdgeSocket, EdgeSockets } from "./edge-sockets.ts";
-import { forward, PATIENCE_MS } from "./forward.ts";
+import { mayReadMetrics, standbyResponse } from "../standby-server.ts";
+import { forward, LEADER_WAIT_MS } from "./forwarded-requests.ts";
 import { LeaderLink } from "./leader-link.ts";
+import { type ProxySocket, ProxySockets } from "./proxy-sockets.ts";
 
-export type RunningEdge = { url: string; stop(reason: string, graceMs?: number): Promise<void> };
+export type RunningProxy = { url: string; stop(reason: string, graceMs?: number): Promise<void> };
 
 const REPORT_EVERY_MS = 1_000;
 
 /**
- * A server without data: it takes requests and sockets, carries them to whoever leads, and fans out what the leader
- * publishes once. Its clients keep their sockets when another server leads.
+ * The edge role: a server without data that forwards requests and WebSockets to the leader and fans out the leader's
+ * broadcasts. Its clients keep their WebSockets when another server takes over.
  */
-export async function startEdge(config: Config): Promise<RunningEdge> {
+export async function startProxy(config: Config): Promise<RunningProxy> {
   const { COMMIT_LOG_URL: logUrl = "", STOA_SECRET: secret = "" } = config;
   const log = createLog({ level: config.LOG_LEVEL, format: config.LOG_FORMAT });
   const keyring = createKeyring(secret);
@@ -41,21 +40,21 @@ export async function startEdge(config: Config): Promise<RunningEdge> {
     link.leader === null ? 0 : 1,
   );
 
-  const sockets: EdgeSockets = new EdgeSockets({
+  const sockets: ProxySockets = new ProxySockets({
     credential,
-    say: (frame) => link.say(frame),
+    send: (frame) => link.send(frame),
     server: () => server,
   });
   const link: LeaderLink = new LeaderLink({
     credential,
     log,
     leader: async () => (await commitLog.known())?.leader ?? null,
-    onOpen: () => sockets.introduce(),
+    onOpen: () => sockets.announceAll(),
     onFrame: (frame) => sockets.receive(frame),
-    onLost: () => sockets.orphan(),
+    onLost: () => sockets.leaderLost(),
   });
 
-  const server = Bun.serve<EdgeSocket>({
+  const server = Bun.serve<ProxySocket>({
     hostname: config.HOST,
     port: config.PORT,
     reusePort: false,
@@ -69,14 +68,14 @@ export async function startEdge(config: Config): Promise<RunningEdge> {
       if (pathname === "/readyz") return readiness(link.leader);
       if (pathname === "/metrics") {
         const may = mayReadMetrics(request, address, config.METRICS_TOKEN);
-        return may ? new Response(await metrics.registry.metrics()) : standby(pathname);
+        return may ? new Response(await metrics.registry.metrics()) : standbyResponse(pathname);
       }
       if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") {
-        return (await forward(request, address, { credential, link })) ?? standby(pathname);
+        return (await forward(request, address, { credential, link })) ?? standbyResponse(pathname);
       }
-      if ((await link.reached(PATIENCE_MS)) === null) return standby(pathname);
-      const answer = await sockets.ask(request, address);
-      return answer === null ? standby(pathname) : answer;
+      if ((await link.waitForLeader(LEADER_WAIT_MS)) === null) return standbyResponse(pathname);
+      const answer = await sockets.upgrade(request, address);
+      return answer === null ? standbyResponse(pathname) : answer;
     },
     websocket: {
       ...SOCKET_OPTIONS,

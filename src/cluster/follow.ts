@@ -4,9 +4,8 @@ import type { Log } from "../kernel/log.ts";
 import type { Abstention } from "./abstention.ts";
 import type { Replica } from "./replica.ts";
 
-const BATCH = 500;
-/** How often a standby tries whether the right to lead is free. */
-const TRY_EVERY_MS = 250;
+const BATCH_RECORDS = 500;
+const ATTEMPT_EVERY_MS = 250;
 
 type FollowDeps = {
   log: CommitLog;
@@ -17,18 +16,17 @@ type FollowDeps = {
   signal: AbortSignal;
 };
 
-/** Applies what there is. */
 async function catchUp(log: CommitLog, replica: Replica): Promise<void> {
   for (;;) {
-    const entries = await log.read(replica.position, BATCH);
+    const entries = await log.read(replica.position, BATCH_RECORDS);
     if (entries.length === 0) return;
     replica.apply(entries);
   }
 }
 
 /**
- * Follows the log until this server may lead it, and has then read all of it; null when it is to stop. A log that does
- * not answer is asked again; a file that does not fit, or a log that has forgotten what comes next, is the caller's.
+ * Follows the log until this server may lead and has applied all records; null when the signal aborts. An unreachable log
+ * is retried. The caller handles a database that does not fit the log, and a log that no longer has the next record.
  */
 export async function followUntilLeading({
   log,
@@ -42,8 +40,8 @@ export async function followUntilLeading({
   const stopListening = log.onAppended(() => wake());
   const stop = () => wake();
   signal.addEventListener("abort", stop);
-  let away = false;
-  let triedAt = 0;
+  let isUnreachable = false;
+  let attemptedAt = 0;
   try {
     while (!signal.aborted) {
       const woken = new Promise<void>((resolve) => {
@@ -51,9 +49,9 @@ export async function followUntilLeading({
       });
       try {
         await catchUp(log, replica);
-        if (performance.now() - triedAt >= TRY_EVERY_MS) {
-          triedAt = performance.now();
-          const leadership = await abstention.unlessPromised(() => log.lead(url));
+        if (performance.now() - attemptedAt >= ATTEMPT_EVERY_MS) {
+          attemptedAt = performance.now();
+          const leadership = await abstention.attemptToLead(() => log.lead(url));
           if (leadership !== null) {
             try {
               await catchUp(log, replica);
@@ -64,16 +62,16 @@ export async function followUntilLeading({
             }
           }
         }
-        if (away) logger.info("the commit log answers again");
-        away = abstention.logIsAway = false;
+        if (isUnreachable) logger.info("cluster: commit log reachable again");
+        isUnreachable = abstention.logIsUnreachable = false;
       } catch (error) {
-        if (!isPassing(error)) throw error;
-        if (!away) logger.warn({ err: error }, "the commit log does not answer; trying again");
-        away = abstention.logIsAway = true;
+        if (!isTransient(error)) throw error;
+        if (!isUnreachable) logger.warn({ err: error }, "cluster: commit log unreachable, retrying");
+        isUnreachable = abstention.logIsUnreachable = true;
       }
-      // What is appended does not put off the next attempt: the last record of a leader is what it dies after.
-      const untilNext = away ? TRY_EVERY_MS : Math.max(0, triedAt + TRY_EVERY_MS - performance.now());
-      await Promise.race([woken, Bun.sleep(untilNext)]);
+      // A record does not delay the next attempt to lead: a leader may die right after it.
+      const waitMs = isUnreachable ? ATTEMPT_EVERY_MS : Math.max(0, attemptedAt + ATTEMPT_EVERY_MS - performance.now());
+      await Promise.race([woken, Bun.sleep(waitMs)]);
     }
     return null;
   } finally {
@@ -82,7 +80,7 @@ export async function followUntilLeading({
   }
 }
 
-/** Connections break, databases restart and disks fill up: none of that is about what the local file holds. */
-function isPassing(error: unknown): boolean {
+/** A broken connection, a restarting Postgres or a full disk says nothing about the local database. */
+function isTransient(error: unknown): boolean {
   return !(error instanceof ReplicaDiffers || error instanceof Forgotten);
 }

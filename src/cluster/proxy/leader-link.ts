@@ -1,0 +1,208 @@
+import type { Log } from "../../kernel/log.ts";
+import {
+  BATCHES_QUERY,
+  decodeLeaderFrame,
+  encodeProxyFrame,
+  framesOf,
+  isBatch,
+  type LeaderFrame,
+  nextBatch,
+  PROXY_PATH,
+  type ProxyFrame,
+} from "./frames.ts";
+
+const RECONNECT_MS = 100;
+const OPEN_TIMEOUT_MS = 2_000;
+const LEADER_CHECK_MS = 500;
+const PING_EVERY_MS = 1_000;
+/** A machine that is gone, or a network that drops every packet, closes no connection. */
+const SILENCE_MS = 5_000;
+
+export type LeaderLinkDeps = {
+  credential: string;
+  /** The leader's address; null when none is known. */
+  leader: () => Promise<string | null>;
+  log: Log;
+  onOpen: () => void;
+  onFrame: (frame: LeaderFrame) => void;
+  onLost: () => void;
+};
+
+/** Bun's WebSocket has these members beside the standard ones. */
+type LeaderSocket = WebSocket & {
+  ping(): void;
+  terminate(): void;
+  addEventListener(type: "pong", listener: () => void): void;
+};
+
+/** The proxy's one connection to the leader; it reconnects, and follows a change of leader. */
+export class LeaderLink {
+  #socket: LeaderSocket | null = null;
+  #leader: string | null = null;
+  #opened = Promise.withResolvers<void>();
+  #unreachable = new AbortController();
+  #stopped = false;
+  /** The frames of this event-loop tick. */
+  readonly #unsent: string[] = [];
+  #takesBatches = false;
+  readonly #running: Promise<void>;
+
+  constructor(private readonly deps: LeaderLinkDeps) {
+    this.#running = this.#run();
+  }
+
+  get leader(): string | null {
+    return this.#socket === null ? null : this.#leader;
+  }
+
+  /** Aborted when the leader stops answering without closing its connections, so that requests to it do not hang. */
+  get unreachable(): AbortSignal {
+    return this.#unreachable.signal;
+  }
+
+  /** Resolves to null when no leader is connected within the time. */
+  async waitForLeader(withinMs: number): Promise<string | null> {
+    if (this.leader !== null) return this.leader;
+    await Promise.race([this.#opened.promise, Bun.sleep(withinMs)]);
+    return this.leader;
+  }
+
+  /** False when no leader is connected. */
+  send(frame: ProxyFrame): boolean {
+    if (this.#socket?.readyState !== WebSocket.OPEN) return false;
+    const encoded = encodeProxyFrame(frame);
+    // An upgrade is more work than most frames, so the leader reads upgrades one by one.
+    if (!this.#takesBatches || frame.type === "open") {
+      this.#flush();
+      this.#socket.send(encoded);
+    } else if (this.#unsent.push(encoded) === 1) setImmediate(this.#flush);
+    return true;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#socket?.close(1001);
+    await this.#running;
+  }
+
+  readonly #flush = (): void => {
+    const unsent = this.#unsent.splice(0);
+    for (let sent = 0; sent < unsent.length; ) {
+      const { text, next } = nextBatch(unsent, sent);
+      this.#socket?.send(text);
+      sent = next;
+    }
+  };
+
+  async #run(): Promise<void> {
+    while (!this.#stopped) {
+      const leader = await this.deps.leader().catch(() => null);
+      if (leader !== null) await this.#stayConnected(leader);
+      await Bun.sleep(RECONNECT_MS);
+    }
+  }
+
+  /** Resolves when the connection ends or another server leads. */
+  async #stayConnected(leader: string): Promise<void> {
+    const { credential, log, onOpen, onFrame, onLost } = this.deps;
+    const address = `${leader.replace(/^http/, "ws")}${PROXY_PATH}?${BATCHES_QUERY}`;
+    const socket = new WebSocket(address, {
+      headers: { authorization: `Bearer ${credential}` },
+    } as never) as LeaderSocket;
+    const coalescer = new WriteCoalescer((text) => {
+      for (const encoded of framesOf(text)) onFrame(decodeLeaderFrame(encoded));
+    });
+    const ended = Promise.withResolvers<void>();
+    // A closing handshake would wait for a peer that may be gone.
+    const end = () => socket.terminate();
+    const openTimeout = setTimeout(end, OPEN_TIMEOUT_MS);
+    const leaderCheck = setInterval(async () => {
+      const current = await this.deps.leader().catch(() => leader);
+      if (current !== null && current !== leader) end();
+    }, LEADER_CHECK_MS);
+    let heardAt = performance.now();
+    const heard = () => {
+      heardAt = performance.now();
+    };
+    const heartbeat = setInterval(() => {
+      if (performance.now() - heardAt > SILENCE_MS) {
+        end();
+        this.#unreachable.abort();
+        this.#unreachable = new AbortController();
+      } else if (socket.readyState === WebSocket.OPEN) socket.ping();
+    }, PING_EVERY_MS);
+    socket.addEventListener("open", () => {
+      clearTimeout(openTimeout);
+      this.#socket = socket;
+      this.#leader = leader;
+      log.info({ leader }, "cluster: edge connected to the leader");
+      onOpen();
+      this.#opened.resolve();
+    });
+    socket.addEventListener("pong", heard);
+    socket.addEventListener("message", ({ data }) => {
+      heard();
+      const text = String(data);
+      if (isBatch(text)) this.#takesBatches = true;
+      coalescer.add(text);
+    });
+    socket.addEventListener("error", () => {});
+    socket.addEventListener("close", () => {
+      clearTimeout(openTimeout);
+      coalescer.flush();
+      ended.resolve();
+    });
+    await ended.promise;
+    clearInterval(leaderCheck);
+    clearInterval(heartbeat);
+    if (this.#socket !== socket) return;
+    this.#socket = null;
+    this.#unsent.length = 0;
+    this.#takesBatches = false;
+    this.#opened = Promise.withResolvers();
+    onLost();
+    if (!this.#stopped) log.warn({ leader }, "cluster: edge lost the connection to the leader");
+  }
+}
+
+/** The share of the last fan-out's duration for which the next messages wait. */
+const WAIT_SHARE = 1 / 4;
+const MAX_WAIT_MS = 8;
+/** A timer cannot wait for less. */
+const MIN_WAIT_MS = 1;
+
+/**
+ * One write to a socket costs as much as about ten messages within one write. While fanning out is slow, messages from the
+ * leader therefore wait a moment, and those of that moment are written together, in order. While it is fast, none waits.
+ */
+export class WriteCoalescer {
+  readonly #waiting: string[] = [];
+  #fanOutMs = 0;
+  #timer: ReturnType<typeof setTimeout> | null = null;
+
+  constructor(
+    private readonly fanOut: (text: string) => void,
+    private readonly clock: () => number = () => performance.now(),
+  ) {}
+
+  add(text: string): void {
+    this.#waiting.push(text);
+    if (this.#timer !== null) return;
+    const waitMs = Math.min(this.#fanOutMs * WAIT_SHARE, MAX_WAIT_MS);
+    if (waitMs < MIN_WAIT_MS) this.flush();
+    else this.#timer = setTimeout(() => this.flush(), waitMs);
+  }
+
+  flush(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    const startedAt = this.clock();
+    for (const text of this.#waiting.splice(0)) this.fanOut(text);
+    // Bun writes to the sockets at the end of an event-loop tick, and after a timer that is the next tick.
+    setImmediate(() =>
+      setImmediate(() => {
+        this.#fanOutMs = this.clock() - startedAt;
+      }),
+    );
+  }
+}
