@@ -7,8 +7,8 @@ usage() {
 Usage: install.sh [--service [--domain NAME]] [--print-service] [--uninstall] [--help]
 
 Installs the `stoa` command. Inside a checkout it is built from source; otherwise a release for this platform is
-fetched, and installed only if its SHA-256 stands in the release's checksums.txt, and that is signed by the release
-key where one is known. Nothing is started.
+fetched, and installed only if its SHA-256 is in the release's checksums.txt and, where a release key is known, that
+list is signed with it and names the expected version. Nothing is started.
 
   --service        also write a hardened systemd unit (needs root)
   --domain NAME    with --service: the name of this server, for https with a certificate of its own at port 443
@@ -17,7 +17,8 @@ key where one is known. Nothing is started.
 
 Environment:
   STOA_BASE_URL     where releases are: an https address or a local folder
-  STOA_VERSION      the release to take, a folder below STOA_BASE_URL (default: STOA_BASE_URL itself)
+  STOA_VERSION      the release to install, a folder below STOA_BASE_URL (default: STOA_BASE_URL itself, never one that
+                    is older than what is installed)
   STOA_RELEASE_KEY  minisign public key that the release must be signed with (default: the one in this file, if any)
   STOA_INSTALL_DIR  where the command goes (default: /usr/local/bin for root, ~/.local/bin otherwise)
 USAGE
@@ -32,6 +33,8 @@ have() { command -v "$1" >/dev/null 2>&1; }
 
 # The public key of this release, in minisign's format; written here when a release is signed.
 release_key=''
+# The version that the signature covers; empty for a release without one.
+signed_version=
 
 unit_dir=/etc/systemd/system
 data_dir=/var/lib/stoa
@@ -97,12 +100,16 @@ verify() {
 # bytes FILE SKIP COUNT: that part of a file.
 bytes() { dd if="$1" bs=1 skip="$2" count="$3" 2>/dev/null; }
 
-# verify_signature FOLDER: that checksums.txt is signed with the release key, as minisign does it: Ed25519 over BLAKE2b.
+# verify_signature FOLDER KEY: that checksums.txt is signed with the release key, as minisign does it: Ed25519 over BLAKE2b.
+# A signature that cannot be checked is no signature: nothing is installed.
 verify_signature() {
   case $(openssl version 2>/dev/null) in
     "OpenSSL "[3-9].*) ;;
     *)
-      say "the signature was not checked: that takes OpenSSL 3 or later"
+      have minisign || die "the signature cannot be checked without OpenSSL 3 or minisign; nothing was installed"
+      minisign -Vqm "$1/checksums.txt" -P "$2" >/dev/null 2>&1 ||
+        die "checksums.txt is not signed with the release key; nothing was installed"
+      say "checksums.txt is signed with the release key"
       return
       ;;
   esac
@@ -119,6 +126,24 @@ verify_signature() {
   openssl pkeyutl -verify -pubin -keyform DER -inkey "$1/key.der" -rawin -in "$1/digest" -sigfile "$1/signature" \
     >/dev/null 2>&1 || die "checksums.txt $refused"
   say "checksums.txt is signed with the release key"
+}
+
+# verify_version FOLDER: that the signed list is of the version that was asked for, so that an old release cannot pass for a
+# newer one. The first line of the list is "# stoa VERSION".
+verify_version() {
+  signed_version=$(sed -n '1s/^# stoa \([0-9A-Za-z.+-]*\)$/\1/p' "$1/checksums.txt")
+  [ -n "$signed_version" ] || die "checksums.txt names no version; nothing was installed"
+  if [ -n "${STOA_VERSION:-}" ]; then
+    wanted=${STOA_VERSION#v}
+    [ "$wanted" = "$signed_version" ] || [ "$wanted" = "${signed_version%%+*}" ] ||
+      die "STOA_VERSION is $STOA_VERSION, but the signed release is $signed_version; nothing was installed"
+    return
+  fi
+  installed=$("$(install_dir)/stoa" version 2>/dev/null | cut -d ' ' -f 2) || installed=
+  [ -n "$installed" ] && [ "${installed%%+*}" != "${signed_version%%+*}" ] || return 0
+  newest=$(printf '%s\n%s\n' "${installed%%+*}" "${signed_version%%+*}" | sort -V | tail -n 1)
+  [ "$newest" != "${installed%%+*}" ] ||
+    die "the release is $signed_version, older than the installed $installed: set STOA_VERSION=$signed_version to go back; nothing was installed"
 }
 
 # Prints the checkout this script stands in (or, when it is read from a pipe, the current directory), if it is one.
@@ -148,6 +173,7 @@ obtain() {
     fetch "$base/checksums.txt.minisig" "$1/checksums.txt.minisig" ||
       die "$base/checksums.txt.minisig cannot be read: the release is not signed; nothing was installed"
     verify_signature "$1" "$key"
+    verify_version "$1"
   fi
   fetch "$base/$name" "$1/stoa" || die "$base/$name cannot be read; nothing was installed"
   verify "$1/stoa" "$name" "$1/checksums.txt"
@@ -177,6 +203,9 @@ install_binary() {
   obtain "$work"
   chmod 755 "$work/stoa"
   version=$("$work/stoa" version) || die "the binary does not run on this machine; nothing was installed$(missing)"
+  if [ -n "$signed_version" ] && [ "$(printf '%s' "$version" | cut -d ' ' -f 2)" != "$signed_version" ]; then
+    die "the binary calls itself $version, but the signed release is $signed_version; nothing was installed"
+  fi
   # In the same folder first: only then is the last step a rename, which a running server and a power cut both survive.
   cp "$work/stoa" "$dir/.stoa.$$"
   mv -f "$dir/.stoa.$$" "$dir/stoa"
@@ -208,6 +237,7 @@ RestartSec=2
 RestartPreventExitStatus=2
 TimeoutStopSec=45
 LimitNOFILE=1048576
+LimitCORE=0
 MemoryHigh=75%
 MemoryMax=85%
 StateDirectory=stoa
@@ -254,10 +284,11 @@ install_service() {
   say "start it with: systemctl enable --now stoa"
 }
 
-# Other settings of an earlier installation stay as they are.
+# Other settings of an earlier installation stay as they are, and so do the file's owner and mode: it holds secrets.
 write_domain() {
   mkdir -p "$settings_dir"
-  touch "$settings_dir/environment"
+  if [ ! -e "$settings_dir/environment" ]; then (umask 077 && : >"$settings_dir/environment"); fi
+  cp -p "$settings_dir/environment" "$settings_dir/.environment.$$"
   grep -v '^DOMAIN=' "$settings_dir/environment" >"$settings_dir/.environment.$$" || true
   printf 'DOMAIN=%s\n' "$domain" >>"$settings_dir/.environment.$$"
   mv -f "$settings_dir/.environment.$$" "$settings_dir/environment"

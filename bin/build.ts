@@ -9,6 +9,7 @@
 import { copyFileSync, linkSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { VERSION } from "../src/kernel/version.ts";
 import { compileNative, type NativeArch } from "../src/sfu/fast-path/compile.ts";
 import { buildBinary, PLATFORMS, type Platform, thisPlatform } from "./build-binary.ts";
 import { copyForRegistry } from "./build-package.ts";
@@ -42,7 +43,8 @@ if (values["web-only"] !== true) {
     );
     checksums.push(`${await sha256(join(dist, file))}  ${file}\n`);
   }
-  await Bun.write(join(dist, "checksums.txt"), checksums.join(""));
+  // The signature of the list covers the version too: install.sh takes no old release for a newer one.
+  await Bun.write(join(dist, "checksums.txt"), `# stoa ${VERSION}\n${checksums.join("")}`);
   copyFileSync(join(root, "install.sh"), join(dist, "install.sh"));
   // That of an earlier build fits no longer.
   rmSync(join(dist, "checksums.txt.minisig"), { force: true });

@@ -3,6 +3,7 @@ import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { generateKeyPairSync } from "node:crypto";
 import {
   chmodSync,
+  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -10,6 +11,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { createServer } from "node:net";
@@ -36,7 +38,10 @@ beforeEach(() => {
   mkdirSync(target);
   writeFileSync(join(work, "install.sh"), SCRIPT);
   writeFileSync(join(release, NAME), BINARY);
-  writeFileSync(join(release, "checksums.txt"), `${sha256(BINARY)}  ${NAME}\n${"0".repeat(64)}  stoa-other\n`);
+  writeFileSync(
+    join(release, "checksums.txt"),
+    `# stoa 9.9.9\n${sha256(BINARY)}  ${NAME}\n${"0".repeat(64)}  stoa-other\n`,
+  );
 });
 
 const sha256 = (text: string) => new Bun.CryptoHasher("sha256").update(text).digest("hex");
@@ -232,14 +237,69 @@ describe("install.sh of a signed release", () => {
     expect((await run({ STOA_RELEASE_KEY: publicKeyText(key) })).code).toBe(0);
   });
 
-  test("where openssl is too old the checksum counts, and it is said", async () => {
+  /** A PATH on which `openssl` is LibreSSL and, unless it is given, `minisign` is missing. */
+  function withoutOpenSsl(minisign?: string): string {
     const tools = join(work, "tools");
     mkdirSync(tools);
     writeFileSync(join(tools, "openssl"), "#!/bin/sh\necho LibreSSL 3.3.6\n", { mode: 0o755 });
-    const { code, out } = await run({ PATH: `${tools}:${process.env.PATH}` });
-    expect(code).toBe(0);
-    expect(out).toContain("the signature was not checked");
+    const needed = ["sh", "sed", "cut", "cat", "cp", "mv", "rm", "mkdir", "mktemp", "chmod", "uname", "ls", "getconf"];
+    for (const name of [...needed, "dirname", "grep", "awk", "sha256sum", "wc", "dd", "id", "sort", "tail", "env"]) {
+      symlinkSync(Bun.which(name) ?? name, join(tools, name));
+    }
+    if (minisign) symlinkSync(minisign, join(tools, "minisign"));
+    return tools;
+  }
+
+  test("refuses a signature that cannot be checked", async () => {
+    await refused("without OpenSSL 3 or minisign", { PATH: withoutOpenSsl() });
   });
+
+  test("checks the signature with minisign where OpenSSL is too old", async () => {
+    const PATH = withoutOpenSsl(Bun.which("minisign") ?? "");
+    expect((await run({ PATH })).code).toBe(0);
+    signAgain(generateKeyPairSync("ed25519").privateKey);
+    writeFileSync(join(target, "stoa"), OLD);
+    await refused("is not signed with the release key", { PATH });
+  });
+
+  test("refuses an old signed release in the folder of another version", async () => {
+    mkdirSync(join(release, "v10.0.0"));
+    for (const name of [NAME, "checksums.txt", "checksums.txt.minisig"]) {
+      copyFileSync(join(release, name), join(release, "v10.0.0", name));
+    }
+    const wanted = { STOA_VERSION: "v10.0.0" };
+    await refusedAfterSigning("STOA_VERSION is v10.0.0, but the signed release is 9.9.9", wanted);
+  });
+
+  test("takes a signed release of the version asked for, and goes back to an older one only when asked", async () => {
+    const newer = "#!/bin/sh\necho stoa 10.0.0\n";
+    writeFileSync(join(target, "stoa"), newer);
+    chmodSync(join(target, "stoa"), 0o755);
+    const { code, err } = await run();
+    expect([code, installed()]).toEqual([1, newer]);
+    expect(err).toContain("older than the installed 10.0.0");
+    mkdirSync(join(release, "v9.9.9"));
+    for (const name of [NAME, "checksums.txt", "checksums.txt.minisig"]) {
+      copyFileSync(join(release, name), join(release, "v9.9.9", name));
+    }
+    expect((await run({ STOA_VERSION: "v9.9.9" })).code).toBe(0);
+    expect(installed()).toBe(BINARY);
+  });
+
+  test("refuses a signed list that names no version, and a binary that calls itself another", async () => {
+    writeFileSync(join(release, "checksums.txt"), `${sha256(BINARY)}  ${NAME}\n`);
+    signAgain();
+    await refusedAfterSigning("names no version");
+    writeFileSync(join(release, "checksums.txt"), `# stoa 9.9.10\n${sha256(BINARY)}  ${NAME}\n`);
+    signAgain();
+    await refusedAfterSigning("calls itself stoa 9.9.9, but the signed release is 9.9.10");
+  });
+
+  async function refusedAfterSigning(reason: string, env: Record<string, string> = {}): Promise<void> {
+    const { code, err } = await run(env);
+    expect([code, err.trim().endsWith("nothing was installed"), installed()]).toEqual([1, true, OLD]);
+    expect(err).toContain(reason);
+  }
 
   test("the key comes from a file or a variable, and must be Ed25519", () => {
     const pem = String(key.export({ type: "pkcs8", format: "pem" }));
@@ -294,6 +354,8 @@ test("the systemd unit is well formed, never runs as root and outlasts a drain",
   expect(out).toContain(`ExecStart=${join(target, "stoa")} serve\n`);
   expect(out).toContain("User=stoa\n");
   expect(out).toContain("NoNewPrivileges=yes\n");
+  // A core dump would hold every secret.
+  expect(out).toContain("LimitCORE=0\n");
   // As benches start it, and as it starts from a checkout and in a container.
   const repository = join(import.meta.dir, "../../..");
   for (const [name, value] of Object.entries(AS_INSTALLED)) {
@@ -325,4 +387,19 @@ test("a domain is refused when it is none, and without the service that it is fo
     expect(err).toContain("domain");
   }
   expect(existsSync(join(target, "stoa"))).toBe(false);
+});
+
+test("--domain keeps the other settings, and keeps them from other users", async () => {
+  const settings = join(work, "settings");
+  const script = join(work, "domain.sh");
+  writeFileSync(script, SCRIPT.replace('main "$@"', `settings_dir=${settings}\ndomain=$1\nwrite_domain`));
+  const modeOf = () => statSync(join(settings, "environment")).mode & 0o777;
+  expect((await install(["rtc.example.com"], {}, script)).code).toBe(0);
+  expect(modeOf()).toBe(0o600);
+  writeFileSync(join(settings, "environment"), "STOA_SECRET=x\nDOMAIN=old.example.com\n");
+  chmodSync(join(settings, "environment"), 0o640);
+  expect((await install(["rtc.example.org"], {}, script)).code).toBe(0);
+  expect(modeOf()).toBe(0o640);
+  expect(readFileSync(join(settings, "environment"), "utf8")).toBe("STOA_SECRET=x\nDOMAIN=rtc.example.org\n");
+  expect(readdirSync(settings)).toEqual(["environment"]);
 });

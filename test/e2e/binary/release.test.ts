@@ -1,4 +1,4 @@
-// needs: minisign
+// suite: all
 import { afterAll, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
