@@ -1,12 +1,13 @@
+import { existsSync } from "node:fs";
 import { ClusterRefused, clusterCredential } from "../cluster/cluster.ts";
 import { OPERATIONS_PATH } from "../cluster/routes.ts";
 import type { Config } from "../kernel/config/index.ts";
+import { createKeyring } from "../kernel/crypto/secrets.ts";
 import { postgresLog } from "../kernel/db/postgres-log.ts";
 import { createLog } from "../kernel/log.ts";
 import type { Runtime } from "../kernel/runtime.ts";
-import { closeRuntime } from "../kernel/runtime.ts";
-import { createKeyring } from "../kernel/secrets.ts";
-import { systemTimers } from "../kernel/timers.ts";
+import { closeRuntime, databasePath } from "../kernel/runtime.ts";
+import { systemTimers } from "../kernel/time/timers.ts";
 import { ApiError } from "../protocol/errors.ts";
 import { createServices, type Services } from "../services.ts";
 import { openData } from "./boot.ts";
@@ -14,6 +15,16 @@ import { CommandFailure } from "./failure.ts";
 import { type OperationInput, type OperationName, type OperationResult, type Outcome, perform } from "./operations.ts";
 
 const ANSWER_WITHIN_MS = 30_000;
+/** The operations that may begin an installation. All others need its data, and must not create any in a wrong folder. */
+const MAKES_DATA: readonly OperationName[] = ["admin create", "node-keys create"];
+
+/** Ends the command where there is no data, instead of creating an empty database. */
+export function requireData(config: Pick<Config, "DATA_DIR">): void {
+  if (existsSync(databasePath(config))) return;
+  throw new CommandFailure(
+    `no data in ${config.DATA_DIR}. Name the data directory with --data-dir, or start a server there first.`,
+  );
+}
 
 /** On the data here, also beside a running server; or on the server that leads, when several share a commit log. */
 export async function operate<Name extends OperationName>(
@@ -24,6 +35,7 @@ export async function operate<Name extends OperationName>(
   if (config.COMMIT_LOG_URL !== undefined) {
     return (await askLeader(config, { name, input })) as OperationResult<Name>;
   }
+  if (!MAKES_DATA.includes(name)) requireData(config);
   return withServices(config, (services, runtime) => perform(services, runtime, name, input));
 }
 

@@ -2,35 +2,36 @@ import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { assetFolder } from "./assets.ts";
 import { type Bus, createBus } from "./bus.ts";
-import { type CalmWatch, together } from "./calm.ts";
-import { type Now, systemNow } from "./clock.ts";
+import { createIdleTasks, type IdleTasks } from "./scheduling/idle.ts";
+import { type Now, systemNow } from "./time/clock.ts";
 import type { Config } from "./config/index.ts";
 import { finishExchange } from "./data-directory/data-exchange.ts";
 import { checkSecret } from "./data-directory/installation.ts";
 import { RecordingConnection } from "./db/changesets.ts";
-import { checkpointWhenQuiet, collectWhenCalm, whenCalmAgain } from "./db/checkpoints.ts";
 import type { CommitLog } from "./db/commit-log.ts";
 import type { Fence } from "./db/fence.ts";
 import { type LoggedCommits, loggedCommits } from "./db/logged-commits.ts";
 import { migrate, readMigrations } from "./db/migrate.ts";
-import { closeDatabase, type Db, openDatabase } from "./db/open.ts";
+import { checkpointWhenIdle, closeDatabase, type Db, openDatabase } from "./db/open.ts";
 import { releaseMemory, SplitClient, splitDatabase } from "./db/split-client.ts";
 import { createWriter, type Writer } from "./db/writer.ts";
-import { type Ids, randomIds } from "./ids.ts";
-import { createJwt, type Jwt } from "./jwt.ts";
+import { type Ids, randomIds } from "./crypto/ids.ts";
+import { createJwt, type Jwt } from "./crypto/jwt.ts";
 import { createLog, type Log } from "./log.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
-import { createKeyring, type Keyring, secretFromFile } from "./secrets.ts";
+import { createKeyring, type Keyring, secretFromFile } from "./crypto/secrets.ts";
 import { createSockets, type Sockets } from "./socket/sockets.ts";
-import { systemTimers, type Timers } from "./timers.ts";
+import { systemTimers, type Timers } from "./time/timers.ts";
 import { createTracing, type Tracing } from "./tracing/tracing.ts";
 
-/** What every feature is made from: one plain object, handed to each factory. */
+/** The dependencies of every feature: one plain object that each factory gets. */
 export type Runtime = {
   config: Config;
   db: Db;
-  checkpoints: CalmWatch;
-  /** How commits reach the log that several servers share; null without one. */
+  /** Run once a burst of commits is over: features add tasks that free memory. */
+  idleTasks: IdleTasks;
+  stopCheckpoints: () => void;
+  /** How commits reach the commit log of a cluster; null for a single server. */
   logged: LoggedCommits | null;
   /** Runs a synchronous unit of work in the next shared transaction; resolves once it is on disk. */
   write: Writer["write"];
@@ -44,7 +45,7 @@ export type Runtime = {
   metrics: Metrics;
   keyring: Keyring;
   jwt: Jwt;
-  /** Null unless this process serves and a collector is named. */
+  /** Null unless this process serves and a collector is configured. */
   tracing: Tracing | null;
   /** Injected for webhooks and OAuth. */
   fetch: typeof fetch;
@@ -56,14 +57,14 @@ export type RuntimeOptions = {
   ids?: Ids;
   fetch?: typeof fetch;
   logWrite?: (line: string) => void;
-  /** One that was made before, for the same settings: to make a second takes a while. */
+  /** A log that already exists for the same settings: creating a second takes time. */
   log?: Log;
-  /** Tests that need no disk keep the database in memory. */
+  /** Keeps the database in memory, for tests that need no disk. */
   inMemory?: boolean;
   rotateSecret?: boolean;
-  /** Sends traces and metrics to the collector of the settings, if they name one. */
+  /** Sends traces and metrics to the configured collector, if any. */
   traced?: boolean;
-  /** This server leads those that share a log: its file is at the log's head, with the schema up to date. */
+  /** Set when this server leads a cluster: its file is at the log's head, with the schema up to date. */
   leading?: Leading;
 };
 
@@ -83,16 +84,12 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
     : { db: openMigrated(config, options, now, log), logged: null };
   const keyring = createKeyring(config.STOA_SECRET ?? generatedSecret(config, options, "secret"));
   const timers = options.timers ?? systemTimers;
-  const warn = (message: string) => (err: unknown) => log.warn({ err }, message);
-  const bus = createBus((err) => log.error({ err }, "bus listener failed"));
-  const checkpoints = together(
-    checkpointWhenQuiet(db.$client, timers, warn("the write-ahead log could not be folded in")),
-    whenCalmAgain(() => bus.emit("calm", null), timers, warn("nobody could be told that it is calm again")),
-    collectWhenCalm(timers, now, warn("what a storm left in memory was not collected")),
-  );
-  // By itself SQLite keeps pages for as long as the connection is open, up to `cache_size` and what its allocator loses around
-  // it. Whoever reads later finds them in the file, which is mapped; whoever writes fetches the few it needs.
-  bus.on("calm", () => releaseMemory(db.$client));
+  const bus = createBus((err) => log.error({ err }, "bus: listener failed"));
+  const idleTasks = createIdleTasks({ timers, log });
+  const checkpoints = checkpointWhenIdle(db.$client, timers, (err) => log.warn({ err }, "database: checkpoint failed"));
+  // SQLite alone keeps its pages for as long as the connection is open. Readers find them in the mapped file afterwards,
+  // and writers fetch the few that they need.
+  idleTasks.add(() => releaseMemory(db.$client));
   const metrics = createMetrics();
   const { OTEL_EXPORTER_OTLP_ENDPOINT: collector } = config;
   const send = options.fetch ?? fetch;
@@ -102,8 +99,11 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
       : null;
   const plainWriter = createWriter(
     db.$client,
-    (err) => log.error({ err }, "callback after a commit failed"),
-    checkpoints.happened,
+    (err) => log.error({ err }, "database: callback after a commit failed"),
+    () => {
+      checkpoints.activity();
+      idleTasks.activity();
+    },
     logged,
   );
   const writer = tracing?.traceWriter(plainWriter) ?? plainWriter;
@@ -111,7 +111,8 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
   return {
     config,
     db,
-    checkpoints,
+    idleTasks,
+    stopCheckpoints: checkpoints.stop,
     logged,
     writer,
     write: writer.write,
@@ -132,16 +133,17 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
 export async function closeRuntime(runtime: Runtime): Promise<void> {
   await runtime.writer.drain();
   await runtime.tracing?.stop();
-  runtime.checkpoints.stop();
+  runtime.stopCheckpoints();
+  runtime.idleTasks.stop();
   closeDatabase(runtime.db);
 }
 
-/** `name` in the data directory, or one that lives as long as the test. */
+/** The secret `name` of the data directory, or for an in-memory test a random one. */
 export function generatedSecret(config: Config, options: RuntimeOptions, name: string): string {
   return options.inMemory ? crypto.randomUUID() : secretFromFile(config.DATA_DIR, name);
 }
 
-/** The last one to go back to, and the one before in case that was made of trouble already. */
+/** The copy to go back to, and the one before in case the last already has the problem. */
 const COPIES_KEPT = 2;
 
 function pruneCopies(dataDir: string): void {
@@ -150,7 +152,7 @@ function pruneCopies(dataDir: string): void {
   for (const name of oldestFirst.slice(0, -COPIES_KEPT)) rmSync(join(dataDir, name));
 }
 
-export function databasePath(config: Config): string {
+export function databasePath(config: Pick<Config, "DATA_DIR">): string {
   return join(config.DATA_DIR, "stoa.db");
 }
 
@@ -168,10 +170,10 @@ function openMigrated(config: Config, options: RuntimeOptions, now: Now, log: Lo
   const snapshot = () => {
     const path = join(config.DATA_DIR, `before-migration-${now()}.db`);
     db.$client.run("VACUUM INTO ?", [path]);
-    log.info({ path }, "database copied before migrating");
+    log.info({ path }, "database: copied before migrating");
     pruneCopies(config.DATA_DIR);
   };
   const done = migrate(db, readMigrations(assetFolder("migrations")), now(), options.inMemory ? undefined : snapshot);
-  if (done.length > 0) log.info({ migrations: done }, "database migrated");
+  if (done.length > 0) log.info({ migrations: done }, "database: migrated");
   return db;
 }

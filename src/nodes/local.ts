@@ -29,7 +29,13 @@ export class MediaRefused extends Error {
 export function mediaRefused(error: Error, { MEDIA_WORKERS, MEDIA_UDP_PORT: port }: Config, hostname: string) {
   if (error instanceof NativeUnavailable) return new MediaRefused(error.message);
   const range = MEDIA_WORKERS === 1 ? `port ${port}` : `ports ${port} to ${port + MEDIA_WORKERS - 1}`;
-  return new MediaRefused(`media ${range} of ${hostname}: ${error.message}. Choose another with --media-udp-port.`);
+  const isTaken =
+    (error as NodeJS.ErrnoException).code === "EADDRINUSE" || /address already in use|EADDRINUSE/i.test(error.message);
+  const place = hostname === "::" || hostname === "0.0.0.0" ? "" : ` of ${hostname}`;
+  const reason = isTaken
+    ? `the media ${range}${place} (UDP) is taken`
+    : `the media ${range}${place} (UDP): ${error.message}`;
+  return new MediaRefused(`${reason}. Choose another with --media-udp-port.`);
 }
 
 /** The media node of this process: its workers and, once HTTP is up, its agent. */

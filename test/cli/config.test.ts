@@ -66,7 +66,9 @@ test("[11] a file that is missing or no TOML exits 2", async () => {
   expect((await stoa(["config", "check", "--config", file])).err).toContain(`cannot read ${file}`);
   writeFileSync(file, "port = = 1");
   const { code, err } = await stoa(["config", "check", "--config", file]);
-  expect([code, err.includes(`cannot read ${file}`)]).toEqual([2, true]);
+  expect([code, err.includes(`cannot read ${file}: line 1: `)]).toEqual([2, true]);
+  writeFileSync(file, 'port = 7000\nhost = """\n127.0.0.1"""\n\n[chat]\nmax_text_length = "10\n');
+  expect((await stoa(["config", "check", "--config", file])).err).toContain(`cannot read ${file}: line 6: `);
 });
 
 test("[11] a provider of the user's own naming can be given by flags", async () => {

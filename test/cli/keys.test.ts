@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PROGRAM, type RunningStoa, startStoa, stoa } from "./stoa.ts";
@@ -67,4 +67,38 @@ test("[11] with two projects the one that is meant must be named", async () => {
   expect(code).toBe(2);
   expect(err).toContain("say which project by --project: blog (");
   expect((await keys("create", "--project", "blog")).code).toBe(0);
+});
+
+test("commands that need data refuse a folder without any, and create nothing there", async () => {
+  const empty = mkdtempSync(join(tmpdir(), "stoa-empty-"));
+  const commands = [
+    ["keys", "list"],
+    ["keys", "create"],
+    ["keys", "revoke", "svk_dev_x"],
+    ["keys", "secret", "svk_dev_x"],
+    ["node-keys", "list"],
+    ["backup", join(empty, "backup.tar")],
+  ];
+  for (const command of commands) {
+    const { code, out, err } = await stoa([...command, "--data-dir", join(empty, "data")]);
+    expect([command, code, out]).toEqual([command, 1, ""]);
+    expect(err).toStartWith(`stoa: no data in ${join(empty, "data")}.`);
+  }
+  expect(readdirSync(empty)).toEqual([]);
+  rmSync(empty, { recursive: true });
+});
+
+test("join and load-test say which server refused the key, and which does not answer", async () => {
+  for (const command of [
+    ["join", "lobby"],
+    ["load-test", "--duration", "1"],
+  ]) {
+    const refused = await stoa([...command, "--url", server.url, "--api-key", "svk_dev_wrong"]);
+    expect([command, refused.code]).toEqual([command, 1]);
+    expect(refused.err).toContain(`${server.url} answered SVC_AUTH_ERROR: `);
+    expect(refused.err).toContain("Check the API key");
+    const silent = await stoa([...command, "--url", "http://127.0.0.1:1", "--api-key", "svk_dev_wrong"]);
+    expect([command, silent.code]).toEqual([command, 1]);
+    expect(silent.err).toContain("http://127.0.0.1:1 does not answer: ");
+  }
 });

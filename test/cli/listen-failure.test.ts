@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { listenFailure } from "../../src/cli/listen-failure.ts";
-import { EdgeRefused } from "../../src/network/tls/edge.ts";
+import { TlsListenError } from "../../src/network/tls/tls-multiplexer.ts";
 
 const failed = (code: string, syscall: string) =>
   listenFailure(Object.assign(new Error("no"), { code, syscall }), { HOST: "127.0.0.1", PORT: 80 });
@@ -15,7 +15,7 @@ test("[11] a port that is kept for root is no folder that cannot be written", ()
 test("[22] what keeps the edge from its ports is said with the flag that chooses another", () => {
   const place = { HOST: "127.0.0.1", PORT: 7_000 };
   const said = (code: string | null, port: number, isTurnPort = false) =>
-    listenFailure(new EdgeRefused("no such thing", code, port, isTurnPort), place)?.message;
+    listenFailure(new TlsListenError("no such thing", code, port, isTurnPort), place)?.message;
   expect(said("EADDRINUSE", 443)).toBe(
     "port 443 is taken. Choose another with --edge-port, or --port without a domain.",
   );

@@ -118,7 +118,7 @@ test("[11] so is a media port that is taken", async () => {
   const { code, err } = await stoa(["serve", ...ports, "--media-workers", "1", "--data-dir", dataDir]);
   taken.close();
   expect(code).toBe(1);
-  expect(err).toContain(`media port ${taken.port} of 127.0.0.1`);
+  expect(err).toContain(`the media port ${taken.port} of 127.0.0.1 (UDP) is taken. Choose another with`);
   expect(err).toContain("--media-udp-port");
   expect(err).not.toContain("    at ");
 }, 20_000);

@@ -20,6 +20,8 @@ export function backupCommand(argv: readonly string[]): Command {
     .addHelpText("after", HELP)
     .action(async (name: string, options) => {
       const { config } = configFrom(options);
+      const { requireData } = await import("../data.ts");
+      requireData(config);
       const file = resolve(name);
       if (existsSync(file) && options.force !== true) {
         throw new CommandFailure(`${file} exists. Choose another name, or replace it with --force.`, true);

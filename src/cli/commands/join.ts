@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { createApi } from "../../ops/load-test/api.ts";
+import { ApiFailure, createApi } from "../../ops/load-test/api.ts";
 import type { NetworkFaults } from "../../rtc-client/participant/participant-events.ts";
 import { CommandFailure } from "../failure.ts";
 
@@ -88,7 +88,7 @@ const refused = (error: Error): never => {
 
 async function roomOf(api: Api, name: string): Promise<string> {
   const made = await api("POST", "/v1/rooms", { name }).catch((error: Error) => {
-    if (error.message === "SVC_CONFLICT") return null;
+    if (error instanceof ApiFailure && error.code === "SVC_CONFLICT") return null;
     throw new CommandFailure(error.message);
   });
   if (made) return String(made.id);

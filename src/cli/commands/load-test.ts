@@ -54,7 +54,7 @@ export function loadTestCommand(): Command {
       const target = { url: origin, apiKey, durationSeconds };
       const run = options.chat ? loadChat : loadMedia;
       const { report, text } = await run({ ...options, ...target }).catch((error: Error) => {
-        throw new CommandFailure(`${origin}: ${error.message}`);
+        throw new CommandFailure(error.message.includes(origin) ? error.message : `${origin}: ${error.message}`);
       });
       if (process.stderr.isTTY) process.stderr.write("\r\x1b[K");
       console.log(options.json ? JSON.stringify(report) : text);

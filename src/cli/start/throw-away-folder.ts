@@ -4,11 +4,16 @@ import { join } from "node:path";
 
 const PREFIX = "stoa-throw-away-";
 
-/** A folder for the data of one run, in the system's place for such. What runs that were killed have left is removed. */
+/** A temporary folder for the data of one run. Folders that killed runs have left behind are removed. */
 export function throwAwayFolder(): string {
   for (const name of readdirSync(tmpdir()).filter((entry) => entry.startsWith(PREFIX))) {
     const owner = Number(name.slice(PREFIX.length).split("-")[0]);
-    if (!isAlive(owner)) rmSync(join(tmpdir(), name), { recursive: true, force: true });
+    if (isAlive(owner)) continue;
+    try {
+      rmSync(join(tmpdir(), name), { recursive: true, force: true });
+    } catch {
+      // Another user of the machine left it behind: only they can remove it.
+    }
   }
   return mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`));
 }
@@ -18,7 +23,7 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // Somebody else's process: alive, and its folder is not ours to remove.
+    // A process of another user is alive too.
     return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }

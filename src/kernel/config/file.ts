@@ -15,9 +15,27 @@ export function settingsOf(table: Readonly<Record<string, unknown>>, path: reado
   });
 }
 
+/** Throws an error whose message begins with the line that is wrong. */
 export function readConfigFile(path: string): Readonly<Record<string, unknown>> {
-  const parsed: unknown = Bun.TOML.parse(readFileSync(path, "utf8"));
-  return isTable(parsed) ? parsed : {};
+  const text = readFileSync(path, "utf8");
+  try {
+    const parsed: unknown = Bun.TOML.parse(text);
+    return isTable(parsed) ? parsed : {};
+  } catch (error) {
+    throw new Error(`line ${wrongLine(text)}: ${(error as Error).message.replace(/^TOML Parse error: /, "")}`);
+  }
+}
+
+/** The line after the longest beginning of the file that can be read: the runtime's parser does not tell it. */
+function wrongLine(text: string): number {
+  const lines = text.split("\n");
+  for (let count = lines.length - 1; count > 0; count--) {
+    try {
+      Bun.TOML.parse(lines.slice(0, count).join("\n"));
+      return count + 1;
+    } catch {}
+  }
+  return 1;
 }
 
 function variableName(keys: readonly string[]): string {

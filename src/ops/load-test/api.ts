@@ -1,12 +1,29 @@
-/** The server's REST API by an API key; a refusal is an error with the code as its message. */
+/** The server's REST API with an API key. A refusal is an `ApiFailure`. */
 export type Api = (method: string, path: string, body?: object) => Promise<Record<string, unknown>>;
+
+/** A request that the server refused, or that did not reach it; the message is a sentence for the command line. */
+export class ApiFailure extends Error {
+  constructor(
+    message: string,
+    /** The server's code, such as `SVC_CONFLICT`; null when it did not answer. */
+    readonly code: string | null,
+  ) {
+    super(message);
+  }
+}
 
 export function createApi(url: string, apiKey: string): Api {
   return async (method, path, body) => {
     const headers = { authorization: `Bearer ${apiKey}`, ...(body && { "content-type": "application/json" }) };
-    const response = await fetch(`${url}${path}`, { method, headers, body: body && JSON.stringify(body) });
+    const response = await fetch(`${url}${path}`, { method, headers, body: body && JSON.stringify(body) }).catch(
+      (error: Error) => {
+        throw new ApiFailure(`${url} does not answer: ${error.message}`, null);
+      },
+    );
     const answer = (await response.json().catch(() => ({}))) as Record<string, unknown>;
-    if (!response.ok) throw new Error(String(answer.code ?? response.status));
-    return answer;
+    if (response.ok) return answer;
+    const code = String(answer.code ?? response.status);
+    const hint = response.status === 401 ? " Check the API key: --api-key, or STOA_API_KEY." : "";
+    throw new ApiFailure(`${url} answered ${code}: ${answer.message ?? response.statusText}${hint}`, code);
   };
 }
